@@ -1,0 +1,224 @@
+#include "common/frame.h"
+
+#include <ctype.h>
+
+/* What may follow each type: `fixed` bytes always, up to `variable` more. */
+struct frame_shape {
+    const char *name;
+    uint32_t fixed;
+    uint32_t variable;
+};
+
+static const struct frame_shape shapes[CW_FRAME_TYPES] = {
+    [CW_FRAME_CHALLENGE] = {"CHALLENGE", CW_CHALLENGE_SIZE, 0},
+    [CW_FRAME_HELLO] = {"HELLO", CW_HELLO_SIZE, 0},
+    [CW_FRAME_WELCOME] = {"WELCOME", CW_WELCOME_SIZE, 0},
+    [CW_FRAME_REFUSED] = {"REFUSED", CW_NOTICE_SIZE, CW_TEXT_MAX},
+    [CW_FRAME_ACK] = {"ACK", 0, 0},
+    [CW_FRAME_SEND] = {"SEND", CW_SEND_SIZE, CW_FRAME_DATA_MAX},
+    [CW_FRAME_SEND_DATA] = {"SEND_DATA", 0, CW_FRAME_DATA_MAX},
+    [CW_FRAME_RECV] = {"RECV", CW_RECV_SIZE, 0},
+    [CW_FRAME_MRECV] = {"MRECV", CW_MRECV_SIZE, 0},
+    [CW_FRAME_PROBE] = {"PROBE", CW_PROBE_SIZE, 0},
+    [CW_FRAME_CANCEL] = {"CANCEL", CW_DONE_SIZE, 0},
+    [CW_FRAME_BYE] = {"BYE", CW_BYE_SIZE, 0},
+    [CW_FRAME_MESSAGE] = {"MESSAGE", CW_MESSAGE_SIZE, CW_FRAME_DATA_MAX},
+    [CW_FRAME_SENT] = {"SENT", CW_DONE_SIZE, 0},
+    [CW_FRAME_CANCELED] = {"CANCELED", CW_DONE_SIZE, 0},
+    [CW_FRAME_PROBED] = {"PROBED", CW_PROBED_SIZE, 0},
+    [CW_FRAME_HINT] = {"HINT", 0, 0},
+    [CW_FRAME_FAREWELL] = {"FAREWELL", 0, 0},
+    [CW_FRAME_NOTICE] = {"NOTICE", CW_NOTICE_SIZE, CW_TEXT_MAX},
+    [CW_FRAME_STATS] = {"STATS", CW_STATS_SIZE, 0},
+    [CW_FRAME_STATS_ASK] = {"STATS_ASK", 0, 0},
+};
+
+_Static_assert(CW_STATS_SIZE <= CW_FRAME_BODY_MAX && CW_HELLO_SIZE <= CW_FRAME_BODY_MAX &&
+                   CW_NOTICE_SIZE + CW_TEXT_MAX <= CW_FRAME_BODY_MAX,
+               "every fixed body fits its bound");
+
+uint32_t cw_frame_fixed(uint8_t type)
+{
+    return type < CW_FRAME_TYPES ? shapes[type].fixed : 0;
+}
+
+const char *cw_frame_name(uint8_t type)
+{
+    return type < CW_FRAME_TYPES && shapes[type].name ? shapes[type].name : "?";
+}
+
+int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
+                    struct cw_err *err)
+{
+    struct cw_reader r = cw_reader(bytes, CW_FRAME_HEADER);
+    uint32_t type_word;
+    const struct frame_shape *shape;
+
+    header->length = cw_get_u32(&r);
+    type_word = cw_get_u32(&r);
+    header->seq = cw_get_u32(&r);
+    header->ack = cw_get_u32(&r);
+    if (type_word >= CW_FRAME_TYPES || !shapes[type_word].name)
+        return cw_err_set(err, CW_EPROTO, "frame of unknown type %u", type_word);
+    header->type = (uint8_t)type_word;
+    shape = &shapes[type_word];
+    if (header->length < shape->fixed || header->length - shape->fixed > shape->variable)
+        return cw_err_set(err, CW_EPROTO, "%s frame of %u bytes, expected %u to %u", shape->name,
+                          header->length, shape->fixed, shape->fixed + shape->variable);
+    if (header->seq != s->in_seq + 1)
+        return cw_err_set(err, CW_EPROTO, "%s frame numbered %u, expected %u", shape->name,
+                          header->seq, s->in_seq + 1);
+    if (header->ack - s->out_acked > s->out_seq - s->out_acked)
+        return cw_err_set(err, CW_EPROTO, "%s frame acknowledges %u, last sent was %u", shape->name,
+                          header->ack, s->out_seq);
+    s->in_seq = header->seq;
+    s->out_acked = header->ack;
+    return CW_OK;
+}
+
+void cw_challenge_put(uint8_t *to, const struct cw_challenge *v)
+{
+    struct cw_writer w = cw_writer(to, CW_CHALLENGE_SIZE);
+
+    cw_put_u32(&w, v->magic);
+    cw_put_u16(&w, v->version);
+    cw_put_u16(&w, 0);
+    cw_put_bytes(&w, v->nonce, sizeof(v->nonce));
+}
+
+bool cw_challenge_get(const uint8_t *from, struct cw_challenge *v)
+{
+    struct cw_reader r = cw_reader(from, CW_CHALLENGE_SIZE);
+
+    v->magic = cw_get_u32(&r);
+    v->version = cw_get_u16(&r);
+    cw_get_u16(&r);
+    cw_get_copy(&r, v->nonce, sizeof(v->nonce));
+    return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC;
+}
+
+void cw_hello_put(uint8_t *to, const struct cw_hello *v)
+{
+    struct cw_writer w = cw_writer(to, CW_HELLO_SIZE);
+
+    cw_put_u32(&w, v->magic);
+    cw_put_u16(&w, v->version);
+    cw_put_u16(&w, v->role);
+    cw_put_bytes(&w, v->job, sizeof(v->job));
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->incarnation);
+    cw_put_bytes(&w, v->nonce, sizeof(v->nonce));
+    cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->poll_clock);
+    cw_put_u64(&w, v->frames_sent);
+    cw_put_bytes(&w, v->mac, sizeof(v->mac));
+    cw_put_u64(&w, 0);
+}
+
+bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
+{
+    struct cw_reader r = cw_reader(from, CW_HELLO_SIZE);
+
+    v->magic = cw_get_u32(&r);
+    v->version = cw_get_u16(&r);
+    v->role = cw_get_u16(&r);
+    cw_get_copy(&r, v->job, sizeof(v->job));
+    v->rank = cw_get_u32(&r);
+    v->incarnation = cw_get_u32(&r);
+    cw_get_copy(&r, v->nonce, sizeof(v->nonce));
+    v->event = cw_get_u64(&r);
+    v->poll_clock = cw_get_u64(&r);
+    v->frames_sent = cw_get_u64(&r);
+    cw_get_copy(&r, v->mac, sizeof(v->mac));
+    cw_get_u64(&r);
+    return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC &&
+           (v->role == CW_ROLE_RANK || v->role == CW_ROLE_DISPATCHER);
+}
+
+void cw_welcome_put(uint8_t *to, const struct cw_welcome *v)
+{
+    struct cw_writer w = cw_writer(to, CW_WELCOME_SIZE);
+
+    cw_put_u64(&w, v->frames_received);
+    cw_put_u64(&w, v->event);
+    cw_put_bytes(&w, v->mac, sizeof(v->mac));
+}
+
+bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
+{
+    struct cw_reader r = cw_reader(from, CW_WELCOME_SIZE);
+
+    v->frames_received = cw_get_u64(&r);
+    v->event = cw_get_u64(&r);
+    cw_get_copy(&r, v->mac, sizeof(v->mac));
+    return cw_reader_end(&r);
+}
+
+_Static_assert(sizeof(struct cw_rank_stats) == 64 && sizeof(struct cw_relay_stats) == 64,
+               "statistics are arrays of eight u64");
+
+void cw_stats_put(uint8_t *to, const struct cw_stats *v)
+{
+    struct cw_writer w = cw_writer(to, CW_STATS_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, 0);
+    cw_put_bytes(&w, &v->of_rank, sizeof(v->of_rank));
+    cw_put_bytes(&w, &v->of_relay, sizeof(v->of_relay));
+}
+
+bool cw_stats_get(const uint8_t *from, struct cw_stats *v)
+{
+    struct cw_reader r = cw_reader(from, CW_STATS_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    cw_get_u32(&r);
+    cw_get_copy(&r, &v->of_rank, sizeof(v->of_rank));
+    cw_get_copy(&r, &v->of_relay, sizeof(v->of_relay));
+    return cw_reader_end(&r);
+}
+
+void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v)
+{
+    struct cw_writer w = cw_writer(to, CW_BYE_SIZE);
+
+    cw_put_u64(&w, v->polls);
+    cw_put_u64(&w, v->sleeps);
+    cw_put_u64(&w, v->syscalls);
+}
+
+bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
+{
+    struct cw_reader r = cw_reader(from, CW_BYE_SIZE);
+
+    v->polls = cw_get_u64(&r);
+    v->sleeps = cw_get_u64(&r);
+    v->syscalls = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+size_t cw_notice_put(uint8_t *to, uint32_t code, uint32_t rank, const char *text)
+{
+    struct cw_writer w = cw_writer(to, CW_NOTICE_SIZE + CW_TEXT_MAX);
+
+    cw_put_u32(&w, code);
+    cw_put_u32(&w, rank);
+    cw_put_bytes(&w, text, strnlen(text, CW_TEXT_MAX));
+    return w.used;
+}
+
+bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+    size_t text_size;
+
+    v->code = cw_get_u32(&r);
+    v->rank = cw_get_u32(&r);
+    text_size = r.left < CW_TEXT_MAX ? r.left : CW_TEXT_MAX;
+    cw_get_copy(&r, v->text, text_size);
+    v->text[text_size] = '\0';
+    for (size_t i = 0; i < text_size; i++)
+        if (!isprint((unsigned char)v->text[i]))
+            v->text[i] = '?';
+    return cw_reader_end(&r);
+}

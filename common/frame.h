@@ -1,0 +1,431 @@
+/* Frames: what crosses every connection of a relay. The contract is docs/protocol.md. */
+#ifndef CW_FRAME_H
+#define CW_FRAME_H
+
+#include "common/buf.h"
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
+#define CW_PROTOCOL_VERSION 1
+#define CW_FRAME_HEADER 16
+#define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
+#define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
+#define CW_RANKS_MAX 65536u            /* MPICH's UCX binding has 16 bits for a rank */
+#define CW_MESSAGE_MAX (1ull << 40)    /* bytes of one message */
+#define CW_ID_SIZE 16                  /* job identifier, bytes */
+#define CW_NONCE_SIZE 16
+#define CW_KEY_SIZE 32
+#define CW_MAC_SIZE 32
+#define CW_TEXT_MAX 400 /* bytes of text in REFUSED and NOTICE */
+
+enum cw_frame_type {
+    /* opening a session */
+    CW_FRAME_CHALLENGE = 1,
+    CW_FRAME_HELLO = 2,
+    CW_FRAME_WELCOME = 3,
+    CW_FRAME_REFUSED = 4,
+    CW_FRAME_ACK = 5,
+    /* rank to relay */
+    CW_FRAME_SEND = 16,
+    CW_FRAME_SEND_DATA = 17,
+    CW_FRAME_RECV = 18,
+    CW_FRAME_MRECV = 19,
+    CW_FRAME_PROBE = 20,
+    CW_FRAME_CANCEL = 21,
+    CW_FRAME_BYE = 22,
+    /* relay to rank */
+    CW_FRAME_MESSAGE = 32,
+    CW_FRAME_SENT = 33,
+    CW_FRAME_CANCELED = 34,
+    CW_FRAME_PROBED = 35,
+    CW_FRAME_HINT = 36,
+    CW_FRAME_FAREWELL = 37,
+    /* relay to dispatcher, and its one request */
+    CW_FRAME_NOTICE = 48,
+    CW_FRAME_STATS = 49,
+    CW_FRAME_STATS_ASK = 50,
+    CW_FRAME_TYPES = 51,
+};
+
+enum cw_role { CW_ROLE_RANK = 1, CW_ROLE_DISPATCHER = 2 };
+
+/* How a message is to be matched and acknowledged. */
+enum cw_send_kind {
+    CW_SEND_TAG = 1,  /* matched by tag; done when it is at the relay */
+    CW_SEND_SYNC = 2, /* matched by tag; acknowledged by SENT once it is matched */
+    CW_SEND_AM = 3,   /* active message: goes to the rank as it comes, in order */
+};
+
+enum cw_message_flag {
+    CW_MESSAGE_FIRST = 1,  /* first frame of the message: tag and total are valid */
+    CW_MESSAGE_LAST = 2,   /* last frame: the event is complete and numbered */
+    CW_MESSAGE_TRUNC = 4,  /* the message is longer than the receive's capacity */
+    CW_MESSAGE_ACTIVE = 8, /* an active message; `req` is a stream number of the relay */
+};
+
+enum cw_refusal {
+    CW_REFUSED_VERSION = 1,
+    CW_REFUSED_JOB = 2,
+    CW_REFUSED_CREDENTIAL = 3,
+    CW_REFUSED_DUPLICATE = 4,
+    CW_REFUSED_FENCED = 5,
+    CW_REFUSED_LIMIT = 6,
+    CW_REFUSED_PROTOCOL = 7,
+};
+
+enum cw_notice {
+    CW_NOTICE_RANK_UP = 1,
+    CW_NOTICE_RANK_LOST = 2, /* its connection ended without BYE */
+    CW_NOTICE_RANK_BYE = 3,
+    CW_NOTICE_REFUSED = 4, /* a connection that claimed to be this rank was refused */
+    CW_NOTICE_FATAL = 5,   /* the relay cannot go on with this job */
+};
+
+struct cw_header {
+    uint32_t length; /* bytes after the header */
+    uint8_t type;
+    uint32_t seq; /* number of this frame in its direction, from 1, modulo 2^32 */
+    uint32_t ack; /* highest number received from the other side */
+};
+
+struct cw_challenge {
+    uint32_t magic;
+    uint16_t version;
+    uint8_t nonce[CW_NONCE_SIZE];
+};
+#define CW_CHALLENGE_SIZE 24u
+
+struct cw_hello {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t role;
+    uint8_t job[CW_ID_SIZE];
+    uint32_t rank; /* for a dispatcher: how many ranks the job has */
+    uint32_t incarnation;
+    uint8_t nonce[CW_NONCE_SIZE];
+    uint64_t event;       /* last event taken */
+    uint64_t poll_clock;  /* polls made so far */
+    uint64_t frames_sent; /* frames of earlier connections that the relay may have */
+    uint8_t mac[CW_MAC_SIZE];
+};
+#define CW_HELLO_SIZE 112u
+
+struct cw_welcome {
+    uint64_t frames_received;
+    uint64_t event; /* last event the relay has for this rank */
+    uint8_t mac[CW_MAC_SIZE];
+};
+#define CW_WELCOME_SIZE 48u
+
+struct cw_send {
+    uint32_t dst;
+    uint32_t kind;
+    uint32_t req; /* the sender's request, for SENT */
+    uint64_t tag;
+    uint64_t total; /* bytes of the whole message */
+};
+#define CW_SEND_SIZE 32u
+
+struct cw_recv {
+    uint32_t req;
+    uint64_t tag;
+    uint64_t mask; /* a message matches when (its tag ^ tag) & mask == 0 */
+    uint64_t capacity;
+};
+#define CW_RECV_SIZE 32u
+
+struct cw_mrecv {
+    uint32_t req;
+    uint32_t msg; /* as given by PROBED */
+    uint64_t capacity;
+};
+#define CW_MRECV_SIZE 16u
+
+struct cw_probe {
+    uint64_t tag;
+    uint64_t mask;
+    uint32_t remove; /* 1: take the message out; only MRECV can receive it then */
+};
+#define CW_PROBE_SIZE 24u
+
+struct cw_message {
+    uint32_t req;
+    uint32_t flags;
+    uint64_t event; /* with CW_MESSAGE_LAST; else 0 */
+    uint64_t tag;
+    uint64_t total;
+};
+#define CW_MESSAGE_SIZE 32u
+
+/* SENT and CANCELED */
+struct cw_done {
+    uint32_t req;
+    uint64_t event;
+};
+#define CW_DONE_SIZE 16u
+
+struct cw_probed {
+    uint64_t event;
+    uint32_t found;
+    uint32_t msg;
+    uint64_t tag;
+    uint64_t total;
+    uint64_t unexpected; /* messages left in the mailbox; a HINT follows the next arrival */
+};
+#define CW_PROBED_SIZE 40u
+
+/* What a rank and the relay counted for that rank; the layout of BYE and STATS follows the order.
+ */
+struct cw_rank_stats {
+    uint64_t polls;          /* device: calls for progress, and probes */
+    uint64_t sleeps;         /* device: times it slept in poll() */
+    uint64_t syscalls;       /* device: system calls on the relay's socket, sleeps and yields */
+    uint64_t sent;           /* relay: messages from the rank */
+    uint64_t sent_bytes;     /* relay */
+    uint64_t received;       /* relay: messages handed to the rank */
+    uint64_t received_bytes; /* relay */
+    uint64_t unexpected;     /* relay: messages that came before their receive */
+};
+#define CW_BYE_SIZE 24u
+#define CW_STATS_SIZE (8u + 64u + 64u)
+
+struct cw_relay_stats {
+    uint64_t frames_in;
+    uint64_t frames_out;
+    uint64_t wakeups;     /* engine: returns from its wait with something to do */
+    uint64_t syscalls;    /* engine: all of its system calls */
+    uint64_t sleeps;      /* engine: waits that blocked */
+    uint64_t allocations; /* core: blocks and tables taken from the C library */
+    uint64_t memory_now;  /* core: bytes held */
+    uint64_t memory_max;
+};
+
+/* The answer to STATS_ASK: one frame a rank, each with the relay's own counts. */
+struct cw_stats {
+    uint32_t rank;
+    struct cw_rank_stats of_rank;
+    struct cw_relay_stats of_relay;
+};
+
+/* REFUSED and NOTICE: a code, the rank it is about, and words for a person. */
+struct cw_notice_body {
+    uint32_t code;
+    uint32_t rank;
+    char text[CW_TEXT_MAX + 1]; /* terminated; printable */
+};
+#define CW_NOTICE_SIZE 8u /* without the text */
+
+/* Frame numbers of one connection, both ways; see docs/protocol.md, "Numbers". */
+struct cw_session {
+    uint32_t out_seq;   /* last number sent */
+    uint32_t in_seq;    /* last number received */
+    uint32_t in_acked;  /* last number told to the peer */
+    uint32_t out_acked; /* last number the peer told us */
+};
+#define CW_ACK_EVERY 1024u /* frames received before an ACK goes out by itself */
+
+/* Fills 16 bytes and counts the frame in the session. */
+static inline void cw_frame_begin(struct cw_session *s, uint8_t *to, uint8_t type, uint32_t length)
+{
+    struct cw_writer w = cw_writer(to, CW_FRAME_HEADER);
+
+    cw_put_u32(&w, length);
+    cw_put_u32(&w, type);
+    cw_put_u32(&w, ++s->out_seq);
+    cw_put_u32(&w, s->in_seq);
+    s->in_acked = s->in_seq;
+}
+
+/* True when so much has come in without an answer that the peer should hear of it. */
+static inline bool cw_session_owes_ack(const struct cw_session *s)
+{
+    return s->in_seq - s->in_acked >= CW_ACK_EVERY;
+}
+
+/* Reads a header (16 bytes) and checks it against the table of frames and the session's numbers.
+ * Errors: CW_EPROTO. */
+int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
+                    struct cw_err *err);
+
+/* The fixed part of a frame's body: what must have arrived before it can be decoded. */
+uint32_t cw_frame_fixed(uint8_t type);
+
+/* "SEND", ... or "?" */
+const char *cw_frame_name(uint8_t type);
+
+/* Encoders write exactly the size named beside the struct; decoders read it and return false when
+ * bytes are missing or a value is out of its bounds. */
+void cw_challenge_put(uint8_t *to, const struct cw_challenge *v);
+bool cw_challenge_get(const uint8_t *from, struct cw_challenge *v);
+void cw_hello_put(uint8_t *to, const struct cw_hello *v);
+bool cw_hello_get(const uint8_t *from, struct cw_hello *v);
+void cw_welcome_put(uint8_t *to, const struct cw_welcome *v);
+bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v);
+void cw_stats_put(uint8_t *to, const struct cw_stats *v);
+bool cw_stats_get(const uint8_t *from, struct cw_stats *v);
+void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v);
+bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v);
+size_t cw_notice_put(uint8_t *to, uint32_t code, uint32_t rank, const char *text);
+bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v);
+
+static inline void cw_send_put(uint8_t *to, const struct cw_send *v)
+{
+    struct cw_writer w = cw_writer(to, CW_SEND_SIZE);
+
+    cw_put_u32(&w, v->dst);
+    cw_put_u32(&w, v->kind);
+    cw_put_u32(&w, v->req);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->tag);
+    cw_put_u64(&w, v->total);
+}
+
+static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
+{
+    struct cw_reader r = cw_reader(from, CW_SEND_SIZE);
+
+    v->dst = cw_get_u32(&r);
+    v->kind = cw_get_u32(&r);
+    v->req = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->tag = cw_get_u64(&r);
+    v->total = cw_get_u64(&r);
+    return cw_reader_end(&r) && v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM &&
+           v->total <= CW_MESSAGE_MAX;
+}
+
+static inline void cw_recv_put(uint8_t *to, const struct cw_recv *v)
+{
+    struct cw_writer w = cw_writer(to, CW_RECV_SIZE);
+
+    cw_put_u32(&w, v->req);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->tag);
+    cw_put_u64(&w, v->mask);
+    cw_put_u64(&w, v->capacity);
+}
+
+static inline bool cw_recv_get(const uint8_t *from, struct cw_recv *v)
+{
+    struct cw_reader r = cw_reader(from, CW_RECV_SIZE);
+
+    v->req = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->tag = cw_get_u64(&r);
+    v->mask = cw_get_u64(&r);
+    v->capacity = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_mrecv_put(uint8_t *to, const struct cw_mrecv *v)
+{
+    struct cw_writer w = cw_writer(to, CW_MRECV_SIZE);
+
+    cw_put_u32(&w, v->req);
+    cw_put_u32(&w, v->msg);
+    cw_put_u64(&w, v->capacity);
+}
+
+static inline bool cw_mrecv_get(const uint8_t *from, struct cw_mrecv *v)
+{
+    struct cw_reader r = cw_reader(from, CW_MRECV_SIZE);
+
+    v->req = cw_get_u32(&r);
+    v->msg = cw_get_u32(&r);
+    v->capacity = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_probe_put(uint8_t *to, const struct cw_probe *v)
+{
+    struct cw_writer w = cw_writer(to, CW_PROBE_SIZE);
+
+    cw_put_u64(&w, v->tag);
+    cw_put_u64(&w, v->mask);
+    cw_put_u32(&w, v->remove);
+    cw_put_u32(&w, 0);
+}
+
+static inline bool cw_probe_get(const uint8_t *from, struct cw_probe *v)
+{
+    struct cw_reader r = cw_reader(from, CW_PROBE_SIZE);
+
+    v->tag = cw_get_u64(&r);
+    v->mask = cw_get_u64(&r);
+    v->remove = cw_get_u32(&r);
+    cw_get_u32(&r);
+    return cw_reader_end(&r) && v->remove <= 1;
+}
+
+static inline void cw_message_put(uint8_t *to, const struct cw_message *v)
+{
+    struct cw_writer w = cw_writer(to, CW_MESSAGE_SIZE);
+
+    cw_put_u32(&w, v->req);
+    cw_put_u32(&w, v->flags);
+    cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->tag);
+    cw_put_u64(&w, v->total);
+}
+
+static inline bool cw_message_get(const uint8_t *from, struct cw_message *v)
+{
+    struct cw_reader r = cw_reader(from, CW_MESSAGE_SIZE);
+
+    v->req = cw_get_u32(&r);
+    v->flags = cw_get_u32(&r);
+    v->event = cw_get_u64(&r);
+    v->tag = cw_get_u64(&r);
+    v->total = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_done_put(uint8_t *to, const struct cw_done *v)
+{
+    struct cw_writer w = cw_writer(to, CW_DONE_SIZE);
+
+    cw_put_u32(&w, v->req);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->event);
+}
+
+static inline bool cw_done_get(const uint8_t *from, struct cw_done *v)
+{
+    struct cw_reader r = cw_reader(from, CW_DONE_SIZE);
+
+    v->req = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->event = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_probed_put(uint8_t *to, const struct cw_probed *v)
+{
+    struct cw_writer w = cw_writer(to, CW_PROBED_SIZE);
+
+    cw_put_u64(&w, v->event);
+    cw_put_u32(&w, v->found);
+    cw_put_u32(&w, v->msg);
+    cw_put_u64(&w, v->tag);
+    cw_put_u64(&w, v->total);
+    cw_put_u64(&w, v->unexpected);
+}
+
+static inline bool cw_probed_get(const uint8_t *from, struct cw_probed *v)
+{
+    struct cw_reader r = cw_reader(from, CW_PROBED_SIZE);
+
+    v->event = cw_get_u64(&r);
+    v->found = cw_get_u32(&r);
+    v->msg = cw_get_u32(&r);
+    v->tag = cw_get_u64(&r);
+    v->total = cw_get_u64(&r);
+    v->unexpected = cw_get_u64(&r);
+    return cw_reader_end(&r) && v->found <= 1;
+}
+
+#endif
