@@ -130,6 +130,7 @@ struct cw_send {
 };
 #define CW_SEND_SIZE 32u
 
+/* RECV, and the CANCEL that takes it back */
 struct cw_recv {
     uint32_t req;
     uint64_t tag;

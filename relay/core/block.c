@@ -1,0 +1,70 @@
+#include "relay/core/block.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void *relay_pool_alloc(struct relay_pool *pool, size_t size)
+{
+    void *at;
+
+    if (size > pool->memory_max - pool->stats->memory_now)
+        return NULL;
+    at = malloc(size);
+    if (!at)
+        return NULL;
+    pool->stats->allocations++;
+    pool->stats->memory_now += size;
+    if (pool->stats->memory_max < pool->stats->memory_now)
+        pool->stats->memory_max = pool->stats->memory_now;
+    return at;
+}
+
+void relay_pool_free(struct relay_pool *pool, void *at, size_t size)
+{
+    if (!at)
+        return;
+    assert(pool->stats->memory_now >= size);
+    pool->stats->memory_now -= size;
+    free(at);
+}
+
+struct relay_block *relay_block_new(struct relay_pool *pool)
+{
+    struct relay_block *block = pool->free;
+
+    if (block) {
+        pool->free = block->next;
+        pool->free_count--;
+    } else {
+        block = relay_pool_alloc(pool, sizeof(*block));
+        if (!block)
+            return NULL;
+    }
+    block->refs = 1;
+    return block;
+}
+
+void relay_block_release(struct relay_pool *pool, struct relay_block *block)
+{
+    assert(block->refs > 0);
+    if (--block->refs > 0)
+        return;
+    if (pool->free_count == RELAY_BLOCKS_KEPT) {
+        relay_pool_free(pool, block, sizeof(*block));
+        return;
+    }
+    block->next = pool->free;
+    pool->free = block;
+    pool->free_count++;
+}
+
+void relay_pool_fini(struct relay_pool *pool)
+{
+    while (pool->free) {
+        struct relay_block *block = pool->free;
+
+        pool->free = block->next;
+        relay_pool_free(pool, block, sizeof(*block));
+    }
+    pool->free_count = 0;
+}

@@ -1,0 +1,38 @@
+/* Blocks: where the bytes of a connection are read to, stay, and are written from. Counted
+ * references; the last one gives the block back to its pool, which hands the warmest one out first.
+ */
+#ifndef RELAY_BLOCK_H
+#define RELAY_BLOCK_H
+
+#include "common/frame.h"
+
+#include <stdint.h>
+
+#define RELAY_BLOCK_BYTES (256u << 10)
+#define RELAY_BLOCKS_KEPT 64 /* free blocks kept by a pool */
+
+struct relay_block {
+    struct relay_block *next; /* in the pool's list */
+    uint32_t refs;
+    uint8_t bytes[RELAY_BLOCK_BYTES];
+};
+
+struct relay_pool {
+    struct relay_block *free;
+    uint32_t free_count;
+    uint64_t memory_max;
+    struct cw_relay_stats *stats; /* memory and allocations are counted there */
+};
+
+/* A block with one reference; NULL when the memory bound is reached. */
+struct relay_block *relay_block_new(struct relay_pool *pool);
+void relay_block_release(struct relay_pool *pool, struct relay_block *block);
+
+/* Other memory of the core, counted against the same bound. Not cleared. */
+void *relay_pool_alloc(struct relay_pool *pool, size_t size);
+void relay_pool_free(struct relay_pool *pool, void *at, size_t size);
+
+/* Frees the blocks that are kept. All others must have been released. */
+void relay_pool_fini(struct relay_pool *pool);
+
+#endif

@@ -1,0 +1,76 @@
+/* The relay's core: mailboxes, matching, events. Pure: it makes no system call, reads no clock and
+ * starts no thread. Bytes and times go in; bytes to write, and connections to close, come out.
+ * Every engine, the trace tests and the simulator drive it through this file alone.
+ *
+ * Thread rule: one caller at a time for all functions of one core. */
+#ifndef RELAY_CORE_H
+#define RELAY_CORE_H
+
+#include "common/frame.h"
+
+#include <stdint.h>
+#include <sys/uio.h>
+
+#define RELAY_JOBS_MAX 256
+#define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
+#define RELAY_CUT_BACKLOG_MAX                                                                      \
+    (8u << 20) /* bytes under way to a slow receiver before its sender waits */
+#define RELAY_CUT_WAIT_NS                                                                          \
+    50000000ull /* ... and how long the sender waits before we store instead */
+
+struct relay_core;
+struct relay_conn;
+
+struct relay_core_config {
+    uint8_t key[CW_KEY_SIZE]; /* the relay key, see common/cred.h */
+    uint64_t memory_max;      /* bytes of messages and blocks the core may hold */
+};
+
+/* Returns NULL when there is no memory. */
+struct relay_core *relay_core_new(const struct relay_core_config *config);
+
+/* Closes and frees every connection and job. */
+void relay_core_free(struct relay_core *core);
+
+/* A connection was accepted; its CHALLENGE is queued. `nonce` is fresh random bytes. NULL when
+ * there is no memory. The caller keeps `owner` there for itself (relay_conn_owner). */
+struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
+                                   uint64_t now_ns, void *owner);
+void *relay_conn_owner(const struct relay_conn *conn);
+
+/* The connection is gone (end of file, an error, or relay_conn_done was true); frees it. `why` is
+ * for the dispatcher's eyes. */
+void relay_conn_close(struct relay_conn *conn, const char *why);
+
+/* Where the next bytes that arrive are to be put: at least one byte, valid until the next call on
+ * this core. Returns 0, or CW_ENOMEM when the memory bound is reached (the job was told; close it).
+ */
+int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
+
+/* `size` bytes have been put there. Acts on every frame that is complete. */
+void relay_conn_input(struct relay_conn *conn, size_t size);
+
+/* False while bytes that are already under way to a slow receiver should drain first. */
+bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns);
+
+/* Fills up to `max` vectors with what is to be written next; returns how many. They stay valid
+ * until relay_conn_written. */
+int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max);
+void relay_conn_written(struct relay_conn *conn, size_t size);
+bool relay_conn_has_output(const struct relay_conn *conn);
+
+/* True when the connection is to be closed now: it was refused or has said BYE, and all is written.
+ */
+bool relay_conn_done(const struct relay_conn *conn);
+
+/* The next connection that got output, or may have become done, since it was last returned; NULL
+ * when there is none. */
+struct relay_conn *relay_core_next_ready(struct relay_core *core);
+
+/* Time passes: connections that have not said HELLO in time are marked done. */
+void relay_core_tick(struct relay_core *core, uint64_t now_ns);
+
+/* Counters; the engine adds its own. */
+struct cw_relay_stats *relay_core_stats(struct relay_core *core);
+
+#endif

@@ -1,0 +1,324 @@
+#include "relay/core/match.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TABLE_MIN 16u
+
+/* All entries of one class whose tags agree under its mask, in order. */
+struct match_key {
+    struct match_key *next; /* in its bucket, or in the free list */
+    struct match_link *head;
+    struct match_link *tail;
+    uint64_t tag; /* masked */
+    uint8_t class;
+};
+
+static uint32_t hash(uint64_t tag, uint8_t class)
+{
+    uint64_t h = (tag + class + 1) * 0x9e3779b97f4a7c15ull;
+
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93ull;
+    return (uint32_t)(h >> 32);
+}
+
+static struct match_key **bucket_of(const struct match_table *table, uint64_t tag, uint8_t class)
+{
+    return &table->buckets[hash(tag, class) & (table->size - 1)];
+}
+
+static struct match_key *key_find(const struct match_table *table, uint64_t tag, uint8_t class)
+{
+    struct match_key *key;
+
+    if (table->used == 0)
+        return NULL;
+    for (key = *bucket_of(table, tag, class); key; key = key->next)
+        if (key->tag == tag && key->class == class)
+            return key;
+    return NULL;
+}
+
+static int table_grow(struct relay_pool *pool, struct match_table *table)
+{
+    struct match_table grown = {.size = table->size ? table->size * 2 : TABLE_MIN,
+                                .used = table->used};
+    size_t bytes = grown.size * sizeof(*grown.buckets);
+
+    grown.buckets = relay_pool_alloc(pool, bytes);
+    if (!grown.buckets)
+        return CW_ENOMEM;
+    memset(grown.buckets, 0, bytes);
+    for (uint32_t i = 0; i < table->size; i++) {
+        while (table->buckets[i]) {
+            struct match_key *key = table->buckets[i];
+            struct match_key **to = bucket_of(&grown, key->tag, key->class);
+
+            table->buckets[i] = key->next;
+            key->next = *to;
+            *to = key;
+        }
+    }
+    relay_pool_free(pool, table->buckets, table->size * sizeof(*table->buckets));
+    *table = grown;
+    return CW_OK;
+}
+
+static struct match_key *key_add(struct match_index *ix, struct match_table *table, uint64_t tag,
+                                 uint8_t class)
+{
+    struct match_key *key = ix->free_keys;
+    struct match_key **bucket;
+
+    if (table->used == table->size && table_grow(ix->pool, table) < 0)
+        return NULL;
+    if (key)
+        ix->free_keys = key->next;
+    else if (!(key = relay_pool_alloc(ix->pool, sizeof(*key))))
+        return NULL;
+    bucket = bucket_of(table, tag, class);
+    *key = (struct match_key){.next = *bucket, .tag = tag, .class = class};
+    *bucket = key;
+    table->used++;
+    return key;
+}
+
+static void key_remove(struct match_index *ix, struct match_table *table, struct match_key *key)
+{
+    struct match_key **at = bucket_of(table, key->tag, key->class);
+
+    while (*at != key)
+        at = &(*at)->next;
+    *at = key->next;
+    table->used--;
+    key->next = ix->free_keys;
+    ix->free_keys = key;
+}
+
+static int link_add(struct match_index *ix, struct match_table *table, struct match_link *link,
+                    uint64_t tag, uint8_t class)
+{
+    struct match_key *key = key_find(table, tag, class);
+
+    if (!key && !(key = key_add(ix, table, tag, class)))
+        return CW_ENOMEM;
+    *link = (struct match_link){.prev = key->tail, .key = key};
+    if (key->tail)
+        key->tail->next = link;
+    else
+        key->head = link;
+    key->tail = link;
+    return CW_OK;
+}
+
+static void link_remove(struct match_index *ix, struct match_table *table, struct match_link *link)
+{
+    struct match_key *key = link->key;
+
+    if (link->prev)
+        link->prev->next = link->next;
+    else
+        key->head = link->next;
+    if (link->next)
+        link->next->prev = link->prev;
+    else
+        key->tail = link->prev;
+    link->key = NULL;
+    if (!key->head)
+        key_remove(ix, table, key);
+}
+
+void match_init(struct match_index *ix, struct relay_pool *pool)
+{
+    *ix = (struct match_index){.pool = pool};
+    ix->scanned.prev = ix->scanned.next = &ix->scanned;
+}
+
+/* The class of a mask; a new class takes in the messages that wait already. Returns
+ * RELAY_MATCH_CLASSES when there is no room for another (or no memory): then scan. */
+static uint8_t class_of(struct match_index *ix, uint64_t mask)
+{
+    uint8_t class;
+
+    for (class = 0; class < ix->classes; class ++)
+        if (ix->masks[class] == mask)
+            return class;
+    if (class == RELAY_MATCH_CLASSES)
+        return class;
+    for (struct match_waiting *m = ix->first; m; m = m->next) {
+        if (link_add(ix, &ix->waiting_keys, &m->links[class], m->tag & mask, class) == CW_OK)
+            continue;
+        for (struct match_waiting *done = ix->first; done != m; done = done->next)
+            link_remove(ix, &ix->waiting_keys, &done->links[class]);
+        return RELAY_MATCH_CLASSES;
+    }
+    ix->masks[class] = mask;
+    ix->classes++;
+    return class;
+}
+
+int match_post(struct match_index *ix, struct relay_posted *posted)
+{
+    struct match_link *last = ix->scanned.prev;
+
+    posted->order = ++ix->order;
+    posted->class = class_of(ix, posted->mask);
+    if (posted->class == RELAY_MATCH_CLASSES) {
+        posted->link = (struct match_link){.prev = last, .next = &ix->scanned};
+        last->next = &posted->link;
+        ix->scanned.prev = &posted->link;
+        return CW_OK;
+    }
+    if (link_add(ix, &ix->posted_keys, &posted->link, posted->tag & posted->mask, posted->class) <
+        0)
+        return CW_ENOMEM;
+    ix->posted_in[posted->class]++;
+    return CW_OK;
+}
+
+void match_unpost(struct match_index *ix, struct relay_posted *posted)
+{
+    if (posted->class == RELAY_MATCH_CLASSES) {
+        posted->link.prev->next = posted->link.next;
+        posted->link.next->prev = posted->link.prev;
+        return;
+    }
+    link_remove(ix, &ix->posted_keys, &posted->link);
+    ix->posted_in[posted->class]--;
+}
+
+static void table_fini(struct match_index *ix, struct match_table *table)
+{
+    assert(table->used == 0);
+    relay_pool_free(ix->pool, table->buckets, table->size * sizeof(*table->buckets));
+    *table = (struct match_table){0};
+}
+
+void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),
+                void *ctx)
+{
+    for (uint32_t i = 0; i < ix->posted_keys.size; i++)
+        while (ix->posted_keys.buckets[i]) {
+            struct relay_posted *posted = (struct relay_posted *)ix->posted_keys.buckets[i]->head;
+
+            match_unpost(ix, posted);
+            release(ctx, posted);
+        }
+    while (ix->scanned.next != &ix->scanned) {
+        struct relay_posted *posted = (struct relay_posted *)ix->scanned.next;
+
+        match_unpost(ix, posted);
+        release(ctx, posted);
+    }
+    table_fini(ix, &ix->posted_keys);
+    table_fini(ix, &ix->waiting_keys);
+    while (ix->free_keys) {
+        struct match_key *key = ix->free_keys;
+
+        ix->free_keys = key->next;
+        relay_pool_free(ix->pool, key, sizeof(*key));
+    }
+}
+
+struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
+{
+    struct relay_posted *best = NULL;
+
+    for (uint8_t class = 0; class < ix->classes; class ++) {
+        struct match_key *key;
+        struct relay_posted *posted;
+
+        if (ix->posted_in[class] == 0)
+            continue;
+        key = key_find(&ix->posted_keys, tag & ix->masks[class], class);
+        if (!key)
+            continue;
+        posted = (struct relay_posted *)key->head;
+        if (!best || posted->order < best->order)
+            best = posted;
+    }
+    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next) {
+        struct relay_posted *posted = (struct relay_posted *)l;
+
+        if (best && best->order < posted->order)
+            break;
+        if (((posted->tag ^ tag) & posted->mask) == 0)
+            return posted;
+    }
+    return best;
+}
+
+struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
+                                        uint64_t mask)
+{
+    uint8_t class = class_of(ix, mask);
+
+    if (class < RELAY_MATCH_CLASSES) {
+        struct match_key *key = key_find(&ix->posted_keys, tag & mask, class);
+
+        for (struct match_link *l = key ? key->head : NULL; l; l = l->next)
+            if (((struct relay_posted *)l)->req == req)
+                return (struct relay_posted *)l;
+    }
+    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
+        if (((struct relay_posted *)l)->req == req)
+            return (struct relay_posted *)l;
+    return NULL;
+}
+
+int match_wait(struct match_index *ix, struct match_waiting *message)
+{
+    for (uint8_t class = 0; class < ix->classes; class ++) {
+        if (link_add(ix, &ix->waiting_keys, &message->links[class], message->tag & ix->masks[class],
+                     class) == CW_OK)
+            continue;
+        while (class -- > 0)
+            link_remove(ix, &ix->waiting_keys, &message->links[class]);
+        return CW_ENOMEM;
+    }
+    message->prev = ix->last;
+    message->next = NULL;
+    if (ix->last)
+        ix->last->next = message;
+    else
+        ix->first = message;
+    ix->last = message;
+    ix->waiting++;
+    return CW_OK;
+}
+
+void match_unwait(struct match_index *ix, struct match_waiting *message)
+{
+    for (uint8_t class = 0; class < ix->classes; class ++)
+        link_remove(ix, &ix->waiting_keys, &message->links[class]);
+    if (message->prev)
+        message->prev->next = message->next;
+    else
+        ix->first = message->next;
+    if (message->next)
+        message->next->prev = message->prev;
+    else
+        ix->last = message->prev;
+    assert(ix->waiting > 0);
+    ix->waiting--;
+}
+
+struct match_waiting *match_find_waiting(struct match_index *ix, uint64_t tag, uint64_t mask)
+{
+    uint8_t class;
+    struct match_key *key;
+
+    if (!ix->first)
+        return NULL;
+    class = class_of(ix, mask);
+    if (class < RELAY_MATCH_CLASSES) {
+        key = key_find(&ix->waiting_keys, tag & mask, class);
+        /* links[] is the first member: step back from the link of this class */
+        return key ? (struct match_waiting *)(key->head - class) : NULL;
+    }
+    for (struct match_waiting *m = ix->first; m; m = m->next)
+        if (((m->tag ^ tag) & mask) == 0)
+            return m;
+    return NULL;
+}

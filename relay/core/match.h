@@ -1,0 +1,93 @@
+/* Matching: posted receives and waiting messages of one mailbox, found by (tag, mask) in constant
+ * time.
+ *
+ * A receive matches a message when their tags agree on the bits of the receive's mask. MPI programs
+ * use few masks (exact, any tag, any source, both), so every mask that is seen becomes a class with
+ * a hash index of its own; masks beyond RELAY_MATCH_CLASSES are still matched, by scanning. The
+ * order is MPI's: the earliest posted receive, the earliest message (MPI 4.0, 3.5
+ * "non-overtaking"). */
+#ifndef RELAY_MATCH_H
+#define RELAY_MATCH_H
+
+#include "relay/core/block.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RELAY_MATCH_CLASSES 4
+
+struct match_key;
+
+struct match_link {
+    struct match_link *prev;
+    struct match_link *next;
+    struct match_key *key; /* NULL while not linked */
+};
+
+/* A posted receive. Owned by its mailbox. */
+struct relay_posted {
+    struct match_link link; /* first: found by its address */
+    struct relay_posted *next_free;
+    uint64_t order;
+    uint64_t tag;
+    uint64_t mask;
+    uint64_t capacity;
+    uint32_t req;
+    uint8_t class; /* RELAY_MATCH_CLASSES: none, it is in the list that is scanned */
+};
+
+/* What the index needs of a waiting message: its first member. */
+struct match_waiting {
+    struct match_link links[RELAY_MATCH_CLASSES];
+    struct match_waiting *prev; /* in order of arrival */
+    struct match_waiting *next;
+    uint64_t tag;
+};
+
+struct match_table {
+    struct match_key **buckets;
+    uint32_t size; /* a power of two, or 0 */
+    uint32_t used;
+};
+
+struct match_index {
+    struct relay_pool *pool;
+    uint64_t masks[RELAY_MATCH_CLASSES];
+    uint32_t posted_in[RELAY_MATCH_CLASSES];
+    uint32_t classes;
+    struct match_table posted_keys;
+    struct match_table waiting_keys;
+    struct match_key *free_keys;
+    struct match_link scanned; /* ring of posted receives without a class */
+    struct match_waiting *first;
+    struct match_waiting *last;
+    uint64_t waiting;
+    uint64_t order;
+};
+
+void match_init(struct match_index *ix, struct relay_pool *pool);
+
+/* Gives every posted receive to `release`, and frees the tables. No message may wait any more. */
+void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),
+                void *ctx);
+
+/* Returns 0 or CW_ENOMEM. */
+int match_post(struct match_index *ix, struct relay_posted *posted);
+void match_unpost(struct match_index *ix, struct relay_posted *posted);
+
+/* The earliest posted receive for a message of this tag, still linked; NULL when there is none. */
+struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag);
+
+/* The posted receive of this request number, which was posted with this tag and mask; NULL when
+ * there is none. */
+struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
+                                        uint64_t mask);
+
+/* Returns 0 or CW_ENOMEM. */
+int match_wait(struct match_index *ix, struct match_waiting *message);
+void match_unwait(struct match_index *ix, struct match_waiting *message);
+
+/* The earliest waiting message for this receive or probe, still linked; NULL when there is none. */
+struct match_waiting *match_find_waiting(struct match_index *ix, uint64_t tag, uint64_t mask);
+
+#endif

@@ -1,0 +1,82 @@
+/* Messages that are not delivered yet, and the bytes of them that have come. */
+#include "relay/core/state.h"
+
+#include <assert.h>
+
+#define SLICES_MIN 4u
+
+struct relay_message *message_new(struct relay_core *core, const struct cw_send *send, uint32_t src)
+{
+    uint32_t room = send->total <= MESSAGE_SMALL        ? MESSAGE_SMALL
+                    : send->total <= MESSAGE_INLINE_MAX ? (uint32_t)send->total
+                                                        : 0;
+    struct relay_message *message = core->free_messages;
+
+    if (room == MESSAGE_SMALL && message) {
+        core->free_messages = message->next_free;
+        core->free_message_count--;
+    } else {
+        message = relay_pool_alloc(&core->pool, sizeof(*message) + room);
+        if (!message)
+            return NULL;
+    }
+    *message = (struct relay_message){.waiting = {.tag = send->tag},
+                                      .total = send->total,
+                                      .src = src,
+                                      .kind = send->kind,
+                                      .sender_req = send->req,
+                                      .inline_size = room};
+    return message;
+}
+
+void message_free(struct relay_core *core, struct relay_message *message)
+{
+    for (uint32_t i = 0; i < message->slice_count; i++)
+        relay_block_release(&core->pool, message->slices[i].block);
+    relay_pool_free(&core->pool, message->slices, message->slice_size * sizeof(*message->slices));
+    if (message->inline_size == MESSAGE_SMALL && core->free_message_count < MESSAGES_KEPT) {
+        message->next_free = core->free_messages;
+        core->free_messages = message;
+        core->free_message_count++;
+        return;
+    }
+    relay_pool_free(&core->pool, message, sizeof(*message) + message->inline_size);
+}
+
+static int slices_grow(struct relay_core *core, struct relay_message *message)
+{
+    uint32_t size = message->slice_size ? message->slice_size * 2 : SLICES_MIN;
+    struct message_slice *slices = relay_pool_alloc(&core->pool, size * sizeof(*slices));
+
+    if (!slices)
+        return CW_ENOMEM;
+    if (message->slice_count)
+        memcpy(slices, message->slices, message->slice_count * sizeof(*slices));
+    relay_pool_free(&core->pool, message->slices, message->slice_size * sizeof(*slices));
+    message->slices = slices;
+    message->slice_size = size;
+    return CW_OK;
+}
+
+int message_store(struct relay_core *core, struct relay_message *message, const uint8_t *at,
+                  uint32_t size, struct relay_block *block)
+{
+    struct message_slice *last;
+
+    if (message->inline_size) {
+        assert(size <= message->inline_size - message->inline_used);
+        memcpy(message->bytes + message->inline_used, at, size);
+        message->inline_used += size;
+        return CW_OK;
+    }
+    last = message->slice_count ? &message->slices[message->slice_count - 1] : NULL;
+    if (last && last->at + last->size == at && last->block == block) {
+        last->size += size;
+        return CW_OK;
+    }
+    if (message->slice_count == message->slice_size && slices_grow(core, message) < 0)
+        return CW_ENOMEM;
+    message->slices[message->slice_count++] = (struct message_slice){at, size, block};
+    block->refs++;
+    return CW_OK;
+}

@@ -1,0 +1,21 @@
+/* CANCEL: takes a posted receive back. When its message is on the way already, the message wins and
+ * nothing is answered. */
+#include "relay/core/state.h"
+
+void recv_cancel(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_posted *posted;
+    struct cw_recv cancel;
+
+    if (!cw_recv_get(body, &cancel)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "CANCEL frame that cannot be read");
+        return;
+    }
+    posted = match_find_request(&mailbox->index, cancel.req, cancel.tag, cancel.mask);
+    if (!posted)
+        return;
+    match_unpost(&mailbox->index, posted);
+    posted_free(conn->core, posted);
+    mailbox_done(mailbox, CW_FRAME_CANCELED, cancel.req);
+}

@@ -1,0 +1,141 @@
+/* HELLO: who is there, and may it come in? */
+#include "relay/core/state.h"
+
+static void welcome(struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key,
+                    uint64_t event)
+{
+    struct cw_welcome answer = {.frames_received = 0, .event = event};
+    uint8_t *to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
+
+    cw_cred_mac(answer.mac, key, "relay", hello, conn->nonce);
+    if (to)
+        cw_welcome_put(to, &answer);
+}
+
+static bool proven(const struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key)
+{
+    uint8_t mac[CW_MAC_SIZE];
+
+    cw_cred_mac(mac, key, "client", hello, conn->nonce);
+    return cw_cred_equal(mac, hello->mac);
+}
+
+static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hello)
+{
+    struct relay_core *core = conn->core;
+    uint8_t key[CW_KEY_SIZE];
+    struct relay_job *job;
+
+    cw_cred_job_key(key, core->config.key, hello->job);
+    if (!proven(conn, hello, key)) {
+        conn_refuse(conn, CW_REFUSED_CREDENTIAL,
+                    "wrong credential for a dispatcher: use this relay's key file");
+        return;
+    }
+    if (hello->rank == 0 || hello->rank > CW_RANKS_MAX) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, "a job of %u ranks: 1 to %u are possible", hello->rank,
+                    CW_RANKS_MAX);
+        return;
+    }
+    if (job_find(core, hello->job)) {
+        conn_refuse(conn, CW_REFUSED_DUPLICATE, "this job has a dispatcher already");
+        return;
+    }
+    if (core->job_count == RELAY_JOBS_MAX) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, "the relay has its %d jobs; try again later",
+                    RELAY_JOBS_MAX);
+        return;
+    }
+    job = job_new(core, hello->job, hello->rank);
+    if (!job) {
+        conn_out_of_memory(conn, "opening a job");
+        return;
+    }
+    job->dispatcher = conn;
+    conn->job = job;
+    conn->state = CONN_DISPATCHER;
+    welcome(conn, hello, key, 0);
+}
+
+/* Section "Credentials" of docs/protocol.md: a newer incarnation replaces an older one; an older
+ * one is refused for ever. Returns false after refusing. */
+static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
+                  struct relay_mailbox *mailbox)
+{
+    if (hello->incarnation < mailbox->incarnation) {
+        conn_refuse(conn, CW_REFUSED_FENCED,
+                    "rank %u, incarnation %u: incarnation %u took its place", hello->rank,
+                    hello->incarnation, mailbox->incarnation);
+        return false;
+    }
+    if (hello->incarnation == mailbox->incarnation) {
+        conn_refuse(conn, CW_REFUSED_DUPLICATE, "rank %u, incarnation %u, has connected already",
+                    hello->rank, hello->incarnation);
+        job_notice(mailbox->job, CW_NOTICE_REFUSED, hello->rank,
+                   "a second connection for rank %u was refused", hello->rank);
+        return false;
+    }
+    if (mailbox->conn) {
+        struct relay_conn *old = mailbox->conn;
+
+        old->fenced = true;
+        conn_refuse(old, CW_REFUSED_FENCED, "rank %u: incarnation %u takes its place", hello->rank,
+                    hello->incarnation);
+        old->mailbox = NULL;
+    }
+    return true;
+}
+
+static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
+{
+    struct relay_job *job = job_find(conn->core, hello->job);
+    struct relay_mailbox *mailbox;
+    uint8_t key[CW_KEY_SIZE];
+
+    if (!job) {
+        conn_refuse(conn, CW_REFUSED_JOB, "the relay has no such job (it may have ended)");
+        return;
+    }
+    cw_cred_rank_key(key, job->key, hello->rank, hello->incarnation);
+    if (!proven(conn, hello, key)) {
+        conn_refuse(conn, CW_REFUSED_CREDENTIAL, "wrong credential for rank %u, incarnation %u",
+                    hello->rank, hello->incarnation);
+        job_notice(job, CW_NOTICE_REFUSED, hello->rank,
+                   "a connection for rank %u with a wrong credential was refused", hello->rank);
+        return;
+    }
+    if (hello->rank >= job->ranks || hello->incarnation == 0) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, "rank %u, incarnation %u, in a job of %u ranks",
+                    hello->rank, hello->incarnation, job->ranks);
+        return;
+    }
+    mailbox = job_mailbox(job, hello->rank);
+    if (!mailbox) {
+        conn_out_of_memory(conn, "making a mailbox");
+        return;
+    }
+    if (!fence(conn, hello, mailbox))
+        return;
+    conn->job = job;
+    conn->mailbox = mailbox;
+    conn->state = CONN_RANK;
+    mailbox->incarnation = hello->incarnation;
+    welcome(conn, hello, key, mailbox->event);
+    job_notice(job, CW_NOTICE_RANK_UP, hello->rank, "connected");
+    mailbox_attach(mailbox, conn);
+}
+
+void recv_hello(struct relay_conn *conn, const uint8_t *body)
+{
+    struct cw_hello hello;
+
+    if (!cw_hello_get(body, &hello))
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "HELLO of something else than Causeway");
+    else if (hello.version != CW_PROTOCOL_VERSION)
+        conn_refuse(conn, CW_REFUSED_VERSION, "protocol version %u, the relay speaks %u",
+                    hello.version, CW_PROTOCOL_VERSION);
+    else if (hello.role == CW_ROLE_DISPATCHER)
+        hello_dispatcher(conn, &hello);
+    else
+        hello_rank(conn, &hello);
+}

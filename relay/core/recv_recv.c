@@ -1,0 +1,50 @@
+/* RECV and MRECV: a rank wants a message; it may be here already. */
+#include "relay/core/state.h"
+
+void recv_recv(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = conn->mailbox;
+    struct match_waiting *waiting;
+    struct relay_posted *posted;
+    struct cw_recv recv;
+
+    if (!cw_recv_get(body, &recv)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "RECV frame that cannot be read");
+        return;
+    }
+    waiting = match_find_waiting(&mailbox->index, recv.tag, recv.mask);
+    if (waiting) {
+        match_unwait(&mailbox->index, waiting);
+        mailbox_match(mailbox, (struct relay_message *)waiting, recv.req, recv.capacity);
+        return;
+    }
+    posted = posted_new(conn->core);
+    if (posted) {
+        posted->req = recv.req;
+        posted->tag = recv.tag;
+        posted->mask = recv.mask;
+        posted->capacity = recv.capacity;
+        if (match_post(&mailbox->index, posted) == CW_OK)
+            return;
+        posted_free(conn->core, posted);
+    }
+    conn_out_of_memory(conn, "keeping a posted receive");
+}
+
+void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_message *message;
+    struct cw_mrecv mrecv;
+
+    if (!cw_mrecv_get(body, &mrecv) || mrecv.msg >= mailbox->probed_size ||
+        !mailbox->probed[mrecv.msg]) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that no probe took out");
+        return;
+    }
+    message = mailbox->probed[mrecv.msg];
+    mailbox->probed[mrecv.msg] = NULL;
+    if (mrecv.msg < mailbox->probed_free_hint)
+        mailbox->probed_free_hint = mrecv.msg;
+    mailbox_match(mailbox, message, mrecv.req, mrecv.capacity);
+}

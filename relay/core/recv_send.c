@@ -1,0 +1,173 @@
+/* SEND and SEND_DATA: a message comes in; it goes to the receive that waits for it, or waits for
+ * one. */
+#include "relay/core/state.h"
+
+#include <assert.h>
+
+/* The whole message is here and its receive is posted: it goes straight through. */
+static bool send_through(struct relay_conn *conn, const struct cw_send *send,
+                         struct relay_mailbox *mailbox)
+{
+    const uint8_t *at = conn->block->bytes + conn->start;
+    uint32_t size = conn->payload_left;
+    struct cw_message header = {
+        .tag = send->tag, .total = size, .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST};
+    struct relay_posted *posted;
+
+    if (send->total != size || conn->end - conn->start < size || !mailbox->conn)
+        return false;
+    conn->start += size;
+    conn->payload_left = 0;
+    if (send->kind == CW_SEND_AM) {
+        header.flags |= CW_MESSAGE_ACTIVE;
+        header.req = mailbox->streams++;
+    } else {
+        posted = match_find_posted(&mailbox->index, send->tag);
+        assert(posted);
+        header.req = posted->req;
+        if (posted->capacity < size) {
+            size = (uint32_t)posted->capacity;
+            header.flags |= CW_MESSAGE_TRUNC;
+        }
+        match_unpost(&mailbox->index, posted);
+        posted_free(conn->core, posted);
+    }
+    mailbox->stats.received++;
+    mailbox->stats.received_bytes += size;
+    mailbox_acknowledge(conn->job, conn->mailbox->rank, send->kind, send->req);
+    mailbox_emit(mailbox, &header, at, size, conn->block);
+    return true;
+}
+
+static void queue_early(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    message->next_free = NULL;
+    *mailbox->early_tail = message;
+    mailbox->early_tail = &message->next_free;
+}
+
+/* Nobody asked for this message yet. Returns 0 or CW_ENOMEM. */
+static int send_wait(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (match_wait(&mailbox->index, &message->waiting) < 0)
+        return CW_ENOMEM;
+    mailbox->stats.unexpected++;
+    if (mailbox->hint_armed && mailbox->conn) {
+        mailbox->hint_armed = false;
+        conn_frame(mailbox->conn, CW_FRAME_HINT, 0);
+    }
+    return CW_OK;
+}
+
+/* The message gets a record of its own, for as long as its bytes or its receive are to come.
+ * Returns 0 or CW_ENOMEM. */
+static int send_begin(struct relay_conn *conn, const struct cw_send *send,
+                      struct relay_mailbox *mailbox, struct relay_posted *posted)
+{
+    struct relay_message *message = message_new(conn->core, send, conn->mailbox->rank);
+
+    if (!message)
+        return CW_ENOMEM;
+    if (send->total > 0) {
+        conn->incoming = message;
+        conn->incoming_to = mailbox;
+        conn->cut_deadline_ns = 0;
+        conn->cut_spent = false;
+    }
+    if (posted) {
+        uint32_t req = posted->req;
+        uint64_t capacity = posted->capacity;
+
+        match_unpost(&mailbox->index, posted);
+        posted_free(conn->core, posted);
+        mailbox_match(mailbox, message, req, capacity);
+    } else if (send->kind != CW_SEND_AM) {
+        if (send_wait(mailbox, message) == CW_OK)
+            return CW_OK;
+        conn->incoming = NULL;
+        message_free(conn->core, message);
+        return CW_ENOMEM;
+    } else if (mailbox->conn) {
+        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
+    } else {
+        queue_early(mailbox, message);
+    }
+    return CW_OK;
+}
+
+void recv_send(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox;
+    struct relay_posted *posted = NULL;
+    struct cw_send send;
+
+    if (!cw_send_get(body, &send) || send.total < conn->payload_left || conn->message_left ||
+        (send.total > 0 && conn->payload_left == 0)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND frame that does not add up");
+        return;
+    }
+    if (send.dst >= conn->job->ranks) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND to rank %u in a job of %u ranks", send.dst,
+                    conn->job->ranks);
+        return;
+    }
+    mailbox = job_mailbox(conn->job, send.dst);
+    if (!mailbox) {
+        conn_out_of_memory(conn, "making a mailbox");
+        return;
+    }
+    conn->mailbox->stats.sent++;
+    conn->mailbox->stats.sent_bytes += send.total;
+    conn->message_left = send.total - conn->payload_left;
+    if (send.kind != CW_SEND_AM)
+        posted = match_find_posted(&mailbox->index, send.tag);
+    if ((posted || send.kind == CW_SEND_AM) && send_through(conn, &send, mailbox))
+        return;
+    if (send_begin(conn, &send, mailbox, posted) < 0)
+        conn_out_of_memory(conn, "keeping a message until it is received");
+}
+
+void recv_send_data(struct relay_conn *conn, const uint8_t *body)
+{
+    (void)body;
+    if (conn->payload_left == 0 || conn->payload_left > conn->message_left) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND_DATA of %u bytes where %llu are missing",
+                    conn->payload_left, (unsigned long long)conn->message_left);
+        return;
+    }
+    conn->message_left -= conn->payload_left;
+}
+
+void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
+{
+    struct relay_message *message = conn->incoming;
+
+    if (!message)
+        return;
+    message->arrived += size;
+    assert(message->arrived <= message->total);
+    if (message->matched) {
+        mailbox_deliver(conn->incoming_to, message, at, size, conn->block);
+    } else if (message_store(conn->core, message, at, size, conn->block) < 0) {
+        conn_out_of_memory(conn, "keeping a message until it is received");
+        return;
+    }
+    if (message->arrived < message->total)
+        return;
+    conn->incoming = NULL;
+    if (message->matched)
+        message_free(conn->core, message);
+}
+
+void message_abandon(struct relay_conn *conn)
+{
+    struct relay_message *message = conn->incoming;
+
+    if (!message)
+        return;
+    conn->incoming = NULL;
+    if (message->matched)
+        message_free(conn->core, message);
+    else
+        message->orphan = true;
+}

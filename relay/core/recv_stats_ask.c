@@ -1,0 +1,18 @@
+/* STATS_ASK: what was counted for every rank of the job, and for the relay as a whole. */
+#include "relay/core/state.h"
+
+void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
+{
+    (void)body;
+    for (uint32_t rank = 0; rank < conn->job->ranks; rank++) {
+        struct relay_mailbox *mailbox = conn->job->mailboxes[rank];
+        struct cw_stats stats = {.rank = rank, .of_relay = conn->core->stats};
+        uint8_t *to = conn_frame(conn, CW_FRAME_STATS, CW_STATS_SIZE);
+
+        if (!to)
+            return;
+        if (mailbox)
+            stats.of_rank = mailbox->stats;
+        cw_stats_put(to, &stats);
+    }
+}

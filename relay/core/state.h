@@ -1,0 +1,192 @@
+/* The core's own structures; nobody outside relay/core includes this. */
+#ifndef RELAY_STATE_H
+#define RELAY_STATE_H
+
+#include "common/cred.h"
+#include "relay/core/block.h"
+#include "relay/core/core.h"
+#include "relay/core/match.h"
+#include "relay/core/out.h"
+
+#define MESSAGE_INLINE_MAX                                                                         \
+    (16u << 10)             /* bytes: a waiting message no larger is copied out of its block */
+#define MESSAGE_SMALL 256u  /* inline bytes of a message taken from the free list */
+#define MESSAGES_KEPT 4096u /* free small messages kept */
+#define PROBED_MAX 65536u   /* messages of a mailbox taken out by probes and not yet received */
+#define STREAM_NONE UINT32_MAX
+
+/* Bytes of a message that wait in a block. */
+struct message_slice {
+    const uint8_t *at;
+    uint32_t size;
+    struct relay_block *block;
+};
+
+/* A message that is not yet delivered whole: it waits for its receive, or for its bytes. */
+struct relay_message {
+    struct match_waiting waiting; /* first: found by its address */
+    struct relay_message *next_free;
+    uint64_t total;
+    uint64_t arrived;
+    uint64_t capacity;  /* of its receive, once matched */
+    uint64_t delivered; /* bytes handed to the rank's connection */
+    uint32_t src;
+    uint32_t kind; /* enum cw_send_kind */
+    uint32_t sender_req;
+    uint32_t req; /* of its receive, or the stream number of an active message */
+    bool matched;
+    bool begun;  /* its first MESSAGE frame is out */
+    bool orphan; /* its sender is gone before its last byte */
+    struct message_slice *slices;
+    uint32_t slice_count;
+    uint32_t slice_size;
+    uint32_t inline_size; /* room in bytes[] */
+    uint32_t inline_used;
+    uint8_t bytes[];
+};
+
+/* What the home relay keeps for one rank. */
+struct relay_mailbox {
+    struct relay_job *job;
+    struct relay_conn *conn; /* NULL while no process plays the rank */
+    struct match_index index;
+    struct relay_message **probed; /* by the number that PROBED gave; NULL where free */
+    uint32_t probed_size;
+    uint32_t probed_free_hint;
+    struct relay_message *early; /* active messages that came before the rank did (in order) */
+    struct relay_message **early_tail;
+    uint64_t event; /* number of the last event handed out */
+    uint32_t rank;
+    uint32_t incarnation; /* of the last process that was let in; 0 before */
+    uint32_t streams;     /* active messages begun, for stream numbers */
+    bool hint_armed;
+    struct cw_rank_stats stats;
+};
+
+struct relay_job {
+    struct relay_job *next;
+    struct relay_core *core;
+    struct relay_conn *dispatcher;
+    uint8_t id[CW_ID_SIZE];
+    uint8_t key[CW_KEY_SIZE];
+    uint32_t ranks;
+    struct relay_mailbox **mailboxes; /* NULL until first used */
+};
+
+enum conn_state {
+    CONN_NEW = 1,        /* CHALLENGE sent */
+    CONN_RANK = 2,       /* WELCOME sent */
+    CONN_DISPATCHER = 4, /* WELCOME sent */
+    CONN_CLOSING = 8,    /* REFUSED or FAREWELL sent: nothing more is read */
+};
+
+struct relay_conn {
+    struct relay_core *core;
+    void *owner;
+    struct relay_conn *next; /* all connections of the core */
+    struct relay_conn *prev;
+    struct relay_conn *next_ready;
+    bool is_ready;
+    bool fenced; /* a newer incarnation or the end of its job took its place */
+    enum conn_state state;
+    uint64_t opened_ns;
+    uint8_t nonce[CW_NONCE_SIZE];
+    struct relay_job *job;
+    struct relay_mailbox *mailbox;
+    struct cw_session session;
+    struct out_queue out;
+
+    /* input */
+    struct relay_block *block; /* NULL while nothing is read */
+    uint32_t start;            /* of bytes not yet acted on */
+    uint32_t end;
+    uint32_t payload_left;          /* of the frame at hand, still to come */
+    uint64_t message_left;          /* of the message at hand, after the frame at hand */
+    struct relay_message *incoming; /* the message at hand; NULL: drop its bytes */
+    struct relay_mailbox *incoming_to;
+    uint64_t cut_deadline_ns; /* 0: not waiting */
+    bool cut_spent;           /* this message has waited enough */
+};
+
+struct relay_core {
+    struct relay_core_config config;
+    struct relay_pool pool;
+    struct cw_relay_stats stats;
+    struct relay_conn *conns;
+    struct relay_conn *ready;
+    struct relay_conn **ready_tail;
+    struct relay_job *jobs;
+    uint32_t job_count;
+    struct relay_message *free_messages;
+    uint32_t free_message_count;
+    struct relay_posted *free_posted;
+};
+
+/* core.c */
+void conn_ready(struct relay_conn *conn);
+/* Queues a frame whose whole body is `size` bytes to be filled by the caller; NULL without memory
+ * (the connection is then failed). */
+uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
+/* Refuses what the connection does: says so to it, and to its dispatcher, and closes it. */
+void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void conn_out_of_memory(struct relay_conn *conn, const char *doing);
+
+/* One handler a frame; `body` has the type's fixed size. Payload follows by message_input. */
+void recv_hello(struct relay_conn *conn, const uint8_t *body);
+void recv_send(struct relay_conn *conn, const uint8_t *body);
+void recv_send_data(struct relay_conn *conn, const uint8_t *body);
+void recv_recv(struct relay_conn *conn, const uint8_t *body);
+void recv_mrecv(struct relay_conn *conn, const uint8_t *body);
+void recv_probe(struct relay_conn *conn, const uint8_t *body);
+void recv_cancel(struct relay_conn *conn, const uint8_t *body);
+void recv_bye(struct relay_conn *conn, const uint8_t *body);
+void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
+void recv_ack(struct relay_conn *conn, const uint8_t *body);
+
+/* recv_send.c: payload bytes of the message at hand have come, in the connection's block. */
+void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size);
+/* The connection ends in the middle of a message. */
+void message_abandon(struct relay_conn *conn);
+
+/* job.c */
+struct relay_job *job_find(struct relay_core *core, const uint8_t id[CW_ID_SIZE]);
+struct relay_job *job_new(struct relay_core *core, const uint8_t id[CW_ID_SIZE], uint32_t ranks);
+void job_free(struct relay_job *job);
+void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The mailbox of a rank, made at first use; NULL without memory. */
+struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank);
+
+/* message.c */
+struct relay_message *message_new(struct relay_core *core, const struct cw_send *send,
+                                  uint32_t src);
+void message_free(struct relay_core *core, struct relay_message *message);
+/* Keeps bytes of a message that cannot be delivered yet. Returns 0 or CW_ENOMEM. */
+int message_store(struct relay_core *core, struct relay_message *message, const uint8_t *at,
+                  uint32_t size, struct relay_block *block);
+
+/* mailbox.c */
+/* A receive and a message have found each other: acknowledges a synchronous send, hands over what
+ * is there. Frees the message once it is delivered whole. */
+void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+                   uint64_t capacity);
+/* Hands bytes of a matched message, in order, to the rank. */
+void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
+                     const uint8_t *at, uint32_t size, struct relay_block *block);
+bool message_delivered(const struct relay_message *message);
+/* One event, or a part of one, to the rank. */
+void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header, const uint8_t *at,
+                  uint32_t size, struct relay_block *block);
+/* SENT or CANCELED, as an event. */
+void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req);
+/* Tells the sender of a synchronous message that it was matched. */
+void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req);
+struct relay_posted *posted_new(struct relay_core *core);
+void posted_free(struct relay_core *core, struct relay_posted *posted);
+/* A process plays the rank: what waited for it goes out. */
+void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn);
+/* Drops posted receives and messages. */
+void mailbox_fini(struct relay_mailbox *mailbox);
+
+#endif

@@ -1,0 +1,325 @@
+/* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. */
+#include "relay/engine/engine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNS_MIN 16
+#define IOV_MAX_OUT 64
+#define TICK_MS 1000         /* between looks at connections that do not say HELLO */
+#define HELD_MS 5            /* between looks at senders that wait for a slow receiver */
+#define FLUSH_NOW (32 << 10) /* bytes read at once that are passed on before the next read */
+
+struct poll_conn {
+    struct relay_conn *conn;
+    int at; /* index in fds and conns */
+    int fd;
+};
+
+struct relay_engine {
+    struct relay_engine_config config;
+    struct cw_relay_stats *stats;
+    int stop_fd;
+    int spare_fd; /* given up for a moment to refuse a connection when descriptors run out */
+    int fixed;    /* entries of fds before the connections: stop, listeners */
+    int count;    /* entries of fds in use */
+    int size;
+    struct pollfd *fds;
+    struct poll_conn **conns; /* parallel to fds; NULL for the fixed ones */
+    bool held;                /* a sender waits for a slow receiver */
+    uint64_t now_ns;
+    uint64_t active_ns; /* when a byte last moved */
+    uint64_t tick_ns;
+};
+
+static uint64_t clock_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static int grow(struct relay_engine *e)
+{
+    int size = e->size ? e->size * 2 : CONNS_MIN;
+    struct pollfd *fds = realloc(e->fds, (size_t)size * sizeof(*fds));
+    struct poll_conn **conns;
+
+    if (!fds)
+        return CW_ENOMEM;
+    e->fds = fds;
+    conns = realloc(e->conns, (size_t)size * sizeof(*conns));
+    if (!conns)
+        return CW_ENOMEM;
+    e->conns = conns;
+    e->size = size;
+    return CW_OK;
+}
+
+static int watch(struct relay_engine *e, int fd, struct poll_conn *conn)
+{
+    if (e->count == e->size && grow(e) < 0)
+        return CW_ENOMEM;
+    e->fds[e->count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    e->conns[e->count] = conn;
+    return e->count++;
+}
+
+static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *why)
+{
+    int last = --e->count;
+
+    relay_conn_close(c->conn, why);
+    close(c->fd);
+    e->fds[c->at] = e->fds[last];
+    e->conns[c->at] = e->conns[last];
+    e->conns[c->at]->at = c->at;
+    free(c);
+}
+
+/* Writes what there is. Returns false when the connection was closed. */
+static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
+{
+    struct iovec iov[IOV_MAX_OUT];
+    struct msghdr msg = {.msg_iov = iov};
+    ssize_t n;
+
+    while (relay_conn_has_output(c->conn)) {
+        msg.msg_iovlen = (size_t)relay_conn_output(c->conn, iov, IOV_MAX_OUT);
+        n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        e->stats->syscalls++;
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN) {
+            e->fds[c->at].events |= POLLOUT;
+            return true;
+        }
+        if (n < 0) {
+            conn_close(e, c, strerror(errno));
+            return false;
+        }
+        relay_conn_written(c->conn, (size_t)n);
+    }
+    e->fds[c->at].events &= ~POLLOUT;
+    if (!relay_conn_done(c->conn))
+        return true;
+    conn_close(e, c, "closed by the relay");
+    return false;
+}
+
+static void flush_ready(struct relay_engine *e)
+{
+    struct relay_conn *conn;
+
+    while ((conn = relay_core_next_ready(e->config.core)))
+        conn_flush(e, relay_conn_owner(conn));
+}
+
+static void conn_read(struct relay_engine *e, struct poll_conn *c)
+{
+    void *at;
+    size_t size;
+    ssize_t n;
+
+    if (relay_conn_space(c->conn, &at, &size) < 0)
+        return;
+    n = recv(c->fd, at, size, MSG_DONTWAIT);
+    e->stats->syscalls++;
+    if (n > 0)
+        relay_conn_input(c->conn, (size_t)n);
+    else if (n == 0)
+        conn_close(e, c, "its connection ended");
+    else if (errno != EAGAIN && errno != EINTR)
+        conn_close(e, c, strerror(errno));
+    if (n >= FLUSH_NOW)
+        flush_ready(e);
+}
+
+/* The descriptor limit is reached: the connection is taken only to be closed. */
+static void refuse_one(struct relay_engine *e, int listener)
+{
+    close(e->spare_fd);
+    e->spare_fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    if (e->spare_fd >= 0)
+        close(e->spare_fd);
+    e->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dprintf(STDERR_FILENO, "causeway relay: descriptor limit reached, a connection was refused; "
+                           "raise 'ulimit -n'\n");
+}
+
+/* Returns 0, or a negative code after which fd is still the caller's. */
+static int conn_open(struct relay_engine *e, int fd)
+{
+    uint8_t nonce[CW_NONCE_SIZE];
+    struct poll_conn *c = malloc(sizeof(*c));
+
+    if (!c || getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce)) {
+        free(c);
+        return CW_ENOMEM;
+    }
+    c->fd = fd;
+    c->at = watch(e, fd, c);
+    if (c->at < 0) {
+        free(c);
+        return CW_ENOMEM;
+    }
+    c->conn = relay_conn_open(e->config.core, nonce, e->now_ns, c);
+    if (!c->conn) {
+        e->count--;
+        free(c);
+        return CW_ENOMEM;
+    }
+    return CW_OK;
+}
+
+static void accept_all(struct relay_engine *e, const struct relay_listener *listener)
+{
+    int fd;
+
+    while ((fd = cw_accept(listener->fd, &listener->address)) >= 0)
+        if (conn_open(e, fd) < 0)
+            close(fd);
+    if (fd == -EMFILE || fd == -ENFILE)
+        refuse_one(e, listener->fd);
+}
+
+static void serve(struct relay_engine *e)
+{
+    for (int i = e->count - 1; i >= e->fixed; i--) {
+        struct poll_conn *c = e->conns[i];
+        short got = e->fds[i].revents;
+
+        if (!got)
+            continue;
+        if ((got & POLLOUT) && !conn_flush(e, c))
+            continue;
+        if (got & (POLLIN | POLLHUP | POLLERR))
+            conn_read(e, c);
+        /* a close moves the last entry, which was served already, to its place */
+        if (i > e->count)
+            i = e->count;
+    }
+    for (int i = 1; i < e->fixed; i++)
+        if (e->fds[i].revents)
+            accept_all(e, &e->config.listeners[i - 1]);
+    flush_ready(e);
+}
+
+/* Which connections may be read now. */
+static void choose(struct relay_engine *e)
+{
+    e->held = false;
+    for (int i = e->fixed; i < e->count; i++) {
+        if (relay_conn_wants_input(e->conns[i]->conn, e->now_ns)) {
+            e->fds[i].events |= POLLIN;
+        } else {
+            e->fds[i].events &= ~POLLIN;
+            e->held = true;
+        }
+    }
+}
+
+static int wait_ms(const struct relay_engine *e)
+{
+    if (e->now_ns - e->active_ns < e->config.spin_ns)
+        return 0;
+    return e->held ? HELD_MS : TICK_MS;
+}
+
+static int poll_run(struct relay_engine *e, struct cw_err *err)
+{
+    for (;;) {
+        int timeout;
+        int n;
+
+        e->now_ns = clock_ns();
+        choose(e);
+        timeout = wait_ms(e);
+        n = poll(e->fds, (nfds_t)e->count, timeout);
+        e->stats->syscalls++;
+        e->stats->sleeps += timeout > 0;
+        if (n < 0 && errno != EINTR)
+            return cw_err_set(err, CW_ESYS, "poll over %d descriptors: %s", e->count,
+                              strerror(errno));
+        if (n > 0) {
+            if (e->fds[0].revents)
+                return CW_OK;
+            e->stats->wakeups++;
+            serve(e);
+            e->active_ns = clock_ns();
+        } else if (timeout == 0) {
+            sched_yield();
+            e->stats->syscalls++;
+        }
+        if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
+            e->tick_ns = e->now_ns;
+            relay_core_tick(e->config.core, e->now_ns);
+            flush_ready(e);
+        }
+    }
+}
+
+static void poll_stop(struct relay_engine *e)
+{
+    uint64_t one = 1;
+
+    if (write(e->stop_fd, &one, sizeof(one)) < 0)
+        abort(); /* an eventfd takes 2^64 of these */
+}
+
+static void poll_close(struct relay_engine *e)
+{
+    while (e->count > e->fixed)
+        conn_close(e, e->conns[e->count - 1], "the relay ends");
+    if (e->stop_fd >= 0)
+        close(e->stop_fd);
+    if (e->spare_fd >= 0)
+        close(e->spare_fd);
+    free(e->fds);
+    free(e->conns);
+    free(e);
+}
+
+static int poll_open(struct relay_engine **engine, const struct relay_engine_config *config,
+                     struct cw_err *err)
+{
+    struct relay_engine *e = calloc(1, sizeof(*e));
+    bool ok;
+
+    if (!e)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the poll engine");
+    e->config = *config;
+    e->stats = relay_core_stats(config->core);
+    e->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    e->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ok = e->stop_fd >= 0 && e->spare_fd >= 0 && watch(e, e->stop_fd, NULL) >= 0;
+    for (int i = 0; ok && i < config->listener_count; i++)
+        ok = watch(e, config->listeners[i].fd, NULL) >= 0;
+    e->fixed = e->count;
+    if (!ok) {
+        cw_err_set(err, CW_ESYS, "opening the poll engine: %s", strerror(errno));
+        poll_close(e);
+        return err->code;
+    }
+    *engine = e;
+    return CW_OK;
+}
+
+const struct relay_engine_ops relay_engine_poll = {
+    .name = "poll",
+    .summary = "one thread, poll() over all connections",
+    .open = poll_open,
+    .run = poll_run,
+    .stop = poll_stop,
+    .close = poll_close,
+};

@@ -1,0 +1,291 @@
+/* `causeway relay`: one relay in the foreground. */
+#include "relay/main.h"
+#include "common/keyfile.h"
+#include "common/parse.h"
+#include "relay/engine/engine.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define SPIN_NS_DEFAULT 50000ull
+
+struct relay_options {
+    const struct relay_engine_ops *engine;
+    struct relay_listener listeners[RELAY_LISTENERS_MAX];
+    int listener_count;
+    const char *key_file;
+    int key_fd;   /* -1, or where the key comes from */
+    int ready_fd; /* -1, or where to say that all listeners are open */
+    uint64_t memory_max;
+    uint64_t spin_ns;
+};
+
+static const struct relay_engine_ops *running_ops;
+static struct relay_engine *running;
+
+static const char usage[] =
+    "usage: causeway relay --listen ADDRESS [options]\n"
+    "\n"
+    "Runs one relay in the foreground until SIGTERM or SIGINT. ADDRESS is unix:PATH or\n"
+    "tcp:HOST:PORT; --listen may be repeated.\n"
+    "\n"
+    "  --listen ADDRESS     where ranks and dispatchers connect\n"
+    "  --key-file FILE      the relay key (made when missing); for a unix address the\n"
+    "                       default is PATH.key, removed at the end\n"
+    "  --engine NAME        how the relay waits and moves bytes (default poll)\n"
+    "  --list-engines       one line for each engine\n"
+    "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
+    "  --spin TIME          how long to spin before sleeping (default 0.05ms)\n"
+    "  --help               this text\n";
+
+enum {
+    OPT_LISTEN = 1,
+    OPT_KEY_FILE,
+    OPT_KEY_FD,
+    OPT_READY_FD,
+    OPT_ENGINE,
+    OPT_LIST,
+    OPT_MEMORY,
+    OPT_SPIN,
+    OPT_HELP
+};
+
+static const struct option long_options[] = {
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"key-file", required_argument, NULL, OPT_KEY_FILE},
+    {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
+    {"ready-fd", required_argument, NULL, OPT_READY_FD},
+    {"engine", required_argument, NULL, OPT_ENGINE},
+    {"list-engines", no_argument, NULL, OPT_LIST},
+    {"memory-max", required_argument, NULL, OPT_MEMORY},
+    {"spin", required_argument, NULL, OPT_SPIN},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+static int take_listen(struct relay_options *o, const char *text, struct cw_err *err)
+{
+    if (o->listener_count == RELAY_LISTENERS_MAX)
+        return cw_err_set(err, CW_EINVAL, "--listen %s: at most %d addresses", text,
+                          RELAY_LISTENERS_MAX);
+    if (cw_address_parse(&o->listeners[o->listener_count].address, text, err) < 0)
+        return cw_err_wrap(err, "--listen");
+    o->listener_count++;
+    return CW_OK;
+}
+
+static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
+{
+    uint64_t number;
+
+    switch (opt) {
+    case OPT_LISTEN:
+        return take_listen(o, value, err);
+    case OPT_KEY_FILE:
+        o->key_file = value;
+        return CW_OK;
+    case OPT_KEY_FD:
+    case OPT_READY_FD:
+        if (cw_parse_number("descriptor", value, 0, 1 << 20, &number, err) < 0)
+            return err->code;
+        *(opt == OPT_KEY_FD ? &o->key_fd : &o->ready_fd) = (int)number;
+        return CW_OK;
+    case OPT_ENGINE:
+        o->engine = relay_engine_find(value);
+        if (!o->engine)
+            return cw_err_set(err, CW_EINVAL,
+                              "--engine %s: no such engine; see causeway relay --list-engines",
+                              value);
+        return CW_OK;
+    case OPT_MEMORY:
+        return cw_parse_bytes("--memory-max", value, &o->memory_max, err);
+    case OPT_SPIN:
+        return cw_parse_duration("--spin", value, &o->spin_ns, err);
+    default:
+        return cw_err_set(err, CW_EINVAL, "see causeway relay --help");
+    }
+}
+
+static void list_engines(void)
+{
+    for (int i = 0; relay_engines[i]; i++)
+        printf("%-10s %s\n", relay_engines[i]->name, relay_engines[i]->summary);
+}
+
+/* Returns -1 to go on, or an exit code. */
+static int parse_options(struct relay_options *o, int argc, char **argv, struct cw_err *err)
+{
+    int opt;
+
+    optind = 0;
+    while ((opt = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
+        if (opt == OPT_HELP) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (opt == OPT_LIST) {
+            list_engines();
+            return 0;
+        }
+        if (take_option(o, opt, optarg, err) < 0)
+            return 2;
+    }
+    if (optind < argc)
+        cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway relay --help",
+                   argv[optind]);
+    else if (o->listener_count == 0)
+        cw_err_set(err, CW_EINVAL, "no --listen ADDRESS; see causeway relay --help");
+    else
+        return -1;
+    return 2;
+}
+
+static uint64_t half_of_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+/* Where the key of this relay is: --key-fd, --key-file, or beside its Unix socket. `beside` is
+ * filled when a key file was made that goes away with the relay. */
+static int find_key(const struct relay_options *o, uint8_t key[CW_KEY_SIZE], char *beside,
+                    size_t size, struct cw_err *err)
+{
+    bool made;
+
+    beside[0] = '\0';
+    if (o->key_fd >= 0)
+        return cw_key_read_fd(o->key_fd, key, err);
+    if (o->key_file)
+        return cw_key_load_or_make(o->key_file, key, &made, err);
+    for (int i = 0; i < o->listener_count; i++) {
+        if (strncmp(o->listeners[i].address.text, "unix:", 5) == 0) {
+            snprintf(beside, size, "%s.key", o->listeners[i].address.text + 5);
+            return cw_key_load_or_make(beside, key, &made, err);
+        }
+    }
+    return cw_err_set(err, CW_EINVAL, "a relay that listens on tcp alone needs --key-file FILE");
+}
+
+static void on_signal(int signal_number)
+{
+    int saved = errno;
+
+    (void)signal_number;
+    running_ops->stop(running);
+    errno = saved;
+}
+
+static void handle_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void announce(const struct relay_options *o)
+{
+    for (int i = 0; i < o->listener_count; i++) {
+        if (o->ready_fd >= 0)
+            dprintf(o->ready_fd, "%s\n", o->listeners[i].address.text);
+        else
+            fprintf(stderr, "causeway relay: listening on %s (engine %s)\n",
+                    o->listeners[i].address.text, o->engine->name);
+    }
+    if (o->ready_fd >= 0)
+        close(o->ready_fd);
+}
+
+static int serve(const struct relay_options *o, struct relay_core *core, struct cw_err *err)
+{
+    struct relay_engine_config config = {.core = core,
+                                         .listeners = o->listeners,
+                                         .listener_count = o->listener_count,
+                                         .spin_ns = o->spin_ns};
+    int failed = o->engine->open(&running, &config, err);
+
+    if (failed)
+        return failed;
+    running_ops = o->engine;
+    handle_signals();
+    announce(o);
+    failed = o->engine->run(running, err);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    o->engine->close(running);
+    return failed;
+}
+
+static int listen_all(struct relay_options *o, struct cw_err *err)
+{
+    for (int i = 0; i < o->listener_count; i++) {
+        o->listeners[i].fd = cw_listen(&o->listeners[i].address, err);
+        if (o->listeners[i].fd < 0) {
+            while (i-- > 0)
+                cw_unlisten(o->listeners[i].fd, &o->listeners[i].address);
+            return err->code;
+        }
+    }
+    return CW_OK;
+}
+
+static int run(struct relay_options *o, struct cw_err *err)
+{
+    struct relay_core_config config = {.memory_max = o->memory_max};
+    char beside[CW_ADDRESS_MAX + 8];
+    struct relay_core *core;
+    int failed = listen_all(o, err);
+
+    if (failed)
+        return failed;
+    failed = find_key(o, config.key, beside, sizeof(beside), err);
+    if (!failed) {
+        core = relay_core_new(&config);
+        failed = core ? serve(o, core, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+        if (core)
+            relay_core_free(core);
+    }
+    if (beside[0])
+        unlink(beside);
+    for (int i = 0; i < o->listener_count; i++)
+        cw_unlisten(o->listeners[i].fd, &o->listeners[i].address);
+    return failed;
+}
+
+int cmd_relay(int argc, char **argv)
+{
+    struct relay_options o = {.engine = &relay_engine_poll,
+                              .key_fd = -1,
+                              .ready_fd = -1,
+                              .memory_max = half_of_memory(),
+                              .spin_ns = SPIN_NS_DEFAULT};
+    struct cw_err err = {0};
+    int code = parse_options(&o, argc, argv, &err);
+
+    if (code < 0) {
+        raise_descriptor_limit();
+        code = run(&o, &err) < 0 ? 1 : 0;
+    }
+    if (err.code)
+        fprintf(stderr, "causeway relay: %s\n", err.text);
+    return code;
+}
