@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,4 +60,11 @@ int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct c
     }
     return cw_err_set(err, CW_EINVAL, "%s '%s': expected a time, like 90, 1.5s, 300ms, 5m or 2h",
                       what, text);
+}
+
+int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err)
+{
+    return cw_err_set(err, CW_EINVAL, "%s '%s'; see %s --help",
+                      opt == ':' ? "a value is missing after" : "unknown option", argv[optind - 1],
+                      command);
 }

@@ -16,4 +16,8 @@ int cw_parse_bytes(const char *what, const char *text, uint64_t *value, struct c
 /* Seconds, with an optional fraction and an optional suffix ms, s, m or h; gives nanoseconds. */
 int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct cw_err *err);
 
+/* The error for what getopt_long just returned ('?' or ':', with opterr 0): names the option and
+ * the help. Returns CW_EINVAL. */
+int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err);
+
 #endif

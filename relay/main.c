@@ -107,9 +107,8 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         return cw_parse_bytes("--memory-max", value, &o->memory_max, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
-    default:
-        return cw_err_set(err, CW_EINVAL, "see causeway relay --help");
     }
+    return CW_OK;
 }
 
 static void list_engines(void)
@@ -124,7 +123,12 @@ static int parse_options(struct relay_options *o, int argc, char **argv, struct 
     int opt;
 
     optind = 0;
-    while ((opt = getopt_long(argc, argv, "+", long_options, NULL)) != -1) {
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+        if (opt == '?' || opt == ':') {
+            cw_parse_option_error(opt, argv, "causeway relay", err);
+            return 2;
+        }
         if (opt == OPT_HELP) {
             fputs(usage, stdout);
             return 0;

@@ -1,0 +1,125 @@
+#include "common/hello.h"
+#include "common/cred.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static int await(int fd, short events, int timeout_ms, struct cw_err *err)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    int n;
+
+    do
+        n = poll(&p, 1, timeout_ms);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return cw_err_set(err, CW_EPROTO, "no answer for %d s; is it a relay?", timeout_ms / 1000);
+    return CW_OK;
+}
+
+static int read_all(int fd, uint8_t *to, size_t size, int timeout_ms, struct cw_err *err)
+{
+    while (size > 0) {
+        ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
+
+        if (n > 0) {
+            to += n;
+            size -= (size_t)n;
+        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return cw_err_set(err, CW_ECLOSED, "connection lost while it was opened: %s",
+                              n < 0 ? strerror(errno) : "end of file");
+        } else if (await(fd, POLLIN, timeout_ms, err) < 0) {
+            return err->code;
+        }
+    }
+    return CW_OK;
+}
+
+static int write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struct cw_err *err)
+{
+    while (size > 0) {
+        ssize_t n = send(fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n >= 0) {
+            from += n;
+            size -= (size_t)n;
+        } else if (errno != EAGAIN && errno != EINTR) {
+            return cw_err_set(err, CW_ECLOSED, "connection lost while it was opened: %s",
+                              strerror(errno));
+        } else if (await(fd, POLLOUT, timeout_ms, err) < 0) {
+            return err->code;
+        }
+    }
+    return CW_OK;
+}
+
+/* Reads one frame whose body fits CW_FRAME_BODY_MAX bytes. */
+static int read_frame(int fd, struct cw_session *session, struct cw_header *header, uint8_t *body,
+                      int timeout_ms, struct cw_err *err)
+{
+    uint8_t bytes[CW_FRAME_HEADER];
+
+    if (read_all(fd, bytes, sizeof(bytes), timeout_ms, err) < 0)
+        return err->code;
+    if (cw_frame_accept(session, bytes, header, err) < 0)
+        return cw_err_wrap(err, "it speaks something else");
+    if (header->length > CW_FRAME_BODY_MAX)
+        return cw_err_set(err, CW_EPROTO, "it speaks something else: %s frame",
+                          cw_frame_name(header->type));
+    return read_all(fd, body, header->length, timeout_ms, err);
+}
+
+static int check_challenge(const struct cw_header *header, const uint8_t *body,
+                           struct cw_challenge *challenge, struct cw_err *err)
+{
+    if (header->type != CW_FRAME_CHALLENGE || !cw_challenge_get(body, challenge))
+        return cw_err_set(err, CW_EPROTO, "it speaks something else than Causeway");
+    if (challenge->version != CW_PROTOCOL_VERSION)
+        return cw_err_set(err, CW_EPROTO, "it speaks protocol %u, we speak %u", challenge->version,
+                          CW_PROTOCOL_VERSION);
+    return CW_OK;
+}
+
+static int check_welcome(const struct cw_header *header, const uint8_t *body,
+                         const struct cw_hello *hello, const struct cw_challenge *challenge,
+                         const uint8_t *key, struct cw_err *err)
+{
+    struct cw_notice_body refused;
+    struct cw_welcome welcome;
+    uint8_t mac[CW_MAC_SIZE];
+
+    if (header->type == CW_FRAME_REFUSED && cw_notice_get(body, header->length, &refused))
+        return cw_err_set(err, CW_EAUTH, "it refuses: %s", refused.text);
+    if (header->type != CW_FRAME_WELCOME || !cw_welcome_get(body, &welcome))
+        return cw_err_set(err, CW_EPROTO, "expected WELCOME, got %s", cw_frame_name(header->type));
+    cw_cred_mac(mac, key, "relay", hello, challenge->nonce);
+    if (!cw_cred_equal(mac, welcome.mac))
+        return cw_err_set(err, CW_EAUTH, "it does not know our key: not our relay");
+    return CW_OK;
+}
+
+int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
+                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_err *err)
+{
+    uint8_t body[CW_FRAME_BODY_MAX];
+    uint8_t frame[CW_FRAME_HEADER + CW_HELLO_SIZE];
+    struct cw_challenge challenge;
+    struct cw_header header;
+
+    if (read_frame(fd, session, &header, body, timeout_ms, err) < 0 ||
+        check_challenge(&header, body, &challenge, err) < 0)
+        return err->code;
+    hello->magic = CW_PROTOCOL_MAGIC;
+    hello->version = CW_PROTOCOL_VERSION;
+    randombytes_buf(hello->nonce, sizeof(hello->nonce));
+    cw_cred_mac(hello->mac, key, "client", hello, challenge.nonce);
+    cw_frame_begin(session, frame, CW_FRAME_HELLO, CW_HELLO_SIZE);
+    cw_hello_put(frame + CW_FRAME_HEADER, hello);
+    if (write_all(fd, frame, sizeof(frame), timeout_ms, err) < 0 ||
+        read_frame(fd, session, &header, body, timeout_ms, err) < 0)
+        return err->code;
+    return check_welcome(&header, body, hello, &challenge, key, err);
+}

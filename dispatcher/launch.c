@@ -1,0 +1,220 @@
+#include "dispatcher/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The same numbers in every incarnation, out of the way of a shell's redirections. */
+#define PMI_FD_NUMBER 100
+#define CONTROL_FD_NUMBER 101
+#define STATUS_FD_NUMBER 102
+
+enum { PMI, CONTROL, OUT, ERR, STATUS, PAIRS };
+
+struct pairs {
+    int ours[PAIRS];
+    int theirs[PAIRS];
+};
+
+static void pairs_close(int *fds)
+{
+    for (int i = 0; i < PAIRS; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+        fds[i] = -1;
+    }
+}
+
+static int pairs_open(struct pairs *pairs)
+{
+    int fds[2];
+
+    for (int i = 0; i < PAIRS; i++)
+        pairs->ours[i] = pairs->theirs[i] = -1;
+    for (int i = 0; i < PAIRS; i++) {
+        int failed = i == PMI       ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)
+                     : i == CONTROL ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)
+                                    : pipe2(fds, O_CLOEXEC);
+
+        if (failed < 0)
+            return -1;
+        pairs->ours[i] = fds[0];
+        pairs->theirs[i] = fds[1];
+        if (i != STATUS)
+            fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    }
+    return 0;
+}
+
+static void set_number(const char *name, uint32_t value)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%u", value);
+    setenv(name, text, 1);
+}
+
+static void set_preload(const char *device_path)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char value[8192];
+
+    if (others && *others)
+        snprintf(value, sizeof(value), "%s:%s", device_path, others);
+    else
+        snprintf(value, sizeof(value), "%s", device_path);
+    setenv("LD_PRELOAD", value, 1);
+}
+
+static void put_env(const char *const *env, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        putenv((char *)env[i]);
+}
+
+/* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
+static void set_environment(const struct launch_job *job, const struct run_segment *segment,
+                            const struct cw_setup *setup)
+{
+    static const char *const foreign[] = {"PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK"};
+
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+        unsetenv(foreign[i]);
+    put_env(job->env, job->env_count);
+    put_env(segment->env, segment->env_count);
+    set_number("PMI_FD", PMI_FD_NUMBER);
+    set_number("PMI_RANK", setup->rank);
+    set_number("PMI_SIZE", setup->ranks);
+    set_number(CW_SETUP_ENV, CONTROL_FD_NUMBER);
+    /* one plain machine for everyone: looking at the real one takes time and differs between hosts
+     */
+    setenv("HWLOC_SYNTHETIC", "node:1 core:1 pu:1", 0);
+    set_preload(job->device_path);
+}
+
+static void place(int fd, int number)
+{
+    if (dup2(fd, number) < 0)
+        _exit(126);
+}
+
+/* Moved out of the way first, so that no placement overwrites what another one still needs. */
+static void place_all(const struct launch_job *job, const struct pairs *pairs, uint32_t rank)
+{
+    int moved[PAIRS];
+    int input = rank == 0 ? job->stdin_fd : open("/dev/null", O_RDONLY);
+
+    input = fcntl(input, F_DUPFD_CLOEXEC, STATUS_FD_NUMBER + 1);
+    for (int i = 0; i < PAIRS; i++)
+        moved[i] = fcntl(pairs->theirs[i], F_DUPFD_CLOEXEC, STATUS_FD_NUMBER + 1);
+    place(input, STDIN_FILENO);
+    place(moved[OUT], STDOUT_FILENO);
+    place(moved[ERR], STDERR_FILENO);
+    place(moved[PMI], PMI_FD_NUMBER);
+    place(moved[CONTROL], CONTROL_FD_NUMBER);
+    place(moved[STATUS], STATUS_FD_NUMBER);
+    fcntl(STATUS_FD_NUMBER, F_SETFD, FD_CLOEXEC);
+}
+
+static void report_failure(const char *doing)
+{
+    char text[256];
+    int size = snprintf(text, sizeof(text), "%s: %s", doing, strerror(errno));
+
+    if (write(STATUS_FD_NUMBER, text, (size_t)size) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static void default_signals(void)
+{
+    sigset_t none;
+
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void become_rank(const struct launch_job *job, const struct run_segment *segment,
+                        const char *path, const struct cw_setup *setup, const struct pairs *pairs,
+                        pid_t parent)
+{
+    place_all(job, pairs, setup->rank);
+    default_signals();
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1);
+    /* design rule: every incarnation has the same addresses, because MPICH sends addresses of its
+     * requests in active messages and gets them back */
+    personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+    if (segment->wdir && chdir(segment->wdir) < 0)
+        report_failure("working directory");
+    set_environment(job, segment, setup);
+    execv(path, segment->argv);
+    report_failure("exec");
+}
+
+/* What the child says when it cannot become the program; empty when it could. */
+static int await_exec(const struct pairs *pairs, struct cw_err *err)
+{
+    char text[256];
+    ssize_t n;
+
+    do
+        n = read(pairs->ours[STATUS], text, sizeof(text) - 1);
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return CW_OK;
+    text[n] = '\0';
+    return cw_err_set(err, CW_ENOTFOUND, "%s", text);
+}
+
+static int send_setup(const struct pairs *pairs, const struct cw_setup *setup, struct cw_err *err)
+{
+    uint8_t record[CW_SETUP_MAX];
+    size_t size = cw_setup_put(record, setup);
+
+    if (send(pairs->ours[CONTROL], record, size, MSG_NOSIGNAL) != (ssize_t)size)
+        return cw_err_set(err, CW_ESYS, "sending the setup: %s", strerror(errno));
+    return CW_OK;
+}
+
+int launch_rank(const struct launch_job *job, const struct run_segment *segment, const char *path,
+                const struct cw_setup *setup, struct launch_process *process, struct cw_err *err)
+{
+    struct pairs pairs;
+    pid_t parent = getpid();
+    pid_t pid = -1;
+
+    err->code = CW_OK;
+    if (pairs_open(&pairs) < 0)
+        cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
+                   strerror(errno));
+    else if (send_setup(&pairs, setup, err) == CW_OK && (pid = fork()) < 0)
+        cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
+    if (pid == 0)
+        become_rank(job, segment, path, setup, &pairs, parent);
+    pairs_close(pairs.theirs);
+    if (pid > 0)
+        await_exec(&pairs, err);
+    if (err->code) {
+        pairs_close(pairs.ours);
+        return cw_err_wrap(err, "starting rank %u (%s)", setup->rank, path);
+    }
+    close(pairs.ours[STATUS]);
+    *process = (struct launch_process){.pid = pid,
+                                       .pmi_fd = pairs.ours[PMI],
+                                       .control_fd = pairs.ours[CONTROL],
+                                       .stdout_fd = pairs.ours[OUT],
+                                       .stderr_fd = pairs.ours[ERR]};
+    return CW_OK;
+}

@@ -1,0 +1,33 @@
+/* Starting the process of one rank: descriptors, environment, and what keeps its incarnations
+ * alike. */
+#ifndef DISPATCHER_LAUNCH_H
+#define DISPATCHER_LAUNCH_H
+
+#include "common/setup.h"
+#include "dispatcher/options.h"
+
+#include <sys/types.h>
+
+struct launch_job {
+    const char *device_path; /* librdevice.so */
+    const char *const *env;  /* for all ranks: --genv */
+    uint32_t env_count;
+    uint32_t ranks;
+    int stdin_fd; /* for rank 0; the caller's */
+};
+
+/* Our ends of what the process got; all non-blocking. The caller closes them. */
+struct launch_process {
+    pid_t pid; /* also its process group */
+    int pmi_fd;
+    int control_fd;
+    int stdout_fd;
+    int stderr_fd;
+};
+
+/* `path` is the program's file. Errors: CW_ESYS, CW_ENOTFOUND; they name the rank and the program.
+ */
+int launch_rank(const struct launch_job *job, const struct run_segment *segment, const char *path,
+                const struct cw_setup *setup, struct launch_process *process, struct cw_err *err);
+
+#endif

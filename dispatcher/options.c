@@ -1,0 +1,212 @@
+#include "dispatcher/options.h"
+#include "common/frame.h"
+#include "common/parse.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char run_usage[] =
+    "usage: causeway run [options] -n RANKS PROGRAM [ARGUMENTS] [: [options] -n RANKS PROGRAM "
+    "...]\n"
+    "\n"
+    "Runs an MPI program (Debian's MPICH, unmodified) with every message carried by a relay.\n"
+    "\n"
+    "for one program (may stand after a ':' again):\n"
+    "  -n, -np RANKS        how many ranks (default 1)\n"
+    "  --wdir DIR           working directory\n"
+    "  --env NAME=VALUE     set in its environment\n"
+    "for the whole job:\n"
+    "  --genv NAME=VALUE    set in every environment\n"
+    "  -x NAME[=VALUE]      likewise; without a value: as it is here\n"
+    "  --relay ADDRESS      use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own\n"
+    "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
+    "  --engine NAME        engine of the own relay\n"
+    "  --memory-max BYTES   what the own relay may hold, like 2G\n"
+    "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
+    "  --tag-output         begin every line that is printed with its rank: [R]\n"
+    "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
+    "  --spin TIME          how long ranks and relay spin before they sleep (default: chosen)\n"
+    "  --stats              count messages, bytes, polls and sleeps, and print them at the end\n"
+    "  --verbose            say what happens\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
+    "well.\n";
+
+enum {
+    OPT_RANKS = 1,
+    OPT_WDIR,
+    OPT_ENV,
+    OPT_GENV,
+    OPT_X,
+    OPT_RELAY,
+    OPT_KEY_FILE,
+    OPT_ENGINE,
+    OPT_MEMORY,
+    OPT_OUTPUT_DIR,
+    OPT_TAG,
+    OPT_TIMEOUT,
+    OPT_SPIN,
+    OPT_STATS,
+    OPT_VERBOSE,
+    OPT_HELP,
+};
+
+static const struct option long_options[] = {
+    {"n", required_argument, NULL, OPT_RANKS},
+    {"np", required_argument, NULL, OPT_RANKS},
+    {"wdir", required_argument, NULL, OPT_WDIR},
+    {"env", required_argument, NULL, OPT_ENV},
+    {"genv", required_argument, NULL, OPT_GENV},
+    {"x", required_argument, NULL, OPT_X},
+    {"relay", required_argument, NULL, OPT_RELAY},
+    {"key-file", required_argument, NULL, OPT_KEY_FILE},
+    {"engine", required_argument, NULL, OPT_ENGINE},
+    {"memory-max", required_argument, NULL, OPT_MEMORY},
+    {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
+    {"tag-output", no_argument, NULL, OPT_TAG},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"spin", required_argument, NULL, OPT_SPIN},
+    {"stats", no_argument, NULL, OPT_STATS},
+    {"verbose", no_argument, NULL, OPT_VERBOSE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {0},
+};
+
+static int add_env(const char **env, uint32_t *count, const char *what, const char *text,
+                   struct cw_err *err)
+{
+    if (text[0] == '=' || !strchr(text, '='))
+        return cw_err_set(err, CW_EINVAL, "%s '%s': expected NAME=VALUE", what, text);
+    if (*count == OPTIONS_ENV_MAX)
+        return cw_err_set(err, CW_EINVAL, "%s '%s': more than %d settings", what, text,
+                          OPTIONS_ENV_MAX);
+    env[(*count)++] = text;
+    return CW_OK;
+}
+
+/* -x NAME exports what is set here, which every rank inherits anyway; it must be set. */
+static int take_export(struct run_options *o, const char *text, struct cw_err *err)
+{
+    if (strchr(text, '='))
+        return add_env(o->env, &o->env_count, "-x", text, err);
+    if (!getenv(text))
+        return cw_err_set(err, CW_EINVAL, "-x %s: not set in this environment", text);
+    return CW_OK;
+}
+
+static int take_ranks(struct run_segment *segment, const char *text, struct cw_err *err)
+{
+    uint64_t ranks;
+
+    if (cw_parse_number("-n", text, 1, CW_RANKS_MAX, &ranks, err) < 0)
+        return err->code;
+    segment->ranks = (uint32_t)ranks;
+    return CW_OK;
+}
+
+static int take_option(struct run_options *o, struct run_segment *segment, int opt,
+                       const char *value, struct cw_err *err)
+{
+    switch (opt) {
+    case OPT_RANKS:
+        return take_ranks(segment, value, err);
+    case OPT_WDIR:
+        segment->wdir = value;
+        break;
+    case OPT_ENV:
+        return add_env(segment->env, &segment->env_count, "--env", value, err);
+    case OPT_GENV:
+        return add_env(o->env, &o->env_count, "--genv", value, err);
+    case OPT_X:
+        return take_export(o, value, err);
+    case OPT_RELAY:
+        o->relay = value;
+        break;
+    case OPT_KEY_FILE:
+        o->key_file = value;
+        break;
+    case OPT_ENGINE:
+        o->engine = value;
+        break;
+    case OPT_MEMORY:
+        o->memory_max = value;
+        break;
+    case OPT_OUTPUT_DIR:
+        o->output_dir = value;
+        break;
+    case OPT_TAG:
+        o->tag_output = true;
+        break;
+    case OPT_TIMEOUT:
+        return cw_parse_duration("--timeout", value, &o->timeout_ns, err);
+    case OPT_SPIN:
+        return cw_parse_duration("--spin", value, &o->spin_ns, err);
+    case OPT_STATS:
+        o->stats = true;
+        break;
+    case OPT_VERBOSE:
+        o->verbose = true;
+        break;
+    case OPT_HELP:
+        o->help = true;
+        break;
+    }
+    return CW_OK;
+}
+
+static int parse_segment(struct run_options *o, int argc, char **argv, struct cw_err *err)
+{
+    struct run_segment *segment = &o->segments[o->segment_count];
+    int opt;
+
+    if (o->segment_count == OPTIONS_SEGMENTS_MAX)
+        return cw_err_set(err, CW_EINVAL, "more than %d programs", OPTIONS_SEGMENTS_MAX);
+    *segment = (struct run_segment){.ranks = 1};
+    segment->env = calloc(OPTIONS_ENV_MAX, sizeof(*segment->env));
+    if (!segment->env)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    o->segment_count++;
+    optind = 0;
+    opterr = 0;
+    while ((opt = getopt_long_only(argc, argv, "+:", long_options, NULL)) != -1)
+        if (opt == '?' || opt == ':')
+            return cw_parse_option_error(opt, argv, "causeway run", err);
+        else if (take_option(o, segment, opt, optarg, err) < 0)
+            return err->code;
+    if (o->help)
+        return CW_OK;
+    if (optind == argc)
+        return cw_err_set(err, CW_EINVAL, "no program to run; see causeway run --help");
+    segment->argv = argv + optind;
+    o->ranks += segment->ranks;
+    if (o->ranks > CW_RANKS_MAX)
+        return cw_err_set(err, CW_EINVAL, "%u ranks: a job has at most %u", o->ranks, CW_RANKS_MAX);
+    return CW_OK;
+}
+
+int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
+{
+    int start = 0; /* getopt skips the word before the options: "run", or what was ':' */
+
+    *o = (struct run_options){.spin_ns = UINT64_MAX};
+    for (int i = 1; i <= argc; i++) {
+        if (i < argc && strcmp(argv[i], ":") != 0)
+            continue;
+        if (i < argc)
+            argv[i] = NULL;
+        if (start > 0)
+            argv[start] = "run";
+        if (parse_segment(o, i - start, argv + start, err) < 0)
+            return err->code;
+        start = i;
+    }
+    return CW_OK;
+}
+
+void run_options_free(struct run_options *o)
+{
+    for (uint32_t i = 0; i < o->segment_count; i++)
+        free(o->segments[i].env);
+}

@@ -1,0 +1,64 @@
+/* What the ranks print: read from their pipes, passed on a whole line at a time where possible, to
+ * the terminal or to files. Bounded: a rank that prints faster than it can be written waits in its
+ * pipe. */
+#ifndef DISPATCHER_OUTPUT_H
+#define DISPATCHER_OUTPUT_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUTPUT_LINE_MAX 32768u         /* bytes held while a line is not complete */
+#define OUTPUT_PARTIAL_NS 100000000ull /* an incomplete line is shown after this time */
+#define OUTPUT_RETRY_NS                                                                            \
+    5000000ull /* between looks at a terminal or pipe that does not take more                      \
+                */
+
+struct output_sink {
+    int fd;
+    bool pipe_like; /* may block: written in pieces that poll() promises room for */
+    char name[256]; /* for messages */
+};
+
+struct output_stream {
+    int fd; /* our end of the rank's pipe, non-blocking; -1 when it ended */
+    uint32_t rank;
+    struct output_sink *sink;
+    bool tag;
+    bool at_line_start;
+    bool blocked;        /* the sink does not take more now */
+    uint64_t partial_ns; /* since when an incomplete line waits; 0: none does */
+    size_t used;
+    char *buffer; /* OUTPUT_LINE_MAX bytes, owned */
+};
+
+/* An output for fd 1 or 2 of this process. */
+void output_sink_open_fd(struct output_sink *sink, int fd, const char *name);
+
+/* A file, truncated. Errors: CW_ESYS, naming it. */
+int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
+                          const char *suffix, struct cw_err *err);
+void output_sink_close(struct output_sink *sink);
+
+/* Takes over `fd`. Errors: CW_ENOMEM. */
+int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
+                       struct output_sink *sink, bool tag, struct cw_err *err);
+void output_stream_close(struct output_stream *stream);
+
+/* True when the stream should be watched for input. */
+bool output_stream_wants_input(const struct output_stream *stream);
+
+/* Reads what there is and passes it on; at the end of the pipe the stream's fd is closed and set to
+ * -1. Errors: CW_ESYS (the sink cannot be written, naming it and the rank), CW_ECLOSED (nobody
+ * reads it any more). */
+int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+
+/* Passes on what waited for the sink or for the end of its line. Errors as above. */
+int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+
+/* When output_stream_tick should be called; UINT64_MAX: never. */
+uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,18 @@
+/* The device's own memory: one reservation at a fixed far address, so that the program's heap and
+ * mappings lie where they would lie without the device, in every incarnation alike. */
+#ifndef RDEVICE_ARENA_H
+#define RDEVICE_ARENA_H
+
+#include <stddef.h>
+
+/* Reserves the address space. Returns 0 or -1 when not even the smallest reservation is possible.
+ */
+int arena_init(void);
+
+/* At least `size` bytes, aligned to 64, not cleared. NULL when the arena is spent. */
+void *arena_alloc(size_t size);
+
+/* `size` as it was given to arena_alloc. */
+void arena_free(void *at, size_t size);
+
+#endif

@@ -1,0 +1,122 @@
+/* The device's life: setup from the dispatcher, session with the relay, farewell. */
+#include "rdevice/device.h"
+#include "common/hello.h"
+#include "common/transport.h"
+#include "rdevice/arena.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HANDSHAKE_MS 20000
+#define FAREWELL_NS 20000000000ull
+#define REPORT_WAIT_MS 2000 /* how long the dispatcher has to end us after a report */
+
+struct device device = {.fd = -1, .control_fd = -1};
+
+/* The dispatcher speaks for all ranks; only without it does the process speak for itself. */
+void device_fatal(uint32_t kind, const char *fmt, ...)
+{
+    uint8_t report[CW_NOTICE_SIZE + CW_TEXT_MAX];
+    char text[CW_TEXT_MAX + 1];
+    va_list ap;
+    size_t size;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    size = cw_report_put(report, kind, text);
+    if (device.control_fd >= 0 &&
+        send(device.control_fd, report, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size)
+        poll(NULL, 0, REPORT_WAIT_MS);
+    else
+        dprintf(STDERR_FILENO, "causeway: rank %u: %s\n", device.setup.rank, text);
+    _exit(CW_EXIT_DEVICE);
+}
+
+void *device_alloc(size_t size)
+{
+    void *at = arena_alloc(size);
+
+    if (!at)
+        device_fatal(CW_REPORT_FATAL, "the device's memory is spent, while %zu bytes were needed",
+                     size);
+    return at;
+}
+
+static void read_setup(void)
+{
+    const char *text = getenv(CW_SETUP_ENV);
+    uint8_t record[CW_SETUP_MAX];
+    ssize_t n;
+
+    if (!text)
+        device_fatal(CW_REPORT_FATAL,
+                     "librdevice.so is loaded, but this process was not started by "
+                     "causeway run (" CW_SETUP_ENV " is not set)");
+    device.control_fd = atoi(text);
+    n = recv(device.control_fd, record, sizeof(record), MSG_DONTWAIT);
+    if (n < 0 || !cw_setup_get(record, (size_t)n, &device.setup))
+        device_fatal(CW_REPORT_FATAL, "reading the setup of this rank from descriptor %d: %s",
+                     device.control_fd,
+                     n < 0 ? strerror(errno)
+                           : "not a setup record (MPI_Init was called by another process before?)");
+    sodium_memzero(record, sizeof(record));
+}
+
+static void open_session(void)
+{
+    struct cw_hello hello = {
+        .role = CW_ROLE_RANK, .rank = device.setup.rank, .incarnation = device.setup.incarnation};
+    struct cw_err err = {0};
+
+    memcpy(hello.job, device.setup.job, sizeof(hello.job));
+    if (cw_hello_open(device.fd, &device.session, &hello, device.setup.key, HANDSHAKE_MS, &err) < 0)
+        device_fatal(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
+                     "relay %s: %s", device.setup.address, err.text);
+    sodium_memzero(device.setup.key, sizeof(device.setup.key));
+}
+
+void device_open(void)
+{
+    struct cw_address address;
+    struct cw_err err;
+
+    if (arena_init() < 0)
+        device_fatal(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
+    read_setup();
+    device.in = device_alloc(DEVICE_IN_BYTES);
+    device.out = device_alloc(DEVICE_OUT_BYTES);
+    device.happened_tail = &device.happened;
+    device.thread = pthread_self();
+    if (cw_address_parse(&address, device.setup.address, &err) < 0)
+        device_fatal(CW_REPORT_FATAL, "%s", err.text);
+    device.fd = cw_connect(&address, &err);
+    if (device.fd < 0)
+        device_fatal(CW_REPORT_RELAY_LOST, "%s", err.text);
+    open_session();
+}
+
+void device_close(void)
+{
+    uint64_t since = wait_clock_ns();
+
+    cw_bye_put(output_frame(CW_FRAME_BYE, CW_BYE_SIZE), &device.stats);
+    output_flush();
+    while (!device.farewell) {
+        if (input_read())
+            continue;
+        if (wait_clock_ns() - since > FAREWELL_NS)
+            device_fatal(CW_REPORT_FATAL, "relay %s: no FAREWELL for %llu s", device.setup.address,
+                         FAREWELL_NS / 1000000000ull);
+        wait_socket(false, since);
+    }
+    close(device.fd);
+    device.fd = -1;
+}

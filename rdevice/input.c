@@ -1,0 +1,291 @@
+/* From the relay to the device: frames, and payload straight into the program's buffers. */
+#include "rdevice/arena.h"
+#include "rdevice/device.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define DIRECT_MIN 4096u /* payload bytes still to come that are worth reading past the buffer */
+
+static void broken(const char *what) __attribute__((noreturn));
+
+static void broken(const char *what)
+{
+    device_fatal(CW_REPORT_FATAL, "relay %s broke the protocol: %s", device.setup.address, what);
+}
+
+static void take_event_number(uint64_t event)
+{
+    if (event != device.event + 1)
+        broken("events out of order");
+    device.event = event;
+}
+
+static void happen(struct device_event *event)
+{
+    event->next = NULL;
+    *device.happened_tail = event;
+    device.happened_tail = &event->next;
+}
+
+/* The payload of `size` bytes goes to `to`; after the last one `event` has happened. */
+static void set_sink(uint8_t *to, size_t size, struct device_event *event)
+{
+    device.sink = to;
+    device.sink_left = size;
+    device.sink_event = event;
+    if (size == 0 && event)
+        happen(event);
+}
+
+static struct device_am *am_find(const struct cw_message *m)
+{
+    struct device_am **at = &device.open_ams;
+    struct device_am *am;
+
+    if (m->flags & CW_MESSAGE_FIRST) {
+        if (m->total > CW_MESSAGE_MAX)
+            broken("an active message above the bound");
+        am = device_alloc(sizeof(*am) + m->total);
+        *am = (struct device_am){.event = {.active = true},
+                                 .next_open = device.open_ams,
+                                 .stream = m->req,
+                                 .id = m->tag,
+                                 .total = m->total};
+        device.open_ams = am;
+        return am;
+    }
+    while (*at && (*at)->stream != m->req)
+        at = &(*at)->next_open;
+    if (!*at)
+        broken("more of an active message that has not begun");
+    return *at;
+}
+
+static void am_close(struct device_am *am)
+{
+    struct device_am **at = &device.open_ams;
+
+    while (*at != am)
+        at = &(*at)->next_open;
+    *at = am->next_open;
+}
+
+static void on_active_message(const struct cw_message *m, size_t size)
+{
+    struct device_am *am = am_find(m);
+    uint8_t *to = am->bytes + am->received;
+    bool last = m->flags & CW_MESSAGE_LAST;
+
+    if (size > am->total - am->received || (last && am->received + size != am->total))
+        broken("an active message whose bytes do not add up");
+    am->received += size;
+    if (last)
+        am_close(am);
+    set_sink(to, size, last ? &am->event : NULL);
+}
+
+static void request_begin(struct device_request *request, const struct cw_message *m)
+{
+    request->begun = true;
+    request->tag = m->tag;
+    request->total = m->total;
+    request->status = m->flags & CW_MESSAGE_TRUNC ? DEVICE_TRUNCATED : DEVICE_OK;
+    if (request->staged) {
+        request->staging_size = m->total < request->capacity ? m->total : request->capacity;
+        request->target = device_alloc(request->staging_size);
+    }
+}
+
+static void on_message(const uint8_t *body, size_t size)
+{
+    struct device_request *request;
+    struct cw_message m;
+    uint8_t *to;
+
+    if (!cw_message_get(body, &m))
+        broken("MESSAGE that cannot be read");
+    if (m.flags & CW_MESSAGE_LAST)
+        take_event_number(m.event);
+    if (m.flags & CW_MESSAGE_ACTIVE) {
+        on_active_message(&m, size);
+        return;
+    }
+    request = request_find(m.req);
+    if (!request || !request->receiving || request->begun == !!(m.flags & CW_MESSAGE_FIRST))
+        broken("MESSAGE for a receive that is not posted");
+    if (!request->begun)
+        request_begin(request, &m);
+    if (size > request->capacity - request->received)
+        broken("MESSAGE larger than its receive");
+    to = size ? request->target + request->received : NULL;
+    request->received += size;
+    if (m.flags & CW_MESSAGE_LAST)
+        request->busy = false;
+    set_sink(to, size, m.flags & CW_MESSAGE_LAST ? &request->event : NULL);
+}
+
+static void on_done(uint8_t type, const uint8_t *body)
+{
+    struct device_request *request;
+    struct cw_done done;
+
+    if (!cw_done_get(body, &done))
+        broken("SENT or CANCELED that cannot be read");
+    take_event_number(done.event);
+    request = request_find(done.req);
+    if (!request || request->receiving != (type == CW_FRAME_CANCELED) || request->begun)
+        broken("SENT or CANCELED for a request that does not wait for it");
+    request->status = type == CW_FRAME_CANCELED ? DEVICE_CANCELED : DEVICE_OK;
+    request->busy = false;
+    happen(&request->event);
+}
+
+static void on_probed(const uint8_t *body)
+{
+    struct cw_probed probed;
+
+    if (!cw_probed_get(body, &probed))
+        broken("PROBED that cannot be read");
+    take_event_number(probed.event);
+    device.probe = (struct device_probe){
+        .found = probed.found, .msg = probed.msg, .tag = probed.tag, .total = probed.total};
+    device.probe_answered = true;
+    device.mailbox_empty = probed.unexpected == 0;
+}
+
+static void on_refused(const uint8_t *body, size_t size)
+{
+    struct cw_notice_body refused;
+
+    if (!cw_notice_get(body, size, &refused))
+        broken("REFUSED that cannot be read");
+    device_fatal(CW_REPORT_FATAL, "relay %s refuses to go on: %s", device.setup.address,
+                 refused.text);
+}
+
+/* `body` has the fixed part of the type; for MESSAGE, `more` payload bytes follow as they come. */
+static void dispatch(uint8_t type, const uint8_t *body, size_t length, size_t more)
+{
+    switch (type) {
+    case CW_FRAME_MESSAGE:
+        on_message(body, more);
+        break;
+    case CW_FRAME_SENT:
+    case CW_FRAME_CANCELED:
+        on_done(type, body);
+        break;
+    case CW_FRAME_PROBED:
+        on_probed(body);
+        break;
+    case CW_FRAME_HINT:
+        device.mailbox_empty = false;
+        device.none_count = 0;
+        break;
+    case CW_FRAME_FAREWELL:
+        device.farewell = true;
+        break;
+    case CW_FRAME_REFUSED:
+        on_refused(body, length);
+        break;
+    case CW_FRAME_ACK:
+        break;
+    default:
+        broken("a frame that a rank does not expect");
+    }
+}
+
+/* Acts on the frame at the start of the buffer; false when it is not complete. */
+static bool take_frame(void)
+{
+    const uint8_t *at = device.in + device.in_start;
+    size_t there = device.in_end - device.in_start;
+    struct cw_header header;
+    struct cw_err err;
+    size_t needed;
+
+    if (there < CW_FRAME_HEADER)
+        return false;
+    needed = cw_frame_fixed(at[4]);
+    if (there < CW_FRAME_HEADER + needed)
+        return false;
+    if (at[4] == CW_FRAME_REFUSED) { /* its text is wanted whole; the type bounds it */
+        struct cw_reader r = cw_reader(at, CW_FRAME_HEADER);
+
+        needed = cw_get_u32(&r);
+        if (needed <= CW_NOTICE_SIZE + CW_TEXT_MAX && there < CW_FRAME_HEADER + needed)
+            return false;
+    }
+    if (cw_frame_accept(&device.session, at, &header, &err) < 0)
+        broken(err.text);
+    device.in_start += CW_FRAME_HEADER + needed;
+    dispatch(header.type, at + CW_FRAME_HEADER, header.length, header.length - needed);
+    return true;
+}
+
+static void sink_advance(size_t size)
+{
+    device.sink += size;
+    device.sink_left -= size;
+    if (device.sink_left == 0 && device.sink_event)
+        happen(device.sink_event);
+}
+
+static bool take_payload(void)
+{
+    size_t there = device.in_end - device.in_start;
+    size_t size = there < device.sink_left ? there : device.sink_left;
+
+    if (size == 0)
+        return false;
+    memcpy(device.sink, device.in + device.in_start, size);
+    device.in_start += size;
+    sink_advance(size);
+    return true;
+}
+
+/* Large payload is read to its place, and only what follows it into the buffer. */
+static ssize_t receive(void)
+{
+    bool direct = device.sink_left >= DIRECT_MIN && device.in_start == device.in_end;
+    struct iovec vectors[2];
+    struct msghdr msg = {.msg_iov = vectors, .msg_iovlen = 1};
+    size_t to_sink;
+    ssize_t n;
+
+    if (device.in_start > 0) {
+        memmove(device.in, device.in + device.in_start, device.in_end - device.in_start);
+        device.in_end -= device.in_start;
+        device.in_start = 0;
+    }
+    vectors[direct] = (struct iovec){device.in + device.in_end, DEVICE_IN_BYTES - device.in_end};
+    if (direct) {
+        vectors[0] = (struct iovec){device.sink, device.sink_left};
+        msg.msg_iovlen = 2;
+    }
+    n = recvmsg(device.fd, &msg, MSG_DONTWAIT);
+    device.stats.syscalls++;
+    if (n <= 0)
+        return n;
+    to_sink = !direct ? 0 : (size_t)n < device.sink_left ? (size_t)n : device.sink_left;
+    if (to_sink)
+        sink_advance(to_sink);
+    device.in_end += (size_t)n - to_sink;
+    return n;
+}
+
+bool input_read(void)
+{
+    ssize_t n = receive();
+    bool more = true;
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0)
+        device_fatal(CW_REPORT_RELAY_LOST, "relay %s: connection lost: %s", device.setup.address,
+                     n < 0 ? strerror(errno) : "end of file");
+    while (more)
+        more = device.sink_left ? take_payload() : take_frame();
+    return true;
+}

@@ -1,0 +1,41 @@
+/* Probes ask the mailbox; "none" is remembered until the relay hints that a message has come. */
+#include "rdevice/device.h"
+
+static bool known_none(uint64_t tag, uint64_t mask)
+{
+    if (device.mailbox_empty)
+        return true;
+    for (uint32_t i = 0; i < device.none_count; i++)
+        if (device.none[i].tag == tag && device.none[i].mask == mask)
+            return true;
+    return false;
+}
+
+static void remember_none(uint64_t tag, uint64_t mask)
+{
+    uint32_t at = device.none_count < DEVICE_NONE_KNOWN ? device.none_count++ : 0;
+
+    device.none[at].tag = tag;
+    device.none[at].mask = mask;
+}
+
+struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
+{
+    struct cw_probe probe = {.tag = tag, .mask = mask, .remove = remove};
+    uint64_t since;
+
+    device.stats.polls++;
+    /* a hint may be waiting in the socket */
+    if (known_none(tag, mask) && !(input_read() && !known_none(tag, mask)))
+        return (struct device_probe){.found = false};
+    cw_probe_put(output_frame(CW_FRAME_PROBE, CW_PROBE_SIZE), &probe);
+    device.probe_answered = false;
+    output_flush();
+    since = wait_clock_ns();
+    while (!device.probe_answered)
+        if (!input_read())
+            wait_socket(false, since);
+    if (!device.probe.found)
+        remember_none(tag, mask);
+    return device.probe;
+}

@@ -1,0 +1,505 @@
+/* The UCP binding: the part of libucp.so.0 that Debian's MPICH (ch4:ucx) calls, on top of the
+ * device. The only file that knows UCP. The functions that MPICH never reaches over this device are
+ * in ucp_unreachable.c. Semantics: ucp/api/ucp.h of UCX 1.13. */
+#include "rdevice/arena.h"
+#include "rdevice/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <ucp/api/ucp.h>
+
+#define AM_HANDLERS_MAX 16
+#define ADDRESS_MAGIC 0x52435743u /* "CWCR" */
+#define FOUND ((ucp_tag_message_h)16)
+
+struct ucp_context {
+    int unused;
+};
+
+struct ucp_worker {
+    struct {
+        ucp_am_callback_t call;
+        void *arg;
+    } am[AM_HANDLERS_MAX];
+};
+
+struct ucp_ep {
+    uint32_t rank;
+};
+
+struct ucp_address {
+    uint32_t magic;
+    uint32_t rank;
+};
+
+/* A generic datatype; its handle is this address with UCP_DATATYPE_GENERIC in the low bits. */
+struct generic {
+    ucp_generic_dt_ops_t ops;
+    void *context;
+};
+
+/* What the binding keeps in device_request.binding. */
+enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE };
+
+static struct ucp_context the_context;
+static struct ucp_worker the_worker;
+static bool worker_made;
+
+/* --- context, worker, endpoint -------------------------------------------------------------------
+ */
+
+ucs_status_t ucp_config_read(const char *env_prefix, const char *filename, ucp_config_t **config_p)
+{
+    (void)env_prefix;
+    (void)filename;
+    *config_p = NULL;
+    return UCS_OK;
+}
+
+void ucp_config_release(ucp_config_t *config)
+{
+    (void)config;
+}
+
+ucs_status_t ucp_init_version(unsigned api_major_version, unsigned api_minor_version,
+                              const ucp_params_t *params, const ucp_config_t *config,
+                              ucp_context_h *context_p)
+{
+    size_t user_size = 0;
+    ucp_request_init_callback_t init = NULL;
+
+    (void)api_minor_version;
+    (void)config;
+    if (api_major_version != UCP_API_MAJOR)
+        return UCS_ERR_UNSUPPORTED;
+    if (params->field_mask & UCP_PARAM_FIELD_REQUEST_SIZE)
+        user_size = params->request_size;
+    if (params->field_mask & UCP_PARAM_FIELD_REQUEST_INIT)
+        init = params->request_init;
+    device_open();
+    request_setup(user_size, init);
+    *context_p = &the_context;
+    return UCS_OK;
+}
+
+void ucp_cleanup(ucp_context_h context)
+{
+    (void)context;
+}
+
+ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t *params,
+                               ucp_worker_h *worker_p)
+{
+    (void)context;
+    (void)params;
+    if (worker_made)
+        device_fatal(CW_REPORT_FATAL, "MPICH asks for a second communication context; unset "
+                                      "MPIR_CVAR_CH4_NUM_VCIS");
+    worker_made = true;
+    *worker_p = &the_worker;
+    return UCS_OK;
+}
+
+void ucp_worker_destroy(ucp_worker_h worker)
+{
+    (void)worker;
+    device_close();
+}
+
+ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address_p,
+                                    size_t *address_length_p)
+{
+    struct ucp_address *address = device_alloc(sizeof(*address));
+
+    (void)worker;
+    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device.setup.rank};
+    *address_p = address;
+    *address_length_p = sizeof(*address);
+    return UCS_OK;
+}
+
+ucs_status_t ucp_worker_set_am_handler(ucp_worker_h worker, uint16_t id, ucp_am_callback_t cb,
+                                       void *arg, uint32_t flags)
+{
+    (void)flags;
+    if (id >= AM_HANDLERS_MAX)
+        return UCS_ERR_INVALID_PARAM;
+    worker->am[id].call = cb;
+    worker->am[id].arg = arg;
+    return UCS_OK;
+}
+
+ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, ucp_ep_h *ep_p)
+{
+    struct ucp_address address;
+    struct ucp_ep *ep;
+
+    (void)worker;
+    if (!(params->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS))
+        return UCS_ERR_INVALID_PARAM;
+    memcpy(&address, params->address, sizeof(address));
+    if (address.magic != ADDRESS_MAGIC || address.rank >= device.setup.ranks)
+        device_fatal(CW_REPORT_FATAL,
+                     "another rank gave an address that is not of this device; do all "
+                     "ranks run with librdevice.so and the same MPICH?");
+    ep = device_alloc(sizeof(*ep));
+    ep->rank = address.rank;
+    *ep_p = ep;
+    return UCS_OK;
+}
+
+/* Everything sent is at the relay by then: after this, MPICH waits in a PMI barrier without
+ * progress. */
+ucs_status_ptr_t ucp_disconnect_nb(ucp_ep_h ep)
+{
+    output_flush();
+    arena_free(ep, sizeof(*ep));
+    return NULL;
+}
+
+ucs_status_t ucp_ep_flush(ucp_ep_h ep)
+{
+    (void)ep;
+    output_flush();
+    return UCS_OK;
+}
+
+ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_send_callback_t cb)
+{
+    (void)worker;
+    (void)flags;
+    (void)cb;
+    output_flush();
+    return NULL;
+}
+
+/* --- datatypes -----------------------------------------------------------------------------------
+ */
+
+ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops, void *context,
+                                   ucp_datatype_t *datatype_p)
+{
+    struct generic *generic = device_alloc(sizeof(*generic));
+
+    generic->ops = *ops;
+    generic->context = context;
+    *datatype_p = (ucp_datatype_t)(uintptr_t)generic | UCP_DATATYPE_GENERIC;
+    return UCS_OK;
+}
+
+static struct generic *generic_of(ucp_datatype_t datatype)
+{
+    return (struct generic *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
+}
+
+void ucp_dt_destroy(ucp_datatype_t datatype)
+{
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
+        arena_free(generic_of(datatype), sizeof(struct generic));
+}
+
+static ucp_datatype_t datatype_of(const ucp_request_param_t *param)
+{
+    return param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype
+                                                            : ucp_dt_make_contig(1);
+}
+
+/* Packs in order, a chunk at a time, and finishes exactly once. */
+static void send_generic(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req,
+                         struct generic *generic, const void *buffer, size_t count)
+{
+    void *state = generic->ops.start_pack(generic->context, buffer, count);
+    size_t total = generic->ops.packed_size(state);
+    size_t room = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    void *staging = device_alloc(room);
+    size_t done = 0;
+
+    do {
+        size_t size = total ? generic->ops.pack(state, done, staging, room) : 0;
+
+        if (size > room || (size == 0 && total > 0) || size > total - done)
+            device_fatal(CW_REPORT_FATAL, "MPICH packed %zu bytes where %zu to %zu were asked for",
+                         size, (size_t)1, room);
+        if (done == 0)
+            output_begin(dst, kind, tag, req, total, staging, size);
+        else
+            output_data(staging, size);
+        done += size;
+    } while (done < total);
+    generic->ops.finish(state);
+    arena_free(staging, room);
+}
+
+/* Fills vectors from a contiguous buffer or a list; returns how many. */
+static int gather(struct iovec *pieces, const void *buffer, size_t count, ucp_datatype_t datatype)
+{
+    const ucp_dt_iov_t *list = buffer;
+
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG) {
+        pieces[0] = (struct iovec){.iov_base = (void *)buffer,
+                                   .iov_len = count * (datatype >> UCP_DATATYPE_SHIFT)};
+        return 1;
+    }
+    if (count > DEVICE_PIECES_MAX)
+        device_fatal(CW_REPORT_FATAL, "a message gathered from %zu pieces, the bound is %d", count,
+                     DEVICE_PIECES_MAX);
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = (struct iovec){.iov_base = list[i].buffer, .iov_len = list[i].length};
+    return (int)count;
+}
+
+static void send_any(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, const void *buffer,
+                     size_t count, ucp_datatype_t datatype)
+{
+    struct iovec pieces[DEVICE_PIECES_MAX];
+
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
+        send_generic(dst, kind, tag, req, generic_of(datatype), buffer, count);
+    else
+        output_message(dst, kind, tag, req, pieces, gather(pieces, buffer, count, datatype));
+}
+
+/* --- sending -------------------------------------------------------------------------------------
+ */
+
+ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                  const ucp_request_param_t *param)
+{
+    send_any(ep->rank, CW_SEND_TAG, tag, 0, buffer, count, datatype_of(param));
+    return NULL;
+}
+
+ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
+                                       const ucp_request_param_t *param)
+{
+    struct device_request *request = request_new(false);
+
+    request->binding[SLOT_CALLBACK] = (void *)param->cb.send;
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
+        request->binding[SLOT_USER_DATA] = param->user_data;
+    send_any(ep->rank, CW_SEND_SYNC, tag, request->id, buffer, count, datatype_of(param));
+    return request->user;
+}
+
+ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count,
+                                ucp_datatype_t datatype, ucp_send_callback_t cb, unsigned flags)
+{
+    (void)cb;
+    (void)flags;
+    send_any(ep->rank, CW_SEND_AM, id, 0, buffer, count, datatype);
+    return NULL;
+}
+
+/* --- receiving -----------------------------------------------------------------------------------
+ */
+
+static struct device_request *receive_new(void *buffer, size_t count,
+                                          const ucp_request_param_t *param)
+{
+    struct device_request *request = request_new(true);
+    ucp_datatype_t datatype = datatype_of(param);
+
+    request->binding[SLOT_CALLBACK] = (void *)param->cb.recv;
+    request->binding[SLOT_USER_DATA] = param->user_data;
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) {
+        struct generic *generic = generic_of(datatype);
+        void *state = generic->ops.start_unpack(generic->context, buffer, count);
+
+        request->binding[SLOT_GENERIC] = generic;
+        request->binding[SLOT_STATE] = state;
+        request->capacity = generic->ops.packed_size(state);
+        request->staged = true;
+    } else if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG) {
+        request->target = buffer;
+        request->capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
+    } else {
+        device_fatal(CW_REPORT_FATAL,
+                     "MPICH receives into a list of buffers, which this device lacks");
+    }
+    return request;
+}
+
+/* The receive is told to the relay with the next flush: until the next call for progress nobody
+ * could see its effect. */
+ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
+                                  ucp_tag_t tag_mask, const ucp_request_param_t *param)
+{
+    struct device_request *request = receive_new(buffer, count, param);
+    struct cw_recv recv = {
+        .req = request->id, .tag = tag, .mask = tag_mask, .capacity = request->capacity};
+
+    (void)worker;
+    request->want_tag = tag;
+    request->want_mask = tag_mask;
+    cw_recv_put(output_frame(CW_FRAME_RECV, CW_RECV_SIZE), &recv);
+    return request->user;
+}
+
+/* PROBED's message number, as a handle that is never NULL. */
+static ucp_tag_message_h message_handle(uint32_t msg)
+{
+    return (ucp_tag_message_h)(((uintptr_t)msg + 1) << 4);
+}
+
+static uint32_t message_number(ucp_tag_message_h handle)
+{
+    return (uint32_t)(((uintptr_t)handle >> 4) - 1);
+}
+
+ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t count,
+                                      ucp_tag_message_h message, const ucp_request_param_t *param)
+{
+    struct device_request *request = receive_new(buffer, count, param);
+    struct cw_mrecv mrecv = {
+        .req = request->id, .msg = message_number(message), .capacity = request->capacity};
+
+    (void)worker;
+    cw_mrecv_put(output_frame(CW_FRAME_MRECV, CW_MRECV_SIZE), &mrecv);
+    return request->user;
+}
+
+ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t tag_mask,
+                                   int remove, ucp_tag_recv_info_t *info)
+{
+    struct device_probe probe = device_probe(tag, tag_mask, remove);
+
+    (void)worker;
+    if (!probe.found)
+        return NULL;
+    info->sender_tag = probe.tag;
+    info->length = probe.total;
+    return remove ? message_handle(probe.msg) : FOUND;
+}
+
+/* A receive is taken back if its message is not on the way yet; the answer is an event. A
+ * synchronous send is at the relay already: it completes by its match. */
+void ucp_request_cancel(ucp_worker_h worker, void *user)
+{
+    struct device_request *request = request_of_user(user);
+    struct cw_recv cancel = {
+        .req = request->id, .tag = request->want_tag, .mask = request->want_mask};
+
+    (void)worker;
+    if (!request->busy || !request->receiving || request->begun)
+        return;
+    cw_recv_put(output_frame(CW_FRAME_CANCEL, CW_RECV_SIZE), &cancel);
+    output_flush();
+}
+
+/* --- completion ----------------------------------------------------------------------------------
+ */
+
+static ucs_status_t status_of(const struct device_request *request)
+{
+    static const ucs_status_t statuses[] = {[DEVICE_OK] = UCS_OK,
+                                            [DEVICE_TRUNCATED] = UCS_ERR_MESSAGE_TRUNCATED,
+                                            [DEVICE_CANCELED] = UCS_ERR_CANCELED};
+
+    return statuses[request->status];
+}
+
+/* The whole message, in order, then finish: exactly once, also for a receive that was cancelled. */
+static void unpack(struct device_request *request)
+{
+    struct generic *generic = request->binding[SLOT_GENERIC];
+
+    if (request->status != DEVICE_CANCELED && request->received > 0)
+        generic->ops.unpack(request->binding[SLOT_STATE], 0, request->target, request->received);
+    generic->ops.finish(request->binding[SLOT_STATE]);
+    if (request->staging_size)
+        arena_free(request->target, request->staging_size);
+}
+
+static void take_request(struct device_request *request)
+{
+    ucp_tag_recv_info_t info = {.sender_tag = request->tag, .length = request->total};
+    void *callback = request->binding[SLOT_CALLBACK];
+    void *user_data = request->binding[SLOT_USER_DATA];
+    bool released = request->released;
+
+    if (request->staged)
+        unpack(request);
+    request->completed = true;
+    if (request->receiving)
+        ((ucp_tag_recv_nbx_callback_t)callback)(request->user, status_of(request), &info,
+                                                user_data);
+    else
+        ((ucp_send_nbx_callback_t)callback)(request->user, status_of(request), user_data);
+    if (released)
+        request_free(request);
+}
+
+static void take_am(struct ucp_worker *worker, struct device_am *am)
+{
+    if (am->id >= AM_HANDLERS_MAX || !worker->am[am->id].call)
+        device_fatal(CW_REPORT_FATAL, "an active message for handler %llu, which MPICH did not set",
+                     (unsigned long long)am->id);
+    worker->am[am->id].call(worker->am[am->id].arg, am->bytes, am->total, NULL, 0);
+    arena_free(am, sizeof(*am) + am->total);
+}
+
+/* Takes what had happened when the call began; handlers may send, and so let more happen. */
+static unsigned take_events(struct ucp_worker *worker)
+{
+    struct device_event *event = device.happened;
+    unsigned count = 0;
+
+    device.happened = NULL;
+    device.happened_tail = &device.happened;
+    while (event) {
+        struct device_event *next = event->next;
+
+        if (event->active)
+            take_am(worker, (struct device_am *)event);
+        else
+            take_request((struct device_request *)event);
+        event = next;
+        count++;
+    }
+    return count;
+}
+
+unsigned ucp_worker_progress(ucp_worker_h worker)
+{
+    unsigned count;
+
+    device.stats.polls++;
+    if (cw_session_owes_ack(&device.session))
+        output_frame(CW_FRAME_ACK, 0);
+    output_flush();
+    if (!device.happened)
+        input_read();
+    count = take_events(worker);
+    if (count)
+        device.active_ns = wait_clock_ns();
+    else
+        wait_idle();
+    return count;
+}
+
+void ucp_request_release(void *user)
+{
+    struct device_request *request = request_of_user(user);
+
+    if (request->completed)
+        request_free(request);
+    else
+        request->released = true;
+}
+
+void ucp_request_free(void *user)
+{
+    ucp_request_release(user);
+}
+
+ucs_status_t ucp_request_check_status(void *user)
+{
+    const struct device_request *request = request_of_user(user);
+
+    return request->completed ? status_of(request) : UCS_INPROGRESS;
+}
+
+int ucp_request_is_completed(void *user)
+{
+    return request_of_user(user)->completed;
+}

@@ -1,0 +1,74 @@
+/* Waiting in two steps: yield for a bounded time since something last happened, then sleep in
+ * poll() for a bounded time. A program that only looks in now and then (MPI_Test between
+ * computations) is never put to sleep: only calls that follow each other closely count as waiting.
+ */
+#include "rdevice/device.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <time.h>
+
+#define CLOSE_NS 5000ull          /* calls no further apart than this are one wait */
+#define SLEEP_MIN_NS 1000000ull   /* the first sleeps */
+#define SLEEP_MAX_NS 20000000ull  /* ... when nothing has happened for long */
+#define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
+#define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
+
+uint64_t wait_clock_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+
+static void doze(short events, uint64_t waited_ns)
+{
+    struct pollfd p = {.fd = device.fd, .events = events};
+    uint64_t ns = waited_ns / SLEEP_SHARE;
+    struct timespec t = {0};
+
+    if (ns < SLEEP_MIN_NS)
+        ns = SLEEP_MIN_NS;
+    if (ns > SLEEP_MAX_NS)
+        ns = SLEEP_MAX_NS;
+    if (device.threads)
+        ns = SLEEP_THREADS_NS;
+    t.tv_nsec = (long)ns;
+    ppoll(&p, 1, &t, NULL);
+    device.stats.sleeps++;
+    device.stats.syscalls++;
+}
+
+static void yield(void)
+{
+    sched_yield();
+    device.stats.syscalls++;
+}
+
+void wait_idle(void)
+{
+    uint64_t now = wait_clock_ns();
+    uint64_t since;
+
+    if (!device.threads && !pthread_equal(device.thread, pthread_self()))
+        device.threads = true;
+    if (now - device.return_ns > CLOSE_NS)
+        device.streak_ns = now;
+    since = device.active_ns > device.streak_ns ? device.active_ns : device.streak_ns;
+    if (now - since < device.setup.spin_ns)
+        yield();
+    else
+        doze(POLLIN, now - since);
+    device.return_ns = wait_clock_ns();
+}
+
+void wait_socket(bool writable, uint64_t since_ns)
+{
+    uint64_t waited = wait_clock_ns() - since_ns;
+
+    if (waited < device.setup.spin_ns)
+        yield();
+    else
+        doze(writable ? POLLIN | POLLOUT : POLLIN, waited);
+}

@@ -1,0 +1,73 @@
+/* Any bytes, from any rank, cut anywhere, must be answered or refused, never more. The input is a
+ * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. */
+#include "dispatcher/pmi.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS 3
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* What the client relies on: one line that its buffer holds. */
+static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
+{
+    (void)ctx;
+    if (rank >= RANKS || size < 2 || size >= PMI_LINE_MAX ||
+        memchr(line, '\n', size) != line + size - 1 || strncmp(line, "cmd=", 4) != 0)
+        abort();
+}
+
+static void on_happening(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    if (rank >= RANKS)
+        abort();
+}
+
+static void on_aborted(void *ctx, uint32_t rank, int exit_code)
+{
+    (void)exit_code;
+    on_happening(ctx, rank);
+}
+
+static void check(const struct pmi *pmi)
+{
+    uint32_t waiting = 0;
+
+    for (uint32_t r = 0; r < RANKS; r++) {
+        waiting += pmi_rank_in_barrier(pmi, r);
+        if (pmi_rank_in_barrier(pmi, r) && pmi_state_of(pmi, r) != PMI_RUNNING)
+            abort();
+    }
+    if (waiting != pmi_waiting(pmi) || waiting == RANKS)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct pmi_ops ops = {on_reply, on_happening, on_happening, on_aborted};
+    struct pmi_config config = {.ranks = RANKS, .kvsname = "k"};
+    struct pmi *pmi = pmi_new(&config, &ops, NULL);
+    struct cw_err err = {0};
+
+    if (!pmi)
+        return 0;
+    while (size >= 2) {
+        uint32_t rank = data[0] % RANKS;
+        size_t piece = data[1];
+
+        data += 2;
+        size -= 2;
+        if (piece > size)
+            piece = size;
+        if (pmi_input(pmi, rank, (const char *)data, piece, &err) < 0 &&
+            (err.code >= 0 || strncmp(err.text, "rank ", 5) != 0))
+            abort();
+        check(pmi);
+        data += piece;
+        size -= piece;
+    }
+    pmi_free(pmi);
+    return 0;
+}

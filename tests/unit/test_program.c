@@ -1,0 +1,362 @@
+/* What a program file is: on the programs of the system, and on fakes in a directory of the test.
+ */
+#include "dispatcher/program.h"
+
+#include <CUnit/CUnit.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MPI_PROGRAM "/usr/bin/NPmpich2"
+#define PLAIN_PROGRAM "/bin/ls"
+#define STATIC_PROGRAM "/sbin/ldconfig"
+#define SCRIPT_PROGRAM "/usr/bin/ldd"
+#define NOBODY 65534
+
+void add_program_tests(void);
+
+static char dir[64];
+static char old_path[4096];
+static struct cw_err err;
+
+static const char *in_dir(const char *name)
+{
+    static char path[2][256];
+    static int turn;
+
+    turn = !turn;
+    snprintf(path[turn], sizeof(path[turn]), "%s/%s", dir, name);
+    return path[turn];
+}
+
+static bool write_file(const char *name, const void *bytes, size_t size, mode_t mode)
+{
+    int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && write(fd, bytes, size) == (ssize_t)size;
+
+    if (fd >= 0)
+        close(fd);
+    return written && chmod(in_dir(name), mode) == 0;
+}
+
+static void make_file(const char *name, const void *bytes, size_t size, mode_t mode)
+{
+    CU_ASSERT_TRUE_FATAL(write_file(name, bytes, size, mode));
+}
+
+static int set_up(void)
+{
+    strcpy(dir, "/tmp/test-program-XXXXXX");
+    snprintf(old_path, sizeof(old_path), "%s", getenv("PATH") ? getenv("PATH") : "");
+    if (!mkdtemp(dir) || mkdir(in_dir("sub"), 0700) < 0 || mkdir(in_dir("tool"), 0700) < 0)
+        return 1;
+    return !write_file("sub/tool", "#!/bin/sh\n", 10, 0700) ||
+           !write_file("sub/plain", "text", 4, 0600);
+}
+
+static int tear_down(void)
+{
+    static const char *const files[] = {"sub/tool", "sub/plain", "script", "dos",   "bad", "text",
+                                        "empty",    "elf",       "copy",   "nolib", "fifo"};
+
+    setenv("PATH", old_path, 1);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+        unlink(in_dir(files[i]));
+    return rmdir(in_dir("sub")) | rmdir(in_dir("tool")) | rmdir(dir);
+}
+
+static void resolves(const char *name, const char *wdir, const char *expected)
+{
+    char path[PATH_MAX];
+
+    memset(&err, 0, sizeof(err));
+    CU_ASSERT_EQUAL(program_resolve(name, wdir, path, sizeof(path), &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(err.text, "");
+    CU_ASSERT_STRING_EQUAL(path, expected);
+}
+
+static void unresolved(const char *name, const char *wdir, int code, const char *why)
+{
+    char path[PATH_MAX];
+
+    CU_ASSERT_EQUAL(program_resolve(name, wdir, path, sizeof(path), &err), code);
+    CU_ASSERT_EQUAL(err.code, code);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
+}
+
+static void resolve_by_path(void)
+{
+    char here[PATH_MAX];
+
+    resolves(PLAIN_PROGRAM, NULL, PLAIN_PROGRAM);
+    resolves("sub/tool", dir, in_dir("sub/tool"));
+    resolves("./tool", in_dir("sub"), in_dir("sub/tool"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof(here)));
+    CU_ASSERT_EQUAL_FATAL(chdir(dir), 0);
+    resolves("./tool", "sub", in_dir("sub/tool"));
+    resolves("sub/tool", NULL, in_dir("sub/tool"));
+    CU_ASSERT_EQUAL_FATAL(chdir(here), 0);
+    unresolved("./none", dir, CW_ENOTFOUND, "there is no file");
+    unresolved("sub/tool/none", dir, CW_ENOTFOUND, "there is no file");
+    unresolved("./sub", dir, CW_EINVAL, "is a directory");
+    unresolved("sub/plain", dir, CW_EINVAL, "chmod +x");
+    unresolved("", dir, CW_ENOTFOUND, "empty");
+}
+
+static void resolve_by_name(void)
+{
+    char path[1024];
+
+    setenv("PATH", "/bin", 1);
+    resolves("ls", NULL, "/bin/ls");
+    unresolved("tool-of-nobody", dir, CW_ENOTFOUND, "neither in PATH nor");
+    unresolved("tool", in_dir("sub"), CW_ENOTFOUND, "write ./tool");
+    /* A directory of that name does not end the search; nor does an empty or missing part. */
+    snprintf(path, sizeof(path), "/none::%s:%s/sub", dir, dir);
+    setenv("PATH", path, 1);
+    resolves("tool", "/", in_dir("sub/tool"));
+    setenv("PATH", dir, 1);
+    unresolved("tool", "/", CW_EINVAL, "is a directory");
+    setenv("PATH", in_dir("sub"), 1);
+    unresolved("plain", "/", CW_EINVAL, "chmod +x");
+    setenv("PATH", ":/none:", 1);
+    resolves("tool", in_dir("sub"), in_dir("sub/tool"));
+    setenv("PATH", "sub", 1);
+    resolves("tool", dir, in_dir("sub/tool"));
+    unsetenv("PATH");
+    resolves("ls", NULL, "/bin/ls");
+    setenv("PATH", old_path, 1);
+}
+
+static void resolve_within_bounds(void)
+{
+    char path[8];
+
+    CU_ASSERT_EQUAL(program_resolve("/bin/ls", NULL, path, sizeof(path), &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(path, "/bin/ls");
+    CU_ASSERT_EQUAL(program_resolve("/bin/cat", NULL, path, sizeof(path), &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "longer than 7 bytes"));
+}
+
+static void inspects(const char *path, enum program_kind kind, struct program_info *info)
+{
+    memset(&err, 0, sizeof(err));
+    CU_ASSERT_EQUAL(program_inspect(path, info, &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(err.text, "");
+    CU_ASSERT_EQUAL(info->kind, kind);
+}
+
+static void uninspected(const char *path, int code, const char *why)
+{
+    struct program_info info;
+
+    CU_ASSERT_EQUAL(program_inspect(path, &info, &err), code);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
+}
+
+static void programs_of_the_system(void)
+{
+    struct program_info info;
+
+    inspects(MPI_PROGRAM, PROGRAM_MPICH_UCX, &info);
+    CU_ASSERT_PTR_NOT_NULL(strstr(info.mpi_library, "/libmpich.so.12"));
+    CU_ASSERT_STRING_EQUAL(info.detail, "");
+    inspects(PLAIN_PROGRAM, PROGRAM_NOT_MPI, &info);
+    CU_ASSERT_STRING_EQUAL(info.mpi_library, "");
+    inspects(STATIC_PROGRAM, PROGRAM_STATIC, &info);
+    inspects(SCRIPT_PROGRAM, PROGRAM_SCRIPT, &info);
+    CU_ASSERT_PTR_NOT_NULL(strstr(info.detail, "/bin/"));
+    uninspected("/nowhere/at/all", CW_ENOTFOUND, "No such file");
+    uninspected("/tmp", CW_EINVAL, "no regular file");
+}
+
+static void scripts(void)
+{
+    struct program_info info;
+
+    make_file("script", "#! /bin/sh -e\necho\n", 19, 0700);
+    inspects(in_dir("script"), PROGRAM_SCRIPT, &info);
+    CU_ASSERT_STRING_EQUAL(info.detail, "/bin/sh -e");
+    make_file("dos", "#!/bin/sh\r\necho\r\n", 17, 0700);
+    uninspected(in_dir("dos"), CW_EINVAL, "DOS");
+    make_file("bad", "#!/no/such/interpreter\n", 23, 0700);
+    uninspected(in_dir("bad"), CW_ENOTFOUND, "'/no/such/interpreter'");
+    make_file("text", "echo hello\n", 11, 0700);
+    uninspected(in_dir("text"), CW_EINVAL, "neither a program nor a script");
+    make_file("empty", "", 0, 0700);
+    uninspected(in_dir("empty"), CW_EINVAL, "too short");
+    CU_ASSERT_EQUAL(mkfifo(in_dir("fifo"), 0700), 0);
+    uninspected(in_dir("fifo"), CW_EINVAL, "no regular file");
+}
+
+/* A header, and program headers that name a loader. */
+struct fake {
+    Elf64_Ehdr header;
+    Elf64_Phdr segment;
+    char loader[64];
+};
+
+static struct fake fake_program(const char *loader)
+{
+    struct fake fake = {
+        .header = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, 1},
+                   .e_type = ET_DYN,
+                   .e_machine = EM_X86_64,
+                   .e_version = 1,
+                   .e_phoff = sizeof(Elf64_Ehdr),
+                   .e_ehsize = sizeof(Elf64_Ehdr),
+                   .e_phentsize = sizeof(Elf64_Phdr),
+                   .e_phnum = 1},
+        .segment = {.p_type = PT_INTERP,
+                    .p_offset = offsetof(struct fake, loader),
+                    .p_filesz = strlen(loader) + 1},
+    };
+
+    snprintf(fake.loader, sizeof(fake.loader), "%s", loader);
+    return fake;
+}
+
+static void programs_of_elsewhere(void)
+{
+    struct fake fake = fake_program("/lib/ld-musl-x86_64.so.1");
+    struct program_info info;
+
+    make_file("elf", &fake, sizeof(fake), 0700);
+    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    CU_ASSERT_STRING_EQUAL(info.detail, "/lib/ld-musl-x86_64.so.1");
+    fake.header.e_machine = EM_RISCV;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    CU_ASSERT_STRING_EQUAL(info.detail, "RISC-V");
+    fake.header.e_ident[EI_CLASS] = ELFCLASS32;
+    fake.header.e_machine = EM_386;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    CU_ASSERT_STRING_EQUAL(info.detail, "32-bit x86");
+}
+
+static void damaged_programs(void)
+{
+    struct fake fake = fake_program("/lib64/ld-linux-x86-64.so.2");
+
+    make_file("elf", &fake, 20, 0700);
+    uninspected(in_dir("elf"), CW_EINVAL, "");
+    fake.segment.p_filesz = 1u << 20;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    uninspected(in_dir("elf"), CW_EINVAL, "damaged");
+    fake.segment.p_filesz = 5;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    uninspected(in_dir("elf"), CW_EINVAL, "damaged");
+    fake.header.e_phnum = 0;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    uninspected(in_dir("elf"), CW_EINVAL, "no program");
+    fake.header.e_type = ET_REL;
+    make_file("elf", &fake, sizeof(fake), 0700);
+    uninspected(in_dir("elf"), CW_EINVAL, "no program");
+}
+
+static size_t read_copy(const char *path, char **bytes)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+
+    CU_ASSERT_TRUE_FATAL(fd >= 0 && fstat(fd, &st) == 0);
+    *bytes = malloc((size_t)st.st_size);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(*bytes);
+    CU_ASSERT_EQUAL_FATAL(read(fd, *bytes, (size_t)st.st_size), st.st_size);
+    close(fd);
+    return (size_t)st.st_size;
+}
+
+/* The name of the library is changed inside a copy. */
+static void missing_libraries(void)
+{
+    struct program_info info;
+    char *bytes;
+    size_t size = read_copy(MPI_PROGRAM, &bytes);
+    char *name = memmem(bytes, size, "libmpich.so.12", 14);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(name);
+    memcpy(name, "libzpich.so.12", 14);
+    make_file("nolib", bytes, size, 0700);
+    free(bytes);
+    inspects(in_dir("nolib"), PROGRAM_MISSING_LIBS, &info);
+    CU_ASSERT_PTR_NOT_NULL(strstr(info.detail, "libzpich.so.12"));
+    CU_ASSERT_PTR_NULL(strchr(info.detail, '\n'));
+}
+
+/* Root takes a copy and gives it away; others find one in the system. */
+static void privileged_programs(void)
+{
+    struct program_info info;
+    char *bytes;
+    size_t size;
+
+    if (getuid() != 0) {
+        inspects("/bin/su", PROGRAM_SETUID, &info);
+        return;
+    }
+    size = read_copy(PLAIN_PROGRAM, &bytes);
+    make_file("copy", bytes, size, 0755);
+    free(bytes);
+    inspects(in_dir("copy"), PROGRAM_NOT_MPI, &info);
+    chmod(in_dir("copy"), 04755);
+    inspects(in_dir("copy"), PROGRAM_NOT_MPI, &info); /* to oneself: nothing changes */
+    if (chown(in_dir("copy"), NOBODY, NOBODY) < 0)
+        return; /* a user namespace without that id */
+    chmod(in_dir("copy"), 04755);
+    inspects(in_dir("copy"), PROGRAM_SETUID, &info);
+    chmod(in_dir("copy"), 02755);
+    inspects(in_dir("copy"), PROGRAM_SETUID, &info);
+}
+
+static void every_kind_is_explained(void)
+{
+    for (int kind = PROGRAM_MPICH_UCX; kind <= PROGRAM_MISSING_LIBS; kind++)
+        CU_ASSERT_TRUE(strlen(program_explain(kind)) > 20);
+    CU_ASSERT_TRUE(program_can_run(PROGRAM_MPICH_UCX));
+    CU_ASSERT_TRUE(program_can_run(PROGRAM_SCRIPT));
+    CU_ASSERT_FALSE(program_can_run(PROGRAM_OPENMPI));
+    CU_ASSERT_PTR_NOT_NULL(strstr(program_explain(PROGRAM_OPENMPI), "mpicc.mpich"));
+}
+
+static void tools_are_read_with_a_bound(void)
+{
+    char *hello[] = {"/bin/echo", "hello", NULL};
+    char *zeros[] = {"/usr/bin/head", "-c", "1000000", "/dev/zero", NULL};
+    char *nothing[] = {"/nowhere/tool", NULL};
+    char *failing[] = {"/bin/ls", "/nowhere", NULL};
+    char *output = malloc(PROGRAM_OUTPUT_MAX);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(output);
+    CU_ASSERT_EQUAL(program_read_tool(hello, output, &err), 0);
+    CU_ASSERT_STRING_EQUAL(output, "hello\n");
+    CU_ASSERT_EQUAL(program_read_tool(zeros, output, &err), CW_ELIMIT);
+    CU_ASSERT_EQUAL(program_read_tool(nothing, output, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nowhere/tool"));
+    CU_ASSERT_EQUAL(program_read_tool(failing, output, &err), 2);
+    CU_ASSERT_PTR_NOT_NULL(strstr(output, "/nowhere"));
+    free(output);
+}
+
+void add_program_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("program", set_up, tear_down);
+
+    CU_ADD_TEST(suite, resolve_by_path);
+    CU_ADD_TEST(suite, resolve_by_name);
+    CU_ADD_TEST(suite, resolve_within_bounds);
+    CU_ADD_TEST(suite, programs_of_the_system);
+    CU_ADD_TEST(suite, scripts);
+    CU_ADD_TEST(suite, programs_of_elsewhere);
+    CU_ADD_TEST(suite, damaged_programs);
+    CU_ADD_TEST(suite, missing_libraries);
+    CU_ADD_TEST(suite, privileged_programs);
+    CU_ADD_TEST(suite, every_kind_is_explained);
+    CU_ADD_TEST(suite, tools_are_read_with_a_bound);
+}
