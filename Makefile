@@ -55,17 +55,21 @@ build/.%-deps: Makefile
 # --- building -------------------------------------------------------------------------------------
 $(BUILD)/obj/%.o: %.c | build/.run-deps
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
-	$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf
 
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
 		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(filter-out dispatcher/main.c,$(DISPATCHER)))
-	$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
@@ -76,16 +80,20 @@ MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests
 
 build/programs/nompi: tests/system/programs/nompi.c | build/.run-deps
 	@mkdir -p $(@D)
-	gcc -O2 -Wall -Wextra -Werror $< -o $@
+	@echo '  CC    $@'
+	@gcc -O2 -Wall -Wextra -Werror $< -o $@
 build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h) | build/.run-deps
 	@mkdir -p $(@D)
-	mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@ -pthread
+	@echo '  MPICC $@'
+	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@ -pthread
 build/programs/%: tests/bench/%.c | build/.run-deps
 	@mkdir -p $(@D)
-	mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@
+	@echo '  MPICC $@'
+	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@
 build/programs/%: tests/system/programs/%.f90 | build/.run-deps build/.check-deps
 	@mkdir -p build/programs/mod
-	mpif90.mpich -O2 -J build/programs/mod $< -o $@
+	@echo '  MPIFC $@'
+	@mpif90.mpich -O2 -J build/programs/mod $< -o $@
 
 programs: $(MPI_C) $(MPI_F)
 
@@ -116,7 +124,8 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 fuzzers: $(FUZZERS)
 build/fuzz/%: tests/fuzz/%.c $(COMMON) $(wildcard relay/core/*.[ch] common/*.h dispatcher/pmi.[ch]) | build/.run-deps build/.check-deps
 	@mkdir -p $(@D)
-	clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(CPPFLAGS) \
+	@echo '  FUZZ  $@'
+	@clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(CPPFLAGS) \
 		$< $(COMMON) $(wildcard relay/core/*.c) dispatcher/pmi.c -o $@ -lsodium
 
 # --- installing -----------------------------------------------------------------------------------

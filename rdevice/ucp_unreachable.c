@@ -4,7 +4,10 @@
 #include "rdevice/device.h"
 
 #include <string.h>
+/* these, and nothing else, the library gives to the program */
+#pragma GCC visibility push(default)
 #include <ucp/api/ucp.h>
+#pragma GCC visibility pop
 
 ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *params,
                          ucp_mem_h *memh_p)

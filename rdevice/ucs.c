@@ -1,5 +1,8 @@
 /* The one function of libucs.so.0 that MPICH calls. */
+/* these, and nothing else, the library gives to the program */
+#pragma GCC visibility push(default)
 #include <ucs/type/status.h>
+#pragma GCC visibility pop
 
 const char *ucs_status_string(ucs_status_t status)
 {
