@@ -94,11 +94,9 @@ struct device {
 
     /* probing */
     bool probe_answered;
+    struct cw_probe asked;
     struct device_probe probe;
-    struct {
-        uint64_t tag;
-        uint64_t mask;
-    } none[DEVICE_NONE_KNOWN]; /* answered "none", and nothing has come since */
+    struct cw_probe none[DEVICE_NONE_KNOWN]; /* answered "none", and nothing has come since */
     uint32_t none_count;
     bool mailbox_empty; /* nothing at all waits in the mailbox */
 

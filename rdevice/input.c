@@ -142,6 +142,14 @@ static void on_done(uint8_t type, const uint8_t *body)
     happen(&request->event);
 }
 
+/* At once: a HINT that follows in the same read must find it. */
+static void remember_none(const struct cw_probe *probe)
+{
+    uint32_t at = device.none_count < DEVICE_NONE_KNOWN ? device.none_count++ : 0;
+
+    device.none[at] = *probe;
+}
+
 static void on_probed(const uint8_t *body)
 {
     struct cw_probed probed;
@@ -153,6 +161,8 @@ static void on_probed(const uint8_t *body)
         .found = probed.found, .msg = probed.msg, .tag = probed.tag, .total = probed.total};
     device.probe_answered = true;
     device.mailbox_empty = probed.unexpected == 0;
+    if (!probed.found)
+        remember_none(&device.asked);
 }
 
 static void on_refused(const uint8_t *body, size_t size)

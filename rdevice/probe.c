@@ -11,14 +11,6 @@ static bool known_none(uint64_t tag, uint64_t mask)
     return false;
 }
 
-static void remember_none(uint64_t tag, uint64_t mask)
-{
-    uint32_t at = device.none_count < DEVICE_NONE_KNOWN ? device.none_count++ : 0;
-
-    device.none[at].tag = tag;
-    device.none[at].mask = mask;
-}
-
 struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
 {
     struct cw_probe probe = {.tag = tag, .mask = mask, .remove = remove};
@@ -29,13 +21,12 @@ struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
     if (known_none(tag, mask) && !(input_read() && !known_none(tag, mask)))
         return (struct device_probe){.found = false};
     cw_probe_put(output_frame(CW_FRAME_PROBE, CW_PROBE_SIZE), &probe);
+    device.asked = probe;
     device.probe_answered = false;
     output_flush();
     since = wait_clock_ns();
     while (!device.probe_answered)
         if (!input_read())
             wait_socket(false, since);
-    if (!device.probe.found)
-        remember_none(tag, mask);
     return device.probe;
 }
