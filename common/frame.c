@@ -154,8 +154,8 @@ bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
     return cw_reader_end(&r);
 }
 
-_Static_assert(sizeof(struct cw_rank_stats) == 64 && sizeof(struct cw_relay_stats) == 64,
-               "statistics are arrays of eight u64");
+_Static_assert(sizeof(struct cw_rank_stats) == 72 && sizeof(struct cw_relay_stats) == 72,
+               "statistics are arrays of nine u64");
 
 void cw_stats_put(uint8_t *to, const struct cw_stats *v)
 {
@@ -185,6 +185,7 @@ void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v)
     cw_put_u64(&w, v->polls);
     cw_put_u64(&w, v->sleeps);
     cw_put_u64(&w, v->syscalls);
+    cw_put_u64(&w, v->switches);
 }
 
 bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
@@ -194,6 +195,7 @@ bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
     v->polls = cw_get_u64(&r);
     v->sleeps = cw_get_u64(&r);
     v->syscalls = cw_get_u64(&r);
+    v->switches = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 

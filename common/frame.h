@@ -185,14 +185,15 @@ struct cw_rank_stats {
     uint64_t polls;          /* device: calls for progress, and probes */
     uint64_t sleeps;         /* device: times it slept in poll() */
     uint64_t syscalls;       /* device: system calls on the relay's socket, sleeps and yields */
+    uint64_t switches;       /* device: context switches of the process, both kinds */
     uint64_t sent;           /* relay: messages from the rank */
     uint64_t sent_bytes;     /* relay */
     uint64_t received;       /* relay: messages handed to the rank */
     uint64_t received_bytes; /* relay */
     uint64_t unexpected;     /* relay: messages that came before their receive */
 };
-#define CW_BYE_SIZE 24u
-#define CW_STATS_SIZE (8u + 64u + 64u)
+#define CW_BYE_SIZE 32u
+#define CW_STATS_SIZE (8u + 72u + 72u)
 
 struct cw_relay_stats {
     uint64_t frames_in;
@@ -200,6 +201,7 @@ struct cw_relay_stats {
     uint64_t wakeups;     /* engine: returns from its wait with something to do */
     uint64_t syscalls;    /* engine: all of its system calls */
     uint64_t sleeps;      /* engine: waits that blocked */
+    uint64_t switches;    /* engine: context switches of the process, both kinds */
     uint64_t allocations; /* core: blocks and tables taken from the C library */
     uint64_t memory_now;  /* core: bytes held */
     uint64_t memory_max;

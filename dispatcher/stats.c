@@ -9,23 +9,23 @@ static void print_rank(const struct cw_stats *s)
 
     fprintf(stderr,
             "%6u %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %14" PRIu64 " %10" PRIu64 " %12" PRIu64
-            " %8" PRIu64 " %12" PRIu64 "\n",
+            " %8" PRIu64 " %12" PRIu64 " %9" PRIu64 "\n",
             s->rank, r->sent, r->sent_bytes, r->received, r->received_bytes, r->unexpected,
-            r->polls, r->sleeps, r->syscalls);
+            r->polls, r->sleeps, r->syscalls, r->switches);
 }
 
 void stats_print(const struct cw_stats *stats, uint32_t ranks)
 {
     const struct cw_relay_stats *relay = &stats[ranks - 1].of_relay;
 
-    fprintf(stderr, "%6s %10s %14s %10s %14s %10s %12s %8s %12s\n", "rank", "sent", "bytes",
-            "received", "bytes", "unexpected", "polls", "sleeps", "syscalls");
+    fprintf(stderr, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s\n", "rank", "sent", "bytes",
+            "received", "bytes", "unexpected", "polls", "sleeps", "syscalls", "switches");
     for (uint32_t rank = 0; rank < ranks; rank++)
         print_rank(&stats[rank]);
     fprintf(stderr,
             " relay: frames in %" PRIu64 ", out %" PRIu64 "; wakeups %" PRIu64 ", sleeps %" PRIu64
-            ", syscalls %" PRIu64 "; allocations %" PRIu64 "; memory %" PRIu64
+            ", syscalls %" PRIu64 ", switches %" PRIu64 "; allocations %" PRIu64 "; memory %" PRIu64
             " bytes, at most %" PRIu64 "\n",
             relay->frames_in, relay->frames_out, relay->wakeups, relay->sleeps, relay->syscalls,
-            relay->allocations, relay->memory_now, relay->memory_max);
+            relay->switches, relay->allocations, relay->memory_now, relay->memory_max);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -106,7 +107,10 @@ void device_open(void)
 void device_close(void)
 {
     uint64_t since = wait_clock_ns();
+    struct rusage usage;
 
+    getrusage(RUSAGE_SELF, &usage);
+    device.stats.switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
     cw_bye_put(output_frame(CW_FRAME_BYE, CW_BYE_SIZE), &device.stats);
     output_flush();
     while (!device.farewell) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -236,6 +237,14 @@ static int wait_ms(const struct relay_engine *e)
     return e->held ? HELD_MS : TICK_MS;
 }
 
+static void count_switches(struct relay_engine *e)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        e->stats->switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}
+
 static int poll_run(struct relay_engine *e, struct cw_err *err)
 {
     for (;;) {
@@ -263,6 +272,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
         }
         if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
             e->tick_ns = e->now_ns;
+            count_switches(e);
             relay_core_tick(e->config.core, e->now_ns);
             flush_ready(e);
         }

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Runs every suite and counts: the last line is "N passed, N failed".
+set -u
+cd "$(dirname "$0")/.." || exit 1
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+passed=0
+failed=0
+
+# suite NAME COMMAND...: a suite that prints TAP
+suite() {
+  local name=$1 ok bad status
+  shift
+  echo "== $name"
+  "$@" 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  ok=$(grep -c '^ok ' "$log")
+  bad=$(grep -c '^not ok ' "$log")
+  # a suite that ends badly without saying which test failed has failed as a whole
+  if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ $((ok + bad)) -eq 0 ]; then
+    echo "not ok - $name ended with code $status"
+    bad=$((bad + 1))
+  fi
+  passed=$((passed + ok))
+  failed=$((failed + bad))
+}
+
+# one test, passed when the command ends well: one NAME COMMAND...
+one() {
+  local name=$1
+  shift
+  if "$@" >"$log" 2>&1; then
+    echo "ok - $name"
+    passed=$((passed + 1))
+  else
+    tail -n 30 "$log" | sed 's/^/# /'
+    echo "not ok - $name"
+    failed=$((failed + 1))
+  fi
+}
+
+fuzz() {
+  local corpus
+  corpus=$(mktemp -d)
+  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-20}" -print_final_stats=1 "$corpus"
+  local status=$?
+  rm -rf "$corpus"
+  return $status
+}
+
+layout() {
+  git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run -Werror
+}
+
+scripts() {
+  git ls-files '*.sh' .ci/run | xargs -r shellcheck
+}
+
+suite unit build/unit
+suite "unit, address and undefined behaviour sanitizers" build/address/unit
+suite "unit, thread sanitizer" build/thread/unit
+suite "command line" tests/system/cli.sh
+suite "MPI programs" tests/system/programs.sh
+suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp
+suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
+  tests/system/programs.sh --slice
+suite scalapack tests/system/scalapack.sh --causeway --slice 10
+echo "== others"
+for fuzzer in build/fuzz/*; do
+  one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
+done
+one "clang-format" layout
+one "shellcheck" scripts
+one "no process left behind" bash -c '! pgrep -f build/.*causeway'
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
