@@ -1,4 +1,5 @@
 #include "dispatcher/cmd_doctor.h"
+#include "dispatcher/device_path.h"
 #include "dispatcher/program.h"
 
 #include <dlfcn.h>
@@ -222,19 +223,6 @@ static void check_mpich(struct doctor *d)
 /* ---- the device ---- */
 
 /* Beside the executable (a build directory), where it was installed with it, or below PREFIX. */
-static void find_device(char path[PATH_MAX])
-{
-    char self[PATH_MAX];
-    char dirs[PATH_MAX * 3];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    self[n > 0 ? n : 0] = '\0';
-    if (strrchr(self, '/'))
-        *strrchr(self, '/') = '\0';
-    snprintf(dirs, sizeof(dirs), "%s:%s/../lib/causeway:%s/lib/causeway", self, self, PREFIX);
-    find_in_list(path, dirs, DEVICE_FILE);
-}
-
 /* The dynamic symbols of a library. */
 struct symbols {
     int fd;
@@ -322,12 +310,11 @@ static void check_device(struct doctor *d)
 {
     struct symbols mpich;
     struct symbols device;
+    struct cw_err err;
 
-    find_device(d->device);
-    if (!d->device[0]) {
-        say(d, LEVEL_MISSING,
-            DEVICE_FILE ": neither beside this executable nor in ../lib/causeway nor in " PREFIX
-                        "/lib/causeway; run make and make install");
+    if (device_path_find(d->device, &err) < 0) {
+        d->device[0] = '\0';
+        say(d, LEVEL_MISSING, "%s", err.text);
         return;
     }
     if (!symbols_open(&device, d->device)) {

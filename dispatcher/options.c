@@ -202,6 +202,14 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
             return err->code;
         start = i;
     }
+    if (o->help)
+        return CW_OK;
+    if (o->relay && (o->engine || o->memory_max))
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--engine and --memory-max are for the job's own relay, not with --relay");
+    if (!o->relay && o->key_file)
+        return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
     return CW_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "common/cred.h"
 #include "common/keyfile.h"
 #include "common/transport.h"
+#include "dispatcher/device_path.h"
 #include "dispatcher/input.h"
 #include "dispatcher/job.h"
 #include "dispatcher/launch.h"
@@ -39,7 +40,7 @@
 #define RELAY_END_MS 5000          /* for the embedded relay to end */
 #define SPIN_NS 50000ull           /* when cores are not short */
 #define SPIN_CROWDED_NS 5000ull    /* when ranks share cores */
-#define DESCRIPTORS_A_RANK 4
+#define DESCRIPTORS_A_RANK 6       /* PMI, control, two pipes, two files */
 
 enum source_kind {
     SOURCE_SIGNAL,
@@ -269,7 +270,10 @@ static void on_notice(void *ctx, const struct cw_notice_body *notice)
 {
     struct run *run = ctx;
 
-    say(run, "relay: rank %u: %s", notice->rank, notice->text);
+    if (notice->rank == UINT32_MAX)
+        say(run, "relay: %s", notice->text);
+    else
+        say(run, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL) {
         job_fail(&run->job, 1, run->now_ns, "%s", notice->text);
     } else if (notice->code == CW_NOTICE_RANK_LOST && !run->lost_at_ns) {
@@ -607,32 +611,6 @@ static void collect_stats(struct run *run)
 /* --- start and end -------------------------------------------------------------------------------
  */
 
-static int find_device(struct run *run, struct cw_err *err)
-{
-    static const char *const places[] = {"librdevice.so", "../lib/causeway/librdevice.so"};
-    char self[PATH_MAX - 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    char *slash;
-
-    if (n < 0)
-        return cw_err_set(err, CW_ESYS, "finding librdevice.so: /proc/self/exe: %s",
-                          strerror(errno));
-    self[n] = '\0';
-    slash = strrchr(self, '/');
-    *slash = '\0';
-    for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
-        char path[PATH_MAX];
-
-        snprintf(path, sizeof(path), "%s/%s", self, places[i]);
-        if (realpath(path, run->device_path))
-            return CW_OK;
-    }
-    return cw_err_set(
-        err, CW_ENOTFOUND,
-        "librdevice.so is neither in %s nor in %s/../lib/causeway; run make, or make install", self,
-        self);
-}
-
 static int check_program(struct run *run, uint32_t i, struct cw_err *err)
 {
     const struct run_segment *segment = &run->options->segments[i];
@@ -915,7 +893,7 @@ static void raise_descriptor_limit(uint32_t ranks)
 
 static int open_all(struct run *run, struct cw_err *err)
 {
-    if (allocate(run, err) < 0 || find_device(run, err) < 0)
+    if (allocate(run, err) < 0 || device_path_find(run->device_path, err) < 0)
         return err->code;
     for (uint32_t i = 0; i < run->options->segment_count; i++)
         if (check_program(run, i, err) < 0)

@@ -104,7 +104,11 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
                               value);
         return CW_OK;
     case OPT_MEMORY:
-        return cw_parse_bytes("--memory-max", value, &o->memory_max, err);
+        if (cw_parse_bytes("--memory-max", value, &o->memory_max, err) == CW_OK &&
+            o->memory_max < RELAY_MEMORY_MIN)
+            return cw_err_set(err, CW_EINVAL, "--memory-max %s: at least %lluM", value,
+                              RELAY_MEMORY_MIN >> 20);
+        return err->code;
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     }
@@ -170,7 +174,9 @@ static int find_key(const struct relay_options *o, uint8_t key[CW_KEY_SIZE], cha
     for (int i = 0; i < o->listener_count; i++) {
         if (strncmp(o->listeners[i].address.text, "unix:", 5) == 0) {
             snprintf(beside, size, "%s.key", o->listeners[i].address.text + 5);
-            return cw_key_load_or_make(beside, key, &made, err);
+            if (cw_key_load_or_make(beside, key, &made, err) < 0)
+                beside[0] = '\0';
+            return err->code;
         }
     }
     return cw_err_set(err, CW_EINVAL, "a relay that listens on tcp alone needs --key-file FILE");

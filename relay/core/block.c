@@ -3,10 +3,22 @@
 #include <assert.h>
 #include <stdlib.h>
 
+/* Gives a block that is kept back to the C library. */
+static void free_block(struct relay_pool *pool)
+{
+    struct relay_block *block = pool->free;
+
+    pool->free = block->next;
+    pool->free_count--;
+    relay_pool_free(pool, block, sizeof(*block));
+}
+
 void *relay_pool_alloc(struct relay_pool *pool, size_t size)
 {
     void *at;
 
+    while (size > pool->memory_max - pool->stats->memory_now && pool->free)
+        free_block(pool);
     if (size > pool->memory_max - pool->stats->memory_now)
         return NULL;
     at = malloc(size);
@@ -60,11 +72,6 @@ void relay_block_release(struct relay_pool *pool, struct relay_block *block)
 
 void relay_pool_fini(struct relay_pool *pool)
 {
-    while (pool->free) {
-        struct relay_block *block = pool->free;
-
-        pool->free = block->next;
-        relay_pool_free(pool, block, sizeof(*block));
-    }
-    pool->free_count = 0;
+    while (pool->free)
+        free_block(pool);
 }

@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #define RELAY_JOBS_MAX 256
+#define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
 #define RELAY_CUT_BACKLOG_MAX                                                                      \
     (8u << 20) /* bytes under way to a slow receiver before its sender waits */

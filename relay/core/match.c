@@ -135,17 +135,24 @@ void match_init(struct match_index *ix, struct relay_pool *pool)
     ix->scanned.prev = ix->scanned.next = &ix->scanned;
 }
 
+/* RELAY_MATCH_CLASSES when the mask has none. */
+static uint8_t class_find(const struct match_index *ix, uint64_t mask)
+{
+    for (uint8_t class = 0; class < ix->classes; class ++)
+        if (ix->masks[class] == mask)
+            return class;
+    return RELAY_MATCH_CLASSES;
+}
+
 /* The class of a mask; a new class takes in the messages that wait already. Returns
  * RELAY_MATCH_CLASSES when there is no room for another (or no memory): then scan. */
 static uint8_t class_of(struct match_index *ix, uint64_t mask)
 {
-    uint8_t class;
+    uint8_t class = class_find(ix, mask);
 
-    for (class = 0; class < ix->classes; class ++)
-        if (ix->masks[class] == mask)
-            return class;
-    if (class == RELAY_MATCH_CLASSES)
+    if (class < RELAY_MATCH_CLASSES || ix->classes == RELAY_MATCH_CLASSES)
         return class;
+    class = (uint8_t)ix->classes;
     for (struct match_waiting *m = ix->first; m; m = m->next) {
         if (link_add(ix, &ix->waiting_keys, &m->links[class], m->tag & mask, class) == CW_OK)
             continue;
@@ -252,7 +259,7 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
 struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
                                         uint64_t mask)
 {
-    uint8_t class = class_of(ix, mask);
+    uint8_t class = class_find(ix, mask);
 
     if (class < RELAY_MATCH_CLASSES) {
         struct match_key *key = key_find(&ix->posted_keys, tag & mask, class);

@@ -59,6 +59,10 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
         answer.total = ((struct relay_message *)waiting)->total;
         if (probe.remove) {
             msg = take_out(mailbox, waiting);
+            if (msg == CW_ENOMEM) {
+                conn_out_of_memory(conn, "taking a message out for MPI_Mprobe");
+                return;
+            }
             if (msg < 0) {
                 conn_refuse(
                     conn, CW_REFUSED_LIMIT,

@@ -16,9 +16,11 @@
 
 #define CONNS_MIN 16
 #define IOV_MAX_OUT 64
-#define TICK_MS 1000         /* between looks at connections that do not say HELLO */
-#define HELD_MS 5            /* between looks at senders that wait for a slow receiver */
-#define FLUSH_NOW (32 << 10) /* bytes read at once that are passed on before the next read */
+#define DRAIN_MAX 64          /* reads before a connection is closed */
+#define TICK_MS 1000          /* between looks at connections that do not say HELLO */
+#define COUNT_NS 100000000ull /* between counts of context switches */
+#define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
+#define FLUSH_NOW (32 << 10)  /* bytes read at once that are passed on before the next read */
 
 struct poll_conn {
     struct relay_conn *conn;
@@ -40,6 +42,8 @@ struct relay_engine {
     uint64_t now_ns;
     uint64_t active_ns; /* when a byte last moved */
     uint64_t tick_ns;
+    uint64_t counted_ns;
+    char drain[4096];
 };
 
 static uint64_t clock_ns(void)
@@ -80,6 +84,10 @@ static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *
 {
     int last = --e->count;
 
+    /* bytes that nobody read would make TCP reset the connection, and lose what we said last */
+    shutdown(c->fd, SHUT_WR);
+    for (int i = 0; i < DRAIN_MAX && recv(c->fd, e->drain, sizeof(e->drain), MSG_DONTWAIT) > 0; i++)
+        ;
     relay_conn_close(c->conn, why);
     close(c->fd);
     e->fds[c->at] = e->fds[last];
@@ -241,6 +249,7 @@ static void count_switches(struct relay_engine *e)
 {
     struct rusage usage;
 
+    e->counted_ns = e->now_ns;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         e->stats->switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
 }
@@ -270,9 +279,10 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
             sched_yield();
             e->stats->syscalls++;
         }
+        if (e->now_ns - e->counted_ns > COUNT_NS)
+            count_switches(e);
         if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
             e->tick_ns = e->now_ns;
-            count_switches(e);
             relay_core_tick(e->config.core, e->now_ns);
             flush_ready(e);
         }

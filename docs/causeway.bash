@@ -1,0 +1,110 @@
+# Completion of causeway(1) for bash.
+
+# Bash cuts words at ':' and '='; an address or --option=value is one word here. Fills `words` up to
+# the cursor; `word` is the last of them, `cur` the part of it that bash will replace.
+_causeway_split() {
+  local line=${COMP_LINE:0:COMP_POINT}
+  read -ra words <<<"$line"
+  [[ $line == *[[:space:]] ]] && words+=('')
+  word=${words[-1]}
+  cur=${word##*[:=]}
+}
+
+_causeway_words() {
+  mapfile -t COMPREPLY < <(compgen -W "$1" -- "$cur")
+}
+
+_causeway_files() {
+  compopt -o filenames
+  mapfile -t COMPREPLY < <(compgen "$1" -- "$cur")
+}
+
+_causeway_program() {
+  compopt -o filenames
+  mapfile -t COMPREPLY < <(
+    [[ $cur == */* ]] || compgen -c -- "$cur"
+    compgen -f -- "$cur"
+  )
+}
+
+_causeway_address() {
+  if [[ $word == *unix:* ]]; then
+    _causeway_files -f
+  elif [[ $word != *:* ]]; then
+    compopt -o nospace
+    _causeway_words 'unix: tcp:'
+  fi
+}
+
+# Completes the value of option $1; false when it takes none.
+_causeway_value() {
+  case $1 in
+    --relay | --listen) _causeway_address ;;
+    --key-file) _causeway_files -f ;;
+    --wdir | --output-dir) _causeway_files -d ;;
+    --engine) _causeway_words "$("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
+    -x) _causeway_words "$(compgen -e)" ;;
+    -n | -np | --env | --genv | --memory-max | --timeout | --spin) ;;
+    *) return 1 ;;
+  esac
+}
+
+# Completes an option's value, be it in a word of its own or after '='; false when none is at hand.
+_causeway_option_value() {
+  if [[ $word == --*=* ]]; then
+    _causeway_value "${word%%=*}"
+  else
+    _causeway_value "${words[-2]}"
+  fi
+}
+
+# True when the program of the segment at hand (after the last ':') stands already.
+_causeway_has_program() {
+  local i found=1
+  for ((i = 2; i < ${#words[@]} - 1; i++)); do
+    case ${words[i]} in
+      :) found=1 ;;
+      -*=*) ;;
+      -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
+        --output-dir | --timeout | --spin) ((found)) && ((i++)) ;;
+      -*) ;;
+      *) found=0 ;;
+    esac
+  done
+  return "$found"
+}
+
+_causeway_run() {
+  if _causeway_has_program; then
+    _causeway_files -f
+  elif _causeway_option_value; then
+    return
+  elif [[ $word == -* ]]; then
+    _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --engine --memory-max
+      --output-dir --tag-output --timeout --spin --stats --verbose --help'
+  else
+    _causeway_program
+  fi
+}
+
+_causeway_relay() {
+  _causeway_option_value ||
+    _causeway_words '--listen --key-file --engine --list-engines --memory-max --spin --help'
+}
+
+_causeway() {
+  local words word cur
+  _causeway_split
+  COMPREPLY=()
+  if ((${#words[@]} == 2)); then
+    _causeway_words 'run relay doctor help --help --version'
+    return
+  fi
+  case ${words[1]} in
+    run) _causeway_run ;;
+    relay) _causeway_relay ;;
+    doctor) if [[ $word == -* ]]; then _causeway_words --help; else _causeway_program; fi ;;
+  esac
+}
+
+complete -F _causeway causeway
