@@ -274,7 +274,8 @@ static ssize_t receive(void)
         vectors[0] = (struct iovec){device.sink, device.sink_left};
         msg.msg_iovlen = 2;
     }
-    n = recvmsg(device.fd, &msg, MSG_DONTWAIT);
+    n = direct ? recvmsg(device.fd, &msg, MSG_DONTWAIT)
+               : recv(device.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_DONTWAIT);
     device.stats.syscalls++;
     if (n <= 0)
         return n;

@@ -51,7 +51,9 @@ static void write_all(struct iovec *vectors, int count)
     uint64_t since = 0;
 
     while (msg.msg_iovlen > 0) {
-        ssize_t n = sendmsg(device.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = msg.msg_iovlen == 1 ? send(device.fd, msg.msg_iov->iov_base,
+                                               msg.msg_iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                        : sendmsg(device.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         device.stats.syscalls++;
         if (n >= 0) {

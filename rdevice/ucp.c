@@ -469,8 +469,11 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
     device.stats.polls++;
     if (cw_session_owes_ack(&device.session))
         output_frame(CW_FRAME_ACK, 0);
-    output_flush();
-    if (!device.happened)
+    /* right after a receive was told to the relay, its message cannot be here yet: look next time
+     */
+    if (device.out_used)
+        output_flush();
+    else if (!device.happened)
         input_read();
     count = take_events(worker);
     if (count)

@@ -160,7 +160,8 @@ static uint64_t half_of_memory(void)
 }
 
 /* Where the key of this relay is: --key-fd, --key-file, or beside its Unix socket. `beside` is
- * filled when a key file was made that goes away with the relay. */
+ * filled with the last: such a key is of this relay alone, or of a killed one whose place it takes,
+ * and goes away with it. One that cannot be used is left as it is. */
 static int find_key(const struct relay_options *o, uint8_t key[CW_KEY_SIZE], char *beside,
                     size_t size, struct cw_err *err)
 {

@@ -17,6 +17,9 @@
 #define CONNS_MIN 16
 #define IOV_MAX_OUT 64
 #define DRAIN_MAX 64          /* reads before a connection is closed */
+#define HOT_MAX 4             /* connections that are tried without asking poll() first */
+#define HOT_TURNS 16          /* turns over the hot connections before all are asked again */
+#define HOT_NS 1000000ull     /* who was silent for longer is not hot */
 #define TICK_MS 1000          /* between looks at connections that do not say HELLO */
 #define COUNT_NS 100000000ull /* between counts of context switches */
 #define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
@@ -26,6 +29,7 @@ struct poll_conn {
     struct relay_conn *conn;
     int at; /* index in fds and conns */
     int fd;
+    uint64_t sent_ns; /* when it last sent */
 };
 
 struct relay_engine {
@@ -43,6 +47,7 @@ struct relay_engine {
     uint64_t active_ns; /* when a byte last moved */
     uint64_t tick_ns;
     uint64_t counted_ns;
+    struct poll_conn *hot[HOT_MAX]; /* who sent last, most recent first; NULL where none */
     char drain[4096];
 };
 
@@ -80,6 +85,24 @@ static int watch(struct relay_engine *e, int fd, struct poll_conn *conn)
     return e->count++;
 }
 
+static void hot_remove(struct relay_engine *e, const struct poll_conn *c)
+{
+    for (int i = 0; i < HOT_MAX; i++)
+        if (e->hot[i] == c)
+            e->hot[i] = NULL;
+}
+
+/* Moves it to the front; the one that was silent for longest falls out. */
+static void hot_touch(struct relay_engine *e, struct poll_conn *c)
+{
+    int at = 0;
+
+    while (at < HOT_MAX - 1 && e->hot[at] && e->hot[at] != c)
+        at++;
+    memmove(e->hot + 1, e->hot, (size_t)at * sizeof(*e->hot));
+    e->hot[0] = c;
+}
+
 static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *why)
 {
     int last = --e->count;
@@ -88,6 +111,7 @@ static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *
     shutdown(c->fd, SHUT_WR);
     for (int i = 0; i < DRAIN_MAX && recv(c->fd, e->drain, sizeof(e->drain), MSG_DONTWAIT) > 0; i++)
         ;
+    hot_remove(e, c);
     relay_conn_close(c->conn, why);
     close(c->fd);
     e->fds[c->at] = e->fds[last];
@@ -105,7 +129,9 @@ static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
 
     while (relay_conn_has_output(c->conn)) {
         msg.msg_iovlen = (size_t)relay_conn_output(c->conn, iov, IOV_MAX_OUT);
-        n = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = msg.msg_iovlen == 1
+                ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                : sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
         e->stats->syscalls++;
         if (n < 0 && errno == EINTR)
             continue;
@@ -134,24 +160,29 @@ static void flush_ready(struct relay_engine *e)
         conn_flush(e, relay_conn_owner(conn));
 }
 
-static void conn_read(struct relay_engine *e, struct poll_conn *c)
+/* Returns false when there was nothing to read. */
+static bool conn_read(struct relay_engine *e, struct poll_conn *c)
 {
     void *at;
     size_t size;
     ssize_t n;
 
     if (relay_conn_space(c->conn, &at, &size) < 0)
-        return;
+        return true;
     n = recv(c->fd, at, size, MSG_DONTWAIT);
     e->stats->syscalls++;
-    if (n > 0)
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n > 0) {
+        c->sent_ns = e->now_ns;
+        hot_touch(e, c);
         relay_conn_input(c->conn, (size_t)n);
-    else if (n == 0)
-        conn_close(e, c, "its connection ended");
-    else if (errno != EAGAIN && errno != EINTR)
-        conn_close(e, c, strerror(errno));
+    } else {
+        conn_close(e, c, n == 0 ? "its connection ended" : strerror(errno));
+    }
     if (n >= FLUSH_NOW)
         flush_ready(e);
+    return true;
 }
 
 /* The descriptor limit is reached: the connection is taken only to be closed. */
@@ -238,6 +269,44 @@ static void choose(struct relay_engine *e)
     }
 }
 
+/* While spinning, whoever sent last most likely sends next: reading from it at once spares the
+ * poll(). Returns true when something was read. */
+static bool serve_hot(struct relay_engine *e)
+{
+    /* in an exchange it is the other one's turn: the longest silent first */
+    for (int i = HOT_MAX - 1; i >= 0; i--) {
+        struct poll_conn *c = e->hot[i];
+
+        if (c && relay_conn_wants_input(c->conn, e->now_ns) && conn_read(e, c)) {
+            flush_ready(e);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void hot_expire(struct relay_engine *e)
+{
+    for (int i = 0; i < HOT_MAX; i++)
+        if (e->hot[i] && e->now_ns - e->hot[i]->sent_ns > HOT_NS)
+            e->hot[i] = NULL;
+}
+
+/* A while over the hot connections; then it is time to ask poll() about all. */
+static void spin(struct relay_engine *e)
+{
+    hot_expire(e);
+    for (int turn = 0; turn < HOT_TURNS; turn++) {
+        if (serve_hot(e)) {
+            e->stats->wakeups++;
+            e->active_ns = e->now_ns = clock_ns();
+        }
+        /* also after success: whoever got a message may share this core */
+        sched_yield();
+        e->stats->syscalls++;
+    }
+}
+
 static int wait_ms(const struct relay_engine *e)
 {
     if (e->now_ns - e->active_ns < e->config.spin_ns)
@@ -275,10 +344,9 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
             e->stats->wakeups++;
             serve(e);
             e->active_ns = clock_ns();
-        } else if (timeout == 0) {
-            sched_yield();
-            e->stats->syscalls++;
         }
+        if (timeout == 0)
+            spin(e);
         if (e->now_ns - e->counted_ns > COUNT_NS)
             count_switches(e);
         if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
