@@ -42,7 +42,7 @@ all: $(PROGRAMS)
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libucx-dev mpich libmpich-dev netpipe-mpich2 \
 	scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
-BENCH_PACKAGES = netpipe-tcp strace
+BENCH_PACKAGES = netpipe-tcp
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)

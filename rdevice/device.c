@@ -1,5 +1,6 @@
 /* The device's life: setup from the dispatcher, session with the relay, farewell. */
 #include "rdevice/device.h"
+#include "common/clock.h"
 #include "common/hello.h"
 #include "common/transport.h"
 #include "rdevice/arena.h"
@@ -106,7 +107,7 @@ void device_open(void)
 
 void device_close(void)
 {
-    uint64_t since = wait_clock_ns();
+    uint64_t since = cw_clock_ns();
     struct rusage usage;
 
     getrusage(RUSAGE_SELF, &usage);
@@ -116,7 +117,7 @@ void device_close(void)
     while (!device.farewell) {
         if (input_read())
             continue;
-        if (wait_clock_ns() - since > FAREWELL_NS)
+        if (cw_clock_ns() - since > FAREWELL_NS)
             device_fatal(CW_REPORT_FATAL, "relay %s: no FAREWELL for %llu s", device.setup.address,
                          FAREWELL_NS / 1000000000ull);
         wait_socket(false, since);

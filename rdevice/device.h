@@ -147,7 +147,6 @@ void output_flush(void);
 bool input_read(void);
 
 /* wait.c */
-uint64_t wait_clock_ns(void);
 /* A call for progress found nothing: yields, or sleeps a bounded while when it goes on so. */
 void wait_idle(void);
 /* Inside a call that cannot return yet: waits for the socket to be readable (or writable);

@@ -1,6 +1,7 @@
 /* From the device to its relay. A message is written before the call returns: the relay never stops
  * reading a rank for long, and while we wait for room we take in what it has for us, so that two
  * ranks that send before they receive do not block each other. */
+#include "common/clock.h"
 #include "rdevice/device.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ static void write_all(struct iovec *vectors, int count)
             since = 0;
         } else if (errno == EAGAIN) {
             if (!since)
-                since = wait_clock_ns();
+                since = cw_clock_ns();
             if (!input_read())
                 wait_socket(true, since);
         } else if (errno != EINTR) {

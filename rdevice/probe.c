@@ -1,4 +1,5 @@
 /* Probes ask the mailbox; "none" is remembered until the relay hints that a message has come. */
+#include "common/clock.h"
 #include "rdevice/device.h"
 
 static bool known_none(uint64_t tag, uint64_t mask)
@@ -24,7 +25,7 @@ struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
     device.asked = probe;
     device.probe_answered = false;
     output_flush();
-    since = wait_clock_ns();
+    since = cw_clock_ns();
     while (!device.probe_answered)
         if (!input_read())
             wait_socket(false, since);

@@ -1,6 +1,7 @@
 /* The UCP binding: the part of libucp.so.0 that Debian's MPICH (ch4:ucx) calls, on top of the
  * device. The only file that knows UCP. The functions that MPICH never reaches over this device are
  * in ucp_unreachable.c. Semantics: ucp/api/ucp.h of UCX 1.13. */
+#include "common/clock.h"
 #include "rdevice/arena.h"
 #include "rdevice/device.h"
 
@@ -477,7 +478,7 @@ unsigned ucp_worker_progress(ucp_worker_h worker)
         input_read();
     count = take_events(worker);
     if (count)
-        device.active_ns = wait_clock_ns();
+        device.active_ns = cw_clock_ns();
     else
         wait_idle();
     return count;

@@ -2,25 +2,17 @@
  * poll() for a bounded time. A program that only looks in now and then (MPI_Test between
  * computations) is never put to sleep: only calls that follow each other closely count as waiting.
  */
+#include "common/clock.h"
 #include "rdevice/device.h"
 
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 
 #define CLOSE_NS 5000ull          /* calls no further apart than this are one wait */
 #define SLEEP_MIN_NS 1000000ull   /* the first sleeps */
 #define SLEEP_MAX_NS 20000000ull  /* ... when nothing has happened for long */
 #define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
 #define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
-
-uint64_t wait_clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
 
 static void doze(short events, uint64_t waited_ns)
 {
@@ -48,7 +40,7 @@ static void yield(void)
 
 void wait_idle(void)
 {
-    uint64_t now = wait_clock_ns();
+    uint64_t now = cw_clock_ns();
     uint64_t since;
 
     if (!device.threads && !pthread_equal(device.thread, pthread_self()))
@@ -60,12 +52,12 @@ void wait_idle(void)
         yield();
     else
         doze(POLLIN, now - since);
-    device.return_ns = wait_clock_ns();
+    device.return_ns = cw_clock_ns();
 }
 
 void wait_socket(bool writable, uint64_t since_ns)
 {
-    uint64_t waited = wait_clock_ns() - since_ns;
+    uint64_t waited = cw_clock_ns() - since_ns;
 
     if (waited < device.setup.spin_ns)
         yield();

@@ -1,4 +1,5 @@
 /* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. */
+#include "common/clock.h"
 #include "relay/engine/engine.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CONNS_MIN 16
@@ -50,14 +50,6 @@ struct relay_engine {
     struct poll_conn *hot[HOT_MAX]; /* who sent last, most recent first; NULL where none */
     char drain[4096];
 };
-
-static uint64_t clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
 
 static int grow(struct relay_engine *e)
 {
@@ -299,7 +291,7 @@ static void spin(struct relay_engine *e)
     for (int turn = 0; turn < HOT_TURNS; turn++) {
         if (serve_hot(e)) {
             e->stats->wakeups++;
-            e->active_ns = e->now_ns = clock_ns();
+            e->active_ns = e->now_ns = cw_clock_ns();
         }
         /* also after success: whoever got a message may share this core */
         sched_yield();
@@ -329,7 +321,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
         int timeout;
         int n;
 
-        e->now_ns = clock_ns();
+        e->now_ns = cw_clock_ns();
         choose(e);
         timeout = wait_ms(e);
         n = poll(e->fds, (nfds_t)e->count, timeout);
@@ -343,7 +335,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
                 return CW_OK;
             e->stats->wakeups++;
             serve(e);
-            e->active_ns = clock_ns();
+            e->active_ns = cw_clock_ns();
         }
         if (timeout == 0)
             spin(e);

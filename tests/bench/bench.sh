@@ -1,0 +1,176 @@
+#!/bin/bash
+# The figures of docs/benchmarks.md, each beside stock MPICH over TCP in the same run. Every figure is the
+# median of RUNS interleaved runs. Prints markdown.
+#
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default)
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+RUNS=${RUNS:-5}
+IDLE_SECONDS=${IDLE_SECONDS:-60}
+SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected}
+causeway=$PWD/build/causeway
+programs=$PWD/build/programs
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# as docs/benchmarks.md says: the peer is MPICH's own path over TCP, without shared memory
+stock() {
+  local ranks=$1
+  shift
+  UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 \
+    timeout 300 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
+}
+
+ours() {
+  local ranks=$1
+  shift
+  timeout 300 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null
+}
+
+# the median of the second column of the lines that begin with KEY
+median() {
+  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g |
+    awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)]; else print "nan" }'
+}
+
+ratio() {
+  awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.2f", a / b; else printf "?" }'
+}
+
+title() {
+  printf '\n## %s\n\n' "$*"
+}
+
+netpipe_once() {
+  local runner=$1 out=$dir/np
+  rm -f "$out"
+  (cd "$dir" && "$runner" 2 NPmpich2 -l 1 -u 8388608 -p 0 -o "$out" >/dev/null)
+  # bytes, seconds one way
+  [ -f "$out" ] && awk '{ print $1, $3 * 1e6 }' "$out" >>"$dir/netpipe.$runner"
+}
+
+netpipe() {
+  title "NetPIPE (NPmpich2), 2 ranks: one way, medians of $RUNS runs"
+  for _ in $(seq "$RUNS"); do
+    netpipe_once stock
+    netpipe_once ours
+  done
+  echo "| bytes | stock us | Causeway us | latency ratio | stock MB/s | Causeway MB/s | bandwidth ratio |"
+  echo "|---:|---:|---:|---:|---:|---:|---:|"
+  for size in $(awk '{ print $1 }' "$dir/netpipe.stock" | sort -nu); do
+    s=$(median "$size" "$dir/netpipe.stock")
+    o=$(median "$size" "$dir/netpipe.ours")
+    awk -v n="$size" -v s="$s" -v o="$o" 'BEGIN {
+      printf "| %d | %.2f | %.2f | %.2f | %.1f | %.1f | %.2f |\n", n, s, o, o / s, n / s, n / o, s / o }'
+  done | tee "$dir/netpipe.table"
+  echo
+  awk -F'|' '$2 + 0 == 1 { print "1 B latency:" $5 "times stock (goal: at most 1.5)" }
+    $2 + 0 == 65536 { print "64 KB bandwidth:" $8 "times stock (goal: at least 1.1)" }
+    $2 + 0 == 1048576 { print "1 MB bandwidth:" $8 "times stock (goal: at least 1.1)" }
+    $2 + 0 == 8388608 { print "8 MB bandwidth:" $8 "times stock (goal: at least 1.1)" }
+    NR == 1 || $8 + 0 < low { low = $8 + 0; at = $2 + 0 }
+    END { printf "lowest bandwidth ratio of all sizes: %.2f at %d B (goal: at least 0.6)\n", low, at }' \
+    "$dir/netpipe.table" | sed 's/^/- /'
+}
+
+# what one message costs: counted in two jobs of different length, so that start and end cancel out
+count_job() {
+  ours 2 --stats "$programs/pingpong" "$1" 1 >/dev/null
+  awk '/^ +[01] / { polls += $7; sleeps += $8; calls += $9; switches += $10 }
+    / relay:/ { gsub(/[,;]/, ""); for (i = 1; i < NF; i++) r[$i] = $(i + 1) }
+    END { print calls, switches, polls, sleeps, r["syscalls"], r["switches"], r["wakeups"], r["allocations"] }' \
+    "$dir/stats"
+}
+
+counts() {
+  local few many n=40000
+  title "What one small message costs (1 B round trips, 2 ranks)"
+  few=$(count_job 20000)
+  many=$(count_job 60000)
+  # 40,000 round trips are 80,000 messages; each rank takes part in every message as sender or receiver
+  echo "$few $many" | awk -v n=$((2 * n)) '{
+    printf "| | ranks, both | relay |\n|---|---:|---:|\n"
+    printf "| system calls a message | %.2f | %.2f |\n", ($9 - $1) / n, ($13 - $5) / n
+    printf "| context switches a message | %.2f | %.2f |\n", ($10 - $2) / n, ($14 - $6) / n
+    printf "| calls for progress, wakeups | %.2f | %.2f |\n", ($11 - $3) / n, ($15 - $7) / n
+    printf "| allocations a message | none: a pool of its own | %.5f |\n", ($16 - $8) / n }'
+}
+
+collectives() {
+  local ranks s o
+  title "Oversubscribed: barriers and 8-byte allreduces, mean of one in microseconds, 2 cores"
+  echo "| ranks | operation | stock us | Causeway us | stock / Causeway (goal: at least 10) |"
+  echo "|---:|---|---:|---:|---:|"
+  for ranks in 8 16; do
+    rm -f "$dir"/c.*
+    for _ in 1 2 3; do
+      # stock spins: fewer of them, or it takes for ever
+      stock "$ranks" "$programs/collective_time" $((240 / ranks)) >>"$dir/c.stock"
+      ours "$ranks" "$programs/collective_time" 1000 >>"$dir/c.ours"
+    done
+    for what in barrier allreduce; do
+      s=$(median $what "$dir/c.stock")
+      o=$(median $what "$dir/c.ours")
+      echo "| $ranks | $what | $s | $o | $(ratio "$s" "$o") |"
+    done
+  done
+}
+
+cpu_ticks() {
+  awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null
+}
+
+# CPU time of the job's relay and dispatcher while PROGRAM runs
+watch_job() {
+  local job relay
+  "$@" >"$dir/watched" 2>"$dir/stats" </dev/null &
+  job=$!
+  sleep 1
+  relay=$(pgrep -P "$job" -f 'causeway relay' | head -n 1)
+  while kill -0 "$job" 2>/dev/null; do
+    relay_ticks=$(cpu_ticks "$relay") && [ -n "$relay_ticks" ] && echo "relay $relay_ticks" >"$dir/ticks"
+    grep VmHWM "/proc/$relay/status" 2>/dev/null >"$dir/hwm.new" && [ -s "$dir/hwm.new" ] &&
+      mv "$dir/hwm.new" "$dir/hwm"
+    sleep 0.05
+  done
+  wait "$job"
+}
+
+idle() {
+  title "Idle: 4 ranks, 3 of them blocked in MPI_Recv for $IDLE_SECONDS s"
+  watch_job "$causeway" run -n 4 "$programs/idle" "$IDLE_SECONDS"
+  awk -v seconds="$IDLE_SECONDS" -v hz="$(getconf CLK_TCK)" '
+    $1 == "idle-ranks-percent" { ranks = $2 }
+    $1 == "relay" { relay = 100 * $2 / hz / seconds }
+    END { printf "- ranks %.2f%% of one core, relay %.2f%%, together %.2f%% (goal: below 2%%)\n",
+          ranks, relay, ranks + relay }' "$dir/watched" "$dir/ticks"
+}
+
+memory() {
+  title "Memory of the relay: one message of 256 MB, its receive posted"
+  watch_job "$causeway" run -n 2 --stats "$programs/big_message" 268435456
+  awk '/VmHWM/ { printf "- resident at most %.1f MiB (goal: below 64)\n", $2 / 1024 }' "$dir/hwm"
+  sed -n 's/.*memory [0-9]* bytes, at most \([0-9]*\).*/\1/p' "$dir/stats" |
+    awk '{ printf "- of which messages and blocks: %.1f MiB\n", $1 / 1048576 }'
+}
+
+unexpected() {
+  local a b
+  title "100,000 unexpected messages with distinct tags, microseconds a receive"
+  rm -f "$dir/u"
+  for _ in $(seq "$RUNS"); do
+    ours 2 "$programs/unexpected_time" 100000 >>"$dir/u"
+  done
+  a=$(median in-order "$dir/u")
+  b=$(median reverse "$dir/u")
+  echo "- in order $a, in reverse $b: $(ratio "$b" "$a") times (goal: at most 3)"
+}
+
+echo "# Benchmarks"
+echo
+echo "Made by \`make bench\` on $(nproc) cores of $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo),"
+echo "Linux $(uname -r), MPICH $(mpichversion 2>/dev/null | awk '/^MPICH Version/ { print $3 }'); stock is the same"
+echo "MPICH with \`UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1\`, in the same run."
+for section in $SECTIONS; do
+  $section
+done

@@ -1,0 +1,32 @@
+/* COUNT round trips of BYTES between ranks 0 and 1: prints "pingpong US", one way. For counting
+ * system calls and allocations a message, without NetPIPE's calibration around it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    int count = argc > 1 ? atoi(argv[1]) : 100000;
+    int bytes = argc > 2 ? atoi(argv[2]) : 1;
+    char *buffer = calloc((size_t)bytes + 1, 1);
+    double start;
+    int rank;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Barrier(MPI_COMM_WORLD);
+    start = MPI_Wtime();
+    for (int i = 0; i < count; i++) {
+        if (rank == 0)
+            MPI_Send(buffer, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
+        if (rank < 2)
+            MPI_Recv(buffer, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (rank == 1)
+            MPI_Send(buffer, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    }
+    if (rank == 0)
+        printf("pingpong %.3f\n", (MPI_Wtime() - start) / count / 2 * 1e6);
+    MPI_Finalize();
+    free(buffer);
+    return 0;
+}
