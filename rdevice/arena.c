@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#define ARENA_ADDRESS ((void *)0x600000000000)
+#define ARENA_ADDRESS ((void *)0x500000000000)
 #define ARENA_MAX (64ull << 30) /* address space, not memory */
 #define ARENA_MIN (1ull << 28)
 #define CLASS_MIN 6 /* 64 bytes */

@@ -90,9 +90,9 @@ void device_open(void)
     struct cw_address address;
     struct cw_err err;
 
+    read_setup();
     if (arena_init() < 0)
         device_fatal(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
-    read_setup();
     device.in = device_alloc(DEVICE_IN_BYTES);
     device.out = device_alloc(DEVICE_OUT_BYTES);
     device.happened_tail = &device.happened;
