@@ -1,0 +1,1236 @@
+#!/bin/bash
+# The command line of causeway: every way of using it wrong, of ending a job, and of
+# getting bytes in and out. Prints TAP.
+#
+#   cli.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+# shellcheck disable=SC2016,SC2317 # text for bash -c; the tests are called by t
+set -u
+
+suite=cli
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/system/lib.sh
+. "$here/lib.sh"
+only=${1-}
+programs=$root/build/programs # of make programs
+causeway=$(realpath "${CAUSEWAY:-$root/build/causeway}")
+
+# --- what the tests run -----------------------------------------------------------
+
+# The program of most tests, for what those of make programs do not do: it does what its arguments say.
+build_actor() {
+  mpicc.mpich -std=gnu17 -O1 -Wall -Wextra -Werror -x c - -o "$tmp/actor" <<'C'
+/* A program that does what its arguments say, one after the other: [RANK:]STEP[=VALUE]. */
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int rank;
+
+static void snooze(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+    while (nanosleep(&t, &t) < 0)
+        ;
+}
+
+static void init(const char *value)
+{
+    (void)value;
+    MPI_Init(NULL, NULL);
+}
+
+static void finalize(const char *value)
+{
+    (void)value;
+    MPI_Finalize();
+}
+
+/* Passes a number around and adds all up; says so when all is as it should be. */
+static void ring(const char *value)
+{
+    int size, to, from, got = -1, sum = 0;
+    int rounds = *value ? atoi(value) : 1;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    to = (rank + 1) % size;
+    from = (rank + size - 1) % size;
+    for (int i = 0; i < rounds; i++) {
+        MPI_Sendrecv(&rank, 1, MPI_INT, to, 1, &got, 1, MPI_INT, from, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (got != from || sum != size * (size - 1) / 2)
+            MPI_Abort(MPI_COMM_WORLD, 99);
+    }
+    if (rank == 0)
+        printf("ring of %d\n", size);
+}
+
+/* A receive that nobody ever sends to. */
+static void stuck(const char *value)
+{
+    int got;
+
+    (void)value;
+    MPI_Recv(&got, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void leave(const char *value)
+{
+    exit(atoi(value));
+}
+
+static void abort_all(const char *value)
+{
+    MPI_Abort(MPI_COMM_WORLD, atoi(value));
+}
+
+static void sleep_for(const char *value)
+{
+    snooze(atof(value));
+}
+
+static void raise_it(const char *value)
+{
+    raise(atoi(value));
+}
+
+static void print(const char *value)
+{
+    puts(value);
+    fflush(stdout);
+}
+
+/* Not a whole line. */
+static void part(const char *value)
+{
+    fputs(value, stdout);
+    fflush(stdout);
+}
+
+static void complain(const char *value)
+{
+    fprintf(stderr, "%s\n", value);
+}
+
+static void show_env(const char *value)
+{
+    const char *it = getenv(value);
+
+    printf("%d %s=%s\n", rank, value, it ? it : "(not set)");
+    fflush(stdout);
+}
+
+static void show_cwd(const char *value)
+{
+    char path[4096];
+
+    (void)value;
+    printf("%d in %s\n", rank, getcwd(path, sizeof(path)) ? path : "nowhere");
+    fflush(stdout);
+}
+
+static void cat(const char *value)
+{
+    char bytes[65536];
+    size_t n;
+
+    (void)value;
+    while ((n = fread(bytes, 1, sizeof(bytes), stdin)) > 0)
+        fwrite(bytes, 1, n, stdout);
+    fflush(stdout);
+}
+
+/* COUNT,LENGTH: whole lines of LENGTH bytes, all of one letter but for rank and number. */
+static void lines(const char *value)
+{
+    int count = 0, length = 0;
+    char *line;
+
+    if (sscanf(value, "%d,%d", &count, &length) != 2 || length < 20)
+        exit(98);
+    line = malloc((size_t)length + 1);
+    memset(line, 'a' + rank, (size_t)length);
+    line[length - 1] = '\n';
+    for (int i = 0; i < count; i++) {
+        char head[24];
+        int size = snprintf(head, sizeof(head), "%d:%d:", rank, i);
+
+        memcpy(line, head, (size_t)size);
+        fwrite(line, 1, (size_t)length, stdout);
+    }
+    fflush(stdout);
+    free(line);
+}
+
+static void ignore(const char *value)
+{
+    (void)value;
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+}
+
+static void touch(const char *value)
+{
+    int fd = open(value, O_WRONLY | O_CREAT, 0600);
+
+    if (fd < 0)
+        exit(97);
+    close(fd);
+}
+
+static void await(const char *value)
+{
+    while (access(value, F_OK) < 0)
+        snooze(0.01);
+}
+
+static void write_pid(const char *value)
+{
+    char path[4096], temporary[4200];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s.%d", value, rank);
+    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    f = fopen(temporary, "w");
+    if (!f)
+        exit(97);
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+    rename(temporary, path);
+}
+
+/* Processes that outlive this one: a chain of them, all but the first in sessions of their own. */
+static void background(const char *value)
+{
+    int depth = atoi(value);
+    int pipes[2];
+    char byte;
+
+    if (pipe(pipes) < 0)
+        exit(96);
+    if (fork() == 0) {
+        while (--depth > 0 && fork() == 0)
+            setsid();
+        if (depth <= 0 && write(pipes[1], "x", 1) < 0)
+            _exit(96);
+        snooze(1000);
+        _exit(0);
+    }
+    if (read(pipes[0], &byte, 1) < 0)
+        exit(96);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static const struct {
+    const char *name;
+    void (*take)(const char *value);
+} steps[] = {
+    {"init", init},    {"finalize", finalize}, {"ring", ring},       {"stuck", stuck},
+    {"exit", leave},   {"abort", abort_all},   {"sleep", sleep_for}, {"raise", raise_it},
+    {"print", print},  {"part", part},         {"err", complain},    {"env", show_env},
+    {"cwd", show_cwd}, {"cat", cat},           {"lines", lines},     {"ignore", ignore},
+    {"touch", touch},  {"await", await},       {"pid", write_pid},   {"background", background},
+};
+
+static void take_step(char *text)
+{
+    char *value = strchr(text, '=');
+    size_t size = value ? (size_t)(value - text) : strlen(text);
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+        if (strlen(steps[i].name) == size && strncmp(steps[i].name, text, size) == 0) {
+            steps[i].take(value ? value + 1 : "");
+            return;
+        }
+    fprintf(stderr, "actor: no step %s\n", text);
+    exit(95);
+}
+
+int main(int argc, char **argv)
+{
+    const char *number = getenv("PMI_RANK");
+
+    rank = number ? atoi(number) : 0;
+    for (int i = 1; i < argc; i++) {
+        char *step = argv[i];
+        bool mine = true;
+
+        if (step[0] >= '0' && step[0] <= '9')
+            mine = strtol(step, &step, 10) == rank && *step++ == ':';
+        if (mine)
+            take_step(step);
+    }
+    return 0;
+}
+C
+  actor=$tmp/actor
+}
+
+build_hostile() {
+  local common=("$root"/common/{cred,err,frame,hello,setup,transport}.c)
+  gcc -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$root" \
+    "$here/hostile.c" "${common[@]}" -lsodium -o "$tmp/hostile"
+  hostile=$tmp/hostile
+}
+
+# job RANKS STEP...: a job of the actor, in place of run's COMMAND.
+job() {
+  run "$causeway" run -n "$1" "$actor" "${@:2}"
+}
+
+# job_expect CODE REGEX RANKS STEP...
+job_expect() {
+  run_expect "$1" "$2" "$causeway" run -n "$3" "$actor" "${@:4}"
+}
+
+# options_expect CODE REGEX OPTION...: with options, and a program that is well.
+options_expect() {
+  run_expect "$1" "$2" "$causeway" run "${@:3}" "$actor" init finalize
+}
+
+start_job() {
+  start "$causeway" run -n "$1" "$actor" "${@:2}"
+}
+
+# expect_end CODE REGEX: of what start started.
+expect_end() {
+  finish
+  expect_code "$1"
+  expect_message "$2"
+}
+
+rank_pid() {
+  await_file "$work/pid.$1" && cat "$work/pid.$1"
+}
+
+# The relay that the dispatcher $pid started.
+own_relay() {
+  local one
+  for one in $(children_of "$pid"); do
+    [[ $(tr '\0' ' ' <"/proc/$one/cmdline") = causeway\ relay* ]] && echo "$one"
+  done
+}
+
+# start_relay OPTION...: leaves its process in $helper, its first address in $address.
+start_relay() {
+  helper relay "$causeway" relay "$@"
+  await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
+  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$tmp/relay.err")
+}
+
+start_tcp_relay() {
+  start_relay --listen tcp:127.0.0.1:0 --key-file "$work/key"
+}
+
+# over_tcp RANKS STEP...: a job over the relay of start_tcp_relay.
+over_tcp() {
+  run "$causeway" run --relay "$address" --key-file "$work/key" -n "$1" "$actor" "${@:2}"
+}
+
+# listener KIND ADDRESS: something that is no relay; leaves its address in $address.
+listener() {
+  helper listener "$hostile" serve "$1" "$2"
+  await_true "the listener" test -s "$tmp/listener.out"
+  address=$(<"$tmp/listener.out")
+  zero_key
+}
+
+# A key, in $work/key, that is no relay's.
+zero_key() {
+  (umask 077 && printf '%064d\n' 0 >"$work/key")
+}
+
+now_ms() {
+  echo $((${EPOCHREALTIME/[.,]/} / 1000))
+}
+
+# --- options ----------------------------------------------------------------------
+
+expect_help() {
+  run_expect 0 '' "$@" --help
+  expect_out_like "^usage: "
+}
+
+version() {
+  run_expect 0 '' "$causeway" --version
+  expect_out_like '^causeway [0-9]'
+}
+
+unknown_command() {
+  run "$causeway" frobnicate
+  expect_code 2
+  expect_err_like "unknown command 'frobnicate'"
+}
+
+no_command() {
+  run "$causeway"
+  expect_code 2
+  expect_err_like '^usage: '
+}
+
+strange_relay() {
+  zero_key
+  options_expect '1|2|126' 'carrier:pigeon.*unix:PATH' --relay carrier:pigeon --key-file "$work/key"
+}
+
+engines() {
+  run_expect 0 '' "$causeway" relay --list-engines
+  expect_out_like '^poll '
+}
+
+option_tests() {
+  local command
+  t "an unknown option" options_expect 2 --frobnicate --frobnicate
+  t "an option without its value" run_expect 2 '--relay' "$causeway" run --relay
+  t "an option in a second program that is unknown" run_expect 2 '--frobnicate' \
+    "$causeway" run -n 1 "$actor" : --frobnicate "$actor"
+  t "no program" run_expect 2 'no program' "$causeway" run -n 2
+  t "nothing at all" run_expect 2 'no program' "$causeway" run
+  t "no program after a ':'" run_expect 2 'no program' "$causeway" run "$actor" : -n 2
+  t "-n 0" options_expect 2 "-n '0'" -n 0
+  t "-n x" options_expect 2 "-n 'x'" -n x
+  t "-n -1" options_expect 2 "-n '-1'" -n -1
+  t "-n 65537" options_expect 2 "-n '65537'.*65536" -n 65537
+  t "programs of more than 65536 ranks together" run_expect 2 '80000 ranks.*65536' \
+    "$causeway" run -n 40000 "$actor" : -n 40000 "$actor"
+  t "--env without =" options_expect 2 "--env 'COLOUR'" --env COLOUR
+  t "--env with an empty name" options_expect 2 "--env '=red'" --env =red
+  t "--genv without =" options_expect 2 "--genv 'COLOUR'" --genv COLOUR
+  t "-x of what is not set" options_expect 2 '-x CAUSEWAY_NOT_SET' -x CAUSEWAY_NOT_SET
+  t "--timeout x" options_expect 2 "--timeout 'x'" --timeout x
+  t "--memory-max x" options_expect '1|2' "--memory-max 'x'" --memory-max x
+  t "--engine of no such name" options_expect '1|2' '--engine warp' --engine warp
+  t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
+  t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
+  t "--relay of a strange form" strange_relay
+  for command in run relay doctor; do
+    t "$command --help" expect_help "$causeway" "$command"
+  done
+  t "--help" expect_help "$causeway"
+  t "--version" version
+  t "an unknown command" unknown_command
+  t "no command" no_command
+  t "relay --list-engines" engines
+  t "relay without --listen" run_expect 2 'no --listen' "$causeway" relay
+  t "relay with an argument" run_expect 2 "unexpected argument 'now'" \
+    "$causeway" relay --listen "unix:$tmp/r" now
+  t "relay with an unknown option" run_expect 2 '--frobnicate' "$causeway" relay --frobnicate
+  t "relay on tcp without a key" run_expect 1 '--key-file' "$causeway" relay --listen tcp:127.0.0.1:0
+}
+
+# --- programs ---------------------------------------------------------------------
+
+not_executable() {
+  echo '#!/bin/sh' >"$work/plain"
+  run_expect 126 "$work/plain" "$causeway" run -n 2 "$work/plain"
+}
+
+not_a_program() {
+  echo 'hello' >"$work/text"
+  chmod +x "$work/text"
+  run_expect 126 "$work/text" "$causeway" run -n 2 "$work/text"
+}
+
+no_interpreter() {
+  printf '#!/no/such/shell\n' >"$work/script"
+  chmod +x "$work/script"
+  run_expect 127 '/no/such/shell' "$causeway" run -n 2 "$work/script"
+}
+
+openmpi() {
+  if ! printf '#include <mpi.h>\nint main(void) { MPI_Init(0, 0); return MPI_Finalize(); }\n' |
+    mpicc.openmpi -x c - -o "$work/other" 2>/dev/null; then
+    skip "nothing to compile for Open MPI with"
+    return
+  fi
+  run_expect 126 'other: linked against Open MPI.*mpicc.mpich' "$causeway" run -n 2 "$work/other"
+}
+
+static_program() {
+  if ! echo 'int main(void) { return 0; }' | gcc -static -x c - -o "$work/alone" 2>/dev/null; then
+    skip "no static libc"
+    return
+  fi
+  run_expect 126 'alone: statically linked' "$causeway" run -n 2 "$work/alone"
+}
+
+in_bash() {
+  run_expect 0 '' "$causeway" run -n 2 bash -c "\"$actor\" init ring finalize; true"
+  expect_out 'ring of 2'
+}
+
+in_script() {
+  printf '#!/bin/sh\nexec "%s" "$@"\n' "$actor" >"$work/wrapper"
+  chmod +x "$work/wrapper"
+  run_expect 0 '' "$causeway" run -n 2 "$work/wrapper" init ring finalize
+  expect_out 'ring of 2'
+}
+
+from_path() {
+  PATH=$tmp:$PATH run_expect 0 '' "$causeway" run -n 2 actor init ring finalize
+  expect_out 'ring of 2'
+}
+
+program_tests() {
+  t "a program that is not there" run_expect 127 'no/such/program' \
+    "$causeway" run -n 2 no/such/program
+  t "a program that is not in PATH" run_expect 127 'no_such_program_anywhere' \
+    "$causeway" run -n 2 no_such_program_anywhere
+  t "a second program that is not there" run_expect 127 'no/such/program' \
+    "$causeway" run "$actor" init finalize : no/such/program
+  t "a program of no name" run_expect 127 'empty' "$causeway" run -n 2 ''
+  t "a directory" run_expect 126 '/etc is a directory' "$causeway" run -n 2 /etc
+  t "a file that is not executable" not_executable
+  t "a text file" not_a_program
+  t "a script without its interpreter" no_interpreter
+  t "a program of Open MPI" openmpi
+  t "a static program" static_program
+  t "a program started by bash -c" in_bash
+  t "a program started by a script" in_script
+  t "a program found in PATH" from_path
+}
+
+# --- relays that are none ---------------------------------------------------------
+
+at_nowhere() {
+  zero_key
+  options_expect 1 "$1" --relay "$1" --key-file "$work/key"
+}
+
+at_listener() {
+  listener "$1" "unix:$work/l"
+  options_expect 1 "relay unix:$work/l: .*$2" --relay "$address" --key-file "$work/key"
+}
+
+# The handshake has 10 seconds.
+at_silence() {
+  local before after
+  listener silent tcp:127.0.0.1:0
+  before=$(now_ms)
+  options_expect 1 "$address: .*no answer" --relay "$address" --key-file "$work/key"
+  after=$(now_ms)
+  ((after - before >= 9000 && after - before < 20000)) ||
+    wrong "expected it to wait for 10 s, saw $((after - before)) ms"
+}
+
+silence_interrupted() {
+  listener silent "unix:$work/l"
+  start "$causeway" run --relay "$address" --key-file "$work/key" -n 2 "$actor" init finalize
+  sleep 0.5
+  kill -INT "$pid"
+  before=$(now_ms)
+  finish
+  expect_code 130
+  (($(now_ms) - before < 5000)) || wrong "SIGINT did nothing for $(($(now_ms) - before)) ms"
+}
+
+no_key_beside() {
+  options_expect '1|127' "unix:$work/r.*$work/r.key" --relay "unix:$work/r"
+}
+
+no_key_named() {
+  options_expect '1|2|126' 'tcp:127.0.0.1:1.*--key-file' --relay tcp:127.0.0.1:1
+}
+
+key_missing() {
+  options_expect '1|127' "$work/key" --relay tcp:127.0.0.1:1 --key-file "$work/key"
+}
+
+key_wrong() {
+  start_relay --listen "unix:$work/r"
+  zero_key
+  options_expect 1 "unix:$work/r.*wrong credential" --relay "$address" --key-file "$work/key"
+}
+
+key_open() {
+  printf '%064d\n' 0 >"$work/key"
+  chmod 644 "$work/key"
+  options_expect 1 "$work/key: others may read it" --relay tcp:127.0.0.1:1 --key-file "$work/key"
+}
+
+key_rubbish() {
+  (umask 077 && echo rubbish >"$work/key")
+  options_expect '1|126' "$work/key: not a key" --relay tcp:127.0.0.1:1 --key-file "$work/key"
+}
+
+address_tests() {
+  t "--relay unix: on a path that is not there" at_nowhere "unix:$tmp/no/such/socket"
+  t "--relay tcp: on a closed port" at_nowhere tcp:127.0.0.1:1
+  t "--relay at a listener that sends garbage" at_listener garbage 'speaks something else'
+  t "--relay at a listener that closes" at_listener close 'connection lost'
+  t "--relay at a listener that is silent" at_silence
+  t "--relay at a listener that is silent, interrupted" silence_interrupted
+  t "--relay without a key beside it" no_key_beside
+  t "--relay tcp: without --key-file" no_key_named
+  t "--key-file that is not there" key_missing
+  t "--key-file of another relay" key_wrong
+  t "--key-file that others may read" key_open
+  t "--key-file that is none" key_rubbish
+}
+
+# --- how jobs end -----------------------------------------------------------------
+
+# bad_end CODE REGEX MODE RANK VALUE: of exitcode; of MPICH's libraries come lines too.
+bad_end() {
+  run "$causeway" run -n 3 "$programs/exitcode" "${@:3}"
+  expect_code "$1"
+  expect_err_like "^causeway: $2"
+  [[ $(grep -c '^causeway' "$tmp/err") = 1 ]] || wrong "expected one line of causeway's"
+}
+
+late() {
+  run_expect 0 '' "$causeway" run -n 2 "$programs/exitcode" sleep 1 5
+  expect_out 'ok exitcode'
+}
+
+killed_from_outside() {
+  start_job 2 "pid=$work/pid" init 0:ring stuck
+  kill -9 "$(rank_pid 1)"
+  expect_end 137 'rank 1 .*killed by signal 9'
+}
+
+relay_killed() {
+  start_job 2 init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill "$1" "$(own_relay)"
+  expect_end 1 "relay unix:$TMPDIR/.*$2"
+}
+
+foreign_relay_killed() {
+  start_relay --listen "unix:$work/r"
+  start "$causeway" run --relay "$address" -n 2 "$actor" init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill "$1" "$helper"
+  expect_end 1 "relay unix:$work/r"
+}
+
+dispatcher_killed() {
+  local one all=()
+  start_job 2 init ring "pid=$work/pid" stuck
+  all=("$(rank_pid 0)" "$(rank_pid 1)" "$(own_relay)")
+  kill -9 "$pid"
+  finish
+  for one in "${all[@]}"; do
+    await_true "process $one to end" gone "$one"
+  done
+  compgen -G "$TMPDIR/causeway-*" >/dev/null || wrong "no directory is left to be removed"
+  job_expect 0 '' 1 init finalize
+}
+
+in_script_dispatcher_killed() {
+  local child
+  start "$causeway" run -n 2 bash -c "\"$actor\" init ring pid=$work/pid stuck; true"
+  child=$(rank_pid 0)
+  rank_pid 1 >/dev/null
+  kill -9 "$pid"
+  finish
+  await_true "rank 0 to end" gone "$child"
+  job 1 init finalize
+}
+
+interrupted() {
+  start_job 2 init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill "-$1" "$pid"
+  expect_end "$2" 'ended by signal'
+}
+
+ignorant() {
+  start_job 2 ignore init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  before=$(now_ms)
+  kill -INT "$pid"
+}
+
+# The grace is 2 seconds.
+ended_after_grace() {
+  ignorant
+  expect_end 130 'ended by signal'
+  (($(now_ms) - before > 1500)) || wrong "they had only $(($(now_ms) - before)) ms"
+}
+
+ended_by_second() {
+  local try
+  for try in 1 2 3; do
+    rm -f "$work"/pid.*
+    ignorant
+    sleep 0.2
+    kill -INT "$pid"
+    expect_end 130 'ended by signal'
+    (($(now_ms) - before < 1500)) && return
+  done
+  wrong "in $try tries it never ended before the grace was over"
+}
+
+hangup_ignored() {
+  start env --ignore-signal=HUP "$causeway" run -n 2 "$actor" init ring "pid=$work/pid" \
+    "await=$work/go" ring finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill -HUP "$pid"
+  sleep 0.3
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_silence
+}
+
+stopped_and_continued() {
+  start_job 2 init ring "pid=$work/pid" "await=$work/go" ring finalize
+  kill -STOP "$(rank_pid 1)"
+  touch "$work/go"
+  sleep 0.3
+  kill -CONT "$(rank_pid 1)"
+  finish
+  expect_code 0
+  expect_silence
+}
+
+left_behind() {
+  job_expect 0 '' 2 "background=$1" init ring finalize
+}
+
+left_behind_by_script() {
+  run_expect 0 '' "$causeway" run -n 2 bash -c "(sleep 1000 &) ; exec \"$actor\" init ring finalize"
+}
+
+many_ranks() {
+  job_expect 0 '' 32 init ring=3 finalize
+  expect_out 'ring of 32'
+}
+
+end_tests() {
+  t "a program without MPI" run_expect 0 'note: no rank called MPI_Init' \
+    "$causeway" run -n 2 "$programs/nompi"
+  t "a program that never calls MPI_Init" job_expect 0 'note: no rank called MPI_Init' 2 print=a
+  t "... and its exit code" job_expect 3 'rank 1 .*exited with code 3' 2 1:exit=3
+  t "a rank that ends without MPI_Init while others wait" \
+    bad_end 1 'rank 1 .*without calling MPI_Init' noinit 1
+  t "a rank that fails before MPI_Init while others wait" \
+    job_expect 5 'rank 1 .*exited with code 5' 3 1:exit=5 init finalize
+  t "a rank that exits with code 7 after MPI_Init" bad_end 7 'rank 1 .*exited with code 7' exit 1 7
+  t "a rank that exits with code 7 after MPI_Finalize" \
+    job_expect 7 'rank 1 .*exited with code 7' 3 init ring finalize 1:exit=7
+  t "MPI_Abort with code 9" bad_end 9 'rank 1 .*MPI_Abort with code 9' abort 1 9
+  t "a segmentation fault" bad_end 139 'rank 2 .*signal 11' signal 2 11
+  t "a rank killed from outside" killed_from_outside
+  t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
+  t "a rank that comes 5 seconds later" late
+  t "a rank that lingers after MPI_Finalize" job_expect 0 '' 2 init ring finalize 0:sleep=1
+  t "its relay is killed" relay_killed -KILL 'killed by signal 9'
+  t "its relay is terminated" relay_killed -TERM 'ended'
+  t "a foreign relay is killed" foreign_relay_killed -KILL
+  t "a foreign relay is terminated" foreign_relay_killed -TERM
+  t "the dispatcher is killed" dispatcher_killed
+  t "the dispatcher is killed, the program being started by a script" in_script_dispatcher_killed
+  t "SIGINT" interrupted INT 130
+  t "SIGTERM" interrupted TERM 143
+  t "SIGHUP" interrupted HUP 129
+  t "SIGHUP that is ignored, as nohup does" hangup_ignored
+  t "a program that ignores signals, ended after the grace" ended_after_grace
+  t "a program that ignores signals, ended by a second SIGINT" ended_by_second
+  t "a rank that is stopped and goes on" stopped_and_continued
+  t "--timeout" run_expect 124 '--timeout' "$causeway" run --timeout 2 -n 2 \
+    "$programs/exitcode" hang
+  t "a process left behind by a rank" left_behind 1
+  t "a chain of processes left behind by a rank" left_behind 4
+  t "a process left behind by a script" left_behind_by_script
+  t "32 ranks" many_ranks
+}
+
+# --- what ranks print -------------------------------------------------------------
+
+tagged() {
+  run "$causeway" run --tag-output -n 2 "$actor" init print=hello err=oops finalize
+  expect_code 0
+  [[ $(sort "$tmp/out") = $'[0] hello\n[1] hello' ]] || wrong "expected each line tagged"
+  [[ $(sort "$tmp/err") = $'[0] oops\n[1] oops' ]] || wrong "expected each error line tagged"
+}
+
+tagged_parts() {
+  run_expect 0 '' "$causeway" run --tag-output -n 1 "$actor" part=one sleep=0.3 part=two print= \
+    init finalize part=end
+  expect_out $'[0] onetwo\n[0] end'
+}
+
+into_files() {
+  run_expect 0 '' "$causeway" run --output-dir "$work/logs" -n 2 "$actor" init 0:print=zero \
+    1:print=one 1:err=oops finalize
+  expect_out ''
+  [[ $(cd "$work/logs" && echo *) = 'rank.0.err rank.0.out rank.1.err rank.1.out' ]] ||
+    wrong "expected four files, saw $(ls "$work/logs")"
+  [[ $(<"$work/logs/rank.0.out") = zero && $(<"$work/logs/rank.1.out") = one ]] ||
+    wrong "expected the output of each rank in its file"
+  [[ $(<"$work/logs/rank.1.err") = oops && ! -s $work/logs/rank.0.err ]] ||
+    wrong "expected the errors of rank 1 in its file"
+}
+
+into_no_file() {
+  options_expect 1 "$1" --output-dir "$1"
+}
+
+into_dir_of_files() {
+  mkdir -p "$work/logs/rank.1.out"
+  run_expect 1 "$work/logs/rank.1.out" "$causeway" run --output-dir "$work/logs" -n 2 "$actor" \
+    init print=a finalize
+}
+
+into_full_link() {
+  mkdir "$work/logs"
+  ln -s /dev/full "$work/logs/rank.0.out"
+  run_expect 1 "rank 0 to $work/logs/rank.0.out: No space" "$causeway" run \
+    --output-dir "$work/logs" -n 2 "$actor" init 0:print=a finalize
+}
+
+into_full_disk() {
+  mkdir "$work/small"
+  if ! mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
+    skip "mounting a small file system is not allowed"
+    return
+  fi
+  run_expect 1 "rank [01] to $work/small/.*No space" "$causeway" run \
+    --output-dir "$work/small" -n 2 "$actor" init lines=2000,100 stuck
+  umount "$work/small"
+}
+
+# to SHELL-TEXT CODE REGEX STEP...: standard output as the text says.
+to() {
+  run_expect "$2" "$3" bash -c "exec \"\$@\" $1" _ "$causeway" run -n 2 "$actor" init "${@:4}"
+}
+
+to_nobody() {
+  run bash -c 'set -o pipefail; "$@" | head -n 1' _ "$causeway" run -n 2 "$actor" init \
+    lines=100000,100 stuck
+  expect_code 141
+  expect_message 'standard output: Broken pipe'
+  [[ $(wc -l <"$tmp/out") = 1 ]] || wrong "expected one line"
+}
+
+# What ranks print is what comes out.
+flood() {
+  local expected seen
+  expected=$(PMI_RANK=0 "$actor" lines=1000000,100 | sha256sum)
+  seen=$(timeout -k 5 "$limit" "$causeway" run "$@" -n 1 "$actor" init lines=1000000,100 \
+    finalize 2>"$tmp/err" </dev/null | sed 's/^\[0\] //' | sha256sum)
+  [[ $seen = "$expected" ]] || wrong "expected the same 100 MB"
+  expect_silence
+}
+
+# Reads in pieces that are neither lines nor blocks, and pauses.
+slow_reader() {
+  local piece
+  while IFS= read -r -N 30000 piece; do
+    printf %s "$piece"
+    sleep 0.002
+  done
+  printf %s "$piece"
+}
+
+# unmixed LENGTH OPTION...: lines of 4 ranks come out whole.
+unmixed() {
+  local count=$((2000000 / $1))
+  timeout -k 5 "$limit" "$causeway" run "${@:2}" -n 4 "$actor" "lines=$count,$1" init finalize \
+    2>"$tmp/err" </dev/null | slow_reader | sed 's/^\[[0-9]\] //' >"$work/lines"
+  awk -v size="$1" '!/^[0-3]:[0-9]+:(a+|b+|c+|d+)$/ || length($0) != size - 1' "$work/lines" \
+    >"$work/bad"
+  [[ ! -s $work/bad ]] || wrong "$(wc -l <"$work/bad") lines are mixed, as: $(head -c 300 "$work/bad")"
+  [[ $(wc -l <"$work/lines") = $((4 * count)) ]] || wrong "expected $((4 * count)) lines"
+  expect_silence
+}
+
+output_tests() {
+  t "--tag-output" tagged
+  t "--tag-output of lines that come in parts" tagged_parts
+  t "--output-dir" into_files
+  t "--output-dir that cannot be made" into_no_file "$tmp/no/such/dir"
+  t "--output-dir that is a file" into_no_file /etc/passwd
+  t "--output-dir where a file is a directory" into_dir_of_files
+  t "--output-dir on a device that is full" into_full_link
+  t "--output-dir on a disk that is full" into_full_disk
+  t "standard output is full" to '>/dev/full' 1 'standard output: No space' print=a finalize
+  t "standard output is closed" to '>&-' 1 'standard output' print=a finalize
+  t "standard output is closed, and nothing is printed" to '>&-' 0 '' finalize
+  t "standard output is a pipe that nobody reads" to_nobody
+  t "100 MB" flood
+  t "100 MB with --tag-output" flood --tag-output
+  t "lines of 100 bytes are not mixed" unmixed 100
+  t "lines of 9000 bytes are not mixed" unmixed 9000
+  t "lines of 100 bytes are not mixed with --tag-output" unmixed 100 --tag-output
+  t "lines of 9000 bytes are not mixed with --tag-output" unmixed 9000 --tag-output
+}
+
+# --- what ranks read --------------------------------------------------------------
+
+# random_file BYTES: in lines.
+random_file() {
+  head -c "$1" /dev/urandom | base64 -w 99 | head -c "$1" >"$work/input"
+}
+
+# same_as_input COMMAND...
+same_as_input() {
+  run_expect 0 '' "$@"
+  cmp -s "$work/input" "$tmp/out" || wrong "expected the output to be the input"
+}
+
+from_file() {
+  random_file 300000
+  input=$work/input same_as_input "$causeway" run -n 2 "$actor" init 0:cat finalize
+}
+
+from_pipe() {
+  random_file 10000000
+  same_as_input bash -c 'cat "$1" | "${@:2}"' _ "$work/input" \
+    "$causeway" run -n 2 "$actor" 0:cat init finalize
+}
+
+# Half of it comes when the rank waits already.
+from_slow_pipe() {
+  random_file 200000
+  same_as_input bash -c '{ head -c 100000 "$1"; sleep 0.3; tail -c 100000 "$1"; } | "${@:2}"' _ \
+    "$work/input" "$causeway" run -n 2 "$actor" init 0:cat finalize
+}
+
+# Rank 0 alone has it.
+from_file_for_all() {
+  random_file 1000
+  input=$work/input same_as_input "$causeway" run -n 3 "$actor" init cat finalize
+}
+
+from_nothing() {
+  job_expect 0 '' 2 init cat ring finalize
+  expect_out 'ring of 2'
+}
+
+from_closed() {
+  run_expect 0 '' bash -c 'exec "$@" <&-' _ "$causeway" run -n 2 "$actor" init cat ring finalize
+  expect_out 'ring of 2'
+}
+
+from_pipe_unread() {
+  run_expect 0 '' bash -c 'yes | "$@"' _ "$causeway" run -n 2 "$actor" init ring finalize
+  expect_out 'ring of 2'
+}
+
+all_closed() {
+  run bash -c 'exec "$@" <&- >&- 2>&-' _ "$causeway" run -n 2 "$actor" init ring "touch=$work/done" \
+    finalize
+  [[ -e $work/done ]] || wrong "expected the ranks to run"
+}
+
+input_tests() {
+  t "standard input from a file" from_file
+  t "standard input from a pipe, 10 MB" from_pipe
+  t "standard input from a slow pipe" from_slow_pipe
+  t "standard input goes to rank 0 alone" from_file_for_all
+  t "standard input from /dev/null" from_nothing
+  t "standard input is closed" from_closed
+  t "standard input that no rank reads" from_pipe_unread
+  t "standard input, output and error are closed" all_closed
+}
+
+# --- what ranks are given ---------------------------------------------------------
+
+several() {
+  mkdir "$work/a" "$work/b"
+  run_expect 0 '' "$causeway" run --genv ALL=yes -n 1 --env COLOUR=red --wdir "$work/a" "$actor" \
+    init env=ALL env=COLOUR cwd ring finalize : \
+    -n 2 --env COLOUR=blue --wdir "$work/b" "$actor" init env=ALL env=COLOUR cwd ring finalize
+  [[ $(sort "$tmp/out") = "0 ALL=yes
+0 COLOUR=red
+0 in $work/a
+1 ALL=yes
+1 COLOUR=blue
+1 in $work/b
+2 ALL=yes
+2 COLOUR=blue
+2 in $work/b
+ring of 3" ]] || wrong "expected each program with its own environment and directory"
+}
+
+exported() {
+  HUE=green run "$causeway" run -x HUE -x TINT=pale -n 1 "$actor" env=HUE env=TINT init finalize
+  expect_code 0
+  expect_silence
+  expect_out $'0 HUE=green\n0 TINT=pale'
+}
+
+relative_wdir() {
+  mkdir "$work/a"
+  ln -s "$actor" "$work/a/here"
+  cd "$work" || return
+  run_expect 0 '' "$causeway" run --wdir a -n 1 ./here init cwd finalize
+  cd "$tmp" || return
+  expect_out "0 in $work/a"
+}
+
+wdir_deleted() {
+  mkdir "$work/a"
+  run_expect 1 'current directory' \
+    bash -c 'cd "$1" && rmdir "$1" && exec "${@:2}"' _ "$work/a" \
+    "$causeway" run -n 1 "$actor" init finalize
+}
+
+# Of 2 ranks, in rows: rank, sent, bytes, received, bytes, unexpected, polls, sleeps, syscalls.
+statistics() {
+  run "$causeway" run --stats -n 2 "$actor" init ring=100 finalize
+  expect_code 0
+  expect_out 'ring of 2'
+  awk '
+    $1 == "rank" && $2 == "sent" { heads++ }
+    NF >= 9 && $1 ~ /^[01]$/ {
+      rows++
+      sent += $2; sent_bytes += $3; received += $4; received_bytes += $5
+      if ($2 < 200 || $3 < 800 || $6 > $4 || $7 < $4 || $9 < 1) bad++
+    }
+    /^ relay: frames in [1-9][0-9]*, out [1-9]/ { relays++ }
+    END { exit !(heads == 1 && rows == 2 && relays == 1 && !bad && sent == received &&
+                 sent_bytes == received_bytes) }
+  ' "$tmp/err" || wrong "expected a table whose numbers agree"
+}
+
+verbose() {
+  local it
+  run "$causeway" run --verbose -n 2 "$actor" init finalize
+  expect_code 0
+  for it in 'relay started' 'rank 0 started' 'rank 1 has called MPI_Init' \
+    'rank 1 has called MPI_Finalize' 'rank 0 ended \(exit code 0\)'; do
+    expect_err_like "^causeway: $it"
+  done
+}
+
+long_arguments() {
+  local long
+  long=$(printf '%0100000d' 7)
+  job_expect 0 '' 2 init "0:print=$long" finalize
+  expect_out "$long"
+}
+
+given_tests() {
+  t "several programs with environments and directories" several
+  t "-x" exported
+  t "a relative --wdir" relative_wdir
+  t "a working directory that was deleted" wdir_deleted
+  t "--stats" statistics
+  t "--verbose" verbose
+  t "an argument of 100000 bytes" long_arguments
+}
+
+# --- relays -----------------------------------------------------------------------
+
+# Two jobs at once, over the relay at $address.
+two_jobs() {
+  local first
+  "$causeway" run --relay "$address" "$@" -n 2 "$actor" init ring "pid=$work/first" \
+    "await=$work/pid.0" ring=100 finalize >"$work/first.out" 2>"$work/first.err" </dev/null &
+  first=$!
+  run_expect 0 '' "$causeway" run --relay "$address" "$@" -n 3 "$actor" init ring \
+    "pid=$work/pid" "await=$work/first.1" ring=100 finalize
+  expect_out $'ring of 3\nring of 3'
+  wait "$first" || wrong "expected exit code 0 of the other job, saw $?"
+  [[ $(<"$work/first.out") = $'ring of 2\nring of 2' ]] || wrong "expected the other job to work"
+}
+
+two_jobs_unix() {
+  start_relay --listen "unix:$work/r"
+  two_jobs
+}
+
+two_jobs_tcp() {
+  start_tcp_relay
+  two_jobs --key-file "$work/key"
+}
+
+two_addresses() {
+  start_relay --listen "unix:$work/r" --listen tcp:127.0.0.1:0
+  run_expect 0 '' "$causeway" run --relay "unix:$work/r" -n 2 "$actor" init ring finalize
+  address=$(sed -n '2s/.*listening on \([^ ]*\).*/\1/p' "$tmp/relay.err")
+  run_expect 0 '' "$causeway" run --relay "$address" --key-file "$work/r.key" -n 2 "$actor" \
+    init ring finalize
+  expect_out 'ring of 2'
+}
+
+terminated() {
+  start_relay --listen "unix:$work/r"
+  [[ $(stat -c %a "$work/r.key") = 600 ]] || wrong "expected a key for its owner alone"
+  kill "-$1" "$helper"
+  wait "$job"
+  code=$?
+  expect_code 0
+  [[ ! -e $work/r && ! -e $work/r.key ]] || wrong "expected socket and key to be gone"
+}
+
+over_stale() {
+  start_relay --listen "unix:$work/r"
+  kill -9 "$helper"
+  await_true "the relay to end" gone "$helper"
+  [[ -e $work/r ]] || wrong "expected the socket to be left"
+  start_relay --listen "unix:$work/r"
+  run_expect 0 '' "$causeway" run --relay "unix:$work/r" -n 2 "$actor" init ring finalize
+}
+
+over_living() {
+  start_relay --listen "unix:$work/r"
+  run_expect 1 "unix:$work/r: another process listens there" "$causeway" relay --listen "unix:$work/r"
+  run_expect 0 '' "$causeway" run --relay "unix:$work/r" -n 2 "$actor" init ring finalize
+}
+
+over_living_tcp() {
+  start_tcp_relay
+  run_expect 1 "$address.*in use" "$causeway" relay --listen "$address" --key-file "$work/key"
+}
+
+over_file() {
+  echo precious >"$work/r"
+  run_expect 1 "unix:$work/r: .*no socket" "$causeway" relay --listen "unix:$work/r"
+  [[ $(<"$work/r") = precious ]] || wrong "expected the file to be as it was"
+}
+
+with_open_key() {
+  printf '%064d\n' 0 >"$work/key"
+  chmod 644 "$work/key"
+  run_expect 1 "$work/key: others may read it" "$causeway" relay --listen "unix:$work/r" \
+    --key-file "$work/key"
+  [[ -e $work/key ]] || wrong "expected the key file to stay"
+  [[ ! -e $work/r ]] || wrong "expected no socket to be left"
+}
+
+with_open_key_beside() {
+  printf '%064d\n' 0 >"$work/r.key"
+  chmod 644 "$work/r.key"
+  run_expect 1 "$work/r.key: others may read it" "$causeway" relay --listen "unix:$work/r"
+  [[ -e $work/r.key ]] || wrong "expected the key file, which it did not make, to stay"
+}
+
+relay_tests() {
+  t "two jobs at once on one relay, unix" two_jobs_unix
+  t "two jobs at once on one relay, tcp" two_jobs_tcp
+  t "a relay with two addresses" two_addresses
+  t "relay: SIGTERM" terminated TERM
+  t "relay: SIGINT" terminated INT
+  t "relay: over the socket of a killed one" over_stale
+  t "relay: where another one lives" over_living
+  t "relay: on a port where another one lives" over_living_tcp
+  t "relay: over a file" over_file
+  t "relay: in a directory that is not there" run_expect 1 "unix:$tmp/no/such/dir" \
+    "$causeway" relay --listen "unix:$tmp/no/such/dir"
+  t "relay: on a path that is too long" run_expect 2 '1 to 107' \
+    "$causeway" relay --listen "unix:/tmp/$(printf '%0200d' 0)"
+  t "relay: with a key that others may read" with_open_key
+  t "relay: with a key beside it that others may read" with_open_key_beside
+}
+
+# --- limits -----------------------------------------------------------------------
+
+# limited OPTION VALUE REGEX RANKS: the message names the limit.
+limited() {
+  run bash -c 'ulimit "$1" "$2" && exec "${@:3}"' _ "$1" "$2" \
+    "$causeway" run -n "$4" "$actor" init finalize
+  expect_code 1
+  expect_message "$3"
+}
+
+limit_tests() {
+  t "too few descriptors for any rank" limited -n 64 'ulimit -n' 1
+  t "too few descriptors for all ranks" limited -n 64 'ulimit -n' 32
+  t "too few descriptors for the last ranks" limited -n 150 'ulimit -n' 40
+  t "too little address space" limited -v 200000 'ulimit -v' 2
+}
+
+# --- peers that do not behave -----------------------------------------------------
+
+# A job is going on at the relay, and goes on when `meet` is through.
+beside() {
+  start_tcp_relay
+  start "$causeway" run --relay "$address" --key-file "$work/key" -n 2 "$actor" init ring \
+    "pid=$work/pid" "await=$work/go" ring=100 finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  "$@"
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_silence
+  expect_out $'ring of 2\nring of 2'
+  kill -0 "$helper" || wrong "the relay is gone"
+  [[ $(grep -vc 'listening on' "$tmp/relay.err") = 0 ]] || wrong "the relay complains"
+}
+
+# client KIND REGEX: the relay closes the connection, and says why.
+client() {
+  timeout -k 5 "$limit" "$hostile" client "$1" "$address" >"$work/said" 2>&1 ||
+    wrong "$1: $(<"$work/said")"
+  [[ $(<"$work/said") =~ $2 ]] || wrong "$1: expected it to say $2, saw $(<"$work/said")"
+}
+
+misfits() {
+  client garbage 'frame of unknown type'
+  client type 'frame of unknown type 4711'
+  client length 'HELLO frame of [0-9]* bytes'
+  client short 'HELLO frame of 3 bytes'
+  client number 'HELLO frame numbered 77'
+  client early 'RECV frame is not allowed'
+  client relays 'FAREWELL frame is not allowed'
+  client stranger 'wrong credential'
+}
+
+# The relay waits 10 seconds for a HELLO.
+mutes() {
+  local other
+  "$hostile" client half "$address" >"$work/half" 2>&1 &
+  other=$!
+  client silent ''
+  wait "$other" || wrong "half a frame: $(<"$work/half")"
+}
+
+comers_and_goers() {
+  timeout -k 5 "$limit" "$hostile" churn 1000 "$address" || wrong "expected 1000 connections"
+}
+
+# Rank 1 has a child that tries to take its place; it says when it is through.
+second_process() {
+  run_expect 0 '' "$causeway" run -n 1 "$actor" init ring "await=$work/go" ring=10 finalize : \
+    -n 1 "$hostile" twin "$work/pid.1" "$work/go" "$actor" init ring "pid=$work/pid" \
+    "await=$work/go" ring=10 finalize
+  [[ $(grep -c '^ring of 2$' "$tmp/out") = 2 ]] || wrong "expected the job to go on"
+  expect_out_like '^twin: it refuses: rank 1, incarnation 1, has connected already'
+  expect_out_like '^twin: it refuses: wrong credential for rank 1'
+}
+
+hostile_tests() {
+  t "clients that send what is no frame, beside a job" beside misfits
+  t "clients that say nothing, beside a job" beside mutes
+  t "1000 clients that come and go, beside a job" beside comers_and_goers
+  t "a second process for the same rank, beside a job" second_process
+}
+
+main() {
+  local it
+  for it in "$causeway" "$programs"/{exitcode,nompi}; do
+    [[ -x $it ]] || { echo "cli.sh: no $it" >&2 && exit 2; }
+  done
+  lib_start
+  cd "$tmp" || exit 2
+  build_actor && build_hostile || exit 2
+  option_tests
+  program_tests
+  address_tests
+  end_tests
+  output_tests
+  input_tests
+  given_tests
+  relay_tests
+  limit_tests
+  hostile_tests
+  tap_end
+}
+
+main
