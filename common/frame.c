@@ -47,8 +47,7 @@ const char *cw_frame_name(uint8_t type)
     return type < CW_FRAME_TYPES && shapes[type].name ? shapes[type].name : "?";
 }
 
-int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
-                    struct cw_err *err)
+int cw_frame_check(const uint8_t *bytes, struct cw_header *header, struct cw_err *err)
 {
     struct cw_reader r = cw_reader(bytes, CW_FRAME_HEADER);
     uint32_t type_word;
@@ -65,12 +64,20 @@ int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header
     if (header->length < shape->fixed || header->length - shape->fixed > shape->variable)
         return cw_err_set(err, CW_EPROTO, "%s frame of %u bytes, expected %u to %u", shape->name,
                           header->length, shape->fixed, shape->fixed + shape->variable);
+    return CW_OK;
+}
+
+int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
+                    struct cw_err *err)
+{
+    if (cw_frame_check(bytes, header, err) < 0)
+        return err->code;
     if (header->seq != s->in_seq + 1)
-        return cw_err_set(err, CW_EPROTO, "%s frame numbered %u, expected %u", shape->name,
-                          header->seq, s->in_seq + 1);
+        return cw_err_set(err, CW_EPROTO, "%s frame numbered %u, expected %u",
+                          cw_frame_name(header->type), header->seq, s->in_seq + 1);
     if (header->ack - s->out_acked > s->out_seq - s->out_acked)
-        return cw_err_set(err, CW_EPROTO, "%s frame acknowledges %u, last sent was %u", shape->name,
-                          header->ack, s->out_seq);
+        return cw_err_set(err, CW_EPROTO, "%s frame acknowledges %u, last sent was %u",
+                          cw_frame_name(header->type), header->ack, s->out_seq);
     s->in_seq = header->seq;
     s->out_acked = header->ack;
     return CW_OK;

@@ -254,6 +254,10 @@ static inline bool cw_session_owes_ack(const struct cw_session *s)
 int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
                     struct cw_err *err);
 
+/* Whether a header names a type and a length that can be; does not count the frame. Errors:
+ * CW_EPROTO. */
+int cw_frame_check(const uint8_t *bytes, struct cw_header *header, struct cw_err *err);
+
 /* The fixed part of a frame's body: what must have arrived before it can be decoded. */
 uint32_t cw_frame_fixed(uint8_t type);
 

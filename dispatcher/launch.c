@@ -8,19 +8,21 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The same numbers in every incarnation, out of the way of a shell's redirections. */
-#define PMI_FD_NUMBER 100
-#define CONTROL_FD_NUMBER 101
-#define STATUS_FD_NUMBER 102
+/* The same numbers in every incarnation, out of the way of a shell's redirections where the
+ * descriptor limit allows it. */
+#define NUMBERS_FROM 100
+#define DESCRIPTORS_MIN 32 /* a lower limit leaves a process no room */
 
 enum { PMI, CONTROL, OUT, ERR, STATUS, PAIRS };
 
 struct pairs {
     int ours[PAIRS];
     int theirs[PAIRS];
+    int base; /* where the rank finds PMI; CONTROL and STATUS follow */
 };
 
 static void pairs_close(int *fds)
@@ -32,10 +34,17 @@ static void pairs_close(int *fds)
     }
 }
 
+/* Returns 0, or -1 with errno set. */
 static int pairs_open(struct pairs *pairs)
 {
+    struct rlimit limit = {.rlim_cur = 2 * NUMBERS_FROM};
     int fds[2];
 
+    getrlimit(RLIMIT_NOFILE, &limit);
+    pairs->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
+    errno = EMFILE;
+    if (limit.rlim_cur < DESCRIPTORS_MIN)
+        return -1;
     for (int i = 0; i < PAIRS; i++)
         pairs->ours[i] = pairs->theirs[i] = -1;
     for (int i = 0; i < PAIRS; i++) {
@@ -81,7 +90,7 @@ static void put_env(const char *const *env, uint32_t count)
 
 /* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
 static void set_environment(const struct launch_job *job, const struct run_segment *segment,
-                            const struct cw_setup *setup)
+                            const struct cw_setup *setup, int base)
 {
     static const char *const foreign[] = {"PMI_PORT", "PMI_ID", "PMI_SPAWNED", "PMIX_RANK"};
 
@@ -89,10 +98,10 @@ static void set_environment(const struct launch_job *job, const struct run_segme
         unsetenv(foreign[i]);
     put_env(job->env, job->env_count);
     put_env(segment->env, segment->env_count);
-    set_number("PMI_FD", PMI_FD_NUMBER);
+    set_number("PMI_FD", (uint32_t)base);
     set_number("PMI_RANK", setup->rank);
     set_number("PMI_SIZE", setup->ranks);
-    set_number(CW_SETUP_ENV, CONTROL_FD_NUMBER);
+    set_number(CW_SETUP_ENV, (uint32_t)base + 1);
     /* one plain machine for everyone: looking at the real one takes time and differs between hosts
      */
     setenv("HWLOC_SYNTHETIC", "node:1 core:1 pu:1", 0);
@@ -111,24 +120,24 @@ static void place_all(const struct launch_job *job, const struct pairs *pairs, u
     int moved[PAIRS];
     int input = rank == 0 ? job->stdin_fd : open("/dev/null", O_RDONLY);
 
-    input = fcntl(input, F_DUPFD_CLOEXEC, STATUS_FD_NUMBER + 1);
+    input = fcntl(input, F_DUPFD_CLOEXEC, pairs->base + 2 + 1);
     for (int i = 0; i < PAIRS; i++)
-        moved[i] = fcntl(pairs->theirs[i], F_DUPFD_CLOEXEC, STATUS_FD_NUMBER + 1);
+        moved[i] = fcntl(pairs->theirs[i], F_DUPFD_CLOEXEC, pairs->base + 2 + 1);
     place(input, STDIN_FILENO);
     place(moved[OUT], STDOUT_FILENO);
     place(moved[ERR], STDERR_FILENO);
-    place(moved[PMI], PMI_FD_NUMBER);
-    place(moved[CONTROL], CONTROL_FD_NUMBER);
-    place(moved[STATUS], STATUS_FD_NUMBER);
-    fcntl(STATUS_FD_NUMBER, F_SETFD, FD_CLOEXEC);
+    place(moved[PMI], pairs->base);
+    place(moved[CONTROL], pairs->base + 1);
+    place(moved[STATUS], pairs->base + 2);
+    fcntl(pairs->base + 2, F_SETFD, FD_CLOEXEC);
 }
 
-static void report_failure(const char *doing)
+static void report_failure(const struct pairs *pairs, const char *doing)
 {
     char text[256];
     int size = snprintf(text, sizeof(text), "%s: %s", doing, strerror(errno));
 
-    if (write(STATUS_FD_NUMBER, text, (size_t)size) < 0)
+    if (write(pairs->base + 2, text, (size_t)size) < 0)
         _exit(126);
     _exit(127);
 }
@@ -147,6 +156,8 @@ static void become_rank(const struct launch_job *job, const struct run_segment *
                         const char *path, const struct cw_setup *setup, const struct pairs *pairs,
                         pid_t parent)
 {
+    char text[256];
+
     place_all(job, pairs, setup->rank);
     default_signals();
     setpgid(0, 0);
@@ -156,11 +167,13 @@ static void become_rank(const struct launch_job *job, const struct run_segment *
     /* design rule: every incarnation has the same addresses, because MPICH sends addresses of its
      * requests in active messages and gets them back */
     personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
-    if (segment->wdir && chdir(segment->wdir) < 0)
-        report_failure("working directory");
-    set_environment(job, segment, setup);
+    if (segment->wdir && chdir(segment->wdir) < 0) {
+        snprintf(text, sizeof(text), "working directory %.200s", segment->wdir);
+        report_failure(pairs, text);
+    }
+    set_environment(job, segment, setup, pairs->base);
     execv(path, segment->argv);
-    report_failure("exec");
+    report_failure(pairs, "exec");
 }
 
 /* What the child says when it cannot become the program; empty when it could. */

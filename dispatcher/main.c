@@ -3,7 +3,9 @@
 #include "dispatcher/cmd_doctor.h"
 #include "dispatcher/cmd_run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef CAUSEWAY_VERSION
@@ -39,10 +41,20 @@ static int cmd_help(int argc, char **argv)
     return 0;
 }
 
+/* A closed standard descriptor must not become a socket of ours. Opened the wrong way round, so
+ * that reading or writing it still fails. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            exit(1);
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
 
+    fill_standard_descriptors();
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return cmd_help(argc, argv);
     if (strcmp(name, "--version") == 0) {

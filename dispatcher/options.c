@@ -1,6 +1,7 @@
 #include "dispatcher/options.h"
 #include "common/frame.h"
 #include "common/parse.h"
+#include "relay/main.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -109,6 +110,8 @@ static int take_ranks(struct run_segment *segment, const char *text, struct cw_e
 static int take_option(struct run_options *o, struct run_segment *segment, int opt,
                        const char *value, struct cw_err *err)
 {
+    uint64_t ignored;
+
     switch (opt) {
     case OPT_RANKS:
         return take_ranks(segment, value, err);
@@ -129,10 +132,10 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
         break;
     case OPT_ENGINE:
         o->engine = value;
-        break;
+        return relay_check_engine(value, err);
     case OPT_MEMORY:
         o->memory_max = value;
-        break;
+        return relay_check_memory(value, &ignored, err);
     case OPT_OUTPUT_DIR:
         o->output_dir = value;
         break;
@@ -188,7 +191,7 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
 
 int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
-    int start = 0; /* getopt skips the word before the options: "run", or what was ':' */
+    int start = 0; /* getopt skips what stands before the options: "run", or the NULL for ':' */
 
     *o = (struct run_options){.spin_ns = UINT64_MAX};
     for (int i = 1; i <= argc; i++) {
@@ -196,8 +199,6 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
             continue;
         if (i < argc)
             argv[i] = NULL;
-        if (start > 0)
-            argv[start] = "run";
         if (parse_segment(o, i - start, argv + start, err) < 0)
             return err->code;
         start = i;

@@ -55,6 +55,8 @@ void output_stream_close(struct output_stream *stream)
 {
     if (stream->fd >= 0)
         close(stream->fd);
+    if (stream->sink && stream->sink->owner == stream)
+        stream->sink->owner = NULL;
     stream->fd = -1;
     free(stream->buffer);
     stream->buffer = NULL;
@@ -65,31 +67,56 @@ bool output_stream_wants_input(const struct output_stream *stream)
     return stream->fd >= 0 && stream->used < OUTPUT_LINE_MAX;
 }
 
-/* Returns the bytes written (0: no room now), or a negative code. */
-static ssize_t sink_write(struct output_sink *sink, const char *bytes, size_t size, uint32_t rank,
-                          struct cw_err *err)
+/* Another rank is in the middle of a line; it keeps the sink until the line ends or the rank
+ * pauses. */
+static bool sink_is_taken(const struct output_sink *sink, const struct output_stream *stream,
+                          uint64_t now_ns)
 {
+    return sink->owner && sink->owner != stream && now_ns - sink->owner_ns < OUTPUT_PARTIAL_NS;
+}
+
+/* What poll() promises room for, cut after a line where there is one. */
+static size_t sink_room(const char *bytes, size_t size)
+{
+    const char *newline;
+
+    if (size <= PIPE_BUF)
+        return size;
+    newline = memrchr(bytes, '\n', PIPE_BUF);
+    return newline ? (size_t)(newline - bytes) + 1 : PIPE_BUF;
+}
+
+/* Returns the bytes written (0: no room now), or a negative code. */
+static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_t size,
+                          uint64_t now_ns, struct cw_err *err)
+{
+    struct output_sink *sink = stream->sink;
     struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
     ssize_t n;
 
+    if (sink_is_taken(sink, stream, now_ns))
+        return 0;
     if (sink->pipe_like) {
         if (poll(&p, 1, 0) == 0)
             return 0;
-        if (size > PIPE_BUF)
-            size = PIPE_BUF;
+        size = sink_room(bytes, size);
     }
     n = write(sink->fd, bytes, size);
-    if (n >= 0)
+    if (n > 0) {
+        sink->owner = bytes[n - 1] == '\n' ? NULL : stream;
+        sink->owner_ns = now_ns;
         return n;
-    if (errno == EAGAIN || errno == EINTR)
+    }
+    if (n == 0 || errno == EAGAIN || errno == EINTR)
         return 0;
     return cw_err_set(err, errno == EPIPE ? CW_ECLOSED : CW_ESYS,
-                      "writing the output of rank %u to %s: %s", rank, sink->name, strerror(errno));
+                      "writing the output of rank %u to %s: %s", stream->rank, sink->name,
+                      strerror(errno));
 }
 
 /* Writes `size` bytes, with the rank before every line if wanted. Returns how many were taken. */
 static ssize_t stream_write(struct output_stream *stream, const char *bytes, size_t size,
-                            struct cw_err *err)
+                            uint64_t now_ns, struct cw_err *err)
 {
     char line[OUTPUT_LINE_MAX + 16];
     const char *end = memchr(bytes, '\n', size);
@@ -98,13 +125,13 @@ static ssize_t stream_write(struct output_stream *stream, const char *bytes, siz
     ssize_t n;
 
     if (!stream->tag)
-        return sink_write(stream->sink, bytes, size, stream->rank, err);
+        return sink_write(stream, bytes, size, now_ns, err);
     if (stream->at_line_start)
         prefix = snprintf(line, sizeof(line), "[%u] ", stream->rank);
     if (stream->sink->pipe_like && part + (size_t)prefix > PIPE_BUF)
         part = PIPE_BUF - (size_t)prefix;
     memcpy(line + prefix, bytes, part);
-    n = sink_write(stream->sink, line, part + (size_t)prefix, stream->rank, err);
+    n = sink_write(stream, line, part + (size_t)prefix, now_ns, err);
     if (n <= 0)
         return n;
     stream->at_line_start = line[n - 1] == '\n';
@@ -130,7 +157,7 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     ssize_t n = 1;
 
     while (done < size && n > 0) {
-        n = stream_write(stream, stream->buffer + done, size - done, err);
+        n = stream_write(stream, stream->buffer + done, size - done, now_ns, err);
         if (n < 0)
             return (int)n;
         done += (size_t)n;

@@ -16,10 +16,14 @@
     5000000ull /* between looks at a terminal or pipe that does not take more                      \
                 */
 
+struct output_stream;
+
 struct output_sink {
     int fd;
     bool pipe_like; /* may block: written in pieces that poll() promises room for */
     char name[256]; /* for messages */
+    const struct output_stream *owner; /* whose line is not complete there; NULL: any may write */
+    uint64_t owner_ns;                 /* when it last wrote */
 };
 
 struct output_stream {

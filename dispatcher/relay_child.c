@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,8 +23,10 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     char listen[CW_TEXT_MAX], key[16], ready[16], spin[32];
     const char *argv[ARGUMENTS_MAX] = {"causeway", "relay",      "--listen", listen,   "--key-fd",
                                        key,        "--ready-fd", ready,      "--spin", spin};
+    char self[PATH_MAX];
     int argc = 10;
     sigset_t none;
+    ssize_t n;
 
     snprintf(listen, sizeof(listen), "unix:%s", config->socket_path);
     snprintf(key, sizeof(key), "%d", key_fd);
@@ -43,7 +46,9 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(1);
-    execv("/proc/self/exe", (char *const *)argv);
+    n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[n > 0 ? n : 0] = '\0';
+    execv(self, (char *const *)argv);
     dprintf(STDERR_FILENO, "causeway: starting the relay: %s\n", strerror(errno));
     _exit(1);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define EVENTS_MAX 256
+#define INPUT_MOVES 16             /* buffers of a file that are given to rank 0 in one turn */
 #define AFTERMATH_NS 2000000000ull /* for the last output of processes that ranks left behind */
 
 void run_say(const struct run *run, const char *fmt, ...)
@@ -83,12 +84,11 @@ static void input_watch(struct run *run)
     struct epoll_event write_event = {.events = EPOLLOUT | EPOLLONESHOT,
                                       .data.u64 = run_source(SOURCE_PUMP, 0)};
 
-    if (input_wants_read(&run->input)) {
-        if (run->stdin_polled)
-            epoll_ctl(run->epoll_fd, EPOLL_CTL_MOD, STDIN_FILENO, &read_event);
-        else
-            input_move(&run->input, true);
-    }
+    /* a file is always readable: it is moved until the pipe is full, a bounded part a turn */
+    for (int i = 0; !run->stdin_polled && i < INPUT_MOVES && input_wants_read(&run->input); i++)
+        input_move(&run->input, true);
+    if (run->stdin_polled && input_wants_read(&run->input))
+        epoll_ctl(run->epoll_fd, EPOLL_CTL_MOD, STDIN_FILENO, &read_event);
     if (input_wants_write(&run->input))
         epoll_ctl(run->epoll_fd, EPOLL_CTL_MOD, run->input.to, &write_event);
 }
@@ -103,7 +103,7 @@ void run_turn(struct run *run, uint64_t until_ns)
 
     input_watch(run);
     deadline = deadline < until_ns ? deadline : until_ns;
-    if (deadline <= run->now_ns)
+    if (deadline <= run->now_ns || (!run->stdin_polled && input_wants_read(&run->input)))
         timeout_ms = 0;
     else if (deadline != UINT64_MAX)
         timeout_ms = (int)((deadline - run->now_ns) / 1000000) + 1;
@@ -195,12 +195,6 @@ static void report(const struct run *run)
                 run->job_ranks[0].program, run->options->ranks);
 }
 
-/* As a shell says it: 127 not found, 126 found but not to be executed. */
-static int exit_code_of(const struct cw_err *err)
-{
-    return err->code == CW_ENOTFOUND ? 127 : err->code == CW_EINVAL ? 126 : 1;
-}
-
 int run_job(const struct run_options *options)
 {
     struct run *run = calloc(1, sizeof(*run));
@@ -210,10 +204,11 @@ int run_job(const struct run_options *options)
     if (!run)
         return 1;
     run->options = options;
+    run->open_exit_code = 1;
     run->link.fd = run->input.to = run->input.rank_end = -1;
     if (run_open_all(run, &err) < 0) {
         fprintf(stderr, "causeway: %s\n", err.text);
-        code = exit_code_of(&err);
+        code = run->open_exit_code;
     } else {
         run_start_ranks(run);
         run_until_done(run);

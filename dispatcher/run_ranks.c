@@ -8,7 +8,10 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LEFT_BEHIND_ROUNDS 2000 /* a millisecond each */
 
 static void on_pmi_reply(void *ctx, uint32_t rank, const char *line, size_t size)
 {
@@ -166,17 +169,32 @@ void run_read_signals(struct run *run)
     }
 }
 
-void run_end_left_behind(const struct run *run)
+/* Kills every child but the relay. Returns how many there were. */
+static int kill_children(const struct run *run)
 {
     char path[64];
     FILE *f;
+    int count = 0;
     int pid;
 
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     f = fopen(path, "re");
-    while (f && fscanf(f, "%d", &pid) == 1)
-        if (pid != run->relay_pid && waitpid(pid, NULL, WNOHANG) == 0)
-            kill(pid, SIGKILL);
+    while (f && fscanf(f, "%d", &pid) == 1) {
+        if (pid == run->relay_pid || waitpid(pid, NULL, WNOHANG) != 0)
+            continue;
+        kill(pid, SIGKILL);
+        count++;
+    }
     if (f)
         fclose(f);
+    return count;
+}
+
+void run_end_left_behind(const struct run *run)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+
+    /* whoever is killed leaves us its own children */
+    for (int i = 0; i < LEFT_BEHIND_ROUNDS && kill_children(run) > 0; i++)
+        nanosleep(&pause, NULL);
 }

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATS_NS 5000000000ull  /* for the relay's answer */
-#define RELAY_END_MS 5000       /* for the embedded relay to end */
-#define SPIN_NS 50000ull        /* when cores are not short */
-#define SPIN_CROWDED_NS 5000ull /* when ranks share cores */
+#define STATS_NS 5000000000ull /* for the relay's answer */
+#define RELAY_END_MS 5000      /* for the embedded relay to end */
+#define SPIN_NS 50000ull /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
+#define SPIN_RANKS_A_CORE 2
 
 uint64_t run_choose_spin(const struct run_options *options)
 {
@@ -26,7 +26,7 @@ uint64_t run_choose_spin(const struct run_options *options)
 
     if (options->spin_ns != UINT64_MAX)
         return options->spin_ns;
-    return (long)options->ranks <= cores ? SPIN_NS : SPIN_CROWDED_NS;
+    return options->ranks <= SPIN_RANKS_A_CORE * cores ? SPIN_NS : 0;
 }
 
 static int key_of_relay(struct run *run, struct cw_err *err)

@@ -39,6 +39,14 @@ static int check_program(struct run *run, uint32_t i, struct cw_err *err)
 
 /* Local and shared: more processes than cores, the relay counted, must not spin long. */
 
+/* As nohup and shells ask it of us. */
+static bool is_ignored(int signal_number)
+{
+    struct sigaction action;
+
+    return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static int open_signals(struct run *run, struct cw_err *err)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT};
@@ -46,14 +54,13 @@ static int open_signals(struct run *run, struct cw_err *err)
 
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        sigaddset(&set, numbers[i]);
+        if (!is_ignored(numbers[i]))
+            sigaddset(&set, numbers[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     run->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    run->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (run->signal_fd < 0 || run->epoll_fd < 0 ||
-        run_watch(run, run->signal_fd, SOURCE_SIGNAL, 0, EPOLLIN) < 0)
-        return cw_err_set(err, CW_ESYS, "signalfd or epoll: %s", strerror(errno));
+    if (run->signal_fd < 0 || run_watch(run, run->signal_fd, SOURCE_SIGNAL, 0, EPOLLIN) < 0)
+        return cw_err_set(err, CW_ESYS, "signalfd: %s", strerror(errno));
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     return CW_OK;
 }
@@ -196,12 +203,24 @@ int run_open_all(struct run *run, struct cw_err *err)
 {
     if (allocate(run, err) < 0 || device_path_find(run->device_path, err) < 0)
         return err->code;
-    for (uint32_t i = 0; i < run->options->segment_count; i++)
-        if (check_program(run, i, err) < 0)
-            return err->code;
+    for (uint32_t i = 0; i < run->options->segment_count; i++) {
+        if (check_program(run, i, err) == CW_OK)
+            continue;
+        /* as a shell says it */
+        run->open_exit_code = err->code == CW_ENOTFOUND ? 127 : 126;
+        return err->code;
+    }
     raise_descriptor_limit(run->options->ranks);
-    if (open_signals(run, err) < 0 || open_output(run, err) < 0 || run_open_relay(run, err) < 0 ||
-        open_pmi(run, err) < 0)
+    run->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (run->epoll_fd < 0)
+        return cw_err_set(err, CW_ESYS, "epoll: %s", strerror(errno));
+    /* a relay elsewhere may keep us waiting: until it is there, signals end us as they end anyone
+     */
+    if (run->options->relay && run_open_relay(run, err) < 0)
+        return err->code;
+    if (open_signals(run, err) < 0 || open_output(run, err) < 0)
+        return err->code;
+    if ((!run->options->relay && run_open_relay(run, err) < 0) || open_pmi(run, err) < 0)
         return err->code;
     return open_input(run, err);
 }

@@ -61,6 +61,7 @@ struct run {
     struct input_pump input;
     bool stdin_polled; /* stdin is of a kind that epoll takes */
     int epoll_fd;
+    int open_exit_code; /* when run_open_all fails */
     int signal_fd;
     uint64_t now_ns;
     uint64_t timeout_at_ns; /* 0: none */

@@ -80,6 +80,24 @@ static int take_listen(struct relay_options *o, const char *text, struct cw_err 
     return CW_OK;
 }
 
+int relay_check_engine(const char *name, struct cw_err *err)
+{
+    if (relay_engine_find(name))
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "--engine %s: no such engine; see causeway relay --list-engines", name);
+}
+
+int relay_check_memory(const char *text, uint64_t *bytes, struct cw_err *err)
+{
+    if (cw_parse_bytes("--memory-max", text, bytes, err) < 0)
+        return err->code;
+    if (*bytes >= RELAY_MEMORY_MIN)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--memory-max %s: at least %lluM", text,
+                      RELAY_MEMORY_MIN >> 20);
+}
+
 static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
 {
     uint64_t number;
@@ -98,17 +116,9 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         return CW_OK;
     case OPT_ENGINE:
         o->engine = relay_engine_find(value);
-        if (!o->engine)
-            return cw_err_set(err, CW_EINVAL,
-                              "--engine %s: no such engine; see causeway relay --list-engines",
-                              value);
-        return CW_OK;
+        return relay_check_engine(value, err);
     case OPT_MEMORY:
-        if (cw_parse_bytes("--memory-max", value, &o->memory_max, err) == CW_OK &&
-            o->memory_max < RELAY_MEMORY_MIN)
-            return cw_err_set(err, CW_EINVAL, "--memory-max %s: at least %lluM", value,
-                              RELAY_MEMORY_MIN >> 20);
-        return err->code;
+        return relay_check_memory(value, &o->memory_max, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     }

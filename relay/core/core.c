@@ -284,8 +284,12 @@ static bool conn_take_frame(struct relay_conn *conn)
     if (there < CW_FRAME_HEADER)
         return false;
     fixed = cw_frame_fixed(at[4]);
-    if (there < CW_FRAME_HEADER + fixed)
+    if (there < CW_FRAME_HEADER + fixed) {
+        /* what can never be a frame is refused before the rest of it is waited for */
+        if (cw_frame_check(at, &header, &err) < 0)
+            conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
         return false;
+    }
     if (cw_frame_accept(&conn->session, at, &header, &err) < 0) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
         return false;
@@ -380,12 +384,17 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns)
     for (struct relay_conn *conn = core->conns; conn; conn = conn->next) {
         bool waits = conn->state == CONN_NEW || conn->state == CONN_CLOSING;
 
-        if (!waits) {
+        if (!waits)
             conn->opened_ns = now_ns;
-        } else if (now_ns - conn->opened_ns > RELAY_HANDSHAKE_NS) {
+        if (now_ns - conn->opened_ns <= RELAY_HANDSHAKE_NS)
+            continue;
+        if (conn->state == CONN_NEW)
+            conn_refuse(conn, CW_REFUSED_PROTOCOL, "no HELLO for %llu s",
+                        RELAY_HANDSHAKE_NS / 1000000000ull);
+        else
             out_consume(&conn->out, conn->out.bytes);
-            conn_end(conn);
-        }
+        conn->opened_ns = now_ns;
+        conn_ready(conn);
     }
 }
 
