@@ -1,0 +1,274 @@
+#include "tests/conformance/site.h"
+#include "common/cred.h"
+#include "common/hello.h"
+
+#include <CUnit/CUnit.h>
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SPIN_NS 20000
+#define MEMORY_MAX (512ull << 20)
+#define HELLO_MS 20000
+
+struct site site;
+struct peer peers[SITE_PEERS];
+int peer_count;
+
+int site_count_descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int count = 0;
+
+    while (d && readdir(d))
+        count++;
+    if (d)
+        closedir(d);
+    return count;
+}
+
+static void *run_engine(void *unused)
+{
+    (void)unused;
+    site.result = site.ops->run(site.engine, &site.err);
+    return NULL;
+}
+
+static void site_listen(int i, const char *text)
+{
+    struct relay_listener *l = &site.listeners[i];
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&l->address, text, &site.err), CW_OK);
+    l->fd = cw_listen(&l->address, &site.err);
+    CU_ASSERT_TRUE_FATAL(l->fd >= 0);
+}
+
+void site_start(const struct relay_engine_ops *ops)
+{
+    struct relay_engine_config config = {
+        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS};
+    struct relay_core_config core_config = {.memory_max = MEMORY_MAX};
+    char path[128];
+
+    memset(&site, 0, sizeof(site));
+    peer_count = 0;
+    site.ops = ops;
+    site.descriptors = site_count_descriptors();
+    strcpy(site.dir, "/tmp/test-engine-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(site.dir));
+    snprintf(path, sizeof(path), "unix:%s/relay", site.dir);
+    site_listen(SITE_UNIX, path);
+    site_listen(SITE_TCP, "tcp:127.0.0.1:0");
+    memset(site.key, 3, sizeof(site.key));
+    memset(site.job, 4, sizeof(site.job));
+    memcpy(core_config.key, site.key, CW_KEY_SIZE);
+    site.core = relay_core_new(&core_config);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(site.core);
+    config.core = site.core;
+    CU_ASSERT_EQUAL_FATAL(ops->open(&site.engine, &config, &site.err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&site.thread, NULL, run_engine, NULL), 0);
+}
+
+void site_start_job(const struct relay_engine_ops *ops, uint32_t ranks)
+{
+    site_start(ops);
+    CU_ASSERT_EQUAL_FATAL(peer_hello_dispatcher(peer_connect(SITE_UNIX), ranks), CW_OK);
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        CU_ASSERT_EQUAL_FATAL(peer_hello_rank(peer_connect(rank % 2), rank, 1), CW_OK);
+}
+
+void site_join(void)
+{
+    CU_ASSERT_EQUAL(pthread_join(site.thread, NULL), 0);
+    CU_ASSERT_EQUAL(site.result, CW_OK);
+    site.ops->close(site.engine);
+}
+
+void site_close(void)
+{
+    relay_core_free(site.core);
+    for (int i = 0; i < peer_count; i++)
+        peer_close(&peers[i]);
+    for (int i = 0; i < 2; i++)
+        cw_unlisten(site.listeners[i].fd, &site.listeners[i].address);
+    CU_ASSERT_EQUAL(rmdir(site.dir), 0);
+    CU_ASSERT_EQUAL(site_count_descriptors(), site.descriptors);
+}
+
+void site_stop(void)
+{
+    site.ops->stop(site.engine);
+    site_join();
+    site_close();
+}
+
+struct peer *peer_connect(int listener)
+{
+    struct peer *p = &peers[peer_count];
+    struct cw_err err;
+
+    CU_ASSERT_TRUE_FATAL(peer_count < SITE_PEERS);
+    memset(p, 0, sizeof(*p));
+    p->fd = cw_connect(&site.listeners[listener].address, &err);
+    CU_ASSERT_TRUE_FATAL(p->fd >= 0);
+    peer_count++;
+    return p;
+}
+
+int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
+{
+    struct cw_hello hello = {.role = CW_ROLE_RANK, .rank = rank, .incarnation = incarnation};
+    uint8_t job_key[CW_KEY_SIZE];
+    uint8_t key[CW_KEY_SIZE];
+    struct cw_err err;
+
+    memcpy(hello.job, site.job, CW_ID_SIZE);
+    cw_cred_job_key(job_key, site.key, site.job);
+    cw_cred_rank_key(key, job_key, rank, incarnation);
+    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &err);
+}
+
+int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
+{
+    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    uint8_t key[CW_KEY_SIZE];
+    struct cw_err err;
+
+    memcpy(hello.job, site.job, CW_ID_SIZE);
+    cw_cred_job_key(key, site.key, site.job);
+    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &err);
+}
+
+void peer_close(struct peer *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+    codec_fini(&p->codec);
+    codec_inbox_fini(&p->inbox);
+}
+
+void peer_send(struct peer *p, uint32_t dst, uint64_t tag, uint64_t total)
+{
+    struct cw_send send = {.dst = dst, .kind = CW_SEND_TAG, .tag = tag, .total = total};
+    uint64_t size = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    uint64_t sent = size;
+    uint8_t *to = codec_begin(&p->codec, CW_FRAME_SEND, CW_SEND_SIZE + size);
+
+    cw_send_put(to, &send);
+    codec_pattern(to + CW_SEND_SIZE, tag, 0, size);
+    for (; sent < total; sent += size) {
+        size = total - sent < CW_FRAME_DATA_MAX ? total - sent : CW_FRAME_DATA_MAX;
+        codec_pattern(codec_begin(&p->codec, CW_FRAME_SEND_DATA, size), tag, sent, size);
+    }
+}
+
+void peer_recv(struct peer *p, uint32_t req, uint64_t tag)
+{
+    codec_recv(&p->codec, CW_FRAME_RECV, req, tag, CODEC_ALL, CODEC_ALL);
+}
+
+bool peer_received(const struct peer *p, uint32_t req, uint64_t tag, size_t size)
+{
+    const struct codec_received *r = codec_inbox_find(&p->inbox, req);
+
+    return r && r->event && r->size == size && codec_pattern_is(r->bytes, tag, size);
+}
+
+/* --- moving bytes ----------------------------------------------------------------------------- */
+static void hear(struct peer *p, const struct codec_frame *frame)
+{
+    struct cw_notice_body notice;
+    uint64_t event = codec_event(frame);
+
+    p->heard[frame->header.type]++;
+    if (event)
+        CU_ASSERT_EQUAL(event, ++p->event);
+    if (frame->header.type == CW_FRAME_MESSAGE)
+        CU_ASSERT_PTR_NOT_NULL(codec_inbox_take(&p->inbox, frame));
+    if (frame->header.type == CW_FRAME_NOTICE &&
+        cw_notice_get(frame->body, frame->header.length, &notice) && notice.code < 8)
+        p->notices[notice.code]++;
+}
+
+static void peer_read(struct peer *p)
+{
+    static uint8_t bytes[256 << 10];
+    struct codec_frame frame;
+    struct cw_err err;
+    ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    int whole;
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        p->ended = true;
+    if (n <= 0)
+        return;
+    codec_receive(&p->codec, bytes, (size_t)n);
+    while ((whole = codec_next(&p->codec, &frame, &err)) > 0)
+        hear(p, &frame);
+    CU_ASSERT_EQUAL(whole, 0);
+}
+
+static void peer_write(struct peer *p)
+{
+    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start, codec_left(&p->codec.out),
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (n > 0)
+        codec_take(&p->codec.out, (size_t)n);
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        codec_take(&p->codec.out, codec_left(&p->codec.out)); /* what it said last may be read */
+}
+
+static void pump_once(int wait_ms)
+{
+    static struct pollfd fds[SITE_PEERS];
+
+    for (int i = 0; i < peer_count; i++) {
+        const struct peer *p = &peers[i];
+        bool silent = p->fd < 0 || p->ended;
+
+        fds[i] = (struct pollfd){.fd = silent ? -1 : p->fd};
+        fds[i].events |= p->stalled ? 0 : POLLIN;
+        fds[i].events |= codec_left(&p->codec.out) ? POLLOUT : 0;
+        if (!fds[i].events)
+            fds[i].fd = -1;
+    }
+    if (poll(fds, (nfds_t)peer_count, wait_ms) <= 0)
+        return;
+    for (int i = 0; i < peer_count; i++) {
+        if (fds[i].revents & POLLOUT)
+            peer_write(&peers[i]);
+        if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) && !peers[i].stalled)
+            peer_read(&peers[i]);
+    }
+}
+
+static int64_t clock_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool pump_until(bool (*done)(void))
+{
+    int64_t end = clock_ms() + SITE_WAIT_MS;
+
+    while (!done() && clock_ms() < end)
+        pump_once(20);
+    return done();
+}
+
+void pump_for(int ms)
+{
+    int64_t end = clock_ms() + ms;
+
+    while (clock_ms() < end)
+        pump_once(5);
+}

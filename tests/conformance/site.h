@@ -1,0 +1,78 @@
+/* A relay on real sockets in a thread of this process, and peers that talk to it. All functions
+ * are for the thread of the tests. */
+#ifndef CONFORMANCE_SITE_H
+#define CONFORMANCE_SITE_H
+
+#include "relay/engine/engine.h"
+#include "tests/trace/codec.h"
+
+#include <pthread.h>
+
+#define SITE_PEERS 260
+#define SITE_WAIT_MS 60000 /* nothing takes longer, even under a sanitizer on a busy machine */
+#define SITE_UNIX 0
+#define SITE_TCP 1
+
+struct site {
+    const struct relay_engine_ops *ops;
+    struct relay_core *core;
+    struct relay_engine *engine;
+    struct relay_listener listeners[2];
+    pthread_t thread;
+    char dir[64];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t job[CW_ID_SIZE];
+    int descriptors; /* open before anything was opened */
+    int result;      /* of run */
+    struct cw_err err;
+};
+
+struct peer {
+    int fd;       /* -1: not connected */
+    bool stalled; /* does not read */
+    bool ended;   /* the relay has closed it */
+    uint64_t event;
+    uint32_t heard[CW_FRAME_TYPES];
+    uint32_t notices[8]; /* by code */
+    struct codec codec;
+    struct codec_inbox inbox;
+};
+
+extern struct site site;
+extern struct peer peers[SITE_PEERS];
+extern int peer_count; /* peers[0] is the dispatcher, peers[1 + rank] a rank, then others */
+
+int site_count_descriptors(void);
+
+/* A relay of this engine, running. */
+void site_start(const struct relay_engine_ops *ops);
+/* A job whose ranks have all connected, by turns over both sockets. */
+void site_start_job(const struct relay_engine_ops *ops, uint32_t ranks);
+/* Waits for run to return, checks that it ended well, and closes the engine. */
+void site_join(void);
+/* Closes everything else, and checks that no descriptor stays open. */
+void site_close(void);
+/* stop, join, close. */
+void site_stop(void);
+
+/* The next peer, connected but silent. */
+struct peer *peer_connect(int listener);
+/* Opens its session. Returns what cw_hello_open does. */
+int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation);
+int peer_hello_dispatcher(struct peer *p, uint32_t ranks);
+void peer_close(struct peer *p);
+static inline struct peer *rank_of(uint32_t rank)
+{
+    return &peers[1 + rank];
+}
+
+/* Queues a whole message of `total` bytes of the pattern of its tag. */
+void peer_send(struct peer *p, uint32_t dst, uint64_t tag, uint64_t total);
+void peer_recv(struct peer *p, uint32_t req, uint64_t tag);
+
+/* Moves bytes of all peers until done() is true. Returns false when time is up. */
+bool pump_until(bool (*done)(void));
+void pump_for(int ms);
+bool peer_received(const struct peer *p, uint32_t req, uint64_t tag, size_t size);
+
+#endif

@@ -1,0 +1,461 @@
+#include "tests/trace/fixture.h"
+#include "common/cred.h"
+
+#include <CUnit/CUnit.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define IOV_MAX_FIXTURE 7
+
+static const uint8_t nonce[CW_NONCE_SIZE] = "a relay's nonce";
+
+void fixture_tell(struct fixture *f, const char *fmt, ...)
+{
+    size_t room = sizeof(f->story) - f->story_size;
+    va_list ap;
+    int n;
+
+    if (f->mute)
+        return;
+    va_start(ap, fmt);
+    n = vsnprintf(f->story + f->story_size, room, fmt, ap);
+    va_end(ap);
+    if (n > 0)
+        f->story_size += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+void fixture_init(struct fixture *f, uint64_t memory_max)
+{
+    struct relay_core_config config = {.memory_max = memory_max};
+
+    memset(f, 0, offsetof(struct fixture, story));
+    f->story[0] = '\0';
+    f->seed = 1;
+    f->now_ns = 1000000000;
+    memset(f->relay_key, 7, sizeof(f->relay_key));
+    memcpy(f->job, "the job of tests", CW_ID_SIZE);
+    memcpy(config.key, f->relay_key, CW_KEY_SIZE);
+    f->core = relay_core_new(&config);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
+}
+
+void fixture_start(struct fixture *f, uint32_t ranks)
+{
+    char name[8];
+
+    fixture_connect(f, &f->dispatcher, "d");
+    fixture_hello_dispatcher(&f->dispatcher, ranks);
+    for (uint32_t i = 0; i < ranks; i++) {
+        snprintf(name, sizeof(name), "%u", i & 0xff);
+        fixture_connect(f, &f->rank[i], name);
+        fixture_hello_rank(&f->rank[i], i, 1);
+        CU_ASSERT_PTR_NOT_NULL(f->rank[i].conn);
+    }
+    f->story_size = 0;
+    f->story[0] = '\0';
+}
+
+static void client_fini(struct client *c)
+{
+    codec_fini(&c->codec);
+    codec_inbox_fini(&c->inbox);
+    c->conn = NULL;
+}
+
+void fixture_fini(struct fixture *f)
+{
+    relay_core_free(f->core);
+    f->core = NULL;
+    client_fini(&f->dispatcher);
+    for (int i = 0; i < FIXTURE_RANKS; i++)
+        client_fini(&f->rank[i]);
+    for (int i = 0; i < FIXTURE_OTHERS; i++)
+        client_fini(&f->other[i]);
+}
+
+/* --- what the relay says ---------------------------------------------------------------------- */
+static void tell_whole(struct client *c, const struct codec_received *r)
+{
+    struct cw_message whole = {r->req, r->flags, r->event, r->tag, r->total};
+    struct cw_header header = {.type = CW_FRAME_MESSAGE};
+    uint8_t *body = malloc(CW_MESSAGE_SIZE + r->size);
+    char line[CODEC_LINE_MAX];
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(body);
+    header.length = CW_MESSAGE_SIZE + (uint32_t)r->size;
+    cw_message_put(body, &whole);
+    memcpy(body + CW_MESSAGE_SIZE, r->bytes, r->size);
+    codec_describe(line, &header, body);
+    fixture_tell(c->fixture, "%s > %s\n", c->name, line);
+    free(body);
+}
+
+static void take_welcome(struct client *c, const struct codec_frame *frame)
+{
+    struct cw_welcome welcome;
+    uint8_t mac[CW_MAC_SIZE];
+
+    CU_ASSERT_TRUE(cw_welcome_get(frame->body, &welcome));
+    cw_cred_mac(mac, c->key, "relay", &c->hello, c->challenge.nonce);
+    CU_ASSERT_TRUE(cw_cred_equal(mac, welcome.mac));
+    c->event = welcome.event;
+}
+
+static void client_hear(struct client *c, const struct codec_frame *frame)
+{
+    struct fixture *f = c->fixture;
+    const struct codec_received *r = NULL;
+    uint64_t event = codec_event(frame);
+    char line[CODEC_LINE_MAX];
+
+    if (event) {
+        CU_ASSERT_EQUAL(event, c->event + 1);
+        c->event = event;
+    }
+    if (frame->header.type == CW_FRAME_CHALLENGE)
+        CU_ASSERT_TRUE(cw_challenge_get(frame->body, &c->challenge));
+    if (frame->header.type == CW_FRAME_WELCOME)
+        take_welcome(c, frame);
+    if (frame->header.type == CW_FRAME_MESSAGE) {
+        r = codec_inbox_take(&c->inbox, frame);
+        CU_ASSERT_PTR_NOT_NULL(r);
+    }
+    if (f->on_frame)
+        f->on_frame(c, frame);
+    if (f->mute)
+        return;
+    if (r && f->merged) {
+        if (r->event)
+            tell_whole(c, r);
+        return;
+    }
+    codec_describe(line, &frame->header, frame->body);
+    fixture_tell(f, "%s > %s\n", c->name, line);
+}
+
+static void client_decode(struct client *c)
+{
+    struct codec_frame frame;
+    struct cw_err err = {0};
+    int n;
+
+    while ((n = codec_next(&c->codec, &frame, &err)) > 0)
+        client_hear(c, &frame);
+    if (n < 0)
+        fixture_tell(c->fixture, "%s > ? %s\n", c->name, err.text);
+    CU_ASSERT_EQUAL(n, 0);
+}
+
+/* Takes from the first vectors what a socket might take. */
+static size_t take_output(struct client *c)
+{
+    struct fixture *f = c->fixture;
+    bool random = f->feed == FEED_RANDOM;
+    struct iovec iov[IOV_MAX_FIXTURE];
+    int max = random ? 1 + (int)codec_random_below(&f->seed, IOV_MAX_FIXTURE) : IOV_MAX_FIXTURE;
+    int n = relay_conn_output(c->conn, iov, max);
+    size_t size = 0;
+
+    CU_ASSERT_TRUE(n > 0);
+    for (int i = 0; i < n; i++) {
+        size_t part = iov[i].iov_len;
+
+        if (random && i == n - 1)
+            part = 1 + codec_random_below(&f->seed, part);
+        codec_receive(&c->codec, iov[i].iov_base, part);
+        size += part;
+    }
+    relay_conn_written(c->conn, size);
+    return size;
+}
+
+static void client_drop(struct client *c, const char *why)
+{
+    relay_conn_close(c->conn, why);
+    c->conn = NULL;
+}
+
+static void client_drain(struct client *c)
+{
+    if (!c->conn || c->stalled)
+        return;
+    while (relay_conn_has_output(c->conn) && take_output(c) > 0)
+        client_decode(c);
+    if (!relay_conn_done(c->conn) || c->fixture->lazy)
+        return;
+    fixture_tell(c->fixture, "%s is closed\n", c->name);
+    client_drop(c, "closed by the relay");
+}
+
+static void check_nothing_forgotten(const struct client *c)
+{
+    if (c->conn && !c->stalled)
+        CU_ASSERT_FALSE(relay_conn_has_output(c->conn));
+}
+
+static void collect(struct fixture *f)
+{
+    struct relay_conn *conn;
+
+    while ((conn = relay_core_next_ready(f->core)))
+        client_drain(relay_conn_owner(conn));
+    check_nothing_forgotten(&f->dispatcher);
+    for (int i = 0; i < FIXTURE_RANKS; i++)
+        check_nothing_forgotten(&f->rank[i]);
+}
+
+void fixture_read(struct client *c)
+{
+    c->stalled = false;
+    client_drain(c);
+    collect(c->fixture);
+}
+
+/* --- what the clients do ---------------------------------------------------------------------- */
+bool fixture_connect(struct fixture *f, struct client *c, const char *name)
+{
+    bool mute = f->mute;
+
+    client_fini(c);
+    memset(c, 0, sizeof(*c));
+    c->fixture = f;
+    snprintf(c->name, sizeof(c->name), "%s", name);
+    c->conn = relay_conn_open(f->core, nonce, f->now_ns, c);
+    if (!c->conn)
+        return false;
+    /* that every connection begins with a CHALLENGE needs no line in every story */
+    f->mute = true;
+    collect(f);
+    f->mute = mute;
+    return true;
+}
+
+void fixture_rank_key(struct client *c, uint32_t rank, uint32_t incarnation)
+{
+    uint8_t job_key[CW_KEY_SIZE];
+
+    cw_cred_job_key(job_key, c->fixture->relay_key, c->fixture->job);
+    cw_cred_rank_key(c->key, job_key, rank, incarnation);
+}
+
+void fixture_hello(struct client *c)
+{
+    if (!c->conn)
+        return;
+    memcpy(c->hello.job, c->fixture->job, CW_ID_SIZE);
+    codec_hello(&c->codec, &c->hello, c->key, &c->challenge);
+    fixture_feed(c);
+}
+
+void fixture_hello_rank(struct client *c, uint32_t rank, uint32_t incarnation)
+{
+    c->hello = (struct cw_hello){.role = CW_ROLE_RANK, .rank = rank, .incarnation = incarnation};
+    if (c->fixture)
+        fixture_rank_key(c, rank, incarnation);
+    fixture_hello(c);
+}
+
+void fixture_hello_dispatcher(struct client *c, uint32_t ranks)
+{
+    c->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    if (c->fixture)
+        cw_cred_job_key(c->key, c->fixture->relay_key, c->fixture->job);
+    fixture_hello(c);
+}
+
+void fixture_close(struct client *c, const char *why)
+{
+    if (!c->conn)
+        return;
+    fixture_tell(c->fixture, "%s ends: %s\n", c->name, why);
+    client_drop(c, why);
+    collect(c->fixture);
+}
+
+void fixture_tick(struct fixture *f, uint64_t ns)
+{
+    f->now_ns += ns;
+    relay_core_tick(f->core, f->now_ns);
+    collect(f);
+}
+
+static size_t piece(struct fixture *f, size_t left)
+{
+    if (f->feed == FEED_BYTES)
+        return 1;
+    if (f->feed == FEED_RANDOM)
+        return 1 + codec_random_below(&f->seed, left);
+    return left;
+}
+
+static void feed_piece(struct client *c, size_t size)
+{
+    size_t room;
+    void *at;
+
+    if (relay_conn_space(c->conn, &at, &room) < 0) {
+        c->codec.out.start = c->codec.out.end;
+        collect(c->fixture);
+        return;
+    }
+    CU_ASSERT_TRUE(room > 0);
+    if (size > room)
+        size = room;
+    memcpy(at, c->codec.out.at + c->codec.out.start, size);
+    codec_take(&c->codec.out, size);
+    relay_conn_input(c->conn, size);
+}
+
+void fixture_feed_some(struct client *c, size_t size)
+{
+    size_t stop = codec_left(&c->codec.out) - size;
+
+    while (c->conn && codec_left(&c->codec.out) > stop) {
+        feed_piece(c, piece(c->fixture, codec_left(&c->codec.out) - stop));
+        if (c->fixture->feed != FEED_WHOLE)
+            collect(c->fixture);
+    }
+    if (!c->conn)
+        c->codec.out.start = c->codec.out.end;
+    collect(c->fixture);
+}
+
+static void tell_said(struct client *c)
+{
+    const uint8_t *at = c->codec.out.at + c->codec.out.start;
+    struct cw_reader r = cw_reader(at, CW_FRAME_HEADER);
+    struct cw_header header;
+    char line[CODEC_LINE_MAX];
+
+    header.length = cw_get_u32(&r);
+    header.type = (uint8_t)cw_get_u32(&r);
+    header.seq = cw_get_u32(&r);
+    header.ack = cw_get_u32(&r);
+    codec_describe(line, &header, at + CW_FRAME_HEADER);
+    fixture_tell(c->fixture, "%s < %s\n", c->name, line);
+}
+
+void fixture_feed(struct client *c)
+{
+    if (!c->conn)
+        return;
+    if (!c->fixture->mute)
+        tell_said(c);
+    fixture_feed_some(c, codec_left(&c->codec.out));
+}
+
+void say_send_kind(struct client *c, uint32_t kind, uint32_t dst, uint32_t req, uint64_t tag,
+                   const char *text)
+{
+    size_t size = strlen(text);
+    struct cw_send send = {.dst = dst, .kind = kind, .req = req, .tag = tag, .total = size};
+
+    codec_send(&c->codec, &send, text, size);
+    fixture_feed(c);
+}
+
+void say_send(struct client *c, uint32_t dst, uint64_t tag, const char *text)
+{
+    say_send_kind(c, CW_SEND_TAG, dst, 0, tag, text);
+}
+
+void say_begin(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total,
+               size_t size)
+{
+    struct cw_send send = {.dst = dst, .kind = kind, .tag = tag, .total = total};
+    uint8_t *to = codec_begin(&c->codec, CW_FRAME_SEND, CW_SEND_SIZE + size);
+
+    cw_send_put(to, &send);
+    codec_pattern(to + CW_SEND_SIZE, tag, 0, size);
+    fixture_feed(c);
+}
+
+void say_more(struct client *c, uint64_t tag, uint64_t from, size_t size)
+{
+    codec_pattern(codec_begin(&c->codec, CW_FRAME_SEND_DATA, size), tag, from, size);
+    fixture_feed(c);
+}
+
+void say_recv_mask(struct client *c, uint32_t req, uint64_t tag, uint64_t mask, uint64_t capacity)
+{
+    codec_recv(&c->codec, CW_FRAME_RECV, req, tag, mask, capacity);
+    fixture_feed(c);
+}
+
+void say_recv(struct client *c, uint32_t req, uint64_t tag)
+{
+    say_recv_mask(c, req, tag, CODEC_ALL, CODEC_ALL);
+}
+
+void say_cancel(struct client *c, uint32_t req, uint64_t tag, uint64_t mask)
+{
+    codec_recv(&c->codec, CW_FRAME_CANCEL, req, tag, mask, CODEC_ALL);
+    fixture_feed(c);
+}
+
+void say_mrecv(struct client *c, uint32_t req, uint32_t msg, uint64_t capacity)
+{
+    codec_mrecv(&c->codec, req, msg, capacity);
+    fixture_feed(c);
+}
+
+void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take)
+{
+    codec_probe(&c->codec, tag, mask, take);
+    fixture_feed(c);
+}
+
+void say_bye(struct client *c)
+{
+    codec_bye(&c->codec);
+    fixture_feed(c);
+}
+
+void say_frame(struct client *c, uint8_t type, const void *body, size_t size)
+{
+    codec_put(&c->codec, type, body, size);
+    fixture_feed(c);
+}
+
+/* --- what the test says about it -------------------------------------------------------------- */
+static void print_commented(const char *what, const char *text)
+{
+    printf("# %s:\n", what);
+    while (*text) {
+        int size = (int)strcspn(text, "\n");
+
+        printf("#     %.*s\n", size, text);
+        text += size + (text[size] == '\n');
+    }
+}
+
+static bool judge(struct fixture *f, bool ok, const char *text, const char *file, unsigned line)
+{
+    if (!ok) {
+        print_commented("expected story", text);
+        print_commented("story", f->story);
+    }
+    CU_assertImplementation(ok, line, "the story is as expected", file, "", CU_FALSE);
+    f->story_size = 0;
+    f->story[0] = '\0';
+    return ok;
+}
+
+bool fixture_expect(struct fixture *f, const char *text, const char *file, unsigned line)
+{
+    return judge(f, strcmp(f->story, text) == 0, text, file, line);
+}
+
+bool fixture_expect_has(struct fixture *f, const char *text, const char *file, unsigned line)
+{
+    return judge(f, strstr(f->story, text) != NULL, text, file, line);
+}
+
+bool fixture_received(const struct client *c, uint32_t req, uint64_t tag, size_t size)
+{
+    const struct codec_received *r = codec_inbox_find(&c->inbox, req);
+
+    return r && r->event && r->tag == tag && r->size == size &&
+           codec_pattern_is(r->bytes, tag, size);
+}

@@ -1,0 +1,110 @@
+/* A relay core in memory, and its clients. A test fires one event a step: a client says one frame,
+ * a connection ends, time passes. Each thing that happens adds a line to the story, which the test
+ * asserts:
+ *
+ *     1 < RECV req 7 tag 5                                        rank 1 says this to the relay
+ *     1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'    and is told this
+ *     1 is closed                                                 the relay is done with it
+ */
+#ifndef TRACE_FIXTURE_H
+#define TRACE_FIXTURE_H
+
+#include "relay/core/core.h"
+#include "tests/trace/codec.h"
+
+#define FIXTURE_RANKS 8
+#define FIXTURE_OTHERS 4
+#define FIXTURE_CLIENTS (1 + FIXTURE_RANKS + FIXTURE_OTHERS)
+#define FIXTURE_STORY_MAX (64u << 10)
+#define FIXTURE_MEMORY (256u << 20)
+
+/* How a client's bytes reach the core. */
+enum fixture_feed { FEED_WHOLE, FEED_BYTES, FEED_RANDOM };
+
+struct fixture;
+
+struct client {
+    struct fixture *fixture;
+    char name[8];
+    struct relay_conn *conn; /* NULL while not connected */
+    struct codec codec;
+    struct codec_inbox inbox;
+    struct cw_challenge challenge;
+    struct cw_hello hello;
+    uint8_t key[CW_KEY_SIZE];
+    uint64_t event; /* of the last event it was told */
+    bool stalled;   /* does not read */
+};
+
+struct fixture {
+    struct relay_core *core;
+    enum fixture_feed feed;
+    bool merged; /* the story tells of messages once they are whole */
+    bool mute;   /* no story */
+    bool lazy;   /* connections that are done stay until the test closes them */
+    uint64_t seed;
+    uint64_t now_ns;
+    uint8_t relay_key[CW_KEY_SIZE];
+    uint8_t job[CW_ID_SIZE];
+    void (*on_frame)(struct client *c, const struct codec_frame *frame);
+    struct client dispatcher; /* "d" */
+    struct client rank[FIXTURE_RANKS];
+    struct client other[FIXTURE_OTHERS]; /* named by the test */
+    size_t story_size;
+    char story[FIXTURE_STORY_MAX];
+};
+
+/* A core without connections. The other fields of the fixture are reset. */
+void fixture_init(struct fixture *f, uint64_t memory_max);
+/* A job of `ranks` ranks, all connected; the story starts afterwards. */
+void fixture_start(struct fixture *f, uint32_t ranks);
+/* Frees the core, which asserts that nothing leaked. */
+void fixture_fini(struct fixture *f);
+
+/* The connection is accepted; false when the core had no memory for it. */
+bool fixture_connect(struct fixture *f, struct client *c, const char *name);
+void fixture_hello_rank(struct client *c, uint32_t rank, uint32_t incarnation);
+void fixture_hello_dispatcher(struct client *c, uint32_t ranks);
+/* With whatever the client's hello and key say. */
+void fixture_hello(struct client *c);
+void fixture_rank_key(struct client *c, uint32_t rank, uint32_t incarnation);
+/* The connection breaks. */
+void fixture_close(struct client *c, const char *why);
+void fixture_tick(struct fixture *f, uint64_t ns);
+/* A stalled client reads what there is for it. */
+void fixture_read(struct client *c);
+
+/* Gives the core what the client's codec holds; tells the story of it. */
+void fixture_feed(struct client *c);
+/* The same, but only the first `size` bytes; the rest waits for another step. */
+void fixture_feed_some(struct client *c, size_t size);
+void fixture_tell(struct fixture *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* One frame, one step. */
+void say_send(struct client *c, uint32_t dst, uint64_t tag, const char *text);
+void say_send_kind(struct client *c, uint32_t kind, uint32_t dst, uint32_t req, uint64_t tag,
+                   const char *text);
+/* The first `size` bytes of a message of `total`, filled with the pattern of its tag. */
+void say_begin(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total,
+               size_t size);
+/* More of it: `size` bytes from `from` on. */
+void say_more(struct client *c, uint64_t tag, uint64_t from, size_t size);
+void say_recv(struct client *c, uint32_t req, uint64_t tag);
+void say_recv_mask(struct client *c, uint32_t req, uint64_t tag, uint64_t mask, uint64_t capacity);
+void say_cancel(struct client *c, uint32_t req, uint64_t tag, uint64_t mask);
+void say_mrecv(struct client *c, uint32_t req, uint32_t msg, uint64_t capacity);
+void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take);
+void say_bye(struct client *c);
+void say_frame(struct client *c, uint8_t type, const void *body, size_t size);
+
+/* The story since the last look must be `text`. */
+#define expect(f, text) fixture_expect((f), (text), __FILE__, __LINE__)
+/* It must contain `text`. */
+#define expect_has(f, text) fixture_expect_has((f), (text), __FILE__, __LINE__)
+bool fixture_expect(struct fixture *f, const char *text, const char *file, unsigned line);
+bool fixture_expect_has(struct fixture *f, const char *text, const char *file, unsigned line);
+
+/* The message of this request is whole, and has `size` bytes of the pattern of its tag. */
+bool fixture_received(const struct client *c, uint32_t req, uint64_t tag, size_t size);
+
+#endif

@@ -1,0 +1,325 @@
+/* Memory is bounded, and can be spent at any moment: every failure is clean, told to the
+ * dispatcher, and leaks nothing (fixture_fini frees the core, which asserts it). */
+#include "relay/core/block.h"
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STEP_SMALL 512u
+#define STEP_LARGE 16384u
+#else
+#define STEP_SMALL 48u
+#define STEP_LARGE 2048u
+#endif
+#define SMALL_MAX (24u << 10) /* the part of a scenario's memory that is looked at closely */
+#define SCENARIO_MAX (32u << 20)
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+static struct client *const r2 = &f.rank[2];
+
+/* One memory_max for all: a sender that floods takes the job down, and is told why. */
+static void flood_of_unexpected_messages(void)
+{
+    uint64_t tag = 0;
+
+    fixture_init(&f, RELAY_MEMORY_MIN);
+    fixture_start(&f, 2);
+    say_recv(r1, 7, 1u << 20);
+    while (r0->conn && tag < 100) {
+        f.story_size = 0;
+        say_begin(r0, CW_SEND_TAG, 1, tag++, 200000, 200000);
+    }
+    CU_ASSERT_PTR_NULL(r0->conn);
+    CU_ASSERT_TRUE(tag > 50 && tag < 90);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 is closed\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "raise --memory-max'\n"));
+    expect_has(&f, "d > NOTICE FATAL rank 0 'the relay's memory is spent (");
+    /* what is there can still be received */
+    say_recv(r1, 8, 0);
+    expect_has(&f, "1 > MESSAGE req 8 tag 0 total 200000 FIRST LAST event 1 (200000 bytes)\n");
+    CU_ASSERT_TRUE(fixture_received(r1, 8, 0, 200000));
+    fixture_fini(&f);
+}
+
+static void flood_of_posted_receives(void)
+{
+    uint32_t req = 0;
+
+    fixture_init(&f, RELAY_MEMORY_MIN);
+    fixture_start(&f, 2);
+    while (r0->conn && req < 1000000) {
+        f.story_size = 0;
+        say_recv(r0, req, req);
+        req++;
+    }
+    CU_ASSERT_TRUE(req > 1000 && req < 1000000);
+    expect_has(&f, "d > NOTICE FATAL rank 0 'the relay's memory is spent (");
+    fixture_fini(&f);
+}
+
+/* --- a scenario that needs memory in every way ------------------------------------------------ */
+static void open_job(void)
+{
+    fixture_connect(&f, &f.dispatcher, "d");
+    fixture_hello_dispatcher(&f.dispatcher, 3);
+}
+
+static void open_ranks(void)
+{
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 1);
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, 1, 1);
+}
+
+static void open_late(void)
+{
+    fixture_connect(&f, r2, "2");
+    fixture_hello_rank(r2, 2, 1);
+}
+
+static void small_unexpected(void)
+{
+    for (uint32_t i = 0; i < 20; i++)
+        say_send_kind(r0, CW_SEND_SYNC, 1, i, i, "small");
+}
+
+static void middle_unexpected(void)
+{
+    say_begin(r0, CW_SEND_TAG, 1, 50, 9000, 9000);
+    say_begin(r0, CW_SEND_TAG, 1, 51, 90000, 90000);
+}
+
+/* Two interleaved, so that their slices lie apart in the blocks. */
+static void large_unexpected(void)
+{
+    say_begin(r0, CW_SEND_TAG, 1, 60, 60000, 6000);
+    say_begin(r1, CW_SEND_TAG, 1, 61, 60000, 6000);
+    for (uint64_t at = 6000; at < 60000; at += 6000) {
+        say_more(r0, 60, at, 6000);
+        say_more(r1, 61, at, 6000);
+    }
+}
+
+static void many_posted(void)
+{
+    for (uint32_t i = 0; i < 24; i++)
+        say_recv_mask(r0, i, i, ~(uint64_t)(i % 6), CODEC_ALL);
+    say_cancel(r0, 3, 3, ~3ull);
+}
+
+static void early_active(void)
+{
+    say_send_kind(r0, CW_SEND_AM, 2, 0, 1, "early");
+    say_begin(r0, CW_SEND_AM, 2, 2, 50000, 10000);
+    say_more(r0, 2, 10000, 40000);
+}
+
+static void probes(void)
+{
+    say_probe(r1, 1000, CODEC_ALL, false);
+    for (uint32_t i = 0; i < 18; i++)
+        say_probe(r1, i, i % 2 ? CODEC_ALL : 0xffff, true);
+    say_mrecv(r1, 100, 0, CODEC_ALL);
+    say_mrecv(r1, 101, 1, 2);
+}
+
+static void late_receives(void)
+{
+    say_recv(r1, 200, 50);
+    say_recv(r1, 201, 51);
+    say_recv_mask(r1, 202, 60, CODEC_ALL, 20000);
+    say_recv(r1, 203, 61);
+}
+
+static void cut_through(void)
+{
+    say_recv(r1, 300, 70);
+    r1->stalled = true;
+    say_begin(r0, CW_SEND_TAG, 1, 70, 600000, 200000);
+    say_more(r0, 70, 200000, 200000);
+}
+
+static void cut_through_ends(void)
+{
+    say_more(r0, 70, 400000, 200000);
+    fixture_read(r1);
+}
+
+static void answers(void)
+{
+    say_send(r1, 0, 4, "to a posted receive");
+    say_begin(r1, CW_SEND_TAG, 0, 5, 30000, 30000);
+    say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
+}
+
+static void newer_incarnation(void)
+{
+    fixture_connect(&f, &f.other[0], "n");
+    fixture_hello_rank(&f.other[0], 1, 2);
+}
+
+static void leave(void)
+{
+    say_bye(r0);
+    fixture_close(r2, "crash");
+}
+
+static void (*const steps[])(void) = {
+    open_job,    open_ranks, small_unexpected, middle_unexpected, large_unexpected,
+    many_posted, probes,     early_active,     late_receives,     open_late,
+    cut_through, answers,    cut_through_ends, newer_incarnation, leave,
+};
+#define STEPS (sizeof(steps) / sizeof(*steps))
+
+static void prepare(uint64_t memory_max, enum fixture_feed feed)
+{
+    fixture_init(&f, memory_max);
+    f.mute = true;
+    f.feed = feed;
+}
+
+/* The whole scenario; returns the most memory it held at once. */
+static uint64_t play(uint64_t memory_max, enum fixture_feed feed)
+{
+    uint64_t held;
+
+    prepare(memory_max, feed);
+    for (size_t i = 0; i < STEPS; i++)
+        steps[i]();
+    held = relay_core_stats(f.core)->memory_max;
+    fixture_fini(&f);
+    CU_ASSERT_TRUE(held <= memory_max);
+    return held;
+}
+
+static void every_bound_on_memory(void)
+{
+    uint64_t needed = play(SCENARIO_MAX, FEED_WHOLE);
+    uint64_t step = STEP_SMALL;
+
+    CU_ASSERT_TRUE(needed > (1u << 20) && needed < SCENARIO_MAX);
+    for (uint64_t memory_max = 0; memory_max <= needed; memory_max += step) {
+        uint64_t over = memory_max % (RELAY_BLOCK_BYTES + 64);
+
+        /* what is no block is small: look closely after every block */
+        step = over < SMALL_MAX ? STEP_SMALL : STEP_LARGE;
+        play(memory_max, FEED_WHOLE);
+    }
+}
+
+/* Takes all memory but for `room` bytes, and the blocks that the core keeps for later; returns how
+ * much. A connection that cannot be opened says that nothing is left. */
+static uint64_t spend(uint64_t room)
+{
+    static const uint8_t nonce[CW_NONCE_SIZE];
+    struct cw_relay_stats *stats = relay_core_stats(f.core);
+    struct relay_conn *conn;
+    uint64_t taken = 0;
+
+    do {
+        taken += SCENARIO_MAX - stats->memory_now;
+        stats->memory_now = SCENARIO_MAX;
+        conn = relay_conn_open(f.core, nonce, f.now_ns, NULL);
+        if (conn)
+            relay_conn_close(conn, "it was a question");
+    } while (conn);
+    stats->memory_now -= room;
+    return taken - room;
+}
+
+/* Somebody else takes the memory for one step, but for `room` bytes, and gives it back. When lazy,
+ * every connection that failed is closed as late as possible: other clients speak before. */
+static void starve(size_t hungry, uint64_t room, bool lazy, enum fixture_feed feed)
+{
+    prepare(SCENARIO_MAX, feed);
+    f.lazy = lazy;
+    for (size_t i = 0; i < STEPS; i++) {
+        uint64_t taken = i == hungry ? spend(room) : 0;
+
+        steps[i]();
+        relay_core_stats(f.core)->memory_now -= taken;
+    }
+    fixture_fini(&f);
+}
+
+static void starve_every_step(bool lazy, enum fixture_feed feed)
+{
+    for (size_t hungry = 0; hungry < STEPS; hungry++)
+        for (uint64_t blocks = 0; blocks < 3; blocks++)
+            for (uint64_t room = 0; room < SMALL_MAX; room += room / 8 + STEP_SMALL / 2)
+                starve(hungry, room + blocks * sizeof(struct relay_block), lazy, feed);
+}
+
+static void memory_is_spent_for_a_moment(void)
+{
+    starve_every_step(false, FEED_WHOLE);
+}
+
+static void memory_is_spent_and_connections_linger(void)
+{
+    starve_every_step(true, FEED_WHOLE);
+}
+
+static void memory_is_spent_between_bytes(void)
+{
+    starve_every_step(true, FEED_RANDOM);
+}
+
+/* The last bytes of a message find no memory; before the sender's connection is closed, somebody
+ * receives the message. */
+static void message_that_could_not_be_kept_is_received(void)
+{
+    uint64_t taken;
+
+    prepare(SCENARIO_MAX, FEED_WHOLE);
+    f.lazy = true;
+    fixture_start(&f, 2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 60000, 10000);
+    for (uint64_t at = 10000; at < 40000; at += 10000)
+        say_more(r0, 5, at, 10000);
+    taken = spend(0); /* the table of its slices cannot grow */
+    say_more(r0, 5, 40000, 20000);
+    relay_core_stats(f.core)->memory_now -= taken;
+    CU_ASSERT_TRUE(relay_conn_done(r0->conn));
+    say_recv(r1, 7, 5);
+    CU_ASSERT_FALSE(fixture_received(r1, 7, 5, 60000));
+    fixture_close(r0, "closed by the relay");
+    fixture_fini(&f);
+}
+
+/* That memory is spent is said, not that a bound on probed messages is reached. */
+static void probe_without_memory(void)
+{
+    uint64_t taken;
+
+    fixture_init(&f, SCENARIO_MAX);
+    fixture_start(&f, 2);
+    say_send(r0, 1, 5, "abc");
+    say_probe(r1, 5, CODEC_ALL, false);
+    f.story_size = 0;
+    taken = spend(sizeof(struct relay_block)); /* for reading the frame, but no table */
+    say_probe(r1, 5, CODEC_ALL, true);
+    relay_core_stats(f.core)->memory_now -= taken;
+    CU_ASSERT_PTR_NULL(r1->conn);
+    CU_ASSERT_PTR_NULL(strstr(f.story, "1 > REFUSED"));
+    fixture_fini(&f);
+}
+
+void add_memory_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of memory", NULL, NULL);
+
+    CU_ADD_TEST(suite, flood_of_unexpected_messages);
+    CU_ADD_TEST(suite, flood_of_posted_receives);
+    CU_ADD_TEST(suite, every_bound_on_memory);
+    CU_ADD_TEST(suite, memory_is_spent_for_a_moment);
+    CU_ADD_TEST(suite, memory_is_spent_and_connections_linger);
+    CU_ADD_TEST(suite, memory_is_spent_between_bytes);
+    CU_ADD_TEST(suite, message_that_could_not_be_kept_is_received);
+    CU_ADD_TEST(suite, probe_without_memory);
+}

@@ -1,0 +1,672 @@
+/* Opening, keeping and ending a session: who is let in, what may be said when, and what is not
+ * forgiven. */
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+static struct client *const x = &f.other[0];
+
+static void start(uint32_t ranks)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_start(&f, ranks);
+}
+
+static void job_opens(void)
+{
+    for (enum fixture_feed feed = FEED_WHOLE; feed <= FEED_RANDOM; feed++) {
+        fixture_init(&f, FIXTURE_MEMORY);
+        f.feed = feed;
+        fixture_connect(&f, &f.dispatcher, "d");
+        fixture_hello_dispatcher(&f.dispatcher, 2);
+        fixture_connect(&f, r1, "1");
+        fixture_hello_rank(r1, 1, 1);
+        expect(&f, "d < HELLO dispatcher of 2\n"
+                   "d > WELCOME event 0\n"
+                   "1 < HELLO rank 1 incarnation 1\n"
+                   "1 > WELCOME event 0\n"
+                   "d > NOTICE RANK_UP rank 1 'connected'\n");
+        fixture_fini(&f);
+    }
+}
+
+/* Its messages to others stay; what comes for it is kept and never asked for. */
+static void bye(void)
+{
+    start(2);
+    say_recv(r0, 1, 4);
+    say_send(r0, 1, 5, "last words");
+    say_bye(r0);
+    say_send(r1, 0, 4, "too late");
+    say_recv(r1, 7, 5);
+    expect(&f, "0 < RECV req 1 tag 4\n"
+               "0 < SEND to 1 tag 5 total 10 'last words'\n"
+               "0 < BYE\n"
+               "0 > FAREWELL\n"
+               "0 is closed\n"
+               "d > NOTICE RANK_BYE rank 0 'done'\n"
+               "1 < SEND to 0 tag 4 total 8 'too late'\n"
+               "1 < RECV req 7 tag 5\n"
+               "1 > MESSAGE req 7 tag 5 total 10 FIRST LAST event 1 'last words'\n");
+    fixture_fini(&f);
+}
+
+static void bye_in_the_middle_of_a_message(void)
+{
+    start(2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 500);
+    say_bye(r0);
+    expect(&f, "0 < SEND to 1 tag 5 total 1000 (500 bytes)\n"
+               "0 < BYE\n"
+               "0 > REFUSED PROTOCOL rank 0 'BYE in the middle of a message'\n"
+               "0 is closed\n"
+               "d > NOTICE RANK_LOST rank 0 'refused by its relay: BYE in the middle of a "
+               "message'\n");
+    fixture_fini(&f);
+}
+
+static void nothing_is_heard_after_bye(void)
+{
+    start(2);
+    f.lazy = true;
+    say_recv(r1, 7, 5);
+    say_bye(r0);
+    f.story_size = 0;
+    say_send(r0, 1, 5, "ghost");
+    say_bye(r0);
+    expect(&f, "0 < SEND to 1 tag 5 total 5 'ghost'\n"
+               "0 < BYE\n");
+    CU_ASSERT_TRUE(relay_conn_done(r0->conn));
+    CU_ASSERT_FALSE(relay_conn_wants_input(r0->conn, f.now_ns));
+    fixture_fini(&f);
+}
+
+static void connection_is_lost(void)
+{
+    start(2);
+    fixture_close(r0, "its connection ended");
+    fixture_connect(&f, x, "x");
+    fixture_close(x, "nobody knows who that was");
+    expect(&f, "0 ends: its connection ended\n"
+               "d > NOTICE RANK_LOST rank 0 'its connection ended'\n"
+               "x ends: nobody knows who that was\n");
+    fixture_fini(&f);
+}
+
+static void rank_connects_twice(void)
+{
+    start(2);
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 1);
+    say_recv(r0, 1, 5);
+    say_send(r1, 0, 5, "abc");
+    expect(&f, "x < HELLO rank 0 incarnation 1\n"
+               "x > REFUSED DUPLICATE 'rank 0, incarnation 1, has connected already'\n"
+               "x is closed\n"
+               "d > NOTICE REFUSED rank 0 'a second connection for rank 0 was refused'\n"
+               "0 < RECV req 1 tag 5\n"
+               "1 < SEND to 0 tag 5 total 3 'abc'\n"
+               "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    fixture_fini(&f);
+}
+
+/* An older incarnation is refused for ever, also when no connection of the newer one is there. */
+static void newer_incarnation_takes_the_place(void)
+{
+    start(2);
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 3);
+    say_recv(x, 1, 5);
+    say_send(r1, 0, 5, "abc");
+    expect(&f, "x < HELLO rank 0 incarnation 3\n"
+               "0 > REFUSED FENCED rank 0 'rank 0: incarnation 3 takes its place'\n"
+               "0 is closed\n"
+               "x > WELCOME event 0\n"
+               "d > NOTICE RANK_UP rank 0 'connected'\n"
+               "x < RECV req 1 tag 5\n"
+               "1 < SEND to 0 tag 5 total 3 'abc'\n"
+               "x > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 2);
+    expect(&f, "0 < HELLO rank 0 incarnation 2\n"
+               "0 > REFUSED FENCED 'rank 0, incarnation 2: incarnation 3 took its place'\n"
+               "0 is closed\n");
+    fixture_close(x, "crash");
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 3);
+    expect(&f, "x ends: crash\n"
+               "d > NOTICE RANK_LOST rank 0 'crash'\n"
+               "0 < HELLO rank 0 incarnation 3\n"
+               "0 > REFUSED DUPLICATE 'rank 0, incarnation 3, has connected already'\n"
+               "0 is closed\n"
+               "d > NOTICE REFUSED rank 0 'a second connection for rank 0 was refused'\n");
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 4);
+    expect(&f, "0 < HELLO rank 0 incarnation 4\n"
+               "0 > WELCOME event 1\n"
+               "d > NOTICE RANK_UP rank 0 'connected'\n");
+    fixture_fini(&f);
+}
+
+/* The fenced one had half a message under way; it must not end up in anybody's hands. */
+static void fenced_in_the_middle_of_a_message(void)
+{
+    start(2);
+    f.lazy = true;
+    say_recv(r1, 7, 5);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 500);
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 2);
+    f.story_size = 0;
+    say_more(r0, 5, 500, 500);
+    say_send(x, 1, 6, "new");
+    say_recv(r1, 8, 6);
+    expect(&f, "0 < SEND_DATA (500 bytes)\n"
+               "x < SEND to 1 tag 6 total 3 'new'\n"
+               "1 < RECV req 8 tag 6\n"
+               "1 > MESSAGE req 8 tag 6 total 3 FIRST LAST event 1 'new'\n");
+    fixture_fini(&f);
+}
+
+static void wrong_credentials(void)
+{
+    start(2);
+    fixture_connect(&f, x, "x");
+    x->hello = (struct cw_hello){.role = CW_ROLE_RANK, .rank = 0, .incarnation = 2};
+    fixture_rank_key(x, 1, 2);
+    fixture_hello(x);
+    expect(&f, "x < HELLO rank 0 incarnation 2\n"
+               "x > REFUSED CREDENTIAL 'wrong credential for rank 0, incarnation 2'\n"
+               "x is closed\n"
+               "d > NOTICE REFUSED rank 0 'a connection for rank 0 with a wrong credential was "
+               "refused'\n");
+    fixture_connect(&f, x, "x");
+    x->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = 2};
+    fixture_rank_key(x, 0, 1);
+    f.job[0]++;
+    fixture_hello(x);
+    expect(&f, "x < HELLO dispatcher of 2\n"
+               "x > REFUSED CREDENTIAL 'wrong credential for a dispatcher: use this relay's key "
+               "file'\n"
+               "x is closed\n");
+    fixture_fini(&f);
+}
+
+/* A HELLO that was overheard is of no use on another connection: its nonce differs. */
+static void hello_of_another_connection(void)
+{
+    start(1);
+    fixture_connect(&f, x, "x");
+    x->challenge.nonce[0] ^= 1;
+    fixture_hello_rank(x, 0, 2);
+    expect_has(&f, "x > REFUSED CREDENTIAL");
+    fixture_fini(&f);
+}
+
+static void unknown_job(void)
+{
+    start(1);
+    f.job[3]++;
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 1);
+    expect(&f, "x < HELLO rank 0 incarnation 1\n"
+               "x > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
+               "x is closed\n");
+    fixture_fini(&f);
+}
+
+static void two_dispatchers(void)
+{
+    start(1);
+    fixture_connect(&f, x, "x");
+    fixture_hello_dispatcher(x, 1);
+    expect(&f, "x < HELLO dispatcher of 1\n"
+               "x > REFUSED DUPLICATE 'this job has a dispatcher already'\n"
+               "x is closed\n");
+    fixture_fini(&f);
+}
+
+/* Two jobs share a relay and nothing else. */
+static void two_jobs(void)
+{
+    struct client *d = &f.other[1];
+
+    start(1);
+    f.job[0]++;
+    fixture_connect(&f, d, "D");
+    fixture_hello_dispatcher(d, 1);
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 1);
+    f.story_size = 0;
+    say_recv(r0, 1, 5);
+    say_send(x, 0, 5, "other");
+    fixture_close(&f.dispatcher, "gone");
+    say_recv(x, 1, 5);
+    expect(&f, "0 < RECV req 1 tag 5\n"
+               "x < SEND to 0 tag 5 total 5 'other'\n"
+               "d ends: gone\n"
+               "0 is closed\n"
+               "x < RECV req 1 tag 5\n"
+               "x > MESSAGE req 1 tag 5 total 5 FIRST LAST event 1 'other'\n");
+    fixture_fini(&f);
+}
+
+/* After its dispatcher a job has nobody to answer for it: the ranks are let go. */
+static void dispatcher_leaves(void)
+{
+    start(2);
+    say_recv(r0, 1, 5);
+    say_send(r0, 1, 6, "kept");
+    fixture_close(&f.dispatcher, "gone");
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 2);
+    expect(&f, "0 < RECV req 1 tag 5\n"
+               "0 < SEND to 1 tag 6 total 4 'kept'\n"
+               "d ends: gone\n"
+               "1 is closed\n"
+               "0 is closed\n"
+               "x < HELLO rank 0 incarnation 2\n"
+               "x > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
+               "x is closed\n");
+    fixture_connect(&f, &f.dispatcher, "d");
+    fixture_hello_dispatcher(&f.dispatcher, 2);
+    expect(&f, "d < HELLO dispatcher of 2\n"
+               "d > WELCOME event 0\n");
+    fixture_fini(&f);
+}
+
+static void sizes_of_jobs(void)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_connect(&f, x, "x");
+    fixture_hello_dispatcher(x, 0);
+    expect_has(&f, "x > REFUSED LIMIT 'a job of 0 ranks: 1 to 65536 are possible'\nx is closed\n");
+    fixture_connect(&f, x, "x");
+    fixture_hello_dispatcher(x, CW_RANKS_MAX + 1);
+    expect_has(&f, "x > REFUSED LIMIT 'a job of 65537 ranks: 1 to 65536 are possible'\n");
+    fixture_connect(&f, x, "x");
+    fixture_hello_dispatcher(x, CW_RANKS_MAX);
+    expect_has(&f, "x > WELCOME");
+    fixture_connect(&f, r0, "last");
+    fixture_hello_rank(r0, CW_RANKS_MAX - 1, 1);
+    expect_has(&f, "last > WELCOME event 0\nx > NOTICE RANK_UP rank 65535 'connected'\n");
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, CW_RANKS_MAX, 1);
+    expect_has(&f, "1 > REFUSED LIMIT 'rank 65536, incarnation 1, in a job of 65536 ranks'\n");
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, 1, 0);
+    expect_has(&f, "1 > REFUSED LIMIT 'rank 1, incarnation 0, in a job of 65536 ranks'\n");
+    fixture_fini(&f);
+}
+
+static void number_of_jobs(void)
+{
+    static struct client clients[RELAY_JOBS_MAX + 1];
+
+    fixture_init(&f, 1u << 30);
+    for (int i = 0; i <= RELAY_JOBS_MAX; i++) {
+        f.job[0] = (uint8_t)i;
+        f.job[1] = (uint8_t)(i >> 8);
+        f.story_size = 0;
+        fixture_connect(&f, &clients[i], "d");
+        fixture_hello_dispatcher(&clients[i], 1);
+        if (i < RELAY_JOBS_MAX)
+            CU_ASSERT_PTR_NOT_NULL(clients[i].conn);
+    }
+    expect(&f, "d < HELLO dispatcher of 1\n"
+               "d > REFUSED LIMIT 'the relay has its 256 jobs; try again later'\n"
+               "d is closed\n");
+    for (int i = 0; i <= RELAY_JOBS_MAX; i++) {
+        fixture_close(&clients[i], "gone");
+        codec_fini(&clients[i].codec);
+    }
+    fixture_fini(&f);
+}
+
+static void strange_hellos(void)
+{
+    start(1);
+    fixture_connect(&f, x, "x");
+    x->hello.version = 2;
+    x->hello.role = CW_ROLE_RANK;
+    fixture_hello(x);
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 2, the relay speaks 1'\nx is closed\n");
+    fixture_connect(&f, x, "x");
+    x->hello.role = 3;
+    fixture_hello(x);
+    expect_has(&f, "x > REFUSED PROTOCOL 'HELLO of something else than Causeway'\nx is closed\n");
+    fixture_fini(&f);
+}
+
+/* --- what may be said when -------------------------------------------------------------------- */
+static const uint8_t rank_types[] = {CW_FRAME_ACK,    CW_FRAME_SEND,  CW_FRAME_SEND_DATA,
+                                     CW_FRAME_RECV,   CW_FRAME_MRECV, CW_FRAME_PROBE,
+                                     CW_FRAME_CANCEL, CW_FRAME_BYE};
+static const uint8_t dispatcher_types[] = {CW_FRAME_ACK, CW_FRAME_STATS_ASK};
+static const uint8_t new_types[] = {CW_FRAME_HELLO};
+
+static bool is_one_of(uint8_t type, const uint8_t *types, size_t count)
+{
+    return memchr(types, type, count) != NULL;
+}
+
+/* Says one frame of every type that is not in `allowed`, each on a connection of its own. */
+static void refuse_others(void (*open)(struct client *c), const uint8_t *allowed, size_t count)
+{
+    static const uint8_t zeros[CW_FRAME_BODY_MAX];
+    char text[128];
+
+    for (uint32_t type = 0; type < 256; type++) {
+        bool known = type < CW_FRAME_TYPES && strcmp(cw_frame_name((uint8_t)type), "?") != 0;
+
+        if (is_one_of((uint8_t)type, allowed, count))
+            continue;
+        fixture_init(&f, FIXTURE_MEMORY);
+        fixture_connect(&f, &f.dispatcher, "d");
+        fixture_hello_dispatcher(&f.dispatcher, 2);
+        fixture_connect(&f, x, "x");
+        open(x);
+        f.story_size = 0;
+        say_frame(x, (uint8_t)type, zeros, cw_frame_fixed((uint8_t)type));
+        if (known)
+            snprintf(text, sizeof(text), "'%s frame is not allowed here'\nx is closed\n",
+                     cw_frame_name((uint8_t)type));
+        else
+            snprintf(text, sizeof(text), "'frame of unknown type %u'\nx is closed\n", type);
+        expect_has(&f, text);
+        CU_ASSERT_PTR_NULL(x->conn);
+        fixture_fini(&f);
+    }
+}
+
+static void open_nothing(struct client *c)
+{
+    (void)c;
+}
+
+static void open_rank(struct client *c)
+{
+    fixture_hello_rank(c, 1, 1);
+}
+
+static void open_dispatcher(struct client *c)
+{
+    f.job[0]++;
+    fixture_hello_dispatcher(c, 2);
+}
+
+static void frames_before_hello(void)
+{
+    refuse_others(open_nothing, new_types, sizeof(new_types));
+}
+
+static void frames_of_a_rank(void)
+{
+    refuse_others(open_rank, rank_types, sizeof(rank_types));
+}
+
+static void frames_of_a_dispatcher(void)
+{
+    refuse_others(open_dispatcher, dispatcher_types, sizeof(dispatcher_types));
+}
+
+/* Rank 1 says this, and is refused with a reason that has `text` in it. */
+static void refused(const void *frame, size_t size, const char *text)
+{
+    char refusal[256];
+    char notice[256];
+
+    start(2);
+    memcpy(codec_room(&r1->codec.out, size), frame, size);
+    r1->codec.session.out_seq++; /* the relay may acknowledge it */
+    fixture_feed_some(r1, size);
+    snprintf(refusal, sizeof(refusal), "1 > REFUSED PROTOCOL rank 1 '%s'\n1 is closed\n", text);
+    snprintf(notice, sizeof(notice), "d > NOTICE RANK_LOST rank 1 'refused by its relay: %s'\n",
+             text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, notice));
+    expect_has(&f, refusal);
+    CU_ASSERT_PTR_NULL(r1->conn);
+    /* the others are not concerned */
+    say_recv(r0, 1, 5);
+    say_send(r0, 0, 5, "on");
+    expect_has(&f, "0 > MESSAGE req 1 tag 5 total 2 FIRST LAST event 1 'on'\n");
+    fixture_fini(&f);
+}
+
+static void header(uint8_t *to, uint32_t length, uint32_t type, uint32_t seq, uint32_t ack)
+{
+    struct cw_writer w = cw_writer(to, CW_FRAME_HEADER);
+
+    cw_put_u32(&w, length);
+    cw_put_u32(&w, type);
+    cw_put_u32(&w, seq);
+    cw_put_u32(&w, ack);
+}
+
+/* HELLO was frame 1 of the rank; CHALLENGE and WELCOME were 1 and 2 of the relay. */
+static void headers_that_do_not_fit(void)
+{
+    uint8_t frame[CW_FRAME_HEADER + CW_HELLO_SIZE] = {0};
+
+    header(frame, 0, CW_FRAME_ACK | 0x100, 2, 2);
+    refused(frame, CW_FRAME_HEADER, "frame of unknown type 261");
+    header(frame, 1, CW_FRAME_ACK, 2, 2);
+    refused(frame, CW_FRAME_HEADER, "ACK frame of 1 bytes, expected 0 to 0");
+    header(frame, CW_RECV_SIZE - 1, CW_FRAME_RECV, 2, 2);
+    refused(frame, CW_FRAME_HEADER + CW_RECV_SIZE, "RECV frame of 31 bytes, expected 32 to 32");
+    header(frame, UINT32_MAX, CW_FRAME_SEND, 2, 2);
+    refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE,
+            "SEND frame of 4294967295 bytes, expected 32 to 262176");
+    header(frame, 0, CW_FRAME_ACK, 1, 2);
+    refused(frame, CW_FRAME_HEADER, "ACK frame numbered 1, expected 2");
+    header(frame, 0, CW_FRAME_ACK, 3, 2);
+    refused(frame, CW_FRAME_HEADER, "ACK frame numbered 3, expected 2");
+    header(frame, 0, CW_FRAME_ACK, 2, 3);
+    refused(frame, CW_FRAME_HEADER, "ACK frame acknowledges 3, last sent was 2");
+    header(frame, 0, CW_FRAME_ACK, 2, UINT32_MAX);
+    refused(frame, CW_FRAME_HEADER, "ACK frame acknowledges 4294967295, last sent was 2");
+}
+
+/* One SEND of rank 1 with `size` bytes. */
+static void send_refused(struct cw_send send, size_t size, const char *text)
+{
+    static uint8_t frame[CW_FRAME_HEADER + CW_SEND_SIZE + 256];
+
+    header(frame, (uint32_t)(CW_SEND_SIZE + size), CW_FRAME_SEND, 2, 2);
+    cw_send_put(frame + CW_FRAME_HEADER, &send);
+    refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE + size, text);
+}
+
+static void sends_that_do_not_add_up(void)
+{
+    struct cw_send good = {.dst = 0, .kind = CW_SEND_TAG, .total = 10};
+    struct cw_send send = good;
+
+    send_refused(good, 11, "SEND frame that does not add up");
+    send_refused(good, 0, "SEND frame that does not add up");
+    send.kind = 0;
+    send_refused(send, 10, "SEND frame that does not add up");
+    send.kind = CW_SEND_AM + 1;
+    send_refused(send, 10, "SEND frame that does not add up");
+    send = good;
+    send.total = CW_MESSAGE_MAX + 1;
+    send_refused(send, 10, "SEND frame that does not add up");
+    send = good;
+    send.dst = 2;
+    send_refused(send, 10, "SEND to rank 2 in a job of 2 ranks");
+    send.dst = UINT32_MAX;
+    send_refused(send, 10, "SEND to rank 4294967295 in a job of 2 ranks");
+}
+
+static void data_that_does_not_fit(void)
+{
+    start(2);
+    say_more(r0, 5, 0, 10);
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 10 bytes where 0 are missing'\n");
+    fixture_fini(&f);
+    start(2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
+    say_more(r0, 5, 400, 601);
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 601 bytes where 600 are missing'\n");
+    fixture_fini(&f);
+    start(2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
+    say_frame(r0, CW_FRAME_SEND_DATA, NULL, 0);
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 0 bytes where 600 are missing'\n");
+    fixture_fini(&f);
+    start(2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
+    say_send(r0, 1, 6, "another");
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND frame that does not add up'\n");
+    fixture_fini(&f);
+}
+
+static void probe_with_an_unknown_wish(void)
+{
+    struct cw_probe probe = {.remove = 2};
+    uint8_t body[CW_PROBE_SIZE];
+
+    start(1);
+    cw_probe_put(body, &probe);
+    say_frame(r0, CW_FRAME_PROBE, body, sizeof(body));
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'PROBE frame that cannot be read'\n");
+    fixture_fini(&f);
+}
+
+/* --- keeping it ------------------------------------------------------------------------------- */
+static void handshake_in_time(void)
+{
+    start(1);
+    fixture_connect(&f, x, "x");
+    fixture_tick(&f, RELAY_HANDSHAKE_NS);
+    expect(&f, "");
+    fixture_connect(&f, r1, "late");
+    fixture_tick(&f, 1);
+    expect(&f, "x > REFUSED PROTOCOL 'no HELLO for 10 s'\n"
+               "x is closed\n");
+    fixture_hello_dispatcher(r1, 1);
+    expect_has(&f, "late > REFUSED DUPLICATE");
+    fixture_tick(&f, 100 * RELAY_HANDSHAKE_NS);
+    expect(&f, "");
+    say_send(r0, 0, 5, "alive");
+    expect(&f, "0 < SEND to 0 tag 5 total 5 'alive'\n");
+    fixture_fini(&f);
+}
+
+/* A connection that was refused and does not read why is not kept for ever. */
+static void refused_and_not_reading(void)
+{
+    start(1);
+    r0->stalled = true;
+    say_more(r0, 5, 0, 10);
+    f.story_size = 0;
+    CU_ASSERT_FALSE(relay_conn_done(r0->conn));
+    fixture_tick(&f, RELAY_HANDSHAKE_NS);
+    CU_ASSERT_FALSE(relay_conn_done(r0->conn));
+    fixture_tick(&f, 1 + RELAY_HANDSHAKE_NS);
+    CU_ASSERT_TRUE(relay_conn_done(r0->conn));
+    fixture_read(r0);
+    expect(&f, "0 is closed\n");
+    fixture_fini(&f);
+}
+
+/* REFUSED is the last frame, whatever happens until it is written. */
+static void nothing_follows_refused(void)
+{
+    start(2);
+    say_probe(r0, 5, CODEC_ALL, false);
+    r0->stalled = true;
+    say_recv(r0, 1, 7);
+    say_mrecv(r0, 2, 0, CODEC_ALL);
+    say_send(r1, 0, 6, "unexpected");
+    say_send(r1, 0, 7, "expected");
+    say_send_kind(r1, CW_SEND_AM, 0, 0, 8, "active");
+    f.story_size = 0;
+    fixture_read(r0);
+    expect(&f, "0 > REFUSED PROTOCOL rank 0 'MRECV of a message that no probe took out'\n"
+               "0 is closed\n");
+    fixture_fini(&f);
+}
+
+static void frames_are_acknowledged(void)
+{
+    start(2);
+    /* HELLO was the first of them, and was answered */
+    for (uint32_t i = 0; i < CW_ACK_EVERY - 1; i++)
+        say_send(r0, 1, i, "");
+    CU_ASSERT_PTR_NULL(strstr(f.story, "0 > "));
+    f.story_size = 0;
+    say_send(r0, 1, 0, "");
+    say_send(r0, 1, 0, "");
+    expect(&f, "0 < SEND to 1 tag 0 total 0\n"
+               "0 > ACK of 1025\n"
+               "0 < SEND to 1 tag 0 total 0\n");
+    fixture_fini(&f);
+}
+
+static void acknowledgements_need_no_answer(void)
+{
+    start(1);
+    say_frame(r0, CW_FRAME_ACK, NULL, 0);
+    say_frame(&f.dispatcher, CW_FRAME_ACK, NULL, 0);
+    expect(&f, "0 < ACK of 2\n"
+               "d < ACK of 3\n");
+    fixture_fini(&f);
+}
+
+static void statistics(void)
+{
+    start(3);
+    say_recv_mask(r0, 1, 5, CODEC_ALL, 2);
+    say_send(r1, 0, 5, "abc");
+    say_send(r1, 0, 5, "defg");
+    say_bye(r1);
+    f.story_size = 0;
+    say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
+    expect(&f, "d < STATS_ASK\n"
+               "d > STATS rank 0 sent 0 (0 bytes) received 1 (2 bytes) unexpected 1 polls 0\n"
+               "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 0 polls 11\n"
+               "d > STATS rank 2 sent 0 (0 bytes) received 0 (0 bytes) unexpected 0 polls 0\n");
+    fixture_fini(&f);
+}
+
+void add_session_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of sessions", NULL, NULL);
+
+    CU_ADD_TEST(suite, job_opens);
+    CU_ADD_TEST(suite, bye);
+    CU_ADD_TEST(suite, bye_in_the_middle_of_a_message);
+    CU_ADD_TEST(suite, nothing_is_heard_after_bye);
+    CU_ADD_TEST(suite, connection_is_lost);
+    CU_ADD_TEST(suite, rank_connects_twice);
+    CU_ADD_TEST(suite, newer_incarnation_takes_the_place);
+    CU_ADD_TEST(suite, fenced_in_the_middle_of_a_message);
+    CU_ADD_TEST(suite, wrong_credentials);
+    CU_ADD_TEST(suite, hello_of_another_connection);
+    CU_ADD_TEST(suite, unknown_job);
+    CU_ADD_TEST(suite, two_dispatchers);
+    CU_ADD_TEST(suite, two_jobs);
+    CU_ADD_TEST(suite, dispatcher_leaves);
+    CU_ADD_TEST(suite, sizes_of_jobs);
+    CU_ADD_TEST(suite, number_of_jobs);
+    CU_ADD_TEST(suite, strange_hellos);
+    CU_ADD_TEST(suite, frames_before_hello);
+    CU_ADD_TEST(suite, frames_of_a_rank);
+    CU_ADD_TEST(suite, frames_of_a_dispatcher);
+    CU_ADD_TEST(suite, headers_that_do_not_fit);
+    CU_ADD_TEST(suite, sends_that_do_not_add_up);
+    CU_ADD_TEST(suite, data_that_does_not_fit);
+    CU_ADD_TEST(suite, probe_with_an_unknown_wish);
+    CU_ADD_TEST(suite, handshake_in_time);
+    CU_ADD_TEST(suite, refused_and_not_reading);
+    CU_ADD_TEST(suite, nothing_follows_refused);
+    CU_ADD_TEST(suite, frames_are_acknowledged);
+    CU_ADD_TEST(suite, acknowledgements_need_no_answer);
+    CU_ADD_TEST(suite, statistics);
+}

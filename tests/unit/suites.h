@@ -1,0 +1,33 @@
+/* Every suite: each function registers one with CUnit. */
+#ifndef UNIT_SUITES_H
+#define UNIT_SUITES_H
+
+/* tests/unit */
+void add_cred_tests(void);
+void add_frame_tests(void);
+void add_job_tests(void);
+void add_keyfile_tests(void);
+void add_match_tests(void);
+void add_options_tests(void);
+void add_out_tests(void);
+void add_output_tests(void);
+void add_parse_tests(void);
+void add_pmi_tests(void);
+void add_program_tests(void);
+void add_rundir_tests(void);
+void add_setup_tests(void);
+void add_transport_tests(void);
+
+/* tests/trace */
+void add_active_tests(void);
+void add_large_tests(void);
+void add_matching_tests(void);
+void add_memory_tests(void);
+void add_probe_tests(void);
+void add_random_tests(void);
+void add_session_tests(void);
+
+/* tests/conformance */
+void add_engine_tests(void);
+
+#endif

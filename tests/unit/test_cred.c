@@ -1,0 +1,167 @@
+/* Keys and MACs: each depends on everything it should, and equals what another implementation of
+ * keyed BLAKE2b gives. */
+#include "common/cred.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+static const uint8_t relay_key[CW_KEY_SIZE] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
+                                               7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+static const uint8_t job[CW_ID_SIZE] = {'t', 'h', 'e', ' ', 'j', 'o', 'b', ' ',
+                                        'o', 'f', ' ', 't', 'e', 's', 't', 's'};
+
+static bool is_hex(const uint8_t *bytes, const char *hex)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (int i = 0; i < CW_KEY_SIZE; i++)
+        if (hex[2 * i] != digits[bytes[i] >> 4] || hex[2 * i + 1] != digits[bytes[i] & 15])
+            return false;
+    return true;
+}
+
+static struct cw_hello some_hello(void)
+{
+    struct cw_hello hello = {.magic = CW_PROTOCOL_MAGIC,
+                             .version = CW_PROTOCOL_VERSION,
+                             .role = CW_ROLE_RANK,
+                             .rank = 3,
+                             .incarnation = 2,
+                             .event = 11,
+                             .poll_clock = 12,
+                             .frames_sent = 13};
+
+    memcpy(hello.job, job, sizeof(job));
+    memset(hello.nonce, 0x5a, sizeof(hello.nonce));
+    return hello;
+}
+
+/* Computed by Python's hashlib.blake2b(key=..., digest_size=32). */
+static void known_answers(void)
+{
+    uint8_t job_key[CW_KEY_SIZE];
+    uint8_t rank_key[CW_KEY_SIZE];
+    uint8_t mac[CW_MAC_SIZE];
+    uint8_t nonce[CW_NONCE_SIZE];
+    struct cw_hello hello = some_hello();
+
+    memset(nonce, 9, sizeof(nonce));
+    cw_cred_job_key(job_key, relay_key, job);
+    CU_ASSERT_TRUE(
+        is_hex(job_key, "d2c561afd87793410dafca818d733e91704b6c5d349bae718738fd73fd4aed49"));
+    cw_cred_rank_key(rank_key, job_key, 3, 2);
+    CU_ASSERT_TRUE(
+        is_hex(rank_key, "c911e97b9f9eb24509652232331d39ea1f6422623ba750135d229da70baa57b1"));
+    cw_cred_mac(mac, rank_key, "client", &hello, nonce);
+    CU_ASSERT_TRUE(is_hex(mac, "5eaada196b5c019b34b23244d2f3cfbf810ddff3bdf4baf8b1d9405463b8c6f2"));
+}
+
+static void keys_differ(void)
+{
+    uint8_t keys[6][CW_KEY_SIZE];
+    uint8_t other_key[CW_KEY_SIZE];
+    uint8_t other_job[CW_ID_SIZE];
+
+    memcpy(other_key, relay_key, sizeof(other_key));
+    other_key[31] ^= 0x80;
+    memcpy(other_job, job, sizeof(other_job));
+    other_job[15] ^= 1;
+    cw_cred_job_key(keys[0], relay_key, job);
+    cw_cred_job_key(keys[1], relay_key, other_job);
+    cw_cred_job_key(keys[2], other_key, job);
+    cw_cred_rank_key(keys[3], keys[0], 1, 2);
+    cw_cred_rank_key(keys[4], keys[0], 2, 1);
+    cw_cred_rank_key(keys[5], keys[1], 1, 2);
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < i; j++)
+            CU_ASSERT_FALSE(cw_cred_equal(keys[i], keys[j]));
+}
+
+static void rank_keys_differ(void)
+{
+    static uint8_t keys[1024][CW_KEY_SIZE];
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < 32; rank++)
+        for (uint32_t incarnation = 1; incarnation <= 32; incarnation++)
+            cw_cred_rank_key(keys[count++], relay_key, rank, incarnation);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (cw_cred_equal(keys[i], keys[j]))
+                CU_FAIL("two ranks share a key");
+}
+
+/* Any byte of a HELLO that is changed, but for its MAC and the reserved end, changes the MAC. */
+static void mac_depends_on_every_field(void)
+{
+    uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
+    uint8_t encoded[CW_HELLO_SIZE];
+    uint8_t mac[CW_MAC_SIZE];
+    uint8_t other[CW_MAC_SIZE];
+    struct cw_hello hello = some_hello();
+    struct cw_hello changed;
+
+    cw_cred_mac(mac, relay_key, "client", &hello, nonce);
+    for (size_t i = 0; i < CW_HELLO_SIZE - CW_MAC_SIZE - 8; i++) {
+        cw_hello_put(encoded, &hello);
+        encoded[i] ^= 0x10;
+        cw_hello_get(encoded, &changed); /* fills every field, also when it does not like one */
+        cw_cred_mac(other, relay_key, "client", &changed, nonce);
+        CU_ASSERT_FALSE(cw_cred_equal(mac, other));
+    }
+    memset(hello.mac, 0xee, sizeof(hello.mac));
+    cw_cred_mac(other, relay_key, "client", &hello, nonce);
+    CU_ASSERT_TRUE(cw_cred_equal(mac, other));
+}
+
+static void mac_depends_on_all_else(void)
+{
+    uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t mac[CW_MAC_SIZE];
+    uint8_t other[CW_MAC_SIZE];
+    struct cw_hello hello = some_hello();
+
+    memcpy(key, relay_key, sizeof(key));
+    cw_cred_mac(mac, key, "client", &hello, nonce);
+    cw_cred_mac(other, key, "relay", &hello, nonce);
+    CU_ASSERT_FALSE(cw_cred_equal(mac, other));
+    for (int i = 0; i < CW_NONCE_SIZE; i++) {
+        nonce[i] ^= 1;
+        cw_cred_mac(other, key, "client", &hello, nonce);
+        CU_ASSERT_FALSE(cw_cred_equal(mac, other));
+        nonce[i] ^= 1;
+    }
+    for (int i = 0; i < CW_KEY_SIZE; i++) {
+        key[i] ^= 1;
+        cw_cred_mac(other, key, "client", &hello, nonce);
+        CU_ASSERT_FALSE(cw_cred_equal(mac, other));
+        key[i] ^= 1;
+    }
+}
+
+static void equal_looks_at_every_byte(void)
+{
+    uint8_t a[CW_MAC_SIZE] = {0};
+    uint8_t b[CW_MAC_SIZE] = {0};
+
+    CU_ASSERT_TRUE(cw_cred_equal(a, b));
+    for (int i = 0; i < CW_MAC_SIZE; i++) {
+        b[i] = 1;
+        CU_ASSERT_FALSE(cw_cred_equal(a, b));
+        b[i] = 0;
+    }
+}
+
+void add_cred_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("cred", NULL, NULL);
+
+    CU_ADD_TEST(suite, known_answers);
+    CU_ADD_TEST(suite, keys_differ);
+    CU_ADD_TEST(suite, rank_keys_differ);
+    CU_ADD_TEST(suite, mac_depends_on_every_field);
+    CU_ADD_TEST(suite, mac_depends_on_all_else);
+    CU_ADD_TEST(suite, equal_looks_at_every_byte);
+}

@@ -1,0 +1,399 @@
+/* Frames: what is written is read back, and what does not fit is not accepted. */
+#include "common/frame.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+/* A value whose every byte differs: fields that are swapped or cut are seen. */
+static void fill(void *value, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)value)[i] = (uint8_t)(i * 7 + 1);
+}
+
+static void challenge(void)
+{
+    uint8_t bytes[CW_CHALLENGE_SIZE];
+    struct cw_challenge v;
+    struct cw_challenge back;
+
+    memset(&v, 0, sizeof(v));
+    fill(v.nonce, sizeof(v.nonce));
+    v.magic = CW_PROTOCOL_MAGIC;
+    v.version = 0x1234;
+    cw_challenge_put(bytes, &v);
+    CU_ASSERT_TRUE(cw_challenge_get(bytes, &back));
+    CU_ASSERT_EQUAL(back.magic, v.magic);
+    CU_ASSERT_EQUAL(back.version, v.version);
+    CU_ASSERT_EQUAL(memcmp(back.nonce, v.nonce, sizeof(v.nonce)), 0);
+    bytes[0] ^= 1;
+    CU_ASSERT_FALSE(cw_challenge_get(bytes, &back));
+}
+
+static void hello(void)
+{
+    uint8_t bytes[CW_HELLO_SIZE];
+    struct cw_hello v;
+    struct cw_hello back;
+
+    memset(&v, 0, sizeof(v));
+    memset(&back, 0, sizeof(back));
+    fill(&v, sizeof(v));
+    v.magic = CW_PROTOCOL_MAGIC;
+    v.role = CW_ROLE_DISPATCHER;
+    cw_hello_put(bytes, &v);
+    CU_ASSERT_TRUE(cw_hello_get(bytes, &back));
+    CU_ASSERT_EQUAL(memcmp(&back, &v, sizeof(v)), 0);
+    CU_ASSERT_EQUAL(bytes[0], 'C');
+    CU_ASSERT_EQUAL(bytes[3], 'Y');
+    v.role = 0;
+    cw_hello_put(bytes, &v);
+    CU_ASSERT_FALSE(cw_hello_get(bytes, &back));
+    v.role = CW_ROLE_RANK;
+    v.magic++;
+    cw_hello_put(bytes, &v);
+    CU_ASSERT_FALSE(cw_hello_get(bytes, &back));
+}
+
+static void welcome(void)
+{
+    uint8_t bytes[CW_WELCOME_SIZE];
+    struct cw_welcome v;
+    struct cw_welcome back;
+
+    fill(&v, sizeof(v));
+    cw_welcome_put(bytes, &v);
+    CU_ASSERT_TRUE(cw_welcome_get(bytes, &back));
+    CU_ASSERT_EQUAL(memcmp(&back, &v, sizeof(v)), 0);
+}
+
+static void send_frame(void)
+{
+    struct cw_send v = {.dst = 0x01020304, .req = 0x05060708, .tag = 0x1112131415161718};
+    uint8_t bytes[CW_SEND_SIZE];
+    struct cw_send back;
+
+    for (uint32_t kind = 0; kind < 5; kind++) {
+        v.kind = kind;
+        v.total = CW_MESSAGE_MAX;
+        cw_send_put(bytes, &v);
+        CU_ASSERT_EQUAL(cw_send_get(bytes, &back), kind >= CW_SEND_TAG && kind <= CW_SEND_AM);
+        CU_ASSERT_EQUAL(back.dst, v.dst);
+        CU_ASSERT_EQUAL(back.kind, v.kind);
+        CU_ASSERT_EQUAL(back.req, v.req);
+        CU_ASSERT_EQUAL(back.tag, v.tag);
+        CU_ASSERT_EQUAL(back.total, v.total);
+    }
+    v.kind = CW_SEND_TAG;
+    v.total = CW_MESSAGE_MAX + 1;
+    cw_send_put(bytes, &v);
+    CU_ASSERT_FALSE(cw_send_get(bytes, &back));
+}
+
+static void receives_and_probes(void)
+{
+    struct cw_recv recv = {0x01020304, 0x1112131415161718, 0x2122232425262728, UINT64_MAX};
+    struct cw_mrecv mrecv = {0x01020304, 0x05060708, 0x1112131415161718};
+    struct cw_probe probe = {0x1112131415161718, 0x2122232425262728, 1};
+    uint8_t bytes[CW_RECV_SIZE];
+    struct cw_recv recv_back;
+    struct cw_mrecv mrecv_back;
+    struct cw_probe probe_back;
+
+    cw_recv_put(bytes, &recv);
+    CU_ASSERT_TRUE(cw_recv_get(bytes, &recv_back));
+    CU_ASSERT_TRUE(recv_back.req == recv.req && recv_back.tag == recv.tag &&
+                   recv_back.mask == recv.mask && recv_back.capacity == recv.capacity);
+    cw_mrecv_put(bytes, &mrecv);
+    CU_ASSERT_TRUE(cw_mrecv_get(bytes, &mrecv_back));
+    CU_ASSERT_EQUAL(memcmp(&mrecv, &mrecv_back, sizeof(mrecv)), 0);
+    cw_probe_put(bytes, &probe);
+    CU_ASSERT_TRUE(cw_probe_get(bytes, &probe_back));
+    CU_ASSERT_TRUE(probe_back.tag == probe.tag && probe_back.mask == probe.mask &&
+                   probe_back.remove == 1);
+    probe.remove = 2;
+    cw_probe_put(bytes, &probe);
+    CU_ASSERT_FALSE(cw_probe_get(bytes, &probe_back));
+}
+
+static void events(void)
+{
+    struct cw_message message = {1, 15, 0x1112131415161718, 0x2122232425262728, CW_MESSAGE_MAX};
+    struct cw_done done = {.req = 0x01020304, .event = 0x1112131415161718};
+    struct cw_probed probed = {1ull << 40, 1, 2, 3ull << 40, 4ull << 40, 5ull << 40};
+    uint8_t bytes[CW_PROBED_SIZE];
+    struct cw_message message_back;
+    struct cw_done done_back;
+    struct cw_probed probed_back;
+
+    cw_message_put(bytes, &message);
+    CU_ASSERT_TRUE(cw_message_get(bytes, &message_back));
+    CU_ASSERT_EQUAL(memcmp(&message, &message_back, sizeof(message)), 0);
+    cw_done_put(bytes, &done);
+    CU_ASSERT_TRUE(cw_done_get(bytes, &done_back));
+    CU_ASSERT_TRUE(done_back.req == done.req && done_back.event == done.event);
+    cw_probed_put(bytes, &probed);
+    CU_ASSERT_TRUE(cw_probed_get(bytes, &probed_back));
+    CU_ASSERT_EQUAL(memcmp(&probed, &probed_back, sizeof(probed)), 0);
+    probed.found = 2;
+    cw_probed_put(bytes, &probed);
+    CU_ASSERT_FALSE(cw_probed_get(bytes, &probed_back));
+}
+
+static void statistics(void)
+{
+    uint8_t bytes[CW_STATS_SIZE];
+    struct cw_stats v;
+    struct cw_stats back;
+    struct cw_rank_stats bye = {0};
+
+    memset(&v, 0, sizeof(v));
+    memset(&back, 0, sizeof(back));
+    v.rank = 0x01020304;
+    fill(&v.of_rank, sizeof(v.of_rank));
+    fill(&v.of_relay, sizeof(v.of_relay));
+    cw_stats_put(bytes, &v);
+    CU_ASSERT_TRUE(cw_stats_get(bytes, &back));
+    CU_ASSERT_EQUAL(memcmp(&v, &back, sizeof(v)), 0);
+    cw_bye_put(bytes, &v.of_rank);
+    CU_ASSERT_TRUE(cw_bye_get(bytes, &bye));
+    CU_ASSERT_TRUE(bye.polls == v.of_rank.polls && bye.sleeps == v.of_rank.sleeps &&
+                   bye.syscalls == v.of_rank.syscalls && bye.sent == 0);
+}
+
+static void notices(void)
+{
+    uint8_t bytes[CW_NOTICE_SIZE + CW_TEXT_MAX + 8];
+    char text[CW_TEXT_MAX + 100];
+    struct cw_notice_body v;
+    size_t size = cw_notice_put(bytes, 5, 0x01020304, "why");
+
+    CU_ASSERT_EQUAL(size, CW_NOTICE_SIZE + 3);
+    CU_ASSERT_TRUE(cw_notice_get(bytes, size, &v));
+    CU_ASSERT_EQUAL(v.code, 5);
+    CU_ASSERT_EQUAL(v.rank, 0x01020304);
+    CU_ASSERT_STRING_EQUAL(v.text, "why");
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    size = cw_notice_put(bytes, 5, 1, text);
+    CU_ASSERT_EQUAL(size, CW_NOTICE_SIZE + CW_TEXT_MAX);
+    CU_ASSERT_TRUE(cw_notice_get(bytes, size, &v));
+    CU_ASSERT_EQUAL(strlen(v.text), CW_TEXT_MAX);
+    CU_ASSERT_FALSE(cw_notice_get(bytes, size + 1, &v));
+    CU_ASSERT_EQUAL(strlen(v.text), CW_TEXT_MAX);
+    CU_ASSERT_TRUE(cw_notice_get(bytes, CW_NOTICE_SIZE, &v));
+    CU_ASSERT_STRING_EQUAL(v.text, "");
+    for (size_t i = 0; i < CW_NOTICE_SIZE; i++)
+        CU_ASSERT_FALSE(cw_notice_get(bytes, i, &v));
+}
+
+/* What a stranger writes must not reach a terminal as it is. */
+static void notice_text_is_printable(void)
+{
+    uint8_t bytes[CW_NOTICE_SIZE + 256];
+    struct cw_notice_body v;
+
+    memset(bytes, 0, CW_NOTICE_SIZE);
+    for (int i = 0; i < 256; i++)
+        bytes[CW_NOTICE_SIZE + i] = (uint8_t)i;
+    CU_ASSERT_TRUE(cw_notice_get(bytes, sizeof(bytes), &v));
+    CU_ASSERT_EQUAL(strlen(v.text), 256);
+    for (int i = 0; i < 256; i++)
+        CU_ASSERT_TRUE(v.text[i] == (i >= ' ' && i < 0x7f ? (char)i : '?'));
+}
+
+static void names(void)
+{
+    CU_ASSERT_STRING_EQUAL(cw_frame_name(CW_FRAME_SEND_DATA), "SEND_DATA");
+    CU_ASSERT_STRING_EQUAL(cw_frame_name(0), "?");
+    CU_ASSERT_STRING_EQUAL(cw_frame_name(200), "?");
+    CU_ASSERT_EQUAL(cw_frame_fixed(CW_FRAME_HELLO), CW_HELLO_SIZE);
+    CU_ASSERT_EQUAL(cw_frame_fixed(0), 0);
+    CU_ASSERT_EQUAL(cw_frame_fixed(200), 0);
+}
+
+/* --- headers ---------------------------------------------------------------------------------- */
+static struct cw_err err;
+
+static int accept_header(struct cw_session *s, uint32_t length, uint32_t type, uint32_t seq,
+                         uint32_t ack)
+{
+    uint8_t bytes[CW_FRAME_HEADER];
+    struct cw_writer w = cw_writer(bytes, sizeof(bytes));
+    struct cw_header header;
+
+    cw_put_u32(&w, length);
+    cw_put_u32(&w, type);
+    cw_put_u32(&w, seq);
+    cw_put_u32(&w, ack);
+    return cw_frame_accept(s, bytes, &header, &err);
+}
+
+/* For every type: exactly the lengths from its fixed part to its bound are accepted. */
+static void lengths(void)
+{
+    for (uint32_t type = 0; type < 256; type++) {
+        uint32_t fixed = cw_frame_fixed((uint8_t)type);
+        uint32_t most = fixed;
+
+        if (strcmp(cw_frame_name((uint8_t)type), "?") == 0)
+            continue;
+        if (type == CW_FRAME_SEND || type == CW_FRAME_SEND_DATA || type == CW_FRAME_MESSAGE)
+            most += CW_FRAME_DATA_MAX;
+        if (type == CW_FRAME_REFUSED || type == CW_FRAME_NOTICE)
+            most += CW_TEXT_MAX;
+        for (uint32_t length = 0; length < 600; length++) {
+            struct cw_session s = {0};
+
+            CU_ASSERT_EQUAL(accept_header(&s, length, type, 1, 0) == CW_OK,
+                            length >= fixed && length <= most);
+            CU_ASSERT_EQUAL(s.in_seq, length >= fixed && length <= most);
+        }
+        CU_ASSERT_EQUAL(accept_header(&(struct cw_session){0}, most, type, 1, 0), CW_OK);
+        CU_ASSERT_EQUAL(accept_header(&(struct cw_session){0}, most + 1, type, 1, 0), CW_EPROTO);
+        CU_ASSERT_EQUAL(accept_header(&(struct cw_session){0}, UINT32_MAX, type, 1, 0), CW_EPROTO);
+    }
+}
+
+static void types(void)
+{
+    for (uint32_t type = 0; type < 1024; type++) {
+        bool known = type < 256 && strcmp(cw_frame_name((uint8_t)type), "?") != 0;
+        struct cw_session s = {0};
+
+        CU_ASSERT_EQUAL(accept_header(&s, cw_frame_fixed((uint8_t)type), type, 1, 0),
+                        known ? CW_OK : CW_EPROTO);
+    }
+    CU_ASSERT_EQUAL(accept_header(&(struct cw_session){0}, 0, 0x01000000 | CW_FRAME_ACK, 1, 0),
+                    CW_EPROTO);
+    CU_ASSERT_STRING_EQUAL(err.text, "frame of unknown type 16777221");
+}
+
+static void numbers(void)
+{
+    static const uint32_t bad[] = {0, 1, 5, 7, UINT32_MAX};
+    struct cw_session s = {.in_seq = 5};
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, bad[i], 0), CW_EPROTO);
+        CU_ASSERT_EQUAL(s.in_seq, 5);
+    }
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 6, 0), CW_OK);
+    s.in_seq = UINT32_MAX;
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 1, 0), CW_EPROTO);
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 0, 0), CW_OK);
+    CU_ASSERT_EQUAL(s.in_seq, 0);
+}
+
+/* From the last one that was told to the last one that was sent, also across 2^32. */
+static void acknowledgements(void)
+{
+    for (uint32_t base = UINT32_MAX - 20; base != 20; base++) {
+        for (int32_t ack = -5; ack <= 15; ack++) {
+            struct cw_session s = {.out_seq = base + 10, .out_acked = base};
+            bool good = ack >= 0 && ack <= 10;
+
+            CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 1, base + (uint32_t)ack),
+                            good ? CW_OK : CW_EPROTO);
+            CU_ASSERT_EQUAL(s.out_acked, good ? base + (uint32_t)ack : base);
+        }
+    }
+}
+
+static void headers_that_are_sent(void)
+{
+    struct cw_session us = {.in_seq = 7};
+    struct cw_session them = {.out_seq = 9};
+    uint8_t bytes[CW_FRAME_HEADER];
+    struct cw_header header;
+
+    cw_frame_begin(&us, bytes, CW_FRAME_SEND, CW_SEND_SIZE + 9);
+    CU_ASSERT_EQUAL(us.out_seq, 1);
+    CU_ASSERT_EQUAL(us.in_acked, 7);
+    CU_ASSERT_EQUAL(cw_frame_accept(&them, bytes, &header, &err), CW_OK);
+    CU_ASSERT_EQUAL(header.length, CW_SEND_SIZE + 9);
+    CU_ASSERT_EQUAL(header.type, CW_FRAME_SEND);
+    CU_ASSERT_EQUAL(header.seq, 1);
+    CU_ASSERT_EQUAL(header.ack, 7);
+    CU_ASSERT_EQUAL(them.out_acked, 7);
+}
+
+static void an_ack_is_owed(void)
+{
+    struct cw_session s = {.in_seq = UINT32_MAX, .in_acked = UINT32_MAX};
+
+    s.in_seq += CW_ACK_EVERY - 1;
+    CU_ASSERT_FALSE(cw_session_owes_ack(&s));
+    s.in_seq++;
+    CU_ASSERT_TRUE(cw_session_owes_ack(&s));
+}
+
+/* --- the reader and the writer ---------------------------------------------------------------- */
+static void reader_past_the_end(void)
+{
+    static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7};
+    struct cw_reader r = cw_reader(bytes, sizeof(bytes));
+    uint8_t copy[8];
+
+    CU_ASSERT_EQUAL(cw_get_u32(&r), 0x04030201);
+    CU_ASSERT_FALSE(cw_reader_end(&r));
+    CU_ASSERT_EQUAL(cw_get_u16(&r), 0x0605);
+    CU_ASSERT_EQUAL(cw_get_u16(&r), 0);
+    CU_ASSERT_TRUE(r.bad);
+    CU_ASSERT_EQUAL(cw_get_u8(&r), 7);
+    CU_ASSERT_FALSE(cw_reader_end(&r));
+    memset(copy, 0xff, sizeof(copy));
+    cw_get_copy(&r, copy, sizeof(copy));
+    for (size_t i = 0; i < sizeof(copy); i++)
+        CU_ASSERT_EQUAL(copy[i], 0);
+    r = cw_reader(bytes, 7);
+    CU_ASSERT_EQUAL(cw_get_u64(&r), 0);
+    CU_ASSERT_TRUE(r.bad);
+    r = cw_reader(NULL, 0);
+    CU_ASSERT_TRUE(cw_reader_end(&r));
+    CU_ASSERT_EQUAL(cw_get_u8(&r), 0);
+    CU_ASSERT_FALSE(cw_reader_end(&r));
+}
+
+static void writer_past_the_end(void)
+{
+    uint8_t bytes[8];
+    struct cw_writer w = cw_writer(bytes, 6);
+
+    memset(bytes, 0xff, sizeof(bytes));
+    cw_put_u32(&w, 0x04030201);
+    cw_put_u32(&w, 0);
+    CU_ASSERT_TRUE(w.bad);
+    CU_ASSERT_EQUAL(w.used, 4);
+    CU_ASSERT_EQUAL(bytes[4], 0xff);
+    cw_put_u16(&w, 0x0605);
+    CU_ASSERT_EQUAL(w.used, 6);
+    CU_ASSERT_EQUAL(memcmp(bytes, "\1\2\3\4\5\6\xff\xff", 8), 0);
+    cw_put_bytes(&w, NULL, 0);
+    CU_ASSERT_EQUAL(w.used, 6);
+}
+
+void add_frame_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("frame", NULL, NULL);
+
+    CU_ADD_TEST(suite, challenge);
+    CU_ADD_TEST(suite, hello);
+    CU_ADD_TEST(suite, welcome);
+    CU_ADD_TEST(suite, send_frame);
+    CU_ADD_TEST(suite, receives_and_probes);
+    CU_ADD_TEST(suite, events);
+    CU_ADD_TEST(suite, statistics);
+    CU_ADD_TEST(suite, notices);
+    CU_ADD_TEST(suite, notice_text_is_printable);
+    CU_ADD_TEST(suite, names);
+    CU_ADD_TEST(suite, lengths);
+    CU_ADD_TEST(suite, types);
+    CU_ADD_TEST(suite, numbers);
+    CU_ADD_TEST(suite, acknowledgements);
+    CU_ADD_TEST(suite, headers_that_are_sent);
+    CU_ADD_TEST(suite, an_ack_is_owed);
+    CU_ADD_TEST(suite, reader_past_the_end);
+    CU_ADD_TEST(suite, writer_past_the_end);
+}

@@ -1,0 +1,336 @@
+/* The job core: every way a job may end. */
+#include "dispatcher/job.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <string.h>
+
+#define RANKS 3
+#define NOW 5000000000ull
+#define EXITED(code) ((code) << 8) /* as waitpid(2) tells it */
+#define KILLED(signal) (signal)
+
+static struct job job;
+static struct job_rank ranks[RANKS];
+
+static void make(uint32_t count)
+{
+    memset(ranks, 0, sizeof(ranks));
+    for (int i = 0; i < RANKS; i++)
+        ranks[i].program = "./prog";
+    job_init(&job, count, ranks);
+}
+
+static void start(uint32_t count)
+{
+    make(count);
+    for (uint32_t i = 0; i < count; i++)
+        job_rank_started(&job, i);
+}
+
+static void initialize(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        job_rank_initialized(&job, i, NOW);
+}
+
+static void run_well(uint32_t rank)
+{
+    job_rank_initialized(&job, rank, NOW);
+    job_rank_finalized(&job, rank);
+    job_rank_ended(&job, rank, EXITED(0), NOW);
+}
+
+static void ends(int exit_code, const char *reason)
+{
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_DONE);
+    CU_ASSERT_EQUAL(job.exit_code, exit_code);
+    CU_ASSERT_STRING_EQUAL(job.reason, reason);
+    CU_ASSERT_EQUAL(job.running, 0);
+    CU_ASSERT_EQUAL(job.in_mpi, 0);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
+}
+
+/* The ranks that run are to be told `signal`, once. */
+static void signals(int signal)
+{
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(job.signal_number, signal);
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+}
+
+static void all_is_well(void)
+{
+    start(RANKS);
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
+    initialize(RANKS);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        CU_ASSERT_EQUAL(job.in_mpi, RANKS - i);
+        job_rank_finalized(&job, i);
+    }
+    for (uint32_t i = 0; i < RANKS; i++) {
+        CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+        job_rank_ended(&job, i, EXITED(0), NOW);
+    }
+    ends(0, "");
+    CU_ASSERT_FALSE(job.ending);
+    CU_ASSERT_FALSE(job.no_mpi);
+}
+
+static void programs_without_mpi(void)
+{
+    start(RANKS);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        CU_ASSERT_FALSE(job.no_mpi);
+        job_rank_ended(&job, i, EXITED(0), NOW);
+    }
+    ends(0, "");
+    CU_ASSERT_TRUE(job.no_mpi);
+}
+
+/* MPI_Init waits for all: whoever ended without it ends the others. */
+static void one_rank_without_mpi(void)
+{
+    start(RANKS);
+    job_rank_ended(&job, 1, EXITED(0), NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    job_rank_initialized(&job, 2, NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 2, KILLED(SIGTERM), NOW);
+    job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
+    ends(1, "rank 1 (./prog) ended without calling MPI_Init, and 1 others wait for it in MPI");
+}
+
+static void one_rank_ends_while_others_are_in_mpi(void)
+{
+    start(RANKS);
+    initialize(2);
+    job_rank_ended(&job, 2, EXITED(0), NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, EXITED(1), NOW);
+    job_rank_ended(&job, 1, EXITED(2), NOW);
+    ends(1, "rank 2 (./prog) ended without calling MPI_Init, and 2 others wait for it in MPI");
+}
+
+static void exit_before_init(void)
+{
+    start(RANKS);
+    job_rank_ended(&job, 1, EXITED(7), NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
+    job_rank_ended(&job, 2, EXITED(9), NOW);
+    ends(7, "rank 1 (./prog) exited with code 7");
+}
+
+static void exit_within_mpi(void)
+{
+    start(2);
+    initialize(2);
+    job_rank_ended(&job, 0, EXITED(3), NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 1, KILLED(SIGTERM), NOW);
+    ends(3, "rank 0 (./prog) exited with code 3 without calling MPI_Finalize");
+}
+
+static void good_exit_within_mpi(void)
+{
+    start(2);
+    initialize(2);
+    job_rank_ended(&job, 0, EXITED(0), NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 1, KILLED(SIGTERM), NOW);
+    ends(1, "rank 0 (./prog) called MPI_Init and ended without MPI_Finalize");
+}
+
+static void killed(void)
+{
+    start(2);
+    initialize(2);
+    job_rank_ended(&job, 1, KILLED(SIGSEGV) | 0x80, NOW); /* with a core dump */
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
+    ends(128 + SIGSEGV, "rank 1 (./prog) was killed by signal 11 (Segmentation fault)");
+}
+
+static void killed_after_finalize(void)
+{
+    start(2);
+    initialize(2);
+    job_rank_finalized(&job, 0);
+    job_rank_ended(&job, 0, KILLED(SIGBUS), NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 1, KILLED(SIGTERM), NOW);
+    ends(128 + SIGBUS, "rank 0 (./prog) was killed by signal 7 (Bus error)");
+}
+
+/* A bad exit code after MPI_Finalize is the program's own business: the others end by themselves.
+ */
+static void bad_exit_after_finalize(void)
+{
+    start(RANKS);
+    initialize(RANKS);
+    for (uint32_t i = 0; i < RANKS; i++)
+        job_rank_finalized(&job, i);
+    job_rank_ended(&job, 1, EXITED(4), NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    CU_ASSERT_FALSE(job.ending);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
+    job_rank_ended(&job, 0, EXITED(5), NOW);
+    job_rank_ended(&job, 2, EXITED(0), NOW);
+    ends(4, "rank 1 (./prog) exited with code 4");
+}
+
+static void failure_is_decided_once(void)
+{
+    start(2);
+    job_fail(&job, 42, NOW, "MPI_Abort(%d)", 42);
+    job_fail(&job, 43, NOW, "another");
+    job_rank_initialized(&job, 0, NOW);
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, EXITED(42), NOW);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    ends(42, "MPI_Abort(42)");
+}
+
+static void failure_before_anything_runs(void)
+{
+    make(2);
+    job_fail(&job, 127, NOW, "rank 0: no such program");
+    ends(127, "rank 0: no such program");
+}
+
+static void long_reasons_are_cut(void)
+{
+    char text[2 * CW_ERR_TEXT_MAX];
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    start(1);
+    job_fail(&job, 1, NOW, "%s", text);
+    CU_ASSERT_EQUAL(strlen(job.reason), CW_ERR_TEXT_MAX - 1);
+}
+
+/* After the grace the ranks are killed, again and again until none is left. */
+static void grace_ends(void)
+{
+    start(2);
+    job_fail(&job, 1, NOW, "why");
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_GRACE_NS);
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS - 1), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(job.signal_number, SIGKILL);
+    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 2 * JOB_GRACE_NS);
+    CU_ASSERT_EQUAL(job_next(&job, NOW + 2 * JOB_GRACE_NS), JOB_SIGNAL);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    ends(1, "why");
+}
+
+static void interrupt(void)
+{
+    start(2);
+    initialize(2);
+    job_interrupt(&job, SIGINT, NOW);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_GRACE_NS);
+    signals(SIGINT);
+    job_rank_ended(&job, 0, KILLED(SIGINT), NOW);
+    job_rank_ended(&job, 1, EXITED(0), NOW);
+    ends(128 + SIGINT, "ended by signal 2 (Interrupt)");
+}
+
+static void interrupt_twice(void)
+{
+    start(2);
+    job_interrupt(&job, SIGTERM, NOW);
+    signals(SIGTERM);
+    job_interrupt(&job, SIGTERM, NOW);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW);
+    signals(SIGKILL);
+    job_rank_ended(&job, 0, KILLED(SIGKILL), NOW);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    ends(128 + SIGTERM, "ended by signal 15 (Terminated)");
+}
+
+/* Both before the driver asked: first the signal, then the kill. */
+static void interrupt_twice_at_once(void)
+{
+    start(1);
+    job_interrupt(&job, SIGINT, NOW);
+    job_interrupt(&job, SIGINT, NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(job.signal_number, SIGINT);
+    signals(SIGKILL);
+}
+
+static void interrupt_of_a_failing_job(void)
+{
+    start(2);
+    job_rank_ended(&job, 0, EXITED(3), NOW);
+    signals(SIGTERM);
+    job_interrupt(&job, SIGINT, NOW);
+    signals(SIGKILL);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    ends(3, "rank 0 (./prog) exited with code 3");
+}
+
+static void timeout(void)
+{
+    start(1);
+    job_rank_initialized(&job, 0, NOW);
+    job_fail(&job, JOB_EXIT_TIMEOUT, NOW, "out of time");
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, EXITED(0), NOW);
+    ends(JOB_EXIT_TIMEOUT, "out of time");
+}
+
+/* PMI may tell things twice or late: they change nothing. */
+static void states_out_of_order(void)
+{
+    start(2);
+    job_rank_finalized(&job, 0);
+    CU_ASSERT_EQUAL(ranks[0].state, JOB_RANK_STARTED);
+    job_rank_initialized(&job, 0, NOW);
+    job_rank_initialized(&job, 0, NOW);
+    CU_ASSERT_EQUAL(job.in_mpi, 1);
+    job_rank_finalized(&job, 0);
+    job_rank_finalized(&job, 0);
+    CU_ASSERT_EQUAL(job.in_mpi, 0);
+    job_rank_initialized(&job, 0, NOW);
+    CU_ASSERT_EQUAL(ranks[0].state, JOB_RANK_FINALIZED);
+    job_rank_ended(&job, 0, EXITED(0), NOW);
+    job_rank_initialized(&job, 0, NOW);
+    job_rank_finalized(&job, 0);
+    CU_ASSERT_EQUAL(ranks[0].state, JOB_RANK_ENDED);
+    run_well(1);
+    ends(0, "");
+}
+
+void add_job_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("job", NULL, NULL);
+
+    CU_ADD_TEST(suite, all_is_well);
+    CU_ADD_TEST(suite, programs_without_mpi);
+    CU_ADD_TEST(suite, one_rank_without_mpi);
+    CU_ADD_TEST(suite, one_rank_ends_while_others_are_in_mpi);
+    CU_ADD_TEST(suite, exit_before_init);
+    CU_ADD_TEST(suite, exit_within_mpi);
+    CU_ADD_TEST(suite, good_exit_within_mpi);
+    CU_ADD_TEST(suite, killed);
+    CU_ADD_TEST(suite, killed_after_finalize);
+    CU_ADD_TEST(suite, bad_exit_after_finalize);
+    CU_ADD_TEST(suite, failure_is_decided_once);
+    CU_ADD_TEST(suite, failure_before_anything_runs);
+    CU_ADD_TEST(suite, long_reasons_are_cut);
+    CU_ADD_TEST(suite, grace_ends);
+    CU_ADD_TEST(suite, interrupt);
+    CU_ADD_TEST(suite, interrupt_twice);
+    CU_ADD_TEST(suite, interrupt_twice_at_once);
+    CU_ADD_TEST(suite, interrupt_of_a_failing_job);
+    CU_ADD_TEST(suite, timeout);
+    CU_ADD_TEST(suite, states_out_of_order);
+}

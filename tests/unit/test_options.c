@@ -1,0 +1,242 @@
+/* The command line of `causeway run`. */
+#include "common/frame.h"
+#include "dispatcher/options.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX 600
+
+static struct run_options o;
+static struct cw_err err;
+static char line_copy[16384];
+static char *argv[WORDS_MAX + 1];
+
+/* Splits "run ..." at its spaces. Owned by run_options until run_options_free. */
+static int parse(const char *line)
+{
+    int argc = 0;
+
+    CU_ASSERT_TRUE_FATAL(strlen(line) < sizeof(line_copy));
+    strcpy(line_copy, line);
+    for (char *word = strtok(line_copy, " "); word && argc < WORDS_MAX; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    memset(&err, 0, sizeof(err));
+    return run_options_parse(&o, argc, argv, &err);
+}
+
+static void good(const char *line)
+{
+    CU_ASSERT_EQUAL(parse(line), CW_OK);
+    CU_ASSERT_STRING_EQUAL(err.text, "");
+}
+
+static void bad(const char *line, const char *text)
+{
+    CU_ASSERT_EQUAL(parse(line), CW_EINVAL);
+    CU_ASSERT_EQUAL(err.code, CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, text));
+    run_options_free(&o);
+}
+
+/* Segment `i` runs this program with one argument (NULL: none). */
+static void runs(uint32_t i, uint32_t ranks, const char *program, const char *argument)
+{
+    const struct run_segment *s = &o.segments[i];
+
+    CU_ASSERT_TRUE_FATAL(i < o.segment_count);
+    CU_ASSERT_EQUAL(s->ranks, ranks);
+    CU_ASSERT_STRING_EQUAL(s->argv[0], program);
+    if (!argument) {
+        CU_ASSERT_PTR_NULL(s->argv[1]);
+        return;
+    }
+    CU_ASSERT_STRING_EQUAL(s->argv[1], argument);
+    CU_ASSERT_PTR_NULL(s->argv[2]);
+}
+
+static void defaults(void)
+{
+    good("run ./a.out");
+    CU_ASSERT_EQUAL(o.segment_count, 1);
+    runs(0, 1, "./a.out", NULL);
+    CU_ASSERT_EQUAL(o.ranks, 1);
+    CU_ASSERT_PTR_NULL(o.relay);
+    CU_ASSERT_PTR_NULL(o.segments[0].wdir);
+    CU_ASSERT_EQUAL(o.timeout_ns, 0);
+    CU_ASSERT_EQUAL(o.spin_ns, UINT64_MAX);
+    CU_ASSERT_FALSE(o.tag_output || o.stats || o.verbose || o.help);
+    run_options_free(&o);
+}
+
+static void ranks_in_every_spelling(void)
+{
+    static const char *const lines[] = {"run -n 4 p",   "run -np 4 p", "run --n 4 p",
+                                        "run --np 4 p", "run -n=4 p",  "run --np=4 p"};
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        good(lines[i]);
+        runs(0, 4, "p", NULL);
+        run_options_free(&o);
+    }
+}
+
+/* What follows the program is its own, whatever it looks like. */
+static void arguments_of_the_program(void)
+{
+    good("run -n 2 p --help");
+    runs(0, 2, "p", "--help");
+    CU_ASSERT_FALSE(o.help);
+    run_options_free(&o);
+    good("run -n 2 -- -p -n");
+    runs(0, 2, "-p", "-n");
+    run_options_free(&o);
+}
+
+static void every_option(void)
+{
+    setenv("CAUSEWAY_TEST_OPTION", "set", 1);
+    good("run --relay tcp:h:1 --key-file k --output-dir d "
+         "--tag-output --timeout 5m --spin 0.05ms --stats --verbose --genv A=1 -x B=2 "
+         "-x CAUSEWAY_TEST_OPTION --env C=3 --env D= --wdir w p");
+    unsetenv("CAUSEWAY_TEST_OPTION");
+    CU_ASSERT_STRING_EQUAL(o.relay, "tcp:h:1");
+    CU_ASSERT_STRING_EQUAL(o.key_file, "k");
+    CU_ASSERT_STRING_EQUAL(o.output_dir, "d");
+    CU_ASSERT_STRING_EQUAL(o.segments[0].wdir, "w");
+    CU_ASSERT_EQUAL(o.timeout_ns, 300000000000);
+    CU_ASSERT_EQUAL(o.spin_ns, 50000);
+    CU_ASSERT_TRUE(o.tag_output && o.stats && o.verbose && !o.help);
+    CU_ASSERT_EQUAL_FATAL(o.env_count, 2);
+    CU_ASSERT_STRING_EQUAL(o.env[0], "A=1");
+    CU_ASSERT_STRING_EQUAL(o.env[1], "B=2");
+    CU_ASSERT_EQUAL_FATAL(o.segments[0].env_count, 2);
+    CU_ASSERT_STRING_EQUAL(o.segments[0].env[0], "C=3");
+    CU_ASSERT_STRING_EQUAL(o.segments[0].env[1], "D=");
+    run_options_free(&o);
+}
+
+static void options_of_the_own_relay(void)
+{
+    good("run --engine poll --memory-max 2G p");
+    CU_ASSERT_STRING_EQUAL(o.engine, "poll");
+    CU_ASSERT_STRING_EQUAL(o.memory_max, "2G");
+    run_options_free(&o);
+    bad("run --relay unix:x --engine poll p", "not with --relay");
+    bad("run --relay unix:x p : --memory-max 2G q", "not with --relay");
+    bad("run --key-file k p", "--key-file is for --relay");
+}
+
+static void segments(void)
+{
+    good("run --stats -n 1 --env A=1 master x : -n 3 --wdir w slave : last y");
+    CU_ASSERT_EQUAL(o.segment_count, 3);
+    CU_ASSERT_EQUAL(o.ranks, 5);
+    runs(0, 1, "master", "x");
+    runs(1, 3, "slave", NULL);
+    runs(2, 1, "last", "y");
+    CU_ASSERT_EQUAL(o.segments[0].env_count, 1);
+    CU_ASSERT_EQUAL(o.segments[1].env_count, 0);
+    CU_ASSERT_STRING_EQUAL(o.segments[1].wdir, "w");
+    CU_ASSERT_PTR_NULL(o.segments[2].wdir);
+    CU_ASSERT_TRUE(o.stats);
+    run_options_free(&o);
+    /* options of the whole job may stand after a ':' too */
+    good("run a : --verbose b");
+    CU_ASSERT_TRUE(o.verbose);
+    runs(1, 1, "b", NULL);
+    run_options_free(&o);
+}
+
+static void help(void)
+{
+    good("run --help");
+    CU_ASSERT_TRUE(o.help);
+    run_options_free(&o);
+    good("run -n 2 --help");
+    CU_ASSERT_TRUE(o.help);
+    run_options_free(&o);
+    CU_ASSERT_PTR_NOT_NULL(strstr(run_usage, "--tag-output"));
+}
+
+static void no_program(void)
+{
+    bad("run", "no program to run");
+    bad("run -n 2", "no program to run");
+    bad("run -n 2 p :", "no program to run");
+    bad("run : p", "no program to run");
+    bad("run a : : b", "no program to run");
+}
+
+static void bad_values(void)
+{
+    bad("run -n 0 p", "-n '0': expected a whole number from 1 to 65536");
+    bad("run -n x p", "-n 'x'");
+    bad("run -n 65537 p", "-n '65537'");
+    bad("run -n 65536 p : p", "65537 ranks: a job has at most 65536");
+    bad("run --env A p", "--env 'A': expected NAME=VALUE");
+    bad("run --env =1 p", "--env '=1': expected NAME=VALUE");
+    bad("run --genv A p", "--genv 'A'");
+    bad("run -x =1 p", "-x '=1'");
+    bad("run -x CAUSEWAY_TEST_NOT_SET p", "-x CAUSEWAY_TEST_NOT_SET: not set");
+    bad("run --timeout 5x p", "--timeout '5x'");
+    bad("run --spin never p", "--spin 'never'");
+}
+
+static void unknown_options(void)
+{
+    bad("run --frob p", "unknown option '--frob'; see causeway run --help");
+    bad("run -q p", "unknown option '-q'");
+    bad("run -n 2 p : --frob q", "unknown option '--frob'");
+    bad("run -n", "a value is missing after '-n'");
+    bad("run --relay", "a value is missing after '--relay'");
+    bad("run p : --wdir", "a value is missing after '--wdir'");
+}
+
+static void repeat(char *line, const char *what, int times, const char *end)
+{
+    strcpy(line, "run");
+    while (times-- > 0)
+        strcat(line, what);
+    strcat(line, end);
+}
+
+static void bounds(void)
+{
+    static char line[16384];
+
+    repeat(line, " --env A=1", OPTIONS_ENV_MAX, " p");
+    good(line);
+    CU_ASSERT_EQUAL(o.segments[0].env_count, OPTIONS_ENV_MAX);
+    run_options_free(&o);
+    repeat(line, " --env A=1", OPTIONS_ENV_MAX + 1, " p");
+    bad(line, "--env 'A=1': more than 256 settings");
+    repeat(line, " --genv A=1", OPTIONS_ENV_MAX + 1, " p");
+    bad(line, "--genv 'A=1': more than 256 settings");
+    repeat(line, " p :", OPTIONS_SEGMENTS_MAX - 1, " p");
+    good(line);
+    CU_ASSERT_EQUAL(o.ranks, OPTIONS_SEGMENTS_MAX);
+    run_options_free(&o);
+    repeat(line, " p :", OPTIONS_SEGMENTS_MAX, " p");
+    bad(line, "more than 64 programs");
+}
+
+void add_options_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("options", NULL, NULL);
+
+    CU_ADD_TEST(suite, defaults);
+    CU_ADD_TEST(suite, ranks_in_every_spelling);
+    CU_ADD_TEST(suite, arguments_of_the_program);
+    CU_ADD_TEST(suite, every_option);
+    CU_ADD_TEST(suite, options_of_the_own_relay);
+    CU_ADD_TEST(suite, segments);
+    CU_ADD_TEST(suite, help);
+    CU_ADD_TEST(suite, no_program);
+    CU_ADD_TEST(suite, bad_values);
+    CU_ADD_TEST(suite, unknown_options);
+    CU_ADD_TEST(suite, bounds);
+}

@@ -1,0 +1,249 @@
+/* Blocks and the queue of bytes to be written: what goes in comes out, in order, and every block
+ * comes home. */
+#include "relay/core/out.h"
+#include "tests/trace/codec.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 3000
+#define SOURCES 4
+
+static struct cw_relay_stats stats;
+static struct relay_pool pool;
+static struct out_queue out;
+static uint64_t seed;
+static uint64_t in;   /* bytes put in so far: byte i of the stream is that of the pattern */
+static uint64_t gone; /* bytes taken out */
+
+static void start(uint64_t memory_max)
+{
+    memset(&stats, 0, sizeof(stats));
+    pool = (struct relay_pool){.memory_max = memory_max, .stats = &stats};
+    out_init(&out, &pool);
+    in = gone = 0;
+}
+
+static void finish(void)
+{
+    out_fini(&out);
+    relay_pool_fini(&pool);
+    CU_ASSERT_EQUAL(stats.memory_now, 0);
+}
+
+static uint64_t below(uint64_t bound)
+{
+    return codec_random_below(&seed, bound);
+}
+
+static bool reserve(size_t size)
+{
+    uint8_t *at = out_reserve(&out, size);
+
+    if (!at)
+        return false;
+    codec_pattern(at, 1, in, size);
+    in += size;
+    return true;
+}
+
+/* Bytes of a block of somebody else, who may give it up before they are written. */
+static bool append(struct relay_block *block, size_t from, size_t size)
+{
+    int failed;
+
+    codec_pattern(block->bytes + from, 1, in, size);
+    failed = out_append(&out, block->bytes + from, size, block);
+    if (failed == CW_OK)
+        in += size;
+    return failed == CW_OK;
+}
+
+/* Looks at up to `max` pieces, and takes some of what they hold. */
+static void consume(int max)
+{
+    struct iovec iov[16];
+    int n = out_peek(&out, iov, max);
+    uint64_t seen = 0;
+    bool right = true;
+
+    CU_ASSERT_TRUE(n <= max && (n > 0) == (out.bytes > 0));
+    for (int i = 0; i < n; i++) {
+        const uint8_t *at = iov[i].iov_base;
+
+        right &= iov[i].iov_len > 0;
+        for (size_t j = 0; j < iov[i].iov_len; j++)
+            right &= at[j] == codec_pattern_at(1, gone + seen + j);
+        seen += iov[i].iov_len;
+    }
+    CU_ASSERT_TRUE(right);
+    seen = below(3) ? below(seen + 1) : seen;
+    out_consume(&out, seen);
+    gone += seen;
+    CU_ASSERT_EQUAL(out.bytes, in - gone);
+}
+
+static size_t some_size(void)
+{
+    static const size_t bounds[] = {20, 100, RELAY_OUT_COPY_MAX + 3, 20000};
+
+    return 1 + below(bounds[below(4)]);
+}
+
+static void random_step(struct relay_block **source)
+{
+    struct relay_block **from = &source[below(SOURCES)];
+    size_t size = below(50) ? some_size() : RELAY_BLOCK_BYTES;
+
+    if (below(3) == 0) {
+        reserve(size);
+    } else if (below(2)) {
+        if (*from)
+            relay_block_release(&pool, *from); /* the queue's references keep it */
+        *from = relay_block_new(&pool);
+        if (*from)
+            append(*from, RELAY_BLOCK_BYTES - size, size);
+    } else {
+        consume(1 + (int)below(16));
+    }
+}
+
+static void random_mix(uint64_t which, uint64_t memory_max)
+{
+    struct relay_block *source[SOURCES] = {0};
+
+    seed = which;
+    start(memory_max);
+    for (int i = 0; i < STEPS; i++)
+        random_step(source);
+    while (which % 2 && out.bytes)
+        consume(16);
+    for (int i = 0; i < SOURCES; i++)
+        if (source[i])
+            relay_block_release(&pool, source[i]);
+    finish();
+}
+
+static void any_mix_comes_out_as_it_went_in(void)
+{
+    for (uint64_t which = 1; which <= 6; which++)
+        random_mix(which, 1u << 30);
+}
+
+static void memory_is_spent(void)
+{
+    for (uint64_t which = 1; which <= 6; which++)
+        random_mix(which, which * 700000 + 300);
+}
+
+static void small_payloads_share_a_piece(void)
+{
+    struct relay_block *block;
+    struct iovec iov[4];
+
+    start(1u << 30);
+    block = relay_block_new(&pool);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(block);
+    reserve(48);
+    append(block, 0, RELAY_OUT_COPY_MAX);
+    reserve(48);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 1);
+    CU_ASSERT_EQUAL(block->refs, 1);
+    append(block, 0, RELAY_OUT_COPY_MAX + 1);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 2);
+    CU_ASSERT_EQUAL(block->refs, 2);
+    CU_ASSERT_PTR_EQUAL(iov[1].iov_base, block->bytes);
+    CU_ASSERT_EQUAL(out_append(&out, NULL, 0, block), CW_OK);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 2);
+    out_consume(&out, out.bytes);
+    CU_ASSERT_EQUAL(block->refs, 1);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 0);
+    relay_block_release(&pool, block);
+    finish();
+}
+
+static void without_a_block_everything_is_copied(void)
+{
+    static uint8_t bytes[60000];
+
+    start(1u << 30);
+    for (int i = 0; i < 10; i++) {
+        codec_pattern(bytes, 1, in, sizeof(bytes));
+        CU_ASSERT_EQUAL(out_append(&out, bytes, sizeof(bytes), NULL), CW_OK);
+        in += sizeof(bytes);
+        memset(bytes, 0, sizeof(bytes));
+    }
+    seed = 3;
+    while (out.bytes)
+        consume(2);
+    finish();
+}
+
+/* An idle queue holds no block: thousands of connections cost little. */
+static void idle_queue_holds_nothing(void)
+{
+    start(1u << 30);
+    reserve(100);
+    CU_ASSERT_EQUAL(pool.free_count, 0);
+    out_consume(&out, 100);
+    CU_ASSERT_EQUAL(pool.free_count, 1);
+    CU_ASSERT_PTR_NULL(out.block);
+    finish();
+}
+
+static void pool_keeps_some_blocks(void)
+{
+    static struct relay_block *blocks[RELAY_BLOCKS_KEPT + 10];
+    uint64_t made;
+
+    start(1u << 30);
+    for (int i = 0; i < RELAY_BLOCKS_KEPT + 10; i++)
+        blocks[i] = relay_block_new(&pool);
+    made = stats.allocations;
+    for (int i = 0; i < RELAY_BLOCKS_KEPT + 10; i++)
+        relay_block_release(&pool, blocks[i]);
+    CU_ASSERT_EQUAL(pool.free_count, RELAY_BLOCKS_KEPT);
+    /* the warmest first: what was released last and kept */
+    blocks[0] = relay_block_new(&pool);
+    CU_ASSERT_PTR_EQUAL(blocks[0], blocks[RELAY_BLOCKS_KEPT - 1]);
+    CU_ASSERT_EQUAL(stats.allocations, made);
+    relay_block_release(&pool, blocks[0]);
+    finish();
+}
+
+static void pool_has_a_bound(void)
+{
+    void *at[3];
+
+    start(1000);
+    CU_ASSERT_PTR_NULL(relay_block_new(&pool));
+    at[0] = relay_pool_alloc(&pool, 600);
+    at[1] = relay_pool_alloc(&pool, 401);
+    at[2] = relay_pool_alloc(&pool, 400);
+    CU_ASSERT_PTR_NOT_NULL(at[0]);
+    CU_ASSERT_PTR_NULL(at[1]);
+    CU_ASSERT_PTR_NOT_NULL(at[2]);
+    CU_ASSERT_EQUAL(stats.memory_now, 1000);
+    CU_ASSERT_PTR_NULL(relay_pool_alloc(&pool, 1));
+    CU_ASSERT_PTR_NULL(relay_pool_alloc(&pool, SIZE_MAX));
+    relay_pool_free(&pool, at[0], 600);
+    relay_pool_free(&pool, NULL, 600);
+    relay_pool_free(&pool, at[2], 400);
+    CU_ASSERT_EQUAL(stats.memory_max, 1000);
+    finish();
+}
+
+void add_out_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("out", NULL, NULL);
+
+    CU_ADD_TEST(suite, any_mix_comes_out_as_it_went_in);
+    CU_ADD_TEST(suite, memory_is_spent);
+    CU_ADD_TEST(suite, small_payloads_share_a_piece);
+    CU_ADD_TEST(suite, without_a_block_everything_is_copied);
+    CU_ADD_TEST(suite, idle_queue_holds_nothing);
+    CU_ADD_TEST(suite, pool_keeps_some_blocks);
+    CU_ADD_TEST(suite, pool_has_a_bound);
+}

@@ -1,0 +1,414 @@
+/* What the ranks print: lines stay whole, errors name the sink, and nothing is lost. */
+#include "dispatcher/output.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NOW 7000000000ull
+#define READ_MAX (4u << 20)
+#define TEXT_LINES 100 /* more than fits into one write to a pipe */
+
+static struct cw_err err;
+static char *got; /* everything read from the sink */
+static size_t got_size;
+
+static int set_up(void)
+{
+    got = malloc(READ_MAX + 1);
+    return got == NULL;
+}
+
+static int tear_down(void)
+{
+    free(got);
+    return 0;
+}
+
+/* A stream of rank 3 between two pipes: we write at `rank_fd` and read at `reader_fd`. */
+struct line {
+    int rank_fd;
+    int reader_fd;
+    struct output_sink sink;
+    struct output_stream stream;
+};
+
+static void make_pipe(int fds[2])
+{
+    CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
+}
+
+static void open_stream(struct line *l, bool tag, uint32_t rank)
+{
+    int fds[2];
+
+    make_pipe(fds);
+    l->rank_fd = fds[1];
+    CU_ASSERT_EQUAL_FATAL(output_stream_open(&l->stream, fds[0], rank, &l->sink, tag, &err), CW_OK);
+    memset(&err, 0, sizeof(err));
+}
+
+static void open_line(struct line *l, bool tag)
+{
+    int fds[2];
+
+    make_pipe(fds);
+    l->reader_fd = fds[0];
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    output_sink_open_fd(&l->sink, fds[1], "standard output");
+    open_stream(l, tag, 3);
+    got_size = 0;
+}
+
+static void close_line(struct line *l)
+{
+    output_stream_close(&l->stream);
+    output_sink_close(&l->sink);
+    close(l->reader_fd);
+    if (l->rank_fd >= 0)
+        close(l->rank_fd);
+}
+
+static void print(struct line *l, const char *text)
+{
+    CU_ASSERT_EQUAL(write(l->rank_fd, text, strlen(text)), (ssize_t)strlen(text));
+}
+
+static void end(struct line *l)
+{
+    close(l->rank_fd);
+    l->rank_fd = -1;
+}
+
+static void read_sink(const struct line *l, size_t most)
+{
+    ssize_t n;
+
+    if (most > READ_MAX - got_size)
+        most = READ_MAX - got_size;
+    while (most > 0 && (n = read(l->reader_fd, got + got_size, most)) > 0) {
+        got_size += (size_t)n;
+        most -= (size_t)n;
+    }
+    got[got_size] = '\0';
+}
+
+/* What has come out since the last look. */
+static void shows(struct line *l, const char *text)
+{
+    got_size = 0;
+    read_sink(l, READ_MAX);
+    CU_ASSERT_STRING_EQUAL(got, text);
+}
+
+static void step(struct line *l, uint64_t now_ns)
+{
+    CU_ASSERT_EQUAL(output_stream_read(&l->stream, now_ns, &err), CW_OK);
+}
+
+static void tick(struct line *l, uint64_t now_ns)
+{
+    CU_ASSERT_EQUAL(output_stream_tick(&l->stream, now_ns, &err), CW_OK);
+}
+
+static void whole_lines(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    step(&l, NOW);
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
+    print(&l, "one\ntwo\nthr");
+    step(&l, NOW);
+    shows(&l, "one\ntwo\n");
+    print(&l, "ee\n");
+    step(&l, NOW + 1);
+    shows(&l, "three\n");
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
+    close_line(&l);
+}
+
+static void partial_line_after_a_time(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    print(&l, "prompt> ");
+    step(&l, NOW);
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), NOW + OUTPUT_PARTIAL_NS);
+    tick(&l, NOW + OUTPUT_PARTIAL_NS - 1);
+    shows(&l, "");
+    tick(&l, NOW + OUTPUT_PARTIAL_NS);
+    shows(&l, "prompt> ");
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
+    /* the time counts anew for what comes after a whole line */
+    print(&l, "a");
+    step(&l, NOW + 2 * OUTPUT_PARTIAL_NS);
+    print(&l, "b\nc");
+    step(&l, NOW + 2 * OUTPUT_PARTIAL_NS + 50);
+    shows(&l, "ab\n");
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), NOW + 3 * OUTPUT_PARTIAL_NS + 50);
+    close_line(&l);
+}
+
+static void last_line_without_an_end(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    print(&l, "one\nla");
+    print(&l, "st");
+    step(&l, NOW);
+    CU_ASSERT_TRUE(output_stream_wants_input(&l.stream));
+    end(&l);
+    step(&l, NOW);
+    shows(&l, "one\nlast");
+    CU_ASSERT_EQUAL(l.stream.fd, -1);
+    CU_ASSERT_FALSE(output_stream_wants_input(&l.stream));
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
+    close_line(&l);
+}
+
+static void tags(void)
+{
+    struct line l;
+
+    open_line(&l, true);
+    print(&l, "one\n\ntwo\npart");
+    step(&l, NOW);
+    tick(&l, NOW + OUTPUT_PARTIAL_NS);
+    shows(&l, "[3] one\n[3] \n[3] two\n[3] part");
+    print(&l, "ial\nnext\n");
+    step(&l, NOW + OUTPUT_PARTIAL_NS);
+    shows(&l, "ial\n[3] next\n");
+    close_line(&l);
+}
+
+/* A line longer than what is held goes on in pieces, tagged once. */
+static void very_long_line(void)
+{
+    static char text[3 * OUTPUT_LINE_MAX];
+    struct line l;
+    size_t sent = 0;
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\n';
+    open_line(&l, true);
+    fcntl(l.rank_fd, F_SETFL, O_NONBLOCK);
+    while (got_size < sizeof(text) + 4 && sent <= sizeof(text)) {
+        ssize_t n = write(l.rank_fd, text + sent, sizeof(text) - sent);
+
+        sent += n > 0 ? (size_t)n : 0;
+        step(&l, NOW);
+        tick(&l, NOW);
+        read_sink(&l, READ_MAX);
+    }
+    CU_ASSERT_EQUAL(got_size, sizeof(text) + 4);
+    CU_ASSERT_EQUAL(memcmp(got, "[3] ", 4), 0);
+    CU_ASSERT_EQUAL(memcmp(got + 4, text, sizeof(text)), 0);
+    close_line(&l);
+}
+
+/* The rank waits in its pipe while nobody reads; nothing is lost, nothing is held beyond a bound.
+ */
+static void full_sink(void)
+{
+    struct line l;
+    char line[100];
+    int printed = 0;
+    int seen = 0;
+    bool stuck;
+
+    open_line(&l, false);
+    fcntl(l.rank_fd, F_SETFL, O_NONBLOCK);
+    do {
+        int size = snprintf(line, sizeof(line), "line %d of a rank that prints a lot\n", printed);
+
+        stuck = write(l.rank_fd, line, (size_t)size) != size;
+        printed += !stuck;
+        step(&l, NOW);
+    } while (!stuck && printed < 100000);
+    CU_ASSERT_TRUE(stuck);
+    CU_ASSERT_FALSE(output_stream_wants_input(&l.stream));
+    CU_ASSERT_TRUE(l.stream.blocked);
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), NOW + OUTPUT_RETRY_NS);
+    end(&l);
+    for (int i = 0; i < 1000 && (l.stream.fd >= 0 || l.stream.used); i++) {
+        read_sink(&l, 10000);
+        tick(&l, NOW);
+        step(&l, NOW);
+    }
+    read_sink(&l, READ_MAX);
+    for (char *at = got; *at; at = strchr(at, '\n') + 1) {
+        snprintf(line, sizeof(line), "line %d of a rank that prints a lot\n", seen);
+        if (strncmp(at, line, strlen(line)) != 0)
+            break;
+        seen++;
+    }
+    CU_ASSERT_EQUAL(seen, printed);
+    close_line(&l);
+}
+
+/* Every line of `got` begins with its letter and has no other in it. */
+static uint32_t mixed_lines(void)
+{
+    uint32_t mixed = 0;
+
+    for (char *at = got; *at;) {
+        size_t size = strcspn(at, "\n");
+        const char *body = strncmp(at, "[", 1) == 0 ? strchr(at, ' ') + 1 : at;
+
+        mixed += strspn(body, (char[]){body[0], '\0'}) != size - (size_t)(body - at);
+        at += size + (at[size] == '\n');
+    }
+    return mixed;
+}
+
+/* Two ranks print lines of 77 letters to one slow pipe. */
+static uint32_t print_together(bool tag)
+{
+    struct line a;
+    struct line b;
+    char text[2][TEXT_LINES * 78 + 1];
+
+    open_line(&a, tag);
+    b.sink = a.sink;
+    open_stream(&b, tag, 4);
+    for (int i = 0; i < 2; i++) {
+        memset(text[i], "ab"[i], sizeof(text[i]));
+        for (int j = 0; j < TEXT_LINES; j++)
+            text[i][j * 78 + 77] = '\n';
+        text[i][TEXT_LINES * 78] = '\0';
+    }
+    for (int i = 0; i < 200; i++) {
+        fcntl(a.rank_fd, F_SETFL, O_NONBLOCK);
+        fcntl(b.rank_fd, F_SETFL, O_NONBLOCK);
+        if (a.stream.used == 0 && b.stream.used == 0) {
+            print(&a, text[0]);
+            print(&b, text[1]);
+        }
+        step(&a, NOW);
+        step(&b, NOW);
+        if (i % 3 == 0)
+            read_sink(&a, 5000);
+        tick(&a, NOW);
+        tick(&b, NOW);
+    }
+    for (int i = 0; i < 100; i++) {
+        read_sink(&a, READ_MAX);
+        tick(&a, NOW);
+        tick(&b, NOW);
+    }
+    CU_ASSERT_TRUE(got_size > 100000);
+    output_stream_close(&b.stream);
+    close(b.rank_fd);
+    close_line(&a);
+    return mixed_lines();
+}
+
+static void lines_of_two_ranks_with_tags(void)
+{
+    CU_ASSERT_EQUAL(print_together(true), 0);
+}
+
+static void lines_of_two_ranks(void)
+{
+    CU_ASSERT_EQUAL(print_together(false), 0);
+}
+
+static void nobody_reads_any_more(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    close(l.reader_fd);
+    print(&l, "lost\n");
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ECLOSED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank 3 to standard output: Broken pipe"));
+    l.reader_fd = -1;
+    close_line(&l);
+}
+
+static void disk_is_full(void)
+{
+    struct line l;
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    output_sink_open_fd(&l.sink, fd, "/dev/full");
+    open_stream(&l, false, 3);
+    l.reader_fd = -1;
+    print(&l, "lost\n");
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank 3 to /dev/full: No space left on device"));
+    close_line(&l);
+}
+
+static void files(void)
+{
+    char dir[] = "/tmp/test-output-XXXXXX";
+    char path[PATH_MAX];
+    struct line l;
+    struct stat st;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/rank.7.out", dir);
+    for (int i = 0; i < 2; i++) { /* the second time what was there goes */
+        CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", &err), CW_OK);
+        open_stream(&l, false, 7);
+        print(&l, "to a file\nend");
+        end(&l);
+        step(&l, NOW);
+        l.reader_fd = -1;
+        close_line(&l);
+        CU_ASSERT_EQUAL(l.sink.fd, -1);
+        CU_ASSERT_EQUAL(stat(path, &st), 0);
+        CU_ASSERT_EQUAL(st.st_size, 13);
+    }
+    unlink(path);
+    CU_ASSERT_EQUAL(symlink("/dev/full", path), 0);
+    CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", &err), CW_OK);
+    open_stream(&l, true, 7);
+    print(&l, "lost\n");
+    CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+    l.reader_fd = -1;
+    close_line(&l);
+    unlink(path);
+    rmdir(dir);
+    CU_ASSERT_EQUAL(output_sink_open_file(&l.sink, dir, 7, "err", &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank.7.err: No such file"));
+}
+
+static void standard_descriptors_stay_open(void)
+{
+    struct output_sink sink;
+
+    output_sink_open_fd(&sink, STDERR_FILENO, "standard error");
+    output_sink_close(&sink);
+    CU_ASSERT_TRUE(fcntl(STDERR_FILENO, F_GETFD) >= 0);
+}
+
+void add_output_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("output", set_up, tear_down);
+
+    CU_ADD_TEST(suite, whole_lines);
+    CU_ADD_TEST(suite, partial_line_after_a_time);
+    CU_ADD_TEST(suite, last_line_without_an_end);
+    CU_ADD_TEST(suite, tags);
+    CU_ADD_TEST(suite, very_long_line);
+    CU_ADD_TEST(suite, full_sink);
+    CU_ADD_TEST(suite, lines_of_two_ranks_with_tags);
+    CU_ADD_TEST(suite, lines_of_two_ranks);
+    CU_ADD_TEST(suite, nobody_reads_any_more);
+    CU_ADD_TEST(suite, disk_is_full);
+    CU_ADD_TEST(suite, files);
+    CU_ADD_TEST(suite, standard_descriptors_stay_open);
+}

@@ -1,0 +1,205 @@
+/* The directory of a job, and those that killed dispatchers left. */
+#include "dispatcher/rundir.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char base[64];
+static char old_runtime[4096];
+static char old_tmp[4096];
+static struct cw_err err;
+
+static void keep(char *to, size_t size, const char *name)
+{
+    snprintf(to, size, "%s", getenv(name) ? getenv(name) : "");
+}
+
+static void put_back(const char *name, const char *value)
+{
+    if (value[0])
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static int set_up(void)
+{
+    keep(old_runtime, sizeof(old_runtime), "XDG_RUNTIME_DIR");
+    keep(old_tmp, sizeof(old_tmp), "TMPDIR");
+    strcpy(base, "/tmp/test-rundir-XXXXXX");
+    if (!mkdtemp(base))
+        return 1;
+    return setenv("XDG_RUNTIME_DIR", base, 1);
+}
+
+static int tear_down(void)
+{
+    put_back("XDG_RUNTIME_DIR", old_runtime);
+    put_back("TMPDIR", old_tmp);
+    return rmdir(base); /* fails when a test left something */
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static const char *inside(const char *dir, const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return path;
+}
+
+static void touch(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    CU_ASSERT_TRUE(fd >= 0);
+    close(fd);
+}
+
+static void make(struct rundir *dir)
+{
+    CU_ASSERT_EQUAL_FATAL(rundir_make(dir, &err), CW_OK);
+}
+
+static void private_and_removed(void)
+{
+    struct rundir dir;
+    struct stat st;
+
+    make(&dir);
+    CU_ASSERT_EQUAL(strncmp(dir.path, base, strlen(base)), 0);
+    CU_ASSERT_EQUAL(stat(dir.path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_mode & 0777, 0700);
+    CU_ASSERT_TRUE(fcntl(dir.lock_fd, F_GETFD) & FD_CLOEXEC);
+    touch(inside(dir.path, "relay.sock"));
+    touch(inside(dir.path, "key"));
+    rundir_remove(&dir);
+    CU_ASSERT_FALSE(exists(dir.path));
+    CU_ASSERT_EQUAL(fcntl(dir.lock_fd, F_GETFD), -1);
+}
+
+static void sockets_fit(void)
+{
+    struct rundir dir;
+
+    make(&dir);
+    CU_ASSERT_TRUE(strlen(dir.path) < RUNDIR_MAX - 1);
+    rundir_remove(&dir);
+}
+
+/* Its dispatcher was killed: the lock is free. */
+static void stale_is_removed(void)
+{
+    struct rundir stale;
+    struct rundir dir;
+
+    make(&stale);
+    touch(inside(stale.path, "relay.sock"));
+    close(stale.lock_fd);
+    make(&dir);
+    CU_ASSERT_FALSE(exists(stale.path));
+    rundir_remove(&dir);
+}
+
+static void live_is_kept(void)
+{
+    struct rundir live;
+    struct rundir dir;
+
+    make(&live);
+    touch(inside(live.path, "relay.sock"));
+    make(&dir);
+    CU_ASSERT_STRING_NOT_EQUAL(live.path, dir.path);
+    CU_ASSERT_TRUE(exists(inside(live.path, "relay.sock")));
+    CU_ASSERT_TRUE(exists(inside(live.path, "lock")));
+    rundir_remove(&dir);
+    rundir_remove(&live);
+    CU_ASSERT_FALSE(exists(live.path));
+}
+
+/* Without a lock it may be one that is being made; after some seconds it is not. */
+static void one_without_a_lock(void)
+{
+    struct timespec times[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
+    char path[128];
+    struct rundir dir;
+
+    snprintf(path, sizeof(path), "%s/causeway-%u.abcdef", base, getuid());
+    CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
+    make(&dir);
+    CU_ASSERT_TRUE(exists(path));
+    rundir_remove(&dir);
+    CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, times, 0), 0);
+    make(&dir);
+    CU_ASSERT_FALSE(exists(path));
+    rundir_remove(&dir);
+}
+
+static void what_is_not_ours_stays(void)
+{
+    char other[128];
+    char link[128];
+    char target[128];
+    struct rundir dir;
+
+    snprintf(other, sizeof(other), "%s/causeway-%u.file", base, getuid());
+    snprintf(target, sizeof(target), "%s/target", base);
+    snprintf(link, sizeof(link), "%s/causeway-%u.link", base, getuid());
+    touch(other);
+    CU_ASSERT_EQUAL(mkdir(target, 0700), 0);
+    touch(inside(target, "lock"));
+    CU_ASSERT_EQUAL(symlink(target, link), 0);
+    make(&dir);
+    CU_ASSERT_TRUE(exists(other));
+    CU_ASSERT_TRUE(exists(inside(target, "lock")));
+    rundir_remove(&dir);
+    unlink(inside(target, "lock"));
+    unlink(link);
+    unlink(other);
+    rmdir(target);
+}
+
+static void where(void)
+{
+    char longer[64];
+    struct rundir dir;
+
+    snprintf(longer, sizeof(longer), "/%050d", 0);
+    setenv("XDG_RUNTIME_DIR", longer, 1);
+    setenv("TMPDIR", base, 1);
+    make(&dir);
+    CU_ASSERT_EQUAL(strncmp(dir.path, base, strlen(base)), 0);
+    rundir_remove(&dir);
+    setenv("TMPDIR", "relative", 1);
+    make(&dir);
+    CU_ASSERT_EQUAL(strncmp(dir.path, "/tmp/causeway-", 14), 0);
+    rundir_remove(&dir);
+    setenv("XDG_RUNTIME_DIR", base, 1);
+}
+
+void add_rundir_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("rundir", set_up, tear_down);
+
+    CU_ADD_TEST(suite, private_and_removed);
+    CU_ADD_TEST(suite, sockets_fit);
+    CU_ADD_TEST(suite, stale_is_removed);
+    CU_ADD_TEST(suite, live_is_kept);
+    CU_ADD_TEST(suite, one_without_a_lock);
+    CU_ADD_TEST(suite, what_is_not_ours_stays);
+    CU_ADD_TEST(suite, where);
+}

@@ -1,0 +1,247 @@
+/* Addresses, and sockets at them. */
+#include "common/transport.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WAIT_MS 5000
+
+static struct cw_address address;
+static struct cw_err err;
+static char dir[64];
+static char path[128]; /* "unix:DIR/s" */
+
+static int set_up(void)
+{
+    strcpy(dir, "/tmp/test-transport-XXXXXX");
+    if (!mkdtemp(dir))
+        return 1;
+    snprintf(path, sizeof(path), "unix:%s/s", dir);
+    return 0;
+}
+
+static int tear_down(void)
+{
+    unlink(path + 5);
+    return rmdir(dir);
+}
+
+static void good(const char *text, const char *scheme)
+{
+    CU_ASSERT_EQUAL(cw_address_parse(&address, text, &err), CW_OK);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(address.transport);
+    CU_ASSERT_STRING_EQUAL(address.transport->scheme, scheme);
+    CU_ASSERT_STRING_EQUAL(address.text, text);
+}
+
+static void bad(const char *text)
+{
+    memset(&err, 0, sizeof(err));
+    CU_ASSERT_EQUAL(cw_address_parse(&address, text, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(err.code, CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "address"));
+}
+
+static void addresses(void)
+{
+    static const char *const wrong[] = {"",
+                                        "unix",
+                                        "unix:",
+                                        "tcp",
+                                        "tcp:",
+                                        "tcp::",
+                                        "tcp:80",
+                                        "tcp:h:",
+                                        "tcp::80",
+                                        "tcp:127.0.0.1:x",
+                                        "tcp:[]:80",
+                                        "tcp:1.2.3.4:-1",
+                                        "tcp:1.2.3.4:65536",
+                                        "tcp:1.2.3.4:99999999999999999999",
+                                        "udp:h:1",
+                                        "/tmp/x",
+                                        "unixx:/tmp/x",
+                                        " unix:/tmp/x",
+                                        "UNIX:/tmp/x"};
+
+    good("unix:/tmp/x", "unix");
+    good("unix:x:y", "unix");
+    good("tcp:127.0.0.1:0", "tcp");
+    good("tcp:127.0.0.1:65535", "tcp");
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+        bad(wrong[i]);
+}
+
+static void long_addresses(void)
+{
+    struct sockaddr_un un;
+    char text[2 * CW_ADDRESS_MAX];
+
+    memset(text, 'x', sizeof(text));
+    memcpy(text, "unix:", 5);
+    text[5 + sizeof(un.sun_path) - 1] = '\0';
+    good(text, "unix");
+    text[5 + sizeof(un.sun_path) - 1] = 'x';
+    text[5 + sizeof(un.sun_path)] = '\0';
+    bad(text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1 to 107 bytes"));
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    bad(text);
+    memcpy(text, "tcp:", 4);
+    strcpy(text + CW_ADDRESS_MAX - 10, ":80");
+    bad(text);
+}
+
+/* The address in brackets as RFC 3986 writes it; machines without IPv6 cannot say. */
+static void ipv6_address(void)
+{
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return;
+    close(fd);
+    CU_ASSERT_EQUAL(cw_address_parse(&address, "tcp:[::1]:80", &err), CW_OK);
+}
+
+/* A connection each way carries a byte. */
+static void talk(int listener)
+{
+    struct pollfd p = {.fd = listener, .events = POLLIN};
+    int client = cw_connect(&address, &err);
+    int server;
+    char byte = 0;
+
+    CU_ASSERT_TRUE_FATAL(client >= 0);
+    CU_ASSERT_EQUAL(poll(&p, 1, WAIT_MS), 1);
+    server = cw_accept(listener, &address);
+    CU_ASSERT_TRUE_FATAL(server >= 0);
+    CU_ASSERT_TRUE(fcntl(client, F_GETFL) & O_NONBLOCK);
+    CU_ASSERT_TRUE(fcntl(server, F_GETFL) & O_NONBLOCK);
+    CU_ASSERT_TRUE(fcntl(client, F_GETFD) & FD_CLOEXEC);
+    CU_ASSERT_TRUE(fcntl(server, F_GETFD) & FD_CLOEXEC);
+    CU_ASSERT_EQUAL(write(client, "x", 1), 1);
+    p.fd = server;
+    CU_ASSERT_EQUAL(poll(&p, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(read(server, &byte, 1), 1);
+    CU_ASSERT_EQUAL(byte, 'x');
+    close(client);
+    close(server);
+}
+
+static void listens(const char *text)
+{
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, text, &err), CW_OK);
+    fd = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(cw_accept(fd, &address), -EAGAIN);
+    CU_ASSERT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+    talk(fd);
+    cw_unlisten(fd, &address);
+    CU_ASSERT_EQUAL(cw_connect(&address, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, address.text));
+}
+
+static void unix_socket(void)
+{
+    listens(path);
+    CU_ASSERT_NOT_EQUAL(access(path + 5, F_OK), 0);
+}
+
+/* The kernel's choice is what others are to be told. */
+static void tcp_port_zero(void)
+{
+    listens("tcp:127.0.0.1:0");
+    CU_ASSERT_EQUAL(strncmp(address.text, "tcp:127.0.0.1:", 14), 0);
+    CU_ASSERT_TRUE(atoi(address.text + 14) > 0);
+}
+
+static void tcp_port_in_use(void)
+{
+    struct cw_address other;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "tcp:127.0.0.1:0", &err), CW_OK);
+    fd = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&other, address.text, &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_listen(&other, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, address.text));
+    cw_unlisten(fd, &address);
+}
+
+static void stale_unix_socket_is_taken_over(void)
+{
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    fd = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    close(fd); /* as if killed: the file stays */
+    CU_ASSERT_EQUAL(access(path + 5, F_OK), 0);
+    listens(path);
+}
+
+static void live_unix_socket_is_not_taken_over(void)
+{
+    struct cw_address other;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    fd = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&other, path, &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_listen(&other, &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "another process listens there"));
+    /* the question is in its queue */
+    CU_ASSERT_TRUE(close(cw_accept(fd, &address)) == 0);
+    talk(fd);
+    cw_unlisten(fd, &address);
+}
+
+static void files_are_not_taken_over(void)
+{
+    int fd = open(path + 5, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    close(fd);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_listen(&address, &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no socket"));
+    CU_ASSERT_EQUAL(access(path + 5, F_OK), 0);
+    unlink(path + 5);
+}
+
+static void missing_directory(void)
+{
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "unix:/nowhere/s", &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_listen(&address, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "unix:/nowhere/s"));
+    CU_ASSERT_EQUAL(cw_connect(&address, &err), CW_ESYS);
+}
+
+void add_transport_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("transport", set_up, tear_down);
+
+    CU_ADD_TEST(suite, addresses);
+    CU_ADD_TEST(suite, long_addresses);
+    CU_ADD_TEST(suite, ipv6_address);
+    CU_ADD_TEST(suite, unix_socket);
+    CU_ADD_TEST(suite, tcp_port_zero);
+    CU_ADD_TEST(suite, tcp_port_in_use);
+    CU_ADD_TEST(suite, stale_unix_socket_is_taken_over);
+    CU_ADD_TEST(suite, live_unix_socket_is_not_taken_over);
+    CU_ADD_TEST(suite, files_are_not_taken_over);
+    CU_ADD_TEST(suite, missing_directory);
+}
