@@ -30,7 +30,7 @@ int cw_key_read_fd(int fd, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
         used += (size_t)n;
     }
     line[used] = '\0';
-    if (used < 2 * CW_KEY_SIZE ||
+    if (used < 2 * CW_KEY_SIZE || (used > 2 * CW_KEY_SIZE && line[2 * CW_KEY_SIZE] != '\n') ||
         sodium_hex2bin(key, CW_KEY_SIZE, line, 2 * CW_KEY_SIZE, NULL, &size, NULL) < 0 ||
         size != CW_KEY_SIZE)
         return cw_err_set(err, CW_EINVAL, "not a key: expected a line of %d hexadecimal digits",

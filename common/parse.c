@@ -52,8 +52,8 @@ int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct c
     errno = 0;
     value = strtod(text, &end);
     for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
-        if (isdigit((unsigned char)text[0]) && !errno && strcmp(end, units[i].suffix) == 0 &&
-            value * units[i].ns < 1e18) {
+        if (text[0] != '.' && strspn(text, "0123456789.") == (size_t)(end - text) && end > text &&
+            !errno && strcmp(end, units[i].suffix) == 0 && value * units[i].ns < 1e18) {
             *ns = (uint64_t)(value * units[i].ns);
             return CW_OK;
         }

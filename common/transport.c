@@ -42,7 +42,7 @@ static int unix_claim(const struct cw_address *address, struct cw_err *err)
     const struct sockaddr_un *un = (const struct sockaddr_un *)&address->sockaddr;
     struct stat st;
     int fd;
-    int failed;
+    int failure = 0;
 
     if (lstat(un->sun_path, &st) < 0)
         return CW_OK;
@@ -52,9 +52,12 @@ static int unix_claim(const struct cw_address *address, struct cw_err *err)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return cw_err_set(err, CW_ESYS, "%s: socket: %s", address->text, strerror(errno));
-    failed = connect(fd, (const struct sockaddr *)un, sizeof(*un));
+    if (connect(fd, (const struct sockaddr *)un, sizeof(*un)) < 0)
+        failure = errno;
     close(fd);
-    if (!failed)
+    if (failure == EACCES)
+        return cw_err_set(err, CW_EINVAL, "%s: there is a socket of somebody else", address->text);
+    if (failure != ECONNREFUSED)
         return cw_err_set(err, CW_EINVAL, "%s: another process listens there; choose another path",
                           address->text);
     unlink(un->sun_path);

@@ -33,10 +33,12 @@ void job_fail(struct job *job, int exit_code, uint64_t now_ns, const char *fmt, 
 
     if (job->ending)
         return;
-    job->exit_code = exit_code;
-    va_start(ap, fmt);
-    vsnprintf(job->reason, sizeof(job->reason), fmt, ap);
-    va_end(ap);
+    if (!job->reason[0]) {
+        job->exit_code = exit_code;
+        va_start(ap, fmt);
+        vsnprintf(job->reason, sizeof(job->reason), fmt, ap);
+        va_end(ap);
+    }
     ask_to_end(job, SIGTERM, now_ns);
 }
 

@@ -81,6 +81,7 @@ int rundir_make(struct rundir *dir, struct cw_err *err)
 {
     char prefix[40];
     char lock[RUNDIR_MAX + 8];
+    char unnamed[sizeof(lock) + 8];
 
     snprintf(prefix, sizeof(prefix), "causeway-%u.", getuid());
     remove_stale_all(base(), prefix);
@@ -88,9 +89,11 @@ int rundir_make(struct rundir *dir, struct cw_err *err)
     if (!mkdtemp(dir->path))
         return cw_err_set(err, CW_ESYS, "making a directory for the job, %s: %s", dir->path,
                           strerror(errno));
+    /* the lock gets its name once it is held: another start must not find it free */
     snprintf(lock, sizeof(lock), "%s/" LOCK_NAME, dir->path);
-    dir->lock_fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (dir->lock_fd < 0 || flock(dir->lock_fd, LOCK_EX) < 0) {
+    snprintf(unnamed, sizeof(unnamed), "%s.new", lock);
+    dir->lock_fd = open(unnamed, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (dir->lock_fd < 0 || flock(dir->lock_fd, LOCK_EX) < 0 || rename(unnamed, lock) < 0) {
         cw_err_set(err, CW_ESYS, "locking %s: %s", lock, strerror(errno));
         remove_all(dir->path);
         return err->code;

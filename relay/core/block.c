@@ -40,7 +40,14 @@ void relay_pool_free(struct relay_pool *pool, void *at, size_t size)
     free(at);
 }
 
-struct relay_block *relay_block_new(struct relay_pool *pool)
+int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, struct cw_relay_stats *stats)
+{
+    *pool = (struct relay_pool){.memory_max = memory_max, .stats = stats};
+    pool->reserve = malloc(sizeof(*pool->reserve));
+    return pool->reserve ? CW_OK : CW_ENOMEM;
+}
+
+struct relay_block *relay_block_new(struct relay_pool *pool, bool vital)
 {
     struct relay_block *block = pool->free;
 
@@ -49,9 +56,13 @@ struct relay_block *relay_block_new(struct relay_pool *pool)
         pool->free_count--;
     } else {
         block = relay_pool_alloc(pool, sizeof(*block));
-        if (!block)
-            return NULL;
     }
+    if (!block && vital && !pool->reserve_used) {
+        block = pool->reserve;
+        pool->reserve_used = true;
+    }
+    if (!block)
+        return NULL;
     block->refs = 1;
     return block;
 }
@@ -61,6 +72,10 @@ void relay_block_release(struct relay_pool *pool, struct relay_block *block)
     assert(block->refs > 0);
     if (--block->refs > 0)
         return;
+    if (block == pool->reserve) {
+        pool->reserve_used = false;
+        return;
+    }
     if (pool->free_count == RELAY_BLOCKS_KEPT) {
         relay_pool_free(pool, block, sizeof(*block));
         return;
@@ -72,6 +87,8 @@ void relay_block_release(struct relay_pool *pool, struct relay_block *block)
 
 void relay_pool_fini(struct relay_pool *pool)
 {
+    assert(!pool->reserve_used);
     while (pool->free)
         free_block(pool);
+    free(pool->reserve);
 }

@@ -6,6 +6,7 @@
 
 #include "common/frame.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define RELAY_BLOCK_BYTES (256u << 10)
@@ -22,10 +23,16 @@ struct relay_pool {
     uint32_t free_count;
     uint64_t memory_max;
     struct cw_relay_stats *stats; /* memory and allocations are counted there */
+    struct relay_block *reserve;  /* for those who must still be told when memory is spent */
+    bool reserve_used;
 };
 
-/* A block with one reference; NULL when the memory bound is reached. */
-struct relay_block *relay_block_new(struct relay_pool *pool);
+/* Sets the reserve aside, outside of memory_max. Returns 0 or CW_ENOMEM. */
+int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, struct cw_relay_stats *stats);
+
+/* A block with one reference; NULL when the memory bound is reached. `vital`: then the reserve, if
+ * it is free. */
+struct relay_block *relay_block_new(struct relay_pool *pool, bool vital);
 void relay_block_release(struct relay_pool *pool, struct relay_block *block);
 
 /* Other memory of the core, counted against the same bound. Not cleared. */

@@ -32,7 +32,10 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     if (!core)
         return NULL;
     core->config = *config;
-    core->pool = (struct relay_pool){.memory_max = config->memory_max, .stats = &core->stats};
+    if (relay_pool_init(&core->pool, config->memory_max, &core->stats) < 0) {
+        free(core);
+        return NULL;
+    }
     core->ready_tail = &core->ready;
     return core;
 }
@@ -243,7 +246,7 @@ static int block_renew(struct relay_conn *conn)
     uint32_t rest = conn->end - conn->start;
 
     if (!old || old->refs > 1) {
-        block = relay_block_new(&conn->core->pool);
+        block = relay_block_new(&conn->core->pool, false);
         if (!block)
             return CW_ENOMEM;
     }

@@ -38,6 +38,12 @@ static int ring_grow(struct out_queue *out)
     return CW_OK;
 }
 
+int out_make_vital(struct out_queue *out)
+{
+    out->vital = true;
+    return out->size ? CW_OK : ring_grow(out);
+}
+
 /* Takes over one reference to `block` when it returns 0. */
 static int slice_push(struct out_queue *out, const uint8_t *at, size_t size,
                       struct relay_block *block)
@@ -51,7 +57,7 @@ static int slice_push(struct out_queue *out, const uint8_t *at, size_t size,
 
 static int own_block_renew(struct out_queue *out)
 {
-    struct relay_block *block = relay_block_new(out->pool);
+    struct relay_block *block = relay_block_new(out->pool, out->vital);
 
     if (!block)
         return CW_ENOMEM;

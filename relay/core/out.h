@@ -28,10 +28,15 @@ struct out_queue {
     uint64_t bytes;
     struct relay_block *block; /* the queue's own, being filled; NULL when idle */
     uint32_t block_used;
+    bool vital; /* what is queued here must go out even when memory is spent */
 };
 
 void out_init(struct out_queue *out, struct relay_pool *pool);
 void out_fini(struct out_queue *out);
+
+/* Makes the queue one that can take a few small frames even when memory is spent. Returns 0 or
+ * CW_ENOMEM. */
+int out_make_vital(struct out_queue *out);
 
 /* Room for `size` (at most RELAY_BLOCK_BYTES) contiguous bytes at the end of the queue, to be
  * filled at once. NULL when there is no memory. */

@@ -46,7 +46,7 @@ static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hel
                     RELAY_JOBS_MAX);
         return;
     }
-    job = job_new(core, hello->job, hello->rank);
+    job = out_make_vital(&conn->out) == CW_OK ? job_new(core, hello->job, hello->rank) : NULL;
     if (!job) {
         conn_out_of_memory(conn, "opening a job");
         return;

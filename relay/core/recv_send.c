@@ -52,7 +52,7 @@ static int send_wait(struct relay_mailbox *mailbox, struct relay_message *messag
     if (match_wait(&mailbox->index, &message->waiting) < 0)
         return CW_ENOMEM;
     mailbox->stats.unexpected++;
-    if (mailbox->hint_armed && mailbox->conn) {
+    if (mailbox->hint_armed && mailbox->conn && mailbox->conn->state == CONN_RANK) {
         mailbox->hint_armed = false;
         conn_frame(mailbox->conn, CW_FRAME_HINT, 0);
     }
@@ -149,6 +149,9 @@ void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
     if (message->matched) {
         mailbox_deliver(conn->incoming_to, message, at, size, conn->block);
     } else if (message_store(conn->core, message, at, size, conn->block) < 0) {
+        /* what did not fit never arrived */
+        message->arrived -= size;
+        message_abandon(conn);
         conn_out_of_memory(conn, "keeping a message until it is received");
         return;
     }

@@ -1,5 +1,6 @@
 /* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. */
 #include "common/clock.h"
+#include "common/spin.h"
 #include "relay/engine/engine.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ struct relay_engine {
     uint64_t active_ns; /* when a byte last moved */
     uint64_t tick_ns;
     uint64_t counted_ns;
+    struct cw_spin spin;
     struct poll_conn *hot[HOT_MAX]; /* who sent last, most recent first; NULL where none */
     char drain[4096];
 };
@@ -289,13 +291,16 @@ static void spin(struct relay_engine *e)
 {
     hot_expire(e);
     for (int turn = 0; turn < HOT_TURNS; turn++) {
-        if (serve_hot(e)) {
+        bool served = serve_hot(e);
+
+        if (served) {
             e->stats->wakeups++;
             e->active_ns = e->now_ns = cw_clock_ns();
         }
         /* also after success: whoever got a message may share this core */
-        sched_yield();
-        e->stats->syscalls++;
+        if (served && !cw_spin_shared(&e->spin))
+            continue;
+        e->stats->syscalls += cw_spin_turn(&e->spin);
     }
 }
 

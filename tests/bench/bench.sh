@@ -18,13 +18,13 @@ stock() {
   local ranks=$1
   shift
   UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 \
-    timeout 300 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
+    timeout 60 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
 }
 
 ours() {
   local ranks=$1
   shift
-  timeout 300 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null
+  timeout 120 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null
 }
 
 # the median of the second column of the lines that begin with KEY
@@ -57,7 +57,7 @@ netpipe() {
   done
   echo "| bytes | stock us | Causeway us | latency ratio | stock MB/s | Causeway MB/s | bandwidth ratio |"
   echo "|---:|---:|---:|---:|---:|---:|---:|"
-  for size in $(awk '{ print $1 }' "$dir/netpipe.stock" | sort -nu); do
+  awk '{ print $1 }' "$dir/netpipe.stock" | sort -nu | while read -r size; do
     s=$(median "$size" "$dir/netpipe.stock")
     o=$(median "$size" "$dir/netpipe.ours")
     awk -v n="$size" -v s="$s" -v o="$o" 'BEGIN {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -29,6 +30,7 @@ int main(int argc, char **argv)
         if (buffer[bytes - 1] != 0)
             MPI_Abort(MPI_COMM_WORLD, 1);
     }
+    usleep(200000); /* stock MPICH over UCX may hang when ranks reach MPI_Finalize at once */
     MPI_Finalize();
     free(buffer);
     return 0;

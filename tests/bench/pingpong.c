@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -26,6 +27,7 @@ int main(int argc, char **argv)
     }
     if (rank == 0)
         printf("pingpong %.3f\n", (MPI_Wtime() - start) / count / 2 * 1e6);
+    usleep(200000); /* stock MPICH over UCX may hang when ranks reach MPI_Finalize at once */
     MPI_Finalize();
     free(buffer);
     return 0;

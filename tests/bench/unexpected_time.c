@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void send_all(int count, int base)
 {
@@ -46,6 +47,7 @@ int main(int argc, char **argv)
                    receive_all(count, reverse * count, reverse) / count * 1e6);
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    usleep(200000); /* stock MPICH over UCX may hang when ranks reach MPI_Finalize at once */
     MPI_Finalize();
     return 0;
 }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WRITE_MAX (128u << 10) /* bytes of one write */
+
 #define SPIN_NS 20000
 #define MEMORY_MAX (512ull << 20)
 #define HELLO_MS 20000
@@ -213,10 +215,12 @@ static void peer_read(struct peer *p)
     CU_ASSERT_EQUAL(whole, 0);
 }
 
+/* A bounded part at a time, so that a test can stop in the middle of a message. */
 static void peer_write(struct peer *p)
 {
-    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start, codec_left(&p->codec.out),
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
+    size_t left = codec_left(&p->codec.out);
+    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start,
+                     left < WRITE_MAX ? left : WRITE_MAX, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (n > 0)
         codec_take(&p->codec.out, (size_t)n);

@@ -9,7 +9,8 @@
 
 #define RANKS 3
 #define CLIENTS 6 /* the dispatcher, the ranks, two strangers */
-#define MEMORY_MAX (3u << 20)
+#define MEMORY_MAX (8u << 20)
+#define MEMORY_SHORT (1300u << 10) /* a handful of blocks: it is spent often */
 #define STEP_NS 400000000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -342,7 +343,7 @@ static void act(struct cw_reader *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct relay_core_config config = {.memory_max = MEMORY_MAX};
+    struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT};
     struct cw_reader r = cw_reader(data, size);
 
     memcpy(config.key, relay_key, CW_KEY_SIZE);

@@ -459,6 +459,8 @@ static void headers_that_do_not_fit(void)
     refused(frame, CW_FRAME_HEADER, "ACK frame of 1 bytes, expected 0 to 0");
     header(frame, CW_RECV_SIZE - 1, CW_FRAME_RECV, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_RECV_SIZE, "RECV frame of 31 bytes, expected 32 to 32");
+    /* before the rest of what cannot be a frame is waited for */
+    refused(frame, CW_FRAME_HEADER, "RECV frame of 31 bytes, expected 32 to 32");
     header(frame, UINT32_MAX, CW_FRAME_SEND, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE,
             "SEND frame of 4294967295 bytes, expected 32 to 262176");

@@ -102,7 +102,7 @@ static void random_step(struct relay_block **source)
     } else if (below(2)) {
         if (*from)
             relay_block_release(&pool, *from); /* the queue's references keep it */
-        *from = relay_block_new(&pool);
+        *from = relay_block_new(&pool, false);
         if (*from)
             append(*from, RELAY_BLOCK_BYTES - size, size);
     } else {
@@ -144,7 +144,7 @@ static void small_payloads_share_a_piece(void)
     struct iovec iov[4];
 
     start(1u << 30);
-    block = relay_block_new(&pool);
+    block = relay_block_new(&pool, false);
     CU_ASSERT_PTR_NOT_NULL_FATAL(block);
     reserve(48);
     append(block, 0, RELAY_OUT_COPY_MAX);
@@ -200,13 +200,13 @@ static void pool_keeps_some_blocks(void)
 
     start(1u << 30);
     for (int i = 0; i < RELAY_BLOCKS_KEPT + 10; i++)
-        blocks[i] = relay_block_new(&pool);
+        blocks[i] = relay_block_new(&pool, false);
     made = stats.allocations;
     for (int i = 0; i < RELAY_BLOCKS_KEPT + 10; i++)
         relay_block_release(&pool, blocks[i]);
     CU_ASSERT_EQUAL(pool.free_count, RELAY_BLOCKS_KEPT);
     /* the warmest first: what was released last and kept */
-    blocks[0] = relay_block_new(&pool);
+    blocks[0] = relay_block_new(&pool, false);
     CU_ASSERT_PTR_EQUAL(blocks[0], blocks[RELAY_BLOCKS_KEPT - 1]);
     CU_ASSERT_EQUAL(stats.allocations, made);
     relay_block_release(&pool, blocks[0]);
@@ -218,7 +218,7 @@ static void pool_has_a_bound(void)
     void *at[3];
 
     start(1000);
-    CU_ASSERT_PTR_NULL(relay_block_new(&pool));
+    CU_ASSERT_PTR_NULL(relay_block_new(&pool, false));
     at[0] = relay_pool_alloc(&pool, 600);
     at[1] = relay_pool_alloc(&pool, 401);
     at[2] = relay_pool_alloc(&pool, 400);

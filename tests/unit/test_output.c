@@ -297,8 +297,9 @@ static uint32_t print_together(bool tag)
         step(&b, NOW);
         if (i % 3 == 0)
             read_sink(&a, 5000);
-        tick(&a, NOW);
-        tick(&b, NOW);
+        /* now the one, now the other finds room first */
+        tick(i / 3 % 2 ? &a : &b, NOW);
+        tick(i / 3 % 2 ? &b : &a, NOW);
     }
     for (int i = 0; i < 100; i++) {
         read_sink(&a, READ_MAX);
