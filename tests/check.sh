@@ -71,7 +71,7 @@ for fuzzer in build/fuzz/*; do
 done
 one "clang-format" layout
 one "shellcheck" scripts
-one "no process left behind" bash -c '! pgrep -f build/.*causeway'
+one "no process left behind" bash -c '! pgrep -x causeway'
 echo
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

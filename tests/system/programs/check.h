@@ -29,23 +29,22 @@ static _Thread_local long check_item;
 /* CHECK: two integers are equal. CHECK_BYTES: n bytes are as fill() left them.
    CHECK_GUARDED: n bytes are as guard() left them. CHECK_STATUS: source, tag
    and count of a status. CHECK_CLASS: an error code is of an error class. */
-#define CHECK(what, expected, seen) \
+#define CHECK(what, expected, seen)                                                                \
     check_equal(__FILE__, __LINE__, what, (long long)(expected), (long long)(seen))
 #define CHECK_BYTES(what, buf, n, seed) check_bytes(__FILE__, __LINE__, what, buf, n, seed)
 #define CHECK_GUARDED(what, buf, n) check_guarded(__FILE__, __LINE__, what, buf, n)
-#define CHECK_STATUS(what, status, source, tag, type, count) \
+#define CHECK_STATUS(what, status, source, tag, type, count)                                       \
     check_status(__FILE__, __LINE__, what, status, source, tag, type, count)
-#define CHECK_CLASS(what, expected, code) \
-    CHECK(what, expected, check_class(code))
+#define CHECK_CLASS(what, expected, code) CHECK(what, expected, check_class(code))
 
-static inline int check_equal(const char *file, int line, const char *what,
-                              long long expected, long long seen)
+static inline int check_equal(const char *file, int line, const char *what, long long expected,
+                              long long seen)
 {
     if (expected == seen)
         return 1;
     if (atomic_fetch_add(&check_failures, 1) < CHECK_MAX_LINES)
-        fprintf(stderr, "FAIL rank %d %s:%d %s (item %ld): expected %lld, saw %lld\n",
-                check_rank, file, line, what, check_item, expected, seen);
+        fprintf(stderr, "FAIL rank %d %s:%d %s (item %ld): expected %lld, saw %lld\n", check_rank,
+                file, line, what, check_item, expected, seen);
     return 0;
 }
 
@@ -66,8 +65,8 @@ static inline void fill(void *buf, size_t n, uint64_t seed)
     }
 }
 
-static inline int check_bytes(const char *file, int line, const char *what,
-                              const void *buf, size_t n, uint64_t seed)
+static inline int check_bytes(const char *file, int line, const char *what, const void *buf,
+                              size_t n, uint64_t seed)
 {
     const unsigned char *p = buf;
 
@@ -93,8 +92,8 @@ static inline void guard(void *buf, size_t n)
     memset(buf, CHECK_GUARD, n);
 }
 
-static inline int check_guarded(const char *file, int line, const char *what,
-                                const void *buf, size_t n)
+static inline int check_guarded(const char *file, int line, const char *what, const void *buf,
+                                size_t n)
 {
     const unsigned char *p = buf;
 
@@ -105,8 +104,8 @@ static inline int check_guarded(const char *file, int line, const char *what,
 }
 
 static inline int check_status(const char *file, int line, const char *what,
-                               const MPI_Status *status, int source, int tag,
-                               MPI_Datatype type, int count)
+                               const MPI_Status *status, int source, int tag, MPI_Datatype type,
+                               int count)
 {
     int seen, good;
     char text[128];
@@ -174,7 +173,7 @@ static inline void check_init(int *argc, char ***argv)
    before MPI_Finalize, has answered it. So all ranks pause in between. */
 static inline void finalize_after_pause(void)
 {
-    struct timespec pause = { 0, 200000000 };
+    struct timespec pause = {0, 200000000};
 
     thrd_sleep(&pause, NULL);
     MPI_Finalize();

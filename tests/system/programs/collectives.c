@@ -4,10 +4,10 @@
    rank is left out: MPICH 4.0.2 ignores it. */
 #include "check.h"
 
-static const int all_counts[] = { 0, 1, 5, 100, 3000, 20000 };
+static const int all_counts[] = {0, 1, 5, 100, 3000, 20000};
 static int counts[6], n_counts, max_count;
 static int me, size;
-static int *out, *in;      /* room for size * (max_count + size) ints each */
+static int *out, *in; /* room for size * (max_count + size) ints each */
 static int *amounts, *starts, *amounts2, *starts2;
 
 /* Element i of what rank a has for rank b. */
@@ -100,16 +100,14 @@ static void test_gatherv_scatterv(int n)
         int root = root_of(r);
         clear();
         put(out, me, root, amounts[me]);
-        MPI_Gatherv(out, amounts[me], MPI_INT, in, amounts, starts, MPI_INT, root,
-                    MPI_COMM_WORLD);
+        MPI_Gatherv(out, amounts[me], MPI_INT, in, amounts, starts, MPI_INT, root, MPI_COMM_WORLD);
         for (int s = 0; s < size && me == root; s++)
             verify("gatherv", in + starts[s], s, root, amounts[s]);
         check_gaps("gatherv gap");
         clear();
         for (int s = 0; s < size; s++)
             put(out + starts[s], root, s, amounts[s]);
-        MPI_Scatterv(out, amounts, starts, MPI_INT, in, amounts[me], MPI_INT, root,
-                     MPI_COMM_WORLD);
+        MPI_Scatterv(out, amounts, starts, MPI_INT, in, amounts[me], MPI_INT, root, MPI_COMM_WORLD);
         verify("scatterv", in, root, me, amounts[me]);
         CHECK_GUARDED("behind scatterv", in + amounts[me], sizeof *in);
     }
@@ -297,7 +295,7 @@ static void compose(void *left, void *right, int *n, MPI_Datatype *type)
 static void expect_composed(const char *what, const int *buf, int to, int n)
 {
     for (int i = 0; i < n; i++) {
-        unsigned acc[2] = { (unsigned)value(0, 0, 2 * i), (unsigned)value(0, 0, 2 * i + 1) };
+        unsigned acc[2] = {(unsigned)value(0, 0, 2 * i), (unsigned)value(0, 0, 2 * i + 1)};
         for (int s = 1; s <= to; s++) {
             unsigned a = (unsigned)value(s, 0, 2 * i);
             acc[1] = (unsigned)value(s, 0, 2 * i + 1) + a * acc[1];
@@ -368,7 +366,7 @@ static void test_locations(int n)
 
 static void test_logical_and_double(void)
 {
-    int flags[3] = { 1, me == 0, me == size / 2 }, got[3];
+    int flags[3] = {1, me == 0, me == size / 2}, got[3];
     double half = me + 0.5, sum;
 
     MPI_Allreduce(flags, got, 3, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
@@ -384,7 +382,7 @@ static void test_logical_and_double(void)
 
 static void test_count(int n)
 {
-    const MPI_Op ops[] = { MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR };
+    const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_BAND, MPI_BOR, MPI_BXOR};
 
     test_barrier_bcast(n);
     test_gather_scatter(n);

@@ -27,7 +27,7 @@ static void exercise(MPI_Comm comm, int want_size, int want_rank, int want_sum)
 
 static void test_dup(void)
 {
-    int sum = size * (size - 1) / 2, result, got[2], value[2] = { me * 2, me * 2 + 1 };
+    int sum = size * (size - 1) / 2, result, got[2], value[2] = {me * 2, me * 2 + 1};
     MPI_Comm dup, idup;
     MPI_Request requests[4];
 
@@ -106,7 +106,7 @@ static void test_split_type(void)
 static void test_groups(void)
 {
     MPI_Group world, even, odd, all, none, back;
-    int ranges[1][3] = { { 0, size - 1, 2 } }, n, result, rank, first = 0, other;
+    int ranges[1][3] = {{0, size - 1, 2}}, n, result, rank, first = 0, other;
 
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Group_range_incl(world, 1, ranges, &even);

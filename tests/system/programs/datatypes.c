@@ -87,9 +87,9 @@ static void make_vectors(void)
 
 static void make_indexed(void)
 {
-    static const int lengths[] = { 3, 1, 0, 8, 12 };
-    static const int starts[] = { 40, 0, 9, 10, 60 };
-    static const int threes[] = { 30, 3, 50, 9, 0, 20, 26, 12 };
+    static const int lengths[] = {3, 1, 0, 8, 12};
+    static const int starts[] = {40, 0, 9, 10, 60};
+    static const int threes[] = {30, 3, 50, 9, 0, 20, 26, 12};
     struct layout *l = &layouts[n_layouts];
     MPI_Aint shifts[INTS];
     int ones[INTS];
@@ -119,9 +119,9 @@ static void make_indexed(void)
 
 static void make_arrays(void)
 {
-    int sizes[] = { 4, 5, 6 }, part[] = { 2, 3, 4 }, from[] = { 1, 1, 2 }, k;
-    int global[] = { 12, 8 }, procs[] = { 2, 2 }, blocks[] = { 2, 1 };
-    int distribution[] = { MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC };
+    int sizes[] = {4, 5, 6}, part[] = {2, 3, 4}, from[] = {1, 1, 2}, k;
+    int global[] = {12, 8}, procs[] = {2, 2}, blocks[] = {2, 1};
+    int distribution[] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_CYCLIC};
     struct layout *l = &layouts[n_layouts];
 
     k = 0;
@@ -154,8 +154,8 @@ static void make_nested(void)
 {
     struct layout *l = &layouts[n_layouts];
     MPI_Datatype pair, spaced, types[3];
-    int lengths[] = { 4, 2, 2 }, starts[] = { 3, 0 }, k = 0;
-    MPI_Aint shifts[] = { 20 * sizeof(int), 0, 40 * sizeof(int) };
+    int lengths[] = {4, 2, 2}, starts[] = {3, 0}, k = 0;
+    MPI_Aint shifts[] = {20 * sizeof(int), 0, 40 * sizeof(int)};
 
     l->at[0] = 0;
     MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &l->type);
@@ -284,12 +284,12 @@ struct loose {
    padding, and comes back the same way. */
 static void test_struct(int count)
 {
-    int lengths[] = { 1, 1, 3, 1 };
-    MPI_Aint loose_at[] = { offsetof(struct loose, letter), offsetof(struct loose, number),
-                            offsetof(struct loose, shorts), offsetof(struct loose, wide) };
-    MPI_Aint tight_at[] = { 0, 1, 9, 15 };
+    int lengths[] = {1, 1, 3, 1};
+    MPI_Aint loose_at[] = {offsetof(struct loose, letter), offsetof(struct loose, number),
+                           offsetof(struct loose, shorts), offsetof(struct loose, wide)};
+    MPI_Aint tight_at[] = {0, 1, 9, 15};
     enum { TIGHT = 23 };
-    MPI_Datatype types[] = { MPI_CHAR, MPI_DOUBLE, MPI_SHORT, MPI_LONG_LONG };
+    MPI_Datatype types[] = {MPI_CHAR, MPI_DOUBLE, MPI_SHORT, MPI_LONG_LONG};
     MPI_Datatype plain, loose, tight;
     struct loose *a = must_alloc((size_t)count * sizeof *a);
     struct loose *b = guarded_alloc((size_t)count * sizeof *b);
@@ -329,7 +329,7 @@ static void test_struct(int count)
 
 static void test_empty(void)
 {
-    int zeros[2] = { 0, 0 }, starts[2] = { 4, 9 }, in[4], out[4] = { 1, 2, 3, 4 };
+    int zeros[2] = {0, 0}, starts[2] = {4, 9}, in[4], out[4] = {1, 2, 3, 4};
     MPI_Datatype types[3];
     MPI_Status status;
 
@@ -344,8 +344,8 @@ static void test_empty(void)
         check_item = i;
         MPI_Type_size(types[i], &size);
         CHECK("size of an empty type", 0, size);
-        MPI_Sendrecv(out, 5, types[i], right, 8, in, 7, types[(i + 1) % 3], left, 8,
-                     MPI_COMM_WORLD, &status);
+        MPI_Sendrecv(out, 5, types[i], right, 8, in, 7, types[(i + 1) % 3], left, 8, MPI_COMM_WORLD,
+                     &status);
         CHECK_STATUS("empty type", &status, left, 8, MPI_BYTE, 0);
         MPI_Sendrecv(out, 0, MPI_INT, right, 9, in, 3, types[i], left, 9, MPI_COMM_WORLD, &status);
         CHECK_STATUS("empty message", &status, left, 9, MPI_BYTE, 0);
@@ -401,8 +401,7 @@ static void test_large(void)
     for (int b = 0; b < BLOCKS; b++) {
         check_item = b;
         for (int i = 0; i < BLOCK; i++)
-            CHECK("large vector, doubled", 2 * (b * OUT_STEP + i) + left,
-                  2 * in[b * IN_STEP + i]);
+            CHECK("large vector, doubled", 2 * (b * OUT_STEP + i) + left, 2 * in[b * IN_STEP + i]);
         CHECK_GUARDED("gap", &in[b * IN_STEP + BLOCK], (IN_STEP - BLOCK) * sizeof *in);
     }
     MPI_Type_free(&from);

@@ -56,7 +56,7 @@ int main(int argc, char **argv)
     if (strcmp(mode, "noinit") == 0 && early_rank() == chosen)
         return 0;
     if (strcmp(mode, "sleep") == 0 && early_rank() == chosen) {
-        struct timespec pause = { value, 0 };
+        struct timespec pause = {value, 0};
         thrd_sleep(&pause, NULL);
     }
     check_init(&argc, &argv);

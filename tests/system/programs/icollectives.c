@@ -13,10 +13,10 @@ struct call {
 };
 
 static const char *const names[KINDS] = {
-    "ibarrier", "ibcast", "igather", "igatherv", "iscatter", "iscatterv", "iallgather",
-    "iallgatherv", "ialltoall", "ialltoallv", "ialltoallw", "ireduce", "iallreduce",
-    "ireduce_scatter", "ireduce_scatter_block", "iscan", "iexscan"
-};
+    "ibarrier",   "ibcast",     "igather",     "igatherv",        "iscatter",
+    "iscatterv",  "iallgather", "iallgatherv", "ialltoall",       "ialltoallv",
+    "ialltoallw", "ireduce",    "iallreduce",  "ireduce_scatter", "ireduce_scatter_block",
+    "iscan",      "iexscan"};
 static int me, size;
 
 /* Element i of what rank a has for rank b in round r. */
@@ -264,7 +264,7 @@ static void test_ibarrier(void)
 
 int main(int argc, char **argv)
 {
-    static const int counts[] = { 1, 60, 5000 };
+    static const int counts[] = {1, 60, 5000};
     struct call calls[COMMS][KINDS];
     MPI_Comm comms[COMMS];
     int max_count;

@@ -15,8 +15,8 @@ static MPI_File open_empty(void)
     MPI_File file;
     int code;
 
-    code = MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
-                         &file);
+    code =
+        MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
     if (!CHECK_CLASS("open", MPI_SUCCESS, code))
         MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_File_set_size(file, 0);

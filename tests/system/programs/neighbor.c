@@ -7,10 +7,9 @@
 
 enum { MAX_DEGREE = 64, N = 300, KINDS = 5, KINDS_BUT_W = 4 };
 
-static const char *const names[KINDS] = {
-    "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall", "neighbor_alltoallv",
-    "neighbor_alltoallw"
-};
+static const char *const names[KINDS] = {"neighbor_allgather", "neighbor_allgatherv",
+                                         "neighbor_alltoall", "neighbor_alltoallv",
+                                         "neighbor_alltoallw"};
 static int me, size;
 
 /* What the neighbours of this rank are, and per neighbour amounts and offsets. */
@@ -124,7 +123,7 @@ static void check_dims(int n, int dimensions, const int *dims)
 
 static void test_dims(void)
 {
-    int dims[4] = { 0 };
+    int dims[4] = {0};
 
     for (int n = 1; n <= 64; n++)
         for (int d = 1; d <= 4; d++) {
@@ -143,8 +142,8 @@ static void test_dims(void)
    are left to test_dist_graph(), where the order of the pairs is defined. */
 static void test_cart(int dimensions, int periodic)
 {
-    int dims[3] = { 0 }, periods[3] = { periodic, 0, periodic }, got[3], coords[3], topology, rank;
-    struct edges e = { 0 };
+    int dims[3] = {0}, periods[3] = {periodic, 0, periodic}, got[3], coords[3], topology, rank;
+    struct edges e = {0};
     int twice = 0;
     MPI_Comm cart;
 
@@ -177,7 +176,7 @@ static void test_cart(int dimensions, int periodic)
 
 static void test_cart_sub(void)
 {
-    int dims[2] = { 0 }, periods[2] = { 0 }, keep[2] = { 0, 1 }, coords[2], rank, n, sum, want = 0;
+    int dims[2] = {0}, periods[2] = {0}, keep[2] = {0, 1}, coords[2], rank, n, sum, want = 0;
     MPI_Comm cart, row;
 
     MPI_Dims_create(size, 2, dims);
@@ -209,7 +208,7 @@ static int star(int rank, int *to)
 static void test_graph(void)
 {
     int *index = must_alloc((size_t)size * sizeof *index), *to, total = 0, n, topology;
-    struct edges e = { 0 };
+    struct edges e = {0};
     MPI_Comm graph;
 
     to = must_alloc((size_t)size * (size_t)size * sizeof *to);
@@ -252,8 +251,8 @@ static int targets(int a, int *to)
 
 static void test_dist_graph(int adjacent)
 {
-    int weights[MAX_DEGREE] = { 0 }, weighted, n_in, n_out, to[4];
-    struct edges e = { 0 }, got = { 0 };
+    int weights[MAX_DEGREE] = {0}, weighted, n_in, n_out, to[4];
+    struct edges e = {0}, got = {0};
     MPI_Comm graph;
 
     e.n_out = targets(me, e.to);
@@ -265,8 +264,8 @@ static void test_dist_graph(int adjacent)
         MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, e.n_in, e.from, MPI_UNWEIGHTED, e.n_out,
                                        e.to, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
     else
-        MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &me, &e.n_out, e.to, MPI_UNWEIGHTED,
-                              MPI_INFO_NULL, 0, &graph);
+        MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &me, &e.n_out, e.to, MPI_UNWEIGHTED, MPI_INFO_NULL,
+                              0, &graph);
     MPI_Dist_graph_neighbors_count(graph, &n_in, &n_out, &weighted);
     CHECK("dist_graph: sources", e.n_in, n_in);
     CHECK("dist_graph: targets", e.n_out, n_out);

@@ -8,17 +8,16 @@
 enum { MAX_SIZE = 4 << 20, SLACK = 64, TAG = 11, PARTS = 6, ROUNDS = 4 };
 
 typedef int blocking_send(const void *, int, MPI_Datatype, int, int, MPI_Comm);
-typedef int nonblocking_send(const void *, int, MPI_Datatype, int, int, MPI_Comm,
-                             MPI_Request *);
+typedef int nonblocking_send(const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
 
-static const int sizes[] = { 0, 1, 7, 64, 1000, 4096, 8191, 8192, 8193, 65535, 65536, 65537,
-                             262144, 1048579, MAX_SIZE };
+static const int sizes[] = {0,    1,     7,     64,    1000,   4096,    8191,    8192,
+                            8193, 65535, 65536, 65537, 262144, 1048579, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 
-static blocking_send *const blocking[] = { MPI_Send, MPI_Ssend, MPI_Bsend, MPI_Rsend };
-static nonblocking_send *const nonblocking[] = { MPI_Isend, MPI_Issend, MPI_Ibsend, MPI_Irsend };
-static nonblocking_send *const persistent[] = { MPI_Send_init, MPI_Ssend_init, MPI_Bsend_init,
-                                                MPI_Rsend_init };
+static blocking_send *const blocking[] = {MPI_Send, MPI_Ssend, MPI_Bsend, MPI_Rsend};
+static nonblocking_send *const nonblocking[] = {MPI_Isend, MPI_Issend, MPI_Ibsend, MPI_Irsend};
+static nonblocking_send *const persistent[] = {MPI_Send_init, MPI_Ssend_init, MPI_Bsend_init,
+                                               MPI_Rsend_init};
 enum { READY = 3, MODES = 4 };
 
 static int left, right;
@@ -181,8 +180,8 @@ static void test_proc_null(void)
     MPI_Waitall(2, requests, statuses);
     MPI_Get_count(&statuses[0], MPI_BYTE, &count);
     CHECK("irecv from nobody", 0, count);
-    MPI_Sendrecv_replace(&byte, 1, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_PROC_NULL, TAG,
-                         MPI_COMM_WORLD, &status);
+    MPI_Sendrecv_replace(&byte, 1, MPI_BYTE, MPI_PROC_NULL, TAG, MPI_PROC_NULL, TAG, MPI_COMM_WORLD,
+                         &status);
     CHECK_STATUS("sendrecv_replace with nobody", &status, MPI_PROC_NULL, MPI_ANY_TAG, MPI_BYTE, 0);
     CHECK("byte untouched", 'x', byte);
 }

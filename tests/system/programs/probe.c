@@ -5,7 +5,7 @@
 
 enum { MAX_SIZE = 3 << 20, SLACK = 32, WAYS = 6 };
 
-static const int sizes[] = { 0, 1, 100, 5000, 20000, 70000, 1000000, MAX_SIZE };
+static const int sizes[] = {0, 1, 100, 5000, 20000, 70000, 1000000, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 static int left, right;
 static char *out, *in;
@@ -67,8 +67,7 @@ static void test_reverse_tags(void)
 
     for (int i = 0; i < N; i++) {
         fill(out + i * EACH, EACH, (uint64_t)(check_rank * N + i));
-        MPI_Isend(out + i * EACH, EACH - i, MPI_BYTE, right, 100 + i, MPI_COMM_WORLD,
-                  &requests[i]);
+        MPI_Isend(out + i * EACH, EACH - i, MPI_BYTE, right, 100 + i, MPI_COMM_WORLD, &requests[i]);
     }
     for (int i = N - 1; i >= 0; i--) {
         check_item = i;
@@ -87,7 +86,7 @@ static void test_taken_message(int size)
     MPI_Request requests[3];
     MPI_Message message;
     MPI_Status status;
-    int order[3] = { 1, 2, 0 };
+    int order[3] = {1, 2, 0};
 
     for (int i = 0; i < 3; i++) {
         fill(out + i * size, (size_t)size, (uint64_t)(check_rank * 3 + i));

@@ -10,7 +10,7 @@ struct window {
     MPI_Win win;
     char *base;
     int kind;
-    MPI_Aint *bases;    /* per rank, what to add to an offset */
+    MPI_Aint *bases; /* per rank, what to add to an offset */
 };
 
 static inline void window_make(struct window *w, int kind, size_t bytes)

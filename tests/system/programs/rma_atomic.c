@@ -24,8 +24,8 @@ static void test_tickets(struct window *w, int target)
     clear_windows(w);
     MPI_Win_lock_all(0, w->win);
     for (int i = 0; i < TURNS; i++) {
-        MPI_Fetch_and_op(&one, &tickets[i], MPI_LONG_LONG, target, window_at(w, target, 8),
-                         MPI_SUM, w->win);
+        MPI_Fetch_and_op(&one, &tickets[i], MPI_LONG_LONG, target, window_at(w, target, 8), MPI_SUM,
+                         w->win);
         MPI_Win_flush(target, w->win);
         CHECK("tickets rise", 1, i == 0 || tickets[i] > tickets[i - 1]);
     }
@@ -47,7 +47,7 @@ static void test_swap(struct window *w, int target)
 
     clear_windows(w);
     MPI_Win_lock_all(0, w->win);
-    for (int i = 0; i < TURNS; ) {
+    for (int i = 0; i < TURNS;) {
         new = old + 1;
         MPI_Compare_and_swap(&new, &old, &seen, MPI_INT, target, window_at(w, target, 4), w->win);
         MPI_Win_flush(target, w->win);
@@ -65,7 +65,7 @@ static void test_swap(struct window *w, int target)
 /* Values are handed on by MPI_REPLACE: each comes out exactly once. */
 static void test_replace(struct window *w)
 {
-    long long sums[2] = { 0, 0 }, all[2];
+    long long sums[2] = {0, 0}, all[2];
     int got, last;
 
     clear_windows(w);
@@ -122,10 +122,10 @@ static void test_arrays(struct window *w)
 /* Operations other than sums. */
 static void test_operations(struct window *w)
 {
-    const MPI_Op ops[] = { MPI_MAX, MPI_MIN, MPI_BOR, MPI_BXOR, MPI_BAND, MPI_PROD };
+    const MPI_Op ops[] = {MPI_MAX, MPI_MIN, MPI_BOR, MPI_BXOR, MPI_BAND, MPI_PROD};
     int size = check_size < 16 ? check_size : 16, *here = (int *)w->base, set = 0;
     int bit = check_rank < 16 ? 1 << check_rank : 0, factor = check_rank < 16 ? 2 : 1;
-    int mine[] = { check_rank - 5, check_rank - 5, bit, bit, ~bit, factor };
+    int mine[] = {check_rank - 5, check_rank - 5, bit, bit, ~bit, factor};
     int want[6];
 
     for (int s = 0; s < size; s++)

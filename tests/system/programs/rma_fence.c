@@ -5,7 +5,7 @@
 
 enum { MAX_SIZE = 4 << 20, SLACK = 64 };
 
-static const size_t sizes[] = { 1, 8, 1000, 8192, 65537, 262144, MAX_SIZE };
+static const size_t sizes[] = {1, 8, 1000, 8192, 65537, 262144, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 static int left, right;
 static char *local;
@@ -15,8 +15,7 @@ static void test_put_get(struct window *w, size_t size)
     fill(local, size, (uint64_t)check_rank);
     guard(w->base, size + SLACK);
     MPI_Win_fence(0, w->win);
-    MPI_Put(local, (int)size, MPI_BYTE, right, window_at(w, right, 3), (int)size, MPI_BYTE,
-            w->win);
+    MPI_Put(local, (int)size, MPI_BYTE, right, window_at(w, right, 3), (int)size, MPI_BYTE, w->win);
     MPI_Win_fence(0, w->win);
     CHECK_GUARDED("before a put", w->base, 3);
     CHECK_BYTES("put", w->base + 3, size, (uint64_t)left);
@@ -24,8 +23,7 @@ static void test_put_get(struct window *w, size_t size)
 
     guard(local, size + SLACK);
     MPI_Win_fence(0, w->win);
-    MPI_Get(local, (int)size, MPI_BYTE, right, window_at(w, right, 3), (int)size, MPI_BYTE,
-            w->win);
+    MPI_Get(local, (int)size, MPI_BYTE, right, window_at(w, right, 3), (int)size, MPI_BYTE, w->win);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
     CHECK_BYTES("get", local, size, (uint64_t)check_rank);
     CHECK_GUARDED("behind a get", local + size, SLACK);
@@ -88,8 +86,7 @@ static void test_derived(struct window *w, size_t size)
     MPI_Win_fence(0, w->win);
     for (int i = 0; i < n; i++) {
         CHECK("derived put", left * 1000 + 2 * i, there[3 * i]);
-        CHECK_GUARDED("derived put: gap", &there[3 * i + 1],
-                      (i < n - 1 ? 2 : 0) * sizeof(int));
+        CHECK_GUARDED("derived put: gap", &there[3 * i + 1], (i < n - 1 ? 2 : 0) * sizeof(int));
     }
     guard(mine, size);
     MPI_Win_fence(0, w->win);

@@ -5,7 +5,7 @@
 
 enum { MAX_SIZE = 4 << 20, SLACK = 64, TURNS = 30 };
 
-static const size_t sizes[] = { 1, 1000, 20000, 300000, MAX_SIZE };
+static const size_t sizes[] = {1, 1000, 20000, 300000, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 static int left, right;
 static char *local;
@@ -117,8 +117,8 @@ static void test_requests(struct window *w, size_t size)
     /* Reads the first half there, writes the second. */
     MPI_Rput(local, (int)size, MPI_BYTE, right, window_at(w, right, size), (int)size, MPI_BYTE,
              w->win, &requests[0]);
-    MPI_Rget(back, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE,
-             w->win, &requests[1]);
+    MPI_Rget(back, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE, w->win,
+             &requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     CHECK_BYTES("rget", back, size, (uint64_t)right);
     MPI_Win_unlock_all(w->win);

@@ -5,7 +5,7 @@
 
 enum { MAX_SIZE = 4 << 20, SLACK = 64, ROUNDS = 20 };
 
-static const size_t sizes[] = { 4, 1000, 20000, 300000, MAX_SIZE };
+static const size_t sizes[] = {4, 1000, 20000, 300000, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 static int left, right;
 static char *local;
@@ -32,8 +32,7 @@ static void test_ring(struct window *w, size_t size, int by_test)
     guard(w->base, size + SLACK);
     MPI_Win_post(from, 0, w->win);
     MPI_Win_start(to, 0, w->win);
-    MPI_Put(local, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE,
-            w->win);
+    MPI_Put(local, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE, w->win);
     MPI_Win_complete(w->win);
     close_exposure(w, by_test);
     CHECK_BYTES("put", w->base, size, (uint64_t)left);
@@ -42,8 +41,7 @@ static void test_ring(struct window *w, size_t size, int by_test)
     guard(local, size + SLACK);
     MPI_Win_post(from, 0, w->win);
     MPI_Win_start(to, 0, w->win);
-    MPI_Get(local, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE,
-            w->win);
+    MPI_Get(local, (int)size, MPI_BYTE, right, window_at(w, right, 0), (int)size, MPI_BYTE, w->win);
     MPI_Win_complete(w->win);
     CHECK_BYTES("get", local, size, (uint64_t)check_rank);
     CHECK_GUARDED("behind the get", local + size, SLACK);

@@ -12,7 +12,7 @@ struct receiver {
     MPI_Request requests[BATCH];
     char *buf[BATCH];
     int posted, probes, expected, received;
-    uint32_t *next;     /* per source, the sequence number to come */
+    uint32_t *next; /* per source, the sequence number to come */
     uint64_t random;
 };
 
@@ -20,7 +20,7 @@ struct sender {
     MPI_Request requests[WINDOW];
     char *buf[WINDOW];
     int total, sent;
-    uint32_t *next;     /* per target */
+    uint32_t *next; /* per target */
     uint64_t random;
 };
 
@@ -160,8 +160,8 @@ static int count_expected(const struct sender *s)
 
 int main(int argc, char **argv)
 {
-    struct receiver r = { 0 };
-    struct sender s = { 0 };
+    struct receiver r = {0};
+    struct sender s = {0};
     int flag;
 
     check_init(&argc, &argv);

@@ -44,8 +44,8 @@ static void one_round(const struct job *j, int way, int tag, int n, MPI_Status *
     int flag = 0;
 
     if (way == 0) {
-        MPI_Sendrecv(j->out, n, MPI_BYTE, right, tag, j->in, MAX_SIZE, MPI_BYTE, left, tag,
-                     j->comm, status);
+        MPI_Sendrecv(j->out, n, MPI_BYTE, right, tag, j->in, MAX_SIZE, MPI_BYTE, left, tag, j->comm,
+                     status);
         return;
     }
     if (way == 1) {

@@ -5,7 +5,7 @@
 
 enum { MAX_SIZE = 2 << 20, SLACK = 4096, FOLLOW = 10 };
 
-static const int sizes[] = { 1, 8, 500, 8000, 20000, 65536, 100000, MAX_SIZE };
+static const int sizes[] = {1, 8, 500, 8000, 20000, 65536, 100000, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
 static int left, right;
 static char *out, *in;
@@ -71,8 +71,8 @@ static void test_bytes(int size, int room, int way)
     MPI_Waitall(FOLLOW, follow, MPI_STATUSES_IGNORE);
     /* And the same message again, with room. */
     CHECK("with room", MPI_SUCCESS,
-          MPI_Sendrecv(out, size, MPI_BYTE, right, 3, in, size, MPI_BYTE, left, 3,
-                       MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+          MPI_Sendrecv(out, size, MPI_BYTE, right, 3, in, size, MPI_BYTE, left, 3, MPI_COMM_WORLD,
+                       MPI_STATUS_IGNORE));
     CHECK_BYTES("with room", in, (size_t)size, (uint64_t)left);
 }
 

@@ -6,7 +6,7 @@
 
 enum { N = 8, MAX_SIZE = 200000, TAG_GO = 99 };
 
-static const int order[N] = { 5, 2, 7, 0, 3, 6, 1, 4 };
+static const int order[N] = {5, 2, 7, 0, 3, 6, 1, 4};
 static int partner;
 static char *out[N], *in[N];
 
@@ -216,10 +216,9 @@ static void by_get_status(MPI_Request *requests)
 
 int main(int argc, char **argv)
 {
-    static void (*const receive[])(MPI_Request *) = {
-        by_waitany, by_testany, by_waitsome, by_testsome, by_testall,
-        by_waitall, by_wait, by_test, by_get_status
-    };
+    static void (*const receive[])(MPI_Request *) = {by_waitany,  by_testany, by_waitsome,
+                                                     by_testsome, by_testall, by_waitall,
+                                                     by_wait,     by_test,    by_get_status};
     MPI_Request requests[N];
 
     check_init(&argc, &argv);

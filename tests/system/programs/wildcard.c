@@ -44,8 +44,7 @@ static void receive_any_any(void)
 
     for (int k = 0; k < MANY * check_size; k++) {
         MPI_Recv(buffer, BIG, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-        check_message("any source, any tag", &status, status.MPI_SOURCE,
-                      next[status.MPI_SOURCE]++);
+        check_message("any source, any tag", &status, status.MPI_SOURCE, next[status.MPI_SOURCE]++);
     }
     free(next);
 }
@@ -144,7 +143,7 @@ static void draw_matching(uint64_t *state, int *tags, int *wanted, int *match)
     int matched = 0;
 
     while (matched < MATCHES) {
-        int used[MATCHES] = { 0 };
+        int used[MATCHES] = {0};
 
         for (int k = 0; k < MATCHES; k++) {
             tags[k] = (int)(next_random(state) % TAGS);
