@@ -89,7 +89,7 @@ build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h
 build/programs/%: tests/bench/%.c | build/.run-deps
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@
+	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror $< -o $@
 build/programs/%: tests/system/programs/%.f90 | build/.run-deps build/.check-deps
 	@mkdir -p build/programs/mod
 	@echo '  MPIFC $@'

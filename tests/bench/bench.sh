@@ -94,6 +94,10 @@ counts() {
     printf "| context switches a message | %.2f | %.2f |\n", ($10 - $2) / n, ($14 - $6) / n
     printf "| calls for progress, wakeups | %.2f | %.2f |\n", ($11 - $3) / n, ($15 - $7) / n
     printf "| allocations a message | none: a pool of its own | %.5f |\n", ($16 - $8) / n }'
+  echo
+  echo "What such calls cost here, in nanoseconds, both ends in one process:"
+  echo
+  "$programs/primitives" | sed 's/-/ /g; s/^/- /'
 }
 
 collectives() {
@@ -120,17 +124,17 @@ cpu_ticks() {
   awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null
 }
 
-# CPU time of the job's relay and dispatcher while PROGRAM runs
+# Runs a job, and keeps the CPU time and the largest resident memory of its relay
 watch_job() {
-  local job relay
+  local job relay=
+  rm -f "$dir/ticks" "$dir/hwm"
   "$@" >"$dir/watched" 2>"$dir/stats" </dev/null &
   job=$!
-  sleep 1
-  relay=$(pgrep -P "$job" -f 'causeway relay' | head -n 1)
   while kill -0 "$job" 2>/dev/null; do
-    relay_ticks=$(cpu_ticks "$relay") && [ -n "$relay_ticks" ] && echo "relay $relay_ticks" >"$dir/ticks"
-    grep VmHWM "/proc/$relay/status" 2>/dev/null >"$dir/hwm.new" && [ -s "$dir/hwm.new" ] &&
-      mv "$dir/hwm.new" "$dir/hwm"
+    [ -n "$relay" ] || relay=$(pgrep -P "$job" -f '^causeway relay' | head -n 1)
+    [ -n "$relay" ] && cpu_ticks "$relay" | sed 's/^/relay /' >"$dir/new" && [ -s "$dir/new" ] &&
+      mv "$dir/new" "$dir/ticks"
+    [ -n "$relay" ] && grep VmHWM "/proc/$relay/status" >"$dir/new" 2>/dev/null && mv "$dir/new" "$dir/hwm"
     sleep 0.05
   done
   wait "$job"
