@@ -61,25 +61,31 @@ void run_close_watched(struct run *run, int *fd)
     *fd = -1;
 }
 
+/* Takes what a rank's socket has. Returns 0 when there is nothing now, or no more at all: then the
+ * socket is closed. */
+static size_t take(struct run *run, int *fd, void *bytes, size_t size)
+{
+    ssize_t n = *fd < 0 ? -1 : recv(*fd, bytes, size, MSG_DONTWAIT);
+
+    if (n > 0)
+        return (size_t)n;
+    if (*fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+        run_close_watched(run, fd);
+    return 0;
+}
+
 void run_read_pmi(struct run *run, uint32_t rank)
 {
     int *fd = &run->ranks[rank].process.pmi_fd;
     char bytes[4096];
     struct cw_err err;
+    size_t size;
 
-    while (*fd >= 0) {
-        ssize_t n = recv(*fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n <= 0) {
-            run_close_watched(run, fd);
-            return;
-        }
-        if (pmi_input(run->pmi, rank, bytes, (size_t)n, &err) < 0) {
-            job_fail(&run->job, 1, run->now_ns, "%s", err.text);
-            run_close_watched(run, fd);
-        }
+    while ((size = take(run, fd, bytes, sizeof(bytes))) > 0) {
+        if (pmi_input(run->pmi, rank, bytes, size, &err) == CW_OK)
+            continue;
+        job_fail(&run->job, 1, run->now_ns, "%s", err.text);
+        run_close_watched(run, fd);
     }
 }
 
@@ -88,21 +94,17 @@ void run_read_control(struct run *run, uint32_t rank)
     int *fd = &run->ranks[rank].process.control_fd;
     uint8_t bytes[CW_SETUP_MAX];
     struct cw_report report;
+    size_t size;
 
-    while (*fd >= 0) {
-        ssize_t n = recv(*fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n <= 0) {
-            run_close_watched(run, fd);
-        } else if (cw_report_get(bytes, (size_t)n, &report)) {
-            if (report.kind == CW_REPORT_RELAY_LOST)
-                run_relay_lost(run, report.text);
-            else
-                job_fail(&run->job, 1, run->now_ns, "rank %u (%s): %s", rank,
-                         run->job_ranks[rank].program, report.text);
-        }
+    while ((size = take(run, fd, bytes, sizeof(bytes))) > 0) {
+        if (!cw_report_get(bytes, size, &report))
+            run_say(run, "rank %u wrote something else than a report to its control descriptor",
+                    rank);
+        else if (report.kind == CW_REPORT_RELAY_LOST)
+            run_relay_lost(run, report.text);
+        else
+            job_fail(&run->job, 1, run->now_ns, "rank %u (%s): %s", rank,
+                     run->job_ranks[rank].program, report.text);
     }
 }
 

@@ -42,7 +42,7 @@ one() {
 fuzz() {
   local corpus
   corpus=$(mktemp -d)
-  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-20}" -print_final_stats=1 "$corpus"
+  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-30}" -print_final_stats=1 "$corpus"
   local status=$?
   rm -rf "$corpus"
   return $status

@@ -45,6 +45,38 @@ static void through_pipe(void)
         perror("pipe");
 }
 
+static void run_on(size_t core)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void await(int fd)
+{
+    while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
+        sched_yield();
+}
+
+/* The answering side of an exchange, in a process of its own on a core of its own. */
+static void answer(void)
+{
+    run_on(1);
+    for (int i = 0; i < ROUNDS; i++) {
+        await(sockets[1]);
+        send(sockets[1], bytes, FRAME, MSG_DONTWAIT);
+    }
+    _exit(0);
+}
+
+static void across_cores(void)
+{
+    send(sockets[0], bytes, FRAME, MSG_DONTWAIT);
+    await(sockets[0]);
+}
+
 static void measure(const char *name, void (*call)(void))
 {
     struct timespec a, b;
@@ -68,5 +100,12 @@ int main(void)
     measure("poll-of-two", poll_nothing);
     measure("unix-socket-send-and-recv", through_socket);
     measure("pipe-write-and-read", through_pipe);
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        return 0;
+    fflush(stdout);
+    if (fork() == 0)
+        answer();
+    run_on(0);
+    measure("unix-socket-round-trip-between-two-cores", across_cores);
     return 0;
 }
