@@ -86,6 +86,12 @@ static void on_active_message(const struct cw_message *m, size_t size)
     set_sink(to, size, last ? &am->event : NULL);
 }
 
+/* Bytes that the receive will get in all: the message, or what the receive has room for. */
+static size_t request_wanted(const struct device_request *request)
+{
+    return request->total < request->capacity ? request->total : request->capacity;
+}
+
 static void request_begin(struct device_request *request, const struct cw_message *m)
 {
     request->begun = true;
@@ -93,7 +99,7 @@ static void request_begin(struct device_request *request, const struct cw_messag
     request->total = m->total;
     request->status = m->flags & CW_MESSAGE_TRUNC ? DEVICE_TRUNCATED : DEVICE_OK;
     if (request->staged) {
-        request->staging_size = m->total < request->capacity ? m->total : request->capacity;
+        request->staging_size = request_wanted(request);
         request->target = device_alloc(request->staging_size);
     }
 }
@@ -102,11 +108,14 @@ static void on_message(const uint8_t *body, size_t size)
 {
     struct device_request *request;
     struct cw_message m;
+    size_t left;
     uint8_t *to;
+    bool last;
 
     if (!cw_message_get(body, &m))
         broken("MESSAGE that cannot be read");
-    if (m.flags & CW_MESSAGE_LAST)
+    last = m.flags & CW_MESSAGE_LAST;
+    if (last)
         take_event_number(m.event);
     if (m.flags & CW_MESSAGE_ACTIVE) {
         on_active_message(&m, size);
@@ -117,13 +126,13 @@ static void on_message(const uint8_t *body, size_t size)
         broken("MESSAGE for a receive that is not posted");
     if (!request->begun)
         request_begin(request, &m);
-    if (size > request->capacity - request->received)
-        broken("MESSAGE larger than its receive");
+    left = request_wanted(request) - request->received;
+    if (size > left || last != (size == left))
+        broken("MESSAGE whose bytes do not add up");
     to = size ? request->target + request->received : NULL;
     request->received += size;
-    if (m.flags & CW_MESSAGE_LAST)
-        request->busy = false;
-    set_sink(to, size, m.flags & CW_MESSAGE_LAST ? &request->event : NULL);
+    request->busy = !last;
+    set_sink(to, size, last ? &request->event : NULL);
 }
 
 static void on_done(uint8_t type, const uint8_t *body)
