@@ -39,10 +39,10 @@ PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
 all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
-RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libucx-dev mpich libmpich-dev netpipe-mpich2 \
-	scalapack-mpi-test
+RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev libucx-dev mpich libmpich-dev \
+	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
-BENCH_PACKAGES = netpipe-tcp
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)
@@ -60,16 +60,30 @@ $(BUILD)/obj/%.o: %.c | build/.run-deps
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson
 
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
 		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(filter-out dispatcher/main.c,$(DISPATCHER)))
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c \
+		$(filter-out dispatcher/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson
+
+# The simulator runs the device's own code, compiled once more over its own system
+SIM_DEVICE = $(addprefix $(BUILD)/sim-device/,$(addprefix rdevice/,device.o input.o output.o probe.o \
+	replay.o request.o ucp.o wait.o) common/hello.o)
+$(BUILD)/sim-device/%.o: %.c | build/.run-deps
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -include tests/sim/device_shim.h -MMD -MP -c $< -o $@
+
+$(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*.c) tests/trace/codec.c \
+		$(addprefix common/,cred.c err.c frame.c setup.c transport.c) dispatcher/job.c rdevice/readings.c)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
@@ -106,8 +120,8 @@ else
 endif
 
 check: build/.run-deps build/.check-deps
-	@$(MAKE) --no-print-directory all build/unit programs fuzzers
-	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit
+	@$(MAKE) --no-print-directory all build/unit build/sim programs fuzzers
+	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
 	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/causeway build/thread/unit
 	@tests/check.sh
 
@@ -116,17 +130,19 @@ bench: build/.run-deps build/.bench-deps
 	@tests/bench/bench.sh
 
 campaign: build/.run-deps build/.check-deps
-	@$(MAKE) --no-print-directory all programs fuzzers
+	@$(MAKE) --no-print-directory all build/sim programs fuzzers
 	@tests/campaign.sh
 
 # --- fuzzing --------------------------------------------------------------------------------------
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 fuzzers: $(FUZZERS)
-build/fuzz/%: tests/fuzz/%.c $(COMMON) $(wildcard relay/core/*.[ch] common/*.h dispatcher/pmi.[ch]) | build/.run-deps build/.check-deps
+build/fuzz/%: tests/fuzz/%.c $(COMMON) $(wildcard relay/core/*.[ch] common/*.h dispatcher/pmi.[ch] rdevice/readings.[ch]) | build/.run-deps build/.check-deps
 	@mkdir -p $(@D)
 	@echo '  FUZZ  $@'
 	@clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(CPPFLAGS) \
-		$< $(COMMON) $(wildcard relay/core/*.c) dispatcher/pmi.c -o $@ -lsodium
+		$< $(COMMON) $(wildcard relay/core/*.c) dispatcher/pmi.c rdevice/readings.c $(FUZZED) -o $@ -lsodium
+build/fuzz/fuzz_device: FUZZED = $(addprefix rdevice/,input.c output.c probe.c replay.c request.c)
+build/fuzz/fuzz_device: $(wildcard rdevice/*.[ch])
 
 # --- installing -----------------------------------------------------------------------------------
 install: all

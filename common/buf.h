@@ -72,6 +72,20 @@ static inline uint64_t cw_get_u64(struct cw_reader *r)
     return v;
 }
 
+/* `size` bytes where they are; NULL when they are not there. */
+static inline const uint8_t *cw_get_bytes(struct cw_reader *r, size_t size)
+{
+    const uint8_t *at = r->at;
+
+    if (r->left < size) {
+        r->bad = true;
+        return NULL;
+    }
+    r->at += size;
+    r->left -= size;
+    return at;
+}
+
 /* True when everything asked for was there and nothing is left over. */
 static inline bool cw_reader_end(const struct cw_reader *r)
 {

@@ -5,12 +5,13 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline uint64_t cw_clock_ns(void)
-{
-    struct timespec t;
+/* Not inline: common/clock.c asks libc; in librdevice.so, which answers for libc, rdevice/clock.c
+ * has another definition that asks the real one. */
+uint64_t cw_clock_ns(void);
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+static inline uint64_t cw_timespec_ns(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000ull + (uint64_t)t->tv_nsec;
 }
 
 #endif

@@ -22,12 +22,18 @@ static const struct frame_shape shapes[CW_FRAME_TYPES] = {
     [CW_FRAME_PROBE] = {"PROBE", CW_PROBE_SIZE, 0},
     [CW_FRAME_CANCEL] = {"CANCEL", CW_RECV_SIZE, 0},
     [CW_FRAME_BYE] = {"BYE", CW_BYE_SIZE, 0},
+    [CW_FRAME_CHECK] = {"CHECK", CW_SEND_SIZE, 0},
+    [CW_FRAME_LIVE] = {"LIVE", CW_TAKEN_SIZE, 0},
+    [CW_FRAME_UNLOGGED] = {"UNLOGGED", CW_UNLOGGED_SIZE, 0},
+    [CW_FRAME_TAKEN] = {"TAKEN", CW_TAKEN_SIZE, 0},
+    [CW_FRAME_READINGS] = {"READINGS", 0, CW_READINGS_MAX},
     [CW_FRAME_MESSAGE] = {"MESSAGE", CW_MESSAGE_SIZE, CW_FRAME_DATA_MAX},
     [CW_FRAME_SENT] = {"SENT", CW_DONE_SIZE, 0},
     [CW_FRAME_CANCELED] = {"CANCELED", CW_DONE_SIZE, 0},
     [CW_FRAME_PROBED] = {"PROBED", CW_PROBED_SIZE, 0},
     [CW_FRAME_HINT] = {"HINT", 0, 0},
     [CW_FRAME_FAREWELL] = {"FAREWELL", 0, 0},
+    [CW_FRAME_REPLAYED] = {"REPLAYED", 0, 0},
     [CW_FRAME_NOTICE] = {"NOTICE", CW_NOTICE_SIZE, CW_TEXT_MAX},
     [CW_FRAME_STATS] = {"STATS", CW_STATS_SIZE, 0},
     [CW_FRAME_STATS_ASK] = {"STATS_ASK", 0, 0},
@@ -117,9 +123,10 @@ void cw_hello_put(uint8_t *to, const struct cw_hello *v)
     cw_put_bytes(&w, v->nonce, sizeof(v->nonce));
     cw_put_u64(&w, v->event);
     cw_put_u64(&w, v->poll_clock);
-    cw_put_u64(&w, v->frames_sent);
+    cw_put_u64(&w, v->acts);
     cw_put_bytes(&w, v->mac, sizeof(v->mac));
-    cw_put_u64(&w, 0);
+    cw_put_u32(&w, v->flags);
+    cw_put_u32(&w, 0);
 }
 
 bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
@@ -135,9 +142,10 @@ bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
     cw_get_copy(&r, v->nonce, sizeof(v->nonce));
     v->event = cw_get_u64(&r);
     v->poll_clock = cw_get_u64(&r);
-    v->frames_sent = cw_get_u64(&r);
+    v->acts = cw_get_u64(&r);
     cw_get_copy(&r, v->mac, sizeof(v->mac));
-    cw_get_u64(&r);
+    v->flags = cw_get_u32(&r);
+    cw_get_u32(&r);
     return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC &&
            (v->role == CW_ROLE_RANK || v->role == CW_ROLE_DISPATCHER);
 }
@@ -146,8 +154,12 @@ void cw_welcome_put(uint8_t *to, const struct cw_welcome *v)
 {
     struct cw_writer w = cw_writer(to, CW_WELCOME_SIZE);
 
-    cw_put_u64(&w, v->frames_received);
+    cw_put_u64(&w, v->acts);
     cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->missing);
+    cw_put_u64(&w, v->clock);
+    cw_put_u32(&w, v->flags);
+    cw_put_u32(&w, 0);
     cw_put_bytes(&w, v->mac, sizeof(v->mac));
 }
 
@@ -155,21 +167,25 @@ bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
 {
     struct cw_reader r = cw_reader(from, CW_WELCOME_SIZE);
 
-    v->frames_received = cw_get_u64(&r);
+    v->acts = cw_get_u64(&r);
     v->event = cw_get_u64(&r);
+    v->missing = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
+    v->flags = cw_get_u32(&r);
+    cw_get_u32(&r);
     cw_get_copy(&r, v->mac, sizeof(v->mac));
     return cw_reader_end(&r);
 }
 
-_Static_assert(sizeof(struct cw_rank_stats) == 72 && sizeof(struct cw_relay_stats) == 72,
-               "statistics are arrays of nine u64");
+_Static_assert(sizeof(struct cw_rank_stats) == 112 && sizeof(struct cw_relay_stats) == 72,
+               "statistics are arrays of u64");
 
 void cw_stats_put(uint8_t *to, const struct cw_stats *v)
 {
     struct cw_writer w = cw_writer(to, CW_STATS_SIZE);
 
     cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, 0);
+    cw_put_u32(&w, v->incarnation);
     cw_put_bytes(&w, &v->of_rank, sizeof(v->of_rank));
     cw_put_bytes(&w, &v->of_relay, sizeof(v->of_relay));
 }
@@ -179,7 +195,7 @@ bool cw_stats_get(const uint8_t *from, struct cw_stats *v)
     struct cw_reader r = cw_reader(from, CW_STATS_SIZE);
 
     v->rank = cw_get_u32(&r);
-    cw_get_u32(&r);
+    v->incarnation = cw_get_u32(&r);
     cw_get_copy(&r, &v->of_rank, sizeof(v->of_rank));
     cw_get_copy(&r, &v->of_relay, sizeof(v->of_relay));
     return cw_reader_end(&r);
@@ -206,28 +222,41 @@ bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
     return cw_reader_end(&r);
 }
 
-size_t cw_notice_put(uint8_t *to, uint32_t code, uint32_t rank, const char *text)
+void cw_get_text(struct cw_reader *r, char *text, size_t max)
+{
+    size_t size = r->left < max ? r->left : max;
+
+    cw_get_copy(r, text, size);
+    text[size] = '\0';
+    for (size_t i = 0; i < size; i++)
+        if (!isprint((unsigned char)text[i]))
+            text[i] = '?';
+}
+
+size_t cw_notice_put(uint8_t *to, const struct cw_notice_body *v)
 {
     struct cw_writer w = cw_writer(to, CW_NOTICE_SIZE + CW_TEXT_MAX);
 
-    cw_put_u32(&w, code);
-    cw_put_u32(&w, rank);
-    cw_put_bytes(&w, text, strnlen(text, CW_TEXT_MAX));
+    cw_put_u32(&w, v->code);
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->incarnation);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->acts);
+    cw_put_u64(&w, v->event);
+    cw_put_bytes(&w, v->text, strnlen(v->text, CW_TEXT_MAX));
     return w.used;
 }
 
 bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v)
 {
     struct cw_reader r = cw_reader(from, size);
-    size_t text_size;
 
     v->code = cw_get_u32(&r);
     v->rank = cw_get_u32(&r);
-    text_size = r.left < CW_TEXT_MAX ? r.left : CW_TEXT_MAX;
-    cw_get_copy(&r, v->text, text_size);
-    v->text[text_size] = '\0';
-    for (size_t i = 0; i < text_size; i++)
-        if (!isprint((unsigned char)v->text[i]))
-            v->text[i] = '?';
+    v->incarnation = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->acts = cw_get_u64(&r);
+    v->event = cw_get_u64(&r);
+    cw_get_text(&r, v->text, CW_TEXT_MAX);
     return cw_reader_end(&r);
 }

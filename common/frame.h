@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 1
+#define CW_PROTOCOL_VERSION 2
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -20,7 +20,8 @@
 #define CW_NONCE_SIZE 16
 #define CW_KEY_SIZE 32
 #define CW_MAC_SIZE 32
-#define CW_TEXT_MAX 400 /* bytes of text in REFUSED and NOTICE */
+#define CW_TEXT_MAX 400             /* bytes of text in REFUSED and NOTICE */
+#define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
 
 enum cw_frame_type {
     /* opening a session */
@@ -37,6 +38,12 @@ enum cw_frame_type {
     CW_FRAME_PROBE = 20,
     CW_FRAME_CANCEL = 21,
     CW_FRAME_BYE = 22,
+    CW_FRAME_CHECK = 25,
+    CW_FRAME_LIVE = 26,
+    CW_FRAME_UNLOGGED = 27,
+    /* determinants: from a live rank, and back to one that replays */
+    CW_FRAME_TAKEN = 23,
+    CW_FRAME_READINGS = 24,
     /* relay to rank */
     CW_FRAME_MESSAGE = 32,
     CW_FRAME_SENT = 33,
@@ -44,6 +51,7 @@ enum cw_frame_type {
     CW_FRAME_PROBED = 35,
     CW_FRAME_HINT = 36,
     CW_FRAME_FAREWELL = 37,
+    CW_FRAME_REPLAYED = 38,
     /* relay to dispatcher, and its one request */
     CW_FRAME_NOTICE = 48,
     CW_FRAME_STATS = 49,
@@ -81,8 +89,11 @@ enum cw_notice {
     CW_NOTICE_RANK_UP = 1,
     CW_NOTICE_RANK_LOST = 2, /* its connection ended without BYE */
     CW_NOTICE_RANK_BYE = 3,
-    CW_NOTICE_REFUSED = 4, /* a connection that claimed to be this rank was refused */
-    CW_NOTICE_FATAL = 5,   /* the relay cannot go on with this job */
+    CW_NOTICE_REFUSED = 4,   /* a connection that claimed to be this rank was refused */
+    CW_NOTICE_FATAL = 5,     /* the relay cannot go on with this job */
+    CW_NOTICE_RANK_LIVE = 6, /* it has repeated what its predecessor did, and goes on */
+    CW_NOTICE_UNLOGGED = 7,  /* its log is gone: it can no longer be restarted */
+    CW_NOTICE_DIVERGED = 8,  /* its re-execution does something else than the first one did */
 };
 
 struct cw_header {
@@ -107,19 +118,32 @@ struct cw_hello {
     uint32_t rank; /* for a dispatcher: how many ranks the job has */
     uint32_t incarnation;
     uint8_t nonce[CW_NONCE_SIZE];
-    uint64_t event;       /* last event taken */
-    uint64_t poll_clock;  /* polls made so far */
-    uint64_t frames_sent; /* frames of earlier connections that the relay may have */
+    uint64_t event;      /* last event taken; 0: from the beginning */
+    uint64_t poll_clock; /* polls made so far */
+    uint64_t acts;       /* made so far */
     uint8_t mac[CW_MAC_SIZE];
+    uint32_t flags; /* of a dispatcher: enum cw_hello_flag */
 };
 #define CW_HELLO_SIZE 112u
 
+enum cw_hello_flag {
+    CW_HELLO_LOG = 1, /* keep what is needed to restart ranks */
+};
+
 struct cw_welcome {
-    uint64_t frames_received;
-    uint64_t event; /* last event the relay has for this rank */
+    uint64_t acts;    /* that the relay has of this rank's earlier incarnations */
+    uint64_t event;   /* last event the relay has for this rank */
+    uint64_t missing; /* bytes of the message of the last act that have not come */
+    uint64_t clock;   /* poll clock of the last act */
+    uint32_t flags;   /* enum cw_welcome_flag */
     uint8_t mac[CW_MAC_SIZE];
 };
-#define CW_WELCOME_SIZE 48u
+#define CW_WELCOME_SIZE 72u
+
+enum cw_welcome_flag {
+    CW_WELCOME_LOG = 1,    /* send determinants */
+    CW_WELCOME_REPLAY = 2, /* there is something to repeat; REPLAYED ends it */
+};
 
 struct cw_send {
     uint32_t dst;
@@ -127,8 +151,9 @@ struct cw_send {
     uint32_t req; /* the sender's request, for SENT */
     uint64_t tag;
     uint64_t total; /* bytes of the whole message */
+    uint64_t clock; /* poll clock of the sender */
 };
-#define CW_SEND_SIZE 32u
+#define CW_SEND_SIZE 40u
 
 /* RECV, and the CANCEL that takes it back */
 struct cw_recv {
@@ -136,22 +161,25 @@ struct cw_recv {
     uint64_t tag;
     uint64_t mask; /* a message matches when (its tag ^ tag) & mask == 0 */
     uint64_t capacity;
+    uint64_t clock;
 };
-#define CW_RECV_SIZE 32u
+#define CW_RECV_SIZE 40u
 
 struct cw_mrecv {
     uint32_t req;
     uint32_t msg; /* as given by PROBED */
     uint64_t capacity;
+    uint64_t clock;
 };
-#define CW_MRECV_SIZE 16u
+#define CW_MRECV_SIZE 24u
 
 struct cw_probe {
     uint64_t tag;
     uint64_t mask;
     uint32_t remove; /* 1: take the message out; only MRECV can receive it then */
+    uint64_t clock;
 };
-#define CW_PROBE_SIZE 24u
+#define CW_PROBE_SIZE 32u
 
 struct cw_message {
     uint32_t req;
@@ -169,8 +197,22 @@ struct cw_done {
 };
 #define CW_DONE_SIZE 16u
 
+/* TAKEN and LIVE */
+struct cw_taken {
+    uint64_t event; /* all events up to this one that were not taken before ... */
+    uint64_t clock; /* ... were taken at this poll clock */
+};
+#define CW_TAKEN_SIZE 16u
+
+/* Why a rank can no longer be restarted. */
+enum cw_unlogged {
+    CW_UNLOGGED_THREADS = 1,  /* MPI was called from a second thread */
+    CW_UNLOGGED_READINGS = 2, /* too many readings of clocks before MPI_Init */
+};
+#define CW_UNLOGGED_SIZE 8u
+
 struct cw_probed {
-    uint64_t event;
+    uint64_t clock; /* as in PROBE */
     uint32_t found;
     uint32_t msg;
     uint64_t tag;
@@ -191,9 +233,14 @@ struct cw_rank_stats {
     uint64_t received;       /* relay: messages handed to the rank */
     uint64_t received_bytes; /* relay */
     uint64_t unexpected;     /* relay: messages that came before their receive */
+    uint64_t events;         /* relay: numbered so far */
+    uint64_t taken;          /* relay: of them, how many the rank is known to have taken */
+    uint64_t replayed;  /* relay: of them, how many were handed out again to this incarnation */
+    uint64_t acts;      /* relay: sends, receives, probes that found, and cancels */
+    uint64_t log_bytes; /* relay: held for a restart */
 };
 #define CW_BYE_SIZE 32u
-#define CW_STATS_SIZE (8u + 72u + 72u)
+#define CW_STATS_SIZE (8u + 112u + 72u)
 
 struct cw_relay_stats {
     uint64_t frames_in;
@@ -210,6 +257,7 @@ struct cw_relay_stats {
 /* The answer to STATS_ASK: one frame a rank, each with the relay's own counts. */
 struct cw_stats {
     uint32_t rank;
+    uint32_t incarnation; /* the last one that connected */
     struct cw_rank_stats of_rank;
     struct cw_relay_stats of_relay;
 };
@@ -218,9 +266,12 @@ struct cw_stats {
 struct cw_notice_body {
     uint32_t code;
     uint32_t rank;
+    uint32_t incarnation; /* 0: not said, as are the next two */
+    uint64_t acts;
+    uint64_t event;             /* RANK_UP: how many there are to repeat; else last one taken */
     char text[CW_TEXT_MAX + 1]; /* terminated; printable */
 };
-#define CW_NOTICE_SIZE 8u /* without the text */
+#define CW_NOTICE_SIZE 32u /* without the text */
 
 /* Frame numbers of one connection, both ways; see docs/protocol.md, "Numbers". */
 struct cw_session {
@@ -258,6 +309,14 @@ int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header
  * CW_EPROTO. */
 int cw_frame_check(const uint8_t *bytes, struct cw_header *header, struct cw_err *err);
 
+/* The length that a header (16 bytes) gives, not checked. */
+static inline uint32_t cw_frame_length(const uint8_t *bytes)
+{
+    struct cw_reader r = cw_reader(bytes, CW_FRAME_HEADER);
+
+    return cw_get_u32(&r);
+}
+
 /* The fixed part of a frame's body: what must have arrived before it can be decoded. */
 uint32_t cw_frame_fixed(uint8_t type);
 
@@ -276,7 +335,9 @@ void cw_stats_put(uint8_t *to, const struct cw_stats *v);
 bool cw_stats_get(const uint8_t *from, struct cw_stats *v);
 void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v);
 bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v);
-size_t cw_notice_put(uint8_t *to, uint32_t code, uint32_t rank, const char *text);
+/* What is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
+void cw_get_text(struct cw_reader *r, char *text, size_t max);
+size_t cw_notice_put(uint8_t *to, const struct cw_notice_body *v);
 bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v);
 
 static inline void cw_send_put(uint8_t *to, const struct cw_send *v)
@@ -289,6 +350,7 @@ static inline void cw_send_put(uint8_t *to, const struct cw_send *v)
     cw_put_u32(&w, 0);
     cw_put_u64(&w, v->tag);
     cw_put_u64(&w, v->total);
+    cw_put_u64(&w, v->clock);
 }
 
 static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
@@ -301,6 +363,7 @@ static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
     cw_get_u32(&r);
     v->tag = cw_get_u64(&r);
     v->total = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
     return cw_reader_end(&r) && v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM &&
            v->total <= CW_MESSAGE_MAX;
 }
@@ -314,6 +377,7 @@ static inline void cw_recv_put(uint8_t *to, const struct cw_recv *v)
     cw_put_u64(&w, v->tag);
     cw_put_u64(&w, v->mask);
     cw_put_u64(&w, v->capacity);
+    cw_put_u64(&w, v->clock);
 }
 
 static inline bool cw_recv_get(const uint8_t *from, struct cw_recv *v)
@@ -325,6 +389,7 @@ static inline bool cw_recv_get(const uint8_t *from, struct cw_recv *v)
     v->tag = cw_get_u64(&r);
     v->mask = cw_get_u64(&r);
     v->capacity = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 
@@ -335,6 +400,7 @@ static inline void cw_mrecv_put(uint8_t *to, const struct cw_mrecv *v)
     cw_put_u32(&w, v->req);
     cw_put_u32(&w, v->msg);
     cw_put_u64(&w, v->capacity);
+    cw_put_u64(&w, v->clock);
 }
 
 static inline bool cw_mrecv_get(const uint8_t *from, struct cw_mrecv *v)
@@ -344,6 +410,7 @@ static inline bool cw_mrecv_get(const uint8_t *from, struct cw_mrecv *v)
     v->req = cw_get_u32(&r);
     v->msg = cw_get_u32(&r);
     v->capacity = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 
@@ -355,6 +422,7 @@ static inline void cw_probe_put(uint8_t *to, const struct cw_probe *v)
     cw_put_u64(&w, v->mask);
     cw_put_u32(&w, v->remove);
     cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->clock);
 }
 
 static inline bool cw_probe_get(const uint8_t *from, struct cw_probe *v)
@@ -365,6 +433,7 @@ static inline bool cw_probe_get(const uint8_t *from, struct cw_probe *v)
     v->mask = cw_get_u64(&r);
     v->remove = cw_get_u32(&r);
     cw_get_u32(&r);
+    v->clock = cw_get_u64(&r);
     return cw_reader_end(&r) && v->remove <= 1;
 }
 
@@ -410,11 +479,44 @@ static inline bool cw_done_get(const uint8_t *from, struct cw_done *v)
     return cw_reader_end(&r);
 }
 
+static inline void cw_taken_put(uint8_t *to, const struct cw_taken *v)
+{
+    struct cw_writer w = cw_writer(to, CW_TAKEN_SIZE);
+
+    cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->clock);
+}
+
+static inline bool cw_taken_get(const uint8_t *from, struct cw_taken *v)
+{
+    struct cw_reader r = cw_reader(from, CW_TAKEN_SIZE);
+
+    v->event = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_unlogged_put(uint8_t *to, uint32_t why)
+{
+    struct cw_writer w = cw_writer(to, CW_UNLOGGED_SIZE);
+
+    cw_put_u32(&w, why);
+    cw_put_u32(&w, 0);
+}
+
+static inline bool cw_unlogged_get(const uint8_t *from, uint32_t *why)
+{
+    struct cw_reader r = cw_reader(from, CW_UNLOGGED_SIZE);
+
+    *why = cw_get_u32(&r);
+    return *why == CW_UNLOGGED_THREADS || *why == CW_UNLOGGED_READINGS;
+}
+
 static inline void cw_probed_put(uint8_t *to, const struct cw_probed *v)
 {
     struct cw_writer w = cw_writer(to, CW_PROBED_SIZE);
 
-    cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->clock);
     cw_put_u32(&w, v->found);
     cw_put_u32(&w, v->msg);
     cw_put_u64(&w, v->tag);
@@ -426,7 +528,7 @@ static inline bool cw_probed_get(const uint8_t *from, struct cw_probed *v)
 {
     struct cw_reader r = cw_reader(from, CW_PROBED_SIZE);
 
-    v->event = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
     v->found = cw_get_u32(&r);
     v->msg = cw_get_u32(&r);
     v->tag = cw_get_u64(&r);

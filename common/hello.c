@@ -85,24 +85,24 @@ static int check_challenge(const struct cw_header *header, const uint8_t *body,
 
 static int check_welcome(const struct cw_header *header, const uint8_t *body,
                          const struct cw_hello *hello, const struct cw_challenge *challenge,
-                         const uint8_t *key, struct cw_err *err)
+                         const uint8_t *key, struct cw_welcome *welcome, struct cw_err *err)
 {
     struct cw_notice_body refused;
-    struct cw_welcome welcome;
     uint8_t mac[CW_MAC_SIZE];
 
     if (header->type == CW_FRAME_REFUSED && cw_notice_get(body, header->length, &refused))
         return cw_err_set(err, CW_EAUTH, "it refuses: %s", refused.text);
-    if (header->type != CW_FRAME_WELCOME || !cw_welcome_get(body, &welcome))
+    if (header->type != CW_FRAME_WELCOME || !cw_welcome_get(body, welcome))
         return cw_err_set(err, CW_EPROTO, "expected WELCOME, got %s", cw_frame_name(header->type));
     cw_cred_mac(mac, key, "relay", hello, challenge->nonce);
-    if (!cw_cred_equal(mac, welcome.mac))
+    if (!cw_cred_equal(mac, welcome->mac))
         return cw_err_set(err, CW_EAUTH, "it does not know our key: not our relay");
     return CW_OK;
 }
 
 int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
-                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_err *err)
+                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                  struct cw_err *err)
 {
     uint8_t body[CW_FRAME_BODY_MAX];
     uint8_t frame[CW_FRAME_HEADER + CW_HELLO_SIZE];
@@ -121,5 +121,5 @@ int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
     if (write_all(fd, frame, sizeof(frame), timeout_ms, err) < 0 ||
         read_frame(fd, session, &header, body, timeout_ms, err) < 0)
         return err->code;
-    return check_welcome(&header, body, hello, &challenge, key, err);
+    return check_welcome(&header, body, hello, &challenge, key, welcome, err);
 }

@@ -9,6 +9,7 @@
  * prove that they know `key`. Blocks for at most `timeout_ms` between bytes. Errors: CW_ECLOSED
  * (the connection broke), CW_EAUTH (refused, or not our relay), CW_EPROTO. */
 int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
-                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_err *err);
+                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                  struct cw_err *err);
 
 #endif

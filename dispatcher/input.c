@@ -2,16 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-int input_open(struct input_pump *pump, struct cw_err *err)
+static int open_pipe(struct input_pump *pump, struct cw_err *err)
 {
     int fds[2];
 
-    memset(pump, 0, sizeof(*pump));
-    pump->from = STDIN_FILENO;
-    pump->rank_end = pump->to = -1;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return cw_err_set(err, CW_ESYS, "pipe for the standard input of rank 0: %s",
                           strerror(errno));
@@ -21,13 +19,31 @@ int input_open(struct input_pump *pump, struct cw_err *err)
     return CW_OK;
 }
 
-void input_close(struct input_pump *pump)
+static void close_pipe(struct input_pump *pump)
 {
     if (pump->rank_end >= 0)
         close(pump->rank_end);
     if (pump->to >= 0)
         close(pump->to);
     pump->rank_end = pump->to = -1;
+}
+
+int input_open(struct input_pump *pump, bool keep, struct cw_err *err)
+{
+    *pump = (struct input_pump){
+        .from = STDIN_FILENO, .rank_end = -1, .to = -1, .keep = keep, .room = INPUT_BUFFER};
+    pump->bytes = malloc(INPUT_BUFFER);
+    if (!pump->bytes)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the standard input of rank 0");
+    return open_pipe(pump, err);
+}
+
+void input_close(struct input_pump *pump)
+{
+    close_pipe(pump);
+    free(pump->bytes);
+    pump->bytes = NULL;
+    pump->size = pump->given = pump->room = 0;
 }
 
 /* In the background of a terminal, reading it would stop us. */
@@ -38,39 +54,72 @@ static bool in_background(const struct input_pump *pump)
 
 bool input_wants_read(const struct input_pump *pump)
 {
-    return pump->from >= 0 && pump->to >= 0 && pump->start == pump->end && !in_background(pump);
+    return pump->from >= 0 && pump->to >= 0 && pump->given == pump->size && !in_background(pump);
 }
 
 bool input_wants_write(const struct input_pump *pump)
 {
-    return pump->to >= 0 && pump->start < pump->end;
+    return pump->to >= 0 && pump->given < pump->size;
 }
 
-static void end_of_input(struct input_pump *pump)
+/* All is given, and no more will come. */
+static void check_end(struct input_pump *pump)
 {
-    pump->from = -1;
-    if (pump->start == pump->end) {
-        close(pump->to);
-        pump->to = -1;
+    if (pump->from >= 0 || pump->given < pump->size || pump->to < 0)
+        return;
+    close(pump->to);
+    pump->to = -1;
+}
+
+int input_restart(struct input_pump *pump, struct cw_err *err)
+{
+    close_pipe(pump);
+    if (open_pipe(pump, err) < 0)
+        return err->code;
+    pump->given = 0;
+    check_end(pump);
+    return CW_OK;
+}
+
+/* Makes room for one more read: behind what is kept, or else over what was given. */
+static void make_room(struct input_pump *pump)
+{
+    size_t wanted = 2 * pump->room;
+    char *more = NULL;
+
+    if (!pump->keep)
+        pump->size = pump->given = 0;
+    if (pump->room - pump->size >= INPUT_BUFFER)
+        return;
+    if (wanted <= INPUT_KEPT_MAX)
+        more = realloc(pump->bytes, wanted);
+    if (more) {
+        pump->bytes = more;
+        pump->room = wanted;
+    } else {
+        pump->keep = false;
+        pump->size = pump->given = 0;
     }
 }
 
 static void fill(struct input_pump *pump)
 {
-    ssize_t n = read(pump->from, pump->buffer, sizeof(pump->buffer));
+    ssize_t n;
 
+    make_room(pump);
+    n = read(pump->from, pump->bytes + pump->size, INPUT_BUFFER);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    pump->start = pump->end = 0;
     if (n > 0)
-        pump->end = (size_t)n;
+        pump->size += (size_t)n;
     else
-        end_of_input(pump);
+        pump->from = -1;
+    check_end(pump);
 }
 
 static void drain(struct input_pump *pump)
 {
-    ssize_t n = write(pump->to, pump->buffer + pump->start, pump->end - pump->start);
+    ssize_t n = write(pump->to, pump->bytes + pump->given, pump->size - pump->given);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -80,9 +129,8 @@ static void drain(struct input_pump *pump)
         pump->to = -1;
         return;
     }
-    pump->start += (size_t)n;
-    if (pump->start == pump->end && pump->from < 0)
-        end_of_input(pump);
+    pump->given += (size_t)n;
+    check_end(pump);
 }
 
 void input_move(struct input_pump *pump, bool readable)

@@ -1,13 +1,14 @@
 #include "dispatcher/launch.h"
+#include "dispatcher/watcher.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,16 +23,40 @@ enum { PMI, CONTROL, OUT, ERR, STATUS, PAIRS };
 struct pairs {
     int ours[PAIRS];
     int theirs[PAIRS];
-    int base; /* where the rank finds PMI; CONTROL and STATUS follow */
+    int base;       /* where the rank finds PMI; CONTROL and STATUS follow */
+    int watcher[2]; /* ours, its watcher's */
 };
 
-static void pairs_close(int *fds)
+/* What the new processes need to know. */
+struct launch {
+    const struct launch_job *job;
+    const struct run_segment *segment;
+    const char *path;
+    const struct cw_setup *setup;
+    const struct pairs *pairs;
+};
+
+static void close_one(int *fd)
 {
-    for (int i = 0; i < PAIRS; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
-        fds[i] = -1;
-    }
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void close_ends(int *fds, int *watcher)
+{
+    for (int i = 0; i < PAIRS; i++)
+        close_one(&fds[i]);
+    close_one(watcher);
+}
+
+static int open_pair(int which, int fds[2])
+{
+    if (which == PMI)
+        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds);
+    if (which == CONTROL)
+        return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds);
+    return pipe2(fds, O_CLOEXEC);
 }
 
 /* Returns 0, or -1 with errno set. */
@@ -42,24 +67,21 @@ static int pairs_open(struct pairs *pairs)
 
     getrlimit(RLIMIT_NOFILE, &limit);
     pairs->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
+    pairs->watcher[0] = pairs->watcher[1] = -1;
+    for (int i = 0; i < PAIRS; i++)
+        pairs->ours[i] = pairs->theirs[i] = -1;
     errno = EMFILE;
     if (limit.rlim_cur < DESCRIPTORS_MIN)
         return -1;
-    for (int i = 0; i < PAIRS; i++)
-        pairs->ours[i] = pairs->theirs[i] = -1;
     for (int i = 0; i < PAIRS; i++) {
-        int failed = i == PMI       ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds)
-                     : i == CONTROL ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds)
-                                    : pipe2(fds, O_CLOEXEC);
-
-        if (failed < 0)
+        if (open_pair(i, fds) < 0)
             return -1;
         pairs->ours[i] = fds[0];
         pairs->theirs[i] = fds[1];
         if (i != STATUS)
             fcntl(fds[0], F_SETFL, O_NONBLOCK);
     }
-    return 0;
+    return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs->watcher);
 }
 
 static void set_number(const char *name, uint32_t value)
@@ -130,14 +152,18 @@ static void place_all(const struct launch_job *job, const struct pairs *pairs, u
     place(moved[CONTROL], pairs->base + 1);
     place(moved[STATUS], pairs->base + 2);
     fcntl(pairs->base + 2, F_SETFD, FD_CLOEXEC);
+    /* what a shell had open is not there in a later incarnation's number either */
+    close_range(STDERR_FILENO + 1, (unsigned)pairs->base - 1, 0);
+    close_range((unsigned)pairs->base + 3, UINT_MAX, 0);
 }
 
-static void report_failure(const struct pairs *pairs, const char *doing)
+/* errno says why. The dispatcher reads it from the other end. */
+static void report_failure(int fd, const char *doing)
 {
     char text[256];
     int size = snprintf(text, sizeof(text), "%s: %s", doing, strerror(errno));
 
-    if (write(pairs->base + 2, text, (size_t)size) < 0)
+    if (write(fd, text, (size_t)size) < 0)
         _exit(126);
     _exit(127);
 }
@@ -152,43 +178,68 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void become_rank(const struct launch_job *job, const struct run_segment *segment,
-                        const char *path, const struct cw_setup *setup, const struct pairs *pairs,
-                        pid_t parent)
+/* In the rank's process. */
+static void become_rank(void *ctx)
 {
+    const struct launch *launch = ctx;
+    const struct run_segment *segment = launch->segment;
+    int status_fd = launch->pairs->base + 2;
     char text[256];
 
-    place_all(job, pairs, setup->rank);
+    place_all(launch->job, launch->pairs, launch->setup->rank);
     default_signals();
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     /* design rule: every incarnation has the same addresses, because MPICH sends addresses of its
      * requests in active messages and gets them back */
     personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
     if (segment->wdir && chdir(segment->wdir) < 0) {
         snprintf(text, sizeof(text), "working directory %.200s", segment->wdir);
-        report_failure(pairs, text);
+        report_failure(status_fd, text);
     }
-    set_environment(job, segment, setup, pairs->base);
-    execv(path, segment->argv);
-    report_failure(pairs, "exec");
+    set_environment(launch->job, segment, launch->setup, launch->pairs->base);
+    execv(launch->path, segment->argv);
+    report_failure(status_fd, "exec");
 }
 
-/* What the child says when it cannot become the program; empty when it could. */
-static int await_exec(const struct pairs *pairs, struct cw_err *err)
+/* In the watcher's. */
+static void no_fork(void *ctx)
 {
+    const struct launch *launch = ctx;
+
+    report_failure(launch->pairs->theirs[STATUS], "fork");
+}
+
+static _Noreturn void become_watcher(struct launch *launch, uint64_t period_ns)
+{
+    struct watcher_config config = {.rank = launch->setup->rank,
+                                    .incarnation = launch->setup->incarnation,
+                                    .period_ns = period_ns,
+                                    .fd = launch->pairs->watcher[1],
+                                    .become = become_rank,
+                                    .no_fork = no_fork,
+                                    .ctx = launch};
+
+    watcher_run(&config);
+}
+
+/* Waits until the rank's process has become the program, or says why it cannot. */
+static int await_exec(const struct pairs *pairs, pid_t *pid, struct cw_err *err)
+{
+    struct watcher_message m;
     char text[256];
     ssize_t n;
 
     do
         n = read(pairs->ours[STATUS], text, sizeof(text) - 1);
     while (n < 0 && errno == EINTR);
-    if (n <= 0)
-        return CW_OK;
-    text[n] = '\0';
-    return cw_err_set(err, CW_ENOTFOUND, "%s", text);
+    if (n > 0) {
+        text[n] = '\0';
+        return cw_err_set(err, CW_ENOTFOUND, "%s", text);
+    }
+    if (watcher_receive(pairs->watcher[0], &m) != 1 || m.kind != WATCHER_STARTED)
+        return cw_err_set(err, CW_ESYS, "the process that was to watch it has ended");
+    *pid = m.value;
+    return CW_OK;
 }
 
 static int send_setup(const struct pairs *pairs, const struct cw_setup *setup, struct cw_err *err)
@@ -205,26 +256,29 @@ int launch_rank(const struct launch_job *job, const struct run_segment *segment,
                 const struct cw_setup *setup, struct launch_process *process, struct cw_err *err)
 {
     struct pairs pairs;
-    pid_t parent = getpid();
-    pid_t pid = -1;
+    struct launch launch = {job, segment, path, setup, &pairs};
+    pid_t watcher = -1;
+    pid_t pid = 0;
 
     err->code = CW_OK;
     if (pairs_open(&pairs) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
-    else if (send_setup(&pairs, setup, err) == CW_OK && (pid = fork()) < 0)
+    else if (send_setup(&pairs, setup, err) == CW_OK && (watcher = fork()) < 0)
         cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
-    if (pid == 0)
-        become_rank(job, segment, path, setup, &pairs, parent);
-    pairs_close(pairs.theirs);
-    if (pid > 0)
-        await_exec(&pairs, err);
+    if (watcher == 0)
+        become_watcher(&launch, job->alive_period_ns);
+    close_ends(pairs.theirs, &pairs.watcher[1]);
+    if (watcher > 0)
+        await_exec(&pairs, &pid, err);
     if (err->code) {
-        pairs_close(pairs.ours);
+        close_ends(pairs.ours, &pairs.watcher[0]);
         return cw_err_wrap(err, "starting rank %u (%s)", setup->rank, path);
     }
     close(pairs.ours[STATUS]);
     *process = (struct launch_process){.pid = pid,
+                                       .watcher_pid = watcher,
+                                       .watcher_fd = pairs.watcher[0],
                                        .pmi_fd = pairs.ours[PMI],
                                        .control_fd = pairs.ours[CONTROL],
                                        .stdout_fd = pairs.ours[OUT],

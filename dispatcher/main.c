@@ -2,6 +2,8 @@
 #include "relay/main.h"
 #include "dispatcher/cmd_doctor.h"
 #include "dispatcher/cmd_run.h"
+#include "dispatcher/cmd_status.h"
+#include "dispatcher/cmd_top.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,6 +23,8 @@ static const struct {
 } commands[] = {
     {"run", cmd_run, "run an MPI program, every message carried by a relay"},
     {"relay", cmd_relay, "run a relay in the foreground"},
+    {"status", cmd_status, "show how a running job stands"},
+    {"top", cmd_top, "show it again and again"},
     {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
     {"help", cmd_help, "this text"},
 };

@@ -1,6 +1,7 @@
 #include "dispatcher/options.h"
 #include "common/frame.h"
 #include "common/parse.h"
+#include "dispatcher/job.h"
 #include "relay/main.h"
 
 #include <getopt.h>
@@ -24,13 +25,24 @@ const char run_usage[] =
     "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
     "  --engine NAME        engine of the own relay\n"
     "  --memory-max BYTES   what the own relay may hold, like 2G\n"
+    "  --log-max BYTES      what it may keep for restarts of ranks, like 1G\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
     "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
     "  --spin TIME          how long ranks and relay spin before they sleep (default: chosen)\n"
     "  --stats              count messages, bytes, polls and sleeps, and print them at the end\n"
     "  --verbose            say what happens\n"
+    "  --events FILE        write what happens to the ranks, a line of JSON for each event\n"
     "  --help               this text\n"
+    "crashed ranks are restarted, and repeat what they did; the others do not notice:\n"
+    "  --no-log             keep nothing for that; a crash ends the job\n"
+    "  --max-restarts N     of each rank (default 100)\n"
+    "  --slots N            places for processes, at least one for each rank (default: so many)\n"
+    "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
+    "  --alive-timeout TIME a rank without a sign of life for so long is replaced (default 10s)\n"
+    "  --fault WHAT         a drill, may be given again: kill:RANK@TIME, stop:RANK@TIME,\n"
+    "                       kill:RANK@event:N, kill:random@TIME (about every TIME)\n"
+    "  --fault-seed N       chooses the random ones\n"
     "\n"
     "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
     "well.\n";
@@ -52,6 +64,15 @@ enum {
     OPT_STATS,
     OPT_VERBOSE,
     OPT_HELP,
+    OPT_LOG_MAX,
+    OPT_NO_LOG,
+    OPT_MAX_RESTARTS,
+    OPT_SLOTS,
+    OPT_ALIVE_PERIOD,
+    OPT_ALIVE_TIMEOUT,
+    OPT_FAULT,
+    OPT_FAULT_SEED,
+    OPT_EVENTS,
 };
 
 static const struct option long_options[] = {
@@ -72,6 +93,15 @@ static const struct option long_options[] = {
     {"stats", no_argument, NULL, OPT_STATS},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
+    {"log-max", required_argument, NULL, OPT_LOG_MAX},
+    {"no-log", no_argument, NULL, OPT_NO_LOG},
+    {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
+    {"slots", required_argument, NULL, OPT_SLOTS},
+    {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
+    {"alive-timeout", required_argument, NULL, OPT_ALIVE_TIMEOUT},
+    {"fault", required_argument, NULL, OPT_FAULT},
+    {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
+    {"events", required_argument, NULL, OPT_EVENTS},
     {0},
 };
 
@@ -104,6 +134,49 @@ static int take_ranks(struct run_segment *segment, const char *text, struct cw_e
     if (cw_parse_number("-n", text, 1, CW_RANKS_MAX, &ranks, err) < 0)
         return err->code;
     segment->ranks = (uint32_t)ranks;
+    return CW_OK;
+}
+
+static int take_count(uint32_t *count, const char *what, const char *text, uint64_t min,
+                      struct cw_err *err)
+{
+    uint64_t value;
+
+    if (cw_parse_number(what, text, min, UINT32_MAX, &value, err) < 0)
+        return err->code;
+    *count = (uint32_t)value;
+    return CW_OK;
+}
+
+/* What has to do with crashes. */
+static int take_recovery_option(struct run_options *o, int opt, const char *value,
+                                struct cw_err *err)
+{
+    uint64_t number;
+
+    switch (opt) {
+    case OPT_LOG_MAX:
+        o->log_max = value;
+        return cw_parse_bytes("--log-max", value, &number, err);
+    case OPT_NO_LOG:
+        o->no_log = true;
+        break;
+    case OPT_MAX_RESTARTS:
+        return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
+    case OPT_SLOTS:
+        return take_count(&o->slots, "--slots", value, 1, err);
+    case OPT_ALIVE_PERIOD:
+        return cw_parse_duration("--alive-period", value, &o->alive_period_ns, err);
+    case OPT_ALIVE_TIMEOUT:
+        return cw_parse_duration("--alive-timeout", value, &o->alive_timeout_ns, err);
+    case OPT_FAULT:
+        return fault_plan_add(&o->faults, value, err);
+    case OPT_FAULT_SEED:
+        if (cw_parse_number("--fault-seed", value, 0, UINT64_MAX, &number, err) < 0)
+            return err->code;
+        fault_plan_seed(&o->faults, number);
+        break;
+    }
     return CW_OK;
 }
 
@@ -155,6 +228,11 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
     case OPT_HELP:
         o->help = true;
         break;
+    case OPT_EVENTS:
+        o->events = value;
+        break;
+    default:
+        return take_recovery_option(o, opt, value, err);
     }
     return CW_OK;
 }
@@ -164,6 +242,7 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     struct run_segment *segment = &o->segments[o->segment_count];
     int opt;
 
+    err->code = CW_OK;
     if (o->segment_count == OPTIONS_SEGMENTS_MAX)
         return cw_err_set(err, CW_EINVAL, "more than %d programs", OPTIONS_SEGMENTS_MAX);
     *segment = (struct run_segment){.ranks = 1};
@@ -189,11 +268,43 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     return CW_OK;
 }
 
+static int check_recovery(const struct run_options *o, struct cw_err *err)
+{
+    if (o->alive_period_ns < OPTIONS_ALIVE_MIN_NS)
+        return cw_err_set(err, CW_EINVAL, "--alive-period: at least %llums",
+                          OPTIONS_ALIVE_MIN_NS / 1000000);
+    if (o->alive_timeout_ns <= o->alive_period_ns)
+        return cw_err_set(err, CW_EINVAL,
+                          "--alive-timeout (%gs) must be more than --alive-period (%gs)",
+                          (double)o->alive_timeout_ns / 1e9, (double)o->alive_period_ns / 1e9);
+    if (o->slots && o->slots < o->ranks)
+        return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
+                          o->ranks);
+    if (o->no_log && o->log_max)
+        return cw_err_set(err, CW_EINVAL, "--log-max is for the log, which --no-log turns off");
+    return fault_plan_check(&o->faults, o->ranks, err);
+}
+
+static int check_relay(const struct run_options *o, struct cw_err *err)
+{
+    if (o->relay && (o->engine || o->memory_max || o->log_max))
+        return cw_err_set(err, CW_EINVAL,
+                          "--engine, --memory-max and --log-max are for the job's own relay, not "
+                          "with --relay");
+    if (!o->relay && o->key_file)
+        return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
+    return CW_OK;
+}
+
 int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
     int start = 0; /* getopt skips what stands before the options: "run", or the NULL for ':' */
 
-    *o = (struct run_options){.spin_ns = UINT64_MAX};
+    *o = (struct run_options){.spin_ns = UINT64_MAX,
+                              .max_restarts = JOB_RESTARTS_MAX,
+                              .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
+                              .alive_timeout_ns = OPTIONS_ALIVE_TIMEOUT_NS};
+    fault_plan_init(&o->faults);
     for (int i = 1; i <= argc; i++) {
         if (i < argc && strcmp(argv[i], ":") != 0)
             continue;
@@ -203,15 +314,9 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
             return err->code;
         start = i;
     }
-    if (o->help)
-        return CW_OK;
-    if (o->relay && (o->engine || o->memory_max))
-        return cw_err_set(
-            err, CW_EINVAL,
-            "--engine and --memory-max are for the job's own relay, not with --relay");
-    if (!o->relay && o->key_file)
-        return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
-    return CW_OK;
+    if (!o->help && check_relay(o, err) == CW_OK)
+        return check_recovery(o, err);
+    return err->code;
 }
 
 void run_options_free(struct run_options *o)

@@ -3,12 +3,16 @@
 #define DISPATCHER_OPTIONS_H
 
 #include "common/err.h"
+#include "dispatcher/fault.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define OPTIONS_SEGMENTS_MAX 64
 #define OPTIONS_ENV_MAX 256
+#define OPTIONS_ALIVE_PERIOD_NS 500000000ull    /* unless the user says otherwise */
+#define OPTIONS_ALIVE_TIMEOUT_NS 10000000000ull /* likewise */
+#define OPTIONS_ALIVE_MIN_NS 1000000ull         /* a shorter period is refused */
 
 /* One program of the job: what stands between two ':'. */
 struct run_segment {
@@ -29,9 +33,17 @@ struct run_options {
     const char *key_file;
     const char *engine;     /* of the embedded relay; NULL: its default */
     const char *memory_max; /* likewise */
+    const char *log_max;    /* likewise */
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */
     uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */
+    bool no_log;         /* a crash ends the job */
+    uint32_t max_restarts;
+    uint32_t slots;            /* 0: as many as ranks */
+    uint64_t alive_period_ns;  /* between two signs of life of a rank */
+    uint64_t alive_timeout_ns; /* more than the period */
+    struct fault_plan faults;
+    const char *events; /* file for the job's events; NULL: none */
     bool tag_output;
     bool stats;
     bool verbose;

@@ -1,5 +1,6 @@
 #include "dispatcher/output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -60,6 +61,78 @@ void output_stream_close(struct output_stream *stream)
     stream->fd = -1;
     free(stream->buffer);
     stream->buffer = NULL;
+}
+
+void output_stream_interrupt(struct output_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    stream->fd = -1;
+    stream->interrupted = true;
+}
+
+void output_stream_resume(struct output_stream *stream, int fd)
+{
+    assert(stream->interrupted && stream->fd < 0);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    stream->fd = fd;
+    stream->interrupted = false;
+    stream->drop_lines = stream->lines;
+    stream->drop_bytes = stream->line_bytes;
+}
+
+void output_stream_give_up(struct output_stream *stream)
+{
+    stream->interrupted = false;
+    stream->drop_lines = stream->drop_bytes = 0;
+}
+
+/* Its next bytes are some that were printed before. */
+static bool is_dropping(const struct output_stream *stream)
+{
+    return stream->drop_lines || stream->drop_bytes;
+}
+
+/* Drops what was printed before from the start of `bytes`, in place. Returns how many are left.
+ *
+ * Counted in lines, and in bytes only for a line that is not complete: the same as counting bytes
+ * as long as the repetition is exact. Where it is not (a program may print what it saw after its
+ * last logged act, such as the time), whole lines stay whole. */
+static size_t drop_printed(struct output_stream *stream, char *bytes, size_t size)
+{
+    size_t at = 0;
+
+    while (stream->drop_lines && at < size) {
+        const char *newline = memchr(bytes + at, '\n', size - at);
+
+        if (!newline)
+            return 0;
+        at = (size_t)(newline - bytes) + 1;
+        stream->drop_lines--;
+    }
+    while (!stream->drop_lines && stream->drop_bytes && at < size) {
+        if (bytes[at] == '\n')
+            stream->drop_bytes = 0;
+        else {
+            stream->drop_bytes--;
+            at++;
+        }
+    }
+    memmove(bytes, bytes + at, size - at);
+    return size - at;
+}
+
+static void count_printed(struct output_stream *stream, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    const char *newline;
+
+    while ((newline = memchr(bytes, '\n', (size_t)(end - bytes)))) {
+        stream->lines++;
+        stream->line_bytes = 0;
+        bytes = newline + 1;
+    }
+    stream->line_bytes += (size_t)(end - bytes);
 }
 
 bool output_stream_wants_input(const struct output_stream *stream)
@@ -145,6 +218,10 @@ static size_t passable(const struct output_stream *stream, uint64_t now_ns)
     bool all = stream->fd < 0 || stream->used == OUTPUT_LINE_MAX ||
                (stream->partial_ns && now_ns - stream->partial_ns >= OUTPUT_PARTIAL_NS);
 
+    /* the next incarnation completes the line */
+    if (stream->interrupted || is_dropping(stream))
+        all = stream->used == OUTPUT_LINE_MAX;
+
     if (all)
         return stream->used;
     return newline ? (size_t)(newline - stream->buffer) + 1 : 0;
@@ -172,6 +249,20 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     return CW_OK;
 }
 
+/* Takes in `size` bytes that stand behind those that are held. */
+static void take_in(struct output_stream *stream, size_t size)
+{
+    char *bytes = stream->buffer + stream->used;
+
+    if (is_dropping(stream)) {
+        size = drop_printed(stream, bytes, size);
+        if (!is_dropping(stream))
+            stream->partial_ns = 0; /* only now could the line have been completed */
+    }
+    count_printed(stream, bytes, size);
+    stream->used += size;
+}
+
 int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
     while (output_stream_wants_input(stream)) {
@@ -185,7 +276,7 @@ int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_
             close(stream->fd);
             stream->fd = -1;
         } else {
-            stream->used += (size_t)n;
+            take_in(stream, (size_t)n);
         }
         if (pass_on(stream, now_ns, err) < 0)
             return err->code;
@@ -201,6 +292,8 @@ int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_
 uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t now_ns)
 {
     if (!stream->used)
+        return UINT64_MAX;
+    if (!stream->blocked && (stream->interrupted || is_dropping(stream)))
         return UINT64_MAX;
     if (stream->blocked || stream->fd < 0)
         return now_ns + OUTPUT_RETRY_NS;

@@ -36,6 +36,14 @@ struct output_stream {
     uint64_t partial_ns; /* since when an incomplete line waits; 0: none does */
     size_t used;
     char *buffer; /* OUTPUT_LINE_MAX bytes, owned */
+
+    /* What a rank's incarnations have printed, each line once: how far the output has come, ... */
+    uint64_t lines;
+    uint64_t line_bytes; /* of the line that is not complete */
+    /* ... and how much of that the incarnation that runs has still to print again. */
+    uint64_t drop_lines;
+    uint64_t drop_bytes;
+    bool interrupted; /* the process is gone, and another one will go on */
 };
 
 /* An output for fd 1 or 2 of this process. */
@@ -50,6 +58,16 @@ void output_sink_close(struct output_sink *sink);
 int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
                        struct output_sink *sink, bool tag, struct cw_err *err);
 void output_stream_close(struct output_stream *stream);
+
+/* The rank crashed: closes its pipe. What it has not read of it counts as never printed. */
+void output_stream_interrupt(struct output_stream *stream);
+
+/* Another incarnation prints to `fd`, which is taken over. What was read from the ones before is
+ * dropped from it when it comes again. */
+void output_stream_resume(struct output_stream *stream, int fd);
+
+/* There will be no other incarnation: what is held of an incomplete line may go out. */
+void output_stream_give_up(struct output_stream *stream);
 
 /* True when the stream should be watched for input. */
 bool output_stream_wants_input(const struct output_stream *stream);

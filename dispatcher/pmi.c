@@ -30,10 +30,15 @@ struct talk {
     uint32_t spawn_lines;
     long spawns_total;
     long spawns_sofar;
+    uint32_t answers; /* about names, given so far */
 };
 
 struct rank {
     struct talk talk;
+    char **answers; /* about names: what was answered, in order; owned, as are the strings */
+    uint32_t answer_count;
+    uint32_t answer_room;
+    bool forgotten;   /* not all of them are kept */
     uint32_t entries; /* of the rank in both stores; outlive the process */
     size_t entry_bytes;
 };
@@ -353,9 +358,15 @@ static int on_get(struct pmi *pmi, const struct line *line, struct cw_err *err)
 
 static int on_barrier_in(struct pmi *pmi, const struct line *line, struct cw_err *err)
 {
+    struct talk *talk = &pmi->rank[line->rank].talk;
+
     (void)err;
-    pmi->rank[line->rank].talk.barriers++;
-    assert(pmi->rank[line->rank].talk.barriers == pmi->barriers + 1);
+    if (++talk->barriers <= pmi->barriers) {
+        /* a process before this one passed it with the others */
+        reply(pmi, line->rank, "cmd=barrier_out\n");
+        return CW_OK;
+    }
+    assert(talk->barriers == pmi->barriers + 1);
     pmi->waiting++;
     if (pmi->waiting < pmi->ranks)
         return CW_OK;
@@ -396,6 +407,64 @@ static const char *read_service(const struct line *line, struct cw_err *err)
     return service;
 }
 
+/* ---- names, whose answers depend on when they were asked ---- */
+
+/* False when there is no room for it. */
+static bool keep_answer(struct rank *r, const char *text)
+{
+    if (r->answer_count == r->answer_room) {
+        uint32_t room = r->answer_room ? 2 * r->answer_room : 8;
+        char **more = room <= PMI_ANSWERS_MAX ? realloc(r->answers, room * sizeof(*more)) : NULL;
+
+        if (!more)
+            return false;
+        r->answers = more;
+        r->answer_room = room;
+    }
+    r->answers[r->answer_count] = strdup(text);
+    if (!r->answers[r->answer_count])
+        return false;
+    r->talk.answers = ++r->answer_count;
+    return true;
+}
+
+/* Answers, and keeps the answer. */
+__attribute__((format(printf, 3, 4))) static void answer(struct pmi *pmi, uint32_t rank,
+                                                         const char *fmt, ...)
+{
+    struct rank *r = &pmi->rank[rank];
+    char text[REPLY_SMALL + 1];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    reply(pmi, rank, "%s", text);
+    if (r->forgotten || keep_answer(r, text))
+        return;
+    r->forgotten = true;
+    if (pmi->ops->forgotten)
+        pmi->ops->forgotten(pmi->ctx, rank);
+}
+
+/* True when this was answered before, to another process of the rank: the same goes out again.
+ * `kind` is how such an answer begins. Sets the error when the rank asks something else now. */
+static bool answered_before(struct pmi *pmi, const struct line *line, const char *kind,
+                            struct cw_err *err)
+{
+    struct rank *r = &pmi->rank[line->rank];
+    const char *text;
+
+    if (r->talk.answers == r->answer_count)
+        return false;
+    text = r->answers[r->talk.answers++];
+    if (strncmp(text, kind, strlen(kind)) == 0)
+        reply(pmi, line->rank, "%s", text);
+    else
+        refuse(err, line->rank, line->text, "another request than before the restart");
+    return true;
+}
+
 static int on_publish_name(struct pmi *pmi, const struct line *line, struct cw_err *err)
 {
     const char *service = read_service(line, err);
@@ -406,11 +475,13 @@ static int on_publish_name(struct pmi *pmi, const struct line *line, struct cw_e
         return err->code;
     if (!port || strlen(port) >= PMI_VALLEN_MAX)
         return refuse(err, line->rank, line->text, "expected port= within vallen_max");
+    if (answered_before(pmi, line, "cmd=publish_result", err))
+        return err->code;
     problem = store_find(&pmi->names, service)
                   ? "already_published"
                   : store_add(pmi, &pmi->names, line->rank, service, port);
-    reply(pmi, line->rank, "cmd=publish_result rc=%d msg=%s\n", problem ? -1 : 0,
-          problem ? problem : "success");
+    answer(pmi, line->rank, "cmd=publish_result rc=%d msg=%s\n", problem ? -1 : 0,
+           problem ? problem : "success");
     return CW_OK;
 }
 
@@ -421,11 +492,13 @@ static int on_lookup_name(struct pmi *pmi, const struct line *line, struct cw_er
 
     if (!service)
         return err->code;
+    if (answered_before(pmi, line, "cmd=lookup_result", err))
+        return err->code;
     pair = store_find(&pmi->names, service);
     if (pair)
-        reply(pmi, line->rank, "cmd=lookup_result rc=0 msg=success port=%s\n", pair->value);
+        answer(pmi, line->rank, "cmd=lookup_result rc=0 msg=success port=%s\n", pair->value);
     else
-        reply(pmi, line->rank, "cmd=lookup_result rc=-1 msg=service_not_found\n");
+        answer(pmi, line->rank, "cmd=lookup_result rc=-1 msg=service_not_found\n");
     return CW_OK;
 }
 
@@ -436,11 +509,13 @@ static int on_unpublish_name(struct pmi *pmi, const struct line *line, struct cw
 
     if (!service)
         return err->code;
+    if (answered_before(pmi, line, "cmd=unpublish_result", err))
+        return err->code;
     pair = store_find(&pmi->names, service);
     if (pair)
         store_remove(pmi, &pmi->names, pair);
-    reply(pmi, line->rank, "cmd=unpublish_result rc=%d msg=%s\n", pair ? 0 : -1,
-          pair ? "success" : "service_not_found");
+    answer(pmi, line->rank, "cmd=unpublish_result rc=%d msg=%s\n", pair ? 0 : -1,
+           pair ? "success" : "service_not_found");
     return CW_OK;
 }
 
@@ -621,6 +696,7 @@ static int take_next(struct pmi *pmi, uint32_t rank, const char *bytes, size_t s
 int pmi_input(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, struct cw_err *err)
 {
     assert(rank < pmi->ranks);
+    err->code = CW_OK;
     while (size) {
         size_t taken;
 
@@ -659,11 +735,28 @@ void pmi_free(struct pmi *pmi)
 {
     if (!pmi)
         return;
-    for (uint32_t r = 0; r < pmi->ranks; r++)
+    for (uint32_t r = 0; r < pmi->ranks; r++) {
         drop_partial(&pmi->rank[r].talk);
+        for (uint32_t i = 0; i < pmi->rank[r].answer_count; i++)
+            free(pmi->rank[r].answers[i]);
+        free(pmi->rank[r].answers);
+    }
     tdestroy(pmi->keys, free);
     tdestroy(pmi->names, free);
     free(pmi);
+}
+
+void pmi_rank_restarted(struct pmi *pmi, uint32_t rank)
+{
+    struct talk *talk = &pmi->rank[rank].talk;
+
+    assert(rank < pmi->ranks);
+    if (pmi_rank_in_barrier(pmi, rank)) {
+        assert(pmi->waiting > 0);
+        pmi->waiting--;
+    }
+    drop_partial(talk);
+    *talk = (struct talk){0};
 }
 
 bool pmi_rank_in_barrier(const struct pmi *pmi, uint32_t rank)

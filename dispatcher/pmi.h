@@ -20,6 +20,7 @@
 #define PMI_VALLEN_MAX (PMI_LINE_MAX - PMI_KVSNAME_MAX - PMI_KEYLEN_MAX - 30)
 #define PMI_ENTRIES_MAX 4096            /* keys and names that one rank may hold */
 #define PMI_ENTRY_BYTES_MAX (1u << 20)  /* bytes of them */
+#define PMI_ANSWERS_MAX 4096            /* about published names, kept of a rank for its restart */
 #define PMI_SPAWN_LINES_MAX (64u << 10) /* lines of one mcmd=spawn */
 
 struct pmi;
@@ -39,6 +40,9 @@ struct pmi_ops {
     void (*finalized)(void *ctx, uint32_t rank);   /* after the reply to finalize */
     /* The rank asks for the end of the job and waits for it; there is no reply. */
     void (*aborted)(void *ctx, uint32_t rank, int exit_code);
+    /* PMI_ANSWERS_MAX is reached: another process of the rank could not be told the same again.
+     * Called once; may be NULL. */
+    void (*forgotten)(void *ctx, uint32_t rank);
 };
 
 enum pmi_state { PMI_NONE, PMI_RUNNING, PMI_FINALIZED };
@@ -53,6 +57,10 @@ void pmi_free(struct pmi *pmi);
  * that is none, or not allowed now) and CW_ENOMEM; the text names the rank and quotes the line.
  * What followed the bad line is dropped: end the rank. */
 int pmi_input(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, struct cw_err *err);
+
+/* Another process plays the rank, from the beginning: it is told what the one before was told, and
+ * passes the barriers that were passed. What it publishes is there already. */
+void pmi_rank_restarted(struct pmi *pmi, uint32_t rank);
 
 /* A barrier takes every rank of the job, so a rank that ended, finalized or not, stalls the ones
  * that wait: the caller sees it from these and from its own knowledge of processes. */

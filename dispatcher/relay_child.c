@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define READY_MS 10000
-#define ARGUMENTS_MAX 16
+#define ARGUMENTS_MAX 20
 
 /* In the child. Both descriptors are inherited. */
 static void become_relay(const struct relay_child_config *config, int key_fd, int ready_fd,
@@ -39,6 +39,10 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     if (config->memory_max) {
         argv[argc++] = "--memory-max";
         argv[argc++] = config->memory_max;
+    }
+    if (config->log_max) {
+        argv[argc++] = "--log-max";
+        argv[argc++] = config->log_max;
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

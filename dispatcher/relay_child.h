@@ -11,6 +11,7 @@ struct relay_child_config {
     const uint8_t *key;     /* CW_KEY_SIZE bytes */
     const char *engine;     /* NULL: its default */
     const char *memory_max; /* NULL: its default */
+    const char *log_max;    /* NULL: its default */
     uint64_t spin_ns;
 };
 

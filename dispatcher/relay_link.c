@@ -11,9 +11,11 @@
 #define HANDSHAKE_MS 10000
 
 int relay_link_open(struct relay_link *link, const char *address, const uint8_t job[CW_ID_SIZE],
-                    uint32_t ranks, const uint8_t relay_key[CW_KEY_SIZE], struct cw_err *err)
+                    uint32_t ranks, uint32_t flags, const uint8_t relay_key[CW_KEY_SIZE],
+                    struct cw_err *err)
 {
-    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = flags};
+    struct cw_welcome welcome;
     uint8_t key[CW_KEY_SIZE];
     struct cw_address parsed;
 
@@ -26,7 +28,7 @@ int relay_link_open(struct relay_link *link, const char *address, const uint8_t 
         return cw_err_wrap(err, "the relay is not reachable");
     memcpy(hello.job, job, CW_ID_SIZE);
     cw_cred_job_key(key, relay_key, job);
-    if (cw_hello_open(link->fd, &link->session, &hello, key, HANDSHAKE_MS, err) < 0) {
+    if (cw_hello_open(link->fd, &link->session, &hello, key, HANDSHAKE_MS, &welcome, err) < 0) {
         relay_link_close(link);
         return cw_err_wrap(err, "relay %s", address);
     }

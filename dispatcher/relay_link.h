@@ -19,10 +19,11 @@ struct relay_link_ops {
     void (*stats)(void *ctx, const struct cw_stats *stats);
 };
 
-/* Connects and opens the job. Blocks. Errors: CW_ESYS, CW_EAUTH, CW_EPROTO, CW_ECLOSED; `address`
- * is named. */
+/* Connects and opens the job; `flags`: enum cw_hello_flag. Blocks. Errors: CW_ESYS, CW_EAUTH,
+ * CW_EPROTO, CW_ECLOSED; `address` is named. */
 int relay_link_open(struct relay_link *link, const char *address, const uint8_t job[CW_ID_SIZE],
-                    uint32_t ranks, const uint8_t relay_key[CW_KEY_SIZE], struct cw_err *err);
+                    uint32_t ranks, uint32_t flags, const uint8_t relay_key[CW_KEY_SIZE],
+                    struct cw_err *err);
 
 /* Takes what has come, without waiting. Errors: CW_ECLOSED, CW_EPROTO. */
 int relay_link_input(struct relay_link *link, const struct relay_link_ops *ops, void *ctx,

@@ -14,17 +14,32 @@
 #define INPUT_MOVES 16             /* buffers of a file that are given to rank 0 in one turn */
 #define AFTERMATH_NS 2000000000ull /* for the last output of processes that ranks left behind */
 
+/* In one write: ranks print to the same terminal or file. */
+static void tell(const char *fmt, va_list ap)
+{
+    char text[2 * CW_ERR_TEXT_MAX];
+
+    vsnprintf(text, sizeof(text), fmt, ap);
+    fprintf(stderr, "causeway: %s\n", text);
+}
+
+void run_tell(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tell(fmt, ap);
+    va_end(ap);
+}
+
 void run_say(const struct run *run, const char *fmt, ...)
 {
     va_list ap;
 
-    if (!run->options->verbose)
-        return;
-    fputs("causeway: ", stderr);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    if (run->options->verbose)
+        tell(fmt, ap);
     va_end(ap);
-    fputc('\n', stderr);
 }
 
 uint64_t run_source(enum source_kind kind, uint32_t rank)
@@ -67,6 +82,15 @@ static void handle(struct run *run, uint64_t data)
     case SOURCE_CONTROL:
         run_read_control(run, rank);
         break;
+    case SOURCE_WATCHER:
+        run_read_watcher(run, rank);
+        break;
+    case SOURCE_FORMER:
+        run_read_former(run, rank);
+        break;
+    case SOURCE_STATUS:
+        run_step_status(run);
+        break;
     case SOURCE_OUT:
         run_read_output(run, rank, 0);
         break;
@@ -93,7 +117,22 @@ static void input_watch(struct run *run)
         epoll_ctl(run->epoll_fd, EPOLL_CTL_MOD, run->input.to, &write_event);
 }
 
-/* One turn: waits until something happens, at the latest at `until_ns`, and handles it. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static void check_kept_input(struct run *run)
+{
+    char why[96];
+
+    if (run->options->no_log || run->input.keep || run->job_ranks[0].unlogged)
+        return;
+    snprintf(why, sizeof(why), "it was given more than %lu MiB on its standard input",
+             INPUT_KEPT_MAX >> 20);
+    run_unlogged(run, 0, why);
+}
+
 void run_turn(struct run *run, uint64_t until_ns)
 {
     struct epoll_event events[EVENTS_MAX];
@@ -102,7 +141,8 @@ void run_turn(struct run *run, uint64_t until_ns)
     int n;
 
     input_watch(run);
-    deadline = deadline < until_ns ? deadline : until_ns;
+    deadline = earlier(deadline, until_ns);
+    deadline = earlier(deadline, status_deadline_ns(&run->status));
     if (deadline <= run->now_ns || (!run->stdin_polled && input_wants_read(&run->input)))
         timeout_ms = 0;
     else if (deadline != UINT64_MAX)
@@ -113,76 +153,103 @@ void run_turn(struct run *run, uint64_t until_ns)
         handle(run, events[i].data.u64);
     if (run_output_deadline(run) <= run->now_ns + OUTPUT_RETRY_NS)
         run_output_tick(run);
+    if (status_deadline_ns(&run->status) <= run->now_ns)
+        run_step_status(run);
+    check_kept_input(run);
 }
 
 static uint64_t next_deadline(const struct run *run)
 {
     uint64_t first = job_deadline_ns(&run->job);
 
-    if (run->timeout_at_ns && !run->job.ending && run->timeout_at_ns < first)
-        first = run->timeout_at_ns;
-    if (run->lost_at_ns && !run->job.ending && run->lost_at_ns < first)
-        first = run->lost_at_ns;
-    return first;
+    if (run->job.ending)
+        return first;
+    if (run->timeout_at_ns)
+        first = earlier(first, run->timeout_at_ns);
+    return earlier(first, fault_plan_deadline_ns(&run->faults));
 }
 
-static void check_time(struct run *run)
+/* The core has nothing more to be done now. */
+static void settled(struct run *run)
 {
+    if (!run->all_started) {
+        run->all_started = true;
+        fault_plan_start(&run->faults, run->now_ns);
+        if (run->options->timeout_ns)
+            run->timeout_at_ns = run->now_ns + run->options->timeout_ns;
+    }
+    run_fire_faults(run);
+    run_turn(run, next_deadline(run));
     if (run->timeout_at_ns && run->now_ns >= run->timeout_at_ns)
         job_fail(&run->job, JOB_EXIT_TIMEOUT, run->now_ns,
                  "the job ran out of its time (--timeout)");
-    if (run->lost_at_ns && run->now_ns >= run->lost_at_ns)
-        job_fail(&run->job, 1, run->now_ns, "%s", run->lost);
 }
 
 static void run_until_done(struct run *run)
 {
-    for (;;) {
-        enum job_action action;
+    struct job_order order;
 
-        check_time(run);
-        action = job_next(&run->job, run->now_ns);
-        if (action == JOB_DONE)
+    for (;;) {
+        switch (job_next(&run->job, run->now_ns, &order)) {
+        case JOB_DONE:
             return;
-        if (action == JOB_SIGNAL) {
+        case JOB_DOWN:
+            run_let_go(run, &order);
+            break;
+        case JOB_START:
+            run_start_rank(run, &order);
+            break;
+        case JOB_SIGNAL:
             run_signal_ranks(run, run->job.signal_number);
-            continue;
+            break;
+        case JOB_NOTHING:
+            settled(run);
+            break;
         }
-        run_turn(run, next_deadline(run));
     }
 }
-
-/* Processes that the ranks started and left behind became our children: they end with the job. */
 
 static void finish_output(struct run *run)
 {
     uint64_t until = run->now_ns + AFTERMATH_NS;
 
+    run_give_up_streams(run);
     while (run_output_open(run) && run->now_ns < until)
         run_turn(run, run->now_ns + OUTPUT_RETRY_NS);
+}
+
+static void free_ranks(struct run *run)
+{
+    for (uint32_t rank = 0; run->ranks && rank < run->options->ranks; rank++) {
+        for (int which = 0; which < 2; which++) {
+            output_stream_close(&run->ranks[rank].streams[which]);
+            output_sink_close(&run->ranks[rank].files[which]);
+        }
+        free(run->ranks[rank].early);
+    }
+    free(run->ranks);
+    free(run->job_ranks);
+    free(run->slot_used);
+    free(run->appnums);
+    free(run->segment_of);
+    free(run->paths);
+    free(run->stats);
 }
 
 static void cleanup(struct run *run)
 {
     run_stop_relay(run);
+    run_close_formers(run);
     run_end_left_behind(run);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
-    for (uint32_t rank = 0; run->ranks && rank < run->options->ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            output_stream_close(&run->ranks[rank].streams[which]);
-            output_sink_close(&run->ranks[rank].files[which]);
-        }
     input_close(&run->input);
+    status_close(&run->status);
+    job_events_close(&run->events);
     if (run->dir_made)
         rundir_remove(&run->dir);
     pmi_free(run->pmi);
-    free(run->stats);
-    free(run->ranks);
-    free(run->job_ranks);
-    free(run->appnums);
-    free(run->segment_of);
-    free(run->paths);
+    free_ranks(run);
 }
 
 static void report(const struct run *run)
@@ -193,6 +260,20 @@ static void report(const struct run *run)
         fprintf(stderr,
                 "causeway: note: no rank called MPI_Init; %s ran as %u separate processes\n",
                 run->job_ranks[0].program, run->options->ranks);
+}
+
+static int run_opened(struct run *run)
+{
+    run_until_done(run);
+    run_close_formers(run);
+    run_end_left_behind(run);
+    finish_output(run);
+    run_collect_stats(run);
+    report(run);
+    job_events_write(&run->events, run->now_ns, JOB_EVENT_JOB_ENDED, JOB_EVENTS_NO_RANK,
+                     job_number("exit_code", (uint64_t)run->job.exit_code),
+                     job_text("reason", run->job.reason));
+    return run->job.exit_code;
 }
 
 int run_job(const struct run_options *options)
@@ -206,17 +287,12 @@ int run_job(const struct run_options *options)
     run->options = options;
     run->open_exit_code = 1;
     run->link.fd = run->input.to = run->input.rank_end = -1;
+    run->status.fd = run->status.listener = run->events.fd = -1;
     if (run_open_all(run, &err) < 0) {
         fprintf(stderr, "causeway: %s\n", err.text);
         code = run->open_exit_code;
     } else {
-        run_start_ranks(run);
-        run_until_done(run);
-        run_end_left_behind(run);
-        finish_output(run);
-        run_collect_stats(run);
-        report(run);
-        code = run->job.exit_code;
+        code = run_opened(run);
     }
     cleanup(run);
     free(run);

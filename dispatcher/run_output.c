@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 static void output_failed(struct run *run, const struct cw_err *err)
 {
@@ -12,7 +13,8 @@ static void output_failed(struct run *run, const struct cw_err *err)
         job_fail(&run->job, 1, run->now_ns, "%s; the job ends", err->text);
 }
 
-void run_stream_update(struct run *run, uint32_t rank, int which, int fd_before)
+/* Watches the stream or not, as it wants; `fd_before` is its descriptor before it was read. */
+static void stream_update(struct run *run, uint32_t rank, int which, int fd_before)
 {
     struct run_rank *r = &run->ranks[rank];
     bool wants = output_stream_wants_input(&r->streams[which]);
@@ -26,6 +28,57 @@ void run_stream_update(struct run *run, uint32_t rank, int which, int fd_before)
     r->watched[which] = wants;
 }
 
+static int open_first(struct run *run, uint32_t rank, int which, int fd, struct cw_err *err)
+{
+    static const char *const suffixes[2] = {"out", "err"};
+    struct run_rank *r = &run->ranks[rank];
+    struct output_sink *sink = &run->sinks[which];
+
+    if (run->options->output_dir) {
+        sink = &r->files[which];
+        if (output_sink_open_file(sink, run->options->output_dir, rank, suffixes[which], err) < 0) {
+            close(fd);
+            return err->code;
+        }
+    }
+    return output_stream_open(&r->streams[which], fd, rank, sink, run->options->tag_output, err);
+}
+
+int run_open_streams(struct run *run, uint32_t rank, struct cw_err *err)
+{
+    struct run_rank *r = &run->ranks[rank];
+    int fds[2] = {r->process.stdout_fd, r->process.stderr_fd};
+
+    for (int which = 0; which < 2; which++) {
+        if (r->streams[which].interrupted)
+            output_stream_resume(&r->streams[which], fds[which]);
+        else if (open_first(run, rank, which, fds[which], err) < 0)
+            return err->code;
+        stream_update(run, rank, which, fds[which]);
+    }
+    return CW_OK;
+}
+
+void run_interrupt_streams(struct run *run, uint32_t rank)
+{
+    struct run_rank *r = &run->ranks[rank];
+
+    for (int which = 0; which < 2; which++) {
+        run_read_output(run, rank, which);
+        if (r->watched[which])
+            run_unwatch(run, r->streams[which].fd);
+        r->watched[which] = false;
+        output_stream_interrupt(&r->streams[which]);
+    }
+}
+
+void run_give_up_streams(struct run *run)
+{
+    for (uint32_t rank = 0; rank < run->options->ranks; rank++)
+        for (int which = 0; which < 2; which++)
+            output_stream_give_up(&run->ranks[rank].streams[which]);
+}
+
 void run_read_output(struct run *run, uint32_t rank, int which)
 {
     struct output_stream *stream = &run->ranks[rank].streams[which];
@@ -36,7 +89,7 @@ void run_read_output(struct run *run, uint32_t rank, int which)
         output_failed(run, &err);
         stream->used = 0;
     }
-    run_stream_update(run, rank, which, fd);
+    stream_update(run, rank, which, fd);
 }
 
 uint64_t run_output_deadline(struct run *run)
@@ -66,7 +119,7 @@ void run_output_tick(struct run *run)
                 output_failed(run, &err);
                 stream->used = 0;
             }
-            run_stream_update(run, rank, which, fd);
+            stream_update(run, rank, which, fd);
         }
 }
 

@@ -1,17 +1,16 @@
-/* What ranks do over PMI and their control descriptor, and how they end. */
+/* What ranks do over PMI and their control descriptor, and what their watchers tell. */
 #include "dispatcher/run_state.h"
+#include "dispatcher/watcher.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define LEFT_BEHIND_ROUNDS 2000 /* a millisecond each */
+/* --- PMI --- */
 
 static void on_pmi_reply(void *ctx, uint32_t rank, const char *line, size_t size)
 {
@@ -49,8 +48,28 @@ static void on_pmi_aborted(void *ctx, uint32_t rank, int exit_code)
              rank, run->job_ranks[rank].program, exit_code);
 }
 
+static void on_pmi_forgotten(void *ctx, uint32_t rank)
+{
+    char why[96];
+
+    snprintf(why, sizeof(why), "it has published or looked up more than %d names", PMI_ANSWERS_MAX);
+    run_unlogged(ctx, rank, why);
+}
+
 const struct pmi_ops run_pmi_ops = {on_pmi_reply, on_pmi_initialized, on_pmi_finalized,
-                                    on_pmi_aborted};
+                                    on_pmi_aborted, on_pmi_forgotten};
+
+void run_unlogged(struct run *run, uint32_t rank, const char *why)
+{
+    if (run->options->no_log || !job_rank_unlogged(&run->job, rank, why) || run->job.ending)
+        return;
+    if (rank == JOB_NO_RANK)
+        run_tell("the ranks can no longer be restarted: %s", why);
+    else
+        run_tell("rank %u can no longer be restarted: %s", rank, why);
+    job_events_write(&run->events, run->now_ns, JOB_EVENT_WARNING, rank,
+                     job_text("text", "can no longer be restarted"), job_text("cause", why));
+}
 
 void run_close_watched(struct run *run, int *fd)
 {
@@ -89,6 +108,42 @@ void run_read_pmi(struct run *run, uint32_t rank)
     }
 }
 
+/* --- reports --- */
+
+/* The first one counts: later incarnations are given it, and begin with the same. */
+static void take_early(struct run *run, uint32_t rank, const struct cw_report *report)
+{
+    struct run_rank *r = &run->ranks[rank];
+
+    if (r->has_early)
+        return;
+    r->early = malloc(report->early_size + 1);
+    if (!r->early) {
+        run_unlogged(run, rank, "there is no memory for what it read before MPI_Init");
+        return;
+    }
+    memcpy(r->early, report->early, report->early_size);
+    r->early_size = (uint32_t)report->early_size;
+    r->has_early = true;
+}
+
+static void take_report(struct run *run, uint32_t rank, const struct cw_report *report)
+{
+    switch ((enum cw_report_kind)report->kind) {
+    case CW_REPORT_EARLY:
+        take_early(run, rank, report);
+        break;
+    case CW_REPORT_RELAY_LOST:
+        if (!run_own_relay_ended(run))
+            job_rank_cut(&run->job, rank, report->text, run->now_ns);
+        break;
+    case CW_REPORT_FATAL:
+        job_fail(&run->job, 1, run->now_ns, "rank %u (%s): %s", rank, run->job_ranks[rank].program,
+                 report->text);
+        break;
+    }
+}
+
 void run_read_control(struct run *run, uint32_t rank)
 {
     int *fd = &run->ranks[rank].process.control_fd;
@@ -97,106 +152,62 @@ void run_read_control(struct run *run, uint32_t rank)
     size_t size;
 
     while ((size = take(run, fd, bytes, sizeof(bytes))) > 0) {
-        if (!cw_report_get(bytes, size, &report))
+        if (cw_report_get(bytes, size, &report))
+            take_report(run, rank, &report);
+        else
             run_say(run, "rank %u wrote something else than a report to its control descriptor",
                     rank);
-        else if (report.kind == CW_REPORT_RELAY_LOST)
-            run_relay_lost(run, report.text);
-        else
-            job_fail(&run->job, 1, run->now_ns, "rank %u (%s): %s", rank,
-                     run->job_ranks[rank].program, report.text);
     }
+}
+
+/* --- watchers --- */
+
+/* What was said before it ended counts first. */
+static void hear_out(struct run *run, uint32_t rank)
+{
+    struct run_rank *r = &run->ranks[rank];
+
+    run_read_relay(run);
+    run_read_pmi(run, rank);
+    run_read_control(run, rank);
+    run_close_watched(run, &r->process.pmi_fd);
+    run_close_watched(run, &r->process.control_fd);
+    run_close_watched(run, &r->process.watcher_fd);
 }
 
 static void rank_ended(struct run *run, uint32_t rank, int status)
 {
-    struct run_rank *r = &run->ranks[rank];
-
-    /* what it said before it ended counts first */
-    run_read_pmi(run, rank);
-    run_read_control(run, rank);
-    r->process.pid = 0;
-    run_close_watched(run, &r->process.pmi_fd);
-    run_close_watched(run, &r->process.control_fd);
+    run->ranks[rank].status = status;
+    hear_out(run, rank);
+    run->ranks[rank].process.pid = 0;
     run_say(run, "rank %u ended (%s %d)", rank, WIFSIGNALED(status) ? "signal" : "exit code",
             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     job_rank_ended(&run->job, rank, status, run->now_ns);
+    if (run->job_ranks[rank].state == JOB_RANK_ENDED)
+        job_events_write(
+            &run->events, run->now_ns, JOB_EVENT_RANK_ENDED, rank,
+            job_number("incarnation", run->job_ranks[rank].incarnation),
+            job_number(WIFSIGNALED(status) ? "signal" : "exit_code",
+                       (uint64_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status))));
 }
 
-static void reap(struct run *run)
+void run_read_watcher(struct run *run, uint32_t rank)
 {
-    int status;
-    pid_t pid;
+    struct run_rank *r = &run->ranks[rank];
+    struct watcher_message m;
+    int got;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        uint32_t rank = 0;
-
-        if (pid == run->relay_pid) {
-            run_relay_ended(run, status);
-            continue;
+    while (r->process.watcher_fd >= 0) {
+        got = watcher_receive(r->process.watcher_fd, &m);
+        if (got == 0)
+            return;
+        if (got < 0) {
+            hear_out(run, rank);
+            job_watcher_lost(&run->job, rank, run->now_ns);
+        } else if (m.kind == WATCHER_EXITED) {
+            rank_ended(run, rank, m.value);
+        } else if (m.kind == WATCHER_ALIVE) {
+            job_rank_alive(&run->job, rank, m.incarnation, run->now_ns);
         }
-        while (rank < run->options->ranks && run->ranks[rank].process.pid != pid)
-            rank++;
-        if (rank < run->options->ranks)
-            rank_ended(run, rank, status);
     }
-}
-
-void run_signal_ranks(struct run *run, int signal_number)
-{
-    for (uint32_t rank = 0; rank < run->options->ranks; rank++) {
-        pid_t pid = run->ranks[rank].process.pid;
-
-        if (pid <= 0)
-            continue;
-        /* the group may not be there yet, or not any more */
-        if (kill(-pid, signal_number) < 0)
-            kill(pid, signal_number);
-        if (signal_number == SIGTERM)
-            kill(-pid, SIGCONT);
-    }
-}
-
-void run_read_signals(struct run *run)
-{
-    struct signalfd_siginfo info;
-
-    while (read(run->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGCHLD)
-            reap(run);
-        else if (info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2)
-            run_signal_ranks(run, (int)info.ssi_signo);
-        else
-            job_interrupt(&run->job, (int)info.ssi_signo, run->now_ns);
-    }
-}
-
-/* Kills every child but the relay. Returns how many there were. */
-static int kill_children(const struct run *run)
-{
-    char path[64];
-    FILE *f;
-    int count = 0;
-    int pid;
-
-    snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
-    f = fopen(path, "re");
-    while (f && fscanf(f, "%d", &pid) == 1) {
-        if (pid == run->relay_pid || waitpid(pid, NULL, WNOHANG) != 0)
-            continue;
-        kill(pid, SIGKILL);
-        count++;
-    }
-    if (f)
-        fclose(f);
-    return count;
-}
-
-void run_end_left_behind(const struct run *run)
-{
-    struct timespec pause = {.tv_nsec = 1000000};
-
-    /* whoever is killed leaves us its own children */
-    for (int i = 0; i < LEFT_BEHIND_ROUNDS && kill_children(run) > 0; i++)
-        nanosleep(&pause, NULL);
 }

@@ -3,8 +3,8 @@
 #include "common/keyfile.h"
 #include "dispatcher/relay_child.h"
 #include "dispatcher/run_state.h"
-#include "dispatcher/stats.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -15,9 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STATS_NS 5000000000ull /* for the relay's answer */
-#define RELAY_END_MS 5000      /* for the embedded relay to end */
-#define SPIN_NS 50000ull /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
+#define RELAY_END_MS 5000 /* for the embedded relay to end */
+#define SPIN_NS 50000ull  /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
 #define SPIN_RANKS_A_CORE 2
 
 uint64_t run_choose_spin(const struct run_options *options)
@@ -51,13 +50,11 @@ static int start_own_relay(struct run *run, struct cw_err *err)
     struct relay_child_config config = {.key = run->relay_key,
                                         .engine = run->options->engine,
                                         .memory_max = run->options->memory_max,
+                                        .log_max = run->options->log_max,
                                         .spin_ns = run_choose_spin(run->options)};
     char path[RUNDIR_MAX + 16];
     pid_t pid;
 
-    if (rundir_make(&run->dir, err) < 0)
-        return err->code;
-    run->dir_made = true;
     snprintf(path, sizeof(path), "%s/relay", run->dir.path);
     snprintf(run->relay_address, sizeof(run->relay_address), "unix:%s", path);
     config.socket_path = path;
@@ -72,6 +69,7 @@ static int start_own_relay(struct run *run, struct cw_err *err)
 
 int run_open_relay(struct run *run, struct cw_err *err)
 {
+    uint32_t flags = run->options->no_log ? 0 : CW_HELLO_LOG;
     int failed;
 
     randombytes_buf(run->job_id, sizeof(run->job_id));
@@ -81,11 +79,13 @@ int run_open_relay(struct run *run, struct cw_err *err)
     if (failed)
         return failed;
     cw_cred_job_key(run->job_key, run->relay_key, run->job_id);
-    if (relay_link_open(&run->link, run->relay_address, run->job_id, run->options->ranks,
+    if (relay_link_open(&run->link, run->relay_address, run->job_id, run->options->ranks, flags,
                         run->relay_key, err) < 0)
         return err->code;
     run_watch(run, run->link.fd, SOURCE_RELAY, 0, EPOLLIN);
-    return CW_OK;
+    /* one relay is home of all */
+    return job_service_add(&run->services, SERVICE_RELAY, run->relay_address, 0,
+                           run->options->ranks, err);
 }
 
 void run_relay_ended(struct run *run, int status)
@@ -101,18 +101,61 @@ void run_relay_ended(struct run *run, int status)
                  run->relay_address, WEXITSTATUS(status));
 }
 
-/* Our own relay's death says more than a broken connection. */
-void run_relay_lost(struct run *run, const char *text)
+bool run_own_relay_ended(struct run *run)
 {
     int status;
 
-    if (run->job.ending)
+    if (!run->relay_pid || waitpid(run->relay_pid, &status, WNOHANG) != run->relay_pid)
+        return false;
+    run_relay_ended(run, status);
+    return true;
+}
+
+/* --- what it tells of the ranks --- */
+
+static void rank_back(struct run *run, uint32_t rank, uint64_t repeated)
+{
+    const struct job_rank *r = &run->job_ranks[rank];
+    uint64_t took_ns = run->now_ns - r->up_ns;
+
+    if (r->incarnation < 2 || run->job.ending)
         return;
-    if (run->relay_pid && waitpid(run->relay_pid, &status, WNOHANG) == run->relay_pid)
-        run_relay_ended(run, status);
-    else if (!run->lost_at_ns) {
-        run->lost_at_ns = run->now_ns + RUN_LOST_NS;
-        snprintf(run->lost, sizeof(run->lost), "%s", text);
+    run_tell("rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
+             repeated, (double)took_ns / 1e9);
+    job_events_write(&run->events, run->now_ns, JOB_EVENT_RANK_LIVE, rank,
+                     job_number("incarnation", r->incarnation), job_number("events", repeated),
+                     job_seconds("seconds", took_ns));
+}
+
+static void rank_up(struct run *run, const struct cw_notice_body *notice)
+{
+    bool live = job_rank_up(&run->job, notice->rank, notice->incarnation, notice->acts,
+                            notice->event, run->now_ns);
+
+    job_events_write(&run->events, run->now_ns, JOB_EVENT_RANK_UP, notice->rank,
+                     job_number("incarnation", notice->incarnation));
+    if (live)
+        rank_back(run, notice->rank, 0);
+    else if (notice->incarnation > 1)
+        job_events_write(&run->events, run->now_ns, JOB_EVENT_RANK_REPLAYING, notice->rank,
+                         job_number("incarnation", notice->incarnation),
+                         job_number("events", notice->event), job_number("acts", notice->acts));
+}
+
+static void on_rank_notice(struct run *run, const struct cw_notice_body *notice)
+{
+    switch (notice->code) {
+    case CW_NOTICE_RANK_UP:
+        rank_up(run, notice);
+        break;
+    case CW_NOTICE_RANK_LIVE:
+        if (job_rank_live(&run->job, notice->rank, notice->incarnation))
+            rank_back(run, notice->rank, notice->event);
+        break;
+    case CW_NOTICE_RANK_LOST:
+        job_rank_lost(&run->job, notice->rank, notice->incarnation, notice->acts, notice->event,
+                      notice->text, run->now_ns);
+        break;
     }
 }
 
@@ -120,28 +163,23 @@ static void on_notice(void *ctx, const struct cw_notice_body *notice)
 {
     struct run *run = ctx;
 
-    if (notice->rank == UINT32_MAX)
+    if (notice->rank == JOB_NO_RANK)
         run_say(run, "relay: %s", notice->text);
     else
         run_say(run, "relay: rank %u: %s", notice->rank, notice->text);
-    if (notice->code == CW_NOTICE_FATAL) {
+    if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
         job_fail(&run->job, 1, run->now_ns, "%s", notice->text);
-    } else if (notice->code == CW_NOTICE_RANK_LOST && !run->lost_at_ns) {
-        /* most often the process has ended, and its exit status says more */
-        run->lost_at_ns = run->now_ns + RUN_LOST_NS;
-        snprintf(run->lost, sizeof(run->lost), "rank %u lost its relay: %s", notice->rank,
-                 notice->text);
+    else if (notice->rank < run->options->ranks || notice->rank == JOB_NO_RANK) {
+        if (notice->code == CW_NOTICE_UNLOGGED)
+            run_unlogged(run, notice->rank, notice->text);
+        else if (notice->rank != JOB_NO_RANK)
+            on_rank_notice(run, notice);
     }
 }
 
 static void on_stats(void *ctx, const struct cw_stats *stats)
 {
-    struct run *run = ctx;
-
-    if (!run->stats || stats->rank >= run->options->ranks)
-        return;
-    run->stats[stats->rank] = *stats;
-    run->stats_received++;
+    run_take_stats(ctx, stats);
 }
 
 static const struct relay_link_ops link_ops = {on_notice, on_stats};
@@ -154,27 +192,9 @@ void run_read_relay(struct run *run)
         return;
     run_unwatch(run, run->link.fd);
     relay_link_close(&run->link);
-    run->relay_lost = true;
     cw_err_wrap(&err, "relay %s", run->relay_address);
-    run_relay_lost(run, err.text);
-}
-
-void run_collect_stats(struct run *run)
-{
-    uint64_t until = run->now_ns + STATS_NS;
-    struct cw_err err;
-
-    if (!run->options->stats || run->link.fd < 0)
-        return;
-    run->stats = calloc(run->options->ranks, sizeof(*run->stats));
-    if (!run->stats || relay_link_ask_stats(&run->link, &err) < 0)
-        return;
-    while (run->stats_received < run->options->ranks && run->link.fd >= 0 && run->now_ns < until)
-        run_turn(run, until);
-    if (run->stats_received == run->options->ranks)
-        stats_print(run->stats, run->options->ranks);
-    else
-        fprintf(stderr, "causeway: the relay %s gave no statistics\n", run->relay_address);
+    if (!run_own_relay_ended(run))
+        job_relay_lost(&run->job, err.text, run->now_ns);
 }
 
 void run_stop_relay(struct run *run)

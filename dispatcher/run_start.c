@@ -1,6 +1,5 @@
-/* Everything that is opened before the job's loop begins, and the ranks' start. */
+/* Everything that is opened before the job's loop begins. */
 #include "common/clock.h"
-#include "common/cred.h"
 #include "dispatcher/device_path.h"
 #include "dispatcher/program.h"
 #include "dispatcher/run_state.h"
@@ -19,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_A_RANK 6 /* PMI, control, two pipes, two files */
+#define DESCRIPTORS_A_RANK 7 /* PMI, control, watcher, two pipes, two files */
 
 static int check_program(struct run *run, uint32_t i, struct cw_err *err)
 {
@@ -36,8 +35,6 @@ static int check_program(struct run *run, uint32_t i, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL, "%s: %s", run->paths[i], program_explain(info.kind));
     return CW_OK;
 }
-
-/* Local and shared: more processes than cores, the relay counted, must not spin long. */
 
 /* As nohup and shells ask it of us. */
 static bool is_ignored(int signal_number)
@@ -67,7 +64,7 @@ static int open_signals(struct run *run, struct cw_err *err)
 
 static int open_input(struct run *run, struct cw_err *err)
 {
-    if (input_open(&run->input, err) < 0)
+    if (input_open(&run->input, !run->options->no_log, err) < 0)
         return err->code;
     run->stdin_polled = run_watch(run, STDIN_FILENO, SOURCE_STDIN, 0, EPOLLONESHOT) == 0;
     run_watch(run, run->input.to, SOURCE_PUMP, 0, EPOLLONESHOT);
@@ -87,14 +84,22 @@ static int open_output(struct run *run, struct cw_err *err)
 static int allocate(struct run *run, struct cw_err *err)
 {
     uint32_t n = run->options->ranks;
+    struct job_config config = {.ranks = n,
+                                .slots = run->options->slots ? run->options->slots : n,
+                                .recover = !run->options->no_log,
+                                .restarts_max = run->options->max_restarts,
+                                .alive_timeout_ns = run->options->alive_timeout_ns};
     uint32_t rank = 0;
 
     run->ranks = calloc(n, sizeof(*run->ranks));
     run->job_ranks = calloc(n, sizeof(*run->job_ranks));
+    run->slot_used = calloc(config.slots, sizeof(*run->slot_used));
+    run->stats = calloc(n, sizeof(*run->stats));
     run->appnums = calloc(n, sizeof(*run->appnums));
     run->segment_of = calloc(n, sizeof(*run->segment_of));
     run->paths = calloc(run->options->segment_count, sizeof(*run->paths));
-    if (!run->ranks || !run->job_ranks || !run->appnums || !run->segment_of || !run->paths)
+    if (!run->ranks || !run->job_ranks || !run->slot_used || !run->stats || !run->appnums ||
+        !run->segment_of || !run->paths)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", n);
     for (uint32_t i = 0; i < run->options->segment_count; i++)
         for (uint32_t j = 0; j < run->options->segments[i].ranks; j++, rank++) {
@@ -103,11 +108,13 @@ static int allocate(struct run *run, struct cw_err *err)
             run->job_ranks[rank].program = run->options->segments[i].argv[0];
         }
     for (rank = 0; rank < n; rank++) {
-        run->ranks[rank].process.pmi_fd = run->ranks[rank].process.control_fd = -1;
+        run->ranks[rank].process.pmi_fd = run->ranks[rank].process.control_fd =
+            run->ranks[rank].process.watcher_fd = -1;
         for (int which = 0; which < 2; which++)
             run->ranks[rank].streams[which].fd = run->ranks[rank].files[which].fd = -1;
     }
-    job_init(&run->job, n, run->job_ranks);
+    job_init(&run->job, &config, run->job_ranks, run->slot_used);
+    run->faults = run->options->faults;
     return CW_OK;
 }
 
@@ -122,73 +129,6 @@ static int open_pmi(struct run *run, struct cw_err *err)
     return run->pmi ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for PMI");
 }
 
-static int adopt_streams(struct run *run, uint32_t rank, struct cw_err *err)
-{
-    static const char *const suffixes[2] = {"out", "err"};
-    struct run_rank *r = &run->ranks[rank];
-    int fds[2] = {r->process.stdout_fd, r->process.stderr_fd};
-
-    for (int which = 0; which < 2; which++) {
-        struct output_sink *sink = &run->sinks[which];
-
-        if (run->options->output_dir) {
-            sink = &r->files[which];
-            if (output_sink_open_file(sink, run->options->output_dir, rank, suffixes[which], err) <
-                0)
-                return err->code;
-        }
-        if (output_stream_open(&r->streams[which], fds[which], rank, sink, run->options->tag_output,
-                               err) < 0)
-            return err->code;
-        run_stream_update(run, rank, which, fds[which]);
-    }
-    return CW_OK;
-}
-
-static int start_rank(struct run *run, const struct launch_job *job, uint32_t rank,
-                      struct cw_err *err)
-{
-    const struct run_segment *segment = run->segment_of[rank];
-    struct run_rank *r = &run->ranks[rank];
-    struct cw_setup setup = {.rank = rank,
-                             .ranks = run->options->ranks,
-                             .incarnation = 1,
-                             .spin_ns = run_choose_spin(run->options)};
-
-    memcpy(setup.job, run->job_id, sizeof(setup.job));
-    cw_cred_rank_key(setup.key, run->job_key, rank, setup.incarnation);
-    snprintf(setup.address, sizeof(setup.address), "%s", run->relay_address);
-    if (launch_rank(job, segment, run->paths[run->appnums[rank]], &setup, &r->process, err) < 0)
-        return err->code;
-    job_rank_started(&run->job, rank);
-    run_watch(run, r->process.pmi_fd, SOURCE_PMI, rank, EPOLLIN);
-    run_watch(run, r->process.control_fd, SOURCE_CONTROL, rank, EPOLLIN);
-    run_say(run, "rank %u started (pid %d, %s)", rank, (int)r->process.pid, segment->argv[0]);
-    return adopt_streams(run, rank, err);
-}
-
-void run_start_ranks(struct run *run)
-{
-    struct launch_job job = {.device_path = run->device_path,
-                             .env = run->options->env,
-                             .env_count = run->options->env_count,
-                             .ranks = run->options->ranks,
-                             .stdin_fd = run->input.rank_end};
-    struct cw_err err = {0};
-
-    for (uint32_t rank = 0; rank < run->options->ranks; rank++) {
-        run->now_ns = cw_clock_ns();
-        if (start_rank(run, &job, rank, &err) < 0) {
-            job_fail(&run->job, err.code == CW_ENOTFOUND ? 127 : 1, run->now_ns, "%s", err.text);
-            break;
-        }
-    }
-    close(run->input.rank_end);
-    run->input.rank_end = -1;
-    if (run->options->timeout_ns)
-        run->timeout_at_ns = run->now_ns + run->options->timeout_ns;
-}
-
 static void raise_descriptor_limit(uint32_t ranks)
 {
     struct rlimit limit;
@@ -197,6 +137,26 @@ static void raise_descriptor_limit(uint32_t ranks)
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
+}
+
+static int open_dir(struct run *run, struct cw_err *err)
+{
+    run->dir_made = rundir_make(&run->dir, err) == CW_OK;
+    return run->dir_made ? CW_OK : err->code;
+}
+
+static int open_events(struct run *run, struct cw_err *err)
+{
+    char id[2 * CW_ID_SIZE + 1];
+
+    run->now_ns = cw_clock_ns();
+    if (job_events_open(&run->events, run->options->events, run->now_ns, err) < 0)
+        return err->code;
+    sodium_bin2hex(id, sizeof(id), run->job_id, CW_ID_SIZE);
+    job_events_write(&run->events, run->now_ns, JOB_EVENT_JOB_STARTED, JOB_EVENTS_NO_RANK,
+                     job_text("job", id), job_number("ranks", run->options->ranks),
+                     job_number("pid", (uint64_t)getpid()), job_text("relay", run->relay_address));
+    return CW_OK;
 }
 
 int run_open_all(struct run *run, struct cw_err *err)
@@ -218,9 +178,11 @@ int run_open_all(struct run *run, struct cw_err *err)
      */
     if (run->options->relay && run_open_relay(run, err) < 0)
         return err->code;
-    if (open_signals(run, err) < 0 || open_output(run, err) < 0)
+    if (open_signals(run, err) < 0 || open_output(run, err) < 0 || open_dir(run, err) < 0)
         return err->code;
     if ((!run->options->relay && run_open_relay(run, err) < 0) || open_pmi(run, err) < 0)
+        return err->code;
+    if (run_open_status(run, err) < 0 || open_events(run, err) < 0)
         return err->code;
     return open_input(run, err);
 }

@@ -36,15 +36,28 @@ _causeway_address() {
   fi
 }
 
+_causeway_fault() {
+  [[ $word == *:* ]] && return
+  compopt -o nospace
+  _causeway_words 'kill: stop:'
+}
+
+# Jobs that run; dispatchers that do not answer are waited for.
+_causeway_job() {
+  _causeway_words "$("${words[0]}" status --json 2>/dev/null | grep -o '"job":"[0-9a-f]*"' | cut -d '"' -f 4)"
+}
+
 # Completes the value of option $1; false when it takes none.
 _causeway_value() {
   case $1 in
     --relay | --listen) _causeway_address ;;
-    --key-file) _causeway_files -f ;;
+    --key-file | --events) _causeway_files -f ;;
     --wdir | --output-dir) _causeway_files -d ;;
     --engine) _causeway_words "$("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
-    -n | -np | --env | --genv | --memory-max | --timeout | --spin) ;;
+    --fault) _causeway_fault ;;
+    -n | -np | --env | --genv | --memory-max | --log-max | --timeout | --spin | --max-restarts | --slots | \
+      --alive-period | --alive-timeout | --fault-seed | --interval) ;;
     *) return 1 ;;
   esac
 }
@@ -66,7 +79,8 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --output-dir | --timeout | --spin) ((found)) && ((i++)) ;;
+        --output-dir | --timeout | --spin | --log-max | --max-restarts | --slots | --alive-period | \
+        --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -81,7 +95,8 @@ _causeway_run() {
     return
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --engine --memory-max
-      --output-dir --tag-output --timeout --spin --stats --verbose --help'
+      --log-max --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
+      --max-restarts --slots --alive-period --alive-timeout --fault --fault-seed --help'
   else
     _causeway_program
   fi
@@ -89,7 +104,19 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --memory-max --spin --help'
+    _causeway_words '--listen --key-file --engine --list-engines --memory-max --log-max --spin --help'
+}
+
+_causeway_status() {
+  local options='--json --help'
+  [[ ${words[1]} == top ]] && options='--interval --help'
+  if _causeway_option_value; then
+    return
+  elif [[ $word == -* ]]; then
+    _causeway_words "$options"
+  else
+    _causeway_job
+  fi
 }
 
 _causeway() {
@@ -97,12 +124,13 @@ _causeway() {
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay doctor help --help --version'
+    _causeway_words 'run relay status top doctor help --help --version'
     return
   fi
   case ${words[1]} in
     run) _causeway_run ;;
     relay) _causeway_relay ;;
+    status | top) _causeway_status ;;
     doctor) if [[ $word == -* ]]; then _causeway_words --help; else _causeway_program; fi ;;
   esac
 }

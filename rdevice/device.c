@@ -4,6 +4,7 @@
 #include "common/hello.h"
 #include "common/transport.h"
 #include "rdevice/arena.h"
+#include "rdevice/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -20,12 +21,10 @@
 #define FAREWELL_NS 20000000000ull
 #define REPORT_WAIT_MS 2000 /* how long the dispatcher has to end us after a report */
 
-struct device device = {.fd = -1, .control_fd = -1};
-
 /* The dispatcher speaks for all ranks; only without it does the process speak for itself. */
 void device_fatal(uint32_t kind, const char *fmt, ...)
 {
-    uint8_t report[CW_NOTICE_SIZE + CW_TEXT_MAX];
+    uint8_t report[CW_REPORT_HEADER + CW_TEXT_MAX];
     char text[CW_TEXT_MAX + 1];
     va_list ap;
     size_t size;
@@ -33,7 +32,7 @@ void device_fatal(uint32_t kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    size = cw_report_put(report, kind, text);
+    size = cw_report_put(report, kind, text, strnlen(text, CW_TEXT_MAX));
     if (device.control_fd >= 0 &&
         send(device.control_fd, report, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size)
         poll(NULL, 0, REPORT_WAIT_MS);
@@ -55,7 +54,7 @@ void *device_alloc(size_t size)
 static void read_setup(void)
 {
     const char *text = getenv(CW_SETUP_ENV);
-    uint8_t record[CW_SETUP_MAX];
+    uint8_t *record = device.setup_record;
     ssize_t n;
 
     if (!text)
@@ -63,26 +62,66 @@ static void read_setup(void)
                      "librdevice.so is loaded, but this process was not started by "
                      "causeway run (" CW_SETUP_ENV " is not set)");
     device.control_fd = atoi(text);
-    n = recv(device.control_fd, record, sizeof(record), MSG_DONTWAIT);
+    n = recv(device.control_fd, record, sizeof(device.setup_record), MSG_DONTWAIT);
     if (n < 0 || !cw_setup_get(record, (size_t)n, &device.setup))
         device_fatal(CW_REPORT_FATAL, "reading the setup of this rank from descriptor %d: %s",
                      device.control_fd,
                      n < 0 ? strerror(errno)
                            : "not a setup record (MPI_Init was called by another process before?)");
-    sodium_memzero(record, sizeof(record));
+    sodium_memzero(record, sizeof(device.setup_record));
 }
 
 static void open_session(void)
 {
     struct cw_hello hello = {
         .role = CW_ROLE_RANK, .rank = device.setup.rank, .incarnation = device.setup.incarnation};
+    struct cw_welcome welcome;
     struct cw_err err = {0};
 
     memcpy(hello.job, device.setup.job, sizeof(hello.job));
-    if (cw_hello_open(device.fd, &device.session, &hello, device.setup.key, HANDSHAKE_MS, &err) < 0)
+    if (cw_hello_open(device.fd, &device.session, &hello, device.setup.key, HANDSHAKE_MS, &welcome,
+                      &err) < 0)
         device_fatal(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
                      "relay %s: %s", device.setup.address, err.text);
     sodium_memzero(device.setup.key, sizeof(device.setup.key));
+    device.logged = welcome.flags & CW_WELCOME_LOG;
+    replay_begin(&welcome);
+}
+
+static void unlogged(uint32_t why)
+{
+    if (!device.logged)
+        return;
+    device.logged = false;
+    cw_unlogged_put(output_frame(CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
+    output_flush();
+}
+
+void device_second_thread(void)
+{
+    device.threads = true;
+    clock_attach(false);
+    unlogged(CW_UNLOGGED_THREADS);
+}
+
+/* What the program's clocks said before there was a relay to log it: the dispatcher keeps it for
+ * the next incarnation. */
+static void report_early(void)
+{
+    uint8_t *report = device_alloc(CW_SETUP_MAX);
+    size_t size;
+    bool overflow;
+    const uint8_t *early = clock_early(&size, &overflow);
+
+    if (overflow) {
+        unlogged(CW_UNLOGGED_READINGS);
+    } else if (device.logged && size > device.setup.early_size) {
+        size = cw_report_put(report, CW_REPORT_EARLY, early, size);
+        if (send(device.control_fd, report, size, MSG_NOSIGNAL) != (ssize_t)size)
+            device_fatal(CW_REPORT_FATAL, "telling the dispatcher what the clocks said: %s",
+                         strerror(errno));
+    }
+    arena_free(report, CW_SETUP_MAX);
 }
 
 void device_open(void)
@@ -90,6 +129,7 @@ void device_open(void)
     struct cw_address address;
     struct cw_err err;
 
+    clock_pause();
     read_setup();
     if (arena_init() < 0)
         device_fatal(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
@@ -103,6 +143,10 @@ void device_open(void)
     if (device.fd < 0)
         device_fatal(CW_REPORT_RELAY_LOST, "%s", err.text);
     open_session();
+    if (!clock_is_mine())
+        device_second_thread();
+    report_early();
+    clock_attach(device.logged);
 }
 
 void device_close(void)
@@ -110,6 +154,9 @@ void device_close(void)
     uint64_t since = cw_clock_ns();
     struct rusage usage;
 
+    replay_finish();
+    output_readings();
+    clock_pause();
     getrusage(RUSAGE_SELF, &usage);
     device.stats.switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
     cw_bye_put(output_frame(CW_FRAME_BYE, CW_BYE_SIZE), &device.stats);

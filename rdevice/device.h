@@ -6,6 +6,8 @@
 
 #include "common/frame.h"
 #include "common/setup.h"
+#include "common/spin.h"
+#include "rdevice/replay.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -24,7 +26,8 @@ enum device_status { DEVICE_OK, DEVICE_TRUNCATED, DEVICE_CANCELED };
 /* Something that has happened and waits to be taken at a call for progress. */
 struct device_event {
     struct device_event *next;
-    bool active; /* a struct device_am, else a struct device_request */
+    uint64_t number; /* given by the relay */
+    bool active;     /* a struct device_am, else a struct device_request */
 };
 
 /* A receive, or a synchronous send, that is under way. Slots of a table; `id` names one on the
@@ -69,6 +72,15 @@ struct device_probe {
     uint64_t total;
 };
 
+/* Grows by chunks; slots are reused last out, first in. */
+struct request_table {
+    uint8_t **chunks;
+    uint32_t chunk_count;
+    size_t stride;
+    void (*user_init)(void *user);
+    struct device_request *free; /* by event.next */
+};
+
 struct device {
     struct cw_setup setup;
     int control_fd; /* to the dispatcher */
@@ -77,8 +89,15 @@ struct device {
     struct cw_rank_stats stats;
     uint64_t event; /* number of the last event received */
 
+    /* recovery: stats.polls is the poll clock */
+    bool logged;   /* the relay wants determinants */
+    uint64_t acts; /* sends, receives, probes that found, and cancels; of all incarnations */
+    struct replay replay;
+
     uint8_t *out;
     size_t out_used;
+    bool out_urgent;   /* something there wants to go out soon; determinants can wait */
+    uint64_t out_skip; /* bytes of the message at hand that the relay has already */
     uint8_t *in;
     size_t in_start;
     size_t in_end;
@@ -90,7 +109,9 @@ struct device {
 
     struct device_event *happened; /* in order */
     struct device_event **happened_tail;
+    uint64_t last_happened;     /* number of the last of them */
     struct device_am *open_ams; /* not whole yet */
+    struct request_table requests;
 
     /* probing */
     bool probe_answered;
@@ -101,8 +122,10 @@ struct device {
     bool mailbox_empty; /* nothing at all waits in the mailbox */
 
     bool farewell;
+    uint8_t setup_record[CW_SETUP_MAX];
 
     /* waiting */
+    struct cw_spin spin;
     uint64_t active_ns; /* when an event was last taken */
     uint64_t streak_ns; /* since when calls for progress follow each other closely */
     uint64_t return_ns; /* when the last of them returned */
@@ -110,7 +133,25 @@ struct device {
     bool threads; /* more than one thread calls */
 };
 
+#define DEVICE_BEFORE                                                                              \
+    {                                                                                              \
+        .control_fd = -1, .fd = -1                                                                 \
+    }
+#ifdef DEVICE_MANY /* tests/sim: a process plays many ranks, each with a device */
+extern struct device *sim_device;
+#define device (*sim_device)
+#else
 extern struct device device;
+#endif
+
+/* Calls of MPI come from a thread that is not the first. */
+void device_second_thread(void);
+/* To be called first by whatever makes an act, or polls. */
+static inline void device_enter(void)
+{
+    if (__builtin_expect(!device.threads && !pthread_equal(device.thread, pthread_self()), 0))
+        device_second_thread();
+}
 
 /* device.c: life */
 void device_open(void);  /* connects; ends the process when that is impossible */
@@ -139,12 +180,23 @@ void output_begin(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, uint6
 void output_data(const void *bytes, size_t size);
 /* Queues a small frame; it goes out with the next flush. Returns where its body goes. */
 uint8_t *output_frame(uint8_t type, size_t size);
+/* Queues a frame that is an act; NULL when it was made by an earlier incarnation. */
+uint8_t *output_act(uint8_t type, size_t size);
+/* Queues what clocks have told the program since the last time. */
+void output_readings(void);
+/* Queues PROBE; whether it is an act is known with its answer. */
+uint8_t *output_probe(void);
+/* Queues what must be logged before anything that follows: events up to `event` were taken now. */
+void output_taken(uint64_t event);
 void output_flush(void);
 
 /* input.c */
 /* Takes what the socket has, without waiting. Returns true when something came. Nothing is told to
  * the program: completed things are queued in device.happened. */
 bool input_read(void);
+/* While repeating: the type of the relay's next frame, and acting on it; both wait for it. */
+uint8_t input_next_type(void);
+void input_take_frame(void);
 
 /* wait.c */
 /* A call for progress found nothing: yields, or sleeps a bounded while when it goes on so. */

@@ -1,5 +1,7 @@
 /* From the relay to the device: frames, and payload straight into the program's buffers. */
+#include "common/clock.h"
 #include "rdevice/arena.h"
+#include "rdevice/clock.h"
 #include "rdevice/device.h"
 
 #include <errno.h>
@@ -12,20 +14,29 @@ static void broken(const char *what) __attribute__((noreturn));
 
 static void broken(const char *what)
 {
+    /* an event that does not fit is the log's, and the program has not asked for it */
+    if (device.replay.active)
+        replay_mismatch(what);
+    if (device.replay.active)
+        device_fatal(CW_REPORT_FATAL,
+                     "incarnation %u does not repeat what it did before: relay %s has a log of "
+                     "something else: %s",
+                     device.setup.incarnation, device.setup.address, what);
     device_fatal(CW_REPORT_FATAL, "relay %s broke the protocol: %s", device.setup.address, what);
 }
 
-static void take_event_number(uint64_t event)
+static void take_event_number(struct device_event *event, uint64_t number)
 {
-    if (event != device.event + 1)
+    if (number != device.event + 1)
         broken("events out of order");
-    device.event = event;
+    device.event = event->number = number;
 }
 
 static void happen(struct device_event *event)
 {
     event->next = NULL;
     *device.happened_tail = event;
+    device.last_happened = event->number;
     device.happened_tail = &event->next;
 }
 
@@ -81,8 +92,10 @@ static void on_active_message(const struct cw_message *m, size_t size)
     if (size > am->total - am->received || (last && am->received + size != am->total))
         broken("an active message whose bytes do not add up");
     am->received += size;
-    if (last)
+    if (last) {
+        take_event_number(&am->event, m->event);
         am_close(am);
+    }
     set_sink(to, size, last ? &am->event : NULL);
 }
 
@@ -115,8 +128,6 @@ static void on_message(const uint8_t *body, size_t size)
     if (!cw_message_get(body, &m))
         broken("MESSAGE that cannot be read");
     last = m.flags & CW_MESSAGE_LAST;
-    if (last)
-        take_event_number(m.event);
     if (m.flags & CW_MESSAGE_ACTIVE) {
         on_active_message(&m, size);
         return;
@@ -132,6 +143,8 @@ static void on_message(const uint8_t *body, size_t size)
     to = size ? request->target + request->received : NULL;
     request->received += size;
     request->busy = !last;
+    if (last)
+        take_event_number(&request->event, m.event);
     set_sink(to, size, last ? &request->event : NULL);
 }
 
@@ -142,10 +155,10 @@ static void on_done(uint8_t type, const uint8_t *body)
 
     if (!cw_done_get(body, &done))
         broken("SENT or CANCELED that cannot be read");
-    take_event_number(done.event);
     request = request_find(done.req);
     if (!request || request->receiving != (type == CW_FRAME_CANCELED) || request->begun)
         broken("SENT or CANCELED for a request that does not wait for it");
+    take_event_number(&request->event, done.event);
     request->status = type == CW_FRAME_CANCELED ? DEVICE_CANCELED : DEVICE_OK;
     request->busy = false;
     happen(&request->event);
@@ -165,7 +178,10 @@ static void on_probed(const uint8_t *body)
 
     if (!cw_probed_get(body, &probed))
         broken("PROBED that cannot be read");
-    take_event_number(probed.event);
+    if (device.replay.active) {
+        replay_on_answer(&probed);
+        return;
+    }
     device.probe = (struct device_probe){
         .found = probed.found, .msg = probed.msg, .tag = probed.tag, .total = probed.total};
     device.probe_answered = true;
@@ -184,7 +200,17 @@ static void on_refused(const uint8_t *body, size_t size)
                  refused.text);
 }
 
-/* `body` has the fixed part of the type; for MESSAGE, `more` payload bytes follow as they come. */
+static void on_taken(const uint8_t *body)
+{
+    struct cw_taken taken;
+
+    if (!cw_taken_get(body, &taken) || taken.event <= device.event || !device.replay.active)
+        broken("TAKEN that does not add up");
+    replay_on_taken(&taken);
+}
+
+/* `body` has the fixed part of the type, or all of it where wants_whole() says so; for MESSAGE,
+ * `more` payload bytes follow as they come. */
 static void dispatch(uint8_t type, const uint8_t *body, size_t length, size_t more)
 {
     switch (type) {
@@ -197,6 +223,15 @@ static void dispatch(uint8_t type, const uint8_t *body, size_t length, size_t mo
         break;
     case CW_FRAME_PROBED:
         on_probed(body);
+        break;
+    case CW_FRAME_TAKEN:
+        on_taken(body);
+        break;
+    case CW_FRAME_READINGS:
+        clock_repeat(body, length);
+        break;
+    case CW_FRAME_REPLAYED:
+        replay_on_end();
         break;
     case CW_FRAME_HINT:
         device.mailbox_empty = false;
@@ -215,6 +250,12 @@ static void dispatch(uint8_t type, const uint8_t *body, size_t length, size_t mo
     }
 }
 
+/* Types whose variable part is wanted with the fixed one; the type bounds it. */
+static bool wants_whole(uint8_t type)
+{
+    return type == CW_FRAME_REFUSED || type == CW_FRAME_READINGS;
+}
+
 /* Acts on the frame at the start of the buffer; false when it is not complete. */
 static bool take_frame(void)
 {
@@ -229,13 +270,12 @@ static bool take_frame(void)
     needed = cw_frame_fixed(at[4]);
     if (there < CW_FRAME_HEADER + needed)
         return false;
-    if (at[4] == CW_FRAME_REFUSED) { /* its text is wanted whole; the type bounds it */
-        struct cw_reader r = cw_reader(at, CW_FRAME_HEADER);
-
-        needed = cw_get_u32(&r);
-        if (needed <= CW_NOTICE_SIZE + CW_TEXT_MAX && there < CW_FRAME_HEADER + needed)
-            return false;
-    }
+    if (cw_frame_check(at, &header, &err) < 0)
+        broken(err.text);
+    if (wants_whole(header.type))
+        needed = header.length;
+    if (there < CW_FRAME_HEADER + needed)
+        return false;
     if (cw_frame_accept(&device.session, at, &header, &err) < 0)
         broken(err.text);
     device.in_start += CW_FRAME_HEADER + needed;
@@ -295,17 +335,50 @@ static ssize_t receive(void)
     return n;
 }
 
-bool input_read(void)
+/* Returns false when there is nothing now. */
+static bool fill(void)
 {
     ssize_t n = receive();
-    bool more = true;
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0)
         device_fatal(CW_REPORT_RELAY_LOST, "relay %s: connection lost: %s", device.setup.address,
                      n < 0 ? strerror(errno) : "end of file");
+    return true;
+}
+
+bool input_read(void)
+{
+    bool more = true;
+
+    if (!fill())
+        return false;
     while (more)
         more = device.sink_left ? take_payload() : take_frame();
     return true;
+}
+
+static void fill_waiting(void)
+{
+    uint64_t since = cw_clock_ns();
+
+    while (!fill())
+        wait_socket(false, since);
+}
+
+uint8_t input_next_type(void)
+{
+    while (device.in_end - device.in_start < CW_FRAME_HEADER)
+        fill_waiting();
+    return device.in[device.in_start + 4];
+}
+
+void input_take_frame(void)
+{
+    while (!take_frame())
+        fill_waiting();
+    while (device.sink_left > 0)
+        if (!take_payload())
+            fill_waiting();
 }

@@ -2,6 +2,7 @@
  * reading a rank for long, and while we wait for room we take in what it has for us, so that two
  * ranks that send before they receive do not block each other. */
 #include "common/clock.h"
+#include "rdevice/clock.h"
 #include "rdevice/device.h"
 
 #include <errno.h>
@@ -29,7 +30,55 @@ static uint8_t *begin(uint8_t type, size_t buffered, size_t length)
 
 uint8_t *output_frame(uint8_t type, size_t size)
 {
+    device.out_urgent = true;
     return begin(type, size, size);
+}
+
+/* The pessimistic rule: what a rank did is seen by others only after its determinants are logged.
+ * So they go before whatever else goes. */
+void output_readings(void)
+{
+    size_t size;
+    const uint8_t *bytes = clock_pending(&size);
+
+    if (size == 0)
+        return;
+    memcpy(begin(CW_FRAME_READINGS, size, size), bytes, size);
+    clock_flushed();
+}
+
+void device_send_readings(void)
+{
+    if (device.logged && device.fd >= 0) {
+        output_readings();
+        output_flush();
+    } else {
+        clock_flushed();
+    }
+}
+
+void output_taken(uint64_t event)
+{
+    struct cw_taken taken = {.event = event, .clock = device.stats.polls};
+
+    output_readings();
+    cw_taken_put(begin(CW_FRAME_TAKEN, CW_TAKEN_SIZE, CW_TAKEN_SIZE), &taken);
+}
+
+uint8_t *output_act(uint8_t type, size_t size)
+{
+    device_enter();
+    device.acts++;
+    if (replay_act())
+        return NULL;
+    output_readings();
+    return output_frame(type, size);
+}
+
+uint8_t *output_probe(void)
+{
+    output_readings();
+    return output_frame(CW_FRAME_PROBE, CW_PROBE_SIZE);
 }
 
 /* Drops `size` written bytes from the front of the vectors; returns how many vectors are empty. */
@@ -66,11 +115,12 @@ static void write_all(struct iovec *vectors, int count)
         } else if (errno == EAGAIN) {
             if (!since)
                 since = cw_clock_ns();
-            if (!input_read())
+            /* what the relay says while we repeat is taken when its time has come */
+            if (device.replay.active || !input_read())
                 wait_socket(true, since);
         } else if (errno != EINTR) {
             /* the relay may have said why before it closed */
-            while (input_read())
+            while (!device.replay.active && input_read())
                 ;
             device_fatal(CW_REPORT_RELAY_LOST, "relay %s: connection lost: %s",
                          device.setup.address, strerror(errno));
@@ -87,6 +137,7 @@ static void flush_with(const struct iovec *pieces, int count)
         memcpy(vectors + 1, pieces, (size_t)count * sizeof(*pieces));
     write_all(vectors, count + 1);
     device.out_used = 0;
+    device.out_urgent = false;
 }
 
 void output_flush(void)
@@ -125,12 +176,42 @@ static void put_small(const struct iovec *pieces, int count)
     }
 }
 
-static void put_send(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, uint64_t total,
-                     size_t first)
+/* Queues the header of a message with its first bytes to follow; or, when an earlier incarnation
+ * has sent it, notes in device.out_skip how much of it the relay has. Returns false then. */
+static bool put_send(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, uint64_t total,
+                     size_t first, size_t copied)
 {
-    struct cw_send send = {.dst = dst, .kind = kind, .req = req, .tag = tag, .total = total};
+    struct cw_send send = {.dst = dst,
+                           .kind = kind,
+                           .req = req,
+                           .tag = tag,
+                           .total = total,
+                           .clock = device.stats.polls};
 
+    device_enter();
+    device.acts++;
+    device.out_skip = 0;
+    if (replay_send(&send, &device.out_skip))
+        return false;
+    output_readings();
+    room(CW_FRAME_HEADER + CW_SEND_SIZE + copied);
     cw_send_put(begin(CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first), &send);
+    return true;
+}
+
+/* The bytes that the vectors hold, as SEND_DATA frames. */
+static void put_rest(struct iovec *from, int count)
+{
+    struct iovec chunk[DEVICE_PIECES_MAX];
+    size_t size;
+    int n;
+
+    while ((n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &size)) > 0) {
+        if (size == 0)
+            continue; /* empty pieces at the end */
+        begin(CW_FRAME_SEND_DATA, 0, size);
+        flush_with(chunk, n);
+    }
 }
 
 void output_message(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req,
@@ -140,27 +221,28 @@ void output_message(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req,
     struct iovec chunk[DEVICE_PIECES_MAX];
     struct iovec *from = rest;
     size_t total = 0;
-    size_t size;
+    size_t first;
+    int done;
     int n;
 
     for (int i = 0; i < count; i++) {
         rest[i] = pieces[i];
         total += pieces[i].iov_len;
     }
+    first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    if (!put_send(dst, kind, tag, req, total, first, total <= DEVICE_COPY_MAX ? total : 0)) {
+        done = advance(rest, count, device.out_skip);
+        put_rest(rest + done, count - done);
+        return;
+    }
     if (total <= DEVICE_COPY_MAX) {
-        room(CW_FRAME_HEADER + CW_SEND_SIZE + total);
-        put_send(dst, kind, tag, req, total, total);
         put_small(pieces, count);
         output_flush();
         return;
     }
-    n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &size);
-    put_send(dst, kind, tag, req, total, size);
+    n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &first);
     flush_with(chunk, n);
-    while ((n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &size)) > 0) {
-        begin(CW_FRAME_SEND_DATA, 0, size);
-        flush_with(chunk, n);
-    }
+    put_rest(from, count);
 }
 
 void output_begin(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, uint64_t total,
@@ -168,14 +250,17 @@ void output_begin(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, uint6
 {
     struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
 
-    put_send(dst, kind, tag, req, total, size);
-    flush_with(&piece, 1);
+    if (put_send(dst, kind, tag, req, total, size, 0))
+        flush_with(&piece, 1);
+    else
+        output_data(first, size);
 }
 
 void output_data(const void *bytes, size_t size)
 {
-    struct iovec piece = {.iov_base = (void *)bytes, .iov_len = size};
+    size_t skip = size < device.out_skip ? size : device.out_skip;
+    struct iovec piece = {.iov_base = (uint8_t *)bytes + skip, .iov_len = size - skip};
 
-    begin(CW_FRAME_SEND_DATA, 0, size);
-    flush_with(&piece, 1);
+    device.out_skip -= skip;
+    put_rest(&piece, 1);
 }

@@ -12,16 +12,30 @@ static bool known_none(uint64_t tag, uint64_t mask)
     return false;
 }
 
+static struct device_probe repeat(void)
+{
+    struct cw_probed answer;
+
+    if (!replay_probe(&answer))
+        return (struct device_probe){.found = false};
+    return (struct device_probe){
+        .found = true, .msg = answer.msg, .tag = answer.tag, .total = answer.total};
+}
+
 struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
 {
     struct cw_probe probe = {.tag = tag, .mask = mask, .remove = remove};
     uint64_t since;
 
+    device_enter();
     device.stats.polls++;
+    if (device.replay.active)
+        return repeat();
     /* a hint may be waiting in the socket */
     if (known_none(tag, mask) && !(input_read() && !known_none(tag, mask)))
         return (struct device_probe){.found = false};
-    cw_probe_put(output_frame(CW_FRAME_PROBE, CW_PROBE_SIZE), &probe);
+    probe.clock = device.stats.polls;
+    cw_probe_put(output_probe(), &probe);
     device.asked = probe;
     device.probe_answered = false;
     output_flush();
@@ -29,5 +43,6 @@ struct device_probe device_probe(uint64_t tag, uint64_t mask, bool remove)
     while (!device.probe_answered)
         if (!input_read())
             wait_socket(false, since);
+    device.acts += device.probe.found;
     return device.probe;
 }

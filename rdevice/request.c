@@ -1,4 +1,4 @@
-/* Requests: slots of a table that grows by chunks, reused last out, first in. */
+/* Requests: slots of a table. */
 #include "rdevice/device.h"
 
 #include <string.h>
@@ -6,53 +6,48 @@
 #define CHUNK 1024u
 #define CHUNKS_MAX 65536u
 
-static uint8_t *chunks[CHUNKS_MAX];
-static uint32_t chunk_count;
-static size_t stride;
-static size_t user_bytes;
-static void (*user_init)(void *user);
-static struct device_request *free_list; /* by event.next */
-
 void request_setup(size_t user_size, void (*init)(void *user))
 {
-    user_bytes = user_size;
-    user_init = init;
-    stride = (sizeof(struct device_request) + user_size + 63) & ~(size_t)63;
+    struct request_table *t = &device.requests;
+
+    t->chunks = device_alloc(CHUNKS_MAX * sizeof(*t->chunks));
+    t->user_init = init;
+    t->stride = (sizeof(struct device_request) + user_size + 63) & ~(size_t)63;
 }
 
-static struct device_request *slot(uint32_t id)
+static struct device_request *slot(const struct request_table *t, uint32_t id)
 {
-    return (struct device_request *)(chunks[id / CHUNK] + (id % CHUNK) * stride);
+    return (struct device_request *)(t->chunks[id / CHUNK] + (id % CHUNK) * t->stride);
 }
 
-static void grow(void)
+static void grow(struct request_table *t)
 {
-    uint32_t first = chunk_count * CHUNK;
+    uint32_t first = t->chunk_count * CHUNK;
 
-    if (chunk_count == CHUNKS_MAX)
+    if (t->chunk_count == CHUNKS_MAX)
         device_fatal(CW_REPORT_FATAL, "%u requests are open at once: that is the bound", first);
-    chunks[chunk_count++] = device_alloc(CHUNK * stride);
+    t->chunks[t->chunk_count++] = device_alloc(CHUNK * t->stride);
     for (uint32_t id = first + CHUNK; id-- > first;) {
-        struct device_request *request = slot(id);
+        struct device_request *request = slot(t, id);
 
-        memset(request, 0, stride);
+        memset(request, 0, t->stride);
         request->id = id;
-        request->event.next = (struct device_event *)free_list;
-        free_list = request;
-        if (user_init)
-            user_init(request->user);
+        request_free(request);
+        if (t->user_init)
+            t->user_init(request->user);
     }
 }
 
 struct device_request *request_new(bool receiving)
 {
+    struct request_table *t = &device.requests;
     struct device_request *request;
     uint32_t id;
 
-    if (!free_list)
-        grow();
-    request = free_list;
-    free_list = (struct device_request *)request->event.next;
+    if (!t->free)
+        grow(t);
+    request = t->free;
+    t->free = (struct device_request *)request->event.next;
     id = request->id;
     memset(request, 0, sizeof(*request));
     request->id = id;
@@ -64,17 +59,18 @@ struct device_request *request_new(bool receiving)
 void request_free(struct device_request *request)
 {
     request->busy = false;
-    request->event.next = (struct device_event *)free_list;
-    free_list = request;
+    request->event.next = (struct device_event *)device.requests.free;
+    device.requests.free = request;
 }
 
 struct device_request *request_find(uint32_t id)
 {
+    struct request_table *t = &device.requests;
     struct device_request *request;
 
-    if (id / CHUNK >= chunk_count)
+    if (id / CHUNK >= t->chunk_count)
         return NULL;
-    request = slot(id);
+    request = slot(t, id);
     return request->busy ? request : NULL;
 }
 

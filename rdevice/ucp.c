@@ -5,6 +5,7 @@
 #include "rdevice/arena.h"
 #include "rdevice/device.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 /* these, and nothing else, the library gives to the program */
@@ -329,13 +330,18 @@ ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t coun
                                   ucp_tag_t tag_mask, const ucp_request_param_t *param)
 {
     struct device_request *request = receive_new(buffer, count, param);
-    struct cw_recv recv = {
-        .req = request->id, .tag = tag, .mask = tag_mask, .capacity = request->capacity};
+    struct cw_recv recv = {.req = request->id,
+                           .tag = tag,
+                           .mask = tag_mask,
+                           .capacity = request->capacity,
+                           .clock = device.stats.polls};
+    uint8_t *to = output_act(CW_FRAME_RECV, CW_RECV_SIZE);
 
     (void)worker;
     request->want_tag = tag;
     request->want_mask = tag_mask;
-    cw_recv_put(output_frame(CW_FRAME_RECV, CW_RECV_SIZE), &recv);
+    if (to)
+        cw_recv_put(to, &recv);
     return request->user;
 }
 
@@ -354,11 +360,15 @@ ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t 
                                       ucp_tag_message_h message, const ucp_request_param_t *param)
 {
     struct device_request *request = receive_new(buffer, count, param);
-    struct cw_mrecv mrecv = {
-        .req = request->id, .msg = message_number(message), .capacity = request->capacity};
+    struct cw_mrecv mrecv = {.req = request->id,
+                             .msg = message_number(message),
+                             .capacity = request->capacity,
+                             .clock = device.stats.polls};
+    uint8_t *to = output_act(CW_FRAME_MRECV, CW_MRECV_SIZE);
 
     (void)worker;
-    cw_mrecv_put(output_frame(CW_FRAME_MRECV, CW_MRECV_SIZE), &mrecv);
+    if (to)
+        cw_mrecv_put(to, &mrecv);
     return request->user;
 }
 
@@ -375,18 +385,24 @@ ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t
     return remove ? message_handle(probe.msg) : FOUND;
 }
 
-/* A receive is taken back if its message is not on the way yet; the answer is an event. A
- * synchronous send is at the relay already: it completes by its match. */
+/* A receive is taken back if its message is not on the way yet, which only the relay can tell: what
+ * the device has seen of it depends on the moment. The answer is an event. A synchronous send is at
+ * the relay already: it completes by its match. */
 void ucp_request_cancel(ucp_worker_h worker, void *user)
 {
     struct device_request *request = request_of_user(user);
-    struct cw_recv cancel = {
-        .req = request->id, .tag = request->want_tag, .mask = request->want_mask};
+    struct cw_recv cancel = {.req = request->id,
+                             .tag = request->want_tag,
+                             .mask = request->want_mask,
+                             .clock = device.stats.polls};
+    uint8_t *to;
 
     (void)worker;
-    if (!request->busy || !request->receiving || request->begun)
+    if (!request->receiving || request->completed)
         return;
-    cw_recv_put(output_frame(CW_FRAME_CANCEL, CW_RECV_SIZE), &cancel);
+    to = output_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
+    if (to)
+        cw_recv_put(to, &cancel);
     output_flush();
 }
 
@@ -442,17 +458,27 @@ static void take_am(struct ucp_worker *worker, struct device_am *am)
     arena_free(am, sizeof(*am) + am->total);
 }
 
+/* A drill: --fault kill:RANK@event:N */
+static void fail_at(uint64_t event)
+{
+    if (event == device.setup.fault_event)
+        raise(SIGKILL);
+}
+
 /* Takes what had happened when the call began; handlers may send, and so let more happen. */
-static unsigned take_events(struct ucp_worker *worker)
+static unsigned take_events(struct ucp_worker *worker, bool repeated)
 {
     struct device_event *event = device.happened;
     unsigned count = 0;
 
+    if (event && device.logged && !repeated)
+        output_taken(device.last_happened);
     device.happened = NULL;
     device.happened_tail = &device.happened;
     while (event) {
         struct device_event *next = event->next;
 
+        fail_at(event->number);
         if (event->active)
             take_am(worker, (struct device_am *)event);
         else
@@ -463,20 +489,37 @@ static unsigned take_events(struct ucp_worker *worker)
     return count;
 }
 
-unsigned ucp_worker_progress(ucp_worker_h worker)
+/* Lets happen what may happen at this poll. Returns true when it is a repetition. */
+static bool look(void)
 {
-    unsigned count;
-
-    device.stats.polls++;
+    if (device.replay.active) {
+        if (replay_poll())
+            return true;
+        /* live at last, or nothing happened at this poll the first time */
+        return device.replay.active;
+    }
     if (cw_session_owes_ack(&device.session))
         output_frame(CW_FRAME_ACK, 0);
     /* right after a receive was told to the relay, its message cannot be here yet: look next time
      */
-    if (device.out_used)
+    if (device.out_urgent)
         output_flush();
     else if (!device.happened)
         input_read();
-    count = take_events(worker);
+    return false;
+}
+
+unsigned ucp_worker_progress(ucp_worker_h worker)
+{
+    unsigned count;
+    bool repeated;
+
+    device_enter();
+    device.stats.polls++;
+    repeated = look();
+    count = take_events(worker, repeated);
+    if (repeated)
+        return count;
     if (count)
         device.active_ns = cw_clock_ns();
     else

@@ -3,7 +3,6 @@
  * computations) is never put to sleep: only calls that follow each other closely count as waiting.
  */
 #include "common/clock.h"
-#include "common/spin.h"
 #include "rdevice/device.h"
 
 #include <poll.h>
@@ -34,9 +33,15 @@ static void doze(short events, uint64_t waited_ns)
 
 static void yield(void)
 {
-    static struct cw_spin spin;
+    device.stats.syscalls += cw_spin_turn(&device.spin);
+}
 
-    device.stats.syscalls += cw_spin_turn(&spin);
+/* What nobody waits for goes out while there is time. */
+static void idle_doze(uint64_t waited_ns)
+{
+    if (device.out_used)
+        output_flush();
+    doze(POLLIN, waited_ns);
 }
 
 void wait_idle(void)
@@ -44,15 +49,13 @@ void wait_idle(void)
     uint64_t now = cw_clock_ns();
     uint64_t since;
 
-    if (!device.threads && !pthread_equal(device.thread, pthread_self()))
-        device.threads = true;
     if (now - device.return_ns > CLOSE_NS)
         device.streak_ns = now;
     since = device.active_ns > device.streak_ns ? device.active_ns : device.streak_ns;
     if (now - since < device.setup.spin_ns)
         yield();
     else
-        doze(POLLIN, now - since);
+        idle_doze(now - since);
     device.return_ns = cw_clock_ns();
 }
 
@@ -62,6 +65,8 @@ void wait_socket(bool writable, uint64_t since_ns)
 
     if (waited < device.setup.spin_ns)
         yield();
+    else if (writable)
+        doze(device.replay.active ? POLLOUT : POLLIN | POLLOUT, waited);
     else
-        doze(writable ? POLLIN | POLLOUT : POLLIN, waited);
+        doze(POLLIN, waited);
 }

@@ -3,6 +3,7 @@
 #include "common/keyfile.h"
 #include "common/parse.h"
 #include "relay/engine/engine.h"
+#include "relay/warm.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define SPIN_NS_DEFAULT 50000ull
+#define LOG_SHARE(memory) ((memory) / 4 * 3)
 
 struct relay_options {
     const struct relay_engine_ops *engine;
@@ -23,6 +25,8 @@ struct relay_options {
     int key_fd;   /* -1, or where the key comes from */
     int ready_fd; /* -1, or where to say that all listeners are open */
     uint64_t memory_max;
+    uint64_t log_max; /* 0: LOG_SHARE of memory_max */
+    uint64_t log_reserve;
     uint64_t spin_ns;
 };
 
@@ -41,6 +45,10 @@ static const char usage[] =
     "  --engine NAME        how the relay waits and moves bytes (default poll)\n"
     "  --list-engines       one line for each engine\n"
     "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
+    "  --log-max BYTES      of it, for restarting ranks (default: three quarters); beyond it the\n"
+    "                       rank with the largest log can no longer be restarted\n"
+    "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
+    "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.05ms)\n"
     "  --help               this text\n";
 
@@ -52,6 +60,8 @@ enum {
     OPT_ENGINE,
     OPT_LIST,
     OPT_MEMORY,
+    OPT_LOG,
+    OPT_RESERVE,
     OPT_SPIN,
     OPT_HELP
 };
@@ -64,6 +74,8 @@ static const struct option long_options[] = {
     {"engine", required_argument, NULL, OPT_ENGINE},
     {"list-engines", no_argument, NULL, OPT_LIST},
     {"memory-max", required_argument, NULL, OPT_MEMORY},
+    {"log-max", required_argument, NULL, OPT_LOG},
+    {"log-reserve", required_argument, NULL, OPT_RESERVE},
     {"spin", required_argument, NULL, OPT_SPIN},
     {"help", no_argument, NULL, OPT_HELP},
     {0},
@@ -119,6 +131,10 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         return relay_check_engine(value, err);
     case OPT_MEMORY:
         return relay_check_memory(value, &o->memory_max, err);
+    case OPT_LOG:
+        return cw_parse_bytes("--log-max", value, &o->log_max, err);
+    case OPT_RESERVE:
+        return cw_parse_bytes("--log-reserve", value, &o->log_reserve, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     }
@@ -269,22 +285,34 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+static int run_core(const struct relay_options *o, struct relay_core_config *config,
+                    struct cw_err *err)
+{
+    struct warm *warm = warm_open(o->memory_max, o->log_reserve);
+    struct relay_core *core;
+    int failed;
+
+    config->supply = warm_supply(warm);
+    core = relay_core_new(config);
+    failed = core ? serve(o, core, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    if (core)
+        relay_core_free(core);
+    warm_close(warm);
+    return failed;
+}
+
 static int run(struct relay_options *o, struct cw_err *err)
 {
-    struct relay_core_config config = {.memory_max = o->memory_max};
+    struct relay_core_config config = {
+        .memory_max = o->memory_max, .log_max = o->log_max ? o->log_max : LOG_SHARE(o->memory_max)};
     char beside[CW_ADDRESS_MAX + 8];
-    struct relay_core *core;
     int failed = listen_all(o, err);
 
     if (failed)
         return failed;
     failed = find_key(o, config.key, beside, sizeof(beside), err);
-    if (!failed) {
-        core = relay_core_new(&config);
-        failed = core ? serve(o, core, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
-        if (core)
-            relay_core_free(core);
-    }
+    if (!failed)
+        failed = run_core(o, &config, err);
     if (beside[0])
         unlink(beside);
     for (int i = 0; i < o->listener_count; i++)

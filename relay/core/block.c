@@ -3,25 +3,36 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Gives a block that is kept back to the C library. */
+static void give_block(struct relay_pool *pool, struct relay_block *block)
+{
+    if (!pool->supply.give) {
+        relay_pool_free(pool, block, sizeof(*block));
+        return;
+    }
+    pool->stats->memory_now -= sizeof(*block);
+    pool->supply.give(pool->supply.ctx, block);
+}
+
+/* Gives a block that is kept back to where it came from. */
 static void free_block(struct relay_pool *pool)
 {
     struct relay_block *block = pool->free;
 
     pool->free = block->next;
     pool->free_count--;
-    relay_pool_free(pool, block, sizeof(*block));
+    give_block(pool, block);
 }
 
-void *relay_pool_alloc(struct relay_pool *pool, size_t size)
+/* Makes room for `size` bytes more; false when the bound does not allow it. */
+static bool may_grow(struct relay_pool *pool, size_t size)
 {
-    void *at;
-
     while (size > pool->memory_max - pool->stats->memory_now && pool->free)
         free_block(pool);
-    if (size > pool->memory_max - pool->stats->memory_now)
-        return NULL;
-    at = malloc(size);
+    return size <= pool->memory_max - pool->stats->memory_now;
+}
+
+static void *grown(struct relay_pool *pool, void *at, size_t size)
+{
     if (!at)
         return NULL;
     pool->stats->allocations++;
@@ -29,6 +40,20 @@ void *relay_pool_alloc(struct relay_pool *pool, size_t size)
     if (pool->stats->memory_max < pool->stats->memory_now)
         pool->stats->memory_max = pool->stats->memory_now;
     return at;
+}
+
+void *relay_pool_alloc(struct relay_pool *pool, size_t size)
+{
+    return may_grow(pool, size) ? grown(pool, malloc(size), size) : NULL;
+}
+
+static struct relay_block *take_block(struct relay_pool *pool)
+{
+    if (!pool->supply.take)
+        return relay_pool_alloc(pool, sizeof(struct relay_block));
+    if (!may_grow(pool, sizeof(struct relay_block)))
+        return NULL;
+    return grown(pool, pool->supply.take(pool->supply.ctx), sizeof(struct relay_block));
 }
 
 void relay_pool_free(struct relay_pool *pool, void *at, size_t size)
@@ -40,9 +65,10 @@ void relay_pool_free(struct relay_pool *pool, void *at, size_t size)
     free(at);
 }
 
-int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, struct cw_relay_stats *stats)
+int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, const struct relay_supply *supply,
+                    struct cw_relay_stats *stats)
 {
-    *pool = (struct relay_pool){.memory_max = memory_max, .stats = stats};
+    *pool = (struct relay_pool){.supply = *supply, .memory_max = memory_max, .stats = stats};
     pool->reserve = malloc(sizeof(*pool->reserve));
     return pool->reserve ? CW_OK : CW_ENOMEM;
 }
@@ -55,7 +81,7 @@ struct relay_block *relay_block_new(struct relay_pool *pool, bool vital)
         pool->free = block->next;
         pool->free_count--;
     } else {
-        block = relay_pool_alloc(pool, sizeof(*block));
+        block = take_block(pool);
     }
     if (!block && vital && !pool->reserve_used) {
         block = pool->reserve;
@@ -77,7 +103,7 @@ void relay_block_release(struct relay_pool *pool, struct relay_block *block)
         return;
     }
     if (pool->free_count == RELAY_BLOCKS_KEPT) {
-        relay_pool_free(pool, block, sizeof(*block));
+        give_block(pool, block);
         return;
     }
     block->next = pool->free;

@@ -15,10 +15,18 @@
 struct relay_block {
     struct relay_block *next; /* in the pool's list */
     uint32_t refs;
-    uint8_t bytes[RELAY_BLOCK_BYTES];
+    _Alignas(8) uint8_t bytes[RELAY_BLOCK_BYTES];
+};
+
+/* Where blocks come from, instead of the C library; all zero: from there. */
+struct relay_supply {
+    void *ctx;
+    struct relay_block *(*take)(void *ctx); /* NULL without memory */
+    void (*give)(void *ctx, struct relay_block *block);
 };
 
 struct relay_pool {
+    struct relay_supply supply;
     struct relay_block *free;
     uint32_t free_count;
     uint64_t memory_max;
@@ -28,7 +36,8 @@ struct relay_pool {
 };
 
 /* Sets the reserve aside, outside of memory_max. Returns 0 or CW_ENOMEM. */
-int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, struct cw_relay_stats *stats);
+int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, const struct relay_supply *supply,
+                    struct cw_relay_stats *stats);
 
 /* A block with one reference; NULL when the memory bound is reached. `vital`: then the reserve, if
  * it is free. */

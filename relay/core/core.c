@@ -12,9 +12,10 @@
 static const struct {
     void (*receive)(struct relay_conn *conn, const uint8_t *body);
     unsigned states;
+    bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {recv_hello, CONN_NEW},
-    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_DISPATCHER},
+    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER},
     [CW_FRAME_SEND] = {recv_send, CONN_RANK},
     [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK},
     [CW_FRAME_RECV] = {recv_recv, CONN_RANK},
@@ -22,6 +23,11 @@ static const struct {
     [CW_FRAME_PROBE] = {recv_probe, CONN_RANK},
     [CW_FRAME_CANCEL] = {recv_cancel, CONN_RANK},
     [CW_FRAME_BYE] = {recv_bye, CONN_RANK},
+    [CW_FRAME_TAKEN] = {recv_taken, CONN_RANK},
+    [CW_FRAME_READINGS] = {recv_readings, CONN_RANK, true},
+    [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING},
+    [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
+    [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
 };
 
@@ -32,7 +38,7 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     if (!core)
         return NULL;
     core->config = *config;
-    if (relay_pool_init(&core->pool, config->memory_max, &core->stats) < 0) {
+    if (relay_pool_init(&core->pool, config->memory_max, &config->supply, &core->stats) < 0) {
         free(core);
         return NULL;
     }
@@ -129,27 +135,32 @@ static void conn_end(struct relay_conn *conn)
     conn_ready(conn);
 }
 
-void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
+void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice)
 {
     uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
-    char text[CW_TEXT_MAX + 1];
-    uint32_t rank = conn->mailbox ? conn->mailbox->rank : UINT32_MAX;
-    size_t size;
-    uint8_t *to;
+    size_t size = cw_notice_put(body, notice);
+    uint8_t *to = conn_frame(conn, type, size);
+
+    if (to)
+        memcpy(to, body, size);
+}
+
+void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
+{
+    struct cw_notice_body body = {.code = code,
+                                  .rank = conn->mailbox ? conn->mailbox->rank : UINT32_MAX};
     va_list ap;
 
     if (conn->state == CONN_CLOSING)
         return;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    vsnprintf(body.text, sizeof(body.text), fmt, ap);
     va_end(ap);
-    size = cw_notice_put(body, code, rank, text);
-    to = conn_frame(conn, CW_FRAME_REFUSED, size);
-    if (to)
-        memcpy(to, body, size);
+    conn_notice(conn, CW_FRAME_REFUSED, &body);
     conn_end(conn);
     if (conn->mailbox && !conn->fenced)
-        job_notice(conn->job, CW_NOTICE_RANK_LOST, rank, "refused by its relay: %s", text);
+        job_notice(conn->job, CW_NOTICE_RANK_LOST, body.rank, "refused by its relay: %s",
+                   body.text);
     conn->fenced = true;
 }
 
@@ -222,9 +233,7 @@ void relay_conn_close(struct relay_conn *conn, const char *why)
     struct relay_core *core = conn->core;
     struct relay_mailbox *mailbox = conn->mailbox;
 
-    message_abandon(conn);
-    if (mailbox && mailbox->conn == conn)
-        mailbox->conn = NULL;
+    mailbox_detach(conn);
     if (mailbox && !conn->fenced)
         job_notice(conn->job, CW_NOTICE_RANK_LOST, mailbox->rank, "%s", why);
     if (conn->job && conn->job->dispatcher == conn) {
@@ -250,7 +259,7 @@ static int block_renew(struct relay_conn *conn)
         if (!block)
             return CW_ENOMEM;
     }
-    assert(rest < CW_FRAME_HEADER + CW_FRAME_BODY_MAX);
+    assert(rest < CW_FRAME_HEADER + CW_FRAME_BODY_MAX + CW_READINGS_MAX);
     if (rest)
         memmove(block->bytes, old->bytes + conn->start, rest);
     if (old && block != old)
@@ -283,11 +292,14 @@ static bool conn_take_frame(struct relay_conn *conn)
     struct cw_header header;
     struct cw_err err;
     uint32_t fixed;
+    uint32_t needed;
 
     if (there < CW_FRAME_HEADER)
         return false;
-    fixed = cw_frame_fixed(at[4]);
-    if (there < CW_FRAME_HEADER + fixed) {
+    fixed = needed = cw_frame_fixed(at[4]);
+    if (at[4] < CW_FRAME_TYPES && handlers[at[4]].whole)
+        needed = cw_frame_length(at);
+    if (there < CW_FRAME_HEADER + needed) {
         /* what can never be a frame is refused before the rest of it is waited for */
         if (cw_frame_check(at, &header, &err) < 0)
             conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
@@ -368,6 +380,7 @@ int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 void relay_conn_written(struct relay_conn *conn, size_t size)
 {
     out_consume(&conn->out, size);
+    recovery_pump(conn);
     if (conn->state == CONN_CLOSING && conn->out.bytes == 0)
         conn_ready(conn);
 }

@@ -7,6 +7,7 @@
 #define RELAY_CORE_H
 
 #include "common/frame.h"
+#include "relay/core/block.h"
 
 #include <stdint.h>
 #include <sys/uio.h>
@@ -14,6 +15,9 @@
 #define RELAY_JOBS_MAX 256
 #define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
+#define RELAY_REPLAY_AHEAD                                                                         \
+    (256u << 10) /* bytes of a log queued at once for a rank that replays                          \
+                  */
 #define RELAY_CUT_BACKLOG_MAX                                                                      \
     (8u << 20) /* bytes under way to a slow receiver before its sender waits */
 #define RELAY_CUT_WAIT_NS                                                                          \
@@ -23,8 +27,10 @@ struct relay_core;
 struct relay_conn;
 
 struct relay_core_config {
-    uint8_t key[CW_KEY_SIZE]; /* the relay key, see common/cred.h */
-    uint64_t memory_max;      /* bytes of messages and blocks the core may hold */
+    uint8_t key[CW_KEY_SIZE];   /* the relay key, see common/cred.h */
+    uint64_t memory_max;        /* bytes of messages and blocks the core may hold */
+    struct relay_supply supply; /* of blocks; its ctx outlives the core */
+    uint64_t log_max; /* of them, in the logs of ranks: beyond it the largest is given up */
 };
 
 /* Returns NULL when there is no memory. */

@@ -43,7 +43,7 @@ static void job_release_conns(struct relay_job *job)
     for (struct relay_conn *conn = job->core->conns; conn; conn = conn->next) {
         if (conn->job != job)
             continue;
-        message_abandon(conn);
+        mailbox_detach(conn);
         conn->job = NULL;
         conn->mailbox = NULL;
         conn->state = CONN_CLOSING;
@@ -57,6 +57,9 @@ void job_free(struct relay_job *job)
     struct relay_job **at = &core->jobs;
 
     job_release_conns(job);
+    for (uint32_t rank = 0; rank < job->ranks; rank++)
+        if (job->mailboxes[rank])
+            message_abandon(job->mailboxes[rank]);
     for (uint32_t rank = 0; rank < job->ranks; rank++) {
         if (!job->mailboxes[rank])
             continue;
@@ -73,21 +76,21 @@ void job_free(struct relay_job *job)
 
 void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)
 {
-    uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
-    char text[CW_TEXT_MAX + 1];
-    size_t size;
-    uint8_t *to;
+    struct cw_notice_body body = {.code = code, .rank = rank};
+    const struct relay_mailbox *mailbox = rank < job->ranks ? job->mailboxes[rank] : NULL;
     va_list ap;
 
     if (!job->dispatcher || job->dispatcher->state != CONN_DISPATCHER)
         return;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    vsnprintf(body.text, sizeof(body.text), fmt, ap);
     va_end(ap);
-    size = cw_notice_put(body, code, rank, text);
-    to = conn_frame(job->dispatcher, CW_FRAME_NOTICE, size);
-    if (to)
-        memcpy(to, body, size);
+    if (mailbox) {
+        body.incarnation = mailbox->incarnation;
+        body.acts = mailbox->acts;
+        body.event = mailbox->log.taken;
+    }
+    conn_notice(job->dispatcher, CW_FRAME_NOTICE, &body);
 }
 
 struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank)
@@ -103,6 +106,7 @@ struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank)
     *mailbox = (struct relay_mailbox){.job = job, .rank = rank};
     mailbox->early_tail = &mailbox->early;
     match_init(&mailbox->index, &job->core->pool);
+    log_init(&mailbox->log, &job->core->pool, job->log);
     job->mailboxes[rank] = mailbox;
     return mailbox;
 }

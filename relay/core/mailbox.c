@@ -24,13 +24,10 @@ void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header
                   uint32_t size, struct relay_block *block)
 {
     struct relay_conn *conn = mailbox->conn;
-    struct cw_message numbered = *header;
     bool copy = !block || size <= RELAY_OUT_COPY_MAX;
     uint8_t *to;
 
-    if (header->flags & CW_MESSAGE_LAST)
-        numbered.event = ++mailbox->event;
-    if (!conn || conn->state != CONN_RANK)
+    if (conn->state == CONN_CLOSING)
         return;
     to = out_reserve(&conn->out, CW_FRAME_HEADER + CW_MESSAGE_SIZE + (copy ? size : 0));
     if (!to) {
@@ -39,7 +36,7 @@ void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header
     }
     cw_frame_begin(&conn->session, to, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE + size);
     conn->core->stats.frames_out++;
-    cw_message_put(to + CW_FRAME_HEADER, &numbered);
+    cw_message_put(to + CW_FRAME_HEADER, header);
     if (copy && size)
         memcpy(to + CW_FRAME_HEADER + CW_MESSAGE_SIZE, at, size);
     else if (!copy && out_append(&conn->out, at, size, block) < 0)
@@ -47,16 +44,44 @@ void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header
     conn_ready(conn);
 }
 
-void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req)
+void mailbox_emit_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req, uint64_t event)
 {
-    struct cw_done done = {.req = req, .event = ++mailbox->event};
+    struct cw_done done = {.req = req, .event = event};
     uint8_t *to;
 
-    if (!mailbox->conn || mailbox->conn->state != CONN_RANK)
+    if (mailbox->conn->state == CONN_CLOSING)
         return;
     to = conn_frame(mailbox->conn, type, CW_DONE_SIZE);
     if (to)
         cw_done_put(to, &done);
+}
+
+void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req)
+{
+    uint64_t before = mailbox->log.bytes;
+
+    mailbox->event++;
+    if (mailbox->direct)
+        mailbox_emit_done(mailbox, type, req, mailbox->event);
+    if (mailbox->log.kept)
+        mailbox_logged(
+            mailbox, before,
+            log_done(&mailbox->log, type == CW_FRAME_SENT ? LOG_SENT : LOG_CANCELED, req));
+}
+
+void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,
+                  uint32_t size, struct relay_block *block)
+{
+    uint64_t before = mailbox->log.bytes;
+
+    header->flags |= CW_MESSAGE_FIRST | CW_MESSAGE_LAST;
+    header->event = ++mailbox->event;
+    mailbox->stats.received++;
+    mailbox->stats.received_bytes += size;
+    if (mailbox->direct)
+        mailbox_emit(mailbox, header, at, size, block);
+    if (mailbox->log.kept)
+        mailbox_logged(mailbox, before, log_message(&mailbox->log, header, at, size, block));
 }
 
 void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req)
@@ -65,78 +90,96 @@ void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uin
         mailbox_done(job->mailboxes[src], CW_FRAME_SENT, req);
 }
 
-static uint64_t wanted(const struct relay_message *message)
+uint64_t message_wanted(const struct relay_message *message)
 {
     return message->total < message->capacity ? message->total : message->capacity;
 }
 
 bool message_delivered(const struct relay_message *message)
 {
-    return message->begun && message->delivered == wanted(message);
+    return message->begun && message->delivered == message_wanted(message);
+}
+
+struct cw_message message_header(const struct relay_message *message, bool last)
+{
+    return (struct cw_message){
+        .req = message->req,
+        .tag = message->waiting.tag,
+        .total = message->total,
+        .flags = (message->begun ? 0 : CW_MESSAGE_FIRST) | (last ? CW_MESSAGE_LAST : 0) |
+                 (message->capacity < message->total ? CW_MESSAGE_TRUNC : 0) |
+                 (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0)};
+}
+
+/* All that the receive has room for is here: an event. */
+static void message_happened(struct relay_mailbox *mailbox, const struct relay_message *message,
+                             struct cw_message *header)
+{
+    uint64_t before = mailbox->log.bytes;
+    uint64_t size = message_wanted(message);
+    int result;
+
+    header->event = ++mailbox->event;
+    mailbox->stats.received++;
+    if (!mailbox->log.kept)
+        return;
+    result = message->slice_count ? log_message_slices(&mailbox->log, header, message->slices, size)
+                                  : log_message(&mailbox->log, header, message->bytes, size, NULL);
+    mailbox_logged(mailbox, before, result);
 }
 
 void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
                      const uint8_t *at, uint32_t size, struct relay_block *block)
 {
-    uint64_t left = wanted(message) - message->delivered;
-    struct cw_message header = {
-        .req = message->req, .tag = message->waiting.tag, .total = message->total};
+    uint64_t left = message_wanted(message) - message->delivered;
+    struct cw_message header;
 
     if (message_delivered(message))
         return;
     if (size > left)
         size = (uint32_t)left;
-    header.flags = (message->begun ? 0 : CW_MESSAGE_FIRST) | (size == left ? CW_MESSAGE_LAST : 0) |
-                   (message->capacity < message->total ? CW_MESSAGE_TRUNC : 0) |
-                   (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0);
+    header = message_header(message, size == left);
     message->begun = true;
     message->delivered += size;
-    if (size == left)
-        mailbox->stats.received++;
     mailbox->stats.received_bytes += size;
-    mailbox_emit(mailbox, &header, at, size, block);
+    if (size == left)
+        message_happened(mailbox, message, &header);
+    if (mailbox->direct)
+        mailbox_emit(mailbox, &header, at, size, block);
+}
+
+struct delivery {
+    struct relay_mailbox *mailbox;
+    struct relay_message *message;
+};
+
+static void deliver_piece(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    const struct delivery *delivery = ctx;
+
+    mailbox_deliver(delivery->mailbox, delivery->message, at, size, block);
 }
 
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                    uint64_t capacity)
 {
+    struct delivery delivery = {mailbox, message};
+
     assert(!message->matched);
     message->matched = true;
     message->req = req;
     message->capacity = capacity;
     mailbox_acknowledge(mailbox->job, message->src, message->kind, message->sender_req);
-    if (message->inline_used)
-        mailbox_deliver(mailbox, message, message->bytes, message->inline_used, NULL);
-    for (uint32_t i = 0; i < message->slice_count; i++) {
-        const struct message_slice *slice = &message->slices[i];
-
-        for (uint32_t done = 0, n; done < slice->size; done += n) {
-            n = slice->size - done < CW_FRAME_DATA_MAX ? slice->size - done : CW_FRAME_DATA_MAX;
-            mailbox_deliver(mailbox, message, slice->at + done, n, slice->block);
-        }
-    }
-    if (wanted(message) == 0)
+    message_pieces(message, deliver_piece, &delivery);
+    if (message_wanted(message) == 0)
         mailbox_deliver(mailbox, message, NULL, 0, NULL);
     if (message->arrived == message->total || message->orphan) {
         message_free(mailbox->job->core, message);
         return;
     }
-    for (uint32_t i = 0; i < message->slice_count; i++)
-        relay_block_release(&mailbox->job->core->pool, message->slices[i].block);
-    message->slice_count = 0;
-    message->inline_used = 0;
-}
-
-void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn)
-{
-    mailbox->conn = conn;
-    while (mailbox->early) {
-        struct relay_message *message = mailbox->early;
-
-        mailbox->early = message->next_free;
-        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
-    }
-    mailbox->early_tail = &mailbox->early;
+    message_open(mailbox, message);
+    if (!mailbox->log.kept)
+        message_forget(mailbox->job->core, message);
 }
 
 static void drop(struct relay_core *core, struct relay_message *message)
@@ -155,6 +198,8 @@ void mailbox_fini(struct relay_mailbox *mailbox)
 {
     struct relay_core *core = mailbox->job->core;
 
+    core->log_bytes -= mailbox->log.bytes;
+    log_free(&mailbox->log);
     while (mailbox->index.first) {
         struct match_waiting *waiting = mailbox->index.first;
 

@@ -29,10 +29,53 @@ struct relay_message *message_new(struct relay_core *core, const struct cw_send 
     return message;
 }
 
-void message_free(struct relay_core *core, struct relay_message *message)
+void slices_pieces(const struct message_slice *slices, uint32_t count, piece_give *give, void *ctx)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t done = 0, n; done < slices[i].size; done += n) {
+            n = slices[i].size - done;
+            n = n < CW_FRAME_DATA_MAX ? n : CW_FRAME_DATA_MAX;
+            give(ctx, slices[i].at + done, n, slices[i].block);
+        }
+}
+
+void message_pieces(const struct relay_message *message, piece_give *give, void *ctx)
+{
+    if (message->inline_used)
+        give(ctx, message->bytes, message->inline_used, NULL);
+    slices_pieces(message->slices, message->slice_count, give, ctx);
+}
+
+void message_forget(struct relay_core *core, struct relay_message *message)
 {
     for (uint32_t i = 0; i < message->slice_count; i++)
         relay_block_release(&core->pool, message->slices[i].block);
+    message->slice_count = 0;
+    message->inline_used = 0;
+}
+
+void message_open(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    message->prev_open = NULL;
+    message->next_open = mailbox->open;
+    if (mailbox->open)
+        mailbox->open->prev_open = message;
+    mailbox->open = message;
+}
+
+void message_close(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (message->next_open)
+        message->next_open->prev_open = message->prev_open;
+    if (message->prev_open)
+        message->prev_open->next_open = message->next_open;
+    else
+        mailbox->open = message->next_open;
+}
+
+void message_free(struct relay_core *core, struct relay_message *message)
+{
+    message_forget(core, message);
     relay_pool_free(&core->pool, message->slices, message->slice_size * sizeof(*message->slices));
     if (message->inline_size == MESSAGE_SMALL && core->free_message_count < MESSAGES_KEPT) {
         message->next_free = core->free_messages;

@@ -12,6 +12,6 @@ void recv_bye(struct relay_conn *conn, const uint8_t *body)
     conn_frame(conn, CW_FRAME_FAREWELL, 0);
     conn->state = CONN_CLOSING;
     conn->fenced = true;
-    mailbox->conn = NULL;
+    mailbox_detach(conn);
     job_notice(conn->job, CW_NOTICE_RANK_BYE, mailbox->rank, "done");
 }

@@ -12,6 +12,7 @@ void recv_cancel(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "CANCEL frame that cannot be read");
         return;
     }
+    mailbox_act(mailbox, cancel.clock);
     posted = match_find_request(&mailbox->index, cancel.req, cancel.tag, cancel.mask);
     if (!posted)
         return;

@@ -2,14 +2,27 @@
 #include "relay/core/state.h"
 
 static void welcome(struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key,
-                    uint64_t event)
+                    struct cw_welcome *answer)
 {
-    struct cw_welcome answer = {.frames_received = 0, .event = event};
     uint8_t *to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
 
-    cw_cred_mac(answer.mac, key, "relay", hello, conn->nonce);
+    cw_cred_mac(answer->mac, key, "relay", hello, conn->nonce);
     if (to)
-        cw_welcome_put(to, &answer);
+        cw_welcome_put(to, answer);
+}
+
+/* [MPICH-V] 3.2: the channel memory handles a restarting task by "sending the number of messages
+ * sent by the failed execution", and by sending again what was sent to it. */
+static struct cw_welcome welcome_of(const struct relay_mailbox *mailbox)
+{
+    return (struct cw_welcome){
+        .acts = mailbox->acts,
+        .event = mailbox->event,
+        .missing = mailbox->part ? mailbox->part_missing : 0,
+        .clock = mailbox->act_clock,
+        .flags = (mailbox->log.kept ? CW_WELCOME_LOG : 0) |
+                 (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0),
+    };
 }
 
 static bool proven(const struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key)
@@ -23,6 +36,7 @@ static bool proven(const struct relay_conn *conn, const struct cw_hello *hello, 
 static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hello)
 {
     struct relay_core *core = conn->core;
+    struct cw_welcome answer = {0};
     uint8_t key[CW_KEY_SIZE];
     struct relay_job *job;
 
@@ -52,9 +66,10 @@ static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hel
         return;
     }
     job->dispatcher = conn;
+    job->log = hello->flags & CW_HELLO_LOG;
     conn->job = job;
     conn->state = CONN_DISPATCHER;
-    welcome(conn, hello, key, 0);
+    welcome(conn, hello, key, &answer);
 }
 
 /* Section "Credentials" of docs/protocol.md: a newer incarnation replaces an older one; an older
@@ -75,12 +90,20 @@ static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
                    "a second connection for rank %u was refused", hello->rank);
         return false;
     }
+    /* with its log go also the events of a rank that nobody has played yet */
+    if ((mailbox->incarnation > 0 || mailbox->event > 0) && !mailbox->log.kept) {
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "rank %u cannot be started again: nothing was kept of what it did",
+                    hello->rank);
+        return false;
+    }
     if (mailbox->conn) {
         struct relay_conn *old = mailbox->conn;
 
         old->fenced = true;
         conn_refuse(old, CW_REFUSED_FENCED, "rank %u: incarnation %u takes its place", hello->rank,
                     hello->incarnation);
+        mailbox_detach(old);
         old->mailbox = NULL;
     }
     return true;
@@ -90,6 +113,7 @@ static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
 {
     struct relay_job *job = job_find(conn->core, hello->job);
     struct relay_mailbox *mailbox;
+    struct cw_welcome answer;
     uint8_t key[CW_KEY_SIZE];
 
     if (!job) {
@@ -109,6 +133,12 @@ static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
                     hello->rank, hello->incarnation, job->ranks);
         return;
     }
+    if (hello->event || hello->poll_clock || hello->acts) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL,
+                    "rank %u wants to go on from event %llu; this relay begins at the beginning",
+                    hello->rank, (unsigned long long)hello->event);
+        return;
+    }
     mailbox = job_mailbox(job, hello->rank);
     if (!mailbox) {
         conn_out_of_memory(conn, "making a mailbox");
@@ -118,9 +148,10 @@ static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
         return;
     conn->job = job;
     conn->mailbox = mailbox;
-    conn->state = CONN_RANK;
+    conn->state = mailbox_has_past(mailbox) ? CONN_REPEATING : CONN_RANK;
     mailbox->incarnation = hello->incarnation;
-    welcome(conn, hello, key, mailbox->event);
+    answer = welcome_of(mailbox);
+    welcome(conn, hello, key, &answer);
     job_notice(job, CW_NOTICE_RANK_UP, hello->rank, "connected");
     mailbox_attach(mailbox, conn);
 }

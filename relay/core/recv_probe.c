@@ -39,41 +39,60 @@ static int64_t take_out(struct relay_mailbox *mailbox, struct match_waiting *wai
     return at;
 }
 
+/* A probe that found something is an act, and its answer a determinant: [MPICH-V] 3.5,
+ * "non-deterministic events are receptions and probes". One that found nothing leaves no trace. */
+static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer)
+{
+    uint64_t before = mailbox->log.bytes;
+
+    mailbox_act(mailbox, answer->clock);
+    if (mailbox->log.kept)
+        mailbox_logged(mailbox, before, log_answer(&mailbox->log, answer));
+}
+
+/* Fills the answer. Returns false when the connection had to be ended. */
+static bool probe_answer(struct relay_conn *conn, const struct cw_probe *probe,
+                         struct cw_probed *answer)
+{
+    struct relay_mailbox *mailbox = conn->mailbox;
+    struct match_waiting *waiting = match_find_waiting(&mailbox->index, probe->tag, probe->mask);
+    int64_t msg = 0;
+
+    if (!waiting)
+        return true;
+    answer->found = 1;
+    answer->tag = waiting->tag;
+    answer->total = ((struct relay_message *)waiting)->total;
+    if (probe->remove)
+        msg = take_out(mailbox, waiting);
+    if (msg == CW_ENOMEM)
+        conn_out_of_memory(conn, "taking a message out for MPI_Mprobe");
+    else if (msg < 0)
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "%u messages taken out by MPI_Mprobe and not received: that is the bound",
+                    mailbox->probed_size);
+    answer->msg = (uint32_t)msg;
+    return msg >= 0;
+}
+
 void recv_probe(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = conn->mailbox;
-    struct match_waiting *waiting;
-    struct cw_probed answer = {0};
     struct cw_probe probe;
-    int64_t msg;
+    struct cw_probed answer = {0};
     uint8_t *to;
 
-    if (!cw_probe_get(body, &probe)) {
+    if (!cw_probe_get(body, &probe) || (mailbox->log.kept && probe.clock < mailbox->log.clock)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "PROBE frame that cannot be read");
         return;
     }
-    waiting = match_find_waiting(&mailbox->index, probe.tag, probe.mask);
-    if (waiting) {
-        answer.found = 1;
-        answer.tag = waiting->tag;
-        answer.total = ((struct relay_message *)waiting)->total;
-        if (probe.remove) {
-            msg = take_out(mailbox, waiting);
-            if (msg == CW_ENOMEM) {
-                conn_out_of_memory(conn, "taking a message out for MPI_Mprobe");
-                return;
-            }
-            if (msg < 0) {
-                conn_refuse(
-                    conn, CW_REFUSED_LIMIT,
-                    "%u messages taken out by MPI_Mprobe and not received: that is the bound",
-                    mailbox->probed_size);
-                return;
-            }
-            answer.msg = (uint32_t)msg;
-        }
-    }
-    answer.event = ++mailbox->event;
+    answer.clock = probe.clock;
+    if (!probe_answer(conn, &probe, &answer))
+        return;
+    if (answer.found)
+        probe_found(mailbox, &answer);
+    if (conn->state == CONN_CLOSING)
+        return; /* its log was given up, and it needed it */
     answer.unexpected = mailbox->index.waiting;
     mailbox->hint_armed = true;
     to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);

@@ -12,6 +12,7 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "RECV frame that cannot be read");
         return;
     }
+    mailbox_act(mailbox, recv.clock);
     waiting = match_find_waiting(&mailbox->index, recv.tag, recv.mask);
     if (waiting) {
         match_unwait(&mailbox->index, waiting);
@@ -42,6 +43,7 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that no probe took out");
         return;
     }
+    mailbox_act(mailbox, mrecv.clock);
     message = mailbox->probed[mrecv.msg];
     mailbox->probed[mrecv.msg] = NULL;
     if (mrecv.msg < mailbox->probed_free_hint)

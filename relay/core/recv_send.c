@@ -10,11 +10,11 @@ static bool send_through(struct relay_conn *conn, const struct cw_send *send,
 {
     const uint8_t *at = conn->block->bytes + conn->start;
     uint32_t size = conn->payload_left;
-    struct cw_message header = {
-        .tag = send->tag, .total = size, .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST};
+    struct cw_message header = {.tag = send->tag, .total = size};
     struct relay_posted *posted;
 
-    if (send->total != size || conn->end - conn->start < size || !mailbox->conn)
+    if (send->total != size || conn->end - conn->start < size ||
+        (!mailbox->direct && !mailbox->log.kept))
         return false;
     conn->start += size;
     conn->payload_left = 0;
@@ -32,10 +32,8 @@ static bool send_through(struct relay_conn *conn, const struct cw_send *send,
         match_unpost(&mailbox->index, posted);
         posted_free(conn->core, posted);
     }
-    mailbox->stats.received++;
-    mailbox->stats.received_bytes += size;
     mailbox_acknowledge(conn->job, conn->mailbox->rank, send->kind, send->req);
-    mailbox_emit(mailbox, &header, at, size, conn->block);
+    mailbox_pass(mailbox, &header, at, size, conn->block);
     return true;
 }
 
@@ -87,12 +85,23 @@ static int send_begin(struct relay_conn *conn, const struct cw_send *send,
         conn->incoming = NULL;
         message_free(conn->core, message);
         return CW_ENOMEM;
-    } else if (mailbox->conn) {
+    } else if (mailbox->direct || mailbox->log.kept) {
         mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
     } else {
         queue_early(mailbox, message);
     }
     return CW_OK;
+}
+
+static void send_count(struct relay_mailbox *sender, const struct cw_send *send)
+{
+    uint64_t before = sender->log.bytes;
+
+    sender->stats.sent++;
+    sender->stats.sent_bytes += send->total;
+    mailbox_act(sender, send->clock);
+    if (sender->log.kept)
+        mailbox_logged(sender, before, log_send(&sender->log, send));
 }
 
 void recv_send(struct relay_conn *conn, const uint8_t *body)
@@ -116,8 +125,7 @@ void recv_send(struct relay_conn *conn, const uint8_t *body)
         conn_out_of_memory(conn, "making a mailbox");
         return;
     }
-    conn->mailbox->stats.sent++;
-    conn->mailbox->stats.sent_bytes += send.total;
+    send_count(conn->mailbox, &send);
     conn->message_left = send.total - conn->payload_left;
     if (send.kind != CW_SEND_AM)
         posted = match_find_posted(&mailbox->index, send.tag);
@@ -141,36 +149,66 @@ void recv_send_data(struct relay_conn *conn, const uint8_t *body)
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
 {
     struct relay_message *message = conn->incoming;
+    struct relay_mailbox *mailbox = conn->incoming_to;
+    bool keep;
 
     if (!message)
         return;
+    keep = !message->matched || (mailbox->log.kept && !message_delivered(message));
     message->arrived += size;
     assert(message->arrived <= message->total);
-    if (message->matched) {
-        mailbox_deliver(conn->incoming_to, message, at, size, conn->block);
-    } else if (message_store(conn->core, message, at, size, conn->block) < 0) {
+    if (keep && message_store(conn->core, message, at, size, conn->block) < 0) {
         /* what did not fit never arrived */
         message->arrived -= size;
-        message_abandon(conn);
         conn_out_of_memory(conn, "keeping a message until it is received");
         return;
     }
+    if (message->matched)
+        mailbox_deliver(mailbox, message, at, size, conn->block);
     if (message->arrived < message->total)
         return;
     conn->incoming = NULL;
-    if (message->matched)
+    if (message->matched) {
+        message_close(mailbox, message);
         message_free(conn->core, message);
+    }
 }
 
-void message_abandon(struct relay_conn *conn)
+void message_suspend(struct relay_conn *conn)
 {
-    struct relay_message *message = conn->incoming;
+    struct relay_mailbox *sender = conn->mailbox;
+
+    if (!conn->incoming)
+        return;
+    sender->part = conn->incoming;
+    sender->part_to = conn->incoming_to;
+    sender->part_missing = conn->incoming->total - conn->incoming->arrived;
+    conn->incoming = NULL;
+    if (!sender->log.kept)
+        message_abandon(sender);
+}
+
+void message_resume(struct relay_conn *conn)
+{
+    struct relay_mailbox *sender = conn->mailbox;
+
+    conn->incoming = sender->part;
+    conn->incoming_to = sender->part_to;
+    conn->message_left = sender->part ? sender->part_missing : 0;
+    sender->part = NULL;
+}
+
+void message_abandon(struct relay_mailbox *sender)
+{
+    struct relay_message *message = sender->part;
 
     if (!message)
         return;
-    conn->incoming = NULL;
-    if (message->matched)
-        message_free(conn->core, message);
-    else
+    sender->part = NULL;
+    if (message->matched) {
+        message_close(sender->part_to, message);
+        message_free(sender->job->core, message);
+    } else {
         message->orphan = true;
+    }
 }

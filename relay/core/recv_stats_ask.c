@@ -1,6 +1,17 @@
 /* STATS_ASK: what was counted for every rank of the job, and for the relay as a whole. */
 #include "relay/core/state.h"
 
+static void stats_fill(struct cw_stats *stats, const struct relay_mailbox *mailbox)
+{
+    stats->incarnation = mailbox->incarnation;
+    stats->of_rank = mailbox->stats;
+    stats->of_rank.events = mailbox->event;
+    stats->of_rank.taken = mailbox->log.taken;
+    stats->of_rank.replayed = mailbox->cursor.event;
+    stats->of_rank.acts = mailbox->acts;
+    stats->of_rank.log_bytes = mailbox->log.bytes;
+}
+
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
 {
     (void)body;
@@ -12,7 +23,7 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
         if (!to)
             return;
         if (mailbox)
-            stats.of_rank = mailbox->stats;
+            stats_fill(&stats, mailbox);
         cw_stats_put(to, &stats);
     }
 }

@@ -5,6 +5,7 @@
 #include "common/cred.h"
 #include "relay/core/block.h"
 #include "relay/core/core.h"
+#include "relay/core/log.h"
 #include "relay/core/match.h"
 #include "relay/core/out.h"
 
@@ -15,17 +16,12 @@
 #define PROBED_MAX 65536u   /* messages of a mailbox taken out by probes and not yet received */
 #define STREAM_NONE UINT32_MAX
 
-/* Bytes of a message that wait in a block. */
-struct message_slice {
-    const uint8_t *at;
-    uint32_t size;
-    struct relay_block *block;
-};
-
 /* A message that is not yet delivered whole: it waits for its receive, or for its bytes. */
 struct relay_message {
     struct match_waiting waiting; /* first: found by its address */
     struct relay_message *next_free;
+    struct relay_message *next_open; /* of its mailbox, while it is matched and not whole */
+    struct relay_message *prev_open;
     uint64_t total;
     uint64_t arrived;
     uint64_t capacity;  /* of its receive, once matched */
@@ -55,7 +51,24 @@ struct relay_mailbox {
     uint32_t probed_free_hint;
     struct relay_message *early; /* active messages that came before the rank did (in order) */
     struct relay_message **early_tail;
-    uint64_t event; /* number of the last event handed out */
+    uint64_t event; /* number of the last event */
+    struct relay_log log;
+    struct relay_message *open; /* matched, and not whole yet */
+
+    /* handing out */
+    bool direct;   /* what happens goes to the connection at once; else replay.c sees to it */
+    bool repeated; /* all determinants are out, LIVE is awaited */
+    struct log_cursor cursor;  /* of what this incarnation was handed */
+    struct log_cursor checked; /* of the sends that it has repeated */
+    uint64_t taken_left;       /* events of the last TAKEN that are still to be handed out */
+
+    /* what its rank did */
+    uint64_t acts;
+    uint64_t act_clock;
+    struct relay_message *part; /* its last message, whose sender went away in the middle */
+    struct relay_mailbox *part_to;
+    uint64_t part_missing;
+
     uint32_t rank;
     uint32_t incarnation; /* of the last process that was let in; 0 before */
     uint32_t streams;     /* active messages begun, for stream numbers */
@@ -70,14 +83,16 @@ struct relay_job {
     uint8_t id[CW_ID_SIZE];
     uint8_t key[CW_KEY_SIZE];
     uint32_t ranks;
+    bool log;                         /* ranks may be started again */
     struct relay_mailbox **mailboxes; /* NULL until first used */
 };
 
 enum conn_state {
     CONN_NEW = 1,        /* CHALLENGE sent */
-    CONN_RANK = 2,       /* WELCOME sent */
+    CONN_RANK = 2,       /* WELCOME sent, or LIVE received */
     CONN_DISPATCHER = 4, /* WELCOME sent */
-    CONN_CLOSING = 8,    /* REFUSED or FAREWELL sent: nothing more is read */
+    CONN_REPEATING = 8,  /* WELCOME sent: the rank repeats what an earlier incarnation did */
+    CONN_CLOSING = 16,   /* REFUSED or FAREWELL sent: nothing more is read */
 };
 
 struct relay_conn {
@@ -117,6 +132,7 @@ struct relay_core {
     struct relay_conn **ready_tail;
     struct relay_job *jobs;
     uint32_t job_count;
+    uint64_t log_bytes; /* of all logs */
     struct relay_message *free_messages;
     uint32_t free_message_count;
     struct relay_posted *free_posted;
@@ -127,6 +143,7 @@ void conn_ready(struct relay_conn *conn);
 /* Queues a frame whose whole body is `size` bytes to be filled by the caller; NULL without memory
  * (the connection is then failed). */
 uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
+void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice);
 /* Refuses what the connection does: says so to it, and to its dispatcher, and closes it. */
 void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -141,13 +158,22 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body);
 void recv_probe(struct relay_conn *conn, const uint8_t *body);
 void recv_cancel(struct relay_conn *conn, const uint8_t *body);
 void recv_bye(struct relay_conn *conn, const uint8_t *body);
+void recv_taken(struct relay_conn *conn, const uint8_t *body);
+void recv_readings(struct relay_conn *conn, const uint8_t *body);
+void recv_check(struct relay_conn *conn, const uint8_t *body);
+void recv_live(struct relay_conn *conn, const uint8_t *body);
+void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
 void recv_ack(struct relay_conn *conn, const uint8_t *body);
 
 /* recv_send.c: payload bytes of the message at hand have come, in the connection's block. */
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size);
-/* The connection ends in the middle of a message. */
-void message_abandon(struct relay_conn *conn);
+/* The connection ends, perhaps in the middle of a message: the next incarnation of the rank sends
+ * the rest, if there can be one; else the message is never whole. */
+void message_suspend(struct relay_conn *conn);
+void message_resume(struct relay_conn *conn);
+/* Nobody will send the rest. */
+void message_abandon(struct relay_mailbox *sender);
 
 /* job.c */
 struct relay_job *job_find(struct relay_core *core, const uint8_t id[CW_ID_SIZE]);
@@ -166,6 +192,14 @@ void message_free(struct relay_core *core, struct relay_message *message);
 int message_store(struct relay_core *core, struct relay_message *message, const uint8_t *at,
                   uint32_t size, struct relay_block *block);
 
+/* Bytes in order, in pieces that fit a frame. */
+typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);
+void slices_pieces(const struct message_slice *slices, uint32_t count, piece_give *give, void *ctx);
+/* Those of the message that are here. */
+void message_pieces(const struct relay_message *message, piece_give *give, void *ctx);
+/* Lets go of its bytes. */
+void message_forget(struct relay_core *core, struct relay_message *message);
+
 /* mailbox.c */
 /* A receive and a message have found each other: acknowledges a synchronous send, hands over what
  * is there. Frees the message once it is delivered whole. */
@@ -174,18 +208,48 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
 /* Hands bytes of a matched message, in order, to the rank. */
 void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
                      const uint8_t *at, uint32_t size, struct relay_block *block);
+struct cw_message message_header(const struct relay_message *message, bool last);
 bool message_delivered(const struct relay_message *message);
-/* One event, or a part of one, to the rank. */
+/* A message that is here whole, and its receive: at once to the rank, and into its log. */
+void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,
+                  uint32_t size, struct relay_block *block);
+/* One MESSAGE frame to the rank. */
 void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header, const uint8_t *at,
                   uint32_t size, struct relay_block *block);
+/* One SENT or CANCELED frame. */
+void mailbox_emit_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req, uint64_t event);
 /* SENT or CANCELED, as an event. */
 void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req);
 /* Tells the sender of a synchronous message that it was matched. */
 void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req);
 struct relay_posted *posted_new(struct relay_core *core);
 void posted_free(struct relay_core *core, struct relay_posted *posted);
+/* Bytes of the message that its receive has room for. */
+uint64_t message_wanted(const struct relay_message *message);
+/* The message is matched; parts of it are still to come. */
+void message_open(struct relay_mailbox *mailbox, struct relay_message *message);
+void message_close(struct relay_mailbox *mailbox, struct relay_message *message);
+
+/* recovery.c */
+/* Something was logged, or could not be: counts what the logs hold, and gives one up when that is
+ * too much. `before` is log.bytes before. */
+void mailbox_logged(struct relay_mailbox *mailbox, uint64_t before, int result);
+/* The rank did something that others may see. */
+void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock);
+/* Gives its log up: the rank cannot be started again. */
+void mailbox_unlog(struct relay_mailbox *mailbox, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Its re-execution does something else than the first one did: the job is over. */
+void mailbox_diverged(struct relay_mailbox *mailbox, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* True when the rank's next incarnation has something to repeat. */
+bool mailbox_has_past(const struct relay_mailbox *mailbox);
 /* A process plays the rank: what waited for it goes out. */
 void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn);
+void mailbox_detach(struct relay_conn *conn);
+/* Hands out what the log holds for this connection, as long as little waits to be written. */
+void recovery_pump(struct relay_conn *conn);
+
 /* Drops posted receives and messages. */
 void mailbox_fini(struct relay_mailbox *mailbox);
 

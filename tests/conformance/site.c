@@ -53,7 +53,7 @@ void site_start(const struct relay_engine_ops *ops)
 {
     struct relay_engine_config config = {
         .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS};
-    struct relay_core_config core_config = {.memory_max = MEMORY_MAX};
+    struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_max = MEMORY_MAX};
     char path[128];
 
     memset(&site, 0, sizeof(site));
@@ -131,18 +131,18 @@ int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(job_key, site.key, site.job);
     cw_cred_rank_key(key, job_key, rank, incarnation);
-    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &err);
+    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
 }
 
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 {
-    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = CW_HELLO_LOG};
     uint8_t key[CW_KEY_SIZE];
     struct cw_err err;
 
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(key, site.key, site.job);
-    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &err);
+    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
 }
 
 void peer_close(struct peer *p)
@@ -158,12 +158,16 @@ void peer_send(struct peer *p, uint32_t dst, uint64_t tag, uint64_t total)
 {
     struct cw_send send = {.dst = dst, .kind = CW_SEND_TAG, .tag = tag, .total = total};
     uint64_t size = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
-    uint64_t sent = size;
     uint8_t *to = codec_begin(&p->codec, CW_FRAME_SEND, CW_SEND_SIZE + size);
 
     cw_send_put(to, &send);
     codec_pattern(to + CW_SEND_SIZE, tag, 0, size);
-    for (; sent < total; sent += size) {
+    peer_send_rest(p, tag, total, size);
+}
+
+void peer_send_rest(struct peer *p, uint64_t tag, uint64_t total, uint64_t sent)
+{
+    for (uint64_t size; sent < total; sent += size) {
         size = total - sent < CW_FRAME_DATA_MAX ? total - sent : CW_FRAME_DATA_MAX;
         codec_pattern(codec_begin(&p->codec, CW_FRAME_SEND_DATA, size), tag, sent, size);
     }
@@ -193,7 +197,7 @@ static void hear(struct peer *p, const struct codec_frame *frame)
     if (frame->header.type == CW_FRAME_MESSAGE)
         CU_ASSERT_PTR_NOT_NULL(codec_inbox_take(&p->inbox, frame));
     if (frame->header.type == CW_FRAME_NOTICE &&
-        cw_notice_get(frame->body, frame->header.length, &notice) && notice.code < 8)
+        cw_notice_get(frame->body, frame->header.length, &notice) && notice.code < SITE_NOTICES)
         p->notices[notice.code]++;
 }
 

@@ -10,6 +10,7 @@
 
 #define SITE_PEERS 260
 #define SITE_WAIT_MS 60000 /* nothing takes longer, even under a sanitizer on a busy machine */
+#define SITE_NOTICES 9
 #define SITE_UNIX 0
 #define SITE_TCP 1
 
@@ -32,8 +33,9 @@ struct peer {
     bool stalled; /* does not read */
     bool ended;   /* the relay has closed it */
     uint64_t event;
+    struct cw_welcome welcome;
     uint32_t heard[CW_FRAME_TYPES];
-    uint32_t notices[8]; /* by code */
+    uint32_t notices[SITE_NOTICES]; /* by code */
     struct codec codec;
     struct codec_inbox inbox;
 };
@@ -68,6 +70,8 @@ static inline struct peer *rank_of(uint32_t rank)
 
 /* Queues a whole message of `total` bytes of the pattern of its tag. */
 void peer_send(struct peer *p, uint32_t dst, uint64_t tag, uint64_t total);
+/* What is missing of it after `sent` bytes. */
+void peer_send_rest(struct peer *p, uint64_t tag, uint64_t total, uint64_t sent);
 void peer_recv(struct peer *p, uint32_t req, uint64_t tag);
 
 /* Moves bytes of all peers until done() is true. Returns false when time is up. */

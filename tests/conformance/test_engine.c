@@ -179,6 +179,84 @@ static void receiver_that_vanishes(void)
     site_stop();
 }
 
+/* --- recovery --------------------------------------------------------------------------------- */
+static struct peer *again;
+
+static bool again_has_it(void)
+{
+    return again->inbox.complete == 1;
+}
+
+static bool again_has_all(void)
+{
+    return again->heard[CW_FRAME_REPLAYED] == 1;
+}
+
+/* The next incarnation sends what the relay does not have yet. */
+static void sender_that_comes_back(void)
+{
+    struct cw_send sent = {.dst = 1, .kind = CW_SEND_TAG, .tag = 5, .total = LARGE};
+
+    site_start_job(engine(), 2);
+    peer_recv(rank_of(1), 7, 5);
+    peer_send(rank_of(0), 1, 5, LARGE);
+    CU_ASSERT_TRUE(pump_until(half_sent));
+    peer_close(rank_of(0));
+    CU_ASSERT_TRUE(pump_until(rank_lost));
+    again = peer_connect(SITE_TCP);
+    CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 0, 2), CW_OK);
+    CU_ASSERT_EQUAL(again->welcome.flags, CW_WELCOME_LOG | CW_WELCOME_REPLAY);
+    CU_ASSERT_TRUE(again->welcome.missing > 0 && again->welcome.missing < LARGE);
+    codec_check(&again->codec, &sent);
+    codec_taken(&again->codec, CW_FRAME_LIVE, 0);
+    peer_send_rest(again, 5, LARGE, LARGE - again->welcome.missing);
+    CU_ASSERT_TRUE(pump_until(one_arrived));
+    CU_ASSERT_TRUE(peer_received(rank_of(1), 7, 5, LARGE));
+    site_stop();
+}
+
+/* The next incarnation gets from the start what was cut through to the one before it. */
+static void receiver_that_comes_back(void)
+{
+    site_start_job(engine(), 2);
+    peer_recv(rank_of(1), 7, 5);
+    peer_send(rank_of(0), 1, 5, LARGE);
+    CU_ASSERT_TRUE(pump_until(half_sent));
+    peer_close(rank_of(1));
+    CU_ASSERT_TRUE(pump_until(rank_lost));
+    again = peer_connect(SITE_UNIX);
+    CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 1, 2), CW_OK);
+    codec_taken(&again->codec, CW_FRAME_LIVE, 0);
+    CU_ASSERT_TRUE(pump_until(again_has_it));
+    CU_ASSERT_TRUE(peer_received(again, 7, 5, LARGE));
+    site_stop();
+}
+
+/* A log of many messages, over a socket that takes little at a time. */
+static void long_log(void)
+{
+    site_start_job(engine(), 2);
+    for (rounds = 1; rounds <= 30; rounds++) {
+        ping = 1;
+        pong = 0;
+        peer_recv(rank_of(0), rounds, rounds);
+        peer_send(rank_of(1), 0, rounds, 300000 + rounds);
+        CU_ASSERT_TRUE(pump_until(pinged));
+        codec_taken(&rank_of(0)->codec, CW_FRAME_TAKEN, rounds);
+    }
+    CU_ASSERT_TRUE(pump_until(all_sent));
+    peer_close(rank_of(0));
+    CU_ASSERT_TRUE(pump_until(rank_lost));
+    again = peer_connect(SITE_UNIX);
+    CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 0, 2), CW_OK);
+    CU_ASSERT_EQUAL(again->welcome.acts, 30);
+    CU_ASSERT_TRUE(pump_until(again_has_all));
+    for (uint32_t i = 1; i <= 30; i++)
+        CU_ASSERT_TRUE(peer_received(again, i, i, 300000 + i));
+    CU_ASSERT_EQUAL(again->heard[CW_FRAME_TAKEN], 30);
+    site_stop();
+}
+
 /* --- many, slow and strange clients ----------------------------------------------------------- */
 #define RING 64u
 
@@ -486,6 +564,9 @@ static void add_suite_of(const struct relay_engine_ops *ops)
     CU_ADD_TEST(suite, client_that_stops_reading);
     CU_ADD_TEST(suite, client_that_vanishes);
     CU_ADD_TEST(suite, receiver_that_vanishes);
+    CU_ADD_TEST(suite, sender_that_comes_back);
+    CU_ADD_TEST(suite, receiver_that_comes_back);
+    CU_ADD_TEST(suite, long_log);
     CU_ADD_TEST(suite, sixty_four_clients);
     CU_ADD_TEST(suite, client_of_single_bytes);
     CU_ADD_TEST(suite, garbage);

@@ -1,9 +1,10 @@
 /* Any bytes, on connections in any state, must be answered or refused, never more. The input is a
  * list of actions: one byte for the client and what it does, then what the action needs. Frames
  * are sent with the numbers that the relay expects, so that the states behind the handshake are
- * reached; raw bytes are sent as they are. */
+ * reached; raw bytes are sent as they are. Ranks crash and come again; what one of them has to
+ * repeat is looked up in the relay's own log, so that it gets past it. */
 #include "common/cred.h"
-#include "relay/core/core.h"
+#include "relay/core/state.h"
 /* the Makefile compiles this file alone with the core: the client's side comes in here */
 #include "tests/trace/codec.c"
 
@@ -12,6 +13,8 @@
 #define MEMORY_MAX (8u << 20)
 #define MEMORY_SHORT (1300u << 10) /* a handful of blocks: it is spent often */
 #define STEP_NS 400000000ull
+#define LOG_SHORT (64u << 10) /* logs are given up often */
+#define EVENTS_MAX 4096u      /* of a rank, whose content is remembered */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,6 +26,8 @@ struct client {
     struct cw_hello hello;
     uint8_t key[CW_KEY_SIZE];
     uint64_t event;
+    uint64_t taken;
+    uint64_t clock;
     uint64_t missing; /* bytes of the message that it sends */
     bool forged;      /* it said something raw: its numbers are not known any more */
     bool odd;         /* it may have used a request's number twice */
@@ -36,6 +41,9 @@ static struct client clients[CLIENTS];
 static struct relay_core *core;
 static uint64_t now_ns;
 static uint32_t incarnation;
+static uint32_t next_req; /* also other incarnations do not use a number twice */
+static bool logged;
+static uint64_t witness[RANKS][EVENTS_MAX]; /* what each event was */
 static const uint8_t job[CW_ID_SIZE] = "a job to fuzz in";
 static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
 
@@ -55,7 +63,24 @@ static void take_welcome(struct client *c, const struct codec_frame *frame)
     cw_cred_mac(mac, c->key, "relay", &c->hello, c->challenge.nonce);
     must_hold(c->forged || cw_cred_equal(mac, welcome.mac));
     c->welcome = true;
-    c->event = welcome.event;
+    c->event = 0;
+    c->clock = welcome.clock;
+    c->missing = welcome.missing;
+    if (c->hello.role == CW_ROLE_DISPATCHER)
+        memset(witness, 0, sizeof(witness)); /* a new job */
+}
+
+/* An event never changes, whichever incarnation is told of it. */
+static void check_event(const struct client *c, const struct codec_frame *frame)
+{
+    struct cw_reader r = cw_reader(frame->body, 4);
+    uint64_t what = 1 + ((uint64_t)frame->header.type << 32 | cw_get_u32(&r));
+    uint64_t *seen = &witness[c->hello.rank % RANKS][c->event % EVENTS_MAX];
+
+    if (c->event >= EVENTS_MAX || c->forged)
+        return;
+    must_hold(*seen == 0 || *seen == what);
+    *seen = what;
 }
 
 static void hear(struct client *c, const struct codec_frame *frame)
@@ -64,8 +89,10 @@ static void hear(struct client *c, const struct codec_frame *frame)
     struct cw_notice_body notice;
 
     must_hold(!c->refused);
-    if (event)
+    if (event) {
         must_hold(event == ++c->event);
+        check_event(c, frame);
+    }
     switch (frame->header.type) {
     case CW_FRAME_CHALLENGE:
         must_hold(cw_challenge_get(frame->body, &c->challenge));
@@ -74,8 +101,7 @@ static void hear(struct client *c, const struct codec_frame *frame)
         take_welcome(c, frame);
         break;
     case CW_FRAME_MESSAGE:
-        /* a later incarnation may get the rest of a message that an earlier one began */
-        must_hold(codec_inbox_take(&c->inbox, frame) || c->odd || c->hello.incarnation > 1);
+        must_hold(codec_inbox_take(&c->inbox, frame) || c->odd);
         break;
     case CW_FRAME_REFUSED:
     case CW_FRAME_NOTICE:
@@ -179,6 +205,7 @@ static void say_hello_as(struct client *c, uint32_t who)
     if (!open_client(c))
         return;
     cw_cred_job_key(key, relay_key, job);
+    hello.flags = logged ? CW_HELLO_LOG : 0;
     if (who > 0) {
         hello =
             (struct cw_hello){.role = CW_ROLE_RANK, .rank = who - 1, .incarnation = incarnation};
@@ -234,7 +261,7 @@ static void say_request_of(struct client *c, struct cw_reader *r)
     uint8_t how = cw_get_u8(r);
     uint8_t what = cw_get_u8(r);
     uint64_t capacity = capacities[what >> 5];
-    uint32_t req = c->codec.session.out_seq; /* new on this connection */
+    uint32_t req = next_req++;
 
     switch (how & 7) {
     case 0:
@@ -257,6 +284,87 @@ static void say_request_of(struct client *c, struct cw_reader *r)
         codec_recv(&c->codec, CW_FRAME_RECV, req, what & 7, some_mask(how >> 3), capacity);
         break;
     }
+}
+
+/* --- recovery --------------------------------------------------------------------------------- */
+static const struct relay_mailbox *mailbox_of(const struct client *c)
+{
+    const struct relay_job *found = job_find(core, job);
+
+    if (!found || c->hello.role != CW_ROLE_RANK || c->hello.rank >= found->ranks)
+        return NULL;
+    return found->mailboxes[c->hello.rank];
+}
+
+/* What it repeats: all, or with 1, 2, 3 something else, less than all, all without an end. */
+static void say_repetition_of(struct client *c, uint8_t how)
+{
+    const struct relay_mailbox *mailbox = mailbox_of(c);
+    struct log_cursor cursor = {0};
+    struct cw_send send;
+
+    if (!mailbox || !mailbox->log.kept)
+        return;
+    c->taken = mailbox->log.taken;
+    c->clock = mailbox->log.clock;
+    c->codec.clock = c->clock;
+    while (log_next_send(&mailbox->log, &cursor, &send)) {
+        if (how == 1)
+            send.tag++;
+        if (how == 2)
+            break;
+        codec_check(&c->codec, &send);
+    }
+    if (how != 3)
+        codec_taken(&c->codec, CW_FRAME_LIVE, c->taken);
+}
+
+static void say_determinant_of(struct client *c, struct cw_reader *r)
+{
+    uint8_t how = cw_get_u8(r);
+    uint8_t what = cw_get_u8(r);
+
+    switch (how & 15) {
+    case 0:
+        say_repetition_of(c, how >> 4);
+        break;
+    case 1:
+        codec_unlogged(&c->codec, what & 3);
+        break;
+    case 2:
+    case 3:
+    case 4:
+        memset(codec_begin(&c->codec, CW_FRAME_READINGS, what * 60u), what, what * 60u);
+        break;
+    case 5:
+        c->codec.clock = c->clock - what;
+        codec_taken(&c->codec, CW_FRAME_TAKEN, c->taken + (how >> 4));
+        break;
+    default:
+        if (c->taken >= c->event)
+            return;
+        c->clock += what;
+        c->codec.clock = c->clock;
+        c->taken += 1 + (how >> 4) % (c->event - c->taken);
+        codec_taken(&c->codec, CW_FRAME_TAKEN, c->taken);
+        break;
+    }
+}
+
+/* A rank crashes, and the next incarnation repeats what it did. */
+static void come_again(struct client *c, uint32_t who, uint8_t how)
+{
+    bool stalls = c->stalled;
+
+    if (who == 0 || who > RANKS)
+        return;
+    close_client(c);
+    collect();
+    incarnation++;
+    say_hello_as(c, who);
+    if (c->conn && c->welcome && mailbox_of(c) && mailbox_of(c)->conn == c->conn)
+        say_repetition_of(c, how & 7);
+    c->stalled = stalls;
 }
 
 /* A frame of any type, with a header that fits. */
@@ -329,6 +437,12 @@ static void act(struct cw_reader *r)
     case 11:
         c->lingers = !c->lingers;
         return;
+    case 13:
+        say_determinant_of(c, r);
+        break;
+    case 14:
+        come_again(c, who, cw_get_u8(r));
+        break;
     case 12:
         pass_time(cw_get_u8(r));
         return;
@@ -343,7 +457,8 @@ static void act(struct cw_reader *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT};
+    struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT,
+                                       .log_max = size % 3 ? MEMORY_MAX : LOG_SHORT};
     struct cw_reader r = cw_reader(data, size);
 
     memcpy(config.key, relay_key, CW_KEY_SIZE);
@@ -351,7 +466,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!core)
         return 0;
     now_ns = 1000000000;
-    incarnation = 1;
+    incarnation = next_req = 1;
+    logged = size % 5 != 0;
     for (uint32_t who = 0; who <= RANKS && (cw_get_u8(&r) & 7); who++)
         say_hello_as(&clients[who], who);
     while (r.left > 0)

@@ -175,10 +175,11 @@ static void send_stranger(int fd)
 {
     struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = 2};
     struct cw_session session = {0};
+    struct cw_welcome welcome;
     uint8_t key[CW_KEY_SIZE] = {0};
     struct cw_err err = {0};
 
-    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &err) == CW_OK)
+    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
         give_up("the relay takes a dispatcher that does not know its key");
     puts(err.text);
 }
@@ -258,11 +259,12 @@ static void attempt(const struct cw_setup *setup, const uint8_t key[CW_KEY_SIZE]
     struct cw_hello hello = {
         .role = CW_ROLE_RANK, .rank = setup->rank, .incarnation = setup->incarnation};
     struct cw_session session = {0};
+    struct cw_welcome welcome;
     struct cw_err err = {0};
     int fd = connect_to(setup->address);
 
     memcpy(hello.job, setup->job, sizeof(hello.job));
-    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &err) == CW_OK)
+    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
         give_up("the relay takes a second process for the same rank");
     printf("twin: %s\n", err.text);
     close(fd);

@@ -8,6 +8,7 @@
 
 #define SHOWN_MAX 32u /* bytes of a payload that are shown themselves */
 #define ROOM_MIN 4096u
+#define CODES 9 /* of REFUSED, and of NOTICE */
 
 static void *must(void *at)
 {
@@ -97,8 +98,10 @@ void codec_hello(struct codec *c, struct cw_hello *hello, const uint8_t key[CW_K
 void codec_send(struct codec *c, const struct cw_send *send, const void *bytes, size_t size)
 {
     uint8_t *to = codec_begin(c, CW_FRAME_SEND, CW_SEND_SIZE + size);
+    struct cw_send now = *send;
 
-    cw_send_put(to, send);
+    now.clock = c->clock;
+    cw_send_put(to, &now);
     if (size)
         memcpy(to + CW_SEND_SIZE, bytes, size);
 }
@@ -106,21 +109,22 @@ void codec_send(struct codec *c, const struct cw_send *send, const void *bytes, 
 void codec_recv(struct codec *c, uint8_t type, uint32_t req, uint64_t tag, uint64_t mask,
                 uint64_t capacity)
 {
-    struct cw_recv recv = {.req = req, .tag = tag, .mask = mask, .capacity = capacity};
+    struct cw_recv recv = {
+        .req = req, .tag = tag, .mask = mask, .capacity = capacity, .clock = c->clock};
 
     cw_recv_put(codec_begin(c, type, CW_RECV_SIZE), &recv);
 }
 
 void codec_mrecv(struct codec *c, uint32_t req, uint32_t msg, uint64_t capacity)
 {
-    struct cw_mrecv mrecv = {.req = req, .msg = msg, .capacity = capacity};
+    struct cw_mrecv mrecv = {.req = req, .msg = msg, .capacity = capacity, .clock = c->clock};
 
     cw_mrecv_put(codec_begin(c, CW_FRAME_MRECV, CW_MRECV_SIZE), &mrecv);
 }
 
 void codec_probe(struct codec *c, uint64_t tag, uint64_t mask, bool take)
 {
-    struct cw_probe probe = {.tag = tag, .mask = mask, .remove = take};
+    struct cw_probe probe = {.tag = tag, .mask = mask, .remove = take, .clock = c->clock};
 
     cw_probe_put(codec_begin(c, CW_FRAME_PROBE, CW_PROBE_SIZE), &probe);
 }
@@ -130,6 +134,23 @@ void codec_bye(struct codec *c)
     struct cw_rank_stats counted = {.polls = 11, .sleeps = 12, .syscalls = 13};
 
     cw_bye_put(codec_begin(c, CW_FRAME_BYE, CW_BYE_SIZE), &counted);
+}
+
+void codec_check(struct codec *c, const struct cw_send *send)
+{
+    cw_send_put(codec_begin(c, CW_FRAME_CHECK, CW_SEND_SIZE), send);
+}
+
+void codec_taken(struct codec *c, uint8_t type, uint64_t event)
+{
+    struct cw_taken taken = {.event = event, .clock = c->clock};
+
+    cw_taken_put(codec_begin(c, type, CW_TAKEN_SIZE), &taken);
+}
+
+void codec_unlogged(struct codec *c, uint32_t why)
+{
+    cw_unlogged_put(codec_begin(c, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
 }
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -157,6 +178,13 @@ static void say_number(struct words *w, const char *what, uint64_t n)
     say(w, n > UINT32_MAX ? " %s 0x%llx" : " %s %llu", what, (unsigned long long)n);
 }
 
+/* Most stories need no clock: 0 is not said. */
+static void say_some(struct words *w, const char *what, uint64_t n)
+{
+    if (n)
+        say_number(w, what, n);
+}
+
 static void say_payload(struct words *w, const uint8_t *at, size_t size)
 {
     bool shown = size <= SHOWN_MAX;
@@ -175,34 +203,55 @@ static void say_hello(struct words *w, const uint8_t *body)
 
     cw_hello_get(body, &v);
     if (v.role == CW_ROLE_DISPATCHER)
-        say(w, " dispatcher of %u", v.rank);
+        say(w, " dispatcher of %u%s", v.rank, v.flags & CW_HELLO_LOG ? " LOG" : "");
     else
         say(w, " rank %u incarnation %u", v.rank, v.incarnation);
+    say_some(w, "event", v.event);
+    say_some(w, "clock", v.poll_clock);
+    say_some(w, "acts", v.acts);
+}
+
+static void say_welcome(struct words *w, const uint8_t *body)
+{
+    struct cw_welcome v;
+
+    cw_welcome_get(body, &v);
+    say_number(w, "event", v.event);
+    say_some(w, "acts", v.acts);
+    say_some(w, "missing", v.missing);
+    say_some(w, "clock", v.clock);
+    say(w, "%s%s", v.flags & CW_WELCOME_LOG ? " LOG" : "",
+        v.flags & CW_WELCOME_REPLAY ? " REPLAY" : "");
 }
 
 static void say_code(struct words *w, uint8_t type, const uint8_t *body, size_t size)
 {
-    static const char *const refusals[] = {
+    static const char *const refusals[CODES] = {
         [CW_REFUSED_VERSION] = "VERSION",       [CW_REFUSED_JOB] = "JOB",
         [CW_REFUSED_CREDENTIAL] = "CREDENTIAL", [CW_REFUSED_DUPLICATE] = "DUPLICATE",
         [CW_REFUSED_FENCED] = "FENCED",         [CW_REFUSED_LIMIT] = "LIMIT",
         [CW_REFUSED_PROTOCOL] = "PROTOCOL",
     };
-    static const char *const notices[CW_REFUSED_PROTOCOL + 1] = {
+    static const char *const notices[CODES] = {
         [CW_NOTICE_RANK_UP] = "RANK_UP",   [CW_NOTICE_RANK_LOST] = "RANK_LOST",
         [CW_NOTICE_RANK_BYE] = "RANK_BYE", [CW_NOTICE_REFUSED] = "REFUSED",
-        [CW_NOTICE_FATAL] = "FATAL",
+        [CW_NOTICE_FATAL] = "FATAL",       [CW_NOTICE_RANK_LIVE] = "RANK_LIVE",
+        [CW_NOTICE_UNLOGGED] = "UNLOGGED", [CW_NOTICE_DIVERGED] = "DIVERGED",
     };
     const char *const *names = type == CW_FRAME_REFUSED ? refusals : notices;
     struct cw_notice_body v;
 
-    if (!cw_notice_get(body, size, &v) || v.code > CW_REFUSED_PROTOCOL || !names[v.code]) {
+    if (!cw_notice_get(body, size, &v) || v.code >= CODES || !names[v.code]) {
         say(w, " ?");
         return;
     }
     say(w, " %s", names[v.code]);
     if (v.rank != UINT32_MAX)
         say(w, " rank %u", v.rank);
+    /* a story without recovery needs no more */
+    if (v.incarnation > 1 || v.event)
+        say(w, " incarnation %u acts %llu event %llu", v.incarnation, (unsigned long long)v.acts,
+            (unsigned long long)v.event);
     say(w, " '%s'", v.text);
 }
 
@@ -218,6 +267,7 @@ static void say_send(struct words *w, const uint8_t *body, size_t size)
         say(w, " AM");
     say_number(w, "tag", v.tag);
     say_number(w, "total", v.total);
+    say_some(w, "clock", v.clock);
     say_payload(w, body + CW_SEND_SIZE, size - CW_SEND_SIZE);
 }
 
@@ -242,6 +292,7 @@ static void say_recv(struct words *w, const uint8_t *body)
     say_number(w, "tag", v.tag);
     say_mask(w, v.mask);
     say_capacity(w, v.capacity);
+    say_some(w, "clock", v.clock);
 }
 
 static void say_mrecv(struct words *w, const uint8_t *body)
@@ -251,6 +302,7 @@ static void say_mrecv(struct words *w, const uint8_t *body)
     cw_mrecv_get(body, &v);
     say(w, " req %u msg %u", v.req, v.msg);
     say_capacity(w, v.capacity);
+    say_some(w, "clock", v.clock);
 }
 
 static void say_probe(struct words *w, const uint8_t *body)
@@ -262,6 +314,7 @@ static void say_probe(struct words *w, const uint8_t *body)
     say_mask(w, v.mask);
     if (v.remove)
         say(w, " remove");
+    say_some(w, "clock", v.clock);
 }
 
 static void say_message(struct words *w, const uint8_t *body, size_t size)
@@ -302,8 +355,27 @@ static void say_probed(struct words *w, const uint8_t *body)
     } else {
         say(w, " nothing");
     }
-    say(w, " unexpected %llu event %llu", (unsigned long long)v.unexpected,
-        (unsigned long long)v.event);
+    say(w, " unexpected %llu", (unsigned long long)v.unexpected);
+    say_some(w, "clock", v.clock);
+}
+
+static void say_taken(struct words *w, const uint8_t *body)
+{
+    struct cw_taken v;
+
+    cw_taken_get(body, &v);
+    say_number(w, "event", v.event);
+    say_number(w, "clock", v.clock);
+}
+
+static void say_unlogged(struct words *w, const uint8_t *body)
+{
+    uint32_t why;
+
+    if (!cw_unlogged_get(body, &why))
+        say(w, " ?");
+    else
+        say(w, why == CW_UNLOGGED_THREADS ? " THREADS" : " READINGS");
 }
 
 static void say_stats(struct words *w, const uint8_t *body)
@@ -315,12 +387,14 @@ static void say_stats(struct words *w, const uint8_t *body)
         v.rank, (unsigned long long)v.of_rank.sent, (unsigned long long)v.of_rank.sent_bytes,
         (unsigned long long)v.of_rank.received, (unsigned long long)v.of_rank.received_bytes,
         (unsigned long long)v.of_rank.unexpected, (unsigned long long)v.of_rank.polls);
+    say(w, " events %llu taken %llu replayed %llu acts %llu incarnation %u",
+        (unsigned long long)v.of_rank.events, (unsigned long long)v.of_rank.taken,
+        (unsigned long long)v.of_rank.replayed, (unsigned long long)v.of_rank.acts, v.incarnation);
 }
 
 void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, const uint8_t *body)
 {
     struct words w = {line, 0};
-    struct cw_welcome welcome;
 
     say(&w, "%s", cw_frame_name(header->type));
     if (header->length < cw_frame_fixed(header->type))
@@ -330,8 +404,7 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
         say_hello(&w, body);
         break;
     case CW_FRAME_WELCOME:
-        cw_welcome_get(body, &welcome);
-        say_number(&w, "event", welcome.event);
+        say_welcome(&w, body);
         break;
     case CW_FRAME_REFUSED:
     case CW_FRAME_NOTICE:
@@ -343,7 +416,18 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
     case CW_FRAME_SEND:
         say_send(&w, body, header->length);
         break;
+    case CW_FRAME_CHECK:
+        say_send(&w, body, CW_SEND_SIZE);
+        break;
+    case CW_FRAME_TAKEN:
+    case CW_FRAME_LIVE:
+        say_taken(&w, body);
+        break;
+    case CW_FRAME_UNLOGGED:
+        say_unlogged(&w, body);
+        break;
     case CW_FRAME_SEND_DATA:
+    case CW_FRAME_READINGS:
         say_payload(&w, body, header->length);
         break;
     case CW_FRAME_RECV:
@@ -377,7 +461,6 @@ uint64_t codec_event(const struct codec_frame *frame)
 {
     struct cw_message message;
     struct cw_done done;
-    struct cw_probed probed;
 
     switch (frame->header.type) {
     case CW_FRAME_MESSAGE:
@@ -387,9 +470,6 @@ uint64_t codec_event(const struct codec_frame *frame)
     case CW_FRAME_CANCELED:
         cw_done_get(frame->body, &done);
         return done.event;
-    case CW_FRAME_PROBED:
-        cw_probed_get(frame->body, &probed);
-        return probed.event;
     }
     return 0;
 }

@@ -20,6 +20,7 @@ struct codec {
     struct cw_session session;
     struct codec_bytes in;  /* from the relay */
     struct codec_bytes out; /* to the relay */
+    uint64_t clock;         /* of polls: stands in what it says */
 };
 
 /* A frame from the relay; `body` is valid until more bytes are received. */
@@ -74,6 +75,11 @@ void codec_recv(struct codec *c, uint8_t type, uint32_t req, uint64_t tag, uint6
 void codec_mrecv(struct codec *c, uint32_t req, uint32_t msg, uint64_t capacity);
 void codec_probe(struct codec *c, uint64_t tag, uint64_t mask, bool take);
 void codec_bye(struct codec *c);
+/* What a rank says of a message that it sent before. */
+void codec_check(struct codec *c, const struct cw_send *send);
+/* TAKEN or LIVE. */
+void codec_taken(struct codec *c, uint8_t type, uint64_t event);
+void codec_unlogged(struct codec *c, uint32_t why);
 
 /* One line without a newline: "RECV req 7 tag 5". */
 void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, const uint8_t *body);

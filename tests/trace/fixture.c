@@ -25,19 +25,31 @@ void fixture_tell(struct fixture *f, const char *fmt, ...)
         f->story_size += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-void fixture_init(struct fixture *f, uint64_t memory_max)
+static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
 {
-    struct relay_core_config config = {.memory_max = memory_max};
+    struct relay_core_config config = {.memory_max = memory_max, .log_max = log_max};
 
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
     f->seed = 1;
+    f->memory_max = memory_max;
     f->now_ns = 1000000000;
     memset(f->relay_key, 7, sizeof(f->relay_key));
     memcpy(f->job, "the job of tests", CW_ID_SIZE);
     memcpy(config.key, f->relay_key, CW_KEY_SIZE);
     f->core = relay_core_new(&config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
+}
+
+void fixture_init(struct fixture *f, uint64_t memory_max)
+{
+    init(f, memory_max, memory_max);
+}
+
+void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_max)
+{
+    init(f, memory_max, log_max);
+    f->log = true;
 }
 
 void fixture_start(struct fixture *f, uint32_t ranks)
@@ -74,6 +86,24 @@ void fixture_fini(struct fixture *f)
         client_fini(&f->other[i]);
 }
 
+/* A connection that cannot be opened says that nothing is left. */
+uint64_t fixture_spend(struct fixture *f, uint64_t room)
+{
+    struct cw_relay_stats *stats = relay_core_stats(f->core);
+    struct relay_conn *conn;
+    uint64_t taken = 0;
+
+    do {
+        taken += f->memory_max - stats->memory_now;
+        stats->memory_now = f->memory_max;
+        conn = relay_conn_open(f->core, nonce, f->now_ns, NULL);
+        if (conn)
+            relay_conn_close(conn, "it was a question");
+    } while (conn);
+    stats->memory_now -= room;
+    return taken - room;
+}
+
 /* --- what the relay says ---------------------------------------------------------------------- */
 static void tell_whole(struct client *c, const struct codec_received *r)
 {
@@ -93,13 +123,12 @@ static void tell_whole(struct client *c, const struct codec_received *r)
 
 static void take_welcome(struct client *c, const struct codec_frame *frame)
 {
-    struct cw_welcome welcome;
     uint8_t mac[CW_MAC_SIZE];
 
-    CU_ASSERT_TRUE(cw_welcome_get(frame->body, &welcome));
+    CU_ASSERT_TRUE(cw_welcome_get(frame->body, &c->welcome));
     cw_cred_mac(mac, c->key, "relay", &c->hello, c->challenge.nonce);
-    CU_ASSERT_TRUE(cw_cred_equal(mac, welcome.mac));
-    c->event = welcome.event;
+    CU_ASSERT_TRUE(cw_cred_equal(mac, c->welcome.mac));
+    c->event = 0; /* every incarnation is told from the beginning */
 }
 
 static void client_hear(struct client *c, const struct codec_frame *frame)
@@ -259,9 +288,22 @@ void fixture_hello_rank(struct client *c, uint32_t rank, uint32_t incarnation)
 void fixture_hello_dispatcher(struct client *c, uint32_t ranks)
 {
     c->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    if (c->fixture && c->fixture->log)
+        c->hello.flags = CW_HELLO_LOG;
     if (c->fixture)
         cw_cred_job_key(c->key, c->fixture->relay_key, c->fixture->job);
     fixture_hello(c);
+}
+
+void fixture_again(struct client *c)
+{
+    uint32_t rank = c->hello.rank;
+    uint32_t incarnation = c->hello.incarnation + 1;
+    char name[sizeof(c->name)];
+
+    memcpy(name, c->name, sizeof(name));
+    CU_ASSERT_TRUE(fixture_connect(c->fixture, c, name));
+    fixture_hello_rank(c, rank, incarnation);
 }
 
 void fixture_close(struct client *c, const char *why)
@@ -363,7 +405,8 @@ void say_send(struct client *c, uint32_t dst, uint64_t tag, const char *text)
 void say_begin(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total,
                size_t size)
 {
-    struct cw_send send = {.dst = dst, .kind = kind, .tag = tag, .total = total};
+    struct cw_send send = {
+        .dst = dst, .kind = kind, .tag = tag, .total = total, .clock = c->codec.clock};
     uint8_t *to = codec_begin(&c->codec, CW_FRAME_SEND, CW_SEND_SIZE + size);
 
     cw_send_put(to, &send);
@@ -409,6 +452,39 @@ void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take)
 void say_bye(struct client *c)
 {
     codec_bye(&c->codec);
+    fixture_feed(c);
+}
+
+void say_taken(struct client *c, uint64_t event, uint64_t clock)
+{
+    c->codec.clock = clock;
+    codec_taken(&c->codec, CW_FRAME_TAKEN, event);
+    fixture_feed(c);
+}
+
+void say_live(struct client *c, uint64_t event, uint64_t clock)
+{
+    c->codec.clock = clock;
+    codec_taken(&c->codec, CW_FRAME_LIVE, event);
+    fixture_feed(c);
+}
+
+void say_readings(struct client *c, const char *text)
+{
+    say_frame(c, CW_FRAME_READINGS, text, strlen(text));
+}
+
+void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total)
+{
+    struct cw_send send = {.dst = dst, .kind = kind, .tag = tag, .total = total};
+
+    codec_check(&c->codec, &send);
+    fixture_feed(c);
+}
+
+void say_unlogged(struct client *c, uint32_t why)
+{
+    codec_unlogged(&c->codec, why);
     fixture_feed(c);
 }
 

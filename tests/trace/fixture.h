@@ -33,16 +33,19 @@ struct client {
     struct cw_hello hello;
     uint8_t key[CW_KEY_SIZE];
     uint64_t event; /* of the last event it was told */
-    bool stalled;   /* does not read */
+    struct cw_welcome welcome;
+    bool stalled; /* does not read */
 };
 
 struct fixture {
     struct relay_core *core;
     enum fixture_feed feed;
+    bool log;    /* jobs keep what is needed to restart ranks */
     bool merged; /* the story tells of messages once they are whole */
     bool mute;   /* no story */
     bool lazy;   /* connections that are done stay until the test closes them */
     uint64_t seed;
+    uint64_t memory_max;
     uint64_t now_ns;
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job[CW_ID_SIZE];
@@ -56,10 +59,16 @@ struct fixture {
 
 /* A core without connections. The other fields of the fixture are reset. */
 void fixture_init(struct fixture *f, uint64_t memory_max);
+/* The same; its jobs keep logs, of at most `log_max` bytes. */
+void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_max);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* Frees the core, which asserts that nothing leaked. */
 void fixture_fini(struct fixture *f);
+
+/* Takes all memory but for `room` bytes, and the blocks that the core keeps for later; returns how
+ * much, to be subtracted from memory_now later. */
+uint64_t fixture_spend(struct fixture *f, uint64_t room);
 
 /* The connection is accepted; false when the core had no memory for it. */
 bool fixture_connect(struct fixture *f, struct client *c, const char *name);
@@ -73,6 +82,9 @@ void fixture_close(struct client *c, const char *why);
 void fixture_tick(struct fixture *f, uint64_t ns);
 /* A stalled client reads what there is for it. */
 void fixture_read(struct client *c);
+
+/* The next incarnation of the rank, on a new connection. */
+void fixture_again(struct client *c);
 
 /* Gives the core what the client's codec holds; tells the story of it. */
 void fixture_feed(struct client *c);
@@ -95,6 +107,11 @@ void say_cancel(struct client *c, uint32_t req, uint64_t tag, uint64_t mask);
 void say_mrecv(struct client *c, uint32_t req, uint32_t msg, uint64_t capacity);
 void say_probe(struct client *c, uint64_t tag, uint64_t mask, bool take);
 void say_bye(struct client *c);
+void say_taken(struct client *c, uint64_t event, uint64_t clock);
+void say_readings(struct client *c, const char *text);
+void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total);
+void say_live(struct client *c, uint64_t event, uint64_t clock);
+void say_unlogged(struct client *c, uint32_t why);
 void say_frame(struct client *c, uint8_t type, const void *body, size_t size);
 
 /* The story since the last look must be `text`. */

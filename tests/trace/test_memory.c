@@ -7,16 +7,18 @@
 #include <CUnit/CUnit.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define STEP_SMALL 512u
-#define STEP_LARGE 16384u
+#define STEP_SMALL 1024u
+#define STEP_LARGE 32768u
 #else
-#define STEP_SMALL 48u
-#define STEP_LARGE 2048u
+#define STEP_SMALL 96u
+#define STEP_LARGE 4096u
 #endif
 #define SMALL_MAX (24u << 10) /* the part of a scenario's memory that is looked at closely */
 #define SCENARIO_MAX (32u << 20)
+#define LOG_MAX (2u << 20) /* given up at last */
 
 static struct fixture f;
+static bool logged; /* the scenario is played with logs */
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
 static struct client *const r2 = &f.rank[2];
@@ -153,10 +155,39 @@ static void answers(void)
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
 }
 
+static void determinants(void)
+{
+    for (uint32_t i = 0; i < 40; i++)
+        say_readings(r1, "what a clock said, and said, and said");
+    say_taken(r1, 3, 5);
+    say_recv(r1, 400, 62);
+}
+
+/* Where there is a log it repeats what rank 1 said, and goes on; else it is refused. */
 static void newer_incarnation(void)
 {
-    fixture_connect(&f, &f.other[0], "n");
-    fixture_hello_rank(&f.other[0], 1, 2);
+    struct client *const n = &f.other[0];
+
+    fixture_connect(&f, n, "n");
+    fixture_hello_rank(n, 1, 2);
+    say_check(n, CW_SEND_TAG, 1, 61, 60000);
+    say_check(n, CW_SEND_TAG, 0, 4, 19);
+    say_check(n, CW_SEND_TAG, 0, 5, 30000);
+    say_live(n, 3, 5);
+    say_begin(r0, CW_SEND_TAG, 1, 62, 30000, 20000);
+}
+
+/* It crashes while it is told what to repeat, and while a message comes for it. */
+static void newest_incarnation(void)
+{
+    struct client *const n = &f.other[1];
+
+    fixture_close(&f.other[0], "crash");
+    fixture_connect(&f, n, "m");
+    n->stalled = true;
+    fixture_hello_rank(n, 1, 3);
+    say_more(r0, 62, 20000, 10000);
+    fixture_close(n, "crash");
 }
 
 static void leave(void)
@@ -166,15 +197,17 @@ static void leave(void)
 }
 
 static void (*const steps[])(void) = {
-    open_job,    open_ranks, small_unexpected, middle_unexpected, large_unexpected,
-    many_posted, probes,     early_active,     late_receives,     open_late,
-    cut_through, answers,    cut_through_ends, newer_incarnation, leave,
+    open_job,           open_ranks, small_unexpected, middle_unexpected, large_unexpected,
+    many_posted,        probes,     early_active,     late_receives,     open_late,
+    cut_through,        answers,    cut_through_ends, determinants,      newer_incarnation,
+    newest_incarnation, leave,
 };
 #define STEPS (sizeof(steps) / sizeof(*steps))
 
 static void prepare(uint64_t memory_max, enum fixture_feed feed)
 {
-    fixture_init(&f, memory_max);
+    fixture_init_log(&f, memory_max, LOG_MAX);
+    f.log = logged;
     f.mute = true;
     f.feed = feed;
 }
@@ -193,7 +226,7 @@ static uint64_t play(uint64_t memory_max, enum fixture_feed feed)
     return held;
 }
 
-static void every_bound_on_memory(void)
+static void try_every_bound(void)
 {
     uint64_t needed = play(SCENARIO_MAX, FEED_WHOLE);
     uint64_t step = STEP_SMALL;
@@ -208,24 +241,16 @@ static void every_bound_on_memory(void)
     }
 }
 
-/* Takes all memory but for `room` bytes, and the blocks that the core keeps for later; returns how
- * much. A connection that cannot be opened says that nothing is left. */
-static uint64_t spend(uint64_t room)
+static void every_bound_on_memory(void)
 {
-    static const uint8_t nonce[CW_NONCE_SIZE];
-    struct cw_relay_stats *stats = relay_core_stats(f.core);
-    struct relay_conn *conn;
-    uint64_t taken = 0;
+    logged = false;
+    try_every_bound();
+}
 
-    do {
-        taken += SCENARIO_MAX - stats->memory_now;
-        stats->memory_now = SCENARIO_MAX;
-        conn = relay_conn_open(f.core, nonce, f.now_ns, NULL);
-        if (conn)
-            relay_conn_close(conn, "it was a question");
-    } while (conn);
-    stats->memory_now -= room;
-    return taken - room;
+static void every_bound_on_memory_with_logs(void)
+{
+    logged = true;
+    try_every_bound();
 }
 
 /* Somebody else takes the memory for one step, but for `room` bytes, and gives it back. When lazy,
@@ -235,7 +260,7 @@ static void starve(size_t hungry, uint64_t room, bool lazy, enum fixture_feed fe
     prepare(SCENARIO_MAX, feed);
     f.lazy = lazy;
     for (size_t i = 0; i < STEPS; i++) {
-        uint64_t taken = i == hungry ? spend(room) : 0;
+        uint64_t taken = i == hungry ? fixture_spend(&f, room) : 0;
 
         steps[i]();
         relay_core_stats(f.core)->memory_now -= taken;
@@ -243,8 +268,9 @@ static void starve(size_t hungry, uint64_t room, bool lazy, enum fixture_feed fe
     fixture_fini(&f);
 }
 
-static void starve_every_step(bool lazy, enum fixture_feed feed)
+static void starve_every_step(bool lazy, enum fixture_feed feed, bool log)
 {
+    logged = log;
     for (size_t hungry = 0; hungry < STEPS; hungry++)
         for (uint64_t blocks = 0; blocks < 3; blocks++)
             for (uint64_t room = 0; room < SMALL_MAX; room += room / 8 + STEP_SMALL / 2)
@@ -253,17 +279,19 @@ static void starve_every_step(bool lazy, enum fixture_feed feed)
 
 static void memory_is_spent_for_a_moment(void)
 {
-    starve_every_step(false, FEED_WHOLE);
+    starve_every_step(false, FEED_WHOLE, false);
+    starve_every_step(false, FEED_WHOLE, true);
 }
 
 static void memory_is_spent_and_connections_linger(void)
 {
-    starve_every_step(true, FEED_WHOLE);
+    starve_every_step(true, FEED_WHOLE, false);
+    starve_every_step(true, FEED_WHOLE, true);
 }
 
 static void memory_is_spent_between_bytes(void)
 {
-    starve_every_step(true, FEED_RANDOM);
+    starve_every_step(true, FEED_RANDOM, true);
 }
 
 /* The last bytes of a message find no memory; before the sender's connection is closed, somebody
@@ -278,7 +306,7 @@ static void message_that_could_not_be_kept_is_received(void)
     say_begin(r0, CW_SEND_TAG, 1, 5, 60000, 10000);
     for (uint64_t at = 10000; at < 40000; at += 10000)
         say_more(r0, 5, at, 10000);
-    taken = spend(0); /* the table of its slices cannot grow */
+    taken = fixture_spend(&f, 0); /* the table of its slices cannot grow */
     say_more(r0, 5, 40000, 20000);
     relay_core_stats(f.core)->memory_now -= taken;
     CU_ASSERT_TRUE(relay_conn_done(r0->conn));
@@ -298,7 +326,7 @@ static void probe_without_memory(void)
     say_send(r0, 1, 5, "abc");
     say_probe(r1, 5, CODEC_ALL, false);
     f.story_size = 0;
-    taken = spend(sizeof(struct relay_block)); /* for reading the frame, but no table */
+    taken = fixture_spend(&f, sizeof(struct relay_block)); /* for reading the frame, but no table */
     say_probe(r1, 5, CODEC_ALL, true);
     relay_core_stats(f.core)->memory_now -= taken;
     CU_ASSERT_PTR_NULL(r1->conn);
@@ -313,6 +341,7 @@ void add_memory_tests(void)
     CU_ADD_TEST(suite, flood_of_unexpected_messages);
     CU_ADD_TEST(suite, flood_of_posted_receives);
     CU_ADD_TEST(suite, every_bound_on_memory);
+    CU_ADD_TEST(suite, every_bound_on_memory_with_logs);
     CU_ADD_TEST(suite, memory_is_spent_for_a_moment);
     CU_ADD_TEST(suite, memory_is_spent_and_connections_linger);
     CU_ADD_TEST(suite, memory_is_spent_between_bytes);

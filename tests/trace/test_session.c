@@ -118,7 +118,8 @@ static void rank_connects_twice(void)
 /* An older incarnation is refused for ever, also when no connection of the newer one is there. */
 static void newer_incarnation_takes_the_place(void)
 {
-    start(2);
+    fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    fixture_start(&f, 2);
     fixture_connect(&f, x, "x");
     fixture_hello_rank(x, 0, 3);
     say_recv(x, 1, 5);
@@ -126,8 +127,8 @@ static void newer_incarnation_takes_the_place(void)
     expect(&f, "x < HELLO rank 0 incarnation 3\n"
                "0 > REFUSED FENCED rank 0 'rank 0: incarnation 3 takes its place'\n"
                "0 is closed\n"
-               "x > WELCOME event 0\n"
-               "d > NOTICE RANK_UP rank 0 'connected'\n"
+               "x > WELCOME event 0 LOG\n"
+               "d > NOTICE RANK_UP rank 0 incarnation 3 acts 0 event 0 'connected'\n"
                "x < RECV req 1 tag 5\n"
                "1 < SEND to 0 tag 5 total 3 'abc'\n"
                "x > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n");
@@ -140,23 +141,66 @@ static void newer_incarnation_takes_the_place(void)
     fixture_connect(&f, r0, "0");
     fixture_hello_rank(r0, 0, 3);
     expect(&f, "x ends: crash\n"
-               "d > NOTICE RANK_LOST rank 0 'crash'\n"
+               "d > NOTICE RANK_LOST rank 0 incarnation 3 acts 1 event 0 'crash'\n"
                "0 < HELLO rank 0 incarnation 3\n"
                "0 > REFUSED DUPLICATE 'rank 0, incarnation 3, has connected already'\n"
                "0 is closed\n"
-               "d > NOTICE REFUSED rank 0 'a second connection for rank 0 was refused'\n");
-    fixture_connect(&f, r0, "0");
-    fixture_hello_rank(r0, 0, 4);
-    expect(&f, "0 < HELLO rank 0 incarnation 4\n"
-               "0 > WELCOME event 1\n"
-               "d > NOTICE RANK_UP rank 0 'connected'\n");
+               "d > NOTICE REFUSED rank 0 incarnation 3 acts 1 event 0 'a second connection for "
+               "rank 0 was refused'\n");
     fixture_fini(&f);
 }
 
-/* The fenced one had half a message under way; it must not end up in anybody's hands. */
-static void fenced_in_the_middle_of_a_message(void)
+/* Where nothing was kept of what it did, nobody can do it again; who is there stays. */
+static void newer_incarnation_in_a_job_without_log(void)
 {
     start(2);
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 2);
+    say_recv(r0, 1, 5);
+    say_send(r1, 0, 5, "abc");
+    fixture_close(r0, "crash");
+    fixture_connect(&f, x, "x");
+    fixture_hello_rank(x, 0, 2);
+    expect(&f, "x < HELLO rank 0 incarnation 2\n"
+               "x > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
+               "did'\n"
+               "x is closed\n"
+               "0 < RECV req 1 tag 5\n"
+               "1 < SEND to 0 tag 5 total 3 'abc'\n"
+               "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n"
+               "0 ends: crash\n"
+               "d > NOTICE RANK_LOST rank 0 'crash'\n"
+               "x < HELLO rank 0 incarnation 2\n"
+               "x > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
+               "did'\n"
+               "x is closed\n");
+    fixture_fini(&f);
+}
+
+/* What came before its first process came, and needs no log, is no reason to refuse that one. */
+static void first_process_may_be_a_later_incarnation(void)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_connect(&f, &f.dispatcher, "d");
+    fixture_hello_dispatcher(&f.dispatcher, 2);
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 1);
+    say_send_kind(r0, CW_SEND_AM, 1, 0, 5, "early");
+    f.story_size = 0;
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, 1, 2);
+    expect(&f, "1 < HELLO rank 1 incarnation 2\n"
+               "1 > WELCOME event 0\n"
+               "1 > MESSAGE req 0 tag 5 total 5 FIRST LAST ACTIVE event 1 'early'\n"
+               "d > NOTICE RANK_UP rank 1 incarnation 2 acts 0 event 0 'connected'\n");
+    fixture_fini(&f);
+}
+
+/* The fenced one had half a message under way: nothing that it still says is heard. */
+static void fenced_in_the_middle_of_a_message(void)
+{
+    fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    fixture_start(&f, 2);
     f.lazy = true;
     say_recv(r1, 7, 5);
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 500);
@@ -164,12 +208,18 @@ static void fenced_in_the_middle_of_a_message(void)
     fixture_hello_rank(x, 0, 2);
     f.story_size = 0;
     say_more(r0, 5, 500, 500);
-    say_send(x, 1, 6, "new");
-    say_recv(r1, 8, 6);
+    fixture_close(r0, "gone");
+    say_check(x, CW_SEND_TAG, 1, 5, 1000);
+    say_live(x, 0, 0);
+    say_more(x, 5, 500, 500);
     expect(&f, "0 < SEND_DATA (500 bytes)\n"
-               "x < SEND to 1 tag 6 total 3 'new'\n"
-               "1 < RECV req 8 tag 6\n"
-               "1 > MESSAGE req 8 tag 6 total 3 FIRST LAST event 1 'new'\n");
+               "0 ends: gone\n"
+               "x < CHECK to 1 tag 5 total 1000\n"
+               "x < LIVE event 0 clock 0\n"
+               "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
+               "x < SEND_DATA (500 bytes)\n"
+               "1 > MESSAGE req 7 LAST event 1 (500 bytes)\n");
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, 1000));
     fixture_fini(&f);
 }
 
@@ -332,10 +382,10 @@ static void strange_hellos(void)
 {
     start(1);
     fixture_connect(&f, x, "x");
-    x->hello.version = 2;
+    x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 2, the relay speaks 1'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 2'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 3;
     fixture_hello(x);
@@ -344,9 +394,10 @@ static void strange_hellos(void)
 }
 
 /* --- what may be said when -------------------------------------------------------------------- */
-static const uint8_t rank_types[] = {CW_FRAME_ACK,    CW_FRAME_SEND,  CW_FRAME_SEND_DATA,
-                                     CW_FRAME_RECV,   CW_FRAME_MRECV, CW_FRAME_PROBE,
-                                     CW_FRAME_CANCEL, CW_FRAME_BYE};
+static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,    CW_FRAME_SEND_DATA,
+                                     CW_FRAME_RECV,     CW_FRAME_MRECV,   CW_FRAME_PROBE,
+                                     CW_FRAME_CANCEL,   CW_FRAME_BYE,     CW_FRAME_TAKEN,
+                                     CW_FRAME_READINGS, CW_FRAME_UNLOGGED};
 static const uint8_t dispatcher_types[] = {CW_FRAME_ACK, CW_FRAME_STATS_ASK};
 static const uint8_t new_types[] = {CW_FRAME_HELLO};
 
@@ -458,12 +509,12 @@ static void headers_that_do_not_fit(void)
     header(frame, 1, CW_FRAME_ACK, 2, 2);
     refused(frame, CW_FRAME_HEADER, "ACK frame of 1 bytes, expected 0 to 0");
     header(frame, CW_RECV_SIZE - 1, CW_FRAME_RECV, 2, 2);
-    refused(frame, CW_FRAME_HEADER + CW_RECV_SIZE, "RECV frame of 31 bytes, expected 32 to 32");
+    refused(frame, CW_FRAME_HEADER + CW_RECV_SIZE, "RECV frame of 39 bytes, expected 40 to 40");
     /* before the rest of what cannot be a frame is waited for */
-    refused(frame, CW_FRAME_HEADER, "RECV frame of 31 bytes, expected 32 to 32");
+    refused(frame, CW_FRAME_HEADER, "RECV frame of 39 bytes, expected 40 to 40");
     header(frame, UINT32_MAX, CW_FRAME_SEND, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE,
-            "SEND frame of 4294967295 bytes, expected 32 to 262176");
+            "SEND frame of 4294967295 bytes, expected 40 to 262184");
     header(frame, 0, CW_FRAME_ACK, 1, 2);
     refused(frame, CW_FRAME_HEADER, "ACK frame numbered 1, expected 2");
     header(frame, 0, CW_FRAME_ACK, 3, 2);
@@ -631,9 +682,12 @@ static void statistics(void)
     f.story_size = 0;
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
     expect(&f, "d < STATS_ASK\n"
-               "d > STATS rank 0 sent 0 (0 bytes) received 1 (2 bytes) unexpected 1 polls 0\n"
-               "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 0 polls 11\n"
-               "d > STATS rank 2 sent 0 (0 bytes) received 0 (0 bytes) unexpected 0 polls 0\n");
+               "d > STATS rank 0 sent 0 (0 bytes) received 1 (2 bytes) unexpected 1 polls 0 "
+               "events 1 taken 0 replayed 0 acts 1 incarnation 1\n"
+               "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 0 polls 11 "
+               "events 0 taken 0 replayed 0 acts 2 incarnation 1\n"
+               "d > STATS rank 2 sent 0 (0 bytes) received 0 (0 bytes) unexpected 0 polls 0 "
+               "events 0 taken 0 replayed 0 acts 0 incarnation 1\n");
     fixture_fini(&f);
 }
 
@@ -648,6 +702,8 @@ void add_session_tests(void)
     CU_ADD_TEST(suite, connection_is_lost);
     CU_ADD_TEST(suite, rank_connects_twice);
     CU_ADD_TEST(suite, newer_incarnation_takes_the_place);
+    CU_ADD_TEST(suite, newer_incarnation_in_a_job_without_log);
+    CU_ADD_TEST(suite, first_process_may_be_a_later_incarnation);
     CU_ADD_TEST(suite, fenced_in_the_middle_of_a_message);
     CU_ADD_TEST(suite, wrong_credentials);
     CU_ADD_TEST(suite, hello_of_another_connection);

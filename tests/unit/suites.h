@@ -4,9 +4,13 @@
 
 /* tests/unit */
 void add_cred_tests(void);
+void add_fault_tests(void);
 void add_frame_tests(void);
+void add_input_tests(void);
+void add_job_events_tests(void);
 void add_job_tests(void);
 void add_keyfile_tests(void);
+void add_log_tests(void);
 void add_match_tests(void);
 void add_options_tests(void);
 void add_out_tests(void);
@@ -14,17 +18,27 @@ void add_output_tests(void);
 void add_parse_tests(void);
 void add_pmi_tests(void);
 void add_program_tests(void);
+void add_readings_tests(void);
+void add_restart_tests(void);
 void add_rundir_tests(void);
+void add_services_tests(void);
 void add_setup_tests(void);
+void add_status_tests(void);
 void add_transport_tests(void);
+void add_watcher_tests(void);
 
 /* tests/trace */
 void add_active_tests(void);
+void add_divergence_tests(void);
 void add_large_tests(void);
+void add_log_bounds_tests(void);
 void add_matching_tests(void);
 void add_memory_tests(void);
 void add_probe_tests(void);
+void add_random_recovery_tests(void);
 void add_random_tests(void);
+void add_recovery_large_tests(void);
+void add_recovery_tests(void);
 void add_session_tests(void);
 
 /* tests/conformance */

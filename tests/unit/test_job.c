@@ -1,33 +1,10 @@
 /* The job core: every way a job may end. */
-#include "dispatcher/job.h"
+#include "tests/unit/job_fixture.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 #include <signal.h>
 #include <string.h>
-
-#define RANKS 3
-#define NOW 5000000000ull
-#define EXITED(code) ((code) << 8) /* as waitpid(2) tells it */
-#define KILLED(signal) (signal)
-
-static struct job job;
-static struct job_rank ranks[RANKS];
-
-static void make(uint32_t count)
-{
-    memset(ranks, 0, sizeof(ranks));
-    for (int i = 0; i < RANKS; i++)
-        ranks[i].program = "./prog";
-    job_init(&job, count, ranks);
-}
-
-static void start(uint32_t count)
-{
-    make(count);
-    for (uint32_t i = 0; i < count; i++)
-        job_rank_started(&job, i);
-}
 
 static void initialize(uint32_t count)
 {
@@ -35,35 +12,10 @@ static void initialize(uint32_t count)
         job_rank_initialized(&job, i, NOW);
 }
 
-static void run_well(uint32_t rank)
-{
-    job_rank_initialized(&job, rank, NOW);
-    job_rank_finalized(&job, rank);
-    job_rank_ended(&job, rank, EXITED(0), NOW);
-}
-
-static void ends(int exit_code, const char *reason)
-{
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_DONE);
-    CU_ASSERT_EQUAL(job.exit_code, exit_code);
-    CU_ASSERT_STRING_EQUAL(job.reason, reason);
-    CU_ASSERT_EQUAL(job.running, 0);
-    CU_ASSERT_EQUAL(job.in_mpi, 0);
-    CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
-}
-
-/* The ranks that run are to be told `signal`, once. */
-static void signals(int signal)
-{
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_SIGNAL);
-    CU_ASSERT_EQUAL(job.signal_number, signal);
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
-}
-
 static void all_is_well(void)
 {
     start(RANKS);
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
     CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
     initialize(RANKS);
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -71,7 +23,7 @@ static void all_is_well(void)
         job_rank_finalized(&job, i);
     }
     for (uint32_t i = 0; i < RANKS; i++) {
-        CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
         job_rank_ended(&job, i, EXITED(0), NOW);
     }
     ends(0, "");
@@ -95,7 +47,7 @@ static void one_rank_without_mpi(void)
 {
     start(RANKS);
     job_rank_ended(&job, 1, EXITED(0), NOW);
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
     job_rank_initialized(&job, 2, NOW);
     signals(SIGTERM);
     job_rank_ended(&job, 2, KILLED(SIGTERM), NOW);
@@ -174,7 +126,7 @@ static void bad_exit_after_finalize(void)
     for (uint32_t i = 0; i < RANKS; i++)
         job_rank_finalized(&job, i);
     job_rank_ended(&job, 1, EXITED(4), NOW);
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
     CU_ASSERT_FALSE(job.ending);
     CU_ASSERT_EQUAL(job_deadline_ns(&job), UINT64_MAX);
     job_rank_ended(&job, 0, EXITED(5), NOW);
@@ -220,12 +172,12 @@ static void grace_ends(void)
     CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_GRACE_NS);
     signals(SIGTERM);
     job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
-    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS - 1), JOB_NOTHING);
-    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_GRACE_NS - 1), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_GRACE_NS), JOB_SIGNAL);
     CU_ASSERT_EQUAL(job.signal_number, SIGKILL);
-    CU_ASSERT_EQUAL(job_next(&job, NOW + JOB_GRACE_NS), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_GRACE_NS), JOB_NOTHING);
     CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 2 * JOB_GRACE_NS);
-    CU_ASSERT_EQUAL(job_next(&job, NOW + 2 * JOB_GRACE_NS), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_GRACE_NS), JOB_SIGNAL);
     job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
     ends(1, "why");
 }
@@ -261,7 +213,7 @@ static void interrupt_twice_at_once(void)
     start(1);
     job_interrupt(&job, SIGINT, NOW);
     job_interrupt(&job, SIGINT, NOW);
-    CU_ASSERT_EQUAL(job_next(&job, NOW), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_SIGNAL);
     CU_ASSERT_EQUAL(job.signal_number, SIGINT);
     signals(SIGKILL);
 }

@@ -68,7 +68,14 @@ static void defaults(void)
     CU_ASSERT_PTR_NULL(o.segments[0].wdir);
     CU_ASSERT_EQUAL(o.timeout_ns, 0);
     CU_ASSERT_EQUAL(o.spin_ns, UINT64_MAX);
-    CU_ASSERT_FALSE(o.tag_output || o.stats || o.verbose || o.help);
+    CU_ASSERT_FALSE(o.tag_output || o.stats || o.verbose || o.help || o.no_log);
+    CU_ASSERT_EQUAL(o.max_restarts, 100);
+    CU_ASSERT_EQUAL(o.slots, 0);
+    CU_ASSERT_EQUAL(o.alive_period_ns, 500000000);
+    CU_ASSERT_EQUAL(o.alive_timeout_ns, 10000000000);
+    CU_ASSERT_EQUAL(o.faults.count, 0);
+    CU_ASSERT_PTR_NULL(o.events);
+    CU_ASSERT_PTR_NULL(o.log_max);
     run_options_free(&o);
 }
 
@@ -128,6 +135,47 @@ static void options_of_the_own_relay(void)
     bad("run --relay unix:x --engine poll p", "not with --relay");
     bad("run --relay unix:x p : --memory-max 2G q", "not with --relay");
     bad("run --key-file k p", "--key-file is for --relay");
+}
+
+static void recovery(void)
+{
+    good("run --max-restarts 0 --slots 4 --alive-period 20ms --alive-timeout 1s --fault "
+         "kill:2@300ms "
+         "--fault stop:1@1s --fault-seed 7 --events e.json --log-max 1G -n 3 p");
+    CU_ASSERT_EQUAL(o.max_restarts, 0);
+    CU_ASSERT_EQUAL(o.slots, 4);
+    CU_ASSERT_EQUAL(o.alive_period_ns, 20000000);
+    CU_ASSERT_EQUAL(o.alive_timeout_ns, 1000000000);
+    CU_ASSERT_EQUAL_FATAL(o.faults.count, 2);
+    CU_ASSERT_EQUAL(o.faults.faults[0].kind, FAULT_KILL);
+    CU_ASSERT_EQUAL(o.faults.faults[0].rank, 2);
+    CU_ASSERT_EQUAL(o.faults.faults[1].kind, FAULT_STOP);
+    CU_ASSERT_EQUAL(o.faults.seed, 7);
+    CU_ASSERT_STRING_EQUAL(o.events, "e.json");
+    CU_ASSERT_STRING_EQUAL(o.log_max, "1G");
+    run_options_free(&o);
+    good("run --no-log --fault kill:0@1s p");
+    CU_ASSERT_TRUE(o.no_log);
+    run_options_free(&o);
+}
+
+static void bad_recovery(void)
+{
+    bad("run --max-restarts -1 p", "--max-restarts '-1'");
+    bad("run --max-restarts 5000000000 p", "--max-restarts '5000000000'");
+    bad("run --slots 0 p", "--slots '0'");
+    bad("run --slots 2 -n 2 p : p", "--slots 2: fewer than the 3 ranks");
+    bad("run --alive-period 0 p", "--alive-period: at least 1ms");
+    bad("run --alive-period 2s --alive-timeout 2s p",
+        "--alive-timeout (2s) must be more than --alive-period (2s)");
+    bad("run --alive-period soon p", "--alive-period 'soon'");
+    bad("run --alive-timeout 1x p", "--alive-timeout '1x'");
+    bad("run --fault burn:1@2s p", "burn:1@2s");
+    bad("run --fault kill:2@2s -n 2 p", "kill:2@2s");
+    bad("run --fault-seed x p", "--fault-seed 'x'");
+    bad("run --log-max x p", "--log-max 'x'");
+    bad("run --log-max 1G --no-log p", "--log-max is for the log");
+    bad("run --relay unix:x --log-max 1G p", "not with --relay");
 }
 
 static void segments(void)
@@ -233,6 +281,8 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, arguments_of_the_program);
     CU_ADD_TEST(suite, every_option);
     CU_ADD_TEST(suite, options_of_the_own_relay);
+    CU_ADD_TEST(suite, recovery);
+    CU_ADD_TEST(suite, bad_recovery);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);
     CU_ADD_TEST(suite, no_program);

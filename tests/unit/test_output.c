@@ -396,6 +396,135 @@ static void standard_descriptors_stay_open(void)
     CU_ASSERT_TRUE(fcntl(STDERR_FILENO, F_GETFD) >= 0);
 }
 
+/* --- the output of several incarnations of a rank --- */
+
+/* The process is gone, and the next one is there. */
+static void replace(struct line *l)
+{
+    int fds[2];
+
+    step(l, NOW);
+    output_stream_interrupt(&l->stream);
+    CU_ASSERT_FALSE(output_stream_wants_input(&l->stream));
+    close(l->rank_fd);
+    make_pipe(fds);
+    l->rank_fd = fds[1];
+    output_stream_resume(&l->stream, fds[0]);
+}
+
+static void lines_come_once(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    print(&l, "one\ntwo\n");
+    replace(&l);
+    shows(&l, "one\ntwo\n");
+    print(&l, "one\ntwo\nthree\n");
+    step(&l, NOW);
+    shows(&l, "three\n");
+    replace(&l);
+    print(&l, "on"); /* killed while it repeated */
+    replace(&l);
+    print(&l, "one\ntw");
+    step(&l, NOW);
+    print(&l, "o\nthree\nfo");
+    step(&l, NOW);
+    print(&l, "ur\n");
+    end(&l);
+    step(&l, NOW);
+    shows(&l, "four\n");
+    close_line(&l);
+}
+
+/* A line whose beginning came from the one and whose end comes from the other. */
+static void line_of_two_processes(void)
+{
+    struct line l;
+
+    for (int shown = 0; shown < 2; shown++) {
+        open_line(&l, true);
+        print(&l, "one\npart");
+        step(&l, NOW);
+        if (shown)
+            tick(&l, NOW + OUTPUT_PARTIAL_NS);
+        shows(&l, shown ? "[3] one\n[3] part" : "[3] one\n");
+        replace(&l);
+        /* until then it stays as it is */
+        CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
+        tick(&l, NOW + 10 * OUTPUT_PARTIAL_NS);
+        shows(&l, "");
+        print(&l, "one\npa");
+        step(&l, NOW);
+        print(&l, "rtial");
+        step(&l, NOW + 20 * OUTPUT_PARTIAL_NS);
+        shows(&l, "");
+        print(&l, "\n");
+        step(&l, NOW + 20 * OUTPUT_PARTIAL_NS);
+        shows(&l, shown ? "ial\n" : "[3] partial\n");
+        close_line(&l);
+    }
+}
+
+/* Split anywhere, killed anywhere: what comes out is what one process prints. */
+static void every_place_to_be_killed_at(void)
+{
+    static const char text[] = "a\n\nbcd\nef";
+    char part[sizeof(text)];
+
+    for (size_t killed = 0; killed < sizeof(text); killed++)
+        for (size_t split = 0; split < sizeof(text); split++) {
+            struct line l;
+
+            open_line(&l, false);
+            snprintf(part, killed + 1, "%s", text);
+            print(&l, part);
+            replace(&l);
+            snprintf(part, split + 1, "%s", text);
+            print(&l, part);
+            step(&l, NOW);
+            print(&l, text + split);
+            end(&l);
+            step(&l, NOW);
+            read_sink(&l, READ_MAX);
+            CU_ASSERT_STRING_EQUAL(got, text);
+            close_line(&l);
+        }
+}
+
+/* A repetition that is not exact, as when a program prints the time: whole lines all the same. */
+static void lines_of_other_lengths(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    print(&l, "t=1.5\nt=2.25\nt=3");
+    replace(&l);
+    shows(&l, "t=1.5\nt=2.25\n");
+    print(&l, "t=1.512\nt=2\nt=\nnext\n");
+    step(&l, NOW);
+    shows(&l, "t=3\nnext\n");
+    close_line(&l);
+}
+
+/* The job ends while a rank is down: nothing of it is held back. */
+static void no_other_process_comes(void)
+{
+    struct line l;
+
+    open_line(&l, false);
+    print(&l, "one\npart");
+    step(&l, NOW);
+    output_stream_interrupt(&l.stream);
+    tick(&l, NOW + 10 * OUTPUT_PARTIAL_NS);
+    shows(&l, "one\n");
+    output_stream_give_up(&l.stream);
+    tick(&l, NOW + 10 * OUTPUT_PARTIAL_NS);
+    shows(&l, "part");
+    CU_ASSERT_EQUAL(l.stream.used, 0);
+    close_line(&l);
+}
+
 void add_output_tests(void)
 {
     CU_pSuite suite = CU_add_suite("output", set_up, tear_down);
@@ -412,4 +541,9 @@ void add_output_tests(void)
     CU_ADD_TEST(suite, disk_is_full);
     CU_ADD_TEST(suite, files);
     CU_ADD_TEST(suite, standard_descriptors_stay_open);
+    CU_ADD_TEST(suite, lines_come_once);
+    CU_ADD_TEST(suite, line_of_two_processes);
+    CU_ADD_TEST(suite, every_place_to_be_killed_at);
+    CU_ADD_TEST(suite, lines_of_other_lengths);
+    CU_ADD_TEST(suite, no_other_process_comes);
 }

@@ -57,7 +57,16 @@ static void on_aborted(void *ctx, uint32_t rank, int exit_code)
     tell(what, (size_t)snprintf(what, sizeof(what), "%u aborted %d\n", rank, exit_code));
 }
 
-static const struct pmi_ops ops = {on_reply, on_initialized, on_finalized, on_aborted};
+static void on_forgotten(void *ctx, uint32_t rank)
+{
+    char what[64];
+
+    (void)ctx;
+    tell(what, (size_t)snprintf(what, sizeof(what), "%u forgotten\n", rank));
+}
+
+static const struct pmi_ops ops = {on_reply, on_initialized, on_finalized, on_aborted,
+                                   on_forgotten};
 static int context = 7;
 
 static struct pmi *make(uint32_t ranks)
@@ -333,7 +342,7 @@ static void names_count_while_they_are_there(void)
     init(pmi, 0);
     for (int i = 0; i < PMI_ENTRIES_MAX + 10; i++) {
         say(pmi, 0, "cmd=publish_name service=a port=b\n");
-        CU_ASSERT_STRING_EQUAL(story, "0< cmd=publish_result rc=0 msg=success\n");
+        CU_ASSERT_EQUAL(strncmp(story, "0< cmd=publish_result rc=0 msg=success\n", 39), 0);
         say(pmi, 0, "cmd=unpublish_name service=a\n");
     }
     pmi_free(pmi);
@@ -417,6 +426,142 @@ static void long_lines_are_refused_early(void)
     pmi_free(pmi);
 }
 
+/* --- another process of the same rank --- */
+
+static void restart_begins_anew(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n");
+    say(pmi, 1, "cmd=get kvs"); /* killed in the middle of a line */
+    pmi_rank_restarted(pmi, 1);
+    CU_ASSERT_EQUAL(pmi_state_of(pmi, 1), PMI_NONE);
+    refused(pmi, 1, "cmd=get_maxes\n", "not allowed before init");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=init pmi_version=1 pmi_subversion=1\n"),
+                           "1< cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n"
+                           "1 initialized\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n"),
+                           "1< cmd=put_result rc=0 msg=success\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=get kvsname=kvs_1 key=card-1\n"),
+                           "0< cmd=get_result rc=0 msg=success value=ff\n");
+    pmi_free(pmi);
+}
+
+static void restart_after_finalize(void)
+{
+    struct pmi *pmi = make(1);
+
+    init(pmi, 0);
+    say(pmi, 0, "cmd=finalize\n");
+    pmi_rank_restarted(pmi, 0);
+    init(pmi, 0);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=finalize\n"), "0< cmd=finalize_ack\n0 finalized\n");
+    pmi_free(pmi);
+}
+
+/* Those that were passed are passed at once; the next one waits for all. */
+static void restart_passes_barriers(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    for (int i = 0; i < 2; i++) {
+        say(pmi, 0, "cmd=barrier_in\n");
+        say(pmi, 1, "cmd=barrier_in\n");
+    }
+    pmi_rank_restarted(pmi, 0);
+    init(pmi, 0);
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
+        CU_ASSERT_FALSE(pmi_rank_in_barrier(pmi, 0));
+        CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
+    }
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
+    CU_ASSERT_TRUE(pmi_rank_in_barrier(pmi, 0));
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
+                           "0< cmd=barrier_out\n1< cmd=barrier_out\n");
+    pmi_free(pmi);
+}
+
+/* The dead one does not count, wherever the others are meanwhile. */
+static void restart_of_one_in_a_barrier(void)
+{
+    struct pmi *pmi = make(RANKS);
+
+    for (uint32_t r = 0; r < RANKS; r++)
+        init(pmi, r);
+    say(pmi, 0, "cmd=barrier_in\n");
+    say(pmi, 1, "cmd=barrier_in\n");
+    pmi_rank_restarted(pmi, 0);
+    CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=barrier_in\n"), "");
+    init(pmi, 0);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"),
+                           "0< cmd=barrier_out\n1< cmd=barrier_out\n2< cmd=barrier_out\n");
+    pmi_free(pmi);
+}
+
+/* Rank 1 asked twice, with different answers: its next process is told the same two. */
+static void restart_hears_the_same_of_names(void)
+{
+    static const char ask[] = "cmd=lookup_name service=ocean\n";
+    static const char none[] = "1< cmd=lookup_result rc=-1 msg=service_not_found\n";
+    static const char found[] = "1< cmd=lookup_result rc=0 msg=success port=p\n";
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none);
+    say(pmi, 0, "cmd=publish_name service=ocean port=p\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), found);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=publish_name service=sea port=q\n"),
+                           "1< cmd=publish_result rc=0 msg=success\n");
+    say(pmi, 0, "cmd=unpublish_name service=ocean\n");
+    for (int i = 0; i < 2; i++) {
+        pmi_rank_restarted(pmi, 1);
+        init(pmi, 1);
+        CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none);
+        CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), found);
+    }
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=publish_name service=sea port=q\n"),
+                           "1< cmd=publish_result rc=0 msg=success\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none); /* what is new is as it is now */
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=publish_name service=sea port=q\n"),
+                           "1< cmd=publish_result rc=-1 msg=already_published\n");
+    pmi_free(pmi);
+}
+
+static void restart_asks_something_else(void)
+{
+    struct pmi *pmi = make(1);
+
+    init(pmi, 0);
+    say(pmi, 0, "cmd=publish_name service=a port=b\n");
+    pmi_rank_restarted(pmi, 0);
+    init(pmi, 0);
+    refused(pmi, 0, "cmd=lookup_name service=a\n", "another request than before the restart");
+    pmi_free(pmi);
+}
+
+static void answers_are_bounded(void)
+{
+    struct pmi *pmi = make(1);
+
+    init(pmi, 0);
+    for (int i = 0; i < PMI_ANSWERS_MAX; i++) {
+        say(pmi, 0, "cmd=lookup_name service=a\n");
+        CU_ASSERT_PTR_NULL(strstr(story, "forgotten"));
+    }
+    say(pmi, 0, "cmd=lookup_name service=a\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(story, "0 forgotten"));
+    say(pmi, 0, "cmd=lookup_name service=a\n");
+    CU_ASSERT_PTR_NULL(strstr(story, "forgotten"));
+    pmi_free(pmi);
+}
+
 void add_pmi_tests(void)
 {
     CU_pSuite suite = CU_add_suite("pmi", NULL, NULL);
@@ -437,4 +582,11 @@ void add_pmi_tests(void)
     CU_ADD_TEST(suite, a_spawn_without_end_is_bounded);
     CU_ADD_TEST(suite, bad_lines_are_quoted);
     CU_ADD_TEST(suite, long_lines_are_refused_early);
+    CU_ADD_TEST(suite, restart_begins_anew);
+    CU_ADD_TEST(suite, restart_after_finalize);
+    CU_ADD_TEST(suite, restart_passes_barriers);
+    CU_ADD_TEST(suite, restart_of_one_in_a_barrier);
+    CU_ADD_TEST(suite, restart_hears_the_same_of_names);
+    CU_ADD_TEST(suite, restart_asks_something_else);
+    CU_ADD_TEST(suite, answers_are_bounded);
 }

@@ -17,6 +17,7 @@ static struct cw_setup some_setup(void)
     v.ranks = 5;
     v.incarnation = 2;
     v.spin_ns = 1ull << 40;
+    v.fault_event = 3ull << 40;
     strcpy(v.address, "unix:/tmp/relay");
     return v;
 }
@@ -31,17 +32,42 @@ static void round_trip(void)
     memset(&back, 0, sizeof(back));
     CU_ASSERT_TRUE(size <= CW_SETUP_MAX);
     CU_ASSERT_TRUE(cw_setup_get(bytes, size, &back));
+    CU_ASSERT_EQUAL(back.early_size, 0);
+    back.early = v.early; /* where nothing is, it may point anywhere */
     CU_ASSERT_EQUAL(memcmp(&v, &back, sizeof(v)), 0);
 }
 
+static void early_readings(void)
+{
+    static uint8_t bytes[CW_SETUP_MAX + 1];
+    static uint8_t early[CW_EARLY_MAX];
+    struct cw_setup v = some_setup();
+    struct cw_setup back;
+    size_t size;
+
+    for (size_t i = 0; i < sizeof(early); i++)
+        early[i] = (uint8_t)(i * 7 + i / 256);
+    v.early = early;
+    for (v.early_size = 1; v.early_size <= CW_EARLY_MAX; v.early_size *= 4) {
+        size = cw_setup_put(bytes, &v);
+        CU_ASSERT_TRUE(size <= CW_SETUP_MAX);
+        CU_ASSERT_TRUE(cw_setup_get(bytes, size, &back));
+        CU_ASSERT_EQUAL(back.early_size, v.early_size);
+        CU_ASSERT_EQUAL(memcmp(back.early, early, v.early_size), 0);
+    }
+    CU_ASSERT_EQUAL(v.early_size, 4 * CW_EARLY_MAX);
+    CU_ASSERT_FALSE(cw_setup_get(bytes, size + 1, &back));
+}
+
+/* What is more than the fixed part is early readings, up to their bound. */
 static void other_sizes(void)
 {
-    uint8_t bytes[CW_SETUP_MAX + 1] = {0};
+    static uint8_t bytes[CW_SETUP_MAX + 1];
     struct cw_setup v = some_setup();
     size_t size = cw_setup_put(bytes, &v);
 
     for (size_t i = 0; i <= sizeof(bytes); i++)
-        CU_ASSERT_EQUAL(cw_setup_get(bytes, i, &v), i == size);
+        CU_ASSERT_EQUAL(cw_setup_get(bytes, i, &v), i >= size && i <= size + CW_EARLY_MAX);
 }
 
 static bool survives(const struct cw_setup *v)
@@ -77,22 +103,41 @@ static void values_out_of_bounds(void)
 
 static void reports(void)
 {
-    uint8_t bytes[CW_SETUP_MAX];
-    char text[1000];
+    static uint8_t bytes[CW_SETUP_MAX];
+    char text[CW_TEXT_MAX];
     struct cw_report v;
-    size_t size = cw_report_put(bytes, CW_REPORT_FATAL, "lost\033[31m it");
+    size_t size = cw_report_put(bytes, CW_REPORT_FATAL, "lost\033[31m it", 12);
 
     CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
     CU_ASSERT_EQUAL(v.kind, CW_REPORT_FATAL);
     CU_ASSERT_STRING_EQUAL(v.text, "lost?[31m it");
     memset(text, 'y', sizeof(text));
-    text[sizeof(text) - 1] = '\0';
-    size = cw_report_put(bytes, CW_REPORT_RELAY_LOST, text);
-    CU_ASSERT_TRUE(size <= CW_SETUP_MAX);
+    size = cw_report_put(bytes, CW_REPORT_RELAY_LOST, text, sizeof(text));
     CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
     CU_ASSERT_EQUAL(strlen(v.text), CW_TEXT_MAX);
+    CU_ASSERT_FALSE(cw_report_get(bytes, size + 1, &v));
     CU_ASSERT_FALSE(cw_report_get(bytes, 7, &v));
     CU_ASSERT_FALSE(cw_report_get(bytes, 0, &v));
+}
+
+static void reports_of_early_readings(void)
+{
+    static uint8_t bytes[CW_SETUP_MAX];
+    static uint8_t early[CW_EARLY_MAX];
+    struct cw_report v;
+    size_t size;
+
+    memset(early, 0x9f, sizeof(early));
+    size = cw_report_put(bytes, CW_REPORT_EARLY, early, sizeof(early));
+    CU_ASSERT_EQUAL(size, CW_REPORT_HEADER + CW_EARLY_MAX);
+    CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
+    CU_ASSERT_EQUAL(v.kind, CW_REPORT_EARLY);
+    CU_ASSERT_EQUAL(v.early_size, CW_EARLY_MAX);
+    CU_ASSERT_EQUAL(memcmp(v.early, early, sizeof(early)), 0);
+    CU_ASSERT_FALSE(cw_report_get(bytes, size + 1, &v));
+    CU_ASSERT_TRUE(cw_report_get(bytes, CW_REPORT_HEADER, &v));
+    CU_ASSERT_EQUAL(v.early_size, 0);
+    CU_ASSERT_FALSE(cw_report_get(bytes, CW_REPORT_HEADER - 1, &v));
 }
 
 void add_setup_tests(void)
@@ -100,7 +145,9 @@ void add_setup_tests(void)
     CU_pSuite suite = CU_add_suite("setup", NULL, NULL);
 
     CU_ADD_TEST(suite, round_trip);
+    CU_ADD_TEST(suite, early_readings);
     CU_ADD_TEST(suite, other_sizes);
     CU_ADD_TEST(suite, values_out_of_bounds);
     CU_ADD_TEST(suite, reports);
+    CU_ADD_TEST(suite, reports_of_early_readings);
 }

@@ -1,0 +1,97 @@
+/* Faults for drills: which rank is killed or stopped, and when. Pure: no I/O, no clock (times are
+ * given), no thread; the same seed picks the same victims. */
+#ifndef DISPATCHER_FAULT_H
+#define DISPATCHER_FAULT_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define FAULTS_MAX 64
+#define FAULT_RANDOM UINT32_MAX       /* any rank */
+#define FAULT_EVERY_NS_MIN 1000000ull /* of a fault that repeats */
+#define FAULT_SEED 1ull               /* unless the user gives one */
+#define FAULT_FORMS                                                                                \
+    "kill:RANK@TIME, stop:RANK@TIME, kill:RANK@event:N, kill:random@TIME or stop:random@TIME"
+
+enum fault_kind { FAULT_KILL, FAULT_STOP };
+
+enum fault_when {
+    FAULT_AT,    /* once, this long after the ranks were started */
+    FAULT_EVERY, /* again and again, after 0.5 to 1.5 times this long */
+    FAULT_EVENT, /* by the rank itself, when it takes this event */
+};
+
+struct fault {
+    const char *text; /* as the user gave it; borrowed */
+    enum fault_kind kind;
+    enum fault_when when;
+    uint32_t rank; /* or FAULT_RANDOM, with FAULT_EVERY alone */
+    uint64_t time_ns;
+    uint64_t event;
+    uint64_t next_ns; /* when it is due */
+    bool fired;
+    bool waits; /* it is due, but its rank does not run */
+};
+
+struct fault_plan {
+    struct fault faults[FAULTS_MAX];
+    uint32_t count;
+    uint64_t seed;
+    uint64_t random; /* state of the generator */
+    bool started;
+};
+
+/* One fault that is due now. */
+struct fault_shot {
+    enum fault_kind kind;
+    uint32_t rank;
+    const char *text; /* of the fault, as the user gave it */
+};
+
+/* "kill", "stop" */
+const char *fault_kind_name(enum fault_kind kind);
+
+/* SIGKILL, SIGSTOP */
+int fault_kind_signal(enum fault_kind kind);
+
+/* `text` has one of FAULT_FORMS. Errors: CW_EINVAL, naming the text, what is wrong, and the forms.
+ */
+int fault_parse(struct fault *fault, const char *text, struct cw_err *err);
+
+void fault_plan_init(struct fault_plan *plan);
+
+/* Before fault_plan_start. */
+void fault_plan_seed(struct fault_plan *plan, uint64_t seed);
+
+/* Parses `text`, which must outlive the plan, and adds it. Errors: CW_EINVAL, as fault_parse, or
+ * because there are FAULTS_MAX. */
+int fault_plan_add(struct fault_plan *plan, const char *text, struct cw_err *err);
+
+/* Whether the ranks named are ranks of a job of `ranks`. Errors: CW_EINVAL. */
+int fault_plan_check(const struct fault_plan *plan, uint32_t ranks, struct cw_err *err);
+
+/* The ranks have been started: times count from now. */
+void fault_plan_start(struct fault_plan *plan, uint64_t now_ns);
+
+/* When fault_plan_next may have something new by time alone; UINT64_MAX: never. */
+uint64_t fault_plan_deadline_ns(const struct fault_plan *plan);
+
+/* The next fault that is due; call it until it says false, after every change of what runs. One
+ * that names a rank which does not run (by `runs`, given `ctx`) waits until it does; a random
+ * victim that does not run is let off. */
+bool fault_plan_next(struct fault_plan *plan, uint64_t now_ns, uint32_t ranks,
+                     bool (*runs)(void *ctx, uint32_t rank), void *ctx, struct fault_shot *shot);
+
+/* The fault at an event that is for this incarnation (from 1), which kills itself there; NULL if
+ * none. Several of one rank are for successive incarnations, in the order of the options:
+ * kill:2@event:9 and then kill:2@event:5 kills the second while it repeats. The plan is not told
+ * when such a fault has fired: the process dies by a SIGKILL that nobody here sent. */
+const struct fault *fault_plan_at_event(const struct fault_plan *plan, uint32_t rank,
+                                        uint32_t incarnation);
+
+/* Its event, for the setup; 0 if none. */
+uint64_t fault_plan_event_of(const struct fault_plan *plan, uint32_t rank, uint32_t incarnation);
+
+#endif

@@ -1,0 +1,22 @@
+/* Status documents as tables for people. Pure but for the stream that is written to. A document is
+ * somebody else's word: what is missing shows as nothing, what is not printable as '?'. */
+#ifndef DISPATCHER_STATUS_TABLE_H
+#define DISPATCHER_STATUS_TABLE_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define STATUS_TABLE_HEAD 6 /* lines at most around the ranks of a job */
+
+/* One job and its ranks; of those at most `ranks_max` and a line for the rest. `document` is as
+ * status_ask() gives it. */
+void status_table_job(FILE *to, const json_t *document, size_t ranks_max);
+
+/* A line for each job; `documents` is an array. */
+void status_table_jobs(FILE *to, const json_t *documents);
+
+/* "0", "812", "1.2K", "3.4M", ...: powers of 1024. */
+void status_table_bytes(uint64_t bytes, char *to, size_t size);
+
+#endif

@@ -1,0 +1,266 @@
+/* The functions of libc that tell a program something which differs from run to run: the program
+ * calls these, for librdevice.so comes before libc. Each lets the real one answer and records what
+ * it said, or answers by what was recorded. clock_gettime and its like are called in tight loops:
+ * their path is short. */
+#include "rdevice/clock_state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define RANDOM_PIECE 4096u /* bytes of one reading: more than one call may take are several */
+#define NS_IN_S 1000000000
+#define US_IN_S 1000000
+
+/* The library's symbols are hidden unless they say otherwise. */
+#define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+/* A null pointer, where the header says there is none; the kernel's code tells it too. */
+static inline bool is_null(const void *p)
+{
+    __asm__("" : "+r"(p));
+    return !p;
+}
+
+/* --- clocks ----------------------------------------------------------------------------------- */
+
+PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
+{
+    uint8_t kind = (unsigned)id < READING_CLOCK_IDS ? (uint8_t)(READING_CLOCK + id)
+                                                    : (uint8_t)READING_CLOCK_OTHER;
+    struct clock_reading reading = {.kind = kind};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        *t = (struct timespec){.tv_sec = reading.number / NS_IN_S,
+                               .tv_nsec = reading.number % NS_IN_S};
+        return 0;
+    }
+    if (clock_real.clock_gettime(id, t) < 0) {
+        if (answer == CLOCK_RECORD)
+            clock_record_failure();
+        return -1;
+    }
+    if (answer == CLOCK_RECORD) {
+        reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+        clock_record(&reading);
+    }
+    return 0;
+}
+
+PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    struct clock_reading reading = {.kind = READING_GETTIMEOFDAY};
+    enum clock_answer answer = is_null(t) ? CLOCK_REAL : clock_ask(&reading, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        if (zone)
+            clock_real.gettimeofday(t, zone); /* the zone is no reading */
+        *t = (struct timeval){.tv_sec = reading.number / US_IN_S,
+                              .tv_usec = reading.number % US_IN_S};
+        return 0;
+    }
+    if (clock_real.gettimeofday(t, zone) < 0) {
+        if (answer == CLOCK_RECORD)
+            clock_record_failure();
+        return -1;
+    }
+    if (answer == CLOCK_RECORD) {
+        reading.number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
+        clock_record(&reading);
+    }
+    return 0;
+}
+
+PUBLIC time_t time(time_t *t)
+{
+    struct clock_reading reading = {.kind = READING_TIME};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer != CLOCK_GIVEN)
+        reading.number = clock_real.time(NULL);
+    if (answer == CLOCK_RECORD)
+        clock_record(&reading);
+    if (t)
+        *t = reading.number;
+    return reading.number;
+}
+
+PUBLIC clock_t clock(void)
+{
+    struct clock_reading reading = {.kind = READING_CPU};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer != CLOCK_GIVEN)
+        reading.number = clock_real.clock();
+    if (answer == CLOCK_RECORD)
+        clock_record(&reading);
+    return reading.number;
+}
+
+PUBLIC int timespec_get(struct timespec *t, int base)
+{
+    struct clock_reading reading = {.kind = READING_TIMESPEC_GET};
+    enum clock_answer answer = base == TIME_UTC ? clock_ask(&reading, CALLER) : CLOCK_REAL;
+
+    if (answer == CLOCK_FAILED)
+        return 0;
+    if (answer == CLOCK_GIVEN) {
+        *t = (struct timespec){.tv_sec = reading.number / NS_IN_S,
+                               .tv_nsec = reading.number % NS_IN_S};
+        return base;
+    }
+    base = clock_real.timespec_get(t, base);
+    if (answer == CLOCK_RECORD) {
+        reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+        clock_record(&reading);
+    }
+    return base;
+}
+
+PUBLIC clock_t times(struct tms *t)
+{
+    struct {
+        clock_t result;
+        struct tms t;
+    } told = {0};
+    struct clock_reading reading = {.kind = READING_TIMES, .bytes = &told, .size = sizeof(told)};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer != CLOCK_GIVEN)
+        told.result = clock_real.times(&told.t);
+    if (answer == CLOCK_RECORD)
+        clock_record(&reading);
+    if (!is_null(t))
+        *t = told.t;
+    return told.result;
+}
+
+PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
+{
+    struct clock_reading reading = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+    int result;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return 0;
+    result = clock_real.getrusage(who, usage);
+    if (answer == CLOCK_RECORD && result == 0)
+        clock_record(&reading);
+    else if (answer == CLOCK_RECORD)
+        clock_record_failure();
+    return result;
+}
+
+/* --- randomness ------------------------------------------------------------------------------- */
+
+/* One piece. The kernel may give less than was asked for: the reading has what it gave. */
+static ssize_t random_piece(void *to, size_t size, unsigned flags, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
+    enum clock_answer answer = clock_ask(&reading, caller);
+    ssize_t n;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return (ssize_t)reading.size;
+    n = clock_real.getrandom(to, size, flags);
+    if (answer == CLOCK_RECORD && n < 0) {
+        clock_record_failure();
+    } else if (answer == CLOCK_RECORD) {
+        reading.size = (size_t)n;
+        clock_record(&reading);
+    }
+    return n;
+}
+
+PUBLIC ssize_t getrandom(void *to, size_t size, unsigned flags)
+{
+    size_t used = 0;
+
+    do {
+        size_t piece = size - used < RANDOM_PIECE ? size - used : RANDOM_PIECE;
+        ssize_t n = random_piece((uint8_t *)to + used, piece, flags, CALLER);
+
+        if (n < 0)
+            return used ? (ssize_t)used : -1;
+        used += (size_t)n;
+        if ((size_t)n < piece)
+            break;
+    } while (used < size);
+    return (ssize_t)used;
+}
+
+PUBLIC int getentropy(void *to, size_t size)
+{
+    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
+    enum clock_answer answer = size > 256 ? CLOCK_REAL : clock_ask(&reading, CALLER);
+    int result;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return 0;
+    result = clock_real.getentropy(to, size);
+    if (answer == CLOCK_RECORD && result == 0)
+        clock_record(&reading);
+    else if (answer == CLOCK_RECORD)
+        clock_record_failure();
+    return result;
+}
+
+static void random_bytes(void *to, size_t size, uintptr_t caller)
+{
+    for (size_t used = 0; used < size;) {
+        size_t piece = size - used < RANDOM_PIECE ? size - used : RANDOM_PIECE;
+        struct clock_reading reading = {
+            .kind = READING_RANDOM, .bytes = (uint8_t *)to + used, .size = piece};
+        enum clock_answer answer = clock_ask(&reading, caller);
+
+        if (answer != CLOCK_GIVEN)
+            clock_real.arc4random_buf(reading.bytes, piece);
+        if (answer == CLOCK_RECORD)
+            clock_record(&reading);
+        used += piece;
+    }
+}
+
+PUBLIC void arc4random_buf(void *to, size_t size)
+{
+    random_bytes(to, size, CALLER);
+}
+
+PUBLIC uint32_t arc4random(void)
+{
+    uint32_t value;
+
+    random_bytes(&value, sizeof(value), CALLER);
+    return value;
+}
+
+PUBLIC uint32_t arc4random_uniform(uint32_t bound)
+{
+    uint32_t value;
+    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = &value, .size = sizeof(value)};
+    enum clock_answer answer = clock_ask(&reading, CALLER);
+
+    if (answer != CLOCK_GIVEN)
+        value = clock_real.arc4random_uniform(bound);
+    if (answer == CLOCK_RECORD)
+        clock_record(&reading);
+    return value;
+}

@@ -1,0 +1,155 @@
+#include "rdevice/readings.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define VARINT_MAX 10u /* bytes of 7 bits for 64 */
+
+_Static_assert(READING_NUMBER_MAX == 1 + VARINT_MAX, "a kind and its number");
+_Static_assert(READING_CLOCK + READING_CLOCK_IDS == READING_CLOCK_OTHER, "kinds do not overlap");
+
+static inline uint8_t *put_varint(uint8_t *to, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *to++ = (uint8_t)(value | 0x80);
+    *to++ = (uint8_t)value;
+    return to;
+}
+
+/* Returns the bytes taken; 0 when they are no number, or not the shortest form of one. */
+static size_t get_varint(const uint8_t *from, size_t left, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < left && i < VARINT_MAX; i++) {
+        uint64_t bits = from[i] & 0x7f;
+
+        if (i == VARINT_MAX - 1 && bits > 1)
+            return 0;
+        *value |= bits << (7 * i);
+        if (!(from[i] & 0x80))
+            return i > 0 && bits == 0 ? 0 : i + 1;
+    }
+    return 0;
+}
+
+/* Clocks go on by little and rarely back: the sign is moved to the lowest bit, so that small
+ * differences of both signs are short. Unsigned, for a difference may wrap. */
+static inline uint64_t zigzag(uint64_t delta)
+{
+    return delta << 1 ^ -(delta >> 63);
+}
+
+static inline uint64_t unzigzag(uint64_t value)
+{
+    return value >> 1 ^ -(value & 1);
+}
+
+bool readings_put_number(struct readings_writer *w, uint8_t kind, int64_t value)
+{
+    uint8_t *to = w->bytes + w->used;
+
+    assert(kind > 0 && kind < READING_KINDS);
+    if (w->size - w->used < READING_NUMBER_MAX)
+        return false;
+    *to++ = kind;
+    to = put_varint(to, zigzag((uint64_t)value - w->last[kind]));
+    w->last[kind] = (uint64_t)value;
+    w->used = (size_t)(to - w->bytes);
+    return true;
+}
+
+bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *bytes, size_t size)
+{
+    uint8_t *to = w->bytes + w->used;
+
+    assert(kind > 0 && kind < READING_KINDS);
+    if (w->size - w->used < READING_NUMBER_MAX || w->size - w->used - READING_NUMBER_MAX < size)
+        return false;
+    *to++ = kind;
+    to = put_varint(to, size);
+    if (size)
+        memcpy(to, bytes, size);
+    w->used = (size_t)(to - w->bytes) + size;
+    return true;
+}
+
+static enum readings_result check_kind(const struct readings_reader *r, uint8_t kind)
+{
+    if (r->left == 0)
+        return READINGS_END;
+    if (r->bytes[0] == 0 || r->bytes[0] >= READING_KINDS)
+        return READINGS_BAD;
+    return r->bytes[0] == kind ? READINGS_OK : READINGS_OTHER;
+}
+
+static void take(struct readings_reader *r, size_t size)
+{
+    r->bytes += size;
+    r->left -= size;
+}
+
+enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind, int64_t *value)
+{
+    enum readings_result result = check_kind(r, kind);
+    uint64_t number;
+    size_t size;
+
+    if (result != READINGS_OK)
+        return result;
+    size = get_varint(r->bytes + 1, r->left - 1, &number);
+    if (size == 0)
+        return READINGS_BAD;
+    r->last[kind] += unzigzag(number);
+    *value = (int64_t)r->last[kind];
+    take(r, 1 + size);
+    return READINGS_OK;
+}
+
+enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind, void *to,
+                                        size_t size_max, size_t *size)
+{
+    enum readings_result result = check_kind(r, kind);
+    uint64_t number;
+    size_t head;
+
+    if (result != READINGS_OK)
+        return result;
+    head = get_varint(r->bytes + 1, r->left - 1, &number);
+    if (head == 0 || number > r->left - 1 - head)
+        return READINGS_BAD;
+    if (number > size_max)
+        return READINGS_OTHER;
+    *size = (size_t)number;
+    if (number)
+        memcpy(to, r->bytes + 1 + head, *size);
+    take(r, 1 + head + *size);
+    return READINGS_OK;
+}
+
+const char *readings_kind_name(uint8_t kind)
+{
+    static const char *const names[READING_KINDS] = {
+        [READING_CLOCK + 0] = "clock_gettime(CLOCK_REALTIME)",
+        [READING_CLOCK + 1] = "clock_gettime(CLOCK_MONOTONIC)",
+        [READING_CLOCK + 2] = "clock_gettime(CLOCK_PROCESS_CPUTIME_ID)",
+        [READING_CLOCK + 3] = "clock_gettime(CLOCK_THREAD_CPUTIME_ID)",
+        [READING_CLOCK + 4] = "clock_gettime(CLOCK_MONOTONIC_RAW)",
+        [READING_CLOCK + 5] = "clock_gettime(CLOCK_REALTIME_COARSE)",
+        [READING_CLOCK + 6] = "clock_gettime(CLOCK_MONOTONIC_COARSE)",
+        [READING_CLOCK + 7] = "clock_gettime(CLOCK_BOOTTIME)",
+        [READING_CLOCK + 8] = "clock_gettime(CLOCK_REALTIME_ALARM)",
+        [READING_CLOCK + 9] = "clock_gettime(CLOCK_BOOTTIME_ALARM)",
+        [READING_CLOCK + 11] = "clock_gettime(CLOCK_TAI)",
+        [READING_CLOCK_OTHER] = "clock_gettime of another clock",
+        [READING_GETTIMEOFDAY] = "gettimeofday",
+        [READING_TIME] = "time",
+        [READING_TIMESPEC_GET] = "timespec_get",
+        [READING_CPU] = "clock",
+        [READING_FAILED] = "a call that failed",
+        [READING_TIMES] = "times",
+        [READING_RUSAGE] = "getrusage",
+        [READING_RANDOM] = "getrandom or one of its kind",
+    };
+
+    return kind < READING_KINDS && names[kind] ? names[kind] : "?";
+}

@@ -1,0 +1,66 @@
+/* Readings: what clocks and sources of randomness told a program, as a stream of bytes. Each is a
+ * kind, then for a number its difference to the last of that kind, for bytes their count and they
+ * themselves. docs/protocol.md, "Readings". Pure: no I/O, no clock. */
+#ifndef RDEVICE_READINGS_H
+#define RDEVICE_READINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* They stand in logs: a number is never given to something else. */
+enum reading_kind {
+    READING_CLOCK = 1,         /* + clock id: clock_gettime, nanoseconds */
+    READING_CLOCK_OTHER = 13,  /* clock_gettime of an id outside of READING_CLOCK_IDS */
+    READING_GETTIMEOFDAY = 14, /* microseconds */
+    READING_TIME = 15,         /* seconds */
+    READING_TIMESPEC_GET = 16, /* nanoseconds */
+    READING_CPU = 17,          /* clock(), its units */
+    READING_FAILED = 18,       /* any of them failed: errno */
+    READING_TIMES = 19,        /* bytes: result, then struct tms */
+    READING_RUSAGE = 20,       /* bytes: struct rusage */
+    READING_RANDOM = 21,       /* bytes: getrandom, getentropy, arc4random and its sisters */
+    READING_KINDS = 22,
+};
+#define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
+
+#define READING_NUMBER_MAX 11u /* bytes that a number takes at most */
+
+/* `bytes` is borrowed. All zeros but for it and its size to begin with. */
+struct readings_writer {
+    uint8_t *bytes;
+    size_t used;
+    size_t size;
+    uint64_t last[READING_KINDS];
+};
+
+/* Append a reading. False when it may not fit (then nothing is written): empty the buffer by
+ * used = 0 and go on, the stream does not end there. A number is written only where the longest
+ * would fit. */
+bool readings_put_number(struct readings_writer *w, uint8_t kind, int64_t value);
+bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *bytes, size_t size);
+
+/* A stream may come in several pieces, each cut where a reading ends: point `bytes` and `left` to
+ * the next one and go on. All zeros to begin with. */
+struct readings_reader {
+    const uint8_t *bytes;
+    size_t left;
+    uint64_t last[READING_KINDS];
+};
+
+enum readings_result {
+    READINGS_OK,
+    READINGS_END,   /* nothing is left */
+    READINGS_OTHER, /* what is next is of another kind, or longer than `size_max` */
+    READINGS_BAD,   /* what is next is no reading */
+};
+
+/* Take the next reading, only if it is of this kind; else nothing is taken. */
+enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind, int64_t *value);
+enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind, void *to,
+                                        size_t size_max, size_t *size);
+
+/* "time", ... or "?", for words to a person. */
+const char *readings_kind_name(uint8_t kind);
+
+#endif

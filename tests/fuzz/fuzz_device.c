@@ -1,0 +1,520 @@
+/* A relay that lies: whatever it says, the device takes it or ends with device_fatal, and touches
+ * no memory that is not its own. The input is a list of actions, of the program (it sends, posts,
+ * probes, polls) and of the relay (it says something plausible, or anything), before the first of
+ * which WELCOME may have asked for a repetition. */
+#include "common/clock.h"
+#include "rdevice/clock.h"
+#include "rdevice/device.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define RELAY_BYTES (1u << 20) /* said and not yet read */
+#define ALLOC_MAX (4u << 20)   /* the arena of a run, bytes at once */
+#define MESSAGE_BYTES (600u << 10)
+#define REQUESTS_MAX 512u
+#define POLLS_MAX 64u
+#define WAITS_MAX 3 /* the relay is silent so often in a row, then it says the next thing */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct device device;
+static uint8_t readings[CW_READINGS_MAX];
+struct readings_writer clock_written = {.bytes = readings, .size = sizeof(readings)};
+
+static jmp_buf ended;
+static struct cw_reader script; /* what is still to be done */
+static uint8_t said[RELAY_BYTES];
+static size_t said_start;
+static size_t said_end;
+static struct cw_session relay; /* the relay's end */
+static uint64_t told;           /* events */
+static uint32_t waits;
+static size_t unrepeated;
+static bool full; /* the last send found no room */
+static struct device_request *requests[REQUESTS_MAX];
+static uint32_t request_count;
+static uint8_t message[MESSAGE_BYTES];
+
+static void must_hold(bool what)
+{
+    if (!what)
+        abort();
+}
+
+/* --- memory of a run -------------------------------------------------------------------------- */
+struct allocation {
+    struct allocation *next;
+    struct allocation *prev;
+};
+static struct allocation allocations = {&allocations, &allocations};
+
+static void *allocate(size_t size)
+{
+    struct allocation *a = malloc(sizeof(*a) + size);
+
+    must_hold(a);
+    *a = (struct allocation){.next = allocations.next, .prev = &allocations};
+    a->next->prev = a;
+    allocations.next = a;
+    return a + 1;
+}
+
+static void give_back(void *at)
+{
+    struct allocation *a = (struct allocation *)at - 1;
+
+    a->next->prev = a->prev;
+    a->prev->next = a->next;
+    free(a);
+}
+
+void *device_alloc(size_t size)
+{
+    if (size > ALLOC_MAX)
+        device_fatal(CW_REPORT_FATAL, "no memory");
+    return allocate(size);
+}
+
+void device_fatal(uint32_t kind, const char *fmt, ...)
+{
+    (void)kind;
+    (void)fmt;
+    longjmp(ended, 1);
+}
+
+/* --- what else stands beside input.c and output.c --------------------------------------------- */
+void device_second_thread(void)
+{
+}
+
+void wait_idle(void)
+{
+}
+
+void wait_socket(bool writable, uint64_t since_ns)
+{
+    (void)writable;
+    (void)since_ns;
+}
+
+void clock_flushed(void)
+{
+    clock_written.used = 0;
+}
+
+void clock_repeat(const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = allocate(size);
+
+    must_hold(size <= CW_READINGS_MAX);
+    if (size)
+        memcpy(copy, bytes, size);
+    give_back(copy);
+    unrepeated = size;
+}
+
+size_t clock_unrepeated(void)
+{
+    return unrepeated;
+}
+
+/* --- what the relay says ---------------------------------------------------------------------- */
+static uint8_t *say(uint32_t type, size_t there, uint32_t length)
+{
+    uint8_t *at = said + said_end;
+
+    must_hold(sizeof(said) - said_end >= CW_FRAME_HEADER + there);
+    cw_frame_begin(&relay, at, (uint8_t)type, length);
+    said_end += CW_FRAME_HEADER + there;
+    return at + CW_FRAME_HEADER;
+}
+
+static uint64_t odd_or(uint64_t right, uint8_t how)
+{
+    return how & 0x80 ? right + (how & 7) - 3 : right;
+}
+
+static void say_message(uint8_t how)
+{
+    uint8_t which = cw_get_u8(&script);
+    uint32_t size = cw_get_u16(&script);
+    struct cw_message m = {.req = which & 15, .flags = how & 15, .tag = which & 3};
+    uint8_t *to;
+
+    if (cw_get_u8(&script) & 1)
+        size = size * 4 % (CW_FRAME_DATA_MAX + 1);
+    m.total = how & 0x40 ? size : size + cw_get_u16(&script);
+    if (m.flags & CW_MESSAGE_LAST)
+        m.event = odd_or(++told, cw_get_u8(&script));
+    to = say(CW_FRAME_MESSAGE, CW_MESSAGE_SIZE + size, CW_MESSAGE_SIZE + size);
+    cw_message_put(to, &m);
+    memset(to + CW_MESSAGE_SIZE, which, size);
+}
+
+static void say_done(uint8_t how)
+{
+    struct cw_done done = {.req = how & 15};
+
+    done.event = odd_or(++told, how);
+    cw_done_put(say(how & 16 ? CW_FRAME_SENT : CW_FRAME_CANCELED, CW_DONE_SIZE, CW_DONE_SIZE),
+                &done);
+}
+
+static void say_probed(uint8_t how)
+{
+    struct cw_probed probed = {.found = how & 1,
+                               .msg = how >> 4,
+                               .tag = cw_get_u8(&script) & 3,
+                               .total = how,
+                               .unexpected = how & 2};
+
+    probed.clock = device.stats.polls + (how & 4 ? 1 : how >> 5);
+    cw_probed_put(say(CW_FRAME_PROBED, CW_PROBED_SIZE, CW_PROBED_SIZE), &probed);
+}
+
+static void say_taken(uint8_t how)
+{
+    struct cw_taken taken = {.event = odd_or(told + 1 + (how & 3), how),
+                             .clock = device.stats.polls + (how >> 3 & 3)};
+
+    cw_taken_put(say(CW_FRAME_TAKEN, CW_TAKEN_SIZE, CW_TAKEN_SIZE), &taken);
+}
+
+static void say_readings(uint8_t how)
+{
+    size_t size = how * 65u % (CW_READINGS_MAX + 1);
+
+    memset(say(CW_FRAME_READINGS, size, (uint32_t)size), how, size);
+}
+
+static void say_raw(uint8_t how)
+{
+    size_t size = how < script.left ? how : script.left;
+
+    must_hold(sizeof(said) - said_end >= size);
+    cw_get_copy(&script, said + said_end, size);
+    said_end += size;
+}
+
+/* Any type; mostly with a length that fits. */
+static void say_any(uint8_t how)
+{
+    uint8_t type = cw_get_u8(&script) % CW_FRAME_TYPES;
+    size_t there = cw_frame_fixed(type) + (how & 0x30 ? 0 : how & 15);
+    size_t given = there < script.left ? there : script.left;
+    uint8_t *to = say(type, there, (uint32_t)there + (how & 0x40 ? how : 0));
+
+    memset(to, 0, there);
+    cw_get_copy(&script, to, given);
+}
+
+static void relay_speaks(void)
+{
+    static const uint8_t bare[] = {CW_FRAME_REPLAYED, CW_FRAME_HINT, CW_FRAME_ACK,
+                                   CW_FRAME_FAREWELL};
+    uint8_t what = cw_get_u8(&script);
+    uint8_t how = cw_get_u8(&script);
+
+    switch (what & 15) {
+    case 0:
+        say_raw(how);
+        break;
+    case 1:
+        say_any(how);
+        break;
+    case 2:
+    case 3:
+        say_done(how);
+        break;
+    case 4:
+    case 5:
+        say_probed(how);
+        break;
+    case 6:
+    case 7:
+        say_taken(how);
+        break;
+    case 8:
+        say_readings(how);
+        break;
+    case 9:
+    case 10:
+        say(bare[how & 3], 0, 0);
+        break;
+    default:
+        say_message(how);
+        break;
+    }
+}
+
+/* --- the socket ------------------------------------------------------------------------------- */
+/* Whether there is something to read; else errno, or the end. */
+static ssize_t readable(void)
+{
+    if (said_start == said_end) {
+        said_start = said_end = 0;
+        if (script.left == 0)
+            return 0;
+        errno = EAGAIN;
+        if (++waits % WAITS_MAX != 0)
+            return -1;
+        relay_speaks();
+    }
+    return said_start < said_end ? 1 : -1;
+}
+
+static size_t take(void *to, size_t room)
+{
+    size_t left = said_end - said_start;
+    size_t size = left < room ? left : room;
+
+    memcpy(to, said + said_start, size);
+    said_start += size;
+    return size;
+}
+
+ssize_t recv(int fd, void *to, size_t room, int flags)
+{
+    ssize_t there = readable();
+
+    (void)fd;
+    (void)flags;
+    must_hold(room > 0);
+    return there > 0 ? (ssize_t)take(to, room) : there;
+}
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+    ssize_t there = readable();
+    size_t size = 0;
+
+    (void)fd;
+    (void)flags;
+    for (size_t i = 0; there > 0 && i < msg->msg_iovlen; i++)
+        size += take(msg->msg_iov[i].iov_base, msg->msg_iov[i].iov_len);
+    return there > 0 ? (ssize_t)size : there;
+}
+
+/* Takes all, or half, or nothing for a moment, at last nothing; every byte is looked at. */
+ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+    static volatile uint8_t sum;
+    size_t size = 0;
+
+    (void)fd;
+    (void)flags;
+    full = !full && waits % 5 == 1;
+    errno = script.left > 0 ? EAGAIN : EPIPE;
+    if (full || script.left == 0)
+        return -1;
+    for (size_t i = 0; i < msg->msg_iovlen; i++) {
+        const uint8_t *at = msg->msg_iov[i].iov_base;
+
+        for (size_t j = 0; j < msg->msg_iov[i].iov_len; j++)
+            sum ^= at[j];
+        size += msg->msg_iov[i].iov_len;
+    }
+    return (ssize_t)(size > 100 && waits % 3 == 1 ? size / 2 : size);
+}
+
+ssize_t send(int fd, const void *bytes, size_t size, int flags)
+{
+    struct iovec vector = {.iov_base = (void *)bytes, .iov_len = size};
+    struct msghdr msg = {.msg_iov = &vector, .msg_iovlen = 1};
+
+    return sendmsg(fd, &msg, flags);
+}
+
+/* --- what the program does -------------------------------------------------------------------- */
+static void take_request_of(struct device_request *request)
+{
+    must_hold(request->received <= request->capacity || !request->receiving);
+    must_hold(!request->busy && !request->completed);
+    request->completed = true;
+    if (request->target)
+        give_back(request->target);
+    for (uint32_t i = 0; i < request_count; i++)
+        if (requests[i] == request)
+            requests[i] = requests[--request_count];
+    request_free(request);
+}
+
+static void progress(void)
+{
+    struct device_event *event;
+    bool repeated = device.replay.active;
+
+    device.stats.polls++;
+    if (repeated && !replay_poll())
+        return;
+    if (!repeated) {
+        output_flush();
+        input_read();
+    }
+    event = device.happened;
+    if (event && device.logged && !repeated)
+        output_taken(device.last_happened);
+    device.happened = NULL;
+    device.happened_tail = &device.happened;
+    while (event) {
+        struct device_event *next = event->next;
+
+        if (event->active)
+            give_back(event);
+        else
+            take_request_of((struct device_request *)event);
+        event = next;
+    }
+}
+
+static struct device_request *new_request(bool receiving, uint8_t how)
+{
+    struct device_request *request;
+
+    if (request_count == REQUESTS_MAX)
+        device_fatal(CW_REPORT_FATAL, "enough");
+    request = request_new(receiving);
+    requests[request_count++] = request;
+    request->capacity = how & 1 ? cw_get_u16(&script) * 5u : how;
+    request->staged = receiving && (how & 2);
+    if (receiving && !request->staged)
+        request->target = allocate(request->capacity);
+    return request;
+}
+
+static void send_message(uint8_t how)
+{
+    size_t total = how & 1 ? cw_get_u16(&script) * 9u : how;
+    uint32_t kind = CW_SEND_TAG + (how >> 1) % 3;
+    uint32_t req = kind == CW_SEND_SYNC ? new_request(false, 0)->id : 0;
+    struct iovec pieces[3] = {{message, total / 3}, {message + 7, 0}, {message, total - total / 3}};
+    size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+
+    if (!(how & 0x40)) {
+        output_message(0, kind, how & 3, req, pieces, 3);
+        return;
+    }
+    output_begin(0, kind, how & 3, req, total, message, first);
+    for (size_t at = first, n; at < total; at += n) {
+        n = total - at < 50000 ? total - at : 50000;
+        output_data(message, n);
+    }
+}
+
+static void post(uint8_t type, uint8_t how)
+{
+    struct device_request *request = new_request(true, how);
+    struct cw_recv recv = {.req = request->id, .capacity = request->capacity};
+    struct cw_mrecv mrecv = {.req = request->id, .capacity = request->capacity};
+    uint8_t *to;
+
+    if (type == CW_FRAME_RECV && (to = output_act(CW_FRAME_RECV, CW_RECV_SIZE)))
+        cw_recv_put(to, &recv);
+    if (type == CW_FRAME_MRECV && (to = output_act(CW_FRAME_MRECV, CW_MRECV_SIZE)))
+        cw_mrecv_put(to, &mrecv);
+}
+
+static void cancel(void)
+{
+    struct cw_recv recv = {0};
+    uint8_t *to = output_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
+
+    if (to)
+        cw_recv_put(to, &recv);
+    output_flush();
+}
+
+/* A clock is read, as libc.c does. */
+static void read_clock(uint8_t how)
+{
+    if (unrepeated > 0)
+        unrepeated -= how < unrepeated ? how : unrepeated;
+    else if (!device_readings_wanted() && clock_written.used < CW_READINGS_MAX - how)
+        clock_written.used += how;
+}
+
+static void act(void)
+{
+    uint8_t what = cw_get_u8(&script);
+    uint8_t how = cw_get_u8(&script);
+
+    switch (what & 15) {
+    case 0:
+    case 1:
+        send_message(how);
+        break;
+    case 2:
+    case 3:
+    case 4:
+        post(CW_FRAME_RECV, how);
+        break;
+    case 5:
+        post(CW_FRAME_MRECV, how);
+        break;
+    case 6:
+        cancel();
+        break;
+    case 7:
+        device_probe(how & 3, how & 4 ? UINT64_MAX : 0, how & 8);
+        break;
+    case 8:
+        read_clock(how);
+        break;
+    case 9:
+        replay_finish();
+        break;
+    case 10:
+    case 11:
+        if (said_end < sizeof(said) / 2)
+            relay_speaks();
+        break;
+    default:
+        for (uint32_t i = 0; i <= how % POLLS_MAX; i++)
+            progress();
+        break;
+    }
+}
+
+/* --- a life ----------------------------------------------------------------------------------- */
+static void open_device(void)
+{
+    uint8_t how = cw_get_u8(&script);
+    struct cw_welcome welcome = {.acts = how & 15, .flags = how >> 6};
+
+    if (how & 16) {
+        welcome.missing = cw_get_u16(&script) * 3u;
+        welcome.clock = cw_get_u8(&script);
+    }
+    memset(&device, 0, sizeof(device));
+    strcpy(device.setup.address, "unix:/a/lie");
+    device.thread = pthread_self();
+    device.in = allocate(DEVICE_IN_BYTES);
+    device.out = allocate(DEVICE_OUT_BYTES);
+    device.happened_tail = &device.happened;
+    device.logged = welcome.flags & CW_WELCOME_LOG;
+    request_setup(16, NULL);
+    replay_begin(&welcome);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    script = cw_reader(data, size);
+    said_start = said_end = 0;
+    relay = (struct cw_session){0};
+    told = waits = 0;
+    unrepeated = 0;
+    request_count = 0;
+    clock_written.used = 0;
+    full = false;
+    open_device();
+    if (setjmp(ended) == 0)
+        while (script.left > 0)
+            act();
+    while (allocations.next != &allocations)
+        give_back(allocations.next + 1);
+    return 0;
+}

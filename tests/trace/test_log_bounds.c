@@ -1,0 +1,337 @@
+/* Logs are given up when they cannot be kept: because the rank says so, because all of them
+ * together are too large, because there is no memory. The rank goes on, and is not started again.
+ */
+#include "relay/core/block.h"
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+
+#define LOG_MAX (1u << 20)
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+static struct client *const r2 = &f.rank[2];
+
+static void start(uint64_t log_max)
+{
+    fixture_init_log(&f, FIXTURE_MEMORY, log_max);
+    fixture_start(&f, 3);
+}
+
+/* --- asking the relay ------------------------------------------------------------------------- */
+static uint64_t log_bytes[FIXTURE_RANKS];
+
+static void take_stats(struct client *c, const struct codec_frame *frame)
+{
+    struct cw_stats stats;
+
+    (void)c;
+    if (frame->header.type == CW_FRAME_STATS && cw_stats_get(frame->body, &stats))
+        log_bytes[stats.rank] = stats.of_rank.log_bytes;
+}
+
+static uint64_t log_bytes_of(uint32_t rank)
+{
+    bool mute = f.mute;
+
+    f.mute = true;
+    f.on_frame = take_stats;
+    say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
+    f.on_frame = NULL;
+    f.mute = mute;
+    return log_bytes[rank];
+}
+
+/* --- the rank says so ------------------------------------------------------------------------- */
+static void given_up_by_its_rank(void)
+{
+    start(FIXTURE_MEMORY);
+    say_recv(r0, 1, 5);
+    say_send(r1, 0, 5, "abc");
+    CU_ASSERT_TRUE(log_bytes_of(0) > 0);
+    f.story_size = 0;
+    say_unlogged(r0, CW_UNLOGGED_THREADS);
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    say_recv(r0, 2, 6);
+    say_send(r1, 0, 6, "def");
+    say_taken(r0, 2, 5);
+    say_readings(r0, "noon");
+    say_unlogged(r0, CW_UNLOGGED_READINGS);
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    expect(&f,
+           "0 < UNLOGGED THREADS\n"
+           "d > NOTICE UNLOGGED rank 0 'it calls MPI from more than one thread, and the order of "
+           "their calls is not logged'\n"
+           "0 < RECV req 2 tag 6\n"
+           "1 < SEND to 0 tag 6 total 3 'def'\n"
+           "0 > MESSAGE req 2 tag 6 total 3 FIRST LAST event 2 'def'\n"
+           "0 < TAKEN event 2 clock 5\n"
+           "0 < READINGS 'noon'\n"
+           "0 < UNLOGGED READINGS\n"
+           "0 ends: crash\n"
+           "d > NOTICE RANK_LOST rank 0 'crash'\n"
+           "0 < HELLO rank 0 incarnation 2\n"
+           "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it did'\n"
+           "0 is closed\n");
+    fixture_fini(&f);
+}
+
+static void every_reason(void)
+{
+    start(FIXTURE_MEMORY);
+    say_unlogged(r0, CW_UNLOGGED_READINGS);
+    expect(&f, "0 < UNLOGGED READINGS\n"
+               "d > NOTICE UNLOGGED rank 0 'it asked for the time too often before MPI_Init'\n");
+    say_unlogged(r1, 3);
+    expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'UNLOGGED frame that cannot be read'\n");
+    fixture_fini(&f);
+}
+
+/* What it has not been told yet is gone with its log: it cannot go on either. */
+static void given_up_while_it_repeats(void)
+{
+    start(FIXTURE_MEMORY);
+    say_recv(r0, 1, 5);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    f.story_size = 0;
+    say_unlogged(r0, CW_UNLOGGED_THREADS);
+    expect(&f, "0 < UNLOGGED THREADS\n"
+               "d > NOTICE UNLOGGED rank 0 incarnation 2 acts 1 event 0 'it calls MPI from more "
+               "than one thread, and the order of their calls is not logged'\n"
+               "d > NOTICE RANK_LOST rank 0 incarnation 2 acts 1 event 0 'refused by its relay: "
+               "rank 0 cannot be started again: it calls MPI from more than one thread, and the "
+               "order of their calls is not logged'\n"
+               "0 > REFUSED LIMIT rank 0 'rank 0 cannot be started again: it calls MPI from more "
+               "than one thread, and the order of their calls is not logged'\n"
+               "0 is closed\n");
+    fixture_fini(&f);
+}
+
+/* In the middle of messages from it and to it: they are whole nonetheless. */
+static void given_up_in_the_middle_of_messages(void)
+{
+    start(FIXTURE_MEMORY);
+    f.mute = true;
+    say_recv(r0, 1, 5);
+    say_recv(r2, 1, 6);
+    say_begin(r1, CW_SEND_TAG, 0, 5, 180000, 60000);
+    say_begin(r0, CW_SEND_TAG, 2, 6, 180000, 60000);
+    say_unlogged(r0, CW_UNLOGGED_THREADS);
+    say_more(r1, 5, 60000, 120000);
+    say_more(r0, 6, 60000, 120000);
+    CU_ASSERT_TRUE(fixture_received(r0, 1, 5, 180000));
+    CU_ASSERT_TRUE(fixture_received(r2, 1, 6, 180000));
+    fixture_fini(&f);
+}
+
+/* Its sender cannot be started again: what it left half done stays so. */
+static void sender_that_cannot_come_back(void)
+{
+    start(FIXTURE_MEMORY);
+    say_unlogged(r0, CW_UNLOGGED_THREADS);
+    say_recv(r1, 1, 5);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 180000, 60000);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    expect_has(&f, "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
+                   "did'\n");
+    fixture_close(r1, "crash");
+    f.story_size = 0;
+    fixture_again(r1);
+    say_live(r1, 0, 0);
+    CU_ASSERT_FALSE(fixture_received(r1, 1, 5, 180000));
+    fixture_fini(&f);
+}
+
+/* --- all of them are too large ---------------------------------------------------------------- */
+static void the_largest_is_given_up(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    for (uint32_t i = 0; i < 5; i++) {
+        say_recv(r0, i, 5);
+        say_begin(r2, CW_SEND_TAG, 0, 5, 120000, 120000);
+        say_recv(r1, i, 5);
+        say_begin(r2, CW_SEND_TAG, 1, 5, 60000, 60000);
+    }
+    CU_ASSERT_TRUE(log_bytes_of(0) > 600000);
+    CU_ASSERT_TRUE(log_bytes_of(1) > 300000);
+    f.mute = false;
+    say_recv(r1, 7, 5);
+    say_begin(r2, CW_SEND_TAG, 1, 5, 180000, 180000);
+    expect(&f, "1 < RECV req 7 tag 5\n"
+               "2 < SEND to 1 tag 5 total 180000 (180000 bytes)\n"
+               "1 > MESSAGE req 7 tag 5 total 180000 FIRST (81976 bytes)\n"
+               "1 > MESSAGE req 7 LAST event 6 (98024 bytes)\n"
+               "d > NOTICE UNLOGGED rank 0 'the logs have reached 1 MiB (--log-max), and its log "
+               "was the largest'\n");
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    CU_ASSERT_TRUE(log_bytes_of(1) > 480000);
+    CU_ASSERT_TRUE(log_bytes_of(2) > 0);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    expect_has(&f, "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
+                   "did'\n");
+    fixture_close(r1, "crash");
+    fixture_again(r1);
+    say_live(r1, 0, 0);
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, 180000));
+    fixture_fini(&f);
+}
+
+/* The one whose event does not fit is the largest itself: it is told all the same. */
+static void its_own_is_the_largest(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    say_recv(r0, 1, 5);
+    say_begin(r1, CW_SEND_TAG, 0, 5, 2 * LOG_MAX, CW_FRAME_DATA_MAX);
+    for (uint64_t at = CW_FRAME_DATA_MAX; at < 2 * LOG_MAX; at += CW_FRAME_DATA_MAX)
+        say_more(r1, 5, at, CW_FRAME_DATA_MAX);
+    CU_ASSERT_TRUE(fixture_received(r0, 1, 5, 2 * LOG_MAX));
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    CU_ASSERT_TRUE(log_bytes_of(1) > 0);
+    fixture_fini(&f);
+}
+
+/* What came for a rank that was never there is gone with its log: nobody may come to miss it. */
+static void given_up_before_its_first_connection(void)
+{
+    fixture_init_log(&f, FIXTURE_MEMORY, LOG_MAX);
+    fixture_connect(&f, &f.dispatcher, "d");
+    fixture_hello_dispatcher(&f.dispatcher, 2);
+    fixture_connect(&f, r0, "0");
+    fixture_hello_rank(r0, 0, 1);
+    for (uint32_t i = 0; i < 11; i++)
+        say_begin(r0, CW_SEND_AM, 1, 5, 100000, 100000);
+    expect_has(&f, "d > NOTICE UNLOGGED rank 1 'the logs have reached 1 MiB (--log-max), and its "
+                   "log was the largest'\n");
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, 1, 1);
+    expect_has(&f, "1 > REFUSED LIMIT 'rank 1 cannot be started");
+    fixture_fini(&f);
+}
+
+/* One that is being told its log loses it. */
+static void given_up_while_it_is_told(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    for (uint32_t i = 0; i < 7; i++)
+        say_begin(r2, CW_SEND_AM, 0, i, 100000, 100000);
+    say_taken(r0, 7, 3);
+    fixture_close(r0, "crash");
+    fixture_connect(&f, r0, "0");
+    r0->stalled = true;
+    fixture_hello_rank(r0, 0, 2);
+    for (uint32_t i = 0; i < 4; i++)
+        say_begin(r2, CW_SEND_AM, 1, i, 100000, 100000);
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    f.mute = false;
+    fixture_read(r0);
+    expect_has(&f, "0 > REFUSED LIMIT rank 0 'rank 0 cannot be started again: the logs have "
+                   "reached 1 MiB");
+    CU_ASSERT_PTR_NULL(r0->conn);
+    fixture_fini(&f);
+}
+
+static uint8_t last_type;
+
+static void take_type(struct client *c, const struct codec_frame *frame)
+{
+    (void)c;
+    last_type = frame->header.type;
+}
+
+/* ... also by an act of its own, after which nothing is said to it any more. */
+static void given_up_by_its_own_act(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    say_recv(r0, 1, 77);
+    fixture_close(r0, "crash");
+    for (uint32_t i = 0; i < 10; i++)
+        say_begin(r2, CW_SEND_AM, 0, i, 100000, 100000);
+    say_send(r2, 0, 5, "unexpected");
+    fixture_again(r0);
+    r0->stalled = true;
+    say_live(r0, 0, 0);
+    for (uint32_t i = 0; i < 5000 && log_bytes_of(0) > 0; i++) {
+        r0->codec.clock = i;
+        say_probe(r0, 5, CODEC_ALL, false);
+    }
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    f.on_frame = take_type;
+    fixture_read(r0);
+    CU_ASSERT_EQUAL(last_type, CW_FRAME_REFUSED);
+    CU_ASSERT_PTR_NULL(r0->conn);
+    fixture_fini(&f);
+}
+
+/* --- there is no memory ----------------------------------------------------------------------- */
+/* Payload is held once, by its message or by the log: a rank without log has room for more. */
+static void logs_of_many_messages(void)
+{
+    uint64_t held;
+
+    start(FIXTURE_MEMORY);
+    f.mute = true;
+    for (uint32_t i = 0; i < 100; i++) {
+        say_recv(r0, i, 5);
+        say_begin(r1, CW_SEND_TAG, 0, 5, 200000, 200000);
+    }
+    held = relay_core_stats(f.core)->memory_now;
+    CU_ASSERT_TRUE(held > 100 * 200000 && held < 2 * 100 * 200000);
+    say_unlogged(r0, CW_UNLOGGED_THREADS);
+    /* but for the blocks that the core keeps for later */
+    CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < held - 100 * 20000);
+    fixture_fini(&f);
+}
+
+/* The log of a small message needs memory where the message itself does not: then the log goes,
+ * and the job goes on. */
+static void log_without_memory(void)
+{
+    struct cw_relay_stats *stats;
+    uint64_t taken;
+
+    start(FIXTURE_MEMORY);
+    stats = relay_core_stats(f.core);
+    for (uint32_t i = 0; i < 90; i++)
+        say_send_kind(r1, CW_SEND_AM, 0, 0, i, "abc");
+    f.story_size = 0;
+    /* for what is read and what is written, and less than a segment of the log */
+    taken = fixture_spend(&f, 2 * sizeof(struct relay_block) + 500);
+    for (uint32_t i = 0; i < 10; i++)
+        say_send_kind(r1, CW_SEND_AM, 0, 0, i, "abc");
+    stats->memory_now -= taken;
+    expect_has(&f, "d > NOTICE UNLOGGED rank 0 'the relay has no memory for its log "
+                   "(--memory-max)'\n");
+    CU_ASSERT_EQUAL(r0->inbox.complete, 100);
+    CU_ASSERT_PTR_NOT_NULL(r0->conn);
+    CU_ASSERT_PTR_NOT_NULL(r1->conn);
+    fixture_fini(&f);
+}
+
+void add_log_bounds_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of logs given up", NULL, NULL);
+
+    CU_ADD_TEST(suite, given_up_by_its_rank);
+    CU_ADD_TEST(suite, every_reason);
+    CU_ADD_TEST(suite, given_up_while_it_repeats);
+    CU_ADD_TEST(suite, given_up_in_the_middle_of_messages);
+    CU_ADD_TEST(suite, sender_that_cannot_come_back);
+    CU_ADD_TEST(suite, the_largest_is_given_up);
+    CU_ADD_TEST(suite, its_own_is_the_largest);
+    CU_ADD_TEST(suite, given_up_before_its_first_connection);
+    CU_ADD_TEST(suite, given_up_while_it_is_told);
+    CU_ADD_TEST(suite, given_up_by_its_own_act);
+    CU_ADD_TEST(suite, logs_of_many_messages);
+    CU_ADD_TEST(suite, log_without_memory);
+}

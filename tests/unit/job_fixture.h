@@ -1,0 +1,37 @@
+/* A job core of a few ranks, for the tests of how jobs end and of restarts. */
+#ifndef UNIT_JOB_FIXTURE_H
+#define UNIT_JOB_FIXTURE_H
+
+#include "dispatcher/job.h"
+
+#define RANKS 3
+#define SLOTS 5
+#define NOW 5000000000ull
+#define TIMEOUT 10000000000ull
+#define PERIOD 500000000ull
+#define EXITED(code) ((code) << 8) /* as waitpid(2) tells it */
+#define KILLED(signal) (signal)
+
+extern struct job job;
+extern struct job_rank ranks[RANKS];
+extern struct job_order order; /* of the last job_next */
+
+void make_with(const struct job_config *config);
+
+/* Without recovery. */
+void make(uint32_t count);
+
+/* The next thing to be done; that a rank is down is let pass. */
+enum job_action next_at(uint64_t now_ns);
+
+void start_all(uint32_t count);
+
+/* make and start_all */
+void start(uint32_t count);
+void run_well(uint32_t rank);
+void ends(int exit_code, const char *reason);
+
+/* The ranks that run are to be told `signal`, once. */
+void signals(int signal);
+
+#endif

@@ -1,0 +1,322 @@
+/* Faults for drills: what the options say, and when which rank is hit. */
+#include "dispatcher/fault.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <string.h>
+
+#define MS 1000000ull
+#define START 7000000000ull
+#define RANKS 4
+#define SHOTS 400
+
+static struct cw_err err;
+static struct fault_plan plan;
+static struct fault_shot shot;
+static bool down[RANKS];
+
+static bool runs(void *ctx, uint32_t rank)
+{
+    CU_ASSERT_PTR_EQUAL(ctx, &plan);
+    CU_ASSERT_TRUE_FATAL(rank < RANKS);
+    return !down[rank];
+}
+
+static bool next(uint64_t now_ns)
+{
+    return fault_plan_next(&plan, now_ns, RANKS, runs, &plan, &shot);
+}
+
+static void add(const char *text)
+{
+    CU_ASSERT_EQUAL_FATAL(fault_plan_add(&plan, text, &err), CW_OK);
+}
+
+static void make(const char *text)
+{
+    memset(down, 0, sizeof(down));
+    fault_plan_init(&plan);
+    add(text);
+}
+
+static void is(const char *text, struct fault expected)
+{
+    struct fault fault;
+
+    CU_ASSERT_EQUAL(fault_parse(&fault, text, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault.kind, expected.kind);
+    CU_ASSERT_EQUAL(fault.when, expected.when);
+    CU_ASSERT_EQUAL(fault.rank, expected.rank);
+    CU_ASSERT_EQUAL(fault.time_ns, expected.time_ns);
+    CU_ASSERT_EQUAL(fault.event, expected.event);
+    CU_ASSERT_FALSE(fault.fired);
+}
+
+static void forms(void)
+{
+    is("kill:2@300ms", (struct fault){.when = FAULT_AT, .rank = 2, .time_ns = 300 * MS});
+    is("kill:0@2s", (struct fault){.when = FAULT_AT, .time_ns = 2000 * MS});
+    is("kill:0@0", (struct fault){.when = FAULT_AT});
+    is("stop:1@1.5",
+       (struct fault){.kind = FAULT_STOP, .when = FAULT_AT, .rank = 1, .time_ns = 1500 * MS});
+    is("kill:random@200ms",
+       (struct fault){.when = FAULT_EVERY, .rank = FAULT_RANDOM, .time_ns = 200 * MS});
+    is("stop:random@1s",
+       (struct fault){
+           .kind = FAULT_STOP, .when = FAULT_EVERY, .rank = FAULT_RANDOM, .time_ns = 1000 * MS});
+    is("kill:65535@event:1200", (struct fault){.when = FAULT_EVENT, .rank = 65535, .event = 1200});
+}
+
+static void no_forms(void)
+{
+    static const char *const bad[] = {"",
+                                      "kill",
+                                      "kill:",
+                                      "kill:1",
+                                      "kill:1@",
+                                      "kill:@1s",
+                                      "kill:x@1s",
+                                      "kill:-1@1s",
+                                      "kill:65536@1s",
+                                      "kill:1@1x",
+                                      "kill:1@-1s",
+                                      "kill:1@event:",
+                                      "kill:1@event:0",
+                                      "kill:1@event:x",
+                                      "kill:random@event:5",
+                                      "kill:random@0",
+                                      "kill:random@0.9ms",
+                                      "kill:randomly@1s",
+                                      "stop:1@event:5",
+                                      "hurt:1@1s",
+                                      "1@1s",
+                                      "kill 1@1s",
+                                      "kill:00000000000000000001@1s"};
+    struct fault fault;
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        err = (struct cw_err){0};
+        CU_ASSERT_EQUAL(fault_parse(&fault, bad[i], &err), CW_EINVAL);
+        CU_ASSERT_EQUAL(err.code, CW_EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i]));
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.text, FAULT_FORMS));
+    }
+}
+
+static void a_long_text_leaves_the_forms(void)
+{
+    char text[2000] = "kill:1@";
+    struct fault fault;
+
+    memset(text + strlen(text), '1', sizeof(text) - 1 - strlen(text));
+    text[sizeof(text) - 1] = '\0';
+    CU_ASSERT_EQUAL(fault_parse(&fault, text, &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, FAULT_FORMS));
+}
+
+static void ranks_of_the_job(void)
+{
+    make("kill:3@1s");
+    add("kill:random@1s");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 3, &err), CW_EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.text, "--fault 'kill:3@1s': the job has no rank 3, the last is 2");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, &err), CW_EINVAL);
+}
+
+static void at_most(void)
+{
+    fault_plan_init(&plan);
+    for (int i = 0; i < FAULTS_MAX; i++)
+        add("kill:1@1s");
+    CU_ASSERT_EQUAL(fault_plan_add(&plan, "kill:2@1s", &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "kill:2@1s"));
+    CU_ASSERT_EQUAL(plan.count, FAULTS_MAX);
+}
+
+static void one_that_is_no_fault_is_not_added(void)
+{
+    make("kill:1@1s");
+    CU_ASSERT_EQUAL(fault_plan_add(&plan, "kill:1", &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(plan.count, 1);
+}
+
+static void names(void)
+{
+    CU_ASSERT_STRING_EQUAL(fault_kind_name(FAULT_KILL), "kill");
+    CU_ASSERT_STRING_EQUAL(fault_kind_name(FAULT_STOP), "stop");
+    CU_ASSERT_EQUAL(fault_kind_signal(FAULT_KILL), SIGKILL);
+    CU_ASSERT_EQUAL(fault_kind_signal(FAULT_STOP), SIGSTOP);
+}
+
+static void nothing_is_due_before_the_start(void)
+{
+    make("kill:1@0");
+    CU_ASSERT_FALSE(next(START));
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
+    fault_plan_start(&plan, START);
+    CU_ASSERT_TRUE(next(START));
+}
+
+static void each_at_its_time_and_once(void)
+{
+    make("kill:2@300ms");
+    add("stop:1@100ms");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), START + 100 * MS);
+    CU_ASSERT_FALSE(next(START + 100 * MS - 1));
+    CU_ASSERT_TRUE(next(START + 100 * MS));
+    CU_ASSERT_EQUAL(shot.kind, FAULT_STOP);
+    CU_ASSERT_EQUAL(shot.rank, 1);
+    CU_ASSERT_STRING_EQUAL(shot.text, "stop:1@100ms");
+    CU_ASSERT_FALSE(next(START + 100 * MS));
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), START + 300 * MS);
+    CU_ASSERT_TRUE(next(START + 5000 * MS));
+    CU_ASSERT_EQUAL(shot.kind, FAULT_KILL);
+    CU_ASSERT_EQUAL(shot.rank, 2);
+    CU_ASSERT_FALSE(next(START + 9000 * MS));
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
+}
+
+static void several_at_once(void)
+{
+    make("kill:0@1s");
+    add("kill:1@1s");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_TRUE(next(START + 1000 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 0);
+    CU_ASSERT_TRUE(next(START + 1000 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 1);
+    CU_ASSERT_FALSE(next(START + 1000 * MS));
+}
+
+/* And the caller is not woken by time for it: that the rank starts is what wakes. */
+static void a_named_rank_is_waited_for(void)
+{
+    make("kill:1@100ms");
+    fault_plan_start(&plan, START);
+    down[1] = true;
+    CU_ASSERT_FALSE(next(START + 100 * MS));
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
+    CU_ASSERT_FALSE(next(START + 101 * MS));
+    down[1] = false;
+    CU_ASSERT_TRUE(next(START + 102 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 1);
+    CU_ASSERT_FALSE(next(START + 103 * MS));
+}
+
+/* Fires as the plan says; returns how often. */
+static int fire(uint64_t seed, uint32_t *victims, uint64_t *times)
+{
+    uint64_t now_ns = START;
+    int count = 0;
+
+    fault_plan_seed(&plan, seed);
+    fault_plan_start(&plan, START);
+    while (count < SHOTS) {
+        uint64_t due_ns = fault_plan_deadline_ns(&plan);
+
+        CU_ASSERT_TRUE(due_ns >= now_ns + 50 * MS && due_ns <= now_ns + 150 * MS);
+        now_ns = due_ns;
+        CU_ASSERT_FALSE(next(now_ns - 1));
+        CU_ASSERT_TRUE_FATAL(next(now_ns));
+        CU_ASSERT_EQUAL(shot.kind, FAULT_KILL);
+        victims[count] = shot.rank;
+        times[count++] = now_ns;
+    }
+    return count;
+}
+
+static void a_seed_decides(void)
+{
+    static uint32_t victims[3][SHOTS];
+    static uint64_t times[3][SHOTS];
+    int hits[RANKS] = {0};
+
+    make("kill:random@100ms");
+    fire(42, victims[0], times[0]);
+    fire(42, victims[1], times[1]);
+    fire(43, victims[2], times[2]);
+    CU_ASSERT_EQUAL(memcmp(victims[0], victims[1], sizeof(victims[0])), 0);
+    CU_ASSERT_EQUAL(memcmp(times[0], times[1], sizeof(times[0])), 0);
+    CU_ASSERT_NOT_EQUAL(memcmp(victims[0], victims[2], sizeof(victims[0])), 0);
+    CU_ASSERT_NOT_EQUAL(memcmp(times[0], times[2], sizeof(times[0])), 0);
+    for (int i = 0; i < SHOTS; i++)
+        hits[victims[0][i]]++;
+    for (int i = 0; i < RANKS; i++)
+        CU_ASSERT_TRUE(hits[i] > SHOTS / RANKS / 2);
+}
+
+/* splitmix64 with seed 1 draws 0x910a2dec89025cc1, 0xbeeb8da1658eec67: a drill repeats itself with
+ * a later version too. */
+static void the_generator(void)
+{
+    make("kill:random@100ms");
+    fault_plan_start(&plan, 0);
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), 50 * MS + 56656158);
+    CU_ASSERT_TRUE(next(200 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 2);
+}
+
+static void a_random_victim_that_is_down_is_let_off(void)
+{
+    make("kill:random@100ms");
+    fault_plan_start(&plan, START);
+    memset(down, true, sizeof(down));
+    CU_ASSERT_FALSE(next(START + 150 * MS));
+    CU_ASSERT_TRUE(fault_plan_deadline_ns(&plan) >= START + 200 * MS);
+    memset(down, false, sizeof(down));
+    CU_ASSERT_FALSE(next(START + 150 * MS));
+    CU_ASSERT_TRUE(next(START + 300 * MS));
+}
+
+static void no_burst_after_a_pause(void)
+{
+    make("kill:random@100ms");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_TRUE(next(START + 60000 * MS));
+    CU_ASSERT_FALSE(next(START + 60000 * MS));
+}
+
+static void at_events(void)
+{
+    make("kill:2@event:9");
+    add("kill:1@1s");
+    add("kill:2@event:5");
+    add("kill:3@event:7");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 2, 1), 9);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 2, 2), 5);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 2, 3), 0);
+    CU_ASSERT_STRING_EQUAL(fault_plan_at_event(&plan, 2, 2)->text, "kill:2@event:5");
+    CU_ASSERT_PTR_NULL(fault_plan_at_event(&plan, 2, 3));
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 1, 1), 0);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 3, 1), 7);
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), START + 1000 * MS);
+    CU_ASSERT_TRUE(next(START + 1000 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 1);
+    CU_ASSERT_FALSE(next(START + 9000 * MS));
+}
+
+void add_fault_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("fault", NULL, NULL);
+
+    CU_ADD_TEST(suite, forms);
+    CU_ADD_TEST(suite, no_forms);
+    CU_ADD_TEST(suite, a_long_text_leaves_the_forms);
+    CU_ADD_TEST(suite, ranks_of_the_job);
+    CU_ADD_TEST(suite, at_most);
+    CU_ADD_TEST(suite, one_that_is_no_fault_is_not_added);
+    CU_ADD_TEST(suite, names);
+    CU_ADD_TEST(suite, nothing_is_due_before_the_start);
+    CU_ADD_TEST(suite, each_at_its_time_and_once);
+    CU_ADD_TEST(suite, several_at_once);
+    CU_ADD_TEST(suite, a_named_rank_is_waited_for);
+    CU_ADD_TEST(suite, a_seed_decides);
+    CU_ADD_TEST(suite, the_generator);
+    CU_ADD_TEST(suite, a_random_victim_that_is_down_is_let_off);
+    CU_ADD_TEST(suite, no_burst_after_a_pause);
+    CU_ADD_TEST(suite, at_events);
+}

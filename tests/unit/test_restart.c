@@ -1,0 +1,576 @@
+/* The job core: when a rank is started again, and when a crash ends the job. */
+#include "common/setup.h"
+#include "tests/unit/job_fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <string.h>
+
+static const struct job_config recovering = {.ranks = RANKS,
+                                             .slots = RANKS,
+                                             .recover = true,
+                                             .restarts_max = 100,
+                                             .alive_timeout_ns = TIMEOUT};
+
+static void start_recovering(const struct job_config *config)
+{
+    make_with(config);
+    start_all(RANKS);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        job_rank_initialized(&job, i, NOW);
+        CU_ASSERT_TRUE(job_rank_up(&job, i, 1, 0, 0, NOW));
+    }
+}
+
+/* At this time the rank is to be let go of. */
+static void goes_down(uint32_t rank, enum job_remains remains, uint64_t now_ns, const char *why)
+{
+    CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_DOWN);
+    CU_ASSERT_EQUAL(order.rank, rank);
+    CU_ASSERT_EQUAL(order.remains, remains);
+    CU_ASSERT_EQUAL(order.hung, remains == JOB_REMAINS_LEAVE);
+    CU_ASSERT_STRING_EQUAL(order.why, why);
+}
+
+/* At this time, and not a moment before it, the rank is to be started. */
+static void comes_back(uint32_t rank, uint32_t incarnation, uint64_t at_ns, uint64_t now_ns)
+{
+    if (at_ns > now_ns) {
+        CU_ASSERT_EQUAL(job_next(&job, at_ns - 1, &order), JOB_NOTHING);
+        CU_ASSERT_EQUAL(job_deadline_ns(&job), at_ns);
+    }
+    CU_ASSERT_EQUAL(job_next(&job, at_ns, &order), JOB_START);
+    CU_ASSERT_EQUAL(order.rank, rank);
+    CU_ASSERT_EQUAL(order.incarnation, incarnation);
+    CU_ASSERT_EQUAL(job_next(&job, at_ns, &order), JOB_NOTHING);
+    job_rank_started(&job, rank, at_ns);
+    CU_ASSERT_EQUAL(ranks[rank].incarnation, incarnation);
+    CU_ASSERT_EQUAL(ranks[rank].restarts, incarnation - 1);
+}
+
+/* The rank is killed from outside, at this place, which its relay tells first. */
+static void dies(uint32_t rank, int signal, uint64_t acts, uint64_t event)
+{
+    job_rank_up(&job, rank, ranks[rank].incarnation, acts, event, NOW);
+    job_rank_lost(&job, rank, ranks[rank].incarnation, acts, event, "closed", NOW);
+    job_rank_ended(&job, rank, KILLED(signal), NOW);
+}
+
+static void crash_is_followed_by_a_restart(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 5, 3);
+    CU_ASSERT_FALSE(job_rank_runs(&job, 1));
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW), "down");
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 2, NOW, NOW);
+    CU_ASSERT_STRING_EQUAL(order.why, "was killed by signal 9 (Killed)");
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW), "starting");
+    CU_ASSERT_FALSE(job_rank_up(&job, 1, 2, 5, 3, NOW));
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW), "replaying");
+    CU_ASSERT_TRUE(job_rank_live(&job, 1, 2));
+    CU_ASSERT_FALSE(job_rank_live(&job, 1, 2));
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW), "live");
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW + 4 * PERIOD), "hung");
+    for (uint32_t i = 0; i < RANKS; i++)
+        run_well(i);
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW), "ended");
+    ends(0, "");
+}
+
+/* Before MPI_Init, in MPI_Finalize and after it, all ranks at once. */
+static void crash_at_any_time(void)
+{
+    make_with(&recovering);
+    start_all(RANKS);
+    job_rank_initialized(&job, 1, NOW);
+    job_rank_finalized(&job, 1);
+    job_rank_initialized(&job, 2, NOW);
+    for (uint32_t i = 0; i < RANKS; i++)
+        job_rank_ended(&job, i, KILLED(SIGTERM), NOW);
+    CU_ASSERT_EQUAL(job.running, 0);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        goes_down(i, JOB_REMAINS_NOTHING, NOW, "was killed by signal 15 (Terminated)");
+        CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_START);
+        CU_ASSERT_EQUAL(order.rank, i);
+        job_rank_started(&job, i, NOW);
+    }
+    CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_NOTHING);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        CU_ASSERT_FALSE(ranks[i].called_init || ranks[i].called_finalize);
+        run_well(i);
+    }
+    ends(0, "");
+}
+
+/* One that ended well is not needed any more. */
+static void crash_after_another_ended_well(void)
+{
+    start_recovering(&recovering);
+    run_well(0);
+    run_well(2);
+    dies(1, SIGKILL, 1, 1);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    run_well(1);
+    ends(0, "");
+}
+
+static void program_errors_are_not_restarted(void)
+{
+    start_recovering(&recovering);
+    job_rank_ended(&job, 1, EXITED(3), NOW);
+    signals(SIGTERM);
+    CU_ASSERT_STRING_EQUAL(job.reason,
+                           "rank 1 (./prog) exited with code 3 without calling MPI_Finalize");
+    start_recovering(&recovering);
+    job_rank_ended(&job, 1, EXITED(0), NOW);
+    signals(SIGTERM);
+    start_recovering(&recovering);
+    job_rank_ended(&job, 1, EXITED(CW_EXIT_DEVICE), NOW);
+    signals(SIGTERM);
+    start_recovering(&recovering);
+    job_rank_finalized(&job, 1);
+    job_rank_ended(&job, 1, EXITED(3), NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job.exit_code, 3);
+}
+
+static void nothing_is_restarted_while_the_job_ends(void)
+{
+    start_recovering(&recovering);
+    dies(0, SIGKILL, 1, 1);
+    job_fail(&job, 4, NOW, "why");
+    goes_down(0, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    signals(SIGTERM);
+    job_rank_ended(&job, 1, KILLED(SIGTERM), NOW);
+    job_rank_ended(&job, 2, KILLED(SIGSEGV), NOW);
+    ends(4, "why");
+}
+
+/* The user's own signal is no crash. */
+static void signal_passed_on(void)
+{
+    start_recovering(&recovering);
+    job_signal_passed_on(&job, SIGUSR1);
+    dies(0, SIGUSR1, 1, 1);
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 128 + SIGUSR1);
+}
+
+static void fault_at_the_same_place(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGSEGV, 7, 4);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    dies(1, SIGSEGV, 7, 4);
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 128 + SIGSEGV);
+    CU_ASSERT_STRING_EQUAL(job.reason,
+                           "rank 1 (./prog) was killed by signal 11 (Segmentation fault) again at "
+                           "the same event (4): a fault of the program, which a restart does not "
+                           "mend");
+}
+
+/* Another place, another signal, or one from outside: no proof. */
+static void fault_elsewhere(void)
+{
+    static const struct {
+        int signal;
+        uint64_t acts;
+        uint64_t event;
+    } then[] = {{SIGSEGV, 8, 4}, {SIGSEGV, 7, 5}, {SIGBUS, 7, 4}, {SIGKILL, 7, 4}};
+
+    for (size_t i = 0; i < sizeof(then) / sizeof(*then); i++) {
+        start_recovering(&recovering);
+        dies(1, SIGSEGV, 7, 4);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        job_rank_started(&job, 1, NOW);
+        dies(1, then[i].signal, then[i].acts, then[i].event);
+        CU_ASSERT_EQUAL(next_at(NOW + JOB_BACKOFF_MAX_NS), JOB_START);
+    }
+    start_recovering(&recovering);
+    for (int i = 0; i < 5; i++) { /* from outside it may come as often as it likes */
+        dies(1, SIGTERM, 7, 4);
+        CU_ASSERT_EQUAL(next_at(NOW + JOB_BACKOFF_MAX_NS), JOB_START);
+        job_rank_started(&job, 1, NOW);
+    }
+}
+
+/* Three times in all, but never twice in succession. */
+static void fault_with_another_between(void)
+{
+    static const int then[] = {SIGSEGV, SIGKILL, SIGSEGV};
+
+    start_recovering(&recovering);
+    for (int i = 0; i < 3; i++) {
+        dies(1, then[i], 7, 4);
+        CU_ASSERT_EQUAL(next_at(NOW + JOB_BACKOFF_MAX_NS), JOB_START);
+        job_rank_started(&job, 1, NOW);
+    }
+}
+
+/* The exit status comes before the relay's word: that is waited for. */
+static void fault_whose_place_comes_late(void)
+{
+    for (int same = 0; same < 2; same++) {
+        start_recovering(&recovering);
+        job_rank_ended(&job, 1, KILLED(SIGSEGV), NOW);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        job_rank_started(&job, 1, NOW);
+        job_rank_lost(&job, 1, 1, 7, 4, "closed", NOW); /* of the one before */
+        job_rank_initialized(&job, 1, NOW);
+        job_rank_ended(&job, 1, KILLED(SIGSEGV), NOW);
+        CU_ASSERT_EQUAL(next_at(NOW + JOB_PLACE_NS / 2), JOB_NOTHING);
+        job_rank_lost(&job, 1, 2, same ? 7 : 8, 4, "closed", NOW + JOB_PLACE_NS / 2);
+        CU_ASSERT_EQUAL(next_at(NOW + JOB_PLACE_NS / 2), same ? JOB_SIGNAL : JOB_START);
+    }
+}
+
+static void fault_whose_place_never_comes(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGSEGV, 7, 4);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    job_rank_up(&job, 1, 2, 7, 4, NOW);
+    job_rank_ended(&job, 1, KILLED(SIGSEGV), NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_PLACE_NS - 1), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_PLACE_NS);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_PLACE_NS), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_PLACE_NS + JOB_BACKOFF_MIN_NS), JOB_START);
+}
+
+/* Before it has connected there is no place to wait for. */
+static void fault_before_mpi(void)
+{
+    make_with(&recovering);
+    start_all(RANKS);
+    job_rank_ended(&job, 1, KILLED(SIGABRT), NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    job_rank_ended(&job, 1, KILLED(SIGABRT), NOW);
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "signal 6 (Aborted) again at the same event (0)"));
+}
+
+static void backoff_while_nothing_moves(void)
+{
+    uint64_t wait = JOB_BACKOFF_MIN_NS;
+
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 7, 4);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 2, NOW, NOW);
+    for (uint32_t i = 3; i < 14; i++) {
+        dies(1, SIGKILL, 7, 2); /* while it repeated */
+        goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+        comes_back(1, i, NOW + wait, NOW);
+        wait = wait * 2 < JOB_BACKOFF_MAX_NS ? wait * 2 : JOB_BACKOFF_MAX_NS;
+    }
+    CU_ASSERT_EQUAL(wait, JOB_BACKOFF_MAX_NS);
+    dies(1, SIGKILL, 8, 4); /* it came further: at once again */
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 14, NOW, NOW);
+    dies(1, SIGKILL, 8, 4);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 15, NOW + JOB_BACKOFF_MIN_NS, NOW);
+}
+
+/* How far it came is known only after it ended. */
+static void backoff_is_cut_short(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 7, 4);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    job_rank_up(&job, 1, 2, 7, 4, NOW);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    job_rank_lost(&job, 1, 2, 9, 5, "closed", NOW + 1);
+    CU_ASSERT_EQUAL(next_at(NOW + 1), JOB_START);
+}
+
+static void budget_of_restarts(void)
+{
+    struct job_config config = recovering;
+
+    config.restarts_max = 2;
+    start_recovering(&config);
+    for (uint32_t i = 0; i < 2; i++) {
+        dies(1, SIGKILL, 7 + i, 4);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        job_rank_started(&job, 1, NOW);
+    }
+    dies(1, SIGKILL, 100, 4);
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 128 + SIGKILL);
+    CU_ASSERT_STRING_EQUAL(job.reason, "rank 1 (./prog) was killed by signal 9 (Killed), after 2 "
+                                       "restarts (--max-restarts)");
+}
+
+/* Each rank has its own budget. */
+static void budget_of_another_rank(void)
+{
+    struct job_config config = recovering;
+
+    config.restarts_max = 1;
+    start_recovering(&config);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        dies(i, SIGKILL, 7, 4);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        CU_ASSERT_EQUAL(order.rank, i);
+        job_rank_started(&job, i, NOW);
+    }
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+}
+
+static void unlogged_rank(void)
+{
+    start_recovering(&recovering);
+    CU_ASSERT_TRUE(job_rank_restartable(&job, 1));
+    CU_ASSERT_TRUE(job_rank_unlogged(&job, 1, "MPI was called from a second thread"));
+    CU_ASSERT_FALSE(job_rank_unlogged(&job, 1, "again"));
+    CU_ASSERT_FALSE(job_rank_restartable(&job, 1));
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    dies(0, SIGKILL, 1, 1); /* the others can be */
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 0, NOW);
+    dies(1, SIGKILL, 1, 1);
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 128 + SIGKILL);
+    CU_ASSERT_STRING_EQUAL(job.reason,
+                           "rank 1 (./prog) was killed by signal 9 (Killed), and it cannot be "
+                           "restarted because MPI was called from a second thread");
+}
+
+static void all_ranks_unlogged(void)
+{
+    start_recovering(&recovering);
+    CU_ASSERT_TRUE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full"));
+    CU_ASSERT_FALSE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full"));
+    dies(2, SIGKILL, 1, 1);
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "because the log is full"));
+}
+
+/* It runs, but its relay has lost it. */
+static void relay_loses_a_rank(void)
+{
+    start_recovering(&recovering);
+    job_rank_lost(&job, 1, 1, 7, 4, "connection reset", NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_LOST_NS);
+    goes_down(1, JOB_REMAINS_KILL, NOW + JOB_LOST_NS, "lost its relay: connection reset");
+    comes_back(1, 2, NOW + JOB_LOST_NS, NOW + JOB_LOST_NS);
+    job_rank_lost(&job, 1, 1, 7, 4, "again, of the one before", NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_LOST_NS), JOB_NOTHING);
+}
+
+static void rank_loses_its_relay(void)
+{
+    start_recovering(&recovering);
+    job_rank_cut(&job, 1, "connection reset", NOW);
+    job_rank_ended(&job, 1, EXITED(CW_EXIT_DEVICE), NOW);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "lost its relay: connection reset");
+    comes_back(1, 2, NOW, NOW);
+}
+
+static void rank_loses_its_relay_without_recovery(void)
+{
+    start(2);
+    job_rank_cut(&job, 1, "connection reset", NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS - 1), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS), JOB_SIGNAL);
+    CU_ASSERT_EQUAL(job.exit_code, 1);
+    CU_ASSERT_STRING_EQUAL(job.reason, "rank 1 (./prog) lost its relay: connection reset");
+}
+
+/* The job's own reason comes first, and nobody is restarted meanwhile. */
+static void relay_is_gone(void)
+{
+    start_recovering(&recovering);
+    job_rank_cut(&job, 1, "connection reset", NOW - 1);
+    job_relay_lost(&job, "relay unix:r: closed", NOW);
+    job_relay_lost(&job, "another", NOW);
+    dies(2, SIGKILL, 1, 1);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS - 1), JOB_NOTHING);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_LOST_NS);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS), JOB_SIGNAL);
+    CU_ASSERT_STRING_EQUAL(job.reason, "relay unix:r: closed");
+}
+
+static void watcher_is_gone(void)
+{
+    start_recovering(&recovering);
+    job_watcher_lost(&job, 1, NOW);
+    goes_down(1, JOB_REMAINS_KILL, NOW, "lost the process that watched it");
+    comes_back(1, 2, NOW, NOW);
+}
+
+/* Looks as often as it should, while the ranks other than `silent` give signs of life. */
+static void time_passes(uint32_t silent, uint64_t from_ns, uint64_t to_ns)
+{
+    for (uint64_t t = from_ns; t < to_ns; t += PERIOD) {
+        for (uint32_t i = 0; i < RANKS; i++)
+            if (i != silent)
+                job_rank_alive(&job, i, ranks[i].incarnation, t);
+        CU_ASSERT_EQUAL(job_next(&job, t, &order), JOB_NOTHING);
+        CU_ASSERT_TRUE(job_deadline_ns(&job) <= t + TIMEOUT / 4);
+    }
+}
+
+static void silent_rank_is_replaced(void)
+{
+    start_recovering(&recovering);
+    time_passes(1, NOW, NOW + TIMEOUT);
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW + TIMEOUT), "hung");
+    goes_down(1, JOB_REMAINS_LEAVE, NOW + TIMEOUT, "gave no sign of life for 10 s");
+    comes_back(1, 2, NOW + TIMEOUT, NOW + TIMEOUT);
+    job_rank_alive(&job, 1, 1, NOW + 2 * TIMEOUT - 1); /* it wakes up: too late */
+    CU_ASSERT_EQUAL(ranks[1].alive_ns, NOW + TIMEOUT);
+}
+
+/* A silence that nobody could hear does not count. */
+static void dispatcher_was_stopped(void)
+{
+    start_recovering(&recovering);
+    time_passes(RANKS, NOW, NOW + TIMEOUT);
+    CU_ASSERT_EQUAL(job_next(&job, NOW + 100 * TIMEOUT, &order), JOB_NOTHING);
+    time_passes(1, NOW + 100 * TIMEOUT, NOW + 101 * TIMEOUT - 2 * PERIOD);
+    goes_down(1, JOB_REMAINS_LEAVE, NOW + 101 * TIMEOUT, "gave no sign of life for 10 s");
+}
+
+/* Who cannot be restarted may be silent: perhaps it was stopped on purpose. */
+static void silence_without_recovery(void)
+{
+    start(RANKS);
+    for (uint64_t t = NOW; t < NOW + 3 * TIMEOUT; t += PERIOD)
+        CU_ASSERT_EQUAL(job_next(&job, t, &order), JOB_NOTHING);
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW + TIMEOUT), "hung");
+    start_recovering(&recovering);
+    job_rank_unlogged(&job, 1, "why");
+    time_passes(1, NOW, NOW + 3 * TIMEOUT);
+}
+
+/* A start that fails is tried on the next free slot, on each once. */
+static void other_slots_are_tried(void)
+{
+    static const uint32_t expected[] = {1, 3, 4};
+    struct job_config config = recovering;
+
+    config.slots = SLOTS;
+    start_recovering(&config);
+    dies(1, SIGKILL, 1, 1);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        CU_ASSERT_EQUAL(order.slot, expected[i]);
+        CU_ASSERT_EQUAL(order.incarnation, 2);
+        CU_ASSERT_EQUAL(order.again, i > 0);
+        if (i < 2)
+            job_start_failed(&job, 1, 127, NOW, "exec: No such file");
+    }
+    job_rank_started(&job, 1, NOW);
+    CU_ASSERT_EQUAL(ranks[1].restarts, 1);
+    dies(2, SIGKILL, 1, 1); /* the slot that rank 1 left is free for others */
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 2);
+    job_start_failed(&job, 2, 127, NOW, "exec: No such file");
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 3);
+    job_start_failed(&job, 2, 127, NOW, "exec: No such file");
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 1);
+}
+
+static void no_slot_is_left(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 1, 1);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_start_failed(&job, 1, 127, NOW, "starting rank 1 (/p): exec: No such file or directory");
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 127);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "rank 1 was killed by signal 9 (Killed), and "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "incarnation 2"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "/p): exec: No such file"));
+}
+
+/* Where it hung may be a host out of reach. */
+static void hung_rank_moves(void)
+{
+    struct job_config config = recovering;
+
+    config.slots = SLOTS;
+    start_recovering(&config);
+    time_passes(1, NOW, NOW + TIMEOUT);
+    CU_ASSERT_EQUAL(next_at(NOW + TIMEOUT), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 3);
+}
+
+/* The first start has no other slot to try: the job never was. */
+static void first_start_fails(void)
+{
+    make_with(&recovering);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 0, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_start_failed(&job, 1, 127, NOW, "starting rank 1: exec");
+    signals(SIGTERM);
+    job_rank_ended(&job, 0, KILLED(SIGTERM), NOW);
+    ends(127, "starting rank 1: exec");
+}
+
+/* What is said of a former incarnation changes nothing. */
+static void news_of_the_former(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 7, 4);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    CU_ASSERT_FALSE(job_rank_up(&job, 1, 1, 0, 0, NOW));
+    CU_ASSERT_FALSE(job_rank_live(&job, 1, 1));
+    CU_ASSERT_FALSE(ranks[1].up || ranks[1].live);
+    job_rank_lost(&job, 1, 1, 7, 4, "closed", NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS), JOB_NOTHING);
+}
+
+void add_restart_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("restart", NULL, NULL);
+
+    CU_ADD_TEST(suite, crash_is_followed_by_a_restart);
+    CU_ADD_TEST(suite, crash_at_any_time);
+    CU_ADD_TEST(suite, crash_after_another_ended_well);
+    CU_ADD_TEST(suite, program_errors_are_not_restarted);
+    CU_ADD_TEST(suite, nothing_is_restarted_while_the_job_ends);
+    CU_ADD_TEST(suite, signal_passed_on);
+    CU_ADD_TEST(suite, fault_at_the_same_place);
+    CU_ADD_TEST(suite, fault_elsewhere);
+    CU_ADD_TEST(suite, fault_with_another_between);
+    CU_ADD_TEST(suite, fault_whose_place_comes_late);
+    CU_ADD_TEST(suite, fault_whose_place_never_comes);
+    CU_ADD_TEST(suite, fault_before_mpi);
+    CU_ADD_TEST(suite, backoff_while_nothing_moves);
+    CU_ADD_TEST(suite, backoff_is_cut_short);
+    CU_ADD_TEST(suite, budget_of_restarts);
+    CU_ADD_TEST(suite, budget_of_another_rank);
+    CU_ADD_TEST(suite, unlogged_rank);
+    CU_ADD_TEST(suite, all_ranks_unlogged);
+    CU_ADD_TEST(suite, relay_loses_a_rank);
+    CU_ADD_TEST(suite, rank_loses_its_relay);
+    CU_ADD_TEST(suite, rank_loses_its_relay_without_recovery);
+    CU_ADD_TEST(suite, relay_is_gone);
+    CU_ADD_TEST(suite, watcher_is_gone);
+    CU_ADD_TEST(suite, silent_rank_is_replaced);
+    CU_ADD_TEST(suite, dispatcher_was_stopped);
+    CU_ADD_TEST(suite, silence_without_recovery);
+    CU_ADD_TEST(suite, other_slots_are_tried);
+    CU_ADD_TEST(suite, no_slot_is_left);
+    CU_ADD_TEST(suite, hung_rank_moves);
+    CU_ADD_TEST(suite, first_start_fails);
+    CU_ADD_TEST(suite, news_of_the_former);
+}

@@ -1,0 +1,285 @@
+/* The watcher of a rank, with real processes. */
+#include "dispatcher/watcher.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PERIOD_NS 2000000ull
+#define WAIT_MS 10000 /* for anything that must come */
+
+static int fd; /* our end */
+static pid_t watcher;
+static pid_t rank_pid;
+
+/* --- what the rank does --- */
+
+/* As a rank begins: without the watcher's descriptors and signals. */
+static void begin(void)
+{
+    sigset_t none;
+
+    close_range(0, UINT_MAX, 0);
+    setpgid(0, 0);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void sleep_long(void *ctx)
+{
+    (void)ctx;
+    begin();
+    for (;;)
+        pause();
+}
+
+static void exit_with(void *ctx)
+{
+    _exit(*(int *)ctx);
+}
+
+/* A child of the rank, in its group, that would outlive it. */
+static void fork_and_die(void *ctx)
+{
+    pid_t child;
+
+    (void)ctx;
+    begin();
+    child = fork();
+    if (child == 0)
+        sleep_long(NULL);
+    kill(getpid(), SIGKILL);
+}
+
+static void no_fork(void *ctx)
+{
+    (void)ctx;
+}
+
+/* --- the dispatcher's side --- */
+
+/* The next message of this kind. Signs of life may come between. */
+static int32_t await(uint32_t kind)
+{
+    struct watcher_message m = {0};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    do {
+        CU_ASSERT_EQUAL_FATAL(poll(&p, 1, WAIT_MS), 1);
+        CU_ASSERT_EQUAL_FATAL(watcher_receive(fd, &m), 1);
+        CU_ASSERT_EQUAL(m.rank, 5);
+        CU_ASSERT_EQUAL(m.incarnation, 3);
+    } while (m.kind == WATCHER_ALIVE && kind != WATCHER_ALIVE);
+    CU_ASSERT_EQUAL(m.kind, kind);
+    return m.value;
+}
+
+static void start(void (*become)(void *ctx), void *ctx)
+{
+    struct watcher_config config = {.rank = 5,
+                                    .incarnation = 3,
+                                    .period_ns = PERIOD_NS,
+                                    .become = become,
+                                    .no_fork = no_fork,
+                                    .ctx = ctx};
+    int fds[2];
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+    fflush(stdout);
+    watcher = fork();
+    if (watcher == 0) {
+        config.fd = fds[1];
+        watcher_run(&config);
+    }
+    close(fds[1]);
+    fd = fds[0];
+    rank_pid = await(WATCHER_STARTED);
+    CU_ASSERT_NOT_EQUAL(rank_pid, watcher);
+}
+
+/* The watcher has ended by itself. */
+static void stop(void)
+{
+    int status = -1;
+
+    close(fd);
+    CU_ASSERT_EQUAL(waitpid(watcher, &status, 0), watcher);
+    CU_ASSERT_EQUAL(status, 0);
+}
+
+static bool is_there(pid_t pid)
+{
+    return kill(pid, 0) == 0;
+}
+
+static void await_gone(pid_t pid)
+{
+    struct timespec t = {.tv_nsec = 1000000};
+
+    for (int ms = 0; ms < WAIT_MS && is_there(pid); ms++) {
+        waitpid(pid, NULL, WNOHANG); /* it may have become our child */
+        nanosleep(&t, NULL);
+    }
+    CU_ASSERT_FALSE(is_there(pid));
+}
+
+/* No sign of life is there, nor does one come within some periods. */
+static bool is_silent(void)
+{
+    struct timespec t = {.tv_nsec = 20 * PERIOD_NS};
+    struct watcher_message m;
+
+    while (watcher_receive(fd, &m) > 0)
+        ;
+    nanosleep(&t, NULL);
+    return watcher_receive(fd, &m) == 0;
+}
+
+/* --- tests --- */
+
+static void how_it_ended(void)
+{
+    int code = 7;
+
+    start(exit_with, &code);
+    CU_ASSERT_EQUAL(await(WATCHER_EXITED), 7 << 8);
+    stop();
+    start(sleep_long, NULL);
+    kill(rank_pid, SIGKILL);
+    CU_ASSERT_EQUAL(await(WATCHER_EXITED), SIGKILL);
+    CU_ASSERT_FALSE(is_there(rank_pid));
+    stop();
+}
+
+static void signs_of_life(void)
+{
+    start(sleep_long, NULL);
+    for (int i = 0; i < 3; i++)
+        await(WATCHER_ALIVE);
+    kill(rank_pid, SIGSTOP);
+    /* the stop itself may need a moment */
+    for (int i = 0; i < 100 && !is_silent(); i++)
+        ;
+    CU_ASSERT_TRUE(is_silent());
+    kill(rank_pid, SIGCONT);
+    await(WATCHER_ALIVE);
+    watcher_signal(fd, SIGKILL);
+    await(WATCHER_EXITED);
+    stop();
+}
+
+static void signals_are_passed_on(void)
+{
+    start(sleep_long, NULL);
+    watcher_signal(fd, SIGUSR1);
+    CU_ASSERT_EQUAL(await(WATCHER_EXITED), SIGUSR1);
+    stop();
+    start(sleep_long, NULL);
+    kill(rank_pid, SIGSTOP);
+    watcher_signal(fd, SIGTERM); /* it wakes to end */
+    CU_ASSERT_EQUAL(await(WATCHER_EXITED), SIGTERM);
+    stop();
+}
+
+static void terminal_signals_are_not_for_it(void)
+{
+    start(sleep_long, NULL);
+    CU_ASSERT_NOT_EQUAL(getpgid(watcher), getpgrp());
+    kill(watcher, SIGINT);
+    kill(watcher, SIGTERM);
+    kill(watcher, SIGHUP);
+    await(WATCHER_ALIVE);
+    await(WATCHER_ALIVE);
+    CU_ASSERT_TRUE(is_there(rank_pid));
+    watcher_signal(fd, SIGKILL);
+    await(WATCHER_EXITED);
+    stop();
+}
+
+static void dispatcher_is_gone(void)
+{
+    start(sleep_long, NULL);
+    stop();
+    await_gone(rank_pid);
+}
+
+static void watcher_is_gone(void)
+{
+    struct watcher_message m;
+    struct pollfd p;
+
+    start(sleep_long, NULL);
+    kill(watcher, SIGKILL);
+    waitpid(watcher, NULL, 0);
+    while (watcher_receive(fd, &m) > 0)
+        ;
+    p = (struct pollfd){.fd = fd, .events = POLLIN};
+    CU_ASSERT_EQUAL(poll(&p, 1, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(watcher_receive(fd, &m), -1);
+    await_gone(rank_pid);
+    close(fd);
+}
+
+/* What a crashed rank left in its group must not go on speaking for it. */
+static void group_of_a_crashed_rank(void)
+{
+    start(fork_and_die, NULL);
+    CU_ASSERT_EQUAL(await(WATCHER_EXITED), SIGKILL);
+    for (int i = 0; i < WAIT_MS && kill(-rank_pid, 0) == 0; i++) {
+        struct timespec t = {.tv_nsec = 1000000};
+
+        waitpid(-rank_pid, NULL, WNOHANG);
+        nanosleep(&t, NULL);
+    }
+    CU_ASSERT_EQUAL(kill(-rank_pid, 0), -1);
+    stop();
+}
+
+/* A dispatcher that does not listen for a time hears of the end all the same. */
+static void dispatcher_is_busy(void)
+{
+    struct timespec t = {.tv_nsec = 1000000};
+    int status;
+
+    start(sleep_long, NULL);
+    for (int ms = 0; ms < 1000; ms++) /* more than the socket holds */
+        nanosleep(&t, NULL);
+    kill(rank_pid, SIGKILL);
+    status = await(WATCHER_EXITED);
+    CU_ASSERT_EQUAL(status, SIGKILL);
+    stop();
+}
+
+static int adopt(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static int no_longer(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+void add_watcher_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("watcher", adopt, no_longer);
+
+    CU_ADD_TEST(suite, how_it_ended);
+    CU_ADD_TEST(suite, signs_of_life);
+    CU_ADD_TEST(suite, signals_are_passed_on);
+    CU_ADD_TEST(suite, terminal_signals_are_not_for_it);
+    CU_ADD_TEST(suite, dispatcher_is_gone);
+    CU_ADD_TEST(suite, watcher_is_gone);
+    CU_ADD_TEST(suite, group_of_a_crashed_rank);
+    CU_ADD_TEST(suite, dispatcher_is_busy);
+}
