@@ -13,269 +13,12 @@ suite=cli
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/system/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/system/jobs.sh
+. "$here/jobs.sh"
 only=${1-}
-programs=$root/build/programs # of make programs
 causeway=$(realpath "${CAUSEWAY:-$root/build/causeway}")
 
 # --- what the tests run -----------------------------------------------------------
-
-# The program of most tests, for what those of make programs do not do: it does what its arguments say.
-build_actor() {
-  mpicc.mpich -std=gnu17 -O1 -Wall -Wextra -Werror -x c - -o "$tmp/actor" <<'C'
-/* A program that does what its arguments say, one after the other: [RANK:]STEP[=VALUE]. */
-#include <fcntl.h>
-#include <mpi.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-static int rank;
-
-static void snooze(double seconds)
-{
-    struct timespec t = {.tv_sec = (time_t)seconds};
-    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
-    while (nanosleep(&t, &t) < 0)
-        ;
-}
-
-static void init(const char *value)
-{
-    (void)value;
-    MPI_Init(NULL, NULL);
-}
-
-static void finalize(const char *value)
-{
-    (void)value;
-    MPI_Finalize();
-}
-
-/* Passes a number around and adds all up; says so when all is as it should be. */
-static void ring(const char *value)
-{
-    int size, to, from, got = -1, sum = 0;
-    int rounds = *value ? atoi(value) : 1;
-
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    to = (rank + 1) % size;
-    from = (rank + size - 1) % size;
-    for (int i = 0; i < rounds; i++) {
-        MPI_Sendrecv(&rank, 1, MPI_INT, to, 1, &got, 1, MPI_INT, from, 1, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
-        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        if (got != from || sum != size * (size - 1) / 2)
-            MPI_Abort(MPI_COMM_WORLD, 99);
-    }
-    if (rank == 0)
-        printf("ring of %d\n", size);
-}
-
-/* A receive that nobody ever sends to. */
-static void stuck(const char *value)
-{
-    int got;
-
-    (void)value;
-    MPI_Recv(&got, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-}
-
-static void leave(const char *value)
-{
-    exit(atoi(value));
-}
-
-static void abort_all(const char *value)
-{
-    MPI_Abort(MPI_COMM_WORLD, atoi(value));
-}
-
-static void sleep_for(const char *value)
-{
-    snooze(atof(value));
-}
-
-static void raise_it(const char *value)
-{
-    raise(atoi(value));
-}
-
-static void print(const char *value)
-{
-    puts(value);
-    fflush(stdout);
-}
-
-/* Not a whole line. */
-static void part(const char *value)
-{
-    fputs(value, stdout);
-    fflush(stdout);
-}
-
-static void complain(const char *value)
-{
-    fprintf(stderr, "%s\n", value);
-}
-
-static void show_env(const char *value)
-{
-    const char *it = getenv(value);
-
-    printf("%d %s=%s\n", rank, value, it ? it : "(not set)");
-    fflush(stdout);
-}
-
-static void show_cwd(const char *value)
-{
-    char path[4096];
-
-    (void)value;
-    printf("%d in %s\n", rank, getcwd(path, sizeof(path)) ? path : "nowhere");
-    fflush(stdout);
-}
-
-static void cat(const char *value)
-{
-    char bytes[65536];
-    size_t n;
-
-    (void)value;
-    while ((n = fread(bytes, 1, sizeof(bytes), stdin)) > 0)
-        fwrite(bytes, 1, n, stdout);
-    fflush(stdout);
-}
-
-/* COUNT,LENGTH: whole lines of LENGTH bytes, all of one letter but for rank and number. */
-static void lines(const char *value)
-{
-    int count = 0, length = 0;
-    char *line;
-
-    if (sscanf(value, "%d,%d", &count, &length) != 2 || length < 20)
-        exit(98);
-    line = malloc((size_t)length + 1);
-    memset(line, 'a' + rank, (size_t)length);
-    line[length - 1] = '\n';
-    for (int i = 0; i < count; i++) {
-        char head[24];
-        int size = snprintf(head, sizeof(head), "%d:%d:", rank, i);
-
-        memcpy(line, head, (size_t)size);
-        fwrite(line, 1, (size_t)length, stdout);
-    }
-    fflush(stdout);
-    free(line);
-}
-
-static void ignore(const char *value)
-{
-    (void)value;
-    signal(SIGINT, SIG_IGN);
-    signal(SIGTERM, SIG_IGN);
-}
-
-static void touch(const char *value)
-{
-    int fd = open(value, O_WRONLY | O_CREAT, 0600);
-
-    if (fd < 0)
-        exit(97);
-    close(fd);
-}
-
-static void await(const char *value)
-{
-    while (access(value, F_OK) < 0)
-        snooze(0.01);
-}
-
-static void write_pid(const char *value)
-{
-    char path[4096], temporary[4200];
-    FILE *f;
-
-    snprintf(path, sizeof(path), "%s.%d", value, rank);
-    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
-    f = fopen(temporary, "w");
-    if (!f)
-        exit(97);
-    fprintf(f, "%d\n", (int)getpid());
-    fclose(f);
-    rename(temporary, path);
-}
-
-/* Processes that outlive this one: a chain of them, all but the first in sessions of their own. */
-static void background(const char *value)
-{
-    int depth = atoi(value);
-    int pipes[2];
-    char byte;
-
-    if (pipe(pipes) < 0)
-        exit(96);
-    if (fork() == 0) {
-        while (--depth > 0 && fork() == 0)
-            setsid();
-        if (depth <= 0 && write(pipes[1], "x", 1) < 0)
-            _exit(96);
-        snooze(1000);
-        _exit(0);
-    }
-    if (read(pipes[0], &byte, 1) < 0)
-        exit(96);
-    close(pipes[0]);
-    close(pipes[1]);
-}
-
-static const struct {
-    const char *name;
-    void (*take)(const char *value);
-} steps[] = {
-    {"init", init},    {"finalize", finalize}, {"ring", ring},       {"stuck", stuck},
-    {"exit", leave},   {"abort", abort_all},   {"sleep", sleep_for}, {"raise", raise_it},
-    {"print", print},  {"part", part},         {"err", complain},    {"env", show_env},
-    {"cwd", show_cwd}, {"cat", cat},           {"lines", lines},     {"ignore", ignore},
-    {"touch", touch},  {"await", await},       {"pid", write_pid},   {"background", background},
-};
-
-static void take_step(char *text)
-{
-    char *value = strchr(text, '=');
-    size_t size = value ? (size_t)(value - text) : strlen(text);
-
-    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
-        if (strlen(steps[i].name) == size && strncmp(steps[i].name, text, size) == 0) {
-            steps[i].take(value ? value + 1 : "");
-            return;
-        }
-    fprintf(stderr, "actor: no step %s\n", text);
-    exit(95);
-}
-
-int main(int argc, char **argv)
-{
-    const char *number = getenv("PMI_RANK");
-
-    rank = number ? atoi(number) : 0;
-    for (int i = 1; i < argc; i++) {
-        char *step = argv[i];
-        bool mine = true;
-
-        if (step[0] >= '0' && step[0] <= '9')
-            mine = strtol(step, &step, 10) == rank && *step++ == ':';
-        if (mine)
-            take_step(step);
-    }
-    return 0;
-}
-C
-  actor=$tmp/actor
-}
 
 build_hostile() {
   local common=("$root"/common/{cred,err,frame,hello,setup,transport}.c)
@@ -284,58 +27,9 @@ build_hostile() {
   hostile=$tmp/hostile
 }
 
-# job RANKS STEP...: a job of the actor, in place of run's COMMAND.
-job() {
-  run "$causeway" run -n "$1" "$actor" "${@:2}"
-}
-
-# job_expect CODE REGEX RANKS STEP...
-job_expect() {
-  run_expect "$1" "$2" "$causeway" run -n "$3" "$actor" "${@:4}"
-}
-
 # options_expect CODE REGEX OPTION...: with options, and a program that is well.
 options_expect() {
   run_expect "$1" "$2" "$causeway" run "${@:3}" "$actor" init finalize
-}
-
-start_job() {
-  start "$causeway" run -n "$1" "$actor" "${@:2}"
-}
-
-# expect_end CODE REGEX: of what start started.
-expect_end() {
-  finish
-  expect_code "$1"
-  expect_message "$2"
-}
-
-rank_pid() {
-  await_file "$work/pid.$1" && cat "$work/pid.$1"
-}
-
-# The relay that the dispatcher $pid started.
-own_relay() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' <"/proc/$one/cmdline") = causeway\ relay* ]] && echo "$one"
-  done
-}
-
-# start_relay OPTION...: leaves its process in $helper, its first address in $address.
-start_relay() {
-  helper relay "$causeway" relay "$@"
-  await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
-  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$tmp/relay.err")
-}
-
-start_tcp_relay() {
-  start_relay --listen tcp:127.0.0.1:0 --key-file "$work/key"
-}
-
-# over_tcp RANKS STEP...: a job over the relay of start_tcp_relay.
-over_tcp() {
-  run "$causeway" run --relay "$address" --key-file "$work/key" -n "$1" "$actor" "${@:2}"
 }
 
 # listener KIND ADDRESS: something that is no relay; leaves its address in $address.
@@ -349,10 +43,6 @@ listener() {
 # A key, in $work/key, that is no relay's.
 zero_key() {
   (umask 077 && printf '%064d\n' 0 >"$work/key")
-}
-
-now_ms() {
-  echo $((${EPOCHREALTIME/[.,]/} / 1000))
 }
 
 # --- options ----------------------------------------------------------------------
@@ -414,7 +104,7 @@ option_tests() {
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
-  for command in run relay doctor; do
+  for command in run relay doctor status top; do
     t "$command --help" expect_help "$causeway" "$command"
   done
   t "--help" expect_help "$causeway"
@@ -427,6 +117,72 @@ option_tests() {
     "$causeway" relay --listen "unix:$tmp/r" now
   t "relay with an unknown option" run_expect 2 '--frobnicate' "$causeway" relay --frobnicate
   t "relay on tcp without a key" run_expect 1 '--key-file' "$causeway" relay --listen tcp:127.0.0.1:0
+}
+
+# --- options of recovery ----------------------------------------------------------
+
+# No job of this user is there to be shown.
+no_job() {
+  run "$causeway" "$@"
+  expect_code 1
+  expect_err_like 'no job|no running job'
+}
+
+status_of_rubbish() {
+  mkdir -m 700 "$TMPDIR/causeway-$(id -u).abcdef"
+  run "$causeway" status
+  expect_code 1
+  [[ -s $tmp/err ]] || wrong "expected it to say something"
+  rmdir "$TMPDIR/causeway-$(id -u).abcdef" 2>/dev/null
+}
+
+log_max_of_a_foreign_relay() {
+  zero_key
+  options_expect 2 '--log-max.*--relay' --log-max 1G --relay "unix:$work/r" --key-file "$work/key"
+}
+
+events_nowhere() {
+  options_expect 1 '/no/such/dir/events' --events /no/such/dir/events
+}
+
+# Writing the events fails; the job goes on.
+events_full() {
+  run_expect 0 '/dev/full' "$causeway" run --events /dev/full -n 2 "$actor" init ring finalize
+  expect_out 'ring of 2'
+}
+
+fault_tests() {
+  local form
+  for form in '' kill kill: kill:1 kill:1@ kill:@1s kill:x@1s kill:1@x kill:1@-1s kill:-1@1s \
+    kill:1@event kill:1@event: kill:1@event:x kill:1@event:0 kill:random@event:5 kill:random@0s \
+    stop:1@event:5 shoot:1@1s 'kill:1@1s,' 'kill:99999999999@1s'; do
+    t "--fault '$form'" options_expect 2 'kill:RANK@TIME' -n 2 --fault "$form"
+  done
+  t "--fault for a rank that is not in the job" options_expect 2 'kill:2@1s' -n 2 --fault kill:2@1s
+  t "--fault-seed x" options_expect 2 "--fault-seed 'x'" --fault-seed x
+}
+
+recovery_tests() {
+  t "--max-restarts x" options_expect 2 "--max-restarts 'x'" --max-restarts x
+  t "--max-restarts -1" options_expect 2 "--max-restarts '-1'" --max-restarts -1
+  t "--slots x" options_expect 2 "--slots 'x'" --slots x
+  t "--slots 0" options_expect 2 "--slots '0'" --slots 0
+  t "--alive-period x" options_expect 2 "--alive-period 'x'" --alive-period x
+  t "--alive-timeout x" options_expect 2 "--alive-timeout 'x'" --alive-timeout x
+  t "--alive-timeout that is shorter than the period" options_expect 2 '--alive-timeout' \
+    --alive-period 2s --alive-timeout 1s
+  t "--log-max x" options_expect '1|2' "--log-max 'x'" --log-max x
+  t "--log-max with --relay" log_max_of_a_foreign_relay
+  t "--events in a directory that is not there" events_nowhere
+  t "--events on a device that is full" events_full
+  t "status without a job" no_job status
+  t "status of a job that is not there" no_job status 0123456789abcdef
+  t "status of an empty directory" status_of_rubbish
+  t "top without a job" no_job top
+  t "status with an unknown option" run_expect 2 '--frobnicate' "$causeway" status --frobnicate
+  t "top with an unknown option" run_expect 2 '--frobnicate' "$causeway" top --frobnicate
+  t "top --interval x" run_expect 2 "--interval 'x'" "$causeway" top --interval x
+  fault_tests
 }
 
 # --- programs ---------------------------------------------------------------------
@@ -478,7 +234,7 @@ in_script() {
 }
 
 from_path() {
-  PATH=$tmp:$PATH run_expect 0 '' "$causeway" run -n 2 actor init ring finalize
+  PATH=$programs:$PATH run_expect 0 '' "$causeway" run -n 2 actor init ring finalize
   expect_out 'ring of 2'
 }
 
@@ -581,12 +337,18 @@ address_tests() {
 
 # --- how jobs end -----------------------------------------------------------------
 
-# bad_end CODE REGEX MODE RANK VALUE: of exitcode; of MPICH's libraries come lines too.
+# bad_end CODE REGEX MODE RANK VALUE: of exitcode; of MPICH's libraries come lines too. $options are
+# of run.
 bad_end() {
-  run "$causeway" run -n 3 "$programs/exitcode" "${@:3}"
+  run "$causeway" run "${options[@]}" -n 3 "$programs/exitcode" "${@:3}"
   expect_code "$1"
   expect_err_like "^causeway: $2"
   [[ $(grep -c '^causeway' "$tmp/err") = 1 ]] || wrong "expected one line of causeway's"
+}
+
+bad_end_unlogged() {
+  local options=(--no-log) # of bad_end
+  bad_end "$@"
 }
 
 late() {
@@ -595,7 +357,7 @@ late() {
 }
 
 killed_from_outside() {
-  start_job 2 "pid=$work/pid" init 0:ring stuck
+  start "$causeway" run --no-log -n 2 "$actor" "pid=$work/pid" init 0:ring stuck
   kill -9 "$(rank_pid 1)"
   expect_end 137 'rank 1 .*killed by signal 9'
 }
@@ -722,8 +484,8 @@ end_tests() {
   t "a rank that exits with code 7 after MPI_Finalize" \
     job_expect 7 'rank 1 .*exited with code 7' 3 init ring finalize 1:exit=7
   t "MPI_Abort with code 9" bad_end 9 'rank 1 .*MPI_Abort with code 9' abort 1 9
-  t "a segmentation fault" bad_end 139 'rank 2 .*signal 11' signal 2 11
-  t "a rank killed from outside" killed_from_outside
+  t "a segmentation fault, without logs" bad_end_unlogged 139 'rank 2 .*signal 11' signal 2 11
+  t "a rank killed from outside, without logs" killed_from_outside
   t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
   t "a rank that comes 5 seconds later" late
   t "a rank that lingers after MPI_Finalize" job_expect 0 '' 2 init ring finalize 0:sleep=1
@@ -1214,13 +976,14 @@ hostile_tests() {
 
 main() {
   local it
-  for it in "$causeway" "$programs"/{exitcode,nompi}; do
+  for it in "$causeway" "$programs"/{actor,exitcode,nompi}; do
     [[ -x $it ]] || { echo "cli.sh: no $it" >&2 && exit 2; }
   done
   lib_start
   cd "$tmp" || exit 2
-  build_actor && build_hostile || exit 2
+  build_hostile || exit 2
   option_tests
+  recovery_tests
   program_tests
   address_tests
   end_tests

@@ -2,16 +2,20 @@
 # Runs the MPI programs of tests/system/programs, as its LIST says, and expects of each
 # exit code 0 and nothing but "ok NAME" on standard output. Prints TAP.
 #
-#   programs.sh [--slice] [--relay-tcp] [REGEX]
+#   programs.sh [OPTION...] [REGEX]
 #
-#   --slice      each with one number of ranks only
-#   --relay-tcp  a few of them, over one relay of their own on tcp
-#   REGEX        those whose titles match
+#   --slice               each with one number of ranks only
+#   --relay-tcp           a few of them, over one relay of their own on tcp
+#   --kills EVERY         a random rank is killed again and again, about every EVERY (like 300ms)
+#   --kills-per-run N     N kills, of random ranks at random times of the run
+#   --fault-seed N        for both: other ranks and times (default 1)
+#   REGEX                 those whose titles match
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
 #
 # A line of LIST is: name, numbers of ranks (with commas between), seconds, arguments.
+# With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N".
 # shellcheck disable=SC2317 # the tests are called by t
 set -u
 
@@ -19,10 +23,18 @@ suite=programs
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/system/lib.sh
 . "$here/lib.sh"
+# shellcheck source=tests/system/jobs.sh
+. "$here/jobs.sh"
 list=$here/programs/LIST
 over_tcp='^(p2p_modes|collectives|datatypes|probe|rma_lock)$'
+# What cannot be repeated: mpiio empties a file that others write to meanwhile, threads calls MPI
+# from several threads.
+not_repeatable='^(mpiio|threads)$'
 slice=0
 tcp=0
+every=''
+per_run=0
+seed=1
 relay=()
 
 fail() {
@@ -31,7 +43,7 @@ fail() {
 }
 
 usage() {
-  sed -n '2,14s/^# \{0,1\}//p' "$0"
+  sed -n '2,19s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -39,18 +51,53 @@ rows() {
   grep -Ev '^[[:space:]]*(#|$)' "$list"
 }
 
+killing() {
+  [[ -n $every ]] || ((per_run))
+}
+
 # program NAME RANKS SECONDS ARGUMENT...
 program() {
   cd "$work" || return
   limit=$(($3 + 15)) # the dispatcher's own time limit comes first
-  run_program "$@"
+  if killing; then
+    run_and_kill "$@"
+  else
+    run_program "$@"
+  fi
   cd "$tmp" || return
 }
 
+# Standard error is not looked at: a program may say something there.
 run_program() {
-  run "${causeway[@]}" run "${relay[@]}" -n "$2" --timeout "$3" "$root/build/programs/$1" "${@:4}"
+  run "${causeway[@]}" run "${relay[@]}" "${faults[@]}" -n "$2" --timeout "$3" \
+    "$root/build/programs/$1" "${@:4}"
   expect_code 0
   expect_out "ok $1"
+}
+
+run_and_kill() {
+  local faults=() before
+  if ((per_run)); then
+    before=$(now_ms)
+    run_program "$@"
+    choose_kills "$2" $(($(now_ms) - before))
+    find "$work" -mindepth 1 -delete
+  else
+    faults=(--fault "kill:random@$every" --fault-seed "$seed")
+  fi
+  faults+=(--events "$tmp/events")
+  run_program "$@"
+  count_faults "$tmp/events"
+  expect_restarts 0
+  expect_only_restarts
+}
+
+# choose_kills RANKS MS: within the time that the run took without kills.
+choose_kills() {
+  local i
+  for ((i = 0; i < per_run; i++)); do
+    faults+=(--fault "kill:$((RANDOM % $1))@$((1 + RANDOM % $2))ms")
+  done
 }
 
 # The largest of the numbers that is at most 4, or the first.
@@ -76,12 +123,13 @@ all_rows() {
   while read -r -a fields; do
     ((${#fields[@]} >= 3)) || fail "$list: expected name, ranks and seconds: ${fields[*]}"
     ((tcp)) && [[ ! ${fields[0]} =~ $over_tcp ]] && continue
+    killing && [[ ${fields[0]} =~ $not_repeatable ]] && continue
     row "${fields[@]}"
   done < <(rows)
 }
 
 # The kernel chooses the port. The relay is no helper of a test: it stays for all.
-start_tcp_relay() {
+start_shared_relay() {
   local address
   env -u "$mark" "${causeway[@]}" relay --listen tcp:127.0.0.1:0 --key-file "$tmp/key" 2>"$tmp/relay.err" \
     </dev/null &
@@ -94,7 +142,7 @@ start_tcp_relay() {
 }
 
 # The relay saw nothing that it had to complain of, and ends well.
-end_tcp_relay() {
+end_shared_relay() {
   kill "$relay_pid"
   wait "$relay_pid"
   code=$?
@@ -103,22 +151,36 @@ end_tcp_relay() {
   [[ $(wc -l <"$tmp/relay.err") = 1 ]] || wrong "the relay says: $(<"$tmp/relay.err")"
 }
 
+# number OPTION TEXT: the text, when it is a number.
+number() {
+  [[ $2 =~ ^[1-9][0-9]{0,8}$ ]] || fail "$1 '$2': expected a number from 1 up"
+  echo "$2"
+}
+
 parse() {
   while [[ ${1-} = -* ]]; do
     case $1 in
       --slice) slice=1 ;;
       --relay-tcp) tcp=1 ;;
+      --kills)
+        [[ -n ${2-} ]] || fail "--kills: expected a time, like 300ms"
+        every=$2 && shift
+        ;;
+      --kills-per-run) per_run=$(number "$1" "${2-}") && shift || exit 2 ;;
+      --fault-seed) seed=$(number "$1" "${2-}") && shift || exit 2 ;;
       -h | --help) usage 0 ;;
       *) usage 2 >&2 ;;
     esac
     shift
   done
+  [[ -z $every ]] || ((per_run == 0)) || fail "--kills and --kills-per-run exclude each other"
   only=${1-}
 }
 
 main() {
-  local transport=''
+  local transport='' faults=()
   parse "$@"
+  RANDOM=$seed
   read -r -a causeway <<<"${CAUSEWAY:-$root/build/causeway}"
   causeway[0]=$(realpath "${causeway[0]}")
   [[ -x ${causeway[0]} ]] || fail "no command ${causeway[0]}"
@@ -126,10 +188,12 @@ main() {
   lib_start
   if ((tcp)); then
     transport=', tcp'
-    start_tcp_relay
+    start_shared_relay
   fi
+  killing && transport+=", killed, seed $seed"
   all_rows
-  ((tcp)) && t "the relay that carried them" end_tcp_relay
+  ((tcp)) && t "the relay that carried them" end_shared_relay
+  killing && echo "# kills delivered: $delivered, ranks lost: $lost, restarts: $restarts"
   tap_end
 }
 

@@ -1,0 +1,835 @@
+#!/bin/bash
+# Ranks are killed, and the job must come to the same end as without: every MPI program of the tests,
+# and programs that nobody here wrote, killed at random, at chosen events, in MPI_Init, while they
+# repeat themselves, in MPI_Finalize, one by one and all at once. Prints TAP; the last lines but
+# one count the kills and the lines of output that were wrong or missing.
+#
+#   kills.sh [OPTION...] [REGEX]
+#
+#   --slice         a selection, for about three minutes on two cores
+#   --campaign N    go on with random kills until at least N were delivered
+#   --fault-seed N  of the random kills (default 1)
+#   REGEX           the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+# shellcheck disable=SC2016,SC2317 # text for bash -c; the tests are called by t
+set -u
+
+suite=kills
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-60}
+# shellcheck source=tests/system/lib.sh
+. "$here/lib.sh"
+# shellcheck source=tests/system/jobs.sh
+. "$here/jobs.sh"
+causeway=("$(realpath "${CAUSEWAY:-$root/build/causeway}")")
+campaign_rounds_max=100
+slice=0
+campaign=0
+seed=1
+outside=0 # kills by this script, not by --fault
+
+fail() {
+  echo "kills.sh: $*" >&2
+  exit 2
+}
+
+usage() {
+  sed -n '2,16s/^# \{0,1\}//p' "$0"
+  exit "$1"
+}
+
+# --- killing ----------------------------------------------------------------------
+
+# reference RANKS COMMAND...: without kills and without logs, once for each command. Leaves the file of
+# its output in $reference, and how long it took in $reference_ms.
+reference() {
+  reference=$tmp/reference.$(cksum <<<"$* ${input-}" | tr ' ' _)
+  if [[ ! -e $reference ]]; then
+    local before
+    before=$(now_ms)
+    run "${causeway[@]}" run --no-log -n "$@"
+    echo $(($(now_ms) - before)) >"$reference.ms"
+    expect_code 0
+    cp "$tmp/out" "$reference"
+    cp "$tmp/err" "$reference.err"
+  fi
+  reference_ms=$(<"$reference.ms")
+}
+
+# fault_options FAULT...: leaves the options in $faults. A time like 50% is a part of the reference's.
+fault_options() {
+  local one
+  faults=(--events "$tmp/events" --fault-seed "$seed")
+  for one in "$@"; do
+    if [[ $one =~ ^(.*@)([0-9]+)%$ ]]; then
+      one=${BASH_REMATCH[1]}$((1 + reference_ms * BASH_REMATCH[2] / 100))ms
+    fi
+    faults+=(--fault "$one")
+  done
+}
+
+# run_killed OPTION... -n RANKS COMMAND...: with the options of fault_options.
+run_killed() {
+  run "${causeway[@]}" run "${faults[@]}" "$@"
+  count_faults "$tmp/events"
+}
+
+# unchanged LEAST FAULT... -- RANKS COMMAND...: what the job prints is what it prints without
+# faults, line by line, and there were so many restarts at least.
+unchanged() {
+  local least=$1 faults given=()
+  shift
+  while [[ $1 != -- ]]; do
+    given+=("$1")
+    shift
+  done
+  shift
+  reference "$@"
+  fault_options "${given[@]}"
+  run_killed -n "$@"
+  expect_code 0
+  expect_restarts "$least"
+  expect_only_restarts
+  expect_lines "$reference" "$tmp/out"
+}
+
+# kill_rank RANK: from outside, the process that the step pid=$work/pid of the actor tells of.
+kill_rank() {
+  kill -9 "$(rank_pid "$1")" && outside=$((outside + 1))
+}
+
+# await_err WHAT REGEX: until standard error of the job has it.
+await_err() {
+  await_true "$1" grep -Eq -- "$2" "$tmp/err"
+}
+
+await_restart() {
+  await_err "rank $1 to be restarted" "^causeway: rank $1 .*restarting it \(incarnation ${2:-2}\)"
+}
+
+await_back() {
+  await_err "rank $1 to be back" "^causeway: rank $1 is back"
+}
+
+# end_killed LEAST MOST TEXT: it ends well, and prints the text.
+end_killed() {
+  finish
+  expect_code 0
+  expect_restarts "$1" "$2"
+  expect_only_restarts
+  expect_out "$3"
+}
+
+# --- every program, at random -----------------------------------------------------
+
+# listed KILLS: the programs of LIST, KILLS in a run.
+listed() {
+  local options=(--kills-per-run "$1" --fault-seed "$seed") line
+  ((slice)) && options+=(--slice)
+  while IFS= read -r line; do
+    case $line in
+      'ok '*) echo "ok $((++tap_count)) - $suite: ${line#* - }" ;;
+      'not ok '*)
+        echo "not ok $((++tap_count)) - $suite: ${line#* - }"
+        tap_failed=1
+        ;;
+      '# kills delivered: '*) count_listed "$line" ;;
+      1..*) ;;
+      *) echo "$line" ;;
+    esac
+  done < <(CAUSEWAY=${causeway[*]} "$here/programs.sh" "${options[@]}" "$only" 2>&1)
+}
+
+count_listed() {
+  [[ $1 =~ delivered:\ ([0-9]+),\ ranks\ lost:\ ([0-9]+),\ restarts:\ ([0-9]+) ]] || return
+  delivered=$((delivered + BASH_REMATCH[1]))
+  lost=$((lost + BASH_REMATCH[2]))
+  restarts=$((restarts + BASH_REMATCH[3]))
+}
+
+# --- programs whose output is known -----------------------------------------------
+
+# The lines are numbered, each has the checksum over all before, and each task is done once.
+check_log() {
+  awk -v tasks="$1" '
+    $0 == "ok master_worker" { ok++; next }
+    {
+      line = $0
+      gsub(/[:,]/, "")
+      lines++
+      checksum = (checksum * 31 + $4 * 7 + $8) % 1000003
+      if ($1 != "line" || $2 != lines || $10 != checksum || done[$6]++) {
+        if (bad++ < 3) print line
+        lines = $2
+        checksum = $10
+      }
+    }
+    END {
+      missing = tasks - lines
+      print bad + (missing < 0 ? -missing : missing) + (ok == 1 ? 0 : 1)
+    }' "$tmp/out" >"$work/bad"
+  local count
+  count=$(tail -n 1 "$work/bad")
+  lines_wrong=$((lines_wrong + count))
+  [[ $count = 0 ]] || wrong "$count lines are wrong or missing, as: $(head -n 3 "$work/bad")"
+}
+
+# master_worker LEAST TASKS FAULT...: its output is not the same twice, so it must agree with itself.
+master_worker() {
+  local faults reference_ms=500
+  fault_options "${@:3}"
+  run_killed -n 4 "$programs/master_worker" "$2" log
+  expect_code 0
+  expect_restarts "$1"
+  expect_only_restarts
+  check_log "$2"
+}
+
+solver() {
+  unchanged "$@" -- 4 "$programs/solver" 256 "$iterations" 100
+}
+
+ring() {
+  unchanged "$@" -- 4 "$programs/token_ring" "$iterations" 64
+}
+
+known_tests() {
+  local rank iterations=6000
+  ((slice)) && iterations=3000
+  t "master_worker, a worker is killed" master_worker 1 2000 kill:2@event:300
+  t "master_worker, rank 0 is killed" master_worker 1 2000 kill:0@event:1000
+  t "master_worker, all are killed, one after another" master_worker 4 2000 kill:3@event:200 \
+    kill:1@event:300 kill:0@event:1200 kill:2@event:400
+  t "master_worker, killed at random" master_worker 1 20000 kill:random@300ms
+  for rank in 0 1 2 3; do
+    ((slice && rank > 1)) || t "the solver, rank $rank is killed" solver 1 "kill:$rank@50%"
+  done
+  t "the solver, ranks are killed one after another" solver 4 kill:3@20% kill:2@40% kill:1@60% \
+    kill:0@80%
+  t "the solver, killed at random" solver 1 kill:random@30%
+  t "a ring, killed at random" ring 1 kill:random@30%
+}
+
+# --- many at once, and the same again ---------------------------------------------
+
+times_ten() {
+  local i all=()
+  for ((i = 1; i <= 10; i++)); do
+    all+=("kill:1@event:$((i * 150))")
+  done
+  ring 10 "${all[@]}"
+  expect_restarts 10 10
+}
+
+storm_of() {
+  unchanged 3 kill:random@40% kill:1@30% kill:0@50% kill:7@70% -- 8 "$programs/token_ring" 4000 256
+}
+
+many_tests() {
+  local iterations=3000
+  t "all ranks but one at once" solver 3 kill:1@50% kill:2@50% kill:3@50%
+  t "all ranks but rank 0 at the same event" ring 3 kill:1@event:1500 kill:2@event:1500 \
+    kill:3@event:1500
+  t "all ranks at once" solver 4 kill:0@50% kill:1@50% kill:2@50% kill:3@50%
+  t "all ranks at once, twice" ring 8 kill:{0,1,2,3}@30% kill:{0,1,2,3}@80%
+  t "the same rank ten times" times_ten
+  t "8 ranks, killed here and there" storm_of
+  t "killed again while it repeats" ring 3 kill:1@event:2500 kill:1@event:1200 kill:1@event:2000
+  t "killed again at its first event" ring 3 kill:1@event:1500 kill:1@event:1 kill:1@event:1
+  t "killed again and again, shortly after one another" solver 4 kill:2@50% kill:2@52% kill:2@54% \
+    kill:2@58%
+  t "one is killed while another one repeats" ring 3 kill:1@event:2500 kill:2@50% kill:1@51% \
+    kill:3@52%
+}
+
+# --- at the beginning and at the end ----------------------------------------------
+
+# The other rank comes late, so that this one is in MPI_Init until then.
+in_init() {
+  local faults
+  fault_options "kill:$1@$2"
+  run_killed -n 2 "$actor" "$((1 - $1)):sleep=0.4" init ring=20 finalize
+  expect_code 0
+  expect_restarts 1 1
+  expect_only_restarts
+  expect_out 'ring of 2'
+}
+
+# It is killed before MPI_Init, where it sleeps.
+before_init() {
+  local faults
+  fault_options kill:1@100ms
+  run_killed -n 2 "$actor" 1:sleep=0.3 init ring=20 finalize
+  expect_code 0
+  expect_restarts 1 1
+  expect_out 'ring of 2'
+}
+
+# Rank $1 waits in MPI_Finalize, when the others are not there yet.
+in_finalize() {
+  local other=$((1 - $1))
+  start_job 2 init ring=50 "$1:pid=$work/pid" "$other:await=$work/go" finalize
+  rank_pid "$1" >/dev/null
+  sleep 0.3
+  kill_rank "$1"
+  await_restart "$1"
+  await_back "$1"
+  touch "$work/go"
+  end_killed 1 1 'ring of 2'
+}
+
+# Nobody waits for it any more.
+after_finalize() {
+  start_job 2 init ring=50 finalize "$1:pid=$work/pid" "$1:await=$work/go"
+  rank_pid "$1" >/dev/null
+  sleep 0.3
+  kill_rank "$1"
+  await_restart "$1"
+  touch "$work/go"
+  end_killed 1 1 'ring of 2'
+}
+
+edge_tests() {
+  local ms times=(1 3 5 10 15 20 30 40 60 80 120 200)
+  ((slice)) && times=(5 20 60)
+  for ms in "${times[@]}"; do
+    t "killed $ms ms after the start, rank 0" in_init 0 "${ms}ms"
+    t "killed $ms ms after the start, rank 1" in_init 1 "${ms}ms"
+  done
+  t "killed before MPI_Init" before_init
+  t "killed at the first event, rank 0" in_init 0 event:1
+  t "killed at the first event, rank 1" in_init 1 event:1
+  t "killed in MPI_Finalize, rank 0" in_finalize 0
+  t "killed in MPI_Finalize, rank 1" in_finalize 1
+  t "killed after MPI_Finalize, rank 0" after_finalize 0
+  t "killed after MPI_Finalize, rank 1" after_finalize 1
+}
+
+# --- programs that nobody here wrote ----------------------------------------------
+
+# What NetPIPE prints for each size of message, without its times.
+netpipe_lines() {
+  sed -nE 's/^( *[0-9]+: +[0-9]+ bytes) .*/\1/p' "$1"
+}
+
+# What it has printed, each figure as it stands in its file: what was measured before it was killed is
+# repeated to the last digit.
+netpipe_agrees() {
+  awk 'NR == FNR { figure[$1] = $2; next }
+    / times --> / { lines++; off = figure[$2] - $(NF - 4); if (off * off > 0.0051 * 0.0051) bad = 1 }
+    END { exit bad || lines == 0 }' "$work/np.out" "$work/err" ||
+    wrong "expected what it printed to be what it wrote to its file"
+}
+
+# netpipe LEAST FAULT... -- OPTION...: it prints parts of lines to standard error, so what it prints goes
+# to files, where causeway's own messages do not come in between.
+netpipe() {
+  local least=$1 faults given=()
+  shift
+  while [[ $1 != -- ]]; do
+    given+=("$1")
+    shift
+  done
+  shift
+  cd "$work" || return
+  reference 2 NPmpich2 "$@" -p 0 -o np.out
+  rm -f np.out
+  fault_options "${given[@]}"
+  run_killed --output-dir "$work/seen" -n 2 NPmpich2 "$@" -p 0 -o np.out
+  cd "$tmp" || return
+  expect_code 0
+  expect_restarts "$least"
+  expect_only_restarts
+  cat "$work"/seen/rank.{0,1}.out >"$work/out"
+  cat "$work"/seen/rank.{0,1}.err >"$work/err"
+  expect_lines <(sort "$reference") <(sort "$work/out")
+  expect_lines <(netpipe_lines "$reference.err") <(netpipe_lines "$work/err")
+  netpipe_agrees
+}
+
+# Runs a program by scalapack.sh, whose list has its verdict. Its command is a script that adds options
+# to `causeway run`, given in $work/options.
+scalapack_once() {
+  limit=300 run env CAUSEWAY="$work/causeway" EXPLAIN=0 "$here/scalapack.sh" "$1"
+  [[ $code = 0 ]] || wrong "$(<"$tmp/out")"
+}
+
+# scalapack NAME FAULT...
+scalapack() {
+  local before restarted faults reference_ms
+  printf '#!/bin/bash\nexec %q run $(<%q) "${@:2}"\n' "${causeway[0]}" "$work/options" >"$work/causeway"
+  chmod +x "$work/causeway"
+  echo --no-log >"$work/options"
+  before=$(now_ms)
+  scalapack_once "$1"
+  reference_ms=$(($(now_ms) - before))
+  if [[ $(<"$tmp/out") = *SKIP* ]]; then
+    skip "scalapack-mpi-test is not installed"
+    return
+  fi
+  fault_options "${@:2}"
+  echo "${faults[*]}" >"$work/options"
+  scalapack_once "$1"
+  count_faults "$tmp/events"
+  restarted=$(grep '"rank_started"' "$tmp/events.last" | grep -Ec '"incarnation": ?([2-9]|[1-9][0-9])')
+  restarts=$((restarts + restarted))
+  ((restarted >= 1)) || wrong "expected at least one restart"
+}
+
+others_tests() {
+  t "NPmpich2, rank 0 is killed in the middle" netpipe 1 kill:0@50% -- -l 1 -u 8192 -n 2000
+  t "NPmpich2, rank 1 is killed in the middle" netpipe 1 kill:1@50% -- -l 1 -u 8192 -n 2000
+  t "NPmpich2 -n 200, rank 0 is killed" netpipe 1 kill:0@event:3000 -- -l 1 -u 8192 -n 200
+  t "NPmpich2 -n 200, rank 1 is killed" netpipe 1 kill:1@event:3000 -- -l 1 -u 8192 -n 200
+  t "NPmpich2 whose loops last as long as a clock says" netpipe 2 kill:0@30% kill:1@60% -- -l 1 -u 64
+  t "ScaLAPACK's xclu" scalapack xclu kill:1@50%
+  t "ScaLAPACK's zpb2tst" scalapack zpb2tst kill:0@50% kill:2@60%
+  ((slice)) && return
+  t "NPmpich2, killed at random" netpipe 1 kill:random@30% -- -l 1 -u 8192 -n 2000
+  t "ScaLAPACK's xdsep" scalapack xdsep kill:3@40% kill:0@60%
+  t "ScaLAPACK's xdlu" scalapack xdlu kill:random@25%
+}
+
+# --- input and output -------------------------------------------------------------
+
+# printed_files LEAST FAULT...: every rank in a file of its own, where nothing comes in between.
+printed_files() {
+  local faults file
+  reference 3 "$programs/partial_lines" 500
+  run "${causeway[@]}" run --no-log --output-dir "$work/expected" -n 3 "$programs/partial_lines" 500
+  fault_options "${@:2}"
+  run_killed --output-dir "$work/seen" -n 3 "$programs/partial_lines" 500
+  expect_code 0
+  expect_restarts "$1"
+  expect_only_restarts
+  for file in rank.{0,1,2}.{out,err}; do
+    expect_lines "$work/expected/$file" "$work/seen/$file"
+  done
+}
+
+# Of one rank alone the parts of lines come out in order, tagged once a line.
+printed_tagged() {
+  local faults
+  reference 1 "$programs/partial_lines" 2000
+  fault_options kill:0@40% kill:0@70%
+  run_killed --tag-output -n 1 "$programs/partial_lines" 2000
+  expect_code 0
+  expect_restarts 1
+  expect_lines <(sed 's/^/[0] /' "$reference") "$tmp/out"
+}
+
+# An end without a newline is not repeated.
+printed_end() {
+  start_job 2 init ring 0:part=one "0:part= two" "pid=$work/pid" "await=$work/go" \
+    0:part=three ring finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  sleep 0.3 # long enough for the part of a line to be shown
+  kill_rank 0
+  await_back 0
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_restarts 1 1
+  [[ $(<"$tmp/out") = $'ring of 2\none twothreering of 2' ]] || wrong "expected each part once"
+}
+
+# 20 MB, killed while they are printed.
+printed_much() {
+  unchanged 1 kill:0@30% kill:0@60% -- 2 "$actor" init ring 0:lines=200000,100 ring 0:sleep=0.1 \
+    0:lines=200000,100 ring finalize
+}
+
+numbered_lines() {
+  seq -f 'line %06.0f of what comes in' "$1" >"$work/input"
+}
+
+# echoed LEAST FAULT... of the events of rank 0 and others while it reads lines.
+echoed() {
+  local faults
+  numbered_lines 4000
+  input=$work/input
+  fault_options "${@:2}"
+  run_killed -n 3 "$programs/stdin_echo" echo
+  input=''
+  expect_code 0
+  expect_restarts "$1"
+  expect_only_restarts
+  expect_lines <(cat "$work/input" && echo 'ok stdin_echo') "$tmp/out"
+}
+
+# It is killed where it waits for more of its input.
+echoed_slowly() {
+  local faults
+  numbered_lines 2000
+  fault_options kill:0@500ms kill:0@700ms
+  run bash -c '{ head -n 1000 "$1"; sleep 1; tail -n 1000 "$1"; } | "${@:2}"' _ "$work/input" \
+    "${causeway[@]}" run "${faults[@]}" -n 3 "$programs/stdin_echo" echo
+  count_faults "$tmp/events"
+  expect_code 0
+  expect_restarts 2
+  expect_only_restarts
+  expect_lines <(cat "$work/input" && echo 'ok stdin_echo') "$tmp/out"
+}
+
+# More than is kept of it.
+too_much_input() {
+  head -c 20000000 /dev/zero | tr '\0' 'x' >"$work/input"
+  input=$work/input
+  start "${causeway[@]}" run -n 2 "$actor" init ring 0:cat "pid=$work/pid" stuck
+  input=''
+  await_err "a warning" '^causeway: rank 0 can no longer be restarted: '
+  kill_rank 0
+  finish
+  expect_code 137
+  expect_err_like '^causeway: rank 0 .*killed by signal 9.*cannot be restarted because'
+}
+
+files_written() {
+  unchanged 2 kill:0@30% kill:1@50% kill:3@70% -- 4 "$programs/mpiio_once" "$tmp" 100
+  rm -f "$tmp/mpiio_once.tmp"
+}
+
+# The events are lines of JSON, and tell what happened.
+events_told() {
+  local it
+  ring 1 kill:1@50%
+  for it in job_started rank_started rank_up fault_fired rank_down rank_live rank_ended job_ended; do
+    grep -q "\"$it\"" "$tmp/events.last" || wrong "expected the event $it"
+  done
+  if command -v jq >/dev/null; then
+    jq -es 'map(.t | type == "number") | all' "$tmp/events.last" >/dev/null ||
+      wrong "expected lines of JSON"
+  fi
+}
+
+io_tests() {
+  local iterations=3000
+  t "--output-dir, ranks are killed" printed_files 3 kill:0@event:800 kill:1@event:400 \
+    kill:2@event:600
+  t "parts of lines with --tag-output" printed_tagged
+  t "a part of a line that was shown before" printed_end
+  t "20 MB of output" printed_much
+  t "standard input, rank 0 is killed" echoed 1 kill:0@event:2000
+  t "standard input, all are killed" echoed 3 kill:1@event:1000 kill:0@event:3000 kill:2@event:4000
+  t "standard input that comes slowly" echoed_slowly
+  t "standard input that is too long to be kept" too_much_input
+  t "MPI-IO" files_written
+  t "--events" events_told
+}
+
+# --- killed from outside ----------------------------------------------------------
+
+from_outside() {
+  start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring=100 finalize
+  rank_pid 0 >/dev/null
+  rank_pid 1 >/dev/null
+  kill "-$1" "$(rank_pid 1)" && outside=$((outside + 1))
+  await_restart 1
+  await_back 1
+  touch "$work/go"
+  end_killed 1 1 $'ring of 2\nring of 2'
+}
+
+# The process between the dispatcher and the rank.
+watcher_killed() {
+  local watcher
+  start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring=100 finalize
+  rank_pid 0 >/dev/null
+  watcher=$(ps -o ppid= -p "$(rank_pid 1)")
+  watcher=$((watcher))
+  ((watcher != pid && watcher > 1)) || wrong "rank 1 has no watcher: its parent is $watcher"
+  kill -9 "$watcher" && outside=$((outside + 1))
+  await_restart 1
+  await_back 1
+  touch "$work/go"
+  end_killed 1 1 $'ring of 2\nring of 2'
+}
+
+# One that is stopped is taken for dead, and replaced. When it goes on it is refused, and ends.
+stopped() {
+  local old
+  start "${causeway[@]}" run --alive-timeout 1s -n 2 "$actor" init ring=100 "pid=$work/pid" \
+    "await=$work/go" ring=100 "0:await=$work/end" ring finalize
+  rank_pid 0 >/dev/null
+  old=$(rank_pid 1)
+  kill -STOP "$old"
+  await_restart 1
+  await_back 1
+  touch "$work/go"
+  gone "$old" && wrong "the stopped process was ended: it may be on a machine that cannot be reached"
+  kill -CONT "$old"
+  await_true "the replaced process to end" gone "$old"
+  touch "$work/end"
+  finish
+  expect_code 0
+  expect_restarts 1 1
+  expect_out $'ring of 2\nring of 2\nring of 2'
+}
+
+# It stays stopped until the job has ended.
+stopped_for_ever() {
+  local faults
+  reference 4 "$programs/solver" 256 3000 100
+  fault_options stop:1@50%
+  run_killed --alive-timeout 1s -n 4 "$programs/solver" 256 3000 100
+  expect_code 0
+  expect_restarts 1 1
+  expect_lines "$reference" "$tmp/out"
+}
+
+# A signal to the dispatcher ends the job also while a rank repeats itself.
+interrupted() {
+  start_job 2 init ring=20000 "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill_rank 1
+  await_restart 1
+  kill -INT "$pid"
+  finish
+  expect_code 130
+}
+
+over_tcp() {
+  local faults
+  start_tcp_relay
+  reference 4 "$programs/solver" 256 2000 100
+  fault_options kill:1@30% kill:random@40%
+  run_killed --relay "$address" --key-file "$work/key" -n 4 "$programs/solver" 256 2000 100
+  expect_code 0
+  expect_restarts 1
+  expect_only_restarts
+  expect_lines "$reference" "$tmp/out"
+  kill -0 "$helper" || wrong "the relay is gone"
+}
+
+# Ranks of two programs, and one that a script starts.
+two_programs() {
+  local faults reference_ms=400
+  fault_options kill:1@200ms kill:2@300ms
+  run_killed -n 2 "$actor" init ring=20 sleep=0.5 ring=20 finalize : -n 2 \
+    bash -c "exec \"$actor\" init ring=20 sleep=0.5 ring=20 finalize"
+  expect_code 0
+  expect_restarts 2 2
+  expect_out $'ring of 4\nring of 4'
+}
+
+# The script's process is killed, not that of the MPI program.
+script_killed() {
+  local faults reference_ms=400
+  fault_options kill:1@200ms
+  run_killed -n 2 bash -c "\"$actor\" init ring=20 sleep=0.5 ring=20 finalize; true"
+  expect_code 0
+  expect_restarts 1 1
+  expect_out $'ring of 2\nring of 2'
+}
+
+# What `causeway status` and `causeway top` show of a job with a rank that came back.
+status_shown() {
+  start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill_rank 1
+  await_back 1
+  "${causeway[@]}" status >"$work/status" 2>&1 || wrong "status: $(<"$work/status")"
+  grep -Eq '^ *1 +[^ ]+ +[0-9]+ +2 +live ' "$work/status" ||
+    wrong "expected rank 1 as incarnation 2, live: $(<"$work/status")"
+  "${causeway[@]}" status --json >"$work/json" 2>&1 || wrong "status --json: $(<"$work/json")"
+  grep -Eq '"incarnation": ?2' "$work/json" || wrong "expected incarnation 2: $(<"$work/json")"
+  "${causeway[@]}" top --interval 100ms >"$work/top" 2>&1 </dev/null &
+  local top=$!
+  sleep 0.3
+  touch "$work/go"
+  end_killed 1 1 $'ring of 2\nring of 2'
+  await_true "top to end with the job" gone "$top"
+  grep -Eq '^ *1 +[^ ]+ +[0-9]+ +2 +live ' "$work/top" || wrong "expected it in top: $(<"$work/top")"
+}
+
+outside_tests() {
+  t "kill -9 of a rank" from_outside KILL
+  t "kill of a rank" from_outside TERM
+  t "kill -9 of the process that watches a rank" watcher_killed
+  t "a rank that is stopped, is replaced, and goes on" stopped
+  t "a rank that is stopped, and stays so" stopped_for_ever
+  t "SIGINT while a rank repeats itself" interrupted
+  t "a relay on tcp" over_tcp
+  t "two programs" two_programs
+  t "a rank that is a script" script_killed
+  t "status and top" status_shown
+}
+
+# --- what is not restarted --------------------------------------------------------
+
+# ends CODE REGEX RESTARTS OPTION... -n RANKS COMMAND...: with so many restarts before.
+ends() {
+  run "${causeway[@]}" run --events "$tmp/events" "${@:4}"
+  count_faults "$tmp/events"
+  expect_code "$1"
+  expect_restarts "$3" "$3"
+  grep -E '^causeway' "$tmp/err" | tail -n 1 | grep -Eq -- "$2" ||
+    wrong "expected as the last line of causeway's: $2"
+}
+
+# The first process aborts, those after it do not.
+aborts_once() {
+  run "${causeway[@]}" run -n 3 "$programs/crash" once 1 200 "$work/happened"
+  expect_code 0
+  expect_restarts 1 1
+  expect_err_like '^causeway: rank 1 .*signal 6'
+  expect_out 'ok crash'
+}
+
+program_deleted() {
+  cp "$actor" "$work/program"
+  start "${causeway[@]}" run "$@" -n 2 "$work/program" init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  rm "$work/program"
+  kill_rank 1
+  finish
+  expect_code '1|126|127'
+  expect_err_like "rank 1.*incarnation 2.*$work/program.*No such file"
+}
+
+# diverges HOW: what the last rank sends again is not what it sent.
+diverges() {
+  start "${causeway[@]}" run --events "$tmp/events" --fault kill:2@1s -n 3 "$programs/diverges" \
+    "$1" "$work/number" "$work/never"
+  finish
+  count_faults "$tmp/events"
+  expect_code 1
+  expect_restarts 1 1
+  expect_err_like '^causeway: .*rank 2, incarnation 2.*at send [0-9]+, expected .*, saw '
+  [[ ! -s $tmp/out ]] || wrong "expected no output"
+}
+
+# It says once for each rank that it cannot be restarted, and why.
+from_threads() {
+  local faults count
+  reference 2 "$programs/threads"
+  fault_options kill:1@60%
+  run_killed -n 2 "$programs/threads"
+  expect_code 137
+  expect_restarts 0 0
+  count=$(grep -Ec '^causeway: (rank [01]|the ranks) can no longer be restarted: ' "$tmp/err")
+  ((count >= 1 && count <= 2)) || wrong "expected one warning for each rank, saw $count"
+  expect_err_like '^causeway: rank 1 .*killed by signal 9.*cannot be restarted because'
+}
+
+from_threads_unkilled() {
+  run "${causeway[@]}" run -n 2 "$programs/threads"
+  expect_code 0
+  expect_out 'ok threads'
+  [[ $(sort "$tmp/err" | uniq -d) = '' ]] || wrong "expected each warning once"
+}
+
+# log_full FAULT...: the log takes less than what is sent.
+log_full() {
+  local faults
+  fault_options "$@"
+  run_killed --log-max 16M -n 2 "$programs/token_ring" 2000 40000
+  expect_err_like '^causeway: (rank [01]|the ranks) can no longer be restarted: .*--log-max'
+}
+
+log_full_unkilled() {
+  log_full
+  expect_code 0
+  expect_out 'ok token_ring'
+}
+
+log_full_killed() {
+  reference 2 "$programs/token_ring" 2000 40000
+  log_full kill:1@80%
+  expect_code 137
+  expect_restarts 0 0
+  expect_err_like '^causeway: rank 1 .*killed by signal 9.*cannot be restarted because'
+}
+
+limit_tests() {
+  t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
+    -n 3 "$programs/crash" segv 1 200
+  t "a fault of the program once" aborts_once
+  t "exit code 3" ends 3 'rank 1 .*exited with code 3' 0 -n 3 "$programs/exitcode" exit 1 3
+  t "MPI_Abort" ends 9 'rank 1 .*MPI_Abort with code 9' 0 -n 3 "$programs/exitcode" abort 1 9
+  t "--no-log" ends 137 'rank 1 .*killed by signal 9' 0 --no-log --fault kill:1@300ms -n 2 \
+    "$actor" init ring stuck
+  t "--max-restarts 3, four times killed" ends '1|137' 'rank 1 .*(3 restarts|restarted 3 times|max-restarts)' 3 \
+    --max-restarts 3 --fault=kill:1@event:{100,200,300,400} -n 2 "$actor" init ring=1000 finalize
+  t "--max-restarts 0" ends '1|137' 'rank 1 .*(0 restarts|max-restarts)' 0 \
+    --max-restarts 0 --fault kill:1@event:100 -n 2 "$actor" init ring=1000 finalize
+  t "its program was deleted" program_deleted
+  t "its program was deleted, and there is a free slot" program_deleted --slots 3
+  t "it sends another length" diverges length
+  t "it sends with another tag" diverges tag
+  t "it sends to another rank" diverges dst
+  t "it sends once more" diverges count
+  t "MPI from several threads" from_threads_unkilled
+  t "MPI from several threads, killed" from_threads
+  t "a log that is full" log_full_unkilled
+  t "a log that is full, killed" log_full_killed
+}
+
+# --- all of it --------------------------------------------------------------------
+
+enough() {
+  ((delivered >= campaign)) || wrong "only $delivered kills were delivered in $rounds rounds"
+}
+
+# Random kills alone, each round with another seed.
+go_on() {
+  local rounds=0 iterations=6000
+  while ((delivered < campaign && rounds < campaign_rounds_max)); do
+    rounds=$((rounds + 1))
+    seed=$((seed + 1))
+    listed 4
+    t "master_worker, seed $seed" master_worker 1 20000 kill:random@300ms
+    t "the solver, seed $seed" solver 1 kill:random@25%
+    t "a ring, seed $seed" ring 1 kill:random@25%
+    t "8 ranks, seed $seed" storm_of
+    t "NPmpich2, seed $seed" netpipe 1 kill:random@30% -- -l 1 -u 8192 -n 2000
+    t "ScaLAPACK's xdlu, seed $seed" scalapack xdlu kill:random@20%
+  done
+  t "at least $campaign kills" enough
+}
+
+# number OPTION TEXT: the text, when it is a number.
+number() {
+  [[ $2 =~ ^[1-9][0-9]{0,8}$ ]] || fail "$1 '$2': expected a number from 1 up"
+  echo "$2"
+}
+
+parse() {
+  while [[ ${1-} = -* ]]; do
+    case $1 in
+      --slice) slice=1 ;;
+      --campaign) campaign=$(number "$1" "${2-}") && shift || exit 2 ;;
+      --fault-seed) seed=$(number "$1" "${2-}") && shift || exit 2 ;;
+      -h | --help) usage 0 ;;
+      *) usage 2 >&2 ;;
+    esac
+    shift
+  done
+  only=${1-}
+}
+
+main() {
+  local it
+  parse "$@"
+  for it in "${causeway[@]}" "$programs"/{actor,crash,solver}; do
+    [[ -x $it ]] || fail "no $it"
+  done
+  lib_start
+  cd "$tmp" || exit 2
+  listed 2
+  known_tests
+  many_tests
+  edge_tests
+  others_tests
+  io_tests
+  outside_tests
+  limit_tests
+  ((campaign)) && go_on
+  echo "# kills delivered: $delivered by --fault at a time, $outside from outside; ranks lost: $lost, restarts: $restarts"
+  echo "# lines wrong or missing: $lines_wrong"
+  tap_end
+}
+
+main "$@"

@@ -1,0 +1,251 @@
+/* A program that does what its arguments say, one after the other: [RANK:]STEP[=VALUE]. */
+#include <fcntl.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int rank;
+
+static void snooze(double seconds)
+{
+    struct timespec t = {.tv_sec = (time_t)seconds};
+    t.tv_nsec = (long)((seconds - (double)t.tv_sec) * 1e9);
+    while (nanosleep(&t, &t) < 0)
+        ;
+}
+
+static void init(const char *value)
+{
+    (void)value;
+    MPI_Init(NULL, NULL);
+}
+
+static void finalize(const char *value)
+{
+    (void)value;
+    MPI_Finalize();
+}
+
+/* Passes a number around and adds all up; says so when all is as it should be. */
+static void ring(const char *value)
+{
+    int size, to, from, got = -1, sum = 0;
+    int rounds = *value ? atoi(value) : 1;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    to = (rank + 1) % size;
+    from = (rank + size - 1) % size;
+    for (int i = 0; i < rounds; i++) {
+        MPI_Sendrecv(&rank, 1, MPI_INT, to, 1, &got, 1, MPI_INT, from, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        if (got != from || sum != size * (size - 1) / 2)
+            MPI_Abort(MPI_COMM_WORLD, 99);
+    }
+    if (rank == 0)
+        printf("ring of %d\n", size);
+}
+
+/* A receive that nobody ever sends to. */
+static void stuck(const char *value)
+{
+    int got;
+
+    (void)value;
+    MPI_Recv(&got, 1, MPI_INT, rank, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void leave(const char *value)
+{
+    exit(atoi(value));
+}
+
+static void abort_all(const char *value)
+{
+    MPI_Abort(MPI_COMM_WORLD, atoi(value));
+}
+
+static void sleep_for(const char *value)
+{
+    snooze(atof(value));
+}
+
+static void raise_it(const char *value)
+{
+    raise(atoi(value));
+}
+
+static void print(const char *value)
+{
+    puts(value);
+    fflush(stdout);
+}
+
+/* Not a whole line. */
+static void part(const char *value)
+{
+    fputs(value, stdout);
+    fflush(stdout);
+}
+
+static void complain(const char *value)
+{
+    fprintf(stderr, "%s\n", value);
+}
+
+static void show_env(const char *value)
+{
+    const char *it = getenv(value);
+
+    printf("%d %s=%s\n", rank, value, it ? it : "(not set)");
+    fflush(stdout);
+}
+
+static void show_cwd(const char *value)
+{
+    char path[4096];
+
+    (void)value;
+    printf("%d in %s\n", rank, getcwd(path, sizeof(path)) ? path : "nowhere");
+    fflush(stdout);
+}
+
+static void cat(const char *value)
+{
+    char bytes[65536];
+    size_t n;
+
+    (void)value;
+    while ((n = fread(bytes, 1, sizeof(bytes), stdin)) > 0)
+        fwrite(bytes, 1, n, stdout);
+    fflush(stdout);
+}
+
+/* COUNT,LENGTH: whole lines of LENGTH bytes, all of one letter but for rank and number. */
+static void lines(const char *value)
+{
+    int count = 0, length = 0;
+    char *line;
+
+    if (sscanf(value, "%d,%d", &count, &length) != 2 || length < 20)
+        exit(98);
+    line = malloc((size_t)length + 1);
+    memset(line, 'a' + rank, (size_t)length);
+    line[length - 1] = '\n';
+    for (int i = 0; i < count; i++) {
+        char head[24];
+        int size = snprintf(head, sizeof(head), "%d:%d:", rank, i);
+
+        memcpy(line, head, (size_t)size);
+        fwrite(line, 1, (size_t)length, stdout);
+    }
+    fflush(stdout);
+    free(line);
+}
+
+static void ignore(const char *value)
+{
+    (void)value;
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+}
+
+static void touch(const char *value)
+{
+    int fd = open(value, O_WRONLY | O_CREAT, 0600);
+
+    if (fd < 0)
+        exit(97);
+    close(fd);
+}
+
+static void await(const char *value)
+{
+    while (access(value, F_OK) < 0)
+        snooze(0.01);
+}
+
+static void write_pid(const char *value)
+{
+    char path[4096], temporary[4200];
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s.%d", value, rank);
+    snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    f = fopen(temporary, "w");
+    if (!f)
+        exit(97);
+    fprintf(f, "%d\n", (int)getpid());
+    fclose(f);
+    rename(temporary, path);
+}
+
+/* Processes that outlive this one: a chain of them, all but the first in sessions of their own. */
+static void background(const char *value)
+{
+    int depth = atoi(value);
+    int pipes[2];
+    char byte;
+
+    if (pipe(pipes) < 0)
+        exit(96);
+    if (fork() == 0) {
+        while (--depth > 0 && fork() == 0)
+            setsid();
+        if (depth <= 0 && write(pipes[1], "x", 1) < 0)
+            _exit(96);
+        snooze(1000);
+        _exit(0);
+    }
+    if (read(pipes[0], &byte, 1) < 0)
+        exit(96);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
+static const struct {
+    const char *name;
+    void (*take)(const char *value);
+} steps[] = {
+    {"init", init},    {"finalize", finalize}, {"ring", ring},       {"stuck", stuck},
+    {"exit", leave},   {"abort", abort_all},   {"sleep", sleep_for}, {"raise", raise_it},
+    {"print", print},  {"part", part},         {"err", complain},    {"env", show_env},
+    {"cwd", show_cwd}, {"cat", cat},           {"lines", lines},     {"ignore", ignore},
+    {"touch", touch},  {"await", await},       {"pid", write_pid},   {"background", background},
+};
+
+static void take_step(char *text)
+{
+    char *value = strchr(text, '=');
+    size_t size = value ? (size_t)(value - text) : strlen(text);
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+        if (strlen(steps[i].name) == size && strncmp(steps[i].name, text, size) == 0) {
+            steps[i].take(value ? value + 1 : "");
+            return;
+        }
+    fprintf(stderr, "actor: no step %s\n", text);
+    exit(95);
+}
+
+int main(int argc, char **argv)
+{
+    const char *number = getenv("PMI_RANK");
+
+    rank = number ? atoi(number) : 0;
+    for (int i = 1; i < argc; i++) {
+        char *step = argv[i];
+        bool mine = true;
+
+        if (step[0] >= '0' && step[0] <= '9')
+            mine = strtol(step, &step, 10) == rank && *step++ == ':';
+        if (mine)
+            take_step(step);
+    }
+    return 0;
+}
