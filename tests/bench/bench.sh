@@ -1,45 +1,24 @@
 #!/bin/bash
 # The figures of docs/benchmarks.md, each beside stock MPICH over TCP in the same run. Every figure is the
-# median of RUNS interleaved runs. Prints markdown.
+# median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) compare Causeway with
+# itself. Ends with code 1 when something could not be measured.
 #
-# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default)
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
-SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected}
+SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected log_cost clock_cost log_memory
+  replay_speed kill_to_live solver_kills}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# as docs/benchmarks.md says: the peer is MPICH's own path over TCP, without shared memory
-stock() {
-  local ranks=$1
-  shift
-  UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 \
-    timeout 60 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
-}
-
-ours() {
-  local ranks=$1
-  shift
-  timeout 120 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null
-}
-
-# the median of the second column of the lines that begin with KEY
-median() {
-  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g |
-    awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)]; else print "nan" }'
-}
-
-ratio() {
-  awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.2f", a / b; else printf "?" }'
-}
-
-title() {
-  printf '\n## %s\n\n' "$*"
-}
+# shellcheck source=tests/bench/lib.sh
+. tests/bench/lib.sh
+# shellcheck source=tests/bench/recovery.sh
+. tests/bench/recovery.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np
@@ -76,10 +55,8 @@ netpipe() {
 # what one message costs: counted in two jobs of different length, so that start and end cancel out
 count_job() {
   ours 2 --stats "$programs/pingpong" "$1" 1 >/dev/null
-  awk '/^ +[01] / { polls += $7; sleeps += $8; calls += $9; switches += $10 }
-    / relay:/ { gsub(/[,;]/, ""); for (i = 1; i < NF; i++) r[$i] = $(i + 1) }
-    END { print calls, switches, polls, sleeps, r["syscalls"], r["switches"], r["wakeups"], r["allocations"] }' \
-    "$dir/stats"
+  echo "$(stats_sum syscalls) $(stats_sum switches) $(stats_sum polls) $(stats_sum sleeps)" \
+    "$(stats_relay syscalls) $(stats_relay switches) $(stats_relay wakeups) $(stats_relay allocations)"
 }
 
 counts() {
@@ -88,12 +65,13 @@ counts() {
   few=$(count_job 20000)
   many=$(count_job 60000)
   # 40,000 round trips are 80,000 messages; each rank takes part in every message as sender or receiver
-  echo "$few $many" | awk -v n=$((2 * n)) '{
+  echo "$few $many" | awk -v n=$((2 * n)) 'NF != 16 { exit 1 } {
     printf "| | ranks, both | relay |\n|---|---:|---:|\n"
     printf "| system calls a message | %.2f | %.2f |\n", ($9 - $1) / n, ($13 - $5) / n
     printf "| context switches a message | %.2f | %.2f |\n", ($10 - $2) / n, ($14 - $6) / n
     printf "| calls for progress, wakeups | %.2f | %.2f |\n", ($11 - $3) / n, ($15 - $7) / n
-    printf "| allocations a message | none: a pool of its own | %.5f |\n", ($16 - $8) / n }'
+    printf "| allocations a message | none: a pool of its own | %.5f |\n", ($16 - $8) / n }' ||
+    missing "what a message costs: no counters in what --stats printed"
   echo
   echo "What such calls cost here, in nanoseconds, both ends in one process:"
   echo
@@ -120,26 +98,6 @@ collectives() {
   done
 }
 
-cpu_ticks() {
-  awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null
-}
-
-# Runs a job, and keeps the CPU time and the largest resident memory of its relay
-watch_job() {
-  local job relay=
-  rm -f "$dir/ticks" "$dir/hwm"
-  "$@" >"$dir/watched" 2>"$dir/stats" </dev/null &
-  job=$!
-  while kill -0 "$job" 2>/dev/null; do
-    [ -n "$relay" ] || relay=$(pgrep -P "$job" -f '^causeway relay' | head -n 1)
-    [ -n "$relay" ] && cpu_ticks "$relay" | sed 's/^/relay /' >"$dir/new" && [ -s "$dir/new" ] &&
-      mv "$dir/new" "$dir/ticks"
-    [ -n "$relay" ] && grep VmHWM "/proc/$relay/status" >"$dir/new" 2>/dev/null && mv "$dir/new" "$dir/hwm"
-    sleep 0.05
-  done
-  wait "$job"
-}
-
 idle() {
   title "Idle: 4 ranks, 3 of them blocked in MPI_Recv for $IDLE_SECONDS s"
   watch_job "$causeway" run -n 4 "$programs/idle" "$IDLE_SECONDS"
@@ -152,7 +110,7 @@ idle() {
 
 memory() {
   title "Memory of the relay: one message of 256 MB, its receive posted"
-  watch_job "$causeway" run -n 2 --stats "$programs/big_message" 268435456
+  watch_job "$causeway" run -n 2 --no-log --stats "$programs/big_message" 268435456
   awk '/VmHWM/ { printf "- resident at most %.1f MiB (goal: below 64)\n", $2 / 1024 }' "$dir/hwm"
   sed -n 's/.*memory [0-9]* bytes, at most \([0-9]*\).*/\1/p' "$dir/stats" |
     awk '{ printf "- of which messages and blocks: %.1f MiB\n", $1 / 1048576 }'
@@ -175,6 +133,13 @@ echo
 echo "Made by \`make bench\` on $(nproc) cores of $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo),"
 echo "Linux $(uname -r), MPICH $(mpichversion 2>/dev/null | awk '/^MPICH Version/ { print $3 }'); stock is the same"
 echo "MPICH with \`UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1\`, in the same run."
+echo "Beside stock Causeway runs with \`--no-log\`, since stock has no recovery either; what recovery costs has"
+echo "sections of its own."
 for section in $SECTIONS; do
   $section
 done
+if [ -e "$dir/uncounted" ]; then
+  title "Runs that do not count"
+  cat "$dir/uncounted"
+fi
+[ ! -e "$dir/missing" ]

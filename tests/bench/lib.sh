@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# Shared by the benchmarks: running jobs beside each other, medians, and reading what --stats and --events
+# wrote. bench.sh sets $causeway and $dir (a directory of its own) before it sources this.
+#
+# Samples are lines "KEY NUMBER" in a file. What could not be measured is said in the output where its figure
+# would stand, and makes the benchmarks end with code 1.
+
+# shellcheck disable=SC2154 # causeway and dir are set by bench.sh
+
+# as docs/benchmarks.md says: the peer is MPICH's own path over TCP, without shared memory
+stock() {
+  local ranks=$1
+  shift
+  UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 \
+    timeout 60 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
+}
+
+# a job without recovery, which stock does not have either; its standard error is in $dir/stats
+ours() {
+  local ranks=$1
+  shift
+  timeout 120 "$causeway" run -n "$ranks" --no-log "$@" 2>"$dir/stats" </dev/null
+}
+
+# Likewise with recovery. A job whose log ran out of room goes on without keeping it: it does not count.
+logged() {
+  local ranks=$1
+  shift
+  timeout 120 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null &&
+    ! grep -q 'can no longer be restarted' "$dir/stats"
+}
+
+# the median of the second column of the lines that begin with KEY
+median() {
+  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g |
+    awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)]; else print "nan" }'
+}
+
+# the lowest and the highest of them
+lowest() {
+  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g | head -n 1
+}
+
+highest() {
+  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g | tail -n 1
+}
+
+# "MEDIAN (LOWEST to HIGHEST)" with so many DIGITS after the point: spread KEY FILE DIGITS
+spread() {
+  printf "%.$3f (%.$3f to %.$3f)" "$(median "$1" "$2")" "$(lowest "$1" "$2")" "$(highest "$1" "$2")"
+}
+
+ratio() {
+  awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.2f", a / b; else printf "?" }'
+}
+
+title() {
+  printf '\n## %s\n\n' "$*"
+}
+
+missing() {
+  echo
+  echo "**Not measured: $*.**"
+  touch "$dir/missing"
+}
+
+# A run that ended badly, or in which not everything happened that should: it gives no sample, but is told at the
+# end, with the last line of its standard error.
+uncounted() {
+  echo "- $*: $(tail -n 1 "$dir/stats" 2>/dev/null)" >>"$dir/uncounted"
+}
+
+# Whether FILE has at least one sample of each KEY: sampled FILE KEY...
+sampled() {
+  local file=$1 key
+  shift
+  for key in "$@"; do
+    [ -n "$(lowest "$key" "$file" 2>/dev/null)" ] || return 1
+  done
+}
+
+# The sum over all ranks of a column of --stats in $dir/stats, found by its name: stats_sum NAME [AFTER].
+# AFTER 1: the column right of it, for "bytes" stands there twice.
+stats_sum() {
+  awk -v name="$1" -v after="${2:-0}" '
+    $1 == "rank" { column = 0; for (i = 1; i <= NF; i++) if ($i == name) column = i + after }
+    column && $1 ~ /^[0-9]+$/ { sum += $column; lines++ }
+    END { if (!lines) exit 1; printf "%.0f\n", sum }' "$dir/stats"
+}
+
+# a counter of the relay in $dir/stats
+stats_relay() {
+  awk -v name="$1" '$1 == "relay:" { gsub(/[,;]/, ""); for (i = 1; i < NF; i++) if ($i == name) print $(i + 1) }' \
+    "$dir/stats"
+}
+
+# the seconds that a command took, into $took
+timed() {
+  local start=$EPOCHREALTIME status
+  "$@"
+  status=$?
+  took=$(awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
+  return "$status"
+}
+
+# Prints how often a program must do what it does so that it lasts SECONDS here and now, without its start and
+# end: count_for SECONDS COMMAND..., which takes a count as its last argument.
+DOUBLINGS_MAX=16
+count_for() {
+  local want=$1 count=500 before=0 took=0 i
+  shift
+  for ((i = 0; i < DOUBLINGS_MAX; i++)); do
+    if ! timed "$@" "$count"; then
+      uncounted "finding out how long $* $count takes"
+      return 1
+    fi
+    # the last doubling added (took - before) seconds for count / 2
+    awk -v t="$took" -v b="$before" -v c="$count" -v w="$want" 'BEGIN {
+      if (!b || t - b < 0.5) exit 1
+      printf "%d\n", w * (c / 2) / (t - b) + 1 }' && return 0
+    before=$took
+    count=$((count * 2))
+  done
+  return 1
+}
+
+cpu_ticks() {
+  awk '{ print $14 + $15 }' "/proc/$1/stat" 2>/dev/null
+}
+
+# Runs a job, and keeps the CPU time and the largest resident memory of its relay
+watch_job() {
+  local job relay=
+  rm -f "$dir/ticks" "$dir/hwm"
+  "$@" >"$dir/watched" 2>"$dir/stats" </dev/null &
+  job=$!
+  while kill -0 "$job" 2>/dev/null; do
+    [ -n "$relay" ] || relay=$(pgrep -P "$job" -f '^causeway relay' | head -n 1)
+    [ -n "$relay" ] && cpu_ticks "$relay" | sed 's/^/relay /' >"$dir/new" && [ -s "$dir/new" ] &&
+      mv "$dir/new" "$dir/ticks"
+    [ -n "$relay" ] && grep VmHWM "/proc/$relay/status" >"$dir/new" 2>/dev/null && mv "$dir/new" "$dir/hwm"
+    sleep 0.05
+  done
+  wait "$job"
+}
+
+# the largest resident memory of the relay that watch_job saw, bytes
+relay_resident() {
+  awk '/VmHWM/ { printf "%.0f\n", $2 * 1024 }' "$dir/hwm" 2>/dev/null
+}

@@ -1,0 +1,356 @@
+# shellcheck shell=bash
+# What recovery costs and how fast it is: sections of bench.sh, which sources this after lib.sh.
+#
+# Environment: LOG_RUNS (interleaved runs with and without the log, default 2 RUNS + 1), RING_SECONDS (first
+#   execution of the token ring, 5), RING_BYTES (its token, 64), SOLVER_SECONDS (5), SOLVER_SIZE (512),
+#   SOLVER_RUNS (3), KILLS_MAX (10)
+
+# shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir
+# shellcheck disable=SC2016 # the dollars in single quotes are jq's
+
+LOG_RUNS=${LOG_RUNS:-$((2 * RUNS + 1))}
+RING_SECONDS=${RING_SECONDS:-5}
+RING_BYTES=${RING_BYTES:-64}
+RING_RANKS=8
+SOLVER_SECONDS=${SOLVER_SECONDS:-5}
+SOLVER_SIZE=${SOLVER_SIZE:-512}
+SOLVER_RUNS=${SOLVER_RUNS:-3}
+SOLVER_RANKS=4
+KILLS_MAX=${KILLS_MAX:-10}
+
+# --- what the log costs ---------------------------------------------------------------------------
+
+# bytes and round trips: the log of a job holds both ways of all of them
+LOG_JOBS="1:20000 65536:2000 1048576:250"
+
+# microseconds one way, under the key MODE.BYTES
+log_once() {
+  local mode=$1 bytes=$2 trips=$3 run=ours
+  [ "$mode" = on ] && run=logged
+  if "$run" 2 "$programs/pingpong" "$trips" "$bytes" >"$dir/out"; then
+    awk -v key="$mode.$bytes" '$1 == "pingpong" { print key, $2 }' "$dir/out" >>"$dir/log"
+  else
+    uncounted "logging, series \"$mode\" at $bytes B"
+  fi
+}
+
+# Whoever goes second finds the machine as the first has left it, so they take turns. "again" is the same as
+# "off": how far two equal things lie apart on this machine now.
+log_rounds() {
+  local bytes=$1 trips=$2 modes=(off on again) i j
+  for ((i = 0; i < LOG_RUNS; i++)); do
+    for ((j = 0; j < ${#modes[@]}; j++)); do
+      log_once "${modes[(i + j) % ${#modes[@]}]}" "$bytes" "$trips"
+    done
+  done
+}
+
+log_row() {
+  local bytes=$1 trips=$2 off on again
+  off=$(median "off.$bytes" "$dir/log")
+  on=$(median "on.$bytes" "$dir/log")
+  again=$(median "again.$bytes" "$dir/log")
+  echo "| $bytes | $trips | $((2 * trips * bytes / 1000000)) | $(spread "off.$bytes" "$dir/log" 2)" \
+    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$off") | $(ratio "$off" "$on")" \
+    "| $(ratio "$again" "$off") |"
+}
+
+log_cost() {
+  local job bytes trips
+  touch "$dir/log.table"
+  title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, medians of $LOG_RUNS interleaved runs"
+  echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. The last"
+  echo "column is a second series without the log by the first one: what a ratio of equal things is here."
+  echo
+  echo "| bytes | round trips | volume MB | without us | with us | time with / without | bandwidth with / without | time without / without |"
+  echo "|---:|---:|---:|---:|---:|---:|---:|---:|"
+  for job in $LOG_JOBS; do
+    bytes=${job%:*}
+    trips=${job#*:}
+    log_rounds "$bytes" "$trips"
+    if sampled "$dir/log" "off.$bytes" "on.$bytes" "again.$bytes"; then
+      log_row "$bytes" "$trips" | tee -a "$dir/log.table"
+    else
+      missing "logging at $bytes bytes: no run ended well both with and without the log"
+    fi
+  done
+  echo
+  awk -F'|' '$2 + 0 == 1 { print "- 1 B latency:" $7 "times that without the log (goal: at most 1.10)" }
+    $2 + 0 == 65536 { print "- 64 KB bandwidth:" $8 "times (goal: at least 0.90)" }
+    $2 + 0 == 1048576 { print "- 1 MB bandwidth:" $8 "times (goal: at least 0.90)" }' "$dir/log.table"
+}
+
+# lines "NAME NANOSECONDS" on standard input, to samples under MODE.NAME
+clock_samples() {
+  awk -v mode="$1" 'NF == 2 && $2 + 0 > 0 { print mode "." $1, $2 }' >>"$dir/clock"
+}
+
+clock_cost() {
+  local name i
+  title "Clocks: nanoseconds a call, medians of $RUNS interleaved runs"
+  for ((i = 0; i < RUNS; i++)); do
+    if "$programs/clock_call" </dev/null >"$dir/out" 2>"$dir/stats"; then
+      clock_samples plain <"$dir/out"
+    else
+      uncounted "clock_call as a plain process"
+    fi
+    if logged 1 "$programs/clock_call" >"$dir/out"; then
+      clock_samples ours <"$dir/out"
+    else
+      uncounted "clock_call under Causeway"
+    fi
+  done
+  if [ ! -s "$dir/clock" ]; then
+    missing "clocks: clock_call printed nothing"
+    return
+  fi
+  echo "| call | plain process | under Causeway, recorded (goal: at most 40) |"
+  echo "|---|---:|---:|"
+  awk '{ sub(/^[a-z]*\./, "", $1); if (!seen[$1]++) print $1 }' "$dir/clock" | while read -r name; do
+    if sampled "$dir/clock" "plain.$name" "ours.$name"; then
+      echo "| $name | $(spread "plain.$name" "$dir/clock" 1) | $(spread "ours.$name" "$dir/clock" 1) |"
+    else
+      missing "clocks: $name ran only one way"
+    fi
+  done
+}
+
+# payload bytes, then a smaller and a larger count of round trips; their difference leaves start and end out
+LOG_MEMORY_JOBS="1:50000:250000 1024:20000:100000 20480:2000:10000"
+
+# "MESSAGES PAYLOAD-BYTES LOG-BYTES RESIDENT-BYTES" of one job
+log_memory_job() {
+  local bytes=$1 trips=$2
+  if ! watch_job "$causeway" run -n 2 --stats "$programs/pingpong" "$trips" "$bytes" ||
+    grep -q 'can no longer be restarted' "$dir/stats"; then
+    uncounted "memory of the log, $bytes B"
+    return 1
+  fi
+  echo "$(stats_sum received) $(stats_sum received 1) $(stats_sum log) $(relay_resident)"
+}
+
+log_memory_row() {
+  local bytes=$1 few=$2 many=$3
+  echo "$few $many" | awk -v bytes="$bytes" 'NF == 8 && $5 > $1 && $7 > $3 {
+    n = $5 - $1
+    printf "| %d | %d | %.1f | %.1f |\n", bytes, n, (($7 - $3) - ($6 - $2)) / n, (($8 - $4) - ($6 - $2)) / n
+    found = 1 } END { exit !found }'
+}
+
+log_memory() {
+  local job bytes counts few many
+  title "Memory of the log for each message, beyond its payload (goal: at most 64 B)"
+  echo "Two jobs of different length, the difference divided by the messages that it has more. The resident"
+  echo "memory of the relay is the kernel's count, beside what the relay itself counts."
+  echo
+  echo "| payload B | messages | log, B a message | resident, B a message |"
+  echo "|---:|---:|---:|---:|"
+  for job in $LOG_MEMORY_JOBS; do
+    bytes=${job%%:*}
+    counts=${job#*:}
+    few=$(log_memory_job "$bytes" "${counts%:*}")
+    many=$(log_memory_job "$bytes" "${counts#*:}")
+    log_memory_row "$bytes" "$few" "$many" ||
+      missing "memory of the log at $bytes bytes: the two jobs counted '$few' and '$many'"
+  done
+}
+
+# --- how fast a rank comes back -------------------------------------------------------------------
+
+# for jq: the times of an event, in seconds since the start of the job, of one incarnation
+times_of='def times($event; $incarnation): [.[] | select(.event == $event and .incarnation == $incarnation) | .t];
+  def fired: [.[] | select(.event == "fault_fired") | .t];
+  def only($what; $count): if length == $count then . else error("\(length) of \($count) \($what)") end;'
+
+# Samples "KEY NUMBER" from the events file of the job that ran last: from_events FILE JQ-ARGUMENTS... PROGRAM
+from_events() {
+  local file=$1
+  shift
+  jq -rs "${@:1:$#-1}" "$times_of ${!#}" "$dir/events" >"$dir/new" 2>>"$dir/stats" && cat "$dir/new" >>"$file"
+}
+
+# ring ROUNDS RANKS OPTIONS...; the events file is $dir/events
+ring() {
+  local rounds=$1 ranks=$2
+  shift 2
+  rm -f "$dir/events"
+  logged "$ranks" --events "$dir/events" "$@" "$programs/token_ring" "$rounds" "$RING_BYTES" >"$dir/out"
+}
+
+ring_of() {
+  ring "$2" "$1"
+}
+
+# Seconds of the first execution, until the kill, and of its repetition, of as many ranks at once. Both are
+# measured to the disadvantage of the repetition: the first execution begins when the last rank has
+# connected, the repetition when the first one has, still inside MPI_Init, and ends with the last one.
+replay_once() {
+  local rounds=$1 killed=$2 faults=() rank
+  for ((rank = RING_RANKS - killed; rank < RING_RANKS; rank++)); do
+    faults+=(--fault "kill:$rank@$((RING_SECONDS * 850))ms")
+  done
+  ring "$rounds" "$RING_RANKS" "${faults[@]}" &&
+    from_events "$dir/replay" --argjson killed "$killed" --argjson ranks "$RING_RANKS" '
+      ((fired | only("kills"; $killed) | min)
+        - (times("rank_up"; 1) | only("ranks up"; $ranks) | max)) as $first
+      | ((times("rank_live"; 2) | only("ranks live again"; $killed) | max)
+        - (times("rank_up"; 2) | only("ranks up again"; $killed) | min)) as $again
+      | "first.\($killed) \($first)", "again.\($killed) \($again)", "faster.\($killed) \($first / $again)"'
+}
+
+replay_row() {
+  local killed=$1
+  echo "| $killed | $(spread "first.$killed" "$dir/replay" 2) | $(spread "again.$killed" "$dir/replay" 3)" \
+    "| $(spread "faster.$killed" "$dir/replay" 1) |"
+}
+
+replay_speed() {
+  local rounds killed i
+  title "Replay: token ring of $RING_RANKS ranks, tokens of $RING_BYTES B, medians of $RUNS runs"
+  if ! rounds=$(count_for "$RING_SECONDS" ring_of "$RING_RANKS"); then
+    missing "replay: the token ring did not run"
+    return
+  fi
+  for ((i = 0; i < RUNS; i++)); do
+    replay_once "$rounds" 1 || uncounted "replay, 1 killed"
+    replay_once "$rounds" "$RING_RANKS" || uncounted "replay, $RING_RANKS killed"
+  done
+  echo "$rounds rounds; killed after $((RING_SECONDS * 850)) ms of about $((RING_SECONDS * 1000))."
+  echo "First execution: from the last RANK_UP to the kill; replay: from the first RANK_UP of a new incarnation to the last RANK_LIVE."
+  echo
+  echo "| ranks killed at once | first execution s | replay s | times faster (goal: at least 5) |"
+  echo "|---:|---:|---:|---:|"
+  for killed in 1 "$RING_RANKS"; do
+    if sampled "$dir/replay" "first.$killed" "again.$killed"; then
+      replay_row "$killed"
+    else
+      missing "replay, $killed killed: no run had all of its kills and came back"
+    fi
+  done
+}
+
+kill_to_live_once() {
+  local rounds=$1
+  ring "$rounds" 4 --fault kill:2@2s &&
+    from_events "$dir/live" '
+      map(select(.rank == 2))
+      | (fired | only("kills"; 1)[0]) as $fired
+      | (times("rank_down"; 1) | only("ranks down"; 1)[0]) as $down
+      | (times("rank_started"; 2) | only("starts"; 1)[0]) as $started
+      | (times("rank_up"; 2) | only("ranks up again"; 1)[0]) as $up
+      | (times("rank_live"; 2) | only("ranks live again"; 1)[0]) as $live
+      | "detection \($down - $fired)", "start \($started - $down)", "connect \($up - $started)",
+        "replay \($live - $up)", "all \($live - $fired)"'
+}
+
+live_row() {
+  awk -v key="$1" '{ print $1, 1000 * $2 }' "$dir/live" >"$dir/live.ms"
+  echo "| $2 | $(spread "$1" "$dir/live.ms" 2) |"
+}
+
+kill_to_live() {
+  local rounds i
+  title "From kill to live again: token ring of 4 ranks, one killed when 2 s old, medians of $RUNS runs"
+  if ! rounds=$(count_for 4 ring_of 4); then
+    missing "from kill to live: the token ring did not run"
+    return
+  fi
+  for ((i = 0; i < RUNS; i++)); do
+    kill_to_live_once "$rounds" || uncounted "from kill to live"
+  done
+  if ! sampled "$dir/live" all; then
+    missing "from kill to live: no run was killed and came back"
+    return
+  fi
+  echo "| step | ms |"
+  echo "|---|---:|"
+  live_row detection "detection: from the signal until the dispatcher knows"
+  live_row start "start: until the new process is forked"
+  live_row connect "exec, libraries and the first part of MPI_Init: until the relay knows it (RANK_UP)"
+  live_row replay "replay: the rest of MPI_Init, then the program, until RANK_LIVE"
+  live_row all "all of it"
+  echo
+  echo "MPI_Init opens its connection to the relay in its midst. What it sends and receives after that is in the"
+  echo "log like everything else, so its second part is repeated, and counted, as replay. The medians of the"
+  echo "steps need not add up to the median of the whole."
+}
+
+# --- [MPICH-V] figure 12: an application under many faults ----------------------------------------
+
+# solver ITERATIONS OPTIONS...
+solver() {
+  local iterations=$1
+  shift
+  rm -f "$dir/events"
+  logged "$SOLVER_RANKS" --events "$dir/events" "$@" "$programs/solver" "$SOLVER_SIZE" "$iterations" 1000 \
+    >"$dir/out"
+}
+
+# Residuals and checksum must be what they were the first time, which was without a kill.
+solver_same() {
+  [ -e "$dir/solver.first" ] || cp "$dir/out" "$dir/solver.first"
+  cmp -s "$dir/solver.first" "$dir/out"
+}
+
+# so many kills, spread evenly over the shortest run without kills, and over the ranks
+solver_once() {
+  local iterations=$1 kills=$2 faults=() base_ms i
+  base_ms=$(awk -v s="$(lowest 0 "$dir/solver" 2>/dev/null)" 'BEGIN { printf "%d", 1000 * s }')
+  for ((i = 1; i <= kills; i++)); do
+    faults+=(--fault "kill:$((i % SOLVER_RANKS))@$((base_ms * i / (kills + 1)))ms")
+  done
+  timed solver "$iterations" "${faults[@]}" || return 1
+  if [ "$(jq -s 'map(select(.event == "fault_fired")) | length' "$dir/events")" != "$kills" ]; then
+    echo "not all of the $kills kills came before the end" >>"$dir/stats"
+    return 1
+  fi
+  if ! solver_same; then
+    echo "the solver printed something else than without kills" >>"$dir/stats"
+    return 1
+  fi
+  echo "$kills $took" >>"$dir/solver"
+}
+
+# the table's rows, and the same for gnuplot
+solver_rows() {
+  local kills base
+  base=$(median 0 "$dir/solver")
+  for ((kills = 0; kills <= KILLS_MAX; kills++)); do
+    if sampled "$dir/solver" "$kills"; then
+      echo "| $kills | $(spread "$kills" "$dir/solver" 2) | $(ratio "$(median "$kills" "$dir/solver")" "$base") |"
+      echo "$kills $(median "$kills" "$dir/solver") $(lowest "$kills" "$dir/solver")" \
+        "$(highest "$kills" "$dir/solver")" >&3
+    else
+      missing "solver with $kills kills: no run ended well with all of its kills and the same result"
+    fi
+  done 3>build/bench/recovery.dat
+}
+
+solver_kills() {
+  local iterations kills i
+  title "Solver with 4 ranks, 0 to $KILLS_MAX kills: after figure 12 of [MPICH-V], medians of $SOLVER_RUNS runs"
+  mkdir -p build/bench
+  if ! iterations=$(count_for "$SOLVER_SECONDS" solver); then
+    missing "solver under kills: the solver did not run"
+    return
+  fi
+  for ((i = 0; i < SOLVER_RUNS; i++)); do
+    for ((kills = 0; kills <= KILLS_MAX; kills++)); do
+      solver_once "$iterations" "$kills" || uncounted "solver with $kills kills"
+    done
+  done
+  echo "A grid of $SOLVER_SIZE by $SOLVER_SIZE, $iterations iterations. The kills are spread evenly over the time of the"
+  echo "shortest run without kills, and over the ranks; without checkpoints each new incarnation starts from the"
+  echo "beginning."
+  echo
+  echo "| kills | s | times that without |"
+  echo "|---:|---:|---:|"
+  solver_rows
+  sampled "$dir/solver" 0 || return
+  plot && echo && echo "The plot: build/bench/recovery.svg and .png."
+}
+
+plot() {
+  gnuplot -e "data='build/bench/recovery.dat'; base='build/bench/recovery'" tests/bench/figure12.gnuplot \
+    2>"$dir/stats" || { missing "the plot: gnuplot failed"; return 1; }
+}
