@@ -59,11 +59,14 @@ scripts() {
 suite unit build/unit
 suite "unit, address and undefined behaviour sanitizers" build/address/unit
 suite "unit, thread sanitizer" build/thread/unit
+suite "simulated jobs" build/sim --seeds 1:2000 --jobs 2
+suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500 --jobs 2
 suite "command line" tests/system/cli.sh
 suite "MPI programs" tests/system/programs.sh
 suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp
 suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
   tests/system/programs.sh --slice
+suite "ranks killed" tests/system/kills.sh --slice
 suite scalapack tests/system/scalapack.sh --causeway --slice 10
 echo "== others"
 for fuzzer in build/fuzz/*; do

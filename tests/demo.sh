@@ -1,6 +1,6 @@
 #!/bin/bash
-# The demonstration of `make run`: two programs that nobody here wrote, as Debian ships them, every
-# message carried by a relay.
+# The demonstration of `make run`: programs that nobody here wrote, as Debian ships them, and a solver of
+# the tests; every message is carried by a relay, and ranks that are killed come back.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 causeway=$PWD/build/causeway
@@ -13,10 +13,21 @@ title() {
   printf '\n--- %s\n' "$*"
 }
 
+# come_back COMMAND...: it ends well, and says of a rank that it is back.
+come_back() {
+  local code
+  { "$@" 2>&1 >&3 | tee "$dir/err" >&2; } 3>&1
+  code=${PIPESTATUS[0]}
+  if [ "$code" -ne 0 ] || ! grep -q 'causeway: rank 1 is back' "$dir/err"; then
+    echo "rank 1 should have come back" >&2
+    failed=1
+  fi
+}
+
 "$causeway" doctor /usr/bin/NPmpich2 || exit 1
 
-title "NetPIPE (NPmpich2), 2 ranks: latency and bandwidth through the relay"
-(cd "$dir" && "$causeway" run -n 2 --stats NPmpich2 -u 1048576 -o "$dir/np.out") || failed=1
+title "NetPIPE (NPmpich2), 2 ranks: latency and bandwidth through the relay, without logs"
+(cd "$dir" && "$causeway" run -n 2 --no-log --stats NPmpich2 -u 1048576 -o "$dir/np.out") || failed=1
 
 title "ScaLAPACK's LU solver (xdlu), 4 ranks"
 cp /usr/share/scalapack/LU.dat "$dir" || exit 1
@@ -25,7 +36,24 @@ cp /usr/share/scalapack/LU.dat "$dir" || exit 1
 grep -E 'TIME|WALL' "$dir/lu.out" | tail -n 3
 sed -n '/^Finished/,/^END/p' "$dir/lu.out"
 
+title "NetPIPE again, and rank 1 is killed with kill -9 on the way: look for 'is back'"
+come_back "$causeway" run -n 2 --fault kill:1@1s NPmpich2 -l 1 -u 8192 -p 0 -n 3000 -o "$dir/np.out"
+
+title "A solver on a grid of 256 x 256, 4 ranks, first undisturbed"
+"$causeway" run -n 4 build/programs/solver 256 8000 1000 >"$dir/solver.out" || failed=1
+cat "$dir/solver.out"
+
+title "The same, and rank 1 is killed on the way"
+come_back "$causeway" run -n 4 --fault kill:1@1s build/programs/solver 256 8000 1000 >"$dir/killed.out"
+cat "$dir/killed.out"
+if cmp -s "$dir/solver.out" "$dir/killed.out"; then
+  echo "Both printed the same, to the last digit."
+else
+  echo "They should have printed the same." >&2
+  failed=1
+fi
+
 if [ "$failed" -eq 0 ]; then
-  title "both programs ended well; every message went through the relay"
+  title "all programs ended well; every message went through the relay"
 fi
 exit "$failed"

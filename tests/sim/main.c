@@ -1,0 +1,209 @@
+/* build/sim --seeds FROM:COUNT [--jobs N]: runs the simulator under so many seeds, and tells of
+ * those that fail. build/sim --trace SEED tells all that happens under one. */
+#include "tests/sim/coroutine.h"
+#include "tests/sim/payload.h"
+#include "tests/sim/sim.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JOBS_MAX 64
+#define FAILURES_SHOWN 10
+#define KEPT_BYTES (64 << 20) /* memory that is used again from seed to seed */
+
+struct totals {
+    uint64_t seeds;
+    uint64_t failed;
+    uint64_t faults;
+    uint64_t restarts;
+    uint64_t detected;
+    uint64_t steps;
+};
+
+static volatile uint64_t seed_now;
+
+/* An assertion of the code under test, or a fault of it. */
+static void on_crash(int number)
+{
+    char text[128];
+    int n =
+        snprintf(text, sizeof(text), "not ok - seed %llu: signal %d; see build/sim --trace %llu\n",
+                 (unsigned long long)seed_now, number, (unsigned long long)seed_now);
+
+    if (write(STDOUT_FILENO, text, (size_t)n) != n)
+        _exit(2);
+    _exit(1);
+}
+
+/* With named receives only, faults must change nothing of what the programs compute. */
+static void compare_with_calm(const struct sim_plan *plan, struct sim_result *result)
+{
+    struct sim_plan calm_plan = *plan;
+    struct sim_result calm;
+
+    calm_plan.fault_one_in = 0;
+    sim_run(&calm_plan, false, &calm);
+    if (calm.failed) {
+        *result = calm;
+        return;
+    }
+    for (uint32_t i = 0; i < plan->ranks && !result->failed; i++)
+        if (calm.hashes[i] != result->hashes[i]) {
+            result->failed = true;
+            snprintf(result->why, sizeof(result->why),
+                     "rank %u computes something else with faults than without", i);
+        }
+}
+
+static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
+{
+    struct sim_plan plan = sim_plan_of(seed);
+
+    seed_now = seed;
+    sim_run(&plan, tracing, result);
+    if (!result->failed && plan.mode == SIM_ORDERED && plan.fault_one_in)
+        compare_with_calm(&plan, result);
+}
+
+static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct totals *totals)
+{
+    struct sim_result result;
+
+    for (uint64_t i = 0; i < count; i += stride) {
+        run_seed(from + i, false, &result);
+        totals->seeds++;
+        totals->faults += result.faults;
+        totals->restarts += result.restarts;
+        totals->detected += result.detected;
+        totals->steps += result.steps;
+        totals->failed += result.failed;
+        if (result.failed && totals->failed <= FAILURES_SHOWN)
+            printf("not ok - seed %llu: %s; see build/sim --trace %llu\n",
+                   (unsigned long long)(from + i), result.why, (unsigned long long)(from + i));
+        fflush(stdout);
+    }
+}
+
+static int summary(const struct totals *t, double seconds)
+{
+    printf("# %llu seeds, %llu faults, %llu restarts, %llu divergences found, %llu steps, %.1f s\n",
+           (unsigned long long)t->seeds, (unsigned long long)t->faults,
+           (unsigned long long)t->restarts, (unsigned long long)t->detected,
+           (unsigned long long)t->steps, seconds);
+    if (t->failed)
+        printf("# %llu seeds failed\n", (unsigned long long)t->failed);
+    else
+        printf("ok - %llu seeds\n", (unsigned long long)t->seeds);
+    return t->failed ? 1 : 0;
+}
+
+static void add(struct totals *to, const struct totals *t)
+{
+    to->seeds += t->seeds;
+    to->failed += t->failed;
+    to->faults += t->faults;
+    to->restarts += t->restarts;
+    to->detected += t->detected;
+    to->steps += t->steps;
+}
+
+/* One process for each share of the seeds; returns where its totals come from. */
+static int start_job(uint64_t from, uint64_t count, uint64_t jobs)
+{
+    struct totals totals = {0};
+    int ends[2];
+
+    if (pipe(ends) < 0) {
+        perror("sim: pipe");
+        exit(2);
+    }
+    if (fork() == 0) {
+        run_seeds(from, count, jobs, &totals);
+        exit(write(ends[1], &totals, sizeof(totals)) != sizeof(totals));
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static void run_jobs(uint64_t from, uint64_t count, uint64_t jobs, struct totals *totals)
+{
+    int from_job[JOBS_MAX];
+
+    for (uint64_t i = 0; i < jobs; i++)
+        from_job[i] = start_job(from + i, count > i ? count - i : 0, jobs);
+    for (uint64_t i = 0; i < jobs; i++) {
+        struct totals t = {0};
+
+        /* one that crashed says nothing, and has said why */
+        if (read(from_job[i], &t, sizeof(t)) != sizeof(t))
+            t.failed = 1;
+        add(totals, &t);
+        close(from_job[i]);
+    }
+    while (wait(NULL) > 0)
+        ;
+}
+
+static int trace(uint64_t seed)
+{
+    struct sim_result result;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    run_seed(seed, true, &result);
+    if (result.failed)
+        printf("not ok - seed %llu: %s\n", (unsigned long long)seed, result.why);
+    else
+        printf("ok - seed %llu%s\n", (unsigned long long)seed,
+               result.detected ? ": a divergence, found out" : "");
+    return result.failed;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: sim --seeds FROM:COUNT [--jobs N] | --trace SEED\n");
+    return 2;
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long from = 1;
+    unsigned long long count = 0;
+    unsigned long long jobs = 1;
+    struct totals totals = {0};
+    double start = seconds_now();
+
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    payload_init();
+    signal(SIGABRT, on_crash);
+    signal(SIGSEGV, on_crash);
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--trace") == 0)
+            return trace(strtoull(argv[i + 1], NULL, 10));
+        if (strcmp(argv[i], "--seeds") == 0 && sscanf(argv[i + 1], "%llu:%llu", &from, &count) != 2)
+            return usage();
+        if (strcmp(argv[i], "--jobs") == 0)
+            jobs = strtoull(argv[i + 1], NULL, 10);
+    }
+    if (count == 0 || jobs == 0 || jobs > JOBS_MAX)
+        return usage();
+    if (jobs == 1)
+        run_seeds(from, count, 1, &totals);
+    else
+        run_jobs(from, count, jobs, &totals);
+    coroutine_fini();
+    return summary(&totals, seconds_now() - start);
+}

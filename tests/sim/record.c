@@ -1,0 +1,300 @@
+#include "tests/sim/record.h"
+#include "common/frame.h"
+#include "tests/sim/program.h"
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+static void *grow(void *at, size_t count, size_t *size, size_t each)
+{
+    if (count < *size)
+        return at;
+    *size = *size ? *size * 2 : 64;
+    at = realloc(at, *size * each);
+    if (!at)
+        abort();
+    return at;
+}
+
+static void append_act(struct record *r, const struct record_act *act)
+{
+    r->acts = grow(r->acts, r->act_count, &r->act_size, sizeof(*act));
+    r->acts[r->act_count++] = *act;
+}
+
+static void append_event(struct record *r, const struct record_event *event)
+{
+    r->events = grow(r->events, r->event_count, &r->event_size, sizeof(*event));
+    r->events[r->event_count++] = *event;
+}
+
+void record_fini(struct record *r)
+{
+    free(r->acts);
+    free(r->events);
+    *r = (struct record){0};
+}
+
+/* --- a re-execution does what the execution did --------------------------------------------------
+ */
+
+static const char *act_text(char text[200], const struct record_act *a)
+{
+    static const char *const names[] = {"nothing", "SEND", "RECV", "MRECV", "CANCEL", "PROBE"};
+
+    snprintf(text, 200,
+             "%s kind %u to %u seq %u tag %#" PRIx64 " mask %#" PRIx64 " size %" PRIu64
+             " at poll %" PRIu64 " state %#" PRIx64,
+             names[a->type], a->kind, a->dst, a->seq, a->tag, a->mask, a->size, a->clock, a->hash);
+    return text;
+}
+
+static const char *event_text(char text[200], const struct record_event *e)
+{
+    static const char *const names[] = {"nothing", "RECEIVED", "ACTIVE", "SENT", "CANCELED"};
+
+    snprintf(text, 200,
+             "%s tag %#" PRIx64 " size %" PRIu64 " status %u of act %" PRIu64 " at poll %" PRIu64
+             " state %#" PRIx64,
+             names[e->type], e->tag, e->size, e->status, e->act, e->clock, e->hash);
+    return text;
+}
+
+/* What is logged must be repeated. An event's content never changes, logged as taken or not. */
+static void compare_act(const struct sim_process *p, size_t i)
+{
+    struct record *known = &sim.rank[p->rank].known;
+    char a[200];
+    char b[200];
+
+    if (p->record.altered || !p->record.up || i >= p->record.acts_known)
+        return;
+    /* a probe whose asker died before it was told */
+    if (known->acts[i].type == 0 && p->record.acts[i].type == RECORD_PROBE)
+        known->acts[i] = p->record.acts[i];
+    if (memcmp(&known->acts[i], &p->record.acts[i], sizeof(known->acts[i])) != 0)
+        sim_fail("rank %u, incarnation %u, act %zu is %s, and was %s", p->rank, p->incarnation,
+                 i + 1, act_text(a, &p->record.acts[i]), act_text(b, &known->acts[i]));
+}
+
+static void compare_event(const struct sim_process *p, size_t i)
+{
+    struct record *known = &sim.rank[p->rank].known;
+    struct record_event now = p->record.events[i];
+    char a[200];
+    char b[200];
+
+    if (p->record.altered || !p->record.up || i >= known->event_count)
+        return;
+    /* an event whose taker died before it was told */
+    if (known->events[i].type == 0)
+        known->events[i] = now;
+    if (i >= p->record.events_known) {
+        now.clock = known->events[i].clock;
+        now.hash = known->events[i].hash;
+    }
+    if (memcmp(&known->events[i], &now, sizeof(now)) != 0)
+        sim_fail("rank %u, incarnation %u, event %zu is %s, and was %s", p->rank, p->incarnation,
+                 i + 1, event_text(a, &p->record.events[i]), event_text(b, &known->events[i]));
+}
+
+void record_act(struct sim_process *p, const struct record_act *act)
+{
+    char text[200];
+
+    append_act(&p->record, act);
+    sim_trace("%u.%u act %zu: %s", p->rank, p->incarnation, p->record.act_count,
+              act_text(text, act));
+    compare_act(p, p->record.act_count - 1);
+}
+
+void record_event(struct sim_process *p, const struct record_event *event)
+{
+    char text[200];
+
+    append_event(&p->record, event);
+    sim_trace("%u.%u event %zu: %s", p->rank, p->incarnation, p->record.event_count,
+              event_text(text, event));
+    compare_event(p, p->record.event_count - 1);
+}
+
+static void learn_events(struct record *known, const struct record *last, uint64_t events)
+{
+    while (last && !last->altered && known->event_count < last->event_count)
+        append_event(known, &last->events[known->event_count]);
+    while (known->event_count < events)
+        append_event(known, &(struct record_event){0});
+    for (uint64_t i = known->events_known; i < events && i < last->event_count; i++)
+        known->events[i] = last->events[i];
+}
+
+/* What the last incarnation did, as far as its relay knows of it, is what all later ones do. */
+static void learn(struct sim_rank *r, uint32_t rank, uint64_t acts, uint64_t events)
+{
+    struct record *known = &r->known;
+    const struct record *last = r->last_up;
+
+    if (acts < known->act_count || events < known->events_known) {
+        sim_fail("rank %u: its relay forgets: %" PRIu64 " acts, %" PRIu64 " events", rank, acts,
+                 events);
+        return;
+    }
+    if ((acts > known->act_count || events > known->events_known) &&
+        (!last || last->act_count + last->probing < acts ||
+         (last->event_count < events && !last->polling))) {
+        sim_fail("rank %u: its relay knows of %" PRIu64 " acts and %" PRIu64
+                 " events, which it did not make",
+                 rank, acts, events);
+        return;
+    }
+    while (known->act_count < acts)
+        append_act(known, known->act_count < last->act_count ? &last->acts[known->act_count]
+                                                             : &(struct record_act){0});
+    learn_events(known, last, events);
+    known->acts_known = acts;
+    known->events_known = events;
+}
+
+void record_up(struct sim_process *p, uint64_t acts, uint64_t events)
+{
+    struct sim_rank *r = &sim.rank[p->rank];
+
+    sim_trace("%u.%u is up: %" PRIu64 " acts and %" PRIu64 " events to repeat", p->rank,
+              p->incarnation, acts, events);
+    learn(r, p->rank, acts, events);
+    r->last_up = &p->record;
+    p->record.up = true;
+    p->record.acts_known = acts;
+    p->record.events_known = events;
+    for (size_t i = 0; i < p->record.act_count && !sim.failed; i++)
+        compare_act(p, i);
+    for (size_t i = 0; i < p->record.event_count && !sim.failed; i++)
+        compare_event(p, i);
+}
+
+void record_live(struct sim_process *p)
+{
+    p->record.live = true;
+    if (p->record.altered && p->record.altered_act < p->record.acts_known)
+        sim_fail("rank %u, incarnation %u, changed act %" PRIu64 " of %" PRIu64
+                 " that it had to repeat, and was let in",
+                 p->rank, p->incarnation, p->record.altered_act + 1, p->record.acts_known);
+}
+
+/* --- every message came once ---------------------------------------------------------------------
+ */
+
+/* The next message from one rank to another must be that after the last, among those that the same
+ * receives match: non-overtaking. */
+struct order {
+    uint32_t last[SIM_RANKS_MAX][PROGRAM_TAGS];
+};
+
+/* A message by its number at its sender. */
+struct sent {
+    const struct record_act *act;
+    uint32_t came;
+};
+
+/* Its sender's record must hold it. */
+static void check_received(uint32_t rank, const struct record_event *e, struct sent **sent)
+{
+    uint32_t src = program_tag_src(e->tag);
+    uint32_t seq = program_tag_seq(e->tag);
+    struct sent *s = src < sim.plan.ranks && seq <= sim.rank[src].process->record.act_count
+                         ? &sent[src][seq]
+                         : NULL;
+
+    if (!s || !s->act || s->act->dst != rank || s->act->size != e->size ||
+        (e->type == RECORD_ACTIVE) != (s->act->kind == CW_SEND_AM) ||
+        (e->type == RECORD_RECEIVED && s->act->tag != e->tag))
+        sim_fail("rank %u received a message that nobody sent: from %u, number %u, %" PRIu64
+                 " bytes",
+                 rank, src, seq, e->size);
+    else if (s->came++)
+        sim_fail("rank %u received message %u of rank %u twice", rank, seq, src);
+}
+
+static void check_order(uint32_t rank, const struct record *r)
+{
+    uint64_t *tags = calloc(r->act_count + 1, sizeof(*tags));
+    struct order order = {0};
+    struct order active = {0};
+
+    if (!tags)
+        abort();
+    for (size_t i = 0; i < r->event_count; i++) {
+        const struct record_event *e = &r->events[i];
+        uint32_t *last = &active.last[program_tag_src(e->tag)][0];
+
+        if (e->type == RECORD_RECEIVED && !(e->tag & PROGRAM_TAG_CLOSING))
+            tags[e->act] = e->tag;
+        if (e->type != RECORD_ACTIVE)
+            continue;
+        if (program_tag_seq(e->tag) <= *last)
+            sim_fail("rank %u: active messages out of order, event %zu", rank, i + 1);
+        *last = program_tag_seq(e->tag);
+    }
+    for (size_t i = 1; i <= r->act_count && !sim.failed; i++) {
+        uint32_t *last = &order.last[program_tag_src(tags[i])][program_tag_user(tags[i])];
+
+        if (tags[i] && program_tag_seq(tags[i]) <= *last)
+            sim_fail("rank %u: a message has overtaken another, act %zu", rank, i);
+        if (tags[i])
+            *last = program_tag_seq(tags[i]);
+    }
+    free(tags);
+}
+
+static void check_rank(uint32_t rank, struct sent **sent)
+{
+    const struct record *r = &sim.rank[rank].process->record;
+
+    for (size_t i = 0; i < r->event_count && !sim.failed; i++) {
+        const struct record_event *e = &r->events[i];
+
+        if (e->type == RECORD_RECEIVED || e->type == RECORD_ACTIVE)
+            check_received(rank, e, sent);
+    }
+    if (!sim.failed)
+        check_order(rank, r);
+}
+
+static struct sent *list_sent(const struct record *r)
+{
+    struct sent *sent = calloc(r->act_count + 1, sizeof(*sent));
+
+    if (!sent)
+        abort();
+    for (size_t i = 0; i < r->act_count; i++)
+        if (r->acts[i].type == RECORD_SEND)
+            sent[r->acts[i].seq].act = &r->acts[i];
+    return sent;
+}
+
+static void check_all_came(uint32_t rank, const struct sent *sent)
+{
+    for (size_t seq = 1; seq <= sim.rank[rank].process->record.act_count; seq++)
+        if (sent[seq].act && !sent[seq].came)
+            sim_fail("message %zu of rank %u to rank %u never came", seq, rank, sent[seq].act->dst);
+}
+
+void record_check_all(void)
+{
+    struct sent *sent[SIM_RANKS_MAX];
+
+    for (uint32_t i = 0; i < sim.plan.ranks; i++)
+        if (!sim.rank[i].process || !sim.rank[i].process->record.whole) {
+            sim_fail("rank %u has not come to its end, and the job ended well", i);
+            return;
+        }
+    for (uint32_t i = 0; i < sim.plan.ranks; i++)
+        sent[i] = list_sent(&sim.rank[i].process->record);
+    for (uint32_t i = 0; i < sim.plan.ranks && !sim.failed; i++)
+        check_rank(i, sent);
+    for (uint32_t i = 0; i < sim.plan.ranks && !sim.failed; i++)
+        check_all_came(i, sent[i]);
+    for (uint32_t i = 0; i < sim.plan.ranks; i++)
+        free(sent[i]);
+}

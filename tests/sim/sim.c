@@ -1,0 +1,224 @@
+#include "tests/sim/sim.h"
+#include "tests/sim/dispatch.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STEP_NS 400u
+#define TICK_NS 1000000000ull
+#define CANDIDATES_MAX 256
+#define LONG_ONE_IN 50 /* seeds whose programs are long */
+#define LONG_STEPS 900
+#define LONG_MESSAGE_MAX 3000
+
+struct sim sim;
+
+uint64_t sim_mix(uint64_t a, uint64_t b)
+{
+    uint64_t v = a + 0x9e3779b97f4a7c15ull * (b + 1);
+
+    v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ull;
+    v = (v ^ v >> 27) * 0x94d049bb133111ebull;
+    return (v ^ v >> 31) | 1; /* xorshift cannot begin at 0 */
+}
+
+void sim_fail(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (sim.failed)
+        return;
+    sim.failed = true;
+    va_start(ap, fmt);
+    vsnprintf(sim.why, sizeof(sim.why), fmt, ap);
+    va_end(ap);
+    sim_trace("FAILED: %s", sim.why);
+}
+
+void sim_tell(const char *fmt, ...)
+{
+    va_list ap;
+
+    printf("# [%6u %9.3f ms] ", sim.steps, (double)sim.now_ns / 1e6);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
+}
+
+/* --- plans ---------------------------------------------------------------------------------------
+ */
+
+static uint32_t pick(uint64_t *random, const uint32_t *of, size_t count)
+{
+    return of[codec_random_below(random, count)];
+}
+#define PICK(random, ...)                                                                          \
+    pick(random, (const uint32_t[]){__VA_ARGS__},                                                  \
+         sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+struct sim_plan sim_plan_of(uint64_t seed)
+{
+    uint64_t r = sim_mix(seed, 0);
+    struct sim_plan plan = {.seed = seed,
+                            .program_seed = sim_mix(seed, 1),
+                            .mode = PICK(&r, SIM_RACY, SIM_RACY, SIM_RACY, SIM_RACY, SIM_ORDERED,
+                                         SIM_ORDERED, SIM_DIVERGING),
+                            .ranks = PICK(&r, 2, 2, 3, 3, 4, 5, SIM_RANKS_MAX),
+                            .program_steps = PICK(&r, 15, 30, 50, 80),
+                            .pipe_size = PICK(&r, 100, 1000, 8192, 65536, 65536, 65536),
+                            .yield_one_in = PICK(&r, 1, 1, 2, 8),
+                            .spin_ns = PICK(&r, 0, 0, 3000),
+                            .fault_one_in = PICK(&r, 0, 100, 300, 1000, 3000),
+                            .faults_max = PICK(&r, 1, 2, 4, 12),
+                            .news_delay_ns = PICK(&r, 1, 20000, 1000000, 20000000)};
+
+    /* a large message through a narrow pipe would take all the steps there are */
+    plan.message_max = plan.pipe_size < 8192 ? 1500 : plan.pipe_size < 65536 ? 20000 : 600000;
+    plan.chunk_max = plan.pipe_size < 8192 ? PICK(&r, 20, 200, 70000) : PICK(&r, 5000, 400000);
+    if (codec_random_below(&r, LONG_ONE_IN) == 0) {
+        plan.program_steps = LONG_STEPS;
+        plan.message_max = LONG_MESSAGE_MAX;
+        plan.pipe_size = plan.chunk_max = 65536;
+    }
+    return plan;
+}
+
+/* --- turns ---------------------------------------------------------------------------------------
+ */
+
+/* Who may do something now; the dispatcher is { NULL, NULL }. */
+struct turn {
+    struct sim_process *process;
+    struct sim_link *link;
+    uint32_t patience;
+};
+
+static size_t list_turns(struct turn *turns)
+{
+    size_t count = 0;
+
+    for (struct sim_process *p = sim.processes; p; p = p->next)
+        if (process_can_run(p) && count < CANDIDATES_MAX)
+            turns[count++] = (struct turn){.process = p, .patience = p->patience};
+    for (struct sim_link *l = sim.links; l; l = l->next)
+        if (link_relay_can(l) && count < CANDIDATES_MAX)
+            turns[count++] = (struct turn){.link = l, .patience = l->patience};
+    if (dispatch_can() && count < CANDIDATES_MAX)
+        turns[count++] = (struct turn){.patience = 1};
+    return count;
+}
+
+static void take_turn(const struct turn *turn)
+{
+    if (turn->process)
+        process_resume(turn->process);
+    else if (turn->link)
+        link_relay_step(turn->link);
+    else
+        dispatch_step();
+}
+
+/* Nobody can do anything until something is due. */
+static void pass_time(void)
+{
+    uint64_t next = dispatch_deadline_ns();
+    uint64_t at;
+
+    for (const struct sim_process *p = sim.processes; p; p = p->next)
+        if ((at = process_deadline_ns(p)) < next)
+            next = at;
+    for (const struct sim_link *l = sim.links; l; l = l->next)
+        if ((at = link_deadline_ns(l)) < next)
+            next = at;
+    sim.now_ns = next > sim.now_ns ? next : sim.now_ns + STEP_NS;
+}
+
+static void step(void)
+{
+    struct turn turns[CANDIDATES_MAX];
+    size_t count;
+    size_t at;
+
+    sim.steps++;
+    sim.now_ns += STEP_NS;
+    faults_step();
+    if (sim.now_ns - sim.tick_ns >= TICK_NS) {
+        sim.tick_ns = sim.now_ns;
+        relay_core_tick(sim.core, sim.now_ns);
+        links_collect();
+    }
+    count = list_turns(turns);
+    if (count == 0) {
+        pass_time();
+        return;
+    }
+    do
+        at = sim_below(count);
+    while (count > 1 && !sim_one_in(turns[at].patience));
+    take_turn(&turns[at]);
+}
+
+/* --- a run ---------------------------------------------------------------------------------------
+ */
+
+static void begin(const struct sim_plan *plan, bool tracing)
+{
+    struct relay_core_config config = {.memory_max = SIM_MEMORY, .log_max = SIM_MEMORY};
+
+    sim = (struct sim){.plan = *plan,
+                       .random = sim_mix(plan->seed, 2),
+                       .now_ns = 1000000000,
+                       .tick_ns = 1000000000,
+                       .tracing = tracing};
+    memset(sim.relay_key, 7, sizeof(sim.relay_key));
+    memcpy(sim.job_id, "a simulated job!", CW_ID_SIZE);
+    memcpy(config.key, sim.relay_key, CW_KEY_SIZE);
+    sim.core = relay_core_new(&config);
+    if (!sim.core)
+        abort();
+    sim_trace("seed %llu: mode %u, %u ranks of %u steps, pipes of %zu bytes, a fault in %u steps",
+              (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps,
+              plan->pipe_size, plan->fault_one_in);
+    dispatch_open();
+}
+
+/* The core asserts that nothing of it is left. */
+static void end(void)
+{
+    for (struct sim_link *l = sim.links; l; l = l->next)
+        if (l->conn && sim_one_in(2)) {
+            relay_conn_close(l->conn, "the job has ended");
+            l->conn = NULL;
+        }
+    relay_core_free(sim.core);
+    processes_fini();
+    links_fini();
+    for (uint32_t i = 0; i < SIM_RANKS_MAX; i++) {
+        free(sim.rank[i].early);
+        record_fini(&sim.rank[i].known);
+    }
+}
+
+void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result)
+{
+    begin(plan, tracing);
+    while (!sim.over && !sim.failed && sim.steps < SIM_STEPS_MAX)
+        step();
+    if (!sim.over)
+        sim_fail("no end after %u steps", sim.steps);
+    dispatch_close();
+    if (!sim.failed && !sim.detected)
+        record_check_all();
+    *result = (struct sim_result){.failed = sim.failed,
+                                  .detected = sim.detected,
+                                  .steps = sim.steps,
+                                  .faults = sim.faults,
+                                  .restarts = sim.restarts};
+    memcpy(result->why, sim.why, sizeof(result->why));
+    for (uint32_t i = 0; i < plan->ranks; i++)
+        if (sim.rank[i].process)
+            result->hashes[i] = sim.rank[i].process->record.hash;
+    end();
+}

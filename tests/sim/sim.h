@@ -1,0 +1,111 @@
+/* A whole job in one process and one thread, under a seed: the relay's core, the job core, and
+ * ranks that run the R-device's own code in coroutines. Connections are bounded queues of bytes.
+ * All that differs between machines and runs - who gets the processor, how much a socket takes,
+ * when a death becomes known, who dies - is drawn from the seed. */
+#ifndef SIM_H
+#define SIM_H
+
+#include "dispatcher/job.h"
+#include "relay/core/core.h"
+#include "tests/sim/link.h"
+#include "tests/sim/process.h"
+#include "tests/trace/codec.h"
+
+#define SIM_RANKS_MAX 6
+#define SIM_STEPS_MAX 2000000u /* more is taken for a hang */
+#define SIM_RESTARTS_MAX 1000u
+#define SIM_MEMORY (1ull << 30)
+#define SIM_ALTER_LAST UINT64_MAX
+
+enum sim_mode {
+    SIM_RACY,      /* programs that race, and whose behaviour depends on all that they see */
+    SIM_ORDERED,   /* named receives only: the outcome is that of a run without faults */
+    SIM_DIVERGING, /* programs that do something else after a restart: to be found out */
+};
+
+/* What a seed decides. */
+struct sim_plan {
+    uint64_t seed;
+    uint64_t program_seed;
+    enum sim_mode mode;
+    uint32_t ranks;
+    uint32_t program_steps; /* of each rank */
+    size_t message_max;     /* bytes */
+    size_t pipe_size;       /* bytes, at least CW_FRAME_HEADER */
+    size_t chunk_max;       /* bytes that one read or write moves */
+    uint32_t yield_one_in;  /* system calls after which others get their turn */
+    uint64_t spin_ns;
+    uint32_t fault_one_in; /* steps; 0: never */
+    uint32_t faults_max;
+    uint64_t news_delay_ns; /* the longest until a death is known */
+};
+
+/* A rank over all its incarnations; see record.h. */
+struct sim_rank {
+    struct sim_process *process; /* that the dispatcher knows of; NULL: none */
+    struct record *last_up;      /* the last incarnation that its relay let in */
+    struct record known;         /* what is logged: every incarnation repeats it */
+    uint8_t *early;              /* readings before MPI_Init that the dispatcher keeps */
+    uint32_t early_size;
+    /* DIVERGING: from which act on the next incarnation changes the first send, or the last one of
+     * those that it repeats */
+    uint64_t alter_act;
+};
+
+struct sim {
+    struct sim_plan plan;
+    uint64_t random;
+    uint64_t now_ns;
+    uint64_t tick_ns;
+    uint32_t steps;
+    uint32_t faults;
+    uint32_t restarts;
+    bool tracing;
+    bool failed;
+    bool over;     /* the job has ended */
+    bool detected; /* a divergence was */
+    char why[640];
+    struct relay_core *core;
+    uint8_t relay_key[CW_KEY_SIZE];
+    uint8_t job_id[CW_ID_SIZE];
+    struct sim_link *links;
+    struct sim_process *processes;
+    struct sim_rank rank[SIM_RANKS_MAX];
+};
+extern struct sim sim;
+
+struct sim_result {
+    bool failed;
+    bool detected;
+    uint32_t steps;
+    uint32_t faults;
+    uint32_t restarts;
+    uint64_t hashes[SIM_RANKS_MAX]; /* of the programs, at their ends */
+    char why[640];
+};
+
+struct sim_plan sim_plan_of(uint64_t seed);
+void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result);
+
+/* Something is wrong: the run ends. The first call decides. */
+void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* A line of the story, when it is wanted. */
+#define sim_trace(...) (sim.tracing ? sim_tell(__VA_ARGS__) : (void)0)
+void sim_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static inline uint64_t sim_below(uint64_t bound)
+{
+    return codec_random_below(&sim.random, bound);
+}
+static inline bool sim_one_in(uint64_t n)
+{
+    return n && sim_below(n) == 0;
+}
+/* Mixes bits: a seed for each purpose. */
+uint64_t sim_mix(uint64_t a, uint64_t b);
+
+/* faults.c */
+/* One step has passed: perhaps something fails. */
+void faults_step(void);
+
+#endif
