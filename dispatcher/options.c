@@ -26,6 +26,7 @@ const char run_usage[] =
     "  --engine NAME        engine of the own relay\n"
     "  --memory-max BYTES   what the own relay may hold, like 2G\n"
     "  --log-max BYTES      what it may keep for restarts of ranks, like 1G\n"
+    "  --log-reserve BYTES  of it, taken from the system at the start (default 0)\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
     "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
@@ -65,6 +66,7 @@ enum {
     OPT_VERBOSE,
     OPT_HELP,
     OPT_LOG_MAX,
+    OPT_LOG_RESERVE,
     OPT_NO_LOG,
     OPT_MAX_RESTARTS,
     OPT_SLOTS,
@@ -94,6 +96,7 @@ static const struct option long_options[] = {
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
     {"log-max", required_argument, NULL, OPT_LOG_MAX},
+    {"log-reserve", required_argument, NULL, OPT_LOG_RESERVE},
     {"no-log", no_argument, NULL, OPT_NO_LOG},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"slots", required_argument, NULL, OPT_SLOTS},
@@ -158,6 +161,9 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
     case OPT_LOG_MAX:
         o->log_max = value;
         return cw_parse_bytes("--log-max", value, &number, err);
+    case OPT_LOG_RESERVE:
+        o->log_reserve = value;
+        return cw_parse_bytes("--log-reserve", value, &number, err);
     case OPT_NO_LOG:
         o->no_log = true;
         break;
@@ -280,17 +286,19 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
     if (o->slots && o->slots < o->ranks)
         return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
                           o->ranks);
-    if (o->no_log && o->log_max)
-        return cw_err_set(err, CW_EINVAL, "--log-max is for the log, which --no-log turns off");
+    if (o->no_log && (o->log_max || o->log_reserve))
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-max and --log-reserve are for the log, which --no-log turns off");
     return fault_plan_check(&o->faults, o->ranks, err);
 }
 
 static int check_relay(const struct run_options *o, struct cw_err *err)
 {
-    if (o->relay && (o->engine || o->memory_max || o->log_max))
-        return cw_err_set(err, CW_EINVAL,
-                          "--engine, --memory-max and --log-max are for the job's own relay, not "
-                          "with --relay");
+    if (o->relay && (o->engine || o->memory_max || o->log_max || o->log_reserve))
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--engine, --memory-max, --log-max and --log-reserve are for the job's own relay, not "
+            "with --relay");
     if (!o->relay && o->key_file)
         return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
     return CW_OK;

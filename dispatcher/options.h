@@ -34,6 +34,7 @@ struct run_options {
     const char *engine;     /* of the embedded relay; NULL: its default */
     const char *memory_max; /* likewise */
     const char *log_max;    /* likewise */
+    const char *log_reserve;
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */
     uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define READY_MS 10000
+#define READY_MS 60000 /* --log-reserve takes its time */
 #define ARGUMENTS_MAX 20
 
 /* In the child. Both descriptors are inherited. */
@@ -23,6 +23,10 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     char listen[CW_TEXT_MAX], key[16], ready[16], spin[32];
     const char *argv[ARGUMENTS_MAX] = {"causeway", "relay",      "--listen", listen,   "--key-fd",
                                        key,        "--ready-fd", ready,      "--spin", spin};
+    const char *const optional[][2] = {{"--engine", config->engine},
+                                       {"--memory-max", config->memory_max},
+                                       {"--log-max", config->log_max},
+                                       {"--log-reserve", config->log_reserve}};
     char self[PATH_MAX];
     int argc = 10;
     sigset_t none;
@@ -32,18 +36,11 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     snprintf(key, sizeof(key), "%d", key_fd);
     snprintf(ready, sizeof(ready), "%d", ready_fd);
     snprintf(spin, sizeof(spin), "%fms", (double)config->spin_ns / 1e6);
-    if (config->engine) {
-        argv[argc++] = "--engine";
-        argv[argc++] = config->engine;
-    }
-    if (config->memory_max) {
-        argv[argc++] = "--memory-max";
-        argv[argc++] = config->memory_max;
-    }
-    if (config->log_max) {
-        argv[argc++] = "--log-max";
-        argv[argc++] = config->log_max;
-    }
+    for (size_t i = 0; i < sizeof(optional) / sizeof(*optional); i++)
+        if (optional[i][1]) {
+            argv[argc++] = optional[i][0];
+            argv[argc++] = optional[i][1];
+        }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);

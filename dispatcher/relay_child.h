@@ -8,10 +8,11 @@
 
 struct relay_child_config {
     const char *socket_path;
-    const uint8_t *key;     /* CW_KEY_SIZE bytes */
-    const char *engine;     /* NULL: its default */
-    const char *memory_max; /* NULL: its default */
-    const char *log_max;    /* NULL: its default */
+    const uint8_t *key;      /* CW_KEY_SIZE bytes */
+    const char *engine;      /* NULL: its default */
+    const char *memory_max;  /* NULL: its default */
+    const char *log_max;     /* NULL: its default */
+    const char *log_reserve; /* likewise */
     uint64_t spin_ns;
 };
 

@@ -51,6 +51,7 @@ static int start_own_relay(struct run *run, struct cw_err *err)
                                         .engine = run->options->engine,
                                         .memory_max = run->options->memory_max,
                                         .log_max = run->options->log_max,
+                                        .log_reserve = run->options->log_reserve,
                                         .spin_ns = run_choose_spin(run->options)};
     char path[RUNDIR_MAX + 16];
     pid_t pid;

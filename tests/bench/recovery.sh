@@ -25,9 +25,10 @@ LOG_JOBS="1:20000 65536:2000 1048576:250"
 
 # microseconds one way, under the key MODE.BYTES
 log_once() {
-  local mode=$1 bytes=$2 trips=$3 run=ours
-  [ "$mode" = on ] && run=logged
-  if "$run" 2 "$programs/pingpong" "$trips" "$bytes" >"$dir/out"; then
+  local mode=$1 bytes=$2 trips=$3 run=(ours 2)
+  [ "$mode" = on ] && run=(logged 2)
+  [ "$mode" = reserved ] && run=(logged 2 --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M")
+  if "${run[@]}" "$programs/pingpong" "$trips" "$bytes" >"$dir/out"; then
     awk -v key="$mode.$bytes" '$1 == "pingpong" { print key, $2 }' "$dir/out" >>"$dir/log"
   else
     uncounted "logging, series \"$mode\" at $bytes B"
@@ -37,7 +38,7 @@ log_once() {
 # Whoever goes second finds the machine as the first has left it, so they take turns. "again" is the same as
 # "off": how far two equal things lie apart on this machine now.
 log_rounds() {
-  local bytes=$1 trips=$2 modes=(off on again) i j
+  local bytes=$1 trips=$2 modes=(off on reserved again) i j
   for ((i = 0; i < LOG_RUNS; i++)); do
     for ((j = 0; j < ${#modes[@]}; j++)); do
       log_once "${modes[(i + j) % ${#modes[@]}]}" "$bytes" "$trips"
@@ -46,29 +47,32 @@ log_rounds() {
 }
 
 log_row() {
-  local bytes=$1 trips=$2 off on again
+  local bytes=$1 trips=$2 off on reserved again
   off=$(median "off.$bytes" "$dir/log")
   on=$(median "on.$bytes" "$dir/log")
+  reserved=$(median "reserved.$bytes" "$dir/log")
   again=$(median "again.$bytes" "$dir/log")
   echo "| $bytes | $trips | $((2 * trips * bytes / 1000000)) | $(spread "off.$bytes" "$dir/log" 2)" \
-    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$off") | $(ratio "$off" "$on")" \
-    "| $(ratio "$again" "$off") |"
+    "| $(spread "reserved.$bytes" "$dir/log" 2) | $(ratio "$reserved" "$off") | $(ratio "$off" "$reserved")" \
+    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$off") | $(ratio "$again" "$off") |"
 }
 
 log_cost() {
   local job bytes trips
   touch "$dir/log.table"
   title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, medians of $LOG_RUNS interleaved runs"
-  echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. The last"
-  echo "column is a second series without the log by the first one: what a ratio of equal things is here."
+  echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. A log"
+  echo "takes memory that nobody used before; with \`--log-reserve\` the relay has it from the start, without it the"
+  echo "system gives it page by page meanwhile. The last column is a second series without the log by the first"
+  echo "one: what a ratio of equal things is here."
   echo
-  echo "| bytes | round trips | volume MB | without us | with us | time with / without | bandwidth with / without | time without / without |"
-  echo "|---:|---:|---:|---:|---:|---:|---:|---:|"
+  echo "| bytes | round trips | volume MB | without us | reserved us | time / without | bandwidth / without | not reserved us | time / without | without / without |"
+  echo "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
   for job in $LOG_JOBS; do
     bytes=${job%:*}
     trips=${job#*:}
     log_rounds "$bytes" "$trips"
-    if sampled "$dir/log" "off.$bytes" "on.$bytes" "again.$bytes"; then
+    if sampled "$dir/log" "off.$bytes" "on.$bytes" "reserved.$bytes" "again.$bytes"; then
       log_row "$bytes" "$trips" | tee -a "$dir/log.table"
     else
       missing "logging at $bytes bytes: no run ended well both with and without the log"

@@ -173,6 +173,10 @@ static void the_largest_is_given_up(void)
     CU_ASSERT_EQUAL(log_bytes_of(0), 0);
     CU_ASSERT_TRUE(log_bytes_of(1) > 480000);
     CU_ASSERT_TRUE(log_bytes_of(2) > 0);
+    /* now there is room again */
+    say_begin(r2, CW_SEND_AM, 2, 5, 100000, 100000);
+    CU_ASSERT_TRUE(log_bytes_of(1) > 480000);
+    CU_ASSERT_TRUE(log_bytes_of(2) > 100000);
     fixture_close(r0, "crash");
     fixture_again(r0);
     expect_has(&f, "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
@@ -181,6 +185,35 @@ static void the_largest_is_given_up(void)
     fixture_again(r1);
     say_live(r1, 0, 0);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, 180000));
+    fixture_fini(&f);
+}
+
+/* The logs of a job that is over do not count. */
+static void logs_go_with_their_job(void)
+{
+    for (int i = 0; i < 3; i++) {
+        if (i == 0)
+            start(LOG_MAX);
+        else
+            fixture_start(&f, 3);
+        for (uint32_t n = 0; n < 9; n++)
+            say_begin(r2, CW_SEND_AM, 0, n, 100000, 100000);
+        CU_ASSERT_TRUE(log_bytes_of(0) > 900000);
+        fixture_close(&f.dispatcher, "gone");
+    }
+    fixture_fini(&f);
+}
+
+/* What its receive has no room for is kept nowhere. */
+static void rest_of_a_truncated_message(void)
+{
+    start(FIXTURE_MEMORY);
+    f.mute = true;
+    say_recv_mask(r0, 1, 5, CODEC_ALL, 10);
+    say_begin(r1, CW_SEND_TAG, 0, 5, 30u << 20, 200000);
+    for (uint64_t at = 200000; at < 20u << 20; at += 200000)
+        say_more(r1, 5, at, 200000);
+    CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < 4u << 20);
     fixture_fini(&f);
 }
 
@@ -328,6 +361,8 @@ void add_log_bounds_tests(void)
     CU_ADD_TEST(suite, given_up_in_the_middle_of_messages);
     CU_ADD_TEST(suite, sender_that_cannot_come_back);
     CU_ADD_TEST(suite, the_largest_is_given_up);
+    CU_ADD_TEST(suite, logs_go_with_their_job);
+    CU_ADD_TEST(suite, rest_of_a_truncated_message);
     CU_ADD_TEST(suite, its_own_is_the_largest);
     CU_ADD_TEST(suite, given_up_before_its_first_connection);
     CU_ADD_TEST(suite, given_up_while_it_is_told);

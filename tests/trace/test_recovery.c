@@ -293,6 +293,21 @@ static void hint_while_it_catches_up(void)
     fixture_fini(&f);
 }
 
+/* The hint that was owed to its predecessor is not owed to it. */
+static void no_hint_for_another_incarnation(void)
+{
+    start(2, FEED_WHOLE);
+    say_recv(r0, 1, 5);
+    say_probe(r0, 8, CODEC_ALL, false);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    say_live(r0, 0, 0);
+    f.story_size = 0;
+    say_send(r1, 0, 8, "unexpected");
+    expect(&f, "1 < SEND to 0 tag 8 total 10 'unexpected'\n");
+    fixture_fini(&f);
+}
+
 /* --- crashes at every place ------------------------------------------------------------------- */
 /* The relay never heard of the first incarnation. */
 static void before_its_first_hello(void)
@@ -595,6 +610,7 @@ void add_recovery_tests(void)
     CU_ADD_TEST(suite, cancel_that_came_too_late);
     CU_ADD_TEST(suite, probes);
     CU_ADD_TEST(suite, hint_while_it_catches_up);
+    CU_ADD_TEST(suite, no_hint_for_another_incarnation);
     CU_ADD_TEST(suite, before_its_first_hello);
     CU_ADD_TEST(suite, before_its_first_connection);
     CU_ADD_TEST(suite, before_its_first_act);

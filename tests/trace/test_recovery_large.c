@@ -481,6 +481,28 @@ static void slow_reader_of_its_log(void)
     fixture_fini(&f);
 }
 
+/* It crashes before it has been told all that was taken at one poll. */
+static void crash_within_a_group(void)
+{
+    start(FEED_WHOLE);
+    f.mute = true;
+    for (uint32_t i = 0; i < 20; i++)
+        say_begin(r0, CW_SEND_AM, 1, i, 100000, 100000);
+    say_taken(r1, 20, 3);
+    fixture_close(r1, "crash");
+    fixture_connect(&f, r1, "1");
+    r1->stalled = true;
+    fixture_hello_rank(r1, 1, 2);
+    fixture_close(r1, "crash");
+    fixture_connect(&f, r1, "1");
+    fixture_hello_rank(r1, 1, 3);
+    CU_ASSERT_EQUAL(r1->inbox.complete, 20);
+    say_live(r1, 20, 3);
+    CU_ASSERT_EQUAL(r1->inbox.complete, 20);
+    CU_ASSERT_PTR_NOT_NULL(r1->conn);
+    fixture_fini(&f);
+}
+
 /* --- both crash ------------------------------------------------------------------------------- */
 static void tell_of_both(void)
 {
@@ -589,6 +611,7 @@ void add_recovery_large_tests(void)
     CU_ADD_TEST(suite, receiver_of_active_messages);
     CU_ADD_TEST(suite, every_size);
     CU_ADD_TEST(suite, slow_reader_of_its_log);
+    CU_ADD_TEST(suite, crash_within_a_group);
     CU_ADD_TEST(suite, both);
     CU_ADD_TEST(suite, message_to_itself);
     CU_ADD_TEST(suite, job_ends_in_the_middle);

@@ -174,7 +174,9 @@ static void bad_recovery(void)
     bad("run --fault kill:2@2s -n 2 p", "kill:2@2s");
     bad("run --fault-seed x p", "--fault-seed 'x'");
     bad("run --log-max x p", "--log-max 'x'");
-    bad("run --log-max 1G --no-log p", "--log-max is for the log");
+    bad("run --log-max 1G --no-log p", "--log-max and --log-reserve are for the log");
+    bad("run --log-reserve 1G --no-log p", "are for the log");
+    bad("run --log-reserve x p", "--log-reserve 'x'");
     bad("run --relay unix:x --log-max 1G p", "not with --relay");
 }
 
