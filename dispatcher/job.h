@@ -12,13 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define JOB_GRACE_NS 2000000000ull     /* between asking the ranks to end and killing them */
-#define JOB_LOST_NS 1000000000ull      /* a rank that lost its relay may still tell why it ends */
-#define JOB_PLACE_NS 1000000000ull     /* for the relay to say how far a crashed rank had come */
-#define JOB_BACKOFF_MIN_NS 10000000ull /* before a restart, when the last one led no further; ...  \
-                                        */
-#define JOB_BACKOFF_MAX_NS 1000000000ull /* ... doubled each time up to this */
-#define JOB_RESTARTS_MAX 100             /* of a rank, unless the user says otherwise */
+#define JOB_GRACE_NS 2000000000ull /* between asking the ranks to end and killing them */
+#define JOB_LOST_NS 1000000000ull  /* a rank that lost its relay may still tell why it ends */
+#define JOB_PLACE_NS 1000000000ull /* for the relay to say how far a crashed rank had come */
+/* Before a restart when the one before led no further; doubled each time. */
+#define JOB_BACKOFF_MIN_NS 10000000ull
+#define JOB_BACKOFF_MAX_NS 1000000000ull
+#define JOB_RESTARTS_MAX 100 /* of a rank, unless the user says otherwise */
 #define JOB_EXIT_TIMEOUT 124 /* exit code of a job that ran out of time, as timeout(1) */
 #define JOB_NO_RANK UINT32_MAX
 

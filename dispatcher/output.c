@@ -63,17 +63,24 @@ void output_stream_close(struct output_stream *stream)
     stream->buffer = NULL;
 }
 
-void output_stream_interrupt(struct output_stream *stream)
+static void close_pipe(struct output_stream *stream)
 {
     if (stream->fd >= 0)
         close(stream->fd);
     stream->fd = -1;
+}
+
+void output_stream_interrupt(struct output_stream *stream, bool at_once)
+{
     stream->interrupted = true;
+    if (at_once)
+        close_pipe(stream);
 }
 
 void output_stream_resume(struct output_stream *stream, int fd)
 {
-    assert(stream->interrupted && stream->fd < 0);
+    assert(stream->interrupted);
+    close_pipe(stream);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     stream->fd = fd;
     stream->interrupted = false;

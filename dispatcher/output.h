@@ -59,11 +59,12 @@ int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
                        struct output_sink *sink, bool tag, struct cw_err *err);
 void output_stream_close(struct output_stream *stream);
 
-/* The rank crashed: closes its pipe. What it has not read of it counts as never printed. */
-void output_stream_interrupt(struct output_stream *stream);
+/* The rank crashed, and another process will go on. What is still in its pipe counts as printed if
+ * it is read before that begins; `at_once`: it does not, for the process may still live. */
+void output_stream_interrupt(struct output_stream *stream, bool at_once);
 
-/* Another incarnation prints to `fd`, which is taken over. What was read from the ones before is
- * dropped from it when it comes again. */
+/* Another incarnation prints to `fd`, which is taken over; the pipe of the one before is closed.
+ * What was read from the ones before is dropped from it when it comes again. */
 void output_stream_resume(struct output_stream *stream, int fd);
 
 /* There will be no other incarnation: what is held of an incomplete line may go out. */

@@ -166,7 +166,7 @@ void run_let_go(struct run *run, const struct job_order *order)
     run_close_watched(run, &r->process.control_fd);
     end_remains(run, order);
     if (!run->job.ending)
-        run_interrupt_streams(run, order->rank);
+        run_interrupt_streams(run, order->rank, order->remains != JOB_REMAINS_NOTHING);
 }
 
 void run_read_former(struct run *run, uint32_t which)

@@ -44,31 +44,40 @@ static int open_first(struct run *run, uint32_t rank, int which, int fd, struct 
     return output_stream_open(&r->streams[which], fd, rank, sink, run->options->tag_output, err);
 }
 
+static void unwatch(struct run *run, uint32_t rank, int which)
+{
+    struct run_rank *r = &run->ranks[rank];
+
+    if (r->watched[which])
+        run_unwatch(run, r->streams[which].fd);
+    r->watched[which] = false;
+}
+
 int run_open_streams(struct run *run, uint32_t rank, struct cw_err *err)
 {
     struct run_rank *r = &run->ranks[rank];
     int fds[2] = {r->process.stdout_fd, r->process.stderr_fd};
 
     for (int which = 0; which < 2; which++) {
-        if (r->streams[which].interrupted)
+        if (r->streams[which].interrupted) {
+            run_read_output(run, rank, which);
+            unwatch(run, rank, which);
             output_stream_resume(&r->streams[which], fds[which]);
-        else if (open_first(run, rank, which, fds[which], err) < 0)
+        } else if (open_first(run, rank, which, fds[which], err) < 0) {
             return err->code;
+        }
         stream_update(run, rank, which, fds[which]);
     }
     return CW_OK;
 }
 
-void run_interrupt_streams(struct run *run, uint32_t rank)
+void run_interrupt_streams(struct run *run, uint32_t rank, bool at_once)
 {
-    struct run_rank *r = &run->ranks[rank];
-
     for (int which = 0; which < 2; which++) {
         run_read_output(run, rank, which);
-        if (r->watched[which])
-            run_unwatch(run, r->streams[which].fd);
-        r->watched[which] = false;
-        output_stream_interrupt(&r->streams[which]);
+        if (at_once)
+            unwatch(run, rank, which);
+        output_stream_interrupt(&run->ranks[rank].streams[which], at_once);
     }
 }
 

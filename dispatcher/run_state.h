@@ -147,8 +147,8 @@ void run_fire_faults(struct run *run);
 /* run_output.c */
 /* The streams of a rank's process that has just been started; takes over its two pipes. */
 int run_open_streams(struct run *run, uint32_t rank, struct cw_err *err);
-/* The rank has crashed, and another process will go on. */
-void run_interrupt_streams(struct run *run, uint32_t rank);
+/* The rank has crashed, and another process will go on; `at_once`: it may still live. */
+void run_interrupt_streams(struct run *run, uint32_t rank, bool at_once);
 void run_read_output(struct run *run, uint32_t rank, int which);
 uint64_t run_output_deadline(struct run *run);
 void run_output_tick(struct run *run);

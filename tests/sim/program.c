@@ -9,6 +9,7 @@
 #define EARLY_READINGS_MAX 4
 #define LINGER_MAX 3 /* turns between MPI_Finalize and the end of the process */
 #define ACTIVE_ID 3
+#define SPIN_MAX 200000u
 #define READINGS_MAX 5000 /* more than one frame holds */
 #define READINGS_ONE_IN 30
 
@@ -189,8 +190,8 @@ static struct program_request *request_open(struct program *g, int spare)
 }
 
 /* DIVERGING: the send that is to be another one than the first time. Returns true when it is left
- * out. `user` is NULL for an active message: that one is missing cannot be told from the others. */
-static bool alter(struct program *g, uint32_t *dst, uint32_t *user, size_t *size)
+ * out. That an active message is missing cannot always be told. */
+static bool alter(struct program *g, uint32_t *dst, bool tagged, size_t *size)
 {
     uint64_t from = sim.rank[g->process->rank].alter_act;
     uint64_t acts = sim_device->replay.acts;
@@ -204,15 +205,17 @@ static bool alter(struct program *g, uint32_t *dst, uint32_t *user, size_t *size
     g->process->record.altered_act = sim_device->acts;
     sim_trace("%u.%u does something else at act %llu", g->process->rank, g->process->incarnation,
               (unsigned long long)sim_device->acts + 1);
-    if (sim_device->acts % 4 == 0)
+    switch (sim_below(4)) {
+    case 0:
         *dst = (*dst + 1) % g->ranks;
-    else if (!user || sim_device->acts % 4 == 1)
+        return false;
+    case 1:
         *size += 1;
-    else if (sim_device->acts % 4 == 2)
-        *user ^= 1;
-    else
-        return true;
-    return false;
+        return false;
+    default:
+        *size += !tagged;
+        return tagged;
+    }
 }
 
 static void put_message(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag,
@@ -268,7 +271,7 @@ void program_send(struct program *g, uint32_t kind, uint32_t dst, uint32_t user,
     uint64_t tag;
 
     g->due_to[dst].tagged++;
-    if (alter(g, &dst, &user, &size))
+    if (alter(g, &dst, true, &size))
         return;
     tag = program_tag(user, g->process->rank, seq);
     send_message(g, kind, dst, tag, payload_of(tag), size);
@@ -321,7 +324,7 @@ void program_send_active(struct program *g, uint32_t dst, size_t size, uint32_t 
     if (size < sizeof(header))
         size = sizeof(header);
     expect_answers(g, dst, hops, tagged);
-    if (alter(g, &dst, NULL, &size))
+    if (alter(g, &dst, false, &size))
         return;
     put_active(g, dst, size, &header);
     check_count(g);
@@ -456,8 +459,8 @@ void program_cancel(struct program *g, struct program_request *r)
     check_count(g);
 }
 
-static void take_found(struct program *g, ucp_tag_message_h message,
-                       const ucp_tag_recv_info_t *info)
+static struct program_request *take_found(struct program *g, ucp_tag_message_h message,
+                                          const ucp_tag_recv_info_t *info)
 {
     struct program_request *r = request_open(g, 0);
 
@@ -472,9 +475,10 @@ static void take_found(struct program *g, ucp_tag_message_h message,
     /* the message was matched when it was found */
     r->act = g->process->record.act_count - 1;
     post(g, r, message);
+    return r;
 }
 
-void program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take)
+struct program_request *program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take)
 {
     ucp_tag_recv_info_t info;
     uint64_t before = g->hash;
@@ -482,7 +486,7 @@ void program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take)
     struct program_request *room = take ? request_open(g, 0) : NULL;
 
     if (take && !room)
-        return;
+        return NULL;
     if (room)
         room->open = false;
     g->process->record.probing = true;
@@ -490,7 +494,7 @@ void program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take)
     g->process->record.probing = false;
     program_see(g, message != NULL);
     if (!message)
-        return;
+        return NULL;
     acted(g,
           (struct record_act){.type = RECORD_PROBE,
                               .kind = take,
@@ -500,17 +504,30 @@ void program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take)
           sim_device->stats.polls, before);
     check_count(g);
     program_see(g, info.sender_tag ^ info.length << 40);
-    if (take)
-        take_found(g, message, &info);
+    return take ? take_found(g, message, &info) : NULL;
 }
 
 /* --- time ----------------------------------------------------------------------------------------
  */
 
+/* It waits for nothing, and nobody else can do anything about it. */
+static void check_spinning(struct program *g)
+{
+    if (g->polls_step != sim.steps)
+        g->polls = 0;
+    g->polls_step = sim.steps;
+    if (++g->polls < SPIN_MAX)
+        return;
+    sim_fail("rank %u, incarnation %u, polls for ever, at poll %llu", g->process->rank,
+             g->process->incarnation, (unsigned long long)sim_device->stats.polls);
+    process_yield();
+}
+
 bool program_poll(struct program *g)
 {
     unsigned count;
 
+    check_spinning(g);
     g->process->record.polling = true;
     count = ucp_worker_progress(program_worker);
     g->process->record.polling = false;
@@ -587,6 +604,19 @@ static bool all_sent(const struct program *g)
     return true;
 }
 
+/* Asks until something is found: MPI_Mprobe. */
+static void receive_found(struct program *g)
+{
+    struct program_request *r = NULL;
+
+    while (!r) {
+        r = program_probe(g, 0, PROGRAM_TAG_CLOSING, true);
+        if (!r)
+            program_poll(g);
+    }
+    program_wait(g, r);
+}
+
 void program_close(struct program *g)
 {
     finish_requests(g);
@@ -594,7 +624,9 @@ void program_close(struct program *g)
     for (uint32_t src = 0; src < g->ranks; src++)
         hear_due(g, src);
     while (g->came.tagged < g->due.tagged || g->came.active < g->due.active || !all_sent(g)) {
-        if (g->came.tagged < g->due.tagged)
+        if (g->came.tagged < g->due.tagged && program_choose(g, 2))
+            receive_found(g);
+        else if (g->came.tagged < g->due.tagged)
             program_wait(g, program_receive(g, 0, PROGRAM_TAG_CLOSING, PAYLOAD_MAX / 2, false));
         else
             program_poll(g);

@@ -67,6 +67,8 @@ struct program {
     uint64_t data_sum; /* of active messages, whose order among senders is open */
     uint32_t ranks;
     uint32_t seq;
+    uint32_t polls; /* since others had their turn last, at step `polls_step` */
+    uint32_t polls_step;
     ucp_ep_h ep[16];
     struct program_request request[PROGRAM_OPEN_MAX];
     struct program_due due_to[16]; /* what each rank will be sent because of us */
@@ -90,8 +92,8 @@ void program_send_active(struct program *g, uint32_t dst, size_t size, uint32_t 
 struct program_request *program_receive(struct program *g, uint64_t tag, uint64_t mask,
                                         size_t capacity, bool generic);
 void program_cancel(struct program *g, struct program_request *request);
-/* With `take`, what is found is received. */
-void program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take);
+/* With `take`, what is found is received: then the receive, else NULL. */
+struct program_request *program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take);
 void program_read_clock(struct program *g);
 bool program_poll(struct program *g); /* true when something happened */
 /* Polls until it is done, and lets go of it. */

@@ -404,7 +404,7 @@ static void replace(struct line *l)
     int fds[2];
 
     step(l, NOW);
-    output_stream_interrupt(&l->stream);
+    output_stream_interrupt(&l->stream, true);
     CU_ASSERT_FALSE(output_stream_wants_input(&l->stream));
     close(l->rank_fd);
     make_pipe(fds);
@@ -507,6 +507,34 @@ static void lines_of_other_lengths(void)
     close_line(&l);
 }
 
+/* What a dead process left in its pipe comes out as long as there is no other. */
+static void read_after_the_crash(void)
+{
+    struct line l;
+    int fds[2];
+
+    open_line(&l, false);
+    print(&l, "one\ntwo\n");
+    close(l.rank_fd);
+    output_stream_interrupt(&l.stream, false);
+    CU_ASSERT_TRUE(output_stream_wants_input(&l.stream));
+    step(&l, NOW);
+    shows(&l, "one\ntwo\n");
+    make_pipe(fds);
+    l.rank_fd = fds[1];
+    output_stream_resume(&l.stream, fds[0]);
+    print(&l, "one\ntwo\nthree\n");
+    close(l.rank_fd);
+    output_stream_interrupt(&l.stream, false); /* this time nobody reads it in time */
+    make_pipe(fds);
+    l.rank_fd = fds[1];
+    output_stream_resume(&l.stream, fds[0]);
+    print(&l, "one\ntwo\nthree\nfour\n");
+    step(&l, NOW);
+    shows(&l, "three\nfour\n");
+    close_line(&l);
+}
+
 /* The job ends while a rank is down: nothing of it is held back. */
 static void no_other_process_comes(void)
 {
@@ -515,7 +543,7 @@ static void no_other_process_comes(void)
     open_line(&l, false);
     print(&l, "one\npart");
     step(&l, NOW);
-    output_stream_interrupt(&l.stream);
+    output_stream_interrupt(&l.stream, true);
     tick(&l, NOW + 10 * OUTPUT_PARTIAL_NS);
     shows(&l, "one\n");
     output_stream_give_up(&l.stream);
@@ -545,5 +573,6 @@ void add_output_tests(void)
     CU_ADD_TEST(suite, line_of_two_processes);
     CU_ADD_TEST(suite, every_place_to_be_killed_at);
     CU_ADD_TEST(suite, lines_of_other_lengths);
+    CU_ADD_TEST(suite, read_after_the_crash);
     CU_ADD_TEST(suite, no_other_process_comes);
 }

@@ -35,12 +35,17 @@ static void begin(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static void sleep_on(void)
+{
+    for (;;)
+        pause();
+}
+
 static void sleep_long(void *ctx)
 {
     (void)ctx;
     begin();
-    for (;;)
-        pause();
+    sleep_on();
 }
 
 static void exit_with(void *ctx)
@@ -57,7 +62,7 @@ static void fork_and_die(void *ctx)
     begin();
     child = fork();
     if (child == 0)
-        sleep_long(NULL);
+        sleep_on();
     kill(getpid(), SIGKILL);
 }
 
@@ -233,11 +238,11 @@ static void watcher_is_gone(void)
 /* What a crashed rank left in its group must not go on speaking for it. */
 static void group_of_a_crashed_rank(void)
 {
+    struct timespec t = {.tv_nsec = 1000000};
+
     start(fork_and_die, NULL);
     CU_ASSERT_EQUAL(await(WATCHER_EXITED), SIGKILL);
-    for (int i = 0; i < WAIT_MS && kill(-rank_pid, 0) == 0; i++) {
-        struct timespec t = {.tv_nsec = 1000000};
-
+    for (int ms = 0; ms < WAIT_MS && kill(-rank_pid, 0) == 0; ms++) {
         waitpid(-rank_pid, NULL, WNOHANG);
         nanosleep(&t, NULL);
     }
