@@ -30,6 +30,7 @@ enum cw_report_kind {
     CW_REPORT_RELAY_LOST = 1, /* the connection to the relay broke */
     CW_REPORT_FATAL = 2,
     CW_REPORT_EARLY = 3, /* the bytes are what was read before MPI_Init, not text */
+    CW_REPORT_DRILL = 4, /* it kills itself now, as fault_event says */
 };
 
 struct cw_report {

@@ -14,31 +14,33 @@
 #define INPUT_MOVES 16             /* buffers of a file that are given to rank 0 in one turn */
 #define AFTERMATH_NS 2000000000ull /* for the last output of processes that ranks left behind */
 
-/* In one write: ranks print to the same terminal or file. */
-static void tell(const char *fmt, va_list ap)
+/* In one write: ranks print to the same terminal or file. On a line of its own, also when a rank
+ * has not ended its own. */
+static void tell(struct run *run, const char *fmt, va_list ap)
 {
     char text[2 * CW_ERR_TEXT_MAX];
 
     vsnprintf(text, sizeof(text), fmt, ap);
-    fprintf(stderr, "causeway: %s\n", text);
+    fprintf(stderr, "%scauseway: %s\n", run->sinks[1].owner ? "\n" : "", text);
+    run->sinks[1].owner = NULL;
 }
 
-void run_tell(const char *fmt, ...)
+void run_tell(struct run *run, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
-    tell(fmt, ap);
+    tell(run, fmt, ap);
     va_end(ap);
 }
 
-void run_say(const struct run *run, const char *fmt, ...)
+void run_say(struct run *run, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
     if (run->options->verbose)
-        tell(fmt, ap);
+        tell(run, fmt, ap);
     va_end(ap);
 }
 

@@ -92,7 +92,7 @@ void run_start_rank(struct run *run, const struct job_order *order)
     struct cw_err err = {0};
 
     if (order->incarnation > 1 && !order->again)
-        run_tell("rank %u %s; restarting it (incarnation %u)", order->rank, order->why,
+        run_tell(run, "rank %u %s; restarting it (incarnation %u)", order->rank, order->why,
                  order->incarnation);
     if (launch(run, order, &err) == CW_OK) {
         run->now_ns = cw_clock_ns();

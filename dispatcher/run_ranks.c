@@ -64,9 +64,9 @@ void run_unlogged(struct run *run, uint32_t rank, const char *why)
     if (run->options->no_log || !job_rank_unlogged(&run->job, rank, why) || run->job.ending)
         return;
     if (rank == JOB_NO_RANK)
-        run_tell("the ranks can no longer be restarted: %s", why);
+        run_tell(run, "the ranks can no longer be restarted: %s", why);
     else
-        run_tell("rank %u can no longer be restarted: %s", rank, why);
+        run_tell(run, "rank %u can no longer be restarted: %s", rank, why);
     job_events_write(&run->events, run->now_ns, JOB_EVENT_WARNING, rank,
                      job_text("text", "can no longer be restarted"), job_text("cause", why));
 }
@@ -129,9 +129,15 @@ static void take_early(struct run *run, uint32_t rank, const struct cw_report *r
 
 static void take_report(struct run *run, uint32_t rank, const struct cw_report *report)
 {
+    const struct fault *fault;
+
     switch ((enum cw_report_kind)report->kind) {
     case CW_REPORT_EARLY:
         take_early(run, rank, report);
+        break;
+    case CW_REPORT_DRILL:
+        fault = fault_plan_at_event(&run->faults, rank, run->job_ranks[rank].incarnation);
+        run_fault_fired(run, run->now_ns, rank, FAULT_KILL, fault ? fault->text : NULL);
         break;
     case CW_REPORT_RELAY_LOST:
         if (!run_own_relay_ended(run))

@@ -121,7 +121,7 @@ static void rank_back(struct run *run, uint32_t rank, uint64_t repeated)
 
     if (r->incarnation < 2 || run->job.ending)
         return;
-    run_tell("rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
+    run_tell(run, "rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
              repeated, (double)took_ns / 1e9);
     job_events_write(&run->events, run->now_ns, JOB_EVENT_RANK_LIVE, rank,
                      job_number("incarnation", r->incarnation), job_number("events", repeated),

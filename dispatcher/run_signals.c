@@ -95,6 +95,17 @@ static bool runs(void *ctx, uint32_t rank)
     return job_rank_runs(&run->job, rank) && run->ranks[rank].process.pid > 0;
 }
 
+void run_fault_fired(struct run *run, uint64_t at_ns, uint32_t rank, enum fault_kind kind,
+                     const char *fault)
+{
+    if (!fault)
+        return;
+    run_say(run, "drill: %s: rank %u", fault, rank);
+    job_events_write(&run->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
+                     job_text("kind", fault_kind_name(kind)),
+                     job_number("incarnation", run->job_ranks[rank].incarnation));
+}
+
 void run_fire_faults(struct run *run)
 {
     struct fault_shot shot;
@@ -104,9 +115,6 @@ void run_fire_faults(struct run *run)
         uint64_t at_ns = cw_clock_ns();
 
         kill(-run->ranks[shot.rank].process.pid, fault_kind_signal(shot.kind));
-        run_say(run, "drill: %s: rank %u", shot.text, shot.rank);
-        job_events_write(&run->events, at_ns, JOB_EVENT_FAULT_FIRED, shot.rank,
-                         job_text("fault", shot.text), job_text("kind", fault_kind_name(shot.kind)),
-                         job_number("incarnation", run->job_ranks[shot.rank].incarnation));
+        run_fault_fired(run, at_ns, shot.rank, shot.kind, shot.text);
     }
 }

@@ -97,8 +97,8 @@ struct run {
 
 /* run.c */
 /* A line on stderr. run_say: with --verbose only. */
-void run_tell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-void run_say(const struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void run_tell(struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void run_say(struct run *run, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 uint64_t run_source(enum source_kind kind, uint32_t rank);
 int run_watch(struct run *run, int fd, enum source_kind kind, uint32_t rank, uint32_t events);
 void run_unwatch(struct run *run, int fd);
@@ -143,6 +143,9 @@ void run_signal_ranks(struct run *run, int signal_number);
 void run_end_left_behind(const struct run *run);
 /* Kills and stops that the user asked for as a drill. */
 void run_fire_faults(struct run *run);
+/* For the events file: `fault` hit this rank (NULL: none did). */
+void run_fault_fired(struct run *run, uint64_t at_ns, uint32_t rank, enum fault_kind kind,
+                     const char *fault);
 
 /* run_output.c */
 /* The streams of a rank's process that has just been started; takes over its two pipes. */

@@ -56,8 +56,8 @@ _causeway_value() {
     --engine) _causeway_words "$("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
-    -n | -np | --env | --genv | --memory-max | --log-max | --timeout | --spin | --max-restarts | --slots | \
-      --alive-period | --alive-timeout | --fault-seed | --interval) ;;
+    -n | -np | --env | --genv | --memory-max | --log-max | --log-reserve | --timeout | --spin | \
+      --max-restarts | --slots | --alive-period | --alive-timeout | --fault-seed | --interval) ;;
     *) return 1 ;;
   esac
 }
@@ -79,8 +79,8 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --output-dir | --timeout | --spin | --log-max | --max-restarts | --slots | --alive-period | \
-        --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
+        --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
+        --alive-period | --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -95,7 +95,7 @@ _causeway_run() {
     return
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --engine --memory-max
-      --log-max --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
+      --log-max --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --max-restarts --slots --alive-period --alive-timeout --fault --fault-seed --help'
   else
     _causeway_program
@@ -104,7 +104,8 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --memory-max --log-max --spin --help'
+    _causeway_words '--listen --key-file --engine --list-engines --memory-max --log-max --log-reserve
+      --spin --help'
 }
 
 _causeway_status() {

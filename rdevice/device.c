@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,24 +22,37 @@
 #define FAREWELL_NS 20000000000ull
 #define REPORT_WAIT_MS 2000 /* how long the dispatcher has to end us after a report */
 
+/* Returns false when the dispatcher cannot be told. */
+static bool report(uint32_t kind, const char *text)
+{
+    uint8_t bytes[CW_REPORT_HEADER + CW_TEXT_MAX];
+    size_t size = cw_report_put(bytes, kind, text, strnlen(text, CW_TEXT_MAX));
+
+    return device.control_fd >= 0 &&
+           send(device.control_fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+}
+
 /* The dispatcher speaks for all ranks; only without it does the process speak for itself. */
 void device_fatal(uint32_t kind, const char *fmt, ...)
 {
-    uint8_t report[CW_REPORT_HEADER + CW_TEXT_MAX];
     char text[CW_TEXT_MAX + 1];
     va_list ap;
-    size_t size;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    size = cw_report_put(report, kind, text, strnlen(text, CW_TEXT_MAX));
-    if (device.control_fd >= 0 &&
-        send(device.control_fd, report, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size)
+    if (report(kind, text))
         poll(NULL, 0, REPORT_WAIT_MS);
     else
         dprintf(STDERR_FILENO, "causeway: rank %u: %s\n", device.setup.rank, text);
     _exit(CW_EXIT_DEVICE);
+}
+
+void device_drill(void)
+{
+    report(CW_REPORT_DRILL, "");
+    raise(SIGKILL);
+    abort(); /* nobody survives SIGKILL */
 }
 
 void *device_alloc(size_t size)

@@ -159,6 +159,8 @@ void device_close(void); /* BYE; everything is at the relay when it returns */
 /* Reports to the dispatcher and ends the process. */
 void device_fatal(uint32_t kind, const char *fmt, ...)
     __attribute__((format(printf, 2, 3), noreturn));
+/* A drill, --fault kill:RANK@event:N: the process kills itself. */
+void device_drill(void) __attribute__((noreturn));
 void *device_alloc(size_t size); /* from the arena; never NULL */
 
 /* request.c */

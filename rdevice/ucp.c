@@ -5,7 +5,6 @@
 #include "rdevice/arena.h"
 #include "rdevice/device.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 /* these, and nothing else, the library gives to the program */
@@ -458,13 +457,6 @@ static void take_am(struct ucp_worker *worker, struct device_am *am)
     arena_free(am, sizeof(*am) + am->total);
 }
 
-/* A drill: --fault kill:RANK@event:N */
-static void fail_at(uint64_t event)
-{
-    if (event == device.setup.fault_event)
-        raise(SIGKILL);
-}
-
 /* Takes what had happened when the call began; handlers may send, and so let more happen. */
 static unsigned take_events(struct ucp_worker *worker, bool repeated)
 {
@@ -478,7 +470,8 @@ static unsigned take_events(struct ucp_worker *worker, bool repeated)
     while (event) {
         struct device_event *next = event->next;
 
-        fail_at(event->number);
+        if (event->number == device.setup.fault_event)
+            device_drill();
         if (event->active)
             take_am(worker, (struct device_am *)event);
         else

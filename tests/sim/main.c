@@ -5,6 +5,10 @@
 #include "tests/sim/sim.h"
 
 #include <malloc.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +17,9 @@
 #include <unistd.h>
 
 #define JOBS_MAX 64
-#define FAILURES_SHOWN 10
+#define FAILURES_SHOWN 10 /* by a line */
+#define STORIES_SHOWN 3   /* ... with their last steps */
+#define STORY_LINES 40
 #define KEPT_BYTES (64 << 20) /* memory that is used again from seed to seed */
 
 struct totals {
@@ -26,17 +32,43 @@ struct totals {
 };
 
 static volatile uint64_t seed_now;
+static volatile bool tracing_now;
+static char own_path[PATH_MAX];
+
+/* The last steps of a seed, by another process: this one may not be able to. */
+static void show_story(uint64_t seed)
+{
+    char command[PATH_MAX + 64];
+    pid_t child;
+
+    fflush(stdout);
+    snprintf(command, sizeof(command), "%s --trace %llu | tail -n %d", own_path,
+             (unsigned long long)seed, STORY_LINES);
+    child = fork();
+    if (child == 0) {
+        execl("/bin/sh", "sh", "-c", command, NULL);
+        _exit(2);
+    }
+    waitpid(child, NULL, 0);
+}
+
+static void say_crashed(void)
+{
+    char text[128];
+    int n =
+        snprintf(text, sizeof(text), "not ok - seed %llu: crashed; see build/sim --trace %llu\n",
+                 (unsigned long long)seed_now, (unsigned long long)seed_now);
+
+    if (tracing_now || write(STDOUT_FILENO, text, (size_t)n) != n)
+        return;
+    show_story(seed_now);
+}
 
 /* An assertion of the code under test, or a fault of it. */
 static void on_crash(int number)
 {
-    char text[128];
-    int n =
-        snprintf(text, sizeof(text), "not ok - seed %llu: signal %d; see build/sim --trace %llu\n",
-                 (unsigned long long)seed_now, number, (unsigned long long)seed_now);
-
-    if (write(STDOUT_FILENO, text, (size_t)n) != n)
-        _exit(2);
+    (void)number;
+    say_crashed();
     _exit(1);
 }
 
@@ -65,9 +97,20 @@ static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
     struct sim_plan plan = sim_plan_of(seed);
 
     seed_now = seed;
+    tracing_now = tracing;
     sim_run(&plan, tracing, result);
     if (!result->failed && plan.mode == SIM_ORDERED && plan.fault_one_in)
         compare_with_calm(&plan, result);
+}
+
+static void say_failed(uint64_t seed, const char *why, uint64_t before)
+{
+    if (before >= FAILURES_SHOWN)
+        return;
+    printf("not ok - seed %llu: %s; see build/sim --trace %llu\n", (unsigned long long)seed, why,
+           (unsigned long long)seed);
+    if (before < STORIES_SHOWN)
+        show_story(seed);
 }
 
 static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct totals *totals)
@@ -81,12 +124,10 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->restarts += result.restarts;
         totals->detected += result.detected;
         totals->steps += result.steps;
-        totals->failed += result.failed;
-        if (result.failed && totals->failed <= FAILURES_SHOWN)
-            printf("not ok - seed %llu: %s; see build/sim --trace %llu\n",
-                   (unsigned long long)(from + i), result.why, (unsigned long long)(from + i));
-        fflush(stdout);
+        if (result.failed)
+            say_failed(from + i, result.why, totals->failed++);
     }
+    fflush(stdout);
 }
 
 static int summary(const struct totals *t, double seconds)
@@ -185,6 +226,11 @@ int main(int argc, char **argv)
     struct totals totals = {0};
     double start = seconds_now();
 
+    if (readlink("/proc/self/exe", own_path, sizeof(own_path) - 1) < 0)
+        return usage();
+#if defined(__SANITIZE_ADDRESS__)
+    __sanitizer_set_death_callback(say_crashed);
+#endif
     mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     payload_init();
