@@ -188,7 +188,7 @@ static void on_report(struct sim_process *p, const struct process_news *news)
         sim_fail("rank %u reports something unreadable", p->rank);
     } else if (report.kind == CW_REPORT_EARLY) {
         keep_early(&sim.rank[p->rank], &report);
-    } else {
+    } else if (report.kind != CW_REPORT_DRILL) {
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
             job_rank_cut(&d.job, p->rank, report.text, sim.now_ns);

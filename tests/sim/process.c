@@ -1,8 +1,8 @@
 #include "tests/sim/process.h"
 #include "common/cred.h"
 #include "common/setup.h"
-#include "rdevice/device.h"
 #include "tests/sim/coroutine.h"
+#include "tests/sim/device_view.h"
 #include "tests/sim/program.h"
 #include "tests/sim/sim.h"
 

@@ -102,4 +102,24 @@ size_t program_size(struct program *g); /* of a message */
 /* All that was sent has come, here too. */
 void program_close(struct program *g);
 
+/* --- what the steps have in common --- */
+#define PROGRAM_ACTIVE_ID 3
+uint64_t program_mix(uint64_t hash, uint64_t what);
+/* An act is about to be made; `clock` and `hash` are those of now. */
+void program_acted(struct program *g, struct record_act act, uint64_t clock, uint64_t hash);
+void program_happened(struct program *g, struct record_event event);
+/* The device has counted as many acts as were recorded. */
+void program_check_count(const struct program *g);
+/* NULL when all are open but `spare`. */
+struct program_request *program_open(struct program *g, int spare);
+/* One message, as an act. */
+void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, const void *bytes,
+                 size_t size);
+/* DIVERGING: the send that is to be another one than the first time. Returns true when it is left
+ * out; never an active message, for that one is missing cannot always be told. */
+bool program_alter(struct program *g, uint32_t *dst, bool tagged, size_t *size);
+/* A program that was changed to do something else may be told anything. */
+#define program_wrong(g, ...) ((g)->process->record.altered ? (void)0 : sim_fail(__VA_ARGS__))
+ucs_status_t program_on_active(void *arg, void *data, size_t size, ucp_ep_h ep, unsigned flags);
+
 #endif
