@@ -14,13 +14,13 @@
 
 /* Beside each: the members that it has by job_events_write(); that of a rank has `incarnation`. */
 enum job_event {
-    JOB_EVENT_JOB_STARTED,    /* job, ranks, command, relay */
-    JOB_EVENT_RANK_STARTED,   /* its process runs: pid, host, slot */
-    JOB_EVENT_RANK_UP,        /* it has connected to its relay: events (that it has to repeat) */
+    JOB_EVENT_JOB_STARTED,    /* job, ranks, relay */
+    JOB_EVENT_RANK_STARTED,   /* its process runs: pid, slot */
+    JOB_EVENT_RANK_UP,        /* it has connected to its relay */
     JOB_EVENT_RANK_REPLAYING, /* events */
     JOB_EVENT_RANK_LIVE,      /* it has caught up: events (that it repeated) */
     JOB_EVENT_RANK_DOWN,      /* cause; signal or exit_code */
-    JOB_EVENT_RANK_HUNG,      /* no sign of life: seconds */
+    JOB_EVENT_RANK_HUNG,      /* no sign of life */
     JOB_EVENT_RANK_ENDED,     /* well */
     JOB_EVENT_FAULT_FIRED,    /* fault (as the user gave it) */
     JOB_EVENT_WARNING,        /* text */

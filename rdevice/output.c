@@ -41,7 +41,7 @@ void output_readings(void)
     size_t size;
     const uint8_t *bytes = clock_pending(&size);
 
-    if (size == 0)
+    if (size == 0 || !device.logged)
         return;
     memcpy(begin(CW_FRAME_READINGS, size, size), bytes, size);
     clock_flushed();

@@ -285,26 +285,25 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
-static int run_core(const struct relay_options *o, struct relay_core_config *config,
-                    struct cw_err *err)
+static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
+                      struct cw_err *err)
 {
-    struct warm *warm = warm_open(o->memory_max, o->log_reserve);
-    struct relay_core *core;
+    struct relay_core *core = relay_core_new(config);
     int failed;
 
-    config->supply = warm_supply(warm);
-    core = relay_core_new(config);
-    failed = core ? serve(o, core, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
-    if (core)
-        relay_core_free(core);
-    warm_close(warm);
+    if (!core)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    failed = serve(o, core, err);
+    relay_core_free(core);
     return failed;
 }
 
-static int run(struct relay_options *o, struct cw_err *err)
+static int run(struct relay_options *o, const struct relay_supply *supply, struct cw_err *err)
 {
-    struct relay_core_config config = {
-        .memory_max = o->memory_max, .log_max = o->log_max ? o->log_max : LOG_SHARE(o->memory_max)};
+    struct relay_core_config config = {.memory_max = o->memory_max,
+                                       .log_max =
+                                           o->log_max ? o->log_max : LOG_SHARE(o->memory_max),
+                                       .supply = *supply};
     char beside[CW_ADDRESS_MAX + 8];
     int failed = listen_all(o, err);
 
@@ -312,11 +311,22 @@ static int run(struct relay_options *o, struct cw_err *err)
         return failed;
     failed = find_key(o, config.key, beside, sizeof(beside), err);
     if (!failed)
-        failed = run_core(o, &config, err);
+        failed = serve_core(o, &config, err);
     if (beside[0])
         unlink(beside);
     for (int i = 0; i < o->listener_count; i++)
         cw_unlisten(o->listeners[i].fd, &o->listeners[i].address);
+    return failed;
+}
+
+/* Nobody can connect before the reserve is there: it may take a while. */
+static int run_reserved(struct relay_options *o, struct cw_err *err)
+{
+    struct warm *warm = warm_open(o->memory_max, o->log_reserve);
+    struct relay_supply supply = warm_supply(warm);
+    int failed = run(o, &supply, err);
+
+    warm_close(warm);
     return failed;
 }
 
@@ -332,7 +342,7 @@ int cmd_relay(int argc, char **argv)
 
     if (code < 0) {
         raise_descriptor_limit();
-        code = run(&o, &err) < 0 ? 1 : 0;
+        code = run_reserved(&o, &err) < 0 ? 1 : 0;
     }
     if (err.code)
         fprintf(stderr, "causeway relay: %s\n", err.text);

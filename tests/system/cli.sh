@@ -226,6 +226,16 @@ in_bash() {
   expect_out 'ring of 2'
 }
 
+# Many readings of a clock before MPI_Init: one warning, or none where nothing is logged.
+many_early_readings() {
+  run "$causeway" run -n 1 "$programs/readings" 50 100000
+  expect_code 0
+  expect_out "ok readings"
+  expect_message 'rank 0 can no longer be restarted: .*before MPI_Init'
+  run_expect 0 '' "$causeway" run --no-log -n 1 "$programs/readings" 50 100000
+  expect_out "ok readings"
+}
+
 in_script() {
   printf '#!/bin/sh\nexec "%s" "$@"\n' "$actor" >"$work/wrapper"
   chmod +x "$work/wrapper"
@@ -254,6 +264,7 @@ program_tests() {
   t "a static program" static_program
   t "a program started by bash -c" in_bash
   t "a program started by a script" in_script
+  t "many readings of a clock before MPI_Init" many_early_readings
   t "a program found in PATH" from_path
 }
 

@@ -1,5 +1,6 @@
 /* What clocks and random numbers said is told to the neighbour, in argv[1] rounds (default 200):
-   every function of libc that a rank may ask, before MPI_Init too. */
+   every function of libc that a rank may ask, before MPI_Init too, and there argv[2] times a clock
+   alone (default 0). */
 #include "tell.h"
 
 #include <sys/random.h>
@@ -77,9 +78,18 @@ static uint64_t count_until(double seconds)
     return count;
 }
 
+static uint64_t read_early(int times)
+{
+    uint64_t sum = read_all();
+
+    for (int i = 0; i < times; i++)
+        sum = tell_mix(sum, of_clock(CLOCK_MONOTONIC));
+    return sum;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t early = read_all(), out[TELL_WORDS_MAX], in[TELL_WORDS_MAX];
+    uint64_t early = read_early(argc > 2 ? atoi(argv[2]) : 0), out[TELL_WORDS_MAX], in[TELL_WORDS_MAX];
     struct teller t;
     MPI_Status status;
     int count, rounds;
