@@ -89,7 +89,8 @@ static uint64_t read_early(int times)
 
 int main(int argc, char **argv)
 {
-    uint64_t early = read_early(argc > 2 ? atoi(argv[2]) : 0), out[TELL_WORDS_MAX], in[TELL_WORDS_MAX];
+    uint64_t early = read_early(argc > 2 ? atoi(argv[2]) : 0), out[TELL_WORDS_MAX],
+             in[TELL_WORDS_MAX];
     struct teller t;
     MPI_Status status;
     int count, rounds;
