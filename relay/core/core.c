@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ_MIN (64u << 10) /* free bytes of a block that are still worth a read */
+#define READ_MIN (16u << 10)   /* free bytes of a block that are still worth a read, ... */
+#define READ_MAX (64u << 10)   /* ... and of one whose connection sends large messages */
+#define READ_LARGE (16u << 10) /* bytes of a read after which another such is expected */
+#define READ_SLACK 256u        /* of headers around a large message */
+#define FETCH_STEP (4u << 10)  /* bytes that one call brings into the cache */
+#define CACHE_LINE 64u
 
 /* What may be asked of the relay, and in which states of the connection. */
 static const struct {
@@ -265,14 +270,22 @@ static int block_renew(struct relay_conn *conn)
     if (old && block != old)
         relay_block_release(&conn->core->pool, old);
     conn->block = block;
+    conn->fetched = 0;
     conn->start = 0;
     conn->end = rest;
     return CW_OK;
 }
 
+static bool block_is_full(const struct relay_conn *conn)
+{
+    uint32_t room = conn->block ? RELAY_BLOCK_BYTES - conn->end : 0;
+
+    return room < READ_MIN || (room < READ_MAX && room < conn->large_read + READ_SLACK);
+}
+
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size)
 {
-    bool full = !conn->block || RELAY_BLOCK_BYTES - conn->end < READ_MIN;
+    bool full = block_is_full(conn);
     bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
 
     if ((full || idle) && block_renew(conn) < 0) {
@@ -334,11 +347,31 @@ static bool conn_take_payload(struct relay_conn *conn)
     return true;
 }
 
+void relay_conn_prefetch(struct relay_conn *conn)
+{
+    uint32_t until;
+
+    if (!conn->large_read || !conn->mailbox || !conn->mailbox->log.kept)
+        return;
+    if (block_is_full(conn) && (conn->start != conn->end || block_renew(conn) < 0))
+        return;
+    if (conn->fetched < conn->end)
+        conn->fetched = conn->end;
+    until = conn->large_read < RELAY_PREFETCH_MAX ? conn->large_read : RELAY_PREFETCH_MAX;
+    until = conn->end + until < RELAY_BLOCK_BYTES ? conn->end + until : RELAY_BLOCK_BYTES;
+    for (uint32_t n = 0; n < FETCH_STEP && conn->fetched < until; n += CACHE_LINE) {
+        __builtin_prefetch(conn->block->bytes + conn->fetched, 1);
+        conn->fetched += CACHE_LINE;
+    }
+}
+
 void relay_conn_input(struct relay_conn *conn, size_t size)
 {
     bool more = true;
 
     assert(conn->block && size <= RELAY_BLOCK_BYTES - conn->end);
+    if (size >= READ_LARGE)
+        conn->large_read = (uint32_t)size;
     conn->end += (uint32_t)size;
     while (more && conn->state != CONN_CLOSING)
         more = conn->payload_left ? conn_take_payload(conn) : conn_take_frame(conn);

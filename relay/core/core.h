@@ -15,6 +15,7 @@
 #define RELAY_JOBS_MAX 256
 #define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
+#define RELAY_PREFETCH_MAX (64u << 10)    /* bytes brought into the cache ahead of a message */
 #define RELAY_REPLAY_AHEAD                                                                         \
     (256u << 10) /* bytes of a log queued at once for a rank that replays                          \
                   */
@@ -53,6 +54,11 @@ void relay_conn_close(struct relay_conn *conn, const char *why);
  * this core. Returns 0, or CW_ENOMEM when the memory bound is reached (the job was told; close it).
  */
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
+
+/* There is nothing to do: brings a part of where the next bytes will be put into the cache. What a
+ * log keeps is read to memory that was not used lately, and waiting for it takes a third of the
+ * time of a message of 64 KiB. */
+void relay_conn_prefetch(struct relay_conn *conn);
 
 /* `size` bytes have been put there. Acts on every frame that is complete. */
 void relay_conn_input(struct relay_conn *conn, size_t size);

@@ -73,12 +73,14 @@ static struct log_event event_of(const struct cw_message *header)
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
                 uint64_t size, struct relay_block *block)
 {
-    struct message_slice slice = {at, (uint32_t)size, block};
+    struct message_slice slice;
     struct log_event event = event_of(header);
     uint8_t *to;
 
-    if (size > LOG_INLINE_MAX)
+    if (size > LOG_INLINE_MAX) {
+        slice = (struct message_slice){block, (uint32_t)(at - block->bytes), (uint32_t)size};
         return log_message_slices(log, header, &slice, size);
+    }
     to = event_append(log, &event, size, size);
     if (!to)
         return CW_ENOMEM;

@@ -18,9 +18,9 @@
 
 /* Bytes of a message that wait in a block. */
 struct message_slice {
-    const uint8_t *at;
-    uint32_t size;
     struct relay_block *block;
+    uint32_t at; /* in its bytes */
+    uint32_t size;
 };
 
 enum log_event_type { LOG_MESSAGE = 1, LOG_SENT, LOG_CANCELED };

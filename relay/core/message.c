@@ -35,7 +35,7 @@ void slices_pieces(const struct message_slice *slices, uint32_t count, piece_giv
         for (uint32_t done = 0, n; done < slices[i].size; done += n) {
             n = slices[i].size - done;
             n = n < CW_FRAME_DATA_MAX ? n : CW_FRAME_DATA_MAX;
-            give(ctx, slices[i].at + done, n, slices[i].block);
+            give(ctx, slices[i].block->bytes + slices[i].at + done, n, slices[i].block);
         }
 }
 
@@ -105,6 +105,7 @@ int message_store(struct relay_core *core, struct relay_message *message, const 
                   uint32_t size, struct relay_block *block)
 {
     struct message_slice *last;
+    uint32_t offset;
 
     if (message->inline_size) {
         assert(size <= message->inline_size - message->inline_used);
@@ -112,14 +113,15 @@ int message_store(struct relay_core *core, struct relay_message *message, const 
         message->inline_used += size;
         return CW_OK;
     }
+    offset = (uint32_t)(at - block->bytes);
     last = message->slice_count ? &message->slices[message->slice_count - 1] : NULL;
-    if (last && last->at + last->size == at && last->block == block) {
+    if (last && last->block == block && last->at + last->size == offset) {
         last->size += size;
         return CW_OK;
     }
     if (message->slice_count == message->slice_size && slices_grow(core, message) < 0)
         return CW_ENOMEM;
-    message->slices[message->slice_count++] = (struct message_slice){at, size, block};
+    message->slices[message->slice_count++] = (struct message_slice){block, offset, size};
     block->refs++;
     return CW_OK;
 }

@@ -113,6 +113,8 @@ struct relay_conn {
 
     /* input */
     struct relay_block *block; /* NULL while nothing is read */
+    uint32_t fetched;          /* up to here the block is in the cache */
+    uint32_t large_read;       /* bytes of the last read that was large; 0: none was */
     uint32_t start;            /* of bytes not yet acted on */
     uint32_t end;
     uint32_t payload_left;          /* of the frame at hand, still to come */

@@ -286,6 +286,13 @@ static void hot_expire(struct relay_engine *e)
             e->hot[i] = NULL;
 }
 
+static void prefetch_hot(struct relay_engine *e)
+{
+    for (int i = 0; i < HOT_MAX; i++)
+        if (e->hot[i])
+            relay_conn_prefetch(e->hot[i]->conn);
+}
+
 /* A while over the hot connections; then it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
@@ -300,6 +307,8 @@ static void spin(struct relay_engine *e)
         /* also after success: whoever got a message may share this core */
         if (served && !cw_spin_shared(&e->spin))
             continue;
+        if (!served)
+            prefetch_hot(e);
         e->stats->syscalls += cw_spin_turn(&e->spin);
     }
 }

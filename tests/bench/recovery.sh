@@ -27,7 +27,8 @@ LOG_JOBS="1:20000 65536:2000 1048576:250"
 log_once() {
   local mode=$1 bytes=$2 trips=$3 run=(ours 2)
   [ "$mode" = on ] && run=(logged 2)
-  [ "$mode" = reserved ] && run=(logged 2 --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M")
+  [ "$mode" = reserved ] && run=(logged 2 --relay "unix:$dir/relay")
+  [ "$mode" = off ] && run=(ours 2 --relay "unix:$dir/relay")
   if "${run[@]}" "$programs/pingpong" "$trips" "$bytes" >"$dir/out"; then
     awk -v key="$mode.$bytes" '$1 == "pingpong" { print key, $2 }' "$dir/out" >>"$dir/log"
   else
@@ -38,12 +39,18 @@ log_once() {
 # Whoever goes second finds the machine as the first has left it, so they take turns. "again" is the same as
 # "off": how far two equal things lie apart on this machine now.
 log_rounds() {
-  local bytes=$1 trips=$2 modes=(off on reserved again) i j
+  local bytes=$1 trips=$2 modes=(off on reserved again) i j relay
+  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M" \
+    2>"$dir/relay.err" &
+  relay=$!
+  until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
+  logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
   for ((i = 0; i < LOG_RUNS; i++)); do
     for ((j = 0; j < ${#modes[@]}; j++)); do
       log_once "${modes[(i + j) % ${#modes[@]}]}" "$bytes" "$trips"
     done
   done
+  kill "$relay" && wait "$relay"
 }
 
 log_row() {
@@ -62,9 +69,10 @@ log_cost() {
   touch "$dir/log.table"
   title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, medians of $LOG_RUNS interleaved runs"
   echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. A log"
-  echo "takes memory that nobody used before; with \`--log-reserve\` the relay has it from the start, without it the"
-  echo "system gives it page by page meanwhile. The last column is a second series without the log by the first"
-  echo "one: what a ratio of equal things is here."
+  echo "takes memory that nobody used before. Reserved: one relay with \`--log-reserve\` carries all jobs, and its"
+  echo "memory has been used by a job before. Not reserved: each job has a relay of its own, and the system gives"
+  echo "it the memory page by page meanwhile. The last column is a second series without the log, with relays of"
+  echo "their own, by the first one: what a ratio of equal things is here."
   echo
   echo "| bytes | round trips | volume MB | without us | reserved us | time / without | bandwidth / without | not reserved us | time / without | without / without |"
   echo "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
@@ -130,7 +138,7 @@ log_memory_job() {
     uncounted "memory of the log, $bytes B"
     return 1
   fi
-  echo "$(stats_sum received) $(stats_sum received 1) $(stats_sum log) $(relay_resident)"
+  echo "$(stats_sum received) $(stats_sum received 1) $(stats_sum log_bytes) $(relay_resident)"
 }
 
 log_memory_row() {

@@ -12,7 +12,7 @@
 
 #define MEMORY (64u << 20)
 #define ITEMS 600
-#define SLICE_PAGE (12u << 20) /* bytes: a multiple of a slice's size, and of a page's */
+#define SLICE_PAGE (8u << 20) /* bytes: a multiple of a slice's size, and of a page's */
 
 static struct cw_relay_stats stats;
 static struct relay_pool pool;
@@ -145,7 +145,8 @@ static bool next_is_message(struct log_cursor *cursor, const struct cw_message *
         return right && codec_pattern_is(view.bytes, m->tag, size);
     for (uint32_t i = 0; i < view.event->slices; i++)
         for (uint32_t j = 0; j < view.slices[i].size; j++)
-            right = right && view.slices[i].at[j] == codec_pattern_at(m->tag, at++);
+            right = right && view.slices[i].block->bytes[view.slices[i].at + j] ==
+                                 codec_pattern_at(m->tag, at++);
     return right && at == size;
 }
 
@@ -224,9 +225,9 @@ static void messages_in_slices(void)
         blocks[0] = block_of_pattern(9);
         blocks[1] = block_of_pattern(9);
         /* the pattern of a place depends on the place: slice i begins where i - 1 ended */
-        slices[0] = (struct message_slice){blocks[0]->bytes, 30000, blocks[0]};
-        slices[1] = (struct message_slice){blocks[1]->bytes + 30000, 30000, blocks[1]};
-        slices[2] = (struct message_slice){blocks[0]->bytes + 60000, 30000, blocks[0]};
+        slices[0] = (struct message_slice){blocks[0], 0, 30000};
+        slices[1] = (struct message_slice){blocks[1], 30000, 30000};
+        slices[2] = (struct message_slice){blocks[0], 60000, 30000};
         m.flags = size < m.total ? CW_MESSAGE_TRUNC : 0;
         CU_ASSERT_EQUAL(log_message_slices(&kept, &m, slices, size), CW_OK);
         CU_ASSERT_EQUAL(blocks[0]->refs, 1 + (size > 0) + (size > 60000));
@@ -258,7 +259,7 @@ static void too_many_slices(void)
         CU_ASSERT_FATAL(mmap(table + at, SLICE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                              fd, 0) != MAP_FAILED);
     for (size_t i = 0; i < SLICE_PAGE / sizeof(struct message_slice); i++)
-        ((struct message_slice *)table)[i] = (struct message_slice){block->bytes, 1, block};
+        ((struct message_slice *)table)[i] = (struct message_slice){block, 0, 1};
     CU_ASSERT_EQUAL(
         log_message_slices(&kept, &m, (const struct message_slice *)table, LOG_SLICES_MAX + 1),
         CW_ENOMEM);
