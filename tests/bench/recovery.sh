@@ -199,7 +199,7 @@ ring_of() {
 replay_once() {
   local rounds=$1 killed=$2 faults=() rank
   for ((rank = RING_RANKS - killed; rank < RING_RANKS; rank++)); do
-    faults+=(--fault "kill:$rank@$((RING_SECONDS * 850))ms")
+    faults+=(--fault "kill:$rank@$((RING_SECONDS * 600))ms")
   done
   ring "$rounds" "$RING_RANKS" "${faults[@]}" &&
     from_events "$dir/replay" --argjson killed "$killed" --argjson ranks "$RING_RANKS" '
@@ -227,7 +227,7 @@ replay_speed() {
     replay_once "$rounds" 1 || uncounted "replay, 1 killed"
     replay_once "$rounds" "$RING_RANKS" || uncounted "replay, $RING_RANKS killed"
   done
-  echo "$rounds rounds; killed after $((RING_SECONDS * 850)) ms of about $((RING_SECONDS * 1000))."
+  echo "$rounds rounds; killed after $((RING_SECONDS * 600)) ms of about $((RING_SECONDS * 1000))."
   echo "First execution: from the last RANK_UP to the kill; replay: from the first RANK_UP of a new incarnation to the last RANK_LIVE."
   echo
   echo "| ranks killed at once | first execution s | replay s | times faster (goal: at least 5) |"
