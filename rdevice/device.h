@@ -129,6 +129,7 @@ struct device {
     uint64_t active_ns; /* when an event was last taken */
     uint64_t streak_ns; /* since when calls for progress follow each other closely */
     uint64_t return_ns; /* when the last of them returned */
+    bool slept;         /* ... and before that slept */
     pthread_t thread;
     bool threads; /* more than one thread calls */
 };

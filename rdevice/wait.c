@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #define CLOSE_NS 5000ull          /* calls no further apart than this are one wait */
+#define CLOSE_COLD_NS 100000ull   /* ... after a sleep, when nothing is in the caches */
 #define SLEEP_MIN_NS 1000000ull   /* the first sleeps */
 #define SLEEP_MAX_NS 20000000ull  /* ... when nothing has happened for long */
 #define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
@@ -28,6 +29,7 @@ static void doze(short events, uint64_t waited_ns)
     t.tv_nsec = (long)ns;
     ppoll(&p, 1, &t, NULL);
     device.stats.sleeps++;
+    device.slept = true;
     device.stats.syscalls++;
 }
 
@@ -49,8 +51,9 @@ void wait_idle(void)
     uint64_t now = cw_clock_ns();
     uint64_t since;
 
-    if (now - device.return_ns > CLOSE_NS)
+    if (now - device.return_ns > (device.slept ? CLOSE_COLD_NS : CLOSE_NS))
         device.streak_ns = now;
+    device.slept = false;
     since = device.active_ns > device.streak_ns ? device.active_ns : device.streak_ns;
     if (now - since < device.setup.spin_ns)
         yield();
