@@ -2,7 +2,6 @@
 #include "common/frame.h"
 #include "common/parse.h"
 #include "dispatcher/job.h"
-#include "relay/main.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -23,10 +22,9 @@ const char run_usage[] =
     "  -x NAME[=VALUE]      likewise; without a value: as it is here\n"
     "  --relay ADDRESS      use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own\n"
     "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
-    "  --engine NAME        engine of the own relay\n"
-    "  --memory-max BYTES   what the own relay may hold, like 2G\n"
-    "  --log-max BYTES      what it may keep for restarts of ranks, like 1G\n"
-    "  --log-reserve BYTES  of it, taken from the system at the start (default 0)\n"
+    "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
+    "  --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
+    "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
     "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
@@ -56,8 +54,6 @@ enum {
     OPT_X,
     OPT_RELAY,
     OPT_KEY_FILE,
-    OPT_ENGINE,
-    OPT_MEMORY,
     OPT_OUTPUT_DIR,
     OPT_TAG,
     OPT_TIMEOUT,
@@ -65,8 +61,6 @@ enum {
     OPT_STATS,
     OPT_VERBOSE,
     OPT_HELP,
-    OPT_LOG_MAX,
-    OPT_LOG_RESERVE,
     OPT_NO_LOG,
     OPT_MAX_RESTARTS,
     OPT_SLOTS,
@@ -75,9 +69,10 @@ enum {
     OPT_FAULT,
     OPT_FAULT_SEED,
     OPT_EVENTS,
+    OPT_RELAY_SETTING /* + enum relay_option */
 };
 
-static const struct option long_options[] = {
+static const struct option own_options[] = {
     {"n", required_argument, NULL, OPT_RANKS},
     {"np", required_argument, NULL, OPT_RANKS},
     {"wdir", required_argument, NULL, OPT_WDIR},
@@ -86,8 +81,6 @@ static const struct option long_options[] = {
     {"x", required_argument, NULL, OPT_X},
     {"relay", required_argument, NULL, OPT_RELAY},
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
-    {"engine", required_argument, NULL, OPT_ENGINE},
-    {"memory-max", required_argument, NULL, OPT_MEMORY},
     {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
     {"tag-output", no_argument, NULL, OPT_TAG},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
@@ -95,8 +88,6 @@ static const struct option long_options[] = {
     {"stats", no_argument, NULL, OPT_STATS},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
-    {"log-max", required_argument, NULL, OPT_LOG_MAX},
-    {"log-reserve", required_argument, NULL, OPT_LOG_RESERVE},
     {"no-log", no_argument, NULL, OPT_NO_LOG},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"slots", required_argument, NULL, OPT_SLOTS},
@@ -105,8 +96,8 @@ static const struct option long_options[] = {
     {"fault", required_argument, NULL, OPT_FAULT},
     {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
     {"events", required_argument, NULL, OPT_EVENTS},
-    {0},
 };
+#define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
 static int add_env(const char **env, uint32_t *count, const char *what, const char *text,
                    struct cw_err *err)
@@ -158,12 +149,6 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
     uint64_t number;
 
     switch (opt) {
-    case OPT_LOG_MAX:
-        o->log_max = value;
-        return cw_parse_bytes("--log-max", value, &number, err);
-    case OPT_LOG_RESERVE:
-        o->log_reserve = value;
-        return cw_parse_bytes("--log-reserve", value, &number, err);
     case OPT_NO_LOG:
         o->no_log = true;
         break;
@@ -186,11 +171,22 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
     return CW_OK;
 }
 
+/* Looked at here, so that the command line is wrong and not the relay; it gets the text. */
+static int take_relay_option(struct run_options *o, enum relay_option option, const char *value,
+                             struct cw_err *err)
+{
+    struct relay_settings settings;
+
+    relay_settings_init(&settings);
+    o->relay_options[option] = value;
+    return relay_settings_take(&settings, option, value, err);
+}
+
 static int take_option(struct run_options *o, struct run_segment *segment, int opt,
                        const char *value, struct cw_err *err)
 {
-    uint64_t ignored;
-
+    if (opt >= OPT_RELAY_SETTING)
+        return take_relay_option(o, opt - OPT_RELAY_SETTING, value, err);
     switch (opt) {
     case OPT_RANKS:
         return take_ranks(segment, value, err);
@@ -209,12 +205,6 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
     case OPT_KEY_FILE:
         o->key_file = value;
         break;
-    case OPT_ENGINE:
-        o->engine = value;
-        return relay_check_engine(value, err);
-    case OPT_MEMORY:
-        o->memory_max = value;
-        return relay_check_memory(value, &ignored, err);
     case OPT_OUTPUT_DIR:
         o->output_dir = value;
         break;
@@ -246,6 +236,7 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
 static int parse_segment(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
     struct run_segment *segment = &o->segments[o->segment_count];
+    struct option options[OWN_OPTIONS + RELAY_OPTIONS + 1];
     int opt;
 
     err->code = CW_OK;
@@ -256,9 +247,11 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     if (!segment->env)
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
     o->segment_count++;
+    memcpy(options, own_options, sizeof(own_options));
+    relay_option_list(options + OWN_OPTIONS, OPT_RELAY_SETTING);
     optind = 0;
     opterr = 0;
-    while ((opt = getopt_long_only(argc, argv, "+:", long_options, NULL)) != -1)
+    while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1)
         if (opt == '?' || opt == ':')
             return cw_parse_option_error(opt, argv, "causeway run", err);
         else if (take_option(o, segment, opt, optarg, err) < 0)
@@ -286,7 +279,8 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
     if (o->slots && o->slots < o->ranks)
         return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
                           o->ranks);
-    if (o->no_log && (o->log_max || o->log_reserve))
+    if (o->no_log &&
+        (o->relay_options[RELAY_OPTION_LOG_MAX] || o->relay_options[RELAY_OPTION_LOG_RESERVE]))
         return cw_err_set(err, CW_EINVAL,
                           "--log-max and --log-reserve are for the log, which --no-log turns off");
     return fault_plan_check(&o->faults, o->ranks, err);
@@ -294,11 +288,10 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
 
 static int check_relay(const struct run_options *o, struct cw_err *err)
 {
-    if (o->relay && (o->engine || o->memory_max || o->log_max || o->log_reserve))
-        return cw_err_set(
-            err, CW_EINVAL,
-            "--engine, --memory-max, --log-max and --log-reserve are for the job's own relay, not "
-            "with --relay");
+    for (int i = 0; i < RELAY_OPTIONS; i++)
+        if (o->relay && o->relay_options[i])
+            return cw_err_set(err, CW_EINVAL, "--%s is for the job's own relay, not with --relay",
+                              relay_option_names[i]);
     if (!o->relay && o->key_file)
         return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
     return CW_OK;

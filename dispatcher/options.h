@@ -4,6 +4,7 @@
 
 #include "common/err.h"
 #include "dispatcher/fault.h"
+#include "relay/options.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,10 +32,7 @@ struct run_options {
     uint32_t env_count;
     const char *relay; /* NULL: embedded */
     const char *key_file;
-    const char *engine;     /* of the embedded relay; NULL: its default */
-    const char *memory_max; /* likewise */
-    const char *log_max;    /* likewise */
-    const char *log_reserve;
+    const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */
     uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */

@@ -14,21 +14,18 @@
 #include <unistd.h>
 
 #define READY_MS 60000 /* --log-reserve takes its time */
-#define ARGUMENTS_MAX 20
+#define ARGUMENTS 10
 
 /* In the child. Both descriptors are inherited. */
 static void become_relay(const struct relay_child_config *config, int key_fd, int ready_fd,
                          pid_t parent)
 {
-    char listen[CW_TEXT_MAX], key[16], ready[16], spin[32];
-    const char *argv[ARGUMENTS_MAX] = {"causeway", "relay",      "--listen", listen,   "--key-fd",
-                                       key,        "--ready-fd", ready,      "--spin", spin};
-    const char *const optional[][2] = {{"--engine", config->engine},
-                                       {"--memory-max", config->memory_max},
-                                       {"--log-max", config->log_max},
-                                       {"--log-reserve", config->log_reserve}};
+    char listen[CW_TEXT_MAX], key[16], ready[16], spin[32], names[RELAY_OPTIONS][32];
+    const char *argv[ARGUMENTS + 2 * RELAY_OPTIONS + 1] = {
+        "causeway", "relay",      "--listen", listen,   "--key-fd",
+        key,        "--ready-fd", ready,      "--spin", spin};
     char self[PATH_MAX];
-    int argc = 10;
+    int argc = ARGUMENTS;
     sigset_t none;
     ssize_t n;
 
@@ -36,10 +33,11 @@ static void become_relay(const struct relay_child_config *config, int key_fd, in
     snprintf(key, sizeof(key), "%d", key_fd);
     snprintf(ready, sizeof(ready), "%d", ready_fd);
     snprintf(spin, sizeof(spin), "%fms", (double)config->spin_ns / 1e6);
-    for (size_t i = 0; i < sizeof(optional) / sizeof(*optional); i++)
-        if (optional[i][1]) {
-            argv[argc++] = optional[i][0];
-            argv[argc++] = optional[i][1];
+    for (int i = 0; i < RELAY_OPTIONS; i++)
+        if (config->options[i]) {
+            snprintf(names[i], sizeof(names[i]), "--%s", relay_option_names[i]);
+            argv[argc++] = names[i];
+            argv[argc++] = config->options[i];
         }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

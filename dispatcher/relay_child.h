@@ -3,16 +3,14 @@
 #define DISPATCHER_RELAY_CHILD_H
 
 #include "common/frame.h"
+#include "relay/options.h"
 
 #include <sys/types.h>
 
 struct relay_child_config {
     const char *socket_path;
-    const uint8_t *key;      /* CW_KEY_SIZE bytes */
-    const char *engine;      /* NULL: its default */
-    const char *memory_max;  /* NULL: its default */
-    const char *log_max;     /* NULL: its default */
-    const char *log_reserve; /* likewise */
+    const uint8_t *key;         /* CW_KEY_SIZE bytes */
+    const char *const *options; /* RELAY_OPTIONS values; NULL: the relay's default */
     uint64_t spin_ns;
 };
 

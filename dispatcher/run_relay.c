@@ -48,10 +48,7 @@ static int key_of_relay(struct run *run, struct cw_err *err)
 static int start_own_relay(struct run *run, struct cw_err *err)
 {
     struct relay_child_config config = {.key = run->relay_key,
-                                        .engine = run->options->engine,
-                                        .memory_max = run->options->memory_max,
-                                        .log_max = run->options->log_max,
-                                        .log_reserve = run->options->log_reserve,
+                                        .options = run->options->relay_options,
                                         .spin_ns = run_choose_spin(run->options)};
     char path[RUNDIR_MAX + 16];
     pid_t pid;

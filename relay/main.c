@@ -2,7 +2,7 @@
 #include "relay/main.h"
 #include "common/keyfile.h"
 #include "common/parse.h"
-#include "relay/engine/engine.h"
+#include "relay/options.h"
 #include "relay/warm.h"
 
 #include <errno.h>
@@ -18,15 +18,12 @@
 #define LOG_SHARE(memory) ((memory) / 4 * 3)
 
 struct relay_options {
-    const struct relay_engine_ops *engine;
+    struct relay_settings settings;
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     int listener_count;
     const char *key_file;
     int key_fd;   /* -1, or where the key comes from */
     int ready_fd; /* -1, or where to say that all listeners are open */
-    uint64_t memory_max;
-    uint64_t log_max; /* 0: LOG_SHARE of memory_max */
-    uint64_t log_reserve;
     uint64_t spin_ns;
 };
 
@@ -42,8 +39,15 @@ static const char usage[] =
     "  --listen ADDRESS     where ranks and dispatchers connect\n"
     "  --key-file FILE      the relay key (made when missing); for a unix address the\n"
     "                       default is PATH.key, removed at the end\n"
-    "  --engine NAME        how the relay waits and moves bytes (default poll)\n"
+    "  --engine NAME        how the relay waits and moves bytes (default " RELAY_ENGINE_DEFAULT
+    "), or auto: "
+    "the\n"
+    "                       most demanding one that this system can run\n"
     "  --list-engines       one line for each engine\n"
+    "  --threads N          of engine pool: threads that take turns (default 2)\n"
+    "  --receivers N        of engine pipeline: threads that receive (default 1)\n"
+    "  --loggers N          ... that match and log (default 0: the receivers do it)\n"
+    "  --senders N          ... that send (default 1)\n"
     "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
     "  --log-max BYTES      of it, for restarting ranks (default: three quarters); beyond it the\n"
     "                       rank with the largest log can no longer be restarted\n"
@@ -57,29 +61,22 @@ enum {
     OPT_KEY_FILE,
     OPT_KEY_FD,
     OPT_READY_FD,
-    OPT_ENGINE,
     OPT_LIST,
-    OPT_MEMORY,
-    OPT_LOG,
-    OPT_RESERVE,
     OPT_SPIN,
-    OPT_HELP
+    OPT_HELP,
+    OPT_SETTING /* + enum relay_option */
 };
 
-static const struct option long_options[] = {
+static const struct option own_options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
-    {"engine", required_argument, NULL, OPT_ENGINE},
     {"list-engines", no_argument, NULL, OPT_LIST},
-    {"memory-max", required_argument, NULL, OPT_MEMORY},
-    {"log-max", required_argument, NULL, OPT_LOG},
-    {"log-reserve", required_argument, NULL, OPT_RESERVE},
     {"spin", required_argument, NULL, OPT_SPIN},
     {"help", no_argument, NULL, OPT_HELP},
-    {0},
 };
+#define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
 static int take_listen(struct relay_options *o, const char *text, struct cw_err *err)
 {
@@ -90,24 +87,6 @@ static int take_listen(struct relay_options *o, const char *text, struct cw_err 
         return cw_err_wrap(err, "--listen");
     o->listener_count++;
     return CW_OK;
-}
-
-int relay_check_engine(const char *name, struct cw_err *err)
-{
-    if (relay_engine_find(name))
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL,
-                      "--engine %s: no such engine; see causeway relay --list-engines", name);
-}
-
-int relay_check_memory(const char *text, uint64_t *bytes, struct cw_err *err)
-{
-    if (cw_parse_bytes("--memory-max", text, bytes, err) < 0)
-        return err->code;
-    if (*bytes >= RELAY_MEMORY_MIN)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--memory-max %s: at least %lluM", text,
-                      RELAY_MEMORY_MIN >> 20);
 }
 
 static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
@@ -126,19 +105,11 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
             return err->code;
         *(opt == OPT_KEY_FD ? &o->key_fd : &o->ready_fd) = (int)number;
         return CW_OK;
-    case OPT_ENGINE:
-        o->engine = relay_engine_find(value);
-        return relay_check_engine(value, err);
-    case OPT_MEMORY:
-        return relay_check_memory(value, &o->memory_max, err);
-    case OPT_LOG:
-        return cw_parse_bytes("--log-max", value, &o->log_max, err);
-    case OPT_RESERVE:
-        return cw_parse_bytes("--log-reserve", value, &o->log_reserve, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
+    default:
+        return relay_settings_take(&o->settings, opt - OPT_SETTING, value, err);
     }
-    return CW_OK;
 }
 
 static void list_engines(void)
@@ -150,11 +121,14 @@ static void list_engines(void)
 /* Returns -1 to go on, or an exit code. */
 static int parse_options(struct relay_options *o, int argc, char **argv, struct cw_err *err)
 {
+    struct option options[OWN_OPTIONS + RELAY_OPTIONS + 1];
     int opt;
 
+    memcpy(options, own_options, sizeof(own_options));
+    relay_option_list(options + OWN_OPTIONS, OPT_SETTING);
     optind = 0;
     opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+:", long_options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
         if (opt == '?' || opt == ':') {
             cw_parse_option_error(opt, argv, "causeway relay", err);
             return 2;
@@ -178,11 +152,6 @@ static int parse_options(struct relay_options *o, int argc, char **argv, struct 
     else
         return -1;
     return 2;
-}
-
-static uint64_t half_of_memory(void)
-{
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
 }
 
 /* Where the key of this relay is: --key-fd, --key-file, or beside its Unix socket. `beside` is
@@ -245,7 +214,7 @@ static void announce(const struct relay_options *o)
             dprintf(o->ready_fd, "%s\n", o->listeners[i].address.text);
         else
             fprintf(stderr, "causeway relay: listening on %s (engine %s)\n",
-                    o->listeners[i].address.text, o->engine->name);
+                    o->listeners[i].address.text, o->settings.engine->name);
     }
     if (o->ready_fd >= 0)
         close(o->ready_fd);
@@ -256,19 +225,21 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
     struct relay_engine_config config = {.core = core,
                                          .listeners = o->listeners,
                                          .listener_count = o->listener_count,
-                                         .spin_ns = o->spin_ns};
-    int failed = o->engine->open(&running, &config, err);
+                                         .spin_ns = o->spin_ns,
+                                         .pools = o->settings.pools};
+    const struct relay_engine_ops *engine = o->settings.engine;
+    int failed = engine->open(&running, &config, err);
 
     if (failed)
         return failed;
-    running_ops = o->engine;
+    running_ops = engine;
     handle_signals();
     announce(o);
-    failed = o->engine->run(running, err);
+    failed = engine->run(running, err);
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
-    o->engine->close(running);
+    engine->close(running);
     return failed;
 }
 
@@ -300,10 +271,11 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
 
 static int run(struct relay_options *o, const struct relay_supply *supply, struct cw_err *err)
 {
-    struct relay_core_config config = {.memory_max = o->memory_max,
-                                       .log_max =
-                                           o->log_max ? o->log_max : LOG_SHARE(o->memory_max),
-                                       .supply = *supply};
+    const struct relay_settings *settings = &o->settings;
+    struct relay_core_config config = {
+        .memory_max = settings->memory_max,
+        .log_max = settings->log_max ? settings->log_max : LOG_SHARE(settings->memory_max),
+        .supply = *supply};
     char beside[CW_ADDRESS_MAX + 8];
     int failed = listen_all(o, err);
 
@@ -322,7 +294,7 @@ static int run(struct relay_options *o, const struct relay_supply *supply, struc
 /* Nobody can connect before the reserve is there: it may take a while. */
 static int run_reserved(struct relay_options *o, struct cw_err *err)
 {
-    struct warm *warm = warm_open(o->memory_max, o->log_reserve);
+    struct warm *warm = warm_open(o->settings.memory_max, o->settings.log_reserve);
     struct relay_supply supply = warm_supply(warm);
     int failed = run(o, &supply, err);
 
@@ -330,16 +302,30 @@ static int run_reserved(struct relay_options *o, struct cw_err *err)
     return failed;
 }
 
+/* Whether the engine can run here, before anything is opened; `auto` becomes one that can. */
+static int settle_engine(struct relay_settings *settings, struct cw_err *err)
+{
+    struct cw_err why = {0};
+
+    if (settings->engine)
+        return settings->engine->check ? settings->engine->check(err) : CW_OK;
+    settings->engine = relay_engine_auto(&why);
+    if (why.code)
+        fprintf(stderr, "causeway relay: --engine auto takes %s: %s\n", settings->engine->name,
+                why.text);
+    return CW_OK;
+}
+
 int cmd_relay(int argc, char **argv)
 {
-    struct relay_options o = {.engine = &relay_engine_poll,
-                              .key_fd = -1,
-                              .ready_fd = -1,
-                              .memory_max = half_of_memory(),
-                              .spin_ns = SPIN_NS_DEFAULT};
+    struct relay_options o = {.key_fd = -1, .ready_fd = -1, .spin_ns = SPIN_NS_DEFAULT};
     struct cw_err err = {0};
-    int code = parse_options(&o, argc, argv, &err);
+    int code;
 
+    relay_settings_init(&o.settings);
+    code = parse_options(&o, argc, argv, &err);
+    if (code < 0 && settle_engine(&o.settings, &err) < 0)
+        code = 1;
     if (code < 0) {
         raise_descriptor_limit();
         code = run_reserved(&o, &err) < 0 ? 1 : 0;

@@ -93,6 +93,16 @@ struct relay_block *relay_block_new(struct relay_pool *pool, bool vital)
     return block;
 }
 
+struct relay_block *relay_block_new_cold(struct relay_pool *pool)
+{
+    struct relay_block *block = take_block(pool);
+
+    if (!block)
+        return relay_block_new(pool, false);
+    block->refs = 1;
+    return block;
+}
+
 void relay_block_release(struct relay_pool *pool, struct relay_block *block)
 {
     assert(block->refs > 0);

@@ -42,6 +42,9 @@ int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, const struct r
 /* A block with one reference; NULL when the memory bound is reached. `vital`: then the reserve, if
  * it is free. */
 struct relay_block *relay_block_new(struct relay_pool *pool, bool vital);
+/* Likewise, for what is written once and not read soon: leaves the blocks that were used lately to
+ * those who read into them. */
+struct relay_block *relay_block_new_cold(struct relay_pool *pool);
 void relay_block_release(struct relay_pool *pool, struct relay_block *block);
 
 /* Other memory of the core, counted against the same bound. Not cleared. */

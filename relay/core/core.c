@@ -6,12 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ_MIN (16u << 10)   /* free bytes of a block that are still worth a read, ... */
-#define READ_MAX (64u << 10)   /* ... and of one whose connection sends large messages */
-#define READ_LARGE (16u << 10) /* bytes of a read after which another such is expected */
-#define READ_SLACK 256u        /* of headers around a large message */
-#define FETCH_STEP (4u << 10)  /* bytes that one call brings into the cache */
-#define CACHE_LINE 64u
+#define READ_MIN (16u << 10) /* free bytes of a block that are still worth a read */
 
 /* What may be asked of the relay, and in which states of the connection. */
 static const struct {
@@ -47,6 +42,7 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
         free(core);
         return NULL;
     }
+    copies_init(&core->copies, &core->pool);
     core->ready_tail = &core->ready;
     return core;
 }
@@ -57,6 +53,7 @@ void relay_core_free(struct relay_core *core)
         relay_conn_close(core->conns, "the relay ends");
     while (core->jobs)
         job_free(core->jobs);
+    copies_pay_all(&core->copies);
     while (core->free_messages) {
         struct relay_message *message = core->free_messages;
 
@@ -169,13 +166,21 @@ void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
     conn->fenced = true;
 }
 
+/* What is queued is not written any more. */
+static void conn_discard(struct relay_conn *conn)
+{
+    conn->discarded = conn->writing;
+    if (!conn->writing)
+        out_consume(&conn->out, conn->out.bytes);
+}
+
 void conn_out_of_memory(struct relay_conn *conn, const char *doing)
 {
     struct relay_core *core = conn->core;
 
     if (conn->state == CONN_CLOSING)
         return;
-    out_consume(&conn->out, conn->out.bytes);
+    conn_discard(conn);
     conn_end(conn);
     if (conn->job && conn->job->dispatcher != conn)
         job_notice(
@@ -270,22 +275,14 @@ static int block_renew(struct relay_conn *conn)
     if (old && block != old)
         relay_block_release(&conn->core->pool, old);
     conn->block = block;
-    conn->fetched = 0;
     conn->start = 0;
     conn->end = rest;
     return CW_OK;
 }
 
-static bool block_is_full(const struct relay_conn *conn)
-{
-    uint32_t room = conn->block ? RELAY_BLOCK_BYTES - conn->end : 0;
-
-    return room < READ_MIN || (room < READ_MAX && room < conn->large_read + READ_SLACK);
-}
-
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size)
 {
-    bool full = block_is_full(conn);
+    bool full = !conn->block || RELAY_BLOCK_BYTES - conn->end < READ_MIN;
     bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
 
     if ((full || idle) && block_renew(conn) < 0) {
@@ -347,22 +344,10 @@ static bool conn_take_payload(struct relay_conn *conn)
     return true;
 }
 
-void relay_conn_prefetch(struct relay_conn *conn)
+bool relay_core_idle(struct relay_core *core)
 {
-    uint32_t until;
-
-    if (!conn->large_read || !conn->mailbox || !conn->mailbox->log.kept)
-        return;
-    if (block_is_full(conn) && (conn->start != conn->end || block_renew(conn) < 0))
-        return;
-    if (conn->fetched < conn->end)
-        conn->fetched = conn->end;
-    until = conn->large_read < RELAY_PREFETCH_MAX ? conn->large_read : RELAY_PREFETCH_MAX;
-    until = conn->end + until < RELAY_BLOCK_BYTES ? conn->end + until : RELAY_BLOCK_BYTES;
-    for (uint32_t n = 0; n < FETCH_STEP && conn->fetched < until; n += CACHE_LINE) {
-        __builtin_prefetch(conn->block->bytes + conn->fetched, 1);
-        conn->fetched += CACHE_LINE;
-    }
+    copies_pay_one(&core->copies);
+    return core->copies.count > 0;
 }
 
 void relay_conn_input(struct relay_conn *conn, size_t size)
@@ -370,8 +355,6 @@ void relay_conn_input(struct relay_conn *conn, size_t size)
     bool more = true;
 
     assert(conn->block && size <= RELAY_BLOCK_BYTES - conn->end);
-    if (size >= READ_LARGE)
-        conn->large_read = (uint32_t)size;
     conn->end += (uint32_t)size;
     while (more && conn->state != CONN_CLOSING)
         more = conn->payload_left ? conn_take_payload(conn) : conn_take_frame(conn);
@@ -407,12 +390,16 @@ bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 {
+    conn->writing = true;
     return out_peek(&conn->out, iov, max);
 }
 
 void relay_conn_written(struct relay_conn *conn, size_t size)
 {
-    out_consume(&conn->out, size);
+    assert(conn->writing);
+    conn->writing = false;
+    out_consume(&conn->out, conn->discarded ? conn->out.bytes : size);
+    conn->discarded = false;
     recovery_pump(conn);
     if (conn->state == CONN_CLOSING && conn->out.bytes == 0)
         conn_ready(conn);
@@ -441,7 +428,7 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns)
             conn_refuse(conn, CW_REFUSED_PROTOCOL, "no HELLO for %llu s",
                         RELAY_HANDSHAKE_NS / 1000000000ull);
         else
-            out_consume(&conn->out, conn->out.bytes);
+            conn_discard(conn);
         conn->opened_ns = now_ns;
         conn_ready(conn);
     }

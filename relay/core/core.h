@@ -15,7 +15,6 @@
 #define RELAY_JOBS_MAX 256
 #define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
-#define RELAY_PREFETCH_MAX (64u << 10)    /* bytes brought into the cache ahead of a message */
 #define RELAY_REPLAY_AHEAD                                                                         \
     (256u << 10) /* bytes of a log queued at once for a rank that replays                          \
                   */
@@ -50,15 +49,15 @@ void *relay_conn_owner(const struct relay_conn *conn);
  * for the dispatcher's eyes. */
 void relay_conn_close(struct relay_conn *conn, const char *why);
 
-/* Where the next bytes that arrive are to be put: at least one byte, valid until the next call on
- * this core. Returns 0, or CW_ENOMEM when the memory bound is reached (the job was told; close it).
+/* Where the next bytes that arrive are to be put: at least one byte, valid until relay_conn_input
+ * or relay_conn_close of this connection; they may be put there outside of the thread rule. Returns
+ * 0, or CW_ENOMEM when the memory bound is reached (the job was told; close it).
  */
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
 
-/* There is nothing to do: brings a part of where the next bytes will be put into the cache. What a
- * log keeps is read to memory that was not used lately, and waiting for it takes a third of the
- * time of a message of 64 KiB. */
-void relay_conn_prefetch(struct relay_conn *conn);
+/* There is nothing else to do now: does a little of what was put off, no more than 256 KiB of
+ * copies into a log. Returns whether there is more. May be called at any time, or never. */
+bool relay_core_idle(struct relay_core *core);
 
 /* `size` bytes have been put there. Acts on every frame that is complete. */
 void relay_conn_input(struct relay_conn *conn, size_t size);
@@ -67,8 +66,9 @@ void relay_conn_input(struct relay_conn *conn, size_t size);
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns);
 
 /* Fills up to `max` vectors with what is to be written next; returns how many. They stay valid
- * until relay_conn_written. */
+ * until relay_conn_written, also outside of the thread rule. */
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max);
+/* Follows each relay_conn_output: so many bytes of it were written, perhaps none. */
 void relay_conn_written(struct relay_conn *conn, size_t size);
 bool relay_conn_has_output(const struct relay_conn *conn);
 

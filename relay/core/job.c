@@ -106,7 +106,7 @@ struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank)
     *mailbox = (struct relay_mailbox){.job = job, .rank = rank};
     mailbox->early_tail = &mailbox->early;
     match_init(&mailbox->index, &job->core->pool);
-    log_init(&mailbox->log, &job->core->pool, job->log);
+    log_init(&mailbox->log, &job->core->pool, &job->core->copies, job->log);
     job->mailboxes[rank] = mailbox;
     return mailbox;
 }

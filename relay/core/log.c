@@ -17,9 +17,9 @@ _Static_assert(CW_RANKS_MAX <= 1u << 16 && CW_SEND_AM < 4 && CW_MESSAGE_MAX <= 1
 _Static_assert(sizeof(struct log_event) == 24 && sizeof(struct message_slice) % 8 == 0,
                "records are multiples of 8");
 
-void log_init(struct relay_log *log, struct relay_pool *pool, bool kept)
+void log_init(struct relay_log *log, struct relay_pool *pool, struct owed_copies *copies, bool kept)
 {
-    *log = (struct relay_log){.pool = pool, .kept = kept};
+    *log = (struct relay_log){.pool = pool, .copies = copies, .kept = kept};
 }
 
 void log_free(struct relay_log *log)
@@ -33,6 +33,9 @@ void log_free(struct relay_log *log)
     records_free(&log->events, log->pool);
     records_free(&log->determinants, log->pool);
     records_free(&log->sends, log->pool);
+    if (log->block)
+        relay_block_release(log->pool, log->block);
+    log->block = NULL;
     log->bytes = 0;
     log->kept = false;
 }
@@ -70,16 +73,53 @@ static struct log_event event_of(const struct cw_message *header)
                               .flags = header->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE)};
 }
 
+int log_place(struct relay_log *log, const uint8_t *at, uint32_t size, struct relay_block *block,
+              struct message_slice slices[2])
+{
+    struct relay_block *old = log->block;
+    uint32_t room = old ? RELAY_BLOCK_BYTES - log->block_used : 0;
+    int count = 0;
+
+    assert(size > 0 && size <= RELAY_BLOCK_BYTES);
+    if (room < size) {
+        log->block = relay_block_new_cold(log->pool);
+        if (!log->block) {
+            log->block = old;
+            return CW_ENOMEM;
+        }
+    }
+    if (room > 0)
+        slices[count++] = (struct message_slice){old, log->block_used, size < room ? size : room};
+    if (room < size)
+        slices[count++] = (struct message_slice){log->block, 0, size - room};
+    for (int i = 0; i < count; i++) {
+        struct message_slice *slice = &slices[i];
+
+        slice->block->refs++;
+        copies_owe(log->copies, slice->block->bytes + slice->at, slice->block, at, slice->size,
+                   block);
+        at += slice->size;
+        log->block_used = slice->at + slice->size;
+    }
+    if (old && old != log->block)
+        relay_block_release(log->pool, old);
+    return count;
+}
+
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
                 uint64_t size, struct relay_block *block)
 {
-    struct message_slice slice;
+    struct message_slice slices[2];
     struct log_event event = event_of(header);
     uint8_t *to;
 
     if (size > LOG_INLINE_MAX) {
-        slice = (struct message_slice){block, (uint32_t)(at - block->bytes), (uint32_t)size};
-        return log_message_slices(log, header, &slice, size);
+        int count = log_place(log, at, (uint32_t)size, block, slices);
+        int result = count < 0 ? count : log_message_slices(log, header, slices, size);
+
+        while (count-- > 0)
+            relay_block_release(log->pool, slices[count].block);
+        return result;
     }
     to = event_append(log, &event, size, size);
     if (!to)

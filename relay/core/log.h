@@ -8,11 +8,12 @@
 #define RELAY_LOG_H
 
 #include "common/frame.h"
+#include "relay/core/copies.h"
 #include "relay/core/records.h"
 
 #define LOG_INLINE_MAX                                                                             \
-    (16u << 10) /* payload bytes copied into the log; more stays in its blocks                     \
-                 */
+    (4u << 10) /* payload bytes that stand in the event itself; more has blocks of its own         \
+                */
 
 #define LOG_SLICES_MAX ((1u << 24) - 1) /* of one event */
 
@@ -57,6 +58,7 @@ struct log_determinant {
 
 struct relay_log {
     struct relay_pool *pool;
+    struct owed_copies *copies; /* of large payloads to their place here */
     struct records events;
     struct records determinants;
     struct records sends;
@@ -64,8 +66,10 @@ struct relay_log {
     uint64_t taken; /* events with a determinant */
     uint64_t clock; /* of the last TAKEN or ANSWER */
     uint64_t send_count;
-    uint64_t bytes; /* memory held, payload in blocks included */
-    bool kept;      /* false: nothing is kept, the rank cannot be started again */
+    uint64_t bytes;            /* memory held, payload in blocks included */
+    struct relay_block *block; /* the last of those with payload, being filled; NULL: none */
+    uint32_t block_used;
+    bool kept; /* false: nothing is kept, the rank cannot be started again */
 };
 
 /* A place in the log. */
@@ -78,17 +82,22 @@ struct log_cursor {
     uint64_t send;
 };
 
-void log_init(struct relay_log *log, struct relay_pool *pool, bool kept);
+void log_init(struct relay_log *log, struct relay_pool *pool, struct owed_copies *copies,
+              bool kept);
 void log_free(struct relay_log *log);
 
 /* All of these return 0 or CW_ENOMEM; nothing is kept then. */
-/* The payload is `size` bytes at `at`, in `block` (or elsewhere, when block is NULL and they are
- * few). */
+/* The payload is `size` bytes, at most RELAY_BLOCK_BYTES, at `at`, in `block` (or elsewhere, when
+ * block is NULL). */
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
                 uint64_t size, struct relay_block *block);
 /* The payload is the first `size` bytes of the slices, which get references of their own. */
 int log_message_slices(struct relay_log *log, const struct cw_message *header,
                        const struct message_slice *slices, uint64_t size);
+/* A part of a payload, as above, for log_message_slices later: sets a place for it aside, as up to
+ * two slices, each with a reference for the caller. Returns how many, or CW_ENOMEM. */
+int log_place(struct relay_log *log, const uint8_t *at, uint32_t size, struct relay_block *block,
+              struct message_slice slices[2]);
 int log_done(struct relay_log *log, enum log_event_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */
 int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);

@@ -170,7 +170,7 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
     message->req = req;
     message->capacity = capacity;
     mailbox_acknowledge(mailbox->job, message->src, message->kind, message->sender_req);
-    message_pieces(message, deliver_piece, &delivery);
+    message_pieces(mailbox->job->core, message, deliver_piece, &delivery);
     if (message_wanted(message) == 0)
         mailbox_deliver(mailbox, message, NULL, 0, NULL);
     if (message->arrived == message->total || message->orphan) {

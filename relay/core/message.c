@@ -29,8 +29,11 @@ struct relay_message *message_new(struct relay_core *core, const struct cw_send 
     return message;
 }
 
-void slices_pieces(const struct message_slice *slices, uint32_t count, piece_give *give, void *ctx)
+void slices_pieces(struct relay_core *core, const struct message_slice *slices, uint32_t count,
+                   piece_give *give, void *ctx)
 {
+    if (count > 0)
+        copies_pay_all(&core->copies);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t done = 0, n; done < slices[i].size; done += n) {
             n = slices[i].size - done;
@@ -39,11 +42,12 @@ void slices_pieces(const struct message_slice *slices, uint32_t count, piece_giv
         }
 }
 
-void message_pieces(const struct relay_message *message, piece_give *give, void *ctx)
+void message_pieces(struct relay_core *core, const struct relay_message *message, piece_give *give,
+                    void *ctx)
 {
     if (message->inline_used)
         give(ctx, message->bytes, message->inline_used, NULL);
-    slices_pieces(message->slices, message->slice_count, give, ctx);
+    slices_pieces(core, message->slices, message->slice_count, give, ctx);
 }
 
 void message_forget(struct relay_core *core, struct relay_message *message)
@@ -101,11 +105,32 @@ static int slices_grow(struct relay_core *core, struct relay_message *message)
     return CW_OK;
 }
 
-int message_store(struct relay_core *core, struct relay_message *message, const uint8_t *at,
-                  uint32_t size, struct relay_block *block)
+/* Takes over the slice's reference. */
+static int slice_add(struct relay_core *core, struct relay_message *message,
+                     struct message_slice slice)
 {
-    struct message_slice *last;
-    uint32_t offset;
+    struct message_slice *last =
+        message->slice_count ? &message->slices[message->slice_count - 1] : NULL;
+
+    if (last && last->block == slice.block && last->at + last->size == slice.at) {
+        last->size += slice.size;
+        relay_block_release(&core->pool, slice.block);
+        return CW_OK;
+    }
+    if (message->slice_count == message->slice_size && slices_grow(core, message) < 0) {
+        relay_block_release(&core->pool, slice.block);
+        return CW_ENOMEM;
+    }
+    message->slices[message->slice_count++] = slice;
+    return CW_OK;
+}
+
+int message_store(struct relay_core *core, struct relay_message *message, struct relay_log *log,
+                  const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    struct message_slice slices[2] = {{block, (uint32_t)(at - block->bytes), size}};
+    int result = CW_OK;
+    int count = 1;
 
     if (message->inline_size) {
         assert(size <= message->inline_size - message->inline_used);
@@ -113,15 +138,12 @@ int message_store(struct relay_core *core, struct relay_message *message, const 
         message->inline_used += size;
         return CW_OK;
     }
-    offset = (uint32_t)(at - block->bytes);
-    last = message->slice_count ? &message->slices[message->slice_count - 1] : NULL;
-    if (last && last->block == block && last->at + last->size == offset) {
-        last->size += size;
-        return CW_OK;
-    }
-    if (message->slice_count == message->slice_size && slices_grow(core, message) < 0)
-        return CW_ENOMEM;
-    message->slices[message->slice_count++] = (struct message_slice){block, offset, size};
-    block->refs++;
-    return CW_OK;
+    if (log->kept)
+        count = log_place(log, at, size, block, slices);
+    else
+        block->refs++;
+    for (int i = 0; i < count; i++)
+        if (slice_add(core, message, slices[i]) < 0)
+            result = CW_ENOMEM;
+    return count < 0 ? count : result;
 }

@@ -153,7 +153,7 @@ static void emit_logged_message(struct relay_mailbox *mailbox, const struct log_
                                     .flags = view->event->flags | CW_MESSAGE_FIRST}};
 
     if (view->event->slices)
-        slices_pieces(view->slices, view->event->slices, emit_piece, &e);
+        slices_pieces(mailbox->job->core, view->slices, view->event->slices, emit_piece, &e);
     else
         emit_piece(&e, view->bytes, (uint32_t)view->size, NULL);
 }
@@ -208,7 +208,7 @@ static void emit_open(struct relay_mailbox *mailbox)
             continue; /* an event already; what still comes is cut off */
         m->begun = false;
         e.header = message_header(m, false);
-        message_pieces(m, emit_piece, &e);
+        message_pieces(mailbox->job->core, m, emit_piece, &e);
         m->begun = m->delivered > 0;
     }
 }

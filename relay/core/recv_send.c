@@ -157,7 +157,7 @@ void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
     keep = !message->matched || (mailbox->log.kept && !message_delivered(message));
     message->arrived += size;
     assert(message->arrived <= message->total);
-    if (keep && message_store(conn->core, message, at, size, conn->block) < 0) {
+    if (keep && message_store(conn->core, message, &mailbox->log, at, size, conn->block) < 0) {
         /* what did not fit never arrived */
         message->arrived -= size;
         conn_out_of_memory(conn, "keeping a message until it is received");

@@ -110,11 +110,11 @@ struct relay_conn {
     struct relay_mailbox *mailbox;
     struct cw_session session;
     struct out_queue out;
+    bool writing;   /* the engine holds what relay_conn_output gave it ... */
+    bool discarded; /* ... and lets go of all that is queued, once it does not */
 
     /* input */
     struct relay_block *block; /* NULL while nothing is read */
-    uint32_t fetched;          /* up to here the block is in the cache */
-    uint32_t large_read;       /* bytes of the last read that was large; 0: none was */
     uint32_t start;            /* of bytes not yet acted on */
     uint32_t end;
     uint32_t payload_left;          /* of the frame at hand, still to come */
@@ -128,6 +128,7 @@ struct relay_conn {
 struct relay_core {
     struct relay_core_config config;
     struct relay_pool pool;
+    struct owed_copies copies;
     struct cw_relay_stats stats;
     struct relay_conn *conns;
     struct relay_conn *ready;
@@ -190,15 +191,18 @@ struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank);
 struct relay_message *message_new(struct relay_core *core, const struct cw_send *send,
                                   uint32_t src);
 void message_free(struct relay_core *core, struct relay_message *message);
-/* Keeps bytes of a message that cannot be delivered yet. Returns 0 or CW_ENOMEM. */
-int message_store(struct relay_core *core, struct relay_message *message, const uint8_t *at,
-                  uint32_t size, struct relay_block *block);
+/* Keeps bytes of a message that cannot be delivered yet, or will be an event of `log`. Returns 0 or
+ * CW_ENOMEM. */
+int message_store(struct relay_core *core, struct relay_message *message, struct relay_log *log,
+                  const uint8_t *at, uint32_t size, struct relay_block *block);
 
 /* Bytes in order, in pieces that fit a frame. */
 typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);
-void slices_pieces(const struct message_slice *slices, uint32_t count, piece_give *give, void *ctx);
+void slices_pieces(struct relay_core *core, const struct message_slice *slices, uint32_t count,
+                   piece_give *give, void *ctx);
 /* Those of the message that are here. */
-void message_pieces(const struct relay_message *message, piece_give *give, void *ctx);
+void message_pieces(struct relay_core *core, const struct relay_message *message, piece_give *give,
+                    void *ctx);
 /* Lets go of its bytes. */
 void message_forget(struct relay_core *core, struct relay_message *message);
 

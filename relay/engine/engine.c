@@ -4,6 +4,18 @@
 
 const struct relay_engine_ops *const relay_engines[] = {&relay_engine_poll, NULL};
 
+const struct relay_engine_ops *relay_engine_auto(struct cw_err *why)
+{
+    int last = 0;
+
+    while (relay_engines[last + 1])
+        last++;
+    why->code = CW_OK;
+    while (last > 0 && relay_engines[last]->check && relay_engines[last]->check(why) < 0)
+        last--;
+    return relay_engines[last];
+}
+
 const struct relay_engine_ops *relay_engine_find(const char *name)
 {
     for (int i = 0; relay_engines[i]; i++)

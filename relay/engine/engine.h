@@ -7,17 +7,30 @@
 #include "relay/core/core.h"
 
 #define RELAY_LISTENERS_MAX 8
+#define RELAY_ENGINE_DEFAULT "poll"
+#define RELAY_POOL_MAX 256 /* threads of one pool */
 
 struct relay_listener {
     int fd; /* non-blocking; the caller closes it after the engine */
     struct cw_address address;
 };
 
+/* Threads of the engines that have pools. */
+struct relay_pools {
+    uint32_t threads;   /* pool: how many take turns at poll() */
+    uint32_t receivers; /* pipeline: [Relay] 4.4, role A */
+    uint32_t loggers;   /* role B; 0: the receivers do it */
+    uint32_t senders;   /* role C */
+};
+
+#define RELAY_POOLS_DEFAULT ((struct relay_pools){2, 1, 0, 1})
+
 struct relay_engine_config {
     struct relay_core *core; /* the caller's; driven by this engine alone between open and close */
     const struct relay_listener *listeners; /* borrowed until close */
     int listener_count;
     uint64_t spin_ns; /* how long to look again before sleeping, since the last byte moved */
+    struct relay_pools pools;
 };
 
 struct relay_engine;
@@ -25,6 +38,9 @@ struct relay_engine;
 struct relay_engine_ops {
     const char *name;
     const char *summary; /* one line, for --list-engines */
+    /* Whether this system can run it; NULL: every one can. Errors: CW_ENOTFOUND, naming what is
+     * missing. */
+    int (*check)(struct cw_err *err);
     /* Returns 0 with *engine set, or a negative code with nothing left behind. Does not block. */
     int (*open)(struct relay_engine **engine, const struct relay_engine_config *config,
                 struct cw_err *err);
@@ -43,5 +59,9 @@ extern const struct relay_engine_ops *const relay_engines[];
 
 /* NULL when there is none of that name. */
 const struct relay_engine_ops *relay_engine_find(const char *name);
+
+/* The last of relay_engines, each being more demanding than those before it, that this system can
+ * run. *why says what kept it from those after it; its code is CW_OK when nothing did. */
+const struct relay_engine_ops *relay_engine_auto(struct cw_err *why);
 
 #endif

@@ -1,23 +1,18 @@
 /* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. */
 #include "common/clock.h"
 #include "common/spin.h"
-#include "relay/engine/engine.h"
+#include "relay/engine/accept.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define CONNS_MIN 16
 #define IOV_MAX_OUT 64
-#define DRAIN_MAX 64          /* reads before a connection is closed */
 #define HOT_MAX 4             /* connections that are tried without asking poll() first */
 #define HOT_TURNS 16          /* turns over the hot connections before all are asked again */
 #define HOT_NS 1000000ull     /* who was silent for longer is not hot */
@@ -37,9 +32,9 @@ struct relay_engine {
     struct relay_engine_config config;
     struct cw_relay_stats *stats;
     int stop_fd;
-    int spare_fd; /* given up for a moment to refuse a connection when descriptors run out */
-    int fixed;    /* entries of fds before the connections: stop, listeners */
-    int count;    /* entries of fds in use */
+    struct relay_spare spare;
+    int fixed; /* entries of fds before the connections: stop, listeners */
+    int count; /* entries of fds in use */
     int size;
     struct pollfd *fds;
     struct poll_conn **conns; /* parallel to fds; NULL for the fixed ones */
@@ -50,7 +45,6 @@ struct relay_engine {
     uint64_t counted_ns;
     struct cw_spin spin;
     struct poll_conn *hot[HOT_MAX]; /* who sent last, most recent first; NULL where none */
-    char drain[4096];
 };
 
 static int grow(struct relay_engine *e)
@@ -101,13 +95,9 @@ static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *
 {
     int last = --e->count;
 
-    /* bytes that nobody read would make TCP reset the connection, and lose what we said last */
-    shutdown(c->fd, SHUT_WR);
-    for (int i = 0; i < DRAIN_MAX && recv(c->fd, e->drain, sizeof(e->drain), MSG_DONTWAIT) > 0; i++)
-        ;
     hot_remove(e, c);
     relay_conn_close(c->conn, why);
-    close(c->fd);
+    relay_hang_up(c->fd);
     e->fds[c->at] = e->fds[last];
     e->conns[c->at] = e->conns[last];
     e->conns[c->at]->at = c->at;
@@ -127,17 +117,15 @@ static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
                 ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
                 : sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
         e->stats->syscalls++;
-        if (n < 0 && errno == EINTR)
+        relay_conn_written(c->conn, n > 0 ? (size_t)n : 0);
+        if (n >= 0 || errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN) {
+        if (errno == EAGAIN) {
             e->fds[c->at].events |= POLLOUT;
             return true;
         }
-        if (n < 0) {
-            conn_close(e, c, strerror(errno));
-            return false;
-        }
-        relay_conn_written(c->conn, (size_t)n);
+        conn_close(e, c, strerror(errno));
+        return false;
     }
     e->fds[c->at].events &= ~POLLOUT;
     if (!relay_conn_done(c->conn))
@@ -179,35 +167,20 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     return true;
 }
 
-/* The descriptor limit is reached: the connection is taken only to be closed. */
-static void refuse_one(struct relay_engine *e, int listener)
-{
-    close(e->spare_fd);
-    e->spare_fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (e->spare_fd >= 0)
-        close(e->spare_fd);
-    e->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    dprintf(STDERR_FILENO, "causeway relay: descriptor limit reached, a connection was refused; "
-                           "raise 'ulimit -n'\n");
-}
-
 /* Returns 0, or a negative code after which fd is still the caller's. */
 static int conn_open(struct relay_engine *e, int fd)
 {
-    uint8_t nonce[CW_NONCE_SIZE];
     struct poll_conn *c = malloc(sizeof(*c));
 
-    if (!c || getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce)) {
-        free(c);
+    if (!c)
         return CW_ENOMEM;
-    }
     c->fd = fd;
     c->at = watch(e, fd, c);
     if (c->at < 0) {
         free(c);
         return CW_ENOMEM;
     }
-    c->conn = relay_conn_open(e->config.core, nonce, e->now_ns, c);
+    c->conn = relay_accept_conn(e->config.core, e->now_ns, c);
     if (!c->conn) {
         e->count--;
         free(c);
@@ -220,11 +193,9 @@ static void accept_all(struct relay_engine *e, const struct relay_listener *list
 {
     int fd;
 
-    while ((fd = cw_accept(listener->fd, &listener->address)) >= 0)
+    while ((fd = relay_accept(listener, &e->spare)) >= 0)
         if (conn_open(e, fd) < 0)
             close(fd);
-    if (fd == -EMFILE || fd == -ENFILE)
-        refuse_one(e, listener->fd);
 }
 
 static void serve(struct relay_engine *e)
@@ -286,13 +257,6 @@ static void hot_expire(struct relay_engine *e)
             e->hot[i] = NULL;
 }
 
-static void prefetch_hot(struct relay_engine *e)
-{
-    for (int i = 0; i < HOT_MAX; i++)
-        if (e->hot[i])
-            relay_conn_prefetch(e->hot[i]->conn);
-}
-
 /* A while over the hot connections; then it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
@@ -307,9 +271,8 @@ static void spin(struct relay_engine *e)
         /* also after success: whoever got a message may share this core */
         if (served && !cw_spin_shared(&e->spin))
             continue;
-        if (!served)
-            prefetch_hot(e);
-        e->stats->syscalls += cw_spin_turn(&e->spin);
+        if (served || !relay_core_idle(e->config.core))
+            e->stats->syscalls += cw_spin_turn(&e->spin);
     }
 }
 
@@ -377,8 +340,7 @@ static void poll_close(struct relay_engine *e)
         conn_close(e, e->conns[e->count - 1], "the relay ends");
     if (e->stop_fd >= 0)
         close(e->stop_fd);
-    if (e->spare_fd >= 0)
-        close(e->spare_fd);
+    relay_spare_close(&e->spare);
     free(e->fds);
     free(e->conns);
     free(e);
@@ -395,8 +357,7 @@ static int poll_open(struct relay_engine **engine, const struct relay_engine_con
     e->config = *config;
     e->stats = relay_core_stats(config->core);
     e->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    e->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    ok = e->stop_fd >= 0 && e->spare_fd >= 0 && watch(e, e->stop_fd, NULL) >= 0;
+    ok = relay_spare_open(&e->spare) == CW_OK && e->stop_fd >= 0 && watch(e, e->stop_fd, NULL) >= 0;
     for (int i = 0; ok && i < config->listener_count; i++)
         ok = watch(e, config->listeners[i].fd, NULL) >= 0;
     e->fixed = e->count;

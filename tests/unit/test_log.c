@@ -16,6 +16,7 @@
 
 static struct cw_relay_stats stats;
 static struct relay_pool pool;
+static struct owed_copies copies;
 static struct relay_log kept;
 static uint64_t seed;
 
@@ -23,13 +24,15 @@ static void start(uint64_t memory_max)
 {
     memset(&stats, 0, sizeof(stats));
     pool = (struct relay_pool){.memory_max = memory_max, .stats = &stats};
-    log_init(&kept, &pool, true);
+    copies_init(&copies, &pool);
+    log_init(&kept, &pool, &copies, true);
     seed = 1;
 }
 
 static void finish(void)
 {
     log_free(&kept);
+    copies_pay_all(&copies);
     CU_ASSERT_EQUAL(kept.bytes, 0);
     CU_ASSERT_FALSE(kept.kept);
     relay_pool_fini(&pool);
@@ -153,13 +156,12 @@ static bool next_is_message(struct log_cursor *cursor, const struct cw_message *
 /* Around every bound: nothing, the last that is copied, the first that is not, a whole frame. */
 static void messages_of_many_sizes(void)
 {
-    static const uint64_t sizes[] = {0,    1,     7,     8,     9,      2047,
-                                     4096, 16383, 16384, 16385, 100000, CW_FRAME_DATA_MAX};
+    static const uint64_t sizes[] = {0,    1,    7,    8,     9,      2047,
+                                     4095, 4096, 4097, 16385, 100000, CW_FRAME_DATA_MAX};
     struct log_cursor cursor = {0};
     struct log_event_view view;
     struct cw_message m = {0};
     struct relay_block *block;
-    uint32_t refs = 1;
 
     start(MEMORY);
     block = block_of_pattern(3);
@@ -173,8 +175,9 @@ static void messages_of_many_sizes(void)
             m.total = CW_MESSAGE_MAX;
         }
         CU_ASSERT_EQUAL(log_message(&kept, &m, block->bytes, size, block), CW_OK);
-        refs += size > LOG_INLINE_MAX;
-        CU_ASSERT_EQUAL(block->refs, refs);
+        CU_ASSERT_TRUE(size > LOG_INLINE_MAX ? block->refs > 1 : block->refs == 1);
+        copies_pay_all(&copies);
+        CU_ASSERT_EQUAL(block->refs, 1);
     }
     CU_ASSERT_EQUAL(kept.event_count, 24);
     for (uint32_t i = 0; i < 24; i++) {
@@ -191,7 +194,8 @@ static void messages_of_many_sizes(void)
     finish();
 }
 
-/* What is copied belongs to the log alone; what is referred to outlives its connection. */
+/* What is kept belongs to the log alone: the block that it came in outlives its connection until
+ * then. */
 static void payload_whose_block_goes(void)
 {
     struct cw_message small = {.req = 1, .tag = 1, .total = 100};
@@ -205,6 +209,7 @@ static void payload_whose_block_goes(void)
     CU_ASSERT_EQUAL(block->refs, 1);
     CU_ASSERT_EQUAL(log_message(&kept, &large, block->bytes, 20000, block), CW_OK);
     relay_block_release(&pool, block);
+    copies_pay_all(&copies);
     CU_ASSERT_TRUE(next_is_message(&cursor, &small, 100));
     CU_ASSERT_TRUE(next_is_message(&cursor, &large, 20000));
     CU_ASSERT_TRUE(kept.bytes > 20100);
@@ -238,6 +243,23 @@ static void messages_in_slices(void)
         CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
         finish();
     }
+}
+
+/* A log that is given up in the meantime takes nothing away from copies that are owed for it. */
+static void log_that_goes_before_its_copies(void)
+{
+    struct cw_message m = {.req = 1, .tag = 9, .total = 100000};
+    struct relay_block *block;
+
+    start(MEMORY);
+    block = block_of_pattern(9);
+    for (uint32_t i = 0; i < 2 * COPIES_MAX; i++)
+        CU_ASSERT_EQUAL(log_message(&kept, &m, block->bytes, m.total, block), CW_OK);
+    CU_ASSERT_TRUE(copies.count > 0 && copies.count <= COPIES_MAX);
+    log_free(&kept);
+    relay_block_release(&pool, block);
+    CU_ASSERT_TRUE(copies.count > 0);
+    finish();
 }
 
 /* A message of more slices than can be counted is not kept. Its table is one piece of memory, many
@@ -478,6 +500,7 @@ void add_log_tests(void)
     CU_ADD_TEST(suite, messages_of_many_sizes);
     CU_ADD_TEST(suite, payload_whose_block_goes);
     CU_ADD_TEST(suite, messages_in_slices);
+    CU_ADD_TEST(suite, log_that_goes_before_its_copies);
     CU_ADD_TEST(suite, too_many_slices);
     CU_ADD_TEST(suite, other_events);
     CU_ADD_TEST(suite, numbers_of_every_size);

@@ -75,7 +75,7 @@ static void defaults(void)
     CU_ASSERT_EQUAL(o.alive_timeout_ns, 10000000000);
     CU_ASSERT_EQUAL(o.faults.count, 0);
     CU_ASSERT_PTR_NULL(o.events);
-    CU_ASSERT_PTR_NULL(o.log_max);
+    CU_ASSERT_PTR_NULL(o.relay_options[RELAY_OPTION_LOG_MAX]);
     run_options_free(&o);
 }
 
@@ -129,8 +129,8 @@ static void every_option(void)
 static void options_of_the_own_relay(void)
 {
     good("run --engine poll --memory-max 2G p");
-    CU_ASSERT_STRING_EQUAL(o.engine, "poll");
-    CU_ASSERT_STRING_EQUAL(o.memory_max, "2G");
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_ENGINE], "poll");
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_MEMORY_MAX], "2G");
     run_options_free(&o);
     bad("run --relay unix:x --engine poll p", "not with --relay");
     bad("run --relay unix:x p : --memory-max 2G q", "not with --relay");
@@ -152,7 +152,7 @@ static void recovery(void)
     CU_ASSERT_EQUAL(o.faults.faults[1].kind, FAULT_STOP);
     CU_ASSERT_EQUAL(o.faults.seed, 7);
     CU_ASSERT_STRING_EQUAL(o.events, "e.json");
-    CU_ASSERT_STRING_EQUAL(o.log_max, "1G");
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_LOG_MAX], "1G");
     run_options_free(&o);
     good("run --no-log --fault kill:0@1s p");
     CU_ASSERT_TRUE(o.no_log);

@@ -1,0 +1,89 @@
+#include "relay/options.h"
+#include "common/parse.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define ENGINE_AUTO "auto"
+
+const char *const relay_option_names[RELAY_OPTIONS] = {
+    [RELAY_OPTION_ENGINE] = "engine",       [RELAY_OPTION_THREADS] = "threads",
+    [RELAY_OPTION_RECEIVERS] = "receivers", [RELAY_OPTION_LOGGERS] = "loggers",
+    [RELAY_OPTION_SENDERS] = "senders",     [RELAY_OPTION_MEMORY_MAX] = "memory-max",
+    [RELAY_OPTION_LOG_MAX] = "log-max",     [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
+};
+
+void relay_option_list(struct option *options, int first)
+{
+    for (int i = 0; i < RELAY_OPTIONS; i++)
+        options[i] = (struct option){relay_option_names[i], required_argument, NULL, first + i};
+    options[RELAY_OPTIONS] = (struct option){0};
+}
+
+static uint64_t half_of_memory(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+}
+
+void relay_settings_init(struct relay_settings *settings)
+{
+    *settings = (struct relay_settings){.engine = relay_engine_find(RELAY_ENGINE_DEFAULT),
+                                        .pools = RELAY_POOLS_DEFAULT,
+                                        .memory_max = half_of_memory()};
+}
+
+static int take_engine(struct relay_settings *settings, const char *name, struct cw_err *err)
+{
+    settings->engine = relay_engine_find(name);
+    if (settings->engine || strcmp(name, ENGINE_AUTO) == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "--engine %s: no such engine; see causeway relay --list-engines", name);
+}
+
+static int take_memory(struct relay_settings *settings, const char *text, struct cw_err *err)
+{
+    if (cw_parse_bytes("--memory-max", text, &settings->memory_max, err) < 0)
+        return err->code;
+    if (settings->memory_max >= RELAY_MEMORY_MIN)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--memory-max %s: at least %lluM", text,
+                      RELAY_MEMORY_MIN >> 20);
+}
+
+static int take_pool(uint32_t *threads, const char *name, const char *text, uint64_t min,
+                     struct cw_err *err)
+{
+    uint64_t number;
+
+    if (cw_parse_number(name, text, min, RELAY_POOL_MAX, &number, err) < 0)
+        return err->code;
+    *threads = (uint32_t)number;
+    return CW_OK;
+}
+
+int relay_settings_take(struct relay_settings *settings, enum relay_option option,
+                        const char *value, struct cw_err *err)
+{
+    switch (option) {
+    case RELAY_OPTION_ENGINE:
+        return take_engine(settings, value, err);
+    case RELAY_OPTION_THREADS:
+        return take_pool(&settings->pools.threads, "--threads", value, 1, err);
+    case RELAY_OPTION_RECEIVERS:
+        return take_pool(&settings->pools.receivers, "--receivers", value, 1, err);
+    case RELAY_OPTION_LOGGERS:
+        return take_pool(&settings->pools.loggers, "--loggers", value, 0, err);
+    case RELAY_OPTION_SENDERS:
+        return take_pool(&settings->pools.senders, "--senders", value, 1, err);
+    case RELAY_OPTION_MEMORY_MAX:
+        return take_memory(settings, value, err);
+    case RELAY_OPTION_LOG_MAX:
+        return cw_parse_bytes("--log-max", value, &settings->log_max, err);
+    case RELAY_OPTION_LOG_RESERVE:
+        return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
+    case RELAY_OPTIONS:
+        break;
+    }
+    return cw_err_set(err, CW_EINVAL, "option %d of a relay", (int)option);
+}

@@ -1,0 +1,42 @@
+/* The options of a relay that `causeway run` takes too, for the relay that it starts itself. */
+#ifndef RELAY_OPTIONS_H
+#define RELAY_OPTIONS_H
+
+#include "relay/engine/engine.h"
+
+#include <getopt.h>
+
+enum relay_option {
+    RELAY_OPTION_ENGINE,
+    RELAY_OPTION_THREADS,
+    RELAY_OPTION_RECEIVERS,
+    RELAY_OPTION_LOGGERS,
+    RELAY_OPTION_SENDERS,
+    RELAY_OPTION_MEMORY_MAX,
+    RELAY_OPTION_LOG_MAX,
+    RELAY_OPTION_LOG_RESERVE,
+    RELAY_OPTIONS
+};
+
+/* Without the two dashes; each takes a value. */
+extern const char *const relay_option_names[RELAY_OPTIONS];
+
+/* They and an end, for getopt_long: RELAY_OPTIONS + 1 of them. The value of each is `first` + its
+ * number. */
+void relay_option_list(struct option *options, int first);
+
+struct relay_settings {
+    const struct relay_engine_ops *engine; /* NULL: whichever this system can run */
+    struct relay_pools pools;
+    uint64_t memory_max;
+    uint64_t log_max;     /* 0: a share of memory_max */
+    uint64_t log_reserve; /* of it, touched at the start */
+};
+
+void relay_settings_init(struct relay_settings *settings);
+
+/* Errors: CW_EINVAL, naming the option, the value and what was expected. */
+int relay_settings_take(struct relay_settings *settings, enum relay_option option,
+                        const char *value, struct cw_err *err);
+
+#endif
