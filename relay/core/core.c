@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define READ_MIN (16u << 10) /* free bytes of a block that are still worth a read */
+#define READ_MIN                                                                                   \
+    (66u << 10) /* free bytes of a block that are still worth a read: 64 KiB and headers */
 
 /* What may be asked of the relay, and in which states of the connection. */
 static const struct {
@@ -264,11 +265,15 @@ static int block_renew(struct relay_conn *conn)
     struct relay_block *block = old;
     uint32_t rest = conn->end - conn->start;
 
-    if (!old || old->refs > 1) {
+    if (!old || old->refs > 1)
         block = relay_block_new(&conn->core->pool, false);
-        if (!block)
-            return CW_ENOMEM;
+    if (!block) {
+        /* what is owed holds blocks, perhaps just this one */
+        copies_pay_all(&conn->core->copies);
+        block = old && old->refs == 1 ? old : relay_block_new(&conn->core->pool, false);
     }
+    if (!block)
+        return CW_ENOMEM;
     assert(rest < CW_FRAME_HEADER + CW_FRAME_BODY_MAX + CW_READINGS_MAX);
     if (rest)
         memmove(block->bytes, old->bytes + conn->start, rest);

@@ -303,15 +303,15 @@ static void message_that_could_not_be_kept_is_received(void)
     prepare(SCENARIO_MAX, FEED_WHOLE);
     f.lazy = true;
     fixture_start(&f, 2);
-    say_begin(r0, CW_SEND_TAG, 1, 5, 60000, 10000);
-    for (uint64_t at = 10000; at < 40000; at += 10000)
-        say_more(r0, 5, at, 10000);
-    taken = fixture_spend(&f, 0); /* the table of its slices cannot grow */
-    say_more(r0, 5, 40000, 20000);
+    say_begin(r0, CW_SEND_TAG, 1, 5, 300000, 50000);
+    for (uint64_t at = 50000; at < 250000; at += 50000)
+        say_more(r0, 5, at, 50000);
+    taken = fixture_spend(&f, 0); /* the log has no block for the rest */
+    say_more(r0, 5, 250000, 50000);
     relay_core_stats(f.core)->memory_now -= taken;
     CU_ASSERT_TRUE(relay_conn_done(r0->conn));
     say_recv(r1, 7, 5);
-    CU_ASSERT_FALSE(fixture_received(r1, 7, 5, 60000));
+    CU_ASSERT_FALSE(fixture_received(r1, 7, 5, 300000));
     fixture_close(r0, "closed by the relay");
     fixture_fini(&f);
 }

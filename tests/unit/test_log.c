@@ -475,8 +475,10 @@ static void without_memory_now_and_then(void)
             continue;
         stats.memory_now += taken;
         if (write_item(i, block) == CW_OK) {
+            copies_pay_all(&copies);
             items[count++] = i;
         } else {
+            copies_pay_all(&copies);
             refused++;
             CU_ASSERT_TRUE(kept.bytes == bytes && kept.clock == clock && block->refs == refs);
         }
