@@ -30,6 +30,39 @@ void cw_cred_rank_key(uint8_t key[CW_KEY_SIZE], const uint8_t job_key[CW_KEY_SIZ
     hash(key, job_key, text, w.used);
 }
 
+void cw_cred_link_key(uint8_t key[CW_KEY_SIZE], const uint8_t job_key[CW_KEY_SIZE], uint32_t relay)
+{
+    uint8_t text[4 + 4];
+    struct cw_writer w = cw_writer(text, sizeof(text));
+
+    cw_put_bytes(&w, "link", 4);
+    cw_put_u32(&w, relay);
+    hash(key, job_key, text, w.used);
+}
+
+_Static_assert(CW_SEALED_SIZE ==
+                   crypto_secretbox_NONCEBYTES + crypto_secretbox_MACBYTES + CW_KEY_SIZE,
+               "a sealed key is a nonce and a box");
+_Static_assert(crypto_secretbox_KEYBYTES == CW_KEY_SIZE, "our keys are its keys");
+
+void cw_cred_seal(uint8_t sealed[CW_SEALED_SIZE], const uint8_t key[CW_KEY_SIZE],
+                  const uint8_t under[CW_KEY_SIZE])
+{
+    randombytes_buf(sealed, crypto_secretbox_NONCEBYTES);
+    crypto_secretbox_easy(sealed + crypto_secretbox_NONCEBYTES, key, CW_KEY_SIZE, sealed, under);
+}
+
+int cw_cred_open(uint8_t key[CW_KEY_SIZE], const uint8_t sealed[CW_SEALED_SIZE],
+                 const uint8_t under[CW_KEY_SIZE])
+{
+    const uint8_t *box = sealed + crypto_secretbox_NONCEBYTES;
+
+    return crypto_secretbox_open_easy(key, box, CW_SEALED_SIZE - crypto_secretbox_NONCEBYTES,
+                                      sealed, under) < 0
+               ? CW_EAUTH
+               : CW_OK;
+}
+
 void cw_cred_mac(uint8_t mac[CW_MAC_SIZE], const uint8_t key[CW_KEY_SIZE], const char *by,
                  const struct cw_hello *hello, const uint8_t relay_nonce[CW_NONCE_SIZE])
 {

@@ -37,6 +37,12 @@ static const struct frame_shape shapes[CW_FRAME_TYPES] = {
     [CW_FRAME_NOTICE] = {"NOTICE", CW_NOTICE_SIZE, CW_TEXT_MAX},
     [CW_FRAME_STATS] = {"STATS", CW_STATS_SIZE, 0},
     [CW_FRAME_STATS_ASK] = {"STATS_ASK", 0, 0},
+    [CW_FRAME_ROUTE] = {"ROUTE", CW_ROUTE_SIZE, 0},
+    [CW_FRAME_LINK] = {"LINK", CW_LINK_SIZE, CW_LINK_ADDRESS_MAX},
+    [CW_FRAME_FORWARD] = {"FORWARD", CW_FORWARD_SIZE, CW_FRAME_DATA_MAX},
+    [CW_FRAME_FORWARD_DATA] = {"FORWARD_DATA", CW_FORWARD_REF_SIZE, CW_FRAME_DATA_MAX},
+    [CW_FRAME_FORWARD_END] = {"FORWARD_END", CW_FORWARD_REF_SIZE, 0},
+    [CW_FRAME_FORWARD_SENT] = {"FORWARD_SENT", CW_FORWARD_REF_SIZE, 0},
 };
 
 _Static_assert(CW_STATS_SIZE <= CW_FRAME_BODY_MAX && CW_HELLO_SIZE <= CW_FRAME_BODY_MAX &&
@@ -146,8 +152,8 @@ bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
     cw_get_copy(&r, v->mac, sizeof(v->mac));
     v->flags = cw_get_u32(&r);
     cw_get_u32(&r);
-    return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC &&
-           (v->role == CW_ROLE_RANK || v->role == CW_ROLE_DISPATCHER);
+    return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK &&
+           v->role <= CW_ROLE_RELAY;
 }
 
 void cw_welcome_put(uint8_t *to, const struct cw_welcome *v)
@@ -220,6 +226,54 @@ bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
     v->syscalls = cw_get_u64(&r);
     v->switches = cw_get_u64(&r);
     return cw_reader_end(&r);
+}
+
+void cw_route_put(uint8_t *to, const struct cw_route *v)
+{
+    struct cw_writer w = cw_writer(to, CW_ROUTE_SIZE);
+
+    cw_put_u32(&w, v->self);
+    cw_put_u32(&w, v->relays);
+    cw_put_u32(&w, v->home);
+    cw_put_u32(&w, v->first);
+    cw_put_u32(&w, v->step);
+    cw_put_u32(&w, v->count);
+}
+
+bool cw_route_get(const uint8_t *from, struct cw_route *v)
+{
+    struct cw_reader r = cw_reader(from, CW_ROUTE_SIZE);
+
+    v->self = cw_get_u32(&r);
+    v->relays = cw_get_u32(&r);
+    v->home = cw_get_u32(&r);
+    v->first = cw_get_u32(&r);
+    v->step = cw_get_u32(&r);
+    v->count = cw_get_u32(&r);
+    return cw_reader_end(&r) && v->relays >= 2 && v->relays <= CW_RELAYS_MAX &&
+           v->self < v->relays && v->home < v->relays && v->step > 0 && v->count > 0;
+}
+
+size_t cw_link_put(uint8_t *to, const struct cw_link *v)
+{
+    struct cw_writer w = cw_writer(to, CW_LINK_SIZE + CW_LINK_ADDRESS_MAX);
+
+    cw_put_u32(&w, v->peer);
+    cw_put_u32(&w, 0);
+    cw_put_bytes(&w, v->sealed, sizeof(v->sealed));
+    cw_put_bytes(&w, v->address, strnlen(v->address, CW_LINK_ADDRESS_MAX));
+    return w.used;
+}
+
+bool cw_link_get(const uint8_t *from, size_t size, struct cw_link *v)
+{
+    struct cw_reader r = cw_reader(from, CW_LINK_SIZE + size);
+
+    v->peer = cw_get_u32(&r);
+    cw_get_u32(&r);
+    cw_get_copy(&r, v->sealed, sizeof(v->sealed));
+    cw_get_text(&r, v->address, CW_LINK_ADDRESS_MAX);
+    return cw_reader_end(&r) && v->address[0];
 }
 
 void cw_get_text(struct cw_reader *r, char *text, size_t max)

@@ -10,16 +10,19 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 2
+#define CW_PROTOCOL_VERSION 3
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
 #define CW_RANKS_MAX 65536u            /* MPICH's UCX binding has 16 bits for a rank */
 #define CW_MESSAGE_MAX (1ull << 40)    /* bytes of one message */
+#define CW_RELAYS_MAX 16u              /* of one job */
 #define CW_ID_SIZE 16                  /* job identifier, bytes */
 #define CW_NONCE_SIZE 16
 #define CW_KEY_SIZE 32
 #define CW_MAC_SIZE 32
+#define CW_SEALED_SIZE 72           /* a key that passes under another one */
+#define CW_LINK_ADDRESS_MAX 300u    /* bytes of an address in LINK */
 #define CW_TEXT_MAX 400             /* bytes of text in REFUSED and NOTICE */
 #define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
 
@@ -56,10 +59,18 @@ enum cw_frame_type {
     CW_FRAME_NOTICE = 48,
     CW_FRAME_STATS = 49,
     CW_FRAME_STATS_ASK = 50,
-    CW_FRAME_TYPES = 51,
+    /* dispatcher to relay, in a job of several relays */
+    CW_FRAME_ROUTE = 51,
+    CW_FRAME_LINK = 52,
+    /* relay to relay */
+    CW_FRAME_FORWARD = 56,
+    CW_FRAME_FORWARD_DATA = 57,
+    CW_FRAME_FORWARD_END = 58,
+    CW_FRAME_FORWARD_SENT = 59,
+    CW_FRAME_TYPES = 60,
 };
 
-enum cw_role { CW_ROLE_RANK = 1, CW_ROLE_DISPATCHER = 2 };
+enum cw_role { CW_ROLE_RANK = 1, CW_ROLE_DISPATCHER = 2, CW_ROLE_RELAY = 3 };
 
 /* How a message is to be matched and acknowledged. */
 enum cw_send_kind {
@@ -93,6 +104,7 @@ enum cw_notice {
     CW_NOTICE_FATAL = 5,     /* the relay cannot go on with this job */
     CW_NOTICE_RANK_LIVE = 6, /* it has repeated what its predecessor did, and goes on */
     CW_NOTICE_UNLOGGED = 7,  /* its log is gone: it can no longer be restarted */
+    CW_NOTICE_LINKED = 9,    /* it has its links to all other relays of the job */
     CW_NOTICE_DIVERGED = 8,  /* its re-execution does something else than the first one did */
 };
 
@@ -115,7 +127,7 @@ struct cw_hello {
     uint16_t version;
     uint16_t role;
     uint8_t job[CW_ID_SIZE];
-    uint32_t rank; /* for a dispatcher: how many ranks the job has */
+    uint32_t rank; /* of a dispatcher: how many ranks the job has; of a relay: its number in it */
     uint32_t incarnation;
     uint8_t nonce[CW_NONCE_SIZE];
     uint64_t event;      /* last event taken; 0: from the beginning */
@@ -210,6 +222,40 @@ enum cw_unlogged {
     CW_UNLOGGED_READINGS = 2, /* too many readings of clocks before MPI_Init */
 };
 #define CW_UNLOGGED_SIZE 8u
+
+/* These ranks are at home at relay `home` of the job. */
+struct cw_route {
+    uint32_t self;   /* the number of the relay that is told */
+    uint32_t relays; /* of the job, 2 to CW_RELAYS_MAX */
+    uint32_t home;
+    uint32_t first; /* ranks first, first + step, ..., `count` of them */
+    uint32_t step;
+    uint32_t count;
+};
+#define CW_ROUTE_SIZE 24u
+
+/* Where another relay of the job is, which the one that is told connects to. */
+struct cw_link {
+    uint32_t peer;                         /* its number */
+    uint8_t sealed[CW_SEALED_SIZE];        /* the link's key, under the job key */
+    char address[CW_LINK_ADDRESS_MAX + 1]; /* terminated */
+};
+#define CW_LINK_SIZE 80u /* without the address */
+
+/* A SEND of a rank to one whose home is another relay. */
+struct cw_forward {
+    uint32_t src;
+    struct cw_send send;
+};
+#define CW_FORWARD_SIZE 48u
+
+/* FORWARD_DATA and FORWARD_END: the sender; FORWARD_SENT: the one that is to be told, and its
+ * request. */
+struct cw_forward_ref {
+    uint32_t rank;
+    uint32_t req;
+};
+#define CW_FORWARD_REF_SIZE 8u
 
 struct cw_probed {
     uint64_t clock; /* as in PROBE */
@@ -335,6 +381,12 @@ void cw_stats_put(uint8_t *to, const struct cw_stats *v);
 bool cw_stats_get(const uint8_t *from, struct cw_stats *v);
 void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v);
 bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v);
+void cw_route_put(uint8_t *to, const struct cw_route *v);
+bool cw_route_get(const uint8_t *from, struct cw_route *v);
+/* Returns the bytes written: CW_LINK_SIZE and the address. */
+size_t cw_link_put(uint8_t *to, const struct cw_link *v);
+/* `size`: bytes of the address. */
+bool cw_link_get(const uint8_t *from, size_t size, struct cw_link *v);
 /* What is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
 void cw_get_text(struct cw_reader *r, char *text, size_t max);
 size_t cw_notice_put(uint8_t *to, const struct cw_notice_body *v);
@@ -366,6 +418,40 @@ static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
     v->clock = cw_get_u64(&r);
     return cw_reader_end(&r) && v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM &&
            v->total <= CW_MESSAGE_MAX;
+}
+
+static inline void cw_forward_put(uint8_t *to, const struct cw_forward *v)
+{
+    struct cw_writer w = cw_writer(to, CW_FORWARD_SIZE - CW_SEND_SIZE);
+
+    cw_put_u32(&w, v->src);
+    cw_put_u32(&w, 0);
+    cw_send_put(to + w.used, &v->send);
+}
+
+static inline bool cw_forward_get(const uint8_t *from, struct cw_forward *v)
+{
+    struct cw_reader r = cw_reader(from, CW_FORWARD_SIZE - CW_SEND_SIZE);
+
+    v->src = cw_get_u32(&r);
+    cw_get_u32(&r);
+    return cw_reader_end(&r) && cw_send_get(from + CW_FORWARD_SIZE - CW_SEND_SIZE, &v->send);
+}
+
+static inline void cw_forward_ref_put(uint8_t *to, const struct cw_forward_ref *v)
+{
+    struct cw_writer w = cw_writer(to, CW_FORWARD_REF_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->req);
+}
+
+static inline void cw_forward_ref_get(const uint8_t *from, struct cw_forward_ref *v)
+{
+    struct cw_reader r = cw_reader(from, CW_FORWARD_REF_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->req = cw_get_u32(&r);
 }
 
 static inline void cw_recv_put(uint8_t *to, const struct cw_recv *v)

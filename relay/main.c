@@ -2,6 +2,7 @@
 #include "relay/main.h"
 #include "common/keyfile.h"
 #include "common/parse.h"
+#include "relay/dial.h"
 #include "relay/options.h"
 #include "relay/warm.h"
 
@@ -220,16 +221,21 @@ static void announce(const struct relay_options *o)
         close(o->ready_fd);
 }
 
-static int serve(const struct relay_options *o, struct relay_core *core, struct cw_err *err)
+static int serve(const struct relay_options *o, struct relay_core *core, const struct dial *dial,
+                 struct cw_err *err)
 {
+    struct relay_listener listeners[RELAY_LISTENERS_MAX + 1];
     struct relay_engine_config config = {.core = core,
-                                         .listeners = o->listeners,
-                                         .listener_count = o->listener_count,
+                                         .listeners = listeners,
+                                         .listener_count = o->listener_count + 1,
                                          .spin_ns = o->spin_ns,
                                          .pools = o->settings.pools};
     const struct relay_engine_ops *engine = o->settings.engine;
-    int failed = engine->open(&running, &config, err);
+    int failed;
 
+    memcpy(listeners, o->listeners, sizeof(o->listeners));
+    listeners[o->listener_count] = dial_listener(dial);
+    failed = engine->open(&running, &config, err);
     if (failed)
         return failed;
     running_ops = engine;
@@ -256,17 +262,24 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
-static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
+static int serve_core(const struct relay_options *o, struct relay_core_config *config,
                       struct cw_err *err)
 {
-    struct relay_core *core = relay_core_new(config);
-    int failed;
+    struct dial *dial = dial_open(err);
+    struct relay_core *core;
 
-    if (!core)
-        return cw_err_set(err, CW_ENOMEM, "no memory for a relay");
-    failed = serve(o, core, err);
-    relay_core_free(core);
-    return failed;
+    if (!dial)
+        return err->code;
+    config->dialler = dial_dialler(dial);
+    core = relay_core_new(config);
+    if (core)
+        serve(o, core, dial, err);
+    else
+        cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    dial_close(dial);
+    if (core)
+        relay_core_free(core);
+    return err->code;
 }
 
 static int run(struct relay_options *o, const struct relay_supply *supply, struct cw_err *err)

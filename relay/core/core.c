@@ -16,7 +16,7 @@ static const struct {
     bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {recv_hello, CONN_NEW},
-    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER},
+    [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
     [CW_FRAME_SEND] = {recv_send, CONN_RANK},
     [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK},
     [CW_FRAME_RECV] = {recv_recv, CONN_RANK},
@@ -30,6 +30,12 @@ static const struct {
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
     [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
+    [CW_FRAME_ROUTE] = {recv_route, CONN_DISPATCHER},
+    [CW_FRAME_LINK] = {recv_link, CONN_DISPATCHER, true},
+    [CW_FRAME_FORWARD] = {recv_forward, CONN_LINK},
+    [CW_FRAME_FORWARD_DATA] = {recv_forward_data, CONN_LINK},
+    [CW_FRAME_FORWARD_END] = {recv_forward_end, CONN_LINK},
+    [CW_FRAME_FORWARD_SENT] = {recv_forward_sent, CONN_LINK},
 };
 
 struct relay_core *relay_core_new(const struct relay_core_config *config)
@@ -131,8 +137,29 @@ uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
     return at + CW_FRAME_HEADER;
 }
 
-/* Nothing more is read or, but for what is queued, written. */
-static void conn_end(struct relay_conn *conn)
+uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
+                         uint32_t size, struct relay_block *block)
+{
+    bool copy = !block || size <= RELAY_OUT_COPY_MAX;
+    uint8_t *to = out_reserve(&conn->out, CW_FRAME_HEADER + fixed + (copy ? size : 0));
+
+    if (!to) {
+        conn_out_of_memory(conn, "passing a message on");
+        return NULL;
+    }
+    cw_frame_begin(&conn->session, to, type, (uint32_t)fixed + size);
+    conn->core->stats.frames_out++;
+    if (copy && size)
+        memcpy(to + CW_FRAME_HEADER + fixed, at, size);
+    else if (!copy && out_append(&conn->out, at, size, block) < 0) {
+        conn_out_of_memory(conn, "passing a message on");
+        return NULL;
+    }
+    conn_ready(conn);
+    return to + CW_FRAME_HEADER;
+}
+
+void conn_end(struct relay_conn *conn)
 {
     conn->state = CONN_CLOSING;
     conn_ready(conn);
@@ -160,6 +187,9 @@ void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
     vsnprintf(body.text, sizeof(body.text), fmt, ap);
     va_end(ap);
     conn_notice(conn, CW_FRAME_REFUSED, &body);
+    if (conn->state == CONN_LINK && !conn->fenced)
+        job_notice(conn->job, CW_NOTICE_FATAL, UINT32_MAX, "relay %u of the job was refused: %s",
+                   conn->peer, body.text);
     conn_end(conn);
     if (conn->mailbox && !conn->fenced)
         job_notice(conn->job, CW_NOTICE_RANK_LOST, body.rank, "refused by its relay: %s",
@@ -203,8 +233,7 @@ static void conn_challenge(struct relay_conn *conn)
         cw_challenge_put(to, &challenge);
 }
 
-struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
-                                   uint64_t now_ns, void *owner)
+struct relay_conn *conn_new(struct relay_core *core, uint64_t now_ns, void *owner)
 {
     struct relay_conn *conn = relay_pool_alloc(&core->pool, sizeof(*conn));
 
@@ -212,11 +241,21 @@ struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[
         return NULL;
     *conn = (struct relay_conn){
         .core = core, .owner = owner, .state = CONN_NEW, .opened_ns = now_ns, .next = core->conns};
-    memcpy(conn->nonce, nonce, sizeof(conn->nonce));
     out_init(&conn->out, &core->pool);
     if (core->conns)
         core->conns->prev = conn;
     core->conns = conn;
+    return conn;
+}
+
+struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
+                                   uint64_t now_ns, void *owner)
+{
+    struct relay_conn *conn = conn_new(core, now_ns, owner);
+
+    if (!conn)
+        return NULL;
+    memcpy(conn->nonce, nonce, sizeof(conn->nonce));
     conn_challenge(conn);
     return conn;
 }
@@ -245,6 +284,8 @@ void relay_conn_close(struct relay_conn *conn, const char *why)
     struct relay_mailbox *mailbox = conn->mailbox;
 
     mailbox_detach(conn);
+    if (conn->job && conn->job->links[conn->peer] == conn)
+        link_down(conn, why);
     if (mailbox && !conn->fenced)
         job_notice(conn->job, CW_NOTICE_RANK_LOST, mailbox->rank, "%s", why);
     if (conn->job && conn->job->dispatcher == conn) {
@@ -376,21 +417,24 @@ void relay_conn_input(struct relay_conn *conn, size_t size)
 
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 {
+    struct relay_sending *sending = conn->mailbox ? &conn->mailbox->sending : NULL;
     struct relay_conn *to;
 
     if (conn->state == CONN_CLOSING)
         return false;
-    if (!conn->incoming || !conn->incoming->matched || conn->cut_spent)
+    if (sending && sending->forwarded && sending->left)
+        return forward_wants_input(conn->mailbox);
+    if (!sending || !sending->message || !sending->message->matched || sending->cut_spent)
         return true;
-    to = conn->incoming_to->conn;
+    to = sending->to->conn;
     if (!to || to->out.bytes < RELAY_CUT_BACKLOG_MAX) {
-        conn->cut_deadline_ns = 0;
+        sending->cut_deadline_ns = 0;
         return true;
     }
-    if (conn->cut_deadline_ns == 0)
-        conn->cut_deadline_ns = now_ns + RELAY_CUT_WAIT_NS;
-    conn->cut_spent = now_ns >= conn->cut_deadline_ns;
-    return conn->cut_spent;
+    if (sending->cut_deadline_ns == 0)
+        sending->cut_deadline_ns = now_ns + RELAY_CUT_WAIT_NS;
+    sending->cut_spent = now_ns >= sending->cut_deadline_ns;
+    return sending->cut_spent;
 }
 
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max)

@@ -26,10 +26,34 @@
 struct relay_core;
 struct relay_conn;
 
+/* A link that a core wants: to relay `peer` of a job, as relay `self`. */
+struct relay_dial {
+    uint8_t job[CW_ID_SIZE];
+    uint32_t self;
+    uint32_t peer;
+    uint8_t key[CW_KEY_SIZE];
+    char address[CW_LINK_ADDRESS_MAX + 1];
+};
+
+/* Who opens them, session and all; the connection, or why there is none, comes back by
+ * relay_conn_dialled. All zero: no links can be opened. */
+struct relay_dialler {
+    void *ctx;
+    bool (*dial)(void *ctx, const struct relay_dial *dial); /* false: too many; does not block */
+};
+
+struct relay_dialled {
+    uint8_t job[CW_ID_SIZE];
+    uint32_t peer;
+    struct cw_session session;
+    char failure[CW_TEXT_MAX + 1]; /* empty: it is open */
+};
+
 struct relay_core_config {
     uint8_t key[CW_KEY_SIZE];   /* the relay key, see common/cred.h */
     uint64_t memory_max;        /* bytes of messages and blocks the core may hold */
     struct relay_supply supply; /* of blocks; its ctx outlives the core */
+    struct relay_dialler dialler;
     uint64_t log_max; /* of them, in the logs of ranks: beyond it the largest is given up */
 };
 
@@ -43,6 +67,9 @@ void relay_core_free(struct relay_core *core);
  * there is no memory. The caller keeps `owner` there for itself (relay_conn_owner). */
 struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
                                    uint64_t now_ns, void *owner);
+/* Likewise for a connection that our dialler made. */
+struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct relay_dialled *dialled,
+                                      uint64_t now_ns, void *owner);
 void *relay_conn_owner(const struct relay_conn *conn);
 
 /* The connection is gone (end of file, an error, or relay_conn_done was true); frees it. `why` is

@@ -23,7 +23,7 @@ struct relay_job *job_new(struct relay_core *core, const uint8_t id[CW_ID_SIZE],
     job = relay_pool_alloc(&core->pool, sizeof(*job));
     if (!job)
         return NULL;
-    *job = (struct relay_job){.core = core, .ranks = ranks, .next = core->jobs};
+    *job = (struct relay_job){.core = core, .ranks = ranks, .relays = 1, .next = core->jobs};
     job->mailboxes = relay_pool_alloc(&core->pool, bytes);
     if (!job->mailboxes) {
         relay_pool_free(&core->pool, job, sizeof(*job));
@@ -46,6 +46,7 @@ static void job_release_conns(struct relay_job *job)
         mailbox_detach(conn);
         conn->job = NULL;
         conn->mailbox = NULL;
+        conn->source = NULL;
         conn->state = CONN_CLOSING;
         conn_ready(conn);
     }
@@ -57,6 +58,7 @@ void job_free(struct relay_job *job)
     struct relay_job **at = &core->jobs;
 
     job_release_conns(job);
+    memset(job->links, 0, sizeof(job->links));
     for (uint32_t rank = 0; rank < job->ranks; rank++)
         if (job->mailboxes[rank])
             message_abandon(job->mailboxes[rank]);
@@ -70,6 +72,7 @@ void job_free(struct relay_job *job)
         at = &(*at)->next;
     *at = job->next;
     core->job_count--;
+    relay_pool_free(&core->pool, job->homes, job->ranks);
     relay_pool_free(&core->pool, job->mailboxes, job->ranks * sizeof(*job->mailboxes));
     relay_pool_free(&core->pool, job, sizeof(*job));
 }

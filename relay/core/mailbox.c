@@ -23,25 +23,13 @@ void posted_free(struct relay_core *core, struct relay_posted *posted)
 void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header, const uint8_t *at,
                   uint32_t size, struct relay_block *block)
 {
-    struct relay_conn *conn = mailbox->conn;
-    bool copy = !block || size <= RELAY_OUT_COPY_MAX;
     uint8_t *to;
 
-    if (conn->state == CONN_CLOSING)
+    if (mailbox->conn->state == CONN_CLOSING)
         return;
-    to = out_reserve(&conn->out, CW_FRAME_HEADER + CW_MESSAGE_SIZE + (copy ? size : 0));
-    if (!to) {
-        conn_out_of_memory(conn, "handing a message to its receiver");
-        return;
-    }
-    cw_frame_begin(&conn->session, to, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE + size);
-    conn->core->stats.frames_out++;
-    cw_message_put(to + CW_FRAME_HEADER, header);
-    if (copy && size)
-        memcpy(to + CW_FRAME_HEADER + CW_MESSAGE_SIZE, at, size);
-    else if (!copy && out_append(&conn->out, at, size, block) < 0)
-        conn_out_of_memory(conn, "handing a message to its receiver");
-    conn_ready(conn);
+    to = conn_data_frame(mailbox->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, at, size, block);
+    if (to)
+        cw_message_put(to, header);
 }
 
 void mailbox_emit_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req, uint64_t event)
@@ -86,7 +74,9 @@ void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, cons
 
 void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req)
 {
-    if (kind == CW_SEND_SYNC)
+    if (kind == CW_SEND_SYNC && !job_is_home(job, src))
+        forward_sent(job, src, req);
+    else if (kind == CW_SEND_SYNC)
         mailbox_done(job->mailboxes[src], CW_FRAME_SENT, req);
 }
 

@@ -105,7 +105,6 @@ void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn)
     mailbox->cursor = (struct log_cursor){0};
     mailbox->checked = (struct log_cursor){0};
     mailbox->direct = !mailbox->log.kept;
-    message_resume(conn);
     take_early(mailbox);
     recovery_pump(conn);
 }

@@ -5,7 +5,7 @@ void recv_bye(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = conn->mailbox;
 
-    if (conn->message_left || !cw_bye_get(body, &mailbox->stats)) {
+    if (mailbox->sending.left || !cw_bye_get(body, &mailbox->stats)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "BYE in the middle of a message");
         return;
     }

@@ -18,7 +18,7 @@ static struct cw_welcome welcome_of(const struct relay_mailbox *mailbox)
     return (struct cw_welcome){
         .acts = mailbox->acts,
         .event = mailbox->event,
-        .missing = mailbox->part ? mailbox->part_missing : 0,
+        .missing = mailbox->sending.left,
         .clock = mailbox->act_clock,
         .flags = (mailbox->log.kept ? CW_WELCOME_LOG : 0) |
                  (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0),
@@ -109,6 +109,35 @@ static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
     return true;
 }
 
+/* Another relay of the job connects: it forwards what its ranks send to ours, and the other way
+ * round. */
+static void hello_relay(struct relay_conn *conn, const struct cw_hello *hello)
+{
+    struct relay_job *job = job_find(conn->core, hello->job);
+    struct cw_welcome answer = {0};
+    uint8_t key[CW_KEY_SIZE];
+
+    if (!job) {
+        conn_refuse(conn, CW_REFUSED_JOB, "the relay has no such job (it may have ended)");
+        return;
+    }
+    cw_cred_link_key(key, job->key, hello->rank);
+    if (!proven(conn, hello, key)) {
+        conn_refuse(conn, CW_REFUSED_CREDENTIAL, "wrong credential for relay %u of the job",
+                    hello->rank);
+        return;
+    }
+    if (hello->rank >= job->relays || hello->rank == job->self || job->links[hello->rank]) {
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "relay %u of a job of %u relays is not expected: it is linked already, or the "
+                    "dispatcher has not spoken of it yet",
+                    hello->rank, job->relays);
+        return;
+    }
+    welcome(conn, hello, key, &answer);
+    link_up(conn, job, hello->rank);
+}
+
 static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
 {
     struct relay_job *job = job_find(conn->core, hello->job);
@@ -139,6 +168,12 @@ static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
                     hello->rank, (unsigned long long)hello->event);
         return;
     }
+    if (!job_is_home(job, hello->rank)) {
+        conn_refuse(conn, CW_REFUSED_JOB,
+                    "the home of rank %u is relay %u of the job, not this one", hello->rank,
+                    job_home(job, hello->rank));
+        return;
+    }
     mailbox = job_mailbox(job, hello->rank);
     if (!mailbox) {
         conn_out_of_memory(conn, "making a mailbox");
@@ -167,6 +202,8 @@ void recv_hello(struct relay_conn *conn, const uint8_t *body)
                     hello.version, CW_PROTOCOL_VERSION);
     else if (hello.role == CW_ROLE_DISPATCHER)
         hello_dispatcher(conn, &hello);
+    else if (hello.role == CW_ROLE_RELAY)
+        hello_relay(conn, &hello);
     else
         hello_rank(conn, &hello);
 }

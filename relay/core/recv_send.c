@@ -5,8 +5,8 @@
 #include <assert.h>
 
 /* The whole message is here and its receive is posted: it goes straight through. */
-static bool send_through(struct relay_conn *conn, const struct cw_send *send,
-                         struct relay_mailbox *mailbox)
+static bool send_through(struct relay_conn *conn, struct relay_mailbox *sender,
+                         const struct cw_send *send, struct relay_mailbox *mailbox)
 {
     const uint8_t *at = conn->block->bytes + conn->start;
     uint32_t size = conn->payload_left;
@@ -32,7 +32,7 @@ static bool send_through(struct relay_conn *conn, const struct cw_send *send,
         match_unpost(&mailbox->index, posted);
         posted_free(conn->core, posted);
     }
-    mailbox_acknowledge(conn->job, conn->mailbox->rank, send->kind, send->req);
+    mailbox_acknowledge(conn->job, sender->rank, send->kind, send->req);
     mailbox_pass(mailbox, &header, at, size, conn->block);
     return true;
 }
@@ -59,18 +59,17 @@ static int send_wait(struct relay_mailbox *mailbox, struct relay_message *messag
 
 /* The message gets a record of its own, for as long as its bytes or its receive are to come.
  * Returns 0 or CW_ENOMEM. */
-static int send_begin(struct relay_conn *conn, const struct cw_send *send,
-                      struct relay_mailbox *mailbox, struct relay_posted *posted)
+static int send_begin(struct relay_conn *conn, struct relay_mailbox *sender,
+                      const struct cw_send *send, struct relay_mailbox *mailbox,
+                      struct relay_posted *posted)
 {
-    struct relay_message *message = message_new(conn->core, send, conn->mailbox->rank);
+    struct relay_message *message = message_new(conn->core, send, sender->rank);
 
     if (!message)
         return CW_ENOMEM;
     if (send->total > 0) {
-        conn->incoming = message;
-        conn->incoming_to = mailbox;
-        conn->cut_deadline_ns = 0;
-        conn->cut_spent = false;
+        sender->sending.message = message;
+        sender->sending.to = mailbox;
     }
     if (posted) {
         uint32_t req = posted->req;
@@ -82,7 +81,7 @@ static int send_begin(struct relay_conn *conn, const struct cw_send *send,
     } else if (send->kind != CW_SEND_AM) {
         if (send_wait(mailbox, message) == CW_OK)
             return CW_OK;
-        conn->incoming = NULL;
+        sender->sending.message = NULL;
         message_free(conn->core, message);
         return CW_ENOMEM;
     } else if (mailbox->direct || mailbox->log.kept) {
@@ -104,14 +103,34 @@ static void send_count(struct relay_mailbox *sender, const struct cw_send *send)
         mailbox_logged(sender, before, log_send(&sender->log, send));
 }
 
+static bool send_adds_up(const struct relay_conn *conn, const struct cw_send *send)
+{
+    return send->total >= conn->payload_left && (send->total == 0 || conn->payload_left > 0);
+}
+
+void send_arrives(struct relay_conn *conn, struct relay_mailbox *sender, const struct cw_send *send)
+{
+    struct relay_mailbox *mailbox = job_mailbox(conn->job, send->dst);
+    struct relay_posted *posted = NULL;
+
+    if (!mailbox) {
+        conn_out_of_memory(conn, "making a mailbox");
+        return;
+    }
+    if (send->kind != CW_SEND_AM)
+        posted = match_find_posted(&mailbox->index, send->tag);
+    if ((posted || send->kind == CW_SEND_AM) && send_through(conn, sender, send, mailbox))
+        return;
+    if (send_begin(conn, sender, send, mailbox, posted) < 0)
+        conn_out_of_memory(conn, "keeping a message until it is received");
+}
+
 void recv_send(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox;
-    struct relay_posted *posted = NULL;
+    struct relay_mailbox *sender = conn->mailbox;
     struct cw_send send;
 
-    if (!cw_send_get(body, &send) || send.total < conn->payload_left || conn->message_left ||
-        (send.total > 0 && conn->payload_left == 0)) {
+    if (!cw_send_get(body, &send) || !send_adds_up(conn, &send) || sender->sending.left) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND frame that does not add up");
         return;
     }
@@ -120,38 +139,42 @@ void recv_send(struct relay_conn *conn, const uint8_t *body)
                     conn->job->ranks);
         return;
     }
-    mailbox = job_mailbox(conn->job, send.dst);
-    if (!mailbox) {
-        conn_out_of_memory(conn, "making a mailbox");
-        return;
+    send_count(sender, &send);
+    conn->source = sender;
+    sender->sending = (struct relay_sending){.left = send.total - conn->payload_left};
+    if (job_is_home(conn->job, send.dst))
+        send_arrives(conn, sender, &send);
+    else
+        forward_send(conn, &send);
+}
+
+bool data_fits(struct relay_conn *conn, struct relay_mailbox *sender)
+{
+    if (conn->payload_left == 0 || conn->payload_left > sender->sending.left) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "%u bytes of a message of which %llu are missing",
+                    conn->payload_left, (unsigned long long)sender->sending.left);
+        return false;
     }
-    send_count(conn->mailbox, &send);
-    conn->message_left = send.total - conn->payload_left;
-    if (send.kind != CW_SEND_AM)
-        posted = match_find_posted(&mailbox->index, send.tag);
-    if ((posted || send.kind == CW_SEND_AM) && send_through(conn, &send, mailbox))
-        return;
-    if (send_begin(conn, &send, mailbox, posted) < 0)
-        conn_out_of_memory(conn, "keeping a message until it is received");
+    sender->sending.left -= conn->payload_left;
+    conn->source = sender;
+    return true;
 }
 
 void recv_send_data(struct relay_conn *conn, const uint8_t *body)
 {
     (void)body;
-    if (conn->payload_left == 0 || conn->payload_left > conn->message_left) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "SEND_DATA of %u bytes where %llu are missing",
-                    conn->payload_left, (unsigned long long)conn->message_left);
-        return;
-    }
-    conn->message_left -= conn->payload_left;
+    data_fits(conn, conn->mailbox);
 }
 
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
 {
-    struct relay_message *message = conn->incoming;
-    struct relay_mailbox *mailbox = conn->incoming_to;
+    struct relay_sending *sending = &conn->source->sending;
+    struct relay_message *message = sending->message;
+    struct relay_mailbox *mailbox = sending->to;
     bool keep;
 
+    if (sending->forwarded)
+        forward_data(conn, at, size);
     if (!message)
         return;
     keep = !message->matched || (mailbox->log.kept && !message_delivered(message));
@@ -167,7 +190,7 @@ void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
         mailbox_deliver(mailbox, message, at, size, conn->block);
     if (message->arrived < message->total)
         return;
-    conn->incoming = NULL;
+    sending->message = NULL;
     if (message->matched) {
         message_close(mailbox, message);
         message_free(conn->core, message);
@@ -177,36 +200,32 @@ void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
 void message_suspend(struct relay_conn *conn)
 {
     struct relay_mailbox *sender = conn->mailbox;
+    struct relay_sending *sending = &sender->sending;
 
-    if (!conn->incoming)
-        return;
-    sender->part = conn->incoming;
-    sender->part_to = conn->incoming_to;
-    sender->part_missing = conn->incoming->total - conn->incoming->arrived;
-    conn->incoming = NULL;
+    if (sending->message)
+        sending->left = sending->message->total - sending->message->arrived;
+    else if (conn->source == sender)
+        sending->left += conn->payload_left;
+    conn->source = NULL;
+    conn->payload_left = 0;
+    sending->cut_deadline_ns = 0;
+    sending->cut_spent = false;
     if (!sender->log.kept)
         message_abandon(sender);
 }
 
-void message_resume(struct relay_conn *conn)
-{
-    struct relay_mailbox *sender = conn->mailbox;
-
-    conn->incoming = sender->part;
-    conn->incoming_to = sender->part_to;
-    conn->message_left = sender->part ? sender->part_missing : 0;
-    sender->part = NULL;
-}
-
 void message_abandon(struct relay_mailbox *sender)
 {
-    struct relay_message *message = sender->part;
+    struct relay_message *message = sender->sending.message;
+    struct relay_mailbox *to = sender->sending.to;
 
+    if (sender->sending.forwarded && sender->sending.left)
+        forward_end(sender);
+    sender->sending = (struct relay_sending){0};
     if (!message)
         return;
-    sender->part = NULL;
     if (message->matched) {
-        message_close(sender->part_to, message);
+        message_close(to, message);
         message_free(sender->job->core, message);
     } else {
         message->orphan = true;

@@ -18,8 +18,11 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
     for (uint32_t rank = 0; rank < conn->job->ranks; rank++) {
         struct relay_mailbox *mailbox = conn->job->mailboxes[rank];
         struct cw_stats stats = {.rank = rank, .of_relay = conn->core->stats};
-        uint8_t *to = conn_frame(conn, CW_FRAME_STATS, CW_STATS_SIZE);
+        uint8_t *to;
 
+        if (!job_is_home(conn->job, rank))
+            continue;
+        to = conn_frame(conn, CW_FRAME_STATS, CW_STATS_SIZE);
         if (!to)
             return;
         if (mailbox)

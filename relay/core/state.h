@@ -41,7 +41,19 @@ struct relay_message {
     uint8_t bytes[];
 };
 
-/* What the home relay keeps for one rank. */
+/* The message that a rank is sending, from its first frame to its last byte; one at a time. It
+ * stays here when the connection breaks: the next incarnation sends the rest. */
+struct relay_sending {
+    uint64_t left;                 /* bytes after the frame at hand */
+    struct relay_message *message; /* NULL: it is forwarded, or its bytes are dropped */
+    struct relay_mailbox *to;
+    bool forwarded;           /* to the receiver's home ... */
+    uint32_t relay;           /* ... which is this one */
+    uint64_t cut_deadline_ns; /* 0: not waiting */
+    bool cut_spent;           /* this message has waited enough */
+};
+
+/* What the home relay keeps for one rank. Of a rank of another relay only what it sends. */
 struct relay_mailbox {
     struct relay_job *job;
     struct relay_conn *conn; /* NULL while no process plays the rank */
@@ -65,9 +77,7 @@ struct relay_mailbox {
     /* what its rank did */
     uint64_t acts;
     uint64_t act_clock;
-    struct relay_message *part; /* its last message, whose sender went away in the middle */
-    struct relay_mailbox *part_to;
-    uint64_t part_missing;
+    struct relay_sending sending;
 
     uint32_t rank;
     uint32_t incarnation; /* of the last process that was let in; 0 before */
@@ -85,6 +95,13 @@ struct relay_job {
     uint32_t ranks;
     bool log;                         /* ranks may be started again */
     struct relay_mailbox **mailboxes; /* NULL until first used */
+
+    /* of several relays */
+    uint32_t relays;
+    uint32_t self;  /* our number among them */
+    uint8_t *homes; /* the relay of each rank; NULL: we are alone */
+    uint32_t links_up;
+    struct relay_conn *links[CW_RELAYS_MAX];
 };
 
 enum conn_state {
@@ -92,6 +109,7 @@ enum conn_state {
     CONN_RANK = 2,       /* WELCOME sent, or LIVE received */
     CONN_DISPATCHER = 4, /* WELCOME sent */
     CONN_REPEATING = 8,  /* WELCOME sent: the rank repeats what an earlier incarnation did */
+    CONN_LINK = 32,      /* another relay of the job */
     CONN_CLOSING = 16,   /* REFUSED or FAREWELL sent: nothing more is read */
 };
 
@@ -108,6 +126,7 @@ struct relay_conn {
     uint8_t nonce[CW_NONCE_SIZE];
     struct relay_job *job;
     struct relay_mailbox *mailbox;
+    uint32_t peer; /* CONN_LINK: the other relay's number */
     struct cw_session session;
     struct out_queue out;
     bool writing;   /* the engine holds what relay_conn_output gave it ... */
@@ -117,12 +136,8 @@ struct relay_conn {
     struct relay_block *block; /* NULL while nothing is read */
     uint32_t start;            /* of bytes not yet acted on */
     uint32_t end;
-    uint32_t payload_left;          /* of the frame at hand, still to come */
-    uint64_t message_left;          /* of the message at hand, after the frame at hand */
-    struct relay_message *incoming; /* the message at hand; NULL: drop its bytes */
-    struct relay_mailbox *incoming_to;
-    uint64_t cut_deadline_ns; /* 0: not waiting */
-    bool cut_spent;           /* this message has waited enough */
+    uint32_t payload_left;        /* of the frame at hand, still to come */
+    struct relay_mailbox *source; /* who sends the payload of the frame at hand */
 };
 
 struct relay_core {
@@ -146,6 +161,14 @@ void conn_ready(struct relay_conn *conn);
 /* Queues a frame whose whole body is `size` bytes to be filled by the caller; NULL without memory
  * (the connection is then failed). */
 uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
+/* Likewise with payload behind its fixed part, which alone is to be filled: `size` bytes at `at`,
+ * in `block` or, when that is NULL, elsewhere. */
+uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
+                         uint32_t size, struct relay_block *block);
+/* Silent yet. NULL without memory. */
+struct relay_conn *conn_new(struct relay_core *core, uint64_t now_ns, void *owner);
+/* Nothing more is read or, but for what is queued, written. */
+void conn_end(struct relay_conn *conn);
 void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice);
 /* Refuses what the connection does: says so to it, and to its dispatcher, and closes it. */
 void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
@@ -168,14 +191,38 @@ void recv_live(struct relay_conn *conn, const uint8_t *body);
 void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
 void recv_ack(struct relay_conn *conn, const uint8_t *body);
+void recv_route(struct relay_conn *conn, const uint8_t *body);
+void recv_link(struct relay_conn *conn, const uint8_t *body);
+void recv_forward(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_data(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_end(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_sent(struct relay_conn *conn, const uint8_t *body);
 
-/* recv_send.c: payload bytes of the message at hand have come, in the connection's block. */
+/* link.c */
+void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay);
+void link_down(struct relay_conn *conn, const char *why);
+/* The rank's message goes to the receiver's home: its SEND (with what is here of its payload), more
+ * of it, and that the rest never comes. */
+void forward_send(struct relay_conn *conn, const struct cw_send *send);
+void forward_data(struct relay_conn *conn, const uint8_t *at, uint32_t size);
+void forward_end(struct relay_mailbox *sender);
+/* The synchronous message of a rank of another relay was matched. */
+void forward_sent(struct relay_job *job, uint32_t src, uint32_t req);
+/* False while what is under way to the other relay should drain first: it always reads. */
+bool forward_wants_input(const struct relay_mailbox *sender);
+
+/* recv_send.c */
+/* A message for a rank of ours begins; its payload follows as that of conn->source. */
+void send_arrives(struct relay_conn *conn, struct relay_mailbox *sender,
+                  const struct cw_send *send);
+/* More of it. False after refusing. */
+bool data_fits(struct relay_conn *conn, struct relay_mailbox *sender);
+/* payload bytes of the message at hand have come, in the connection's block. */
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size);
 /* The connection ends, perhaps in the middle of a message: the next incarnation of the rank sends
  * the rest, if there can be one; else the message is never whole. */
 void message_suspend(struct relay_conn *conn);
-void message_resume(struct relay_conn *conn);
-/* Nobody will send the rest. */
+/* Nobody will send the rest of what this rank was sending. */
 void message_abandon(struct relay_mailbox *sender);
 
 /* job.c */
@@ -184,6 +231,15 @@ struct relay_job *job_new(struct relay_core *core, const uint8_t id[CW_ID_SIZE],
 void job_free(struct relay_job *job);
 void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* The number of a rank's home relay, and whether that is us. */
+static inline uint32_t job_home(const struct relay_job *job, uint32_t rank)
+{
+    return job->homes ? job->homes[rank] : job->self;
+}
+static inline bool job_is_home(const struct relay_job *job, uint32_t rank)
+{
+    return job_home(job, rank) == job->self;
+}
 /* The mailbox of a rank, made at first use; NULL without memory. */
 struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank);
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -39,21 +40,44 @@ static void refuse_one(int listener, struct relay_spare *spare)
                            "raise 'ulimit -n'\n");
 }
 
-int relay_accept(const struct relay_listener *listener, struct relay_spare *spare)
+static bool accept_dialled(int fd, struct relay_accepted *accepted)
 {
-    int fd = cw_accept(listener->fd, &listener->address);
+    struct iovec iov = {&accepted->dialled, sizeof(accepted->dialled)};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof(control)};
 
-    if (fd >= 0)
-        return fd;
-    if (fd == -EMFILE || fd == -ENFILE)
-        refuse_one(listener->fd, spare);
-    return -1;
+    if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(accepted->dialled) ||
+        !CMSG_FIRSTHDR(&msg))
+        return false;
+    memcpy(&accepted->fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(accepted->fd));
+    return true;
 }
 
-struct relay_conn *relay_accept_conn(struct relay_core *core, uint64_t now_ns, void *owner)
+bool relay_accept(const struct relay_listener *listener, struct relay_spare *spare,
+                  struct relay_accepted *accepted)
+{
+    accepted->is_dialled = listener->dialled;
+    if (listener->dialled)
+        return accept_dialled(listener->fd, accepted);
+    accepted->fd = cw_accept(listener->fd, &listener->address);
+    if (accepted->fd == -EMFILE || accepted->fd == -ENFILE)
+        refuse_one(listener->fd, spare);
+    return accepted->fd >= 0;
+}
+
+struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay_accepted *accepted,
+                                     uint64_t now_ns, void *owner)
 {
     uint8_t nonce[CW_NONCE_SIZE];
 
+    if (accepted->is_dialled)
+        return relay_conn_dialled(core, &accepted->dialled, now_ns, owner);
     if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
         return NULL;
     return relay_conn_open(core, nonce, now_ns, owner);

@@ -14,13 +14,21 @@ struct relay_spare {
 int relay_spare_open(struct relay_spare *spare);
 void relay_spare_close(struct relay_spare *spare);
 
-/* The next connection that waits, or -1 when there is none now. One that came when the descriptor
- * limit was reached is refused, with a line on stderr. */
-int relay_accept(const struct relay_listener *listener, struct relay_spare *spare);
+/* A connection that waited: one that was accepted, or one that our own dialler made. */
+struct relay_accepted {
+    int fd;
+    bool is_dialled;
+    struct relay_dialled dialled;
+};
 
-/* Registers an accepted connection with the core. NULL without memory. Under the same rule as the
- * core's functions. */
-struct relay_conn *relay_accept_conn(struct relay_core *core, uint64_t now_ns, void *owner);
+/* The next connection that waits; false when there is none now. One that came when the descriptor
+ * limit was reached is refused, with a line on stderr. */
+bool relay_accept(const struct relay_listener *listener, struct relay_spare *spare,
+                  struct relay_accepted *accepted);
+
+/* Registers it with the core. NULL without memory. Under the same rule as the core's functions. */
+struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay_accepted *accepted,
+                                     uint64_t now_ns, void *owner);
 
 /* Closes a connection so that what was written last arrives: bytes that nobody read would make TCP
  * reset it. */

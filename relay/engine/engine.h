@@ -11,7 +11,8 @@
 #define RELAY_POOL_MAX 256 /* threads of one pool */
 
 struct relay_listener {
-    int fd; /* non-blocking; the caller closes it after the engine */
+    int fd;       /* non-blocking; the caller closes it after the engine */
+    bool dialled; /* gives connections that we have made, by relay_accept alone: no accept(2) */
     struct cw_address address;
 };
 

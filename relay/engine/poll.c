@@ -167,20 +167,20 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     return true;
 }
 
-/* Returns 0, or a negative code after which fd is still the caller's. */
-static int conn_open(struct relay_engine *e, int fd)
+/* Returns 0, or a negative code after which the descriptor is still the caller's. */
+static int conn_open(struct relay_engine *e, const struct relay_accepted *accepted)
 {
     struct poll_conn *c = malloc(sizeof(*c));
 
     if (!c)
         return CW_ENOMEM;
-    c->fd = fd;
-    c->at = watch(e, fd, c);
+    c->fd = accepted->fd;
+    c->at = watch(e, c->fd, c);
     if (c->at < 0) {
         free(c);
         return CW_ENOMEM;
     }
-    c->conn = relay_accept_conn(e->config.core, e->now_ns, c);
+    c->conn = relay_accept_conn(e->config.core, accepted, e->now_ns, c);
     if (!c->conn) {
         e->count--;
         free(c);
@@ -191,11 +191,11 @@ static int conn_open(struct relay_engine *e, int fd)
 
 static void accept_all(struct relay_engine *e, const struct relay_listener *listener)
 {
-    int fd;
+    struct relay_accepted accepted;
 
-    while ((fd = relay_accept(listener, &e->spare)) >= 0)
-        if (conn_open(e, fd) < 0)
-            close(fd);
+    while (relay_accept(listener, &e->spare, &accepted))
+        if (conn_open(e, &accepted) < 0)
+            close(accepted.fd);
 }
 
 static void serve(struct relay_engine *e)
