@@ -38,7 +38,7 @@ static int read_all(int fd, uint8_t *to, size_t size, int timeout_ms, struct cw_
     return CW_OK;
 }
 
-static int write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struct cw_err *err)
+int cw_write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struct cw_err *err)
 {
     while (size > 0) {
         ssize_t n = send(fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -47,7 +47,7 @@ static int write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, s
             from += n;
             size -= (size_t)n;
         } else if (errno != EAGAIN && errno != EINTR) {
-            return cw_err_set(err, CW_ECLOSED, "connection lost while it was opened: %s",
+            return cw_err_set(err, CW_ECLOSED, "the connection broke: %s",
                               strerror(errno));
         } else if (await(fd, POLLOUT, timeout_ms, err) < 0) {
             return err->code;
@@ -118,7 +118,7 @@ int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
     cw_cred_mac(hello->mac, key, "client", hello, challenge.nonce);
     cw_frame_begin(session, frame, CW_FRAME_HELLO, CW_HELLO_SIZE);
     cw_hello_put(frame + CW_FRAME_HEADER, hello);
-    if (write_all(fd, frame, sizeof(frame), timeout_ms, err) < 0 ||
+    if (cw_write_all(fd, frame, sizeof(frame), timeout_ms, err) < 0 ||
         read_frame(fd, session, &header, body, timeout_ms, err) < 0)
         return err->code;
     return check_welcome(&header, body, hello, &challenge, key, welcome, err);

@@ -12,4 +12,8 @@ int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
                   const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
                   struct cw_err *err);
 
+/* Writes to a connected non-blocking socket; blocks for at most `timeout_ms` at a time. Errors:
+ * CW_ECLOSED, CW_EPROTO (nobody reads there). */
+int cw_write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struct cw_err *err);
+
 #endif

@@ -1,6 +1,7 @@
 #include "dispatcher/options.h"
 #include "common/frame.h"
 #include "common/parse.h"
+#include "dispatcher/homes.h"
 #include "dispatcher/job.h"
 
 #include <getopt.h>
@@ -21,7 +22,12 @@ const char run_usage[] =
     "  --genv NAME=VALUE    set in every environment\n"
     "  -x NAME[=VALUE]      likewise; without a value: as it is here\n"
     "  --relay ADDRESS      use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own\n"
+    "                       (given again: several relays)\n"
     "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
+    "  --relays K           relays of its own, each the home of some ranks (default 1)\n"
+    "  --relay-map LIST     which: RELAY[*COUNT],... for all ranks in order, relays counted from "
+    "0\n"
+    "                       (default: ranks in turn)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
     "                       of the own relay; see causeway relay --help\n"
@@ -53,6 +59,8 @@ enum {
     OPT_GENV,
     OPT_X,
     OPT_RELAY,
+    OPT_RELAYS,
+    OPT_RELAY_MAP,
     OPT_KEY_FILE,
     OPT_OUTPUT_DIR,
     OPT_TAG,
@@ -80,6 +88,8 @@ static const struct option own_options[] = {
     {"genv", required_argument, NULL, OPT_GENV},
     {"x", required_argument, NULL, OPT_X},
     {"relay", required_argument, NULL, OPT_RELAY},
+    {"relays", required_argument, NULL, OPT_RELAYS},
+    {"relay-map", required_argument, NULL, OPT_RELAY_MAP},
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
     {"tag-output", no_argument, NULL, OPT_TAG},
@@ -171,6 +181,25 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
     return CW_OK;
 }
 
+static int take_relays(struct run_options *o, int opt, const char *value, struct cw_err *err)
+{
+    uint64_t number;
+
+    if (opt == OPT_RELAY_MAP) {
+        o->relay_map = value;
+    } else if (opt == OPT_RELAYS) {
+        if (cw_parse_number("--relays", value, 1, CW_RELAYS_MAX, &number, err) < 0)
+            return err->code;
+        o->relays = (uint32_t)number;
+    } else if (o->relay_count == CW_RELAYS_MAX) {
+        return cw_err_set(err, CW_EINVAL, "--relay %s: a job has at most %u relays", value,
+                          CW_RELAYS_MAX);
+    } else {
+        o->relay_addresses[o->relay_count++] = value;
+    }
+    return CW_OK;
+}
+
 /* Looked at here, so that the command line is wrong and not the relay; it gets the text. */
 static int take_relay_option(struct run_options *o, enum relay_option option, const char *value,
                              struct cw_err *err)
@@ -200,8 +229,9 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
     case OPT_X:
         return take_export(o, value, err);
     case OPT_RELAY:
-        o->relay = value;
-        break;
+    case OPT_RELAYS:
+    case OPT_RELAY_MAP:
+        return take_relays(o, opt, value, err);
     case OPT_KEY_FILE:
         o->key_file = value;
         break;
@@ -286,15 +316,33 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
     return fault_plan_check(&o->faults, o->ranks, err);
 }
 
-static int check_relay(const struct run_options *o, struct cw_err *err)
+static int choose_homes(struct run_options *o, struct cw_err *err)
+{
+    if (!o->relays)
+        o->relays = o->relay_count ? o->relay_count : 1;
+    if (o->relays == 1 && !o->relay_map)
+        return CW_OK;
+    if (o->relays > o->ranks)
+        return cw_err_set(err, CW_EINVAL, "%u relays for %u ranks: each would need one at least",
+                          o->relays, o->ranks);
+    o->homes = malloc(o->ranks);
+    if (!o->homes)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    return homes_fill(o->homes, o->ranks, o->relays, o->relay_map, err);
+}
+
+static int check_relay(struct run_options *o, struct cw_err *err)
 {
     for (int i = 0; i < RELAY_OPTIONS; i++)
-        if (o->relay && o->relay_options[i])
+        if (o->relay_count && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the job's own relay, not with --relay",
                               relay_option_names[i]);
-    if (!o->relay && o->key_file)
+    if (!o->relay_count && o->key_file)
         return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
-    return CW_OK;
+    if (o->relay_count && o->relays && o->relays != o->relay_count)
+        return cw_err_set(err, CW_EINVAL, "--relays %u, but --relay is given %u times", o->relays,
+                          o->relay_count);
+    return choose_homes(o, err);
 }
 
 int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
@@ -324,4 +372,5 @@ void run_options_free(struct run_options *o)
 {
     for (uint32_t i = 0; i < o->segment_count; i++)
         free(o->segments[i].env);
+    free(o->homes);
 }

@@ -30,8 +30,12 @@ struct run_options {
     uint32_t ranks;                   /* of all segments */
     const char *env[OPTIONS_ENV_MAX]; /* --genv and -x, for all */
     uint32_t env_count;
-    const char *relay; /* NULL: embedded */
+    const char *relay_addresses[CW_RELAYS_MAX]; /* of relays that run already */
+    uint32_t relay_count;                       /* 0: embedded */
     const char *key_file;
+    uint32_t relays;       /* of the job, embedded or not; at least 1 */
+    const char *relay_map; /* NULL: ranks in turn */
+    uint8_t *homes;        /* each rank's relay; NULL: there is one relay. Owned */
     const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */

@@ -3,6 +3,7 @@
 #include "common/hello.h"
 #include "common/transport.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,14 +79,17 @@ static int take_frames(struct relay_link *link, const struct relay_link_ops *ops
     return CW_OK;
 }
 
-/* The relay reads a dispatcher at any time, so a small frame always finds room. */
-static int send_frame(struct relay_link *link, uint8_t type, struct cw_err *err)
+int relay_link_tell(struct relay_link *link, uint8_t type, const uint8_t *body, uint32_t size,
+                    struct cw_err *err)
 {
-    uint8_t frame[CW_FRAME_HEADER];
+    uint8_t frame[CW_FRAME_HEADER + CW_FRAME_BODY_MAX];
 
-    cw_frame_begin(&link->session, frame, type, 0);
-    if (send(link->fd, frame, sizeof(frame), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(frame))
-        return cw_err_set(err, CW_ECLOSED, "the relay's connection broke: %s", strerror(errno));
+    assert(size <= CW_FRAME_BODY_MAX);
+    cw_frame_begin(&link->session, frame, type, size);
+    if (size)
+        memcpy(frame + CW_FRAME_HEADER, body, size);
+    if (cw_write_all(link->fd, frame, CW_FRAME_HEADER + size, HANDSHAKE_MS, err) < 0)
+        return cw_err_wrap(err, "telling the relay");
     return CW_OK;
 }
 
@@ -107,13 +111,13 @@ int relay_link_input(struct relay_link *link, const struct relay_link_ops *ops, 
             return err->code;
     }
     if (cw_session_owes_ack(&link->session))
-        return send_frame(link, CW_FRAME_ACK, err);
+        return relay_link_tell(link, CW_FRAME_ACK, NULL, 0, err);
     return CW_OK;
 }
 
 int relay_link_ask_stats(struct relay_link *link, struct cw_err *err)
 {
-    return send_frame(link, CW_FRAME_STATS_ASK, err);
+    return relay_link_tell(link, CW_FRAME_STATS_ASK, NULL, 0, err);
 }
 
 void relay_link_close(struct relay_link *link)

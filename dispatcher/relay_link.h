@@ -29,6 +29,11 @@ int relay_link_open(struct relay_link *link, const char *address, const uint8_t 
 int relay_link_input(struct relay_link *link, const struct relay_link_ops *ops, void *ctx,
                      struct cw_err *err);
 
+/* Tells it something. Blocks while the relay is behind, at most as long as for opening. Errors:
+ * CW_ECLOSED. */
+int relay_link_tell(struct relay_link *link, uint8_t type, const uint8_t *body, uint32_t size,
+                    struct cw_err *err);
+
 /* Asks for one STATS of every rank. */
 int relay_link_ask_stats(struct relay_link *link, struct cw_err *err);
 void relay_link_close(struct relay_link *link);

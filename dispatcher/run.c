@@ -70,7 +70,7 @@ static void handle(struct run *run, uint64_t data)
         run_read_signals(run);
         break;
     case SOURCE_RELAY:
-        run_read_relay(run);
+        run_read_relay(run, rank);
         break;
     case SOURCE_STDIN:
         input_move(&run->input, true);
@@ -240,7 +240,7 @@ static void free_ranks(struct run *run)
 
 static void cleanup(struct run *run)
 {
-    run_stop_relay(run);
+    run_stop_relays(run);
     run_close_formers(run);
     run_end_left_behind(run);
     while (waitpid(-1, NULL, WNOHANG) > 0)
@@ -288,7 +288,7 @@ int run_job(const struct run_options *options)
         return 1;
     run->options = options;
     run->open_exit_code = 1;
-    run->link.fd = run->input.to = run->input.rank_end = -1;
+    run->input.to = run->input.rank_end = -1;
     run->status.fd = run->status.listener = run->events.fd = -1;
     if (run_open_all(run, &err) < 0) {
         fprintf(stderr, "causeway: %s\n", err.text);

@@ -17,6 +17,7 @@
 static struct cw_setup setup_of(const struct run *run, const struct job_order *order)
 {
     const struct run_rank *r = &run->ranks[order->rank];
+    const struct service *home;
     struct cw_setup setup = {.rank = order->rank,
                              .ranks = run->options->ranks,
                              .incarnation = order->incarnation,
@@ -26,9 +27,9 @@ static struct cw_setup setup_of(const struct run *run, const struct job_order *o
 
     setup.fault_event = fault_plan_event_of(&run->faults, order->rank, order->incarnation);
     memcpy(setup.job, run->job_id, sizeof(setup.job));
-    cw_cred_rank_key(setup.key, run->job_key, order->rank, order->incarnation);
-    snprintf(setup.address, sizeof(setup.address), "%s",
-             job_home_of(&run->services, order->rank)->address);
+    home = job_home_of(&run->services, order->rank);
+    cw_cred_rank_key(setup.key, run->relays[home->id].job_key, order->rank, order->incarnation);
+    snprintf(setup.address, sizeof(setup.address), "%s", home->address);
     return setup;
 }
 

@@ -173,7 +173,7 @@ static void hear_out(struct run *run, uint32_t rank)
 {
     struct run_rank *r = &run->ranks[rank];
 
-    run_read_relay(run);
+    run_read_relay(run, job_home_of(&run->services, rank)->id);
     run_read_pmi(run, rank);
     run_read_control(run, rank);
     run_close_watched(run, &r->process.pmi_fd);

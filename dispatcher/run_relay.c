@@ -1,10 +1,14 @@
-/* The job's relay: starting it, opening the job there, hearing of it, and ending it. */
+/* The job's relays: starting them, opening the job there, linking them, hearing of them, and ending
+ * them. */
+#include "common/clock.h"
 #include "common/cred.h"
 #include "common/keyfile.h"
+#include "dispatcher/homes.h"
 #include "dispatcher/relay_child.h"
 #include "dispatcher/run_state.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -15,7 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RELAY_END_MS 5000 /* for the embedded relay to end */
+#define RELAY_END_MS 5000 /* for an embedded relay to end */
+#define LINK_MS 15000     /* for the relays of a job to link to each other */
+#define LINK_LOOK_MS 100  /* between looks at the clock meanwhile */
 #define SPIN_NS 50000ull  /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
 #define SPIN_RANKS_A_CORE 2
 
@@ -28,85 +34,222 @@ uint64_t run_choose_spin(const struct run_options *options)
     return options->ranks <= SPIN_RANKS_A_CORE * cores ? SPIN_NS : 0;
 }
 
-static int key_of_relay(struct run *run, struct cw_err *err)
+/* --- starting --- */
+
+static int key_of_relay(struct run_relay *relay, struct cw_err *err)
 {
+    const char *key_file = relay->run->options->key_file;
     char beside[CW_ADDRESS_MAX + 8];
 
-    if (run->options->key_file)
-        return cw_key_load(run->options->key_file, run->relay_key, err);
-    if (strncmp(run->options->relay, "unix:", 5) != 0)
+    if (key_file)
+        return cw_key_load(key_file, relay->key, err);
+    if (strncmp(relay->address, "unix:", 5) != 0)
         return cw_err_set(err, CW_EINVAL, "--relay %s needs --key-file FILE, the key of that relay",
-                          run->options->relay);
-    snprintf(beside, sizeof(beside), "%s.key", run->options->relay + 5);
+                          relay->address);
+    snprintf(beside, sizeof(beside), "%s.key", relay->address + 5);
     if (access(beside, F_OK) < 0)
         return cw_err_set(err, CW_ENOTFOUND,
                           "--relay %s: no key beside it (%s); is a relay running there?",
-                          run->options->relay, beside);
-    return cw_key_load(beside, run->relay_key, err);
+                          relay->address, beside);
+    return cw_key_load(beside, relay->key, err);
 }
 
-static int start_own_relay(struct run *run, struct cw_err *err)
+static int start_own_relay(struct run_relay *relay, uint32_t number, struct cw_err *err)
 {
-    struct relay_child_config config = {.key = run->relay_key,
+    struct run *run = relay->run;
+    struct relay_child_config config = {.key = relay->key,
                                         .options = run->options->relay_options,
                                         .spin_ns = run_choose_spin(run->options)};
     char path[RUNDIR_MAX + 16];
     pid_t pid;
 
-    snprintf(path, sizeof(path), "%s/relay", run->dir.path);
-    snprintf(run->relay_address, sizeof(run->relay_address), "unix:%s", path);
+    /* the first one has no number: its place is where others look */
+    if (number == 0)
+        snprintf(path, sizeof(path), "%s/relay", run->dir.path);
+    else
+        snprintf(path, sizeof(path), "%s/relay.%u", run->dir.path, number);
+    snprintf(relay->address, sizeof(relay->address), "unix:%s", path);
     config.socket_path = path;
-    cw_key_random(run->relay_key);
+    cw_key_random(relay->key);
     pid = relay_child_start(&config, err);
     if (pid < 0)
         return err->code;
-    run->relay_pid = pid;
-    run_say(run, "relay started (pid %d, %s)", (int)pid, run->relay_address);
+    relay->pid = pid;
+    run_say(run, "relay started (pid %d, %s)", (int)pid, relay->address);
     return CW_OK;
 }
 
-int run_open_relay(struct run *run, struct cw_err *err)
+static int open_relay(struct run *run, uint32_t number, struct cw_err *err)
 {
     uint32_t flags = run->options->no_log ? 0 : CW_HELLO_LOG;
+    struct run_relay *relay = &run->relays[number];
+    const char *address = run->options->relay_addresses[number];
     int failed;
 
-    randombytes_buf(run->job_id, sizeof(run->job_id));
-    if (run->options->relay)
-        snprintf(run->relay_address, sizeof(run->relay_address), "%s", run->options->relay);
-    failed = run->options->relay ? key_of_relay(run, err) : start_own_relay(run, err);
+    if (run->options->relay_count)
+        snprintf(relay->address, sizeof(relay->address), "%s", address);
+    failed =
+        run->options->relay_count ? key_of_relay(relay, err) : start_own_relay(relay, number, err);
     if (failed)
         return failed;
-    cw_cred_job_key(run->job_key, run->relay_key, run->job_id);
-    if (relay_link_open(&run->link, run->relay_address, run->job_id, run->options->ranks, flags,
-                        run->relay_key, err) < 0)
+    cw_cred_job_key(relay->job_key, relay->key, run->job_id);
+    if (relay_link_open(&relay->link, relay->address, run->job_id, run->options->ranks, flags,
+                        relay->key, err) < 0)
         return err->code;
-    run_watch(run, run->link.fd, SOURCE_RELAY, 0, EPOLLIN);
-    /* one relay is home of all */
-    return job_service_add(&run->services, SERVICE_RELAY, run->relay_address, 0,
-                           run->options->ranks, err);
+    return job_service_add(&run->services, SERVICE_RELAY, relay->address, err);
 }
 
-void run_relay_ended(struct run *run, int status)
+/* --- links between them --- */
+
+static int tell_routes(const struct run *run, uint32_t number, struct cw_err *err)
 {
-    run->relay_pid = 0;
+    const struct run_options *options = run->options;
+    struct cw_route route = {.self = number, .relays = options->relays};
+    bool *told = calloc(options->ranks, sizeof(*told));
+    uint8_t body[CW_ROUTE_SIZE];
+
+    if (!told)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the routes of %u ranks", options->ranks);
+    while (err->code == CW_OK && homes_next_route(options->homes, options->ranks, told, &route)) {
+        cw_route_put(body, &route);
+        relay_link_tell(&run->relays[number].link, CW_FRAME_ROUTE, body, sizeof(body), err);
+    }
+    free(told);
+    return err->code;
+}
+
+/* Of two relays the one with the lower number connects. */
+static int tell_link(const struct run *run, uint32_t from, uint32_t to, struct cw_err *err)
+{
+    struct cw_link link = {.peer = to};
+    uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+
+    cw_cred_link_key(key, run->relays[to].job_key, from);
+    cw_cred_seal(link.sealed, key, run->relays[from].job_key);
+    snprintf(link.address, sizeof(link.address), "%s", run->relays[to].address);
+    return relay_link_tell(&run->relays[from].link, CW_FRAME_LINK, body,
+                           (uint32_t)cw_link_put(body, &link), err);
+}
+
+static void hear_of_links(void *ctx, const struct cw_notice_body *notice)
+{
+    struct run_relay *relay = ctx;
+
+    relay->linked |= notice->code == CW_NOTICE_LINKED;
+    if (notice->code == CW_NOTICE_FATAL)
+        job_fail(&relay->run->job, 1, relay->run->now_ns, "relay %s: %s", relay->address,
+                 notice->text);
+}
+
+static void no_stats(void *ctx, const struct cw_stats *stats)
+{
+    (void)ctx;
+    (void)stats;
+}
+
+static int await_linked(struct run_relay *relay, struct cw_err *err)
+{
+    static const struct relay_link_ops ops = {hear_of_links, no_stats};
+    struct pollfd p = {.fd = relay->link.fd, .events = POLLIN};
+    uint64_t until_ns = cw_clock_ns() + LINK_MS * 1000000ull;
+
+    while (!relay->linked && !relay->run->job.ending) {
+        if (cw_clock_ns() > until_ns)
+            return cw_err_set(err, CW_ESYS,
+                              "relay %s: no links to the other relays of the job after %d s",
+                              relay->address, LINK_MS / 1000);
+        poll(&p, 1, LINK_LOOK_MS);
+        if (relay_link_input(&relay->link, &ops, relay, err) < 0)
+            return cw_err_wrap(err, "relay %s", relay->address);
+    }
+    if (relay->run->job.ending)
+        return cw_err_set(err, CW_ESYS, "%s", relay->run->job.reason);
+    return CW_OK;
+}
+
+static int link_relays(struct run *run, struct cw_err *err)
+{
+    uint32_t relays = run->options->relays;
+
+    err->code = CW_OK;
+    for (uint32_t i = 0; i < relays; i++)
+        if (tell_routes(run, i, err) < 0)
+            return cw_err_wrap(err, "relay %s", run->relays[i].address);
+    for (uint32_t i = 0; i < relays; i++)
+        for (uint32_t j = i + 1; j < relays; j++)
+            if (tell_link(run, i, j, err) < 0)
+                return cw_err_wrap(err, "relay %s", run->relays[i].address);
+    for (uint32_t i = 0; i < relays; i++)
+        if (await_linked(&run->relays[i], err) < 0)
+            return err->code;
+    return CW_OK;
+}
+
+int run_open_relays(struct run *run, struct cw_err *err)
+{
+    uint32_t relays = run->options->relays;
+
+    randombytes_buf(run->job_id, sizeof(run->job_id));
+    run->services.homes = run->options->homes;
+    for (uint32_t i = 0; i < relays; i++)
+        if (open_relay(run, i, err) < 0)
+            return err->code;
+    if (relays > 1 && link_relays(run, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < relays; i++)
+        run_watch(run, run->relays[i].link.fd, SOURCE_RELAY, i, EPOLLIN);
+    return CW_OK;
+}
+
+/* --- their ends --- */
+
+struct run_relay *run_relay_of(const struct run *run, pid_t pid)
+{
+    for (uint32_t i = 0; run->relays && i < run->options->relays; i++)
+        if (run->relays[i].pid == pid)
+            return &run->relays[i];
+    return NULL;
+}
+
+void run_relay_ended(struct run_relay *relay, int status)
+{
+    struct run *run = relay->run;
+
+    relay->pid = 0;
     if (WIFSIGNALED(status))
         job_fail(&run->job, 1, run->now_ns,
                  "the relay %s was killed by signal %d (%s); the messages in "
                  "it are lost, so the job ends",
-                 run->relay_address, WTERMSIG(status), strsignal(WTERMSIG(status)));
+                 relay->address, WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         job_fail(&run->job, 1, run->now_ns, "the relay %s ended with code %d, so the job ends",
-                 run->relay_address, WEXITSTATUS(status));
+                 relay->address, WEXITSTATUS(status));
 }
 
 bool run_own_relay_ended(struct run *run)
 {
     int status;
 
-    if (!run->relay_pid || waitpid(run->relay_pid, &status, WNOHANG) != run->relay_pid)
-        return false;
-    run_relay_ended(run, status);
-    return true;
+    for (uint32_t i = 0; i < run->options->relays; i++) {
+        struct run_relay *relay = &run->relays[i];
+
+        if (!relay->pid || waitpid(relay->pid, &status, WNOHANG) != relay->pid)
+            continue;
+        run_relay_ended(relay, status);
+        return true;
+    }
+    return false;
+}
+
+void run_relay_addresses(const struct run *run, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < run->options->relays && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "",
+                                 run->relays[i].address);
 }
 
 /* --- what it tells of the ranks --- */
@@ -159,7 +302,7 @@ static void on_rank_notice(struct run *run, const struct cw_notice_body *notice)
 
 static void on_notice(void *ctx, const struct cw_notice_body *notice)
 {
-    struct run *run = ctx;
+    struct run *run = ((struct run_relay *)ctx)->run;
 
     if (notice->rank == JOB_NO_RANK)
         run_say(run, "relay: %s", notice->text);
@@ -177,39 +320,50 @@ static void on_notice(void *ctx, const struct cw_notice_body *notice)
 
 static void on_stats(void *ctx, const struct cw_stats *stats)
 {
-    run_take_stats(ctx, stats);
+    run_take_stats(((struct run_relay *)ctx)->run, stats);
 }
 
 static const struct relay_link_ops link_ops = {on_notice, on_stats};
 
-void run_read_relay(struct run *run)
+void run_read_relay(struct run *run, uint32_t number)
 {
+    struct run_relay *relay = &run->relays[number];
+    struct relay_link *link = &relay->link;
     struct cw_err err = {0};
 
-    if (run->link.fd < 0 || relay_link_input(&run->link, &link_ops, run, &err) == CW_OK)
+    if (link->fd < 0 || relay_link_input(link, &link_ops, relay, &err) == CW_OK)
         return;
-    run_unwatch(run, run->link.fd);
-    relay_link_close(&run->link);
-    cw_err_wrap(&err, "relay %s", run->relay_address);
+    run_unwatch(run, link->fd);
+    relay_link_close(link);
+    cw_err_wrap(&err, "relay %s", relay->address);
     if (!run_own_relay_ended(run))
         job_relay_lost(&run->job, err.text, run->now_ns);
 }
 
-void run_stop_relay(struct run *run)
+static void await_end(pid_t pid)
 {
+    struct timespec t = {.tv_nsec = 1000000};
     int status;
 
-    relay_link_close(&run->link);
-    if (run->relay_pid <= 0)
-        return;
-    kill(run->relay_pid, SIGTERM);
     for (int ms = 0; ms < RELAY_END_MS; ms++) {
-        struct timespec t = {.tv_nsec = 1000000};
-
-        if (waitpid(run->relay_pid, &status, WNOHANG) != 0)
+        if (waitpid(pid, &status, WNOHANG) != 0)
             return;
         nanosleep(&t, NULL);
     }
-    kill(run->relay_pid, SIGKILL);
-    waitpid(run->relay_pid, &status, 0);
+    kill(pid, SIGKILL);
+    waitpid(pid, &status, 0);
+}
+
+void run_stop_relays(struct run *run)
+{
+    for (uint32_t i = 0; run->relays && i < run->options->relays; i++) {
+        relay_link_close(&run->relays[i].link);
+        if (run->relays[i].pid > 0)
+            kill(run->relays[i].pid, SIGTERM);
+    }
+    for (uint32_t i = 0; run->relays && i < run->options->relays; i++)
+        if (run->relays[i].pid > 0)
+            await_end(run->relays[i].pid);
+    free(run->relays);
+    run->relays = NULL;
 }

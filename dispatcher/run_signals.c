@@ -15,12 +15,15 @@
 /* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
 static void reap(struct run *run)
 {
+    struct run_relay *relay;
     int status;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        if (pid == run->relay_pid)
-            run_relay_ended(run, status);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        relay = run_relay_of(run, pid);
+        if (relay)
+            run_relay_ended(relay, status);
+    }
 }
 
 void run_signal_ranks(struct run *run, int signal_number)
@@ -67,7 +70,7 @@ static int kill_children(const struct run *run)
     snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
     f = fopen(path, "re");
     while (f && fscanf(f, "%d", &pid) == 1) {
-        if (pid == run->relay_pid || waitpid(pid, NULL, WNOHANG) != 0)
+        if (run_relay_of(run, pid) || waitpid(pid, NULL, WNOHANG) != 0)
             continue;
         kill(pid, SIGKILL);
         count++;

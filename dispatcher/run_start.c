@@ -91,6 +91,7 @@ static int allocate(struct run *run, struct cw_err *err)
                                 .alive_timeout_ns = run->options->alive_timeout_ns};
     uint32_t rank = 0;
 
+    run->relays = calloc(run->options->relays, sizeof(*run->relays));
     run->ranks = calloc(n, sizeof(*run->ranks));
     run->job_ranks = calloc(n, sizeof(*run->job_ranks));
     run->slot_used = calloc(config.slots, sizeof(*run->slot_used));
@@ -98,9 +99,13 @@ static int allocate(struct run *run, struct cw_err *err)
     run->appnums = calloc(n, sizeof(*run->appnums));
     run->segment_of = calloc(n, sizeof(*run->segment_of));
     run->paths = calloc(run->options->segment_count, sizeof(*run->paths));
-    if (!run->ranks || !run->job_ranks || !run->slot_used || !run->stats || !run->appnums ||
-        !run->segment_of || !run->paths)
+    if (!run->relays || !run->ranks || !run->job_ranks || !run->slot_used || !run->stats ||
+        !run->appnums || !run->segment_of || !run->paths)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", n);
+    for (uint32_t i = 0; i < run->options->relays; i++) {
+        run->relays[i].run = run;
+        run->relays[i].link.fd = -1;
+    }
     for (uint32_t i = 0; i < run->options->segment_count; i++)
         for (uint32_t j = 0; j < run->options->segments[i].ranks; j++, rank++) {
             run->segment_of[rank] = &run->options->segments[i];
@@ -147,15 +152,17 @@ static int open_dir(struct run *run, struct cw_err *err)
 
 static int open_events(struct run *run, struct cw_err *err)
 {
+    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
     char id[2 * CW_ID_SIZE + 1];
 
+    run_relay_addresses(run, relays, sizeof(relays));
     run->now_ns = cw_clock_ns();
     if (job_events_open(&run->events, run->options->events, run->now_ns, err) < 0)
         return err->code;
     sodium_bin2hex(id, sizeof(id), run->job_id, CW_ID_SIZE);
     job_events_write(&run->events, run->now_ns, JOB_EVENT_JOB_STARTED, JOB_EVENTS_NO_RANK,
                      job_text("job", id), job_number("ranks", run->options->ranks),
-                     job_number("pid", (uint64_t)getpid()), job_text("relay", run->relay_address));
+                     job_number("pid", (uint64_t)getpid()), job_text("relay", relays));
     return CW_OK;
 }
 
@@ -176,11 +183,11 @@ int run_open_all(struct run *run, struct cw_err *err)
         return cw_err_set(err, CW_ESYS, "epoll: %s", strerror(errno));
     /* a relay elsewhere may keep us waiting: until it is there, signals end us as they end anyone
      */
-    if (run->options->relay && run_open_relay(run, err) < 0)
+    if (run->options->relay_count && run_open_relays(run, err) < 0)
         return err->code;
     if (open_signals(run, err) < 0 || open_output(run, err) < 0 || open_dir(run, err) < 0)
         return err->code;
-    if ((!run->options->relay && run_open_relay(run, err) < 0) || open_pmi(run, err) < 0)
+    if ((!run->options->relay_count && run_open_relays(run, err) < 0) || open_pmi(run, err) < 0)
         return err->code;
     if (run_open_status(run, err) < 0 || open_events(run, err) < 0)
         return err->code;

@@ -51,17 +51,23 @@ struct run_former {
     uint32_t incarnation;
 };
 
+struct run_relay {
+    struct run *run;
+    char address[CW_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t job_key[CW_KEY_SIZE];
+    pid_t pid; /* 0: not ours, or ended */
+    struct relay_link link;
+    bool linked; /* to all others */
+};
+
 struct run {
     const struct run_options *options;
     struct rundir dir;
     bool dir_made;
-    char relay_address[CW_ADDRESS_MAX];
-    uint8_t relay_key[CW_KEY_SIZE];
-    uint8_t job_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];
-    pid_t relay_pid; /* 0: not ours */
+    struct run_relay *relays; /* options->relays of them, by number; owned */
     struct services services;
-    struct relay_link link;
 
     struct job job;
     struct job_rank *job_ranks;
@@ -118,15 +124,19 @@ void run_read_former(struct run *run, uint32_t which);
 void run_close_formers(struct run *run);
 
 /* run_relay.c */
-int run_open_relay(struct run *run, struct cw_err *err);
+int run_open_relays(struct run *run, struct cw_err *err);
 /* How long ranks and relay spin before they sleep. */
 uint64_t run_choose_spin(const struct run_options *options);
-void run_read_relay(struct run *run);
+void run_read_relay(struct run *run, uint32_t number);
+/* The one whose process this is; NULL: none. */
+struct run_relay *run_relay_of(const struct run *run, pid_t pid);
 /* The relay's process has ended: `status` is that of waitpid(2). */
-void run_relay_ended(struct run *run, int status);
-/* Looks whether our own relay has ended, which says more than a broken connection. */
+void run_relay_ended(struct run_relay *relay, int status);
+/* Looks whether one of our own relays has ended, which says more than a broken connection. */
 bool run_own_relay_ended(struct run *run);
-void run_stop_relay(struct run *run);
+/* The addresses of all, with spaces between. */
+void run_relay_addresses(const struct run *run, char *text, size_t size);
+void run_stop_relays(struct run *run);
 
 /* run_ranks.c */
 extern const struct pmi_ops run_pmi_ops;

@@ -25,8 +25,9 @@ static void ask_stats(struct run *run)
     struct cw_err err;
 
     run->stats_received = 0;
-    if (run->link.fd >= 0)
-        relay_link_ask_stats(&run->link, &err);
+    for (uint32_t i = 0; i < run->options->relays; i++)
+        if (run->relays[i].link.fd >= 0)
+            relay_link_ask_stats(&run->relays[i].link, &err);
 }
 
 static struct status_rank status_of(const struct run *run, uint32_t rank)
@@ -54,16 +55,18 @@ static struct status_rank status_of(const struct run *run, uint32_t rank)
 static void answer(struct run *run)
 {
     struct status_rank *ranks = calloc(run->options->ranks, sizeof(*ranks));
+    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
     char command[STATUS_COMMAND_MAX];
     struct status_job job = {.id = run->job_id,
                              .pid = (uint64_t)getpid(),
                              .started = run->started,
                              .command = command,
-                             .relay = run->relay_address,
+                             .relay = relays,
                              .rank = ranks,
                              .ranks = run->options->ranks};
     json_t *document = NULL;
 
+    run_relay_addresses(run, relays, sizeof(relays));
     status_command(run->options, command);
     for (uint32_t rank = 0; ranks && rank < run->options->ranks; rank++)
         ranks[rank] = status_of(run, rank);
@@ -93,17 +96,27 @@ void run_take_stats(struct run *run, const struct cw_stats *stats)
         answer(run);
 }
 
+static bool relays_are_there(const struct run *run)
+{
+    for (uint32_t i = 0; i < run->options->relays; i++)
+        if (run->relays[i].link.fd < 0)
+            return false;
+    return true;
+}
+
 void run_collect_stats(struct run *run)
 {
     uint64_t until = run->now_ns + STATS_NS;
 
-    if (!run->options->stats || run->link.fd < 0)
+    if (!run->options->stats)
         return;
     ask_stats(run);
-    while (run->stats_received < run->options->ranks && run->link.fd >= 0 && run->now_ns < until)
+    while (run->stats_received < run->options->ranks && relays_are_there(run) &&
+           run->now_ns < until)
         run_turn(run, until);
     if (run->stats_received >= run->options->ranks)
-        stats_print(run->stats, run->job_ranks, run->options->ranks);
+        stats_print(run->stats, run->job_ranks, run->options);
     else
-        fprintf(stderr, "causeway: the relay %s gave no statistics\n", run->relay_address);
+        fprintf(stderr, "causeway: no statistics of %u ranks came from the job's relays\n",
+                run->options->ranks - run->stats_received);
 }

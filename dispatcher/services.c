@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 int job_service_add(struct services *services, enum service_kind kind, const char *address,
-                    uint32_t rank_first, uint32_t rank_count, struct cw_err *err)
+                    struct cw_err *err)
 {
     struct service *service = &services->table[services->count];
     uint32_t id = 0;
@@ -13,8 +13,7 @@ int job_service_add(struct services *services, enum service_kind kind, const cha
                           SERVICES_MAX);
     for (uint32_t i = 0; i < services->count; i++)
         id += services->table[i].kind == kind;
-    *service = (struct service){
-        .kind = kind, .id = id, .rank_first = rank_first, .rank_count = rank_count};
+    *service = (struct service){.kind = kind, .id = id};
     snprintf(service->address, sizeof(service->address), "%s", address);
     services->count++;
     return CW_OK;
@@ -22,11 +21,12 @@ int job_service_add(struct services *services, enum service_kind kind, const cha
 
 const struct service *job_home_of(const struct services *services, uint32_t rank)
 {
+    uint32_t home = services->homes ? services->homes[rank] : 0;
+
     for (uint32_t i = 0; i < services->count; i++) {
         const struct service *service = &services->table[i];
 
-        if (service->kind == SERVICE_RELAY && rank >= service->rank_first &&
-            rank - service->rank_first < service->rank_count)
+        if (service->kind == SERVICE_RELAY && service->id == home)
             return service;
     }
     return NULL;

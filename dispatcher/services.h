@@ -19,20 +19,19 @@ struct service {
     enum service_kind kind;
     uint32_t id;
     char address[CW_ADDRESS_MAX];
-    uint32_t rank_first; /* it serves these ranks */
-    uint32_t rank_count;
 };
 
 struct services {
     struct service table[SERVICES_MAX];
     uint32_t count;
+    const uint8_t *homes; /* the id of each rank's relay; borrowed; NULL: all have relay 0 */
 };
 
 /* The id is the next of its kind, from 0. Errors: CW_ELIMIT. */
 int job_service_add(struct services *services, enum service_kind kind, const char *address,
-                    uint32_t rank_first, uint32_t rank_count, struct cw_err *err);
+                    struct cw_err *err);
 
-/* The home relay of a rank: the one that was added first for it. NULL: there is none. */
+/* The home relay of a rank. NULL: it is not registered. */
 const struct service *job_home_of(const struct services *services, uint32_t rank);
 
 #endif

@@ -15,19 +15,29 @@ static void print_rank(const struct cw_stats *s, uint32_t restarts)
         r->sleeps, r->syscalls, r->switches, r->events, r->acts, r->log_bytes, restarts);
 }
 
-void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks, uint32_t ranks)
+/* The relay's own counts, as they came with those of its last rank. */
+static void print_relay(const struct cw_relay_stats *relay)
 {
-    const struct cw_relay_stats *relay = &stats[ranks - 1].of_relay;
-
-    fprintf(stderr, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s %10s %10s %12s %8s\n", "rank",
-            "sent", "bytes", "received", "bytes", "unexpected", "polls", "sleeps", "syscalls",
-            "switches", "events", "acts", "log_bytes", "restarts");
-    for (uint32_t rank = 0; rank < ranks; rank++)
-        print_rank(&stats[rank], job_ranks[rank].restarts);
     fprintf(stderr,
             " relay: frames in %" PRIu64 ", out %" PRIu64 "; wakeups %" PRIu64 ", sleeps %" PRIu64
             ", syscalls %" PRIu64 ", switches %" PRIu64 "; allocations %" PRIu64 "; memory %" PRIu64
             " bytes, at most %" PRIu64 "\n",
             relay->frames_in, relay->frames_out, relay->wakeups, relay->sleeps, relay->syscalls,
             relay->switches, relay->allocations, relay->memory_now, relay->memory_max);
+}
+
+void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks,
+                 const struct run_options *options)
+{
+    fprintf(stderr, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s %10s %10s %12s %8s\n", "rank",
+            "sent", "bytes", "received", "bytes", "unexpected", "polls", "sleeps", "syscalls",
+            "switches", "events", "acts", "log_bytes", "restarts");
+    for (uint32_t rank = 0; rank < options->ranks; rank++)
+        print_rank(&stats[rank], job_ranks[rank].restarts);
+    for (uint32_t relay = 0; relay < options->relays; relay++)
+        for (uint32_t rank = options->ranks; rank-- > 0;)
+            if (!options->homes || options->homes[rank] == relay) {
+                print_relay(&stats[rank].of_relay);
+                break;
+            }
 }

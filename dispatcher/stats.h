@@ -4,8 +4,10 @@
 
 #include "common/frame.h"
 #include "dispatcher/job.h"
+#include "dispatcher/options.h"
 
-/* One row a rank, then the relay's; to stderr. Both arrays have `ranks` entries. */
-void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks, uint32_t ranks);
+/* One row a rank, then one a relay; to stderr. Both arrays have options->ranks entries. */
+void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks,
+                 const struct run_options *options);
 
 #endif

@@ -25,9 +25,18 @@ void fixture_tell(struct fixture *f, const char *fmt, ...)
         f->story_size += (size_t)n < room ? (size_t)n : room - 1;
 }
 
+static bool note_dial(void *ctx, const struct relay_dial *dial)
+{
+    struct fixture *f = ctx;
+
+    f->dial = *dial;
+    return f->dials++ < FIXTURE_DIALS;
+}
+
 static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
 {
-    struct relay_core_config config = {.memory_max = memory_max, .log_max = log_max};
+    struct relay_core_config config = {
+        .memory_max = memory_max, .log_max = log_max, .dialler = {f, note_dial}};
 
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
@@ -223,7 +232,7 @@ static void check_nothing_forgotten(const struct client *c)
         CU_ASSERT_FALSE(relay_conn_has_output(c->conn));
 }
 
-static void collect(struct fixture *f)
+void fixture_collect(struct fixture *f)
 {
     struct relay_conn *conn;
 
@@ -238,7 +247,7 @@ void fixture_read(struct client *c)
 {
     c->stalled = false;
     client_drain(c);
-    collect(c->fixture);
+    fixture_collect(c->fixture);
 }
 
 /* --- what the clients do ---------------------------------------------------------------------- */
@@ -255,7 +264,7 @@ bool fixture_connect(struct fixture *f, struct client *c, const char *name)
         return false;
     /* that every connection begins with a CHALLENGE needs no line in every story */
     f->mute = true;
-    collect(f);
+    fixture_collect(f);
     f->mute = mute;
     return true;
 }
@@ -312,14 +321,14 @@ void fixture_close(struct client *c, const char *why)
         return;
     fixture_tell(c->fixture, "%s ends: %s\n", c->name, why);
     client_drop(c, why);
-    collect(c->fixture);
+    fixture_collect(c->fixture);
 }
 
 void fixture_tick(struct fixture *f, uint64_t ns)
 {
     f->now_ns += ns;
     relay_core_tick(f->core, f->now_ns);
-    collect(f);
+    fixture_collect(f);
 }
 
 static size_t piece(struct fixture *f, size_t left)
@@ -338,7 +347,7 @@ static void feed_piece(struct client *c, size_t size)
 
     if (relay_conn_space(c->conn, &at, &room) < 0) {
         c->codec.out.start = c->codec.out.end;
-        collect(c->fixture);
+        fixture_collect(c->fixture);
         return;
     }
     CU_ASSERT_TRUE(room > 0);
@@ -356,11 +365,11 @@ void fixture_feed_some(struct client *c, size_t size)
     while (c->conn && codec_left(&c->codec.out) > stop) {
         feed_piece(c, piece(c->fixture, codec_left(&c->codec.out) - stop));
         if (c->fixture->feed != FEED_WHOLE)
-            collect(c->fixture);
+            fixture_collect(c->fixture);
     }
     if (!c->conn)
         c->codec.out.start = c->codec.out.end;
-    collect(c->fixture);
+    fixture_collect(c->fixture);
 }
 
 static void tell_said(struct client *c)

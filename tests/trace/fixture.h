@@ -16,6 +16,7 @@
 #define FIXTURE_OTHERS 4
 #define FIXTURE_CLIENTS (1 + FIXTURE_RANKS + FIXTURE_OTHERS)
 #define FIXTURE_STORY_MAX (64u << 10)
+#define FIXTURE_DIALS 2 /* taken; one more is one too many */
 #define FIXTURE_MEMORY (256u << 20)
 
 /* How a client's bytes reach the core. */
@@ -50,6 +51,8 @@ struct fixture {
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job[CW_ID_SIZE];
     void (*on_frame)(struct client *c, const struct codec_frame *frame);
+    struct relay_dial dial; /* the last that the core asked for */
+    uint32_t dials;
     struct client dispatcher; /* "d" */
     struct client rank[FIXTURE_RANKS];
     struct client other[FIXTURE_OTHERS]; /* named by the test */
@@ -80,6 +83,8 @@ void fixture_rank_key(struct client *c, uint32_t rank, uint32_t incarnation);
 /* The connection breaks. */
 void fixture_close(struct client *c, const char *why);
 void fixture_tick(struct fixture *f, uint64_t ns);
+/* The clients that are not stalled read what there is for them. */
+void fixture_collect(struct fixture *f);
 /* A stalled client reads what there is for it. */
 void fixture_read(struct client *c);
 

@@ -190,8 +190,8 @@ static void sender_that_forgets_the_rest(void)
     say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE, 2 * PIECE + 1);
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 120001 bytes where 120000 are "
-                   "missing'\n");
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 '120001 bytes of a message of which 120000 "
+                   "are missing'\n");
     fixture_fini(&f);
 }
 

@@ -385,9 +385,9 @@ static void strange_hellos(void)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 2'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 3'\nx is closed\n");
     fixture_connect(&f, x, "x");
-    x->hello.role = 3;
+    x->hello.role = 4;
     fixture_hello(x);
     expect_has(&f, "x > REFUSED PROTOCOL 'HELLO of something else than Causeway'\nx is closed\n");
     fixture_fini(&f);
@@ -398,7 +398,8 @@ static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,    CW_FRA
                                      CW_FRAME_RECV,     CW_FRAME_MRECV,   CW_FRAME_PROBE,
                                      CW_FRAME_CANCEL,   CW_FRAME_BYE,     CW_FRAME_TAKEN,
                                      CW_FRAME_READINGS, CW_FRAME_UNLOGGED};
-static const uint8_t dispatcher_types[] = {CW_FRAME_ACK, CW_FRAME_STATS_ASK};
+static const uint8_t dispatcher_types[] = {CW_FRAME_ACK, CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,
+                                           CW_FRAME_LINK};
 static const uint8_t new_types[] = {CW_FRAME_HELLO};
 
 static bool is_one_of(uint8_t type, const uint8_t *types, size_t count)
@@ -560,17 +561,18 @@ static void data_that_does_not_fit(void)
 {
     start(2);
     say_more(r0, 5, 0, 10);
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 10 bytes where 0 are missing'\n");
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 '10 bytes of a message of which 0 are missing'\n");
     fixture_fini(&f);
     start(2);
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
     say_more(r0, 5, 400, 601);
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 601 bytes where 600 are missing'\n");
+    expect_has(&f,
+               "0 > REFUSED PROTOCOL rank 0 '601 bytes of a message of which 600 are missing'\n");
     fixture_fini(&f);
     start(2);
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);
     say_frame(r0, CW_FRAME_SEND_DATA, NULL, 0);
-    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'SEND_DATA of 0 bytes where 600 are missing'\n");
+    expect_has(&f, "0 > REFUSED PROTOCOL rank 0 '0 bytes of a message of which 600 are missing'\n");
     fixture_fini(&f);
     start(2);
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 400);

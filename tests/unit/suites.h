@@ -22,6 +22,7 @@ void add_readings_tests(void);
 void add_restart_tests(void);
 void add_rundir_tests(void);
 void add_services_tests(void);
+void add_homes_tests(void);
 void add_setup_tests(void);
 void add_status_tests(void);
 void add_transport_tests(void);
@@ -40,6 +41,7 @@ void add_random_tests(void);
 void add_recovery_large_tests(void);
 void add_recovery_tests(void);
 void add_session_tests(void);
+void add_link_tests(void);
 
 /* tests/conformance */
 void add_engine_tests(void);

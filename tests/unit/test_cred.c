@@ -44,6 +44,7 @@ static void known_answers(void)
 {
     uint8_t job_key[CW_KEY_SIZE];
     uint8_t rank_key[CW_KEY_SIZE];
+    uint8_t link_key[CW_KEY_SIZE];
     uint8_t mac[CW_MAC_SIZE];
     uint8_t nonce[CW_NONCE_SIZE];
     struct cw_hello hello = some_hello();
@@ -55,8 +56,36 @@ static void known_answers(void)
     cw_cred_rank_key(rank_key, job_key, 3, 2);
     CU_ASSERT_TRUE(
         is_hex(rank_key, "c911e97b9f9eb24509652232331d39ea1f6422623ba750135d229da70baa57b1"));
+    cw_cred_link_key(link_key, job_key, 5);
+    CU_ASSERT_TRUE(
+        is_hex(link_key, "c47907198396ab6fab0f39f99cd59d44a96e2d749a350121c20b7f8234bc8bd2"));
     cw_cred_mac(mac, rank_key, "client", &hello, nonce);
-    CU_ASSERT_TRUE(is_hex(mac, "dc299517f9eacb3489a2c4f8210a4875b623d8aeeb629e81aefe66b99655c115"));
+    CU_ASSERT_TRUE(is_hex(mac, "45cb6fce9c1c038f2f100b155d7e63e493c007b171541aad6bd652c10d435641"));
+}
+
+/* A sealed key opens under the key that sealed it, and not when any bit was changed on the way. */
+static void sealed_keys(void)
+{
+    uint8_t sealed[CW_SEALED_SIZE];
+    uint8_t again[CW_SEALED_SIZE];
+    uint8_t under[CW_KEY_SIZE];
+    uint8_t key[CW_KEY_SIZE];
+
+    memcpy(under, relay_key, sizeof(under));
+    cw_cred_job_key(key, relay_key, job);
+    cw_cred_seal(sealed, key, under);
+    cw_cred_seal(again, key, under);
+    CU_ASSERT_NOT_EQUAL(memcmp(sealed, again, sizeof(sealed)), 0);
+    memset(again, 0, sizeof(again));
+    CU_ASSERT_EQUAL(cw_cred_open(again, sealed, under), CW_OK);
+    CU_ASSERT_EQUAL(memcmp(again, key, sizeof(key)), 0);
+    for (size_t i = 0; i < sizeof(sealed); i++) {
+        sealed[i] ^= 1;
+        CU_ASSERT_EQUAL(cw_cred_open(again, sealed, under), CW_EAUTH);
+        sealed[i] ^= 1;
+    }
+    under[0] ^= 1;
+    CU_ASSERT_EQUAL(cw_cred_open(again, sealed, under), CW_EAUTH);
 }
 
 static void keys_differ(void)
@@ -163,6 +192,7 @@ void add_cred_tests(void)
     CU_pSuite suite = CU_add_suite("cred", NULL, NULL);
 
     CU_ADD_TEST(suite, known_answers);
+    CU_ADD_TEST(suite, sealed_keys);
     CU_ADD_TEST(suite, keys_differ);
     CU_ADD_TEST(suite, rank_keys_differ);
     CU_ADD_TEST(suite, mac_depends_on_every_field);

@@ -276,10 +276,13 @@ static void lengths(void)
 
         if (strcmp(cw_frame_name((uint8_t)type), "?") == 0)
             continue;
-        if (type == CW_FRAME_SEND || type == CW_FRAME_SEND_DATA || type == CW_FRAME_MESSAGE)
+        if (type == CW_FRAME_SEND || type == CW_FRAME_SEND_DATA || type == CW_FRAME_MESSAGE ||
+            type == CW_FRAME_FORWARD || type == CW_FRAME_FORWARD_DATA)
             most += CW_FRAME_DATA_MAX;
         if (type == CW_FRAME_READINGS)
             most += CW_READINGS_MAX;
+        if (type == CW_FRAME_LINK)
+            most += CW_LINK_ADDRESS_MAX;
         if (type == CW_FRAME_REFUSED || type == CW_FRAME_NOTICE)
             most += CW_TEXT_MAX;
         for (uint32_t length = 0; length < 600; length++) {

@@ -64,7 +64,9 @@ static void defaults(void)
     CU_ASSERT_EQUAL(o.segment_count, 1);
     runs(0, 1, "./a.out", NULL);
     CU_ASSERT_EQUAL(o.ranks, 1);
-    CU_ASSERT_PTR_NULL(o.relay);
+    CU_ASSERT_EQUAL(o.relay_count, 0);
+    CU_ASSERT_EQUAL(o.relays, 1);
+    CU_ASSERT_PTR_NULL(o.homes);
     CU_ASSERT_PTR_NULL(o.segments[0].wdir);
     CU_ASSERT_EQUAL(o.timeout_ns, 0);
     CU_ASSERT_EQUAL(o.spin_ns, UINT64_MAX);
@@ -110,7 +112,8 @@ static void every_option(void)
          "--tag-output --timeout 5m --spin 0.05ms --stats --verbose --genv A=1 -x B=2 "
          "-x CAUSEWAY_TEST_OPTION --env C=3 --env D= --wdir w p");
     unsetenv("CAUSEWAY_TEST_OPTION");
-    CU_ASSERT_STRING_EQUAL(o.relay, "tcp:h:1");
+    CU_ASSERT_EQUAL(o.relay_count, 1);
+    CU_ASSERT_STRING_EQUAL(o.relay_addresses[0], "tcp:h:1");
     CU_ASSERT_STRING_EQUAL(o.key_file, "k");
     CU_ASSERT_STRING_EQUAL(o.output_dir, "d");
     CU_ASSERT_STRING_EQUAL(o.segments[0].wdir, "w");

@@ -1,0 +1,511 @@
+/* Two relays of one job, cores both, and the link between them. Ranks 0 and 2 are at home at relay
+ * 0, ranks 1 and 3 at relay 1. */
+#include "common/cred.h"
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define RANKS 4
+#define LARGE 300000
+#define MESSAGES 300
+
+static struct fixture relay[2];
+static struct client *ends[2]; /* of the link, one at each relay */
+
+static struct client *rank(uint32_t r)
+{
+    return &relay[r % 2].rank[r];
+}
+
+/* --- the link --------------------------------------------------------------------------------- */
+/* Moves what one end says to the other. Returns false when there was nothing. */
+static bool move(struct client *from, struct client *to)
+{
+    struct iovec iov[4];
+    size_t room;
+    void *at;
+    int n;
+
+    if (!from->conn || !relay_conn_has_output(from->conn))
+        return false;
+    n = relay_conn_output(from->conn, iov, 4);
+    CU_ASSERT_TRUE_FATAL(n > 0);
+    if (to->conn && relay_conn_space(to->conn, &at, &room) == CW_OK) {
+        room = iov[0].iov_len < room ? iov[0].iov_len : room;
+        if (to->fixture->feed == FEED_RANDOM)
+            room = 1 + codec_random_below(&to->fixture->seed, room);
+        memcpy(at, iov[0].iov_base, room);
+        relay_conn_written(from->conn, room);
+        relay_conn_input(to->conn, room);
+    } else {
+        relay_conn_written(from->conn, iov[0].iov_len);
+    }
+    fixture_collect(from->fixture);
+    fixture_collect(to->fixture);
+    return true;
+}
+
+static void end_if_done(struct client *from, struct client *to)
+{
+    if (!from->conn || !relay_conn_done(from->conn))
+        return;
+    fixture_close(from, "closed by the relay");
+    fixture_close(to, "its connection ended");
+}
+
+static void pump(void)
+{
+    while (move(ends[0], ends[1]) || move(ends[1], ends[0]))
+        ;
+    end_if_done(ends[0], ends[1]);
+    end_if_done(ends[1], ends[0]);
+}
+
+/* --- opening ---------------------------------------------------------------------------------- */
+static void open_job(struct fixture *f, uint32_t self, bool log)
+{
+    struct cw_route route = {.self = self, .relays = 2, .step = 2, .count = RANKS / 2};
+    uint8_t body[CW_ROUTE_SIZE];
+
+    if (log)
+        fixture_init_log(f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    else
+        fixture_init(f, FIXTURE_MEMORY);
+    fixture_connect(f, &f->dispatcher, "d");
+    fixture_hello_dispatcher(&f->dispatcher, RANKS);
+    for (route.home = route.first = 0; route.home < 2; route.first = ++route.home) {
+        cw_route_put(body, &route);
+        say_frame(&f->dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
+    }
+}
+
+static void job_key_of(uint8_t key[CW_KEY_SIZE], const struct fixture *f)
+{
+    cw_cred_job_key(key, f->relay_key, f->job);
+}
+
+/* As the dispatcher says it: relay 0 is to connect to relay 1. */
+static void say_link(const char *address)
+{
+    struct cw_link link = {.peer = 1};
+    uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t under[CW_KEY_SIZE];
+
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    job_key_of(under, &relay[0]);
+    cw_cred_seal(link.sealed, key, under);
+    snprintf(link.address, sizeof(link.address), "%s", address);
+    say_frame(&relay[0].dispatcher, CW_FRAME_LINK, body, cw_link_put(body, &link));
+}
+
+/* Relay `number` of the job says hello to relay 1, under this key. */
+static struct client *hello_relay(uint32_t number, const uint8_t *key)
+{
+    struct client *c = &relay[1].other[number];
+
+    fixture_connect(&relay[1], c, "x");
+    c->hello = (struct cw_hello){.role = CW_ROLE_RELAY, .rank = number, .incarnation = 1};
+    memcpy(c->key, key, CW_KEY_SIZE);
+    fixture_hello(c);
+    return c;
+}
+
+/* What the dialler does, and gives back. */
+static void dial(void)
+{
+    struct relay_dialled dialled = {.peer = relay[0].dial.peer};
+
+    ends[1] = hello_relay(relay[0].dial.self, relay[0].dial.key);
+    ends[0] = &relay[0].other[1];
+    *ends[0] = (struct client){.fixture = &relay[0], .name = "x", .stalled = true};
+    memcpy(dialled.job, relay[0].dial.job, CW_ID_SIZE);
+    dialled.session = ends[1]->codec.session;
+    ends[0]->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, ends[0]);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ends[0]->conn);
+    ends[1]->stalled = true;
+    fixture_collect(&relay[0]);
+}
+
+static void start_linked(bool log, enum fixture_feed feed)
+{
+    char name[8];
+
+    open_job(&relay[0], 0, log);
+    open_job(&relay[1], 1, log);
+    say_link("unix:there");
+    dial();
+    for (uint32_t r = 0; r < RANKS; r++) {
+        snprintf(name, sizeof(name), "%u", r % 10);
+        fixture_connect(&relay[r % 2], rank(r), name);
+        fixture_hello_rank(rank(r), r, 1);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(rank(r)->conn);
+    }
+    relay[0].story_size = relay[1].story_size = 0;
+    relay[0].story[0] = relay[1].story[0] = '\0';
+    relay[0].feed = relay[1].feed = feed;
+}
+
+static void finish(void)
+{
+    fixture_fini(&relay[0]);
+    fixture_fini(&relay[1]);
+}
+
+static void both_are_told(void)
+{
+    uint8_t key[CW_KEY_SIZE];
+
+    open_job(&relay[0], 0, false);
+    open_job(&relay[1], 1, false);
+    relay[0].story_size = relay[1].story_size = 0;
+    say_link("unix:there");
+    CU_ASSERT_EQUAL(relay[0].dials, 1);
+    CU_ASSERT_EQUAL(relay[0].dial.self, 0);
+    CU_ASSERT_EQUAL(relay[0].dial.peer, 1);
+    CU_ASSERT_STRING_EQUAL(relay[0].dial.address, "unix:there");
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    CU_ASSERT_EQUAL(memcmp(key, relay[0].dial.key, CW_KEY_SIZE), 0);
+    dial();
+    expect_has(&relay[0], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
+    expect_has(&relay[1], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
+    finish();
+}
+
+static void dial_that_fails(void)
+{
+    struct relay_dialled dialled = {.peer = 1, .failure = "nobody is there"};
+    struct client *c = &relay[0].other[0];
+
+    open_job(&relay[0], 0, false);
+    open_job(&relay[1], 1, false);
+    say_link("unix:there");
+    relay[0].story_size = 0;
+    memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
+    *c = (struct client){.fixture = &relay[0], .name = "x"};
+    c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
+    fixture_collect(&relay[0]);
+    expect(&relay[0], "d > NOTICE FATAL 'no link to relay 1 of the job: nobody is there'\n"
+                      "x is closed\n");
+    /* one for a job that ended in the meantime */
+    dialled.job[0] ^= 1;
+    c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
+    fixture_collect(&relay[0]);
+    expect(&relay[0], "x is closed\n");
+    /* more than the dialler takes */
+    say_link("unix:there");
+    say_link("unix:there");
+    expect_has(
+        &relay[0],
+        "d > NOTICE FATAL 'no link to relay 1 of the job: too many links are being opened'\n");
+    finish();
+}
+
+static void strange_relays(void)
+{
+    uint8_t key[CW_KEY_SIZE];
+
+    start_linked(false, FEED_WHOLE);
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    hello_relay(2, key);
+    expect_has(&relay[1], "x > REFUSED CREDENTIAL 'wrong credential for relay 2 of the job'\n");
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 2);
+    hello_relay(2, key);
+    expect_has(&relay[1], "x > REFUSED LIMIT 'relay 2 of a job of 2 relays is not expected");
+    fixture_connect(&relay[1], &relay[1].other[3], "x");
+    fixture_hello_rank(&relay[1].other[3], 2, 1);
+    expect_has(&relay[1],
+               "x > REFUSED JOB 'the home of rank 2 is relay 0 of the job, not this one'\n");
+    finish();
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+static void message_to_another_relay(void)
+{
+    start_linked(false, FEED_WHOLE);
+    say_recv(rank(1), 7, 5);
+    relay[1].story_size = 0;
+    say_send(rank(0), 1, 5, "abc");
+    pump();
+    expect(&relay[0], "0 < SEND to 1 tag 5 total 3 'abc'\n");
+    expect(&relay[1], "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    finish();
+}
+
+static void unexpected_and_synchronous(void)
+{
+    start_linked(false, FEED_WHOLE);
+    say_send_kind(rank(0), CW_SEND_SYNC, 1, 9, 5, "abc");
+    pump();
+    expect(&relay[0], "0 < SEND to 1 SYNC req 9 tag 5 total 3 'abc'\n");
+    expect(&relay[1], "");
+    say_recv(rank(1), 7, 5);
+    pump();
+    expect(&relay[1], "1 < RECV req 7 tag 5\n"
+                      "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    expect(&relay[0], "0 > SENT req 9 event 1\n");
+    finish();
+}
+
+static void active_message(void)
+{
+    start_linked(false, FEED_WHOLE);
+    say_send_kind(rank(3), CW_SEND_AM, 2, 0, 5, "abc");
+    pump();
+    expect(&relay[0], "2 > MESSAGE req 0 tag 5 total 3 FIRST LAST ACTIVE event 1 'abc'\n");
+    finish();
+}
+
+/* Their parts take turns on the one link. */
+static void large_messages_of_two_ranks(void)
+{
+    start_linked(false, FEED_WHOLE);
+    say_recv(rank(1), 7, 5);
+    say_recv(rank(3), 8, 6);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
+    say_begin(rank(2), CW_SEND_TAG, 3, 6, LARGE, 100000);
+    for (uint32_t at = 100000; at < LARGE; at += 100000) {
+        say_more(rank(0), 5, at, 100000);
+        say_more(rank(2), 6, at, 100000);
+        pump();
+    }
+    CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
+    CU_ASSERT_TRUE(fixture_received(rank(3), 8, 6, LARGE));
+    finish();
+}
+
+/* While much is under way to the other relay, the sender waits; the link itself is always read. */
+static void link_that_is_behind(void)
+{
+    start_linked(false, FEED_WHOLE);
+    relay[0].mute = true;
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, 2 * RELAY_CUT_BACKLOG_MAX, 100000);
+    for (uint32_t at = 100000; at < RELAY_CUT_BACKLOG_MAX + 100000; at += 100000)
+        say_more(rank(0), 5, at, 100000);
+    CU_ASSERT_FALSE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns));
+    CU_ASSERT_FALSE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns + (1ull << 40)));
+    CU_ASSERT_TRUE(relay_conn_wants_input(rank(2)->conn, relay[0].now_ns));
+    CU_ASSERT_TRUE(relay_conn_wants_input(ends[1]->conn, relay[0].now_ns));
+    pump();
+    CU_ASSERT_TRUE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns));
+    finish();
+}
+
+/* Every rank sends to every other, and bytes come as they like. */
+static void many_messages(void)
+{
+    static uint64_t sizes[MESSAGES];
+    uint32_t dsts[MESSAGES];
+    uint64_t seed = 5;
+
+    start_linked(true, FEED_RANDOM);
+    relay[0].mute = relay[1].mute = true;
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        uint32_t src = (uint32_t)codec_random_below(&seed, RANKS);
+
+        dsts[i] = (uint32_t)codec_random_below(&seed, RANKS);
+        sizes[i] = 1 + codec_random_below(&seed, i % 10 ? 3000 : 100000);
+        if (i % 2)
+            say_recv(rank(dsts[i]), i, i);
+        say_begin(rank(src), CW_SEND_TAG, dsts[i], i, sizes[i], sizes[i]);
+        if (i % 3 == 0)
+            pump();
+        if (i % 2 == 0)
+            say_recv(rank(dsts[i]), i, i);
+    }
+    pump();
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        CU_ASSERT_TRUE(fixture_received(rank(dsts[i]), i, i, sizes[i]));
+    finish();
+}
+
+/* --- crashes ---------------------------------------------------------------------------------- */
+static void receiver_comes_back(void)
+{
+    start_linked(true, FEED_WHOLE);
+    say_recv(rank(1), 7, 5);
+    say_send(rank(0), 1, 5, "abc");
+    pump();
+    say_taken(rank(1), 1, 1);
+    fixture_close(rank(1), "crash");
+    relay[1].story_size = 0;
+    fixture_again(rank(1));
+    expect_has(&relay[1], "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n"
+                          "1 > REPLAYED\n");
+    finish();
+}
+
+/* The next incarnation sends the rest, and the other relay does not notice. */
+static void sender_comes_back(void)
+{
+    start_linked(true, FEED_WHOLE);
+    say_recv(rank(1), 7, 5);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
+    pump();
+    fixture_close(rank(0), "crash");
+    pump();
+    fixture_again(rank(0));
+    CU_ASSERT_EQUAL(rank(0)->welcome.missing, LARGE - 100000);
+    say_check(rank(0), CW_SEND_TAG, 1, 5, LARGE);
+    say_live(rank(0), 0, 0);
+    say_more(rank(0), 5, 100000, 200000);
+    pump();
+    CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
+    finish();
+}
+
+/* Without a log nobody sends the rest: the other relay lets go of what it had. */
+static void sender_is_gone(void)
+{
+    start_linked(false, FEED_WHOLE);
+    say_recv(rank(1), 7, 5);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
+    pump();
+    fixture_close(rank(0), "crash");
+    pump();
+    CU_ASSERT_FALSE(fixture_received(rank(1), 7, 5, LARGE));
+    say_recv(rank(1), 8, 6);
+    say_send(rank(2), 1, 6, "abc");
+    pump();
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, "1 > MESSAGE req 8"));
+    finish();
+}
+
+static void link_that_breaks(void)
+{
+    start_linked(true, FEED_WHOLE);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
+    relay[0].story_size = 0;
+    fixture_close(ends[0], "reset");
+    fixture_close(ends[1], "reset");
+    expect(&relay[0], "x ends: reset\n"
+                      "d > NOTICE FATAL 'the link to relay 1 of the job broke: reset'\n");
+    expect_has(&relay[1], "d > NOTICE FATAL 'the link to relay 0 of the job broke: reset'\n");
+    say_more(rank(0), 5, 100000, 200000);
+    say_send(rank(0), 1, 6, "into the void");
+    CU_ASSERT_PTR_NOT_NULL(rank(0)->conn);
+    finish();
+}
+
+static void job_that_ends(void)
+{
+    start_linked(true, FEED_WHOLE);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
+    fixture_close(&relay[0].dispatcher, "the job is over");
+    pump();
+    expect_has(&relay[1],
+               "d > NOTICE FATAL 'the link to relay 0 of the job broke: its connection ended'\n");
+    finish();
+}
+
+/* --- what relays may not say ------------------------------------------------------------------ */
+/* Relay 0, played by the test, says this to relay 1. */
+static void refused(uint8_t type, const uint8_t *body, size_t size, const char *says)
+{
+    uint8_t key[CW_KEY_SIZE];
+    char text[256];
+    struct client *c;
+
+    open_job(&relay[1], 1, false);
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    c = hello_relay(0, key);
+    relay[1].story_size = 0;
+    say_frame(c, type, body, size);
+    snprintf(text, sizeof(text), "x > REFUSED PROTOCOL '%s'\n", says);
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, text));
+    snprintf(text, sizeof(text), "d > NOTICE FATAL 'relay 0 of the job was refused: %s'\n", says);
+    expect_has(&relay[1], text);
+    fixture_fini(&relay[1]);
+}
+
+static void refused_forward(uint32_t src, uint32_t dst, uint64_t total, size_t payload,
+                            const char *says)
+{
+    struct cw_forward forward = {.src = src,
+                                 .send = {.dst = dst, .kind = CW_SEND_TAG, .total = total}};
+    uint8_t body[CW_FORWARD_SIZE + 16] = {0};
+
+    cw_forward_put(body, &forward);
+    refused(CW_FRAME_FORWARD, body, CW_FORWARD_SIZE + payload, says);
+}
+
+static void refused_ref(uint8_t type, uint32_t r, size_t payload, const char *says)
+{
+    uint8_t body[CW_FORWARD_REF_SIZE + 16] = {0};
+
+    cw_forward_ref_put(body, &(struct cw_forward_ref){.rank = r});
+    refused(type, body, CW_FORWARD_REF_SIZE + payload, says);
+}
+
+static void what_relays_may_not_say(void)
+{
+    const char *not_its_own = "relay 0 speaks for rank 1, which is not its own";
+
+    refused_forward(0, 1, 3, 4, "FORWARD frame that does not add up");
+    refused_forward(0, 2, 4, 4, "FORWARD frame that does not add up");
+    refused_forward(0, RANKS, 4, 4, "FORWARD frame that does not add up");
+    refused_forward(1, 3, 4, 4, not_its_own);
+    refused_forward(RANKS, 1, 4, 4, "relay 0 speaks for rank 4, which is not its own");
+    refused_ref(CW_FRAME_FORWARD_DATA, 1, 4, not_its_own);
+    refused_ref(CW_FRAME_FORWARD_DATA, 0, 4, "4 bytes of a message of which 0 are missing");
+    refused_ref(CW_FRAME_FORWARD_END, 1, 0, not_its_own);
+    refused_ref(CW_FRAME_FORWARD_SENT, 1, 0, "FORWARD_SENT for rank 1, whose home is elsewhere");
+    refused_ref(CW_FRAME_FORWARD_SENT, RANKS, 0,
+                "FORWARD_SENT for rank 4, whose home is elsewhere");
+    refused(CW_FRAME_RECV, (const uint8_t[CW_RECV_SIZE]){0}, CW_RECV_SIZE,
+            "RECV frame is not allowed here");
+}
+
+static void bad_route(uint32_t first, uint32_t step, uint32_t count, uint32_t home)
+{
+    struct cw_route route = {
+        .self = 0, .relays = 2, .home = home, .first = first, .step = step, .count = count};
+    uint8_t body[CW_ROUTE_SIZE];
+
+    open_job(&relay[0], 0, false);
+    cw_route_put(body, &route);
+    say_frame(&relay[0].dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
+    expect_has(&relay[0], "d > REFUSED PROTOCOL 'ROUTE frame that does not add up'\n");
+    fixture_fini(&relay[0]);
+}
+
+static void bad_routes(void)
+{
+    bad_route(0, 1, RANKS + 1, 0);
+    bad_route(RANKS, 1, 1, 0);
+    bad_route(1, 2, 3, 0);
+    bad_route(0, UINT32_MAX, UINT32_MAX, 0);
+    bad_route(0, 0, 1, 0);
+    bad_route(0, 1, 0, 0);
+    bad_route(0, 1, 1, 2);
+}
+
+void add_link_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of links", NULL, NULL);
+
+    CU_ADD_TEST(suite, both_are_told);
+    CU_ADD_TEST(suite, dial_that_fails);
+    CU_ADD_TEST(suite, strange_relays);
+    CU_ADD_TEST(suite, message_to_another_relay);
+    CU_ADD_TEST(suite, unexpected_and_synchronous);
+    CU_ADD_TEST(suite, active_message);
+    CU_ADD_TEST(suite, large_messages_of_two_ranks);
+    CU_ADD_TEST(suite, link_that_is_behind);
+    CU_ADD_TEST(suite, many_messages);
+    CU_ADD_TEST(suite, receiver_comes_back);
+    CU_ADD_TEST(suite, sender_comes_back);
+    CU_ADD_TEST(suite, sender_is_gone);
+    CU_ADD_TEST(suite, link_that_breaks);
+    CU_ADD_TEST(suite, job_that_ends);
+    CU_ADD_TEST(suite, what_relays_may_not_say);
+    CU_ADD_TEST(suite, bad_routes);
+}

@@ -1,0 +1,88 @@
+/* Which relay is whose home. */
+#include "dispatcher/homes.h"
+#include "tests/trace/codec.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#define RANKS 64
+
+static uint8_t homes[RANKS];
+static struct cw_err err;
+
+static void in_turn(void)
+{
+    CU_ASSERT_EQUAL(homes_fill(homes, 7, 3, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(memcmp(homes, (uint8_t[]){0, 1, 2, 0, 1, 2, 0}, 7), 0);
+}
+
+static void by_map(void)
+{
+    CU_ASSERT_EQUAL(homes_fill(homes, 6, 2, "1,0*4,1", &err), CW_OK);
+    CU_ASSERT_EQUAL(memcmp(homes, (uint8_t[]){1, 0, 0, 0, 0, 1}, 6), 0);
+}
+
+static void bad(const char *map, const char *says)
+{
+    err.code = CW_OK;
+    CU_ASSERT_EQUAL(homes_fill(homes, 4, 2, map, &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+}
+
+static void bad_maps(void)
+{
+    bad("", "0 ranks, but the job has 4");
+    bad("0,1,0", "3 ranks, but the job has 4");
+    bad("0*5", "count");
+    bad("0*3,1*2", "more than the 4 ranks");
+    bad("0,1,2,0", "relay '2'");
+    bad("0,,1,0", "relay ''");
+    bad("0*0,1*4", "count '0'");
+    bad("0,x,1,0", "relay 'x'");
+    bad("0,-1,1,0", "relay '-1'");
+    bad("0*4,00000000000000000000000000000000000000", "too long");
+}
+
+/* What relays are told is all, and nothing twice. */
+static void routes_tell_all(void)
+{
+    uint64_t seed = 3;
+
+    for (int round = 0; round < 200; round++) {
+        uint32_t relays = 2 + (uint32_t)codec_random_below(&seed, 4);
+        uint8_t heard[RANKS];
+        bool told[RANKS] = {false};
+        struct cw_route route;
+        bool once = true;
+        int count = 0;
+
+        memset(heard, 0xff, sizeof(heard));
+        homes_fill(homes, RANKS, relays, NULL, &err);
+        for (uint32_t i = 0; round % 2 && i < RANKS; i++)
+            homes[i] = (uint8_t)codec_random_below(&seed, relays);
+        while (homes_next_route(homes, RANKS, told, &route) && once) {
+            count++;
+            for (uint32_t i = 0; i < route.count && once; i++) {
+                uint32_t rank = route.first + i * route.step;
+
+                once = rank < RANKS && heard[rank] == 0xff;
+                if (once)
+                    heard[rank] = (uint8_t)route.home;
+            }
+        }
+        CU_ASSERT_TRUE(once);
+        CU_ASSERT_EQUAL(memcmp(heard, homes, RANKS), 0);
+        CU_ASSERT_TRUE(round % 2 || count == (int)relays);
+    }
+}
+
+void add_homes_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("homes", NULL, NULL);
+
+    CU_ADD_TEST(suite, in_turn);
+    CU_ADD_TEST(suite, by_map);
+    CU_ADD_TEST(suite, bad_maps);
+    CU_ADD_TEST(suite, routes_tell_all);
+}
