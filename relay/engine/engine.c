@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-const struct relay_engine_ops *const relay_engines[] = {&relay_engine_poll, NULL};
+const struct relay_engine_ops *const relay_engines[] = {
+    &relay_engine_poll, &relay_engine_thread, &relay_engine_pool, &relay_engine_pipeline, NULL};
 
 const struct relay_engine_ops *relay_engine_auto(struct cw_err *why)
 {

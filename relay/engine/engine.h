@@ -54,6 +54,9 @@ struct relay_engine_ops {
 };
 
 extern const struct relay_engine_ops relay_engine_poll;
+extern const struct relay_engine_ops relay_engine_thread;
+extern const struct relay_engine_ops relay_engine_pool;
+extern const struct relay_engine_ops relay_engine_pipeline;
 
 /* NULL-terminated. */
 extern const struct relay_engine_ops *const relay_engines[];
