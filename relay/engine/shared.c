@@ -116,20 +116,20 @@ void shared_release(struct shared *s, struct shared_conn *c)
 }
 
 /* Without memory it is closed. */
-static void open_conn(struct shared *s, int fd)
+static void open_conn(struct shared *s, const struct relay_accepted *accepted)
 {
     struct shared_conn *c = calloc(1, s->ops->conn_size);
 
     shared_enter(s);
     if (c)
-        c->conn = relay_accept_conn(s->config.core, cw_clock_ns(), c);
+        c->conn = relay_accept_conn(s->config.core, accepted, cw_clock_ns(), c);
     if (!c || !c->conn) {
         shared_leave(s);
         free(c);
-        close(fd);
+        close(accepted->fd);
         return;
     }
-    c->fd = fd;
+    c->fd = accepted->fd;
     c->users = 1;
     c->next = s->conns;
     if (c->next)
@@ -351,10 +351,10 @@ int shared_open(struct shared *s, const struct shared_ops *ops,
 
 static void accept_all(struct shared *s, const struct relay_listener *listener)
 {
-    int fd;
+    struct relay_accepted accepted;
 
-    while ((fd = relay_accept(listener, &s->spare)) >= 0)
-        open_conn(s, fd);
+    while (relay_accept(listener, &s->spare, &accepted))
+        open_conn(s, &accepted);
 }
 
 static void tick(struct shared *s)
