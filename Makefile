@@ -39,7 +39,7 @@ PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
 all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
-RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev libucx-dev mpich libmpich-dev \
+RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox
@@ -60,7 +60,7 @@ $(BUILD)/obj/%.o: %.c | build/.run-deps
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring
 
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
@@ -70,7 +70,7 @@ $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c \
 		$(filter-out dispatcher/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring
 
 # The simulator runs the device's own code, compiled once more over its own system
 SIM_DEVICE = $(addprefix $(BUILD)/sim-device/,$(addprefix rdevice/,device.o input.o output.o probe.o \

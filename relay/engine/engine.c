@@ -2,19 +2,17 @@
 
 #include <string.h>
 
-const struct relay_engine_ops *const relay_engines[] = {
-    &relay_engine_poll, &relay_engine_thread, &relay_engine_pool, &relay_engine_pipeline, NULL};
+const struct relay_engine_ops *const relay_engines[] = {&relay_engine_poll,  &relay_engine_thread,
+                                                        &relay_engine_pool,  &relay_engine_pipeline,
+                                                        &relay_engine_uring, NULL};
 
 const struct relay_engine_ops *relay_engine_auto(struct cw_err *why)
 {
-    int last = 0;
-
-    while (relay_engines[last + 1])
-        last++;
     why->code = CW_OK;
-    while (last > 0 && relay_engines[last]->check && relay_engines[last]->check(why) < 0)
-        last--;
-    return relay_engines[last];
+    for (int i = 0; relay_engines[i]; i++)
+        if (relay_engines[i]->check && relay_engines[i]->check(why) == CW_OK)
+            return relay_engines[i];
+    return relay_engine_find(RELAY_ENGINE_DEFAULT);
 }
 
 const struct relay_engine_ops *relay_engine_find(const char *name)

@@ -57,6 +57,7 @@ extern const struct relay_engine_ops relay_engine_poll;
 extern const struct relay_engine_ops relay_engine_thread;
 extern const struct relay_engine_ops relay_engine_pool;
 extern const struct relay_engine_ops relay_engine_pipeline;
+extern const struct relay_engine_ops relay_engine_uring;
 
 /* NULL-terminated. */
 extern const struct relay_engine_ops *const relay_engines[];
@@ -64,8 +65,8 @@ extern const struct relay_engine_ops *const relay_engines[];
 /* NULL when there is none of that name. */
 const struct relay_engine_ops *relay_engine_find(const char *name);
 
-/* The last of relay_engines, each being more demanding than those before it, that this system can
- * run. *why says what kept it from those after it; its code is CW_OK when nothing did. */
+/* An engine that asks more of the system than others do, where the system has it; else the default
+ * one, and *why says what is missing. */
 const struct relay_engine_ops *relay_engine_auto(struct cw_err *why);
 
 #endif
