@@ -27,6 +27,18 @@ void relay_spare_close(struct relay_spare *spare)
     spare->fd = -1;
 }
 
+static void say_refused(void)
+{
+    dprintf(STDERR_FILENO, "causeway relay: descriptor limit reached, a connection was refused; "
+                           "raise 'ulimit -n'\n");
+}
+
+void relay_refuse(int fd)
+{
+    close(fd);
+    say_refused();
+}
+
 static void refuse_one(int listener, struct relay_spare *spare)
 {
     int fd;
@@ -36,8 +48,7 @@ static void refuse_one(int listener, struct relay_spare *spare)
     if (fd >= 0)
         close(fd);
     spare->fd = spare_descriptor();
-    dprintf(STDERR_FILENO, "causeway relay: descriptor limit reached, a connection was refused; "
-                           "raise 'ulimit -n'\n");
+    say_refused();
 }
 
 static bool accept_dialled(int fd, struct relay_accepted *accepted)

@@ -26,6 +26,9 @@ struct relay_accepted {
 bool relay_accept(const struct relay_listener *listener, struct relay_spare *spare,
                   struct relay_accepted *accepted);
 
+/* Refuses an accepted connection because the descriptor limit is reached, with a line on stderr. */
+void relay_refuse(int fd);
+
 /* Registers it with the core. NULL without memory. Under the same rule as the core's functions. */
 struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay_accepted *accepted,
                                      uint64_t now_ns, void *owner);

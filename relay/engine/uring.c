@@ -8,6 +8,7 @@
 #include "relay/engine/uring.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -30,37 +31,62 @@ static void stop_arm(struct relay_engine *e)
     uring_ring_name(&e->ring, sqe, NULL, URING_STOP);
 }
 
-static void accept_arm(struct relay_engine *e, struct uring_listener *l)
+/* Without a free descriptor an accept fails at once, whether somebody waits or not. */
+static void listener_arm(struct relay_engine *e, struct uring_listener *l)
 {
     struct io_uring_sqe *sqe = uring_ring_ask(&e->ring);
+    int fd = l->listener->fd;
 
-    io_uring_prep_multishot_accept(sqe, l->listener->fd, NULL, NULL, SOCK_CLOEXEC);
-    uring_ring_name(&e->ring, sqe, l, URING_ACCEPT);
+    if (l->full)
+        io_uring_prep_poll_add(sqe, fd, POLLIN);
+    else
+        io_uring_prep_multishot_accept(sqe, fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    uring_ring_name(&e->ring, sqe, l, l->full ? URING_CALL : URING_ACCEPT);
     l->armed = true;
 }
 
 /* --- serving ---------------------------------------------------------------------------------- */
+/* An accept that stays goes by the limit that held when it was armed. */
+static bool beyond_limit(int fd)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd >= limit.rlim_cur;
+}
+
 static void accept_complete(struct relay_engine *e, struct uring_listener *l,
                             const struct io_uring_cqe *cqe)
 {
-    bool full = cqe->res == -EMFILE || cqe->res == -ENFILE;
-    int fd = cqe->res;
+    bool again = cqe->res >= 0;
 
     l->armed = cqe->flags & IORING_CQE_F_MORE;
-    if (e->stopped) {
-        if (fd >= 0)
-            close(fd);
-        return;
+    if (cqe->res == -EMFILE || cqe->res == -ENFILE) {
+        again = l->full = true;
+    } else if (cqe->res >= 0 && e->stopped) {
+        close(cqe->res);
+    } else if (cqe->res >= 0 && beyond_limit(cqe->res)) {
+        relay_refuse(cqe->res);
+    } else if (cqe->res >= 0) {
+        l->listener->address.transport->tune(cqe->res);
+        uring_conn_open(e, cqe->res);
     }
-    if (fd >= 0)
-        l->listener->address.transport->tune(fd);
-    else if (full)
-        fd = relay_accept(l->listener, &e->spare);
+    /* after any other error, at the next tick: it might be there for ever */
+    if (!l->armed && again && !e->stopped)
+        listener_arm(e, l);
+}
+
+static void call_complete(struct relay_engine *e, struct uring_listener *l)
+{
+    int fd;
+
+    l->armed = false;
+    if (e->stopped)
+        return;
+    fd = relay_accept(l->listener, &e->spare);
+    l->full = fd < 0;
     if (fd >= 0)
         uring_conn_open(e, fd);
-    /* after any other error, at the next tick: it might be there for ever */
-    if (!l->armed && (fd >= 0 || full))
-        accept_arm(e, l);
+    listener_arm(e, l);
 }
 
 static void complete(struct relay_engine *e, const struct io_uring_cqe *cqe)
@@ -76,6 +102,9 @@ static void complete(struct relay_engine *e, const struct io_uring_cqe *cqe)
         return;
     case URING_ACCEPT:
         accept_complete(e, of, cqe);
+        return;
+    case URING_CALL:
+        call_complete(e, of);
         return;
     default:
         uring_conn_complete(e, of, op, cqe);
@@ -118,7 +147,7 @@ static void tick(struct relay_engine *e)
     relay_core_tick(e->config.core, e->now_ns);
     for (int i = 0; i < e->config.listener_count; i++)
         if (!e->listeners[i].armed && uring_ring_room(&e->ring))
-            accept_arm(e, &e->listeners[i]);
+            listener_arm(e, &e->listeners[i]);
     for (struct uring_conn *c = e->conns; c && uring_ring_room(&e->ring); c = next) {
         next = c->next;
         uring_conn_tick(e, c);
@@ -203,7 +232,7 @@ static int uring_run(struct relay_engine *e, struct cw_err *err)
     stop_arm(e);
     for (int i = 0; i < e->config.listener_count; i++)
         if (uring_ring_room(&e->ring))
-            accept_arm(e, &e->listeners[i]);
+            listener_arm(e, &e->listeners[i]);
     while (!e->stopped && !e->ring.failed)
         turn(e);
     failed = e->ring.failed;

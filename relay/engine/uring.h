@@ -20,6 +20,7 @@ enum uring_op {
     URING_OWN,    /* a receive into the connection's own block; struct uring_conn */
     URING_SEND,   /* struct uring_conn */
     URING_ACCEPT, /* struct uring_listener */
+    URING_CALL,   /* somebody waits to be accepted; struct uring_listener */
     URING_STOP,   /* of the engine */
 };
 #define URING_OP_MASK 7u
@@ -75,6 +76,7 @@ void uring_ring_receive(struct uring_ring *r, struct io_uring_sqe *sqe, int fd);
 struct uring_listener {
     const struct relay_listener *listener;
     bool armed;
+    bool full; /* descriptors have run out: one connection at a time is accepted, or refused */
 };
 
 struct uring_conn {
