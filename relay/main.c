@@ -15,12 +15,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define LISTEN_MAX (RELAY_LISTENERS_MAX - 1)
 #define SPIN_NS_DEFAULT 50000ull
 #define LOG_SHARE(memory) ((memory) / 4 * 3)
 
 struct relay_options {
     struct relay_settings settings;
-    struct relay_listener listeners[RELAY_LISTENERS_MAX];
+    struct relay_listener listeners[LISTEN_MAX];
     int listener_count;
     const char *key_file;
     int key_fd;   /* -1, or where the key comes from */
@@ -41,9 +42,8 @@ static const char usage[] =
     "  --key-file FILE      the relay key (made when missing); for a unix address the\n"
     "                       default is PATH.key, removed at the end\n"
     "  --engine NAME        how the relay waits and moves bytes (default " RELAY_ENGINE_DEFAULT
-    "), or auto: "
-    "the\n"
-    "                       most demanding one that this system can run\n"
+    "), or auto:\n"
+    "                       uring where this system can run it\n"
     "  --list-engines       one line for each engine\n"
     "  --threads N          of engine pool: threads that take turns (default 2)\n"
     "  --receivers N        of engine pipeline: threads that receive (default 1)\n"
@@ -81,9 +81,8 @@ static const struct option own_options[] = {
 
 static int take_listen(struct relay_options *o, const char *text, struct cw_err *err)
 {
-    if (o->listener_count == RELAY_LISTENERS_MAX)
-        return cw_err_set(err, CW_EINVAL, "--listen %s: at most %d addresses", text,
-                          RELAY_LISTENERS_MAX);
+    if (o->listener_count == LISTEN_MAX)
+        return cw_err_set(err, CW_EINVAL, "--listen %s: at most %d addresses", text, LISTEN_MAX);
     if (cw_address_parse(&o->listeners[o->listener_count].address, text, err) < 0)
         return cw_err_wrap(err, "--listen");
     o->listener_count++;
@@ -224,7 +223,7 @@ static void announce(const struct relay_options *o)
 static int serve(const struct relay_options *o, struct relay_core *core, const struct dial *dial,
                  struct cw_err *err)
 {
-    struct relay_listener listeners[RELAY_LISTENERS_MAX + 1];
+    struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
                                          .listeners = listeners,
                                          .listener_count = o->listener_count + 1,

@@ -6,7 +6,7 @@
 #include "common/transport.h"
 #include "relay/core/core.h"
 
-#define RELAY_LISTENERS_MAX 8
+#define RELAY_LISTENERS_MAX 9 /* one of them for links that we open */
 #define RELAY_ENGINE_DEFAULT "poll"
 #define RELAY_POOL_MAX 256 /* threads of one pool */
 

@@ -31,17 +31,22 @@ static void stop_arm(struct relay_engine *e)
     uring_ring_name(&e->ring, sqe, NULL, URING_STOP);
 }
 
+static bool one_by_one(const struct uring_listener *l)
+{
+    return l->full || l->listener->dialled;
+}
+
 /* Without a free descriptor an accept fails at once, whether somebody waits or not. */
 static void listener_arm(struct relay_engine *e, struct uring_listener *l)
 {
     struct io_uring_sqe *sqe = uring_ring_ask(&e->ring);
     int fd = l->listener->fd;
 
-    if (l->full)
+    if (one_by_one(l))
         io_uring_prep_poll_add(sqe, fd, POLLIN);
     else
         io_uring_prep_multishot_accept(sqe, fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    uring_ring_name(&e->ring, sqe, l, l->full ? URING_CALL : URING_ACCEPT);
+    uring_ring_name(&e->ring, sqe, l, one_by_one(l) ? URING_CALL : URING_ACCEPT);
     l->armed = true;
 }
 
@@ -68,7 +73,7 @@ static void accept_complete(struct relay_engine *e, struct uring_listener *l,
         relay_refuse(cqe->res);
     } else if (cqe->res >= 0) {
         l->listener->address.transport->tune(cqe->res);
-        uring_conn_open(e, cqe->res);
+        uring_conn_open(e, &(struct relay_accepted){.fd = cqe->res});
     }
     /* after any other error, at the next tick: it might be there for ever */
     if (!l->armed && again && !e->stopped)
@@ -77,15 +82,14 @@ static void accept_complete(struct relay_engine *e, struct uring_listener *l,
 
 static void call_complete(struct relay_engine *e, struct uring_listener *l)
 {
-    int fd;
+    struct relay_accepted accepted;
 
     l->armed = false;
     if (e->stopped)
         return;
-    fd = relay_accept(l->listener, &e->spare);
-    l->full = fd < 0;
-    if (fd >= 0)
-        uring_conn_open(e, fd);
+    l->full = !relay_accept(l->listener, &e->spare, &accepted);
+    if (!l->full)
+        uring_conn_open(e, &accepted);
     listener_arm(e, l);
 }
 

@@ -122,8 +122,8 @@ struct relay_engine {
     struct cw_spin spin;
 };
 
-/* Takes over `fd`; without memory it is closed. */
-void uring_conn_open(struct relay_engine *e, int fd);
+/* Takes it over; without memory it is closed. */
+void uring_conn_open(struct relay_engine *e, const struct relay_accepted *accepted);
 /* The core has something for it, or is done with it. */
 void uring_conn_serve(struct relay_engine *e, struct uring_conn *c);
 void uring_conn_serve_ready(struct relay_engine *e);

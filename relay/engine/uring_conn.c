@@ -309,18 +309,18 @@ void uring_conn_tick(struct relay_engine *e, struct uring_conn *c)
         uring_ring_cancel(&e->ring, c, URING_SEND);
 }
 
-void uring_conn_open(struct relay_engine *e, int fd)
+void uring_conn_open(struct relay_engine *e, const struct relay_accepted *accepted)
 {
     struct uring_conn *c = calloc(1, sizeof(*c));
 
     if (c)
-        c->conn = relay_accept_conn(e->config.core, e->now_ns, c);
+        c->conn = relay_accept_conn(e->config.core, accepted, e->now_ns, c);
     if (!c || !c->conn) {
         free(c);
-        close(fd);
+        close(accepted->fd);
         return;
     }
-    c->fd = fd;
+    c->fd = accepted->fd;
     c->next = e->conns;
     if (e->conns)
         e->conns->prev = c;

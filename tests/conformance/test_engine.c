@@ -582,6 +582,11 @@ static void add_suite_of(const struct relay_engine_ops *ops)
 
 void add_engine_tests(void)
 {
+    struct cw_err err;
+
     for (int i = 0; relay_engines[i]; i++)
-        add_suite_of(relay_engines[i]);
+        if (!relay_engines[i]->check || relay_engines[i]->check(&err) == CW_OK)
+            add_suite_of(relay_engines[i]);
+        else
+            printf("# " SUITE_PREFIX "%s is left out: %s\n", relay_engines[i]->name, err.text);
 }

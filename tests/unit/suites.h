@@ -26,6 +26,7 @@ void add_homes_tests(void);
 void add_setup_tests(void);
 void add_status_tests(void);
 void add_transport_tests(void);
+void add_uring_tests(void);
 void add_watcher_tests(void);
 
 /* tests/trace */
