@@ -86,7 +86,8 @@ int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
  * copies into a log. Returns whether there is more. May be called at any time, or never. */
 bool relay_core_idle(struct relay_core *core);
 
-/* `size` bytes have been put there. Acts on every frame that is complete. */
+/* `size` bytes have been put there. Acts on every frame that is complete. 0: nothing has come; what
+ * relay_conn_space took is given back when nothing waits in it. */
 void relay_conn_input(struct relay_conn *conn, size_t size);
 
 /* False while bytes that are already under way to a slow receiver should drain first. */

@@ -153,8 +153,10 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
         return true;
     n = recv(c->fd, at, size, MSG_DONTWAIT);
     e->stats->syscalls++;
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        relay_conn_input(c->conn, 0); /* an idle connection holds no block */
         return false;
+    }
     if (n > 0) {
         c->sent_ns = e->now_ns;
         hot_touch(e, c);

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #define SPIN_NS 20000
 #define MEMORY_MAX (512ull << 20)
 #define HELLO_MS 20000
+#define DESCRIPTORS_OTHER 64 /* of this process, beside those of peers and their relay */
 
 struct site site;
 struct peer peers[SITE_PEERS];
@@ -32,6 +34,16 @@ int site_count_descriptors(void)
     if (d)
         closedir(d);
     return count;
+}
+
+void site_raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    CU_ASSERT_TRUE_FATAL(limit.rlim_max >= 2 * SITE_PEERS + DESCRIPTORS_OTHER);
+    limit.rlim_cur = limit.rlim_max;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 static void *run_engine(void *unused)
@@ -60,6 +72,7 @@ void site_start(const struct relay_engine_ops *ops)
     memset(&site, 0, sizeof(site));
     peer_count = 0;
     site.ops = ops;
+    site.hello_flags = CW_HELLO_LOG;
     site.descriptors = site_count_descriptors();
     strcpy(site.dir, "/tmp/test-engine-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(site.dir));
@@ -76,18 +89,31 @@ void site_start(const struct relay_engine_ops *ops)
     CU_ASSERT_EQUAL_FATAL(pthread_create(&site.thread, NULL, run_engine, NULL), 0);
 }
 
-void site_start_job(const struct relay_engine_ops *ops, uint32_t ranks)
+static void open_job(uint32_t ranks)
 {
-    site_start(ops);
     CU_ASSERT_EQUAL_FATAL(peer_hello_dispatcher(peer_connect(SITE_UNIX), ranks), CW_OK);
     for (uint32_t rank = 0; rank < ranks; rank++)
         CU_ASSERT_EQUAL_FATAL(peer_hello_rank(peer_connect(rank % 2), rank, 1), CW_OK);
+}
+
+void site_start_job(const struct relay_engine_ops *ops, uint32_t ranks)
+{
+    site_start(ops);
+    open_job(ranks);
+}
+
+void site_start_unlogged_job(const struct relay_engine_ops *ops, uint32_t ranks)
+{
+    site_start(ops);
+    site.hello_flags = 0;
+    open_job(ranks);
 }
 
 void site_join(void)
 {
     CU_ASSERT_EQUAL(pthread_join(site.thread, NULL), 0);
     CU_ASSERT_EQUAL(site.result, CW_OK);
+    site.memory_max = relay_core_stats(site.core)->memory_max;
     site.ops->close(site.engine);
 }
 
@@ -109,17 +135,26 @@ void site_stop(void)
     site_close();
 }
 
-struct peer *peer_connect(int listener)
+static void connect_as(struct peer *p, int listener)
 {
-    struct peer *p = &peers[peer_count];
     struct cw_err err;
 
-    CU_ASSERT_TRUE_FATAL(peer_count < SITE_PEERS);
     memset(p, 0, sizeof(*p));
     p->fd = cw_connect(&site.listeners[listener].address, &err);
     CU_ASSERT_TRUE_FATAL(p->fd >= 0);
-    peer_count++;
-    return p;
+}
+
+struct peer *peer_connect(int listener)
+{
+    CU_ASSERT_TRUE_FATAL(peer_count < SITE_PEERS);
+    connect_as(&peers[peer_count], listener);
+    return &peers[peer_count++];
+}
+
+void peer_reconnect(struct peer *p, int listener)
+{
+    peer_close(p);
+    connect_as(p, listener);
 }
 
 int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
@@ -137,7 +172,7 @@ int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
 
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 {
-    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = CW_HELLO_LOG};
+    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = site.hello_flags};
     uint8_t key[CW_KEY_SIZE];
     struct cw_err err;
 
@@ -190,11 +225,14 @@ bool peer_received(const struct peer *p, uint32_t req, uint64_t tag, size_t size
 static void hear(struct peer *p, const struct codec_frame *frame)
 {
     struct cw_notice_body notice;
+    struct cw_taken taken;
     uint64_t event = codec_event(frame);
 
     p->heard[frame->header.type]++;
     if (event)
         CU_ASSERT_EQUAL(event, ++p->event);
+    if (frame->header.type == CW_FRAME_TAKEN && cw_taken_get(frame->body, &taken))
+        p->taken = taken.event;
     if (frame->header.type == CW_FRAME_MESSAGE)
         CU_ASSERT_PTR_NOT_NULL(codec_inbox_take(&p->inbox, frame));
     if (frame->header.type == CW_FRAME_NOTICE &&
@@ -224,8 +262,9 @@ static void peer_read(struct peer *p)
 static void peer_write(struct peer *p)
 {
     size_t left = codec_left(&p->codec.out);
-    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start,
-                     left < WRITE_MAX ? left : WRITE_MAX, MSG_DONTWAIT | MSG_NOSIGNAL);
+    size_t most = p->slow ? 1 : WRITE_MAX;
+    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start, left < most ? left : most,
+                     MSG_DONTWAIT | MSG_NOSIGNAL);
 
     if (n > 0)
         codec_take(&p->codec.out, (size_t)n);
@@ -280,4 +319,36 @@ void pump_for(int ms)
 
     while (clock_ms() < end)
         pump_once(5);
+}
+
+/* --- an exchange that shows that others go on ------------------------------------------------- */
+static struct peer *awaited;
+static size_t awaited_count;
+
+static bool awaited_has_all(void)
+{
+    return awaited->inbox.complete >= awaited_count;
+}
+
+/* Returns whether it arrives, and rightly. */
+static bool pass(uint32_t from, uint32_t to, uint32_t req, uint64_t size)
+{
+    peer_send(rank_of(from), to, 1, size);
+    awaited = rank_of(to);
+    awaited_count = req;
+    return pump_until(awaited_has_all) && peer_received(awaited, req, 1, size);
+}
+
+void ping_pong(uint32_t a, uint32_t b, uint32_t count, uint64_t size)
+{
+    bool right = true;
+
+    for (uint32_t i = 0; i < count && right; i++) {
+        uint32_t req = (uint32_t)rank_of(a)->inbox.complete + 1;
+
+        peer_recv(rank_of(b), req, 1);
+        peer_recv(rank_of(a), req, 1);
+        right = pass(a, b, req, size + i) && pass(b, a, req, size + i);
+    }
+    CU_ASSERT_TRUE(right);
 }
