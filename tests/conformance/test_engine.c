@@ -1,4 +1,5 @@
-/* What every engine must do, on real sockets. One suite an engine: "engine NAME". */
+/* What every engine must do, on real sockets. One suite an engine: "engine NAME", and one more for
+ * each other choice of its pools: "engine NAME, WHICH". */
 #include "tests/conformance/suite.h"
 #include "tests/unit/suites.h"
 
@@ -12,7 +13,11 @@
 
 const struct relay_engine_ops *engine(void)
 {
-    return relay_engine_find(CU_get_current_suite()->pName + strlen(SUITE_PREFIX));
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s", CU_get_current_suite()->pName + strlen(SUITE_PREFIX));
+    name[strcspn(name, ",")] = '\0';
+    return relay_engine_find(name);
 }
 
 static bool all_ranks_up(void)
@@ -277,13 +282,29 @@ static void names(void)
     CU_ASSERT_PTR_NULL(strchr(engine()->summary, '\n'));
 }
 
-static void add_suite_of(const struct relay_engine_ops *ops)
+/* --- suites ----------------------------------------------------------------------------------- */
+static int with_default_pools(void)
 {
-    char name[64];
-    CU_pSuite suite;
+    site_pools = RELAY_POOLS_DEFAULT;
+    return 0;
+}
 
-    snprintf(name, sizeof(name), SUITE_PREFIX "%s", ops->name);
-    suite = CU_add_suite(name, NULL, NULL);
+static int with_one_of_each(void)
+{
+    site_pools = (struct relay_pools){.threads = 1, .receivers = 1, .loggers = 1, .senders = 1};
+    return 0;
+}
+
+static int with_many_of_each(void)
+{
+    site_pools = (struct relay_pools){.threads = 4, .receivers = 3, .loggers = 2, .senders = 3};
+    return 0;
+}
+
+static void add_suite(const char *name, CU_InitializeFunc choose_pools)
+{
+    CU_pSuite suite = CU_add_suite(name, choose_pools, NULL);
+
     CU_ADD_TEST(suite, names);
     CU_ADD_TEST(suite, handshake);
     CU_ADD_TEST(suite, small_messages);
@@ -303,13 +324,28 @@ static void add_suite_of(const struct relay_engine_ops *ops)
     add_random_exchange_tests(suite);
 }
 
+static void add_suites_of(const struct relay_engine_ops *ops)
+{
+    bool pools = strcmp(ops->name, "pool") == 0 || strcmp(ops->name, "pipeline") == 0;
+    struct cw_err err = {0};
+    char name[64];
+
+    if (ops->check && ops->check(&err) < 0) {
+        printf("# engine %s cannot run here: %s\n", ops->name, err.text);
+        return;
+    }
+    snprintf(name, sizeof(name), SUITE_PREFIX "%s", ops->name);
+    add_suite(name, with_default_pools);
+    if (!pools)
+        return;
+    snprintf(name, sizeof(name), SUITE_PREFIX "%s, one of each", ops->name);
+    add_suite(name, with_one_of_each);
+    snprintf(name, sizeof(name), SUITE_PREFIX "%s, many of each", ops->name);
+    add_suite(name, with_many_of_each);
+}
+
 void add_engine_tests(void)
 {
-    struct cw_err err;
-
     for (int i = 0; relay_engines[i]; i++)
-        if (!relay_engines[i]->check || relay_engines[i]->check(&err) == CW_OK)
-            add_suite_of(relay_engines[i]);
-        else
-            printf("# " SUITE_PREFIX "%s is left out: %s\n", relay_engines[i]->name, err.text);
+        add_suites_of(relay_engines[i]);
 }

@@ -6,8 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <sched.h>
 
-#define EXCHANGED (2u << 20) /* bytes of a message that others exchange meanwhile */
-#define VANISHING 16
+#define EXCHANGED (1u << 20) /* bytes of a message that others exchange meanwhile */
+#define VANISHING 12
 #define SLOW 16
 #define SLOW_BYTES 1000
 

@@ -7,7 +7,7 @@
 #define MESH_BYTES (512u << 10)
 #define MESH_ROUNDS 2u
 #define COMINGS 100
-#define REPLACED_BYTES (2 * LARGE)
+#define REPLACED_BYTES LARGE
 
 /* --- large messages among all ----------------------------------------------------------------- */
 static uint64_t mesh_tag(uint32_t from, uint32_t to, uint32_t round)

@@ -6,6 +6,7 @@
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
 # shellcheck disable=SC2016,SC2317 # text for bash -c; the tests are called by t
 set -u
 
@@ -16,7 +17,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/system/jobs.sh
 . "$here/jobs.sh"
 only=${1-}
-causeway=$(realpath "${CAUSEWAY:-$root/build/causeway}")
+find_causeway
 
 # --- what the tests run -----------------------------------------------------------
 

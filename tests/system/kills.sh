@@ -13,6 +13,7 @@
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
 # shellcheck disable=SC2016,SC2317 # text for bash -c; the tests are called by t
 set -u
 
@@ -23,7 +24,7 @@ LIMIT=${LIMIT:-60}
 . "$here/lib.sh"
 # shellcheck source=tests/system/jobs.sh
 . "$here/jobs.sh"
-causeway=("$(realpath "${CAUSEWAY:-$root/build/causeway}")")
+find_causeway
 campaign_rounds_max=100
 slice=0
 campaign=0

@@ -5,6 +5,8 @@
 #
 # A test has an empty directory, $work. It notes what went wrong with `wrong TEXT`, or
 # calls the expect_... functions, which do; a test without such a note has passed.
+#
+# With ENGINE=NAME in the environment the relays of a suite use that engine.
 
 # shellcheck disable=SC2034 # some of these are for the suites
 
@@ -32,6 +34,17 @@ lib_start() {
   unset XDG_RUNTIME_DIR
   trap lib_end EXIT
   trap 'exit 130' INT TERM
+}
+
+# Leaves the command in the array $causeway: what CAUSEWAY says, or build/causeway of this tree.
+find_causeway() {
+  causeway=("$(realpath "${CAUSEWAY:-$root/build/causeway}")")
+  [[ -n ${ENGINE-} ]] || return
+  suite+=", engine $ENGINE"
+  if [[ ${causeway[0]} != "$here/engine.sh" ]]; then
+    export CAUSEWAY_PLAIN=${causeway[0]}
+    causeway=("$here/engine.sh")
+  fi
 }
 
 lib_end() {

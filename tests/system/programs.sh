@@ -13,6 +13,7 @@
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
 #
 # A line of LIST is: name, numbers of ranks (with commas between), seconds, arguments.
 # With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N".
@@ -181,8 +182,7 @@ main() {
   local transport='' faults=()
   parse "$@"
   RANDOM=$seed
-  read -r -a causeway <<<"${CAUSEWAY:-$root/build/causeway}"
-  causeway[0]=$(realpath "${causeway[0]}")
+  find_causeway
   [[ -x ${causeway[0]} ]] || fail "no command ${causeway[0]}"
   [[ -r $list ]] || fail "no $list"
   lib_start

@@ -1,0 +1,24 @@
+#!/bin/bash
+# causeway whose relays use the engine that ENGINE names, with options of its own where ENGINE has
+# more words ("pool --threads 4"). What the command line says of an engine comes later and counts.
+#
+# Environment:
+#   ENGINE          the engine
+#   CAUSEWAY_PLAIN  the command (default: build/causeway of this tree)
+plain=${CAUSEWAY_PLAIN:-$(dirname "$0")/../../build/causeway}
+read -r -a engine <<<"--engine ${ENGINE:?}"
+
+# A job that uses a relay that runs already takes no options for one of its own.
+uses_relay() {
+  local it
+  for it; do
+    [[ $it = --relay || $it = --relay=* ]] && return
+  done
+  return 1
+}
+
+case ${1-} in
+  relay) set -- relay "${engine[@]}" "${@:2}" ;;
+  run) uses_relay "$@" || set -- run "${engine[@]}" "${@:2}" ;;
+esac
+exec "$plain" "$@"
