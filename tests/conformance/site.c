@@ -20,7 +20,6 @@
 #define DESCRIPTORS_OTHER 64 /* of this process, beside those of peers and their relay */
 
 struct site site;
-struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
 struct peer peers[SITE_PEERS];
 int peer_count;
 struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
