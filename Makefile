@@ -4,6 +4,7 @@
 #   make run              a demonstration; make run PROG=./a.out N=4 ARGS="..." for a program of yours
 #   make check            every test suite; ends with "N passed, N failed"
 #   make bench            the figures of docs/benchmarks.md, beside stock MPICH over TCP
+#   make netpipe          compares relay engines; make netpipe ARGS="--engines poll --quick": operations.md
 #   make campaign         long tests: all of scalapack-mpi-test, long fuzzing (TIME=600 seconds each)
 #   make install          DESTDIR and PREFIX as usual
 #   make format           clang-format over all sources
@@ -42,7 +43,7 @@ all: $(PROGRAMS)
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
-BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)
@@ -89,7 +90,8 @@ $(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
 MPI_C = $(patsubst tests/system/programs/%.c,build/programs/%,$(wildcard tests/system/programs/*.c)) \
-	$(patsubst tests/bench/%.c,build/programs/%,$(wildcard tests/bench/*.c))
+	$(patsubst tests/bench/%.c,build/programs/%,$(wildcard tests/bench/*.c)) \
+	$(patsubst netpipe/%.c,build/programs/%,$(wildcard netpipe/*.c))
 MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests/system/programs/*.f90))
 
 build/programs/nompi: tests/system/programs/nompi.c | build/.run-deps
@@ -104,6 +106,10 @@ build/programs/%: tests/bench/%.c | build/.run-deps
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
 	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror $< -o $@
+build/programs/%: netpipe/%.c | build/.run-deps
+	@mkdir -p $(@D)
+	@echo '  MPICC $@'
+	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror $< -o $@ -lm
 build/programs/%: tests/system/programs/%.f90 | build/.run-deps build/.check-deps
 	@mkdir -p build/programs/mod
 	@echo '  MPIFC $@'
@@ -128,6 +134,10 @@ check: build/.run-deps build/.check-deps
 bench: build/.run-deps build/.bench-deps
 	@$(MAKE) --no-print-directory all programs
 	@tests/bench/bench.sh
+
+netpipe: build/.run-deps build/.bench-deps
+	@$(MAKE) --no-print-directory all build/programs/pairs
+	@netpipe/netpipe.sh $(ARGS)
 
 campaign: build/.run-deps build/.check-deps
 	@$(MAKE) --no-print-directory all build/sim programs fuzzers
@@ -163,5 +173,5 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all run check bench campaign install uninstall format clean programs fuzzers
+.PHONY: all run check bench netpipe campaign install uninstall format clean programs fuzzers
 .SECONDARY:

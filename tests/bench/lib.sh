@@ -1,32 +1,33 @@
 # shellcheck shell=bash
 # Shared by the benchmarks: running jobs beside each other, medians, and reading what --stats and --events
-# wrote. bench.sh sets $causeway and $dir (a directory of its own) before it sources this.
+# wrote. Who sources this sets $causeway and $dir (a directory of its own) before, and may set the seconds
+# after which a job is ended: $stock_limit (60) and $our_limit (120).
 #
 # Samples are lines "KEY NUMBER" in a file. What could not be measured is said in the output where its figure
 # would stand, and makes the benchmarks end with code 1.
 
-# shellcheck disable=SC2154 # causeway and dir are set by bench.sh
+# shellcheck disable=SC2154 # causeway and dir are set by who sources this
 
 # as docs/benchmarks.md says: the peer is MPICH's own path over TCP, without shared memory
 stock() {
   local ranks=$1
   shift
   UCX_TLS=tcp,self UCX_NET_DEVICES=lo MPIR_CVAR_NOLOCAL=1 \
-    timeout 60 mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
+    timeout -k 5 "${stock_limit:-60}" mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
 }
 
 # a job without recovery, which stock does not have either; its standard error is in $dir/stats
 ours() {
   local ranks=$1
   shift
-  timeout 120 "$causeway" run -n "$ranks" --no-log "$@" 2>"$dir/stats" </dev/null
+  timeout -k 5 "${our_limit:-120}" "$causeway" run -n "$ranks" --no-log "$@" 2>"$dir/stats" </dev/null
 }
 
 # Likewise with recovery. A job whose log ran out of room goes on without keeping it: it does not count.
 logged() {
   local ranks=$1
   shift
-  timeout 120 "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null &&
+  timeout -k 5 "${our_limit:-120}" "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null &&
     ! grep -q 'can no longer be restarted' "$dir/stats"
 }
 
