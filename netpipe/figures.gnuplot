@@ -3,7 +3,8 @@
 #
 #   data          a block for each series, of lines: x, then one value for each panel
 #   base          writes base.svg and base.png
-#   names, styles, dashes      of the series, quoted words; panels, panel_titles of the panels
+#   names, styles, dashes             of the series: words, those with spaces in quotes
+#   panels, panel_titles, measured    likewise; measured is 0 for a panel without any value
 #   main_title, x_title
 
 rows = (panels + 1) / 2
@@ -25,6 +26,8 @@ style(i) = word(styles, i + 1)
 panel = "set title word(panel_titles, p); \
   set ylabel (p == panels ? 'microseconds' : 'Mb/s'); \
   if (p == 1) { set key at screen 0.5, screen 0.01 center bottom horizontal maxcols 6 } else { unset key }; \
+  if (!int(word(measured, p))) { \
+    set title word(panel_titles, p).': not measured'; plot [1:2] [1:10] NaN notitle; continue }; \
   plot for [i = 0:series - 1] data index i using 1:(column(p + 1)) with linespoints \
     linewidth 1.5 pointsize 0.6 pointtype 5 + i linecolor rgb style(i) dashtype int(word(dashes, i + 1)) \
     title word(names, i + 1)"

@@ -61,14 +61,14 @@ reserve_for() {
     { bytes = $1 + overhead
       rate = 200000 * bytes < 2e9 ? 200000 * bytes : 2e9
       sum += 1.2 * seconds * rate < volume ? 1.2 * seconds * rate : volume }
-    END { printf "%d\n", sum + 64 * 1048576 }'
+    END { printf "%.0f\n", sum + 64 * 1048576 }'
 }
 
 # The reserve of a relay must fit half of the memory that is free.
 fit_memory() {
   local free
   [[ " ${logs[*]} " = *" on "* ]] || return
-  free=$(awk '/^MemAvailable/ { printf "%d\n", $2 * 1024 }' /proc/meminfo)
+  free=$(awk '/^MemAvailable/ { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
   while (($(reserve_for "${sizes[@]}") > free / 2)); do
     volume=$((volume / 2))
     if ((volume < VOLUME_MIN)); then

@@ -18,10 +18,12 @@
 #
 # Progress is on standard error, the verdicts on standard output. Ctrl-C or SIGTERM ends it, with tables and
 # figures of what it has. Ends with code 1 when an engine could not be measured, or 2 for bad usage.
+#
+# Environment: CAUSEWAY, the command (default: build/causeway of this tree)
 set -u
 called_in=$PWD
 cd "$(dirname "$0")/.." || exit 1
-causeway=$PWD/build/causeway
+causeway=$(realpath "${CAUSEWAY:-build/causeway}")
 pairs=$PWD/build/programs/pairs
 
 # shellcheck source=tests/bench/lib.sh

@@ -20,7 +20,7 @@ bad() {
 }
 
 usage() {
-  sed -n '2,22s/^# \{0,1\}//p' netpipe/netpipe.sh
+  sed -n '2,24s/^# \{0,1\}//p' netpipe/netpipe.sh
 }
 
 # Prints the number that TEXT is, with K, M or G: take_bytes OPTION TEXT LEAST MOST

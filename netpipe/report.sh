@@ -59,9 +59,16 @@ series_name() {
   esac
 }
 
-# One row for each size, one column for each series: size_table CLIENTS COLUMN FORMAT
+# A figure as a cell: some three digits, and no exponent
+cell() {
+  awk -v x="$1" 'BEGIN {
+    if (x == "") printf " not measured |"
+    else printf " %.*f |", (x >= 100 ? 0 : (x >= 10 ? 1 : (x >= 0.1 ? 2 : 4))), x }'
+}
+
+# One row for each size, one column for each series: size_table CLIENTS COLUMN
 size_table() {
-  local clients=$1 column=$2 engine log row=() size figure
+  local clients=$1 column=$2 engine log row size
   local -a series
   mapfile -t series < <(rows_of "$clients" | awk '$4 == 1 { print $1, $2 }')
   printf '| bytes |'
@@ -74,9 +81,7 @@ size_table() {
     printf '| %d |' "$size"
     for row in "${series[@]}"; do
       read -r engine log <<<"$row"
-      figure=$(value "$engine" "$log" "$clients" 1 "$size" "$column")
-      # shellcheck disable=SC2059
-      [ -n "$figure" ] && printf " $3 |" "$figure" || printf ' not measured |'
+      cell "$(value "$engine" "$log" "$clients" 1 "$size" "$column")"
     done
     echo
   done
@@ -86,12 +91,12 @@ tables() {
   local clients
   for clients in "${counts[@]}"; do
     title "$clients clients: overall bandwidth, Mb/s (the slowest pair's times the number of pairs)"
-    size_table "$clients" "$OVERALL" %.4g
+    size_table "$clients" "$OVERALL"
     title "$clients clients: one way, microseconds (mean of all pairs)"
-    size_table "$clients" "$LATENCY" %.2f
+    size_table "$clients" "$LATENCY"
     ((clients > 2)) || continue
     title "$clients clients: fairness (the slowest pair's bandwidth by the fastest one's)"
-    size_table "$clients" "$FAIRNESS" %.2f
+    size_table "$clients" "$FAIRNESS"
   done
 }
 
@@ -122,6 +127,12 @@ tics() {
   echo "(${list%, })"
 }
 
+# For each panel whether it has a value: 1 or 0
+measured_panels() {
+  awk -v panels="$1" '{ for (i = 1; i <= panels; i++) if (NF > i && $(i + 1) != "?") any[i] = 1 }
+    END { for (i = 1; i <= panels; i++) printf "%d ", any[i] }' "$dir/plot"
+}
+
 # draw FILE TITLE XLABEL TICS PANELS PANEL-TITLES: with what add_series noted. All panels but the last show
 # bandwidth, the last one latency.
 draw() {
@@ -130,8 +141,8 @@ draw() {
     return
   fi
   gnuplot -e "data='$dir/plot'; base='$results/figure-$1'; main_title='$2'; x_title='$3'; panels=$5" \
-    -e "panel_titles='$6'; names='$names'; styles='$styles'; dashes='$dashes'; set xtics $4" \
-    netpipe/figures.gnuplot 2>"$dir/stats" || missing "figure-$1: gnuplot: $(tail -n 1 "$dir/stats")"
+    -e "panel_titles='$6'; measured='$(measured_panels "$5")'; names='$names'; styles='$styles'; dashes='$dashes'; set xtics $4" \
+    netpipe/figures.gnuplot 2>"$dir/stats" || missing "figure-$1: gnuplot: $(grep . "$dir/stats" | tail -n 1)"
 }
 
 # [Relay] figures 4, 5 and 6
@@ -139,8 +150,7 @@ size_figure() {
   local clients=$1 names='' styles='' dashes='' engine log
   : >"$dir/plot"
   while read -r engine log; do
-    awk -F, -v key="$engine,$log,$clients,1" '$1 "," $2 "," $3 "," $4 == key { print $5, $7, $10 }' "$medians" |
-      { cat >"$dir/series"; }
+    awk -F, -v key="$engine,$log,$clients,1" '$1 "," $2 "," $3 "," $4 == key { print $5, $7, $10 }' "$medians" >"$dir/series"
     add_series "$engine" "$log" <"$dir/series"
   done < <(rows_of "$clients" | awk '$4 == 1 { print $1, $2 }')
   draw "$clients-clients" "$clients clients, one relay" "message size, bytes" "$(tics "${sizes[@]}")" 2 \
@@ -157,14 +167,13 @@ shown_sizes() {
 # A line of a series: x, bandwidths, latency of the smallest size; nothing when none is there.
 # spot X ENGINE LOG CLIENTS RELAYS
 spot() {
-  local x=$1 size line=() any=0
+  local x=$1 size line=()
   shift
   for size in $(shown_sizes); do
     line+=("$(value "$@" "$size" "$OVERALL")")
   done
   line+=("$(value "$@" "${sizes[0]}" "$LATENCY")")
-  printf '%s' "${line[@]}" | grep -q . && any=1
-  ((any)) && echo "$x" "${line[@]/#%/}" | awk -v n=$((${#line[@]} + 1)) 'NF == n'
+  [ -z "${line[*]// /}" ] || echo "$x" "${line[@]/#%/?}"
 }
 
 panel_titles() {
@@ -216,19 +225,30 @@ figures() {
 
 # --- verdicts -------------------------------------------------------------------------------------
 
-# verdict TEXT A B [BOUND GOAL]: A by B, and what it should be
+# A by B
+share() {
+  if [ -n "$1" ] && [ -n "$2" ]; then
+    ratio "$1" "$2"
+  else
+    printf 'not measured'
+  fi
+}
+
+# verdict TEXT GOAL COMMAND...: for each engine what COMMAND, given the engine last, prints
 verdict() {
-  local found="not measured" goal=
-  [ -n "$2" ] && [ -n "$3" ] && found=$(ratio "$2" "$3")
-  [ -n "${4:-}" ] && goal=" (goal: $4 $5)"
-  echo "- $1: $found$goal"
+  local text=$1 goal=$2 engine list=''
+  shift 2
+  for engine in "${engines[@]}"; do
+    list+="$engine $("$@" "$engine"), "
+  done
+  echo "- $text: ${list%, }${goal:+ (goal: $goal)}"
 }
 
 has_size() {
   [[ " ${sizes[*]} " = *" $1 "* ]]
 }
 
-# The engine with the most, or the least (sort -g or -gr) of a column: best SORT LOG CLIENTS BYTES COLUMN
+# The engine with the highest (-g) or lowest (-gr) of a column: best SORT LOG CLIENTS BYTES COLUMN
 best() {
   local engine figure
   for engine in "${engines[@]}"; do
@@ -237,68 +257,79 @@ best() {
   done | sort "$1" | tail -n 1 | cut -d ' ' -f 2
 }
 
+by_best() {
+  local log=$1 size=$2 first=$3 engine=$4
+  share "$(value "$engine" "$log" "$most" 1 "$size" "$OVERALL")" \
+    "$(value "$first" "$log" "$most" 1 "$size" "$OVERALL")"
+}
+
+fairness() {
+  local log=$1 size=$2 engine=$3
+  share "$(value "$engine" "$log" "$most" 1 "$size" "$FAIRNESS")" 1
+}
+
 engine_verdicts() {
-  local size log engine first
+  local size log first
   for size in 65536 1048576; do
     has_size "$size" || continue
     for log in "${logs[@]}"; do
       first=$(best -g "$log" "$most" "$size" "$OVERALL")
-      for engine in "${engines[@]}"; do
-        verdict "$most clients, $(size_name "$size")B, log $log: bandwidth of $engine by the best engine's (${first:-none})" \
-          "$(value "$engine" "$log" "$most" 1 "$size" "$OVERALL")" \
-          "$(value "${first:-none}" "$log" "$most" 1 "$size" "$OVERALL")" "at least" 0.7
-        ((most > 2)) || continue
-        verdict "$most clients, $(size_name "$size")B, log $log: fairness of $engine" \
-          "$(value "$engine" "$log" "$most" 1 "$size" "$FAIRNESS")" 1 "at least" 0.6
-      done
+      verdict "$most clients, $(size_name "$size")B, log $log, bandwidth by the best engine's" "at least 0.7" \
+        by_best "$log" "$size" "${first:-none}"
+      ((most == 2)) ||
+        verdict "$most clients, $(size_name "$size")B, log $log, fairness" "at least 0.6" fairness "$log" "$size"
     done
   done
+}
+
+# by_stock SORT SIZE COLUMN TEXT GOAL
+by_stock() {
+  local first
+  has_size "$2" || return
+  first=$(best "$1" off 2 "$2" "$3")
+  echo "- 2 clients, $(size_name "$2")B, log off, $4 of the best engine by stock's: ${first:+$first }$(
+    share "$(value "${first:-none}" off 2 1 "$2" "$3")" "$(value stock off 2 1 "$2" "$3")") (goal: $5)"
 }
 
 stock_verdicts() {
-  local first
   [ "${counts[0]}" = 2 ] && [ "${logs[-1]}" = off ] || return
-  if has_size 1; then
-    first=$(best -gr off 2 1 "$LATENCY")
-    verdict "2 clients, 1B, log off: one way of the best engine (${first:-none}) by stock's" \
-      "$(value "${first:-none}" off 2 1 1 "$LATENCY")" "$(value stock off 2 1 1 "$LATENCY")" "at most" 1.2
-  fi
-  if has_size 1048576; then
-    first=$(best -g off 2 1048576 "$OVERALL")
-    verdict "2 clients, 1MB, log off: bandwidth of the best engine (${first:-none}) by stock's" \
-      "$(value "${first:-none}" off 2 1 1048576 "$OVERALL")" "$(value stock off 2 1 1048576 "$OVERALL")" \
-      "at least" 1.3
-  fi
+  by_stock -gr 1 "$LATENCY" "one way" "at most 1.2"
+  by_stock -g 1048576 "$OVERALL" bandwidth "at least 1.3"
+}
+
+log_cost() {
+  local clients=$1 size=$2 column=$3 engine=$4
+  share "$(value "$engine" on "$clients" 1 "$size" "$column")" \
+    "$(value "$engine" off "$clients" 1 "$size" "$column")"
 }
 
 log_verdicts() {
-  local engine clients size
+  local clients size
   ((${#logs[@]} == 2)) || return
-  for engine in "${engines[@]}"; do
-    for clients in "${shown[@]}"; do
-      has_size 1 && verdict "$engine, $clients clients, 1B: one way with the log by that without" \
-        "$(value "$engine" on "$clients" 1 1 "$LATENCY")" "$(value "$engine" off "$clients" 1 1 "$LATENCY")" \
-        "at most" 1.10
-      for size in 65536 1048576; do
-        has_size "$size" || continue
-        verdict "$engine, $clients clients, $(size_name "$size")B: bandwidth with the log by that without" \
-          "$(value "$engine" on "$clients" 1 "$size" "$OVERALL")" \
-          "$(value "$engine" off "$clients" 1 "$size" "$OVERALL")" "at least" 0.90
-      done
+  for clients in "${shown[@]}"; do
+    has_size 1 && verdict "$clients clients, 1B, one way with the log by that without" "at most 1.10" \
+      log_cost "$clients" 1 "$LATENCY"
+    for size in 65536 1048576; do
+      has_size "$size" || continue
+      verdict "$clients clients, $(size_name "$size")B, bandwidth with the log by that without" "at least 0.90" \
+        log_cost "$clients" "$size" "$OVERALL"
     done
   done
 }
 
+relay_gain() {
+  local count=$1 size=$2 engine=$3
+  share "$(value "$engine" "${logs[-1]}" "$most" "$count" "$size" "$OVERALL")" \
+    "$(value "$engine" "${logs[-1]}" "$most" 1 "$size" "$OVERALL")"
+}
+
 relay_verdicts() {
-  local engine size count log=${logs[-1]}
+  local size count
   ((several_relays)) || { echo "- several relays: not measured; causeway run knows no --relays" && return; }
-  for engine in "${engines[@]}"; do
-    for count in "${relays[@]}"; do
-      for size in $(shown_sizes); do
-        verdict "$engine, $most clients, $(size_name "$size")B, log $log: bandwidth of $count relays by that of 1" \
-          "$(value "$engine" "$log" "$most" "$count" "$size" "$OVERALL")" \
-          "$(value "$engine" "$log" "$most" 1 "$size" "$OVERALL")"
-      done
+  for count in "${relays[@]}"; do
+    for size in $(shown_sizes); do
+      verdict "$most clients, $(size_name "$size")B, log ${logs[-1]}, bandwidth of $count relays by that of 1" '' \
+        relay_gain "$count" "$size"
     done
   done
 }
