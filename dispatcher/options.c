@@ -322,9 +322,6 @@ static int choose_homes(struct run_options *o, struct cw_err *err)
         o->relays = o->relay_count ? o->relay_count : 1;
     if (o->relays == 1 && !o->relay_map)
         return CW_OK;
-    if (o->relays > o->ranks)
-        return cw_err_set(err, CW_EINVAL, "%u relays for %u ranks: each would need one at least",
-                          o->relays, o->ranks);
     o->homes = malloc(o->ranks);
     if (!o->homes)
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
