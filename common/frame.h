@@ -105,6 +105,7 @@ enum cw_notice {
     CW_NOTICE_RANK_LIVE = 6, /* it has repeated what its predecessor did, and goes on */
     CW_NOTICE_UNLOGGED = 7,  /* its log is gone: it can no longer be restarted */
     CW_NOTICE_LINKED = 9,    /* it has its links to all other relays of the job */
+    CW_NOTICE_UNLINKED = 10, /* one of them broke: the job cannot go on */
     CW_NOTICE_DIVERGED = 8,  /* its re-execution does something else than the first one did */
 };
 

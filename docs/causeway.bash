@@ -53,9 +53,10 @@ _causeway_value() {
     --relay | --listen) _causeway_address ;;
     --key-file | --events) _causeway_files -f ;;
     --wdir | --output-dir) _causeway_files -d ;;
-    --engine) _causeway_words "$("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
+    --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
+    --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-max | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --fault-seed | --interval) ;;
     *) return 1 ;;
@@ -79,7 +80,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
+        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -94,7 +95,8 @@ _causeway_run() {
   elif _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --engine --memory-max
+    _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
+      --threads --receivers --loggers --senders --memory-max
       --log-max --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --max-restarts --slots --alive-period --alive-timeout --fault --fault-seed --help'
   else
@@ -104,7 +106,7 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --memory-max --log-max --log-reserve
+    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --memory-max --log-max --log-reserve
       --spin --help'
 }
 

@@ -66,6 +66,8 @@ suite "MPI programs" tests/system/programs.sh
 suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp
 suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
   tests/system/programs.sh --slice
+suite "several relays" tests/system/relays.sh
+suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
 suite "ranks killed" tests/system/kills.sh --slice
 suite scalapack tests/system/scalapack.sh --causeway --slice 10
 echo "== others"

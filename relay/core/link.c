@@ -34,7 +34,7 @@ void link_down(struct relay_conn *conn, const char *why)
 
     job->links[conn->peer] = NULL;
     if (!conn->fenced)
-        job_notice(job, CW_NOTICE_FATAL, UINT32_MAX, "the link to relay %u of the job broke: %s",
+        job_notice(job, CW_NOTICE_UNLINKED, UINT32_MAX, "the link to relay %u of the job broke: %s",
                    conn->peer, why);
 }
 
