@@ -4,6 +4,7 @@
  * it is needed first: a condition wakes it. */
 #include "relay/engine/shared.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,8 @@ static void thread_output(struct shared *s, struct shared_conn *c)
 static int thread_opened(struct shared *s, struct shared_conn *c)
 {
     of(c)->engine = (struct relay_engine *)s;
+    if (fcntl(c->fd, F_SETFL, 0) < 0) /* blocking; all but wait_readable asks for the contrary */
+        return CW_ESYS;
     shared_cond_init(&of(c)->read);
     shared_cond_init(&of(c)->write);
     return start_thread(s, receive, c);
