@@ -22,7 +22,6 @@
 struct site site;
 struct peer peers[SITE_PEERS];
 int peer_count;
-struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
 
 int site_count_descriptors(void)
 {
@@ -65,7 +64,7 @@ static void site_listen(int i, const char *text)
 void site_start(const struct relay_engine_ops *ops)
 {
     struct relay_engine_config config = {
-        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS, .pools = site_pools};
+        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS};
     struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_max = MEMORY_MAX};
     char path[128];
 
