@@ -40,7 +40,7 @@ struct shared_ops {
     /* Starts the threads that are there from the beginning. Returns 0 or a negative code. */
     int (*start)(struct shared *s, struct cw_err *err);
     /* A new connection; it has one user, to whom others may be added. Returns 0, or a negative code
-     * after which it is closed. */
+     * after which it is closed. May let go before that. */
     int (*opened)(struct shared *s, struct shared_conn *c);
     /* It has output, nobody writes it, nothing is left. May let go; c stays. */
     void (*output)(struct shared *s, struct shared_conn *c);
