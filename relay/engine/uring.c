@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define BATCH_MAX 64          /* completions served before something is submitted */
+#define LOOKS 32              /* at the ring, while spinning, before the clock is read again */
 #define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
 #define COUNT_NS 100000000ull /* between counts of context switches */
 #define FLUSH_NOW (32 << 10)  /* bytes received at once that are passed on before the next */
@@ -159,6 +160,17 @@ static void tick(struct relay_engine *e)
     uring_conn_serve_ready(e);
 }
 
+/* Looking costs no system call. */
+static void spin(struct relay_engine *e)
+{
+    int looks = cw_spin_shared(&e->spin) ? 0 : LOOKS;
+
+    while (looks > 0 && uring_ring_quiet(&e->ring))
+        looks--;
+    if (looks == 0)
+        e->stats->syscalls += cw_spin_turn(&e->spin);
+}
+
 /* There was nothing to do, or `served`: gives the core away, or sleeps. */
 static void rest(struct relay_engine *e, bool served)
 {
@@ -169,7 +181,7 @@ static void rest(struct relay_engine *e, bool served)
     } else if (relay_core_idle(e->config.core)) {
         return;
     } else if (e->now_ns - e->active_ns < e->config.spin_ns) {
-        e->stats->syscalls += cw_spin_turn(&e->spin);
+        spin(e);
     } else {
         e->stats->sleeps++;
         uring_ring_wait(&e->ring, e->held ? HELD_MS : URING_TICK_MS);

@@ -59,6 +59,8 @@ void uring_ring_cancel(struct uring_ring *r, void *of, enum uring_op op);
 
 /* True when there is something to submit, or the kernel has work to do for us. */
 bool uring_ring_due(const struct uring_ring *r);
+/* True when nothing has completed either. */
+bool uring_ring_quiet(const struct uring_ring *r);
 /* Submits and lets the kernel work. */
 void uring_ring_enter(struct uring_ring *r);
 /* Also sleeps until something completes or the time is over. */

@@ -247,6 +247,11 @@ bool uring_ring_due(const struct uring_ring *r)
            (IO_URING_READ_ONCE(*r->io.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
 }
 
+bool uring_ring_quiet(const struct uring_ring *r)
+{
+    return !uring_ring_due(r) && io_uring_cq_ready(&r->io) == 0;
+}
+
 void uring_ring_enter(struct uring_ring *r)
 {
     note(r, io_uring_submit_and_get_events(&r->io));
