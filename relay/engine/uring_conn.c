@@ -234,7 +234,11 @@ static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum 
     uring_conn_receive(e, c);
 }
 
-/* --- sending ---------------------------------------------------------------------------------- */
+/* --- sending ----------------------------------------------------------------------------------
+ * Not with IORING_OP_SENDMSG_ZC: over TCP on one machine 16 KiB took 40 us instead of 10, 256 KiB
+ * 120 to 130 instead of 75 to 110, 1 MiB 410 to 940 instead of 220 to 830 (time between cause and
+ * second completion; Linux 6.18). The kernel copies for a receiver on this machine all the same,
+ * and what is sent is held until the second completion. */
 static void send_begin(struct relay_engine *e, struct uring_conn *c)
 {
     struct io_uring_sqe *sqe = uring_ring_ask(&e->ring);
