@@ -19,7 +19,6 @@
 #define LOOKS 32              /* at the ring, while spinning, before the clock is read again */
 #define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
 #define COUNT_NS 100000000ull /* between counts of context switches */
-#define FLUSH_NOW (32 << 10)  /* bytes received at once that are passed on before the next */
 #define DRAIN_WAIT_MS 100     /* for what was cancelled; then it is cancelled once more ... */
 #define DRAIN_TRIES 100       /* ... so often */
 
@@ -125,8 +124,9 @@ static bool serve(struct relay_engine *e)
     while (count < BATCH_MAX && uring_ring_room(&e->ring) && uring_ring_next(&e->ring, &cqe)) {
         count++;
         complete(e, &cqe);
-        if (cqe.res >= FLUSH_NOW) {
+        if (cqe.res >= (int)URING_FLUSH_NOW) {
             uring_conn_serve_ready(e);
+            uring_conn_look_at_held(e);
             uring_ring_enter(&e->ring);
         }
     }

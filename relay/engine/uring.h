@@ -9,8 +9,10 @@
 #include <liburing.h>
 
 #define URING_IOV_MAX 64
-#define URING_STEP_SQES 8  /* operations that serving one completion or connection may ask for */
-#define URING_OWN_MAX 16   /* connections that receive into their own blocks */
+#define URING_STEP_SQES 8 /* operations that serving one completion or connection may ask for */
+#define URING_OWN_MAX 16  /* connections that receive into their own blocks */
+#define URING_FLUSH_NOW                                                                            \
+    (32u << 10) /* bytes received at once that are passed on before the next are received */
 #define URING_TICK_MS 1000 /* between looks at connections that are stuck or say nothing */
 
 /* What a completion is of: the low bits of its user data, beside a pointer. */
@@ -111,7 +113,7 @@ struct relay_engine {
     struct cw_relay_stats *stats;
     struct uring_listener listeners[RELAY_LISTENERS_MAX];
     struct uring_conn *conns;
-    struct uring_conn *held;               /* not to be read from now */
+    struct uring_conn *held;               /* not to be read from yet */
     struct uring_conn *own[URING_OWN_MAX]; /* NULL where free */
     struct relay_spare spare;
     int stop_fd;

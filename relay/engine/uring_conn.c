@@ -115,7 +115,7 @@ static void receive_own(struct relay_engine *e, struct uring_conn *c)
 
 static void hold(struct relay_engine *e, struct uring_conn *c)
 {
-    if (c->held)
+    if (c->held || c->ending)
         return;
     c->held = true;
     c->next_held = e->held;
@@ -231,7 +231,10 @@ static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum 
         conn_end(e, c, -cqe->res, NULL);
         return;
     }
-    uring_conn_receive(e, c);
+    if (size >= URING_FLUSH_NOW)
+        hold(e, c);
+    else
+        uring_conn_receive(e, c);
 }
 
 /* --- sending ----------------------------------------------------------------------------------
