@@ -6,12 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define SQES 256u           /* operations asked for at once; more wait for the next system call */
-#define CQES 4096u          /* completions; the kernel keeps what exceeds them, in its own memory */
-#define REFUSED_MAX 1000u   /* system calls in a row that take nothing in */
-#define SHARED_COUNT 64u    /* buffers, a power of two */
-#define SHARED_BYTES 16384u /* of each */
+#define SQES 256u         /* operations asked for at once; more wait for the next system call */
+#define CQES 4096u        /* completions; the kernel keeps what exceeds them, in its own memory */
+#define REFUSED_MAX 1000u /* system calls in a row that take nothing in ... */
+#define REFUSED_WAIT_US 1000 /* ... each this long after the one before */
+#define SHARED_COUNT 64u     /* buffers, a power of two */
+#define SHARED_BYTES 16384u  /* of each */
 #define SHARED_GROUP 0
 #define PAGE 4096u
 
@@ -200,8 +202,9 @@ static void note(struct uring_ring *r, int result)
     }
     /* what is short now may come back, and completions may have to be taken first */
     if ((result == -EAGAIN || result == -EBUSY) && ++r->refused < REFUSED_MAX)
-        return;
-    r->failed = -result;
+        usleep(REFUSED_WAIT_US);
+    else
+        r->failed = -result;
 }
 
 bool uring_ring_room(struct uring_ring *r)
