@@ -25,7 +25,7 @@ style(i) = word(styles, i + 1)
 
 panel = "set title word(panel_titles, p); \
   set ylabel (p == panels ? 'microseconds' : 'Mb/s'); \
-  if (p == 1) { set key at screen 0.5, screen 0.01 center bottom horizontal maxcols 6 } else { unset key }; \
+  if (p == 1) { set key at screen 0.5, screen 0.01 center bottom vertical maxrows key_lines } else { unset key }; \
   if (!int(word(measured, p))) { \
     set title word(panel_titles, p).': not measured'; plot [1:2] [1:10] NaN notitle; continue }; \
   plot for [i = 0:series - 1] data index i using 1:(column(p + 1)) with linespoints \

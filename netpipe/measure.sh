@@ -15,7 +15,7 @@ END_SECONDS_MAX=10  # for a job that was told to end
 PORT_TRIES_MAX=20
 LISTEN_TRIES_MAX=100 # every 20 ms
 
-stock_limit=30 # of 8 ranks and more on 2 cores it does little: all of them spin
+stock_limit=25 # of 8 ranks and more on 2 cores it does little: all of them spin
 our_limit=120
 samples_head=engine,log,clients,relays,repetition,bytes,overall_mbps,sum_mbps,fairness,latency_us
 job=
@@ -104,6 +104,7 @@ end_job() {
 run_job() {
   local status ticks=0
   rm -f "$dir/stats"
+  : >"$dir/out"
   "$@" >"$dir/out" &
   job=$!
   while kill -0 "$job" 2>/dev/null; do

@@ -9,8 +9,8 @@
 #   --relays LIST       of the section with several relays (default: 2,4)
 #   --log LIST          on, off or both (default: on,off)
 #   --repetitions N     interleaved runs of everything (default: 3)
-#   --seconds S         that a size takes in a run, about (default: 0.6)
-#   --volume BYTES      that a size moves in a run at most, for the log is in memory (default: 1G)
+#   --seconds S         that a size takes in a run, about (default: 0.5)
+#   --volume BYTES      that a size moves in a run at most, for the log is in memory (default: 768M)
 #   --quick             1, 64K and 1M with 2, 16 and 64 clients and 2 relays, once: about three minutes
 #   --results DIR       where samples, tables and figures go (default: netpipe/results)
 #   --resume            keep the samples that are there, and go on

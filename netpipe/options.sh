@@ -125,9 +125,9 @@ take_options() {
   take_list relays "${given[relays]-$relays_default}" take_number --relays 2 "$RELAYS_MAX"
   take_list logs "${given[log]-on,off}" take_log
   repetitions=$(take_number --repetitions "${given[repetitions]-$runs_default}" 1 "$REPETITIONS_MAX") || exit 2
-  seconds=${given[seconds]-0.6}
+  seconds=${given[seconds]-0.5}
   take_seconds "$seconds"
-  volume=$(take_bytes --volume "${given[volume]-1G}" "$VOLUME_MIN" "$VOLUME_MAX") || exit 2
+  volume=$(take_bytes --volume "${given[volume]-768M}" "$VOLUME_MIN" "$VOLUME_MAX") || exit 2
   results=${given[results]-$PWD/netpipe/results}
   [[ $results = /* ]] || results=$called_in/$results
   several_relays=0

@@ -164,16 +164,18 @@ shown_sizes() {
   echo "${found:-${sizes[-1]}}"
 }
 
-# A line of a series: x, bandwidths, latency of the smallest size; nothing when none is there.
-# spot X ENGINE LOG CLIENTS RELAYS
+# A line of a series: x, bandwidths, latency of the smallest size, with ? for what is not there; nothing when
+# nothing is there. spot X ENGINE LOG CLIENTS RELAYS
 spot() {
-  local x=$1 size line=()
+  local x=$1 size figure line=''
   shift
   for size in $(shown_sizes); do
-    line+=("$(value "$@" "$size" "$OVERALL")")
+    figure=$(value "$@" "$size" "$OVERALL")
+    line+=" ${figure:-?}"
   done
-  line+=("$(value "$@" "${sizes[0]}" "$LATENCY")")
-  [ -z "${line[*]// /}" ] || echo "$x" "${line[@]/#%/?}"
+  figure=$(value "$@" "${sizes[0]}" "$LATENCY")
+  line+=" ${figure:-?}"
+  [ -z "${line//[ ?]/}" ] || echo "$x$line"
 }
 
 panel_titles() {
@@ -236,11 +238,14 @@ share() {
 
 # verdict TEXT GOAL COMMAND...: for each engine what COMMAND, given the engine last, prints
 verdict() {
-  local text=$1 goal=$2 engine list=''
+  local text=$1 goal=$2 engine list='' any=0 found
   shift 2
   for engine in "${engines[@]}"; do
-    list+="$engine $("$@" "$engine"), "
+    found=$("$@" "$engine")
+    list+="$engine $found, "
+    [[ $found = *measured* ]] || any=1
   done
+  ((any)) || list="not measured"
   echo "- $text: ${list%, }${goal:+ (goal: $goal)}"
 }
 
