@@ -125,7 +125,7 @@ else
 	$(BUILD)/causeway run -n $(N) $(PROG) $(ARGS)
 endif
 
-check: build/.run-deps build/.check-deps
+check: build/.run-deps build/.check-deps build/.bench-deps
 	@$(MAKE) --no-print-directory all build/unit build/sim programs fuzzers
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
 	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/causeway build/thread/unit

@@ -10,7 +10,7 @@
 PERTURBATION=3 # bytes, as NetPIPE's own default
 NETPIPE_TRIALS_MAX=4
 MESSAGE_OVERHEAD=64 # bytes of a log for each message, beyond its payload
-GRACE_SECONDS=3     # for a job that has printed all it will print
+GRACE_SECONDS=1     # for a job of stock MPICH that has said all it will say
 END_SECONDS_MAX=10  # for a job that was told to end
 PORT_TRIES_MAX=20
 LISTEN_TRIES_MAX=100 # every 20 ms
@@ -99,26 +99,31 @@ end_job() {
   job=
 }
 
-# Runs a command, its output in $dir/out, until it ends or has printed "end" and does not end: stock MPICH may
-# hang in MPI_Finalize. Returns how it ended.
+# Whether the job has measured all it will measure
+has_measured() {
+  grep -qx end "$dir/out" || [ -s "$dir/np" ]
+}
+
+# Runs a command for an engine, its output in $dir/out, until it ends; or until it has measured, when it is stock
+# MPICH, which may hang in MPI_Finalize. Returns how it ended: run_job ENGINE COMMAND...
 run_job() {
-  local status ticks=0
-  rm -f "$dir/stats"
+  local engine=$1 status ticks=0
+  shift
+  rm -f "$dir/stats" "$dir/np"
   : >"$dir/out"
   "$@" >"$dir/out" &
   job=$!
   while kill -0 "$job" 2>/dev/null; do
-    ((interrupted)) && break
-    if grep -qx end "$dir/out" && ((++ticks > GRACE_SECONDS * 10)); then
+    if ((interrupted)); then
+      end_job
+      return 1
+    fi
+    if [ "$engine" = stock ] && has_measured && ((++ticks > GRACE_SECONDS * 10)); then
       end_job
       return 0
     fi
     sleep 0.1
   done
-  if ((interrupted)); then
-    end_job
-    return 1
-  fi
   wait "$job" 2>/dev/null
   status=$?
   job=
@@ -159,10 +164,11 @@ netpipe_lines() {
     "$dir/np" 2>/dev/null
 }
 
-# netpipe_sizes WHAT COMMAND...: a run of COMMAND for each size, which is given the size and NetPIPE's options
+# netpipe_sizes WHAT ENGINE COMMAND...: a run of COMMAND for each size, which is given the size and NetPIPE's
+# options
 netpipe_sizes() {
-  local what=$1 size count
-  shift
+  local what=$1 engine=$2 size count
+  shift 2
   : >"$dir/lines"
   for size in "${sizes[@]}"; do
     count=$(netpipe_count "$size")
@@ -170,8 +176,7 @@ netpipe_sizes() {
       note "$what: $size B need more than --volume"
       continue
     fi
-    rm -f "$dir/np"
-    if run_job "$@" "$size" -l "$size" -u "$size" -p "$PERTURBATION" -n "$count" -o "$dir/np"; then
+    if run_job "$engine" "$@" "$size" -l "$size" -u "$size" -p "$PERTURBATION" -n "$count" -o "$dir/np"; then
       netpipe_lines >>"$dir/lines"
     elif ((!interrupted)); then
       uncounted "$what, $size B"
@@ -217,7 +222,7 @@ await_listener() {
 pairs_sizes() {
   local what=$1 engine=$2 status
   shift
-  run_job causeway_or_stock "$@" "$pairs" "$seconds" "$volume" "$PERTURBATION" "${sizes[@]}"
+  run_job "$engine" causeway_or_stock "$@" "$pairs" "$seconds" "$volume" "$PERTURBATION" "${sizes[@]}"
   status=$?
   ((interrupted)) && return
   : >"$dir/lines"
@@ -247,9 +252,9 @@ measure_run() {
   shift
   what=$(describe "$@")
   if [ "$1" = tcp ]; then
-    netpipe_sizes "$what" raw_tcp
+    netpipe_sizes "$what" tcp raw_tcp
   elif (($3 == 2)); then
-    netpipe_sizes "$what" mpi_netpipe "$@"
+    netpipe_sizes "$what" "$1" mpi_netpipe "$@"
   else
     pairs_sizes "$what" "$@" "$(reserve_for "${sizes[@]}")"
   fi

@@ -60,30 +60,25 @@ take_seconds() {
 }
 
 take_engine() {
-  grep -qxF -- "$1" <<<"$known" ||
-    bad "--engines $1: no such engine; there are $(paste -sd ' ' <<<"$known")"
-  echo "$1"
+  grep -qxF -- "$2" <<<"$known" || bad "$1 $2: no such engine; there are $(paste -sd ' ' <<<"$known")"
+  echo "$2"
 }
 
 take_log() {
-  [[ $1 =~ ^(on|off)$ ]] || bad "--log $1: expected on, off or on,off"
-  echo "$1"
+  [[ $2 =~ ^(on|off)$ ]] || bad "$1 $2: expected on, off or on,off"
+  echo "$2"
 }
 
-# Fills the array NAME with what a command makes of each part of LIST: take_list NAME LIST COMMAND WORD...
-# The part comes after the command's first word after its name.
+# Fills the array NAME with what a command makes of each part of LIST:
+# take_list NAME OPTION LIST COMMAND LIMIT..., which is run as COMMAND OPTION PART LIMIT...
 take_list() {
   local -n array=$1
   local parts part one
-  IFS=, read -r -a parts <<<"$2"
-  ((${#parts[@]})) || bad "an empty list; see netpipe.sh --help"
+  IFS=, read -r -a parts <<<"$3"
+  ((${#parts[@]})) || bad "$2: expected a list with commas between"
   array=()
   for part in "${parts[@]}"; do
-    if (($# > 3)); then
-      one=$("$3" "$4" "$part" "${@:5}") || exit 2
-    else
-      one=$("$3" "$part") || exit 2
-    fi
+    one=$("$4" "$2" "$part" "${@:5}") || exit 2
     [[ " ${array[*]} " = *" $one "* ]] || array+=("$one")
   done
 }
@@ -119,11 +114,11 @@ take_options() {
   fi
   local sizes_default=1,64,1K,4K,16K,64K,256K,1M counts_default=2,4,8,16,32,64 relays_default=2,4 runs_default=3
   ((quick)) && sizes_default=1,64K,1M counts_default=2,16,64 relays_default=2 runs_default=1
-  take_list engines "${given[engines]-${known//$'\n'/,}}" take_engine
-  take_list sizes "${given[sizes]-$sizes_default}" take_bytes --sizes 1 "$SIZE_MAX"
-  take_list counts "${given[clients]-$counts_default}" take_even --clients 2 "$CLIENTS_MAX"
-  take_list relays "${given[relays]-$relays_default}" take_number --relays 2 "$RELAYS_MAX"
-  take_list logs "${given[log]-on,off}" take_log
+  take_list engines --engines "${given[engines]-${known//$'\n'/,}}" take_engine
+  take_list sizes --sizes "${given[sizes]-$sizes_default}" take_bytes 1 "$SIZE_MAX"
+  take_list counts --clients "${given[clients]-$counts_default}" take_even 2 "$CLIENTS_MAX"
+  take_list relays --relays "${given[relays]-$relays_default}" take_number 2 "$RELAYS_MAX"
+  take_list logs --log "${given[log]-on,off}" take_log
   repetitions=$(take_number --repetitions "${given[repetitions]-$runs_default}" 1 "$REPETITIONS_MAX") || exit 2
   seconds=${given[seconds]-0.5}
   take_seconds "$seconds"

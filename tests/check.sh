@@ -69,6 +69,7 @@ suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
 suite "several relays" tests/system/relays.sh
 suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
 suite "ranks killed" tests/system/kills.sh --slice
+suite "comparison of engines" tests/system/netpipe.sh
 suite scalapack tests/system/scalapack.sh --causeway --slice 10
 echo "== others"
 for fuzzer in build/fuzz/*; do
