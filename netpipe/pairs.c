@@ -25,7 +25,7 @@
 #define TRIPS_MAX 1000000 /* in one trial */
 #define TRIPS_WANTED 4    /* in one trial: pairs leave a barrier one after the other */
 #define CALIBRATION_GROWTH 4
-#define CALIBRATION_SHARE 0.1 /* of the time of a size: long enough to tell a round trip's */
+#define CALIBRATION_SHARE 0.1 /* of the time and the volume of a size */
 #define MESSAGE_OVERHEAD 64   /* bytes of a log for each message, beyond its payload */
 #define BYTES_MAX (1 << 30)
 
@@ -114,21 +114,18 @@ static double trip_volume(const struct site *site, int bytes)
 static int calibrate(struct site *site, int bytes, const struct budget *budget)
 {
     double trips = budget->volume / trip_volume(site, bytes) - 1; /* the checked one is gone */
-    double share = trips / TRIPS_MIN, wanted;
+    double trips_share = trips * CALIBRATION_SHARE, wanted;
+    double took = run_trial(site, bytes, 1);
     int count = 1;
 
-    for (;;) {
-        double took = run_trial(site, bytes, count);
-
-        trips -= count;
-        wanted = budget->seconds / TRIALS * count / took;
-        if (took >= budget->seconds * CALIBRATION_SHARE || count >= TRIPS_MAX / CALIBRATION_GROWTH)
-            break;
-        share -= count;
+    trips -= count;
+    while (took < budget->seconds * CALIBRATION_SHARE && count * CALIBRATION_GROWTH < trips_share &&
+           count * CALIBRATION_GROWTH < TRIPS_MAX) {
         count *= CALIBRATION_GROWTH;
-        if (count > share)
-            break;
+        took = run_trial(site, bytes, count);
+        trips -= count;
     }
+    wanted = budget->seconds / TRIALS * count / took;
     if (wanted < TRIPS_WANTED)
         wanted = fmin(TRIPS_WANTED, wanted * CALIBRATION_GROWTH);
     wanted = fmin(wanted, fmin(trips / TRIALS, TRIPS_MAX));
@@ -201,9 +198,10 @@ static void measure_around(struct site *site, int bytes, int perturbation,
 
 static int take_bytes(const struct site *site, const char *text)
 {
-    long bytes = atol(text);
+    char *end;
+    long bytes = strtol(text, &end, 10);
 
-    if (bytes < 1 || bytes > BYTES_MAX)
+    if (*end || bytes < 1 || bytes > BYTES_MAX)
         fail(site, "expected sizes of 1 byte to 1 GiB");
     return (int)bytes;
 }
