@@ -86,11 +86,16 @@ $(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
+# A client of many connections, for tests and benchmarks of relays
+build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,clock.c cred.c err.c frame.c hello.c transport.c))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
 MPI_C = $(patsubst tests/system/programs/%.c,build/programs/%,$(wildcard tests/system/programs/*.c)) \
-	$(patsubst tests/bench/%.c,build/programs/%,$(wildcard tests/bench/*.c)) \
+	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c,$(wildcard tests/bench/*.c))) \
 	$(patsubst netpipe/%.c,build/programs/%,$(wildcard netpipe/*.c))
 MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests/system/programs/*.f90))
 
@@ -126,13 +131,13 @@ else
 endif
 
 check: build/.run-deps build/.check-deps build/.bench-deps
-	@$(MAKE) --no-print-directory all build/unit build/sim programs fuzzers
+	@$(MAKE) --no-print-directory all build/unit build/sim build/crowd programs fuzzers
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
 	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/causeway build/thread/unit
 	@tests/check.sh
 
 bench: build/.run-deps build/.bench-deps
-	@$(MAKE) --no-print-directory all programs
+	@$(MAKE) --no-print-directory all build/crowd programs
 	@tests/bench/bench.sh
 
 netpipe: build/.run-deps build/.bench-deps
@@ -140,7 +145,7 @@ netpipe: build/.run-deps build/.bench-deps
 	@netpipe/netpipe.sh $(ARGS)
 
 campaign: build/.run-deps build/.check-deps
-	@$(MAKE) --no-print-directory all build/sim programs fuzzers
+	@$(MAKE) --no-print-directory all build/sim build/crowd programs fuzzers
 	@tests/campaign.sh
 
 # --- fuzzing --------------------------------------------------------------------------------------

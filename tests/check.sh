@@ -56,6 +56,28 @@ scripts() {
   git ls-files '*.sh' .ci/run | xargs -r shellcheck
 }
 
+# The engines that a relay does not take by itself.
+other_engines() {
+  local default
+  default=$(build/causeway relay --help | sed -n 's/.*--engine NAME.*(default \([a-z]*\)).*/\1/p')
+  build/causeway relay --list-engines | cut -d ' ' -f 1 | grep -vx "$default"
+}
+
+# Whether this system can run it: if not, it says why and does not get as far as its listener.
+engine_runs() {
+  ! build/causeway relay --engine "$1" --listen unix:/no/such/dir 2>&1 | grep -v '/no/such/dir'
+}
+
+# What is slow or stands for little that an engine could do wrong is left to the default engine. The
+# kills are at events, not at times.
+engine_programs='p2p_modes|^probe|^collectives \(|^collectives 5|icollectives \(|rma_lock|sizes|storm|unsafe|master_worker|token_ring'
+engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks but rank 0|killed again while|kill -9 of a rank)'
+
+one_engine() {
+  suite "MPI programs, engine $1" env ENGINE="$1" tests/system/programs.sh --slice "$engine_programs"
+  suite "ranks killed, engine $1" env ENGINE="$1" tests/system/kills.sh --slice "$engine_kills"
+}
+
 suite unit build/unit
 suite "unit, address and undefined behaviour sanitizers" build/address/unit
 suite "unit, thread sanitizer" build/thread/unit
@@ -69,6 +91,12 @@ suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
 suite "several relays" tests/system/relays.sh
 suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
 suite "ranks killed" tests/system/kills.sh --slice
+suite engines tests/system/engines.sh
+for engine in $(other_engines); do
+  if engine_runs "$engine"; then
+    one_engine "$engine"
+  fi
+done
 suite "comparison of engines" tests/system/netpipe.sh
 suite scalapack tests/system/scalapack.sh --causeway --slice 10
 echo "== others"

@@ -20,6 +20,7 @@
 #define DESCRIPTORS_OTHER 64 /* of this process, beside those of peers and their relay */
 
 struct site site;
+struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
 struct peer peers[SITE_PEERS];
 int peer_count;
 
@@ -64,7 +65,7 @@ static void site_listen(int i, const char *text)
 void site_start(const struct relay_engine_ops *ops)
 {
     struct relay_engine_config config = {
-        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS};
+        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS, .pools = site_pools};
     struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_max = MEMORY_MAX};
     char path[128];
 

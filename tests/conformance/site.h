@@ -45,6 +45,7 @@ struct peer {
 };
 
 extern struct site site;
+extern struct relay_pools site_pools; /* of the engines that site_start starts */
 extern struct peer peers[SITE_PEERS];
 extern int peer_count; /* peers[0] is the dispatcher, peers[1 + rank] a rank, then others */
 

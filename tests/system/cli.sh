@@ -7,7 +7,7 @@
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
 #   ENGINE    of the relays (default: the command's own)
-# shellcheck disable=SC2016,SC2317 # text for bash -c; the tests are called by t
+# shellcheck disable=SC2016,SC2128,SC2317 # text for bash -c; the command is one word; t calls the tests
 set -u
 
 suite=cli
@@ -75,11 +75,6 @@ strange_relay() {
   options_expect '1|2|126' 'carrier:pigeon.*unix:PATH' --relay carrier:pigeon --key-file "$work/key"
 }
 
-engines() {
-  run_expect 0 '' "$causeway" relay --list-engines
-  expect_out_like '^poll '
-}
-
 option_tests() {
   local command
   t "an unknown option" options_expect 2 --frobnicate --frobnicate
@@ -101,7 +96,6 @@ option_tests() {
   t "-x of what is not set" options_expect 2 '-x CAUSEWAY_NOT_SET' -x CAUSEWAY_NOT_SET
   t "--timeout x" options_expect 2 "--timeout 'x'" --timeout x
   t "--memory-max x" options_expect '1|2' "--memory-max 'x'" --memory-max x
-  t "--engine of no such name" options_expect '1|2' '--engine warp' --engine warp
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
@@ -112,7 +106,6 @@ option_tests() {
   t "--version" version
   t "an unknown command" unknown_command
   t "no command" no_command
-  t "relay --list-engines" engines
   t "relay without --listen" run_expect 2 'no --listen' "$causeway" relay
   t "relay with an argument" run_expect 2 "unexpected argument 'now'" \
     "$causeway" relay --listen "unix:$tmp/r" now
