@@ -87,7 +87,8 @@ $(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 # A client of many connections, for tests and benchmarks of relays
-build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,clock.c cred.c err.c frame.c hello.c transport.c))
+build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
+		transport.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 

@@ -1,15 +1,15 @@
 #!/bin/bash
 # The figures of docs/benchmarks.md, each beside stock MPICH over TCP in the same run. Every figure is the
-# median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) compare Causeway with
-# itself. Ends with code 1 when something could not be measured.
+# median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) and of engines
+# (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
-# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh, engines.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected log_cost clock_cost log_memory
-  replay_speed kill_to_live solver_kills}
+  replay_speed kill_to_live solver_kills idle_crowd burst}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -19,6 +19,8 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/lib.sh
 # shellcheck source=tests/bench/recovery.sh
 . tests/bench/recovery.sh
+# shellcheck source=tests/bench/engines.sh
+. tests/bench/engines.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np

@@ -1,18 +1,21 @@
-/* Many connections to a relay that say nothing.
+/* Many connections to a relay that do nothing.
  *
- *   crowd ADDRESS COUNT RATE SECONDS
+ *   crowd ADDRESS COUNT RATE SECONDS [KEY-FILE]
  *
- * Makes COUNT connections, evenly over a second's RATE of them (0: at once), waits until each has
- * heard the relay's CHALLENGE or was closed, and stays for SECONDS. A rank would say HELLO within
- * 10 s, and so the relay closes who does not: stay for less. Prints
+ * Makes COUNT connections, RATE of them a second (0: at once), waits until each has heard the
+ * relay's CHALLENGE or was closed, and stays for SECONDS. The relay closes who has said nothing for
+ * 10 s; with the relay's key they are the ranks of a job, say HELLO, and may stay for longer.
+ * Prints
  *
- *   served N         heard CHALLENGE
+ *   served N         heard CHALLENGE, and WELCOME with a key
  *   refused N        could not connect, or were closed before
  *   last_ms T        from the first connect to the last CHALLENGE
- *   there            all of this is so; then it stays
+ *   there            now it stays
  */
 #include "common/clock.h"
-#include "common/frame.h"
+#include "common/cred.h"
+#include "common/hello.h"
+#include "common/keyfile.h"
 #include "common/transport.h"
 
 #include <errno.h>
@@ -108,6 +111,47 @@ static void connect_all(const struct cw_address *address, uint64_t rate)
     last_ns = last_ns > start ? last_ns - start : 0;
 }
 
+/* Returns whether it is welcome. */
+static bool say_hello(int fd, struct cw_hello *hello, const uint8_t *key)
+{
+    struct cw_session session = {0};
+    struct cw_welcome welcome;
+    struct cw_err err = {0};
+
+    if (cw_hello_open(fd, &session, hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
+        return true;
+    fprintf(stderr, "crowd: %s\n", err.text);
+    return false;
+}
+
+/* A job of as many ranks as there are to be connections. */
+static void connect_job(const struct cw_address *address, const char *key_file)
+{
+    struct cw_hello hello = {
+        .role = CW_ROLE_DISPATCHER, .rank = (uint32_t)count, .flags = CW_HELLO_LOG};
+    uint8_t relay_key[CW_KEY_SIZE];
+    uint8_t job_key[CW_KEY_SIZE];
+    uint8_t key[CW_KEY_SIZE];
+    struct cw_err err = {0};
+    int dispatcher = cw_connect(address, &err);
+
+    if (dispatcher < 0 || cw_key_load(key_file, relay_key, &err) < 0)
+        give_up(err.text);
+    cw_cred_job_key(job_key, relay_key, hello.job);
+    if (!say_hello(dispatcher, &hello, job_key))
+        give_up("the relay does not open a job");
+    for (int i = 0; i < count; i++) {
+        struct cw_hello rank = {.role = CW_ROLE_RANK, .rank = (uint32_t)i, .incarnation = 1};
+
+        connect_one(address, i);
+        cw_cred_rank_key(key, job_key, (uint32_t)i, 1);
+        if (fds[i].fd >= 0 && say_hello(fds[i].fd, &rank, key))
+            served++;
+        else if (fds[i].fd >= 0)
+            leave(i);
+    }
+}
+
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -123,13 +167,16 @@ int main(int argc, char **argv)
     struct cw_address address;
     struct cw_err err = {0};
 
-    count = argc == 5 ? atoi(argv[2]) : 0;
+    count = argc == 5 || argc == 6 ? atoi(argv[2]) : 0;
     if (count < 1 || count > COUNT_MAX)
-        give_up("usage: crowd ADDRESS COUNT RATE SECONDS, with COUNT from 1 to 100000");
+        give_up("usage: crowd ADDRESS COUNT RATE SECONDS [KEY-FILE], with COUNT from 1 to 100000");
     if (cw_address_parse(&address, argv[1], &err) < 0)
         give_up(err.text);
     raise_descriptor_limit();
-    connect_all(&address, strtoull(argv[3], NULL, 10));
+    if (argc == 6)
+        connect_job(&address, argv[5]);
+    else
+        connect_all(&address, strtoull(argv[3], NULL, 10));
     printf("served %d\nrefused %d\nlast_ms %.1f\nthere\n", served, refused, (double)last_ns / 1e6);
     fflush(stdout);
     sleep((unsigned)atoi(argv[4]));

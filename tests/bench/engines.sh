@@ -1,0 +1,139 @@
+# shellcheck shell=bash
+# What the engines of a relay cost when many clients are there: sections of bench.sh, which sources this after
+# lib.sh.
+#
+# Environment: ENGINES (default: all that run here), CROWD (idle connections, 1024), CROWD_SECONDS (how long
+#   their CPU time is counted, 10), BURST (connections in one second, 1000)
+
+# shellcheck disable=SC2154 # bench.sh sets RUNS, causeway and dir
+
+CROWD=${CROWD:-1024}
+CROWD_SECONDS=${CROWD_SECONDS:-10}
+BURST=${BURST:-1000}
+CROWD_TCP=tcp:127.0.0.1:0
+crowd=$PWD/build/crowd
+
+# Those that run here; the others say why.
+engines() {
+  local engine
+  for engine in ${ENGINES:-$("$causeway" relay --list-engines | cut -d ' ' -f 1)}; do
+    if "$causeway" relay --engine "$engine" --listen "unix:$dir/no/such/dir" 2>&1 | grep -v '/no/such/dir' >"$dir/why"; then
+      echo "- $engine does not run here: $(<"$dir/why")" >>"$dir/uncounted"
+    else
+      echo "$engine"
+    fi
+  done
+}
+
+# A relay of ENGINE at ADDRESS: leaves its process in $relay, where it listens in $address.
+engine_relay() {
+  "$causeway" relay --listen "$2" --key-file "$dir/engine.key" --engine "$1" 2>"$dir/relay.err" </dev/null &
+  relay=$!
+  until grep -q 'listening on' "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
+  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err")
+}
+
+end_engine_relay() {
+  kill "$relay" 2>/dev/null
+  wait "$relay" 2>/dev/null
+}
+
+resident_kb() {
+  awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status" 2>/dev/null
+}
+
+# crowd_value KEY: of what the crowd printed
+crowd_value() {
+  awk -v key="$1" '$1 == key { print $2 }' "$dir/crowd"
+}
+
+# start_crowd COUNT RATE SECONDS [KEY-FILE]: returns when each has been served or refused; $crowd_job is its process
+start_crowd() {
+  : >"$dir/crowd"
+  "$crowd" "$address" "$@" >"$dir/crowd" 2>"$dir/stats" &
+  crowd_job=$!
+  until grep -q there "$dir/crowd" || ! kill -0 "$crowd_job" 2>/dev/null; do sleep 0.05; done
+  grep -q there "$dir/crowd"
+}
+
+# Memory and CPU time are those of ranks that wait: they have said HELLO, and so the relay does not close them.
+idle_once() {
+  local engine=$1 before after ticks relay address crowd_job
+  engine_relay "$engine" "unix:$dir/engine"
+  before=$(resident_kb "$relay")
+  if start_crowd "$CROWD" 0 "$((CROWD_SECONDS + 30))" "$dir/engine.key" && [ "$(crowd_value served)" = "$CROWD" ]; then
+    sleep 1
+    after=$(resident_kb "$relay")
+    ticks=$(cpu_ticks "$relay")
+    sleep "$CROWD_SECONDS"
+    ticks=$(($(cpu_ticks "$relay") - ticks))
+    awk -v e="$engine" -v kb="$((after - before))" -v n="$CROWD" -v t="$ticks" -v s="$CROWD_SECONDS" \
+      -v hz="$(getconf CLK_TCK)" 'BEGIN {
+        printf "kb.%s %.3f\ncpu.%s %.3f\n", e, kb / n, e, 100 * t / hz / s }' >>"$dir/idle_crowd"
+  else
+    uncounted "idle connections, engine $engine"
+  fi
+  kill "$crowd_job" 2>/dev/null
+  wait "$crowd_job" 2>/dev/null
+  end_engine_relay
+}
+
+idle_crowd() {
+  local engine i
+  title "Idle connections: $CROWD ranks that wait, medians of $RUNS runs"
+  echo "Memory: resident memory of the relay with them minus without, by their number, in KB. CPU: of the relay, as"
+  echo "percent of one core, over $CROWD_SECONDS s."
+  echo
+  echo "| engine | KB a connection (goal: at most 32) | CPU % (goal: below 1) |"
+  echo "|---|---:|---:|"
+  for engine in $(engines); do
+    for ((i = 0; i < RUNS; i++)); do
+      idle_once "$engine"
+    done
+    if sampled "$dir/idle_crowd" "kb.$engine" "cpu.$engine"; then
+      echo "| $engine | $(spread "kb.$engine" "$dir/idle_crowd" 1) | $(spread "cpu.$engine" "$dir/idle_crowd" 2) |"
+    else
+      missing "idle connections with engine $engine: not all of them were served"
+    fi
+  done
+}
+
+burst_once() {
+  local engine=$1 on=$2 listen=$3 relay address crowd_job
+  engine_relay "$engine" "$listen"
+  if start_crowd "$BURST" "$BURST" 0; then
+    awk -v key="$engine.$on" '{ sub(/_ms/, ""); if (NF == 2) print $1 "." key, $2 }' "$dir/crowd" >>"$dir/burst"
+  else
+    uncounted "burst of connections, engine $engine, $on"
+  fi
+  wait "$crowd_job" 2>/dev/null
+  end_engine_relay
+}
+
+burst_row() {
+  local engine=$1 on=$2 key=$1.$2
+  burst_once "$engine" "$on" "$3"
+  for ((i = 1; i < RUNS; i++)); do
+    burst_once "$engine" "$on" "$3"
+  done
+  if sampled "$dir/burst" "served.$key"; then
+    echo "| $engine | $on | $(lowest "served.$key" "$dir/burst") | $(highest "refused.$key" "$dir/burst")" \
+      "| $(spread "last.$key" "$dir/burst" 0) |"
+  else
+    missing "burst of connections with engine $engine, $on"
+  fi
+}
+
+burst() {
+  local engine i
+  title "A burst: $BURST connections within one second, $RUNS runs"
+  echo "Served: heard the relay's CHALLENGE, in the worst run. The last one: from the first connect to the last"
+  echo "CHALLENGE, in ms; the last connect is $((1000 - 1000 / BURST)) ms after the first."
+  echo
+  echo "| engine | socket | served (goal: all $BURST) | refused | the last one, ms |"
+  echo "|---|---|---:|---:|---:|"
+  for engine in $(engines); do
+    burst_row "$engine" unix "unix:$dir/engine"
+    burst_row "$engine" tcp "$CROWD_TCP"
+  done
+}
