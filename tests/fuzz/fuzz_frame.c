@@ -9,7 +9,9 @@
 #include "tests/trace/codec.c"
 
 #define RANKS 3
-#define CLIENTS 6 /* the dispatcher, the ranks, two strangers */
+#define CLIENTS 6 /* the dispatcher, the ranks, two strangers, one of which may be a relay */
+#define RELAY (RANKS + 1)
+#define AWAY (RANKS - 1) /* the rank that is at home there */
 #define MEMORY_MAX (8u << 20)
 #define MEMORY_SHORT (1300u << 10) /* a handful of blocks: it is spent often */
 #define STEP_NS 400000000ull
@@ -43,6 +45,7 @@ static uint64_t now_ns;
 static uint32_t incarnation;
 static uint32_t next_req; /* also other incarnations do not use a number twice */
 static bool logged;
+static bool linked;                         /* the job has another relay */
 static uint64_t witness[RANKS][EVENTS_MAX]; /* what each event was */
 static const uint8_t job[CW_ID_SIZE] = "a job to fuzz in";
 static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
@@ -206,7 +209,10 @@ static void say_hello_as(struct client *c, uint32_t who)
         return;
     cw_cred_job_key(key, relay_key, job);
     hello.flags = logged ? CW_HELLO_LOG : 0;
-    if (who > 0) {
+    if (who == RELAY) {
+        hello = (struct cw_hello){.role = CW_ROLE_RELAY, .rank = 1, .incarnation = incarnation};
+        cw_cred_link_key(key, key, 1);
+    } else if (who > 0) {
         hello =
             (struct cw_hello){.role = CW_ROLE_RANK, .rank = who - 1, .incarnation = incarnation};
         cw_cred_rank_key(key, key, who - 1, incarnation);
@@ -218,6 +224,54 @@ static void say_hello_as(struct client *c, uint32_t who)
         memcpy(c->key, key, CW_KEY_SIZE);
     }
     feed(c);
+}
+
+static void say_route(struct client *c)
+{
+    struct cw_route route = {.relays = 2, .home = 1, .first = AWAY, .step = 1, .count = 1};
+
+    if (!c->conn)
+        return;
+    cw_route_put(codec_begin(&c->codec, CW_FRAME_ROUTE, CW_ROUTE_SIZE), &route);
+    feed(c);
+}
+
+/* What another relay may say, and a little more. */
+static void say_forward_of(struct client *c, struct cw_reader *r)
+{
+    uint8_t how = cw_get_u8(r);
+    struct cw_forward forward = {.src = how & 0x80 ? how & 3 : AWAY,
+                                 .send = {.dst = how & 1,
+                                          .kind = (how >> 1) & 3,
+                                          .req = how,
+                                          .tag = cw_get_u8(r) & 7,
+                                          .total = cw_get_u16(r)}};
+    struct cw_forward_ref ref = {.rank = forward.src, .req = how};
+    uint64_t size = forward.send.total < c->missing ? forward.send.total : c->missing;
+
+    switch ((how >> 3) & 7) {
+    case 0:
+        cw_forward_ref_put(codec_begin(&c->codec, CW_FRAME_FORWARD_END, CW_FORWARD_REF_SIZE), &ref);
+        c->missing = 0;
+        break;
+    case 1:
+        ref.rank = how & 1;
+        cw_forward_ref_put(codec_begin(&c->codec, CW_FRAME_FORWARD_SENT, CW_FORWARD_REF_SIZE),
+                           &ref);
+        break;
+    case 2:
+    case 3:
+    case 4:
+        cw_forward_ref_put(
+            codec_begin(&c->codec, CW_FRAME_FORWARD_DATA, CW_FORWARD_REF_SIZE + size), &ref);
+        c->missing -= size;
+        break;
+    default:
+        size = how & 0x40 ? forward.send.total : forward.send.total / 3;
+        cw_forward_put(codec_begin(&c->codec, CW_FRAME_FORWARD, CW_FORWARD_SIZE + size), &forward);
+        c->missing = forward.send.total - size;
+        break;
+    }
 }
 
 static uint64_t some_mask(uint8_t byte)
@@ -427,7 +481,7 @@ static void act(struct cw_reader *r)
         return;
     case 9:
         incarnation++;
-        say_hello_as(c, who < 4 ? who : cw_get_u8(r) & 3);
+        say_hello_as(c, who < 4 ? who : cw_get_u8(r) % (RELAY + 1));
         return;
     case 10:
         c->stalled = !c->stalled;
@@ -447,7 +501,10 @@ static void act(struct cw_reader *r)
         pass_time(cw_get_u8(r));
         return;
     default:
-        say_request_of(c, r);
+        if (who == RELAY)
+            say_forward_of(c, r);
+        else
+            say_request_of(c, r);
         break;
     }
     /* some of it may wait: bytes come in any pieces */
@@ -468,8 +525,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     now_ns = 1000000000;
     incarnation = next_req = 1;
     logged = size % 5 != 0;
-    for (uint32_t who = 0; who <= RANKS && (cw_get_u8(&r) & 7); who++)
+    linked = size % 7 < 3;
+    for (uint32_t who = 0; who <= RANKS + linked && (cw_get_u8(&r) & 7); who++) {
         say_hello_as(&clients[who], who);
+        if (linked && who == 0)
+            say_route(&clients[0]);
+    }
     while (r.left > 0)
         act(&r);
     /* in any order: the dispatcher may go first or last */
