@@ -33,10 +33,20 @@ write_medians() {
   } >"$medians"
 }
 
+declare -A median_of=()
+read_medians() {
+  local engine log clients relays bytes overall fairness latency key
+  while IFS=, read -r engine log clients relays bytes _ overall _ fairness latency; do
+    key=$engine,$log,$clients,$relays,$bytes
+    median_of[$key,$OVERALL]=$overall
+    median_of[$key,$FAIRNESS]=$fairness
+    median_of[$key,$LATENCY]=$latency
+  done <"$medians"
+}
+
 # A median, or nothing: value ENGINE LOG CLIENTS RELAYS BYTES COLUMN
 value() {
-  awk -F, -v key="$1,$2,$3,$4,$5" -v column="$6" '$1 "," $2 "," $3 "," $4 "," $5 == key { print $column }' \
-    "$medians"
+  echo "${median_of[$1,$2,$3,$4,$5,$6]-}"
 }
 
 # 1, 64, 1K, 64K, 1M
@@ -61,9 +71,18 @@ series_name() {
 
 # A figure as a cell: some three digits, and no exponent
 cell() {
-  awk -v x="$1" 'BEGIN {
-    if (x == "") printf " not measured |"
-    else printf " %.*f |", (x >= 100 ? 0 : (x >= 10 ? 1 : (x >= 0.1 ? 2 : 4))), x }'
+  local whole digits=3
+  if [ -z "$1" ]; then
+    printf ' not measured |'
+    return
+  fi
+  printf -v whole %.0f "$1"
+  if ((whole >= 100)); then
+    digits=0
+  elif ((whole >= 10)); then
+    digits=1
+  fi
+  printf " %.${digits}f |" "$1"
 }
 
 # One row for each size, one column for each series: size_table CLIENTS COLUMN
@@ -374,6 +393,7 @@ introduction() {
 
 report() {
   write_medians
+  read_medians
   note_missing
   figures
   {
