@@ -102,15 +102,23 @@ serves_burst() {
   job_there
 }
 
+# few_descriptors COUNT: the relay has at most so many open.
+few_descriptors() {
+  (($(find "/proc/$helper/fd" -type l | wc -l) <= $1))
+}
+
 # It refuses who comes too many, says so, and goes on.
 is_full() {
+  local before
   helper relay bash -c 'ulimit -n 60 && exec "$@"' _ "${causeway[@]}" relay \
     --listen "unix:$work/r" --engine "$1"
   await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
+  before=$(find "/proc/$helper/fd" -type l | wc -l)
   crowd_of 200
   ((served > 10 && served < 60)) || wrong "expected some 50 of 200 to be served, saw $served"
   grep -q "descriptor limit reached, a connection was refused; raise 'ulimit -n'" \
     "$tmp/relay.err" || wrong "expected the relay to say so"
+  await_true "the relay to close what the crowd has left" few_descriptors "$before"
   job_there
 }
 
