@@ -145,10 +145,11 @@ static void connect_job(const struct cw_address *address, const char *key_file)
 
         connect_one(address, i);
         cw_cred_rank_key(key, job_key, (uint32_t)i, 1);
-        if (fds[i].fd >= 0 && say_hello(fds[i].fd, &rank, key))
-            served++;
-        else if (fds[i].fd >= 0)
-            leave(i);
+        if (fds[i].fd < 0)
+            continue;
+        if (!say_hello(fds[i].fd, &rank, key))
+            give_up("a rank is not welcome");
+        served++;
     }
 }
 
