@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define OBSERVED_MIN 16 /* entries that a set begins with */
-#define HELD_MS 5       /* SHARED_HELD_NS */
+#define HELD_MS ((int)(SHARED_HELD_NS / 1000000))
 
 static int grow(struct observed *o)
 {

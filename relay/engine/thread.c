@@ -31,7 +31,7 @@ static struct thread_conn *of(struct shared_conn *c)
     return (struct thread_conn *)c;
 }
 
-/* The last of its threads; the connection itself is freed by the lock's next release. */
+/* One of its threads ends. */
 static void conn_leave(struct thread_conn *c)
 {
     struct shared *s = &c->engine->shared;
