@@ -47,8 +47,7 @@ int cw_write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struc
             from += n;
             size -= (size_t)n;
         } else if (errno != EAGAIN && errno != EINTR) {
-            return cw_err_set(err, CW_ECLOSED, "the connection broke: %s",
-                              strerror(errno));
+            return cw_err_set(err, CW_ECLOSED, "the connection broke: %s", strerror(errno));
         } else if (await(fd, POLLOUT, timeout_ms, err) < 0) {
             return err->code;
         }
