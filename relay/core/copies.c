@@ -55,7 +55,7 @@ void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_
     }
     while (copies->count == COPIES_MAX ||
            (copies->count > 0 && copies->bytes + size > COPIES_BYTES_MAX))
-        copies_pay_one(copies);
+        copies_pay_some(copies);
     to_block->refs++;
     from_block->refs++;
     copies->ring[(copies->first + copies->count++) % COPIES_MAX] =
@@ -63,17 +63,23 @@ void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_
     copies->bytes += size;
 }
 
-void copies_pay_one(struct owed_copies *copies)
+void copies_pay_some(struct owed_copies *copies)
 {
-    const struct owed_copy *copy = &copies->ring[copies->first % COPIES_MAX];
+    struct owed_copy *copy = &copies->ring[copies->first % COPIES_MAX];
+    uint32_t size = copy->size < COPIES_STEP ? copy->size : COPIES_STEP;
 
     if (copies->count == 0)
         return;
-    copy_away(copy->to, copy->from, copy->size);
+    copy_away(copy->to, copy->from, size);
     copies_fence();
+    copies->bytes -= size;
+    copy->to += size;
+    copy->from += size;
+    copy->size -= size;
+    if (copy->size > 0)
+        return;
     relay_block_release(copies->pool, copy->to_block);
     relay_block_release(copies->pool, copy->from_block);
-    copies->bytes -= copy->size;
     copies->first++;
     copies->count--;
 }
@@ -81,5 +87,5 @@ void copies_pay_one(struct owed_copies *copies)
 void copies_pay_all(struct owed_copies *copies)
 {
     while (copies->count > 0)
-        copies_pay_one(copies);
+        copies_pay_some(copies);
 }

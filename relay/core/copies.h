@@ -10,6 +10,7 @@
 
 #define COPIES_MAX 64u                 /* owed at a time, a power of two; one more pays the first */
 #define COPIES_BYTES_MAX (1280u << 10) /* likewise: a message of 1 MiB, and one read */
+#define COPIES_STEP (64u << 10)        /* bytes copied before something else may be done */
 #define COPIES_OWED_MIN 1024u          /* bytes: fewer are copied at once */
 
 struct owed_copy {
@@ -35,8 +36,8 @@ void copies_init(struct owed_copies *copies, struct relay_pool *pool);
 void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_block,
                 const uint8_t *from, uint32_t size, struct relay_block *from_block);
 
-/* Makes the first of them. */
-void copies_pay_one(struct owed_copies *copies);
+/* Makes a part of the first of them. */
+void copies_pay_some(struct owed_copies *copies);
 void copies_pay_all(struct owed_copies *copies);
 
 #endif

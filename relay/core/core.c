@@ -392,7 +392,7 @@ static bool conn_take_payload(struct relay_conn *conn)
 
 bool relay_core_idle(struct relay_core *core)
 {
-    copies_pay_one(&core->copies);
+    copies_pay_some(&core->copies);
     return core->copies.count > 0;
 }
 

@@ -82,7 +82,7 @@ void relay_conn_close(struct relay_conn *conn, const char *why);
  */
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
 
-/* There is nothing else to do now: does a little of what was put off, no more than 256 KiB of
+/* There is nothing else to do now: does a little of what was put off, no more than 64 KiB of
  * copies into a log. Returns whether there is more. May be called at any time, or never. */
 bool relay_core_idle(struct relay_core *core);
 

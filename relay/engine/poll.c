@@ -262,19 +262,23 @@ static void hot_expire(struct relay_engine *e)
 /* A while over the hot connections; then it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
+    bool idle = false; /* this core was given away, and still there is nothing to do */
+
     hot_expire(e);
     for (int turn = 0; turn < HOT_TURNS; turn++) {
-        bool served = serve_hot(e);
-
-        if (served) {
+        if (serve_hot(e)) {
             e->stats->wakeups++;
             e->active_ns = e->now_ns = cw_clock_ns();
+            idle = false;
+            /* also after success: whoever got a message may share this core */
+            if (!cw_spin_shared(&e->spin))
+                continue;
+        } else {
+            if (idle)
+                relay_core_idle(e->config.core);
+            idle = true;
         }
-        /* also after success: whoever got a message may share this core */
-        if (served && !cw_spin_shared(&e->spin))
-            continue;
-        if (served || !relay_core_idle(e->config.core))
-            e->stats->syscalls += cw_spin_turn(&e->spin);
+        e->stats->syscalls += cw_spin_turn(&e->spin);
     }
 }
 
