@@ -128,7 +128,7 @@ clock_cost() {
 }
 
 # payload bytes, then a smaller and a larger count of round trips; their difference leaves start and end out
-LOG_MEMORY_JOBS="1:50000:250000 1024:20000:100000 20480:2000:42000"
+LOG_MEMORY_JOBS="1:50000:250000 1024:20000:100000 20480:2000:122000"
 
 # "MESSAGES PAYLOAD-BYTES LOG-BYTES RESIDENT-BYTES" of one job
 log_memory_job() {
