@@ -1,9 +1,9 @@
 #include "relay/dial.h"
 #include "common/hello.h"
+#include "common/thread.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,20 +155,6 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* Signals are for the relay's own thread. */
-static int start_thread(struct dial *d)
-{
-    sigset_t all;
-    sigset_t before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&d->thread, NULL, run, d);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 struct dial *dial_open(struct cw_err *err)
 {
     struct dial *d = calloc(1, sizeof(*d));
@@ -187,7 +173,7 @@ struct dial *dial_open(struct cw_err *err)
     d->thread_end = pair[1];
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->wanted, NULL);
-    if (start_thread(d) == 0)
+    if (cw_thread_start(&d->thread, 0, run, d) == 0)
         return d;
     cw_err_set(err, CW_ESYS, "links to other relays: no thread can be started");
     close(pair[0]);

@@ -1,7 +1,7 @@
 #include "relay/warm.h"
+#include "common/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -120,20 +120,6 @@ struct relay_supply warm_supply(struct warm *warm)
     return (struct relay_supply){.ctx = warm, .take = take, .give = give};
 }
 
-/* Signals are for the relay's own thread. */
-static int start_thread(struct warm *w)
-{
-    sigset_t all;
-    sigset_t before;
-    int failed;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&w->thread, NULL, touch, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failed;
-}
-
 static void touch_reserve(struct warm *w, uint64_t reserve)
 {
     w->touched = reserve < w->size ? (reserve + HUGE - 1) / HUGE * HUGE : w->size;
@@ -158,7 +144,7 @@ struct warm *warm_open(uint64_t bytes, uint64_t reserve)
         madvise(w->start, w->size, MADV_HUGEPAGE);
         touch_reserve(w, reserve);
         w->spare_max = reserve / SLOT > WARM_SPARE_MIN ? reserve / SLOT : WARM_SPARE_MIN;
-        if (start_thread(w) == 0)
+        if (cw_thread_start(&w->thread, 0, touch, w) == 0)
             return w;
         munmap(w->mapped, w->mapped_size);
     }

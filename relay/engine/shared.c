@@ -1,10 +1,10 @@
 #include "relay/engine/shared.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,19 +276,9 @@ void shared_write(struct shared *s, struct shared_conn *c)
 /* --- threads ---------------------------------------------------------------------------------- */
 int shared_thread_start(struct shared *s, void *(*body)(void *), void *arg, struct cw_err *err)
 {
-    pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    int failed;
+    int failed = cw_thread_start(&thread, SHARED_STACK_BYTES, body, arg);
 
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, SHARED_STACK_BYTES);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    failed = pthread_create(&thread, &attr, body, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
     if (failed)
         return cw_err_set(err, CW_ESYS,
                           "thread %d of the relay could not be started: %s; raise 'ulimit -u' and "
