@@ -60,7 +60,7 @@ static int start_own_relay(struct run_relay *relay, uint32_t number, struct cw_e
     struct relay_child_config config = {.key = relay->key,
                                         .options = run->options->relay_options,
                                         .spin_ns = run_choose_spin(run->options)};
-    char path[RUNDIR_MAX + 16];
+    char path[RUNDIR_MAX + 32];
     pid_t pid;
 
     /* the first one has no number: its place is where others look */
