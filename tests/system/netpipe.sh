@@ -14,8 +14,8 @@ LIMIT=${LIMIT:-120}
 . "$here/lib.sh"
 only=${1-}
 netpipe=$root/netpipe/netpipe.sh
-causeway=$root/build/causeway
-used=$causeway
+plain=$root/build/causeway
+used=$plain
 pairs=$root/build/programs/pairs
 head=engine,log,clients,relays,repetition,bytes,overall_mbps,sum_mbps,fairness,latency_us
 
@@ -28,7 +28,7 @@ compare() {
 
 # another_causeway TEXT: a causeway in $work/causeway that does as TEXT says first
 another_causeway() {
-  printf '#!/bin/bash\n%s\nexec "%s" "$@"\n' "$1" "$causeway" >"$work/causeway"
+  printf '#!/bin/bash\n%s\nexec "%s" "$@"\n' "$1" "$plain" >"$work/causeway"
   chmod +x "$work/causeway"
 }
 
@@ -174,13 +174,13 @@ set -- "${args[@]}"'
 }
 
 volume_bounds() {
-  run "$causeway" run --no-log -n 4 "$pairs" 0.01 1M 3 1048576
+  run "$plain" run --no-log -n 4 "$pairs" 0.01 1M 3 1048576
   expect_code 0
   expect_out $'skipped 1048576\nend'
 }
 
 odd_ranks() {
-  run "$causeway" run --no-log -n 3 "$pairs" 0.01 1000000 3 1
+  run "$plain" run --no-log -n 3 "$pairs" 0.01 1000000 3 1
   [[ $code != 0 ]] || wrong "expected three ranks to be refused"
   expect_err_like 'an even number of ranks'
 }
@@ -267,7 +267,7 @@ option_tests() {
 
 main() {
   local it
-  for it in "$causeway" "$pairs"; do
+  for it in "$plain" "$pairs"; do
     [[ -x $it ]] || { echo "netpipe.sh: no $it" >&2 && exit 2; }
   done
   lib_start
