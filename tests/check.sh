@@ -25,6 +25,20 @@ suite() {
   failed=$((failed + bad))
 }
 
+# The tests of a program in two halves, at the same time
+halves() {
+  local first second other
+  other=$(mktemp)
+  "$1" --part 1/2 >"$other" 2>&1 &
+  "$1" --part 2/2
+  second=$?
+  wait $!
+  first=$?
+  cat "$other"
+  rm -f "$other"
+  return $((first | second))
+}
+
 # one test, passed when the command ends well: one NAME COMMAND...
 one() {
   local name=$1
@@ -78,9 +92,9 @@ one_engine() {
   suite "ranks killed, engine $1" env ENGINE="$1" tests/system/kills.sh --slice "$engine_kills"
 }
 
-suite unit build/unit
-suite "unit, address and undefined behaviour sanitizers" build/address/unit
-suite "unit, thread sanitizer" build/thread/unit
+suite unit halves build/unit
+suite "unit, address and undefined behaviour sanitizers" halves build/address/unit
+suite "unit, thread sanitizer" halves build/thread/unit
 suite "simulated jobs" build/sim --seeds 1:2000 --jobs 2
 suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500 --jobs 2
 suite "command line" tests/system/cli.sh

@@ -76,16 +76,18 @@ static void on_suite_failure(const CU_pSuite suite)
     printf("not ok %u - %s: its set-up or tear-down\n", tests_run, suite->pName);
 }
 
-static void choose(const char *filter)
+/* Those whose names contain `filter`, or, with "--part" and "K/N", every N-th from the K-th on. */
+static void choose(const char *filter, unsigned part, unsigned parts)
 {
     char name[256];
+    unsigned number = 0;
 
     for (CU_pSuite suite = CU_get_registry()->pSuite; suite; suite = suite->pNext) {
         bool any = false;
 
         for (CU_pTest test = suite->pTest; test; test = test->pNext) {
             snprintf(name, sizeof(name), "%s: %s", suite->pName, test->pName);
-            test->fActive = strstr(name, filter) != NULL;
+            test->fActive = parts ? number++ % parts == part - 1 : strstr(name, filter) != NULL;
             any |= test->fActive;
         }
         suite->fActive = any;
@@ -94,6 +96,9 @@ static void choose(const char *filter)
 
 int main(int argc, char **argv)
 {
+    unsigned part = 0;
+    unsigned parts = 0;
+
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGALRM, on_alarm);
@@ -101,8 +106,13 @@ int main(int argc, char **argv)
         return 2;
     for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++)
         suites[i]();
+    if (argc > 2 && strcmp(argv[1], "--part") == 0 &&
+        (sscanf(argv[2], "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)) {
+        fprintf(stderr, "--part %s: expected K/N\n", argv[2]);
+        return 2;
+    }
     if (argc > 1)
-        choose(argv[1]);
+        choose(argv[1], part, parts);
     CU_set_fail_on_inactive(CU_FALSE);
     CU_set_test_start_handler(on_test_start);
     CU_set_test_complete_handler(on_test_complete);
