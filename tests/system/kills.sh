@@ -199,10 +199,10 @@ ring() {
 known_tests() {
   local rank iterations=6000
   ((slice)) && iterations=3000
-  t "master_worker, a worker is killed" master_worker 1 2000 kill:2@event:300
+  t "master_worker, a worker is killed" master_worker 1 2000 kill:2@event:60
   t "master_worker, rank 0 is killed" master_worker 1 2000 kill:0@event:1000
-  t "master_worker, all are killed, one after another" master_worker 4 2000 kill:3@event:200 \
-    kill:1@event:300 kill:0@event:1200 kill:2@event:400
+  t "master_worker, all are killed, one after another" master_worker 4 2000 kill:3@event:30 \
+    kill:1@event:60 kill:0@event:1200 kill:2@event:90
   t "master_worker, killed at random" master_worker 1 20000 kill:random@300ms
   for rank in 0 1 2 3; do
     ((slice && rank > 1)) || t "the solver, rank $rank is killed" solver 1 "kill:$rank@50%"
