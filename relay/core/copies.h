@@ -8,10 +8,10 @@
 
 #include "relay/core/block.h"
 
-#define COPIES_MAX 64u                 /* owed at a time, a power of two; one more pays the first */
-#define COPIES_BYTES_MAX (2560u << 10) /* likewise: a message of 1 MiB each way, and two reads */
-#define COPIES_STEP (64u << 10)        /* bytes copied before something else may be done */
-#define COPIES_OWED_MIN 1024u          /* bytes: fewer are copied at once */
+#define COPIES_MAX 64u                /* owed at a time, a power of two; one more pays the first */
+#define COPIES_BYTES_MAX (256u << 10) /* likewise: one read; more would not stay in the cache */
+#define COPIES_STEP (64u << 10)       /* bytes copied before something else may be done */
+#define COPIES_OWED_MIN 1024u         /* bytes: fewer are copied at once */
 
 struct owed_copy {
     uint8_t *to;
