@@ -302,7 +302,9 @@ static void on_rank_notice(struct run *run, const struct cw_notice_body *notice)
 
 static void on_notice(void *ctx, const struct cw_notice_body *notice)
 {
-    struct run *run = ((struct run_relay *)ctx)->run;
+    const struct run_relay *relay = ctx;
+    struct run *run = relay->run;
+    char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
 
     if (notice->rank == JOB_NO_RANK)
         run_say(run, "relay: %s", notice->text);
@@ -310,10 +312,11 @@ static void on_notice(void *ctx, const struct cw_notice_body *notice)
         run_say(run, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
         job_fail(&run->job, 1, run->now_ns, "%s", notice->text);
-    else if (notice->code == CW_NOTICE_UNLINKED)
+    else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */
-        job_relay_lost(&run->job, notice->text, run->now_ns);
-    else if (notice->rank < run->options->ranks || notice->rank == JOB_NO_RANK) {
+        snprintf(text, sizeof(text), "relay %s: %s", relay->address, notice->text);
+        job_relay_lost(&run->job, text, run->now_ns);
+    } else if (notice->rank < run->options->ranks || notice->rank == JOB_NO_RANK) {
         if (notice->code == CW_NOTICE_UNLOGGED)
             run_unlogged(run, notice->rank, notice->text);
         else if (notice->rank != JOB_NO_RANK)

@@ -377,15 +377,22 @@ static bool conn_take_frame(struct relay_conn *conn)
     return true;
 }
 
-static bool conn_take_payload(struct relay_conn *conn)
+uint32_t conn_take(struct relay_conn *conn)
 {
     uint32_t there = conn->end - conn->start;
     uint32_t size = there < conn->payload_left ? there : conn->payload_left;
 
-    if (size == 0)
-        return false;
     conn->payload_left -= size;
     conn->start += size;
+    return size;
+}
+
+static bool conn_take_payload(struct relay_conn *conn)
+{
+    uint32_t size = conn_take(conn);
+
+    if (size == 0)
+        return false;
     message_input(conn, conn->block->bytes + conn->start - size, size);
     return true;
 }

@@ -18,6 +18,7 @@ static struct relay_conn *link_of(const struct relay_job *job, uint32_t relay)
 
 void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay)
 {
+    assert(relay != job->self && !job->links[relay]);
     conn->job = job;
     conn->peer = relay;
     conn->state = CONN_LINK;
@@ -44,6 +45,7 @@ struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct rela
     struct relay_job *job = job_find(core, dialled->job);
     struct relay_conn *conn = conn_new(core, now_ns, owner);
 
+    assert(dialled->peer < CW_RELAYS_MAX);
     if (!conn)
         return NULL;
     conn->session = dialled->session;
@@ -64,17 +66,6 @@ struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct rela
 /* --- sending -------------------------------------------------------------------------------------
  */
 
-/* As much of the frame at hand as is here goes on. */
-static uint32_t take_payload(struct relay_conn *conn)
-{
-    uint32_t there = conn->end - conn->start;
-    uint32_t size = there < conn->payload_left ? there : conn->payload_left;
-
-    conn->start += size;
-    conn->payload_left -= size;
-    return size;
-}
-
 void forward_send(struct relay_conn *conn, const struct cw_send *send)
 {
     struct relay_mailbox *sender = conn->mailbox;
@@ -88,7 +79,7 @@ void forward_send(struct relay_conn *conn, const struct cw_send *send)
     sender->sending.relay = home;
     if (!link)
         return; /* the dispatcher was told */
-    size = take_payload(conn);
+    size = conn_take(conn);
     to = conn_data_frame(link, CW_FRAME_FORWARD, CW_FORWARD_SIZE, at, size, conn->block);
     if (to)
         cw_forward_put(to, &(struct cw_forward){.src = sender->rank, .send = *send});

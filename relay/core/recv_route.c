@@ -10,7 +10,7 @@ void recv_route(struct relay_conn *conn, const uint8_t *body)
     struct relay_job *job = conn->job;
     struct cw_route route;
 
-    if (!cw_route_get(body, &route) || route.first >= job->ranks || job->links_up ||
+    if (!cw_route_get(body, &route) || route.first >= job->ranks || job->linking || job->links_up ||
         (route.count - 1) > (job->ranks - 1 - route.first) / route.step) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "ROUTE frame that does not add up");
         return;
@@ -44,6 +44,7 @@ void recv_link(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "LINK frame that does not add up");
         return;
     }
+    job->linking = true;
     dial.peer = link.peer;
     memcpy(dial.job, job->id, CW_ID_SIZE);
     snprintf(dial.address, sizeof(dial.address), "%s", link.address);

@@ -100,6 +100,7 @@ struct relay_job {
     uint32_t relays;
     uint32_t self;  /* our number among them */
     uint8_t *homes; /* the relay of each rank; NULL: we are alone */
+    bool linking;   /* a link was asked for: the routes stay as they are */
     uint32_t links_up;
     struct relay_conn *links[CW_RELAYS_MAX];
 };
@@ -165,6 +166,9 @@ uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
  * in `block` or, when that is NULL, elsewhere. */
 uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
                          uint32_t size, struct relay_block *block);
+/* Takes what is here of the payload of the frame at hand; returns how many bytes, from where
+ * conn->start was. */
+uint32_t conn_take(struct relay_conn *conn);
 /* Silent yet. NULL without memory. */
 struct relay_conn *conn_new(struct relay_core *core, uint64_t now_ns, void *owner);
 /* Nothing more is read or, but for what is queued, written. */

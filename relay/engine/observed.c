@@ -48,6 +48,7 @@ void observed_begin(struct observed *o)
     o->fds[0] = (struct pollfd){.fd = o->wake_fd, .events = POLLIN};
     o->count = 1;
     o->held = false;
+    o->begun_ns = cw_clock_ns();
     atomic_store_explicit(&o->woken, false, memory_order_relaxed);
 }
 
@@ -63,7 +64,7 @@ void observed_add(struct observed *o, struct shared_conn *c, short events)
 
 void observed_add_input(struct shared *s, struct observed *o, struct shared_conn *c, short events)
 {
-    if (shared_wants_input(s, c))
+    if (shared_wants_input(s, c, o->begun_ns))
         events |= POLLIN;
     else
         o->held = true;

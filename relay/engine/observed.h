@@ -17,6 +17,7 @@ struct observed {
     int size;
     struct pollfd *fds;
     struct shared_conn **conns; /* parallel to fds */
+    uint64_t begun_ns;          /* when it was made */
     uint64_t active_ns;         /* when there was last something to do */
     struct cw_spin spin;
 };

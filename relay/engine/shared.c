@@ -154,9 +154,9 @@ static void count_switches(struct shared *s, uint64_t now_ns)
         s->stats->switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
 }
 
-bool shared_wants_input(struct shared *s, struct shared_conn *c)
+bool shared_wants_input(struct shared *s, struct shared_conn *c, uint64_t now_ns)
 {
-    bool wants = relay_conn_wants_input(c->conn, cw_clock_ns());
+    bool wants = relay_conn_wants_input(c->conn, now_ns);
 
     s->held += !wants - c->held;
     c->held = !wants;

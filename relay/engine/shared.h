@@ -97,7 +97,7 @@ void shared_end(struct shared *s, struct shared_conn *c, const char *why);
 void shared_release(struct shared *s, struct shared_conn *c);
 
 /* Whether it may be read now. [lock] */
-bool shared_wants_input(struct shared *s, struct shared_conn *c);
+bool shared_wants_input(struct shared *s, struct shared_conn *c, uint64_t now_ns);
 /* Reads into the core's space, looking again for spin_ns where there is nothing. Returns how many
  * bytes are there for shared_input, or 0: nothing came, or it has ended. [lock, lets go] */
 size_t shared_fill(struct shared *s, struct shared_conn *c, uint64_t spin_ns, struct cw_spin *spin);

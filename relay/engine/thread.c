@@ -76,7 +76,7 @@ static void *receive(void *arg)
     while (!c->base.ended) {
         size_t size;
 
-        if (!shared_wants_input(s, &c->base)) {
+        if (!shared_wants_input(s, &c->base, cw_clock_ns())) {
             shared_cond_wait(s, &c->read, SHARED_HELD_NS);
             continue;
         }

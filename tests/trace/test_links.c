@@ -361,6 +361,38 @@ static void sender_comes_back(void)
     finish();
 }
 
+/* It crashes between any two bytes of a frame. */
+static void sender_comes_back_in_a_frame(void)
+{
+    static const size_t cuts[] = {1, 7, 20, 60, 61, 1000, 99999};
+
+    for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+        struct client *c;
+        uint64_t missing;
+
+        start_linked(true, FEED_WHOLE);
+        relay[0].mute = relay[1].mute = true;
+        c = rank(0);
+        say_recv(rank(1), 7, 5);
+        say_begin(c, CW_SEND_TAG, 1, 5, LARGE, 100000);
+        codec_pattern(codec_begin(&c->codec, CW_FRAME_SEND_DATA, 100000), 5, 100000, 100000);
+        fixture_feed_some(c, cuts[i]);
+        pump();
+        fixture_close(c, "crash");
+        pump();
+        fixture_again(c);
+        missing = c->welcome.missing;
+        CU_ASSERT_EQUAL(missing, LARGE - 100000 -
+                                     (cuts[i] > CW_FRAME_HEADER ? cuts[i] - CW_FRAME_HEADER : 0));
+        say_check(c, CW_SEND_TAG, 1, 5, LARGE);
+        say_live(c, 0, 0);
+        say_more(c, 5, LARGE - missing, missing);
+        pump();
+        CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, LARGE));
+        finish();
+    }
+}
+
 /* Without a log nobody sends the rest: the other relay lets go of what it had. */
 static void sender_is_gone(void)
 {
@@ -478,6 +510,21 @@ static void bad_route(uint32_t first, uint32_t step, uint32_t count, uint32_t ho
     fixture_fini(&relay[0]);
 }
 
+/* Who is at home where is settled before relays speak to each other. */
+static void route_that_comes_late(void)
+{
+    struct cw_route route = {.self = 1, .relays = 2, .step = 1, .count = 1};
+    uint8_t body[CW_ROUTE_SIZE];
+
+    open_job(&relay[0], 0, false);
+    open_job(&relay[1], 1, false);
+    say_link("unix:there");
+    cw_route_put(body, &route);
+    say_frame(&relay[0].dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
+    expect_has(&relay[0], "d > REFUSED PROTOCOL 'ROUTE frame that does not add up'\n");
+    finish();
+}
+
 static void bad_routes(void)
 {
     bad_route(0, 1, RANKS + 1, 0);
@@ -504,9 +551,11 @@ void add_link_tests(void)
     CU_ADD_TEST(suite, many_messages);
     CU_ADD_TEST(suite, receiver_comes_back);
     CU_ADD_TEST(suite, sender_comes_back);
+    CU_ADD_TEST(suite, sender_comes_back_in_a_frame);
     CU_ADD_TEST(suite, sender_is_gone);
     CU_ADD_TEST(suite, link_that_breaks);
     CU_ADD_TEST(suite, job_that_ends);
     CU_ADD_TEST(suite, what_relays_may_not_say);
+    CU_ADD_TEST(suite, route_that_comes_late);
     CU_ADD_TEST(suite, bad_routes);
 }
