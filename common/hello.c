@@ -5,25 +5,26 @@
 #include <poll.h>
 #include <sodium.h>
 #include <string.h>
-#include <sys/socket.h>
 
-static int await(int fd, short events, int timeout_ms, struct cw_err *err)
+static int await(struct cw_wire *wire, bool in, int timeout_ms, struct cw_err *err)
 {
-    struct pollfd p = {.fd = fd, .events = events};
+    struct pollfd p = {.fd = wire->fd, .events = cw_wire_sleep(wire, in, !in)};
     int n;
 
     do
-        n = poll(&p, 1, timeout_ms);
+        n = poll(&p, 1, p.events ? timeout_ms : 0);
     while (n < 0 && errno == EINTR);
-    if (n == 0)
+    cw_wire_woke(wire, n > 0);
+    if (n == 0 && p.events)
         return cw_err_set(err, CW_EPROTO, "no answer for %d s; is it a relay?", timeout_ms / 1000);
     return CW_OK;
 }
 
-static int read_all(int fd, uint8_t *to, size_t size, int timeout_ms, struct cw_err *err)
+static int read_all(struct cw_wire *wire, uint8_t *to, size_t size, int timeout_ms,
+                    struct cw_err *err)
 {
     while (size > 0) {
-        ssize_t n = recv(fd, to, size, MSG_DONTWAIT);
+        ssize_t n = cw_wire_recv(wire, &(struct iovec){to, size}, 1);
 
         if (n > 0) {
             to += n;
@@ -31,24 +32,25 @@ static int read_all(int fd, uint8_t *to, size_t size, int timeout_ms, struct cw_
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
             return cw_err_set(err, CW_ECLOSED, "connection lost while it was opened: %s",
                               n < 0 ? strerror(errno) : "end of file");
-        } else if (await(fd, POLLIN, timeout_ms, err) < 0) {
+        } else if (await(wire, true, timeout_ms, err) < 0) {
             return err->code;
         }
     }
     return CW_OK;
 }
 
-int cw_write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struct cw_err *err)
+int cw_write_all(struct cw_wire *wire, const uint8_t *from, size_t size, int timeout_ms,
+                 struct cw_err *err)
 {
     while (size > 0) {
-        ssize_t n = send(fd, from, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = cw_wire_send(wire, &(struct iovec){(void *)from, size}, 1);
 
         if (n >= 0) {
             from += n;
             size -= (size_t)n;
         } else if (errno != EAGAIN && errno != EINTR) {
             return cw_err_set(err, CW_ECLOSED, "the connection broke: %s", strerror(errno));
-        } else if (await(fd, POLLOUT, timeout_ms, err) < 0) {
+        } else if (await(wire, false, timeout_ms, err) < 0) {
             return err->code;
         }
     }
@@ -56,19 +58,19 @@ int cw_write_all(int fd, const uint8_t *from, size_t size, int timeout_ms, struc
 }
 
 /* Reads one frame whose body fits CW_FRAME_BODY_MAX bytes. */
-static int read_frame(int fd, struct cw_session *session, struct cw_header *header, uint8_t *body,
-                      int timeout_ms, struct cw_err *err)
+static int read_frame(struct cw_wire *wire, struct cw_session *session, struct cw_header *header,
+                      uint8_t *body, int timeout_ms, struct cw_err *err)
 {
     uint8_t bytes[CW_FRAME_HEADER];
 
-    if (read_all(fd, bytes, sizeof(bytes), timeout_ms, err) < 0)
+    if (read_all(wire, bytes, sizeof(bytes), timeout_ms, err) < 0)
         return err->code;
     if (cw_frame_accept(session, bytes, header, err) < 0)
         return cw_err_wrap(err, "it speaks something else");
     if (header->length > CW_FRAME_BODY_MAX)
         return cw_err_set(err, CW_EPROTO, "it speaks something else: %s frame",
                           cw_frame_name(header->type));
-    return read_all(fd, body, header->length, timeout_ms, err);
+    return read_all(wire, body, header->length, timeout_ms, err);
 }
 
 static int check_challenge(const struct cw_header *header, const uint8_t *body,
@@ -99,7 +101,7 @@ static int check_welcome(const struct cw_header *header, const uint8_t *body,
     return CW_OK;
 }
 
-int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
+int cw_hello_open(struct cw_wire *wire, struct cw_session *session, struct cw_hello *hello,
                   const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
                   struct cw_err *err)
 {
@@ -108,17 +110,19 @@ int cw_hello_open(int fd, struct cw_session *session, struct cw_hello *hello,
     struct cw_challenge challenge;
     struct cw_header header;
 
-    if (read_frame(fd, session, &header, body, timeout_ms, err) < 0 ||
+    if (read_frame(wire, session, &header, body, timeout_ms, err) < 0 ||
         check_challenge(&header, body, &challenge, err) < 0)
         return err->code;
+    if (wire->mode == CW_WIRE_WANTED)
+        cw_wire_join(wire);
     hello->magic = CW_PROTOCOL_MAGIC;
     hello->version = CW_PROTOCOL_VERSION;
     randombytes_buf(hello->nonce, sizeof(hello->nonce));
     cw_cred_mac(hello->mac, key, "client", hello, challenge.nonce);
     cw_frame_begin(session, frame, CW_FRAME_HELLO, CW_HELLO_SIZE);
     cw_hello_put(frame + CW_FRAME_HEADER, hello);
-    if (cw_write_all(fd, frame, sizeof(frame), timeout_ms, err) < 0 ||
-        read_frame(fd, session, &header, body, timeout_ms, err) < 0)
+    if (cw_write_all(wire, frame, sizeof(frame), timeout_ms, err) < 0 ||
+        read_frame(wire, session, &header, body, timeout_ms, err) < 0)
         return err->code;
     return check_welcome(&header, body, hello, &challenge, key, welcome, err);
 }

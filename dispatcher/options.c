@@ -29,7 +29,7 @@ const char run_usage[] =
     "0\n"
     "                       (default: ranks in turn)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
-    "  --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
+    "  --rings on|off, --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"

@@ -29,7 +29,8 @@ int relay_link_open(struct relay_link *link, const char *address, const uint8_t 
         return cw_err_wrap(err, "the relay is not reachable");
     memcpy(hello.job, job, CW_ID_SIZE);
     cw_cred_job_key(key, relay_key, job);
-    if (cw_hello_open(link->fd, &link->session, &hello, key, HANDSHAKE_MS, &welcome, err) < 0) {
+    if (cw_hello_open(&(struct cw_wire){.fd = link->fd}, &link->session, &hello, key, HANDSHAKE_MS,
+                      &welcome, err) < 0) {
         relay_link_close(link);
         return cw_err_wrap(err, "relay %s", address);
     }
@@ -88,7 +89,8 @@ int relay_link_tell(struct relay_link *link, uint8_t type, const uint8_t *body, 
     cw_frame_begin(&link->session, frame, type, size);
     if (size)
         memcpy(frame + CW_FRAME_HEADER, body, size);
-    if (cw_write_all(link->fd, frame, CW_FRAME_HEADER + size, HANDSHAKE_MS, err) < 0)
+    if (cw_write_all(&(struct cw_wire){.fd = link->fd}, frame, CW_FRAME_HEADER + size, HANDSHAKE_MS,
+                     err) < 0)
         return cw_err_wrap(err, "telling the relay");
     return CW_OK;
 }

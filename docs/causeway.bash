@@ -56,6 +56,7 @@ _causeway_value() {
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
+    --rings) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-max | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --fault-seed | --interval) ;;
@@ -80,7 +81,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
+        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -96,7 +97,7 @@ _causeway_run() {
     return
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
-      --threads --receivers --loggers --senders --memory-max
+      --threads --receivers --loggers --senders --rings --memory-max
       --log-max --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --max-restarts --slots --alive-period --alive-timeout --fault --fault-seed --help'
   else
@@ -106,7 +107,7 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --memory-max --log-max --log-reserve
+    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-max --log-reserve
       --spin --help'
 }
 

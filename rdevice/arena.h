@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 
+/* The rings that the relay shares with us lie beside it. */
+#define ARENA_RINGS ((void *)0x4ff000000000)
+
 /* Reserves the address space. Returns 0 or -1 when not even the smallest reservation is possible.
  */
 int arena_init(void);

@@ -93,8 +93,8 @@ static void open_session(void)
     struct cw_err err = {0};
 
     memcpy(hello.job, device.setup.job, sizeof(hello.job));
-    if (cw_hello_open(device.fd, &device.session, &hello, device.setup.key, HANDSHAKE_MS, &welcome,
-                      &err) < 0)
+    if (cw_hello_open(&device.wire, &device.session, &hello, device.setup.key, HANDSHAKE_MS,
+                      &welcome, &err) < 0)
         device_fatal(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
                      "relay %s: %s", device.setup.address, err.text);
     sodium_memzero(device.setup.key, sizeof(device.setup.key));
@@ -153,9 +153,11 @@ void device_open(void)
     device.thread = pthread_self();
     if (cw_address_parse(&address, device.setup.address, &err) < 0)
         device_fatal(CW_REPORT_FATAL, "%s", err.text);
-    device.fd = cw_connect(&address, &err);
-    if (device.fd < 0)
+    device.wire.fd = cw_connect(&address, &err);
+    if (device.wire.fd < 0)
         device_fatal(CW_REPORT_RELAY_LOST, "%s", err.text);
+    device.wire.calls = &device.stats.syscalls;
+    cw_wire_want(&device.wire, ARENA_RINGS);
     open_session();
     if (!clock_is_mine())
         device_second_thread();
@@ -183,6 +185,7 @@ void device_close(void)
                          FAREWELL_NS / 1000000000ull);
         wait_socket(false, since);
     }
-    close(device.fd);
-    device.fd = -1;
+    close(device.wire.fd);
+    device.wire.fd = -1;
+    cw_wire_close(&device.wire);
 }

@@ -7,6 +7,7 @@
 #include "common/frame.h"
 #include "common/setup.h"
 #include "common/spin.h"
+#include "common/wire.h"
 #include "rdevice/replay.h"
 
 #include <pthread.h>
@@ -83,8 +84,8 @@ struct request_table {
 
 struct device {
     struct cw_setup setup;
-    int control_fd; /* to the dispatcher */
-    int fd;         /* to the relay; -1 before */
+    int control_fd;      /* to the dispatcher */
+    struct cw_wire wire; /* to the relay; its fd is -1 before */
     struct cw_session session;
     struct cw_rank_stats stats;
     uint64_t event; /* number of the last event received */
@@ -136,7 +137,7 @@ struct device {
 
 #define DEVICE_BEFORE                                                                              \
     {                                                                                              \
-        .control_fd = -1, .fd = -1                                                                 \
+        .control_fd = -1, .wire = {.fd = -1 }                                                      \
     }
 #ifdef DEVICE_MANY /* tests/sim: a process plays many ranks, each with a device */
 extern struct device *sim_device;

@@ -309,7 +309,6 @@ static ssize_t receive(void)
 {
     bool direct = device.sink_left >= DIRECT_MIN && device.in_start == device.in_end;
     struct iovec vectors[2];
-    struct msghdr msg = {.msg_iov = vectors, .msg_iovlen = 1};
     size_t to_sink;
     ssize_t n;
 
@@ -319,13 +318,9 @@ static ssize_t receive(void)
         device.in_start = 0;
     }
     vectors[direct] = (struct iovec){device.in + device.in_end, DEVICE_IN_BYTES - device.in_end};
-    if (direct) {
+    if (direct)
         vectors[0] = (struct iovec){device.sink, device.sink_left};
-        msg.msg_iovlen = 2;
-    }
-    n = direct ? recvmsg(device.fd, &msg, MSG_DONTWAIT)
-               : recv(device.fd, vectors[0].iov_base, vectors[0].iov_len, MSG_DONTWAIT);
-    device.stats.syscalls++;
+    n = cw_wire_recv(&device.wire, vectors, direct ? 2 : 1);
     if (n <= 0)
         return n;
     to_sink = !direct ? 0 : (size_t)n < device.sink_left ? (size_t)n : device.sink_left;

@@ -49,7 +49,7 @@ void output_readings(void)
 
 void device_send_readings(void)
 {
-    if (device.logged && device.fd >= 0) {
+    if (device.logged && device.wire.fd >= 0) {
         output_readings();
         output_flush();
     } else {
@@ -97,20 +97,16 @@ static int advance(struct iovec *vectors, int count, size_t size)
 
 static void write_all(struct iovec *vectors, int count)
 {
-    struct msghdr msg = {.msg_iov = vectors, .msg_iovlen = (size_t)count};
     uint64_t since = 0;
 
-    while (msg.msg_iovlen > 0) {
-        ssize_t n = msg.msg_iovlen == 1 ? send(device.fd, msg.msg_iov->iov_base,
-                                               msg.msg_iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
-                                        : sendmsg(device.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (count > 0) {
+        ssize_t n = cw_wire_send(&device.wire, vectors, count);
 
-        device.stats.syscalls++;
         if (n >= 0) {
-            int done = advance(msg.msg_iov, (int)msg.msg_iovlen, (size_t)n);
+            int done = advance(vectors, count, (size_t)n);
 
-            msg.msg_iov += done;
-            msg.msg_iovlen -= (size_t)done;
+            vectors += done;
+            count -= done;
             since = 0;
         } else if (errno == EAGAIN) {
             if (!since)

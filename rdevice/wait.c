@@ -14,11 +14,12 @@
 #define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
 #define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
 
-static void doze(short events, uint64_t waited_ns)
+static void doze(bool in, bool out, uint64_t waited_ns)
 {
-    struct pollfd p = {.fd = device.fd, .events = events};
+    struct pollfd p = {.fd = device.wire.fd, .events = cw_wire_sleep(&device.wire, in, out)};
     uint64_t ns = waited_ns / SLEEP_SHARE;
     struct timespec t = {0};
+    bool readable = false;
 
     if (ns < SLEEP_MIN_NS)
         ns = SLEEP_MIN_NS;
@@ -27,10 +28,13 @@ static void doze(short events, uint64_t waited_ns)
     if (device.threads)
         ns = SLEEP_THREADS_NS;
     t.tv_nsec = (long)ns;
-    ppoll(&p, 1, &t, NULL);
-    device.stats.sleeps++;
-    device.slept = true;
-    device.stats.syscalls++;
+    if (p.events) {
+        readable = ppoll(&p, 1, &t, NULL) > 0;
+        device.stats.sleeps++;
+        device.stats.syscalls++;
+        device.slept = true;
+    }
+    cw_wire_woke(&device.wire, readable);
 }
 
 static void yield(void)
@@ -43,7 +47,7 @@ static void idle_doze(uint64_t waited_ns)
 {
     if (device.out_used)
         output_flush();
-    doze(POLLIN, waited_ns);
+    doze(true, false, waited_ns);
 }
 
 void wait_idle(void)
@@ -68,8 +72,7 @@ void wait_socket(bool writable, uint64_t since_ns)
 
     if (waited < device.setup.spin_ns)
         yield();
-    else if (writable)
-        doze(device.replay.active ? POLLOUT : POLLIN | POLLOUT, waited);
     else
-        doze(POLLIN, waited);
+        /* what the relay says while we repeat stays there until its time has come */
+        doze(!writable || !device.replay.active, writable, waited);
 }

@@ -68,7 +68,8 @@ static int try_once(const struct relay_dial *dial, struct cw_session *session, s
     fd = cw_connect(&address, err);
     if (fd < 0)
         return err->code;
-    if (cw_hello_open(fd, session, &hello, dial->key, DIAL_SESSION_MS, &welcome, err) == CW_OK)
+    if (cw_hello_open(&(struct cw_wire){.fd = fd}, session, &hello, dial->key, DIAL_SESSION_MS,
+                      &welcome, err) == CW_OK)
         return fd;
     close(fd);
     return cw_err_wrap(err, "%s", dial->address);

@@ -49,6 +49,9 @@ static const char usage[] =
     "  --receivers N        of engine pipeline: threads that receive (default 1)\n"
     "  --loggers N          ... that match and log (default 0: the receivers do it)\n"
     "  --senders N          ... that send (default 1)\n"
+    "  --rings on|off       of engine poll: memory shared with each rank on this machine instead "
+    "of\n"
+    "                       its socket (default on)\n"
     "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
     "  --log-max BYTES      of it, for restarting ranks (default: three quarters); beyond it the\n"
     "                       rank with the largest log can no longer be restarted\n"
@@ -228,7 +231,8 @@ static int serve(const struct relay_options *o, struct relay_core *core, const s
                                          .listeners = listeners,
                                          .listener_count = o->listener_count + 1,
                                          .spin_ns = o->spin_ns,
-                                         .pools = o->settings.pools};
+                                         .pools = o->settings.pools,
+                                         .rings = o->settings.rings};
     const struct relay_engine_ops *engine = o->settings.engine;
     int failed;
 

@@ -11,6 +11,7 @@ const char *const relay_option_names[RELAY_OPTIONS] = {
     [RELAY_OPTION_RECEIVERS] = "receivers", [RELAY_OPTION_LOGGERS] = "loggers",
     [RELAY_OPTION_SENDERS] = "senders",     [RELAY_OPTION_MEMORY_MAX] = "memory-max",
     [RELAY_OPTION_LOG_MAX] = "log-max",     [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
+    [RELAY_OPTION_RINGS] = "rings",
 };
 
 void relay_option_list(struct option *options, int first)
@@ -29,6 +30,7 @@ void relay_settings_init(struct relay_settings *settings)
 {
     *settings = (struct relay_settings){.engine = relay_engine_find(RELAY_ENGINE_DEFAULT),
                                         .pools = RELAY_POOLS_DEFAULT,
+                                        .rings = true,
                                         .memory_max = half_of_memory()};
 }
 
@@ -62,6 +64,14 @@ static int take_pool(uint32_t *threads, const char *name, const char *text, uint
     return CW_OK;
 }
 
+static int take_rings(struct relay_settings *settings, const char *text, struct cw_err *err)
+{
+    settings->rings = strcmp(text, "on") == 0;
+    if (settings->rings || strcmp(text, "off") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--rings %s: expected on or off", text);
+}
+
 int relay_settings_take(struct relay_settings *settings, enum relay_option option,
                         const char *value, struct cw_err *err)
 {
@@ -82,6 +92,8 @@ int relay_settings_take(struct relay_settings *settings, enum relay_option optio
         return cw_parse_bytes("--log-max", value, &settings->log_max, err);
     case RELAY_OPTION_LOG_RESERVE:
         return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
+    case RELAY_OPTION_RINGS:
+        return take_rings(settings, value, err);
     case RELAY_OPTIONS:
         break;
     }

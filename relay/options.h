@@ -15,6 +15,7 @@ enum relay_option {
     RELAY_OPTION_MEMORY_MAX,
     RELAY_OPTION_LOG_MAX,
     RELAY_OPTION_LOG_RESERVE,
+    RELAY_OPTION_RINGS,
     RELAY_OPTIONS
 };
 
@@ -28,6 +29,7 @@ void relay_option_list(struct option *options, int first);
 struct relay_settings {
     const struct relay_engine_ops *engine; /* NULL: whichever this system can run */
     struct relay_pools pools;
+    bool rings; /* offered to clients on the same machine */
     uint64_t memory_max;
     uint64_t log_max;     /* 0: a share of memory_max */
     uint64_t log_reserve; /* of it, touched at the start */

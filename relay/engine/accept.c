@@ -74,6 +74,7 @@ bool relay_accept(const struct relay_listener *listener, struct relay_spare *spa
                   struct relay_accepted *accepted)
 {
     accepted->is_dialled = listener->dialled;
+    accepted->is_local = !listener->dialled && listener->address.sockaddr.ss_family == AF_UNIX;
     if (listener->dialled)
         return accept_dialled(listener->fd, accepted);
     accepted->fd = cw_accept(listener->fd, &listener->address);

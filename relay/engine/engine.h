@@ -32,6 +32,7 @@ struct relay_engine_config {
     int listener_count;
     uint64_t spin_ns; /* how long to look again before sleeping, since the last byte moved */
     struct relay_pools pools;
+    bool rings; /* offered to clients on the same machine; engine poll */
 };
 
 struct relay_engine;

@@ -1,6 +1,9 @@
-/* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. */
+/* [Relay] 4.1: one thread, one poll() over all connections, every socket non-blocking. Clients on
+ * the same machine may take rings instead (common/wire.h): these are looked at one after the other,
+ * and poll() is for when there is nothing in any of them. */
 #include "common/clock.h"
 #include "common/spin.h"
+#include "common/wire.h"
 #include "relay/engine/accept.h"
 
 #include <errno.h>
@@ -24,7 +27,8 @@
 struct poll_conn {
     struct relay_conn *conn;
     int at; /* index in fds and conns */
-    int fd;
+    struct cw_wire wire;
+    bool full;        /* there is more to write than it took */
     uint64_t sent_ns; /* when it last sent */
 };
 
@@ -46,6 +50,11 @@ struct relay_engine {
     struct cw_spin spin;
     struct poll_conn *hot[HOT_MAX]; /* who sent last, most recent first; NULL where none */
 };
+
+static bool has_rings(const struct poll_conn *c)
+{
+    return c->wire.mode == CW_WIRE_RINGS;
+}
 
 static int grow(struct relay_engine *e)
 {
@@ -97,7 +106,8 @@ static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *
 
     hot_remove(e, c);
     relay_conn_close(c->conn, why);
-    relay_hang_up(c->fd);
+    relay_hang_up(c->wire.fd);
+    cw_wire_close(&c->wire);
     e->fds[c->at] = e->fds[last];
     e->conns[c->at] = e->conns[last];
     e->conns[c->at]->at = c->at;
@@ -108,26 +118,19 @@ static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *
 static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
 {
     struct iovec iov[IOV_MAX_OUT];
-    struct msghdr msg = {.msg_iov = iov};
     ssize_t n;
 
+    c->full = false;
     while (relay_conn_has_output(c->conn)) {
-        msg.msg_iovlen = (size_t)relay_conn_output(c->conn, iov, IOV_MAX_OUT);
-        n = msg.msg_iovlen == 1
-                ? send(c->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
-                : sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-        e->stats->syscalls++;
+        n = cw_wire_send(&c->wire, iov, relay_conn_output(c->conn, iov, IOV_MAX_OUT));
         relay_conn_written(c->conn, n > 0 ? (size_t)n : 0);
         if (n >= 0 || errno == EINTR)
             continue;
-        if (errno == EAGAIN) {
-            e->fds[c->at].events |= POLLOUT;
-            return true;
-        }
-        conn_close(e, c, strerror(errno));
-        return false;
+        c->full = errno == EAGAIN;
+        if (!c->full)
+            conn_close(e, c, strerror(errno));
+        return c->full;
     }
-    e->fds[c->at].events &= ~POLLOUT;
     if (!relay_conn_done(c->conn))
         return true;
     conn_close(e, c, "closed by the relay");
@@ -151,15 +154,15 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
 
     if (relay_conn_space(c->conn, &at, &size) < 0)
         return true;
-    n = recv(c->fd, at, size, MSG_DONTWAIT);
-    e->stats->syscalls++;
+    n = cw_wire_recv(&c->wire, &(struct iovec){at, size}, 1);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         relay_conn_input(c->conn, 0); /* an idle connection holds no block */
         return false;
     }
     if (n > 0) {
         c->sent_ns = e->now_ns;
-        hot_touch(e, c);
+        if (!has_rings(c))
+            hot_touch(e, c);
         relay_conn_input(c->conn, (size_t)n);
     } else {
         conn_close(e, c, n == 0 ? "its connection ended" : strerror(errno));
@@ -172,12 +175,12 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
 /* Returns 0, or a negative code after which the descriptor is still the caller's. */
 static int conn_open(struct relay_engine *e, const struct relay_accepted *accepted)
 {
-    struct poll_conn *c = malloc(sizeof(*c));
+    struct poll_conn *c = calloc(1, sizeof(*c));
 
     if (!c)
         return CW_ENOMEM;
-    c->fd = accepted->fd;
-    c->at = watch(e, c->fd, c);
+    c->wire = (struct cw_wire){.fd = accepted->fd, .calls = &e->stats->syscalls};
+    c->at = watch(e, c->wire.fd, c);
     if (c->at < 0) {
         free(c);
         return CW_ENOMEM;
@@ -188,6 +191,8 @@ static int conn_open(struct relay_engine *e, const struct relay_accepted *accept
         free(c);
         return CW_ENOMEM;
     }
+    if (e->config.rings && accepted->is_local)
+        cw_wire_offer(&c->wire);
     return CW_OK;
 }
 
@@ -200,6 +205,32 @@ static void accept_all(struct relay_engine *e, const struct relay_listener *list
             close(accepted.fd);
 }
 
+/* Returns false when there was nothing to do. */
+static bool serve_ring(struct relay_engine *e, struct poll_conn *c)
+{
+    bool writes = c->full && cw_ring_writable(&c->wire.out);
+    bool reads = cw_ring_readable(&c->wire.in) || c->wire.ended;
+
+    if (writes && !conn_flush(e, c))
+        return true;
+    return (reads && relay_conn_wants_input(c->conn, e->now_ns) && conn_read(e, c)) || writes;
+}
+
+static bool serve_rings(struct relay_engine *e)
+{
+    bool served = false;
+
+    for (int i = e->count - 1; i >= e->fixed; i--) {
+        if (has_rings(e->conns[i]))
+            served |= serve_ring(e, e->conns[i]);
+        if (i > e->count)
+            i = e->count;
+    }
+    if (served)
+        flush_ready(e);
+    return served;
+}
+
 static void serve(struct relay_engine *e)
 {
     for (int i = e->count - 1; i >= e->fixed; i--) {
@@ -208,7 +239,11 @@ static void serve(struct relay_engine *e)
 
         if (!got)
             continue;
-        if ((got & POLLOUT) && !conn_flush(e, c))
+        if (has_rings(c)) {
+            serve_ring(e, c);
+            continue;
+        }
+        if (c->full && !conn_flush(e, c))
             continue;
         if (got & (POLLIN | POLLHUP | POLLERR))
             conn_read(e, c);
@@ -222,18 +257,32 @@ static void serve(struct relay_engine *e)
     flush_ready(e);
 }
 
-/* Which connections may be read now. */
-static void choose(struct relay_engine *e)
+/* What poll() is to wait for. Returns false when it must not wait. */
+static bool choose(struct relay_engine *e, bool sleeps)
 {
+    bool may_sleep = sleeps;
+
     e->held = false;
     for (int i = e->fixed; i < e->count; i++) {
-        if (relay_conn_wants_input(e->conns[i]->conn, e->now_ns)) {
-            e->fds[i].events |= POLLIN;
-        } else {
-            e->fds[i].events &= ~POLLIN;
-            e->held = true;
+        struct poll_conn *c = e->conns[i];
+        bool wants = relay_conn_wants_input(c->conn, e->now_ns);
+
+        e->held |= !wants;
+        if (has_rings(c) && !sleeps) {
+            e->fds[i].events = POLLIN;
+            continue;
         }
+        e->fds[i].events = cw_wire_sleep(&c->wire, wants, c->full);
+        may_sleep &= !has_rings(c) || e->fds[i].events;
     }
+    return may_sleep;
+}
+
+static void wake_rings(struct relay_engine *e)
+{
+    for (int i = e->fixed; i < e->count; i++)
+        if (has_rings(e->conns[i]))
+            cw_wire_woke(&e->conns[i]->wire, e->fds[i].revents);
 }
 
 /* While spinning, whoever sent last most likely sends next: reading from it at once spares the
@@ -266,7 +315,9 @@ static void spin(struct relay_engine *e)
 
     hot_expire(e);
     for (int turn = 0; turn < HOT_TURNS; turn++) {
-        if (serve_hot(e)) {
+        bool served = serve_rings(e);
+
+        if (serve_hot(e) || served) {
             e->stats->wakeups++;
             e->active_ns = e->now_ns = cw_clock_ns();
             idle = false;
@@ -282,9 +333,9 @@ static void spin(struct relay_engine *e)
     }
 }
 
-static int wait_ms(const struct relay_engine *e)
+static int wait_ms(struct relay_engine *e, bool sleeps)
 {
-    if (e->now_ns - e->active_ns < e->config.spin_ns)
+    if (!choose(e, sleeps))
         return 0;
     return e->held ? HELD_MS : TICK_MS;
 }
@@ -301,18 +352,21 @@ static void count_switches(struct relay_engine *e)
 static int poll_run(struct relay_engine *e, struct cw_err *err)
 {
     for (;;) {
+        bool sleeps;
         int timeout;
         int n;
 
         e->now_ns = cw_clock_ns();
-        choose(e);
-        timeout = wait_ms(e);
+        sleeps = e->now_ns - e->active_ns >= e->config.spin_ns;
+        timeout = wait_ms(e, sleeps);
         n = poll(e->fds, (nfds_t)e->count, timeout);
         e->stats->syscalls++;
         e->stats->sleeps += timeout > 0;
         if (n < 0 && errno != EINTR)
             return cw_err_set(err, CW_ESYS, "poll over %d descriptors: %s", e->count,
                               strerror(errno));
+        if (sleeps || n > 0)
+            wake_rings(e);
         if (n > 0) {
             if (e->fds[0].revents)
                 return CW_OK;

@@ -118,7 +118,8 @@ static bool say_hello(int fd, struct cw_hello *hello, const uint8_t *key)
     struct cw_welcome welcome;
     struct cw_err err = {0};
 
-    if (cw_hello_open(fd, &session, hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
+    if (cw_hello_open(&(struct cw_wire){.fd = fd}, &session, hello, key, PATIENCE_MS, &welcome,
+                      &err) == CW_OK)
         return true;
     fprintf(stderr, "crowd: %s\n", err.text);
     return false;

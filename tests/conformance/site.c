@@ -167,7 +167,8 @@ int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(job_key, site.key, site.job);
     cw_cred_rank_key(key, job_key, rank, incarnation);
-    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
+    return cw_hello_open(&(struct cw_wire){.fd = p->fd}, &p->codec.session, &hello, key, HELLO_MS,
+                         &p->welcome, &err);
 }
 
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
@@ -178,7 +179,8 @@ int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(key, site.key, site.job);
-    return cw_hello_open(p->fd, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
+    return cw_hello_open(&(struct cw_wire){.fd = p->fd}, &p->codec.session, &hello, key, HELLO_MS,
+                         &p->welcome, &err);
 }
 
 void peer_close(struct peer *p)

@@ -179,7 +179,8 @@ static void send_stranger(int fd)
     uint8_t key[CW_KEY_SIZE] = {0};
     struct cw_err err = {0};
 
-    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
+    if (cw_hello_open(&(struct cw_wire){.fd = fd}, &session, &hello, key, PATIENCE_MS, &welcome,
+                      &err) == CW_OK)
         give_up("the relay takes a dispatcher that does not know its key");
     puts(err.text);
 }
@@ -264,7 +265,8 @@ static void attempt(const struct cw_setup *setup, const uint8_t key[CW_KEY_SIZE]
     int fd = connect_to(setup->address);
 
     memcpy(hello.job, setup->job, sizeof(hello.job));
-    if (cw_hello_open(fd, &session, &hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
+    if (cw_hello_open(&(struct cw_wire){.fd = fd}, &session, &hello, key, PATIENCE_MS, &welcome,
+                      &err) == CW_OK)
         give_up("the relay takes a second process for the same rank");
     printf("twin: %s\n", err.text);
     close(fd);

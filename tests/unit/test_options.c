@@ -180,6 +180,7 @@ static void bad_recovery(void)
     bad("run --log-max 1G --no-log p", "--log-max and --log-reserve are for the log");
     bad("run --log-reserve 1G --no-log p", "are for the log");
     bad("run --log-reserve x p", "--log-reserve 'x'");
+    bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-max 1G p", "not with --relay");
 }
 

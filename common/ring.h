@@ -1,0 +1,59 @@
+/* A stream of bytes from one process to another through memory that both have mapped. Pure: no
+ * system call. Nothing that the other process writes there is trusted: each side keeps its own
+ * position to itself, and checks the other's each time.
+ *
+ * Thread rule: one writer and one reader, each a thread of any process. */
+#ifndef CW_RING_H
+#define CW_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CW_RING_BYTES (512u << 10) /* a power of two */
+#define CW_RING_LINE 64            /* bytes of a cache line: of one side each */
+
+/* As in the memory; docs/protocol.md, "Rings". All zero: empty. */
+struct cw_ring_shared {
+    _Alignas(CW_RING_LINE) _Atomic uint64_t written; /* bytes so far, by the writer */
+    _Atomic uint32_t writer_sleeps; /* the writer waits for room, and wants to be woken */
+    _Alignas(CW_RING_LINE) _Atomic uint64_t taken; /* bytes so far, by the reader */
+    _Atomic uint32_t reader_sleeps;
+};
+
+/* One side's view of it. */
+struct cw_ring {
+    struct cw_ring_shared *shared; /* NULL: there is none */
+    uint8_t *bytes;                /* CW_RING_BYTES of them */
+    uint64_t at;                   /* what this side has written, or taken */
+    bool broken;                   /* the other side's position makes no sense */
+};
+
+/* Copies up to `size` bytes in; returns how many there was room for. */
+size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size);
+/* Copies up to `size` bytes out; returns how many there were. */
+size_t cw_ring_take(struct cw_ring *ring, void *to, size_t size);
+
+/* Whether there is something to take. */
+static inline bool cw_ring_readable(const struct cw_ring *ring)
+{
+    return atomic_load_explicit(&ring->shared->written, memory_order_acquire) != ring->at;
+}
+
+/* Whether there is room. */
+static inline bool cw_ring_writable(const struct cw_ring *ring)
+{
+    return ring->at - atomic_load_explicit(&ring->shared->taken, memory_order_acquire) !=
+           CW_RING_BYTES;
+}
+
+/* Whether the other side sleeps until there is something to take, or room; to be asked after each
+ * put or take, and true once for each sleep: then it is to be woken. */
+bool cw_ring_wakes_reader(struct cw_ring *ring);
+bool cw_ring_wakes_writer(struct cw_ring *ring);
+/* This side is going to sleep. Returns false when there is no reason to. */
+bool cw_ring_reader_sleeps(struct cw_ring *ring);
+bool cw_ring_writer_sleeps(struct cw_ring *ring);
+
+#endif

@@ -1,0 +1,332 @@
+#include "common/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LOOK_EVERY 64 /* looks at an empty ring before one at the socket, for its end */
+#define BELLS 64      /* bytes that wake, taken at once */
+
+/* The memory; all zero at first. */
+struct cw_wire_shared {
+    struct cw_ring_shared to_relay;
+    struct cw_ring_shared to_client;
+    _Atomic uint32_t joined; /* by the client: the rings are used */
+};
+
+#define HEADER_BYTES 4096u /* of the struct; the bytes of the rings follow, to_relay's first */
+#define MEMORY_BYTES (HEADER_BYTES + 2 * (size_t)CW_RING_BYTES)
+_Static_assert(sizeof(struct cw_wire_shared) <= HEADER_BYTES, "the header has its page");
+
+static void count(struct cw_wire *wire)
+{
+    if (wire->calls)
+        ++*wire->calls;
+}
+
+static void drop_memory(struct cw_wire *wire)
+{
+    if (wire->memory)
+        close(wire->memory - 1);
+    wire->memory = 0;
+}
+
+void cw_wire_close(struct cw_wire *wire)
+{
+    drop_memory(wire);
+    if (wire->shared)
+        munmap(wire->shared, MEMORY_BYTES);
+    wire->shared = NULL;
+    wire->mode = CW_WIRE_SOCKET;
+}
+
+/* --- coming to terms -------------------------------------------------------------------------- */
+static bool map(struct cw_wire *wire)
+{
+    void *at = mmap(wire->place, MEMORY_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | (wire->place ? MAP_FIXED_NOREPLACE : 0), wire->memory - 1, 0);
+
+    if (at == MAP_FAILED)
+        return false;
+    wire->shared = at;
+    return true;
+}
+
+static void use(struct cw_wire *wire, struct cw_ring *to_relay, struct cw_ring *to_client)
+{
+    uint8_t *bytes = (uint8_t *)wire->shared + HEADER_BYTES;
+
+    *to_relay = (struct cw_ring){.shared = &wire->shared->to_relay, .bytes = bytes};
+    *to_client =
+        (struct cw_ring){.shared = &wire->shared->to_client, .bytes = bytes + CW_RING_BYTES};
+}
+
+/* Sealed: a client that made it smaller would kill the relay. */
+static bool make_memory(struct cw_wire *wire)
+{
+    int fd = memfd_create("causeway-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (fd < 0)
+        return false;
+    wire->memory = fd + 1;
+    return ftruncate(fd, MEMORY_BYTES) == 0 &&
+           fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+void cw_wire_offer(struct cw_wire *wire)
+{
+    if (!make_memory(wire) || !map(wire)) {
+        cw_wire_close(wire);
+        return;
+    }
+    use(wire, &wire->in, &wire->out);
+    /* the relay sleeps until the client has chosen */
+    atomic_store_explicit(&wire->in.shared->reader_sleeps, 1, memory_order_relaxed);
+    wire->mode = CW_WIRE_OFFERED;
+}
+
+void cw_wire_want(struct cw_wire *wire, void *place)
+{
+    wire->place = place;
+    wire->mode = CW_WIRE_WANTED;
+}
+
+/* What is not of our size is not ours, and reading beyond its end would kill us. */
+static bool is_memory(int fd)
+{
+    return lseek(fd, 0, SEEK_END) == (off_t)MEMORY_BYTES;
+}
+
+void cw_wire_join(struct cw_wire *wire)
+{
+    if (!wire->memory || !is_memory(wire->memory - 1) || !map(wire)) {
+        cw_wire_close(wire);
+        return;
+    }
+    drop_memory(wire);
+    madvise(wire->shared, MEMORY_BYTES, MADV_DONTFORK); /* a child must not speak for us */
+    use(wire, &wire->out, &wire->in);
+    wire->mode = CW_WIRE_RINGS;
+    atomic_store_explicit(&wire->shared->joined, 1, memory_order_release);
+}
+
+/* --- through the socket ----------------------------------------------------------------------- */
+static ssize_t socket_recv(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)iov_count};
+
+    count(wire);
+    return iov_count == 1 ? recv(wire->fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT)
+                          : recvmsg(wire->fd, &msg, MSG_DONTWAIT);
+}
+
+static ssize_t socket_send(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    struct msghdr msg = {.msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)iov_count};
+
+    count(wire);
+    return iov_count == 1 ? send(wire->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL | MSG_DONTWAIT)
+                          : sendmsg(wire->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+union one_descriptor {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static ssize_t send_offer(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    union one_descriptor control = {0};
+    struct msghdr msg = {.msg_iov = (struct iovec *)iov,
+                         .msg_iovlen = (size_t)iov_count,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof(control)};
+    int fd = wire->memory - 1;
+    ssize_t n;
+
+    control.header = (struct cmsghdr){
+        .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    count(wire);
+    n = sendmsg(wire->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0)
+        drop_memory(wire);
+    return n;
+}
+
+static ssize_t recv_offer(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    union one_descriptor control = {0};
+    struct msghdr msg = {.msg_iov = (struct iovec *)iov,
+                         .msg_iovlen = (size_t)iov_count,
+                         .msg_control = &control,
+                         .msg_controllen = sizeof(control)};
+    ssize_t n;
+    int fd;
+
+    count(wire);
+    n = recvmsg(wire->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n > 0 && control.header.cmsg_level == SOL_SOCKET &&
+        control.header.cmsg_type == SCM_RIGHTS && control.header.cmsg_len == CMSG_LEN(sizeof(fd))) {
+        drop_memory(wire);
+        memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+        wire->memory = fd + 1;
+    }
+    return n;
+}
+
+/* --- through the rings ------------------------------------------------------------------------ */
+static void ring_bell(struct cw_wire *wire)
+{
+    count(wire);
+    /* no room: there are bells already; an error: the end, which is seen by whoever receives */
+    (void)!send(wire->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Takes the bells, and sees the end. */
+static void look_at_socket(struct cw_wire *wire)
+{
+    char bells[BELLS];
+    ssize_t n;
+
+    wire->misses = 0;
+    count(wire);
+    n = recv(wire->fd, bells, sizeof(bells), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        wire->ended = true;
+}
+
+static ssize_t nothing(int error)
+{
+    errno = error;
+    return -1;
+}
+
+static size_t take(struct cw_ring *ring, const struct iovec *iov, int iov_count)
+{
+    size_t all = 0;
+
+    for (int i = 0; i < iov_count; i++) {
+        size_t n = cw_ring_take(ring, iov[i].iov_base, iov[i].iov_len);
+
+        all += n;
+        if (n < iov[i].iov_len)
+            break;
+    }
+    return all;
+}
+
+static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    bool ended = wire->ended;
+    size_t n = take(&wire->in, iov, iov_count);
+
+    if (n > 0) {
+        wire->misses = 0;
+        if (cw_ring_wakes_writer(&wire->in))
+            ring_bell(wire);
+        return (ssize_t)n;
+    }
+    if (wire->in.broken)
+        return nothing(EPROTO);
+    /* what was written before the end is taken first: the ring was looked at after it */
+    if (ended)
+        return 0;
+    if (++wire->misses >= LOOK_EVERY)
+        look_at_socket(wire);
+    return nothing(EAGAIN);
+}
+
+static ssize_t rings_send(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    size_t all = 0;
+    bool full = false;
+
+    if (wire->ended)
+        return nothing(EPIPE);
+    for (int i = 0; i < iov_count && !full; i++) {
+        size_t n = cw_ring_put(&wire->out, iov[i].iov_base, iov[i].iov_len);
+
+        all += n;
+        full = n < iov[i].iov_len;
+    }
+    if (wire->out.broken)
+        return nothing(EPROTO);
+    if (full && all == 0)
+        return nothing(EAGAIN);
+    if (cw_ring_wakes_reader(&wire->out))
+        ring_bell(wire);
+    return (ssize_t)all;
+}
+
+/* --- either ----------------------------------------------------------------------------------- */
+static bool has_joined(struct cw_wire *wire)
+{
+    if (!atomic_load_explicit(&wire->shared->joined, memory_order_acquire))
+        return false;
+    wire->mode = CW_WIRE_RINGS;
+    return true;
+}
+
+/* Bytes that come before the client has joined are frames, and it will not join. */
+static ssize_t choose(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    ssize_t n;
+
+    if (has_joined(wire))
+        return rings_recv(wire, iov, iov_count);
+    n = socket_recv(wire, iov, iov_count);
+    if (n > 0 && has_joined(wire)) /* it was a bell */
+        return rings_recv(wire, iov, iov_count);
+    if (n > 0)
+        cw_wire_close(wire);
+    return n;
+}
+
+ssize_t cw_wire_recv(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    switch (wire->mode) {
+    case CW_WIRE_RINGS:
+        return rings_recv(wire, iov, iov_count);
+    case CW_WIRE_OFFERED:
+        return choose(wire, iov, iov_count);
+    case CW_WIRE_WANTED:
+        return recv_offer(wire, iov, iov_count);
+    case CW_WIRE_SOCKET:
+        break;
+    }
+    return socket_recv(wire, iov, iov_count);
+}
+
+ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int iov_count)
+{
+    if (wire->mode == CW_WIRE_RINGS)
+        return rings_send(wire, iov, iov_count);
+    if (wire->mode == CW_WIRE_OFFERED && wire->memory)
+        return send_offer(wire, iov, iov_count);
+    return socket_send(wire, iov, iov_count);
+}
+
+short cw_wire_sleep(struct cw_wire *wire, bool in, bool out)
+{
+    if (wire->mode != CW_WIRE_RINGS)
+        return (short)((in ? POLLIN : 0) | (out ? POLLOUT : 0));
+    if (wire->ended || (in && !cw_ring_reader_sleeps(&wire->in)) ||
+        (out && !cw_ring_writer_sleeps(&wire->out)))
+        return 0;
+    return POLLIN;
+}
+
+void cw_wire_woke(struct cw_wire *wire, bool readable)
+{
+    if (wire->mode != CW_WIRE_RINGS)
+        return;
+    atomic_store_explicit(&wire->in.shared->reader_sleeps, 0, memory_order_relaxed);
+    atomic_store_explicit(&wire->out.shared->writer_sleeps, 0, memory_order_relaxed);
+    if (readable)
+        look_at_socket(wire);
+}
