@@ -374,8 +374,10 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
             serve(e);
             e->active_ns = cw_clock_ns();
         }
-        if (timeout == 0)
+        if (!sleeps)
             spin(e);
+        else if (serve_rings(e))
+            e->active_ns = cw_clock_ns();
         if (e->now_ns - e->counted_ns > COUNT_NS)
             count_switches(e);
         if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
