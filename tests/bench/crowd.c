@@ -1,15 +1,16 @@
 /* Many connections to a relay that do nothing.
  *
- *   crowd ADDRESS COUNT RATE SECONDS [KEY-FILE]
+ *   crowd ADDRESS COUNT RATE SECONDS [KEY-FILE [--rings]]
  *
  * Makes COUNT connections, RATE of them a second (0: at once), waits until each has heard the
  * relay's CHALLENGE or was closed, and stays for SECONDS. The relay closes who has said nothing for
- * 10 s; with the relay's key they are the ranks of a job, say HELLO, and may stay for longer.
- * Prints
+ * 10 s; with the relay's key they are the ranks of a job, say HELLO, and may stay for longer. They
+ * speak through sockets, or with --rings through the memory that the relay offers. Prints
  *
  *   served N         heard CHALLENGE, and WELCOME with a key
  *   refused N        could not connect, or were closed before
  *   last_ms T        from the first connect to the last CHALLENGE
+ *   rings N          took the relay's memory
  *   there            now it stays
  */
 #include "common/clock.h"
@@ -37,6 +38,7 @@ static size_t got[COUNT_MAX];
 static int count;
 static int served;
 static int refused;
+static int with_rings;
 static uint64_t last_ns;
 
 static void give_up(const char *what)
@@ -112,45 +114,53 @@ static void connect_all(const struct cw_address *address, uint64_t rate)
 }
 
 /* Returns whether it is welcome. */
-static bool say_hello(int fd, struct cw_hello *hello, const uint8_t *key)
+static bool say_hello(struct cw_wire *wire, struct cw_hello *hello, const uint8_t *key)
 {
     struct cw_session session = {0};
     struct cw_welcome welcome;
     struct cw_err err = {0};
 
-    if (cw_hello_open(&(struct cw_wire){.fd = fd}, &session, hello, key, PATIENCE_MS, &welcome,
-                      &err) == CW_OK)
+    if (cw_hello_open(wire, &session, hello, key, PATIENCE_MS, &welcome, &err) == CW_OK)
         return true;
     fprintf(stderr, "crowd: %s\n", err.text);
     return false;
 }
 
+/* What it maps stays until the end of the process, as its socket does. */
+static void join_job(int i, const uint8_t *job_key, bool rings)
+{
+    struct cw_hello hello = {.role = CW_ROLE_RANK, .rank = (uint32_t)i, .incarnation = 1};
+    struct cw_wire wire = {.fd = fds[i].fd};
+    uint8_t key[CW_KEY_SIZE];
+
+    cw_cred_rank_key(key, job_key, hello.rank, hello.incarnation);
+    if (rings)
+        cw_wire_want(&wire, NULL);
+    if (!say_hello(&wire, &hello, key))
+        give_up("a rank is not welcome");
+    served++;
+    with_rings += wire.mode == CW_WIRE_RINGS;
+}
+
 /* A job of as many ranks as there are to be connections. */
-static void connect_job(const struct cw_address *address, const char *key_file)
+static void connect_job(const struct cw_address *address, const char *key_file, bool rings)
 {
     struct cw_hello hello = {
         .role = CW_ROLE_DISPATCHER, .rank = (uint32_t)count, .flags = CW_HELLO_LOG};
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_key[CW_KEY_SIZE];
-    uint8_t key[CW_KEY_SIZE];
     struct cw_err err = {0};
-    int dispatcher = cw_connect(address, &err);
+    struct cw_wire dispatcher = {.fd = cw_connect(address, &err)};
 
-    if (dispatcher < 0 || cw_key_load(key_file, relay_key, &err) < 0)
+    if (dispatcher.fd < 0 || cw_key_load(key_file, relay_key, &err) < 0)
         give_up(err.text);
     cw_cred_job_key(job_key, relay_key, hello.job);
-    if (!say_hello(dispatcher, &hello, job_key))
+    if (!say_hello(&dispatcher, &hello, job_key))
         give_up("the relay does not open a job");
     for (int i = 0; i < count; i++) {
-        struct cw_hello rank = {.role = CW_ROLE_RANK, .rank = (uint32_t)i, .incarnation = 1};
-
         connect_one(address, i);
-        cw_cred_rank_key(key, job_key, (uint32_t)i, 1);
-        if (fds[i].fd < 0)
-            continue;
-        if (!say_hello(fds[i].fd, &rank, key))
-            give_up("a rank is not welcome");
-        served++;
+        if (fds[i].fd >= 0)
+            join_job(i, job_key, rings);
     }
 }
 
@@ -169,17 +179,19 @@ int main(int argc, char **argv)
     struct cw_address address;
     struct cw_err err = {0};
 
-    count = argc == 5 || argc == 6 ? atoi(argv[2]) : 0;
-    if (count < 1 || count > COUNT_MAX)
-        give_up("usage: crowd ADDRESS COUNT RATE SECONDS [KEY-FILE], with COUNT from 1 to 100000");
+    count = argc >= 5 && argc <= 7 ? atoi(argv[2]) : 0;
+    if (count < 1 || count > COUNT_MAX || (argc == 7 && strcmp(argv[6], "--rings") != 0))
+        give_up("usage: crowd ADDRESS COUNT RATE SECONDS [KEY-FILE [--rings]], with COUNT from 1 "
+                "to 100000");
     if (cw_address_parse(&address, argv[1], &err) < 0)
         give_up(err.text);
     raise_descriptor_limit();
-    if (argc == 6)
-        connect_job(&address, argv[5]);
+    if (argc >= 6)
+        connect_job(&address, argv[5], argc == 7);
     else
         connect_all(&address, strtoull(argv[3], NULL, 10));
-    printf("served %d\nrefused %d\nlast_ms %.1f\nthere\n", served, refused, (double)last_ns / 1e6);
+    printf("served %d\nrefused %d\nlast_ms %.1f\n", served, refused, (double)last_ns / 1e6);
+    printf("rings %d\nthere\n", with_rings);
     fflush(stdout);
     sleep((unsigned)atoi(argv[4]));
     return 0;

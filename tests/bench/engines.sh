@@ -38,6 +38,7 @@ end_engine_relay() {
   wait "$relay" 2>/dev/null
 }
 
+# What it shares with ranks is part of it (RssShmem)
 resident_kb() {
   awk '$1 == "VmRSS:" { print $2 }' "/proc/$1/status" 2>/dev/null
 }
@@ -47,7 +48,7 @@ crowd_value() {
   awk -v key="$1" '$1 == key { print $2 }' "$dir/crowd"
 }
 
-# start_crowd COUNT RATE SECONDS [KEY-FILE]: returns when each has been served or refused; $crowd_job is its process
+# start_crowd COUNT RATE SECONDS [KEY-FILE [--rings]]: returns when each has been served or refused; $crowd_job is its process
 start_crowd() {
   : >"$dir/crowd"
   "$crowd" "$address" "$@" >"$dir/crowd" 2>"$dir/stats" &
@@ -56,45 +57,62 @@ start_crowd() {
   grep -q there "$dir/crowd"
 }
 
+# Whether all are ranks of a job, through sockets or with --rings through rings: crowd_there [--rings]
+crowd_there() {
+  local with_rings=$(($# ? CROWD : 0))
+  start_crowd "$CROWD" 0 "$((CROWD_SECONDS + 30))" "$dir/engine.key" "$@" &&
+    [ "$(crowd_value served) $(crowd_value rings)" = "$CROWD $with_rings" ]
+}
+
 # Memory and CPU time are those of ranks that wait: they have said HELLO, and so the relay does not close them.
+# idle_once ENGINE NAME [--rings]
 idle_once() {
-  local engine=$1 before after ticks relay address crowd_job
+  local engine=$1 name=$2 before after ticks relay address crowd_job
+  shift 2
   engine_relay "$engine" "unix:$dir/engine"
   before=$(resident_kb "$relay")
-  if start_crowd "$CROWD" 0 "$((CROWD_SECONDS + 30))" "$dir/engine.key" && [ "$(crowd_value served)" = "$CROWD" ]; then
+  if crowd_there "$@"; then
     sleep 1
     after=$(resident_kb "$relay")
     ticks=$(cpu_ticks "$relay")
     sleep "$CROWD_SECONDS"
     ticks=$(($(cpu_ticks "$relay") - ticks))
-    awk -v e="$engine" -v kb="$((after - before))" -v n="$CROWD" -v t="$ticks" -v s="$CROWD_SECONDS" \
+    awk -v e="$name" -v kb="$((after - before))" -v n="$CROWD" -v t="$ticks" -v s="$CROWD_SECONDS" \
       -v hz="$(getconf CLK_TCK)" 'BEGIN {
         printf "kb.%s %.3f\ncpu.%s %.3f\n", e, kb / n, e, 100 * t / hz / s }' >>"$dir/idle_crowd"
   else
-    uncounted "idle connections, engine $engine"
+    uncounted "idle connections, $name"
   fi
   kill "$crowd_job" 2>/dev/null
   wait "$crowd_job" 2>/dev/null
   end_engine_relay
 }
 
+# idle_row ENGINE NAME [--rings]
+idle_row() {
+  local name=$2 i
+  for ((i = 0; i < RUNS; i++)); do
+    idle_once "$@"
+  done
+  if sampled "$dir/idle_crowd" "kb.$name" "cpu.$name"; then
+    echo "| $name | $(spread "kb.$name" "$dir/idle_crowd" 1) | $(spread "cpu.$name" "$dir/idle_crowd" 2) |"
+  else
+    missing "idle connections, $name: not all of them were served"
+  fi
+}
+
 idle_crowd() {
-  local engine i
+  local engine
   title "Idle connections: $CROWD ranks that wait, medians of $RUNS runs"
-  echo "Memory: resident memory of the relay with them minus without, by their number, in KB. CPU: of the relay, as"
-  echo "percent of one core, over $CROWD_SECONDS s."
+  echo "Memory: resident memory of the relay with them minus without, by their number, in KB; what it shares with"
+  echo "ranks counts. CPU: of the relay, as percent of one core, over $CROWD_SECONDS s. The engines: ranks that speak"
+  echo "through sockets, though \`poll\` offers them rings. rings: engine \`poll\`, and ranks that take its rings."
   echo
   echo "| engine | KB a connection (goal: at most 32) | CPU % (goal: below 1) |"
   echo "|---|---:|---:|"
   for engine in $(engines); do
-    for ((i = 0; i < RUNS; i++)); do
-      idle_once "$engine"
-    done
-    if sampled "$dir/idle_crowd" "kb.$engine" "cpu.$engine"; then
-      echo "| $engine | $(spread "kb.$engine" "$dir/idle_crowd" 1) | $(spread "cpu.$engine" "$dir/idle_crowd" 2) |"
-    else
-      missing "idle connections with engine $engine: not all of them were served"
-    fi
+    idle_row "$engine" "$engine"
+    [ "$engine" != poll ] || idle_row poll rings --rings
   done
 }
 
