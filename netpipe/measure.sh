@@ -130,6 +130,15 @@ run_job() {
   return "$status"
 }
 
+# [Relay] compares engines over sockets, and so do we; rings are one more of them. Fills the array "options" of who calls.
+engine_options() {
+  if [ "$1" = "$RINGS" ]; then
+    options=(--engine poll --rings on)
+  else
+    options=(--engine "$1" --rings off)
+  fi
+}
+
 # causeway_or_stock ENGINE LOG CLIENTS RELAYS RESERVE PROGRAM...
 causeway_or_stock() {
   local engine=$1 log=$2 clients=$3 relays=$4 reserve=$5 options=()
@@ -138,7 +147,7 @@ causeway_or_stock() {
     stock "$clients" "$@"
     return
   fi
-  options=(--engine "$engine")
+  engine_options "$engine"
   ((relays == 1)) || options+=(--relays "$relays")
   if [ "$log" = on ]; then
     logged "$clients" "${options[@]}" --log-reserve $((reserve / relays)) --memory-max $((reserve * 2)) "$@"

@@ -3,7 +3,8 @@
 #
 #   netpipe.sh [OPTION...]
 #
-#   --engines LIST      of causeway relay --list-engines, with commas between (default: all)
+#   --engines LIST      of causeway relay --list-engines, over sockets, with commas between; and rings: poll with
+#                       memory shared with each rank (default: all)
 #   --sizes LIST        bytes, like 1,64K,1M (default: 1,64,1K,4K,16K,64K,256K,1M)
 #   --clients LIST      even numbers of ranks (default: 2,4,8,16,32,64)
 #   --relays LIST       of the section with several relays (default: 2,4)
@@ -37,7 +38,7 @@ pairs=$PWD/build/programs/pairs
 
 # --- what is to be run ----------------------------------------------------------------------------
 
-# Runs are lines "ENGINE LOG CLIENTS RELAYS". Stock MPICH and raw TCP stand among the engines.
+# Runs are lines "ENGINE LOG CLIENTS RELAYS". Rings, stock MPICH and raw TCP stand among the engines.
 rows_of() {
   local clients=$1 engine log
   for engine in "${engines[@]}"; do

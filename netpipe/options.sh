@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The options of netpipe.sh, which sources this: checked, and turned into arrays and numbers.
 #
-# Sets engines, sizes, counts, relays, logs (arrays), most (the largest of counts), shown (those of counts that
+# Sets engines, over_sockets (those but rings), sizes, counts, relays, logs (arrays), most (the largest of counts), shown (those of counts that
 # have figures and verdicts of their own), repetitions, seconds, volume, results, resume, several_relays.
 
 # shellcheck disable=SC2034,SC2154 # these are for the other files; causeway and called_in are netpipe.sh's
@@ -9,6 +9,7 @@
 CLIENTS_MAX=256
 RELAYS_MAX=16
 REPETITIONS_MAX=100
+RINGS=rings # engine poll with memory shared with each rank; it stands among the engines
 SECONDS_MAX=60
 SIZE_MAX=$((1 << 30))
 VOLUME_MIN=$((1 << 20))
@@ -20,7 +21,7 @@ bad() {
 }
 
 usage() {
-  sed -n '2,24s/^# \{0,1\}//p' netpipe/netpipe.sh
+  sed -n '2,25s/^# \{0,1\}//p' netpipe/netpipe.sh
 }
 
 # Prints the number that TEXT is, with K, M or G: take_bytes OPTION TEXT LEAST MOST
@@ -112,9 +113,11 @@ take_options() {
     echo "netpipe.sh: what it runs is not built; make netpipe builds it" >&2
     exit 1
   fi
+  known+=$'\n'$RINGS
   local sizes_default=1,64,1K,4K,16K,64K,256K,1M counts_default=2,4,8,16,32,64 relays_default=2,4 runs_default=3
   ((quick)) && sizes_default=1,64K,1M counts_default=2,16,64 relays_default=2 runs_default=1
   take_list engines --engines "${given[engines]-${known//$'\n'/,}}" take_engine
+  mapfile -t over_sockets < <(printf '%s\n' "${engines[@]}" | grep -vxF "$RINGS")
   take_list sizes --sizes "${given[sizes]-$sizes_default}" take_bytes 1 "$SIZE_MAX"
   take_list counts --clients "${given[clients]-$counts_default}" take_even 2 "$CLIENTS_MAX"
   take_list relays --relays "${given[relays]-$relays_default}" take_number 2 "$RELAYS_MAX"

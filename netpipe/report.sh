@@ -255,11 +255,13 @@ share() {
   fi
 }
 
-# verdict TEXT GOAL COMMAND...: for each engine what COMMAND, given the engine last, prints
+# verdict ENGINES TEXT GOAL COMMAND...: for each one of the array ENGINES what COMMAND, given the engine last,
+# prints
 verdict() {
-  local text=$1 goal=$2 engine list='' any=0 found
-  shift 2
-  for engine in "${engines[@]}"; do
+  local -n asked=$1
+  local text=$2 goal=$3 engine list='' any=0 found
+  shift 3
+  for engine in "${asked[@]}"; do
     found=$("$@" "$engine")
     list+="$engine $found, "
     [[ $found = *measured* ]] || any=1
@@ -272,13 +274,15 @@ has_size() {
   [[ " ${sizes[*]} " = *" $1 "* ]]
 }
 
-# The engine with the highest (-g) or lowest (-gr) of a column: best SORT LOG CLIENTS BYTES COLUMN
+# The one of the array ENGINES with the highest (-g) or lowest (-gr) of a column:
+# best ENGINES SORT LOG CLIENTS BYTES COLUMN
 best() {
+  local -n asked=$1
   local engine figure
-  for engine in "${engines[@]}"; do
-    figure=$(value "$engine" "$2" "$3" 1 "$4" "$5")
+  for engine in "${asked[@]}"; do
+    figure=$(value "$engine" "$3" "$4" 1 "$5" "$6")
     [ -n "$figure" ] && echo "$figure $engine"
-  done | sort "$1" | tail -n 1 | cut -d ' ' -f 2
+  done | sort "$2" | tail -n 1 | cut -d ' ' -f 2
 }
 
 by_best() {
@@ -292,16 +296,26 @@ fairness() {
   share "$(value "$engine" "$log" "$most" 1 "$size" "$FAIRNESS")" 1
 }
 
+# The engines over sockets among themselves, and the best of them beside rings: bandwidth_verdicts LOG SIZE
+bandwidth_verdicts() {
+  local log=$1 size=$2 where first
+  where="$most clients, $(size_name "$size")B, log $log"
+  ((${#over_sockets[@]})) || return
+  first=$(best over_sockets -g "$log" "$most" "$size" "$OVERALL")
+  verdict over_sockets "$where, bandwidth by the best engine's" "at least 0.7" by_best "$log" "$size" "${first:-none}"
+  [[ " ${engines[*]} " = *" $RINGS "* ]] || return
+  echo "- $where, bandwidth of the best engine by that of $RINGS: ${first:+$first }$(
+    by_best "$log" "$size" "$RINGS" "${first:-none}")"
+}
+
 engine_verdicts() {
-  local size log first
+  local size log
   for size in 65536 1048576; do
     has_size "$size" || continue
     for log in "${logs[@]}"; do
-      first=$(best -g "$log" "$most" "$size" "$OVERALL")
-      verdict "$most clients, $(size_name "$size")B, log $log, bandwidth by the best engine's" "at least 0.7" \
-        by_best "$log" "$size" "${first:-none}"
-      ((most == 2)) ||
-        verdict "$most clients, $(size_name "$size")B, log $log, fairness" "at least 0.6" fairness "$log" "$size"
+      bandwidth_verdicts "$log" "$size"
+      ((most == 2)) || verdict engines "$most clients, $(size_name "$size")B, log $log, fairness" "at least 0.6" \
+        fairness "$log" "$size"
     done
   done
 }
@@ -310,8 +324,8 @@ engine_verdicts() {
 by_stock() {
   local first
   has_size "$2" || return
-  first=$(best "$1" off 2 "$2" "$3")
-  echo "- 2 clients, $(size_name "$2")B, log off, $4 of the best engine by stock's: ${first:+$first }$(
+  first=$(best engines "$1" off 2 "$2" "$3")
+  echo "- 2 clients, $(size_name "$2")B, log off, $4 of the best of all by stock's: ${first:+$first }$(
     share "$(value "${first:-none}" off 2 1 "$2" "$3")" "$(value stock off 2 1 "$2" "$3")") (goal: $5)"
 }
 
@@ -331,11 +345,11 @@ log_verdicts() {
   local clients size
   ((${#logs[@]} == 2)) || return
   for clients in "${shown[@]}"; do
-    has_size 1 && verdict "$clients clients, 1B, one way with the log by that without" "at most 1.10" \
+    has_size 1 && verdict engines "$clients clients, 1B, one way with the log by that without" "at most 1.10" \
       log_cost "$clients" 1 "$LATENCY"
     for size in 65536 1048576; do
       has_size "$size" || continue
-      verdict "$clients clients, $(size_name "$size")B, bandwidth with the log by that without" "at least 0.90" \
+      verdict engines "$clients clients, $(size_name "$size")B, bandwidth with the log by that without" "at least 0.90" \
         log_cost "$clients" "$size" "$OVERALL"
     done
   done
@@ -352,7 +366,7 @@ relay_verdicts() {
   ((several_relays)) || { echo "- several relays: not measured; causeway run knows no --relays" && return; }
   for count in "${relays[@]}"; do
     for size in $(shown_sizes); do
-      verdict "$most clients, $(size_name "$size")B, log ${logs[-1]}, bandwidth of $count relays by that of 1" '' \
+      verdict engines "$most clients, $(size_name "$size")B, log ${logs[-1]}, bandwidth of $count relays by that of 1" '' \
         relay_gain "$count" "$size"
     done
   done
@@ -388,6 +402,8 @@ introduction() {
   echo "TCP; more: all pairs at once, rank i with rank N - 1 - i. Stock is the same MPICH over TCP; it spins, so"
   echo "with more ranks than cores it may not end in $stock_limit s. A size takes about $seconds s and moves at most"
   echo "$((volume >> 20)) MiB in a run, with the log and without."
+  echo
+  echo "rings: engine poll with memory shared with each rank; the engines: over sockets."
   ((interrupted)) && printf '\n**Interrupted: not all runs were made.**\n'
 }
 

@@ -91,8 +91,45 @@ whole() {
   expect_table_like '^## 4 clients: overall bandwidth'
   expect_table_like '^\| 65536 \| [0-9.]+ \| [0-9.]+ \|'
   expect_out_like '^- 4 clients, 64KB, log off, fairness: poll [0-9.]+ \(goal: at least 0.6\)'
-  expect_out_like '^- 2 clients, 1B, log off, one way of the best engine by stock.s: poll [0-9.]+ \(goal'
+  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: poll [0-9.]+ \(goal'
   expect_err_like '^netpipe: run 1 of [0-9]+: .* left$'
+}
+
+# asked_for COUNT OPTIONS: so many jobs were started with them
+asked_for() {
+  local count
+  count=$(grep -c -- "$2" "$work/asked")
+  [[ $count = "$1" ]] || wrong "expected $1 jobs with $2, saw $count"
+}
+
+# One engine twice: over sockets, and with rings. A size of a pair is a job, and so are all of two pairs.
+rings() {
+  local used=$work/causeway
+  another_causeway '[[ $* = "run --help" ]] && exit
+[[ $1 = run ]] && echo "$*" >>'"$work/asked"
+  compare --engines poll,rings --clients 2,4 --sizes 1,64K --log off
+  expect_code 0
+  expect_samples
+  asked_for 3 '--engine poll --rings off '
+  asked_for 3 '--engine poll --rings on '
+  asked_for 6 '^run '
+  expect_sample poll,off,4,1,1,65536
+  expect_sample rings,off,2,1,1,65536
+  expect_sample rings,off,4,1,1,65536
+  expect_report 2-clients log-off
+  expect_table_like '^rings: engine poll with memory shared with each rank; the engines: over sockets'
+  expect_table_like '^\| bytes \| poll \| rings \| stock MPICH \| raw TCP \|$'
+  expect_out_like '^- 4 clients, 64KB, log off, bandwidth by the best engine.s: poll 1.00 \(goal'
+  expect_out_like '^- 4 clients, 64KB, log off, bandwidth of the best engine by that of rings: poll [0-9.]+$'
+  expect_out_like '^- 4 clients, 64KB, log off, fairness: poll [0-9.]+, rings [0-9.]+ \(goal'
+}
+
+# The engines need not be there.
+rings_alone() {
+  compare --engines rings --clients 2 --sizes 64K --log off
+  expect_code 0
+  expect_sample rings,off,2,1,1,65536
+  ! grep -q 'bandwidth by the best' "$tmp/out" || wrong "expected no verdict on engines that were not asked for"
 }
 
 # --- what samples say -------------------------------------------------------------
@@ -106,15 +143,23 @@ sample_rows() {
   done
 }
 
-# All runs are there already, but those of several relays, of which this causeway knows nothing; so
-# nothing is run: medians, and figures by each other.
-from_samples() {
+# All runs are there already, from standard input, but those of several relays, of which this causeway knows
+# nothing; so nothing is run: compare_samples OPTION...
+compare_samples() {
   local used=$work/causeway
   another_causeway '[[ $* = "run --help" ]] && exit'
   mkdir "$work/results"
   echo "sizes 1 1048576, seconds 0.05, volume 67108864" >"$work/results/settings"
+  { echo "$head" && cat; } >"$work/results/samples.csv"
+  cp "$work/results/samples.csv" "$work/before"
+  compare --resume --clients 2 --sizes 1,1M "$@"
+  expect_code 0
+  cmp -s "$work/before" "$work/results/samples.csv" || wrong "expected the samples to stay as they were"
+}
+
+# Medians, and figures by each other.
+from_samples() {
   {
-    echo "$head"
     sample_rows poll on 1 0.5 0.8 0.4
     sample_rows poll on 1048576 9000 30000 18000
     sample_rows poll off 1 1 0.1 2
@@ -122,18 +167,36 @@ from_samples() {
     sample_rows stock off 1 0.25 0.5 0.75
     sample_rows stock off 1048576 10000 16000 18000
     sample_rows tcp off 1 1 1 1
-  } >"$work/results/samples.csv"
-  cp "$work/results/samples.csv" "$work/before"
-  compare --resume --clients 2 --sizes 1,1M --repetitions 3
-  expect_code 0
-  cmp -s "$work/before" "$work/results/samples.csv" || wrong "expected the samples to stay as they were"
+  } >"$work/rows"
+  compare_samples --repetitions 3 <"$work/rows"
   grep -qx 'poll,on,2,1,1048576,3,18000,18000,1,466.034' "$work/results/medians.csv" || wrong "expected the median"
   expect_report 2-clients log-on log-off
   expect_table_like '^\| 1048576 \| 18000 \| 20000 \| 16000 \| not measured \|$'
-  expect_out_like '^- 2 clients, 1B, log off, one way of the best engine by stock.s: poll 0.50 \(goal: at most 1.2\)$'
-  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best engine by stock.s: poll 1.25 \(goal'
+  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: poll 0.50 \(goal: at most 1.2\)$'
+  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best of all by stock.s: poll 1.25 \(goal'
   expect_out_like '^- 2 clients, 1B, one way with the log by that without: poll 2.00 \(goal: at most 1.10\)$'
   expect_out_like '^- 2 clients, 1MB, bandwidth with the log by that without: poll 0.90 \(goal: at least 0.90\)$'
+}
+
+# The engines over sockets among themselves, the best of them beside rings, and the best of all beside stock.
+rings_from_samples() {
+  {
+    sample_rows poll off 1 0.5
+    sample_rows poll off 1048576 10000
+    sample_rows thread off 1 0.25
+    sample_rows thread off 1048576 20000
+    sample_rows rings off 1 1
+    sample_rows rings off 1048576 40000
+    sample_rows stock off 1 0.5
+    sample_rows stock off 1048576 10000
+    sample_rows tcp off 1 1
+  } >"$work/rows"
+  compare_samples --engines rings,poll,thread --log off <"$work/rows"
+  expect_table_like '^\| 1048576 \| 40000 \| 10000 \| 20000 \| 10000 \| not measured \|$'
+  expect_out_like '^- 2 clients, 1MB, log off, bandwidth by the best engine.s: poll 0.50, thread 1.00 \(goal: at least 0.7\)$'
+  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best engine by that of rings: thread 0.50$'
+  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: rings 0.50 \(goal'
+  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best of all by stock.s: rings 4.00 \(goal'
 }
 
 resume_others() {
@@ -167,13 +230,15 @@ while (($#)); do
   if [[ $1 = --relays ]]; then echo "$2 $*" >>'"$work/asked"'; shift 2; else args+=("$1"); shift; fi
 done
 set -- "${args[@]}"'
-  compare --clients 2,4 --sizes 1,4K --log off --relays 2,4
+  compare --engines poll,rings --clients 2,4 --sizes 1,4K --log off --relays 2,4
   expect_code 0
   expect_sample poll,off,4,2,1,4096
   expect_sample poll,off,4,4,1,4096
-  [[ $(cut -d ' ' -f 1 "$work/asked" | paste -sd ' ') = '2 4' ]] || wrong "expected jobs with 2 and with 4 relays"
+  expect_sample rings,off,4,4,1,4096
+  [[ $(cut -d ' ' -f 1 "$work/asked" | paste -sd ' ') = '2 4 2 4' ]] ||
+    wrong "expected jobs with 2 and with 4 relays, of each"
   expect_report relays
-  expect_out_like '^- 4 clients, 4KB, log off, bandwidth of 4 relays by that of 1: poll [0-9.]+$'
+  expect_out_like '^- 4 clients, 4KB, log off, bandwidth of 4 relays by that of 1: poll [0-9.]+, rings [0-9.]+$'
 }
 
 volume_bounds() {
@@ -277,7 +342,10 @@ main() {
   cd "$tmp" || exit 2
   option_tests
   t "a whole comparison: samples, medians, tables, figures" whole
+  t "rings beside the engine over sockets" rings
+  t "rings alone" rings_alone
   t "medians and verdicts from samples" from_samples
+  t "verdicts with rings" rings_from_samples
   t "samples of other settings are not gone on with" resume_others
   t "a second start begins anew" anew
   t "an engine that fails" engine_fails
