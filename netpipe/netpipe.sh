@@ -5,12 +5,12 @@
 #
 #   --engines LIST      of causeway relay --list-engines, over sockets, with commas between; and rings: poll with
 #                       memory shared with each rank (default: all)
-#   --sizes LIST        bytes, like 1,64K,1M (default: 1,64,1K,4K,16K,64K,256K,1M)
+#   --sizes LIST        bytes, like 1,64K,1M (default: 1,1K,16K,64K,256K,1M)
 #   --clients LIST      even numbers of ranks (default: 2,4,8,16,32,64)
 #   --relays LIST       of the section with several relays (default: 2,4)
 #   --log LIST          on, off or both (default: on,off)
 #   --repetitions N     interleaved runs of everything (default: 3)
-#   --seconds S         that a size takes in a run, about (default: 0.5)
+#   --seconds S         that a size takes in a run, about (default: 0.3)
 #   --volume BYTES      that a size moves in a run at most, for the log is in memory (default: 768M)
 #   --quick             1, 64K and 1M with 2, 16 and 64 clients and 2 relays, once: about three minutes
 #   --results DIR       where samples, tables and figures go (default: netpipe/results)
@@ -80,7 +80,10 @@ plan() {
 
 # --- running it -----------------------------------------------------------------------------------
 
-# Seconds for what is left: runs with as many clients have taken so long before, or else all runs.
+# Seconds for what is left: runs with as many clients have taken so long before, or else all runs. Before any
+# there is a guess: half as long again as the sizes are given, for calibration, and what a job takes besides, stock
+# MPICH's limit of time spread over all.
+GUESS_RUN_MS=3000
 declare -A spent=() ran=()
 spent_all=0
 ran_all=0
@@ -93,13 +96,19 @@ count_time() {
   ran_all=$((ran_all + 1))
 }
 
+guess_ms() {
+  awk -v seconds="$seconds" -v sizes="${#sizes[@]}" -v run="$GUESS_RUN_MS" 'BEGIN {
+    printf "%.0f\n", 1500 * seconds * sizes + run }'
+}
+
 left_seconds() {
-  local clients ms=0
+  local clients ms=0 guess
+  guess=$((ran_all ? spent_all / ran_all : $(guess_ms)))
   for clients in "$@"; do
     if [ -n "${ran[$clients]:-}" ]; then
       ms=$((ms + spent[$clients] / ran[$clients]))
     else
-      ms=$((ms + (ran_all ? spent_all / ran_all : 8000)))
+      ms=$((ms + guess))
     fi
   done
   echo $((ms / 1000))

@@ -114,7 +114,7 @@ take_options() {
     exit 1
   fi
   known+=$'\n'$RINGS
-  local sizes_default=1,64,1K,4K,16K,64K,256K,1M counts_default=2,4,8,16,32,64 relays_default=2,4 runs_default=3
+  local sizes_default=1,1K,16K,64K,256K,1M counts_default=2,4,8,16,32,64 relays_default=2,4 runs_default=3
   ((quick)) && sizes_default=1,64K,1M counts_default=2,16,64 relays_default=2 runs_default=1
   take_list engines --engines "${given[engines]-${known//$'\n'/,}}" take_engine
   mapfile -t over_sockets < <(printf '%s\n' "${engines[@]}" | grep -vxF "$RINGS")
@@ -123,7 +123,7 @@ take_options() {
   take_list relays --relays "${given[relays]-$relays_default}" take_number 2 "$RELAYS_MAX"
   take_list logs --log "${given[log]-on,off}" take_log
   repetitions=$(take_number --repetitions "${given[repetitions]-$runs_default}" 1 "$REPETITIONS_MAX") || exit 2
-  seconds=${given[seconds]-0.5}
+  seconds=${given[seconds]-0.3}
   take_seconds "$seconds"
   volume=$(take_bytes --volume "${given[volume]-768M}" "$VOLUME_MIN" "$VOLUME_MAX") || exit 2
   results=${given[results]-$PWD/netpipe/results}
