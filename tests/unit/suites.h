@@ -20,6 +20,7 @@ void add_pmi_tests(void);
 void add_program_tests(void);
 void add_readings_tests(void);
 void add_restart_tests(void);
+void add_ring_tests(void);
 void add_rundir_tests(void);
 void add_services_tests(void);
 void add_homes_tests(void);
