@@ -164,7 +164,7 @@ static ssize_t recv_offer(struct cw_wire *wire, const struct iovec *iov, int iov
     struct msghdr msg = {.msg_iov = (struct iovec *)iov,
                          .msg_iovlen = (size_t)iov_count,
                          .msg_control = &control,
-                         .msg_controllen = sizeof(control)};
+                         .msg_controllen = CMSG_LEN(sizeof(int))}; /* not two */
     ssize_t n;
     int fd;
 
