@@ -36,7 +36,8 @@ static void (*const suites[])(void) = {
     add_random_tests,     add_recovery_large_tests,
     add_recovery_tests,   add_session_tests,
     add_link_tests,       add_uring_tests,
-    add_ring_tests,       add_engine_tests,
+    add_ring_tests,       add_wire_tests,
+    add_engine_tests,
 };
 
 static void on_test_start(const CU_pTest test, const CU_pSuite suite)

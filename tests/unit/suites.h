@@ -29,6 +29,7 @@ void add_status_tests(void);
 void add_transport_tests(void);
 void add_uring_tests(void);
 void add_watcher_tests(void);
+void add_wire_tests(void);
 
 /* tests/trace */
 void add_active_tests(void);
