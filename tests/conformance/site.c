@@ -21,6 +21,7 @@
 
 struct site site;
 struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
+bool site_rings;
 struct peer peers[SITE_PEERS];
 int peer_count;
 
@@ -41,7 +42,7 @@ void site_raise_descriptors(void)
     struct rlimit limit;
 
     CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    CU_ASSERT_TRUE_FATAL(limit.rlim_max >= 2 * SITE_PEERS + DESCRIPTORS_OTHER);
+    CU_ASSERT_TRUE_FATAL(limit.rlim_max >= 3 * SITE_PEERS + DESCRIPTORS_OTHER);
     limit.rlim_cur = limit.rlim_max;
     CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
@@ -64,8 +65,11 @@ static void site_listen(int i, const char *text)
 
 void site_start(const struct relay_engine_ops *ops)
 {
-    struct relay_engine_config config = {
-        .listeners = site.listeners, .listener_count = 2, .spin_ns = SPIN_NS, .pools = site_pools};
+    struct relay_engine_config config = {.listeners = site.listeners,
+                                         .listener_count = 2,
+                                         .spin_ns = SPIN_NS,
+                                         .pools = site_pools,
+                                         .rings = site_rings};
     struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_max = MEMORY_MAX};
     char path[128];
 
@@ -140,8 +144,10 @@ static void connect_as(struct peer *p, int listener)
     struct cw_err err;
 
     memset(p, 0, sizeof(*p));
-    p->fd = cw_connect(&site.listeners[listener].address, &err);
-    CU_ASSERT_TRUE_FATAL(p->fd >= 0);
+    p->wire.fd = cw_connect(&site.listeners[listener].address, &err);
+    CU_ASSERT_TRUE_FATAL(p->wire.fd >= 0);
+    if (site_rings && listener == SITE_UNIX)
+        cw_wire_want(&p->wire, NULL);
 }
 
 struct peer *peer_connect(int listener)
@@ -167,8 +173,7 @@ int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(job_key, site.key, site.job);
     cw_cred_rank_key(key, job_key, rank, incarnation);
-    return cw_hello_open(&(struct cw_wire){.fd = p->fd}, &p->codec.session, &hello, key, HELLO_MS,
-                         &p->welcome, &err);
+    return cw_hello_open(&p->wire, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
 }
 
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
@@ -179,15 +184,15 @@ int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 
     memcpy(hello.job, site.job, CW_ID_SIZE);
     cw_cred_job_key(key, site.key, site.job);
-    return cw_hello_open(&(struct cw_wire){.fd = p->fd}, &p->codec.session, &hello, key, HELLO_MS,
-                         &p->welcome, &err);
+    return cw_hello_open(&p->wire, &p->codec.session, &hello, key, HELLO_MS, &p->welcome, &err);
 }
 
 void peer_close(struct peer *p)
 {
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
+    cw_wire_close(&p->wire);
+    if (p->wire.fd >= 0)
+        close(p->wire.fd);
+    p->wire.fd = -1;
     codec_fini(&p->codec);
     codec_inbox_fini(&p->inbox);
 }
@@ -247,7 +252,7 @@ static void peer_read(struct peer *p)
     static uint8_t bytes[256 << 10];
     struct codec_frame frame;
     struct cw_err err;
-    ssize_t n = recv(p->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    ssize_t n = cw_wire_recv(&p->wire, &(struct iovec){bytes, sizeof(bytes)}, 1);
     int whole;
 
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -265,8 +270,8 @@ static void peer_write(struct peer *p)
 {
     size_t left = codec_left(&p->codec.out);
     size_t most = p->slow ? 1 : WRITE_MAX;
-    ssize_t n = send(p->fd, p->codec.out.at + p->codec.out.start, left < most ? left : most,
-                     MSG_DONTWAIT | MSG_NOSIGNAL);
+    struct iovec iov = {p->codec.out.at + p->codec.out.start, left < most ? left : most};
+    ssize_t n = cw_wire_send(&p->wire, &iov, 1);
 
     if (n > 0)
         codec_take(&p->codec.out, (size_t)n);
@@ -274,28 +279,44 @@ static void peer_write(struct peer *p)
         codec_take(&p->codec.out, codec_left(&p->codec.out)); /* what it said last may be read */
 }
 
+/* What poll() is to wait for. Returns whether it may wait. */
+static bool pump_waits(struct peer *p, struct pollfd *fd)
+{
+    bool in = !p->stalled;
+    bool out = codec_left(&p->codec.out) > 0;
+
+    *fd = (struct pollfd){.fd = -1};
+    if (p->wire.fd < 0 || p->ended || !(in || out))
+        return true;
+    *fd = (struct pollfd){.fd = p->wire.fd, .events = cw_wire_sleep(&p->wire, in, out)};
+    return fd->events;
+}
+
+/* Through rings whatever can be moved is; poll() says nothing of them. */
+static void pump_peer(struct peer *p, const struct pollfd *fd)
+{
+    bool rings = p->wire.mode == CW_WIRE_RINGS;
+
+    if (fd->fd < 0)
+        return;
+    cw_wire_woke(&p->wire, fd->revents);
+    if ((rings || fd->revents & POLLOUT) && codec_left(&p->codec.out))
+        peer_write(p);
+    if ((rings || fd->revents & (POLLIN | POLLHUP | POLLERR)) && !p->stalled)
+        peer_read(p);
+}
+
 static void pump_once(int wait_ms)
 {
     static struct pollfd fds[SITE_PEERS];
+    bool waits = true;
 
-    for (int i = 0; i < peer_count; i++) {
-        const struct peer *p = &peers[i];
-        bool silent = p->fd < 0 || p->ended;
-
-        fds[i] = (struct pollfd){.fd = silent ? -1 : p->fd};
-        fds[i].events |= p->stalled ? 0 : POLLIN;
-        fds[i].events |= codec_left(&p->codec.out) ? POLLOUT : 0;
-        if (!fds[i].events)
-            fds[i].fd = -1;
-    }
-    if (poll(fds, (nfds_t)peer_count, wait_ms) <= 0)
+    for (int i = 0; i < peer_count; i++)
+        waits &= pump_waits(&peers[i], &fds[i]);
+    if (poll(fds, (nfds_t)peer_count, waits ? wait_ms : 0) < 0)
         return;
-    for (int i = 0; i < peer_count; i++) {
-        if (fds[i].revents & POLLOUT)
-            peer_write(&peers[i]);
-        if ((fds[i].revents & (POLLIN | POLLHUP | POLLERR)) && !peers[i].stalled)
-            peer_read(&peers[i]);
-    }
+    for (int i = 0; i < peer_count; i++)
+        pump_peer(&peers[i], &fds[i]);
 }
 
 static int64_t clock_ms(void)

@@ -3,6 +3,7 @@
 #ifndef CONFORMANCE_SITE_H
 #define CONFORMANCE_SITE_H
 
+#include "common/wire.h"
 #include "relay/engine/engine.h"
 #include "tests/trace/codec.h"
 
@@ -31,10 +32,10 @@ struct site {
 };
 
 struct peer {
-    int fd;       /* -1: not connected */
-    bool stalled; /* does not read */
-    bool slow;    /* writes single bytes */
-    bool ended;   /* the relay has closed it */
+    struct cw_wire wire; /* its fd is -1: not connected */
+    bool stalled;        /* does not read */
+    bool slow;           /* writes single bytes */
+    bool ended;          /* the relay has closed it */
     uint64_t event;
     uint64_t taken; /* the last event of which it said so, or was told that it did */
     struct cw_welcome welcome;
@@ -46,12 +47,13 @@ struct peer {
 
 extern struct site site;
 extern struct relay_pools site_pools; /* of the engines that site_start starts */
+extern bool site_rings; /* the relay offers them; peers on its Unix socket want them */
 extern struct peer peers[SITE_PEERS];
 extern int peer_count; /* peers[0] is the dispatcher, peers[1 + rank] a rank, then others */
 
 int site_count_descriptors(void);
 /* Client and relay share the descriptors of this process: as many as the system allows, at least
- * two for each of SITE_PEERS. */
+ * three for each of SITE_PEERS: two sockets, and the memory of rings that are not used yet. */
 void site_raise_descriptors(void);
 
 /* A relay of this engine, running. */

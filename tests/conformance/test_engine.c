@@ -1,5 +1,5 @@
 /* What every engine must do, on real sockets. One suite an engine: "engine NAME", and one more for
- * each other choice of its pools: "engine NAME, WHICH". */
+ * each other choice of its pools, or with rings: "engine NAME, WHICH". */
 #include "tests/conformance/suite.h"
 #include "tests/unit/suites.h"
 
@@ -283,27 +283,38 @@ static void names(void)
 }
 
 /* --- suites ----------------------------------------------------------------------------------- */
+static int with(struct relay_pools pools, bool rings)
+{
+    site_pools = pools;
+    site_rings = rings;
+    return 0;
+}
+
 static int with_default_pools(void)
 {
-    site_pools = RELAY_POOLS_DEFAULT;
-    return 0;
+    return with(RELAY_POOLS_DEFAULT, false);
 }
 
 static int with_one_of_each(void)
 {
-    site_pools = (struct relay_pools){.threads = 1, .receivers = 1, .loggers = 1, .senders = 1};
-    return 0;
+    return with((struct relay_pools){.threads = 1, .receivers = 1, .loggers = 1, .senders = 1},
+                false);
 }
 
 static int with_many_of_each(void)
 {
-    site_pools = (struct relay_pools){.threads = 4, .receivers = 3, .loggers = 2, .senders = 3};
-    return 0;
+    return with((struct relay_pools){.threads = 4, .receivers = 3, .loggers = 2, .senders = 3},
+                false);
 }
 
-static void add_suite(const char *name, CU_InitializeFunc choose_pools)
+static int with_rings(void)
 {
-    CU_pSuite suite = CU_add_suite(name, choose_pools, NULL);
+    return with(RELAY_POOLS_DEFAULT, true);
+}
+
+static void add_suite(const char *name, CU_InitializeFunc choose)
+{
+    CU_pSuite suite = CU_add_suite(name, choose, NULL);
 
     CU_ADD_TEST(suite, names);
     CU_ADD_TEST(suite, handshake);
@@ -324,24 +335,31 @@ static void add_suite(const char *name, CU_InitializeFunc choose_pools)
     add_random_exchange_tests(suite);
 }
 
+static void add_variant(const struct relay_engine_ops *ops, const char *which,
+                        CU_InitializeFunc choose)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), SUITE_PREFIX "%s%s", ops->name, which);
+    add_suite(name, choose);
+}
+
 static void add_suites_of(const struct relay_engine_ops *ops)
 {
     bool pools = strcmp(ops->name, "pool") == 0 || strcmp(ops->name, "pipeline") == 0;
     struct cw_err err = {0};
-    char name[64];
 
     if (ops->check && ops->check(&err) < 0) {
         printf("# engine %s cannot run here: %s\n", ops->name, err.text);
         return;
     }
-    snprintf(name, sizeof(name), SUITE_PREFIX "%s", ops->name);
-    add_suite(name, with_default_pools);
+    add_variant(ops, "", with_default_pools);
+    if (ops == &relay_engine_poll)
+        add_variant(ops, ", rings", with_rings);
     if (!pools)
         return;
-    snprintf(name, sizeof(name), SUITE_PREFIX "%s, one of each", ops->name);
-    add_suite(name, with_one_of_each);
-    snprintf(name, sizeof(name), SUITE_PREFIX "%s, many of each", ops->name);
-    add_suite(name, with_many_of_each);
+    add_variant(ops, ", one of each", with_one_of_each);
+    add_variant(ops, ", many of each", with_many_of_each);
 }
 
 void add_engine_tests(void)

@@ -108,8 +108,8 @@ static bool challenged(void)
 static void say_byte_by_byte(struct peer *p)
 {
     while (codec_left(&p->codec.out)) {
-        CU_ASSERT_EQUAL_FATAL(send(p->fd, p->codec.out.at + p->codec.out.start, 1, MSG_NOSIGNAL),
-                              1);
+        CU_ASSERT_EQUAL_FATAL(
+            send(p->wire.fd, p->codec.out.at + p->codec.out.start, 1, MSG_NOSIGNAL), 1);
         codec_take(&p->codec.out, 1);
         sched_yield();
     }

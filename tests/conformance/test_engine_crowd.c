@@ -139,8 +139,9 @@ static void adopt_and_connect(const int *fds)
         struct peer *p = &peers[peer_count++];
 
         memset(p, 0, sizeof(*p));
-        p->fd = fds[i];
-        CU_ASSERT_EQUAL(connect(p->fd, (const struct sockaddr *)&a->sockaddr, a->sockaddr_size), 0);
+        p->wire.fd = fds[i];
+        CU_ASSERT_EQUAL(
+            connect(p->wire.fd, (const struct sockaddr *)&a->sockaddr, a->sockaddr_size), 0);
     }
 }
 
