@@ -213,7 +213,8 @@ static bool serve_ring(struct relay_engine *e, struct poll_conn *c)
 
     if (writes && !conn_flush(e, c))
         return true;
-    return (reads && relay_conn_wants_input(c->conn, e->now_ns) && conn_read(e, c)) || writes;
+    reads = reads && (c->wire.ended || relay_conn_wants_input(c->conn, e->now_ns));
+    return (reads && conn_read(e, c)) || writes;
 }
 
 static bool serve_rings(struct relay_engine *e)
