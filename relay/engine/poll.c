@@ -240,13 +240,9 @@ static void serve(struct relay_engine *e)
 
         if (!got)
             continue;
-        if (has_rings(c)) {
+        if (has_rings(c))
             serve_ring(e, c);
-            continue;
-        }
-        if (c->full && !conn_flush(e, c))
-            continue;
-        if (got & (POLLIN | POLLHUP | POLLERR))
+        else if ((!c->full || conn_flush(e, c)) && got & (POLLIN | POLLHUP | POLLERR))
             conn_read(e, c);
         /* a close moves the last entry, which was served already, to its place */
         if (i > e->count)
