@@ -118,6 +118,7 @@ void site_join(void)
     CU_ASSERT_EQUAL(pthread_join(site.thread, NULL), 0);
     CU_ASSERT_EQUAL(site.result, CW_OK);
     site.memory_max = relay_core_stats(site.core)->memory_max;
+    site.calls = relay_core_stats(site.core)->syscalls;
     site.ops->close(site.engine);
 }
 

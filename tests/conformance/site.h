@@ -27,6 +27,7 @@ struct site {
     int descriptors;      /* open before anything was opened */
     uint32_t hello_flags; /* of the dispatcher */
     uint64_t memory_max;  /* bytes: the most that the core held, once site_join has returned */
+    uint64_t calls;       /* of the system by the engine, once site_join has returned */
     int result;           /* of run */
     struct cw_err err;
 };

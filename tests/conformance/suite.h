@@ -22,5 +22,7 @@ void add_client_tests(CU_pSuite suite);
 void add_exchange_tests(CU_pSuite suite);
 void add_crowd_tests(CU_pSuite suite);
 void add_random_exchange_tests(CU_pSuite suite);
+/* Of an engine that has rings, and offers them. */
+void add_ring_client_tests(CU_pSuite suite);
 
 #endif

@@ -312,7 +312,7 @@ static int with_rings(void)
     return with(RELAY_POOLS_DEFAULT, true);
 }
 
-static void add_suite(const char *name, CU_InitializeFunc choose)
+static CU_pSuite add_suite(const char *name, CU_InitializeFunc choose)
 {
     CU_pSuite suite = CU_add_suite(name, choose, NULL);
 
@@ -333,15 +333,16 @@ static void add_suite(const char *name, CU_InitializeFunc choose)
     add_exchange_tests(suite);
     add_crowd_tests(suite);
     add_random_exchange_tests(suite);
+    return suite;
 }
 
-static void add_variant(const struct relay_engine_ops *ops, const char *which,
-                        CU_InitializeFunc choose)
+static CU_pSuite add_variant(const struct relay_engine_ops *ops, const char *which,
+                             CU_InitializeFunc choose)
 {
     char name[64];
 
     snprintf(name, sizeof(name), SUITE_PREFIX "%s%s", ops->name, which);
-    add_suite(name, choose);
+    return add_suite(name, choose);
 }
 
 static void add_suites_of(const struct relay_engine_ops *ops)
@@ -355,7 +356,7 @@ static void add_suites_of(const struct relay_engine_ops *ops)
     }
     add_variant(ops, "", with_default_pools);
     if (ops == &relay_engine_poll)
-        add_variant(ops, ", rings", with_rings);
+        add_ring_client_tests(add_variant(ops, ", rings", with_rings));
     if (!pools)
         return;
     add_variant(ops, ", one of each", with_one_of_each);
