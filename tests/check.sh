@@ -106,6 +106,8 @@ suite "several relays" tests/system/relays.sh
 suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
 suite "ranks killed" tests/system/kills.sh --slice
 suite engines tests/system/engines.sh
+suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh \
+  --slice "$engine_programs"
 for engine in $(other_engines); do
   if engine_runs "$engine"; then
     one_engine "$engine"
