@@ -126,10 +126,12 @@ static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
         relay_conn_written(c->conn, n > 0 ? (size_t)n : 0);
         if (n >= 0 || errno == EINTR)
             continue;
-        c->full = errno == EAGAIN;
-        if (!c->full)
+        if (errno != EAGAIN) {
             conn_close(e, c, strerror(errno));
-        return c->full;
+            return false;
+        }
+        c->full = true;
+        return true;
     }
     if (!relay_conn_done(c->conn))
         return true;
