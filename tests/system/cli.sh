@@ -916,8 +916,7 @@ limit_tests() {
 # --- peers that do not behave -----------------------------------------------------
 
 # A job is going on at the relay, and goes on when `meet` is through.
-beside() {
-  start_tcp_relay
+beside_relay() {
   start "$causeway" run --relay "$address" --key-file "$work/key" -n 2 "$actor" init ring \
     "pid=$work/pid" "await=$work/go" ring=100 finalize
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
@@ -929,6 +928,17 @@ beside() {
   expect_out $'ring of 2\nring of 2'
   kill -0 "$helper" || wrong "the relay is gone"
   [[ $(grep -vc 'listening on' "$tmp/relay.err") = 0 ]] || wrong "the relay complains"
+}
+
+beside() {
+  start_tcp_relay
+  beside_relay "$@"
+}
+
+# Likewise, over a relay that shares memory with its clients.
+beside_rings() {
+  start_relay --listen "unix:$work/r" --key-file "$work/key"
+  beside_relay "$@"
 }
 
 # client KIND REGEX: the relay closes the connection, and says why.
@@ -958,6 +968,11 @@ mutes() {
   wait "$other" || wrong "half a frame: $(<"$work/half")"
 }
 
+# Nothing is said to who breaks the rings, for they would carry it.
+positions() {
+  client positions ''
+}
+
 comers_and_goers() {
   timeout -k 5 "$limit" "$hostile" churn 1000 "$address" || wrong "expected 1000 connections"
 }
@@ -976,6 +991,7 @@ hostile_tests() {
   t "clients that send what is no frame, beside a job" beside misfits
   t "clients that say nothing, beside a job" beside mutes
   t "1000 clients that come and go, beside a job" beside comers_and_goers
+  t "a client that breaks its rings, beside a job" beside_rings positions
   t "a second process for the same rank, beside a job" second_process
 }
 

@@ -12,6 +12,7 @@
 #include "common/hello.h"
 #include "common/setup.h"
 #include "common/transport.h"
+#include "common/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -185,6 +186,25 @@ static void send_stranger(int fd)
     puts(err.text);
 }
 
+/* Takes the rings, and says that it has written more than they hold. */
+static void send_positions(int fd)
+{
+    uint8_t challenge[CW_FRAME_HEADER + CW_CHALLENGE_SIZE];
+    struct iovec iov = {challenge, sizeof(challenge)};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    struct cw_wire wire = {.fd = fd};
+
+    cw_wire_want(&wire, NULL);
+    if (poll(&p, 1, PATIENCE_MS) <= 0 || cw_wire_recv(&wire, &iov, 1) != sizeof(challenge))
+        give_up("the relay does not challenge");
+    cw_wire_join(&wire);
+    if (wire.mode != CW_WIRE_RINGS)
+        give_up("the relay offers no rings");
+    atomic_store(&wire.out.shared->written, 1ull << 40);
+    send_all(fd, "", 1);
+    cw_wire_close(&wire);
+}
+
 static void send_nothing(int fd)
 {
     (void)fd;
@@ -201,6 +221,7 @@ static int client(const char *kind, const char *address)
         {"number", send_frame_number},   {"early", send_frame_early},
         {"relays", send_frame_of_relay}, {"half", send_half_a_frame},
         {"stranger", send_stranger},     {"silent", send_nothing},
+        {"positions", send_positions},
     };
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
