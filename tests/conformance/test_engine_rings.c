@@ -125,7 +125,7 @@ static void clients_that_join_and_do_not_speak(void)
     site_stop();
 }
 
-/* --- a client that vanishes ------------------------------------------------------------------- */
+/* --- clients that vanish --------------------------------------------------------------------- */
 
 /* Without a word, and mostly before the relay has made its offer. */
 static void clients_that_come_and_go(void)
