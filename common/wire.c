@@ -95,10 +95,12 @@ void cw_wire_want(struct cw_wire *wire, void *place)
     wire->mode = CW_WIRE_WANTED;
 }
 
-/* What is not of our size is not ours, and reading beyond its end would kill us. */
+/* What is smaller, or could become so, would kill us when we read beyond its end. */
 static bool is_memory(int fd)
 {
-    return lseek(fd, 0, SEEK_END) == (off_t)MEMORY_BYTES;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    return seals >= 0 && (seals & F_SEAL_SHRINK) && lseek(fd, 0, SEEK_END) == (off_t)MEMORY_BYTES;
 }
 
 void cw_wire_join(struct cw_wire *wire)
@@ -309,6 +311,12 @@ ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int iov_coun
     if (wire->mode == CW_WIRE_OFFERED && wire->memory)
         return send_offer(wire, iov, iov_count);
     return socket_send(wire, iov, iov_count);
+}
+
+const char *cw_wire_error(int error)
+{
+    return error == EPROTO ? "the positions in the rings that it shares with us make no sense"
+                           : strerror(error);
 }
 
 short cw_wire_sleep(struct cw_wire *wire, bool in, bool out)

@@ -51,6 +51,9 @@ void cw_wire_close(struct cw_wire *wire);
 ssize_t cw_wire_recv(struct cw_wire *wire, const struct iovec *iov, int count);
 ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int count);
 
+/* What this errno says of them. Not to be freed. */
+const char *cw_wire_error(int error);
+
 /* The caller is going to sleep in poll() until it can receive, or send, or both. Returns what
  * poll() is to wait for on fd; 0: nothing, it need not sleep. */
 short cw_wire_sleep(struct cw_wire *wire, bool in, bool out);

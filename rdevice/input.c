@@ -339,7 +339,7 @@ static bool fill(void)
         return false;
     if (n <= 0)
         device_fatal(CW_REPORT_RELAY_LOST, "relay %s: connection lost: %s", device.setup.address,
-                     n < 0 ? strerror(errno) : "end of file");
+                     n < 0 ? cw_wire_error(errno) : "end of file");
     return true;
 }
 

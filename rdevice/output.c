@@ -119,7 +119,7 @@ static void write_all(struct iovec *vectors, int count)
             while (!device.replay.active && input_read())
                 ;
             device_fatal(CW_REPORT_RELAY_LOST, "relay %s: connection lost: %s",
-                         device.setup.address, strerror(errno));
+                         device.setup.address, cw_wire_error(errno));
         }
     }
 }

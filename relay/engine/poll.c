@@ -126,12 +126,12 @@ static bool conn_flush(struct relay_engine *e, struct poll_conn *c)
         relay_conn_written(c->conn, n > 0 ? (size_t)n : 0);
         if (n >= 0 || errno == EINTR)
             continue;
-        if (errno != EAGAIN) {
-            conn_close(e, c, strerror(errno));
-            return false;
-        }
-        c->full = true;
-        return true;
+        c->full = errno == EAGAIN;
+        /* what the client wrote into its ring before it ended is read first */
+        if (c->full || (errno == EPIPE && has_rings(c)))
+            return true;
+        conn_close(e, c, cw_wire_error(errno));
+        return false;
     }
     if (!relay_conn_done(c->conn))
         return true;
@@ -167,7 +167,7 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
             hot_touch(e, c);
         relay_conn_input(c->conn, (size_t)n);
     } else {
-        conn_close(e, c, n == 0 ? "its connection ended" : strerror(errno));
+        conn_close(e, c, n == 0 ? "its connection ended" : cw_wire_error(errno));
     }
     if (n >= FLUSH_NOW)
         flush_ready(e);

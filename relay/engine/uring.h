@@ -10,7 +10,7 @@
 
 #define URING_IOV_MAX 64
 #define URING_STEP_SQES 8 /* operations that serving one completion or connection may ask for */
-#define URING_OWN_MAX 16  /* connections that receive into their own blocks */
+#define URING_OWN_MAX 64  /* connections that receive into their own blocks */
 #define URING_FLUSH_NOW                                                                            \
     (32u << 10) /* bytes received at once that are passed on before the next are received */
 #define URING_TICK_MS 1000 /* between looks at connections that are stuck or say nothing */

@@ -8,6 +8,7 @@
 #define WORDS 68     /* of 4 bytes, from the start of the memory: all that both sides look at */
 #define SCRIBBLES 40 /* words that one writes */
 #define COMERS 1000
+#define REST 400000 /* bytes: more than one read, less than a ring */
 #define JOBS_ENDED 20
 #define CALLS_MAX 20000 /* system calls of an engine that sleeps; one that does not makes more */
 
@@ -143,6 +144,31 @@ static void clients_that_come_and_go(void)
     site_stop();
 }
 
+static bool rest_came(void)
+{
+    return peer_received(rank_of(2), 1, 5, REST);
+}
+
+/* What it had written is read to its end, also after it cannot be answered any more. */
+static void one_that_speaks_and_vanishes(void)
+{
+    struct peer *p = start_with_rank_0();
+    struct codec_bytes *out = &p->codec.out;
+
+    peer_recv(rank_of(2), 1, 5);
+    pump_for(5);
+    peer_recv(p, 1, 9);
+    peer_send(p, 0, 9, 1);
+    peer_send(p, 2, 5, REST);
+    /* all at once, while the relay sleeps */
+    CU_ASSERT_EQUAL_FATAL(cw_ring_put(&p->wire.out, out->at + out->start, codec_left(out)),
+                          codec_left(out));
+    peer_close(p);
+    CU_ASSERT_TRUE(pump_until(rest_came));
+    CU_ASSERT_TRUE(pump_until(rank_lost));
+    site_stop();
+}
+
 static int descriptors_left;
 
 static bool let_go(void)
@@ -217,6 +243,7 @@ void add_ring_client_tests(CU_pSuite suite)
     CU_ADD_TEST(suite, bells_without_end);
     CU_ADD_TEST(suite, clients_that_join_and_do_not_speak);
     CU_ADD_TEST(suite, clients_that_come_and_go);
+    CU_ADD_TEST(suite, one_that_speaks_and_vanishes);
     CU_ADD_TEST(suite, refused_one_that_vanishes);
     CU_ADD_TEST(suite, job_that_ends_while_others_are_served);
 }

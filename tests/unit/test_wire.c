@@ -327,6 +327,19 @@ static void memory_of_another_size(void)
     close(fd);
 }
 
+/* The relay could make it smaller later. */
+static void memory_that_can_shrink(void)
+{
+    int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, MEMORY_BYTES), 0);
+    offer_is_refused(fd);
+    CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+    offer_is_refused(fd);
+    close(fd);
+}
+
 static void offer_of_no_memory(void)
 {
     int fds[2];
@@ -553,6 +566,7 @@ void add_wire_tests(void)
     CU_ADD_TEST(suite, place_that_is_chosen);
     CU_ADD_TEST(suite, memory_of_fixed_size);
     CU_ADD_TEST(suite, memory_of_another_size);
+    CU_ADD_TEST(suite, memory_that_can_shrink);
     CU_ADD_TEST(suite, offer_of_no_memory);
     CU_ADD_TEST(suite, offer_of_more);
     CU_ADD_TEST(suite, nothing_on_the_socket);
