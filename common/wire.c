@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -15,7 +16,8 @@
 struct cw_wire_shared {
     struct cw_ring_shared to_relay;
     struct cw_ring_shared to_client;
-    _Atomic uint32_t joined; /* by the client: the rings are used */
+    _Atomic uint32_t joined;    /* by the client: the rings are used */
+    _Atomic uint32_t relay_cpu; /* by the relay: where it runs, and 1; 0: not known */
 };
 
 #define HEADER_BYTES 4096u /* of the struct; the bytes of the rings follow, to_relay's first */
@@ -86,6 +88,7 @@ void cw_wire_offer(struct cw_wire *wire)
     use(wire, &wire->in, &wire->out);
     /* the relay sleeps until the client has chosen */
     atomic_store_explicit(&wire->in.shared->reader_sleeps, 1, memory_order_relaxed);
+    wire->of_relay = true;
     wire->mode = CW_WIRE_OFFERED;
 }
 
@@ -222,6 +225,22 @@ static size_t take(struct cw_ring *ring, const struct iovec *iov, int iov_count)
     return all;
 }
 
+static void tell_cpu(struct cw_wire *wire)
+{
+    _Atomic uint32_t *told = &wire->shared->relay_cpu;
+    uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+    if (atomic_load_explicit(told, memory_order_relaxed) != cpu)
+        atomic_store_explicit(told, cpu, memory_order_relaxed);
+}
+
+int cw_wire_relay_cpu(const struct cw_wire *wire)
+{
+    if (wire->mode != CW_WIRE_RINGS)
+        return -1;
+    return (int)atomic_load_explicit(&wire->shared->relay_cpu, memory_order_relaxed) - 1;
+}
+
 static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov_count)
 {
     bool ended = wire->ended;
@@ -229,6 +248,8 @@ static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov
 
     if (n > 0) {
         wire->misses = 0;
+        if (wire->of_relay)
+            tell_cpu(wire);
         if (cw_ring_wakes_writer(&wire->in))
             ring_bell(wire);
         return (ssize_t)n;

@@ -24,6 +24,7 @@ enum cw_wire_mode {
 struct cw_wire {
     int fd; /* non-blocking or not; the owner's */
     enum cw_wire_mode mode;
+    bool of_relay;   /* this is the relay's side of rings */
     bool ended;      /* with rings: the other side has closed the socket */
     uint32_t misses; /* looks in vain since the socket was looked at */
     int memory;      /* of CW_WIRE_OFFERED and CW_WIRE_WANTED: its descriptor and 1; 0: none */
@@ -53,6 +54,9 @@ ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int count);
 
 /* What this errno says of them. Not to be freed. */
 const char *cw_wire_error(int error);
+
+/* The processor that the relay last received on, for a client with rings; -1: not known. */
+int cw_wire_relay_cpu(const struct cw_wire *wire);
 
 /* The caller is going to sleep in poll() until it can receive, or send, or both. Returns what
  * poll() is to wait for on fd; 0: nothing, it need not sleep. */

@@ -131,6 +131,7 @@ struct device {
     uint64_t streak_ns; /* since when calls for progress follow each other closely */
     uint64_t return_ns; /* when the last of them returned */
     bool slept;         /* ... and before that slept */
+    uint64_t moved_ns;  /* when it last left the relay's core */
     pthread_t thread;
     bool threads; /* more than one thread calls */
 };

@@ -17,7 +17,7 @@ void relay_spare_close(struct relay_spare *spare);
 /* A connection that waited: one that was accepted, or one that our own dialler made. */
 struct relay_accepted {
     int fd;
-    bool is_local; /* its client is on this machine, and of the same user */
+    bool is_local; /* its client is on this machine */
     bool is_dialled;
     struct relay_dialled dialled;
 };

@@ -17,7 +17,7 @@
 #define CONNS_MIN 16
 #define IOV_MAX_OUT 64
 #define HOT_MAX 4             /* connections that are tried without asking poll() first */
-#define HOT_TURNS 16          /* turns over the hot connections before all are asked again */
+#define ASK_NS 10000ull       /* of turns over the hot connections before all are asked again */
 #define HOT_NS 1000000ull     /* who was silent for longer is not hot */
 #define TICK_MS 1000          /* between looks at connections that do not say HELLO */
 #define COUNT_NS 100000000ull /* between counts of context switches */
@@ -310,10 +310,11 @@ static void hot_expire(struct relay_engine *e)
 /* A while over the hot connections; then it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
+    uint64_t until = e->now_ns + ASK_NS;
     bool idle = false; /* this core was given away, and still there is nothing to do */
 
     hot_expire(e);
-    for (int turn = 0; turn < HOT_TURNS; turn++) {
+    while (cw_clock_ns() < until) {
         bool served = serve_rings(e);
 
         if (serve_hot(e) || served) {

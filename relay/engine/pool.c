@@ -36,10 +36,12 @@ static void observe(struct relay_engine *e)
         next = c->next;
         if (of(c)->taken)
             continue;
-        if (c->ended)
+        if (c->ended) {
+            of(c)->taken = true; /* for good: others may use it still */
             shared_release(s, c);
-        else
+        } else {
             observed_add_input(s, &e->set, c, c->left ? POLLOUT : 0);
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 #define VANISHING 12
 #define SLOW 16
 #define SLOW_BYTES 1000
+#define COMERS 1000 /* fewer than may wait in a listener's backlog */
 
 static bool all_sent(void)
 {
@@ -217,11 +218,28 @@ static void reason_of_a_refusal_arrives(void)
     site_stop();
 }
 
+/* Without a word, and mostly before the relay has greeted them. */
+static void clients_that_come_and_go(void)
+{
+    struct peer *p;
+
+    site_start_job(engine(), 4);
+    p = peer_connect(SITE_UNIX);
+    for (int i = 0; i < COMERS; i++) {
+        peer_reconnect(p, i % 4 ? SITE_UNIX : SITE_TCP);
+        if (i % 32 == 0)
+            ping_pong(0, 2, 1, 0);
+    }
+    ping_pong(0, 2, 5, 0);
+    site_stop();
+}
+
 void add_client_tests(CU_pSuite suite)
 {
     CU_ADD_TEST(suite, client_that_stops_reading);
     CU_ADD_TEST(suite, clients_that_vanish);
     CU_ADD_TEST(suite, receiver_that_vanishes);
+    CU_ADD_TEST(suite, clients_that_come_and_go);
     CU_ADD_TEST(suite, client_of_single_bytes);
     CU_ADD_TEST(suite, slow_clients_among_others);
     CU_ADD_TEST(suite, garbage);

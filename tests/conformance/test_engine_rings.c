@@ -7,8 +7,7 @@
 #define SCRIBBLERS 60
 #define WORDS 68     /* of 4 bytes, from the start of the memory: all that both sides look at */
 #define SCRIBBLES 40 /* words that one writes */
-#define COMERS 1000
-#define REST 400000 /* bytes: more than one read, less than a ring */
+#define REST 400000  /* bytes: more than one read, less than a ring */
 #define JOBS_ENDED 20
 #define CALLS_MAX 20000 /* system calls of an engine that sleeps; one that does not makes more */
 
@@ -128,22 +127,6 @@ static void clients_that_join_and_do_not_speak(void)
 
 /* --- clients that vanish --------------------------------------------------------------------- */
 
-/* Without a word, and mostly before the relay has made its offer. */
-static void clients_that_come_and_go(void)
-{
-    struct peer *p;
-
-    site_start_job(engine(), 4);
-    p = peer_connect(SITE_UNIX);
-    for (int i = 0; i < COMERS; i++) {
-        peer_reconnect(p, SITE_UNIX);
-        if (i % 32 == 0)
-            ping_pong(0, 2, 1, 0);
-    }
-    ping_pong(0, 2, 5, 0);
-    site_stop();
-}
-
 static bool rest_came(void)
 {
     return peer_received(rank_of(2), 1, 5, REST);
@@ -242,7 +225,6 @@ void add_ring_client_tests(CU_pSuite suite)
     CU_ADD_TEST(suite, scribblers);
     CU_ADD_TEST(suite, bells_without_end);
     CU_ADD_TEST(suite, clients_that_join_and_do_not_speak);
-    CU_ADD_TEST(suite, clients_that_come_and_go);
     CU_ADD_TEST(suite, one_that_speaks_and_vanishes);
     CU_ADD_TEST(suite, refused_one_that_vanishes);
     CU_ADD_TEST(suite, job_that_ends_while_others_are_served);
