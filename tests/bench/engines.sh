@@ -27,6 +27,7 @@ engines() {
 
 # A relay of ENGINE at ADDRESS: leaves its process in $relay, where it listens in $address.
 engine_relay() {
+  : >"$dir/relay.err" # what the one before said must not be taken for its word
   "$causeway" relay --listen "$2" --key-file "$dir/engine.key" --engine "$1" 2>"$dir/relay.err" </dev/null &
   relay=$!
   until grep -q 'listening on' "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
