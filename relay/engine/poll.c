@@ -314,7 +314,7 @@ static void spin(struct relay_engine *e)
     bool idle = false; /* this core was given away, and still there is nothing to do */
 
     hot_expire(e);
-    while (cw_clock_ns() < until) {
+    do {
         bool served = serve_rings(e);
 
         if (serve_hot(e) || served) {
@@ -330,7 +330,7 @@ static void spin(struct relay_engine *e)
             idle = true;
         }
         e->stats->syscalls += cw_spin_turn(&e->spin);
-    }
+    } while (cw_clock_ns() < until);
 }
 
 static int wait_ms(struct relay_engine *e, bool sleeps)
