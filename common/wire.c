@@ -24,6 +24,16 @@ struct cw_wire_shared {
 #define MEMORY_BYTES (HEADER_BYTES + 2 * (size_t)CW_RING_BYTES)
 _Static_assert(sizeof(struct cw_wire_shared) <= HEADER_BYTES, "the header has its page");
 
+/* docs/protocol.md, "Rings": both sides may be of different builds */
+_Static_assert(offsetof(struct cw_ring_shared, writer_sleeps) == 8, "as in the protocol");
+_Static_assert(offsetof(struct cw_ring_shared, taken) == 64, "as in the protocol");
+_Static_assert(offsetof(struct cw_ring_shared, reader_sleeps) == 72, "as in the protocol");
+_Static_assert(offsetof(struct cw_wire_shared, to_client) == 128, "as in the protocol");
+_Static_assert(offsetof(struct cw_wire_shared, joined) == 256, "as in the protocol");
+_Static_assert(offsetof(struct cw_wire_shared, relay_cpu) == 260, "as in the protocol");
+_Static_assert(MEMORY_BYTES == 1052672, "as in the protocol");
+_Static_assert((CW_RING_BYTES & (CW_RING_BYTES - 1)) == 0, "a power of two");
+
 static void count(struct cw_wire *wire)
 {
     if (wire->calls)
