@@ -22,7 +22,7 @@
 #define RELAY_END_MS 5000 /* for an embedded relay to end */
 #define LINK_MS 15000     /* for the relays of a job to link to each other */
 #define LINK_LOOK_MS 100  /* between looks at the clock meanwhile */
-#define SPIN_NS 50000ull  /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
+#define SPIN_NS 200000ull /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
 #define SPIN_RANKS_A_CORE 2
 
 uint64_t run_choose_spin(const struct run_options *options)

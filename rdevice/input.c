@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 
 #define DIRECT_MIN 4096u /* payload bytes still to come that are worth reading past the buffer */
+#define RING_READ                                                                                  \
+    1024 /* bytes taken from a ring at a time, to know what comes: taking costs little there */
 
 static void broken(const char *what) __attribute__((noreturn));
 
@@ -310,6 +312,7 @@ static ssize_t receive(void)
     bool direct = device.sink_left >= DIRECT_MIN && device.in_start == device.in_end;
     struct iovec vectors[2];
     size_t to_sink;
+    size_t room;
     ssize_t n;
 
     if (device.in_start > 0) {
@@ -317,7 +320,10 @@ static ssize_t receive(void)
         device.in_end -= device.in_start;
         device.in_start = 0;
     }
-    vectors[direct] = (struct iovec){device.in + device.in_end, DEVICE_IN_BYTES - device.in_end};
+    room = DEVICE_IN_BYTES - device.in_end;
+    if (device.wire.mode == CW_WIRE_RINGS && room > RING_READ)
+        room = RING_READ;
+    vectors[direct] = (struct iovec){device.in + device.in_end, room};
     if (direct)
         vectors[0] = (struct iovec){device.sink, device.sink_left};
     n = cw_wire_recv(&device.wire, vectors, direct ? 2 : 1);

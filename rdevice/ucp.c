@@ -482,8 +482,9 @@ static unsigned take_events(struct ucp_worker *worker, bool repeated)
     return count;
 }
 
-/* Lets happen what may happen at this poll. Returns true when it is a repetition. */
-static bool look(void)
+/* Lets happen what may happen at this poll. Returns true when it is a repetition. `came`: bytes
+ * were read, perhaps of a message that is not whole yet. */
+static bool look(bool *came)
 {
     if (device.replay.active) {
         if (replay_poll())
@@ -498,22 +499,23 @@ static bool look(void)
     if (device.out_urgent)
         output_flush();
     else if (!device.happened)
-        input_read();
+        *came = input_read();
     return false;
 }
 
 unsigned ucp_worker_progress(ucp_worker_h worker)
 {
     unsigned count;
+    bool came = false;
     bool repeated;
 
     device_enter();
     device.stats.polls++;
-    repeated = look();
+    repeated = look(&came);
     count = take_events(worker, repeated);
     if (repeated)
         return count;
-    if (count)
+    if (count || came)
         device.active_ns = cw_clock_ns();
     else
         wait_idle();

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define LISTEN_MAX (RELAY_LISTENERS_MAX - 1)
-#define SPIN_NS_DEFAULT 50000ull
+#define SPIN_NS_DEFAULT 200000ull
 #define LOG_SHARE(memory) ((memory) / 4 * 3)
 
 struct relay_options {
