@@ -1,8 +1,11 @@
 #include "common/ring.h"
 
+#include "common/away.h"
+
 #include <string.h>
 
 #define STEP (32u << 10) /* bytes that are copied before the other side may go on with them */
+#define PART (4u << 10)  /* bytes of them that are copied to two places in turn */
 #define MASK (CW_RING_BYTES - 1)
 
 static size_t smaller(size_t a, size_t b)
@@ -11,11 +14,34 @@ static size_t smaller(size_t a, size_t b)
 }
 
 /* The most that one copy moves from or to this position. */
-static size_t step(uint64_t at, uint64_t there, size_t wanted)
+static size_t step(uint64_t at, size_t there, size_t wanted)
 {
-    size_t size = smaller(STEP, smaller((size_t)there, wanted));
+    size_t size = smaller(STEP, smaller(there, wanted));
 
     return smaller(size, CW_RING_BYTES - (size_t)(at & MASK));
+}
+
+/* Goes on by `size` bytes, and shows it. */
+static void ring_publish(_Atomic uint64_t *position, uint64_t *at, size_t size)
+{
+    *at += size;
+    atomic_store_explicit(position, *at, memory_order_release);
+}
+
+size_t cw_ring_there(struct cw_ring *ring)
+{
+    uint64_t there = atomic_load_explicit(&ring->shared->written, memory_order_acquire) - ring->at;
+
+    ring->broken |= there > CW_RING_BYTES;
+    return ring->broken ? 0 : (size_t)there;
+}
+
+size_t cw_ring_room(struct cw_ring *ring)
+{
+    uint64_t used = ring->at - atomic_load_explicit(&ring->shared->taken, memory_order_acquire);
+
+    ring->broken |= used > CW_RING_BYTES;
+    return ring->broken ? 0 : CW_RING_BYTES - (size_t)used;
 }
 
 size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size)
@@ -24,17 +50,14 @@ size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size)
     size_t done = 0;
 
     while (done < size) {
-        uint64_t used = ring->at - atomic_load_explicit(&ring->shared->taken, memory_order_acquire);
-        size_t n;
+        size_t room = cw_ring_room(ring);
+        size_t n = step(ring->at, room, size - done);
 
-        ring->broken |= used > CW_RING_BYTES;
-        if (used >= CW_RING_BYTES)
+        if (room == 0)
             break;
-        n = step(ring->at, CW_RING_BYTES - used, size - done);
         memcpy(ring->bytes + (ring->at & MASK), bytes + done, n);
-        ring->at += n;
+        ring_publish(&ring->shared->written, &ring->at, n);
         done += n;
-        atomic_store_explicit(&ring->shared->written, ring->at, memory_order_release);
     }
     return done;
 }
@@ -45,20 +68,80 @@ size_t cw_ring_take(struct cw_ring *ring, void *to, size_t size)
     size_t done = 0;
 
     while (done < size) {
-        uint64_t there =
-            atomic_load_explicit(&ring->shared->written, memory_order_acquire) - ring->at;
-        size_t n;
+        size_t there = cw_ring_there(ring);
+        size_t n = step(ring->at, there, size - done);
 
-        ring->broken |= there > CW_RING_BYTES;
-        if (there == 0 || there > CW_RING_BYTES)
+        if (there == 0)
             break;
-        n = step(ring->at, there, size - done);
         memcpy(bytes + done, ring->bytes + (ring->at & MASK), n);
-        ring->at += n;
+        ring_publish(&ring->shared->taken, &ring->at, n);
         done += n;
-        atomic_store_explicit(&ring->shared->taken, ring->at, memory_order_release);
     }
     return done;
+}
+
+void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size)
+{
+    size_t at = (size_t)(ring->at + skip) & MASK;
+    size_t first = smaller(size, CW_RING_BYTES - at);
+
+    memcpy(to, ring->bytes + at, first);
+    memcpy((uint8_t *)to + first, ring->bytes, size - first);
+}
+
+/* To two places in turn: the second copy finds the bytes in the nearest cache. The writer of `from`
+ * may change them between the two, and what is logged must be what was passed on: so the second one
+ * is made from the first. */
+static void copy_twice(uint8_t *to, uint8_t *away, const uint8_t *from, size_t size)
+{
+    for (size_t done = 0, n; done < size; done += n) {
+        n = smaller(PART, size - done);
+        memcpy(to + done, from + done, n);
+        cw_copy_away(away + done, to + done, n);
+    }
+}
+
+/* As much as lies in one piece in both rings. Returns how much. */
+static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away,
+                        bool late)
+{
+    size_t n = step(in->at, size, step(out->at, size, size));
+    const uint8_t *from = in->bytes + (in->at & MASK);
+    uint8_t *to = out->bytes + (out->at & MASK);
+
+    if (away && !late)
+        copy_twice(to, away, from, n);
+    else
+        memcpy(to, from, n);
+    ring_publish(&in->shared->taken, &in->at, n);
+    ring_publish(&out->shared->written, &out->at, n);
+    if (away && late)
+        cw_copy_away(away, to, n);
+    return n;
+}
+
+/* Nobody is there to take them any more. */
+static size_t lose_step(struct cw_ring *in, size_t size, uint8_t *away)
+{
+    size_t n = step(in->at, size, size);
+
+    if (away)
+        cw_copy_away(away, in->bytes + (in->at & MASK), n);
+    ring_publish(&in->shared->taken, &in->at, n);
+    return n;
+}
+
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size,
+                  const struct cw_ring_copy *copy)
+{
+    uint8_t *away = copy->at;
+
+    for (size_t n; size > 0; size -= n) {
+        n = out ? pass_step(in, out, size, away, copy->late) : lose_step(in, size, away);
+        if (away)
+            away += n;
+    }
+    cw_away_fence();
 }
 
 /* Either we see that the other side sleeps, or it sees what we did before: each writes, then reads

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CW_RING_BYTES (512u << 10) /* a power of two */
-#define CW_RING_LINE 64            /* bytes of a cache line: of one side each */
+#define CW_RING_BYTES (1024u << 10)
+#define CW_RING_LINE 64 /* bytes of a cache line: of one side each */
 
 /* As in the memory; docs/protocol.md, "Rings". All zero: empty. */
 struct cw_ring_shared {
@@ -34,6 +34,23 @@ struct cw_ring {
 size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size);
 /* Copies up to `size` bytes out; returns how many there were. */
 size_t cw_ring_take(struct cw_ring *ring, void *to, size_t size);
+
+/* How many bytes there are to take, and how many there is room for; 0 when the ring is broken. */
+size_t cw_ring_there(struct cw_ring *ring);
+size_t cw_ring_room(struct cw_ring *ring);
+/* Copies `size` bytes out without taking them: they must be there, `skip` bytes from the first. */
+void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size);
+/* Where a copy of bytes that pass is to be. `at`: NULL: nowhere. `late`: the reader need not wait
+ * for it; else both are made at once, which is less work. */
+struct cw_ring_copy {
+    uint8_t *at;
+    bool late;
+};
+
+/* Takes `size` bytes, which must be there. They go into `out`, which must have room for them (NULL:
+ * nowhere), and, the same bytes, to the copy, past the cache. */
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size,
+                  const struct cw_ring_copy *copy);
 
 /* Whether there is something to take. */
 static inline bool cw_ring_readable(const struct cw_ring *ring)

@@ -1,50 +1,13 @@
 #include "relay/core/copies.h"
 
+#include "common/away.h"
+
 #include <string.h>
-
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
-#define CACHE_LINE 64u
 
 void copies_init(struct owed_copies *copies, struct relay_pool *pool)
 {
     *copies = (struct owed_copies){.pool = pool};
 }
-
-#ifdef __SSE2__
-/* Past the cache: nobody reads the copy soon, and a line that is overwritten whole need not be
- * fetched before. */
-static void copy_away(uint8_t *to, const uint8_t *from, uint32_t size)
-{
-    uint32_t head = (uint32_t)(-(uintptr_t)to % CACHE_LINE);
-
-    if (head > size)
-        head = size;
-    memcpy(to, from, head);
-    for (to += head, from += head, size -= head; size >= CACHE_LINE;
-         to += CACHE_LINE, from += CACHE_LINE, size -= CACHE_LINE)
-        for (unsigned i = 0; i < CACHE_LINE; i += sizeof(__m128i))
-            _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-    memcpy(to, from, size);
-}
-
-/* Such stores are not in order with later ones, which may tell another thread of them. */
-static void copies_fence(void)
-{
-    _mm_sfence();
-}
-#else
-static void copy_away(uint8_t *to, const uint8_t *from, uint32_t size)
-{
-    memcpy(to, from, size);
-}
-
-static void copies_fence(void)
-{
-}
-#endif
 
 void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_block,
                 const uint8_t *from, uint32_t size, struct relay_block *from_block)
@@ -70,8 +33,8 @@ void copies_pay_some(struct owed_copies *copies)
 
     if (copies->count == 0)
         return;
-    copy_away(copy->to, copy->from, size);
-    copies_fence();
+    cw_copy_away(copy->to, copy->from, size);
+    cw_away_fence();
     copies->bytes -= size;
     copy->to += size;
     copy->from += size;

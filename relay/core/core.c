@@ -123,18 +123,23 @@ static void ready_remove(struct relay_conn *conn)
     conn->is_ready = false;
 }
 
-uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
+uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size)
 {
-    uint8_t *at = out_reserve(&conn->out, CW_FRAME_HEADER + size);
+    uint8_t *at = out_reserve(&conn->out, CW_FRAME_HEADER + fixed);
 
     if (!at) {
         conn_out_of_memory(conn, "queueing a frame");
         return NULL;
     }
-    cw_frame_begin(&conn->session, at, type, (uint32_t)size);
+    cw_frame_begin(&conn->session, at, type, (uint32_t)fixed + size);
     conn->core->stats.frames_out++;
     conn_ready(conn);
     return at + CW_FRAME_HEADER;
+}
+
+uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
+{
+    return conn_frame_of(conn, type, size, 0);
 }
 
 uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,

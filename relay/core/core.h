@@ -16,8 +16,12 @@
 #define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
 #define RELAY_REPLAY_AHEAD                                                                         \
-    (256u << 10) /* bytes of a log queued at once for a rank that replays                          \
-                  */
+    (256u << 10)                 /* bytes of a log queued at once for a rank that replays          \
+                                  */
+#define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
+#define RELAY_CUT_LATE_MAX                                                                         \
+    (64u << 10) /* bytes of a message that is logged after it was passed on */
+#define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
 #define RELAY_CUT_BACKLOG_MAX                                                                      \
     (8u << 20) /* bytes under way to a slow receiver before its sender waits */
 #define RELAY_CUT_WAIT_NS                                                                          \
@@ -81,6 +85,34 @@ void relay_conn_close(struct relay_conn *conn, const char *why);
  * 0, or CW_ENOMEM when the memory bound is reached (the job was told; close it).
  */
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
+
+/* Cut-through: bytes of a large message whose receive is posted may go from where they arrive
+ * straight to the receiver, without a block between.
+ *
+ * How many of the bytes that arrive next should be read by relay_conn_space and relay_conn_input,
+ * so that cut-through may begin behind them; 0: it will not soon. `peek` copies `size` bytes that
+ * are there, `skip` bytes from the first of `there` ones. A hint: nothing relies on it. */
+typedef void relay_peek(void *ctx, size_t skip, void *to, size_t size);
+size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_peek *peek,
+                             void *ctx);
+
+/* Where the next bytes may go; NULL: only to relay_conn_space. */
+struct relay_conn *relay_conn_cut_to(struct relay_conn *conn);
+
+struct relay_cut {
+    uint32_t size;             /* bytes that are to go; 0: none can */
+    struct relay_conn *to;     /* to where; NULL: not to the receiver any more */
+    uint8_t *log;              /* where a log wants them too; NULL: nowhere */
+    bool late;                 /* after they went to the receiver, who waits for them */
+    struct relay_block *block; /* of the log; its reference is the caller's */
+};
+
+/* `size` bytes, RELAY_CUT_MIN or more, are there, and the receiver has room for them and for
+ * RELAY_CUT_HEADER more. Queues a frame's fixed part of so many bytes for the receiver, if nothing
+ * is queued there. The first `cut.size` of them must follow it, unless its connection ends
+ * meanwhile, and in any case go to the log; then relay_cut_done. */
+struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size);
+void relay_cut_done(struct relay_core *core, const struct relay_cut *cut);
 
 /* There is nothing else to do now: does a little of what was put off, no more than 64 KiB of
  * copies into a log. Returns whether there is more. May be called at any time, or never. */

@@ -73,36 +73,43 @@ static struct log_event event_of(const struct cw_message *header)
                               .flags = header->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE)};
 }
 
+int log_reserve(struct relay_log *log, uint32_t size, struct message_slice *slice)
+{
+    if (!log->block || log->block_used == RELAY_BLOCK_BYTES) {
+        struct relay_block *block = relay_block_new_cold(log->pool);
+
+        if (!block)
+            return CW_ENOMEM;
+        if (log->block)
+            relay_block_release(log->pool, log->block);
+        log->block = block;
+        log->block_used = 0;
+    }
+    if (size > RELAY_BLOCK_BYTES - log->block_used)
+        size = RELAY_BLOCK_BYTES - log->block_used;
+    *slice = (struct message_slice){log->block, log->block_used, size};
+    log->block->refs++;
+    log->block_used += size;
+    return CW_OK;
+}
+
 int log_place(struct relay_log *log, const uint8_t *at, uint32_t size, struct relay_block *block,
               struct message_slice slices[2])
 {
-    struct relay_block *old = log->block;
-    uint32_t room = old ? RELAY_BLOCK_BYTES - log->block_used : 0;
     int count = 0;
 
     assert(size > 0 && size <= RELAY_BLOCK_BYTES);
-    if (room < size) {
-        log->block = relay_block_new_cold(log->pool);
-        if (!log->block) {
-            log->block = old;
+    for (uint32_t done = 0; done < size; done += slices[count++].size)
+        if (log_reserve(log, size - done, &slices[count]) < 0) {
+            while (count-- > 0)
+                relay_block_release(log->pool, slices[count].block);
             return CW_ENOMEM;
         }
-    }
-    if (room > 0)
-        slices[count++] = (struct message_slice){old, log->block_used, size < room ? size : room};
-    if (room < size)
-        slices[count++] = (struct message_slice){log->block, 0, size - room};
     for (int i = 0; i < count; i++) {
-        struct message_slice *slice = &slices[i];
-
-        slice->block->refs++;
-        copies_owe(log->copies, slice->block->bytes + slice->at, slice->block, at, slice->size,
-                   block);
-        at += slice->size;
-        log->block_used = slice->at + slice->size;
+        copies_owe(log->copies, slices[i].block->bytes + slices[i].at, slices[i].block, at,
+                   slices[i].size, block);
+        at += slices[i].size;
     }
-    if (old && old != log->block)
-        relay_block_release(log->pool, old);
     return count;
 }
 

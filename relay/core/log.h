@@ -98,6 +98,9 @@ int log_message_slices(struct relay_log *log, const struct cw_message *header,
  * two slices, each with a reference for the caller. Returns how many, or CW_ENOMEM. */
 int log_place(struct relay_log *log, const uint8_t *at, uint32_t size, struct relay_block *block,
               struct message_slice slices[2]);
+/* Likewise, but the caller sees to the copy: one slice of at most `size` bytes. Returns 0 or
+ * CW_ENOMEM. */
+int log_reserve(struct relay_log *log, uint32_t size, struct message_slice *slice);
 int log_done(struct relay_log *log, enum log_event_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */
 int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);

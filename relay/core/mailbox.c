@@ -118,6 +118,21 @@ static void message_happened(struct relay_mailbox *mailbox, const struct relay_m
     mailbox_logged(mailbox, before, result);
 }
 
+/* The next `size` bytes of what the receive has room for go out under this header. */
+static struct cw_message deliver_next(struct relay_mailbox *mailbox, struct relay_message *message,
+                                      uint32_t size)
+{
+    bool last = size == message_wanted(message) - message->delivered;
+    struct cw_message header = message_header(message, last);
+
+    message->begun = true;
+    message->delivered += size;
+    mailbox->stats.received_bytes += size;
+    if (last)
+        message_happened(mailbox, message, &header);
+    return header;
+}
+
 void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
                      const uint8_t *at, uint32_t size, struct relay_block *block)
 {
@@ -128,14 +143,24 @@ void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *messag
         return;
     if (size > left)
         size = (uint32_t)left;
-    header = message_header(message, size == left);
-    message->begun = true;
-    message->delivered += size;
-    mailbox->stats.received_bytes += size;
-    if (size == left)
-        message_happened(mailbox, message, &header);
+    header = deliver_next(mailbox, message, size);
     if (mailbox->direct)
         mailbox_emit(mailbox, &header, at, size, block);
+}
+
+struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
+                                       uint32_t size)
+{
+    struct cw_message header = deliver_next(mailbox, message, size);
+    uint8_t *to;
+
+    if (mailbox->conn->state == CONN_CLOSING)
+        return NULL;
+    to = conn_frame_of(mailbox->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, size);
+    if (!to)
+        return NULL;
+    cw_message_put(to, &header);
+    return mailbox->conn;
 }
 
 struct delivery {

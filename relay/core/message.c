@@ -5,11 +5,13 @@
 
 #define SLICES_MIN 4u
 
-struct relay_message *message_new(struct relay_core *core, const struct cw_send *send, uint32_t src)
+struct relay_message *message_new(struct relay_core *core, const struct cw_send *send, uint32_t src,
+                                  bool waits)
 {
-    uint32_t room = send->total <= MESSAGE_SMALL        ? MESSAGE_SMALL
-                    : send->total <= MESSAGE_INLINE_MAX ? (uint32_t)send->total
-                                                        : 0;
+    uint32_t inline_max = waits ? MESSAGE_INLINE_MAX : LOG_INLINE_MAX;
+    uint32_t room = send->total <= MESSAGE_SMALL ? MESSAGE_SMALL
+                    : send->total <= inline_max  ? (uint32_t)send->total
+                                                 : 0;
     struct relay_message *message = core->free_messages;
 
     if (room == MESSAGE_SMALL && message) {
@@ -105,9 +107,7 @@ static int slices_grow(struct relay_core *core, struct relay_message *message)
     return CW_OK;
 }
 
-/* Takes over the slice's reference. */
-static int slice_add(struct relay_core *core, struct relay_message *message,
-                     struct message_slice slice)
+int slice_add(struct relay_core *core, struct relay_message *message, struct message_slice slice)
 {
     struct message_slice *last =
         message->slice_count ? &message->slices[message->slice_count - 1] : NULL;

@@ -63,7 +63,7 @@ static int send_begin(struct relay_conn *conn, struct relay_mailbox *sender,
                       const struct cw_send *send, struct relay_mailbox *mailbox,
                       struct relay_posted *posted)
 {
-    struct relay_message *message = message_new(conn->core, send, sender->rank);
+    struct relay_message *message = message_new(conn->core, send, sender->rank, !posted);
 
     if (!message)
         return CW_ENOMEM;
@@ -166,6 +166,19 @@ void recv_send_data(struct relay_conn *conn, const uint8_t *body)
     data_fits(conn, conn->mailbox);
 }
 
+void message_arrived(struct relay_sending *sending)
+{
+    struct relay_message *message = sending->message;
+
+    if (message->arrived < message->total)
+        return;
+    sending->message = NULL;
+    if (message->matched) {
+        message_close(sending->to, message);
+        message_free(sending->to->job->core, message);
+    }
+}
+
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
 {
     struct relay_sending *sending = &conn->source->sending;
@@ -188,13 +201,7 @@ void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size)
     }
     if (message->matched)
         mailbox_deliver(mailbox, message, at, size, conn->block);
-    if (message->arrived < message->total)
-        return;
-    sending->message = NULL;
-    if (message->matched) {
-        message_close(mailbox, message);
-        message_free(conn->core, message);
-    }
+    message_arrived(sending);
 }
 
 void message_suspend(struct relay_conn *conn)

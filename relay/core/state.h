@@ -166,6 +166,8 @@ uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
  * in `block` or, when that is NULL, elsewhere. */
 uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
                          uint32_t size, struct relay_block *block);
+/* Likewise, but its `size` bytes of payload are written behind it by someone else. */
+uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size);
 /* Takes what is here of the payload of the frame at hand; returns how many bytes, from where
  * conn->start was. */
 uint32_t conn_take(struct relay_conn *conn);
@@ -223,6 +225,8 @@ void send_arrives(struct relay_conn *conn, struct relay_mailbox *sender,
 bool data_fits(struct relay_conn *conn, struct relay_mailbox *sender);
 /* payload bytes of the message at hand have come, in the connection's block. */
 void message_input(struct relay_conn *conn, const uint8_t *at, uint32_t size);
+/* Some of what is being sent has arrived: lets go of it when that was the last. */
+void message_arrived(struct relay_sending *sending);
 /* The connection ends, perhaps in the middle of a message: the next incarnation of the rank sends
  * the rest, if there can be one; else the message is never whole. */
 void message_suspend(struct relay_conn *conn);
@@ -248,8 +252,9 @@ static inline bool job_is_home(const struct relay_job *job, uint32_t rank)
 struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank);
 
 /* message.c */
-struct relay_message *message_new(struct relay_core *core, const struct cw_send *send,
-                                  uint32_t src);
+/* `waits`: for its receive. */
+struct relay_message *message_new(struct relay_core *core, const struct cw_send *send, uint32_t src,
+                                  bool waits);
 void message_free(struct relay_core *core, struct relay_message *message);
 /* Keeps bytes of a message that cannot be delivered yet, or will be an event of `log`. Returns 0 or
  * CW_ENOMEM. */
@@ -266,6 +271,9 @@ void message_pieces(struct relay_core *core, const struct relay_message *message
 /* Lets go of its bytes. */
 void message_forget(struct relay_core *core, struct relay_message *message);
 
+/* One more piece of its bytes. Takes over the slice's reference. Returns 0 or CW_ENOMEM. */
+int slice_add(struct relay_core *core, struct relay_message *message, struct message_slice slice);
+
 /* mailbox.c */
 /* A receive and a message have found each other: acknowledges a synchronous send, hands over what
  * is there. Frees the message once it is delivered whole. */
@@ -274,6 +282,10 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
 /* Hands bytes of a matched message, in order, to the rank. */
 void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
                      const uint8_t *at, uint32_t size, struct relay_block *block);
+/* Likewise `size` bytes that the engine passes on: queues the frame's fixed part, and returns
+ * where; NULL: nothing is to go to the rank. */
+struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
+                                       uint32_t size);
 struct cw_message message_header(const struct relay_message *message, bool last);
 bool message_delivered(const struct relay_message *message);
 /* A message that is here whole, and its receive: at once to the rank, and into its log. */

@@ -147,15 +147,56 @@ static void flush_ready(struct relay_engine *e)
         conn_flush(e, relay_conn_owner(conn));
 }
 
+static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
+{
+    const struct cw_ring *ring = ctx;
+
+    cw_ring_peek(ring, skip, to, size);
+}
+
+/* Payload goes from ring to ring. `there`: bytes in the sender's. Returns false when it cannot. */
+static bool cut_through(struct relay_engine *e, struct poll_conn *c, size_t there)
+{
+    struct relay_conn *to = relay_conn_cut_to(c->conn);
+    struct poll_conn *receiver = to ? relay_conn_owner(to) : NULL;
+    struct relay_cut cut;
+    size_t room;
+
+    if (!receiver || !has_rings(receiver) || receiver->wire.ended)
+        return false;
+    room = cw_ring_room(&receiver->wire.out);
+    if (room < RELAY_CUT_HEADER + RELAY_CUT_MIN)
+        return false;
+    room -= RELAY_CUT_HEADER;
+    cut = relay_conn_cut(c->conn, there < room ? there : room);
+    if (cut.size == 0)
+        return false;
+    if (!cut.to || !conn_flush(e, receiver))
+        receiver = NULL;
+    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size,
+                 &(struct cw_ring_copy){cut.log, cut.late});
+    relay_cut_done(e->config.core, &cut);
+    c->sent_ns = e->now_ns;
+    return true;
+}
+
 /* Returns false when there was nothing to read. */
 static bool conn_read(struct relay_engine *e, struct poll_conn *c)
 {
+    size_t there = has_rings(c) ? cw_ring_there(&c->wire.in) : 0;
+    size_t before;
     void *at;
     size_t size;
     ssize_t n;
 
+    if (there >= RELAY_CUT_MIN && cut_through(e, c, there))
+        return true;
+    before =
+        there >= RELAY_CUT_MIN ? relay_conn_before_cut(c->conn, there, peek_ring, &c->wire.in) : 0;
     if (relay_conn_space(c->conn, &at, &size) < 0)
         return true;
+    if (before > 0 && before < size)
+        size = before;
     n = cw_wire_recv(&c->wire, &(struct iovec){at, size}, 1);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         relay_conn_input(c->conn, 0); /* an idle connection holds no block */
