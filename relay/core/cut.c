@@ -34,12 +34,11 @@ struct relay_conn *relay_conn_cut_to(struct relay_conn *conn)
     const struct relay_message *message = conn->source ? conn->source->sending.message : NULL;
     struct relay_mailbox *to;
 
-    if (conn->payload_left < RELAY_CUT_MIN || conn->start != conn->end ||
-        conn->state == CONN_CLOSING || !message || !message->matched || message->inline_size)
+    if (conn->payload_left == 0 || conn->start != conn->end || conn->state == CONN_CLOSING ||
+        !message || !message->matched || message->inline_size || message_delivered(message))
         return NULL;
     to = conn->source->sending.to;
-    if (!to->direct || to->conn->state != CONN_RANK || to->conn == conn ||
-        message_wanted(message) - message->delivered < RELAY_CUT_MIN)
+    if (!to->direct || to->conn->state != CONN_RANK || to->conn == conn)
         return NULL;
     return to->conn;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RELAY_IOV 8
 #define HELD_NS 5000000ull /* a sender that is held back is looked at again after this */
@@ -177,16 +178,67 @@ uint64_t link_deadline_ns(const struct sim_link *link)
     return link->up.used || link->client_gone ? sim.now_ns + HELD_NS : UINT64_MAX;
 }
 
+static void peek_pipe(void *ctx, size_t skip, void *to, size_t size)
+{
+    const struct sim_link *link = ctx;
+
+    pipe_peek(&link->up, skip, to, size);
+}
+
+/* As an engine that has both ends' memory at hand. Returns false when nothing was cut. */
+static bool relay_cut(struct sim_link *link)
+{
+    static uint8_t bytes[1 << 16];
+    struct relay_conn *to = relay_conn_cut_to(link->conn);
+    struct sim_link *receiver = to ? relay_conn_owner(to) : NULL;
+    struct relay_cut cut;
+    size_t room;
+
+    if (!receiver || receiver->client_gone)
+        return false;
+    room = pipe_room(&receiver->down);
+    if (room <= RELAY_CUT_HEADER)
+        return false;
+    room -= RELAY_CUT_HEADER;
+    room = room < sizeof(bytes) ? room : sizeof(bytes);
+    cut = relay_conn_cut(link->conn, some(link->up.used < room ? link->up.used : room));
+    if (cut.size == 0)
+        return false;
+    pipe_get(&link->up, bytes, cut.size);
+    if (cut.log)
+        memcpy(cut.log, bytes, cut.size);
+    if (cut.to) {
+        struct iovec iov;
+
+        while (relay_conn_output(to, &iov, 1) > 0) {
+            pipe_put(&receiver->down, iov.iov_base, iov.iov_len);
+            relay_conn_written(to, iov.iov_len);
+        }
+        relay_conn_written(to, 0);
+        pipe_put(&receiver->down, bytes, cut.size);
+    }
+    relay_cut_done(sim.core, &cut);
+    return true;
+}
+
 static void relay_read(struct sim_link *link)
 {
+    size_t before = 0;
     size_t size;
     void *at;
+
+    if (sim.plan.cuts && relay_cut(link))
+        return;
+    if (sim.plan.cuts)
+        before = relay_conn_before_cut(link->conn, link->up.used, peek_pipe, link);
 
     if (relay_conn_space(link->conn, &at, &size) < 0) {
         relay_close(link, "no memory");
         return;
     }
     size = some(link->up.used < size ? link->up.used : size);
+    if (before > 0 && before < size)
+        size = before;
     pipe_get(&link->up, at, size);
     relay_conn_input(link->conn, size);
 }

@@ -33,13 +33,19 @@ void pipe_put(struct pipe *p, const void *from, size_t size)
     p->used += size;
 }
 
+void pipe_peek(const struct pipe *p, size_t skip, void *to, size_t size)
+{
+    size_t head = (p->head + skip) % p->size;
+    size_t first = until_wrap(p, head, size);
+
+    assert(skip + size <= p->used);
+    memcpy(to, p->at + head, first);
+    memcpy((uint8_t *)to + first, p->at, size - first);
+}
+
 void pipe_get(struct pipe *p, void *to, size_t size)
 {
-    size_t first = until_wrap(p, p->head, size);
-
-    assert(size <= p->used);
-    memcpy(to, p->at + p->head, first);
-    memcpy((uint8_t *)to + first, p->at, size - first);
+    pipe_peek(p, 0, to, size);
     p->head = (p->head + size) % p->size;
     p->used -= size;
 }

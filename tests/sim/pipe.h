@@ -22,6 +22,8 @@ static inline size_t pipe_room(const struct pipe *p)
 /* `size` at most the room, or what is there. */
 void pipe_put(struct pipe *p, const void *from, size_t size);
 void pipe_get(struct pipe *p, void *to, size_t size);
+/* Likewise, but they stay: those `skip` bytes from the first. */
+void pipe_peek(const struct pipe *p, size_t skip, void *to, size_t size);
 
 /* Loses what was put last: `keep` bytes stay. */
 static inline void pipe_cut(struct pipe *p, size_t keep)

@@ -72,7 +72,8 @@ struct sim_plan sim_plan_of(uint64_t seed)
                             .spin_ns = PICK(&r, 0, 0, 3000),
                             .fault_one_in = PICK(&r, 0, 100, 300, 1000, 3000),
                             .faults_max = PICK(&r, 1, 2, 4, 12),
-                            .news_delay_ns = PICK(&r, 1, 20000, 1000000, 20000000)};
+                            .news_delay_ns = PICK(&r, 1, 20000, 1000000, 20000000),
+                            .cuts = PICK(&r, 0, 1)};
 
     /* a large message through a narrow pipe would take all the steps there are */
     plan.message_max = plan.pipe_size < 8192 ? 1500 : plan.pipe_size < 65536 ? 20000 : 600000;
@@ -178,9 +179,9 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim.core = relay_core_new(&config);
     if (!sim.core)
         abort();
-    sim_trace("seed %llu: mode %u, %u ranks of %u steps, pipes of %zu bytes, a fault in %u steps",
+    sim_trace("seed %llu: mode %u, %u ranks of %u steps, pipes of %zu bytes%s, a fault in %u steps",
               (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps,
-              plan->pipe_size, plan->fault_one_in);
+              plan->pipe_size, plan->cuts ? ", cut-through" : "", plan->fault_one_in);
     dispatch_open();
 }
 

@@ -33,6 +33,7 @@ struct sim_plan {
     size_t message_max;     /* bytes */
     size_t pipe_size;       /* bytes, at least CW_FRAME_HEADER */
     size_t chunk_max;       /* bytes that one read or write moves */
+    bool cuts;              /* payload goes past the relay's blocks where it may */
     uint32_t yield_one_in;  /* system calls after which others get their turn */
     uint64_t spin_ns;
     uint32_t fault_one_in; /* steps; 0: never */

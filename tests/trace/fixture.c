@@ -340,10 +340,53 @@ static size_t piece(struct fixture *f, size_t left)
     return left;
 }
 
+static void peek_said(void *ctx, size_t skip, void *to, size_t size)
+{
+    const struct client *c = ctx;
+
+    CU_ASSERT_TRUE(skip + size <= codec_left(&c->codec.out));
+    memcpy(to, c->codec.out.at + c->codec.out.start + skip, size);
+}
+
+/* As an engine that has both connections' memory at hand. Returns false when nothing was cut. */
+static bool cut_piece(struct client *c, size_t size)
+{
+    const uint8_t *from = c->codec.out.at + c->codec.out.start;
+    struct relay_conn *to = c->fixture->cuts ? relay_conn_cut_to(c->conn) : NULL;
+    struct client *receiver = to ? relay_conn_owner(to) : NULL;
+    struct relay_cut cut;
+
+    if (!receiver || receiver->stalled)
+        return false;
+    cut = relay_conn_cut(c->conn, size);
+    CU_ASSERT_TRUE(cut.size <= size);
+    if (cut.log)
+        memcpy(cut.log, from, cut.size);
+    if (cut.to) {
+        CU_ASSERT_PTR_EQUAL(cut.to, to);
+        while (relay_conn_has_output(to))
+            take_output(receiver);
+        codec_receive(&receiver->codec, from, cut.size);
+        client_decode(receiver);
+    }
+    relay_cut_done(c->fixture->core, &cut);
+    codec_take(&c->codec.out, cut.size);
+    return cut.size > 0;
+}
+
 static void feed_piece(struct client *c, size_t size)
 {
+    size_t left = codec_left(&c->codec.out);
+    size_t before;
     size_t room;
     void *at;
+
+    if (cut_piece(c, size))
+        return;
+    before = c->fixture->cuts ? relay_conn_before_cut(c->conn, left, peek_said, c) : 0;
+    CU_ASSERT_TRUE(before <= left);
+    if (before && before < size)
+        size = before;
 
     if (relay_conn_space(c->conn, &at, &room) < 0) {
         c->codec.out.start = c->codec.out.end;

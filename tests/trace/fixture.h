@@ -44,6 +44,7 @@ struct fixture {
     bool log;    /* jobs keep what is needed to restart ranks */
     bool merged; /* the story tells of messages once they are whole */
     bool mute;   /* no story */
+    bool cuts;   /* payload goes past the core's blocks where it may */
     bool lazy;   /* connections that are done stay until the test closes them */
     uint64_t seed;
     uint64_t memory_max;

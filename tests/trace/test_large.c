@@ -54,8 +54,11 @@ static void cut_anywhere(void)
 {
     static const uint32_t totals[] = {2047, 2048, 2049, 16384, 16385, 65536, 300000};
 
-    for (uint32_t late = 0; late < 3; late++) {
+    for (uint32_t how = 0; how < 6; how++) {
+        uint32_t late = how / 2;
+
         fixture_init(&f, FIXTURE_MEMORY);
+        f.cuts = how % 2;
         f.mute = true;
         f.feed = FEED_RANDOM;
         f.seed = 5 + late;

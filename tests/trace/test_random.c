@@ -401,6 +401,7 @@ static void play(uint64_t which)
     f.mute = true;
     fixture_start(&f, RANKS);
     f.feed = FEED_RANDOM;
+    f.cuts = which % 2;
     f.seed = seed;
     f.on_frame = on_frame;
     for (int i = 0; i < ACTIONS; i++) {

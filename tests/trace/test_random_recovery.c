@@ -755,6 +755,7 @@ static void play(uint64_t which, uint64_t crashes)
     f.on_frame = on_frame;
     fixture_start(&f, RANKS);
     f.feed = FEED_RANDOM;
+    f.cuts = which % 2;
     run(crashes);
     check_messages();
     for (uint32_t i = 0; i < RANKS; i++)

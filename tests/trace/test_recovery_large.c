@@ -21,12 +21,14 @@ static void start(enum fixture_feed feed)
 
 static void every_feed(void (*story)(void))
 {
-    for (enum fixture_feed feed = FEED_WHOLE; feed <= FEED_RANDOM; feed++) {
-        start(feed);
-        f.merged = true;
-        story();
-        fixture_fini(&f);
-    }
+    for (int cuts = 0; cuts < 2; cuts++)
+        for (enum fixture_feed feed = FEED_WHOLE; feed <= FEED_RANDOM; feed++) {
+            start(feed);
+            f.merged = true;
+            f.cuts = cuts;
+            story();
+            fixture_fini(&f);
+        }
 }
 
 /* --- the sender crashes ----------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ void add_wire_tests(void);
 /* tests/trace */
 void add_active_tests(void);
 void add_divergence_tests(void);
+void add_cut_tests(void);
 void add_large_tests(void);
 void add_log_bounds_tests(void);
 void add_matching_tests(void);

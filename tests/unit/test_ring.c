@@ -353,6 +353,134 @@ static void nobody_sleeps_over_a_lie(void)
     finish();
 }
 
+/* --- from ring to ring ------------------------------------------------------------------------ */
+/* What was put into the first ring passes into a second one, whose ends are `out` and `far_end`. */
+static struct cw_ring_shared second;
+static struct guarded second_memory;
+static struct guarded copy;
+static struct cw_ring out;
+static struct cw_ring far_end;
+static uint64_t arrived;
+
+static void start_two(uint64_t used, uint64_t used_of_second)
+{
+    start(used);
+    second_memory = guard(CW_RING_BYTES);
+    copy = guard(CW_RING_BYTES);
+    memset(&second, 0, sizeof(second));
+    atomic_store(&second.written, used_of_second);
+    atomic_store(&second.taken, used_of_second);
+    out = far_end =
+        (struct cw_ring){.shared = &second, .bytes = second_memory.bytes, .at = used_of_second};
+    arrived = 0;
+}
+
+static void finish_two(void)
+{
+    finish();
+    unguard(&second_memory);
+    unguard(&copy);
+}
+
+static bool is_pattern(const uint8_t *at, uint64_t begin, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (at[i] != codec_pattern_at(1, begin + i))
+            return false;
+    return true;
+}
+
+static void pass_some(size_t size, bool copied, bool late)
+{
+    struct cw_ring_copy where = {copied ? copy.bytes + below(100) : NULL, late};
+
+    where.at = copied && where.at + size > copy.bytes + copy.size ? copy.bytes : where.at;
+    cw_ring_pass(&reader, &out, size, &where);
+    if (copied)
+        CU_ASSERT_TRUE(is_pattern(where.at, taken, size));
+    taken += size;
+    CU_ASSERT_EQUAL(cw_ring_there(&far_end), taken - arrived);
+    CU_ASSERT_EQUAL(cw_ring_there(&reader), put - taken);
+}
+
+static void arrive_some(size_t size)
+{
+    size_t n = cw_ring_take(&far_end, to.bytes, size);
+
+    CU_ASSERT_TRUE(is_pattern(to.bytes, arrived, n));
+    arrived += n;
+}
+
+static void there_and_room(void)
+{
+    start(CW_RING_BYTES - 50);
+    CU_ASSERT_EQUAL(cw_ring_there(&reader), 0);
+    CU_ASSERT_EQUAL(cw_ring_room(&writer), CW_RING_BYTES);
+    put_some(100);
+    CU_ASSERT_EQUAL(cw_ring_there(&reader), 100);
+    CU_ASSERT_EQUAL(cw_ring_room(&writer), CW_RING_BYTES - 100);
+    take_some(30);
+    CU_ASSERT_EQUAL(cw_ring_there(&reader), 70);
+    CU_ASSERT_EQUAL(cw_ring_room(&writer), CW_RING_BYTES - 70);
+    atomic_store(&shared.written, 0);
+    atomic_store(&shared.taken, UINT64_MAX);
+    CU_ASSERT_EQUAL(cw_ring_there(&reader), 0);
+    CU_ASSERT_EQUAL(cw_ring_room(&writer), 0);
+    CU_ASSERT_TRUE(reader.broken && writer.broken);
+    finish();
+}
+
+static void peeking_takes_nothing(void)
+{
+    start(CW_RING_BYTES - 50);
+    put_some(100);
+    for (size_t skip = 0; skip <= 100; skip += 10) {
+        cw_ring_peek(&reader, skip, to.bytes, 100 - skip);
+        CU_ASSERT_TRUE(is_pattern(to.bytes, skip, 100 - skip));
+    }
+    CU_ASSERT_EQUAL(take_some(200), 100);
+    finish();
+}
+
+static void what_passes_arrives(void)
+{
+    seed = 31;
+    for (int i = 0; i < 60; i++) {
+        start_two(below(2 * CW_RING_BYTES), below(2 * CW_RING_BYTES));
+        for (int k = 0; k < 20; k++) {
+            size_t there;
+            size_t room;
+
+            put_some(below(CW_RING_BYTES));
+            there = cw_ring_there(&reader);
+            room = cw_ring_room(&out);
+            pass_some(below(1 + (there < room ? there : room)), below(2), below(2));
+            arrive_some(below(2 * CW_RING_BYTES));
+        }
+        CU_ASSERT_FALSE(reader.broken || out.broken || far_end.broken);
+        finish_two();
+    }
+}
+
+/* To nobody: the copy alone. */
+static void what_is_lost_is_copied(void)
+{
+    struct cw_ring_copy where;
+
+    start_two(CW_RING_BYTES - 1000, 0);
+    where = (struct cw_ring_copy){copy.bytes, false};
+    put_some(200000);
+    cw_ring_pass(&reader, NULL, 150000, &where);
+    CU_ASSERT_TRUE(is_pattern(copy.bytes, 0, 150000));
+    taken += 150000;
+    where.at = NULL;
+    cw_ring_pass(&reader, NULL, 10000, &where);
+    taken += 10000;
+    CU_ASSERT_EQUAL(take_some(SIZE_MAX_ASKED), 40000);
+    CU_ASSERT_EQUAL(cw_ring_there(&far_end), 0);
+    finish_two();
+}
+
 /* --- two threads ------------------------------------------------------------------------------ */
 static sem_t reader_bell;
 static sem_t writer_bell;
@@ -462,5 +590,9 @@ void add_ring_tests(void)
     CU_ADD_TEST(suite, reader_is_woken_once);
     CU_ADD_TEST(suite, writer_is_woken_once);
     CU_ADD_TEST(suite, nobody_sleeps_over_a_lie);
+    CU_ADD_TEST(suite, there_and_room);
+    CU_ADD_TEST(suite, peeking_takes_nothing);
+    CU_ADD_TEST(suite, what_passes_arrives);
+    CU_ADD_TEST(suite, what_is_lost_is_copied);
     CU_ADD_TEST(suite, from_thread_to_thread);
 }

@@ -539,7 +539,7 @@ static void taken_by_a_liar(struct cw_wire *liar, struct cw_wire *other, uint64_
 
 static void positions_that_cannot_be(void)
 {
-    static const uint64_t wrong[] = {1ull << 20, 1ull << 40, 1ull << 63};
+    static const uint64_t wrong[] = {2 * CW_RING_BYTES, 1ull << 40, 1ull << 63};
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
         written_by_a_liar(&client, &relay, wrong[i]);

@@ -1,0 +1,304 @@
+/* Cut-through as an engine sees it: when payload may go past the core's blocks, how much, and that
+ * the log has it whoever vanishes meanwhile. What it brings to whom is told by the stories of
+ * test_large.c, test_recovery_large.c and the random ones, which are told with it too. */
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#define TOTAL 180000u
+#define PIECE 60000u
+#define SEND_FIXED (CW_FRAME_HEADER + CW_SEND_SIZE)
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+
+/* Rank 0 says the header of a message for rank 1, and none of its payload. */
+static void say_header(uint64_t tag, uint64_t total, uint32_t size)
+{
+    struct cw_send send = {.dst = 1, .kind = CW_SEND_TAG, .tag = tag, .total = total};
+    uint8_t *to = codec_begin(&r0->codec, CW_FRAME_SEND, CW_SEND_SIZE + size);
+
+    cw_send_put(to, &send);
+    codec_pattern(to + CW_SEND_SIZE, tag, 0, size);
+    fixture_feed_some(r0, SEND_FIXED);
+}
+
+/* ... which waits for it if `posted`. */
+static void start(bool log, bool posted)
+{
+    if (log)
+        fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    else
+        fixture_init(&f, FIXTURE_MEMORY);
+    fixture_start(&f, 3);
+    f.mute = true;
+    if (posted)
+        say_recv(r1, 7, 5);
+    say_header(5, TOTAL, PIECE);
+}
+
+static const uint8_t *said(void)
+{
+    return r0->codec.out.at + r0->codec.out.start;
+}
+
+/* What the engine does with it, but for passing it on. */
+static void log_cut(const struct relay_cut *cut)
+{
+    memcpy(cut->log, said(), cut->size);
+    codec_take(&r0->codec.out, cut->size);
+    relay_cut_done(f.core, cut);
+}
+
+static void to_whom(void)
+{
+    start(false, true);
+    CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r1->conn));
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(f.dispatcher.conn));
+    fixture_feed_some(r0, PIECE);
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn)); /* between two frames */
+    fixture_fini(&f);
+}
+
+static void not_while_nobody_waits_for_it(void)
+{
+    start(false, false);
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
+    say_recv(r1, 7, 5);
+    CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
+    fixture_fini(&f);
+}
+
+static void not_behind_what_is_queued(void)
+{
+    start(false, true);
+    r1->stalled = true;
+    say_send(&f.rank[2], 1, 9, "");
+    say_recv(r1, 8, 9);
+    CU_ASSERT_EQUAL(relay_conn_cut(r0->conn, PIECE).size, 0);
+    fixture_read(r1);
+    CU_ASSERT_NOT_EQUAL(relay_conn_cut(r0->conn, PIECE).size, 0);
+    fixture_fini(&f);
+}
+
+static void not_to_one_that_repeats(void)
+{
+    start(true, true);
+    fixture_close(r1, "crash");
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
+    fixture_again(r1);
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
+    say_live(r1, 0, 0);
+    CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
+    fixture_fini(&f);
+}
+
+static void no_more_than_the_frame(void)
+{
+    struct relay_cut cut;
+
+    start(false, true);
+    cut = relay_conn_cut(r0->conn, 10 * PIECE);
+    CU_ASSERT_EQUAL(cut.size, PIECE);
+    CU_ASSERT_PTR_NULL(cut.log);
+    CU_ASSERT_PTR_EQUAL(cut.to, r1->conn);
+    CU_ASSERT_TRUE(relay_conn_has_output(r1->conn));
+    relay_cut_done(f.core, &cut);
+    fixture_fini(&f);
+}
+
+/* The rest of a message that is longer than its receive goes nowhere. */
+static void no_more_than_the_receive(void)
+{
+    struct relay_cut cut;
+
+    start(false, false);
+    say_recv_mask(r1, 7, 5, CODEC_ALL, 100);
+    cut = relay_conn_cut(r0->conn, PIECE);
+    CU_ASSERT_EQUAL(cut.size, 100);
+    relay_cut_done(f.core, &cut);
+    CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
+    fixture_fini(&f);
+}
+
+/* A small message may be logged while its receiver goes on. */
+static void which_log_is_late(void)
+{
+    struct relay_cut cut;
+
+    start(true, true);
+    cut = relay_conn_cut(r0->conn, PIECE);
+    CU_ASSERT_FALSE(cut.late);
+    log_cut(&cut);
+    say_more(r0, 5, PIECE, TOTAL - PIECE);
+    say_recv(r1, 8, 6);
+    say_header(6, 20000, 20000);
+    cut = relay_conn_cut(r0->conn, 10000);
+    CU_ASSERT_TRUE(cut.late);
+    log_cut(&cut);
+    fixture_fini(&f);
+}
+
+/* No block is taken but the log's. */
+static void takes_no_memory(void)
+{
+    uint64_t before;
+    struct relay_cut cut;
+
+    start(false, true);
+    before = relay_core_stats(f.core)->memory_now;
+    cut = relay_conn_cut(r0->conn, PIECE);
+    CU_ASSERT_EQUAL(cut.size, PIECE);
+    CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now <= before + sizeof(struct relay_block));
+    relay_cut_done(f.core, &cut);
+    fixture_fini(&f);
+}
+
+/* The receiver vanishes after its share was promised: the next incarnation gets it from the log. */
+static void receiver_vanishes_meanwhile(void)
+{
+    struct relay_cut cut;
+
+    start(true, true);
+    cut = relay_conn_cut(r0->conn, PIECE);
+    CU_ASSERT_PTR_EQUAL(cut.to, r1->conn);
+    fixture_close(r1, "crash");
+    log_cut(&cut);
+    fixture_again(r1);
+    say_live(r1, 0, 0);
+    say_more(r0, 5, PIECE, TOTAL - PIECE);
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
+    fixture_fini(&f);
+}
+
+/* The log is given up while the engine still copies into it. */
+static void job_ends_meanwhile(void)
+{
+    struct relay_cut cut;
+
+    start(true, true);
+    cut = relay_conn_cut(r0->conn, PIECE);
+    fixture_close(&f.dispatcher, "crash");
+    memset(cut.log, 1, cut.size);
+    relay_cut_done(f.core, &cut);
+    fixture_fini(&f);
+}
+
+/* Without memory for the log's block nothing happens; the way through blocks says why. */
+static void no_memory(void)
+{
+    uint64_t spent;
+    struct relay_cut cut;
+
+    start(true, true);
+    spent = fixture_spend(&f, 100);
+    cut = relay_conn_cut(r0->conn, PIECE);
+    CU_ASSERT_EQUAL(cut.size, 0);
+    CU_ASSERT_FALSE(relay_conn_has_output(r1->conn));
+    relay_core_stats(f.core)->memory_now -= spent;
+    fixture_feed_some(r0, PIECE);
+    say_more(r0, 5, PIECE, TOTAL - PIECE);
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
+    fixture_fini(&f);
+}
+
+/* --- what to read before ---------------------------------------------------------------------- */
+struct bytes {
+    uint8_t at[1 << 16];
+    size_t size;
+};
+
+static void peek(void *ctx, size_t skip, void *to, size_t size)
+{
+    const struct bytes *bytes = ctx;
+
+    CU_ASSERT_TRUE_FATAL(skip + size <= bytes->size);
+    memcpy(to, bytes->at + skip, size);
+}
+
+static void add_frame(struct bytes *bytes, uint8_t type, uint32_t length, uint32_t there)
+{
+    struct cw_writer w = cw_writer(bytes->at + bytes->size, CW_FRAME_HEADER);
+
+    memset(bytes->at + bytes->size, 0, CW_FRAME_HEADER + there);
+    cw_put_u32(&w, length);
+    cw_put_u32(&w, type);
+    bytes->size += CW_FRAME_HEADER + there;
+}
+
+static size_t before(struct bytes *bytes)
+{
+    return relay_conn_before_cut(r1->conn, bytes->size, peek, bytes);
+}
+
+static void up_to_the_payload(void)
+{
+    struct bytes bytes = {.size = 0};
+
+    start(false, true);
+    CU_ASSERT_EQUAL(before(&bytes), 0);
+    add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + 100, CW_SEND_SIZE + 100);
+    CU_ASSERT_EQUAL(before(&bytes), 0);
+    add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + PIECE, CW_SEND_SIZE);
+    CU_ASSERT_EQUAL(before(&bytes), 0); /* no payload is there */
+    bytes.size += 10;
+    CU_ASSERT_EQUAL(before(&bytes), bytes.size - 10);
+    /* in the middle of payload everything may be read */
+    CU_ASSERT_EQUAL(relay_conn_before_cut(r0->conn, bytes.size, peek, &bytes), 0);
+    fixture_fini(&f);
+}
+
+/* A stream of small frames is read at once. */
+static void many_small_frames(void)
+{
+    struct bytes bytes = {.size = 0};
+
+    start(false, true);
+    for (int i = 0; i < 100; i++)
+        add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + 8, CW_SEND_SIZE + 8);
+    add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + PIECE, CW_SEND_SIZE + 100);
+    CU_ASSERT_EQUAL(before(&bytes), 0);
+    fixture_fini(&f);
+}
+
+static void lengths_that_cannot_be(void)
+{
+    static const uint32_t lengths[] = {UINT32_MAX, UINT32_MAX - CW_FRAME_HEADER, 1u << 31, 0, 1};
+    static const uint8_t types[] = {CW_FRAME_SEND, CW_FRAME_RECV, 0, 200, 255};
+
+    start(false, true);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+        for (size_t k = 0; k < sizeof(types); k++) {
+            struct bytes bytes = {.size = 0};
+
+            add_frame(&bytes, types[k], lengths[i], 3);
+            CU_ASSERT_TRUE(before(&bytes) <= bytes.size);
+            add_frame(&bytes, CW_FRAME_SEND, CW_SEND_SIZE + PIECE, CW_SEND_SIZE + 1);
+            CU_ASSERT_TRUE(before(&bytes) <= bytes.size);
+        }
+    fixture_fini(&f);
+}
+
+void add_cut_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of cut-through", NULL, NULL);
+
+    CU_ADD_TEST(suite, to_whom);
+    CU_ADD_TEST(suite, not_while_nobody_waits_for_it);
+    CU_ADD_TEST(suite, not_behind_what_is_queued);
+    CU_ADD_TEST(suite, not_to_one_that_repeats);
+    CU_ADD_TEST(suite, no_more_than_the_frame);
+    CU_ADD_TEST(suite, no_more_than_the_receive);
+    CU_ADD_TEST(suite, which_log_is_late);
+    CU_ADD_TEST(suite, takes_no_memory);
+    CU_ADD_TEST(suite, receiver_vanishes_meanwhile);
+    CU_ADD_TEST(suite, job_ends_meanwhile);
+    CU_ADD_TEST(suite, no_memory);
+    CU_ADD_TEST(suite, up_to_the_payload);
+    CU_ADD_TEST(suite, many_small_frames);
+    CU_ADD_TEST(suite, lengths_that_cannot_be);
+}
