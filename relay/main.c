@@ -57,7 +57,7 @@ static const char usage[] =
     "                       rank with the largest log can no longer be restarted\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
-    "  --spin TIME          how long to spin before sleeping (default 0.05ms)\n"
+    "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
     "  --help               this text\n";
 
 enum {

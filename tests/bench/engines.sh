@@ -108,7 +108,7 @@ idle_crowd() {
   echo "Memory: resident memory of the relay with them minus without, by their number, in KB; what it shares with"
   echo "ranks counts. CPU: of the relay, as percent of one core, over $CROWD_SECONDS s. The engines: ranks that speak"
   echo "through sockets, though \`poll\` offers them rings. rings: engine \`poll\`, and ranks that take its rings,"
-  echo "of which they have used what HELLO takes; rings through which much has gone hold 1 MiB a rank."
+  echo "of which they have used what HELLO takes; rings through which much has gone hold 2 MiB a rank."
   echo
   echo "| engine | KB a connection (goal: at most 32) | CPU % (goal: below 1) |"
   echo "|---|---:|---:|"
