@@ -55,12 +55,15 @@ keep_samples() {
 # --- memory ---------------------------------------------------------------------------------------
 
 # What the log of a job with these sizes may take: bounded by the volume, and by what a relay can move in the
-# time at most (messages a second, bytes a second).
+# time at most (messages a second, bytes a second): reserve_for CLIENTS SIZE...
 reserve_for() {
-  printf '%s\n' "$@" | awk -v volume="$volume" -v seconds="$seconds" -v overhead="$MESSAGE_OVERHEAD" '
+  local longer
+  longer=$(longer_for "$1")
+  printf '%s\n' "${@:2}" | awk -v volume="$volume" -v seconds="$seconds" -v longer="$longer" -v overhead="$MESSAGE_OVERHEAD" '
     { bytes = $1 + overhead
       rate = 200000 * bytes < 2e9 ? 200000 * bytes : 2e9
-      sum += 1.2 * seconds * rate < volume ? 1.2 * seconds * rate : volume }
+      most = 1.2 * seconds * longer * rate
+      sum += most < volume ? most : volume }
     END { printf "%.0f\n", sum + 64 * 1048576 }'
 }
 
@@ -69,7 +72,7 @@ fit_memory() {
   local free
   [[ " ${logs[*]} " = *" on "* ]] || return
   free=$(awk '/^MemAvailable/ { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
-  while (($(reserve_for "${sizes[@]}") > free / 2)); do
+  while (($(reserve_for "$most" "${sizes[@]}") > free / 2)); do
     volume=$((volume / 2))
     if ((volume < VOLUME_MIN)); then
       echo "netpipe.sh: $((free >> 20)) MiB of memory are free: too few for a log; --log off" >&2
@@ -196,7 +199,7 @@ netpipe_sizes() {
 
 # mpi_netpipe ENGINE LOG CLIENTS RELAYS SIZE OPTION...
 mpi_netpipe() {
-  causeway_or_stock "${@:1:4}" "$(reserve_for "$5")" NPmpich2 "${@:6}" >/dev/null
+  causeway_or_stock "${@:1:4}" "$(reserve_for "$3" "$5")" NPmpich2 "${@:6}" >/dev/null
 }
 
 # Raw TCP: the receiver first, on a port that nobody has
@@ -227,11 +230,22 @@ await_listener() {
 
 # --- many pairs: our own program ------------------------------------------------------------------
 
+# With more clients a size takes as many times longer, and without a log moves as much more: who gets which
+# share of a relay shows only when each pair makes many trips.
+PAIRS_FEW=16
+longer_for() {
+  echo $(($1 > PAIRS_FEW ? $1 / PAIRS_FEW : 1))
+}
+
 # What stock MPICH printed before its time was over counts; a job of ours that does not end well does not.
 pairs_sizes() {
-  local what=$1 engine=$2 status
+  local what=$1 engine=$2 log=$3 status
+  local longer time bytes=$volume
+  longer=$(longer_for "$4")
   shift
-  run_job "$engine" causeway_or_stock "$@" "$pairs" "$seconds" "$volume" "$PERTURBATION" "${sizes[@]}"
+  time=$(awk -v seconds="$seconds" -v longer="$longer" 'BEGIN { print seconds * longer }')
+  [ "$log" = on ] || bytes=$((volume * longer))
+  run_job "$engine" causeway_or_stock "$@" "$pairs" "$time" "$bytes" "$PERTURBATION" "${sizes[@]}"
   status=$?
   ((interrupted)) && return
   : >"$dir/lines"
@@ -265,7 +279,7 @@ measure_run() {
   elif (($3 == 2)); then
     netpipe_sizes "$what" "$1" mpi_netpipe "$@"
   else
-    pairs_sizes "$what" "$@" "$(reserve_for "${sizes[@]}")"
+    pairs_sizes "$what" "$@" "$(reserve_for "$3" "${sizes[@]}")"
   fi
   ((interrupted)) && return
   keep_samples "$1,$2,$3,$4,$repetition"

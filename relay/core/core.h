@@ -107,9 +107,10 @@ struct relay_cut {
     struct relay_block *block; /* of the log; its reference is the caller's */
 };
 
-/* `size` bytes are there, and the receiver has room for them and for RELAY_CUT_HEADER more. Queues a frame's fixed part of so many bytes for the receiver, if nothing
- * is queued there. The first `cut.size` of them must follow it, unless its connection ends
- * meanwhile, and in any case go to the log; then relay_cut_done. */
+/* `size` bytes are there, and the receiver has room for them and for RELAY_CUT_HEADER more. Queues
+ * a frame's fixed part of so many bytes for the receiver, if nothing is queued there. The first
+ * `cut.size` of them must follow it, unless its connection ends meanwhile, and in any case go to
+ * the log; then relay_cut_done. */
 struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size);
 void relay_cut_done(struct relay_core *core, const struct relay_cut *cut);
 
