@@ -89,17 +89,21 @@ static bool make_memory(struct cw_wire *wire)
            fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
 }
 
-void cw_wire_offer(struct cw_wire *wire)
+bool cw_wire_offer(struct cw_wire *wire)
 {
     if (!make_memory(wire) || !map(wire)) {
+        int error = errno;
+
         cw_wire_close(wire);
-        return;
+        errno = error;
+        return false;
     }
     use(wire, &wire->in, &wire->out);
     /* the relay sleeps until the client has chosen */
     atomic_store_explicit(&wire->in.shared->reader_sleeps, 1, memory_order_relaxed);
     wire->of_relay = true;
     wire->mode = CW_WIRE_OFFERED;
+    return true;
 }
 
 void cw_wire_want(struct cw_wire *wire, void *place)

@@ -36,8 +36,9 @@ struct cw_wire {
 };
 
 /* The relay's side: rings are offered with the first bytes that are sent. The client chooses: bytes
- * from it on the socket are a refusal. Does nothing where there is no memory for it. */
-void cw_wire_offer(struct cw_wire *wire);
+ * from it on the socket are a refusal. Without memory for it returns false, with errno, and the
+ * wire stays a socket's. */
+bool cw_wire_offer(struct cw_wire *wire);
 /* The client's side, before the first bytes are received: takes rings if they are offered. They
  * will be mapped at `place`; NULL: anywhere. */
 void cw_wire_want(struct cw_wire *wire, void *place);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -43,6 +44,7 @@ struct relay_engine {
     struct pollfd *fds;
     struct poll_conn **conns; /* parallel to fds; NULL for the fixed ones */
     bool held;                /* a sender waits for a slow receiver */
+    bool said_no_rings;
     uint64_t now_ns;
     uint64_t active_ns; /* when a byte last moved */
     uint64_t tick_ns;
@@ -215,6 +217,18 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     return true;
 }
 
+/* Once: many clients may come. */
+static void say_no_rings(struct relay_engine *e)
+{
+    if (e->said_no_rings)
+        return;
+    e->said_no_rings = true;
+    dprintf(STDERR_FILENO,
+            "causeway relay: making rings for a client: %s; it gets the socket instead, which is "
+            "slower; free memory, raise 'ulimit -n', or choose --rings off\n",
+            strerror(errno));
+}
+
 /* Returns 0, or a negative code after which the descriptor is still the caller's. */
 static int conn_open(struct relay_engine *e, const struct relay_accepted *accepted)
 {
@@ -234,8 +248,8 @@ static int conn_open(struct relay_engine *e, const struct relay_accepted *accept
         free(c);
         return CW_ENOMEM;
     }
-    if (e->config.rings && accepted->is_local)
-        cw_wire_offer(&c->wire);
+    if (e->config.rings && accepted->is_local && !cw_wire_offer(&c->wire))
+        say_no_rings(e);
     return CW_OK;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -103,7 +104,7 @@ static ssize_t take_at_last(struct cw_wire *wire, void *to, size_t size)
 static void offer_and_want(void)
 {
     start();
-    cw_wire_offer(&relay);
+    CU_ASSERT_TRUE(cw_wire_offer(&relay));
     CU_ASSERT_EQUAL_FATAL(relay.mode, CW_WIRE_OFFERED);
     cw_wire_want(&client, NULL);
     CU_ASSERT_TRUE(says(&relay, &client, CHALLENGE));
@@ -183,7 +184,7 @@ static void offer_that_is_taken(void)
 static void offer_that_is_not_wanted(void)
 {
     start();
-    cw_wire_offer(&relay);
+    CU_ASSERT_TRUE(cw_wire_offer(&relay));
     CU_ASSERT_TRUE(says(&relay, &client, CHALLENGE));
     CU_ASSERT_EQUAL(site_count_descriptors(), descriptors + 2);
     CU_ASSERT_EQUAL(cw_wire_sleep(&relay, true, false), POLLIN);
@@ -200,11 +201,29 @@ static void offer_that_is_not_wanted(void)
 static void offer_that_never_leaves(void)
 {
     start();
-    cw_wire_offer(&relay);
+    CU_ASSERT_TRUE(cw_wire_offer(&relay));
     CU_ASSERT_EQUAL(put(&client, HELLO, 5), 5);
     CU_ASSERT_EQUAL(take(&relay, bytes, 100), 5);
     CU_ASSERT_EQUAL(site_count_descriptors(), descriptors + 2);
     CU_ASSERT_TRUE(says(&relay, &client, CHALLENGE));
+    finish();
+}
+
+static void no_descriptor_for_an_offer(void)
+{
+    struct rlimit limit;
+    struct rlimit none;
+
+    start();
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    CU_ASSERT_FALSE(cw_wire_offer(&relay));
+    CU_ASSERT_EQUAL(errno, EMFILE);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CU_ASSERT_EQUAL(relay.mode, CW_WIRE_SOCKET);
+    CU_ASSERT_TRUE(says(&relay, &client, CHALLENGE));
+    CU_ASSERT_TRUE(says(&client, &relay, HELLO));
     finish();
 }
 
@@ -560,6 +579,7 @@ void add_wire_tests(void)
     CU_ADD_TEST(suite, offer_that_is_taken);
     CU_ADD_TEST(suite, offer_that_is_not_wanted);
     CU_ADD_TEST(suite, offer_that_never_leaves);
+    CU_ADD_TEST(suite, no_descriptor_for_an_offer);
     CU_ADD_TEST(suite, wish_without_an_offer);
     CU_ADD_TEST(suite, client_that_leaves_before_it_joins);
     CU_ADD_TEST(suite, place_that_is_taken);
