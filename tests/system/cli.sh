@@ -22,9 +22,9 @@ find_causeway
 # --- what the tests run -----------------------------------------------------------
 
 build_hostile() {
-  local common=("$root"/common/{cred,err,frame,hello,ring,setup,transport,wire}.c)
+  local common=("$root"/common/{away,cred,err,frame,hello,ring,setup,transport,wire}.c)
   gcc -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$root" \
-    "$here/hostile.c" "${common[@]}" -lsodium -o "$tmp/hostile"
+    "$here/hostile.c" "${common[@]}" -lsodium -o "$tmp/hostile" || return
   hostile=$tmp/hostile
 }
 
