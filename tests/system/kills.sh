@@ -386,7 +386,7 @@ others_tests() {
   t "NPmpich2 -n 200, rank 1 is killed" netpipe 1 kill:1@event:3000 -- -l 1 -u 8192 -n 200
   t "NPmpich2 whose loops last as long as a clock says" netpipe 2 kill:0@30% kill:1@60% -- -l 1 -u 64
   t "ScaLAPACK's xclu" scalapack xclu kill:1@50%
-  t "ScaLAPACK's zpb2tst" scalapack zpb2tst kill:0@50% kill:2@60%
+  t "ScaLAPACK's zpb2tst" scalapack zpb2tst kill:0@event:300 kill:2@event:400
   ((slice)) && return
   t "NPmpich2, killed at random" netpipe 1 kill:random@30% -- -l 1 -u 8192 -n 2000
   t "ScaLAPACK's xdsep" scalapack xdsep kill:3@40% kill:0@60%
