@@ -141,7 +141,8 @@ void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size,
         if (away)
             away += n;
     }
-    cw_away_fence();
+    if (away)
+        cw_away_fence();
 }
 
 /* Either we see that the other side sleeps, or it sees what we did before: each writes, then reads

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CW_RING_BYTES (1024u << 10)
-#define CW_RING_LINE 64 /* bytes of a cache line: of one side each */
+#define CW_RING_BYTES (1024u << 10) /* a power of two */
+#define CW_RING_LINE 64             /* bytes of a cache line: of one side each */
 
 /* As in the memory; docs/protocol.md, "Rings". All zero: empty. */
 struct cw_ring_shared {

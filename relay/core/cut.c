@@ -2,6 +2,8 @@
  * of ours between; the engine moves it, and writes the log's copy with it. */
 #include "relay/core/state.h"
 
+#include <assert.h>
+
 #define SMALL_MAX 16 /* frames before a large one that are looked at */
 
 size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_peek *peek,
@@ -68,6 +70,7 @@ struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
     uint64_t left = message_wanted(message) - message->delivered;
     struct relay_cut cut = {0};
 
+    assert(size > 0 && relay_conn_cut_to(conn));
     if (size > conn->payload_left)
         size = conn->payload_left;
     cut.size = (uint32_t)(size < left ? size : left);
