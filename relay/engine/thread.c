@@ -12,10 +12,13 @@
 #include <unistd.h>
 
 #define SPINNERS_MAX 2 /* threads that look again before they sleep, at a time */
+#define READERS_MAX 16 /* threads that read at a time: each holds a block of the core's */
 
 struct relay_engine {
     struct shared shared;
     int spinners;
+    int readers;
+    pthread_cond_t read_next; /* there are less than READERS_MAX */
 };
 
 struct thread_conn {
@@ -40,16 +43,23 @@ static void conn_leave(struct thread_conn *c)
     shared_thread_end(s);
 }
 
+/* However many are woken at once, their blocks are few. */
 static size_t look_again(struct thread_conn *c, struct cw_spin *spin)
 {
     struct relay_engine *e = c->engine;
     struct shared *s = &e->shared;
-    uint64_t spin_ns = e->spinners < SPINNERS_MAX ? s->config.spin_ns : 0;
+    uint64_t spin_ns;
     size_t size;
 
+    while (e->readers == READERS_MAX)
+        pthread_cond_wait(&e->read_next, &s->lock);
+    spin_ns = e->spinners < SPINNERS_MAX ? s->config.spin_ns : 0;
+    e->readers++;
     e->spinners++;
     size = shared_fill(s, &c->base, spin_ns, spin);
     e->spinners--;
+    e->readers--;
+    pthread_cond_signal(&e->read_next);
     return size;
 }
 
@@ -202,6 +212,7 @@ static int thread_open(struct relay_engine **engine, const struct relay_engine_c
         free(e);
         return err->code;
     }
+    shared_cond_init(&e->read_next);
     *engine = e;
     return CW_OK;
 }
@@ -219,6 +230,7 @@ static void thread_stop(struct relay_engine *e)
 static void thread_close(struct relay_engine *e)
 {
     shared_close(&e->shared);
+    pthread_cond_destroy(&e->read_next);
     free(e);
 }
 
