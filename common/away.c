@@ -2,23 +2,37 @@
 
 #include <string.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
+#ifdef __x86_64__
+#include <immintrin.h>
 
 #define CACHE_LINE 64u
 
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Whole lines. Half a line a store: the processor holds a certain number of stores back, whatever
+ * their size, and when these wait for memory, so do those behind them. */
+__attribute__((target("avx2"))) static void stream(uint8_t *to, const uint8_t *from, size_t size)
+{
+    for (size_t i = 0; i < size; i += sizeof(__m256i))
+        _mm256_stream_si256((__m256i *)(to + i), _mm256_loadu_si256((const __m256i *)(from + i)));
+}
+
 void cw_copy_away(uint8_t *to, const uint8_t *from, size_t size)
 {
-    size_t head = -(uintptr_t)to % CACHE_LINE;
+    size_t head = smaller(-(uintptr_t)to % CACHE_LINE, size);
+    size_t lines = (size - head) / CACHE_LINE * CACHE_LINE;
 
-    if (head > size)
-        head = size;
+    if (!__builtin_cpu_supports("avx2")) {
+        memcpy(to, from, size);
+        return;
+    }
     memcpy(to, from, head);
-    for (to += head, from += head, size -= head; size >= CACHE_LINE;
-         to += CACHE_LINE, from += CACHE_LINE, size -= CACHE_LINE)
-        for (unsigned i = 0; i < CACHE_LINE; i += sizeof(__m128i))
-            _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-    memcpy(to, from, size);
+    stream(to + head, from + head, lines);
+    head += lines;
+    memcpy(to + head, from + head, size - head);
 }
 
 void cw_away_fence(void)

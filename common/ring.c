@@ -5,7 +5,6 @@
 #include <string.h>
 
 #define STEP (32u << 10) /* bytes that are copied before the other side may go on with them */
-#define PART (4u << 10)  /* bytes of them that are copied to two places in turn */
 #define MASK (CW_RING_BYTES - 1)
 
 static size_t smaller(size_t a, size_t b)
@@ -89,33 +88,17 @@ void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size
     memcpy((uint8_t *)to + first, ring->bytes, size - first);
 }
 
-/* To two places in turn: the second copy finds the bytes in the nearest cache. The writer of `from`
- * may change them between the two, and what is logged must be what was passed on: so the second one
- * is made from the first. */
-static void copy_twice(uint8_t *to, uint8_t *away, const uint8_t *from, size_t size)
-{
-    for (size_t done = 0, n; done < size; done += n) {
-        n = smaller(PART, size - done);
-        memcpy(to + done, from + done, n);
-        cw_copy_away(away + done, to + done, n);
-    }
-}
-
-/* As much as lies in one piece in both rings. Returns how much. */
-static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away,
-                        bool late)
+/* As much as lies in one piece in both rings. Returns how much. The copy is made from what was
+ * passed on, for the writer of `in` may change that, and afterwards: the reader waits for it. */
+static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
 {
     size_t n = step(in->at, size, step(out->at, size, size));
-    const uint8_t *from = in->bytes + (in->at & MASK);
     uint8_t *to = out->bytes + (out->at & MASK);
 
-    if (away && !late)
-        copy_twice(to, away, from, n);
-    else
-        memcpy(to, from, n);
+    memcpy(to, in->bytes + (in->at & MASK), n);
     ring_publish(&in->shared->taken, &in->at, n);
     ring_publish(&out->shared->written, &out->at, n);
-    if (away && late)
+    if (away)
         cw_copy_away(away, to, n);
     return n;
 }
@@ -131,13 +114,10 @@ static size_t lose_step(struct cw_ring *in, size_t size, uint8_t *away)
     return n;
 }
 
-void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size,
-                  const struct cw_ring_copy *copy)
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
 {
-    uint8_t *away = copy->at;
-
     for (size_t n; size > 0; size -= n) {
-        n = out ? pass_step(in, out, size, away, copy->late) : lose_step(in, size, away);
+        n = out ? pass_step(in, out, size, away) : lose_step(in, size, away);
         if (away)
             away += n;
     }

@@ -40,17 +40,9 @@ size_t cw_ring_there(struct cw_ring *ring);
 size_t cw_ring_room(struct cw_ring *ring);
 /* Copies `size` bytes out without taking them: they must be there, `skip` bytes from the first. */
 void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size);
-/* Where a copy of bytes that pass is to be. `at`: NULL: nowhere. `late`: the reader need not wait
- * for it; else both are made at once, which is less work. */
-struct cw_ring_copy {
-    uint8_t *at;
-    bool late;
-};
-
 /* Takes `size` bytes, which must be there. They go into `out`, which must have room for them (NULL:
- * nowhere), and, the same bytes, to the copy, past the cache. */
-void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size,
-                  const struct cw_ring_copy *copy);
+ * nowhere), and, the same bytes, to `away` (NULL: nowhere), past the cache. */
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away);
 
 /* Whether there is something to take. */
 static inline bool cw_ring_readable(const struct cw_ring *ring)

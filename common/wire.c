@@ -300,10 +300,9 @@ static ssize_t rings_send(struct cw_wire *wire, const struct iovec *iov, int iov
     return (ssize_t)all;
 }
 
-void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size,
-                  const struct cw_ring_copy *copy)
+void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size, uint8_t *away)
 {
-    cw_ring_pass(&from->in, to ? &to->out : NULL, size, copy);
+    cw_ring_pass(&from->in, to ? &to->out : NULL, size, away);
     from->misses = 0;
     tell_cpu(from);
     if (cw_ring_wakes_writer(&from->in))

@@ -19,8 +19,6 @@
     (256u << 10)                 /* bytes of a log queued at once for a rank that replays          \
                                   */
 #define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
-#define RELAY_CUT_LATE_MAX                                                                         \
-    (64u << 10) /* bytes of a message that is logged after it was passed on */
 #define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
 #define RELAY_CUT_BACKLOG_MAX                                                                      \
     (8u << 20) /* bytes under way to a slow receiver before its sender waits */
@@ -103,7 +101,6 @@ struct relay_cut {
     uint32_t size;             /* bytes that are to go; 0: none can */
     struct relay_conn *to;     /* to where; NULL: not to the receiver any more */
     uint8_t *log;              /* where a log wants them too; NULL: nowhere */
-    bool late;                 /* after they went to the receiver, who waits for them */
     struct relay_block *block; /* of the log; its reference is the caller's */
 };
 

@@ -77,7 +77,6 @@ struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
     if (sending->to->conn->out.bytes > 0 ||
         (sending->to->log.kept && cut_log(conn->core, sending->to, message, &cut) < 0))
         return (struct relay_cut){0};
-    cut.late = message->total <= RELAY_CUT_LATE_MAX;
     conn->payload_left -= cut.size;
     message->arrived += cut.size;
     cut.to = mailbox_deliver_cut(sending->to, message, cut.size);

@@ -175,8 +175,7 @@ static bool cut_through(struct relay_engine *e, struct poll_conn *c, size_t ther
         return false;
     if (!cut.to || !conn_flush(e, receiver))
         receiver = NULL;
-    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size,
-                 &(struct cw_ring_copy){cut.log, cut.late});
+    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size, cut.log);
     relay_cut_done(e->config.core, &cut);
     c->sent_ns = e->now_ns;
     return true;

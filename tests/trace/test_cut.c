@@ -130,24 +130,6 @@ static void no_more_than_the_receive(void)
     fixture_fini(&f);
 }
 
-/* A small message may be logged while its receiver goes on. */
-static void which_log_is_late(void)
-{
-    struct relay_cut cut;
-
-    start(true, true);
-    cut = relay_conn_cut(r0->conn, PIECE);
-    CU_ASSERT_FALSE(cut.late);
-    log_cut(&cut);
-    fixture_fini(&f);
-    start_job(true, true);
-    say_header(5, 20000, 20000);
-    cut = relay_conn_cut(r0->conn, 10000);
-    CU_ASSERT_TRUE(cut.late);
-    log_cut(&cut);
-    fixture_fini(&f);
-}
-
 /* No block is taken but the log's. */
 static void takes_no_memory(void)
 {
@@ -298,7 +280,6 @@ void add_cut_tests(void)
     CU_ADD_TEST(suite, not_to_one_that_repeats);
     CU_ADD_TEST(suite, no_more_than_the_frame);
     CU_ADD_TEST(suite, no_more_than_the_receive);
-    CU_ADD_TEST(suite, which_log_is_late);
     CU_ADD_TEST(suite, takes_no_memory);
     CU_ADD_TEST(suite, receiver_vanishes_meanwhile);
     CU_ADD_TEST(suite, job_ends_meanwhile);
