@@ -54,16 +54,16 @@ static int parse_kind(struct fault *fault, const char *text, const char **rest, 
     return cw_err_set(err, CW_EINVAL, "no such fault");
 }
 
-/* What stands before the '@'. */
-static int parse_who(struct fault *fault, const char *text, const char *at, struct cw_err *err)
+/* A rank or "random", from `text` to `end`. */
+static int parse_who(struct fault *fault, const char *text, const char *end, struct cw_err *err)
 {
     char who[WHO_MAX];
     uint64_t rank;
 
-    if ((size_t)(at - text) >= sizeof(who))
+    if ((size_t)(end - text) >= sizeof(who))
         return cw_err_set(err, CW_EINVAL, "no such rank");
-    memcpy(who, text, (size_t)(at - text));
-    who[at - text] = '\0';
+    memcpy(who, text, (size_t)(end - text));
+    who[end - text] = '\0';
     fault->rank = FAULT_RANDOM;
     if (strcmp(who, "random") == 0)
         return CW_OK;
@@ -71,6 +71,38 @@ static int parse_who(struct fault *fault, const char *text, const char *at, stru
         return err->code;
     fault->rank = (uint32_t)rank;
     return CW_OK;
+}
+
+/* Whether the last of `count` faults goes with those before it. */
+static int check_last(const struct fault *faults, uint32_t count, struct cw_err *err)
+{
+    const struct fault *last = &faults[count - 1];
+
+    if (count > 1 && (last->rank == FAULT_RANDOM || faults[0].rank == FAULT_RANDOM))
+        return cw_err_set(err, CW_EINVAL, "'random' stands alone");
+    for (const struct fault *fault = faults; fault < last; fault++)
+        if (fault->rank == last->rank)
+            return cw_err_set(err, CW_EINVAL, "rank %u twice", last->rank);
+    return CW_OK;
+}
+
+/* What stands before the '@'. Returns how many faults it makes. */
+static int parse_ranks(struct fault *faults, uint32_t room, const char *text, const char *at,
+                       struct cw_err *err)
+{
+    uint32_t count = 0;
+    const char *end;
+
+    for (;; text = end + 1) {
+        end = memchr(text, ',', (size_t)(at - text));
+        end = end ? end : at;
+        if (count == room)
+            return cw_err_set(err, CW_EINVAL, "more than %d faults", FAULTS_MAX);
+        if (parse_who(&faults[count], text, end, err) < 0 || check_last(faults, ++count, err) < 0)
+            return err->code;
+        if (end == at)
+            return (int)count;
+    }
 }
 
 /* What stands behind the '@'. */
@@ -93,21 +125,41 @@ static int parse_when(struct fault *fault, const char *text, struct cw_err *err)
     return CW_OK;
 }
 
-int fault_parse(struct fault *fault, const char *text, struct cw_err *err)
+static int parse_fault(struct fault *faults, uint32_t room, const char *text, struct cw_err *err)
 {
+    struct fault all = {.text = text};
     const char *who = text;
     const char *at;
+    int count;
 
-    *fault = (struct fault){.text = text};
-    if (parse_kind(fault, text, &who, err) == CW_OK) {
-        at = strchr(who, '@');
-        if (!at)
-            cw_err_set(err, CW_EINVAL, "no '@', and so no time");
-        else if (parse_who(fault, who, at, err) == CW_OK && parse_when(fault, at + 1, err) == CW_OK)
-            return CW_OK;
+    if (parse_kind(&all, text, &who, err) < 0)
+        return err->code;
+    at = strchr(who, '@');
+    if (!at)
+        return cw_err_set(err, CW_EINVAL, "no '@', and so no time");
+    count = parse_ranks(faults, room, who, at, err);
+    if (count < 0)
+        return err->code;
+    all.rank = faults[0].rank;
+    if (parse_when(&all, at + 1, err) < 0)
+        return err->code;
+    for (int i = 0; i < count; i++) {
+        all.rank = faults[i].rank;
+        faults[i] = all;
+        if (all.when == FAULT_EVENT)
+            all.when = FAULT_WITH;
     }
+    return count;
+}
+
+int fault_parse(struct fault *faults, uint32_t room, const char *text, struct cw_err *err)
+{
+    int count = parse_fault(faults, room, text, err);
+
     /* the forms come first: a long value that the cause quotes must not push them out */
-    return cw_err_wrap(err, "--fault '%.100s' (expected " FAULT_FORMS ")", text);
+    if (count < 0)
+        return cw_err_wrap(err, "--fault '%.100s' (expected " FAULT_FORMS ")", text);
+    return count;
 }
 
 void fault_plan_init(struct fault_plan *plan)
@@ -122,12 +174,11 @@ void fault_plan_seed(struct fault_plan *plan, uint64_t seed)
 
 int fault_plan_add(struct fault_plan *plan, const char *text, struct cw_err *err)
 {
-    if (plan->count == FAULTS_MAX)
-        return cw_err_set(err, CW_EINVAL, "--fault '%.100s': more than %d faults", text,
-                          FAULTS_MAX);
-    if (fault_parse(&plan->faults[plan->count], text, err) < 0)
+    int count = fault_parse(&plan->faults[plan->count], FAULTS_MAX - plan->count, text, err);
+
+    if (count < 0)
         return err->code;
-    plan->count++;
+    plan->count += (uint32_t)count;
     return CW_OK;
 }
 
@@ -162,6 +213,8 @@ void fault_plan_start(struct fault_plan *plan, uint64_t now_ns)
             fault->next_ns = now_ns + fault->time_ns;
         else if (fault->when == FAULT_EVERY)
             set_next(plan, fault, now_ns);
+        else
+            fault->next_ns = UINT64_MAX;
     }
 }
 
@@ -172,7 +225,7 @@ uint64_t fault_plan_deadline_ns(const struct fault_plan *plan)
     for (uint32_t i = 0; plan->started && i < plan->count; i++) {
         const struct fault *fault = &plan->faults[i];
 
-        if (fault->when != FAULT_EVENT && !fault->fired && !fault->waits && fault->next_ns < first)
+        if (!fault->fired && !fault->waits && fault->next_ns < first)
             first = fault->next_ns;
     }
     return first;
@@ -199,7 +252,7 @@ bool fault_plan_next(struct fault_plan *plan, uint64_t now_ns, uint32_t ranks,
     for (uint32_t i = 0; plan->started && i < plan->count; i++) {
         struct fault *fault = &plan->faults[i];
 
-        if (fault->when != FAULT_EVENT && !fault->fired && fault->next_ns <= now_ns &&
+        if (!fault->fired && fault->next_ns <= now_ns &&
             shoot(plan, fault, now_ns, ranks, runs, ctx, shot))
             return true;
     }
@@ -218,6 +271,19 @@ const struct fault *fault_plan_at_event(const struct fault_plan *plan, uint32_t 
             return fault;
     }
     return NULL;
+}
+
+const char *fault_plan_taken(struct fault_plan *plan, uint32_t rank, uint32_t incarnation,
+                             uint64_t now_ns)
+{
+    const struct fault *taken = fault_plan_at_event(plan, rank, incarnation);
+
+    if (!taken)
+        return NULL;
+    for (uint32_t i = (uint32_t)(taken - plan->faults) + 1;
+         i < plan->count && plan->faults[i].when == FAULT_WITH; i++)
+        plan->faults[i].next_ns = now_ns;
+    return taken->text;
 }
 
 uint64_t fault_plan_event_of(const struct fault_plan *plan, uint32_t rank, uint32_t incarnation)

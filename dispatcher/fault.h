@@ -13,7 +13,8 @@
 #define FAULT_EVERY_NS_MIN 1000000ull /* of a fault that repeats */
 #define FAULT_SEED 1ull               /* unless the user gives one */
 #define FAULT_FORMS                                                                                \
-    "kill:RANK@TIME, stop:RANK@TIME, kill:RANK@event:N, kill:random@TIME or stop:random@TIME"
+    "kill:RANK[,RANK...]@TIME, stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N, "            \
+    "kill:random@TIME or stop:random@TIME"
 
 enum fault_kind { FAULT_KILL, FAULT_STOP };
 
@@ -21,8 +22,10 @@ enum fault_when {
     FAULT_AT,    /* once, this long after the ranks were started */
     FAULT_EVERY, /* again and again, after 0.5 to 1.5 times this long */
     FAULT_EVENT, /* by the rank itself, when it takes this event */
+    FAULT_WITH,  /* once, as soon as the FAULT_EVENT before it in the plan has fired */
 };
 
+/* Of one rank: an option that names several ranks makes one of each. */
 struct fault {
     const char *text; /* as the user gave it; borrowed */
     enum fault_kind kind;
@@ -30,7 +33,7 @@ struct fault {
     uint32_t rank; /* or FAULT_RANDOM, with FAULT_EVERY alone */
     uint64_t time_ns;
     uint64_t event;
-    uint64_t next_ns; /* when it is due */
+    uint64_t next_ns; /* when it is due; UINT64_MAX: not known */
     bool fired;
     bool waits; /* it is due, but its rank does not run */
 };
@@ -56,17 +59,17 @@ const char *fault_kind_name(enum fault_kind kind);
 /* SIGKILL, SIGSTOP */
 int fault_kind_signal(enum fault_kind kind);
 
-/* `text` has one of FAULT_FORMS. Errors: CW_EINVAL, naming the text, what is wrong, and the forms.
- */
-int fault_parse(struct fault *fault, const char *text, struct cw_err *err);
+/* `text` has one of FAULT_FORMS; there is room for `room` faults. Returns how many they are, in the
+ * order of the ranks. Errors: CW_EINVAL, naming the text, what is wrong, and the forms. */
+int fault_parse(struct fault *faults, uint32_t room, const char *text, struct cw_err *err);
 
 void fault_plan_init(struct fault_plan *plan);
 
 /* Before fault_plan_start. */
 void fault_plan_seed(struct fault_plan *plan, uint64_t seed);
 
-/* Parses `text`, which must outlive the plan, and adds it. Errors: CW_EINVAL, as fault_parse, or
- * because there are FAULTS_MAX. */
+/* Parses `text`, which must outlive the plan, and adds it. Errors: CW_EINVAL, as fault_parse; there
+ * is room for FAULTS_MAX, each rank of a list counting as one. */
 int fault_plan_add(struct fault_plan *plan, const char *text, struct cw_err *err);
 
 /* Whether the ranks named are ranks of a job of `ranks`. Errors: CW_EINVAL. */
@@ -86,10 +89,15 @@ bool fault_plan_next(struct fault_plan *plan, uint64_t now_ns, uint32_t ranks,
 
 /* The fault at an event that is for this incarnation (from 1), which kills itself there; NULL if
  * none. Several of one rank are for successive incarnations, in the order of the options:
- * kill:2@event:9 and then kill:2@event:5 kills the second while it repeats. The plan is not told
- * when such a fault has fired: the process dies by a SIGKILL that nobody here sent. */
+ * kill:2@event:9 and then kill:2@event:5 kills the second while it repeats. Those of a list that
+ * are behind its first rank do not count. */
 const struct fault *fault_plan_at_event(const struct fault_plan *plan, uint32_t rank,
                                         uint32_t incarnation);
+
+/* This incarnation kills itself now: the other ranks of its fault are due. Returns the text of the
+ * fault; NULL if none. */
+const char *fault_plan_taken(struct fault_plan *plan, uint32_t rank, uint32_t incarnation,
+                             uint64_t now_ns);
 
 /* Its event, for the setup; 0 if none. */
 uint64_t fault_plan_event_of(const struct fault_plan *plan, uint32_t rank, uint32_t incarnation);

@@ -129,15 +129,15 @@ static void take_early(struct run *run, uint32_t rank, const struct cw_report *r
 
 static void take_report(struct run *run, uint32_t rank, const struct cw_report *report)
 {
-    const struct fault *fault;
+    const char *fault;
 
     switch ((enum cw_report_kind)report->kind) {
     case CW_REPORT_EARLY:
         take_early(run, rank, report);
         break;
     case CW_REPORT_DRILL:
-        fault = fault_plan_at_event(&run->faults, rank, run->job_ranks[rank].incarnation);
-        run_fault_fired(run, run->now_ns, rank, FAULT_KILL, fault ? fault->text : NULL);
+        fault = fault_plan_taken(&run->faults, rank, run->job_ranks[rank].incarnation, run->now_ns);
+        run_fault_fired(run, run->now_ns, rank, FAULT_KILL, fault);
         break;
     case CW_REPORT_RELAY_LOST:
         if (!run_own_relay_ended(run))

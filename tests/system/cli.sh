@@ -149,10 +149,13 @@ fault_tests() {
   local form
   for form in '' kill kill: kill:1 kill:1@ kill:@1s kill:x@1s kill:1@x kill:1@-1s kill:-1@1s \
     kill:1@event kill:1@event: kill:1@event:x kill:1@event:0 kill:random@event:5 kill:random@0s \
-    stop:1@event:5 shoot:1@1s 'kill:1@1s,' 'kill:99999999999@1s'; do
-    t "--fault '$form'" options_expect 2 'kill:RANK@TIME' -n 2 --fault "$form"
+    stop:1@event:5 shoot:1@1s 'kill:1@1s,' 'kill:99999999999@1s' kill:1,@1s kill:,1@1s kill:1,1@1s \
+    kill:0,random@1s stop:0,1@event:5; do
+    t "--fault '$form'" options_expect 2 'kill:RANK\[,RANK...\]@TIME' -n 2 --fault "$form"
   done
   t "--fault for a rank that is not in the job" options_expect 2 'kill:2@1s' -n 2 --fault kill:2@1s
+  t "--fault for several ranks, one of which is not in the job" options_expect 2 'kill:0,2@1s.*no rank 2' -n 2 \
+    --fault kill:0,2@1s
   t "--fault-seed x" options_expect 2 "--fault-seed 'x'" --fault-seed x
 }
 

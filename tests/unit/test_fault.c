@@ -44,7 +44,7 @@ static void is(const char *text, struct fault expected)
 {
     struct fault fault;
 
-    CU_ASSERT_EQUAL(fault_parse(&fault, text, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_parse(&fault, 1, text, &err), 1);
     CU_ASSERT_EQUAL(fault.kind, expected.kind);
     CU_ASSERT_EQUAL(fault.when, expected.when);
     CU_ASSERT_EQUAL(fault.rank, expected.rank);
@@ -66,6 +66,40 @@ static void forms(void)
        (struct fault){
            .kind = FAULT_STOP, .when = FAULT_EVERY, .rank = FAULT_RANDOM, .time_ns = 1000 * MS});
     is("kill:65535@event:1200", (struct fault){.when = FAULT_EVENT, .rank = 65535, .event = 1200});
+}
+
+/* Of the list 3,0,2. */
+static void are(const char *text, enum fault_when first, enum fault_when others)
+{
+    static const uint32_t ranks[] = {3, 0, 2};
+    struct fault faults[FAULTS_MAX];
+
+    CU_ASSERT_EQUAL_FATAL(fault_parse(faults, FAULTS_MAX, text, &err), 3);
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(faults[i].kind, strncmp(text, "stop", 4) == 0 ? FAULT_STOP : FAULT_KILL);
+        CU_ASSERT_EQUAL(faults[i].when, i == 0 ? first : others);
+        CU_ASSERT_EQUAL(faults[i].rank, ranks[i]);
+        CU_ASSERT_EQUAL(faults[i].time_ns, first == FAULT_AT ? 300 * MS : 0);
+        CU_ASSERT_EQUAL(faults[i].event, first == FAULT_EVENT ? 12 : 0);
+        CU_ASSERT_PTR_EQUAL(faults[i].text, text);
+        CU_ASSERT_FALSE(faults[i].fired);
+    }
+}
+
+static void lists(void)
+{
+    are("kill:3,0,2@300ms", FAULT_AT, FAULT_AT);
+    are("stop:3,0,2@300ms", FAULT_AT, FAULT_AT);
+    are("kill:3,0,2@event:12", FAULT_EVENT, FAULT_WITH);
+}
+
+static void a_list_has_room(void)
+{
+    struct fault faults[3] = {{.rank = 9}, {.rank = 9}, {.rank = 9}};
+
+    CU_ASSERT_EQUAL(fault_parse(faults, 2, "kill:1,2,3@1s", &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more than 64 faults"));
+    CU_ASSERT_EQUAL(faults[2].rank, 9);
 }
 
 static void no_forms(void)
@@ -92,12 +126,27 @@ static void no_forms(void)
                                       "hurt:1@1s",
                                       "1@1s",
                                       "kill 1@1s",
-                                      "kill:00000000000000000001@1s"};
-    struct fault fault;
+                                      "kill:00000000000000000001@1s",
+                                      "kill:,@1s",
+                                      "kill:1,@1s",
+                                      "kill:,1@1s",
+                                      "kill:1,,2@1s",
+                                      "kill:1;2@1s",
+                                      "kill:1,x@1s",
+                                      "kill:1,65536@1s",
+                                      "kill:1,2,1@1s",
+                                      "kill:1,2,2@event:5",
+                                      "kill:1,random@1s",
+                                      "stop:random,1@1s",
+                                      "kill:random,random@1s",
+                                      "stop:1,2@event:5",
+                                      "kill:1,2@",
+                                      "kill:1,2"};
+    struct fault faults[FAULTS_MAX];
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         err = (struct cw_err){0};
-        CU_ASSERT_EQUAL(fault_parse(&fault, bad[i], &err), CW_EINVAL);
+        CU_ASSERT_EQUAL(fault_parse(faults, FAULTS_MAX, bad[i], &err), CW_EINVAL);
         CU_ASSERT_EQUAL(err.code, CW_EINVAL);
         CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i]));
         CU_ASSERT_PTR_NOT_NULL(strstr(err.text, FAULT_FORMS));
@@ -111,7 +160,7 @@ static void a_long_text_leaves_the_forms(void)
 
     memset(text + strlen(text), '1', sizeof(text) - 1 - strlen(text));
     text[sizeof(text) - 1] = '\0';
-    CU_ASSERT_EQUAL(fault_parse(&fault, text, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(fault_parse(&fault, 1, text, &err), CW_EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, FAULT_FORMS));
 }
 
@@ -123,6 +172,11 @@ static void ranks_of_the_job(void)
     CU_ASSERT_EQUAL(fault_plan_check(&plan, 3, &err), CW_EINVAL);
     CU_ASSERT_STRING_EQUAL(err.text, "--fault 'kill:3@1s': the job has no rank 3, the last is 2");
     CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, &err), CW_EINVAL);
+    make("kill:0,4@event:9");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 5, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, &err), CW_EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.text,
+                           "--fault 'kill:0,4@event:9': the job has no rank 4, the last is 3");
 }
 
 static void at_most(void)
@@ -133,6 +187,18 @@ static void at_most(void)
     CU_ASSERT_EQUAL(fault_plan_add(&plan, "kill:2@1s", &err), CW_EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "kill:2@1s"));
     CU_ASSERT_EQUAL(plan.count, FAULTS_MAX);
+}
+
+static void each_rank_of_a_list_counts(void)
+{
+    fault_plan_init(&plan);
+    for (int i = 0; i < FAULTS_MAX - 3; i += 3)
+        add("kill:0,1,2@1s");
+    CU_ASSERT_EQUAL(plan.count, FAULTS_MAX - 1);
+    CU_ASSERT_EQUAL(fault_plan_add(&plan, "kill:3,4@1s", &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "kill:3,4@1s"));
+    CU_ASSERT_EQUAL(plan.count, FAULTS_MAX - 1);
+    add("kill:3@1s");
 }
 
 static void one_that_is_no_fault_is_not_added(void)
@@ -299,15 +365,79 @@ static void at_events(void)
     CU_ASSERT_FALSE(next(START + 9000 * MS));
 }
 
+static void a_list_at_a_time(void)
+{
+    make("stop:2,0@1s");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_FALSE(next(START + 999 * MS));
+    CU_ASSERT_TRUE(next(START + 1000 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 2);
+    CU_ASSERT_TRUE(next(START + 1000 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 0);
+    CU_ASSERT_EQUAL(shot.kind, FAULT_STOP);
+    CU_ASSERT_FALSE(next(START + 9000 * MS));
+}
+
+/* The rank that kills itself is followed by `a` and `b`, and by nobody else. */
+static void followed_by(uint64_t now_ns, uint32_t a, uint32_t b)
+{
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), now_ns);
+    CU_ASSERT_TRUE(next(now_ns));
+    CU_ASSERT_EQUAL(shot.rank, a);
+    CU_ASSERT_EQUAL(shot.kind, FAULT_KILL);
+    CU_ASSERT_TRUE(next(now_ns));
+    CU_ASSERT_EQUAL(shot.rank, b);
+    CU_ASSERT_FALSE(next(now_ns + 9000 * MS));
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
+}
+
+static void a_list_at_an_event(void)
+{
+    make("kill:2,0,3@event:9");
+    add("kill:2,3,1@event:5");
+    fault_plan_start(&plan, START);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 2, 1), 9);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 2, 2), 5);
+    CU_ASSERT_EQUAL(fault_plan_event_of(&plan, 3, 1), 0);
+    CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
+    CU_ASSERT_FALSE(next(START + 9000 * MS));
+    CU_ASSERT_PTR_NULL(fault_plan_taken(&plan, 0, 1, START + 9000 * MS));
+    CU_ASSERT_FALSE(next(START + 9000 * MS));
+    CU_ASSERT_STRING_EQUAL(fault_plan_taken(&plan, 2, 1, START + 9500 * MS), "kill:2,0,3@event:9");
+    followed_by(START + 9500 * MS, 0, 3);
+    CU_ASSERT_STRING_EQUAL(fault_plan_taken(&plan, 2, 2, START + 9700 * MS), "kill:2,3,1@event:5");
+    followed_by(START + 9700 * MS, 3, 1);
+}
+
+/* As one at a time, those of a list wait until they run. */
+static void followers_are_waited_for(void)
+{
+    make("kill:2,0,3@event:9");
+    fault_plan_start(&plan, START);
+    down[0] = true;
+    fault_plan_taken(&plan, 2, 1, START + 5 * MS);
+    CU_ASSERT_TRUE(next(START + 5 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 3);
+    CU_ASSERT_FALSE(next(START + 6 * MS));
+    down[0] = false;
+    CU_ASSERT_TRUE(next(START + 7 * MS));
+    CU_ASSERT_EQUAL(shot.rank, 0);
+    CU_ASSERT_STRING_EQUAL(shot.text, "kill:2,0,3@event:9");
+    CU_ASSERT_FALSE(next(START + 8 * MS));
+}
+
 void add_fault_tests(void)
 {
     CU_pSuite suite = CU_add_suite("fault", NULL, NULL);
 
     CU_ADD_TEST(suite, forms);
+    CU_ADD_TEST(suite, lists);
+    CU_ADD_TEST(suite, a_list_has_room);
     CU_ADD_TEST(suite, no_forms);
     CU_ADD_TEST(suite, a_long_text_leaves_the_forms);
     CU_ADD_TEST(suite, ranks_of_the_job);
     CU_ADD_TEST(suite, at_most);
+    CU_ADD_TEST(suite, each_rank_of_a_list_counts);
     CU_ADD_TEST(suite, one_that_is_no_fault_is_not_added);
     CU_ADD_TEST(suite, names);
     CU_ADD_TEST(suite, nothing_is_due_before_the_start);
@@ -319,4 +449,7 @@ void add_fault_tests(void)
     CU_ADD_TEST(suite, a_random_victim_that_is_down_is_let_off);
     CU_ADD_TEST(suite, no_burst_after_a_pause);
     CU_ADD_TEST(suite, at_events);
+    CU_ADD_TEST(suite, a_list_at_a_time);
+    CU_ADD_TEST(suite, a_list_at_an_event);
+    CU_ADD_TEST(suite, followers_are_waited_for);
 }
