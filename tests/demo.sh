@@ -37,14 +37,14 @@ grep -E 'TIME|WALL' "$dir/lu.out" | tail -n 3
 sed -n '/^Finished/,/^END/p' "$dir/lu.out"
 
 title "NetPIPE again, and rank 1 is killed with kill -9 on the way: look for 'is back'"
-come_back "$causeway" run -n 2 --fault kill:1@1s NPmpich2 -l 1 -u 8192 -p 0 -n 3000 -o "$dir/np.out"
+come_back "$causeway" run -n 2 --fault kill:1@event:100000 NPmpich2 -l 1 -u 8192 -p 0 -n 3000 -o "$dir/np.out"
 
 title "A solver on a grid of 256 x 256, 4 ranks, first undisturbed"
 "$causeway" run -n 4 build/programs/solver 256 8000 1000 >"$dir/solver.out" || failed=1
 cat "$dir/solver.out"
 
 title "The same, and rank 1 is killed on the way"
-come_back "$causeway" run -n 4 --fault kill:1@1s build/programs/solver 256 8000 1000 >"$dir/killed.out"
+come_back "$causeway" run -n 4 --fault kill:1@event:16000 build/programs/solver 256 8000 1000 >"$dir/killed.out"
 cat "$dir/killed.out"
 if cmp -s "$dir/solver.out" "$dir/killed.out"; then
   echo "Both printed the same, to the last digit."

@@ -64,7 +64,7 @@ start_tcp_relay() {
 
 restart_line='^causeway: rank [0-9]+ .*restarting it \(incarnation [0-9]+\)'
 back_line='^causeway: rank [0-9]+ is back: it repeated [0-9]+ events? in [0-9.]+ s and goes on$'
-delivered=0   # kills that --fault delivered at a time; those at an event are the rank's own
+delivered=0   # kills of --fault
 lost=0        # processes of ranks that ended before their time, for whatever reason
 restarts=0    # that `causeway run` told of
 lines_wrong=0 # lines of output, too many or missing
