@@ -95,7 +95,8 @@ static bool runs(void *ctx, uint32_t rank)
 {
     const struct run *run = ctx;
 
-    return job_rank_runs(&run->job, rank) && run->ranks[rank].process.pid > 0;
+    return job_rank_runs(&run->job, rank) && run->ranks[rank].process.pid > 0 &&
+           run->ranks[rank].shot != run->job_ranks[rank].incarnation;
 }
 
 void run_fault_fired(struct run *run, uint64_t at_ns, uint32_t rank, enum fault_kind kind,
@@ -103,6 +104,8 @@ void run_fault_fired(struct run *run, uint64_t at_ns, uint32_t rank, enum fault_
 {
     if (!fault)
         return;
+    if (kind == FAULT_KILL)
+        run->ranks[rank].shot = run->job_ranks[rank].incarnation;
     run_say(run, "drill: %s: rank %u", fault, rank);
     job_events_write(&run->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
                      job_text("kind", fault_kind_name(kind)),
