@@ -41,8 +41,7 @@ struct run_rank {
     uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
     uint32_t early_size;
     int status; /* of the last process that ended, as of waitpid(2) */
-    uint32_t
-        shot; /* the last incarnation that a drill killed; its end may not have been heard of */
+    uint32_t shot; /* the last incarnation that a drill killed, before its end is heard of */
 };
 
 /* A process that was replaced while it may still have lived: its watcher is listened to, so that it
