@@ -40,7 +40,7 @@ struct run_rank {
     bool has_early;
     uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
     uint32_t early_size;
-    int status; /* of the last process that ended, as of waitpid(2) */
+    int status;    /* of the last process that ended, as of waitpid(2) */
     uint32_t shot; /* the last incarnation that a drill killed, before its end is heard of */
 };
 
