@@ -107,6 +107,7 @@ struct device {
     uint8_t *sink;
     size_t sink_left;
     struct device_event *sink_event; /* completed when the payload ends; NULL: not the last frame */
+    bool amid;                       /* more frames of the message that came last are to come */
 
     struct device_event *happened; /* in order */
     struct device_event **happened_tail;
@@ -133,7 +134,9 @@ struct device {
     bool slept;         /* ... and before that slept */
     uint64_t moved_ns;  /* when it last left the relay's core */
     pthread_t thread;
-    bool threads; /* more than one thread calls */
+    bool threads;  /* more than one thread calls */
+    bool defers;   /* woken, it lets others go on first */
+    uint32_t calm; /* sleeps since the last one amid large payload */
 };
 
 #define DEVICE_BEFORE                                                                              \

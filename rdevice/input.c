@@ -48,6 +48,7 @@ static void set_sink(uint8_t *to, size_t size, struct device_event *event)
     device.sink = to;
     device.sink_left = size;
     device.sink_event = event;
+    device.amid = !event;
     if (size == 0 && event)
         happen(event);
 }

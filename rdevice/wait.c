@@ -15,6 +15,33 @@
 #define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
 #define MOVE_NS 5000000ull        /* between moves away from the relay's core */
 #define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
+#define CALM_MAX 8u               /* sleeps in a row that are not amid large payload */
+
+static bool has_core(void)
+{
+    cpu_set_t all;
+
+    return sched_getaffinity(0, sizeof(all), &all) < 0 ||
+           device.setup.ranks <= (uint32_t)CPU_COUNT(&all);
+}
+
+/* The relay wakes us for each piece of large payload that it writes; where we share its core we
+ * would take that from it each time, move the piece, and sleep again, and all other ranks would
+ * wait. A thread of SCHED_BATCH does not; but it comes later to a small message, so it is for large
+ * ones alone. Whoever chose another policy for this program keeps it. */
+static void defer(bool large)
+{
+    static const struct sched_param none;
+
+    if (large)
+        device.calm = 0;
+    if (device.defers == large || (!large && device.calm < CALM_MAX) || (large && has_core()))
+        return;
+    device.stats.syscalls += 2;
+    if (sched_getscheduler(0) == (large ? SCHED_OTHER : SCHED_BATCH))
+        sched_setscheduler(0, large ? SCHED_BATCH : SCHED_OTHER, &none);
+    device.defers = large;
+}
 
 static void doze(bool in, bool out, uint64_t waited_ns)
 {
@@ -31,10 +58,12 @@ static void doze(bool in, bool out, uint64_t waited_ns)
         ns = SLEEP_THREADS_NS;
     t.tv_nsec = (long)ns;
     if (p.events) {
+        defer(out || device.amid || device.sink_left > 0);
         readable = ppoll(&p, 1, &t, NULL) > 0;
         device.stats.sleeps++;
         device.stats.syscalls++;
         device.slept = true;
+        device.calm += readable;
     }
     cw_wire_woke(&device.wire, readable);
 }

@@ -245,7 +245,17 @@ from_path() {
   expect_out 'ring of 2'
 }
 
+# policy OPTION...: on one core with another rank it defers amid large messages, and only there; who
+# has a policy of his own keeps it, and who has a core for each rank.
+policy() {
+  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 3 0
+  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 chrt -i 0 "$programs/policy" 5 5
+  (($(nproc) < 2)) || run_expect 0 '' "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 0 0
+}
+
 program_tests() {
+  t "the scheduling policy of ranks, rings" policy
+  t "the scheduling policy of ranks, sockets" policy --rings off
   t "a program that is not there" run_expect 127 'no/such/program' \
     "$causeway" run -n 2 no/such/program
   t "a program that is not in PATH" run_expect 127 'no_such_program_anywhere' \
