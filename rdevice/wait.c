@@ -35,7 +35,10 @@ static void defer(bool large)
 
     if (large)
         device.calm = 0;
-    if (device.defers == large || (!large && device.calm < CALM_MAX) || (large && has_core()))
+    if (device.defers == large || (!large && device.calm < CALM_MAX))
+        return;
+    /* a policy is a thread's, and of several we would not know whose it was */
+    if (large && (device.threads || has_core()))
         return;
     device.stats.syscalls += 2;
     if (sched_getscheduler(0) == (large ? SCHED_OTHER : SCHED_BATCH))
