@@ -255,6 +255,16 @@ storm_of() {
   unchanged 6 random:3 kill:1@30% kill:0@50% kill:7@70% -- 8 "$programs/token_ring" 4000 256
 }
 
+# Both are due before the first one's death is heard of: the second is for the next incarnation.
+twice_at_a_time() {
+  local faults
+  fault_options kill:1@200ms kill:1@200ms
+  start_killed -n 2 "$actor" init ring=20 "await=$work/go" ring=20 finalize
+  await_restart 1 3
+  touch "$work/go"
+  end_killed 2 $'ring of 2\nring of 2'
+}
+
 many_tests() {
   local iterations=3000
   t "all ranks but one at once" solver 3 kill:1,2,3@50%
@@ -263,6 +273,7 @@ many_tests() {
   t "all ranks at once" solver 4 kill:0,1,2,3@50%
   t "all ranks at once, twice" ring 8 kill:0,1,2,3@30% kill:0,1,2,3@80%
   t "the same rank ten times" times_ten
+  t "the same rank twice at a time" twice_at_a_time
   t "8 ranks, killed here and there" storm_of
   t "killed again while it repeats" ring 3 kill:1@event:2500 kill:1@event:1200 kill:1@event:2000
   t "killed again at its first event" ring 3 kill:1@event:1500 kill:1@event:1 kill:1@event:1
