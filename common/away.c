@@ -7,11 +7,6 @@
 
 #define CACHE_LINE 64u
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Whole lines. Half a line a store: the processor holds a certain number of stores back, whatever
  * their size, and when these wait for memory, so do those behind them. */
 __attribute__((target("avx2"))) static void stream(uint8_t *to, const uint8_t *from, size_t size)
@@ -22,13 +17,12 @@ __attribute__((target("avx2"))) static void stream(uint8_t *to, const uint8_t *f
 
 void cw_copy_away(uint8_t *to, const uint8_t *from, size_t size)
 {
-    size_t head = smaller(-(uintptr_t)to % CACHE_LINE, size);
-    size_t lines = (size - head) / CACHE_LINE * CACHE_LINE;
+    size_t head = -(uintptr_t)to % CACHE_LINE;
+    size_t lines;
 
-    if (!__builtin_cpu_supports("avx2")) {
-        memcpy(to, from, size);
-        return;
-    }
+    if (head > size || !__builtin_cpu_supports("avx2"))
+        head = size;
+    lines = (size - head) / CACHE_LINE * CACHE_LINE;
     memcpy(to, from, head);
     stream(to + head, from + head, lines);
     head += lines;

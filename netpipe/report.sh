@@ -400,9 +400,9 @@ introduction() {
   echo "Made by \`make netpipe\` on $(nproc) cores of $(awk -F': ' '/model name/ { print $2; exit }' /proc/cpuinfo),"
   echo "Linux $(uname -r); medians of $repetitions interleaved runs. 2 clients: Debian's NPmpich2, and NPtcp for raw"
   echo "TCP; more: all pairs at once, rank i with rank N - 1 - i, bound to the cores in turn. Stock is the same"
-  echo "MPICH over TCP; it spins, so with more ranks than cores it may not end in $stock_limit s. A size takes about $seconds s and moves at most"
-  echo "$((volume >> 20)) MiB in a run; with more than 16 clients it takes longer in proportion, and without the log"
-  echo "moves as much more."
+  echo "MPICH over TCP; it spins, so with more ranks than cores it may not end in $stock_limit s. A size takes about"
+  echo "$seconds s and moves at most $((volume >> 20)) MiB in a run; with more than 16 clients it takes longer in"
+  echo "proportion, and without the log moves as much more."
   echo
   echo "rings: engine poll with memory shared with each rank; the engines: over sockets."
   ((interrupted)) && printf '\n**Interrupted: not all runs were made.**\n'

@@ -17,12 +17,12 @@
 #define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
 #define CALM_MAX 8u               /* sleeps in a row that are not amid large payload */
 
-static bool has_core(void)
+/* Whether there is a core for each rank, of those at *all. False also when they are not known. */
+static bool has_core(cpu_set_t *all)
 {
-    cpu_set_t all;
-
-    return sched_getaffinity(0, sizeof(all), &all) < 0 ||
-           device.setup.ranks <= (uint32_t)CPU_COUNT(&all);
+    device.stats.syscalls++;
+    return sched_getaffinity(0, sizeof(*all), all) == 0 &&
+           device.setup.ranks <= (uint32_t)CPU_COUNT(all);
 }
 
 /* The relay wakes us for each piece of large payload that it writes; where we share its core we
@@ -32,13 +32,14 @@ static bool has_core(void)
 static void defer(bool large)
 {
     static const struct sched_param none;
+    cpu_set_t all;
 
     if (large)
         device.calm = 0;
     if (device.defers == large || (!large && device.calm < CALM_MAX))
         return;
     /* a policy is a thread's, and of several we would not know whose it was */
-    if (large && (device.threads || has_core()))
+    if (large && (device.threads || has_core(&all)))
         return;
     device.stats.syscalls += 2;
     if (sched_getscheduler(0) == (large ? SCHED_OTHER : SCHED_BATCH))
@@ -79,12 +80,11 @@ static void leave_core(int cpu)
     cpu_set_t all;
     cpu_set_t others;
 
-    if (sched_getaffinity(0, sizeof(all), &all) < 0 || CPU_COUNT(&all) < 2 ||
-        device.setup.ranks > (uint32_t)CPU_COUNT(&all))
+    if (!has_core(&all) || CPU_COUNT(&all) < 2)
         return;
     others = all;
     CPU_CLR(cpu, &others);
-    device.stats.syscalls += 3;
+    device.stats.syscalls += 2;
     if (sched_setaffinity(0, sizeof(others), &others) == 0)
         sched_setaffinity(0, sizeof(all), &all);
 }

@@ -1,5 +1,5 @@
 /* Cut-through: large payload passes from its sender's connection to its receiver's without a block
- * of ours between; the engine moves it, and writes the log's copy with it. */
+ * of ours between; the engine moves it, and then makes the log's copy. */
 #include "relay/core/state.h"
 
 #include <assert.h>

@@ -18,7 +18,7 @@ struct relay_engine {
     struct shared shared;
     int spinners;
     int readers;
-    pthread_cond_t read_next; /* there are less than READERS_MAX */
+    pthread_cond_t read_next; /* there are fewer than READERS_MAX */
 };
 
 struct thread_conn {
