@@ -1,5 +1,7 @@
 #include "relay/engine/accept.h"
 
+#include "common/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define DRAIN_MAX 64 /* reads before a connection is closed */
+#define DRAIN_MAX 64         /* reads before a connection is closed */
+#define SAY_NS 1000000000ull /* between two lines about refused connections */
 
 static int spare_descriptor(void)
 {
@@ -16,39 +19,57 @@ static int spare_descriptor(void)
 
 int relay_spare_open(struct relay_spare *spare)
 {
-    spare->fd = spare_descriptor();
+    *spare = (struct relay_spare){.fd = spare_descriptor()};
     return spare->fd < 0 ? CW_ESYS : CW_OK;
 }
 
-void relay_spare_close(struct relay_spare *spare)
+static void say_refused(struct relay_spare *spare)
+{
+    dprintf(
+        STDERR_FILENO,
+        "causeway relay: descriptor limit reached, connections refused: %u; raise 'ulimit -n'\n",
+        spare->refused);
+    spare->refused = 0;
+    spare->said_ns = cw_clock_ns();
+}
+
+static void count_refused(struct relay_spare *spare)
+{
+    spare->refused++;
+    if (spare->said_ns == 0 || cw_clock_ns() - spare->said_ns >= SAY_NS)
+        say_refused(spare);
+}
+
+static void close_spare(struct relay_spare *spare)
 {
     if (spare->fd >= 0)
         close(spare->fd);
     spare->fd = -1;
 }
 
-static void say_refused(void)
+void relay_spare_close(struct relay_spare *spare)
 {
-    dprintf(STDERR_FILENO, "causeway relay: descriptor limit reached, a connection was refused; "
-                           "raise 'ulimit -n'\n");
+    close_spare(spare);
+    if (spare->refused > 0)
+        say_refused(spare);
 }
 
-void relay_refuse(int fd)
+void relay_refuse(int fd, struct relay_spare *spare)
 {
     close(fd);
-    say_refused();
+    count_refused(spare);
 }
 
 static void refuse_one(int listener, struct relay_spare *spare)
 {
     int fd;
 
-    relay_spare_close(spare);
+    close_spare(spare);
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0)
         close(fd);
     spare->fd = spare_descriptor();
-    say_refused();
+    count_refused(spare);
 }
 
 static bool accept_dialled(int fd, struct relay_accepted *accepted)

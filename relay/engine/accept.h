@@ -8,6 +8,8 @@
  * a client that waits for ever in the backlog would know nothing. */
 struct relay_spare {
     int fd;
+    uint32_t refused; /* connections since that was said */
+    uint64_t said_ns; /* 0: never */
 };
 
 /* Returns 0 or CW_ESYS (errno says why). */
@@ -23,12 +25,12 @@ struct relay_accepted {
 };
 
 /* The next connection that waits; false when there is none now. One that came when the descriptor
- * limit was reached is refused, with a line on stderr. */
+ * limit was reached is refused, with a line on stderr: one a second, which counts. */
 bool relay_accept(const struct relay_listener *listener, struct relay_spare *spare,
                   struct relay_accepted *accepted);
 
-/* Refuses an accepted connection because the descriptor limit is reached, with a line on stderr. */
-void relay_refuse(int fd);
+/* Refuses an accepted connection because the descriptor limit is reached, likewise. */
+void relay_refuse(int fd, struct relay_spare *spare);
 
 /* Registers it with the core. NULL without memory. Under the same rule as the core's functions. */
 struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay_accepted *accepted,

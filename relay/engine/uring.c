@@ -70,7 +70,7 @@ static void accept_complete(struct relay_engine *e, struct uring_listener *l,
     } else if (cqe->res >= 0 && e->stopped) {
         close(cqe->res);
     } else if (cqe->res >= 0 && beyond_limit(cqe->res)) {
-        relay_refuse(cqe->res);
+        relay_refuse(cqe->res, &e->spare);
     } else if (cqe->res >= 0) {
         l->listener->address.transport->tune(cqe->res);
         uring_conn_open(e, &(struct relay_accepted){.fd = cqe->res});

@@ -107,19 +107,22 @@ few_descriptors() {
   (($(find "/proc/$helper/fd" -type l | wc -l) <= $1))
 }
 
-# It refuses who comes too many, says so, and goes on.
+# It refuses who comes too many, says how many, in few lines, and goes on.
 is_full() {
-  local before
+  local before said="descriptor limit reached, connections refused: [0-9]*; raise 'ulimit -n'"
   helper relay bash -c 'ulimit -n 60 && exec "$@"' _ "${causeway[@]}" relay \
     --listen "unix:$work/r" --engine "$1"
   await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
   before=$(find "/proc/$helper/fd" -type l | wc -l)
   crowd_of 200
   ((served > 10 && served < 60)) || wrong "expected some 50 of 200 to be served, saw $served"
-  grep -q "descriptor limit reached, a connection was refused; raise 'ulimit -n'" \
-    "$tmp/relay.err" || wrong "expected the relay to say so"
+  grep -q "$said" "$tmp/relay.err" || wrong "expected the relay to say so"
   await_true "the relay to close what the crowd has left" few_descriptors "$before"
   job_there
+  stop_helpers
+  (($(grep -c "$said" "$tmp/relay.err") < refused / 2)) || wrong "expected few lines of it"
+  (($(grep -o "$said" "$tmp/relay.err" | awk '{ sum += $6 } END { print sum }') == refused)) ||
+    wrong "expected it to count $refused refused connections"
 }
 
 # What the relay says when it cannot run here, or nothing.
