@@ -33,7 +33,7 @@ LDFLAGS = $(SANITIZE_FLAGS)
 COMMON = $(wildcard common/*.c)
 RELAY = $(wildcard relay/*.c relay/core/*.c relay/engine/*.c)
 DISPATCHER = $(wildcard dispatcher/*.c)
-RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,away.c cred.c err.c frame.c hello.c ring.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c ring.c setup.c transport.c wire.c)
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
@@ -84,12 +84,12 @@ $(BUILD)/sim-device/%.o: %.c | build/.run-deps
 	@$(CC) $(CPPFLAGS) $(CFLAGS) -include tests/sim/device_shim.h -MMD -MP -c $< -o $@
 
 $(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*.c) tests/trace/codec.c \
-		$(addprefix common/,away.c cred.c err.c frame.c ring.c setup.c transport.c) dispatcher/job.c rdevice/readings.c)
+		$(addprefix common/,copy.c cred.c err.c frame.c ring.c setup.c transport.c) dispatcher/job.c rdevice/readings.c)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 # A client of many connections, for tests and benchmarks of relays
-build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,away.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
+build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
 		ring.c transport.c wire.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium

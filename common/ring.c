@@ -1,6 +1,6 @@
 #include "common/ring.h"
 
-#include "common/away.h"
+#include "common/copy.h"
 
 #include <string.h>
 
@@ -54,7 +54,7 @@ size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size)
 
         if (room == 0)
             break;
-        memcpy(ring->bytes + (ring->at & MASK), bytes + done, n);
+        cw_copy(ring->bytes + (ring->at & MASK), bytes + done, n);
         ring_publish(&ring->shared->written, &ring->at, n);
         done += n;
     }
@@ -72,7 +72,7 @@ size_t cw_ring_take(struct cw_ring *ring, void *to, size_t size)
 
         if (there == 0)
             break;
-        memcpy(bytes + done, ring->bytes + (ring->at & MASK), n);
+        cw_copy(bytes + done, ring->bytes + (ring->at & MASK), n);
         ring_publish(&ring->shared->taken, &ring->at, n);
         done += n;
     }
@@ -95,7 +95,7 @@ static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, ui
     size_t n = step(in->at, size, step(out->at, size, size));
     uint8_t *to = out->bytes + (out->at & MASK);
 
-    memcpy(to, in->bytes + (in->at & MASK), n);
+    cw_copy(to, in->bytes + (in->at & MASK), n);
     ring_publish(&in->shared->taken, &in->at, n);
     ring_publish(&out->shared->written, &out->at, n);
     if (away)
@@ -122,7 +122,7 @@ void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t 
             away += n;
     }
     if (away)
-        cw_away_fence();
+        cw_copy_fence();
 }
 
 /* Either we see that the other side sleeps, or it sees what we did before: each writes, then reads

@@ -133,6 +133,8 @@ struct device {
     uint64_t return_ns; /* when the last of them returned */
     bool slept;         /* ... and before that slept */
     uint64_t moved_ns;  /* when it last left the relay's core */
+    uint64_t amid_at;   /* bytes that had come through the ring amid large payload */
+    uint64_t amid_ns;   /* ... and since when no more */
     pthread_t thread;
     bool threads;  /* more than one thread calls */
     bool defers;   /* woken, it lets others go on first */

@@ -16,6 +16,7 @@
 #define MOVE_NS 5000000ull        /* between moves away from the relay's core */
 #define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
 #define CALM_MAX 8u               /* sleeps in a row that are not amid large payload */
+#define AMID_NS 2000ull /* without a byte of large payload before the core is given away */
 
 /* Whether there is a core for each rank, of those at *all. False also when they are not known. */
 static bool has_core(cpu_set_t *all)
@@ -47,6 +48,12 @@ static void defer(bool large)
     device.defers = large;
 }
 
+/* More of a message has been announced, or of a frame, than has come. */
+static bool is_amid(void)
+{
+    return device.amid || device.sink_left > 0;
+}
+
 static void doze(bool in, bool out, uint64_t waited_ns)
 {
     struct pollfd p = {.fd = device.wire.fd, .events = cw_wire_sleep(&device.wire, in, out)};
@@ -62,7 +69,7 @@ static void doze(bool in, bool out, uint64_t waited_ns)
         ns = SLEEP_THREADS_NS;
     t.tv_nsec = (long)ns;
     if (p.events) {
-        defer(out || device.amid || device.sink_left > 0);
+        defer(out || is_amid());
         readable = ppoll(&p, 1, &t, NULL) > 0;
         device.stats.sleeps++;
         device.stats.syscalls++;
@@ -89,6 +96,23 @@ static void leave_core(int cpu)
         sched_setaffinity(0, sizeof(all), &all);
 }
 
+/* The relay passes a large message on in pieces of a microsecond each. Who gives its core away
+ * between two of them gets it back later than that: a rank that shares it looks in vain for some
+ * microseconds first. */
+static bool comes_at_once(void)
+{
+    uint64_t now;
+
+    if (device.wire.mode != CW_WIRE_RINGS || !is_amid())
+        return false;
+    now = cw_clock_ns();
+    if (device.amid_at != device.wire.in.at) {
+        device.amid_at = device.wire.in.at;
+        device.amid_ns = now;
+    }
+    return now - device.amid_ns < AMID_NS;
+}
+
 /* A rank and the relay that wait for each other on one core hand it over for every message, 4 to 5
  * us each instead of 2.5; two ranks on one core mostly wait for the relay. The kernel sees only
  * that all of them are busy. */
@@ -97,6 +121,8 @@ static void yield(void)
     uint64_t now;
     int cpu;
 
+    if (comes_at_once())
+        return;
     device.stats.syscalls += cw_spin_turn(&device.spin);
     cpu = cw_wire_relay_cpu(&device.wire);
     if (cpu < 0 || cpu != sched_getcpu() || !cw_spin_shared(&device.spin))

@@ -1,6 +1,6 @@
 #include "relay/core/copies.h"
 
-#include "common/away.h"
+#include "common/copy.h"
 
 #include <string.h>
 
@@ -34,7 +34,7 @@ void copies_pay_some(struct owed_copies *copies)
     if (copies->count == 0)
         return;
     cw_copy_away(copy->to, copy->from, size);
-    cw_away_fence();
+    cw_copy_fence();
     copies->bytes -= size;
     copy->to += size;
     copy->from += size;

@@ -17,7 +17,7 @@ static unsigned tests_failed;
 static char running[256];
 
 static void (*const suites[])(void) = {
-    add_away_tests,       add_cred_tests,
+    add_copy_tests,       add_cred_tests,
     add_fault_tests,      add_frame_tests,
     add_input_tests,      add_job_events_tests,
     add_job_tests,        add_keyfile_tests,

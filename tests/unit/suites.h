@@ -3,7 +3,7 @@
 #define UNIT_SUITES_H
 
 /* tests/unit */
-void add_away_tests(void);
+void add_copy_tests(void);
 void add_cred_tests(void);
 void add_fault_tests(void);
 void add_frame_tests(void);

@@ -1,0 +1,97 @@
+/* Copies of large pieces: every byte arrives, and no other is touched, however they lie. */
+#include "common/clock.h"
+#include "common/copy.h"
+#include "tests/trace/codec.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define LINE 64u
+#define SIZES 300u /* a few lines, whole and not */
+#define LARGE 4096u
+#define ROOM (2 * LINE + LARGE + SIZES)
+#define UNTOUCHED 0xa5
+#define PAGE 4096u
+#define PIECE (32u << 10)
+#define TIMES 20u
+#define SLOW 5u /* times as long as at another place; the fault that is looked for makes it 15 */
+
+static _Alignas(PAGE) uint8_t from[PIECE + 2 * PAGE];
+static _Alignas(PAGE) uint8_t to[PIECE + 2 * PAGE];
+
+typedef void copy(uint8_t *to, const uint8_t *from, size_t size);
+
+/* `size` bytes at to + `at` are those at from + `shift`, and nothing else was written. */
+static bool has_only(size_t at, size_t shift, size_t size)
+{
+    for (size_t i = 0; i < ROOM; i++) {
+        uint8_t expected = i < at || i >= at + size ? UNTOUCHED : from[shift + i - at];
+
+        if (to[i] != expected)
+            return false;
+    }
+    return true;
+}
+
+/* For each place in a line of where it goes, and each size. */
+static void arrives(copy *copies, size_t size_min)
+{
+    codec_pattern(from, 1, 0, ROOM);
+    for (size_t at = 0; at < LINE; at++)
+        for (size_t size = size_min; size <= size_min + SIZES; size++) {
+            size_t shift = (at * 7 + size) % LINE;
+
+            memset(to, UNTOUCHED, ROOM);
+            copies(to + at, from + shift, size);
+            cw_copy_fence();
+            CU_ASSERT_TRUE(has_only(at, shift, size));
+        }
+}
+
+static void copies_arrive(void)
+{
+    arrives(cw_copy, 0);
+    arrives(cw_copy, 2048 - SIZES / 2);
+    arrives(cw_copy, LARGE);
+}
+
+static void copies_past_the_cache_arrive(void)
+{
+    arrives(cw_copy_away, 0);
+}
+
+/* Nanoseconds, the least of several: whatever else the machine does only adds to it. */
+static uint64_t duration(size_t at)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (unsigned i = 0; i < TIMES; i++) {
+        uint64_t before = cw_clock_ns();
+        uint64_t took;
+
+        cw_copy(to + at, from + LINE, PIECE);
+        took = cw_clock_ns() - before;
+        if (took < least)
+            least = took;
+    }
+    return least;
+}
+
+static void no_place_is_slow(void)
+{
+    uint64_t usual = duration(PAGE / 2);
+
+    for (size_t behind = 0; behind < LINE; behind++)
+        CU_ASSERT_TRUE(duration(LINE + behind) < SLOW * usual);
+}
+
+void add_copy_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("copy", NULL, NULL);
+
+    CU_ADD_TEST(suite, copies_arrive);
+    CU_ADD_TEST(suite, copies_past_the_cache_arrive);
+    CU_ADD_TEST(suite, no_place_is_slow);
+}
