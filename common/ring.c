@@ -88,41 +88,38 @@ void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size
     memcpy((uint8_t *)to + first, ring->bytes, size - first);
 }
 
-/* As much as lies in one piece in both rings. Returns how much. The copy is made from what was
- * passed on, for the writer of `in` may change that, and afterwards: the reader waits for it. */
-static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
+/* As much as lies in one piece in both rings. Returns how much. */
+static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size)
 {
     size_t n = step(in->at, size, step(out->at, size, size));
-    uint8_t *to = out->bytes + (out->at & MASK);
 
-    cw_copy(to, in->bytes + (in->at & MASK), n);
-    ring_publish(&in->shared->taken, &in->at, n);
+    cw_copy(out->bytes + (out->at & MASK), in->bytes + (in->at & MASK), n);
     ring_publish(&out->shared->written, &out->at, n);
-    if (away)
-        cw_copy_away(away, to, n);
     return n;
 }
 
-/* Nobody is there to take them any more. */
-static size_t lose_step(struct cw_ring *in, size_t size, uint8_t *away)
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size)
 {
-    size_t n = step(in->at, size, size);
-
-    if (away)
-        cw_copy_away(away, in->bytes + (in->at & MASK), n);
-    ring_publish(&in->shared->taken, &in->at, n);
-    return n;
-}
-
-void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
-{
-    for (size_t n; size > 0; size -= n) {
-        n = out ? pass_step(in, out, size, away) : lose_step(in, size, away);
-        if (away)
-            away += n;
+    for (size_t n; out && size > 0; size -= n) {
+        n = pass_step(in, out, size);
+        in->at += n;
     }
-    if (away)
-        cw_copy_fence();
+    in->at += size;
+}
+
+void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t size)
+{
+    size_t at = (size_t)(in->at - back) & MASK;
+    size_t first = smaller(size, CW_RING_BYTES - at);
+
+    cw_copy_away(to, in->bytes + at, first);
+    cw_copy_away(to + first, in->bytes, size - first);
+    cw_copy_fence();
+}
+
+void cw_ring_release(struct cw_ring *in)
+{
+    ring_publish(&in->shared->taken, &in->at, 0);
 }
 
 /* Either we see that the other side sleeps, or it sees what we did before: each writes, then reads

@@ -300,15 +300,20 @@ static ssize_t rings_send(struct cw_wire *wire, const struct iovec *iov, int iov
     return (ssize_t)all;
 }
 
-void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size, uint8_t *away)
+void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size)
 {
-    cw_ring_pass(&from->in, to ? &to->out : NULL, size, away);
+    cw_ring_pass(&from->in, to ? &to->out : NULL, size);
     from->misses = 0;
-    tell_cpu(from);
-    if (cw_ring_wakes_writer(&from->in))
-        ring_bell(from);
     if (to && cw_ring_wakes_reader(&to->out))
         ring_bell(to);
+}
+
+void cw_wire_release(struct cw_wire *from)
+{
+    tell_cpu(from);
+    cw_ring_release(&from->in);
+    if (cw_ring_wakes_writer(&from->in))
+        ring_bell(from);
 }
 
 /* --- either ----------------------------------------------------------------------------------- */

@@ -24,6 +24,8 @@
 #define COUNT_NS 100000000ull /* between counts of context switches */
 #define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
 #define FLUSH_NOW (32 << 10)  /* bytes read at once that are passed on before the next read */
+#define CUTS_MAX 16           /* pieces that go from ring to ring before their copies for the log */
+#define CUT_BYTES (256 << 10) /* bytes that do: the first piece that reaches it is the last */
 
 struct poll_conn {
     struct relay_conn *conn;
@@ -156,27 +158,55 @@ static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
     cw_ring_peek(ring, skip, to, size);
 }
 
-/* Payload goes from ring to ring. `there`: bytes in the sender's. Returns false when it cannot. */
-static bool cut_through(struct relay_engine *e, struct poll_conn *c, size_t there)
+/* A piece of payload goes from ring to ring, if it can. Returns how much, and where the log wants
+ * it; size 0: it cannot. */
+static struct relay_cut pass_piece(struct relay_engine *e, struct poll_conn *c)
 {
     struct relay_conn *to = relay_conn_cut_to(c->conn);
     struct poll_conn *receiver = to ? relay_conn_owner(to) : NULL;
-    struct relay_cut cut;
+    size_t there = cw_ring_there(&c->wire.in);
+    struct relay_cut cut = {0};
     size_t room;
 
-    if (!receiver || !has_rings(receiver) || receiver->wire.ended)
-        return false;
+    if (there < RELAY_CUT_MIN || !receiver || !has_rings(receiver) || receiver->wire.ended)
+        return cut;
     room = cw_ring_room(&receiver->wire.out);
     if (room < RELAY_CUT_HEADER + RELAY_CUT_MIN)
-        return false;
+        return cut;
     room -= RELAY_CUT_HEADER;
     cut = relay_conn_cut(c->conn, there < room ? there : room);
     if (cut.size == 0)
-        return false;
+        return cut;
     if (!cut.to || !conn_flush(e, receiver))
         receiver = NULL;
-    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size, cut.log);
-    relay_cut_done(e->config.core, &cut);
+    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size);
+    return cut;
+}
+
+/* Payload goes from ring to ring; the log's copy is made afterwards, when the receiver has it, and
+ * from the sender's ring, for the receiver reads the other one now. Returns false when none could
+ * go. */
+static bool cut_through(struct relay_engine *e, struct poll_conn *c)
+{
+    struct relay_cut cuts[CUTS_MAX];
+    size_t passed = 0;
+    int count = 0;
+
+    while (count < CUTS_MAX && passed < CUT_BYTES) {
+        cuts[count] = pass_piece(e, c);
+        if (cuts[count].size == 0)
+            break;
+        passed += cuts[count++].size;
+    }
+    if (count == 0)
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (cuts[i].log)
+            cw_ring_keep(&c->wire.in, passed, cuts[i].log, cuts[i].size);
+        passed -= cuts[i].size;
+        relay_cut_done(e->config.core, &cuts[i]);
+    }
+    cw_wire_release(&c->wire);
     c->sent_ns = e->now_ns;
     return true;
 }
@@ -190,7 +220,7 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     size_t size;
     ssize_t n;
 
-    if (there >= RELAY_CUT_MIN && cut_through(e, c, there))
+    if (there >= RELAY_CUT_MIN && cut_through(e, c))
         return true;
     before =
         there >= RELAY_CUT_MIN ? relay_conn_before_cut(c->conn, there, peek_ring, &c->wire.in) : 0;

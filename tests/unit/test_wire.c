@@ -473,6 +473,26 @@ static void writer_that_sleeps(void)
     sleeping_writer(&client, &relay);
 }
 
+/* The receiver is woken by what passes, the sender by what is released. The client is both here. */
+static void wakes_by_passing(void)
+{
+    start_rings();
+    CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), CW_RING_BYTES);
+    CU_ASSERT_EQUAL(cw_wire_sleep(&client, true, false), POLLIN);
+    cw_wire_pass(&relay, &relay, LONG);
+    CU_ASSERT_EQUAL(on_socket(&client), 1);
+    cw_wire_woke(&client, true);
+    CU_ASSERT_EQUAL(cw_wire_sleep(&client, false, true), POLLIN);
+    cw_wire_pass(&relay, NULL, LONG);
+    CU_ASSERT_EQUAL(on_socket(&client), 0);
+    cw_wire_release(&relay);
+    CU_ASSERT_EQUAL(on_socket(&client), 1);
+    cw_wire_woke(&client, true);
+    CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), 2 * LONG);
+    CU_ASSERT_EQUAL(take(&client, bytes, sizeof(bytes)), LONG);
+    finish();
+}
+
 /* Who never reads the socket: writing to it must not wait, or fail. */
 static void bells_that_nobody_hears(void)
 {
@@ -593,6 +613,7 @@ void add_wire_tests(void)
     CU_ADD_TEST(suite, several_pieces);
     CU_ADD_TEST(suite, reader_that_sleeps);
     CU_ADD_TEST(suite, writer_that_sleeps);
+    CU_ADD_TEST(suite, wakes_by_passing);
     CU_ADD_TEST(suite, bells_that_nobody_hears);
     CU_ADD_TEST(suite, end_after_writing);
     CU_ADD_TEST(suite, end_that_is_found_by_looking);
