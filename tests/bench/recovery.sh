@@ -36,10 +36,10 @@ log_once() {
   fi
 }
 
-# Whoever goes second finds the machine as the first has left it, so they take turns. "again" is the same as
-# "off": how far two equal things lie apart on this machine now.
+# Whoever goes second finds the machine as the first has left it, so they take turns,
+# forwards and backwards. "again" is the same as "off": how far two equal things lie apart on this machine now.
 log_rounds() {
-  local bytes=$1 trips=$2 modes=(off on reserved again) i j relay
+  local bytes=$1 trips=$2 modes=(off on reserved again) i j turn relay
   "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M" \
     2>"$dir/relay.err" &
   relay=$!
@@ -47,7 +47,8 @@ log_rounds() {
   logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
   for ((i = 0; i < LOG_RUNS; i++)); do
     for ((j = 0; j < ${#modes[@]}; j++)); do
-      log_once "${modes[(i + j) % ${#modes[@]}]}" "$bytes" "$trips"
+      turn=$(((i + (i & 1 ? ${#modes[@]} - j : j)) % ${#modes[@]}))
+      log_once "${modes[turn]}" "$bytes" "$trips"
     done
   done
   kill "$relay" && wait "$relay"
