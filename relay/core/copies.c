@@ -9,6 +9,18 @@ void copies_init(struct owed_copies *copies, struct relay_pool *pool)
     *copies = (struct owed_copies){.pool = pool};
 }
 
+static void pay_first(struct owed_copies *copies)
+{
+    struct owed_copy *copy = &copies->ring[copies->first++ % COPIES_MAX];
+
+    cw_copy_away(copy->to, copy->from, copy->size);
+    cw_copy_fence();
+    relay_block_release(copies->pool, copy->to_block);
+    relay_block_release(copies->pool, copy->from_block);
+    copies->bytes -= copy->size;
+    copies->count--;
+}
+
 void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_block,
                 const uint8_t *from, uint32_t size, struct relay_block *from_block)
 {
@@ -18,7 +30,7 @@ void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_
     }
     while (copies->count == COPIES_MAX ||
            (copies->count > 0 && copies->bytes + size > COPIES_BYTES_MAX))
-        copies_pay_some(copies);
+        pay_first(copies);
     to_block->refs++;
     from_block->refs++;
     copies->ring[(copies->first + copies->count++) % COPIES_MAX] =
@@ -26,29 +38,8 @@ void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_
     copies->bytes += size;
 }
 
-void copies_pay_some(struct owed_copies *copies)
-{
-    struct owed_copy *copy = &copies->ring[copies->first % COPIES_MAX];
-    uint32_t size = copy->size < COPIES_STEP ? copy->size : COPIES_STEP;
-
-    if (copies->count == 0)
-        return;
-    cw_copy_away(copy->to, copy->from, size);
-    cw_copy_fence();
-    copies->bytes -= size;
-    copy->to += size;
-    copy->from += size;
-    copy->size -= size;
-    if (copy->size > 0)
-        return;
-    relay_block_release(copies->pool, copy->to_block);
-    relay_block_release(copies->pool, copy->from_block);
-    copies->first++;
-    copies->count--;
-}
-
 void copies_pay_all(struct owed_copies *copies)
 {
     while (copies->count > 0)
-        copies_pay_some(copies);
+        pay_first(copies);
 }

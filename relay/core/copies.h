@@ -1,8 +1,7 @@
 /* Copies that a core owes: bytes of large messages, from the block that they were read into to the
  * place in a log that was set aside for them. The message is passed on first, and the copy is made
- * when there is nothing else to do, or too much is owed: so nobody waits for the log's memory,
- * which was not used lately, and the same few blocks, which are in the cache, are read into again.
- */
+ * right after that: so its receiver does not wait for the log's memory, which was not used lately,
+ * and the same block, which is in the cache, is read into again. */
 #ifndef RELAY_COPIES_H
 #define RELAY_COPIES_H
 
@@ -10,7 +9,6 @@
 
 #define COPIES_MAX 64u                /* owed at a time, a power of two; one more pays the first */
 #define COPIES_BYTES_MAX (256u << 10) /* likewise: one read; more would not stay in the cache */
-#define COPIES_STEP (64u << 10)       /* bytes copied before something else may be done */
 #define COPIES_OWED_MIN 1024u         /* bytes: fewer are copied at once */
 
 struct owed_copy {
@@ -36,8 +34,6 @@ void copies_init(struct owed_copies *copies, struct relay_pool *pool);
 void copies_owe(struct owed_copies *copies, uint8_t *to, struct relay_block *to_block,
                 const uint8_t *from, uint32_t size, struct relay_block *from_block);
 
-/* Makes a part of the first of them. */
-void copies_pay_some(struct owed_copies *copies);
 void copies_pay_all(struct owed_copies *copies);
 
 #endif

@@ -402,10 +402,9 @@ static bool conn_take_payload(struct relay_conn *conn)
     return true;
 }
 
-bool relay_core_idle(struct relay_core *core)
+void relay_core_settle(struct relay_core *core)
 {
-    copies_pay_some(&core->copies);
-    return core->copies.count > 0;
+    copies_pay_all(&core->copies);
 }
 
 void relay_conn_input(struct relay_conn *conn, size_t size)

@@ -111,9 +111,9 @@ struct relay_cut {
 struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size);
 void relay_cut_done(struct relay_core *core, const struct relay_cut *cut);
 
-/* There is nothing else to do now: does a little of what was put off, no more than 64 KiB of
- * copies into a log. Returns whether there is more. May be called at any time, or never. */
-bool relay_core_idle(struct relay_core *core);
+/* What there was to write has been written as far as it could be: does what was put off until then,
+ * no more than 256 KiB of copies into logs. May be called at any time, or never. */
+void relay_core_settle(struct relay_core *core);
 
 /* `size` bytes have been put there. Acts on every frame that is complete. 0: nothing has come; what
  * relay_conn_space took is given back when nothing waits in it. */

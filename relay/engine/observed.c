@@ -76,7 +76,6 @@ void observed_add_input(struct shared *s, struct observed *o, struct shared_conn
 static int look(struct shared *s, struct observed *o, uint64_t *calls)
 {
     uint64_t until = o->active_ns + s->config.spin_ns;
-    bool more = true;
     int n = 0;
 
     while (n == 0 && !atomic_load_explicit(&o->woken, memory_order_relaxed) &&
@@ -85,8 +84,7 @@ static int look(struct shared *s, struct observed *o, uint64_t *calls)
             n = poll(o->fds + 1, (nfds_t)o->count - 1, 0);
             ++*calls;
         }
-        more = n == 0 && more && shared_idle(s);
-        if (n == 0 && !more)
+        if (n == 0)
             *calls += cw_spin_turn(&o->spin);
     }
     return n;
@@ -121,8 +119,6 @@ int observed_wait(struct shared *s, struct observed *o)
         s->stats->syscalls += calls;
     }
     if (n == 0 && !atomic_load_explicit(&o->woken, memory_order_relaxed)) {
-        if (relay_core_idle(s->config.core))
-            return 0;
         s->stats->sleeps++;
         o->asleep = true;
         shared_leave(s);

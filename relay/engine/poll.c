@@ -149,6 +149,7 @@ static void flush_ready(struct relay_engine *e)
 
     while ((conn = relay_core_next_ready(e->config.core)))
         conn_flush(e, relay_conn_owner(conn));
+    relay_core_settle(e->config.core);
 }
 
 static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
@@ -395,7 +396,6 @@ static void hot_expire(struct relay_engine *e)
 static void spin(struct relay_engine *e)
 {
     uint64_t until = e->now_ns + ASK_NS;
-    bool idle = false; /* this core was given away, and still there is nothing to do */
 
     hot_expire(e);
     do {
@@ -404,14 +404,9 @@ static void spin(struct relay_engine *e)
         if (serve_hot(e) || served) {
             e->stats->wakeups++;
             e->active_ns = e->now_ns = cw_clock_ns();
-            idle = false;
             /* also after success: whoever got a message may share this core */
             if (!cw_spin_shared(&e->spin))
                 continue;
-        } else {
-            if (idle)
-                relay_core_idle(e->config.core);
-            idle = true;
         }
         e->stats->syscalls += cw_spin_turn(&e->spin);
     } while (cw_clock_ns() < until);

@@ -37,6 +37,7 @@ void shared_flush(struct shared *s)
             s->ops->output(s, c);
         shared_release(s, c);
     }
+    relay_core_settle(s->config.core);
 }
 
 void shared_leave(struct shared *s)
@@ -179,30 +180,16 @@ static void resume(struct shared *s)
     }
 }
 
-bool shared_idle(struct shared *s)
-{
-    bool more;
-
-    if (pthread_mutex_trylock(&s->lock) != 0)
-        return true;
-    more = relay_core_idle(s->config.core);
-    pthread_mutex_unlock(&s->lock);
-    return more;
-}
-
 /* recv, again and again for a while where nothing comes. */
-static ssize_t recv_patiently(struct shared *s, int fd, void *at, size_t size, uint64_t spin_ns,
-                              struct cw_spin *spin, uint64_t *calls)
+static ssize_t recv_patiently(int fd, void *at, size_t size, uint64_t spin_ns, struct cw_spin *spin,
+                              uint64_t *calls)
 {
     ssize_t n = recv(fd, at, size, MSG_DONTWAIT);
     uint64_t until = n < 0 && spin_ns ? cw_clock_ns() + spin_ns : 0;
-    bool more = true;
 
     *calls = 1;
     while (n < 0 && errno == EAGAIN && until && cw_clock_ns() < until) {
-        more = more && shared_idle(s);
-        if (!more)
-            *calls += cw_spin_turn(spin);
+        *calls += cw_spin_turn(spin);
         n = recv(fd, at, size, MSG_DONTWAIT);
         ++*calls;
     }
@@ -220,7 +207,7 @@ size_t shared_fill(struct shared *s, struct shared_conn *c, uint64_t spin_ns, st
     if (c->ended || relay_conn_space(c->conn, &at, &size) < 0)
         return 0;
     pthread_mutex_unlock(&s->lock);
-    n = recv_patiently(s, c->fd, at, size, spin_ns, spin, &calls);
+    n = recv_patiently(c->fd, at, size, spin_ns, spin, &calls);
     error = errno;
     pthread_mutex_lock(&s->lock);
     s->stats->syscalls += calls;

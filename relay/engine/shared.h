@@ -107,10 +107,6 @@ void shared_input(struct shared *s, struct shared_conn *c, size_t size);
  * else writes it now. [lock, lets go] */
 void shared_write(struct shared *s, struct shared_conn *c);
 
-/* Does a little of what was put off, unless others use the core now. Returns whether there is more.
- * Called without the mutex. */
-bool shared_idle(struct shared *s);
-
 /* A condition whose times are those of cw_clock_ns. */
 void shared_cond_init(pthread_cond_t *cond);
 /* Waits for it, at most so long. [lock, lets go] */

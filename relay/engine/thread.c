@@ -93,8 +93,6 @@ static void *receive(void *arg)
         size = look_again(c, &spin);
         if (size > 0)
             shared_input(s, &c->base, size);
-        else if (relay_core_idle(s->config.core))
-            continue;
         /* who does not spin most likely finds nothing now: one look less */
         if (size == 0 || s->config.spin_ns == 0)
             wait_readable(c);

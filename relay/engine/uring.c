@@ -128,6 +128,7 @@ static bool serve(struct relay_engine *e)
             uring_conn_serve_ready(e);
             uring_conn_look_at_held(e);
             uring_ring_enter(&e->ring);
+            relay_core_settle(e->config.core);
         }
     }
     uring_conn_serve_ready(e);
@@ -178,8 +179,6 @@ static void rest(struct relay_engine *e, bool served)
         /* whoever got a message may share this core */
         if (cw_spin_shared(&e->spin))
             e->stats->syscalls += cw_spin_turn(&e->spin);
-    } else if (relay_core_idle(e->config.core)) {
-        return;
     } else if (e->now_ns - e->active_ns < e->config.spin_ns) {
         spin(e);
     } else {
@@ -191,6 +190,7 @@ static void rest(struct relay_engine *e, bool served)
 static void turn(struct relay_engine *e)
 {
     bool served;
+    bool due;
 
     e->now_ns = cw_clock_ns();
     uring_conn_look_at_held(e);
@@ -199,9 +199,11 @@ static void turn(struct relay_engine *e)
         e->stats->wakeups++;
         e->active_ns = e->now_ns;
     }
-    if (uring_ring_due(&e->ring))
+    due = uring_ring_due(&e->ring);
+    if (due)
         uring_ring_enter(&e->ring);
-    else
+    relay_core_settle(e->config.core);
+    if (!due)
         rest(e, served);
     if (e->now_ns - e->counted_ns > COUNT_NS)
         count_switches(e);
