@@ -89,22 +89,31 @@ void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size
 }
 
 /* As much as lies in one piece in both rings. Returns how much. */
-static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size)
+static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
 {
     size_t n = step(in->at, size, step(out->at, size, size));
+    const uint8_t *from = in->bytes + (in->at & MASK);
+    uint8_t *to = out->bytes + (out->at & MASK);
 
-    cw_copy(out->bytes + (out->at & MASK), in->bytes + (in->at & MASK), n);
+    if (away)
+        cw_copy_both(to, away, from, n);
+    else
+        cw_copy(to, from, n);
+    in->at += n;
     ring_publish(&out->shared->written, &out->at, n);
     return n;
 }
 
-void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size)
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away)
 {
     for (size_t n; out && size > 0; size -= n) {
-        n = pass_step(in, out, size);
-        in->at += n;
+        n = pass_step(in, out, size, away);
+        if (away)
+            away += n;
     }
-    in->at += size;
+    in->at += size; /* to nobody, if there is no `out` */
+    if (away)
+        cw_ring_keep(in, size, away, size);
 }
 
 void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t size)

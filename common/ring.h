@@ -41,10 +41,11 @@ size_t cw_ring_room(struct cw_ring *ring);
 /* Copies `size` bytes out without taking them: they must be there, `skip` bytes from the first. */
 void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size);
 /* Passes `size` bytes, which must be there, on into `out`, which must have room for them (NULL:
- * nowhere). For the reader of `in` they are taken, but its writer gets their room back only with
- * cw_ring_release: until then they can be copied again by cw_ring_keep, `back` bytes from where the
- * reader is now, past the cache. Nothing else is taken from `in` meanwhile. */
-void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size);
+ * nowhere), and at the same time to `away`, past the cache (NULL: nowhere). For the reader of `in`
+ * they are taken, but its writer gets their room back only with cw_ring_release: until then they
+ * can be copied again by cw_ring_keep, `back` bytes from where the reader is now, past the cache.
+ * Nothing else is taken from `in` meanwhile. */
+void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size, uint8_t *away);
 void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t size);
 void cw_ring_release(struct cw_ring *in);
 

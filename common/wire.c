@@ -300,9 +300,9 @@ static ssize_t rings_send(struct cw_wire *wire, const struct iovec *iov, int iov
     return (ssize_t)all;
 }
 
-void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size)
+void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size, uint8_t *away)
 {
-    cw_ring_pass(&from->in, to ? &to->out : NULL, size);
+    cw_ring_pass(&from->in, to ? &to->out : NULL, size, away);
     from->misses = 0;
     if (to && cw_ring_wakes_reader(&to->out))
         ring_bell(to);

@@ -55,7 +55,7 @@ ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int count);
 
 /* `size` bytes, which are there in the rings of `from`, go straight into those of `to`, where there
  * is room for them (NULL: nowhere); see cw_ring_pass, cw_ring_release. */
-void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size);
+void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size, uint8_t *away);
 void cw_wire_release(struct cw_wire *from);
 
 /* What this errno says of them. Not to be freed. */

@@ -159,13 +159,15 @@ static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
     cw_ring_peek(ring, skip, to, size);
 }
 
-/* A piece of payload goes from ring to ring, if it can. Returns how much, and where the log wants
- * it; size 0: it cannot. */
+/* A piece of payload goes from ring to ring, if it can. Returns how much, and where the log still
+ * wants it; size 0: it cannot. Among many ranks the receiver hardly runs at this time: then what
+ * counts is the time of the relay, and both copies are made at once. */
 static struct relay_cut pass_piece(struct relay_engine *e, struct poll_conn *c)
 {
     struct relay_conn *to = relay_conn_cut_to(c->conn);
     struct poll_conn *receiver = to ? relay_conn_owner(to) : NULL;
     size_t there = cw_ring_there(&c->wire.in);
+    bool crowded = e->config.spin_ns == 0;
     struct relay_cut cut = {0};
     size_t room;
 
@@ -180,7 +182,9 @@ static struct relay_cut pass_piece(struct relay_engine *e, struct poll_conn *c)
         return cut;
     if (!cut.to || !conn_flush(e, receiver))
         receiver = NULL;
-    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size);
+    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size, crowded ? cut.log : NULL);
+    if (crowded)
+        cut.log = NULL;
     return cut;
 }
 

@@ -239,6 +239,10 @@ known_tests() {
     kill:0@80%
   t "the solver, killed at random" solver 3 random:3
   t "a ring, killed at random" ring 3 random:3
+  # every byte is checked again when it comes from the log, which is copied into in either of two ways
+  t "large messages, a rank is killed" unchanged 1 kill:1@95% -- 2 "$programs/sizes" 4194304
+  t "large messages to ranks that sleep, one is killed" unchanged 1 kill:1@95% -- \
+    2 --spin 0 "$programs/sizes" 4194304
 }
 
 # --- many at once, and the same again ---------------------------------------------

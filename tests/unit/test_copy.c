@@ -62,6 +62,27 @@ static void copies_past_the_cache_arrive(void)
     arrives(cw_copy_away, 0);
 }
 
+static uint8_t other[ROOM];
+
+/* To `to` past the cache, and to another place, which lies differently, at the same time. */
+static void both(uint8_t *at, const uint8_t *bytes, size_t size)
+{
+    size_t place = (size_t)(at - to) * 3 % LINE;
+
+    memset(other, UNTOUCHED, ROOM);
+    cw_copy_both(other + place, at, bytes, size);
+    CU_ASSERT_EQUAL(memcmp(other + place, bytes, size), 0);
+    for (size_t i = 0; i < ROOM - size; i++)
+        if (other[i < place ? i : i + size] != UNTOUCHED)
+            CU_FAIL("another byte was touched");
+}
+
+static void copies_to_both_arrive(void)
+{
+    arrives(both, 0);
+    arrives(both, LARGE);
+}
+
 /* Nanoseconds, the least of several: whatever else the machine does only adds to it. */
 static uint64_t duration(size_t at)
 {
@@ -93,5 +114,6 @@ void add_copy_tests(void)
 
     CU_ADD_TEST(suite, copies_arrive);
     CU_ADD_TEST(suite, copies_past_the_cache_arrive);
+    CU_ADD_TEST(suite, copies_to_both_arrive);
     CU_ADD_TEST(suite, no_place_is_slow);
 }

@@ -392,11 +392,15 @@ static bool is_pattern(const uint8_t *at, uint64_t begin, size_t size)
     return true;
 }
 
-static void pass_some(size_t size)
+static void pass_some(size_t size, bool copied)
 {
     size_t room = cw_ring_room(&writer);
+    size_t shift = below(100);
+    uint8_t *to_log = copy.bytes + (shift + size > copy.size ? 0 : shift);
 
-    cw_ring_pass(&reader, &out, size);
+    cw_ring_pass(&reader, &out, size, copied ? to_log : NULL);
+    if (copied)
+        CU_ASSERT_TRUE(is_pattern(to_log, taken, size));
     held += size;
     taken += size;
     CU_ASSERT_EQUAL(cw_ring_there(&far_end), taken - arrived);
@@ -474,7 +478,7 @@ static void what_passes_arrives(void)
             put_some(below(CW_RING_BYTES));
             there = cw_ring_there(&reader);
             room = cw_ring_room(&out);
-            pass_some(below(1 + (there < room ? there : room)));
+            pass_some(below(1 + (there < room ? there : room)), below(2));
             arrive_some(below(2 * CW_RING_BYTES));
             keep_some();
             if (below(2))
@@ -489,7 +493,9 @@ static void what_is_lost_can_be_kept(void)
 {
     start_two(CW_RING_BYTES - 1000, 0);
     put_some(200000);
-    cw_ring_pass(&reader, NULL, 160000);
+    cw_ring_pass(&reader, NULL, 60000, copy.bytes);
+    CU_ASSERT_TRUE(is_pattern(copy.bytes, 0, 60000));
+    cw_ring_pass(&reader, NULL, 100000, NULL);
     taken += 160000;
     cw_ring_keep(&reader, 160000, copy.bytes, 150000);
     CU_ASSERT_TRUE(is_pattern(copy.bytes, 0, 150000));

@@ -479,11 +479,11 @@ static void wakes_by_passing(void)
     start_rings();
     CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), CW_RING_BYTES);
     CU_ASSERT_EQUAL(cw_wire_sleep(&client, true, false), POLLIN);
-    cw_wire_pass(&relay, &relay, LONG);
+    cw_wire_pass(&relay, &relay, LONG, NULL);
     CU_ASSERT_EQUAL(on_socket(&client), 1);
     cw_wire_woke(&client, true);
     CU_ASSERT_EQUAL(cw_wire_sleep(&client, false, true), POLLIN);
-    cw_wire_pass(&relay, NULL, LONG);
+    cw_wire_pass(&relay, NULL, LONG, NULL);
     CU_ASSERT_EQUAL(on_socket(&client), 0);
     cw_wire_release(&relay);
     CU_ASSERT_EQUAL(on_socket(&client), 1);
