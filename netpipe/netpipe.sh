@@ -62,12 +62,13 @@ relay_rows() {
   done
 }
 
-# Whoever goes first finds the machine as nobody else does, so they take turns.
-rotated() {
-  local by=$1 rows
+# Who goes first, or after whom, finds the machine in a state of its own, so they take turns: in the REPETITION
+# of so many each begins one later, and every other one is backwards.
+in_turn() {
+  local by=$(($1 - 1)) rows
   mapfile -t rows
   by=$((by % ${#rows[@]}))
-  printf '%s\n' "${rows[@]:by}" "${rows[@]:0:by}"
+  printf '%s\n' "${rows[@]:by}" "${rows[@]:0:by}" | if (($1 % 2)); then cat; else tac; fi
 }
 
 # lines "REPETITION ENGINE LOG CLIENTS RELAYS"
@@ -75,7 +76,7 @@ plan() {
   local repetition clients
   for ((repetition = 1; repetition <= repetitions; repetition++)); do
     for clients in "${counts[@]}"; do
-      rows_of "$clients" | rotated $((repetition - 1)) | sed "s/^/$repetition /"
+      rows_of "$clients" | in_turn "$repetition" | sed "s/^/$repetition /"
     done
   done
 }

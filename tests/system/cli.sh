@@ -701,9 +701,11 @@ from_pipe_unread() {
   expect_out 'ring of 2'
 }
 
+# What "ring" prints ends the job, for nobody can read it.
 all_closed() {
-  run bash -c 'exec "$@" <&- >&- 2>&-' _ "$causeway" run -n 2 "$actor" init ring "touch=$work/done" \
+  run bash -c 'exec "$@" <&- >&- 2>&-' _ "$causeway" run -n 2 "$actor" init "touch=$work/done" ring \
     finalize
+  expect_code 1
   [[ -e $work/done ]] || wrong "expected the ranks to run"
 }
 
