@@ -36,33 +36,43 @@ log_once() {
   fi
 }
 
-# Whoever goes second finds the machine as the first has left it, so they take turns,
-# forwards and backwards. "again" is the same as "off": how far two equal things lie apart on this machine now.
-log_rounds() {
-  local bytes=$1 trips=$2 modes=(off on reserved again) i j turn relay
-  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M" \
-    2>"$dir/relay.err" &
-  relay=$!
-  until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
-  logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
+# Whoever goes second finds the machine as the first has left it, so they take turns, forwards and backwards:
+# log_series BYTES TRIPS MODE...
+log_series() {
+  local bytes=$1 trips=$2 modes=("${@:3}") i j turn
   for ((i = 0; i < LOG_RUNS; i++)); do
     for ((j = 0; j < ${#modes[@]}; j++)); do
       turn=$(((i + (i & 1 ? ${#modes[@]} - j : j)) % ${#modes[@]}))
       log_once "${modes[turn]}" "$bytes" "$trips"
     done
   done
+}
+
+# "again" is the same as "off": how far two equal things lie apart on this machine now. A job that takes memory from
+# a virtual machine's host disturbs those that come next, so such jobs ("on") are a series of their own, in turns
+# with others without the log ("beside").
+log_rounds() {
+  local bytes=$1 trips=$2 relay
+  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M" \
+    2>"$dir/relay.err" &
+  relay=$!
+  until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
+  logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
+  log_series "$bytes" "$trips" off reserved again
   kill "$relay" && wait "$relay"
+  log_series "$bytes" "$trips" beside on
 }
 
 log_row() {
-  local bytes=$1 trips=$2 off on reserved again
+  local bytes=$1 trips=$2 off on reserved again beside
   off=$(median "off.$bytes" "$dir/log")
   on=$(median "on.$bytes" "$dir/log")
   reserved=$(median "reserved.$bytes" "$dir/log")
   again=$(median "again.$bytes" "$dir/log")
+  beside=$(median "beside.$bytes" "$dir/log")
   echo "| $bytes | $trips | $((2 * trips * bytes / 1000000)) | $(spread "off.$bytes" "$dir/log" 2)" \
     "| $(spread "reserved.$bytes" "$dir/log" 2) | $(ratio "$reserved" "$off") | $(ratio "$off" "$reserved")" \
-    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$off") | $(ratio "$again" "$off") |"
+    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$beside") | $(ratio "$again" "$off") |"
 }
 
 log_cost() {
@@ -72,7 +82,8 @@ log_cost() {
   echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. A log"
   echo "takes memory that nobody used before. Reserved: one relay with \`--log-reserve\` carries all jobs, and its"
   echo "memory has been used by a job before. Not reserved: each job has a relay of its own, and the system gives"
-  echo "it the memory page by page meanwhile. The last column is a second series without the log, with relays of"
+  echo "it the memory page by page meanwhile; these are a series of their own, and their ratio is to jobs without the"
+  echo "log in the same series. The last column is a second series without the log, with relays of"
   echo "their own, by the first one: what a ratio of equal things is here."
   echo
   echo "| bytes | round trips | volume MB | without us | reserved us | time / without | bandwidth / without | not reserved us | time / without | without / without |"
@@ -81,7 +92,7 @@ log_cost() {
     bytes=${job%:*}
     trips=${job#*:}
     log_rounds "$bytes" "$trips"
-    if sampled "$dir/log" "off.$bytes" "on.$bytes" "reserved.$bytes" "again.$bytes"; then
+    if sampled "$dir/log" "off.$bytes" "on.$bytes" "reserved.$bytes" "again.$bytes" "beside.$bytes"; then
       log_row "$bytes" "$trips" | tee -a "$dir/log.table"
     else
       missing "logging at $bytes bytes: no run ended well both with and without the log"
