@@ -126,7 +126,7 @@ build/programs/%: tests/system/programs/%.f90 | build/.run-deps build/.check-dep
 programs: $(MPI_C) $(MPI_F)
 
 # --- using ----------------------------------------------------------------------------------------
-run: all
+run: all $(if $(PROG),,build/programs/solver)
 ifeq ($(PROG),)
 	@tests/demo.sh
 else

@@ -70,6 +70,19 @@ scripts() {
   git ls-files '*.sh' .ci/run | xargs -r shellcheck
 }
 
+# What a user does first, where nothing has been built.
+demonstration() {
+  local copy status
+  copy=$(mktemp -d)
+  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
+  mkdir "$copy/build"
+  touch "$copy/build/.run-deps"
+  make -C "$copy" run
+  status=$?
+  rm -rf "$copy"
+  return $status
+}
+
 # The engines that a relay does not take by itself.
 other_engines() {
   local default
@@ -119,6 +132,7 @@ echo "== others"
 for fuzzer in build/fuzz/*; do
   one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
 done
+one "make run, where nothing is built" demonstration
 one "clang-format" layout
 one "shellcheck" scripts
 one "no process left behind" bash -c '! pgrep -x causeway'
