@@ -2,6 +2,7 @@
 
 #include "common/copy.h"
 
+#include <assert.h>
 #include <string.h>
 
 #define STEP (32u << 10) /* bytes that are copied before the other side may go on with them */
@@ -121,6 +122,7 @@ void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t siz
     size_t at = (size_t)(in->at - back) & MASK;
     size_t first = smaller(size, CW_RING_BYTES - at);
 
+    assert(size <= back && back <= CW_RING_BYTES);
     cw_copy_away(to, in->bytes + at, first);
     cw_copy_away(to + first, in->bytes, size - first);
     cw_copy_fence();

@@ -77,7 +77,7 @@ demonstration() {
   tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
   mkdir "$copy/build"
   touch "$copy/build/.run-deps"
-  make -C "$copy" run
+  timeout "${DEMONSTRATION_SECONDS:-300}" make -C "$copy" run
   status=$?
   rm -rf "$copy"
   return $status
