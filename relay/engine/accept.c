@@ -60,6 +60,7 @@ void relay_refuse(int fd, struct relay_spare *spare)
     count_refused(spare);
 }
 
+/* accept(2) says that there is no descriptor also where nobody waits for one. */
 static void refuse_one(int listener, struct relay_spare *spare)
 {
     int fd;
@@ -69,7 +70,8 @@ static void refuse_one(int listener, struct relay_spare *spare)
     if (fd >= 0)
         close(fd);
     spare->fd = spare_descriptor();
-    count_refused(spare);
+    if (fd >= 0)
+        count_refused(spare);
 }
 
 static bool accept_dialled(int fd, struct relay_accepted *accepted)

@@ -80,9 +80,10 @@ carries() {
   expect_out 'ring of 4'
 }
 
-# crowd_of COUNT: connections at once; leaves in $served how many heard from the relay.
+# crowd_of COUNT RATE: connections, so many a second or (0) at once; leaves in $served how many heard
+# from the relay.
 crowd_of() {
-  run "$crowd" "unix:$work/r" "$1" 0 0
+  run "$crowd" "unix:$work/r" "$1" "$2" 0
   expect_code 0
   served=$(awk '$1 == "served" { print $2 }' "$tmp/out")
   refused=$(awk '$1 == "refused" { print $2 }' "$tmp/out")
@@ -97,7 +98,7 @@ job_there() {
 
 serves_burst() {
   start_relay --listen "unix:$work/r" --engine "$1"
-  crowd_of 1000
+  crowd_of 1000 0
   ((refused == 0)) || wrong "expected all of 1000 to be served, saw $served"
   job_there
 }
@@ -107,14 +108,14 @@ few_descriptors() {
   (($(find "/proc/$helper/fd" -type l | wc -l) <= $1))
 }
 
-# It refuses who comes too many, says how many, in few lines, and goes on.
+# is_full ENGINE RATE: it refuses who comes too many, says how many, in few lines, and goes on.
 is_full() {
   local before said="descriptor limit reached, connections refused: [0-9]*; raise 'ulimit -n'"
   helper relay bash -c 'ulimit -n 60 && exec "$@"' _ "${causeway[@]}" relay \
     --listen "unix:$work/r" --engine "$1"
   await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
   before=$(find "/proc/$helper/fd" -type l | wc -l)
-  crowd_of 200
+  crowd_of 200 "$2"
   ((served > 10 && served < 60)) || wrong "expected some 50 of 200 to be served, saw $served"
   grep -q "$said" "$tmp/relay.err" || wrong "expected the relay to say so"
   await_true "the relay to close what the crowd has left" few_descriptors "$before"
@@ -141,7 +142,8 @@ engine_tests() {
     fi
     t "engine $engine: a job" carries "$engine"
     t "engine $engine: 1000 connections at once" serves_burst "$engine"
-    t "engine $engine: too few descriptors" is_full "$engine"
+    t "engine $engine: too few descriptors" is_full "$engine" 0
+    t "engine $engine: too few descriptors, one after the other" is_full "$engine" 400
   done
 }
 
