@@ -62,8 +62,8 @@ reserve_for() {
   printf '%s\n' "${@:2}" | awk -v volume="$volume" -v seconds="$seconds" -v longer="$longer" -v overhead="$MESSAGE_OVERHEAD" '
     { bytes = $1 + overhead
       rate = 200000 * bytes < 2e9 ? 200000 * bytes : 2e9
-      most = 1.2 * seconds * longer * rate
-      sum += most < volume ? most : volume }
+      most = 1.2 * seconds * rate
+      sum += (most < volume ? most : volume) * longer }
     END { printf "%.0f\n", sum + 64 * 1048576 }'
 }
 
@@ -230,8 +230,8 @@ await_listener() {
 
 # --- many pairs: our own program ------------------------------------------------------------------
 
-# With more clients a size takes as many times longer, and without a log moves as much more: who gets which
-# share of a relay shows only when each pair makes many trips.
+# With more clients a size takes as many times longer, and moves as much more: who gets which share of a relay
+# shows only when each pair makes many trips.
 PAIRS_FEW=16
 longer_for() {
   echo $(($1 > PAIRS_FEW ? $1 / PAIRS_FEW : 1))
@@ -239,13 +239,11 @@ longer_for() {
 
 # What stock MPICH printed before its time was over counts; a job of ours that does not end well does not.
 pairs_sizes() {
-  local what=$1 engine=$2 log=$3 status
-  local longer time bytes=$volume
+  local what=$1 engine=$2 longer time status
   longer=$(longer_for "$4")
   shift
   time=$(awk -v seconds="$seconds" -v longer="$longer" 'BEGIN { print seconds * longer }')
-  [ "$log" = on ] || bytes=$((volume * longer))
-  run_job "$engine" causeway_or_stock "$@" "$pairs" "$time" "$bytes" "$PERTURBATION" "${sizes[@]}"
+  run_job "$engine" causeway_or_stock "$@" "$pairs" "$time" $((volume * longer)) "$PERTURBATION" "${sizes[@]}"
   status=$?
   ((interrupted)) && return
   : >"$dir/lines"

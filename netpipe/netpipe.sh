@@ -12,8 +12,8 @@
 #   --repetitions N     interleaved runs of everything (default: 3)
 #   --seconds S         that a size takes in a run with up to 16 clients, about (default: 0.3); with 64 four times
 #                       as long
-#   --volume BYTES      that a size moves in a run at most, for the log is in memory (default: 768M); without the log
-#                       and with 64 clients four times as much
+#   --volume BYTES      that a size moves in a run at most, for the log is in memory (default: 768M); with 64 clients
+#                       four times as much
 #   --quick             1, 64K and 1M with 2, 16 and 64 clients and 2 relays, once: about three minutes
 #   --results DIR       where samples, tables and figures go (default: netpipe/results)
 #   --resume            keep the samples that are there, and go on

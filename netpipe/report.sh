@@ -4,7 +4,7 @@
 # shellcheck disable=SC2154 # set by netpipe.sh, options.sh and measure.sh
 
 medians_head=engine,log,clients,relays,bytes,runs,overall_mbps,sum_mbps,fairness,latency_us
-OVERALL=7 # columns of medians.csv
+OVERALL=7 # columns of medians.csv, and of samples.csv
 FAIRNESS=9
 LATENCY=10
 colours=("#1f5fa0" "#c0392b" "#2e8b57" "#8e44ad" "#d98c1f" "#16a0a0" "#7f4f2a" "#d6559a")
@@ -335,10 +335,18 @@ stock_verdicts() {
   by_stock -g 1048576 "$OVERALL" bandwidth "at least 1.3"
 }
 
+# The runs with and without the log that follow each other find the machine in the same state more often than
+# others: the median of their ratios, with its spread.
 log_cost() {
   local clients=$1 size=$2 column=$3 engine=$4
-  share "$(value "$engine" on "$clients" 1 "$size" "$column")" \
-    "$(value "$engine" off "$clients" 1 "$size" "$column")"
+  awk -F, -v what="$engine,$clients,1,$size" -v column="$column" '
+    $1 "," $3 "," $4 "," $6 == what { if ($2 == "on") on[$5] = $column; else off[$5] = $column }
+    END { for (i in on) if (i in off) print "ratio", on[i] / off[i] }' "$samples" >"$dir/ratios"
+  if [ -s "$dir/ratios" ]; then
+    spread ratio "$dir/ratios" 2
+  else
+    printf 'not measured'
+  fi
 }
 
 log_verdicts() {
@@ -401,8 +409,9 @@ introduction() {
   echo "Linux $(uname -r); medians of $repetitions interleaved runs. 2 clients: Debian's NPmpich2, and NPtcp for raw"
   echo "TCP; more: all pairs at once, rank i with rank N - 1 - i, bound to the cores in turn. Stock is the same"
   echo "MPICH over TCP; it spins, so with more ranks than cores it may not end in $stock_limit s. A size takes about"
-  echo "$seconds s and moves at most $((volume >> 20)) MiB in a run; with more than 16 clients it takes longer in"
-  echo "proportion, and without the log moves as much more."
+  echo "$seconds s and moves at most $((volume >> 20)) MiB in a run; with more than 16 clients it takes longer and moves"
+  echo "more in proportion. Figures with the log by those without are of the same repetition: the median of these"
+  echo "ratios, the lowest and the highest."
   echo
   echo "rings: engine poll with memory shared with each rank; the engines: over sockets."
   ((interrupted)) && printf '\n**Interrupted: not all runs were made.**\n'
