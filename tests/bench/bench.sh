@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected log_cost clock_cost log_memory
-  replay_speed kill_to_live solver_kills idle_crowd burst}
+  replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)

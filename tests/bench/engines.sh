@@ -3,13 +3,15 @@
 # lib.sh.
 #
 # Environment: ENGINES (default: all that run here), CROWD (idle connections, 1024), CROWD_SECONDS (how long
-#   their CPU time is counted, 10), BURST (connections in one second, 1000)
+#   their CPU time is counted, 10), BURST (connections in one second, 1000), LOG_CLIENTS (2 16 64), LOG_RUNS
+#   (with and without the log, default 2 RUNS + 1)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, causeway and dir
 
 CROWD=${CROWD:-1024}
 CROWD_SECONDS=${CROWD_SECONDS:-10}
 BURST=${BURST:-1000}
+LOG_CLIENTS=${LOG_CLIENTS:-2 16 64}
 CROWD_TCP=tcp:127.0.0.1:0
 crowd=$PWD/build/crowd
 
@@ -25,10 +27,10 @@ engines() {
   done
 }
 
-# A relay of ENGINE at ADDRESS: leaves its process in $relay, where it listens in $address.
+# engine_relay ENGINE ADDRESS [OPTION...]: leaves its process in $relay, where it listens in $address.
 engine_relay() {
   : >"$dir/relay.err" # what the one before said must not be taken for its word
-  "$causeway" relay --listen "$2" --key-file "$dir/engine.key" --engine "$1" 2>"$dir/relay.err" </dev/null &
+  "$causeway" relay --listen "$2" --key-file "$dir/engine.key" --engine "$1" "${@:3}" 2>"$dir/relay.err" </dev/null &
   relay=$!
   until grep -q 'listening on' "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
   address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err")
@@ -156,4 +158,92 @@ burst() {
     burst_row "$engine" unix "unix:$dir/engine"
     burst_row "$engine" tcp "$CROWD_TCP"
   done
+}
+
+# --- what the log costs under each of them ---------------------------------------------------------
+
+LOG_SIZES="1 65536 1048576"
+LOG_SECONDS=0.15         # that a size takes in a job, about
+LOG_VOLUME=1000000000    # bytes that it moves at most
+LOG_RESERVE=2G           # more than the sizes of a job move together
+SPIN_RANKS_A_CORE=2      # with more a job's own relay does not spin
+
+# Appends a line "KEY FIGURE" for each size, of 1 B the time of one way, else the bandwidth, or "-" where there is
+# none: engine_log_once MODE NAME CLIENTS
+engine_log_once() {
+  local run=ours key=$2.$3
+  [ "$1" != with ] || run=logged
+  # shellcheck disable=SC2086 # a list of sizes
+  if ! "$run" "$3" --relay "$address" --key-file "$dir/engine.key" "$programs/pairs" "$LOG_SECONDS" "$LOG_VOLUME" 0 \
+    $LOG_SIZES >"$dir/out"; then
+    uncounted "the log of $2, $3 clients, $1"
+    : >"$dir/out"
+  fi
+  awk -v key="$key" -v sizes="$LOG_SIZES" '
+    $1 == "pairs" { figure[$2] = $2 == 1 ? $7 : $4 }
+    END { n = split(sizes, all, " ")
+          for (i = 1; i <= n; i++) print key "." all[i], all[i] in figure ? figure[all[i]] : "-" }' \
+    "$dir/out" >>"$dir/engine_log.$1"
+}
+
+# What counts is the ratio of jobs that follow each other: they find the relay, its memory and the machine in the
+# same state. "again" is the same as "without": engine_log_rounds NAME CLIENTS
+engine_log_rounds() {
+  local mode
+  engine_log_once with "$@" # the first use of memory
+  rm -f "$dir"/engine_log.{without,with,again}
+  take_turns "$LOG_RUNS" "without with again" engine_log_once "$@"
+  for mode in with again; do
+    paste -d ' ' "$dir/engine_log.without" "$dir/engine_log.$mode" |
+      awk -v mode="$mode" '$2 != "-" && $4 != "-" { print mode "." $1, $4 / $2 }' >>"$dir/engine_log"
+  done
+}
+
+# engine_log_row NAME CLIENTS ENGINE OPTION...
+engine_log_row() {
+  local name=$1 clients=$2 bytes key row relay address options=("${@:4}")
+  ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
+  engine_relay "$3" "unix:$dir/engine" --log-reserve "$LOG_RESERVE" "${options[@]}"
+  engine_log_rounds "$name" "$clients"
+  end_engine_relay
+  row="| $name | $clients |"
+  for bytes in $LOG_SIZES; do
+    key=$name.$clients.$bytes
+    sampled "$dir/engine_log" "with.$key" "again.$key" || { missing "the log of $name, $clients clients" && return; }
+    row+=" $(spread "with.$key" "$dir/engine_log" 2) | $(printf %.2f "$(median "again.$key" "$dir/engine_log")") |"
+  done
+  echo "$row" | tee -a "$dir/engine_log.table"
+}
+
+# engine_log_sum TEXT COLUMN COLUMN COLUMN: of the table, of 1 B and the other sizes
+engine_log_sum() {
+  awk -F'|' -v text="$1" -v a="$2" -v b="$3" -v c="$4" '
+    { n += 3; ok += ($a + 0 <= 1.10) + ($b + 0 >= 0.90) + ($c + 0 >= 0.90)
+      x += log($a); y += log($b); z += log($c) }
+    END { if (n) printf "- %s: geometric means %.2f, %.2f and %.2f; %d of %d medians reach the goal\n", text,
+            exp(x / NR), exp(y / NR), exp(z / NR), ok, n }' "$dir/engine_log.table"
+}
+
+engine_log() {
+  local engine clients
+  title "The log under each engine, over sockets: figures with it by those without, medians of $LOG_RUNS pairs of runs"
+  touch "$dir/engine_log.table"
+  echo "All pairs at once, as in netpipe/: the time of one way for 1 B, the bandwidth of all pairs for the others."
+  echo "Jobs with and without the log take turns at one relay, whose memory was used before. again: jobs without"
+  echo "the log by others without it, which are equal. rings: engine \`poll\` with memory shared with each rank."
+  echo
+  echo "| engine | clients | 1 B (goal: at most 1.10) | again | 64 KiB (goal: at least 0.90) | again | 1 MiB (goal: at least 0.90) | again |"
+  echo "|---|---:|---:|---:|---:|---:|---:|---:|"
+  for engine in $(engines) rings; do
+    for clients in $LOG_CLIENTS; do
+      if [ "$engine" = rings ]; then
+        engine_log_row rings "$clients" poll
+      else
+        engine_log_row "$engine" "$clients" "$engine" --rings off
+      fi
+    done
+  done
+  echo
+  engine_log_sum "with the log by without" 4 6 8
+  engine_log_sum "without by without" 5 7 9
 }

@@ -95,6 +95,20 @@ stats_relay() {
     "$dir/stats"
 }
 
+# Whoever goes second finds the machine as the first has left it, so they take turns, forwards and backwards:
+# take_turns ROUNDS "MODE..." COMMAND ARG..., which is run as COMMAND MODE ARG...
+take_turns() {
+  local rounds=$1 modes i j turn
+  read -ra modes <<<"$2"
+  shift 2
+  for ((i = 0; i < rounds; i++)); do
+    for ((j = 0; j < ${#modes[@]}; j++)); do
+      turn=$(((i + (i & 1 ? ${#modes[@]} - j : j)) % ${#modes[@]}))
+      "$1" "${modes[turn]}" "${@:2}"
+    done
+  done
+}
+
 # the seconds that a command took, into $took
 timed() {
   local start=$EPOCHREALTIME status

@@ -36,18 +36,6 @@ log_once() {
   fi
 }
 
-# Whoever goes second finds the machine as the first has left it, so they take turns, forwards and backwards:
-# log_series BYTES TRIPS MODE...
-log_series() {
-  local bytes=$1 trips=$2 modes=("${@:3}") i j turn
-  for ((i = 0; i < LOG_RUNS; i++)); do
-    for ((j = 0; j < ${#modes[@]}; j++)); do
-      turn=$(((i + (i & 1 ? ${#modes[@]} - j : j)) % ${#modes[@]}))
-      log_once "${modes[turn]}" "$bytes" "$trips"
-    done
-  done
-}
-
 # "again" is the same as "off": how far two equal things lie apart on this machine now. A job that takes memory from
 # a virtual machine's host disturbs those that come next, so such jobs ("on") are a series of their own, in turns
 # with others without the log ("beside").
@@ -58,9 +46,9 @@ log_rounds() {
   relay=$!
   until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
   logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
-  log_series "$bytes" "$trips" off reserved again
+  take_turns "$LOG_RUNS" "off reserved again" log_once "$bytes" "$trips"
   kill "$relay" && wait "$relay"
-  log_series "$bytes" "$trips" beside on
+  take_turns "$LOG_RUNS" "beside on" log_once "$bytes" "$trips"
 }
 
 log_row() {
