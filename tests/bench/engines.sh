@@ -163,10 +163,10 @@ burst() {
 # --- what the log costs under each of them ---------------------------------------------------------
 
 LOG_SIZES="1 65536 1048576"
-LOG_SECONDS=0.15         # that a size takes in a job, about
-LOG_VOLUME=1000000000    # bytes that it moves at most
-LOG_RESERVE=2G           # more than the sizes of a job move together
-SPIN_RANKS_A_CORE=2      # with more a job's own relay does not spin
+LOG_SECONDS=0.15      # that a size takes in a job, about
+LOG_VOLUME=1000000000 # bytes that it moves at most
+LOG_RESERVE=3G        # more than the sizes of a job move together
+SPIN_RANKS_A_CORE=2   # with more a job's own relay does not spin
 
 # Appends a line "KEY FIGURE" for each size, of 1 B the time of one way, else the bandwidth, or "-" where there is
 # none: engine_log_once MODE NAME CLIENTS
