@@ -33,9 +33,9 @@ static void say_refused(struct relay_spare *spare)
     spare->said_ns = cw_clock_ns();
 }
 
-static void count_refused(struct relay_spare *spare)
+static void count_refused(struct relay_spare *spare, uint32_t count)
 {
-    spare->refused++;
+    spare->refused += count;
     if (spare->said_ns == 0 || cw_clock_ns() - spare->said_ns >= SAY_NS)
         say_refused(spare);
 }
@@ -57,21 +57,23 @@ void relay_spare_close(struct relay_spare *spare)
 void relay_refuse(int fd, struct relay_spare *spare)
 {
     close(fd);
-    count_refused(spare);
+    count_refused(spare, 1);
 }
 
 /* accept(2) says that there is no descriptor also where nobody waits for one. */
 static void refuse_one(int listener, struct relay_spare *spare)
 {
+    bool nobody;
     int fd;
 
     close_spare(spare);
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    nobody = fd < 0 && errno == EAGAIN;
     if (fd >= 0)
         close(fd);
     spare->fd = spare_descriptor();
-    if (fd >= 0)
-        count_refused(spare);
+    if (!nobody) /* who cannot even be refused still waits: said, not counted */
+        count_refused(spare, fd >= 0);
 }
 
 static bool accept_dialled(int fd, struct relay_accepted *accepted)

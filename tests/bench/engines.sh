@@ -186,7 +186,7 @@ engine_log_once() {
     "$dir/out" >>"$dir/engine_log.$1"
 }
 
-# What counts is the ratio of jobs that follow each other: they find the relay, its memory and the machine in the
+# What counts is the ratio of jobs of the same round: they find the relay, its memory and the machine in the
 # same state. "again" is the same as "without": engine_log_rounds NAME CLIENTS
 engine_log_rounds() {
   local mode
