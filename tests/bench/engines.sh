@@ -12,6 +12,7 @@ CROWD=${CROWD:-1024}
 CROWD_SECONDS=${CROWD_SECONDS:-10}
 BURST=${BURST:-1000}
 LOG_CLIENTS=${LOG_CLIENTS:-2 16 64}
+LOG_RUNS=${LOG_RUNS:-$((2 * RUNS + 1))}
 CROWD_TCP=tcp:127.0.0.1:0
 crowd=$PWD/build/crowd
 
@@ -165,7 +166,7 @@ burst() {
 LOG_SIZES="1 65536 1048576"
 LOG_SECONDS=0.15      # that a size takes in a job, about
 LOG_VOLUME=1000000000 # bytes that it moves at most
-LOG_RESERVE=3G        # more than the sizes of a job move together
+ENGINE_LOG_RESERVE=3G # more than the sizes of a job move together
 SPIN_RANKS_A_CORE=2   # with more a job's own relay does not spin
 
 # Appends a line "KEY FIGURE" for each size, of 1 B the time of one way, else the bandwidth, or "-" where there is
@@ -186,16 +187,14 @@ engine_log_once() {
     "$dir/out" >>"$dir/engine_log.$1"
 }
 
-# What counts is the ratio of jobs of the same round: they find the relay, its memory and the machine in the
-# same state. "again" is the same as "without": engine_log_rounds NAME CLIENTS
+# "again" is the same as "without": engine_log_rounds NAME CLIENTS
 engine_log_rounds() {
   local mode
   engine_log_once with "$@" # the first use of memory
   rm -f "$dir"/engine_log.{without,with,again}
   take_turns "$LOG_RUNS" "without with again" engine_log_once "$@"
   for mode in with again; do
-    paste -d ' ' "$dir/engine_log.without" "$dir/engine_log.$mode" |
-      awk -v mode="$mode" '$2 != "-" && $4 != "-" { print mode "." $1, $4 / $2 }' >>"$dir/engine_log"
+    ratios "$dir/engine_log.$mode" "$dir/engine_log.without" | sed "s/^/$mode./" >>"$dir/engine_log"
   done
 }
 
@@ -203,7 +202,7 @@ engine_log_rounds() {
 engine_log_row() {
   local name=$1 clients=$2 bytes key row relay address options=("${@:4}")
   ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
-  engine_relay "$3" "unix:$dir/engine" --log-reserve "$LOG_RESERVE" "${options[@]}"
+  engine_relay "$3" "unix:$dir/engine" --log-reserve "$ENGINE_LOG_RESERVE" "${options[@]}"
   engine_log_rounds "$name" "$clients"
   end_engine_relay
   row="| $name | $clients |"

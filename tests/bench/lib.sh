@@ -51,6 +51,20 @@ spread() {
   printf "%.$3f (%.$3f to %.$3f)" "$(median "$1" "$2")" "$(lowest "$1" "$2")" "$(highest "$1" "$2")"
 }
 
+# "MEDIAN (LOWER to UPPER)", where the quartiles are: quartiles KEY FILE DIGITS
+quartiles() {
+  awk -v key="$1" '$1 == key { print $2 }' "$2" | grep -v -- '^-$' | sort -g |
+    awk -v d="$3" 'function at(part) { return v[int((NR - 1) * part) + 1] }
+      { v[NR] = $1 }
+      END { printf "%.*f (%.*f to %.*f)", d, at(0.5), d, at(0.25), d, at(0.75) }'
+}
+
+# The ratios of two series that took turns, line by line: those of the same round find the machine, a relay and its
+# memory in the same state. A line is "KEY NUMBER", or "KEY -" for a run that ended badly: ratios FILE BY-FILE
+ratios() {
+  paste -d ' ' "$1" "$2" | awk '$2 != "-" && $4 != "-" { print $1, $2 / $4 }'
+}
+
 ratio() {
   awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.2f", a / b; else printf "?" }'
 }

@@ -1,5 +1,6 @@
 /* COUNT round trips of BYTES between ranks 0 and 1: prints "pingpong US", one way. For counting
- * system calls and allocations a message, without NetPIPE's calibration around it. */
+ * system calls and allocations a message, without NetPIPE's calibration around it. A third
+ * argument: what comes goes to a buffer of its own. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@ int main(int argc, char **argv)
     int count = argc > 1 ? atoi(argv[1]) : 100000;
     int bytes = argc > 2 ? atoi(argv[2]) : 1;
     char *buffer = calloc((size_t)bytes + 1, 1);
+    char *into = argc > 3 ? calloc((size_t)bytes + 1, 1) : buffer;
     double start;
     int rank;
 
@@ -21,7 +23,7 @@ int main(int argc, char **argv)
         if (rank == 0)
             MPI_Send(buffer, bytes, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
         if (rank < 2)
-            MPI_Recv(buffer, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(into, bytes, MPI_BYTE, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         if (rank == 1)
             MPI_Send(buffer, bytes, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
     }
@@ -29,6 +31,8 @@ int main(int argc, char **argv)
         printf("pingpong %.3f\n", (MPI_Wtime() - start) / count / 2 * 1e6);
     usleep(200000); /* stock MPICH over UCX may hang when ranks reach MPI_Finalize at once */
     MPI_Finalize();
+    if (into != buffer)
+        free(into);
     free(buffer);
     return 0;
 }

@@ -1,14 +1,14 @@
 # shellcheck shell=bash
 # What recovery costs and how fast it is: sections of bench.sh, which sources this after lib.sh.
 #
-# Environment: LOG_RUNS (interleaved runs with and without the log, default 2 RUNS + 1), RING_SECONDS (first
+# Environment: LOG_ROUNDS (with and without the log, default 8 RUNS + 1), RING_SECONDS (first
 #   execution of the token ring, 5), RING_BYTES (its token, 64), SOLVER_SECONDS (5), SOLVER_SIZE (512),
 #   SOLVER_RUNS (3), KILLS_MAX (10)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir
 # shellcheck disable=SC2016 # the dollars in single quotes are jq's
 
-LOG_RUNS=${LOG_RUNS:-$((2 * RUNS + 1))}
+LOG_ROUNDS=${LOG_ROUNDS:-$((8 * RUNS + 1))}
 RING_SECONDS=${RING_SECONDS:-5}
 RING_BYTES=${RING_BYTES:-64}
 RING_RANKS=8
@@ -20,76 +20,86 @@ KILLS_MAX=${KILLS_MAX:-10}
 
 # --- what the log costs ---------------------------------------------------------------------------
 
-# bytes and round trips: the log of a job holds both ways of all of them
-LOG_JOBS="1:20000 65536:2000 1048576:250"
+# bytes and round trips, and "apart" where each rank receives into another buffer than it sends from; the log of a
+# job holds both ways of all of them
+LOG_JOBS="1:20000 65536:8000 65536:8000:apart 1048576:1000 1048576:1000:apart"
+LOG_RESERVE=3G # more than the largest of them
 
-# microseconds one way, under the key MODE.BYTES
+# Appends "JOB MICROSECONDS", one way, to the samples of MODE, or "-" where there are none: log_once MODE JOB
 log_once() {
-  local mode=$1 bytes=$2 trips=$3 run=(ours 2)
-  [ "$mode" = on ] && run=(logged 2)
-  [ "$mode" = reserved ] && run=(logged 2 --relay "unix:$dir/relay")
-  [ "$mode" = off ] && run=(ours 2 --relay "unix:$dir/relay")
-  if "${run[@]}" "$programs/pingpong" "$trips" "$bytes" >"$dir/out"; then
-    awk -v key="$mode.$bytes" '$1 == "pingpong" { print key, $2 }' "$dir/out" >>"$dir/log"
-  else
+  local mode=$1 job=$2 bytes trips apart run=(ours 2)
+  IFS=: read -r bytes trips apart <<<"$job"
+  case $mode in
+  with) run=(logged 2 --relay "unix:$dir/relay") ;;
+  without | again) run+=(--relay "unix:$dir/relay") ;;
+  unreserved) run=(logged 2) ;;
+  esac
+  if ! "${run[@]}" "$programs/pingpong" "$trips" "$bytes" ${apart:+"$apart"} >"$dir/out"; then
     uncounted "logging, series \"$mode\" at $bytes B"
+    echo "pingpong -" >"$dir/out"
   fi
+  awk -v job="$job" '$1 == "pingpong" { print job, $2 }' "$dir/out" >>"$dir/log.$mode"
 }
 
-# "again" is the same as "off": how far two equal things lie apart on this machine now. A job that takes memory from
-# a virtual machine's host disturbs those that come next, so such jobs ("on") are a series of their own, in turns
-# with others without the log ("beside").
+log_all() {
+  local job
+  for job in $LOG_JOBS; do
+    log_once "$1" "$job"
+  done
+}
+
+# A job that takes memory from a virtual machine's host disturbs those that come next: such jobs ("unreserved")
+# are a series of their own, in turns with others without the log ("beside").
 log_rounds() {
-  local bytes=$1 trips=$2 relay
-  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$((64 + bytes * trips * 5 / 2 / 1000000))M" \
-    2>"$dir/relay.err" &
+  local relay
+  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$LOG_RESERVE" 2>"$dir/relay.err" &
   relay=$!
   until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
-  logged 2 --relay "unix:$dir/relay" "$programs/pingpong" "$trips" "$bytes" >"$dir/out" # the first use of memory
-  take_turns "$LOG_RUNS" "off reserved again" log_once "$bytes" "$trips"
+  log_all with # the first use of memory
+  rm -f "$dir/log.with"
+  take_turns "$LOG_ROUNDS" "without with again" log_all
   kill "$relay" && wait "$relay"
-  take_turns "$LOG_RUNS" "beside on" log_once "$bytes" "$trips"
+  take_turns "$RUNS" "beside unreserved" log_all
 }
 
 log_row() {
-  local bytes=$1 trips=$2 off on reserved again beside
-  off=$(median "off.$bytes" "$dir/log")
-  on=$(median "on.$bytes" "$dir/log")
-  reserved=$(median "reserved.$bytes" "$dir/log")
-  again=$(median "again.$bytes" "$dir/log")
-  beside=$(median "beside.$bytes" "$dir/log")
-  echo "| $bytes | $trips | $((2 * trips * bytes / 1000000)) | $(spread "off.$bytes" "$dir/log" 2)" \
-    "| $(spread "reserved.$bytes" "$dir/log" 2) | $(ratio "$reserved" "$off") | $(ratio "$off" "$reserved")" \
-    "| $(spread "on.$bytes" "$dir/log" 2) | $(ratio "$on" "$beside") | $(ratio "$again" "$off") |"
+  local job=$1 bytes trips apart series row
+  IFS=: read -r bytes trips apart <<<"$job"
+  row="| $bytes | ${apart:-one} | $((2 * trips * bytes / 1000000)) |"
+  for series in without with time bandwidth equal unreserved slower; do
+    row+=" $(quartiles "$job" "$dir/log.$series" 2) |"
+  done
+  echo "$row"
 }
 
 log_cost() {
-  local job bytes trips
-  touch "$dir/log.table"
-  title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, medians of $LOG_RUNS interleaved runs"
-  echo "Microseconds: median (lowest to highest). The log is in memory, so a job sends a bounded volume. A log"
-  echo "takes memory that nobody used before. Reserved: one relay with \`--log-reserve\` carries all jobs, and its"
-  echo "memory has been used by a job before. Not reserved: each job has a relay of its own, and the system gives"
-  echo "it the memory page by page meanwhile; these are a series of their own, and their ratio is to jobs without the"
-  echo "log in the same series. The last column is a second series without the log, with relays of"
-  echo "their own, by the first one: what a ratio of equal things is here."
+  local job
+  title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, $LOG_ROUNDS rounds"
+  echo "Microseconds and ratios: median (lower to upper quartile). In each round each size runs without the log,"
+  echo "with it, and once more without, at one relay with \`--log-reserve\`, whose memory a job has used before; a ratio is"
+  echo "one of runs of the same round. Buffers apart: what comes does not go to where it is sent from. The log is in"
+  echo "memory, so a job sends a bounded volume. without / without: a ratio of equal things. Not reserved: each job"
+  echo "has a relay of its own, and the system gives it the memory page by page meanwhile; of these there are fewer rounds"
+  echo "($RUNS), of their own, and their ratio is to jobs without the log in the same round."
   echo
-  echo "| bytes | round trips | volume MB | without us | reserved us | time / without | bandwidth / without | not reserved us | time / without | without / without |"
+  echo "| bytes | buffers | volume MB | without us | with us | time / without | bandwidth / without | without / without | not reserved us | time / without |"
   echo "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+  log_rounds
+  ratios "$dir/log.with" "$dir/log.without" >"$dir/log.time"
+  ratios "$dir/log.without" "$dir/log.with" >"$dir/log.bandwidth"
+  ratios "$dir/log.without" "$dir/log.again" >"$dir/log.equal"
+  ratios "$dir/log.unreserved" "$dir/log.beside" >"$dir/log.slower"
   for job in $LOG_JOBS; do
-    bytes=${job%:*}
-    trips=${job#*:}
-    log_rounds "$bytes" "$trips"
-    if sampled "$dir/log" "off.$bytes" "on.$bytes" "reserved.$bytes" "again.$bytes" "beside.$bytes"; then
-      log_row "$bytes" "$trips" | tee -a "$dir/log.table"
+    if sampled "$dir/log.time" "$job" && sampled "$dir/log.equal" "$job" && sampled "$dir/log.slower" "$job"; then
+      log_row "$job"
     else
-      missing "logging at $bytes bytes: no run ended well both with and without the log"
+      missing "logging, $job: no round ended well both with and without the log"
     fi
-  done
+  done | tee "$dir/log.table"
   echo
-  awk -F'|' '$2 + 0 == 1 { print "- 1 B latency:" $7 "times that without the log (goal: at most 1.10)" }
-    $2 + 0 == 65536 { print "- 64 KB bandwidth:" $8 "times (goal: at least 0.90)" }
-    $2 + 0 == 1048576 { print "- 1 MB bandwidth:" $8 "times (goal: at least 0.90)" }' "$dir/log.table"
+  awk -F'|' '$2 + 0 == 1 { printf "- 1 B latency: %.2f times that without the log (goal: at most 1.10)\n", $7 }
+    $2 + 0 > 1 { printf "- %d KB bandwidth%s: %.2f times (goal: at least 0.90)\n", $2 / 1024,
+                   $3 ~ /apart/ ? ", buffers apart" : "", $8 }' "$dir/log.table"
 }
 
 # lines "NAME NANOSECONDS" on standard input, to samples under MODE.NAME
