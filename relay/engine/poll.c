@@ -19,6 +19,7 @@
 #define IOV_MAX_OUT 64
 #define HOT_MAX 4             /* connections that are tried without asking poll() first */
 #define ASK_NS 10000ull       /* of turns over the hot connections before all are asked again */
+#define ASK_BUSY_NS 50000ull  /* ... while rings have something in each turn */
 #define HOT_NS 1000000ull     /* who was silent for longer is not hot */
 #define TICK_MS 1000          /* between looks at connections that do not say HELLO */
 #define COUNT_NS 100000000ull /* between counts of context switches */
@@ -399,11 +400,12 @@ static void hot_expire(struct relay_engine *e)
 /* A while over the hot connections; then it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
-    uint64_t until = e->now_ns + ASK_NS;
+    uint64_t asked_ns = e->now_ns;
+    bool served;
 
     hot_expire(e);
     do {
-        bool served = serve_rings(e);
+        served = serve_rings(e);
 
         if (serve_hot(e) || served) {
             e->stats->wakeups++;
@@ -413,7 +415,7 @@ static void spin(struct relay_engine *e)
                 continue;
         }
         e->stats->syscalls += cw_spin_turn(&e->spin);
-    } while (cw_clock_ns() < until);
+    } while (cw_clock_ns() - asked_ns < (served ? ASK_BUSY_NS : ASK_NS));
 }
 
 static int wait_ms(struct relay_engine *e, bool sleeps)
