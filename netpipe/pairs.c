@@ -251,6 +251,8 @@ static void open_site(struct site *site, int largest)
     site->total = calloc((size_t)site->size, sizeof(*site->total));
     if (!site->outgoing || !site->incoming || !site->seconds || !site->total)
         fail(site, "no memory for two messages");
+    /* zeros are copied faster, out of one page of the kernel's, and written to memory faster */
+    memset(site->outgoing, 1, (size_t)largest);
 }
 
 static void close_site(struct site *site)
