@@ -28,18 +28,9 @@ engines() {
   done
 }
 
-# engine_relay ENGINE ADDRESS [OPTION...]: leaves its process in $relay, where it listens in $address.
+# engine_relay ENGINE ADDRESS [OPTION...]: as start_relay
 engine_relay() {
-  : >"$dir/relay.err" # what the one before said must not be taken for its word
-  "$causeway" relay --listen "$2" --key-file "$dir/engine.key" --engine "$1" "${@:3}" 2>"$dir/relay.err" </dev/null &
-  relay=$!
-  until grep -q 'listening on' "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
-  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err")
-}
-
-end_engine_relay() {
-  kill "$relay" 2>/dev/null
-  wait "$relay" 2>/dev/null
+  start_relay "$2" --key-file "$dir/engine.key" --engine "$1" "${@:3}"
 }
 
 # What it shares with ranks is part of it (RssShmem)
@@ -89,7 +80,7 @@ idle_once() {
   fi
   kill "$crowd_job" 2>/dev/null
   wait "$crowd_job" 2>/dev/null
-  end_engine_relay
+  end_relay
 }
 
 # idle_row ENGINE NAME [--rings]
@@ -130,7 +121,7 @@ burst_once() {
     uncounted "burst of connections, engine $engine, $on"
   fi
   wait "$crowd_job" 2>/dev/null
-  end_engine_relay
+  end_relay
 }
 
 burst_row() {
@@ -204,7 +195,7 @@ engine_log_row() {
   ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
   engine_relay "$3" "unix:$dir/engine" --log-reserve "$ENGINE_LOG_RESERVE" "${options[@]}"
   engine_log_rounds "$name" "$clients"
-  end_engine_relay
+  end_relay
   row="| $name | $clients |"
   for bytes in $LOG_SIZES; do
     key=$name.$clients.$bytes

@@ -31,6 +31,27 @@ logged() {
     ! grep -q 'can no longer be restarted' "$dir/stats"
 }
 
+RELAY_WAIT=120 # seconds: to take a log's reserve from the system comes first
+
+# start_relay ADDRESS [OPTION...]: leaves its process in $relay, where it listens in $address. One that does not
+# listen in time is ended; what is run at it then says so.
+start_relay() {
+  local deadline=$((SECONDS + RELAY_WAIT))
+  : >"$dir/relay.err" # what the one before said must not be taken for its word
+  "$causeway" relay --listen "$1" "${@:2}" 2>"$dir/relay.err" </dev/null &
+  relay=$!
+  until grep -q 'listening on' "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do
+    ((SECONDS < deadline)) || kill -9 "$relay"
+    sleep 0.1
+  done
+  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err")
+}
+
+end_relay() {
+  kill "$relay" 2>/dev/null
+  wait "$relay" 2>/dev/null
+}
+
 # the median of the second column of the lines that begin with KEY
 median() {
   awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g |

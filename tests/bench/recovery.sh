@@ -30,8 +30,8 @@ log_once() {
   local mode=$1 job=$2 bytes trips apart run=(ours 2)
   IFS=: read -r bytes trips apart <<<"$job"
   case $mode in
-  with) run=(logged 2 --relay "unix:$dir/relay") ;;
-  without | again) run+=(--relay "unix:$dir/relay") ;;
+  with) run=(logged 2 --relay "$address") ;;
+  without | again) run+=(--relay "$address") ;;
   unreserved) run=(logged 2) ;;
   esac
   if ! "${run[@]}" "$programs/pingpong" "$trips" "$bytes" ${apart:+"$apart"} >"$dir/out"; then
@@ -51,14 +51,12 @@ log_all() {
 # A job that takes memory from a virtual machine's host disturbs those that come next: such jobs ("unreserved")
 # are a series of their own, in turns with others without the log ("beside").
 log_rounds() {
-  local relay
-  "$causeway" relay --listen "unix:$dir/relay" --log-reserve "$LOG_RESERVE" 2>"$dir/relay.err" &
-  relay=$!
-  until grep -q listening "$dir/relay.err" || ! kill -0 "$relay" 2>/dev/null; do sleep 0.1; done
+  local relay address
+  start_relay "unix:$dir/relay" --log-reserve "$LOG_RESERVE"
   log_all with # the first use of memory
   rm -f "$dir/log.with"
   take_turns "$LOG_ROUNDS" "without with again" log_all
-  kill "$relay" && wait "$relay"
+  end_relay
   take_turns "$RUNS" "beside unreserved" log_all
 }
 
