@@ -11,6 +11,11 @@
 #define LINE 64u
 #define SIZES 300u /* a few lines, whole and not */
 #define LARGE 4096u
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED true
+#else
+#define SANITIZED false
+#endif
 #define ROOM (2 * LINE + LARGE + SIZES)
 #define UNTOUCHED 0xa5
 #define PAGE 4096u
@@ -83,29 +88,31 @@ static void copies_to_both_arrive(void)
     arrives(both, LARGE);
 }
 
-/* Nanoseconds, the least of several: whatever else the machine does only adds to it. */
-static uint64_t duration(size_t at)
+/* The least of several rounds through all places: whatever else the machine does only adds to a
+ * time, and what it does for a while adds to those of all places. */
+static void time_places(uint64_t least[LINE + 1])
 {
-    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < TIMES; i++)
+        for (size_t place = 0; place <= LINE; place++) {
+            uint64_t before = cw_clock_ns();
+            uint64_t took;
 
-    for (unsigned i = 0; i < TIMES; i++) {
-        uint64_t before = cw_clock_ns();
-        uint64_t took;
-
-        cw_copy(to + at, from + LINE, PIECE);
-        took = cw_clock_ns() - before;
-        if (took < least)
-            least = took;
-    }
-    return least;
+            cw_copy(to + (place == LINE ? PAGE / 2 : LINE + place), from + LINE, PIECE);
+            took = cw_clock_ns() - before;
+            if (i == 0 || took < least[place])
+                least[place] = took;
+        }
 }
 
+/* At no place within a line, a page behind what is copied, beside one that lies half a page behind.
+ */
 static void no_place_is_slow(void)
 {
-    uint64_t usual = duration(PAGE / 2);
+    uint64_t least[LINE + 1];
 
-    for (size_t behind = 0; behind < LINE; behind++)
-        CU_ASSERT_TRUE(duration(LINE + behind) < SLOW * usual);
+    time_places(least);
+    for (size_t place = 0; place < LINE; place++)
+        CU_ASSERT_TRUE(least[place] < SLOW * least[LINE]);
 }
 
 void add_copy_tests(void)
@@ -115,5 +122,6 @@ void add_copy_tests(void)
     CU_ADD_TEST(suite, copies_arrive);
     CU_ADD_TEST(suite, copies_past_the_cache_arrive);
     CU_ADD_TEST(suite, copies_to_both_arrive);
-    CU_ADD_TEST(suite, no_place_is_slow);
+    if (!SANITIZED) /* that would time the sanitizer, for which some places are slow */
+        CU_ADD_TEST(suite, no_place_is_slow);
 }
