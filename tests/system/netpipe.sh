@@ -266,13 +266,22 @@ await_run() {
   wrong "waited in vain for a run of $*"
 }
 
+# A process of the job, of those that this test has started
+a_job_runs() {
+  local one
+  for one in $(marked); do
+    grep -qz '/pairs$' "/proc/$one/cmdline" 2>/dev/null && return
+  done
+  return 1
+}
+
 # interrupted SIGNAL CODE: while stock MPICH runs; then what is missing is measured, and what was there stays.
 interrupted() {
   local options=(--quick --engines poll --seconds 0.05 --volume 64M --results "$work/results" --log off
     --clients 4 --sizes "1,4K")
   start "$netpipe" "${options[@]}"
   await_run stock off 4
-  sleep 0.3
+  await_true "a job of stock MPICH" a_job_runs
   kill "-$1" "$pid"
   finish
   expect_code "$2"
