@@ -90,6 +90,11 @@ void cw_copy_fence(void)
 {
     _mm_sfence();
 }
+
+uint64_t cw_copy_ticks(void)
+{
+    return __rdtsc();
+}
 #else
 void cw_copy_both(uint8_t *to, uint8_t *away, const uint8_t *from, size_t size)
 {
@@ -109,5 +114,10 @@ void cw_copy_away(uint8_t *to, const uint8_t *from, size_t size)
 
 void cw_copy_fence(void)
 {
+}
+
+uint64_t cw_copy_ticks(void)
+{
+    return 0;
 }
 #endif

@@ -23,4 +23,7 @@ void cw_copy_both(uint8_t *to, uint8_t *away, const uint8_t *from, size_t size);
  * between. */
 void cw_copy_fence(void);
 
+/* The processor's time, in steps of about one cycle. 0 at any time where it has no such counter. */
+uint64_t cw_copy_ticks(void);
+
 #endif

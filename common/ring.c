@@ -7,6 +7,12 @@
 
 #define STEP (32u << 10) /* bytes that are copied before the other side may go on with them */
 #define MASK (CW_RING_BYTES - 1)
+#define LARGE (8u << 10)  /* bytes of a piece that may go past the cache, and be timed */
+#define TIMED_EVERY 8     /* one of so many large pieces */
+#define RETRIED_EVERY 128 /* ... while they go past the cache */
+#define SLOW_MAX 4        /* pieces in a row before they do */
+#define SLOW_BYTES                                                                                 \
+    2 /* written in a tick, or fewer: slow. In one cache it is 5 to 10 here, else 1 */
 
 static size_t smaller(size_t a, size_t b)
 {
@@ -44,6 +50,44 @@ size_t cw_ring_room(struct cw_ring *ring)
     return ring->broken ? 0 : CW_RING_BYTES - (size_t)used;
 }
 
+bool cw_ring_is_apart(const struct cw_ring *ring)
+{
+    return ring->slow == SLOW_MAX;
+}
+
+static void write_timed(struct cw_ring *ring, uint8_t *to, const uint8_t *from, size_t size)
+{
+    uint64_t before = ring->ticks();
+
+    cw_copy(to, from, size);
+    ring->untimed = 0;
+    if ((ring->ticks() - before) * SLOW_BYTES < size)
+        ring->slow = 0;
+    else if (ring->slow < SLOW_MAX)
+        ring->slow++;
+}
+
+/* In one piece. Where the reader's core has another cache, each line has to be got from there
+ * before it can be written: that takes ten times as long as to memory, from where the reader gets
+ * it as fast. Where both share a cache, memory is the slower way. The first time around tells
+ * nothing: the memory is new then. */
+static void write_piece(struct cw_ring *ring, const uint8_t *from, size_t size)
+{
+    uint8_t *to = ring->bytes + (ring->at & MASK);
+    bool apart = cw_ring_is_apart(ring);
+
+    if (!ring->ticks || size < LARGE || ring->at < CW_RING_BYTES) {
+        cw_copy(to, from, size);
+    } else if (++ring->untimed >= (apart ? RETRIED_EVERY : TIMED_EVERY)) {
+        write_timed(ring, to, from, size);
+    } else if (apart) {
+        cw_copy_away(to, from, size);
+        cw_copy_fence();
+    } else {
+        cw_copy(to, from, size);
+    }
+}
+
 size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size)
 {
     const uint8_t *bytes = from;
@@ -55,7 +99,7 @@ size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size)
 
         if (room == 0)
             break;
-        cw_copy(ring->bytes + (ring->at & MASK), bytes + done, n);
+        write_piece(ring, bytes + done, n);
         ring_publish(&ring->shared->written, &ring->at, n);
         done += n;
     }
@@ -94,12 +138,11 @@ static size_t pass_step(struct cw_ring *in, struct cw_ring *out, size_t size, ui
 {
     size_t n = step(in->at, size, step(out->at, size, size));
     const uint8_t *from = in->bytes + (in->at & MASK);
-    uint8_t *to = out->bytes + (out->at & MASK);
 
     if (away)
-        cw_copy_both(to, away, from, n);
+        cw_copy_both(out->bytes + (out->at & MASK), away, from, n);
     else
-        cw_copy(to, from, n);
+        write_piece(out, from, n);
     in->at += n;
     ring_publish(&out->shared->written, &out->at, n);
     return n;

@@ -28,7 +28,14 @@ struct cw_ring {
     uint8_t *bytes;                /* CW_RING_BYTES of them */
     uint64_t at;                   /* what this side has written, or taken */
     bool broken;                   /* the other side's position makes no sense */
+    /* Of the writer: */
+    uint64_t (*ticks)(void); /* about the processor's cycles; NULL: no piece is timed */
+    uint32_t untimed;        /* large pieces since one was */
+    uint32_t slow;           /* the last so many of those timed took long */
 };
+
+/* Large pieces go past the cache: the two sides' cores do not seem to share one. */
+bool cw_ring_is_apart(const struct cw_ring *ring);
 
 /* Copies up to `size` bytes in; returns how many there was room for. */
 size_t cw_ring_put(struct cw_ring *ring, const void *from, size_t size);

@@ -1,5 +1,7 @@
 #include "common/wire.h"
 
+#include "common/copy.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -72,9 +74,10 @@ static void use(struct cw_wire *wire, struct cw_ring *to_relay, struct cw_ring *
 {
     uint8_t *bytes = (uint8_t *)wire->shared + HEADER_BYTES;
 
-    *to_relay = (struct cw_ring){.shared = &wire->shared->to_relay, .bytes = bytes};
-    *to_client =
-        (struct cw_ring){.shared = &wire->shared->to_client, .bytes = bytes + CW_RING_BYTES};
+    *to_relay =
+        (struct cw_ring){.shared = &wire->shared->to_relay, .bytes = bytes, .ticks = cw_copy_ticks};
+    *to_client = (struct cw_ring){
+        .shared = &wire->shared->to_client, .bytes = bytes + CW_RING_BYTES, .ticks = cw_copy_ticks};
 }
 
 /* Sealed: a client that made it smaller would kill the relay. */
