@@ -94,11 +94,16 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
+# How fast bytes go through a ring between two cores
+build/caches: $(call objects,tests/bench/caches.c $(addprefix common/,clock.c copy.c ring.c))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
 MPI_C = $(patsubst tests/system/programs/%.c,build/programs/%,$(wildcard tests/system/programs/*.c)) \
-	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c,$(wildcard tests/bench/*.c))) \
+	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c tests/bench/caches.c,$(wildcard tests/bench/*.c))) \
 	$(patsubst netpipe/%.c,build/programs/%,$(wildcard netpipe/*.c))
 MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests/system/programs/*.f90))
 
@@ -140,7 +145,7 @@ check: build/.run-deps build/.check-deps build/.bench-deps
 	@tests/check.sh
 
 bench: build/.run-deps build/.bench-deps
-	@$(MAKE) --no-print-directory all build/crowd programs
+	@$(MAKE) --no-print-directory all build/crowd build/caches programs
 	@tests/bench/bench.sh
 
 netpipe: build/.run-deps build/.bench-deps

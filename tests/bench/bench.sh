@@ -8,7 +8,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
-SECTIONS=${SECTIONS:-netpipe counts collectives idle memory unexpected log_cost clock_cost log_memory
+SECTIONS=${SECTIONS:-netpipe counts caches collectives idle memory unexpected log_cost clock_cost log_memory
   replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
@@ -78,6 +78,33 @@ counts() {
   echo "What such calls cost here, in nanoseconds, both ends in one process:"
   echo
   "$programs/primitives" | sed 's/-/ /g; s/^/- /'
+}
+
+# "KIND MICROSECONDS" of the rounds of a kind. 1: the stores into the cache took more than 4 times as long as in the
+# fastest round; 0: the others. caches_kind COLUMN KIND
+caches_kind() {
+  awk -v column="$1" -v kind="$2" -v fastest="$(cut -d ' ' -f 3 "$dir/caches" | sort -g | head -n 1)" \
+    '($3 > 4 * fastest) == kind { print kind, $column }' "$dir/caches"
+}
+
+caches() {
+  local kind name
+  title "Between two cores: a MiB through a ring in pieces of 64 KiB, microseconds"
+  build/caches >"$dir/caches" || missing "the way between two cores"
+  echo "Rounds of 16 MiB, by stores into the cache and as a ring chooses (common/ring.c), by turns: medians (quartiles)."
+  echo
+  echo "| the two cores | rounds | into the cache | as chosen | ratio |"
+  echo "|---|---:|---:|---:|---:|"
+  for kind in 0 1; do
+    caches_kind 3 "$kind" >"$dir/cached"
+    caches_kind 4 "$kind" >"$dir/chosen"
+    [ -s "$dir/cached" ] || continue
+    ratios "$dir/chosen" "$dir/cached" >"$dir/of_cached"
+    name=near
+    ((kind)) && name="apart: more than 4 times the fastest round"
+    echo "| $name | $(wc -l <"$dir/cached") | $(quartiles "$kind" "$dir/cached" 1) |" \
+      "$(quartiles "$kind" "$dir/chosen" 1) | $(quartiles "$kind" "$dir/of_cached" 2) |"
+  done
 }
 
 collectives() {
