@@ -6,24 +6,11 @@
 #define TRACE_RANDOM_PROGRAM_H
 
 #include "tests/trace/fixture.h"
+#include "tests/trace/random_request.h"
 
 #define RANKS 4
 #define STEPS 150 /* operations of a program */
 #define ITEMS_MAX 512
-
-#define MASK_SOURCE 0xff00000000000000ull
-#define MASK_TAG 0x00ff000000000000ull
-#define MASK_SERIAL 0x00000000ffffffffull
-
-enum request_state { POSTED, CANCELING, CANCELED, RECEIVED };
-
-struct request {
-    enum request_state state;
-    uint64_t tag;
-    uint64_t mask;
-    uint64_t capacity;
-    uint64_t message; /* the tag of what it got */
-};
 
 struct sent {
     uint64_t tag;

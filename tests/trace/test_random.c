@@ -2,6 +2,7 @@
  * the seed: each matched message arrives exactly once and whole, in MPI's order. A seed that fails
  * is printed; CAUSEWAY_TEST_SEED=SEED runs it alone. */
 #include "tests/trace/fixture.h"
+#include "tests/trace/random_request.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -18,22 +19,6 @@
 #else
 #define SEEDS 40
 #endif
-
-/* A tag of the tests: who sent it, the tag that is matched, and a serial number, which no mask
- * looks at: it tells the receiver which message it got. */
-#define MASK_SOURCE 0xff00000000000000ull
-#define MASK_TAG 0x00ff000000000000ull
-#define MASK_SERIAL 0x00000000ffffffffull
-
-enum request_state { POSTED, CANCELING, CANCELED, RECEIVED };
-
-struct request {
-    enum request_state state;
-    uint64_t tag;
-    uint64_t mask;
-    uint64_t capacity;
-    uint64_t message; /* the tag of what it got */
-};
 
 struct message {
     uint64_t tag;
