@@ -11,8 +11,7 @@
 #define TIMED_EVERY 8     /* one of so many large pieces */
 #define RETRIED_EVERY 128 /* ... while they go past the cache */
 #define SLOW_MAX 4        /* pieces in a row before they do */
-#define SLOW_BYTES                                                                                 \
-    2 /* written in a tick, or fewer: slow. In one cache it is 5 to 10 here, else 1 */
+#define SLOW_BYTES 2      /* a tick, or fewer: slow. In one cache it is 5 to 10 here, else 1 */
 
 static size_t smaller(size_t a, size_t b)
 {

@@ -46,7 +46,7 @@ crowd_value() {
 # start_crowd COUNT RATE SECONDS [KEY-FILE [--rings]]: returns when each has been served or refused; $crowd_job is its process
 start_crowd() {
   : >"$dir/crowd"
-  "$crowd" "$address" "$@" >"$dir/crowd" 2>"$dir/stats" &
+  "$crowd" "$(relay_address)" "$@" >"$dir/crowd" 2>"$dir/stats" &
   crowd_job=$!
   until grep -q there "$dir/crowd" || ! kill -0 "$crowd_job" 2>/dev/null; do sleep 0.05; done
   grep -q there "$dir/crowd"
@@ -62,7 +62,7 @@ crowd_there() {
 # Memory and CPU time are those of ranks that wait: they have said HELLO, and so the relay does not close them.
 # idle_once ENGINE NAME [--rings]
 idle_once() {
-  local engine=$1 name=$2 before after ticks relay address crowd_job
+  local engine=$1 name=$2 before after ticks crowd_job
   shift 2
   engine_relay "$engine" "unix:$dir/engine"
   before=$(resident_kb "$relay")
@@ -113,7 +113,7 @@ idle_crowd() {
 }
 
 burst_once() {
-  local engine=$1 on=$2 listen=$3 relay address crowd_job
+  local engine=$1 on=$2 listen=$3 crowd_job
   engine_relay "$engine" "$listen"
   if start_crowd "$BURST" "$BURST" 0; then
     awk -v key="$engine.$on" '{ sub(/_ms/, ""); if (NF == 2) print $1 "." key, $2 }' "$dir/crowd" >>"$dir/burst"
@@ -166,7 +166,7 @@ engine_log_once() {
   local run=ours key=$2.$3
   [ "$1" != with ] || run=logged
   # shellcheck disable=SC2086 # a list of sizes
-  if ! "$run" "$3" --relay "$address" --key-file "$dir/engine.key" "$programs/pairs" "$LOG_SECONDS" "$LOG_VOLUME" 0 \
+  if ! "$run" "$3" --relay "$(relay_address)" --key-file "$dir/engine.key" "$programs/pairs" "$LOG_SECONDS" "$LOG_VOLUME" 0 \
     $LOG_SIZES >"$dir/out"; then
     uncounted "the log of $2, $3 clients, $1"
     : >"$dir/out"
@@ -191,7 +191,7 @@ engine_log_rounds() {
 
 # engine_log_row NAME CLIENTS ENGINE OPTION...
 engine_log_row() {
-  local name=$1 clients=$2 bytes key row relay address options=("${@:4}")
+  local name=$1 clients=$2 bytes key row options=("${@:4}")
   ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
   engine_relay "$3" "unix:$dir/engine" --log-reserve "$ENGINE_LOG_RESERVE" "${options[@]}"
   engine_log_rounds "$name" "$clients"

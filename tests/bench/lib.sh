@@ -33,8 +33,8 @@ logged() {
 
 RELAY_WAIT=120 # seconds: to take a log's reserve from the system comes first
 
-# start_relay ADDRESS [OPTION...]: leaves its process in $relay, where it listens in $address. One that does not
-# listen in time is ended; what is run at it then says so.
+# start_relay ADDRESS [OPTION...]: leaves its process in $relay. One that does not listen in time is ended; what is
+# run at it then says so.
 start_relay() {
   local deadline=$((SECONDS + RELAY_WAIT))
   : >"$dir/relay.err" # what the one before said must not be taken for its word
@@ -44,7 +44,11 @@ start_relay() {
     ((SECONDS < deadline)) || kill -9 "$relay"
     sleep 0.1
   done
-  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err")
+}
+
+# where it listens
+relay_address() {
+  sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err"
 }
 
 end_relay() {

@@ -30,8 +30,8 @@ log_once() {
   local mode=$1 job=$2 bytes trips apart run=(ours 2)
   IFS=: read -r bytes trips apart <<<"$job"
   case $mode in
-  with) run=(logged 2 --relay "$address") ;;
-  without | again) run+=(--relay "$address") ;;
+  with) run=(logged 2 --relay "$(relay_address)") ;;
+  without | again) run+=(--relay "$(relay_address)") ;;
   unreserved) run=(logged 2) ;;
   esac
   if ! "${run[@]}" "$programs/pingpong" "$trips" "$bytes" ${apart:+"$apart"} >"$dir/out"; then
@@ -51,7 +51,6 @@ log_all() {
 # A job that takes memory from a virtual machine's host disturbs those that come next: such jobs ("unreserved")
 # are a series of their own, in turns with others without the log ("beside").
 log_rounds() {
-  local relay address
   start_relay "unix:$dir/relay" --log-reserve "$LOG_RESERVE"
   log_all with # the first use of memory
   rm -f "$dir/log.with"
