@@ -1,20 +1,33 @@
-# Causeway. `make run` shows it at work, `make check` tests it; both install what they need.
+# Causeway.
 #
 #   make                  build/causeway and build/librdevice.so, which run from the tree
+#   make test             the tests for every save: less than a minute
+#   make deps             installs the Debian packages that are needed to build and to run (apt, as root or by sudo)
+#   make install          DESTDIR and PREFIX as usual
+#   make format           clang-format over all sources
+#
+# These install what they need before they start:
+#
 #   make run              a demonstration; make run PROG=./a.out N=4 ARGS="..." for a program of yours
 #   make check            every test suite; ends with "N passed, N failed"
 #   make bench            the figures of docs/benchmarks.md, beside stock MPICH over TCP
 #   make netpipe          compares relay engines; make netpipe ARGS="--engines poll --quick": operations.md
 #   make campaign         long tests: all of scalapack-mpi-test, long fuzzing (TIME=600 seconds each)
-#   make install          DESTDIR and PREFIX as usual
-#   make format           clang-format over all sources
+#
+# WERROR=-Werror turns warnings into errors, as make check does.
 
 SHELL = /bin/bash
 VERSION = 0.1
 PREFIX = /usr/local
 BUILD = build
 CC = gcc
+WERROR =
 N = 2
+
+# as many commands at once as there are cores, unless the command line says otherwise
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 # SANITIZE=address,undefined or SANITIZE=thread builds with sanitizers, in a directory of its own
 SANITIZE =
@@ -26,15 +39,15 @@ SANITIZE_FLAGS += $(if $(filter thread,$(SANITIZE)),-Wno-tsan)
 endif
 comma = ,
 
-CPPFLAGS = -I. -D_GNU_SOURCE -DCAUSEWAY_VERSION='"$(VERSION)"' -DPREFIX='"$(PREFIX)"'
-CFLAGS = -std=gnu17 -O2 -g -Wall -Wextra -Werror -fPIC -fvisibility=hidden $(SANITIZE_FLAGS)
+CPPFLAGS = -I. -Ibuild/include -D_GNU_SOURCE -DCAUSEWAY_VERSION='"$(VERSION)"' -DPREFIX='"$(PREFIX)"'
+CFLAGS = -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden $(SANITIZE_FLAGS)
 LDFLAGS = $(SANITIZE_FLAGS)
 
 COMMON = $(wildcard common/*.c)
 RELAY = $(wildcard relay/*.c relay/core/*.c relay/engine/*.c)
-DISPATCHER = $(wildcard dispatcher/*.c)
-RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c ring.c setup.c transport.c wire.c)
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c)
+DISPATCHER = $(wildcard dispatcher/*/*.c)
+RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
@@ -42,10 +55,11 @@ PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
 all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
+# What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
-BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)
@@ -55,38 +69,69 @@ build/.%-deps: Makefile
 	@tests/install-packages.sh $(PACKAGES)
 	@touch $@
 
+deps: build/.run-deps
+deps-check: build/.run-deps build/.check-deps build/.bench-deps
+deps-bench: build/.run-deps build/.bench-deps
+
+# after a command that may have failed for want of a package
+hint = { echo "  If a header, library or compiler is missing: 'make $(1)' installs the Debian packages." >&2; exit 1; }
+
 # --- building -------------------------------------------------------------------------------------
-$(BUILD)/obj/%.o: %.c | build/.run-deps
+$(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@ || $(call hint,deps)
+
+# the sanitizers open files themselves, before they can watch anything
+$(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring || $(call hint,deps)
+
+# Every function of the installed MPI that may look for progress, for rdevice/calls.c
+build/include/rdevice/calls.inc: Makefile
+	@mkdir -p $(@D)
+	@nm -D --defined-only "$$(mpicc.mpich -print-file-name=libmpich.so)" | \
+		awk '$$2 ~ /[TW]/ && $$3 ~ /^P?MPI_/ && $$3 !~ /^P?MPI_(T_|Wti|Abort$$)/ { print "CALL(" n++ ", " $$3 ")" } \
+			END { exit !n }' >$@ || \
+		$(call hint,deps)
+$(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
 		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c \
-		$(filter-out dispatcher/main.c,$(DISPATCHER)))
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring || $(call hint,deps-check)
 
-# The simulator runs the device's own code, compiled once more over its own system
-SIM_DEVICE = $(addprefix $(BUILD)/sim-device/,$(addprefix rdevice/,device.o input.o output.o probe.o \
-	replay.o request.o ucp.o wait.o) common/hello.o common/wire.o)
-$(BUILD)/sim-device/%.o: %.c | build/.run-deps
+# The simulator runs the project's own code, compiled once more over a simulated system; the device
+# is a library, which is loaded once for each simulated process
+SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c libc_machine.c lock.c ucp_unreachable.c ucs.c)
+SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
+	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
+SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
+	dispatcher/relays/relay_link.o dispatcher/relays/relays.o) \
+	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(wildcard relay/core/*.c))
+$(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -include tests/sim/device_shim.h -MMD -MP -c $< -o $@
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -include tests/sim/system_shim.h -MMD -MP -c $< -o $@ || $(call hint,deps)
 
-$(BUILD)/sim: $(SIM_DEVICE) $(call objects,$(wildcard tests/sim/*.c relay/core/*.c) tests/trace/codec.c \
-		$(addprefix common/,copy.c cred.c err.c frame.c ring.c setup.c transport.c) dispatcher/job.c rdevice/readings.c)
+$(SIM_DEVICE): CFLAGS += -fvisibility=default
+$(BUILD)/obj/tests/sim/%.o: CPPFLAGS += -include tests/sim/sizes.h
+$(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transport.c)
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
+	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
+
+$(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
+		tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
+		dispatcher/job/homes.c dispatcher/job/job.c) $(BUILD)/sim-device.so
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium
 
 # A client of many connections, for tests and benchmarks of relays
 build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
@@ -94,78 +139,89 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
-# How fast bytes go through a ring between two cores
-build/caches: $(call objects,tests/bench/caches.c $(addprefix common/,clock.c copy.c ring.c))
-	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@
-
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
 MPI_C = $(patsubst tests/system/programs/%.c,build/programs/%,$(wildcard tests/system/programs/*.c)) \
-	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c tests/bench/caches.c,$(wildcard tests/bench/*.c))) \
+	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c,$(wildcard tests/bench/*.c))) \
 	$(patsubst netpipe/%.c,build/programs/%,$(wildcard netpipe/*.c))
 MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests/system/programs/*.f90))
 
-build/programs/nompi: tests/system/programs/nompi.c | build/.run-deps
+build/programs/nompi: tests/system/programs/nompi.c
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
-	@gcc -O2 -Wall -Wextra -Werror $< -o $@
-build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h) | build/.run-deps
+	@gcc -O2 -Wall -Wextra $(WERROR) $< -o $@
+build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra -Werror $< -o $@ -pthread
-build/programs/%: tests/bench/%.c | build/.run-deps
+	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra $(WERROR) $< -o $@ -pthread || $(call hint,deps)
+build/programs/%: tests/bench/%.c $(wildcard tests/bench/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror $< -o $@
-build/programs/%: netpipe/%.c | build/.run-deps
+	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra $(WERROR) $< -o $@ -pthread || $(call hint,deps)
+build/programs/%: netpipe/%.c
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra -Werror $< -o $@ -lm
-build/programs/%: tests/system/programs/%.f90 | build/.run-deps build/.check-deps
+	@mpicc.mpich -std=gnu17 -D_GNU_SOURCE -O2 -Wall -Wextra $(WERROR) $< -o $@ -lm || $(call hint,deps)
+build/programs/%: tests/system/programs/%.f90
 	@mkdir -p build/programs/mod
 	@echo '  MPIFC $@'
-	@mpif90.mpich -O2 -J build/programs/mod $< -o $@
+	@mpif90.mpich -O2 -J build/programs/mod $< -o $@ || $(call hint,deps-check)
 
 programs: $(MPI_C) $(MPI_F)
 
 # --- using ----------------------------------------------------------------------------------------
-run: all $(if $(PROG),,build/programs/solver)
+run: deps
+	@$(MAKE) --no-print-directory all $(if $(PROG),,build/programs/solver)
 ifeq ($(PROG),)
 	@tests/demo.sh
 else
 	$(BUILD)/causeway run -n $(N) $(PROG) $(ARGS)
 endif
 
-check: build/.run-deps build/.check-deps build/.bench-deps
-	@$(MAKE) --no-print-directory all build/unit build/sim build/crowd programs fuzzers
-	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
-	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/causeway build/thread/unit
-	@tests/check.sh
+# What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
+CHECKED = all build/unit build/sim build/crowd programs fuzzers
+TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
+	rma_fence rma_lock sizes solver storm)
 
-bench: build/.run-deps build/.bench-deps
-	@$(MAKE) --no-print-directory all build/crowd build/caches programs
+check: deps-check
+	@$(MAKE) --no-print-directory WERROR=-Werror $(CHECKED)
+	@CC='$(CC)' WERROR=-Werror tests/check.sh
+
+test: $(TESTED)
+	@tests/test.sh
+
+bench: deps-bench
+	@$(MAKE) --no-print-directory all build/crowd programs
 	@tests/bench/bench.sh
 
-netpipe: build/.run-deps build/.bench-deps
+netpipe: deps-bench
 	@$(MAKE) --no-print-directory all build/programs/pairs
 	@netpipe/netpipe.sh $(ARGS)
 
-campaign: build/.run-deps build/.check-deps
-	@$(MAKE) --no-print-directory all build/sim build/crowd programs fuzzers
+campaign: deps-check
+	@$(MAKE) --no-print-directory $(CHECKED)
+	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
+	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/unit
 	@tests/campaign.sh
 
 # --- fuzzing --------------------------------------------------------------------------------------
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
+FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all
+fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
+FUZZED = $(COMMON) $(wildcard relay/core/*.c) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
+FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
-build/fuzz/%: tests/fuzz/%.c $(COMMON) $(wildcard relay/core/*.[ch] common/*.h dispatcher/pmi.[ch] rdevice/readings.[ch]) | build/.run-deps build/.check-deps
+build/fuzz-obj/%.o: %.c
+	@mkdir -p $(@D)
+	@echo '  CLANG $@'
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link,address,undefined $(CPPFLAGS) -MMD -MP -c $< -o $@ || \
+		$(call hint,deps-check)
+build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@mkdir -p $(@D)
 	@echo '  FUZZ  $@'
-	@clang -std=gnu17 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all $(CPPFLAGS) \
-		$< $(COMMON) $(wildcard relay/core/*.c) dispatcher/pmi.c rdevice/readings.c $(FUZZED) -o $@ -lsodium
-build/fuzz/fuzz_device: FUZZED = $(addprefix rdevice/,input.c output.c probe.c replay.c request.c)
-build/fuzz/fuzz_device: $(wildcard rdevice/*.[ch])
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium
+build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 
 # --- installing -----------------------------------------------------------------------------------
 install: all
@@ -186,5 +242,6 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all run check bench netpipe campaign install uninstall format clean programs fuzzers
+.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers
 .SECONDARY:
+.DELETE_ON_ERROR:

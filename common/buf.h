@@ -1,6 +1,7 @@
-/* Bounded reader and writer: the only way that bytes of a frame are taken apart or put together.
- * Integers are little-endian. A read or write past the end sets `bad` and yields zeros, so that a
- * parser checks once, at its end (cw_reader_end). Neither owns its memory. */
+/* Bounded reader and writer. All code that parses or builds frames uses them.
+ * Integers are little-endian. A read past the end sets `bad` and returns zeros; a write past the
+ * end sets `bad` and writes nothing. So a parser needs one check, at its end (cw_reader_end).
+ * Neither owns its memory. */
 #ifndef CW_BUF_H
 #define CW_BUF_H
 
@@ -27,7 +28,7 @@ static inline struct cw_reader cw_reader(const void *bytes, size_t size)
     return (struct cw_reader){.at = bytes, .left = size};
 }
 
-/* Copies `size` bytes to `to`; zeros when they are not there. */
+/* Copies `size` bytes to `to`; zeros if fewer are left. */
 static inline void cw_get_copy(struct cw_reader *r, void *to, size_t size)
 {
     if (r->left < size) {
@@ -72,7 +73,7 @@ static inline uint64_t cw_get_u64(struct cw_reader *r)
     return v;
 }
 
-/* `size` bytes where they are; NULL when they are not there. */
+/* Returns a pointer to the next `size` bytes, without a copy; NULL if fewer are left. */
 static inline const uint8_t *cw_get_bytes(struct cw_reader *r, size_t size)
 {
     const uint8_t *at = r->at;
@@ -86,7 +87,7 @@ static inline const uint8_t *cw_get_bytes(struct cw_reader *r, size_t size)
     return at;
 }
 
-/* True when everything asked for was there and nothing is left over. */
+/* Returns true if no read went past the end and no bytes are left. */
 static inline bool cw_reader_end(const struct cw_reader *r)
 {
     return !r->bad && r->left == 0;

@@ -1,12 +1,12 @@
-/* The monotonic clock, in nanoseconds. For engines and drivers; a core is given its times. */
+/* The monotonic clock, in nanoseconds. For engines and drivers; a core gets times as arguments. */
 #ifndef CW_CLOCK_H
 #define CW_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Not inline: common/clock.c asks libc; in librdevice.so, which answers for libc, rdevice/clock.c
- * has another definition that asks the real one. */
+/* CLOCK_MONOTONIC in ns. Two definitions: common/clock.c calls libc. librdevice.so replaces libc's
+ * clock functions, so it has its own definition, which calls the real ones. */
 uint64_t cw_clock_ns(void);
 
 static inline uint64_t cw_timespec_ns(const struct timespec *t)

@@ -63,19 +63,43 @@ int cw_cred_open(uint8_t key[CW_KEY_SIZE], const uint8_t sealed[CW_SEALED_SIZE],
                : CW_OK;
 }
 
-void cw_cred_mac(uint8_t mac[CW_MAC_SIZE], const uint8_t key[CW_KEY_SIZE], const char *by,
-                 const struct cw_hello *hello, const uint8_t relay_nonce[CW_NONCE_SIZE])
+/* What both MACs cover: which frame it is, the HELLO without its MAC, and the relay's nonce. */
+static void put_hello(struct cw_writer *w, const char *by, const struct cw_hello *hello,
+                      const uint8_t relay_nonce[CW_NONCE_SIZE])
 {
-    uint8_t text[16 + CW_HELLO_SIZE + CW_NONCE_SIZE];
     uint8_t encoded[CW_HELLO_SIZE];
     struct cw_hello bare = *hello;
-    struct cw_writer w = cw_writer(text, sizeof(text));
 
     memset(bare.mac, 0, sizeof(bare.mac));
     cw_hello_put(encoded, &bare);
-    cw_put_bytes(&w, by, strnlen(by, 16));
+    cw_put_bytes(w, by, strlen(by));
+    cw_put_bytes(w, encoded, sizeof(encoded));
+    cw_put_bytes(w, relay_nonce, CW_NONCE_SIZE);
+}
+
+void cw_cred_mac_hello(uint8_t mac[CW_MAC_SIZE], const uint8_t key[CW_KEY_SIZE],
+                       const struct cw_hello *hello, const uint8_t relay_nonce[CW_NONCE_SIZE])
+{
+    uint8_t text[6 + CW_HELLO_SIZE + CW_NONCE_SIZE];
+    struct cw_writer w = cw_writer(text, sizeof(text));
+
+    put_hello(&w, "client", hello, relay_nonce);
+    hash(mac, key, text, w.used);
+}
+
+void cw_cred_mac_welcome(uint8_t mac[CW_MAC_SIZE], const uint8_t key[CW_KEY_SIZE],
+                         const struct cw_welcome *welcome, const struct cw_hello *hello,
+                         const uint8_t relay_nonce[CW_NONCE_SIZE])
+{
+    uint8_t text[5 + CW_HELLO_SIZE + CW_NONCE_SIZE + CW_WELCOME_SIZE];
+    uint8_t encoded[CW_WELCOME_SIZE];
+    struct cw_welcome bare = *welcome;
+    struct cw_writer w = cw_writer(text, sizeof(text));
+
+    memset(bare.mac, 0, sizeof(bare.mac));
+    cw_welcome_put(encoded, &bare);
+    put_hello(&w, "relay", hello, relay_nonce);
     cw_put_bytes(&w, encoded, sizeof(encoded));
-    cw_put_bytes(&w, relay_nonce, CW_NONCE_SIZE);
     hash(mac, key, text, w.used);
 }
 

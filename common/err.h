@@ -1,4 +1,4 @@
-/* Errors: a code, and one text that every level on the way out adds its context to. */
+/* Errors: a code and a text. Each level that passes an error on adds its context. */
 #ifndef CW_ERR_H
 #define CW_ERR_H
 
@@ -14,9 +14,11 @@ enum cw_code {
     CW_ECLOSED = -6,   /* the peer closed the connection */
     CW_ELIMIT = -7,    /* a named bound was reached */
     CW_ENOTFOUND = -8, /* a file, program or job that is not there */
+    CW_ETIME = -9,     /* no answer in time */
+    CW_EBUSY = -10,    /* not now: it is to be tried again */
 };
 
-/* Owned by whoever declares it; needs no release. `code` is CW_OK until an error is set. */
+/* Owned by the function that declares it; needs no release. `code` is CW_OK until an error. */
 struct cw_err {
     int code;
     char text[CW_ERR_TEXT_MAX];
@@ -26,7 +28,8 @@ struct cw_err {
 int cw_err_set(struct cw_err *err, int code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts what was being done before the text that is there: "doing: cause". Returns err->code. */
+/* Puts the formatted text before the text of `err`, as in "what was being done: cause". Returns
+ * err->code. */
 int cw_err_wrap(struct cw_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <ctype.h>
 
-/* What may follow each type: `fixed` bytes always, up to `variable` more. */
+/* The parts of each type after the header: `fixed` bytes always, and up to `variable` more. */
 struct frame_shape {
     const char *name;
     uint32_t fixed;
@@ -14,7 +14,7 @@ static const struct frame_shape shapes[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {"HELLO", CW_HELLO_SIZE, 0},
     [CW_FRAME_WELCOME] = {"WELCOME", CW_WELCOME_SIZE, 0},
     [CW_FRAME_REFUSED] = {"REFUSED", CW_NOTICE_SIZE, CW_TEXT_MAX},
-    [CW_FRAME_ACK] = {"ACK", 0, 0},
+    [CW_FRAME_ACK] = {"ACK", CW_ACK_SIZE, 0},
     [CW_FRAME_SEND] = {"SEND", CW_SEND_SIZE, CW_FRAME_DATA_MAX},
     [CW_FRAME_SEND_DATA] = {"SEND_DATA", 0, CW_FRAME_DATA_MAX},
     [CW_FRAME_RECV] = {"RECV", CW_RECV_SIZE, 0},
@@ -39,6 +39,8 @@ static const struct frame_shape shapes[CW_FRAME_TYPES] = {
     [CW_FRAME_STATS_ASK] = {"STATS_ASK", 0, 0},
     [CW_FRAME_ROUTE] = {"ROUTE", CW_ROUTE_SIZE, 0},
     [CW_FRAME_LINK] = {"LINK", CW_LINK_SIZE, CW_LINK_ADDRESS_MAX},
+    [CW_FRAME_CUT] = {"CUT", CW_CUT_SIZE, 0},
+    [CW_FRAME_JOB_END] = {"JOB_END", 0, 0},
     [CW_FRAME_FORWARD] = {"FORWARD", CW_FORWARD_SIZE, CW_FRAME_DATA_MAX},
     [CW_FRAME_FORWARD_DATA] = {"FORWARD_DATA", CW_FORWARD_REF_SIZE, CW_FRAME_DATA_MAX},
     [CW_FRAME_FORWARD_END] = {"FORWARD_END", CW_FORWARD_REF_SIZE, 0},
@@ -132,7 +134,8 @@ void cw_hello_put(uint8_t *to, const struct cw_hello *v)
     cw_put_u64(&w, v->acts);
     cw_put_bytes(&w, v->mac, sizeof(v->mac));
     cw_put_u32(&w, v->flags);
-    cw_put_u32(&w, 0);
+    cw_put_u32(&w, v->resume_ms);
+    cw_put_u64(&w, v->received);
 }
 
 bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
@@ -151,7 +154,8 @@ bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
     v->acts = cw_get_u64(&r);
     cw_get_copy(&r, v->mac, sizeof(v->mac));
     v->flags = cw_get_u32(&r);
-    cw_get_u32(&r);
+    v->resume_ms = cw_get_u32(&r);
+    v->received = cw_get_u64(&r);
     return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK &&
            v->role <= CW_ROLE_RELAY;
 }
@@ -167,6 +171,7 @@ void cw_welcome_put(uint8_t *to, const struct cw_welcome *v)
     cw_put_u32(&w, v->flags);
     cw_put_u32(&w, 0);
     cw_put_bytes(&w, v->mac, sizeof(v->mac));
+    cw_put_u64(&w, v->received);
 }
 
 bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
@@ -180,6 +185,7 @@ bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
     v->flags = cw_get_u32(&r);
     cw_get_u32(&r);
     cw_get_copy(&r, v->mac, sizeof(v->mac));
+    v->received = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 

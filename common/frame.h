@@ -1,4 +1,5 @@
-/* Frames: what crosses every connection of a relay. The contract is docs/protocol.md. */
+/* The frames between a relay and the processes that connect to it. docs/protocol.md is the
+ * contract. */
 #ifndef CW_FRAME_H
 #define CW_FRAME_H
 
@@ -10,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 3
+#define CW_PROTOCOL_VERSION 5
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -21,10 +22,15 @@
 #define CW_NONCE_SIZE 16
 #define CW_KEY_SIZE 32
 #define CW_MAC_SIZE 32
-#define CW_SEALED_SIZE 72           /* a key that passes under another one */
+#define CW_SEALED_SIZE 72           /* a key encrypted under another one */
 #define CW_LINK_ADDRESS_MAX 300u    /* bytes of an address in LINK */
 #define CW_TEXT_MAX 400             /* bytes of text in REFUSED and NOTICE */
 #define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
+#ifndef CW_KEPT_MAX
+#define CW_ACK_BYTES (256u << 10) /* received over a socket before an ACK is owed */
+#define CW_KEPT_MAX (2u << 20)    /* bytes that an opener sends over a socket without an ACK */
+#endif
+#define CW_RESUME_MAX_MS 3600000u /* the longest time that a session may be suspended */
 
 enum cw_frame_type {
     /* opening a session */
@@ -62,6 +68,8 @@ enum cw_frame_type {
     /* dispatcher to relay, in a job of several relays */
     CW_FRAME_ROUTE = 51,
     CW_FRAME_LINK = 52,
+    CW_FRAME_CUT = 53,     /* a drill */
+    CW_FRAME_JOB_END = 54, /* the job ends now, not when its session's time is up */
     /* relay to relay */
     CW_FRAME_FORWARD = 56,
     CW_FRAME_FORWARD_DATA = 57,
@@ -72,10 +80,10 @@ enum cw_frame_type {
 
 enum cw_role { CW_ROLE_RANK = 1, CW_ROLE_DISPATCHER = 2, CW_ROLE_RELAY = 3 };
 
-/* How a message is to be matched and acknowledged. */
+/* How a message is matched, and when it is complete for its sender. */
 enum cw_send_kind {
-    CW_SEND_TAG = 1,  /* matched by tag; done when it is at the relay */
-    CW_SEND_SYNC = 2, /* matched by tag; acknowledged by SENT once it is matched */
+    CW_SEND_TAG = 1,  /* matched by tag; complete when it is at the relay */
+    CW_SEND_SYNC = 2, /* matched by tag; complete when SENT says that it was matched */
     CW_SEND_AM = 3,   /* active message: goes to the rank as it comes, in order */
 };
 
@@ -94,26 +102,27 @@ enum cw_refusal {
     CW_REFUSED_FENCED = 5,
     CW_REFUSED_LIMIT = 6,
     CW_REFUSED_PROTOCOL = 7,
+    CW_REFUSED_BUSY = 8, /* the relay is ending the session's old connection: try again */
 };
 
 enum cw_notice {
     CW_NOTICE_RANK_UP = 1,
-    CW_NOTICE_RANK_LOST = 2, /* its connection ended without BYE */
+    CW_NOTICE_RANK_LOST = 2, /* its session was given up, or refused */
     CW_NOTICE_RANK_BYE = 3,
     CW_NOTICE_REFUSED = 4,   /* a connection that claimed to be this rank was refused */
     CW_NOTICE_FATAL = 5,     /* the relay cannot go on with this job */
-    CW_NOTICE_RANK_LIVE = 6, /* it has repeated what its predecessor did, and goes on */
-    CW_NOTICE_UNLOGGED = 7,  /* its log is gone: it can no longer be restarted */
-    CW_NOTICE_LINKED = 9,    /* it has its links to all other relays of the job */
-    CW_NOTICE_UNLINKED = 10, /* one of them broke: the job cannot go on */
-    CW_NOTICE_DIVERGED = 8,  /* its re-execution does something else than the first one did */
+    CW_NOTICE_RANK_LIVE = 6, /* it has repeated all that earlier incarnations did */
+    CW_NOTICE_UNLOGGED = 7,  /* its log was dropped: it cannot be started again */
+    CW_NOTICE_DIVERGED = 8,  /* its re-execution differs from the execution before it */
+    CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
+    CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
 };
 
 struct cw_header {
     uint32_t length; /* bytes after the header */
     uint8_t type;
     uint32_t seq; /* number of this frame in its direction, from 1, modulo 2^32 */
-    uint32_t ack; /* highest number received from the other side */
+    uint32_t ack; /* last number received from the other side */
 };
 
 struct cw_challenge {
@@ -128,34 +137,39 @@ struct cw_hello {
     uint16_t version;
     uint16_t role;
     uint8_t job[CW_ID_SIZE];
-    uint32_t rank; /* of a dispatcher: how many ranks the job has; of a relay: its number in it */
+    uint32_t rank; /* of a dispatcher: how many ranks; of a relay: its number in the job */
     uint32_t incarnation;
     uint8_t nonce[CW_NONCE_SIZE];
-    uint64_t event;      /* last event taken; 0: from the beginning */
-    uint64_t poll_clock; /* polls made so far */
-    uint64_t acts;       /* made so far */
+    uint64_t event; /* 0: the rank starts from its beginning, as do the next two */
+    uint64_t poll_clock;
+    uint64_t acts;
     uint8_t mac[CW_MAC_SIZE];
-    uint32_t flags; /* of a dispatcher: enum cw_hello_flag */
+    uint32_t flags;     /* enum cw_hello_flag */
+    uint32_t resume_ms; /* of a dispatcher: how long its job's sessions may be suspended */
+    uint64_t received;  /* with CW_HELLO_RESUME: bytes of the relay's stream received so far */
 };
-#define CW_HELLO_SIZE 112u
+#define CW_HELLO_SIZE 120u
 
 enum cw_hello_flag {
-    CW_HELLO_LOG = 1, /* keep what is needed to restart ranks */
+    CW_HELLO_LOG = 1,    /* of a dispatcher: keep what is needed to restart ranks */
+    CW_HELLO_RESUME = 2, /* the session goes on over this connection */
 };
 
 struct cw_welcome {
-    uint64_t acts;    /* that the relay has of this rank's earlier incarnations */
-    uint64_t event;   /* last event the relay has for this rank */
+    uint64_t acts;    /* that earlier incarnations of this rank made */
+    uint64_t event;   /* number of the last event of this rank's mailbox */
     uint64_t missing; /* bytes of the message of the last act that have not come */
     uint64_t clock;   /* poll clock of the last act */
     uint32_t flags;   /* enum cw_welcome_flag */
     uint8_t mac[CW_MAC_SIZE];
+    uint64_t received; /* with CW_WELCOME_RESUMED: bytes of the opener's stream received so far */
 };
-#define CW_WELCOME_SIZE 72u
+#define CW_WELCOME_SIZE 80u
 
 enum cw_welcome_flag {
     CW_WELCOME_LOG = 1,    /* send determinants */
-    CW_WELCOME_REPLAY = 2, /* there is something to repeat; REPLAYED ends it */
+    CW_WELCOME_REPLAY = 2, /* there is a past to repeat; REPLAYED ends it */
+    CW_WELCOME_RESUMED = 4,
 };
 
 struct cw_send {
@@ -168,7 +182,7 @@ struct cw_send {
 };
 #define CW_SEND_SIZE 40u
 
-/* RECV, and the CANCEL that takes it back */
+/* RECV and CANCEL */
 struct cw_recv {
     uint32_t req;
     uint64_t tag;
@@ -217,16 +231,16 @@ struct cw_taken {
 };
 #define CW_TAKEN_SIZE 16u
 
-/* Why a rank can no longer be restarted. */
+/* Why a rank cannot be started again. */
 enum cw_unlogged {
-    CW_UNLOGGED_THREADS = 1,  /* MPI was called from a second thread */
-    CW_UNLOGGED_READINGS = 2, /* too many readings of clocks before MPI_Init */
+    CW_UNLOGGED_THREADS = 1,  /* several threads call MPI */
+    CW_UNLOGGED_READINGS = 2, /* too many readings before MPI_Init */
 };
 #define CW_UNLOGGED_SIZE 8u
 
-/* These ranks are at home at relay `home` of the job. */
+/* Which ranks are at home at relay `home` of the job. */
 struct cw_route {
-    uint32_t self;   /* the number of the relay that is told */
+    uint32_t self;   /* number of the relay that gets this frame */
     uint32_t relays; /* of the job, 2 to CW_RELAYS_MAX */
     uint32_t home;
     uint32_t first; /* ranks first, first + step, ..., `count` of them */
@@ -235,23 +249,29 @@ struct cw_route {
 };
 #define CW_ROUTE_SIZE 24u
 
-/* Where another relay of the job is, which the one that is told connects to. */
+/* The address of another relay of the job, to which the relay that gets this frame connects. */
 struct cw_link {
     uint32_t peer;                         /* its number */
-    uint8_t sealed[CW_SEALED_SIZE];        /* the link's key, under the job key */
+    uint8_t sealed[CW_SEALED_SIZE];        /* the link key, sealed under the job key */
     char address[CW_LINK_ADDRESS_MAX + 1]; /* terminated */
 };
 #define CW_LINK_SIZE 80u /* without the address */
 
-/* A SEND of a rank to one whose home is another relay. */
+/* What CUT names instead of a rank. CUT is a drill: the relay breaks a connection as a failing
+ * network would. */
+#define CW_CUT_LINKS UINT32_MAX            /* all links of the job */
+#define CW_CUT_DISPATCHER (UINT32_MAX - 1) /* the connection that CUT came over */
+#define CW_CUT_SIZE 8u
+
+/* A SEND whose receiver has its home at another relay. */
 struct cw_forward {
     uint32_t src;
     struct cw_send send;
 };
 #define CW_FORWARD_SIZE 48u
 
-/* FORWARD_DATA and FORWARD_END: the sender; FORWARD_SENT: the one that is to be told, and its
- * request. */
+/* FORWARD_DATA and FORWARD_END: the sender. FORWARD_SENT: the rank whose synchronous send was
+ * matched, and its request. */
 struct cw_forward_ref {
     uint32_t rank;
     uint32_t req;
@@ -264,12 +284,11 @@ struct cw_probed {
     uint32_t msg;
     uint64_t tag;
     uint64_t total;
-    uint64_t unexpected; /* messages left in the mailbox; a HINT follows the next arrival */
+    uint64_t unexpected; /* messages that wait in the mailbox */
 };
 #define CW_PROBED_SIZE 40u
 
-/* What a rank and the relay counted for that rank; the layout of BYE and STATS follows the order.
- */
+/* What a rank, and the relay for this rank, have counted. BYE and STATS have the same order. */
 struct cw_rank_stats {
     uint64_t polls;          /* device: calls for progress, and probes */
     uint64_t sleeps;         /* device: times it slept in poll() */
@@ -292,7 +311,7 @@ struct cw_rank_stats {
 struct cw_relay_stats {
     uint64_t frames_in;
     uint64_t frames_out;
-    uint64_t wakeups;     /* engine: returns from its wait with something to do */
+    uint64_t wakeups;     /* engine: times that its wait returned with work */
     uint64_t syscalls;    /* engine: all of its system calls */
     uint64_t sleeps;      /* engine: waits that blocked */
     uint64_t switches;    /* engine: context switches of the process, both kinds */
@@ -301,35 +320,39 @@ struct cw_relay_stats {
     uint64_t memory_max;
 };
 
-/* The answer to STATS_ASK: one frame a rank, each with the relay's own counts. */
+/* STATS_ASK is answered by one of these for each rank; all have the relay's own counts. */
 struct cw_stats {
     uint32_t rank;
-    uint32_t incarnation; /* the last one that connected */
+    uint32_t incarnation; /* that connected last */
     struct cw_rank_stats of_rank;
     struct cw_relay_stats of_relay;
 };
 
-/* REFUSED and NOTICE: a code, the rank it is about, and words for a person. */
+/* REFUSED and NOTICE: a code, the rank that it is about, and text for a person. */
 struct cw_notice_body {
     uint32_t code;
     uint32_t rank;
-    uint32_t incarnation; /* 0: not said, as are the next two */
+    uint32_t incarnation; /* 0: unknown, as are the next two */
     uint64_t acts;
-    uint64_t event;             /* RANK_UP: how many there are to repeat; else last one taken */
+    uint64_t event;             /* RANK_UP: how many are to be repeated; else the last one taken */
     char text[CW_TEXT_MAX + 1]; /* terminated; printable */
 };
 #define CW_NOTICE_SIZE 32u /* without the text */
 
-/* Frame numbers of one connection, both ways; see docs/protocol.md, "Numbers". */
+/* Frame numbers of a session in both directions, and the position in the stream that is received.
+ * It outlives the connection. docs/protocol.md, "Numbers" and "Positions". */
 struct cw_session {
-    uint32_t out_seq;   /* last number sent */
-    uint32_t in_seq;    /* last number received */
-    uint32_t in_acked;  /* last number told to the peer */
-    uint32_t out_acked; /* last number the peer told us */
+    uint32_t out_seq;       /* last number sent */
+    uint32_t in_seq;        /* last number received */
+    uint32_t in_acked;      /* last number that the other side was told */
+    uint32_t out_acked;     /* last number that the other side told us */
+    uint64_t received;      /* bytes of the stream; whoever reads from the wire adds to it */
+    uint64_t received_told; /* `received` as the last ACK said it */
 };
-#define CW_ACK_EVERY 1024u /* frames received before an ACK goes out by itself */
+#define CW_ACK_EVERY 1024u /* frames received before an ACK is owed */
+#define CW_ACK_SIZE 8u
 
-/* Fills 16 bytes and counts the frame in the session. */
+/* Writes a header (16 bytes) and counts the frame in the session. */
 static inline void cw_frame_begin(struct cw_session *s, uint8_t *to, uint8_t type, uint32_t length)
 {
     struct cw_writer w = cw_writer(to, CW_FRAME_HEADER);
@@ -341,10 +364,28 @@ static inline void cw_frame_begin(struct cw_session *s, uint8_t *to, uint8_t typ
     s->in_acked = s->in_seq;
 }
 
-/* True when so much has come in without an answer that the peer should hear of it. */
-static inline bool cw_session_owes_ack(const struct cw_session *s)
+/* Whether an ACK is to be sent for what was received. `kept`: the wire is a socket, and the other
+ * side keeps what it has sent until an ACK covers it. */
+static inline bool cw_session_owes_ack(const struct cw_session *s, bool kept)
 {
-    return s->in_seq - s->in_acked >= CW_ACK_EVERY;
+    return s->in_seq - s->in_acked >= CW_ACK_EVERY ||
+           (kept && s->received - s->received_told >= CW_ACK_BYTES);
+}
+
+/* Writes the body of an ACK (CW_ACK_SIZE bytes), and notes in the session what it says. */
+static inline void cw_ack_put(uint8_t *to, struct cw_session *s)
+{
+    struct cw_writer w = cw_writer(to, CW_ACK_SIZE);
+
+    cw_put_u64(&w, s->received);
+    s->received_told = s->received;
+}
+
+static inline uint64_t cw_ack_get(const uint8_t *from)
+{
+    struct cw_reader r = cw_reader(from, CW_ACK_SIZE);
+
+    return cw_get_u64(&r);
 }
 
 /* Reads a header (16 bytes) and checks it against the table of frames and the session's numbers.
@@ -352,11 +393,11 @@ static inline bool cw_session_owes_ack(const struct cw_session *s)
 int cw_frame_accept(struct cw_session *s, const uint8_t *bytes, struct cw_header *header,
                     struct cw_err *err);
 
-/* Whether a header names a type and a length that can be; does not count the frame. Errors:
+/* Checks a header (16 bytes) against the table of frames only; does not count the frame. Errors:
  * CW_EPROTO. */
 int cw_frame_check(const uint8_t *bytes, struct cw_header *header, struct cw_err *err);
 
-/* The length that a header (16 bytes) gives, not checked. */
+/* The length in a header (16 bytes), not checked. */
 static inline uint32_t cw_frame_length(const uint8_t *bytes)
 {
     struct cw_reader r = cw_reader(bytes, CW_FRAME_HEADER);
@@ -364,7 +405,7 @@ static inline uint32_t cw_frame_length(const uint8_t *bytes)
     return cw_get_u32(&r);
 }
 
-/* The fixed part of a frame's body: what must have arrived before it can be decoded. */
+/* Bytes of the fixed part of a type: they are needed to decode a frame. */
 uint32_t cw_frame_fixed(uint8_t type);
 
 /* "SEND", ... or "?" */
@@ -388,7 +429,7 @@ bool cw_route_get(const uint8_t *from, struct cw_route *v);
 size_t cw_link_put(uint8_t *to, const struct cw_link *v);
 /* `size`: bytes of the address. */
 bool cw_link_get(const uint8_t *from, size_t size, struct cw_link *v);
-/* What is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
+/* Reads what is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
 void cw_get_text(struct cw_reader *r, char *text, size_t max);
 size_t cw_notice_put(uint8_t *to, const struct cw_notice_body *v);
 bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v);
@@ -589,6 +630,22 @@ static inline void cw_unlogged_put(uint8_t *to, uint32_t why)
 
     cw_put_u32(&w, why);
     cw_put_u32(&w, 0);
+}
+
+static inline void cw_cut_put(uint8_t *to, uint32_t what)
+{
+    struct cw_writer w = cw_writer(to, CW_CUT_SIZE);
+
+    cw_put_u32(&w, what);
+    cw_put_u32(&w, 0);
+}
+
+/* A rank, CW_CUT_LINKS or CW_CUT_DISPATCHER. */
+static inline uint32_t cw_cut_get(const uint8_t *from)
+{
+    struct cw_reader r = cw_reader(from, CW_CUT_SIZE);
+
+    return cw_get_u32(&r);
 }
 
 static inline bool cw_unlogged_get(const uint8_t *from, uint32_t *why)

@@ -16,7 +16,7 @@ static int await(struct cw_wire *wire, bool in, int timeout_ms, struct cw_err *e
     while (n < 0 && errno == EINTR);
     cw_wire_woke(wire, n > 0);
     if (n == 0 && p.events)
-        return cw_err_set(err, CW_EPROTO, "no answer for %d s; is it a relay?", timeout_ms / 1000);
+        return cw_err_set(err, CW_ETIME, "no answer for %d s; is it a relay?", timeout_ms / 1000);
     return CW_OK;
 }
 
@@ -92,18 +92,22 @@ static int check_welcome(const struct cw_header *header, const uint8_t *body,
     uint8_t mac[CW_MAC_SIZE];
 
     if (header->type == CW_FRAME_REFUSED && cw_notice_get(body, header->length, &refused))
-        return cw_err_set(err, CW_EAUTH, "it refuses: %s", refused.text);
+        return cw_err_set(err, refused.code == CW_REFUSED_BUSY ? CW_EBUSY : CW_EAUTH,
+                          "it refuses: %s", refused.text);
     if (header->type != CW_FRAME_WELCOME || !cw_welcome_get(body, welcome))
         return cw_err_set(err, CW_EPROTO, "expected WELCOME, got %s", cw_frame_name(header->type));
-    cw_cred_mac(mac, key, "relay", hello, challenge->nonce);
+    cw_cred_mac_welcome(mac, key, welcome, hello, challenge->nonce);
     if (!cw_cred_equal(mac, welcome->mac))
         return cw_err_set(err, CW_EAUTH, "it does not know our key: not our relay");
+    if (!(hello->flags & CW_HELLO_RESUME) != !(welcome->flags & CW_WELCOME_RESUMED))
+        return cw_err_set(err, CW_EPROTO, "it %s the session",
+                          hello->flags & CW_HELLO_RESUME ? "does not resume" : "resumes");
     return CW_OK;
 }
 
-int cw_hello_open(struct cw_wire *wire, struct cw_session *session, struct cw_hello *hello,
-                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
-                  struct cw_err *err)
+static int shake_hands(struct cw_wire *wire, struct cw_session *session, struct cw_hello *hello,
+                       const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                       struct cw_err *err)
 {
     uint8_t body[CW_FRAME_BODY_MAX];
     uint8_t frame[CW_FRAME_HEADER + CW_HELLO_SIZE];
@@ -118,11 +122,31 @@ int cw_hello_open(struct cw_wire *wire, struct cw_session *session, struct cw_he
     hello->magic = CW_PROTOCOL_MAGIC;
     hello->version = CW_PROTOCOL_VERSION;
     randombytes_buf(hello->nonce, sizeof(hello->nonce));
-    cw_cred_mac(hello->mac, key, "client", hello, challenge.nonce);
+    cw_cred_mac_hello(hello->mac, key, hello, challenge.nonce);
     cw_frame_begin(session, frame, CW_FRAME_HELLO, CW_HELLO_SIZE);
     cw_hello_put(frame + CW_FRAME_HEADER, hello);
     if (cw_write_all(wire, frame, sizeof(frame), timeout_ms, err) < 0 ||
         read_frame(wire, session, &header, body, timeout_ms, err) < 0)
         return err->code;
     return check_welcome(&header, body, hello, &challenge, key, welcome, err);
+}
+
+int cw_hello_open(struct cw_wire *wire, struct cw_session *session, struct cw_hello *hello,
+                  const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                  struct cw_err *err)
+{
+    hello->flags &= ~(uint32_t)CW_HELLO_RESUME;
+    hello->received = 0;
+    return shake_hands(wire, session, hello, key, timeout_ms, welcome, err);
+}
+
+int cw_hello_resume(struct cw_wire *wire, uint64_t received, struct cw_hello *hello,
+                    const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                    struct cw_err *err)
+{
+    struct cw_session numbers = {0};
+
+    hello->flags |= CW_HELLO_RESUME;
+    hello->received = received;
+    return shake_hands(wire, &numbers, hello, key, timeout_ms, welcome, err);
 }

@@ -1,20 +1,29 @@
-/* The client's side of opening a session with a relay, for the R-device and for the dispatcher. */
+/* The opener's side of a handshake with a relay: for ranks, dispatchers and other relays. */
 #ifndef CW_HELLO_H
 #define CW_HELLO_H
 
 #include "common/frame.h"
 #include "common/wire.h"
 
-/* On a wire of a connected non-blocking socket: waits for CHALLENGE, says `hello` (role, job, rank
- * and incarnation are the caller's; the rest is filled in), and waits until it is welcome. Both
- * sides prove that they know `key`. Blocks for at most `timeout_ms` between bytes. Errors:
- * CW_ECLOSED (the connection broke), CW_EAUTH (refused, or not our relay), CW_EPROTO. */
+/* Opens a session over the wire of a connected non-blocking socket: reads CHALLENGE, sends `hello`
+ * (the caller sets role, job, rank, incarnation, resume_ms and CW_HELLO_LOG; the rest is set
+ * here), and reads WELCOME. Both sides prove that they know `key`. `session` is all zero before.
+ * Blocks for at most `timeout_ms` between bytes. Errors: CW_ECLOSED (the connection broke),
+ * CW_ETIME, CW_EAUTH (refused, or not our relay), CW_EBUSY, CW_EPROTO. */
 int cw_hello_open(struct cw_wire *wire, struct cw_session *session, struct cw_hello *hello,
                   const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
                   struct cw_err *err);
 
-/* Writes to such a wire; blocks for at most `timeout_ms` at a time. Errors:
- * CW_ECLOSED, CW_EPROTO (nobody reads there). */
+/* Resumes a session over the wire of a new connection: the same handshake, numbered for itself.
+ * `received`: bytes of the relay's stream received so far. After it welcome->received says from
+ * where on our stream is to be sent; the caller checks it (cw_kept_rewind). Errors: as above;
+ * after CW_ECLOSED, CW_ETIME and CW_EBUSY another connection may be tried, all others are final. */
+int cw_hello_resume(struct cw_wire *wire, uint64_t received, struct cw_hello *hello,
+                    const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
+                    struct cw_err *err);
+
+/* Writes to such a wire; blocks for at most `timeout_ms` at a time. Errors: CW_ECLOSED, CW_ETIME
+ * (the other side does not read). */
 int cw_write_all(struct cw_wire *wire, const uint8_t *from, size_t size, int timeout_ms,
                  struct cw_err *err);
 

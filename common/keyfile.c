@@ -12,15 +12,14 @@ void cw_key_random(uint8_t key[CW_KEY_SIZE])
     randombytes_buf(key, CW_KEY_SIZE);
 }
 
-int cw_key_read_fd(int fd, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+/* Reads until CW_KEY_LINE bytes or the end. Returns the number of bytes, or a negative code. */
+static ssize_t read_line(int fd, char line[CW_KEY_LINE], struct cw_err *err)
 {
-    char line[CW_KEY_LINE + 1];
     size_t used = 0;
-    size_t size;
-    ssize_t n;
 
-    while (used < sizeof(line) - 1) {
-        n = read(fd, line + used, sizeof(line) - 1 - used);
+    while (used < CW_KEY_LINE) {
+        ssize_t n = read(fd, line + used, CW_KEY_LINE - used);
+
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -29,7 +28,13 @@ int cw_key_read_fd(int fd, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
             break;
         used += (size_t)n;
     }
-    line[used] = '\0';
+    return (ssize_t)used;
+}
+
+static int parse_line(const char *line, size_t used, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+{
+    size_t size;
+
     if (used < 2 * CW_KEY_SIZE || (used > 2 * CW_KEY_SIZE && line[2 * CW_KEY_SIZE] != '\n') ||
         sodium_hex2bin(key, CW_KEY_SIZE, line, 2 * CW_KEY_SIZE, NULL, &size, NULL) < 0 ||
         size != CW_KEY_SIZE)
@@ -38,13 +43,26 @@ int cw_key_read_fd(int fd, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
     return CW_OK;
 }
 
+int cw_key_read_fd(int fd, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+{
+    char line[CW_KEY_LINE];
+    ssize_t used = read_line(fd, line, err);
+    int failed = used < 0 ? err->code : parse_line(line, (size_t)used, key, err);
+
+    sodium_memzero(line, sizeof(line));
+    return failed;
+}
+
 int cw_key_write_fd(int fd, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
 {
     char line[CW_KEY_LINE + 1];
+    ssize_t written;
 
     sodium_bin2hex(line, sizeof(line), key, CW_KEY_SIZE);
     line[CW_KEY_LINE - 1] = '\n';
-    if (write(fd, line, CW_KEY_LINE) != CW_KEY_LINE)
+    written = write(fd, line, CW_KEY_LINE);
+    sodium_memzero(line, sizeof(line));
+    if (written != CW_KEY_LINE)
         return cw_err_set(err, CW_ESYS, "writing a key: %s", strerror(errno));
     return CW_OK;
 }
@@ -57,7 +75,14 @@ int cw_key_load(const char *path, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
     if (fd < 0)
         return cw_err_set(err, errno == ENOENT ? CW_ENOTFOUND : CW_ESYS, "key file %s: %s", path,
                           strerror(errno));
-    if (fstat(fd, &st) == 0 && (st.st_mode & 077))
+    if (fstat(fd, &st) < 0)
+        cw_err_set(err, CW_ESYS, "key file %s: %s", path, strerror(errno));
+    else if (st.st_uid != geteuid() && st.st_uid != 0)
+        cw_err_set(err, CW_EAUTH,
+                   "key file %s: it belongs to user %u, who knows the key; chown it, or take one "
+                   "of your own",
+                   path, (unsigned)st.st_uid);
+    else if (st.st_mode & 077)
         cw_err_set(err, CW_EAUTH, "key file %s: others may read it; chmod 600 it", path);
     else if (cw_key_read_fd(fd, key, err) < 0)
         cw_err_wrap(err, "key file %s", path);

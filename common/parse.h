@@ -1,4 +1,5 @@
-/* Numbers as people write them on a command line. */
+/* Parsers of numbers on a command line. `what` names the option in the error text. Error:
+ * CW_EINVAL. */
 #ifndef CW_PARSE_H
 #define CW_PARSE_H
 
@@ -6,18 +7,19 @@
 
 #include <stdint.h>
 
-/* A whole number from min to max. `what` names the option in the error: CW_EINVAL. */
+/* A whole number from min to max. */
 int cw_parse_number(const char *what, const char *text, uint64_t min, uint64_t max, uint64_t *value,
                     struct cw_err *err);
 
-/* Bytes, with an optional suffix K, M, G or T (powers of 1024). */
+/* A number of bytes, at least 1, with an optional suffix K, M, G or T (powers of 1024). */
 int cw_parse_bytes(const char *what, const char *text, uint64_t *value, struct cw_err *err);
 
-/* Seconds, with an optional fraction and an optional suffix ms, s, m or h; gives nanoseconds. */
+/* A time in seconds, with an optional fraction and an optional suffix ms, s, m or h. Sets *ns in
+ * nanoseconds. */
 int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct cw_err *err);
 
-/* The error for what getopt_long just returned ('?' or ':', with opterr 0): names the option and
- * the help. Returns CW_EINVAL. */
+/* Sets the error for an `opt` of '?' or ':' that getopt_long returned (with opterr 0). The text
+ * names the option and the --help of `command`. Returns CW_EINVAL. */
 int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err);
 
 #endif

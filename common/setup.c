@@ -14,6 +14,7 @@ size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
     cw_put_u32(&w, v->incarnation);
     cw_put_bytes(&w, v->key, sizeof(v->key));
     cw_put_u64(&w, v->spin_ns);
+    cw_put_u32(&w, v->resume_ms);
     cw_put_u64(&w, v->fault_event);
     cw_put_bytes(&w, v->address, sizeof(v->address));
     if (v->early_size)
@@ -32,13 +33,14 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     v->incarnation = cw_get_u32(&r);
     cw_get_copy(&r, v->key, sizeof(v->key));
     v->spin_ns = cw_get_u64(&r);
+    v->resume_ms = cw_get_u32(&r);
     v->fault_event = cw_get_u64(&r);
     cw_get_copy(&r, v->address, sizeof(v->address));
     v->early_size = (uint32_t)r.left;
     v->early = cw_get_bytes(&r, r.left);
     return known && cw_reader_end(&r) && v->early_size <= CW_EARLY_MAX &&
            memchr(v->address, '\0', sizeof(v->address)) && v->rank < v->ranks &&
-           v->ranks <= CW_RANKS_MAX;
+           v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS;
 }
 
 size_t cw_report_put(uint8_t *to, uint32_t kind, const void *bytes, size_t size)
@@ -49,6 +51,32 @@ size_t cw_report_put(uint8_t *to, uint32_t kind, const void *bytes, size_t size)
     cw_put_u32(&w, 0);
     cw_put_bytes(&w, bytes, size);
     return w.used;
+}
+
+size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const char *path)
+{
+    struct cw_writer w = cw_writer(to, CW_REPORT_FILE_MAX);
+    size_t size = strlen(path);
+    size_t told = size < CW_PATH_TOLD ? size : CW_PATH_TOLD;
+
+    cw_put_u32(&w, CW_REPORT_FILE);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, opening->device);
+    cw_put_u64(&w, opening->inode);
+    cw_put_u64(&w, opening->born_ns);
+    cw_put_u64(&w, opening->opened_ns);
+    cw_put_u64(&w, opening->writes);
+    cw_put_bytes(&w, path + size - told, told);
+    return w.used;
+}
+
+static void get_opening(struct cw_reader *r, struct cw_opening *v)
+{
+    v->device = cw_get_u64(r);
+    v->inode = cw_get_u64(r);
+    v->born_ns = cw_get_u64(r);
+    v->opened_ns = cw_get_u64(r);
+    v->writes = cw_get_u64(r) != 0;
 }
 
 bool cw_report_get(const uint8_t *from, size_t size, struct cw_report *v)
@@ -62,6 +90,8 @@ bool cw_report_get(const uint8_t *from, size_t size, struct cw_report *v)
     v->text[0] = '\0';
     if (size < CW_REPORT_HEADER)
         return false;
+    if (v->kind == CW_REPORT_FILE)
+        get_opening(&r, &v->opening);
     if (v->kind != CW_REPORT_EARLY)
         cw_get_text(&r, v->text, CW_TEXT_MAX);
     return v->kind == CW_REPORT_EARLY ? size - CW_REPORT_HEADER <= CW_EARLY_MAX : cw_reader_end(&r);

@@ -1,6 +1,6 @@
-/* What a dispatcher tells the R-device of a rank it starts, over a descriptor that the process
- * inherits (environment variable CAUSEWAY_FD): one SETUP datagram. The device answers on the same
- * socket with REPORT datagrams when it cannot go on. docs/protocol.md, "Setup". */
+/* The records between a dispatcher and the R-device of a rank that it starts, over a socket that
+ * the process inherits (environment variable CAUSEWAY_FD): one SETUP to the device, REPORTs to the
+ * dispatcher. docs/protocol.md, "Setup". */
 #ifndef CW_SETUP_H
 #define CW_SETUP_H
 
@@ -11,7 +11,8 @@
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */
 #define CW_SETUP_MAX (512u + CW_EARLY_MAX)
-#define CW_EXIT_DEVICE 113 /* exit code of a process whose device gave up; the report says why */
+#define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */
+#define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 struct cw_setup {
     uint8_t job[CW_ID_SIZE];
@@ -19,34 +20,53 @@ struct cw_setup {
     uint32_t ranks;
     uint32_t incarnation;
     uint8_t key[CW_KEY_SIZE]; /* of this rank and incarnation */
-    uint64_t spin_ns;         /* how long to look again before sleeping */
+    uint64_t spin_ns;         /* how long to poll before sleeping */
+    uint32_t resume_ms;       /* the resume time-out; at most CW_RESUME_MAX_MS; 0: the session ends
+                               * with its connection */
     uint64_t fault_event; /* a drill: the process kills itself when it takes this event; 0: none */
     char address[CW_SETUP_ADDRESS_MAX]; /* of the home relay */
-    const uint8_t *early; /* what an earlier incarnation read before MPI_Init; borrowed */
+    const uint8_t *early;               /* early readings of an earlier incarnation; borrowed */
     uint32_t early_size;
 };
 
 enum cw_report_kind {
-    CW_REPORT_RELAY_LOST = 1, /* the connection to the relay broke */
+    CW_REPORT_RELAY_LOST = 1, /* the session with the relay was given up */
     CW_REPORT_FATAL = 2,
-    CW_REPORT_EARLY = 3, /* the bytes are what was read before MPI_Init, not text */
+    CW_REPORT_EARLY = 3, /* the bytes are early readings, not text */
     CW_REPORT_DRILL = 4, /* it kills itself now, as fault_event says */
+    CW_REPORT_FILE = 5,  /* it opens a file; the text is the path */
+};
+
+/* A regular file that a rank opens. A file system reuses inode numbers; inode and time of birth
+ * together identify a file. */
+struct cw_opening {
+    uint64_t device;
+    uint64_t inode;
+    uint64_t born_ns;   /* 0: unknown */
+    uint64_t opened_ns; /* CLOCK_MONOTONIC, when it was open */
+    bool writes;        /* its content may change, or be written again by a re-execution */
 };
 
 struct cw_report {
     uint32_t kind;
     char text[CW_TEXT_MAX + 1]; /* terminated, printable; but for EARLY */
-    const uint8_t *early;       /* for EARLY: points into what was read */
+    const uint8_t *early;       /* for EARLY: points into the record */
     size_t early_size;
+    struct cw_opening opening; /* for FILE */
 };
 #define CW_REPORT_HEADER 8u
+#define CW_OPENING_SIZE 40u /* of a report FILE, between its header and the path */
+#define CW_REPORT_FILE_MAX (CW_REPORT_HEADER + CW_OPENING_SIZE + CW_PATH_TOLD)
 
-/* Encode into CW_SETUP_MAX bytes; return the size used. `size` bytes at most CW_EARLY_MAX for
+/* Encode into CW_SETUP_MAX bytes; return how many were used. `size` bytes at most CW_EARLY_MAX for
  * EARLY, else CW_TEXT_MAX. */
 size_t cw_setup_put(uint8_t *to, const struct cw_setup *v);
 size_t cw_report_put(uint8_t *to, uint32_t kind, const void *bytes, size_t size);
 
-/* False when the bytes are not what they should be. What `early` points to is in `from`. */
+/* A report FILE, into CW_REPORT_FILE_MAX bytes. */
+size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const char *path);
+
+/* Decode. Return false if a size or a value is wrong. `early` points into `from`. */
 bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v);
 bool cw_report_get(const uint8_t *from, size_t size, struct cw_report *v);
 

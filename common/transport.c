@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define CONNECT_TIMEOUT_MS 10000
+#define CONNECT_PAUSE_MS 10
 #define SOCKET_BUFFER_BYTES (1 << 20) /* the kernel lowers it to its own bound */
 
 static void grow_buffers(int fd)
@@ -25,21 +27,22 @@ static void grow_buffers(int fd)
 
 static int unix_parse(struct cw_address *address, const char *rest, struct cw_err *err)
 {
-    struct sockaddr_un *un = (struct sockaddr_un *)&address->sockaddr;
+    struct sockaddr_un *un = (struct sockaddr_un *)&address->at[0].storage;
 
     if (!*rest || strlen(rest) >= sizeof(un->sun_path))
         return cw_err_set(err, CW_EINVAL, "address '%s': the path must have 1 to %zu bytes",
                           address->text, sizeof(un->sun_path) - 1);
     un->sun_family = AF_UNIX;
     strcpy(un->sun_path, rest);
-    address->sockaddr_size = sizeof(*un);
+    address->at[0].size = sizeof(*un);
+    address->count = 1;
     return CW_OK;
 }
 
-/* A socket file that nobody answers is what a killed relay left behind. */
+/* A socket file without a listener is the leftover of a killed relay: removes it. */
 static int unix_claim(const struct cw_address *address, struct cw_err *err)
 {
-    const struct sockaddr_un *un = (const struct sockaddr_un *)&address->sockaddr;
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&address->at[0].storage;
     struct stat st;
     int fd;
     int failure = 0;
@@ -66,7 +69,7 @@ static int unix_claim(const struct cw_address *address, struct cw_err *err)
 
 static void unix_release(const struct cw_address *address)
 {
-    unlink(((const struct sockaddr_un *)&address->sockaddr)->sun_path);
+    unlink(((const struct sockaddr_un *)&address->at[0].storage)->sun_path);
 }
 
 static int tcp_parse(struct cw_address *address, const char *rest, struct cw_err *err)
@@ -94,8 +97,12 @@ static int tcp_parse(struct cw_address *address, const char *rest, struct cw_err
     failed = getaddrinfo(host, colon + 1, &hints, &found);
     if (failed)
         return cw_err_set(err, CW_EINVAL, "address '%s': %s", address->text, gai_strerror(failed));
-    memcpy(&address->sockaddr, found->ai_addr, found->ai_addrlen);
-    address->sockaddr_size = found->ai_addrlen;
+    for (struct addrinfo *a = found; a && address->count < CW_SOCKADDRS_MAX; a = a->ai_next) {
+        struct cw_sockaddr *at = &address->at[address->count++];
+
+        memcpy(&at->storage, a->ai_addr, a->ai_addrlen);
+        at->size = a->ai_addrlen;
+    }
     freeaddrinfo(found);
     return CW_OK;
 }
@@ -107,7 +114,7 @@ static int tcp_claim(const struct cw_address *address, struct cw_err *err)
     return CW_OK;
 }
 
-/* [Relay] 4.1: without TCP_NODELAY the small control frames are a thousand times slower. */
+/* TCP_NODELAY: without it small control frames are a thousand times slower ([Relay] 4.1). */
 static void tcp_tune(int fd)
 {
     int on = 1;
@@ -144,41 +151,56 @@ int cw_address_parse(struct cw_address *address, const char *text, struct cw_err
     return cw_err_set(err, CW_EINVAL, "address '%s': expected unix:PATH or tcp:HOST:PORT", text);
 }
 
-/* tcp:HOST:0 becomes the port that the kernel chose. */
+/* Replaces port 0 in `address` by the port that the kernel chose. */
 static void learn_port(struct cw_address *address, int fd)
 {
+    struct cw_sockaddr *at = &address->at[0];
+    struct sockaddr *storage = (struct sockaddr *)&at->storage;
     char host[NI_MAXHOST];
     char port[NI_MAXSERV];
 
-    if (address->sockaddr.ss_family == AF_UNIX)
+    if (storage->sa_family == AF_UNIX)
         return;
-    address->sockaddr_size = sizeof(address->sockaddr);
-    if (getsockname(fd, (struct sockaddr *)&address->sockaddr, &address->sockaddr_size) == 0 &&
-        getnameinfo((struct sockaddr *)&address->sockaddr, address->sockaddr_size, host,
-                    sizeof(host), port, sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+    address->count = 1;
+    at->size = sizeof(at->storage);
+    if (getsockname(fd, storage, &at->size) == 0 &&
+        getnameinfo(storage, at->size, host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV) == 0)
         snprintf(address->text, sizeof(address->text),
-                 address->sockaddr.ss_family == AF_INET6 ? "tcp:[%.200s]:%.10s"
-                                                         : "tcp:%.200s:%.10s",
-                 host, port);
+                 storage->sa_family == AF_INET6 ? "tcp:[%.200s]:%.10s" : "tcp:%.200s:%.10s", host,
+                 port);
 }
 
+/* Returns a listening socket, or -errno. */
+static int listen_at(const struct cw_sockaddr *at)
+{
+    int fd = socket(at->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1;
+    int failure;
+
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (bind(fd, (const struct sockaddr *)&at->storage, at->size) == 0 &&
+        listen(fd, CW_LISTEN_BACKLOG) == 0)
+        return fd;
+    failure = -errno;
+    close(fd);
+    return failure;
+}
+
+/* If the port is in use at one socket address, later ones are not tried: clients try the addresses
+ * in order and would connect to the other listener. */
 int cw_listen(struct cw_address *address, struct cw_err *err)
 {
-    int on = 1;
-    int fd;
+    int fd = -EADDRNOTAVAIL;
 
     if (address->transport->claim(address, err) < 0)
         return err->code;
-    fd = socket(address->sockaddr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    for (int i = 0; i < address->count && fd < 0 && fd != -EADDRINUSE; i++)
+        fd = listen_at(&address->at[i]);
     if (fd < 0)
-        return cw_err_set(err, CW_ESYS, "listen on %s: socket: %s", address->text, strerror(errno));
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (bind(fd, (struct sockaddr *)&address->sockaddr, address->sockaddr_size) < 0 ||
-        listen(fd, CW_LISTEN_BACKLOG) < 0) {
-        cw_err_set(err, CW_ESYS, "listen on %s: %s", address->text, strerror(errno));
-        close(fd);
-        return err->code;
-    }
+        return cw_err_set(err, CW_ESYS, "listen on %s: %s", address->text, strerror(-fd));
     learn_port(address, fd);
     return fd;
 }
@@ -189,7 +211,41 @@ void cw_unlisten(int fd, const struct cw_address *address)
     address->transport->release(address);
 }
 
-static int await_connected(int fd)
+/* connect(), repeated for at most `patience_ms` while a Unix listener's backlog is full: EAGAIN,
+ * and poll() does not report when there is room. Returns true if `fd` is connected or connecting.
+ */
+static bool connects(int fd, const struct cw_sockaddr *at, int patience_ms)
+{
+    int rc = connect(fd, (const struct sockaddr *)&at->storage, at->size);
+
+    for (int ms = 0; rc < 0 && errno == EAGAIN && ms < patience_ms; ms += CONNECT_PAUSE_MS) {
+        poll(NULL, 0, CONNECT_PAUSE_MS);
+        rc = connect(fd, (const struct sockaddr *)&at->storage, at->size);
+    }
+    return rc == 0 || errno == EINPROGRESS;
+}
+
+static int begin(const struct cw_address *address, int place, int patience_ms, struct cw_err *err)
+{
+    const struct cw_sockaddr *at = &address->at[place];
+    int fd = socket(at->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return cw_err_set(err, CW_ESYS, "connect to %s: socket: %s", address->text,
+                          strerror(errno));
+    if (connects(fd, at, patience_ms))
+        return fd;
+    cw_err_set(err, CW_ESYS, "connect to %s: %s", address->text, strerror(errno));
+    close(fd);
+    return err->code;
+}
+
+int cw_connect_begin(const struct cw_address *address, int place, struct cw_err *err)
+{
+    return begin(address, place, 0, err);
+}
+
+static int await_connected(int fd, int timeout_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     int failure = 0;
@@ -197,7 +253,7 @@ static int await_connected(int fd)
     int n;
 
     do
-        n = poll(&p, 1, CONNECT_TIMEOUT_MS);
+        n = poll(&p, 1, timeout_ms);
     while (n < 0 && errno == EINTR);
     if (n == 0)
         return ETIMEDOUT;
@@ -206,22 +262,30 @@ static int await_connected(int fd)
     return failure;
 }
 
+int cw_connect_end(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err)
+{
+    int failure = await_connected(fd, timeout_ms);
+
+    if (failure)
+        return cw_err_set(err, CW_ESYS, "connect to %s: %s", address->text, strerror(failure));
+    address->transport->tune(fd);
+    return CW_OK;
+}
+
 int cw_connect(const struct cw_address *address, struct cw_err *err)
 {
-    int fd = socket(address->sockaddr.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int failure = 0;
+    for (int i = 0; i < address->count; i++) {
+        int fd = begin(address, i, CONNECT_TIMEOUT_MS, err);
 
-    if (fd < 0)
-        return cw_err_set(err, CW_ESYS, "connect to %s: socket: %s", address->text,
-                          strerror(errno));
-    if (connect(fd, (const struct sockaddr *)&address->sockaddr, address->sockaddr_size) < 0)
-        failure = errno == EINPROGRESS ? await_connected(fd) : errno;
-    if (failure) {
+        if (fd < 0)
+            continue;
+        if (cw_connect_end(fd, address, CONNECT_TIMEOUT_MS, err) == CW_OK) {
+            err->code = CW_OK;
+            return fd;
+        }
         close(fd);
-        return cw_err_set(err, CW_ESYS, "connect to %s: %s", address->text, strerror(failure));
     }
-    address->transport->tune(fd);
-    return fd;
+    return err->code;
 }
 
 int cw_accept(int listener, const struct cw_address *address)

@@ -9,44 +9,60 @@
 
 #define CW_ADDRESS_MAX 300 /* bytes of an address as text */
 #define CW_LISTEN_BACKLOG 1024
+#define CW_SOCKADDRS_MAX 8 /* socket addresses of one host name */
 
 struct cw_transport;
 
+struct cw_sockaddr {
+    struct sockaddr_storage storage;
+    socklen_t size;
+};
+
 struct cw_address {
     const struct cw_transport *transport;
-    char text[CW_ADDRESS_MAX]; /* as the user gave it; the resolved form after cw_listen */
-    struct sockaddr_storage sockaddr;
-    socklen_t sockaddr_size;
+    char text[CW_ADDRESS_MAX]; /* as the user wrote it; with the actual port after cw_listen */
+    struct cw_sockaddr at[CW_SOCKADDRS_MAX]; /* tried in this order */
+    int count;                               /* at least 1 */
 };
 
 /* One kind of stream socket. */
 struct cw_transport {
     const char *scheme; /* "unix", "tcp" */
-    /* Fills sockaddr from what follows "scheme:". May block (name resolution). Errors: CW_EINVAL.
-     */
+    /* Fills `at` from `rest`, the text after "scheme:". May block (name resolution).
+     * Errors: CW_EINVAL. */
     int (*parse)(struct cw_address *address, const char *rest, struct cw_err *err);
-    /* Before bind: takes away what a killed listener left. Errors: CW_ESYS, CW_EINVAL (in use). */
+    /* Before bind: removes the file of a killed listener. Errors: CW_ESYS, CW_EINVAL (in use). */
     int (*claim)(const struct cw_address *address, struct cw_err *err);
-    /* Options of a connected socket; failures are of no consequence. */
+    /* Sets options of a connected socket. Failures are ignored. */
     void (*tune)(int fd);
-    /* After the listener is closed: takes away what it left in the file system. */
+    /* After the listener is closed: removes its file, if it has one. */
     void (*release)(const struct cw_address *address);
 };
 
-/* Errors: CW_EINVAL, naming the address and what was expected. */
+/* Parses unix:PATH or tcp:HOST:PORT. May block (name resolution). Errors: CW_EINVAL; the text names
+ * the address and what was expected. */
 int cw_address_parse(struct cw_address *address, const char *text, struct cw_err *err);
 
-/* Returns a non-blocking listening socket (close-on-exec), or a negative code. With tcp port 0 the
- * kernel chooses; `address` is updated to where it listens. */
+/* Returns a listening socket (non-blocking, close-on-exec) at the first socket address of `address`
+ * that this machine has, or a negative code. With tcp port 0 the kernel chooses the port; `address`
+ * is updated to it. */
 int cw_listen(struct cw_address *address, struct cw_err *err);
 
-/* Closes a listener and removes what it left. */
+/* Closes a listener and removes its file, if it has one. */
 void cw_unlisten(int fd, const struct cw_address *address);
 
-/* Returns a connected, tuned, non-blocking, close-on-exec socket, or a negative code: CW_ESYS. */
+/* Tries the socket addresses of `address` in order. Returns the first connected socket (tuned,
+ * non-blocking, close-on-exec), or CW_ESYS with the error of the last address. Blocks for at most
+ * 10 s per address. */
 int cw_connect(const struct cw_address *address, struct cw_err *err);
 
-/* Returns the next waiting connection, tuned and non-blocking; -errno when there is none. */
+/* cw_connect in two steps, to the socket address `place` (from 0) alone. cw_connect_begin returns a
+ * socket that is not connected yet, or CW_ESYS. cw_connect_end waits for at most `timeout_ms` and
+ * tunes the socket; it returns 0 or CW_ESYS. The caller closes the socket in both cases. */
+int cw_connect_begin(const struct cw_address *address, int place, struct cw_err *err);
+int cw_connect_end(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err);
+
+/* Accepts a connection. Returns its socket (tuned, non-blocking, close-on-exec), or -errno. */
 int cw_accept(int listener, const struct cw_address *address);
 
 #endif

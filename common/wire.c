@@ -1,7 +1,5 @@
 #include "common/wire.h"
 
-#include "common/copy.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,18 +9,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define LOOK_EVERY 64 /* looks at an empty ring before one at the socket, for its end */
-#define BELLS 64      /* bytes that wake, taken at once */
+#define LOOK_EVERY 64 /* reads of an empty ring before one of the socket, for its end */
+#define BELLS 64      /* bytes that wake, read at once */
 
 /* The memory; all zero at first. */
 struct cw_wire_shared {
     struct cw_ring_shared to_relay;
     struct cw_ring_shared to_client;
-    _Atomic uint32_t joined;    /* by the client: the rings are used */
-    _Atomic uint32_t relay_cpu; /* by the relay: where it runs, and 1; 0: not known */
+    _Atomic uint32_t joined; /* by the opener: the rings are used */
 };
 
-#define HEADER_BYTES 4096u /* of the struct; the bytes of the rings follow, to_relay's first */
+#define HEADER_BYTES 4096u /* of the struct; the bytes of both rings follow, to_relay first */
 #define MEMORY_BYTES (HEADER_BYTES + 2 * (size_t)CW_RING_BYTES)
 _Static_assert(sizeof(struct cw_wire_shared) <= HEADER_BYTES, "the header has its page");
 
@@ -32,7 +29,9 @@ _Static_assert(offsetof(struct cw_ring_shared, taken) == 64, "as in the protocol
 _Static_assert(offsetof(struct cw_ring_shared, reader_sleeps) == 72, "as in the protocol");
 _Static_assert(offsetof(struct cw_wire_shared, to_client) == 128, "as in the protocol");
 _Static_assert(offsetof(struct cw_wire_shared, joined) == 256, "as in the protocol");
-_Static_assert(offsetof(struct cw_wire_shared, relay_cpu) == 260, "as in the protocol");
+_Static_assert(offsetof(struct cw_ring_shared, reader_cpu) == 76, "as in the protocol");
+_Static_assert(offsetof(struct cw_ring_shared, reader_waits) == 80, "as in the protocol");
+_Static_assert(offsetof(struct cw_ring_shared, reader_talks) == 88, "as in the protocol");
 _Static_assert(MEMORY_BYTES == 2101248, "as in the protocol");
 _Static_assert((CW_RING_BYTES & (CW_RING_BYTES - 1)) == 0, "a power of two");
 
@@ -54,11 +53,20 @@ void cw_wire_close(struct cw_wire *wire)
     drop_memory(wire);
     if (wire->shared)
         munmap(wire->shared, MEMORY_BYTES);
-    wire->shared = NULL;
-    wire->mode = CW_WIRE_SOCKET;
+    *wire = (struct cw_wire){.fd = wire->fd, .rang = wire->rang, .calls = wire->calls};
 }
 
-/* --- coming to terms -------------------------------------------------------------------------- */
+int cw_wire_unread(struct cw_wire *wire, struct iovec iov[2])
+{
+    int iov_count;
+
+    if (wire->mode != CW_WIRE_RINGS)
+        return 0;
+    iov_count = cw_ring_unread(&wire->out, iov);
+    return wire->out.broken ? -1 : iov_count;
+}
+
+/* --- offering and accepting rings ------------------------------------------------------------- */
 static bool map(struct cw_wire *wire)
 {
     void *at = mmap(wire->place, MEMORY_BYTES, PROT_READ | PROT_WRITE,
@@ -74,13 +82,12 @@ static void use(struct cw_wire *wire, struct cw_ring *to_relay, struct cw_ring *
 {
     uint8_t *bytes = (uint8_t *)wire->shared + HEADER_BYTES;
 
-    *to_relay =
-        (struct cw_ring){.shared = &wire->shared->to_relay, .bytes = bytes, .ticks = cw_copy_ticks};
-    *to_client = (struct cw_ring){
-        .shared = &wire->shared->to_client, .bytes = bytes + CW_RING_BYTES, .ticks = cw_copy_ticks};
+    *to_relay = (struct cw_ring){.shared = &wire->shared->to_relay, .bytes = bytes};
+    *to_client =
+        (struct cw_ring){.shared = &wire->shared->to_client, .bytes = bytes + CW_RING_BYTES};
 }
 
-/* Sealed: a client that made it smaller would kill the relay. */
+/* Sealed: an opener that could shrink it could kill the relay. */
 static bool make_memory(struct cw_wire *wire)
 {
     int fd = memfd_create("causeway-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -102,7 +109,7 @@ bool cw_wire_offer(struct cw_wire *wire)
         return false;
     }
     use(wire, &wire->in, &wire->out);
-    /* the relay sleeps until the client has chosen */
+    /* the relay sleeps until the opener has accepted or declined */
     atomic_store_explicit(&wire->in.shared->reader_sleeps, 1, memory_order_relaxed);
     wire->of_relay = true;
     wire->mode = CW_WIRE_OFFERED;
@@ -115,7 +122,7 @@ void cw_wire_want(struct cw_wire *wire, void *place)
     wire->mode = CW_WIRE_WANTED;
 }
 
-/* What is smaller, or could become so, would kill us when we read beyond its end. */
+/* Memory that is too small, or that can shrink, would kill us when we read beyond its end. */
 static bool is_memory(int fd)
 {
     int seals = fcntl(fd, F_GET_SEALS);
@@ -130,7 +137,7 @@ void cw_wire_join(struct cw_wire *wire)
         return;
     }
     drop_memory(wire);
-    madvise(wire->shared, MEMORY_BYTES, MADV_DONTFORK); /* a child must not speak for us */
+    madvise(wire->shared, MEMORY_BYTES, MADV_DONTFORK); /* a child must not write there */
     use(wire, &wire->out, &wire->in);
     wire->mode = CW_WIRE_RINGS;
     atomic_store_explicit(&wire->shared->joined, 1, memory_order_release);
@@ -205,11 +212,12 @@ static ssize_t recv_offer(struct cw_wire *wire, const struct iovec *iov, int iov
 static void ring_bell(struct cw_wire *wire)
 {
     count(wire);
-    /* no room: there are bells already; an error: the end, which is seen by whoever receives */
+    wire->rang = true;
+    /* no room: bells are there already; an error: the end, which the next receive sees */
     (void)!send(wire->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Takes the bells, and sees the end. */
+/* Reads the bells, and notes the end. */
 static void look_at_socket(struct cw_wire *wire)
 {
     char bells[BELLS];
@@ -244,18 +252,37 @@ static size_t take(struct cw_ring *ring, const struct iovec *iov, int iov_count)
 
 static void tell_cpu(struct cw_wire *wire)
 {
-    _Atomic uint32_t *told = &wire->shared->relay_cpu;
+    _Atomic uint32_t *told = &wire->in.shared->reader_cpu;
     uint32_t cpu = (uint32_t)sched_getcpu() + 1;
 
     if (atomic_load_explicit(told, memory_order_relaxed) != cpu)
         atomic_store_explicit(told, cpu, memory_order_relaxed);
 }
 
-int cw_wire_relay_cpu(const struct cw_wire *wire)
+int cw_wire_other_cpu(const struct cw_wire *wire)
 {
     if (wire->mode != CW_WIRE_RINGS)
         return -1;
-    return (int)atomic_load_explicit(&wire->shared->relay_cpu, memory_order_relaxed) - 1;
+    return (int)atomic_load_explicit(&wire->out.shared->reader_cpu, memory_order_relaxed) - 1;
+}
+
+void cw_wire_wait(struct cw_wire *wire, bool waits, bool talks)
+{
+    if (wire->mode != CW_WIRE_RINGS)
+        return;
+    if (waits)
+        tell_cpu(wire);
+    atomic_store_explicit(&wire->in.shared->reader_talks, talks, memory_order_relaxed);
+    atomic_store_explicit(&wire->in.shared->reader_waits, waits ? wire->in.at + 1 : 0,
+                          memory_order_relaxed);
+}
+
+bool cw_wire_computes(const struct cw_wire *wire)
+{
+    const struct cw_ring_shared *client = wire->out.shared;
+
+    return atomic_load_explicit(&client->reader_waits, memory_order_relaxed) != wire->out.at + 1 &&
+           !atomic_load_explicit(&client->reader_talks, memory_order_relaxed);
 }
 
 static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov_count)
@@ -273,7 +300,7 @@ static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov
     }
     if (wire->in.broken)
         return nothing(EPROTO);
-    /* what was written before the end is taken first: the ring was looked at after it */
+    /* the ring was read after the end was noted: all that was written before the end is taken */
     if (ended)
         return 0;
     if (++wire->misses >= LOOK_EVERY)
@@ -303,9 +330,9 @@ static ssize_t rings_send(struct cw_wire *wire, const struct iovec *iov, int iov
     return (ssize_t)all;
 }
 
-void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size, uint8_t *away)
+void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size)
 {
-    cw_ring_pass(&from->in, to ? &to->out : NULL, size, away);
+    cw_ring_pass(&from->in, to ? &to->out : NULL, size);
     from->misses = 0;
     if (to && cw_ring_wakes_reader(&to->out))
         ring_bell(to);
@@ -328,7 +355,7 @@ static bool has_joined(struct cw_wire *wire)
     return true;
 }
 
-/* Bytes that come before the client has joined are frames, and it will not join. */
+/* Bytes that come before the opener has joined are frames: it has declined. */
 static ssize_t choose(struct cw_wire *wire, const struct iovec *iov, int iov_count)
 {
     ssize_t n;

@@ -39,7 +39,7 @@ _causeway_address() {
 _causeway_fault() {
   [[ $word == *:* ]] && return
   compopt -o nospace
-  _causeway_words 'kill: stop:'
+  _causeway_words 'kill: stop: cut:'
 }
 
 # Jobs that run; dispatchers that do not answer are waited for.
@@ -59,7 +59,7 @@ _causeway_value() {
     --rings) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-max | --log-reserve | --timeout | --spin | \
-      --max-restarts | --slots | --alive-period | --alive-timeout | --fault-seed | --interval) ;;
+      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval) ;;
     *) return 1 ;;
   esac
 }
@@ -82,7 +82,7 @@ _causeway_has_program() {
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
-        --alive-period | --alive-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
+        --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -99,7 +99,8 @@ _causeway_run() {
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --threads --receivers --loggers --senders --rings --memory-max
       --log-max --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
-      --max-restarts --slots --alive-period --alive-timeout --fault --fault-seed --help'
+      --trust-files --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
+      --fault-seed --help'
   else
     _causeway_program
   fi

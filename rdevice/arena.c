@@ -1,4 +1,5 @@
 #include "rdevice/arena.h"
+#include "rdevice/fatal.h"
 
 #include <stdint.h>
 #include <sys/mman.h>
@@ -50,7 +51,8 @@ void *arena_alloc(size_t size)
         return piece;
     }
     if (bytes < size || bytes > size_max - used)
-        return NULL;
+        fatal_exit(CW_REPORT_FATAL, "the device's memory is spent, while %zu bytes were needed",
+                   size);
     used += bytes;
     return start + used - bytes;
 }

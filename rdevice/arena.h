@@ -12,7 +12,7 @@
  */
 int arena_init(void);
 
-/* At least `size` bytes, aligned to 64, not cleared. NULL when the arena is spent. */
+/* At least `size` bytes, aligned to 64, not cleared. Ends the process when the arena is spent. */
 void *arena_alloc(size_t size);
 
 /* `size` as it was given to arena_alloc. */

@@ -4,13 +4,14 @@
  * a buffer of their own, which the dispatcher keeps and gives to later incarnations with their
  * setup; those after it go to the relay, in the order in which they and the events were taken. */
 #include "rdevice/clock.h"
-#include "common/clock.h"
-#include "rdevice/clock_state.h"
-#include "rdevice/device.h"
+#include "common/setup.h"
+#include "rdevice/fatal.h"
+#include "rdevice/real.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,12 +23,16 @@ enum mode {
     MODE_REPEAT, /* answers are those in `repeated`, as long as there are any */
 };
 
+/* What a signal may interrupt, and its handler jump out of. */
+enum busy { BUSY_NOT, BUSY_LOOKING, BUSY_RECORDING, BUSY_REPEATING };
+
 static struct {
     enum mode mode;
+    enum busy busy;
+    unsigned handlers; /* of signals, each called while the one before it ran */
     bool begun;
     bool attached; /* to the stream; before: the early buffer */
     bool paused;
-    bool busy;     /* inside clock_ask_closely(): a signal handler that asks passes through */
     bool overflow; /* of the early buffer */
     bool early_differs;
     uint8_t asked_kind; /* ... in what */
@@ -36,6 +41,18 @@ static struct {
     pid_t pid;
     size_t early_size; /* kept when the stream begins */
 } state;
+
+/* What was before the reading at hand: who jumps out of the middle of it has not asked. */
+static struct {
+    uint8_t kind;
+    size_t used;
+    uint64_t last;
+    struct readings_reader repeated;
+} before;
+
+/* A full buffer, or a log to be read on, has the clock use the device. It may when the program
+ * asks, and so is outside of it; neither a handler nor a second thread comes in meanwhile. */
+static pthread_mutex_t device_use = PTHREAD_MUTEX_INITIALIZER;
 
 #define UCX_LIBRARIES 3
 static struct {
@@ -50,7 +67,6 @@ static uint8_t early_bytes[CW_SETUP_MAX];
 static uint8_t stream_bytes[CW_READINGS_MAX];
 static struct readings_reader repeated;
 struct readings_writer clock_written;
-struct clock_real clock_real;
 uintptr_t clock_recorder;
 
 _Static_assert(CW_EARLY_MAX <= CW_SETUP_MAX, "a setup holds them");
@@ -60,38 +76,7 @@ static inline uintptr_t this_thread(void)
     return (uintptr_t)__builtin_thread_pointer();
 }
 
-uint64_t cw_clock_ns(void)
-{
-    struct timespec t;
-
-    clock_real.clock_gettime(CLOCK_MONOTONIC, &t);
-    return cw_timespec_ns(&t);
-}
-
 /* --- the beginning ---------------------------------------------------------------------------- */
-
-/* A pointer to a function is not an object pointer in C, but is for dlsym(). */
-static void resolve(void *pointer, const char *name)
-{
-    void *symbol = dlsym(RTLD_NEXT, name);
-
-    memcpy(pointer, &symbol, sizeof(symbol));
-}
-
-static void resolve_all(void)
-{
-    resolve(&clock_real.clock_gettime, "clock_gettime");
-    resolve(&clock_real.gettimeofday, "gettimeofday");
-    resolve(&clock_real.time, "time");
-    resolve(&clock_real.clock, "clock");
-    resolve(&clock_real.times, "times");
-    resolve(&clock_real.timespec_get, "timespec_get");
-    resolve(&clock_real.getrusage, "getrusage");
-    resolve(&clock_real.getrandom, "getrandom");
-    resolve(&clock_real.getentropy, "getentropy");
-    resolve(&clock_real.arc4random_buf, "arc4random_buf");
-    resolve(&clock_real.arc4random_uniform, "arc4random_uniform");
-}
 
 /* UCX's constructors compare the processor's counter with gettimeofday, in a number of calls that
  * differs from run to run. This device replaces UCX, so that nothing of it reaches the program:
@@ -164,17 +149,26 @@ static size_t peek_early(int fd)
     return size;
 }
 
-static void stop_in_child(void)
+/* Whoever asks without another question is in none of these cases. */
+static inline void set_recorder(void)
 {
-    state.mode = MODE_OFF;
-    state.owner = 0;
-    clock_recorder = 0;
+    bool plain = state.mode == MODE_RECORD && state.attached && !state.paused && !state.busy &&
+                 !state.handlers;
+
+    clock_recorder = plain ? state.owner : 0;
 }
 
 static void start(enum mode mode)
 {
     state.mode = mode;
-    clock_recorder = mode == MODE_RECORD && state.attached && !state.paused ? state.owner : 0;
+    set_recorder();
+}
+
+static void stop_in_child(void)
+{
+    state.mode = MODE_OFF;
+    state.owner = 0;
+    clock_recorder = 0;
 }
 
 static void begin_recording(int fd)
@@ -201,11 +195,78 @@ __attribute__((constructor)) static void begin(void)
     if (state.begun)
         return;
     state.begun = true;
-    resolve_all();
+    real_resolve();
     text = getenv(CW_SETUP_ENV);
     if (text)
         begin_recording(atoi(text));
     errno = error;
+}
+
+/* --- signals ---------------------------------------------------------------------------------- */
+
+void clock_device_enter(sigset_t *mask)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, mask);
+    pthread_mutex_lock(&device_use);
+}
+
+void clock_device_leave(const sigset_t *mask)
+{
+    if (state.busy == BUSY_REPEATING)
+        before.repeated = repeated; /* a jump takes back what was answered, not what has come */
+    pthread_mutex_unlock(&device_use);
+    pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+static void set_busy(enum busy busy)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    state.busy = busy;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void note_written(uint8_t kind)
+{
+    before.kind = kind;
+    before.used = clock_written.used;
+    before.last = clock_written.last[kind];
+}
+
+struct clock_handler clock_handler_begins(void)
+{
+    struct clock_handler was = {.recorded_thread = clock_is_mine(), .handlers = state.handlers};
+
+    if (was.recorded_thread) {
+        state.handlers++;
+        set_recorder();
+    }
+    return was;
+}
+
+void clock_handler_ends(struct clock_handler was)
+{
+    if (!was.recorded_thread)
+        return;
+    state.handlers = was.handlers;
+    set_recorder();
+}
+
+void clock_handlers_left(void)
+{
+    if (!clock_is_mine() || !state.handlers)
+        return;
+    if (state.busy == BUSY_RECORDING) {
+        clock_written.used = before.used;
+        clock_written.last[before.kind] = before.last;
+    } else if (state.busy == BUSY_REPEATING) {
+        repeated = before.repeated;
+    }
+    set_busy(BUSY_NOT);
+    state.handlers = 0;
+    set_recorder();
 }
 
 /* --- answering -------------------------------------------------------------------------------- */
@@ -238,10 +299,10 @@ static enum clock_answer differ(uint8_t kind)
     uint8_t found = repeated.left ? repeated.bytes[0] : 0;
 
     if (state.attached)
-        device_fatal(CW_REPORT_FATAL,
-                     "the re-execution diverged: it calls %s, where the first execution called %s; "
-                     "this program cannot be restarted, use --no-log",
-                     readings_kind_name(kind), readings_kind_name(found));
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged: it calls %s, where the first execution called %s; "
+                   "this program cannot be restarted, use --no-log",
+                   readings_kind_name(kind), readings_kind_name(found));
     state.early_differs = true;
     state.asked_kind = kind;
     state.early_kind = found;
@@ -249,18 +310,16 @@ static enum clock_answer differ(uint8_t kind)
     return CLOCK_REAL;
 }
 
+/* What the reading at hand says, of what is to be repeated. */
 static enum clock_answer repeat(struct clock_reading *reading)
 {
     enum readings_result result = get(reading);
 
-    while (result == READINGS_END) {
-        if (state.attached && !is_rank())
-            return CLOCK_REAL;
-        if (!state.attached || !device_readings_wanted()) {
-            go_live();
-            return CLOCK_RECORD;
-        }
-        result = get(reading);
+    if (result == READINGS_END && state.attached)
+        return is_rank() ? CLOCK_MORE : CLOCK_REAL;
+    if (result == READINGS_END) {
+        go_live();
+        return CLOCK_RECORD;
     }
     if (result == READINGS_OTHER &&
         readings_get_number(&repeated, READING_FAILED, &reading->number) == READINGS_OK)
@@ -268,24 +327,43 @@ static enum clock_answer repeat(struct clock_reading *reading)
     return result == READINGS_OK ? CLOCK_GIVEN : differ(reading->kind);
 }
 
-enum clock_answer clock_ask_closely(struct clock_reading *reading, uintptr_t caller)
+static enum clock_answer begin_repeating(struct clock_reading *reading)
+{
+    before.repeated = repeated;
+    set_busy(BUSY_REPEATING);
+    return repeat(reading);
+}
+
+static enum clock_answer answered(enum clock_answer answer)
+{
+    if (answer != CLOCK_MORE) {
+        set_busy(BUSY_NOT);
+        set_recorder();
+    }
+    return answer;
+}
+
+enum clock_answer clock_ask(struct clock_reading *reading, uintptr_t caller)
 {
     enum clock_answer answer = CLOCK_REAL;
-    int error;
 
     if (!state.begun)
         begin();
-    if (this_thread() != state.owner || state.mode == MODE_OFF || state.paused || state.busy)
+    if (this_thread() != state.owner || state.mode == MODE_OFF || state.paused || state.busy ||
+        state.handlers)
         return CLOCK_REAL;
-    error = errno;
-    state.busy = true;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    set_busy(BUSY_LOOKING);
     if (state.attached || !is_ucx_call(caller))
-        answer = state.mode == MODE_RECORD ? CLOCK_RECORD : repeat(reading);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    state.busy = false;
-    errno = answer == CLOCK_FAILED ? (int)reading->number : error;
-    return answer;
+        answer = state.mode == MODE_RECORD ? CLOCK_RECORD : begin_repeating(reading);
+    return answered(answer);
+}
+
+enum clock_answer clock_ask_again(struct clock_reading *reading, bool more)
+{
+    if (more)
+        return answered(repeat(reading));
+    go_live();
+    return answered(CLOCK_RECORD);
 }
 
 /* --- recording -------------------------------------------------------------------------------- */
@@ -297,44 +375,45 @@ static bool put(const struct clock_reading *reading)
     return readings_put_number(&clock_written, reading->kind, reading->number);
 }
 
-__attribute__((noinline, cold)) static void put_when_full(const struct clock_reading *reading)
+void clock_recorded(void)
 {
-    int error = errno;
+    set_busy(BUSY_NOT);
+    set_recorder();
+}
 
+bool clock_record(const struct clock_reading *reading)
+{
+    note_written(reading->kind);
+    set_busy(BUSY_RECORDING);
+    if (__builtin_expect(!put(reading), 0))
+        return false;
+    clock_recorded();
+    return true;
+}
+
+bool clock_is_full(void)
+{
+    if (state.attached && is_rank())
+        return true;
     if (!state.attached) {
         state.overflow = true;
         start(MODE_OFF);
-    } else if (is_rank()) {
-        device_send_readings();
-        if (!put(reading))
-            device_fatal(CW_REPORT_FATAL, "no room for a reading of %s in %u bytes",
-                         readings_kind_name(reading->kind), CW_READINGS_MAX);
     }
-    errno = error;
+    clock_recorded();
+    return false;
 }
 
-/* Nobody records meanwhile: a signal handler that asks a clock passes through. */
-void clock_record(const struct clock_reading *reading)
+bool clock_is_recording(void)
 {
-    uintptr_t recorder = clock_recorder;
-
-    clock_recorder = 0;
-    state.busy = true;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (__builtin_expect(!put(reading), 0)) {
-        put_when_full(reading);
-        recorder = state.mode == MODE_RECORD ? recorder : 0;
-    }
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    state.busy = false;
-    clock_recorder = recorder;
+    return state.mode == MODE_RECORD;
 }
 
-void clock_record_failure(void)
+void clock_record_rest(const struct clock_reading *reading)
 {
-    struct clock_reading reading = {.kind = READING_FAILED, .number = errno};
-
-    clock_record(&reading);
+    note_written(reading->kind);
+    if (!put(reading))
+        fatal_exit(CW_REPORT_FATAL, "no room for a reading of %s in %u bytes",
+                   readings_kind_name(reading->kind), CW_READINGS_MAX);
 }
 
 /* --- the device ------------------------------------------------------------------------------- */
@@ -344,10 +423,19 @@ bool clock_is_mine(void)
     return this_thread() == state.owner;
 }
 
-void clock_pause(void)
+bool clock_pause(void)
 {
+    bool was = state.paused;
+
     state.paused = true;
-    start(state.mode);
+    set_recorder();
+    return was;
+}
+
+void clock_go_on(void)
+{
+    state.paused = false;
+    set_recorder();
 }
 
 const uint8_t *clock_early(size_t *size, bool *overflow)
@@ -361,15 +449,15 @@ const uint8_t *clock_early(size_t *size, bool *overflow)
 static void check_early(void)
 {
     if (state.early_differs)
-        device_fatal(CW_REPORT_FATAL,
-                     "the re-execution diverged before MPI_Init: it called %s, where the first "
-                     "execution called %s; this program cannot be restarted, use --no-log",
-                     readings_kind_name(state.asked_kind), readings_kind_name(state.early_kind));
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged before MPI_Init: it called %s, where the first "
+                   "execution called %s; this program cannot be restarted, use --no-log",
+                   readings_kind_name(state.asked_kind), readings_kind_name(state.early_kind));
     if (state.mode == MODE_REPEAT && repeated.left > 0)
-        device_fatal(CW_REPORT_FATAL,
-                     "the re-execution diverged before MPI_Init: it did not call %s, which the "
-                     "first execution called; this program cannot be restarted, use --no-log",
-                     readings_kind_name(repeated.bytes[0]));
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged before MPI_Init: it did not call %s, which the "
+                   "first execution called; this program cannot be restarted, use --no-log",
+                   readings_kind_name(repeated.bytes[0]));
 }
 
 void clock_attach(bool log)
@@ -385,7 +473,9 @@ void clock_attach(bool log)
             state.mode = MODE_REPEAT; /* if there is anything: device_readings_wanted() knows */
     }
     state.paused = false;
+    pthread_mutex_lock(&device_use);
     start(log ? state.mode : MODE_OFF);
+    pthread_mutex_unlock(&device_use);
 }
 
 void clock_flushed(void)
@@ -396,10 +486,10 @@ void clock_flushed(void)
 void clock_repeat(const uint8_t *bytes, size_t size)
 {
     if (state.mode != MODE_REPEAT || repeated.left > 0 || size > sizeof(stream_bytes))
-        device_fatal(CW_REPORT_FATAL,
-                     "the re-execution diverged: %zu bytes of readings come, while %zu bytes of "
-                     "earlier ones are not repeated",
-                     size, repeated.left);
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged: %zu bytes of readings come, while %zu bytes of "
+                   "earlier ones are not repeated",
+                   size, repeated.left);
     memcpy(stream_bytes, bytes, size);
     repeated.bytes = stream_bytes;
     repeated.left = size;

@@ -1,28 +1,32 @@
-/* Readings of clocks and of randomness as determinants: what libc told the program's main thread
- * is recorded, and told again to a later incarnation. libc.c answers in place of libc; here is what
- * the device has to do with it. docs/protocol.md, "Readings".
+/* Readings of clocks, of randomness and of the machine as determinants: what libc told the
+ * program's main thread is recorded, and told again to a later incarnation (docs/protocol.md,
+ * "Readings"). This is the state of it, for the device below and for the functions that answer in
+ * place of libc above; it sends nothing, and says what is to be sent and what it needs.
  *
  * One thread's calls are recorded: that in which the program began. All functions here are for that
- * thread alone, but for clock_is_mine() and clock_attach(false). */
+ * thread alone, but for clock_is_mine(), clock_attach(false) and clock_ask(). */
 #ifndef RDEVICE_CLOCK_H
 #define RDEVICE_CLOCK_H
 
 #include "rdevice/readings.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* --- for the device --- */
 
-/* The calling thread is the one whose readings are recorded. A device that is opened, or called,
- * by another one has a rank that cannot be restarted. */
+/* The calling thread is the one whose readings are recorded. A device that is opened, or called, by
+ * another one has a rank that cannot be restarted. */
 bool clock_is_mine(void);
 
 /* What libc is asked for from now on comes from the device itself and is no reading, until
- * clock_attach(). device_open() calls it first (libsodium's random numbers), and so does
- * device_close(): after it there is no relay to log anything. */
-void clock_pause(void);
+ * clock_attach() or clock_go_on(). Opening the device begins with it (libsodium's random numbers),
+ * and so does closing it: after it there is no relay to log anything. Returns whether that was so
+ * before. */
+bool clock_pause(void);
+void clock_go_on(void);
 
 /* What was read before MPI_Init: recorded, or repeated of an earlier incarnation. `overflow`: there
  * was more than CW_EARLY_MAX bytes, so that it is not whole. */
@@ -46,18 +50,63 @@ void clock_flushed(void);
 /* A READINGS chunk of the log: answers come from it (a copy is made) until it is used up. */
 void clock_repeat(const uint8_t *bytes, size_t size);
 
-/* Bytes of that chunk that nothing has asked for yet. Before an act of a rank that replays it is 0,
- * or the re-execution has diverged. */
+/* Bytes of that chunk that nothing has asked for yet. Before an act of a rank that repeats it is 0,
+ * or the re-execution diverges. */
 size_t clock_unrepeated(void);
 
-/* --- what the device does for it --- */
+/* --- for the functions of libc: libc_ask.c --- */
 
-/* A reading is wanted. True: the device was replaying, the next of its log was READINGS, and it has
- * called clock_repeat(). False: there is no more to repeat, the answer is a new one. Something else
- * being next in the log is a divergence and does not return. */
-bool device_readings_wanted(void);
+enum clock_answer {
+    CLOCK_REAL,   /* the real function answers, and that is all */
+    CLOCK_RECORD, /* the real function answers; then the answer is recorded */
+    CLOCK_GIVEN,  /* `reading` holds the answer */
+    CLOCK_FAILED, /* the answer is failure, with errno in `reading->number` */
+    CLOCK_MORE,   /* the log's next readings are needed; then clock_ask_again() */
+};
 
-/* What is pending fills its buffer: send it now, and call clock_flushed(). */
-void device_send_readings(void);
+/* A number, or, where `bytes` is set, `size` bytes (before the answer: the room there is). */
+struct clock_reading {
+    uint8_t kind;
+    int64_t number;
+    void *bytes;
+    size_t size;
+};
+
+/* The thread whose calls are recorded without another question; 0: nobody's. */
+extern uintptr_t clock_recorder;
+
+/* `caller`: where the function of libc returns to. Any thread. */
+enum clock_answer clock_ask(struct clock_reading *reading, uintptr_t caller);
+
+/* After CLOCK_MORE, whose answer this is. `more`: clock_repeat() was called; else there is no more
+ * to repeat. */
+enum clock_answer clock_ask_again(struct clock_reading *reading, bool more);
+
+/* Records an answer. False: there is no room. Then, where clock_is_full() says true, what is
+ * pending is to be sent, and clock_record_rest() and clock_recorded() follow. */
+bool clock_record(const struct clock_reading *reading);
+bool clock_is_full(void);
+void clock_record_rest(const struct clock_reading *reading);
+void clock_recorded(void);
+
+/* Around the use of the device for CLOCK_MORE and clock_is_full(): it may be used, for the program
+ * asks and so is outside of it; neither a signal's handler nor a second thread comes in meanwhile.
+ * Another thread may have ended the recording before. */
+void clock_device_enter(sigset_t *mask);
+void clock_device_leave(const sigset_t *mask);
+bool clock_is_recording(void);
+
+/* --- for handlers.c --- */
+
+/* What a handler of a signal asks is neither recorded nor repeated. begins() and ends() stand
+ * around each call of a handler, in the thread that it interrupts; left() comes before a jump,
+ * which is taken to lead out of all handlers that run in the thread. */
+struct clock_handler {
+    bool recorded_thread;
+    unsigned handlers; /* that ran before */
+};
+struct clock_handler clock_handler_begins(void);
+void clock_handler_ends(struct clock_handler was);
+void clock_handlers_left(void);
 
 #endif

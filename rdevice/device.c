@@ -1,69 +1,52 @@
-/* The device's life: setup from the dispatcher, session with the relay, farewell. */
 #include "rdevice/device.h"
 #include "common/clock.h"
-#include "common/hello.h"
-#include "common/transport.h"
 #include "rdevice/arena.h"
 #include "rdevice/clock.h"
+#include "rdevice/fatal.h"
+#include "rdevice/real.h"
+#include "rdevice/replay.h"
+#include "rdevice/trace.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <sodium.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#define HANDSHAKE_MS 20000
 #define FAREWELL_NS 20000000000ull
-#define REPORT_WAIT_MS 2000 /* how long the dispatcher has to end us after a report */
 
-/* Returns false when the dispatcher cannot be told. */
-static bool report(uint32_t kind, const char *text)
+/* --- threads ------------------------------------------------------------------------------------
+ */
+
+static void unlogged(uint32_t why)
 {
-    uint8_t bytes[CW_REPORT_HEADER + CW_TEXT_MAX];
-    size_t size = cw_report_put(bytes, kind, text, strnlen(text, CW_TEXT_MAX));
+    struct exchange *x = &device.exchange;
 
-    return device.control_fd >= 0 &&
-           send(device.control_fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+    if (!journal_is_logged(&x->journal))
+        return;
+    journal_stop_logging(&x->journal);
+    cw_unlogged_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
+    exchange_flush(x);
 }
 
-/* The dispatcher speaks for all ranks; only without it does the process speak for itself. */
-void device_fatal(uint32_t kind, const char *fmt, ...)
+/* Calls of MPI come from a thread that is not the first. */
+__attribute__((noinline, cold)) static void second_thread(void)
 {
-    char text[CW_TEXT_MAX + 1];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (report(kind, text))
-        poll(NULL, 0, REPORT_WAIT_MS);
-    else
-        dprintf(STDERR_FILENO, "causeway: rank %u: %s\n", device.setup.rank, text);
-    _exit(CW_EXIT_DEVICE);
+    device.threads = true;
+    wait_threads(&device.exchange.waiter);
+    clock_attach(false);
+    unlogged(CW_UNLOGGED_THREADS);
 }
 
-void device_drill(void)
+/* First of all in whatever makes an act, or polls. */
+static inline void enter(void)
 {
-    report(CW_REPORT_DRILL, "");
-    raise(SIGKILL);
-    abort(); /* nobody survives SIGKILL */
+    if (__builtin_expect(!device.threads && !pthread_equal(device.thread, pthread_self()), 0))
+        second_thread();
 }
 
-void *device_alloc(size_t size)
-{
-    void *at = arena_alloc(size);
-
-    if (!at)
-        device_fatal(CW_REPORT_FATAL, "the device's memory is spent, while %zu bytes were needed",
-                     size);
-    return at;
-}
+/* --- opening ------------------------------------------------------------------------------------
+ */
 
 static void read_setup(void)
 {
@@ -72,120 +55,236 @@ static void read_setup(void)
     ssize_t n;
 
     if (!text)
-        device_fatal(CW_REPORT_FATAL,
-                     "librdevice.so is loaded, but this process was not started by "
-                     "causeway run (" CW_SETUP_ENV " is not set)");
+        fatal_exit(CW_REPORT_FATAL, "librdevice.so is loaded, but this process was not started by "
+                                    "causeway run (" CW_SETUP_ENV " is not set)");
     device.control_fd = atoi(text);
+    fatal_begin(device.control_fd, 0);
     n = recv(device.control_fd, record, sizeof(device.setup_record), MSG_DONTWAIT);
     if (n < 0 || !cw_setup_get(record, (size_t)n, &device.setup))
-        device_fatal(CW_REPORT_FATAL, "reading the setup of this rank from descriptor %d: %s",
-                     device.control_fd,
-                     n < 0 ? strerror(errno)
-                           : "not a setup record (MPI_Init was called by another process before?)");
+        fatal_exit(CW_REPORT_FATAL, "reading the setup of this rank from descriptor %d: %s",
+                   device.control_fd,
+                   n < 0 ? strerror(errno)
+                         : "not a setup record (MPI_Init was called by another process before?)");
+    fatal_begin(device.control_fd, device.setup.rank);
     sodium_memzero(record, sizeof(device.setup_record));
 }
 
-static void open_session(void)
+static void open_exchange(void)
 {
+    struct exchange *x = &device.exchange;
     struct cw_hello hello = {
         .role = CW_ROLE_RANK, .rank = device.setup.rank, .incarnation = device.setup.incarnation};
     struct cw_welcome welcome;
-    struct cw_err err = {0};
 
     memcpy(hello.job, device.setup.job, sizeof(hello.job));
-    if (cw_hello_open(&device.wire, &device.session, &hello, device.setup.key, HANDSHAKE_MS,
-                      &welcome, &err) < 0)
-        device_fatal(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
-                     "relay %s: %s", device.setup.address, err.text);
+    session_begin(&x->session, device.setup.address, &hello, device.setup.resume_ms);
+    session_open(&x->session, device.setup.key, &welcome);
     sodium_memzero(device.setup.key, sizeof(device.setup.key));
-    device.logged = welcome.flags & CW_WELCOME_LOG;
-    replay_begin(&welcome);
-}
-
-static void unlogged(uint32_t why)
-{
-    if (!device.logged)
-        return;
-    device.logged = false;
-    cw_unlogged_put(output_frame(CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
-    output_flush();
-}
-
-void device_second_thread(void)
-{
-    device.threads = true;
-    clock_attach(false);
-    unlogged(CW_UNLOGGED_THREADS);
+    exchange_begin(x, &device.setup, &welcome);
+    trace_repeats(journal_is_active(&x->journal));
 }
 
 /* What the program's clocks said before there was a relay to log it: the dispatcher keeps it for
  * the next incarnation. */
 static void report_early(void)
 {
-    uint8_t *report = device_alloc(CW_SETUP_MAX);
+    uint8_t *report = arena_alloc(CW_SETUP_MAX);
     size_t size;
     bool overflow;
     const uint8_t *early = clock_early(&size, &overflow);
 
     if (overflow) {
         unlogged(CW_UNLOGGED_READINGS);
-    } else if (device.logged && size > device.setup.early_size) {
+    } else if (journal_is_logged(&device.exchange.journal) && size > device.setup.early_size) {
         size = cw_report_put(report, CW_REPORT_EARLY, early, size);
         if (send(device.control_fd, report, size, MSG_NOSIGNAL) != (ssize_t)size)
-            device_fatal(CW_REPORT_FATAL, "telling the dispatcher what the clocks said: %s",
-                         strerror(errno));
+            fatal_exit(CW_REPORT_FATAL, "telling the dispatcher what the clocks said: %s",
+                       strerror(errno));
     }
     arena_free(report, CW_SETUP_MAX);
 }
 
 void device_open(void)
 {
-    struct cw_address address;
     struct cw_err err;
 
     clock_pause();
     read_setup();
     if (arena_init() < 0)
-        device_fatal(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
-    device.in = device_alloc(DEVICE_IN_BYTES);
-    device.out = device_alloc(DEVICE_OUT_BYTES);
-    device.happened_tail = &device.happened;
+        fatal_exit(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
+    if (trace_begin(device.setup.rank, device.setup.incarnation, &err) < 0)
+        fatal_exit(CW_REPORT_FATAL, "%s", err.text);
     device.thread = pthread_self();
-    if (cw_address_parse(&address, device.setup.address, &err) < 0)
-        device_fatal(CW_REPORT_FATAL, "%s", err.text);
-    device.wire.fd = cw_connect(&address, &err);
-    if (device.wire.fd < 0)
-        device_fatal(CW_REPORT_RELAY_LOST, "%s", err.text);
-    device.wire.calls = &device.stats.syscalls;
-    cw_wire_want(&device.wire, ARENA_RINGS);
-    open_session();
+    open_exchange();
     if (!clock_is_mine())
-        device_second_thread();
+        second_thread();
     report_early();
-    clock_attach(device.logged);
+    clock_attach(journal_is_logged(&device.exchange.journal));
+}
+
+/* --- closing ------------------------------------------------------------------------------------
+ */
+
+static struct cw_rank_stats stats_of(const struct exchange *x)
+{
+    return (struct cw_rank_stats){.polls = journal_polls(&x->journal),
+                                  .sleeps = x->waiter.sleeps,
+                                  .syscalls = x->waiter.syscalls + x->session.calls,
+                                  .switches = real_switches()};
+}
+
+/* A connection that breaks now gives the relay its time once more. */
+static void await_farewell(struct exchange *x)
+{
+    uint64_t since = cw_clock_ns();
+    uint32_t connection = session_connections(&x->session);
+
+    while (!x->farewell && !session_is_over(&x->session)) {
+        if (exchange_read(x))
+            continue;
+        if (session_connections(&x->session) != connection) {
+            connection = session_connections(&x->session);
+            since = cw_clock_ns();
+        } else if (cw_clock_ns() - since > FAREWELL_NS) {
+            fatal_exit(CW_REPORT_FATAL, "relay %s: no FAREWELL for %llu s", device.setup.address,
+                       FAREWELL_NS / 1000000000ull);
+        } else {
+            exchange_wait(x, since);
+        }
+    }
 }
 
 void device_close(void)
 {
-    uint64_t since = cw_clock_ns();
-    struct rusage usage;
+    struct exchange *x = &device.exchange;
+    struct cw_rank_stats stats;
 
-    replay_finish();
-    output_readings();
+    replay_finish(x);
+    act_readings(x);
     clock_pause();
-    getrusage(RUSAGE_SELF, &usage);
-    device.stats.switches = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
-    cw_bye_put(output_frame(CW_FRAME_BYE, CW_BYE_SIZE), &device.stats);
-    output_flush();
-    while (!device.farewell) {
-        if (input_read())
-            continue;
-        if (cw_clock_ns() - since > FAREWELL_NS)
-            device_fatal(CW_REPORT_FATAL, "relay %s: no FAREWELL for %llu s", device.setup.address,
-                         FAREWELL_NS / 1000000000ull);
-        wait_socket(false, since);
+    stats = stats_of(x);
+    cw_bye_put(exchange_frame(x, CW_FRAME_BYE, CW_BYE_SIZE), &stats);
+    exchange_flush(x);
+    session_ends(&x->session);
+    await_farewell(x);
+    session_close(&x->session);
+}
+
+/* --- acts ---------------------------------------------------------------------------------------
+ */
+
+void device_send(const struct act_target *to, const struct iovec *pieces, int count)
+{
+    enter();
+    act_send(&device.exchange, to, pieces, count);
+}
+
+void device_send_first(const struct act_target *to, uint64_t total, const void *first, size_t size)
+{
+    enter();
+    act_send_first(&device.exchange, to, total, first, size, &device.skip);
+}
+
+void device_send_more(const void *bytes, size_t size)
+{
+    act_send_more(&device.exchange, bytes, size, &device.skip);
+}
+
+void device_send_own(uint64_t id, const struct iovec *pieces, int count)
+{
+    enter();
+    inbox_add_own(&device.exchange.inbox, id, pieces, count);
+}
+
+uint8_t *device_act(uint8_t type, size_t size)
+{
+    enter();
+    return act_frame(&device.exchange, type, size);
+}
+
+struct cw_probed device_probe(uint64_t tag, uint64_t mask, bool remove)
+{
+    enter();
+    return act_probe(&device.exchange, tag, mask, remove);
+}
+
+void device_flush(void)
+{
+    exchange_flush(&device.exchange);
+}
+
+/* --- progress -----------------------------------------------------------------------------------
+ */
+
+/* Lets happen what may happen at this poll. */
+static void look(struct exchange *x, struct device_poll *poll)
+{
+    if (journal_is_active(&x->journal)) {
+        /* else live at last, or nothing happened at this poll the first time */
+        poll->repeated = replay_poll(x) || journal_is_active(&x->journal);
+        return;
     }
-    close(device.wire.fd);
-    device.wire.fd = -1;
-    cw_wire_close(&device.wire);
+    exchange_acknowledge(x);
+    /* right after a receive was told to the relay, its message cannot be here yet: look next time
+     */
+    if (session_is_urgent(&x->session))
+        exchange_flush(x);
+    else if (!inbox_happened(&x->inbox))
+        poll->came = exchange_read(x);
+}
+
+/* What a handler of an event asks a clock must be logged after what was taken, so that comes first,
+ * also before the rank's own messages. */
+struct device_poll device_poll(void)
+{
+    struct exchange *x = &device.exchange;
+    struct device_poll poll = {.repeated = false};
+
+    enter();
+    journal_poll(&x->journal);
+    look(x, &poll);
+    if (inbox_happened(&x->inbox) && journal_is_logged(&x->journal) && !poll.repeated)
+        act_taken(x);
+    poll.events = inbox_take(&x->inbox);
+    return poll;
+}
+
+void device_take(const struct event *event)
+{
+    if (event->number && event->number == device.setup.fault_event)
+        fatal_drill();
+}
+
+void device_polled(const struct device_poll *poll, unsigned count)
+{
+    struct exchange *x = &device.exchange;
+
+    if (poll->repeated)
+        return;
+    if (count || poll->came) {
+        wait_ended(&x->waiter);
+    } else if (wait_idle(&x->waiter)) {
+        exchange_flush(x); /* what nobody waits for goes out while there is time */
+        wait_sleep(&x->waiter);
+    }
+}
+
+/* --- readings -----------------------------------------------------------------------------------
+ */
+
+bool device_readings_wanted(void)
+{
+    return replay_readings(&device.exchange);
+}
+
+void device_send_readings(void)
+{
+    struct exchange *x = &device.exchange;
+
+    if (journal_is_logged(&x->journal) && session_is_open(&x->session)) {
+        act_readings(x);
+        exchange_flush(x);
+    } else {
+        clock_flushed();
+    }
 }

@@ -1,8 +1,10 @@
-/* The functions of libc that tell a program something which differs from run to run: the program
- * calls these, for librdevice.so comes before libc. Each lets the real one answer and records what
- * it said, or answers by what was recorded. clock_gettime and its like are called in tight loops:
- * their path is short. */
-#include "rdevice/clock_state.h"
+/* The functions of libc whose results differ from run to run. librdevice.so comes before libc, so
+ * the program calls these. Each calls the real function and records its result, or returns the
+ * recorded one. clock_gettime and similar functions are called in tight loops: their path is short.
+ *
+ * A binding to libc, above libc_ask.c and, through it, above the device. */
+#include "rdevice/libc_ask.h"
+#include "rdevice/real.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,7 +32,7 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     uint8_t kind = (unsigned)id < READING_CLOCK_IDS ? (uint8_t)(READING_CLOCK + id)
                                                     : (uint8_t)READING_CLOCK_OTHER;
     struct clock_reading reading = {.kind = kind};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
 
     if (answer == CLOCK_FAILED)
         return -1;
@@ -39,14 +41,14 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
                                .tv_nsec = reading.number % NS_IN_S};
         return 0;
     }
-    if (clock_real.clock_gettime(id, t) < 0) {
+    if (real_libc.clock_gettime(id, t) < 0) {
         if (answer == CLOCK_RECORD)
-            clock_record_failure();
+            libc_record_failure();
         return -1;
     }
     if (answer == CLOCK_RECORD) {
         reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-        clock_record(&reading);
+        libc_record(&reading);
     }
     return 0;
 }
@@ -54,25 +56,25 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
 PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
     struct clock_reading reading = {.kind = READING_GETTIMEOFDAY};
-    enum clock_answer answer = is_null(t) ? CLOCK_REAL : clock_ask(&reading, CALLER);
+    enum clock_answer answer = is_null(t) ? CLOCK_REAL : libc_ask(&reading, CALLER);
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer == CLOCK_GIVEN) {
         if (zone)
-            clock_real.gettimeofday(t, zone); /* the zone is no reading */
+            real_libc.gettimeofday(t, zone); /* the zone is no reading */
         *t = (struct timeval){.tv_sec = reading.number / US_IN_S,
                               .tv_usec = reading.number % US_IN_S};
         return 0;
     }
-    if (clock_real.gettimeofday(t, zone) < 0) {
+    if (real_libc.gettimeofday(t, zone) < 0) {
         if (answer == CLOCK_RECORD)
-            clock_record_failure();
+            libc_record_failure();
         return -1;
     }
     if (answer == CLOCK_RECORD) {
         reading.number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
-        clock_record(&reading);
+        libc_record(&reading);
     }
     return 0;
 }
@@ -80,14 +82,14 @@ PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
 PUBLIC time_t time(time_t *t)
 {
     struct clock_reading reading = {.kind = READING_TIME};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer != CLOCK_GIVEN)
-        reading.number = clock_real.time(NULL);
+        reading.number = real_libc.time(NULL);
     if (answer == CLOCK_RECORD)
-        clock_record(&reading);
+        libc_record(&reading);
     if (t)
         *t = reading.number;
     return reading.number;
@@ -96,21 +98,21 @@ PUBLIC time_t time(time_t *t)
 PUBLIC clock_t clock(void)
 {
     struct clock_reading reading = {.kind = READING_CPU};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer != CLOCK_GIVEN)
-        reading.number = clock_real.clock();
+        reading.number = real_libc.clock();
     if (answer == CLOCK_RECORD)
-        clock_record(&reading);
+        libc_record(&reading);
     return reading.number;
 }
 
 PUBLIC int timespec_get(struct timespec *t, int base)
 {
     struct clock_reading reading = {.kind = READING_TIMESPEC_GET};
-    enum clock_answer answer = base == TIME_UTC ? clock_ask(&reading, CALLER) : CLOCK_REAL;
+    enum clock_answer answer = base == TIME_UTC ? libc_ask(&reading, CALLER) : CLOCK_REAL;
 
     if (answer == CLOCK_FAILED)
         return 0;
@@ -119,10 +121,10 @@ PUBLIC int timespec_get(struct timespec *t, int base)
                                .tv_nsec = reading.number % NS_IN_S};
         return base;
     }
-    base = clock_real.timespec_get(t, base);
+    base = real_libc.timespec_get(t, base);
     if (answer == CLOCK_RECORD) {
         reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-        clock_record(&reading);
+        libc_record(&reading);
     }
     return base;
 }
@@ -134,14 +136,14 @@ PUBLIC clock_t times(struct tms *t)
         struct tms t;
     } told = {0};
     struct clock_reading reading = {.kind = READING_TIMES, .bytes = &told, .size = sizeof(told)};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer != CLOCK_GIVEN)
-        told.result = clock_real.times(&told.t);
+        told.result = real_libc.times(&told.t);
     if (answer == CLOCK_RECORD)
-        clock_record(&reading);
+        libc_record(&reading);
     if (!is_null(t))
         *t = told.t;
     return told.result;
@@ -150,18 +152,18 @@ PUBLIC clock_t times(struct tms *t)
 PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 {
     struct clock_reading reading = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
     int result;
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer == CLOCK_GIVEN)
         return 0;
-    result = clock_real.getrusage(who, usage);
+    result = real_libc.getrusage(who, usage);
     if (answer == CLOCK_RECORD && result == 0)
-        clock_record(&reading);
+        libc_record(&reading);
     else if (answer == CLOCK_RECORD)
-        clock_record_failure();
+        libc_record_failure();
     return result;
 }
 
@@ -171,19 +173,19 @@ PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 static ssize_t random_piece(void *to, size_t size, unsigned flags, uintptr_t caller)
 {
     struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum clock_answer answer = clock_ask(&reading, caller);
+    enum clock_answer answer = libc_ask(&reading, caller);
     ssize_t n;
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer == CLOCK_GIVEN)
         return (ssize_t)reading.size;
-    n = clock_real.getrandom(to, size, flags);
+    n = real_libc.getrandom(to, size, flags);
     if (answer == CLOCK_RECORD && n < 0) {
-        clock_record_failure();
+        libc_record_failure();
     } else if (answer == CLOCK_RECORD) {
         reading.size = (size_t)n;
-        clock_record(&reading);
+        libc_record(&reading);
     }
     return n;
 }
@@ -208,18 +210,18 @@ PUBLIC ssize_t getrandom(void *to, size_t size, unsigned flags)
 PUBLIC int getentropy(void *to, size_t size)
 {
     struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum clock_answer answer = size > 256 ? CLOCK_REAL : clock_ask(&reading, CALLER);
+    enum clock_answer answer = size > 256 ? CLOCK_REAL : libc_ask(&reading, CALLER);
     int result;
 
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer == CLOCK_GIVEN)
         return 0;
-    result = clock_real.getentropy(to, size);
+    result = real_libc.getentropy(to, size);
     if (answer == CLOCK_RECORD && result == 0)
-        clock_record(&reading);
+        libc_record(&reading);
     else if (answer == CLOCK_RECORD)
-        clock_record_failure();
+        libc_record_failure();
     return result;
 }
 
@@ -229,12 +231,12 @@ static void random_bytes(void *to, size_t size, uintptr_t caller)
         size_t piece = size - used < RANDOM_PIECE ? size - used : RANDOM_PIECE;
         struct clock_reading reading = {
             .kind = READING_RANDOM, .bytes = (uint8_t *)to + used, .size = piece};
-        enum clock_answer answer = clock_ask(&reading, caller);
+        enum clock_answer answer = libc_ask(&reading, caller);
 
         if (answer != CLOCK_GIVEN)
-            clock_real.arc4random_buf(reading.bytes, piece);
+            real_libc.arc4random_buf(reading.bytes, piece);
         if (answer == CLOCK_RECORD)
-            clock_record(&reading);
+            libc_record(&reading);
         used += piece;
     }
 }
@@ -256,11 +258,11 @@ PUBLIC uint32_t arc4random_uniform(uint32_t bound)
 {
     uint32_t value;
     struct clock_reading reading = {.kind = READING_RANDOM, .bytes = &value, .size = sizeof(value)};
-    enum clock_answer answer = clock_ask(&reading, CALLER);
+    enum clock_answer answer = libc_ask(&reading, CALLER);
 
     if (answer != CLOCK_GIVEN)
-        value = clock_real.arc4random_uniform(bound);
+        value = real_libc.arc4random_uniform(bound);
     if (answer == CLOCK_RECORD)
-        clock_record(&reading);
+        libc_record(&reading);
     return value;
 }

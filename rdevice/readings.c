@@ -149,6 +149,10 @@ const char *readings_kind_name(uint8_t kind)
         [READING_TIMES] = "times",
         [READING_RUSAGE] = "getrusage",
         [READING_RANDOM] = "getrandom or one of its kind",
+        [READING_STATFS] = "statfs",
+        [READING_STATVFS] = "statvfs",
+        [READING_SYSINFO] = "sysinfo",
+        [READING_LOADS] = "getloadavg",
     };
 
     return kind < READING_KINDS && names[kind] ? names[kind] : "?";

@@ -1,6 +1,6 @@
-/* Readings: what clocks and sources of randomness told a program, as a stream of bytes. Each is a
- * kind, then for a number its difference to the last of that kind, for bytes their count and they
- * themselves. docs/protocol.md, "Readings". Pure: no I/O, no clock. */
+/* Readings: what clocks, sources of randomness and the state of the machine told a program, as a
+ * stream of bytes. Each is a kind, then for a number its difference to the last of that kind, for
+ * bytes their count and they themselves. docs/protocol.md, "Readings". Pure: no I/O, no clock. */
 #ifndef RDEVICE_READINGS_H
 #define RDEVICE_READINGS_H
 
@@ -20,7 +20,11 @@ enum reading_kind {
     READING_TIMES = 19,        /* bytes: result, then struct tms */
     READING_RUSAGE = 20,       /* bytes: struct rusage */
     READING_RANDOM = 21,       /* bytes: getrandom, getentropy, arc4random and its sisters */
-    READING_KINDS = 22,
+    READING_STATFS = 22,       /* bytes: struct statfs */
+    READING_STATVFS = 23,      /* bytes: struct statvfs */
+    READING_SYSINFO = 24,      /* bytes: struct sysinfo */
+    READING_LOADS = 25,        /* bytes: getloadavg */
+    READING_KINDS = 26,
 };
 #define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
 

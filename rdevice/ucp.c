@@ -1,9 +1,10 @@
 /* The UCP binding: the part of libucp.so.0 that Debian's MPICH (ch4:ucx) calls, on top of the
  * device. The only file that knows UCP. The functions that MPICH never reaches over this device are
  * in ucp_unreachable.c. Semantics: ucp/api/ucp.h of UCX 1.13. */
-#include "common/clock.h"
 #include "rdevice/arena.h"
 #include "rdevice/device.h"
+#include "rdevice/fatal.h"
+#include "rdevice/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,12 +43,70 @@ struct generic {
     void *context;
 };
 
-/* What the binding keeps in device_request.binding. */
-enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE };
+/* What the binding keeps in request.binding. */
+enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE, SLOT_STATUS };
 
 static struct ucp_context the_context;
 static struct ucp_worker the_worker;
 static bool worker_made;
+
+/* --- tracing ----------------------------------------------------------------------------------
+ */
+
+static void trace(struct trace_operation *operation, const struct iovec *pieces, int count)
+{
+    operation->polls = device_polls();
+    operation->acts = device_acts();
+    trace_add(operation, pieces, count);
+}
+
+static void trace_message(uint32_t dst, uint64_t tag, const struct iovec *pieces, int count)
+{
+    struct trace_operation operation = {.kind = TRACE_SEND, .peer = dst, .tag = tag};
+
+    if (!trace_on)
+        return;
+    for (int i = 0; i < count; i++)
+        operation.size += pieces[i].iov_len;
+    if (count)
+        operation.address = (uintptr_t)pieces[0].iov_base;
+    trace(&operation, pieces, count);
+}
+
+static void trace_request(enum trace_kind kind, const struct request *request)
+{
+    struct trace_operation operation = {.kind = kind,
+                                        .tag = request->want_tag,
+                                        .size = request->capacity,
+                                        .address = (uintptr_t)request->target};
+
+    if (trace_on)
+        trace(&operation, NULL, 0);
+}
+
+static void trace_probe(const struct cw_probed *probe)
+{
+    struct trace_operation operation = {
+        .kind = TRACE_PROBE, .tag = probe->tag, .size = probe->total};
+
+    if (trace_on)
+        trace(&operation, NULL, 0);
+}
+
+static void trace_event(const struct event *event)
+{
+    const struct request *request = (const struct request *)event;
+    struct am *am = (struct am *)event;
+    struct trace_operation operation = {.kind = TRACE_EVENT};
+    struct iovec bytes;
+
+    if (!trace_on)
+        return;
+    operation.tag = event->active ? am->id : request->tag;
+    operation.size = event->active ? am->total : request->total;
+    bytes = (struct iovec){.iov_base = am->bytes, .iov_len = event->active ? am->total : 0};
+    trace(&operation, &bytes, 1);
+}
 
 /* --- context, worker, endpoint -------------------------------------------------------------------
  */
@@ -81,7 +140,7 @@ ucs_status_t ucp_init_version(unsigned api_major_version, unsigned api_minor_ver
     if (params->field_mask & UCP_PARAM_FIELD_REQUEST_INIT)
         init = params->request_init;
     device_open();
-    request_setup(user_size, init);
+    request_setup(device_requests(), user_size, init);
     *context_p = &the_context;
     return UCS_OK;
 }
@@ -97,8 +156,8 @@ ucs_status_t ucp_worker_create(ucp_context_h context, const ucp_worker_params_t 
     (void)context;
     (void)params;
     if (worker_made)
-        device_fatal(CW_REPORT_FATAL, "MPICH asks for a second communication context; unset "
-                                      "MPIR_CVAR_CH4_NUM_VCIS");
+        fatal_exit(CW_REPORT_FATAL, "MPICH asks for a second communication context; unset "
+                                    "MPIR_CVAR_CH4_NUM_VCIS");
     worker_made = true;
     *worker_p = &the_worker;
     return UCS_OK;
@@ -113,10 +172,10 @@ void ucp_worker_destroy(ucp_worker_h worker)
 ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address_p,
                                     size_t *address_length_p)
 {
-    struct ucp_address *address = device_alloc(sizeof(*address));
+    struct ucp_address *address = arena_alloc(sizeof(*address));
 
     (void)worker;
-    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device.setup.rank};
+    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device_rank()};
     *address_p = address;
     *address_length_p = sizeof(*address);
     return UCS_OK;
@@ -142,11 +201,11 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
     if (!(params->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS))
         return UCS_ERR_INVALID_PARAM;
     memcpy(&address, params->address, sizeof(address));
-    if (address.magic != ADDRESS_MAGIC || address.rank >= device.setup.ranks)
-        device_fatal(CW_REPORT_FATAL,
-                     "another rank gave an address that is not of this device; do all "
-                     "ranks run with librdevice.so and the same MPICH?");
-    ep = device_alloc(sizeof(*ep));
+    if (address.magic != ADDRESS_MAGIC || address.rank >= device_ranks())
+        fatal_exit(CW_REPORT_FATAL,
+                   "another rank gave an address that is not of this device; do all "
+                   "ranks run with librdevice.so and the same MPICH?");
+    ep = arena_alloc(sizeof(*ep));
     ep->rank = address.rank;
     *ep_p = ep;
     return UCS_OK;
@@ -156,7 +215,7 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
  * progress. */
 ucs_status_ptr_t ucp_disconnect_nb(ucp_ep_h ep)
 {
-    output_flush();
+    device_flush();
     arena_free(ep, sizeof(*ep));
     return NULL;
 }
@@ -164,7 +223,7 @@ ucs_status_ptr_t ucp_disconnect_nb(ucp_ep_h ep)
 ucs_status_t ucp_ep_flush(ucp_ep_h ep)
 {
     (void)ep;
-    output_flush();
+    device_flush();
     return UCS_OK;
 }
 
@@ -173,7 +232,7 @@ ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_se
     (void)worker;
     (void)flags;
     (void)cb;
-    output_flush();
+    device_flush();
     return NULL;
 }
 
@@ -183,7 +242,7 @@ ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_se
 ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops, void *context,
                                    ucp_datatype_t *datatype_p)
 {
-    struct generic *generic = device_alloc(sizeof(*generic));
+    struct generic *generic = arena_alloc(sizeof(*generic));
 
     generic->ops = *ops;
     generic->context = context;
@@ -209,25 +268,25 @@ static ucp_datatype_t datatype_of(const ucp_request_param_t *param)
 }
 
 /* Packs in order, a chunk at a time, and finishes exactly once. */
-static void send_generic(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req,
-                         struct generic *generic, const void *buffer, size_t count)
+static void send_generic(const struct act_target *to, struct generic *generic, const void *buffer,
+                         size_t count)
 {
     void *state = generic->ops.start_pack(generic->context, buffer, count);
     size_t total = generic->ops.packed_size(state);
     size_t room = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
-    void *staging = device_alloc(room);
+    void *staging = arena_alloc(room);
     size_t done = 0;
 
     do {
         size_t size = total ? generic->ops.pack(state, done, staging, room) : 0;
 
         if (size > room || (size == 0 && total > 0) || size > total - done)
-            device_fatal(CW_REPORT_FATAL, "MPICH packed %zu bytes where %zu to %zu were asked for",
-                         size, (size_t)1, room);
+            fatal_exit(CW_REPORT_FATAL, "MPICH packed %zu bytes where %zu to %zu were asked for",
+                       size, (size_t)1, room);
         if (done == 0)
-            output_begin(dst, kind, tag, req, total, staging, size);
+            device_send_first(to, total, staging, size);
         else
-            output_data(staging, size);
+            device_send_more(staging, size);
         done += size;
     } while (done < total);
     generic->ops.finish(state);
@@ -245,22 +304,27 @@ static int gather(struct iovec *pieces, const void *buffer, size_t count, ucp_da
         return 1;
     }
     if (count > DEVICE_PIECES_MAX)
-        device_fatal(CW_REPORT_FATAL, "a message gathered from %zu pieces, the bound is %d", count,
-                     DEVICE_PIECES_MAX);
+        fatal_exit(CW_REPORT_FATAL, "a message gathered from %zu pieces, the bound is %d", count,
+                   DEVICE_PIECES_MAX);
     for (size_t i = 0; i < count; i++)
         pieces[i] = (struct iovec){.iov_base = list[i].buffer, .iov_len = list[i].length};
     return (int)count;
 }
 
-static void send_any(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, const void *buffer,
-                     size_t count, ucp_datatype_t datatype)
+static void send_any(const struct act_target *to, const void *buffer, size_t count,
+                     ucp_datatype_t datatype)
 {
     struct iovec pieces[DEVICE_PIECES_MAX];
+    int n;
 
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
-        send_generic(dst, kind, tag, req, generic_of(datatype), buffer, count);
-    else
-        output_message(dst, kind, tag, req, pieces, gather(pieces, buffer, count, datatype));
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) {
+        trace_message(to->dst, to->tag, NULL, 0);
+        send_generic(to, generic_of(datatype), buffer, count);
+        return;
+    }
+    n = gather(pieces, buffer, count, datatype);
+    trace_message(to->dst, to->tag, pieces, n);
+    device_send(to, pieces, n);
 }
 
 /* --- sending -------------------------------------------------------------------------------------
@@ -269,38 +333,53 @@ static void send_any(uint32_t dst, uint32_t kind, uint64_t tag, uint32_t req, co
 ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
                                   const ucp_request_param_t *param)
 {
-    send_any(ep->rank, CW_SEND_TAG, tag, 0, buffer, count, datatype_of(param));
+    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_TAG, .tag = tag};
+
+    send_any(&to, buffer, count, datatype_of(param));
     return NULL;
 }
 
 ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
                                        const ucp_request_param_t *param)
 {
-    struct device_request *request = request_new(false);
+    struct request *request = request_new(device_requests(), false);
+    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_SYNC, .tag = tag, .req = request->id};
 
     request->binding[SLOT_CALLBACK] = (void *)param->cb.send;
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
         request->binding[SLOT_USER_DATA] = param->user_data;
-    send_any(ep->rank, CW_SEND_SYNC, tag, request->id, buffer, count, datatype_of(param));
+    send_any(&to, buffer, count, datatype_of(param));
     return request->user;
 }
 
+/* An active message to this rank itself does not go to the relay, for it is no input: it is taken
+ * at the next call for progress, in every incarnation. RMA sends two for each access to a rank's
+ * own window. */
 ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count,
                                 ucp_datatype_t datatype, ucp_send_callback_t cb, unsigned flags)
 {
+    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_AM, .tag = id};
+    struct iovec pieces[DEVICE_PIECES_MAX];
+    int n;
+
     (void)cb;
     (void)flags;
-    send_any(ep->rank, CW_SEND_AM, id, 0, buffer, count, datatype);
+    if (ep->rank == device_rank() && (datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_GENERIC) {
+        n = gather(pieces, buffer, count, datatype);
+        trace_message(ep->rank, id, pieces, n);
+        device_send_own(id, pieces, n);
+        return NULL;
+    }
+    send_any(&to, buffer, count, datatype);
     return NULL;
 }
 
 /* --- receiving -----------------------------------------------------------------------------------
  */
 
-static struct device_request *receive_new(void *buffer, size_t count,
-                                          const ucp_request_param_t *param)
+static struct request *receive_new(void *buffer, size_t count, const ucp_request_param_t *param)
 {
-    struct device_request *request = request_new(true);
+    struct request *request = request_new(device_requests(), true);
     ucp_datatype_t datatype = datatype_of(param);
 
     request->binding[SLOT_CALLBACK] = (void *)param->cb.recv;
@@ -317,8 +396,8 @@ static struct device_request *receive_new(void *buffer, size_t count,
         request->target = buffer;
         request->capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
     } else {
-        device_fatal(CW_REPORT_FATAL,
-                     "MPICH receives into a list of buffers, which this device lacks");
+        fatal_exit(CW_REPORT_FATAL,
+                   "MPICH receives into a list of buffers, which this device lacks");
     }
     return request;
 }
@@ -328,17 +407,18 @@ static struct device_request *receive_new(void *buffer, size_t count,
 ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t count, ucp_tag_t tag,
                                   ucp_tag_t tag_mask, const ucp_request_param_t *param)
 {
-    struct device_request *request = receive_new(buffer, count, param);
+    struct request *request = receive_new(buffer, count, param);
     struct cw_recv recv = {.req = request->id,
                            .tag = tag,
                            .mask = tag_mask,
                            .capacity = request->capacity,
-                           .clock = device.stats.polls};
-    uint8_t *to = output_act(CW_FRAME_RECV, CW_RECV_SIZE);
+                           .clock = device_polls()};
+    uint8_t *to = device_act(CW_FRAME_RECV, CW_RECV_SIZE);
 
     (void)worker;
     request->want_tag = tag;
     request->want_mask = tag_mask;
+    trace_request(TRACE_RECEIVE, request);
     if (to)
         cw_recv_put(to, &recv);
     return request->user;
@@ -358,14 +438,15 @@ static uint32_t message_number(ucp_tag_message_h handle)
 ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t count,
                                       ucp_tag_message_h message, const ucp_request_param_t *param)
 {
-    struct device_request *request = receive_new(buffer, count, param);
+    struct request *request = receive_new(buffer, count, param);
     struct cw_mrecv mrecv = {.req = request->id,
                              .msg = message_number(message),
                              .capacity = request->capacity,
-                             .clock = device.stats.polls};
-    uint8_t *to = output_act(CW_FRAME_MRECV, CW_MRECV_SIZE);
+                             .clock = device_polls()};
+    uint8_t *to = device_act(CW_FRAME_MRECV, CW_MRECV_SIZE);
 
     (void)worker;
+    trace_request(TRACE_RECEIVE, request);
     if (to)
         cw_mrecv_put(to, &mrecv);
     return request->user;
@@ -374,11 +455,12 @@ ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t 
 ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t tag_mask,
                                    int remove, ucp_tag_recv_info_t *info)
 {
-    struct device_probe probe = device_probe(tag, tag_mask, remove);
+    struct cw_probed probe = device_probe(tag, tag_mask, remove);
 
     (void)worker;
     if (!probe.found)
         return NULL;
+    trace_probe(&probe);
     info->sender_tag = probe.tag;
     info->length = probe.total;
     return remove ? message_handle(probe.msg) : FOUND;
@@ -389,145 +471,115 @@ ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t
  * the relay already: it completes by its match. */
 void ucp_request_cancel(ucp_worker_h worker, void *user)
 {
-    struct device_request *request = request_of_user(user);
+    struct request *request = request_of_user(user);
     struct cw_recv cancel = {.req = request->id,
                              .tag = request->want_tag,
                              .mask = request->want_mask,
-                             .clock = device.stats.polls};
+                             .clock = device_polls()};
     uint8_t *to;
 
     (void)worker;
     if (!request->receiving || request->completed)
         return;
-    to = output_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
+    trace_request(TRACE_CANCEL, request);
+    to = device_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
     if (to)
         cw_recv_put(to, &cancel);
-    output_flush();
+    device_flush();
 }
 
 /* --- completion ----------------------------------------------------------------------------------
  */
 
-static ucs_status_t status_of(const struct device_request *request)
+static ucs_status_t status_of(const struct request *request)
 {
-    static const ucs_status_t statuses[] = {[DEVICE_OK] = UCS_OK,
-                                            [DEVICE_TRUNCATED] = UCS_ERR_MESSAGE_TRUNCATED,
-                                            [DEVICE_CANCELED] = UCS_ERR_CANCELED};
+    static const ucs_status_t statuses[] = {[REQUEST_OK] = UCS_OK,
+                                            [REQUEST_TRUNCATED] = UCS_ERR_MESSAGE_TRUNCATED,
+                                            [REQUEST_CANCELED] = UCS_ERR_CANCELED};
 
     return statuses[request->status];
 }
 
-/* The whole message, in order, then finish: exactly once, also for a receive that was cancelled. */
-static void unpack(struct device_request *request)
+/* The whole message, in order, then finish: exactly once, also for a receive that was cancelled.
+ * MPICH refuses bytes that do not fill elements of its datatype. */
+static ucs_status_t unpack(struct request *request)
 {
     struct generic *generic = request->binding[SLOT_GENERIC];
+    ucs_status_t status = UCS_OK;
 
-    if (request->status != DEVICE_CANCELED && request->received > 0)
-        generic->ops.unpack(request->binding[SLOT_STATE], 0, request->target, request->received);
+    if (request->status != REQUEST_CANCELED && request->received > 0)
+        status = generic->ops.unpack(request->binding[SLOT_STATE], 0, request->target,
+                                     request->received);
     generic->ops.finish(request->binding[SLOT_STATE]);
     if (request->staging_size)
         arena_free(request->target, request->staging_size);
+    return status;
 }
 
-static void take_request(struct device_request *request)
+static void take_request(struct request *request)
 {
     ucp_tag_recv_info_t info = {.sender_tag = request->tag, .length = request->total};
     void *callback = request->binding[SLOT_CALLBACK];
     void *user_data = request->binding[SLOT_USER_DATA];
     bool released = request->released;
+    ucs_status_t unpacked = request->staged ? unpack(request) : UCS_OK;
+    ucs_status_t status = request->status == REQUEST_OK ? unpacked : status_of(request);
 
-    if (request->staged)
-        unpack(request);
+    request->binding[SLOT_STATUS] = (void *)(intptr_t)status;
     request->completed = true;
     if (request->receiving)
-        ((ucp_tag_recv_nbx_callback_t)callback)(request->user, status_of(request), &info,
-                                                user_data);
+        ((ucp_tag_recv_nbx_callback_t)callback)(request->user, status, &info, user_data);
     else
-        ((ucp_send_nbx_callback_t)callback)(request->user, status_of(request), user_data);
+        ((ucp_send_nbx_callback_t)callback)(request->user, status, user_data);
     if (released)
-        request_free(request);
+        request_free(device_requests(), request);
 }
 
-static void take_am(struct ucp_worker *worker, struct device_am *am)
+static void take_am(struct ucp_worker *worker, struct am *am)
 {
     if (am->id >= AM_HANDLERS_MAX || !worker->am[am->id].call)
-        device_fatal(CW_REPORT_FATAL, "an active message for handler %llu, which MPICH did not set",
-                     (unsigned long long)am->id);
+        fatal_exit(CW_REPORT_FATAL, "an active message for handler %llu, which MPICH did not set",
+                   (unsigned long long)am->id);
     worker->am[am->id].call(worker->am[am->id].arg, am->bytes, am->total, NULL, 0);
     arena_free(am, sizeof(*am) + am->total);
 }
 
-/* Takes what had happened when the call began; handlers may send, and so let more happen. */
-static unsigned take_events(struct ucp_worker *worker, bool repeated)
+/* Tells the program what had happened when the call began; handlers may send, and so let more
+ * happen. */
+static unsigned take_events(struct ucp_worker *worker, struct event *event)
 {
-    struct device_event *event = device.happened;
     unsigned count = 0;
 
-    if (event && device.logged && !repeated)
-        output_taken(device.last_happened);
-    device.happened = NULL;
-    device.happened_tail = &device.happened;
     while (event) {
-        struct device_event *next = event->next;
+        struct event *next = event->next;
 
-        if (event->number == device.setup.fault_event)
-            device_drill();
+        trace_event(event);
+        device_take(event);
         if (event->active)
-            take_am(worker, (struct device_am *)event);
+            take_am(worker, (struct am *)event);
         else
-            take_request((struct device_request *)event);
+            take_request((struct request *)event);
         event = next;
         count++;
     }
     return count;
 }
 
-/* Lets happen what may happen at this poll. Returns true when it is a repetition. `came`: bytes
- * were read, perhaps of a message that is not whole yet. */
-static bool look(bool *came)
-{
-    if (device.replay.active) {
-        if (replay_poll())
-            return true;
-        /* live at last, or nothing happened at this poll the first time */
-        return device.replay.active;
-    }
-    if (cw_session_owes_ack(&device.session))
-        output_frame(CW_FRAME_ACK, 0);
-    /* right after a receive was told to the relay, its message cannot be here yet: look next time
-     */
-    if (device.out_urgent)
-        output_flush();
-    else if (!device.happened)
-        *came = input_read();
-    return false;
-}
-
 unsigned ucp_worker_progress(ucp_worker_h worker)
 {
-    unsigned count;
-    bool came = false;
-    bool repeated;
+    struct device_poll poll = device_poll();
+    unsigned count = take_events(worker, poll.events);
 
-    device_enter();
-    device.stats.polls++;
-    repeated = look(&came);
-    count = take_events(worker, repeated);
-    if (repeated)
-        return count;
-    if (count || came)
-        device.active_ns = cw_clock_ns();
-    else
-        wait_idle();
+    device_polled(&poll, count);
     return count;
 }
 
 void ucp_request_release(void *user)
 {
-    struct device_request *request = request_of_user(user);
+    struct request *request = request_of_user(user);
 
     if (request->completed)
-        request_free(request);
+        request_free(device_requests(), request);
     else
         request->released = true;
 }
@@ -539,9 +591,11 @@ void ucp_request_free(void *user)
 
 ucs_status_t ucp_request_check_status(void *user)
 {
-    const struct device_request *request = request_of_user(user);
+    const struct request *request = request_of_user(user);
 
-    return request->completed ? status_of(request) : UCS_INPROGRESS;
+    if (!request->completed)
+        return UCS_INPROGRESS;
+    return (ucs_status_t)(intptr_t)request->binding[SLOT_STATUS];
 }
 
 int ucp_request_is_completed(void *user)

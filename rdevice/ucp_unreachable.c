@@ -1,7 +1,7 @@
 /* The functions that MPICH imports and never reaches over this device. ucp_mem_map refuses, so RMA
  * goes by active messages, and nothing that needs a memory handle or a remote key is called. A call
  * would be a wrong assumption of ours: it ends the process with its name and why. */
-#include "rdevice/device.h"
+#include "rdevice/fatal.h"
 
 #include <string.h>
 /* these, and nothing else, the library gives to the program */
@@ -21,8 +21,8 @@ ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *para
 #define UNREACHABLE(result, name, parameters)                                                      \
     __attribute__((noreturn)) result name parameters                                               \
     {                                                                                              \
-        device_fatal(CW_REPORT_FATAL,                                                              \
-                     "MPICH called " #name ", which needs mapped memory; this device maps none");  \
+        fatal_exit(CW_REPORT_FATAL,                                                                \
+                   "MPICH called " #name ", which needs mapped memory; this device maps none");    \
     }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -1,170 +1,231 @@
-/* Waiting in two steps: yield for a bounded time since something last happened, then sleep in
- * poll() for a bounded time. A program that only looks in now and then (MPI_Test between
- * computations) is never put to sleep: only calls that follow each other closely count as waiting.
- */
+/* Gathers the facts about a rank that waits, asks wait_policy.h what to do, and does it.
+ *
+ * MPI_Test asks for progress once and returns; MPI_Wait asks again and again. So a call of MPI that
+ * asks a second time waits (rdevice/calls.h). */
+#include "rdevice/wait.h"
 #include "common/clock.h"
-#include "rdevice/device.h"
+#include "rdevice/calls.h"
+#include "rdevice/lock.h"
+#include "rdevice/wait_policy.h"
 
 #include <poll.h>
 #include <sched.h>
 
-#define CLOSE_NS 5000ull          /* calls no further apart than this are one wait */
-#define CLOSE_COLD_NS 100000ull   /* ... after a sleep, when nothing is in the caches */
-#define SLEEP_MIN_NS 1000000ull   /* the first sleeps */
-#define SLEEP_MAX_NS 20000000ull  /* ... when nothing has happened for long */
-#define SLEEP_SHARE 16            /* a sleep is at most this part of the time waited so far */
-#define MOVE_NS 5000000ull        /* between moves away from the relay's core */
-#define SLEEP_THREADS_NS 50000ull /* when other threads wait for MPICH's lock, which we hold */
-#define CALM_MAX 8u               /* sleeps in a row that are not amid large payload */
-#define AMID_NS 2000ull /* without a byte of large payload before the core is given away */
-
-/* Whether there is a core for each rank, of those at *all. False also when they are not known. */
-static bool has_core(cpu_set_t *all)
+void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns)
 {
-    device.stats.syscalls++;
-    return sched_getaffinity(0, sizeof(*all), all) == 0 &&
-           device.setup.ranks <= (uint32_t)CPU_COUNT(all);
+    *w = (struct waiter){.wire = wire, .ranks = ranks, .spin_ns = spin_ns};
 }
 
-/* The relay wakes us for each piece of large payload that it writes; where we share its core we
- * would take that from it each time, move the piece, and sleep again, and all other ranks would
- * wait. A thread of SCHED_BATCH does not; but it comes later to a small message, so it is for large
- * ones alone. Whoever chose another policy for this program keeps it. */
-static void defer(bool large)
+static bool has_rings(const struct waiter *w)
 {
-    static const struct sched_param none;
-    cpu_set_t all;
-
-    if (large)
-        device.calm = 0;
-    if (device.defers == large || (!large && device.calm < CALM_MAX))
-        return;
-    /* a policy is a thread's, and of several we would not know whose it was */
-    if (large && (device.threads || has_core(&all)))
-        return;
-    device.stats.syscalls += 2;
-    if (sched_getscheduler(0) == (large ? SCHED_OTHER : SCHED_BATCH))
-        sched_setscheduler(0, large ? SCHED_BATCH : SCHED_OTHER, &none);
-    device.defers = large;
+    return w->wire->mode == CW_WIRE_RINGS;
 }
 
-/* More of a message has been announced, or of a frame, than has come. */
-static bool is_amid(void)
+/* --- where this rank runs --------------------------------------------------------------------- */
+
+/* Returns how many cores this rank may run on, and which in *all; 0: not known. */
+static uint32_t count_cores(struct waiter *w, cpu_set_t *all)
 {
-    return device.amid || device.sink_left > 0;
+    w->syscalls++;
+    return sched_getaffinity(0, sizeof(*all), all) == 0 ? (uint32_t)CPU_COUNT(all) : 0;
 }
 
-static void doze(bool in, bool out, uint64_t waited_ns)
+static bool bind_to(struct waiter *w, const cpu_set_t *cores)
 {
-    struct pollfd p = {.fd = device.wire.fd, .events = cw_wire_sleep(&device.wire, in, out)};
-    uint64_t ns = waited_ns / SLEEP_SHARE;
-    struct timespec t = {0};
-    bool readable = false;
-
-    if (ns < SLEEP_MIN_NS)
-        ns = SLEEP_MIN_NS;
-    if (ns > SLEEP_MAX_NS)
-        ns = SLEEP_MAX_NS;
-    if (device.threads)
-        ns = SLEEP_THREADS_NS;
-    t.tv_nsec = (long)ns;
-    if (p.events) {
-        defer(out || is_amid());
-        readable = ppoll(&p, 1, &t, NULL) > 0;
-        device.stats.sleeps++;
-        device.stats.syscalls++;
-        device.slept = true;
-        device.calm += readable;
-    }
-    cw_wire_woke(&device.wire, readable);
+    w->syscalls++;
+    return sched_setaffinity(0, sizeof(*cores), cores) == 0;
 }
 
-/* Lets the kernel choose among all other cores, and takes nothing away from its later choices.
- * Where ranks share cores anyway, a core with one rank less is worth more than being away from the
- * relay: four ranks on two cores need 27 us for a barrier if they move, 24 if not. */
-static void leave_core(int cpu)
+/* Binds this rank to the core that it runs on, if it should be bound while it sleeps. Returns
+ * whether it is bound; then `all` is to be restored. */
+static bool keep_core(struct waiter *w, cpu_set_t *all)
+{
+    struct wait_sleeper sleeper = {.spin_ns = w->spin_ns,
+                                   .threads = w->threads,
+                                   .ranks = w->ranks,
+                                   .cores = count_cores(w, all)};
+    int cpu = sched_getcpu();
+    cpu_set_t here;
+
+    if (cpu < 0 || !wait_keeps_core(&sleeper))
+        return false;
+    CPU_ZERO(&here);
+    CPU_SET(cpu, &here);
+    return bind_to(w, &here);
+}
+
+/* The kernel moves this rank to another core, and may move it back later. */
+static void leave_core(struct waiter *w, int cpu)
 {
     cpu_set_t all;
     cpu_set_t others;
+    uint32_t cores = count_cores(w, &all);
 
-    if (!has_core(&all) || CPU_COUNT(&all) < 2)
+    if (!wait_has_core(w->ranks, cores) || cores < 2)
         return;
     others = all;
     CPU_CLR(cpu, &others);
-    device.stats.syscalls += 2;
-    if (sched_setaffinity(0, sizeof(others), &others) == 0)
-        sched_setaffinity(0, sizeof(all), &all);
+    if (bind_to(w, &others))
+        bind_to(w, &all);
 }
 
-/* The relay passes a large message on in pieces of a microsecond each. Who gives its core away
- * between two of them gets it back later than that: a rank that shares it looks in vain for some
- * microseconds first. */
-static bool comes_at_once(void)
+/* After a yield on a core that others want as well. */
+static void look_at_place(struct waiter *w)
 {
-    uint64_t now;
+    uint64_t now = w->spin.yielded_ns;
+    int cpu = sched_getcpu();
+    struct wait_place place = {.talks = wait_talks(w->gap_ns),
+                               .beside_relay = cpu == cw_wire_other_cpu(w->wire),
+                               .moved_ns = now - w->moved_ns};
 
-    if (device.wire.mode != CW_WIRE_RINGS || !is_amid())
-        return false;
-    now = cw_clock_ns();
-    if (device.amid_at != device.wire.in.at) {
-        device.amid_at = device.wire.in.at;
-        device.amid_ns = now;
+    place.slow_yields = w->slow_yields = wait_slow_yields(w->slow_yields, w->spin.taken_ns);
+    if (cpu < 0 || !wait_is_misplaced(&place))
+        return;
+    w->moved_ns = now;
+    leave_core(w, cpu);
+}
+
+/* --- steps ------------------------------------------------------------------------------------ */
+
+static void yield(struct waiter *w, uint64_t now)
+{
+    if (!cw_spin_turn(&w->spin, now))
+        return;
+    w->wire->rang = false;
+    w->syscalls++;
+    if (has_rings(w) && cw_spin_shared(&w->spin))
+        look_at_place(w);
+}
+
+/* Sleeps until the relay says something, at most for this time. The affinity is a thread's, its
+ * children inherit it, and the program can ask for it: it is restored at once. */
+static bool sleep_at_socket(struct waiter *w, struct pollfd *p, uint64_t ns)
+{
+    struct timespec t = {.tv_nsec = (long)ns};
+    cpu_set_t all;
+    bool bound = keep_core(w, &all);
+    bool readable = ppoll(p, 1, &t, NULL) > 0;
+
+    if (bound)
+        bind_to(w, &all);
+    w->sleeps++;
+    w->syscalls++;
+    return readable;
+}
+
+static void doze(struct waiter *w, bool in, bool out, uint64_t waited_ns)
+{
+    struct pollfd p = {.fd = w->wire->fd, .events = cw_wire_sleep(w->wire, in, out)};
+    uint64_t ns = wait_sleep_ns(waited_ns, w->threads);
+    bool readable = false;
+
+    if (p.events)
+        readable = sleep_at_socket(w, &p, ns);
+    cw_wire_woke(w->wire, readable);
+}
+
+/* --- facts ------------------------------------------------------------------------------------ */
+
+static void tell_relay(struct waiter *w, bool waits)
+{
+    w->told_talks = wait_talks(w->gap_ns);
+    cw_wire_wait(w->wire, waits, w->told_talks);
+}
+
+/* The program was outside of MPI, or in other calls of it. */
+static void come_back(struct waiter *w, uint64_t now)
+{
+    w->gap_ns = wait_gap(w->gap_ns, now - w->left_ns);
+    if (w->told_talks != wait_talks(w->gap_ns))
+        tell_relay(w, false);
+}
+
+static void note_caller(struct waiter *w, uint64_t now)
+{
+    if (!w->threads || pthread_equal(w->caller, pthread_self()))
+        return;
+    w->caller = pthread_self();
+    w->others_ns = now;
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+void wait_left(struct waiter *w)
+{
+    w->left_ns = cw_clock_ns();
+}
+
+void wait_ended(struct waiter *w)
+{
+    if (wait_lets_relay_on(w->wire->rang, w->spin_ns)) {
+        w->wire->rang = false;
+        w->syscalls++;
+        sched_yield();
     }
-    return now - device.amid_ns < AMID_NS;
+    if (w->call != calls_made)
+        come_back(w, cw_clock_ns());
+    w->call = calls_made;
+    w->vain = 0;
+    wait_left(w);
 }
 
-/* A rank and the relay that wait for each other on one core hand it over for every message, 4 to 5
- * us each instead of 2.5; two ranks on one core mostly wait for the relay. The kernel sees only
- * that all of them are busy. */
-static void yield(void)
+/* What a call for progress should do that found nothing. */
+static enum wait_step choose(struct waiter *w, uint64_t now)
 {
-    uint64_t now;
-    int cpu;
+    bool again = w->call == calls_made;
 
-    if (comes_at_once())
-        return;
-    device.stats.syscalls += cw_spin_turn(&device.spin);
-    cpu = cw_wire_relay_cpu(&device.wire);
-    if (cpu < 0 || cpu != sched_getcpu() || !cw_spin_shared(&device.spin))
-        return;
-    now = cw_clock_ns();
-    if (now - device.moved_ns < MOVE_NS)
-        return;
-    device.moved_ns = now;
-    leave_core(cpu);
+    if (!again) {
+        w->asks = w->vain == 1;
+        w->vain = 0;
+    }
+    if (w->vain == 1)
+        w->since_ns = now;
+    return wait_choose(&(struct wait_facts){.spin_ns = w->spin_ns,
+                                            .waits = w->vain > 0,
+                                            .polls = w->asks,
+                                            .waited_ns = now - w->since_ns,
+                                            .others_call = w->threads && again,
+                                            .others_ns = now - w->others_ns});
 }
 
-/* What nobody waits for goes out while there is time. */
-static void idle_doze(uint64_t waited_ns)
-{
-    if (device.out_used)
-        output_flush();
-    doze(true, false, waited_ns);
-}
-
-void wait_idle(void)
+bool wait_idle(struct waiter *w)
 {
     uint64_t now = cw_clock_ns();
-    uint64_t since;
+    enum wait_step step;
 
-    if (now - device.return_ns > (device.slept ? CLOSE_COLD_NS : CLOSE_NS))
-        device.streak_ns = now;
-    device.slept = false;
-    since = device.active_ns > device.streak_ns ? device.active_ns : device.streak_ns;
-    if (now - since < device.setup.spin_ns)
-        yield();
-    else
-        idle_doze(now - since);
-    device.return_ns = cw_clock_ns();
+    note_caller(w, now);
+    step = choose(w, now);
+    w->call = calls_made;
+    if (step == WAIT_HAND_OVER) {
+        lock_owe_yield();
+        return false;
+    }
+    w->vain++;
+    if (w->vain == 1)
+        come_back(w, now);
+    if (w->vain == 2)
+        tell_relay(w, true);
+    if (step == WAIT_YIELD)
+        yield(w, now);
+    wait_left(w);
+    return step == WAIT_SLEEP;
 }
 
-void wait_socket(bool writable, uint64_t since_ns)
+void wait_sleep(struct waiter *w)
 {
-    uint64_t waited = cw_clock_ns() - since_ns;
+    doze(w, true, false, cw_clock_ns() - w->since_ns);
+    tell_relay(w, true);
+    wait_left(w);
+}
 
-    if (waited < device.setup.spin_ns)
-        yield();
+void wait_wire(struct waiter *w, bool in, bool out, uint64_t since_ns)
+{
+    uint64_t now = cw_clock_ns();
+    enum wait_step step = wait_choose(
+        &(struct wait_facts){.spin_ns = w->spin_ns, .waits = true, .waited_ns = now - since_ns});
+
+    if (step == WAIT_YIELD)
+        yield(w, now);
     else
-        /* what the relay says while we repeat stays there until its time has come */
-        doze(!writable || !device.replay.active, writable, waited);
+        doze(w, in, out, now - since_ns);
 }

@@ -2,6 +2,7 @@
 #include "relay/main.h"
 #include "common/keyfile.h"
 #include "common/parse.h"
+#include "common/secret.h"
 #include "relay/dial.h"
 #include "relay/options.h"
 #include "relay/warm.h"
@@ -54,7 +55,8 @@ static const char usage[] =
     "                       its socket (default on)\n"
     "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
     "  --log-max BYTES      of it, for restarting ranks (default: three quarters); beyond it the\n"
-    "                       rank with the largest log can no longer be restarted\n"
+    "                       rank with the largest log, of the job whose logs hold the most, can\n"
+    "                       no longer be restarted\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -223,13 +225,15 @@ static void announce(const struct relay_options *o)
         close(o->ready_fd);
 }
 
-static int serve(const struct relay_options *o, struct relay_core *core, const struct dial *dial,
-                 struct cw_err *err)
+static int serve(const struct relay_options *o, struct relay_core *core, struct dial *dial,
+                 struct warm *warm, struct cw_err *err)
 {
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
                                          .listeners = listeners,
                                          .listener_count = o->listener_count + 1,
+                                         .dialler = dial_dialler(dial),
+                                         .warmer = warm_warmer(warm),
                                          .spin_ns = o->spin_ns,
                                          .pools = o->settings.pools,
                                          .rings = o->settings.rings};
@@ -265,41 +269,42 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
-static int serve_core(const struct relay_options *o, struct relay_core_config *config,
-                      struct cw_err *err)
+static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
+                      struct warm *warm, struct cw_err *err)
 {
     struct dial *dial = dial_open(err);
     struct relay_core *core;
 
     if (!dial)
         return err->code;
-    config->dialler = dial_dialler(dial);
     core = relay_core_new(config);
     if (core)
-        serve(o, core, dial, err);
+        serve(o, core, dial, warm, err);
     else
         cw_err_set(err, CW_ENOMEM, "no memory for a relay");
-    dial_close(dial);
     if (core)
         relay_core_free(core);
+    dial_close(dial);
     return err->code;
 }
 
-static int run(struct relay_options *o, const struct relay_supply *supply, struct cw_err *err)
+static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], struct warm *warm,
+               struct cw_err *err)
 {
     const struct relay_settings *settings = &o->settings;
     struct relay_core_config config = {
+        .key = key,
         .memory_max = settings->memory_max,
         .log_max = settings->log_max ? settings->log_max : LOG_SHARE(settings->memory_max),
-        .supply = *supply};
+        .region = warm_region(warm)};
     char beside[CW_ADDRESS_MAX + 8];
     int failed = listen_all(o, err);
 
     if (failed)
         return failed;
-    failed = find_key(o, config.key, beside, sizeof(beside), err);
+    failed = find_key(o, key, beside, sizeof(beside), err);
     if (!failed)
-        failed = serve_core(o, &config, err);
+        failed = serve_core(o, &config, warm, err);
     if (beside[0])
         unlink(beside);
     for (int i = 0; i < o->listener_count; i++)
@@ -311,9 +316,10 @@ static int run(struct relay_options *o, const struct relay_supply *supply, struc
 static int run_reserved(struct relay_options *o, struct cw_err *err)
 {
     struct warm *warm = warm_open(o->settings.memory_max, o->settings.log_reserve);
-    struct relay_supply supply = warm_supply(warm);
-    int failed = run(o, &supply, err);
+    uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
+    int failed = key ? run(o, key, warm, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
 
+    cw_secret_free(key, CW_KEY_SIZE);
     warm_close(warm);
     return failed;
 }

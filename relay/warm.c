@@ -7,11 +7,9 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define HUGE (2ull << 20) /* bytes touched in one step */
-#define PAGE 4096ull
-#define SLOT ((sizeof(struct relay_block) + PAGE - 1) / PAGE * PAGE)
-#define SLACK(bytes) ((bytes) / 32) /* a block is a little larger than what is counted for it */
-#define NICE 10                     /* of the thread: ranks and relay come first */
+#define BLOCK_SLACK(bytes)                                                                         \
+    ((bytes) / 32) /* a block is a little larger than what is counted for it */
+#define NICE 10    /* of the thread: ranks and relay come first */
 
 struct warm {
     pthread_mutex_t lock;
@@ -20,30 +18,10 @@ struct warm {
     bool ends;
     uint8_t *mapped;
     size_t mapped_size;
-    uint8_t *start; /* of the region, aligned to huge pages */
-    uint64_t size;
-    uint64_t carved;           /* bytes that have been blocks */
-    uint64_t touched;          /* bytes from the start that have memory */
-    struct relay_block *spare; /* given back, with their memory */
-    struct relay_block *bare;  /* given back, all but their first page given up */
-    uint64_t spare_count;
-    uint64_t spare_max;
-    uint64_t in_use; /* bytes */
+    struct relay_region region;
+    uint8_t *next; /* what the thread touches next ... */
+    uint8_t *end;  /* ... and until where */
 };
-
-static uint64_t ahead(const struct warm *w)
-{
-    uint64_t bytes = w->in_use / WARM_AHEAD_SHARE;
-
-    if (w->in_use < WARM_BEGIN)
-        return 0;
-    return bytes < WARM_AHEAD_MAX ? bytes : WARM_AHEAD_MAX;
-}
-
-static bool should_touch(const struct warm *w)
-{
-    return w->touched < w->carved + ahead(w) && w->touched + HUGE <= w->size;
-}
 
 static void *touch(void *arg)
 {
@@ -52,79 +30,61 @@ static void *touch(void *arg)
     setpriority(PRIO_PROCESS, 0, NICE); /* of this thread alone, on Linux */
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
-        uint8_t *at;
+        uint8_t *at = w->next;
 
-        if (!should_touch(w)) {
+        if (at >= w->end) {
             pthread_cond_wait(&w->wanted, &w->lock);
             continue;
         }
-        if (w->touched < w->carved)
-            w->touched = w->carved / HUGE * HUGE;
-        at = w->start + w->touched;
-        w->touched += HUGE;
+        w->next += WARM_STEP;
         pthread_mutex_unlock(&w->lock);
         /* an error costs time later, nothing else */
-        madvise(at, HUGE, MADV_POPULATE_WRITE);
+        madvise(at, WARM_STEP, MADV_POPULATE_WRITE);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
-static struct relay_block *take(void *ctx)
+/* Requests to touch come in order of their addresses; one that does not follow the last one says
+ * that what lies between is in use already. */
+static void warm_take(void *ctx, const struct relay_warm *what)
 {
     struct warm *w = ctx;
-    struct relay_block *block;
+    uint8_t *at = what->at;
 
-    pthread_mutex_lock(&w->lock);
-    block = w->spare ? w->spare : w->bare;
-    if (w->spare) {
-        w->spare = block->next;
-        w->spare_count--;
-    } else if (w->bare) {
-        w->bare = block->next;
-    } else if (w->size - w->carved >= SLOT) {
-        block = (struct relay_block *)(w->start + w->carved);
-        w->carved += SLOT;
+    if (what->give_back) {
+        madvise(what->at, what->size, MADV_DONTNEED);
+        return;
     }
-    if (block)
-        w->in_use += SLOT;
-    if (should_touch(w))
-        pthread_cond_signal(&w->wanted);
-    pthread_mutex_unlock(&w->lock);
-    return block;
-}
-
-static void give(void *ctx, struct relay_block *block)
-{
-    struct warm *w = ctx;
-
     pthread_mutex_lock(&w->lock);
-    w->in_use -= SLOT;
-    if (w->spare_count < w->spare_max) {
-        block->next = w->spare;
-        w->spare = block;
-        w->spare_count++;
-    } else {
-        madvise((uint8_t *)block + PAGE, SLOT - PAGE, MADV_DONTNEED);
-        block->next = w->bare;
-        w->bare = block;
-    }
+    if (at != w->end)
+        w->next = at;
+    w->end = at + what->size;
+    pthread_cond_signal(&w->wanted);
     pthread_mutex_unlock(&w->lock);
 }
 
-struct relay_supply warm_supply(struct warm *warm)
+struct relay_region warm_region(const struct warm *warm)
 {
-    if (!warm)
-        return (struct relay_supply){0};
-    return (struct relay_supply){.ctx = warm, .take = take, .give = give};
+    return warm ? warm->region : (struct relay_region){0};
 }
 
-static void touch_reserve(struct warm *w, uint64_t reserve)
+struct relay_warmer warm_warmer(struct warm *warm)
 {
-    w->touched = reserve < w->size ? (reserve + HUGE - 1) / HUGE * HUGE : w->size;
-    if (w->touched)
-        madvise(w->start, w->touched, MADV_POPULATE_WRITE);
+    return warm ? (struct relay_warmer){.ctx = warm, .take = warm_take} : (struct relay_warmer){0};
+}
+
+static uint64_t whole_steps(uint64_t bytes)
+{
+    return (bytes + WARM_STEP - 1) / WARM_STEP * WARM_STEP;
+}
+
+static void touch_reserve(struct relay_region *region, uint64_t reserve)
+{
+    region->touched = reserve < region->size ? whole_steps(reserve) : region->size;
+    if (region->touched)
+        madvise(region->start, region->touched, MADV_POPULATE_WRITE);
 }
 
 struct warm *warm_open(uint64_t bytes, uint64_t reserve)
@@ -135,15 +95,14 @@ struct warm *warm_open(uint64_t bytes, uint64_t reserve)
         return NULL;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->wanted, NULL);
-    w->size = (bytes + SLACK(bytes) + HUGE - 1) / HUGE * HUGE;
-    w->mapped_size = w->size + HUGE;
+    w->region.size = whole_steps(bytes + BLOCK_SLACK(bytes));
+    w->mapped_size = w->region.size + WARM_STEP;
     w->mapped = mmap(NULL, w->mapped_size, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (w->mapped != MAP_FAILED) {
-        w->start = (uint8_t *)(((uintptr_t)w->mapped + HUGE - 1) / HUGE * HUGE);
-        madvise(w->start, w->size, MADV_HUGEPAGE);
-        touch_reserve(w, reserve);
-        w->spare_max = reserve / SLOT > WARM_SPARE_MIN ? reserve / SLOT : WARM_SPARE_MIN;
+        w->region.start = (uint8_t *)whole_steps((uintptr_t)w->mapped);
+        madvise(w->region.start, w->region.size, MADV_HUGEPAGE);
+        touch_reserve(&w->region, reserve);
         if (cw_thread_start(&w->thread, 0, touch, w) == 0)
             return w;
         munmap(w->mapped, w->mapped_size);

@@ -33,10 +33,15 @@ for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh
 done
 run tests/system/engines.sh
+for variant in build build/address build/thread; do
+  run "$variant/unit"
+done
+run build/address/sim --seeds 1:2000
 run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2
 run env CAUSEWAY="$PWD/tests/system/sanitized.sh" tests/system/programs.sh --slice --kills-per-run 2
+run env ENGINE="poll --relays 2" tests/system/programs.sh --kills 2
 for engine in $(build/causeway relay --list-engines | cut -d ' ' -f 1) \
-  'pool --threads 4' 'pipeline --receivers 2 --loggers 2 --senders 2'; do
+  'poll --rings off' 'pool --threads 4' 'pipeline --receivers 2 --loggers 2 --senders 2'; do
   run_engine "$engine"
 done
 run build/causeway run -n 2 --timeout 300 build/programs/sizes 268435456

@@ -1,65 +1,27 @@
 #!/bin/bash
-# Runs every suite and counts: the last line is "N passed, N failed".
+# Runs every suite and counts: the last line is "N passed, N failed". `make check` calls this when it has built what
+# has no sanitizers; the rest is built here, beside the first suites.
+#
+# Environment: LANES (suites that run at a time; 1, for programs that exchange messages suffer beside others),
+# FUZZ_SECONDS (of each fuzzer, 10), CC, WERROR, and SLICE: the seed that draws what runs of the slow tests under
+# sanitizers, and of engines with programs and kills. The default is the commit; `make campaign` runs all of them.
+# shellcheck disable=SC2317 # functions are called by their names
 set -u
 cd "$(dirname "$0")/.." || exit 1
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/lib/suites.sh
+. tests/lib/suites.sh
+SLICE=${SLICE:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo 1)}
 
-# suite NAME COMMAND...: a suite that prints TAP
-suite() {
-  local name=$1 ok bad status
-  shift
-  echo "== $name"
-  "$@" 2>&1 | tee "$log"
-  status=${PIPESTATUS[0]}
-  ok=$(grep -c '^ok ' "$log")
-  bad=$(grep -c '^not ok ' "$log")
-  # a suite that ends badly without saying which test failed has failed as a whole
-  if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ] || [ $((ok + bad)) -eq 0 ]; then
-    echo "not ok - $name ended with code $status"
-    bad=$((bad + 1))
-  fi
-  passed=$((passed + ok))
-  failed=$((failed + bad))
-}
-
-# The tests of a program in two halves, at the same time
-halves() {
-  local first second other
-  other=$(mktemp)
-  "$1" --part 1/2 >"$other" 2>&1 &
-  "$1" --part 2/2
-  second=$?
-  wait $!
-  first=$?
-  cat "$other"
-  rm -f "$other"
-  return $((first | second))
-}
-
-# one test, passed when the command ends well: one NAME COMMAND...
-one() {
-  local name=$1
-  shift
-  if "$@" >"$log" 2>&1; then
-    echo "ok - $name"
-    passed=$((passed + 1))
-  else
-    tail -n 30 "$log" | sed 's/^/# /'
-    echo "not ok - $name"
-    failed=$((failed + 1))
-  fi
-}
+# Not below the make that has called this, whose -j and job server are its own.
+make_apart=(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -j1 CC="${CC:-gcc}" WERROR="${WERROR-}")
 
 fuzz() {
-  local corpus
+  local corpus status
   corpus=$(mktemp -d)
-  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-30}" -print_final_stats=1 "$corpus"
-  local status=$?
+  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-10}" -print_final_stats=1 "$corpus"
+  status=$?
   rm -rf "$corpus"
-  return $status
+  return "$status"
 }
 
 layout() {
@@ -67,7 +29,7 @@ layout() {
 }
 
 scripts() {
-  git ls-files '*.sh' .ci/run | xargs -r shellcheck
+  git ls-files '*.sh' .ci/run | xargs -r shellcheck -x
 }
 
 # What a user does first, where nothing has been built.
@@ -77,10 +39,47 @@ demonstration() {
   tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
   mkdir "$copy/build"
   touch "$copy/build/.run-deps"
-  timeout "${DEMONSTRATION_SECONDS:-300}" make -C "$copy" run
+  timeout "${DEMONSTRATION_SECONDS:-300}" "${make_apart[@]}" -C "$copy" run
   status=$?
   rm -rf "$copy"
-  return $status
+  return "$status"
+}
+
+# Two at once, with an apt-get that cannot bear that; each package is installed once.
+# shellcheck disable=SC2016 # text of scripts
+two_installs() {
+  local bin first status
+  bin=$(mktemp -d)
+  echo 'grep -qx installed "${0%/*}/$4" 2>/dev/null && echo installed' >"$bin/dpkg-query"
+  echo 'at=${0%/*}; mkdir "$at/lock" || exit; sleep 0.2; echo installed >>"$at/${@: -1}"; rmdir "$at/lock"' \
+    >"$bin/apt-get"
+  echo 'exec "$@"' >"$bin/sudo"
+  sed -i '1i #!/bin/bash' "$bin"/*
+  chmod +x "$bin"/*
+  PATH=$bin:$PATH tests/install-packages.sh one &
+  first=$!
+  PATH=$bin:$PATH tests/install-packages.sh one
+  status=$?
+  wait "$first" && ((status == 0)) && [ "$(wc -l <"$bin/one")" = 1 ]
+  status=$?
+  rm -rf "$bin"
+  return "$status"
+}
+
+# `make` alone installs nothing: it says what failed, and which target installs what is missing.
+# shellcheck disable=SC2016 # text of scripts
+no_install() {
+  local bin out status
+  bin=$(mktemp -d)
+  printf '#!/bin/bash\ntouch "%s"\n' "$bin/called" | tee "$bin/apt-get" >"$bin/sudo"
+  chmod +x "$bin"/*
+  out=$(PATH=$bin:$PATH "${make_apart[@]}" CC=/no/such/compiler BUILD="$bin/build" all 2>&1)
+  status=$?
+  echo "$out" | tail -n 5
+  [ ! -e "$bin/called" ] && ((status)) && grep -q "/no/such/compiler" <<<"$out" && grep -q "make deps" <<<"$out"
+  status=$?
+  rm -rf "$bin"
+  return "$status"
 }
 
 # The engines that a relay does not take by itself.
@@ -95,47 +94,85 @@ engine_runs() {
   ! build/causeway relay --engine "$1" --listen unix:/no/such/dir 2>&1 | grep -v '/no/such/dir'
 }
 
-# What is slow or stands for little that an engine could do wrong is left to the default engine. The
-# kills are at events, not at times.
+# What an engine could do wrong in a way of its own; the kills are at events, not at times.
 engine_programs='p2p_modes|^probe|^collectives \(|^collectives 5|icollectives \(|rma_lock|sizes|storm|unsafe|master_worker|token_ring'
 engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks but rank 0|killed again while|kill -9 of a rank)'
 
+# one_engine SUFFIX ENGINE-WITH-OPTIONS: half of that
 one_engine() {
-  suite "MPI programs, engine $1" env ENGINE="$1" tests/system/programs.sh --slice "$engine_programs"
-  suite "ranks killed, engine $1" env ENGINE="$1" tests/system/kills.sh --slice "$engine_kills"
+  suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
+  suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
 }
 
-suite unit halves build/unit
-suite "unit, address and undefined behaviour sanitizers" halves build/address/unit
-suite "unit, thread sanitizer" halves build/thread/unit
-suite "simulated jobs" build/sim --seeds 1:2000 --jobs 2
-suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500 --jobs 2
-suite "command line" tests/system/cli.sh
-suite "MPI programs" tests/system/programs.sh
-suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp
-suite "MPI programs, sanitizers" env CAUSEWAY="$PWD/tests/system/sanitized.sh" \
-  tests/system/programs.sh --slice
-suite "several relays" tests/system/relays.sh
-suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
+# What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
+# an address that this sanitizer keeps for itself.
+threadless=(--without "trace of" --without "session of a rank")
+
+queue_units() {
+  suite unit build/unit
+  needs=address suite "unit, address and undefined behaviour sanitizers" build/address/unit --quick
+  needs=address suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
+    build/address/unit --slow --draw 1/3 "$SLICE"
+  needs=thread suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" \
+    --draw 1/2 "$SLICE"
+  needs=thread suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" \
+    --draw 1/3 "$SLICE"
+  suite "simulated jobs" build/sim --seeds 1:2000
+  needs=address suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500
+}
+
+queue_systems() {
+  local engine sanitized="$PWD/tests/system/sanitized.sh"
+  suite "MPI programs" tests/system/programs.sh
+  suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
+  needs=address suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
+  suite "files that ranks share" tests/system/files.sh
+  suite "several relays" tests/system/relays.sh
+  suite "sessions that resume" tests/system/resume.sh
+  suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
+  suite engines tests/system/engines.sh
+  suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \
+    "$engine_programs"
+  for engine in $(other_engines); do
+    engine_runs "$engine" && one_engine "engine $engine" "$engine"
+  done
+  suite scalapack tests/system/scalapack.sh --causeway --slice 10
+}
+
+queue_others() {
+  local fuzzer
+  for fuzzer in build/fuzz/*; do
+    one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
+  done
+  one "packages installed by two at once" two_installs
+  one "make installs nothing" no_install
+  one "make run, where nothing is built" demonstration
+  one clang-format layout
+  one shellcheck scripts
+  suite "bounds of the documents" tests/bounds.sh
+  # shellcheck disable=SC2046 # folders
+  one "layers: no two files of a folder call each other" tests/layers.sh \
+    $(find build/obj/{common,relay,rdevice,dispatcher} -type d)
+}
+
+# These measure or count: nothing else runs beside them.
+counted='polls?$'
+queue_alone() {
+  suite "command line, what is counted" tests/system/cli.sh "$counted"
+  suite "comparison of engines" tests/system/netpipe.sh
+}
+
+suites_start
+echo "# slices drawn by SLICE=$SLICE"
+# a build uses a core, these suites mostly wait
+build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
+suite "command line" env EXCEPT="$counted" tests/system/cli.sh
 suite "ranks killed" tests/system/kills.sh --slice
-suite engines tests/system/engines.sh
-suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh \
-  --slice "$engine_programs"
-for engine in $(other_engines); do
-  if engine_runs "$engine"; then
-    one_engine "$engine"
-  fi
-done
-suite "comparison of engines" tests/system/netpipe.sh
-suite scalapack tests/system/scalapack.sh --causeway --slice 10
-echo "== others"
-for fuzzer in build/fuzz/*; do
-  one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
-done
-one "make run, where nothing is built" demonstration
-one "clang-format" layout
-one "shellcheck" scripts
-one "no process left behind" bash -c '! pgrep -x causeway'
-echo
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
+queue_units
+queue_systems
+queue_others
+run_queued "${LANES:-1}"
+queue_alone
+run_queued 1
+finish_tests

@@ -1,12 +1,18 @@
 #!/bin/bash
-# Installs the Debian packages named that are missing.
+# Installs the Debian packages named that are missing. Several may run at once: they wait for each
+# other, and for another package manager.
 set -u
+LOCK_S=300 # how long for the latter
 missing=()
-for package in "$@"; do
-  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
-    missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+find_missing() {
+  missing=()
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ]
+}
+find_missing "$@" || exit 0
 
 if ! command -v apt-get >/dev/null; then
   echo "These are needed, and there is no apt-get to install them: ${missing[*]}" >&2
@@ -20,12 +26,17 @@ if [ "$(id -u)" -ne 0 ]; then
   }
   as_root=(sudo)
 fi
+# dpkg's own lock does not cover the package lists
+exec {lock}<"$0"
+flock "$lock"
+find_missing "$@" || exit 0
 echo "installing: ${missing[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1
+    apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout="$LOCK_S" "${missing[@]}" \
+    >"$log" 2>&1
 }
 # the package lists may be missing or old
 install || { "${as_root[@]}" apt-get update >"$log" 2>&1 && install; } || {

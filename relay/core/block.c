@@ -3,42 +3,50 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static void give_block(struct relay_pool *pool, struct relay_block *block)
+static void give_block(struct relay_memory *memory, struct relay_block *block)
 {
-    if (!pool->supply.give) {
-        relay_pool_free(pool, block, sizeof(*block));
-        return;
-    }
-    pool->stats->memory_now -= sizeof(*block);
-    pool->supply.give(pool->supply.ctx, block);
+    memory->stats->memory_now -= sizeof(*block);
+    if (supply_has_region(&memory->supply))
+        supply_give(&memory->supply, block);
+    else
+        free(block);
 }
 
 /* Gives a block that is kept back to where it came from. */
-static void free_block(struct relay_pool *pool)
+static void free_block(struct relay_memory *memory)
 {
-    struct relay_block *block = pool->free;
+    struct relay_block *block = memory->free;
 
-    pool->free = block->next;
-    pool->free_count--;
-    give_block(pool, block);
+    memory->free = block->next;
+    memory->free_count--;
+    give_block(memory, block);
 }
 
 /* Makes room for `size` bytes more; false when the bound does not allow it. */
 static bool may_grow(struct relay_pool *pool, size_t size)
 {
-    while (size > pool->memory_max - pool->stats->memory_now && pool->free)
-        free_block(pool);
-    return size <= pool->memory_max - pool->stats->memory_now;
+    struct relay_memory *memory = pool->memory;
+
+    do {
+        while (size > memory->memory_max - memory->stats->memory_now && memory->free)
+            free_block(memory);
+        if (size <= memory->memory_max - memory->stats->memory_now)
+            return true;
+    } while (memory->relieve && memory->relieve(memory->ctx, pool));
+    return false;
 }
 
 static void *grown(struct relay_pool *pool, void *at, size_t size)
 {
+    struct cw_relay_stats *stats = pool->memory->stats;
+
     if (!at)
         return NULL;
-    pool->stats->allocations++;
-    pool->stats->memory_now += size;
-    if (pool->stats->memory_max < pool->stats->memory_now)
-        pool->stats->memory_max = pool->stats->memory_now;
+    pool->held += size;
+    stats->allocations++;
+    stats->memory_now += size;
+    if (stats->memory_max < stats->memory_now)
+        stats->memory_max = stats->memory_now;
     return at;
 }
 
@@ -47,84 +55,148 @@ void *relay_pool_alloc(struct relay_pool *pool, size_t size)
     return may_grow(pool, size) ? grown(pool, malloc(size), size) : NULL;
 }
 
-static struct relay_block *take_block(struct relay_pool *pool)
+/* The last of what an ended pool holds is itself. */
+static void pool_drop(struct relay_pool *pool, size_t size)
 {
-    if (!pool->supply.take)
-        return relay_pool_alloc(pool, sizeof(struct relay_block));
-    if (!may_grow(pool, sizeof(struct relay_block)))
-        return NULL;
-    return grown(pool, pool->supply.take(pool->supply.ctx), sizeof(struct relay_block));
+    struct relay_memory *memory = pool->memory;
+    struct relay_pool **at = &memory->pools;
+
+    assert(pool->held >= size);
+    pool->held -= size;
+    if (!pool->ended || pool->held > sizeof(*pool))
+        return;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    memory->stats->memory_now -= sizeof(*pool);
+    free(pool);
 }
 
 void relay_pool_free(struct relay_pool *pool, void *at, size_t size)
 {
     if (!at)
         return;
-    assert(pool->stats->memory_now >= size);
-    pool->stats->memory_now -= size;
+    assert(pool->memory->stats->memory_now >= size);
+    pool->memory->stats->memory_now -= size;
     free(at);
+    pool_drop(pool, size);
 }
 
-int relay_pool_init(struct relay_pool *pool, uint64_t memory_max, const struct relay_supply *supply,
-                    struct cw_relay_stats *stats)
+struct relay_pool *relay_pool_new(struct relay_memory *memory)
 {
-    *pool = (struct relay_pool){.supply = *supply, .memory_max = memory_max, .stats = stats};
-    pool->reserve = malloc(sizeof(*pool->reserve));
-    return pool->reserve ? CW_OK : CW_ENOMEM;
+    struct relay_pool first = {.memory = memory};
+    struct relay_pool *pool = relay_pool_alloc(&first, sizeof(*pool));
+
+    if (!pool)
+        return NULL;
+    *pool = first;
+    pool->next = memory->pools;
+    memory->pools = pool;
+    return pool;
+}
+
+void relay_pool_end(struct relay_pool *pool)
+{
+    pool->owner = NULL;
+    pool->ended = true;
+    pool_drop(pool, 0);
+}
+
+int relay_memory_init(struct relay_memory *memory, uint64_t memory_max,
+                      const struct relay_region *region, struct cw_relay_stats *stats)
+{
+    *memory = (struct relay_memory){.memory_max = memory_max, .stats = stats};
+    supply_init(&memory->supply, region);
+    memory->reserve = malloc(sizeof(*memory->reserve));
+    return memory->reserve ? CW_OK : CW_ENOMEM;
+}
+
+static struct relay_block *take_block(struct relay_pool *pool)
+{
+    struct supply *supply = &pool->memory->supply;
+
+    if (!supply_has_region(supply))
+        return relay_pool_alloc(pool, sizeof(struct relay_block));
+    if (!may_grow(pool, sizeof(struct relay_block)))
+        return NULL;
+    return grown(pool, supply_take(supply), sizeof(struct relay_block));
+}
+
+static struct relay_block *take_free_block(struct relay_pool *pool)
+{
+    struct relay_memory *memory = pool->memory;
+    struct relay_block *block = memory->free;
+
+    if (!block)
+        return NULL;
+    memory->free = block->next;
+    memory->free_count--;
+    pool->held += sizeof(*block);
+    return block;
+}
+
+static struct relay_block *take_reserve(struct relay_pool *pool)
+{
+    struct relay_memory *memory = pool->memory;
+
+    if (memory->reserve_used)
+        return NULL;
+    memory->reserve_used = true;
+    pool->held += sizeof(*memory->reserve);
+    return memory->reserve;
+}
+
+static struct relay_block *block_for(struct relay_pool *pool, struct relay_block *block)
+{
+    if (!block)
+        return NULL;
+    block->pool = pool;
+    block->refs = 1;
+    return block;
 }
 
 struct relay_block *relay_block_new(struct relay_pool *pool, bool vital)
 {
-    struct relay_block *block = pool->free;
+    struct relay_block *block = take_free_block(pool);
 
-    if (block) {
-        pool->free = block->next;
-        pool->free_count--;
-    } else {
-        block = take_block(pool);
-    }
-    if (!block && vital && !pool->reserve_used) {
-        block = pool->reserve;
-        pool->reserve_used = true;
-    }
     if (!block)
-        return NULL;
-    block->refs = 1;
-    return block;
+        block = take_block(pool);
+    if (!block && vital)
+        block = take_reserve(pool);
+    return block_for(pool, block);
 }
 
 struct relay_block *relay_block_new_cold(struct relay_pool *pool)
 {
     struct relay_block *block = take_block(pool);
 
-    if (!block)
-        return relay_block_new(pool, false);
-    block->refs = 1;
-    return block;
+    return block ? block_for(pool, block) : relay_block_new(pool, false);
 }
 
-void relay_block_release(struct relay_pool *pool, struct relay_block *block)
+void relay_block_release(struct relay_block *block)
 {
+    struct relay_pool *pool = block->pool;
+    struct relay_memory *memory = pool->memory;
+
     assert(block->refs > 0);
     if (--block->refs > 0)
         return;
-    if (block == pool->reserve) {
-        pool->reserve_used = false;
-        return;
+    pool_drop(pool, sizeof(*block));
+    if (block == memory->reserve) {
+        memory->reserve_used = false;
+    } else if (memory->free_count == RELAY_BLOCKS_KEPT) {
+        give_block(memory, block);
+    } else {
+        block->next = memory->free;
+        memory->free = block;
+        memory->free_count++;
     }
-    if (pool->free_count == RELAY_BLOCKS_KEPT) {
-        give_block(pool, block);
-        return;
-    }
-    block->next = pool->free;
-    pool->free = block;
-    pool->free_count++;
 }
 
-void relay_pool_fini(struct relay_pool *pool)
+void relay_memory_fini(struct relay_memory *memory)
 {
-    assert(!pool->reserve_used);
-    while (pool->free)
-        free_block(pool);
-    free(pool->reserve);
+    assert(!memory->reserve_used);
+    while (memory->free)
+        free_block(memory);
+    free(memory->reserve);
 }

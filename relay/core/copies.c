@@ -4,19 +4,13 @@
 
 #include <string.h>
 
-void copies_init(struct owed_copies *copies, struct relay_pool *pool)
-{
-    *copies = (struct owed_copies){.pool = pool};
-}
-
 static void pay_first(struct owed_copies *copies)
 {
     struct owed_copy *copy = &copies->ring[copies->first++ % COPIES_MAX];
 
     cw_copy_away(copy->to, copy->from, copy->size);
-    cw_copy_fence();
-    relay_block_release(copies->pool, copy->to_block);
-    relay_block_release(copies->pool, copy->from_block);
+    relay_block_release(copy->to_block);
+    relay_block_release(copy->from_block);
     copies->bytes -= copy->size;
     copies->count--;
 }

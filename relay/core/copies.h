@@ -19,15 +19,13 @@ struct owed_copy {
     struct relay_block *from_block;
 };
 
+/* All zero: none. */
 struct owed_copies {
-    struct relay_pool *pool;
     uint32_t first; /* in the ring */
     uint32_t count;
     uint32_t bytes;
     struct owed_copy ring[COPIES_MAX];
 };
-
-void copies_init(struct owed_copies *copies, struct relay_pool *pool);
 
 /* `size` bytes at `from`, which lies in `from_block` (NULL: elsewhere, and they are copied now),
  * are to be at `to`, in `to_block`. Nobody reads them there before they were paid. */

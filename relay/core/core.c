@@ -1,13 +1,33 @@
-/* Connections: from bytes to frames, from frames to their handlers, and back. */
-#include "relay/core/state.h"
+/* The roof: drives connections for the engine, gives each frame to its handler, and tells those
+ * concerned of connections that ended and logs that were given up. */
+#include "relay/core/core.h"
+#include "relay/core/cut.h"
+#include "relay/core/link.h"
+#include "relay/core/recv.h"
+#include "relay/core/resume.h"
+#include "relay/core/share.h"
+#include "relay/core/stranger.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define READ_MIN                                                                                   \
-    (66u << 10) /* free bytes of a block that are still worth a read: 64 KiB and headers */
+struct relay_core {
+    uint64_t log_max;
+    struct relay_memory memory;
+    struct relay_pool pool; /* of what is kept for later: nobody asks it for memory */
+    struct cw_relay_stats stats;
+    struct conn_set conns;
+    struct mailbox_shared shared;
+    struct job_set jobs;
+    bool suspends; /* there may be sessions that are suspended */
+};
+
+static void receive_hello(struct relay_conn *conn, const uint8_t *body)
+{
+    recv_hello(&conn->set->core->jobs, conn, body);
+}
 
 /* What may be asked of the relay, and in which states of the connection. */
 static const struct {
@@ -15,7 +35,7 @@ static const struct {
     unsigned states;
     bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
 } handlers[CW_FRAME_TYPES] = {
-    [CW_FRAME_HELLO] = {recv_hello, CONN_NEW},
+    [CW_FRAME_HELLO] = {receive_hello, CONN_NEW},
     [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
     [CW_FRAME_SEND] = {recv_send, CONN_RANK},
     [CW_FRAME_SEND_DATA] = {recv_send_data, CONN_RANK},
@@ -32,6 +52,8 @@ static const struct {
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
     [CW_FRAME_ROUTE] = {recv_route, CONN_DISPATCHER},
     [CW_FRAME_LINK] = {recv_link, CONN_DISPATCHER, true},
+    [CW_FRAME_CUT] = {recv_cut, CONN_DISPATCHER},
+    [CW_FRAME_JOB_END] = {recv_job_end, CONN_DISPATCHER},
     [CW_FRAME_FORWARD] = {recv_forward, CONN_LINK},
     [CW_FRAME_FORWARD_DATA] = {recv_forward_data, CONN_LINK},
     [CW_FRAME_FORWARD_END] = {recv_forward_end, CONN_LINK},
@@ -44,36 +66,31 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
 
     if (!core)
         return NULL;
-    core->config = *config;
-    if (relay_pool_init(&core->pool, config->memory_max, &config->supply, &core->stats) < 0) {
+    if (relay_memory_init(&core->memory, config->memory_max, &config->region, &core->stats) < 0) {
         free(core);
         return NULL;
     }
-    copies_init(&core->copies, &core->pool);
-    core->ready_tail = &core->ready;
+    core->log_max = config->log_max;
+    core->pool.memory = &core->memory;
+    conn_set_init(&core->conns, core, &core->pool, &core->stats);
+    mailbox_shared_init(&core->shared, &core->pool);
+    core->jobs = (struct job_set){.memory = &core->memory,
+                                  .conns = &core->conns,
+                                  .shared = &core->shared,
+                                  .key = config->key};
+    core->memory.relieve = share_relieve;
+    core->memory.ctx = &core->jobs;
     return core;
 }
 
 void relay_core_free(struct relay_core *core)
 {
-    while (core->conns)
-        relay_conn_close(core->conns, "the relay ends");
-    while (core->jobs)
-        job_free(core->jobs);
-    copies_pay_all(&core->copies);
-    while (core->free_messages) {
-        struct relay_message *message = core->free_messages;
-
-        core->free_messages = message->next_free;
-        relay_pool_free(&core->pool, message, sizeof(*message) + message->inline_size);
-    }
-    while (core->free_posted) {
-        struct relay_posted *posted = core->free_posted;
-
-        core->free_posted = posted->next_free;
-        relay_pool_free(&core->pool, posted, sizeof(*posted));
-    }
-    relay_pool_fini(&core->pool);
+    while (core->conns.first)
+        relay_conn_close(core->conns.first, "the relay ends");
+    while (core->jobs.first)
+        job_free(core->jobs.first);
+    mailbox_shared_fini(&core->shared);
+    relay_memory_fini(&core->memory);
     assert(core->stats.memory_now == 0);
     free(core);
 }
@@ -83,186 +100,152 @@ struct cw_relay_stats *relay_core_stats(struct relay_core *core)
     return &core->stats;
 }
 
-void conn_ready(struct relay_conn *conn)
+/* --- what ends -----------------------------------------------------------------------------------
+ */
+
+/* Nothing more is said or heard on it, now or later: its session ends. */
+static void close_conn(struct relay_conn *conn, const char *why)
 {
-    struct relay_core *core = conn->core;
+    struct relay_job *job = conn->job;
 
-    if (conn->is_ready)
-        return;
-    conn->is_ready = true;
-    conn->next_ready = NULL;
-    *core->ready_tail = conn;
-    core->ready_tail = &conn->next_ready;
-}
-
-struct relay_conn *relay_core_next_ready(struct relay_core *core)
-{
-    struct relay_conn *conn = core->ready;
-
-    if (!conn)
-        return NULL;
-    core->ready = conn->next_ready;
-    if (!core->ready)
-        core->ready_tail = &core->ready;
-    conn->is_ready = false;
-    return conn;
-}
-
-static void ready_remove(struct relay_conn *conn)
-{
-    struct relay_core *core = conn->core;
-    struct relay_conn **at = &core->ready;
-
-    if (!conn->is_ready)
-        return;
-    while (*at != conn)
-        at = &(*at)->next_ready;
-    *at = conn->next_ready;
-    if (core->ready_tail == &conn->next_ready)
-        core->ready_tail = at;
-    conn->is_ready = false;
-}
-
-uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size)
-{
-    uint8_t *at = out_reserve(&conn->out, CW_FRAME_HEADER + fixed);
-
-    if (!at) {
-        conn_out_of_memory(conn, "queueing a frame");
-        return NULL;
+    job_detach(conn);
+    if (job && job->links[conn->peer].conn == conn) {
+        link_down(conn);
+        if (!conn->told)
+            job_notice(job, CW_NOTICE_UNLINKED, UINT32_MAX,
+                       "the link to relay %u of the job broke: %s", conn->peer, why);
     }
-    cw_frame_begin(&conn->session, at, type, (uint32_t)fixed + size);
-    conn->core->stats.frames_out++;
-    conn_ready(conn);
-    return at + CW_FRAME_HEADER;
-}
-
-uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
-{
-    return conn_frame_of(conn, type, size, 0);
-}
-
-uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
-                         uint32_t size, struct relay_block *block)
-{
-    bool copy = !block || size <= RELAY_OUT_COPY_MAX;
-    uint8_t *to = out_reserve(&conn->out, CW_FRAME_HEADER + fixed + (copy ? size : 0));
-
-    if (!to) {
-        conn_out_of_memory(conn, "passing a message on");
-        return NULL;
+    if (conn->rank && !conn->told)
+        job_notice(job, CW_NOTICE_RANK_LOST, conn->rank_number, "%s", why);
+    if (job && job->dispatcher == conn) {
+        job->dispatcher = NULL;
+        conn->job = NULL;
+        job_free(job);
     }
-    cw_frame_begin(&conn->session, to, type, (uint32_t)fixed + size);
-    conn->core->stats.frames_out++;
-    if (copy && size)
-        memcpy(to + CW_FRAME_HEADER + fixed, at, size);
-    else if (!copy && out_append(&conn->out, at, size, block) < 0) {
-        conn_out_of_memory(conn, "passing a message on");
-        return NULL;
-    }
-    conn_ready(conn);
-    return to + CW_FRAME_HEADER;
+    stranger_leave(conn);
+    conn_forget(conn);
 }
 
-void conn_end(struct relay_conn *conn)
+/* Its dispatcher is told, unless it was before. */
+static void tell_refused(struct relay_conn *conn)
 {
-    conn->state = CONN_CLOSING;
-    conn_ready(conn);
-}
-
-void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice)
-{
-    uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
-    size_t size = cw_notice_put(body, notice);
-    uint8_t *to = conn_frame(conn, type, size);
-
-    if (to)
-        memcpy(to, body, size);
-}
-
-void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
-{
-    struct cw_notice_body body = {.code = code,
-                                  .rank = conn->mailbox ? conn->mailbox->rank : UINT32_MAX};
-    va_list ap;
-
-    if (conn->state == CONN_CLOSING)
+    if (conn->told || !conn->job)
         return;
-    va_start(ap, fmt);
-    vsnprintf(body.text, sizeof(body.text), fmt, ap);
-    va_end(ap);
-    conn_notice(conn, CW_FRAME_REFUSED, &body);
-    if (conn->state == CONN_LINK && !conn->fenced)
+    if (conn->job->links[conn->peer].conn == conn)
         job_notice(conn->job, CW_NOTICE_FATAL, UINT32_MAX, "relay %u of the job was refused: %s",
-                   conn->peer, body.text);
-    conn_end(conn);
-    if (conn->mailbox && !conn->fenced)
-        job_notice(conn->job, CW_NOTICE_RANK_LOST, body.rank, "refused by its relay: %s",
-                   body.text);
-    conn->fenced = true;
+                   conn->peer, conn->why);
+    if (conn->rank)
+        job_notice(conn->job, CW_NOTICE_RANK_LOST, conn->rank_number, "refused by its relay: %s",
+                   conn->why);
 }
 
-/* What is queued is not written any more. */
-static void conn_discard(struct relay_conn *conn)
+static void tell_ended(struct relay_conn *conn)
 {
-    conn->discarded = conn->writing;
-    if (!conn->writing)
-        out_consume(&conn->out, conn->out.bytes);
+    if (conn->ended == CONN_REFUSED)
+        tell_refused(conn);
+    else if (conn->job && conn->job->dispatcher != conn)
+        job_notice(conn->job, CW_NOTICE_FATAL, conn->rank_number, "%s", conn->why);
+    conn->ended = CONN_NOT_ENDED;
+    conn->told = true;
+    if (conn->suspended) /* no engine has it to close it */
+        close_conn(conn, conn->why);
 }
 
-void conn_out_of_memory(struct relay_conn *conn, const char *doing)
+/* Follows everything by which a connection may have ended, or a log been given up. */
+static void settle_ends(struct relay_core *core)
 {
-    struct relay_core *core = conn->core;
+    struct relay_mailbox *mailbox;
+    struct relay_conn *conn;
 
-    if (conn->state == CONN_CLOSING)
-        return;
-    conn_discard(conn);
-    conn_end(conn);
-    if (conn->job && conn->job->dispatcher != conn)
-        job_notice(
-            conn->job, CW_NOTICE_FATAL, conn->mailbox ? conn->mailbox->rank : UINT32_MAX,
-            "the relay's memory is spent (%llu of %llu bytes held, while %s); receive messages "
-            "earlier, or raise --memory-max",
-            (unsigned long long)core->stats.memory_now, (unsigned long long)core->config.memory_max,
-            doing);
-    conn->fenced = true;
+    while (core->memory.log_bytes > core->log_max)
+        share_logs(&core->jobs, core->log_max);
+    while ((mailbox = mailbox_next_unlogged(&core->shared)))
+        job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", MAILBOX_LOG_FAILED);
+    while ((conn = conn_next_ended(&core->conns)))
+        tell_ended(conn);
 }
 
-static void conn_challenge(struct relay_conn *conn)
+/* --- connections ---------------------------------------------------------------------------------
+ */
+
+static void challenge(struct relay_conn *conn)
 {
-    struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
+    struct cw_challenge body = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
     uint8_t *to = conn_frame(conn, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
 
-    memcpy(challenge.nonce, conn->nonce, sizeof(challenge.nonce));
+    memcpy(body.nonce, conn->nonce, sizeof(body.nonce));
     if (to)
-        cw_challenge_put(to, &challenge);
-}
-
-struct relay_conn *conn_new(struct relay_core *core, uint64_t now_ns, void *owner)
-{
-    struct relay_conn *conn = relay_pool_alloc(&core->pool, sizeof(*conn));
-
-    if (!conn)
-        return NULL;
-    *conn = (struct relay_conn){
-        .core = core, .owner = owner, .state = CONN_NEW, .opened_ns = now_ns, .next = core->conns};
-    out_init(&conn->out, &core->pool);
-    if (core->conns)
-        core->conns->prev = conn;
-    core->conns = conn;
-    return conn;
+        cw_challenge_put(to, &body);
 }
 
 struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
                                    uint64_t now_ns, void *owner)
 {
-    struct relay_conn *conn = conn_new(core, now_ns, owner);
+    struct relay_conn *conn = conn_new(&core->conns, now_ns, owner);
 
     if (!conn)
         return NULL;
+    stranger_make_room(&core->conns, core->jobs.ranks);
+    stranger_enter(conn);
     memcpy(conn->nonce, nonce, sizeof(conn->nonce));
-    conn_challenge(conn);
+    challenge(conn);
+    settle_ends(core);
     return conn;
+}
+
+/* It cannot be opened, or not again. */
+static void give_up_link(struct relay_job *job, uint32_t relay, const char *why)
+{
+    struct relay_conn *suspended = link_suspended(job, relay);
+
+    if (suspended)
+        close_conn(suspended, why);
+    else
+        link_failed(job, relay, why);
+}
+
+static void act_on_input(struct relay_conn *conn);
+
+struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct relay_dialled *dialled,
+                                      uint64_t now_ns, void *owner)
+{
+    struct relay_job *job = link_dialled(&core->jobs, dialled);
+    struct relay_conn *conn = conn_new(&core->conns, now_ns, owner);
+
+    if (!conn) {
+        if (job)
+            give_up_link(job, dialled->peer, "no memory");
+    } else if (!job) {
+        conn_end(conn);
+    } else if (dialled->resumed) {
+        resume_dialled(conn, link_suspended(job, dialled->peer), dialled->received);
+    } else {
+        conn->session = dialled->session;
+        link_up(conn, job, dialled->peer);
+    }
+    settle_ends(core);
+    if (conn)
+        act_on_input(conn); /* what an earlier connection brought */
+    return conn;
+}
+
+void relay_core_undialled(struct relay_core *core, const struct relay_dialled *dialled)
+{
+    struct relay_job *job = link_dialled(&core->jobs, dialled);
+
+    if (job)
+        give_up_link(job, dialled->peer, dialled->failure);
+    settle_ends(core);
+}
+
+bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial)
+{
+    return link_next_dial(&core->jobs, dial);
+}
+
+bool relay_core_next_warm(struct relay_core *core, struct relay_warm *warm)
+{
+    return supply_next_warm(&core->memory.supply, warm);
 }
 
 void *relay_conn_owner(const struct relay_conn *conn)
@@ -270,86 +253,70 @@ void *relay_conn_owner(const struct relay_conn *conn)
     return conn->owner;
 }
 
-static void conn_unlink(struct relay_conn *conn)
-{
-    struct relay_core *core = conn->core;
-
-    ready_remove(conn);
-    if (conn->prev)
-        conn->prev->next = conn->next;
-    else
-        core->conns = conn->next;
-    if (conn->next)
-        conn->next->prev = conn->prev;
-}
-
 void relay_conn_close(struct relay_conn *conn, const char *why)
 {
-    struct relay_core *core = conn->core;
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_core *core = conn->set->core;
 
-    mailbox_detach(conn);
-    if (conn->job && conn->job->links[conn->peer] == conn)
-        link_down(conn, why);
-    if (mailbox && !conn->fenced)
-        job_notice(conn->job, CW_NOTICE_RANK_LOST, mailbox->rank, "%s", why);
-    if (conn->job && conn->job->dispatcher == conn) {
-        conn->job->dispatcher = NULL;
-        job_free(conn->job);
-    }
-    conn_unlink(conn);
-    out_fini(&conn->out);
-    if (conn->block)
-        relay_block_release(&core->pool, conn->block);
-    relay_pool_free(&core->pool, conn, sizeof(*conn));
+    close_conn(conn, why);
+    settle_ends(core);
 }
 
-/* Moves what is not acted on yet, less than a frame's fixed part, to the start of a block. */
-static int block_renew(struct relay_conn *conn)
+/* Whether its session can go on without it. */
+static bool may_suspend(const struct relay_conn *conn)
 {
-    struct relay_block *old = conn->block;
-    struct relay_block *block = old;
-    uint32_t rest = conn->end - conn->start;
+    const unsigned open = CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK;
 
-    if (!old || old->refs > 1)
-        block = relay_block_new(&conn->core->pool, false);
-    if (!block) {
-        /* what is owed holds blocks, perhaps just this one */
-        copies_pay_all(&conn->core->copies);
-        block = old && old->refs == 1 ? old : relay_block_new(&conn->core->pool, false);
-    }
-    if (!block)
-        return CW_ENOMEM;
-    assert(rest < CW_FRAME_HEADER + CW_FRAME_BODY_MAX + CW_READINGS_MAX);
-    if (rest)
-        memmove(block->bytes, old->bytes + conn->start, rest);
-    if (old && block != old)
-        relay_block_release(&conn->core->pool, old);
-    conn->block = block;
-    conn->start = 0;
-    conn->end = rest;
-    return CW_OK;
+    return conn->job && conn->job->resume_ns > 0 && (conn->state & open);
 }
+
+void relay_conn_broken(struct relay_conn *conn, const char *why, const struct iovec *unread,
+                       int count)
+{
+    struct relay_core *core = conn->set->core;
+
+    if (count < 0 || !may_suspend(conn) || conn_suspend(conn, unread, count) < 0) {
+        relay_conn_close(conn, why);
+        return;
+    }
+    snprintf(conn->why, sizeof(conn->why), "%s", why);
+    core->suspends = true;
+    if (conn->state == CONN_LINK)
+        link_want_again(conn);
+    settle_ends(core);
+}
+
+void relay_conn_set_rings(struct relay_conn *conn)
+{
+    conn_set_rings(conn);
+}
+
+/* --- input ---------------------------------------------------------------------------------------
+ */
 
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size)
 {
-    bool full = !conn->block || RELAY_BLOCK_BYTES - conn->end < READ_MIN;
-    bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
+    int failed = conn_space(conn, at, size);
 
-    if ((full || idle) && block_renew(conn) < 0) {
-        conn_out_of_memory(conn, "reading from a rank");
-        return CW_ENOMEM;
-    }
-    *at = conn->block->bytes + conn->end;
-    *size = RELAY_BLOCK_BYTES - conn->end;
-    return CW_OK;
+    if (failed)
+        settle_ends(conn->set->core);
+    return failed;
+}
+
+static bool permitted(const struct relay_conn *conn, uint8_t type)
+{
+    return handlers[type].receive && (handlers[type].states & conn->state);
+}
+
+static void refuse_type(struct relay_conn *conn, uint8_t type)
+{
+    conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s frame is not allowed here", cw_frame_name(type));
 }
 
 /* Acts on the frame at the start of what is there. Returns false when it is not complete. */
-static bool conn_take_frame(struct relay_conn *conn)
+static bool take_frame(struct relay_conn *conn)
 {
-    const uint8_t *at = conn->block->bytes + conn->start;
     uint32_t there = conn->end - conn->start;
+    const uint8_t *at;
     struct cw_header header;
     struct cw_err err;
     uint32_t fixed;
@@ -357,6 +324,7 @@ static bool conn_take_frame(struct relay_conn *conn)
 
     if (there < CW_FRAME_HEADER)
         return false;
+    at = conn_input(conn);
     fixed = needed = cw_frame_fixed(at[4]);
     if (at[4] < CW_FRAME_TYPES && handlers[at[4]].whole)
         needed = cw_frame_length(at);
@@ -364,138 +332,203 @@ static bool conn_take_frame(struct relay_conn *conn)
         /* what can never be a frame is refused before the rest of it is waited for */
         if (cw_frame_check(at, &header, &err) < 0)
             conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
+        else if (!permitted(conn, header.type))
+            refuse_type(conn, header.type);
         return false;
     }
     if (cw_frame_accept(&conn->session, at, &header, &err) < 0) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
         return false;
     }
-    if (!handlers[header.type].receive || !(handlers[header.type].states & conn->state)) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s frame is not allowed here",
-                    cw_frame_name(header.type));
+    if (!permitted(conn, header.type)) {
+        refuse_type(conn, header.type);
         return false;
     }
-    conn->core->stats.frames_in++;
+    conn->set->stats->frames_in++;
+    conn->owes_ack |= header.type != CW_FRAME_ACK;
     conn->start += CW_FRAME_HEADER + fixed;
     conn->payload_left = header.length - fixed;
     handlers[header.type].receive(conn, at + CW_FRAME_HEADER);
     return true;
 }
 
-uint32_t conn_take(struct relay_conn *conn)
-{
-    uint32_t there = conn->end - conn->start;
-    uint32_t size = there < conn->payload_left ? there : conn->payload_left;
-
-    conn->payload_left -= size;
-    conn->start += size;
-    return size;
-}
-
-static bool conn_take_payload(struct relay_conn *conn)
+static bool take_payload(struct relay_conn *conn)
 {
     uint32_t size = conn_take(conn);
 
     if (size == 0)
         return false;
-    message_input(conn, conn->block->bytes + conn->start - size, size);
+    transfer_input(conn->source, conn, conn_input(conn) - size, size);
     return true;
 }
 
-void relay_core_settle(struct relay_core *core)
+static void act_on_input(struct relay_conn *conn)
 {
-    copies_pay_all(&core->copies);
+    struct relay_core *core = conn->set->core;
+    bool more = true;
+
+    while (more && conn->state != CONN_CLOSING && !conn->broken) {
+        more = conn->payload_left ? take_payload(conn) : take_frame(conn);
+        settle_ends(core);
+    }
+    if (conn->state == CONN_CLOSING) {
+        conn->start = conn->end;
+    } else if (!conn->broken && cw_session_owes_ack(&conn->session, !conn->rings)) {
+        conn_ack(conn);
+        settle_ends(core);
+    }
+    conn_input_done(conn);
 }
 
 void relay_conn_input(struct relay_conn *conn, size_t size)
 {
-    bool more = true;
-
-    assert(conn->block && size <= RELAY_BLOCK_BYTES - conn->end);
-    conn->end += (uint32_t)size;
-    while (more && conn->state != CONN_CLOSING)
-        more = conn->payload_left ? conn_take_payload(conn) : conn_take_frame(conn);
-    if (conn->state == CONN_CLOSING)
-        conn->start = conn->end;
-    else if (cw_session_owes_ack(&conn->session))
-        conn_frame(conn, CW_FRAME_ACK, 0);
-    if (conn->start == conn->end && conn->block->refs == 1) {
-        relay_block_release(&conn->core->pool, conn->block);
-        conn->block = NULL;
-        conn->start = conn->end = 0;
-    }
+    conn_arrived(conn, conn->broken ? 0 : size); /* a network that fails loses it */
+    act_on_input(conn);
 }
 
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 {
-    struct relay_sending *sending = conn->mailbox ? &conn->mailbox->sending : NULL;
-    struct relay_conn *to;
-
-    if (conn->state == CONN_CLOSING)
+    if (conn->state == CONN_CLOSING || conn->broken)
         return false;
-    if (sending && sending->forwarded && sending->left)
-        return forward_wants_input(conn->mailbox);
-    if (!sending || !sending->message || !sending->message->matched || sending->cut_spent)
-        return true;
-    to = sending->to->conn;
-    if (!to || to->out.bytes < RELAY_CUT_BACKLOG_MAX) {
-        sending->cut_deadline_ns = 0;
-        return true;
-    }
-    if (sending->cut_deadline_ns == 0)
-        sending->cut_deadline_ns = now_ns + RELAY_CUT_WAIT_NS;
-    sending->cut_spent = now_ns >= sending->cut_deadline_ns;
-    return sending->cut_spent;
+    return !conn->rank || transfer_wants_input(&conn->rank->transfer, now_ns);
 }
+
+/* --- cut-through ---------------------------------------------------------------------------------
+ */
+
+size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_peek *peek,
+                             void *ctx)
+{
+    return cut_before(conn, there, peek, ctx);
+}
+
+struct relay_conn *relay_conn_cut_to(struct relay_conn *conn)
+{
+    return cut_to(conn);
+}
+
+struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
+{
+    struct relay_cut cut = cut_begin(conn, size);
+
+    settle_ends(conn->set->core);
+    return cut;
+}
+
+void relay_cut_done(const struct relay_cut *cut)
+{
+    if (cut->block)
+        relay_block_release(cut->block);
+}
+
+/* --- output --------------------------------------------------------------------------------------
+ */
 
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 {
-    conn->writing = true;
-    return out_peek(&conn->out, iov, max);
+    return conn_output(conn, iov, max);
 }
 
 void relay_conn_written(struct relay_conn *conn, size_t size)
 {
-    assert(conn->writing);
-    conn->writing = false;
-    out_consume(&conn->out, conn->discarded ? conn->out.bytes : size);
-    conn->discarded = false;
-    recovery_pump(conn);
-    if (conn->state == CONN_CLOSING && conn->out.bytes == 0)
+    conn_written(conn, size);
+    if (conn->rank && conn->rank->mailbox.feed.conn == conn)
+        mailbox_pump(&conn->rank->mailbox);
+    settle_ends(conn->set->core);
+    if (conn_done(conn))
         conn_ready(conn);
 }
 
 bool relay_conn_has_output(const struct relay_conn *conn)
 {
-    return conn->out.bytes > 0;
+    return conn_has_output(conn);
 }
 
 bool relay_conn_done(const struct relay_conn *conn)
 {
-    return conn->state == CONN_CLOSING && conn->out.bytes == 0;
+    return conn_done(conn);
+}
+
+struct relay_conn *relay_core_next_ready(struct relay_core *core)
+{
+    return conn_next_ready(&core->conns);
+}
+
+void relay_core_settle(struct relay_core *core)
+{
+    copies_pay_all(&core->shared.copies);
+}
+
+/* --- time ----------------------------------------------------------------------------------------
+ */
+
+/* A connection that waits for HELLO, or to be closed. */
+static void tick_waiting(struct relay_conn *conn, uint64_t now_ns)
+{
+    if (now_ns - conn->opened_ns <= RELAY_HANDSHAKE_NS)
+        return;
+    if (conn->state == CONN_NEW)
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "no HELLO for %llu s",
+                    RELAY_HANDSHAKE_NS / 1000000000ull);
+    else
+        conn_discard(conn);
+    conn->opened_ns = now_ns;
+    conn_ready(conn);
+}
+
+/* A session. An idle one keeps nothing. */
+static void tick_open(struct relay_conn *conn, uint64_t now_ns)
+{
+    conn->opened_ns = now_ns;
+    if (conn->owes_ack && conn->job->resume_ns > 0 && !conn->rings && !conn->broken)
+        conn_ack(conn);
+}
+
+/* Returns whether its time is up. */
+static bool tick_suspended(struct relay_conn *conn, uint64_t now_ns)
+{
+    if (conn->suspended_ns == 0)
+        conn->suspended_ns = now_ns;
+    return now_ns - conn->suspended_ns > conn->job->resume_ns;
+}
+
+static void give_up(struct relay_conn *conn)
+{
+    char why[CW_TEXT_MAX + 1];
+
+    snprintf(why, sizeof(why), "%.*s; it was not resumed for %llu ms", CW_TEXT_MAX / 2, conn->why,
+             (unsigned long long)(conn->job->resume_ns / 1000000));
+    close_conn(conn, why);
+}
+
+/* The first session whose time is up; with it others may end. NULL: none. */
+static struct relay_conn *tick_all(struct relay_core *core, uint64_t now_ns)
+{
+    core->suspends = false;
+    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next) {
+        if (conn->suspended) {
+            core->suspends = true;
+            if (tick_suspended(conn, now_ns))
+                return conn;
+        } else if (conn->state == CONN_NEW || conn->state == CONN_CLOSING) {
+            tick_waiting(conn, now_ns);
+        } else {
+            tick_open(conn, now_ns);
+        }
+    }
+    return NULL;
 }
 
 void relay_core_tick(struct relay_core *core, uint64_t now_ns)
 {
-    for (struct relay_conn *conn = core->conns; conn; conn = conn->next) {
-        bool waits = conn->state == CONN_NEW || conn->state == CONN_CLOSING;
+    struct relay_conn *late;
 
-        if (!waits)
-            conn->opened_ns = now_ns;
-        if (now_ns - conn->opened_ns <= RELAY_HANDSHAKE_NS)
-            continue;
-        if (conn->state == CONN_NEW)
-            conn_refuse(conn, CW_REFUSED_PROTOCOL, "no HELLO for %llu s",
-                        RELAY_HANDSHAKE_NS / 1000000000ull);
-        else
-            conn_discard(conn);
-        conn->opened_ns = now_ns;
-        conn_ready(conn);
-    }
+    while ((late = tick_all(core, now_ns)))
+        give_up(late);
+    settle_ends(core);
 }
 
-void recv_ack(struct relay_conn *conn, const uint8_t *body)
+int relay_core_tick_ms(const struct relay_core *core)
 {
-    (void)conn;
-    (void)body;
+    return core->suspends ? RELAY_TICK_SUSPENDED_MS : RELAY_TICK_MS;
 }

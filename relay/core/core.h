@@ -6,57 +6,19 @@
 #ifndef RELAY_CORE_H
 #define RELAY_CORE_H
 
-#include "common/frame.h"
-#include "relay/core/block.h"
+#include "relay/core/bounds.h"
+#include "relay/core/requests.h"
 
-#include <stdint.h>
 #include <sys/uio.h>
-
-#define RELAY_JOBS_MAX 256
-#define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
-#define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
-#define RELAY_REPLAY_AHEAD                                                                         \
-    (256u << 10)                 /* bytes of a log queued at once for a rank that replays          \
-                                  */
-#define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
-#define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
-#define RELAY_CUT_BACKLOG_MAX                                                                      \
-    (8u << 20) /* bytes under way to a slow receiver before its sender waits */
-#define RELAY_CUT_WAIT_NS                                                                          \
-    50000000ull /* ... and how long the sender waits before we store instead */
 
 struct relay_core;
 struct relay_conn;
 
-/* A link that a core wants: to relay `peer` of a job, as relay `self`. */
-struct relay_dial {
-    uint8_t job[CW_ID_SIZE];
-    uint32_t self;
-    uint32_t peer;
-    uint8_t key[CW_KEY_SIZE];
-    char address[CW_LINK_ADDRESS_MAX + 1];
-};
-
-/* Who opens them, session and all; the connection, or why there is none, comes back by
- * relay_conn_dialled. All zero: no links can be opened. */
-struct relay_dialler {
-    void *ctx;
-    bool (*dial)(void *ctx, const struct relay_dial *dial); /* false: too many; does not block */
-};
-
-struct relay_dialled {
-    uint8_t job[CW_ID_SIZE];
-    uint32_t peer;
-    struct cw_session session;
-    char failure[CW_TEXT_MAX + 1]; /* empty: it is open */
-};
-
 struct relay_core_config {
-    uint8_t key[CW_KEY_SIZE];   /* the relay key, see common/cred.h */
-    uint64_t memory_max;        /* bytes of messages and blocks the core may hold */
-    struct relay_supply supply; /* of blocks; its ctx outlives the core */
-    struct relay_dialler dialler;
-    uint64_t log_max; /* of them, in the logs of ranks: beyond it the largest is given up */
+    const uint8_t *key;         /* the relay key, see common/cred.h; outlives the core */
+    uint64_t memory_max;        /* bytes the core may hold, but for the records of connections */
+    struct relay_region region; /* for blocks; outlives the core */
+    uint64_t log_max;           /* of them, in the logs of ranks: beyond it one is given up */
 };
 
 /* Returns NULL when there is no memory. */
@@ -65,18 +27,34 @@ struct relay_core *relay_core_new(const struct relay_core_config *config);
 /* Closes and frees every connection and job. */
 void relay_core_free(struct relay_core *core);
 
-/* A connection was accepted; its CHALLENGE is queued. `nonce` is fresh random bytes. NULL when
- * there is no memory. The caller keeps `owner` there for itself (relay_conn_owner). */
+/* A connection was accepted; its CHALLENGE is queued. `nonce` is fresh random bytes. Where too many
+ * have not proven who they are, the oldest of them is refused. NULL when there is no memory. The
+ * caller keeps `owner` there for itself (relay_conn_owner). */
 struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],
                                    uint64_t now_ns, void *owner);
-/* Likewise for a connection that our dialler made. */
+/* A link that relay_core_next_dial asked for is open, session and all; else as relay_conn_open. */
 struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct relay_dialled *dialled,
                                       uint64_t now_ns, void *owner);
+/* A link that was asked for cannot be opened, and `failure` says why. */
+void relay_core_undialled(struct relay_core *core, const struct relay_dialled *dialled);
 void *relay_conn_owner(const struct relay_conn *conn);
 
 /* The connection is gone (end of file, an error, or relay_conn_done was true); frees it. `why` is
  * for the dispatcher's eyes. */
 void relay_conn_close(struct relay_conn *conn, const char *why);
+
+/* The connection broke, or relay_conn_done was true, and the engine forgets it: its session ends,
+ * or is suspended until it is resumed over another connection. `unread`: `count` vectors of bytes
+ * that were sent and that the other side has certainly not received, for they went through rings
+ * and were not taken; copied. A negative count: the other side broke the rings, and the session
+ * ends.
+ */
+void relay_conn_broken(struct relay_conn *conn, const char *why, const struct iovec *unread,
+                       int count);
+
+/* Its bytes go through rings from now on: what was written need not be kept. Before the first byte
+ * that came that way is given to relay_conn_input. */
+void relay_conn_set_rings(struct relay_conn *conn);
 
 /* Where the next bytes that arrive are to be put: at least one byte, valid until relay_conn_input
  * or relay_conn_close of this connection; they may be put there outside of the thread rule. Returns
@@ -90,26 +68,18 @@ int relay_conn_space(struct relay_conn *conn, void **at, size_t *size);
  * How many of the bytes that arrive next should be read by relay_conn_space and relay_conn_input,
  * so that cut-through may begin behind them; 0: it will not soon. `peek` copies `size` bytes that
  * are there, `skip` bytes from the first of `there` ones. A hint: nothing relies on it. */
-typedef void relay_peek(void *ctx, size_t skip, void *to, size_t size);
 size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_peek *peek,
                              void *ctx);
 
-/* Where the next bytes may go; NULL: only to relay_conn_space. */
+/* Returns the receiver that can take payload directly, or NULL. */
 struct relay_conn *relay_conn_cut_to(struct relay_conn *conn);
-
-struct relay_cut {
-    uint32_t size;             /* bytes that are to go; 0: none can */
-    struct relay_conn *to;     /* to where; NULL: not to the receiver any more */
-    uint8_t *log;              /* where a log wants them too; NULL: nowhere */
-    struct relay_block *block; /* of the log; its reference is the caller's */
-};
 
 /* `size` bytes are there, and the receiver has room for them and for RELAY_CUT_HEADER more. Queues
  * a frame's fixed part of so many bytes for the receiver, if nothing is queued there. The first
  * `cut.size` of them must follow it, unless its connection ends meanwhile, and in any case go to
  * the log; then relay_cut_done. */
 struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size);
-void relay_cut_done(struct relay_core *core, const struct relay_cut *cut);
+void relay_cut_done(const struct relay_cut *cut);
 
 /* What there was to write has been written as far as it could be: does what was put off until then,
  * no more than 256 KiB of copies into logs. May be called at any time, or never. */
@@ -129,16 +99,28 @@ int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max);
 void relay_conn_written(struct relay_conn *conn, size_t size);
 bool relay_conn_has_output(const struct relay_conn *conn);
 
-/* True when the connection is to be closed now: it was refused or has said BYE, and all is written.
- */
+/* True when the connection is to be closed now: it was refused or has said BYE, and all is written;
+ * or it is to be broken. */
 bool relay_conn_done(const struct relay_conn *conn);
 
 /* The next connection that got output, or may have become done, since it was last returned; NULL
  * when there is none. */
 struct relay_conn *relay_core_next_ready(struct relay_core *core);
 
-/* Time passes: connections that have not said HELLO in time are marked done. */
+/* The next link that is to be opened, or job whose links need not be opened any more; false: there
+ * is none. To be asked after whatever may have caused one. */
+bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial);
+
+/* What is to be done next with the pages of the region; false: nothing. To be asked now and then.
+ */
+bool relay_core_next_warm(struct relay_core *core, struct relay_warm *warm);
+
+/* Time passes: connections that have not said HELLO in time are marked done, sessions that were not
+ * resumed in time are given up, and what was received is acknowledged. */
 void relay_core_tick(struct relay_core *core, uint64_t now_ns);
+
+/* How long to wait at most between two calls of it, in milliseconds. */
+int relay_core_tick_ms(const struct relay_core *core);
 
 /* Counters; the engine adds its own. */
 struct cw_relay_stats *relay_core_stats(struct relay_core *core);

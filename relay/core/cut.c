@@ -1,13 +1,12 @@
-/* Cut-through: large payload passes from its sender's connection to its receiver's without a block
- * of ours between; the engine moves it, and then makes the log's copy. */
-#include "relay/core/state.h"
+#include "relay/core/cut.h"
+#include "relay/core/bounds.h"
+#include "relay/core/transfer.h"
 
 #include <assert.h>
 
 #define SMALL_MAX 16 /* frames before a large one that are looked at */
 
-size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_peek *peek,
-                             void *ctx)
+size_t cut_before(const struct relay_conn *conn, size_t there, relay_peek *peek, void *ctx)
 {
     size_t before = 0;
 
@@ -31,61 +30,55 @@ size_t relay_conn_before_cut(const struct relay_conn *conn, size_t there, relay_
     return 0;
 }
 
-struct relay_conn *relay_conn_cut_to(struct relay_conn *conn)
+struct relay_conn *cut_to(const struct relay_conn *conn)
 {
-    const struct relay_message *message = conn->source ? conn->source->sending.message : NULL;
-    struct relay_mailbox *to;
+    const struct relay_message *message = conn->source ? conn->source->message : NULL;
+    const struct feed *to;
 
     if (conn->payload_left == 0 || conn->start != conn->end || conn->state == CONN_CLOSING ||
         !message || !message->matched || message->inline_size || message_delivered(message))
         return NULL;
-    to = conn->source->sending.to;
-    if (!to->direct || to->conn->state != CONN_RANK || to->conn == conn)
+    to = &conn->source->to->feed;
+    if (!to->direct || to->conn->state != CONN_RANK || to->conn == conn || conn->broken ||
+        to->conn->broken || to->conn->suspended || to->conn->out.keeps)
         return NULL;
     return to->conn;
 }
 
-/* A place in the log for up to `size` bytes, of which there may be fewer then. Returns 0 or
+/* A place in the log for up to cut->size bytes, of which there may be fewer then. Returns 0 or
  * CW_ENOMEM. */
-static int cut_log(struct relay_core *core, struct relay_mailbox *to, struct relay_message *message,
-                   struct relay_cut *cut)
+static int cut_log(struct relay_message *message, struct relay_log *log, struct relay_cut *cut)
 {
     struct message_slice slice;
 
-    if (log_reserve(&to->log, cut->size, &slice) < 0)
+    if (message_reserve(message, log, cut->size, &slice) < 0)
         return CW_ENOMEM;
+    slice.block->refs++;
     *cut = (struct relay_cut){
         .size = slice.size, .log = slice.block->bytes + slice.at, .block = slice.block};
-    slice.block->refs++;
-    if (slice_add(core, message, slice) == CW_OK)
-        return CW_OK;
-    relay_block_release(&core->pool, slice.block);
-    return CW_ENOMEM;
+    return CW_OK;
 }
 
-struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
+struct relay_cut cut_begin(struct relay_conn *conn, size_t size)
 {
-    struct relay_sending *sending = &conn->source->sending;
-    struct relay_message *message = sending->message;
+    struct transfer *transfer = conn->source;
+    struct relay_message *message = transfer->message;
+    struct relay_mailbox *to = transfer->to;
     uint64_t left = message_wanted(message) - message->delivered;
     struct relay_cut cut = {0};
 
-    assert(size > 0 && relay_conn_cut_to(conn));
+    assert(size > 0 && cut_to(conn));
     if (size > conn->payload_left)
         size = conn->payload_left;
     cut.size = (uint32_t)(size < left ? size : left);
-    if (sending->to->conn->out.bytes > 0 ||
-        (sending->to->log.kept && cut_log(conn->core, sending->to, message, &cut) < 0))
+    if (to->feed.conn->out.bytes > 0 || (to->log.kept && cut_log(message, &to->log, &cut) < 0))
         return (struct relay_cut){0};
     conn->payload_left -= cut.size;
+    conn->session.received += cut.size;
     message->arrived += cut.size;
-    cut.to = mailbox_deliver_cut(sending->to, message, cut.size);
-    message_arrived(sending);
+    cut.to = mailbox_deliver_cut(to, message, cut.size);
+    if (cut.to)
+        out_skip(&cut.to->out, cut.size);
+    transfer_arrived(transfer);
     return cut;
-}
-
-void relay_cut_done(struct relay_core *core, const struct relay_cut *cut)
-{
-    if (cut->block)
-        relay_block_release(&core->pool, cut->block);
 }

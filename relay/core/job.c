@@ -1,86 +1,135 @@
-/* Jobs: the ranks that may speak to each other, under one dispatcher. */
-#include "relay/core/state.h"
+#include "relay/core/job.h"
+#include "relay/core/bounds.h"
+#include "relay/core/forward.h"
+#include "relay/core/stranger.h"
 
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
-struct relay_job *job_find(struct relay_core *core, const uint8_t id[CW_ID_SIZE])
+struct relay_job *job_find(const struct job_set *set, const uint8_t id[CW_ID_SIZE])
 {
-    struct relay_job *job = core->jobs;
+    struct relay_job *job = set->first;
 
     while (job && memcmp(job->id, id, CW_ID_SIZE) != 0)
         job = job->next;
     return job;
 }
 
-struct relay_job *job_new(struct relay_core *core, const uint8_t id[CW_ID_SIZE], uint32_t ranks)
+struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uint32_t ranks)
 {
-    struct relay_job *job;
-    size_t bytes = ranks * sizeof(*job->mailboxes);
+    struct relay_pool *pool = relay_pool_new(set->memory);
+    struct relay_job *job = pool ? relay_pool_alloc(pool, sizeof(*job)) : NULL;
+    size_t bytes = ranks * sizeof(*job->ranked);
+    struct relay_rank **ranked = job ? relay_pool_alloc(pool, bytes) : NULL;
 
-    assert(core->job_count < RELAY_JOBS_MAX && ranks <= CW_RANKS_MAX);
-    job = relay_pool_alloc(&core->pool, sizeof(*job));
-    if (!job)
-        return NULL;
-    *job = (struct relay_job){.core = core, .ranks = ranks, .relays = 1, .next = core->jobs};
-    job->mailboxes = relay_pool_alloc(&core->pool, bytes);
-    if (!job->mailboxes) {
-        relay_pool_free(&core->pool, job, sizeof(*job));
+    assert(set->count < RELAY_JOBS_MAX && ranks <= CW_RANKS_MAX);
+    if (!ranked) {
+        if (job)
+            relay_pool_free(pool, job, sizeof(*job));
+        if (pool)
+            relay_pool_end(pool);
         return NULL;
     }
-    memset(job->mailboxes, 0, bytes);
+    /* no memory is asked for after this: another job may end for it */
+    *job = (struct relay_job){.set = set,
+                              .pool = pool,
+                              .ranks = ranks,
+                              .relays = 1,
+                              .ranked = ranked,
+                              .next = set->first};
+    pool->owner = job;
+    memset(job->ranked, 0, bytes);
     memcpy(job->id, id, CW_ID_SIZE);
-    cw_cred_job_key(job->key, core->config.key, id);
-    core->jobs = job;
-    core->job_count++;
+    cw_cred_job_key(job->key, set->key, id);
+    set->first = job;
+    set->memory->shares = ++set->count;
+    set->ranks += ranks;
     return job;
 }
 
 /* The processes of a job that is over have nobody to speak to. */
-static void job_release_conns(struct relay_job *job)
+static void release_conns(struct relay_job *job)
 {
-    for (struct relay_conn *conn = job->core->conns; conn; conn = conn->next) {
+    struct relay_conn *next;
+
+    for (struct relay_conn *conn = job->set->conns->first; conn; conn = next) {
+        next = conn->next;
         if (conn->job != job)
             continue;
-        mailbox_detach(conn);
+        job_detach(conn);
         conn->job = NULL;
-        conn->mailbox = NULL;
+        conn->rank = NULL;
+        conn->rank_number = CONN_NOBODY;
         conn->source = NULL;
-        conn->state = CONN_CLOSING;
-        conn_ready(conn);
+        if (conn->out.size == 0)
+            out_init(&conn->out, job->set->conns->pool); /* it does not hold the job's */
+        conn_end(conn);
+        if (conn->suspended)
+            conn_forget(conn);
     }
+}
+
+static void free_ranks(struct relay_job *job)
+{
+    for (uint32_t rank = 0; rank < job->ranks; rank++)
+        if (job->ranked[rank])
+            transfer_abandon(&job->ranked[rank]->transfer);
+    for (uint32_t rank = 0; rank < job->ranks; rank++) {
+        if (!job->ranked[rank])
+            continue;
+        mailbox_fini(&job->ranked[rank]->mailbox);
+        relay_pool_free(job->pool, job->ranked[rank], sizeof(*job->ranked[rank]));
+    }
+    relay_pool_free(job->pool, job->ranked, job->ranks * sizeof(*job->ranked));
+}
+
+static void free_links(struct relay_job *job)
+{
+    struct job_set *set = job->set;
+    bool asked = false;
+
+    for (uint32_t relay = 0; relay < CW_RELAYS_MAX; relay++) {
+        struct job_link *link = &job->links[relay];
+
+        set->dials -= link->wanted;
+        asked |= link->asked;
+        if (link->dial)
+            explicit_bzero(link->dial, sizeof(*link->dial));
+        relay_pool_free(job->pool, link->dial, sizeof(*link->dial));
+        *link = (struct job_link){0};
+    }
+    if (!asked || set->cancel_count == JOB_CANCELS_MAX)
+        return;
+    memcpy(set->cancelled[(set->cancel_first + set->cancel_count++) % JOB_CANCELS_MAX], job->id,
+           CW_ID_SIZE);
 }
 
 void job_free(struct relay_job *job)
 {
-    struct relay_core *core = job->core;
-    struct relay_job **at = &core->jobs;
+    struct job_set *set = job->set;
+    struct relay_pool *pool = job->pool;
+    struct relay_job **at = &set->first;
 
-    job_release_conns(job);
-    memset(job->links, 0, sizeof(job->links));
-    for (uint32_t rank = 0; rank < job->ranks; rank++)
-        if (job->mailboxes[rank])
-            message_abandon(job->mailboxes[rank]);
-    for (uint32_t rank = 0; rank < job->ranks; rank++) {
-        if (!job->mailboxes[rank])
-            continue;
-        mailbox_fini(job->mailboxes[rank]);
-        relay_pool_free(&core->pool, job->mailboxes[rank], sizeof(*job->mailboxes[rank]));
-    }
+    release_conns(job);
+    free_links(job);
+    free_ranks(job);
     while (*at != job)
         at = &(*at)->next;
     *at = job->next;
-    core->job_count--;
-    relay_pool_free(&core->pool, job->homes, job->ranks);
-    relay_pool_free(&core->pool, job->mailboxes, job->ranks * sizeof(*job->mailboxes));
-    relay_pool_free(&core->pool, job, sizeof(*job));
+    set->memory->shares = --set->count;
+    set->ranks -= job->ranks;
+    relay_pool_free(pool, job->homes, job->ranks);
+    explicit_bzero(job->key, sizeof(job->key));
+    relay_pool_free(pool, job, sizeof(*job));
+    relay_pool_end(pool);
 }
 
 void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)
 {
     struct cw_notice_body body = {.code = code, .rank = rank};
-    const struct relay_mailbox *mailbox = rank < job->ranks ? job->mailboxes[rank] : NULL;
+    const struct relay_rank *about = rank < job->ranks ? job->ranked[rank] : NULL;
     va_list ap;
 
     if (!job->dispatcher || job->dispatcher->state != CONN_DISPATCHER)
@@ -88,28 +137,118 @@ void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char 
     va_start(ap, fmt);
     vsnprintf(body.text, sizeof(body.text), fmt, ap);
     va_end(ap);
-    if (mailbox) {
-        body.incarnation = mailbox->incarnation;
-        body.acts = mailbox->acts;
-        body.event = mailbox->log.taken;
+    if (about) {
+        body.incarnation = about->mailbox.incarnation;
+        body.acts = about->mailbox.acts;
+        body.event = about->mailbox.log.taken;
     }
     conn_notice(job->dispatcher, CW_FRAME_NOTICE, &body);
 }
 
-struct relay_mailbox *job_mailbox(struct relay_job *job, uint32_t rank)
-{
-    struct relay_mailbox *mailbox = job->mailboxes[rank];
+/* --- connections ---------------------------------------------------------------------------------
+ */
 
-    assert(rank < job->ranks);
-    if (mailbox)
-        return mailbox;
-    mailbox = relay_pool_alloc(&job->core->pool, sizeof(*mailbox));
-    if (!mailbox)
+void job_join(struct relay_job *job, struct relay_conn *conn)
+{
+    stranger_leave(conn);
+    conn_join(conn, job, job->pool, job->resume_ns > 0);
+}
+
+void job_detach(struct relay_conn *conn)
+{
+    struct relay_rank *rank = conn->rank;
+
+    if (!rank || rank->mailbox.feed.conn != conn)
+        return;
+    transfer_suspend(&rank->transfer, conn, rank->mailbox.log.kept);
+    feed_detach(&rank->mailbox.feed);
+}
+
+/* --- ranks and messages --------------------------------------------------------------------------
+ */
+
+struct relay_rank *job_rank(struct relay_job *job, uint32_t number)
+{
+    struct relay_rank *rank;
+
+    assert(number < job->ranks);
+    rank = job->ranked[number];
+    if (rank)
+        return rank;
+    rank = relay_pool_alloc(job->pool, sizeof(*rank));
+    if (!rank)
         return NULL;
-    *mailbox = (struct relay_mailbox){.job = job, .rank = rank};
-    mailbox->early_tail = &mailbox->early;
-    match_init(&mailbox->index, &job->core->pool);
-    log_init(&mailbox->log, &job->core->pool, &job->core->copies, job->log);
-    job->mailboxes[rank] = mailbox;
-    return mailbox;
+    mailbox_init(&rank->mailbox, job->set->shared, job->pool, job, number, job->log);
+    rank->transfer = (struct transfer){.src = number};
+    job->ranked[number] = rank;
+    return rank;
+}
+
+void job_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req)
+{
+    struct relay_conn *link = job->links[job_home(job, src)].conn;
+
+    if (kind != CW_SEND_SYNC)
+        return;
+    if (job_is_home(job, src))
+        mailbox_done(&job->ranked[src]->mailbox, CW_FRAME_SENT, req);
+    else if (link && link->state == CONN_LINK)
+        forward_sent(link, src, req);
+}
+
+void job_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+               uint64_t capacity)
+{
+    job_acknowledge(mailbox->job, message->src, message->kind, message->sender_req);
+    mailbox_match(mailbox, message, req, capacity);
+}
+
+void job_send(struct relay_job *job, struct relay_conn *conn, struct transfer *transfer,
+              const struct cw_send *send)
+{
+    struct relay_rank *rank = job_rank(job, send->dst);
+    struct relay_posted *posted = NULL;
+
+    if (!rank) {
+        conn_out_of_memory(conn, "making a mailbox");
+        return;
+    }
+    if (send->kind != CW_SEND_AM)
+        posted = match_find_posted(&rank->mailbox.index, send->tag);
+    if (posted)
+        job_acknowledge(job, transfer->src, send->kind, send->req);
+    transfer_to_mailbox(transfer, conn, send, &rank->mailbox, posted);
+}
+
+/* --- logs ----------------------------------------------------------------------------------------
+ */
+
+void job_unlog(struct relay_mailbox *mailbox, const char *fmt, ...)
+{
+    char text[CW_TEXT_MAX + 1];
+    va_list ap;
+
+    if (!mailbox->log.kept)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    log_free(&mailbox->log);
+    job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", text);
+    mailbox_refuse_unlogged(mailbox, text);
+}
+
+void job_diverged(struct relay_mailbox *mailbox, const char *fmt, ...)
+{
+    char text[CW_TEXT_MAX + 1];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    job_notice(mailbox->job, CW_NOTICE_DIVERGED, mailbox->rank,
+               "rank %u, incarnation %u, does not repeat what it did before: %s", mailbox->rank,
+               mailbox->incarnation, text);
+    mailbox->feed.conn->told = true;
+    conn_refuse(mailbox->feed.conn, CW_REFUSED_PROTOCOL, "it diverged: %s", text);
 }

@@ -1,128 +1,130 @@
-/* Links: what one relay of a job tells another. A rank's sends go to its home relay, which forwards
- * them to the receiver's. [Relay] 3.1: "For load-balancing usage, multiple relays may be used in a
- * single cluster." */
-#include "relay/core/state.h"
+#include "relay/core/link.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <string.h>
 
-static struct relay_conn *link_of(const struct relay_job *job, uint32_t relay)
+bool link_may_come(const struct relay_job *job, uint32_t relay)
 {
-    struct relay_conn *link = job->links[relay];
-
-    return link && link->state == CONN_LINK ? link : NULL;
+    return relay < job->relays && relay != job->self && !job->links[relay].linked &&
+           job->routed >= job->ranks;
 }
 
-/* --- opening -------------------------------------------------------------------------------------
- */
+static uint32_t count_linked(const struct relay_job *job)
+{
+    uint32_t count = 0;
+
+    for (uint32_t relay = 0; relay < job->relays; relay++)
+        count += job->links[relay].linked;
+    return count;
+}
 
 void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay)
 {
-    assert(relay != job->self && !job->links[relay]);
-    conn->job = job;
+    struct job_link *link = &job->links[relay];
+
+    assert(link_may_come(job, relay));
+    job_join(job, conn);
     conn->peer = relay;
     conn->state = CONN_LINK;
-    job->links[relay] = conn;
-    job->links_up++;
-    if (job->links_up == job->relays - 1)
+    link->conn = conn;
+    link->linked = true;
+    job->settled = true;
+    if (count_linked(job) == job->relays - 1)
         job_notice(job, CW_NOTICE_LINKED, UINT32_MAX, "linked to the %u other relays of the job",
-                   job->links_up);
+                   job->relays - 1);
 }
 
-void link_down(struct relay_conn *conn, const char *why)
+void link_down(struct relay_conn *conn)
 {
     struct relay_job *job = conn->job;
 
-    job->links[conn->peer] = NULL;
-    if (!conn->fenced)
-        job_notice(job, CW_NOTICE_UNLINKED, UINT32_MAX, "the link to relay %u of the job broke: %s",
-                   conn->peer, why);
+    job->links[conn->peer].conn = NULL;
+    for (uint32_t rank = 0; rank < job->ranks; rank++)
+        if (job->ranked[rank] && job_home(job, rank) == conn->peer)
+            transfer_abandon(&job->ranked[rank]->transfer);
 }
 
-struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct relay_dialled *dialled,
-                                      uint64_t now_ns, void *owner)
-{
-    struct relay_job *job = job_find(core, dialled->job);
-    struct relay_conn *conn = conn_new(core, now_ns, owner);
-
-    assert(dialled->peer < CW_RELAYS_MAX);
-    if (!conn)
-        return NULL;
-    conn->session = dialled->session;
-    if (!job || job->links[dialled->peer]) {
-        conn_end(conn); /* the job ended in the meantime */
-        return conn;
-    }
-    if (dialled->failure[0]) {
-        job_notice(job, CW_NOTICE_FATAL, UINT32_MAX, "no link to relay %u of the job: %s",
-                   dialled->peer, dialled->failure);
-        conn_end(conn);
-        return conn;
-    }
-    link_up(conn, job, dialled->peer);
-    return conn;
-}
-
-/* --- sending -------------------------------------------------------------------------------------
+/* --- those that we open --------------------------------------------------------------------------
  */
 
-void forward_send(struct relay_conn *conn, const struct cw_send *send)
+void link_want(struct relay_job *job, struct relay_dial *dial)
 {
-    struct relay_mailbox *sender = conn->mailbox;
-    uint32_t home = job_home(conn->job, send->dst);
-    struct relay_conn *link = link_of(conn->job, home);
-    const uint8_t *at = conn->block->bytes + conn->start;
-    uint32_t size;
-    uint8_t *to;
+    struct job_link *link = &job->links[dial->peer];
 
-    sender->sending.forwarded = true;
-    sender->sending.relay = home;
-    if (!link)
-        return; /* the dispatcher was told */
-    size = conn_take(conn);
-    to = conn_data_frame(link, CW_FRAME_FORWARD, CW_FORWARD_SIZE, at, size, conn->block);
-    if (to)
-        cw_forward_put(to, &(struct cw_forward){.src = sender->rank, .send = *send});
+    relay_pool_free(job->pool, link->dial, sizeof(*link->dial));
+    link->dial = dial;
+    job->set->dials += !link->wanted;
+    link->wanted = true;
 }
 
-void forward_data(struct relay_conn *conn, const uint8_t *at, uint32_t size)
+void link_want_again(struct relay_conn *conn)
 {
-    struct relay_mailbox *sender = conn->source;
-    struct relay_conn *link = link_of(sender->job, sender->sending.relay);
-    uint8_t *to;
+    struct job_link *link = &conn->job->links[conn->peer];
 
-    if (!link)
+    if (!link->dial)
         return;
-    to = conn_data_frame(link, CW_FRAME_FORWARD_DATA, CW_FORWARD_REF_SIZE, at, size, conn->block);
-    if (to)
-        cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = sender->rank});
+    link->dial->resumes = true;
+    link->dial->received = conn->session.received;
+    link->dial->resume_ns = conn->job->resume_ns;
+    conn->job->set->dials += !link->wanted;
+    link->wanted = true;
 }
 
-static void forward_ref(struct relay_job *job, uint32_t relay, uint8_t type,
-                        const struct cw_forward_ref *ref)
+struct relay_conn *link_suspended(const struct relay_job *job, uint32_t relay)
 {
-    struct relay_conn *link = link_of(job, relay);
-    uint8_t *to = link ? conn_frame(link, type, CW_FORWARD_REF_SIZE) : NULL;
+    struct relay_conn *conn = job->links[relay].conn;
 
-    if (to)
-        cw_forward_ref_put(to, ref);
+    return conn && conn->suspended ? conn : NULL;
 }
 
-void forward_end(struct relay_mailbox *sender)
+static bool next_wanted(struct relay_job *job, struct relay_dial *dial)
 {
-    forward_ref(sender->job, sender->sending.relay, CW_FRAME_FORWARD_END,
-                &(struct cw_forward_ref){.rank = sender->rank});
+    for (uint32_t relay = 0; relay < job->relays; relay++) {
+        struct job_link *link = &job->links[relay];
+
+        if (!link->wanted)
+            continue;
+        link->wanted = false;
+        link->asked = true;
+        job->set->dials--;
+        *dial = *link->dial;
+        return true;
+    }
+    return false;
 }
 
-void forward_sent(struct relay_job *job, uint32_t src, uint32_t req)
+bool link_next_dial(struct job_set *set, struct relay_dial *dial)
 {
-    forward_ref(job, job_home(job, src), CW_FRAME_FORWARD_SENT,
-                &(struct cw_forward_ref){.rank = src, .req = req});
+    if (set->cancel_count > 0) {
+        *dial = (struct relay_dial){.cancelled = true};
+        memcpy(dial->job, set->cancelled[set->cancel_first++ % JOB_CANCELS_MAX], CW_ID_SIZE);
+        set->cancel_count--;
+        return true;
+    }
+    if (set->dials == 0)
+        return false;
+    for (struct relay_job *job = set->first; job; job = job->next)
+        if (next_wanted(job, dial))
+            return true;
+    return false;
 }
 
-bool forward_wants_input(const struct relay_mailbox *sender)
+struct relay_job *link_dialled(struct job_set *set, const struct relay_dialled *dialled)
 {
-    const struct relay_conn *link = link_of(sender->job, sender->sending.relay);
+    struct relay_job *job = job_find(set, dialled->job);
 
-    return !link || link->out.bytes < RELAY_CUT_BACKLOG_MAX;
+    assert(dialled->peer < CW_RELAYS_MAX);
+    /* another job may have its identifier, which did not ask */
+    if (!job || !job->links[dialled->peer].asked)
+        return NULL;
+    job->links[dialled->peer].asked = false;
+    if (dialled->resumed)
+        return link_suspended(job, dialled->peer) ? job : NULL;
+    /* else it came to us meanwhile */
+    return link_may_come(job, dialled->peer) ? job : NULL;
+}
+
+void link_failed(struct relay_job *job, uint32_t relay, const char *why)
+{
+    job_notice(job, CW_NOTICE_FATAL, UINT32_MAX, "no link to relay %u of the job: %s", relay, why);
 }

@@ -29,19 +29,37 @@ void log_free(struct relay_log *log)
 
     while (log_next_event(log, &cursor, &view))
         for (uint32_t i = 0; i < view.event->slices; i++)
-            relay_block_release(log->pool, view.slices[i].block);
+            relay_block_release(view.slices[i].block);
     records_free(&log->events, log->pool);
     records_free(&log->determinants, log->pool);
     records_free(&log->sends, log->pool);
     if (log->block)
-        relay_block_release(log->pool, log->block);
+        relay_block_release(log->block);
     log->block = NULL;
+    relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
     log->kept = false;
 }
 
 /* --- writing -------------------------------------------------------------------------------------
  */
+
+static void hold(struct relay_log *log, uint64_t size)
+{
+    log->bytes += size;
+    relay_pool_log(log->pool, size);
+}
+
+/* Room for `size` bytes at the end of one of its sequences. NULL without memory. */
+static uint8_t *append(struct relay_log *log, struct records *r, size_t size)
+{
+    uint64_t held = 0;
+    uint8_t *to = records_append(r, log->pool, size, &held);
+
+    if (held)
+        hold(log, held);
+    return to;
+}
 
 /* Room for an event and `payload` bytes behind its optional size; returns where the payload goes.
  */
@@ -50,7 +68,7 @@ static uint8_t *event_append(struct relay_log *log, const struct log_event *even
 {
     bool cut = event->flags & CW_MESSAGE_TRUNC;
     size_t all = sizeof(*event) + (cut ? sizeof(size) : 0) + ((payload + 7) & ~(size_t)7);
-    uint8_t *to = records_append(&log->events, log->pool, all, &log->bytes);
+    uint8_t *to = append(log, &log->events, all);
 
     if (!to)
         return NULL;
@@ -81,7 +99,7 @@ int log_reserve(struct relay_log *log, uint32_t size, struct message_slice *slic
         if (!block)
             return CW_ENOMEM;
         if (log->block)
-            relay_block_release(log->pool, log->block);
+            relay_block_release(log->block);
         log->block = block;
         log->block_used = 0;
     }
@@ -102,7 +120,7 @@ int log_place(struct relay_log *log, const uint8_t *at, uint32_t size, struct re
     for (uint32_t done = 0; done < size; done += slices[count++].size)
         if (log_reserve(log, size - done, &slices[count]) < 0) {
             while (count-- > 0)
-                relay_block_release(log->pool, slices[count].block);
+                relay_block_release(slices[count].block);
             return CW_ENOMEM;
         }
     for (int i = 0; i < count; i++) {
@@ -125,7 +143,7 @@ int log_message(struct relay_log *log, const struct cw_message *header, const ui
         int result = count < 0 ? count : log_message_slices(log, header, slices, size);
 
         while (count-- > 0)
-            relay_block_release(log->pool, slices[count].block);
+            relay_block_release(slices[count].block);
         return result;
     }
     to = event_append(log, &event, size, size);
@@ -161,7 +179,7 @@ int log_message_slices(struct relay_log *log, const struct cw_message *header,
         slice.block->refs++;
         memcpy(to + i * sizeof(slice), &slice, sizeof(slice));
     }
-    log->bytes += size;
+    hold(log, size);
     return CW_OK;
 }
 
@@ -185,7 +203,7 @@ static size_t put_varint(uint8_t *to, uint64_t v)
 static int determinant_append(struct relay_log *log, const uint8_t *head, size_t head_size,
                               const void *body, size_t size)
 {
-    uint8_t *to = records_append(&log->determinants, log->pool, head_size + size, &log->bytes);
+    uint8_t *to = append(log, &log->determinants, head_size + size);
 
     if (!to)
         return CW_ENOMEM;
@@ -241,7 +259,7 @@ int log_send(struct relay_log *log, const struct cw_send *send)
         .tag = send->tag,
         .place = send->dst | (uint64_t)send->kind << 16 | send->total << 18,
     };
-    uint8_t *to = records_append(&log->sends, log->pool, sizeof(record), &log->bytes);
+    uint8_t *to = append(log, &log->sends, sizeof(record));
 
     if (!to)
         return CW_ENOMEM;
@@ -252,6 +270,19 @@ int log_send(struct relay_log *log, const struct cw_send *send)
 
 /* --- reading -------------------------------------------------------------------------------------
  */
+
+void log_pieces(const struct relay_log *log, const struct message_slice *slices, uint32_t count,
+                piece_give *give, void *ctx)
+{
+    if (count > 0)
+        copies_pay_all(log->copies);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t done = 0, n; done < slices[i].size; done += n) {
+            n = slices[i].size - done;
+            n = n < CW_FRAME_DATA_MAX ? n : CW_FRAME_DATA_MAX;
+            give(ctx, slices[i].block->bytes + slices[i].at + done, n, slices[i].block);
+        }
+}
 
 bool log_next_event(const struct relay_log *log, struct log_cursor *cursor,
                     struct log_event_view *view)

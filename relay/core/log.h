@@ -108,6 +108,12 @@ int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size);
 int log_answer(struct relay_log *log, const struct cw_probed *answer);
 int log_send(struct relay_log *log, const struct cw_send *send);
 
+/* Gives bytes in order, in pieces that fit a frame. `block`: they lie in it; NULL: elsewhere. */
+typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);
+/* The bytes of slices whose copies the log may still owe. */
+void log_pieces(const struct relay_log *log, const struct message_slice *slices, uint32_t count,
+                piece_give *give, void *ctx);
+
 /* False at the end. What a view points to is valid until log_free. */
 bool log_next_event(const struct relay_log *log, struct log_cursor *cursor,
                     struct log_event_view *view);

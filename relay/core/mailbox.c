@@ -1,111 +1,198 @@
-/* One rank's mailbox: what is handed to it, as numbered events. */
-#include "relay/core/state.h"
+#include "relay/core/mailbox.h"
 
 #include <assert.h>
 
-struct relay_posted *posted_new(struct relay_core *core)
+void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool)
 {
-    struct relay_posted *posted = core->free_posted;
+    shared->messages = (struct message_cache){.pool = pool};
+}
 
-    if (posted)
-        core->free_posted = posted->next_free;
-    else
-        posted = relay_pool_alloc(&core->pool, sizeof(*posted));
+void mailbox_shared_fini(struct mailbox_shared *shared)
+{
+    struct relay_pool *pool = shared->messages.pool;
+
+    copies_pay_all(&shared->copies);
+    message_cache_fini(&shared->messages);
+    while (shared->free_posted) {
+        struct relay_posted *posted = shared->free_posted;
+
+        shared->free_posted = posted->next_free;
+        relay_pool_free(pool, posted, sizeof(*posted));
+    }
+}
+
+void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
+                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log)
+{
+    *mailbox = (struct relay_mailbox){.shared = shared, .pool = pool, .job = job, .rank = rank};
+    mailbox->early_tail = &mailbox->early;
+    match_init(&mailbox->index, pool);
+    log_init(&mailbox->log, pool, &shared->copies, log);
+}
+
+/* --- receives and messages that are kept ---------------------------------------------------------
+ */
+
+struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox)
+{
+    struct mailbox_shared *shared = mailbox->shared;
+    struct relay_posted *posted = shared->free_posted;
+
+    if (!posted)
+        return relay_pool_alloc(mailbox->pool, sizeof(*posted));
+    shared->free_posted = posted->next_free;
+    shared->free_posted_count--;
+    relay_pool_move(shared->messages.pool, mailbox->pool, sizeof(*posted));
     return posted;
 }
 
-void posted_free(struct relay_core *core, struct relay_posted *posted)
+void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *posted)
 {
-    posted->next_free = core->free_posted;
-    core->free_posted = posted;
-}
+    struct mailbox_shared *shared = mailbox->shared;
 
-void mailbox_emit(struct relay_mailbox *mailbox, const struct cw_message *header, const uint8_t *at,
-                  uint32_t size, struct relay_block *block)
-{
-    uint8_t *to;
-
-    if (mailbox->conn->state == CONN_CLOSING)
+    if (shared->free_posted_count == POSTED_KEPT) {
+        relay_pool_free(mailbox->pool, posted, sizeof(*posted));
         return;
-    to = conn_data_frame(mailbox->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, at, size, block);
-    if (to)
-        cw_message_put(to, header);
+    }
+    relay_pool_move(mailbox->pool, shared->messages.pool, sizeof(*posted));
+    posted->next_free = shared->free_posted;
+    shared->free_posted = posted;
+    shared->free_posted_count++;
 }
 
-void mailbox_emit_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req, uint64_t event)
+struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const struct cw_send *send,
+                                          uint32_t src, bool waits)
 {
-    struct cw_done done = {.req = req, .event = event};
-    uint8_t *to;
-
-    if (mailbox->conn->state == CONN_CLOSING)
-        return;
-    to = conn_frame(mailbox->conn, type, CW_DONE_SIZE);
-    if (to)
-        cw_done_put(to, &done);
+    return message_new(&mailbox->shared->messages, mailbox->pool, send, src, waits);
 }
+
+void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    message_free(&mailbox->shared->messages, mailbox->pool, message);
+}
+
+int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (match_wait(&mailbox->index, &message->waiting) < 0)
+        return CW_ENOMEM;
+    mailbox->stats.unexpected++;
+    feed_hint(&mailbox->feed);
+    return CW_OK;
+}
+
+void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    message->next_free = NULL;
+    *mailbox->early_tail = message;
+    mailbox->early_tail = &message->next_free;
+}
+
+/* The message is matched; parts of it are still to come. */
+static void open_message(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    message->prev_open = NULL;
+    message->next_open = mailbox->open;
+    if (mailbox->open)
+        mailbox->open->prev_open = message;
+    mailbox->open = message;
+}
+
+void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    if (message->next_open)
+        message->next_open->prev_open = message->prev_open;
+    if (message->prev_open)
+        message->prev_open->next_open = message->next_open;
+    else
+        mailbox->open = message->next_open;
+    mailbox_message_free(mailbox, message);
+}
+
+/* --- the log -------------------------------------------------------------------------------------
+ */
+
+void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why)
+{
+    if (mailbox->feed.conn && !mailbox->feed.direct)
+        conn_refuse(mailbox->feed.conn, CW_REFUSED_LIMIT, "rank %u cannot be started again: %s",
+                    mailbox->rank, why);
+}
+
+void mailbox_log_failed(struct relay_mailbox *mailbox)
+{
+    struct mailbox_shared *shared = mailbox->shared;
+
+    log_free(&mailbox->log);
+    mailbox_refuse_unlogged(mailbox, MAILBOX_LOG_FAILED);
+    mailbox->next_unlogged = shared->unlogged;
+    shared->unlogged = mailbox;
+}
+
+struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared)
+{
+    struct relay_mailbox *mailbox = shared->unlogged;
+
+    if (mailbox)
+        shared->unlogged = mailbox->next_unlogged;
+    return mailbox;
+}
+
+/* --- incarnations --------------------------------------------------------------------------------
+ */
+
+bool mailbox_has_past(const struct relay_mailbox *mailbox)
+{
+    return mailbox->log.kept && (mailbox->acts > 0 || mailbox->log.determinants.first);
+}
+
+static void take_early(struct relay_mailbox *mailbox)
+{
+    while (mailbox->early) {
+        struct relay_message *message = mailbox->early;
+
+        mailbox->early = message->next_free;
+        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
+    }
+    mailbox->early_tail = &mailbox->early;
+}
+
+void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn)
+{
+    feed_attach(&mailbox->feed, conn, !mailbox->log.kept);
+    take_early(mailbox);
+    mailbox_pump(mailbox);
+}
+
+/* --- events --------------------------------------------------------------------------------------
+ */
 
 void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req)
 {
-    uint64_t before = mailbox->log.bytes;
-
     mailbox->event++;
-    if (mailbox->direct)
-        mailbox_emit_done(mailbox, type, req, mailbox->event);
+    if (mailbox->feed.direct)
+        feed_done(&mailbox->feed, type, req, mailbox->event);
     if (mailbox->log.kept)
         mailbox_logged(
-            mailbox, before,
-            log_done(&mailbox->log, type == CW_FRAME_SENT ? LOG_SENT : LOG_CANCELED, req));
+            mailbox, log_done(&mailbox->log, type == CW_FRAME_SENT ? LOG_SENT : LOG_CANCELED, req));
 }
 
 void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,
                   uint32_t size, struct relay_block *block)
 {
-    uint64_t before = mailbox->log.bytes;
-
     header->flags |= CW_MESSAGE_FIRST | CW_MESSAGE_LAST;
     header->event = ++mailbox->event;
     mailbox->stats.received++;
     mailbox->stats.received_bytes += size;
-    if (mailbox->direct)
-        mailbox_emit(mailbox, header, at, size, block);
+    if (mailbox->feed.direct)
+        feed_message(&mailbox->feed, header, at, size, block);
     if (mailbox->log.kept)
-        mailbox_logged(mailbox, before, log_message(&mailbox->log, header, at, size, block));
-}
-
-void mailbox_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req)
-{
-    if (kind == CW_SEND_SYNC && !job_is_home(job, src))
-        forward_sent(job, src, req);
-    else if (kind == CW_SEND_SYNC)
-        mailbox_done(job->mailboxes[src], CW_FRAME_SENT, req);
-}
-
-uint64_t message_wanted(const struct relay_message *message)
-{
-    return message->total < message->capacity ? message->total : message->capacity;
-}
-
-bool message_delivered(const struct relay_message *message)
-{
-    return message->begun && message->delivered == message_wanted(message);
-}
-
-struct cw_message message_header(const struct relay_message *message, bool last)
-{
-    return (struct cw_message){
-        .req = message->req,
-        .tag = message->waiting.tag,
-        .total = message->total,
-        .flags = (message->begun ? 0 : CW_MESSAGE_FIRST) | (last ? CW_MESSAGE_LAST : 0) |
-                 (message->capacity < message->total ? CW_MESSAGE_TRUNC : 0) |
-                 (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0)};
+        mailbox_logged(mailbox, log_message(&mailbox->log, header, at, size, block));
 }
 
 /* All that the receive has room for is here: an event. */
 static void message_happened(struct relay_mailbox *mailbox, const struct relay_message *message,
                              struct cw_message *header)
 {
-    uint64_t before = mailbox->log.bytes;
     uint64_t size = message_wanted(message);
     int result;
 
@@ -115,7 +202,7 @@ static void message_happened(struct relay_mailbox *mailbox, const struct relay_m
         return;
     result = message->slice_count ? log_message_slices(&mailbox->log, header, message->slices, size)
                                   : log_message(&mailbox->log, header, message->bytes, size, NULL);
-    mailbox_logged(mailbox, before, result);
+    mailbox_logged(mailbox, result);
 }
 
 /* The next `size` bytes of what the receive has room for go out under this header. */
@@ -144,23 +231,16 @@ void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *messag
     if (size > left)
         size = (uint32_t)left;
     header = deliver_next(mailbox, message, size);
-    if (mailbox->direct)
-        mailbox_emit(mailbox, &header, at, size, block);
+    if (mailbox->feed.direct)
+        feed_message(&mailbox->feed, &header, at, size, block);
 }
 
 struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
                                        uint32_t size)
 {
     struct cw_message header = deliver_next(mailbox, message, size);
-    uint8_t *to;
 
-    if (mailbox->conn->state == CONN_CLOSING)
-        return NULL;
-    to = conn_frame_of(mailbox->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, size);
-    if (!to)
-        return NULL;
-    cw_message_put(to, &header);
-    return mailbox->conn;
+    return feed_message_of(&mailbox->feed, &header, size);
 }
 
 struct delivery {
@@ -184,52 +264,63 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
     message->matched = true;
     message->req = req;
     message->capacity = capacity;
-    mailbox_acknowledge(mailbox->job, message->src, message->kind, message->sender_req);
-    message_pieces(mailbox->job->core, message, deliver_piece, &delivery);
+    message_pieces(message, &mailbox->log, deliver_piece, &delivery);
     if (message_wanted(message) == 0)
         mailbox_deliver(mailbox, message, NULL, 0, NULL);
     if (message->arrived == message->total || message->orphan) {
-        message_free(mailbox->job->core, message);
+        mailbox_message_free(mailbox, message);
         return;
     }
-    message_open(mailbox, message);
+    open_message(mailbox, message);
     if (!mailbox->log.kept)
-        message_forget(mailbox->job->core, message);
+        message_forget(message);
 }
 
-static void drop(struct relay_core *core, struct relay_message *message)
+/* --- its end -------------------------------------------------------------------------------------
+ */
+
+static void drop(struct relay_mailbox *mailbox, struct relay_message *message)
 {
     /* a message whose sender still speaks was abandoned before: see job_free */
     assert(message->arrived == message->total || message->orphan);
-    message_free(core, message);
+    mailbox_message_free(mailbox, message);
 }
 
-static void release_posted(void *core, struct relay_posted *posted)
+static void release_posted(void *mailbox, struct relay_posted *posted)
 {
-    posted_free(core, posted);
+    mailbox_posted_free(mailbox, posted);
+}
+
+static void forget_unlogged(struct relay_mailbox *mailbox)
+{
+    struct relay_mailbox **at = &mailbox->shared->unlogged;
+
+    while (*at && *at != mailbox)
+        at = &(*at)->next_unlogged;
+    if (*at)
+        *at = mailbox->next_unlogged;
 }
 
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
-    struct relay_core *core = mailbox->job->core;
-
-    core->log_bytes -= mailbox->log.bytes;
+    forget_unlogged(mailbox);
     log_free(&mailbox->log);
     while (mailbox->index.first) {
         struct match_waiting *waiting = mailbox->index.first;
 
         match_unwait(&mailbox->index, waiting);
-        drop(core, (struct relay_message *)waiting);
+        drop(mailbox, (struct relay_message *)waiting);
     }
     while (mailbox->early) {
         struct relay_message *message = mailbox->early;
 
         mailbox->early = message->next_free;
-        drop(core, message);
+        drop(mailbox, message);
     }
     for (uint32_t i = 0; i < mailbox->probed_size; i++)
         if (mailbox->probed[i])
-            drop(core, mailbox->probed[i]);
-    relay_pool_free(&core->pool, mailbox->probed, mailbox->probed_size * sizeof(*mailbox->probed));
-    match_fini(&mailbox->index, release_posted, core);
+            drop(mailbox, mailbox->probed[i]);
+    relay_pool_free(mailbox->pool, mailbox->probed,
+                    mailbox->probed_size * sizeof(*mailbox->probed));
+    match_fini(&mailbox->index, release_posted, mailbox);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define TABLE_MIN 16u
+#define TABLE_MAX (1u << 31) /* beyond it only the chains grow */
 
 /* All entries of one class whose tags agree under its mask, in order. */
 struct match_key {
@@ -71,7 +72,7 @@ static struct match_key *key_add(struct match_index *ix, struct match_table *tab
     struct match_key *key = ix->free_keys;
     struct match_key **bucket;
 
-    if (table->used == table->size && table_grow(ix->pool, table) < 0)
+    if (table->used >= table->size && table->size < TABLE_MAX && table_grow(ix->pool, table) < 0)
         return NULL;
     if (key)
         ix->free_keys = key->next;

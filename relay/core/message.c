@@ -1,24 +1,26 @@
-/* Messages that are not delivered yet, and the bytes of them that have come. */
-#include "relay/core/state.h"
+#include "relay/core/message.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define SLICES_MIN 4u
+#define SLICES_MAX (1u << 30) /* pieces of one message */
 
-struct relay_message *message_new(struct relay_core *core, const struct cw_send *send, uint32_t src,
-                                  bool waits)
+struct relay_message *message_new(struct message_cache *cache, struct relay_pool *pool,
+                                  const struct cw_send *send, uint32_t src, bool waits)
 {
     uint32_t inline_max = waits ? MESSAGE_INLINE_MAX : LOG_INLINE_MAX;
     uint32_t room = send->total <= MESSAGE_SMALL ? MESSAGE_SMALL
                     : send->total <= inline_max  ? (uint32_t)send->total
                                                  : 0;
-    struct relay_message *message = core->free_messages;
+    struct relay_message *message = cache->first;
 
     if (room == MESSAGE_SMALL && message) {
-        core->free_messages = message->next_free;
-        core->free_message_count--;
+        cache->first = message->next_free;
+        cache->count--;
+        relay_pool_move(cache->pool, pool, sizeof(*message) + room);
     } else {
-        message = relay_pool_alloc(&core->pool, sizeof(*message) + room);
+        message = relay_pool_alloc(pool, sizeof(*message) + room);
         if (!message)
             return NULL;
     }
@@ -31,105 +33,98 @@ struct relay_message *message_new(struct relay_core *core, const struct cw_send 
     return message;
 }
 
-void slices_pieces(struct relay_core *core, const struct message_slice *slices, uint32_t count,
-                   piece_give *give, void *ctx)
+void message_free(struct message_cache *cache, struct relay_pool *pool,
+                  struct relay_message *message)
 {
-    if (count > 0)
-        copies_pay_all(&core->copies);
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t done = 0, n; done < slices[i].size; done += n) {
-            n = slices[i].size - done;
-            n = n < CW_FRAME_DATA_MAX ? n : CW_FRAME_DATA_MAX;
-            give(ctx, slices[i].block->bytes + slices[i].at + done, n, slices[i].block);
-        }
+    size_t size = sizeof(*message) + message->inline_size;
+
+    message_forget(message);
+    relay_pool_free(pool, message->slices, message->slice_size * sizeof(*message->slices));
+    if (message->inline_size == MESSAGE_SMALL && cache->count < MESSAGES_KEPT) {
+        relay_pool_move(pool, cache->pool, size);
+        message->next_free = cache->first;
+        cache->first = message;
+        cache->count++;
+        return;
+    }
+    relay_pool_free(pool, message, size);
 }
 
-void message_pieces(struct relay_core *core, const struct relay_message *message, piece_give *give,
-                    void *ctx)
+void message_cache_fini(struct message_cache *cache)
+{
+    while (cache->first) {
+        struct relay_message *message = cache->first;
+
+        cache->first = message->next_free;
+        relay_pool_free(cache->pool, message, sizeof(*message) + message->inline_size);
+    }
+}
+
+void message_pieces(const struct relay_message *message, const struct relay_log *log,
+                    piece_give *give, void *ctx)
 {
     if (message->inline_used)
         give(ctx, message->bytes, message->inline_used, NULL);
-    slices_pieces(core, message->slices, message->slice_count, give, ctx);
+    log_pieces(log, message->slices, message->slice_count, give, ctx);
 }
 
-void message_forget(struct relay_core *core, struct relay_message *message)
+void message_forget(struct relay_message *message)
 {
     for (uint32_t i = 0; i < message->slice_count; i++)
-        relay_block_release(&core->pool, message->slices[i].block);
+        relay_block_release(message->slices[i].block);
     message->slice_count = 0;
     message->inline_used = 0;
 }
 
-void message_open(struct relay_mailbox *mailbox, struct relay_message *message)
+struct cw_message message_header(const struct relay_message *message, bool last)
 {
-    message->prev_open = NULL;
-    message->next_open = mailbox->open;
-    if (mailbox->open)
-        mailbox->open->prev_open = message;
-    mailbox->open = message;
+    return (struct cw_message){
+        .req = message->req,
+        .tag = message->waiting.tag,
+        .total = message->total,
+        .flags = (message->begun ? 0 : CW_MESSAGE_FIRST) | (last ? CW_MESSAGE_LAST : 0) |
+                 (message->capacity < message->total ? CW_MESSAGE_TRUNC : 0) |
+                 (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0)};
 }
 
-void message_close(struct relay_mailbox *mailbox, struct relay_message *message)
-{
-    if (message->next_open)
-        message->next_open->prev_open = message->prev_open;
-    if (message->prev_open)
-        message->prev_open->next_open = message->next_open;
-    else
-        mailbox->open = message->next_open;
-}
-
-void message_free(struct relay_core *core, struct relay_message *message)
-{
-    message_forget(core, message);
-    relay_pool_free(&core->pool, message->slices, message->slice_size * sizeof(*message->slices));
-    if (message->inline_size == MESSAGE_SMALL && core->free_message_count < MESSAGES_KEPT) {
-        message->next_free = core->free_messages;
-        core->free_messages = message;
-        core->free_message_count++;
-        return;
-    }
-    relay_pool_free(&core->pool, message, sizeof(*message) + message->inline_size);
-}
-
-static int slices_grow(struct relay_core *core, struct relay_message *message)
+/* Room for `count` more slices, at most SLICES_MIN. Returns 0 or CW_ENOMEM. */
+static int slice_room(struct relay_pool *pool, struct relay_message *message, uint32_t count)
 {
     uint32_t size = message->slice_size ? message->slice_size * 2 : SLICES_MIN;
-    struct message_slice *slices = relay_pool_alloc(&core->pool, size * sizeof(*slices));
+    struct message_slice *slices;
 
+    if (message->slice_size - message->slice_count >= count)
+        return CW_OK;
+    slices = size <= SLICES_MAX ? relay_pool_alloc(pool, size * sizeof(*slices)) : NULL;
     if (!slices)
         return CW_ENOMEM;
     if (message->slice_count)
         memcpy(slices, message->slices, message->slice_count * sizeof(*slices));
-    relay_pool_free(&core->pool, message->slices, message->slice_size * sizeof(*slices));
+    relay_pool_free(pool, message->slices, message->slice_size * sizeof(*message->slices));
     message->slices = slices;
     message->slice_size = size;
     return CW_OK;
 }
 
-int slice_add(struct relay_core *core, struct relay_message *message, struct message_slice slice)
+/* One more, where there is room. Takes over the slice's reference. */
+static void slice_add(struct relay_message *message, struct message_slice slice)
 {
     struct message_slice *last =
         message->slice_count ? &message->slices[message->slice_count - 1] : NULL;
 
     if (last && last->block == slice.block && last->at + last->size == slice.at) {
         last->size += slice.size;
-        relay_block_release(&core->pool, slice.block);
-        return CW_OK;
+        relay_block_release(slice.block);
+        return;
     }
-    if (message->slice_count == message->slice_size && slices_grow(core, message) < 0) {
-        relay_block_release(&core->pool, slice.block);
-        return CW_ENOMEM;
-    }
+    assert(message->slice_count < message->slice_size);
     message->slices[message->slice_count++] = slice;
-    return CW_OK;
 }
 
-int message_store(struct relay_core *core, struct relay_message *message, struct relay_log *log,
-                  const uint8_t *at, uint32_t size, struct relay_block *block)
+int message_store(struct relay_message *message, struct relay_log *log, const uint8_t *at,
+                  uint32_t size, struct relay_block *block)
 {
     struct message_slice slices[2] = {{block, (uint32_t)(at - block->bytes), size}};
-    int result = CW_OK;
     int count = 1;
 
     if (message->inline_size) {
@@ -138,12 +133,22 @@ int message_store(struct relay_core *core, struct relay_message *message, struct
         message->inline_used += size;
         return CW_OK;
     }
+    if (slice_room(log->pool, message, 2) < 0)
+        return CW_ENOMEM;
     if (log->kept)
         count = log_place(log, at, size, block, slices);
     else
         block->refs++;
     for (int i = 0; i < count; i++)
-        if (slice_add(core, message, slices[i]) < 0)
-            result = CW_ENOMEM;
-    return count < 0 ? count : result;
+        slice_add(message, slices[i]);
+    return count < 0 ? count : CW_OK;
+}
+
+int message_reserve(struct relay_message *message, struct relay_log *log, uint32_t size,
+                    struct message_slice *slice)
+{
+    if (slice_room(log->pool, message, 1) < 0 || log_reserve(log, size, slice) < 0)
+        return CW_ENOMEM;
+    slice_add(message, *slice);
+    return CW_OK;
 }

@@ -1,6 +1,7 @@
-/* What waits to be written to one connection: slices of blocks, in order. Headers and small
- * payloads are copied together into a block of the queue's own; larger payloads are written from
- * the block that they were read into. */
+/* What one side of a session has to send: slices of blocks, in order. Headers and small payloads
+ * are copied together into a block of the queue's own; larger payloads are written from the block
+ * that they were read into. Where the other side acknowledges, what was sent stays in the queue
+ * until then, and can be sent again. docs/protocol.md, "Positions". */
 #ifndef RELAY_OUT_H
 #define RELAY_OUT_H
 
@@ -25,7 +26,14 @@ struct out_queue {
     uint32_t size;            /* of the ring, a power of two, or 0 */
     uint32_t head;
     uint32_t count;
-    uint64_t bytes;
+    uint64_t bytes;   /* to be sent */
+    uint64_t kept;    /* before them: sent, and kept until they are acknowledged */
+    uint64_t front;   /* position of the first byte that is here */
+    uint64_t acked;   /* the other side has said that it has all before this position */
+    uint64_t opened;  /* of the first byte sent over the present connection */
+    uint32_t cursor;  /* the slice that is being sent ... */
+    size_t cursor_at; /* ... and how much of it was */
+    bool keeps;
     struct relay_block *block; /* the queue's own, being filled; NULL when idle */
     uint32_t block_used;
     bool vital; /* what is queued here must go out even when memory is spent */
@@ -46,7 +54,33 @@ uint8_t *out_reserve(struct out_queue *out, size_t size);
  * or CW_ENOMEM. */
 int out_append(struct out_queue *out, const uint8_t *at, size_t size, struct relay_block *block);
 
+/* Fills up to `max` vectors with what is to be sent next; returns how many. */
 int out_peek(const struct out_queue *out, struct iovec *iov, int max);
-void out_consume(struct out_queue *out, size_t size);
+/* The first `size` bytes of it were sent. They are held on if the queue keeps. */
+void out_sent(struct out_queue *out, size_t size);
+
+/* Whether what is sent is kept from now on. Without: lets go of what is kept. */
+void out_keep(struct out_queue *out, bool keeps);
+/* The other side has received all before `position`: it is kept no longer. An ACK that was sent
+ * again can be older than what is known: it changes nothing. False: it acknowledges what was not
+ * sent. */
+bool out_acknowledge(struct out_queue *out, uint64_t position);
+/* The last `size` bytes that were sent, which were not kept here, come back to the front; they are
+ * copied. What is more than was sent over the present connection is dropped: it was part of the
+ * handshake. Nothing is kept. Returns 0 or CW_ENOMEM. */
+int out_restore(struct out_queue *out, const struct iovec *iov, int count);
+/* A new connection, and the other side has all before `position`: the rest is sent again. False: as
+ * above, or it is not here any more; then nothing is changed. */
+bool out_rewind(struct out_queue *out, uint64_t position);
+/* `size` bytes of the stream behind what is queued now do not go through the queue: they are sent
+ * by someone else, when the queue is empty. It does not keep. */
+static inline void out_skip(struct out_queue *out, uint64_t size)
+{
+    out->front += size;
+}
+
+/* Drops all but what is kept and the first `pieces` of out_peek. It is sent to no end: the stream
+ * does not go on. */
+void out_cut(struct out_queue *out, uint32_t pieces);
 
 #endif

@@ -67,7 +67,7 @@ void records_free(struct records *r, struct relay_pool *pool)
 
         r->first = segment->next;
         if (segment->block)
-            relay_block_release(pool, segment->block);
+            relay_block_release(segment->block);
         else
             relay_pool_free(pool, segment, sizeof(*segment) + segment->size);
     }

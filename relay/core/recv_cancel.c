@@ -1,10 +1,10 @@
 /* CANCEL: takes a posted receive back. When its message is on the way already, the message wins and
  * nothing is answered. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 void recv_cancel(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct relay_posted *posted;
     struct cw_recv cancel;
 
@@ -17,6 +17,6 @@ void recv_cancel(struct relay_conn *conn, const uint8_t *body)
     if (!posted)
         return;
     match_unpost(&mailbox->index, posted);
-    posted_free(conn->core, posted);
+    mailbox_posted_free(mailbox, posted);
     mailbox_done(mailbox, CW_FRAME_CANCELED, cancel.req);
 }

@@ -1,6 +1,6 @@
 /* CHECK: a rank that repeats what an earlier incarnation did says what it would send now.
  * Divergence is detected, not hoped away. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void describe(char *to, const struct cw_send *send)
 
 void recv_check(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     char expected_text[SEND_TEXT] = "nothing more";
     char seen_text[SEND_TEXT];
     struct cw_send expected;
@@ -32,13 +32,13 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "CHECK frame that cannot be read");
         return;
     }
-    known = log_next_send(&mailbox->log, &mailbox->checked, &expected);
+    known = log_next_send(&mailbox->log, &mailbox->feed.checked, &expected);
     if (known && seen.dst == expected.dst && seen.kind == expected.kind &&
         seen.tag == expected.tag && seen.total == expected.total)
         return;
     if (known)
         describe(expected_text, &expected);
     describe(seen_text, &seen);
-    mailbox_diverged(mailbox, "at send %" PRIu64 ", expected %s, saw %s",
-                     mailbox->checked.send + !known, expected_text, seen_text);
+    job_diverged(mailbox, "at send %" PRIu64 ", expected %s, saw %s",
+                 mailbox->feed.checked.send + !known, expected_text, seen_text);
 }

@@ -1,26 +1,26 @@
 /* FORWARD, FORWARD_DATA, FORWARD_END and FORWARD_SENT: another relay of the job speaks for its
  * ranks. Messages of many ranks come over one link, each rank's in order. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 /* The rank of that relay; NULL after refusing. */
-static struct relay_mailbox *sender_of(struct relay_conn *conn, uint32_t src)
+static struct transfer *sender_of(struct relay_conn *conn, uint32_t src)
 {
-    struct relay_mailbox *sender;
+    struct relay_rank *sender;
 
     if (src >= conn->job->ranks || job_home(conn->job, src) != conn->peer) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "relay %u speaks for rank %u, which is not its own",
                     conn->peer, src);
         return NULL;
     }
-    sender = job_mailbox(conn->job, src);
+    sender = job_rank(conn->job, src);
     if (!sender)
         conn_out_of_memory(conn, "making a mailbox");
-    return sender;
+    return sender ? &sender->transfer : NULL;
 }
 
 void recv_forward(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *sender;
+    struct transfer *sender;
     struct cw_forward forward;
 
     if (!cw_forward_get(body, &forward) || forward.send.total < conn->payload_left ||
@@ -31,49 +31,48 @@ void recv_forward(struct relay_conn *conn, const uint8_t *body)
     sender = sender_of(conn, forward.src);
     if (!sender)
         return;
-    if (sender->sending.left) {
+    if (sender->left) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "FORWARD in the middle of a message of rank %u",
                     forward.src);
         return;
     }
-    conn->source = sender;
-    sender->sending = (struct relay_sending){.left = forward.send.total - conn->payload_left};
-    send_arrives(conn, sender, &forward.send);
+    transfer_begin(sender, conn, &forward.send);
+    job_send(conn->job, conn, sender, &forward.send);
 }
 
 void recv_forward_data(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *sender;
+    struct transfer *sender;
     struct cw_forward_ref ref;
 
     cw_forward_ref_get(body, &ref);
     sender = sender_of(conn, ref.rank);
     if (sender)
-        data_fits(conn, sender);
+        transfer_more(sender, conn);
 }
 
 void recv_forward_end(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *sender;
+    struct transfer *sender;
     struct cw_forward_ref ref;
 
     cw_forward_ref_get(body, &ref);
     sender = sender_of(conn, ref.rank);
     if (sender)
-        message_abandon(sender);
+        transfer_abandon(sender);
 }
 
 void recv_forward_sent(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox;
+    struct relay_rank *rank;
     struct cw_forward_ref ref;
 
     cw_forward_ref_get(body, &ref);
-    mailbox = ref.rank < conn->job->ranks ? conn->job->mailboxes[ref.rank] : NULL;
-    if (!mailbox || !job_is_home(conn->job, ref.rank)) {
+    rank = ref.rank < conn->job->ranks ? conn->job->ranked[ref.rank] : NULL;
+    if (!rank || !job_is_home(conn->job, ref.rank)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "FORWARD_SENT for rank %u, whose home is elsewhere",
                     ref.rank);
         return;
     }
-    mailbox_done(mailbox, CW_FRAME_SENT, ref.req);
+    mailbox_done(&rank->mailbox, CW_FRAME_SENT, ref.req);
 }

@@ -1,24 +1,31 @@
 /* HELLO: who is there, and may it come in? */
-#include "relay/core/state.h"
+#include "relay/core/bounds.h"
+#include "relay/core/link.h"
+#include "relay/core/recv.h"
+#include "relay/core/resume.h"
+
+#include <string.h>
 
 static void welcome(struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key,
                     struct cw_welcome *answer)
 {
     uint8_t *to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
 
-    cw_cred_mac(answer->mac, key, "relay", hello, conn->nonce);
+    cw_cred_mac_welcome(answer->mac, key, answer, hello, conn->nonce);
     if (to)
         cw_welcome_put(to, answer);
 }
 
 /* [MPICH-V] 3.2: the channel memory handles a restarting task by "sending the number of messages
  * sent by the failed execution", and by sending again what was sent to it. */
-static struct cw_welcome welcome_of(const struct relay_mailbox *mailbox)
+static struct cw_welcome welcome_of(const struct relay_rank *rank)
 {
+    const struct relay_mailbox *mailbox = &rank->mailbox;
+
     return (struct cw_welcome){
         .acts = mailbox->acts,
         .event = mailbox->event,
-        .missing = mailbox->sending.left,
+        .missing = rank->transfer.left,
         .clock = mailbox->act_clock,
         .flags = (mailbox->log.kept ? CW_WELCOME_LOG : 0) |
                  (mailbox_has_past(mailbox) ? CW_WELCOME_REPLAY : 0),
@@ -29,21 +36,33 @@ static bool proven(const struct relay_conn *conn, const struct cw_hello *hello, 
 {
     uint8_t mac[CW_MAC_SIZE];
 
-    cw_cred_mac(mac, key, "client", hello, conn->nonce);
+    cw_cred_mac_hello(mac, key, hello, conn->nonce);
     return cw_cred_equal(mac, hello->mac);
 }
 
-static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hello)
+static uint64_t resume_ns_of(const struct cw_hello *hello)
 {
-    struct relay_core *core = conn->core;
+    uint32_t ms = hello->resume_ms < CW_RESUME_MAX_MS ? hello->resume_ms : CW_RESUME_MAX_MS;
+
+    return ms * 1000000ull;
+}
+
+static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
+                             const struct cw_hello *hello)
+{
     struct cw_welcome answer = {0};
     uint8_t key[CW_KEY_SIZE];
     struct relay_job *job;
 
-    cw_cred_job_key(key, core->config.key, hello->job);
+    cw_cred_job_key(key, jobs->key, hello->job);
     if (!proven(conn, hello, key)) {
         conn_refuse(conn, CW_REFUSED_CREDENTIAL,
                     "wrong credential for a dispatcher: use this relay's key file");
+        return;
+    }
+    job = job_find(jobs, hello->job);
+    if (hello->flags & CW_HELLO_RESUME) {
+        resume_hello(conn, job ? job->dispatcher : NULL, hello, key);
         return;
     }
     if (hello->rank == 0 || hello->rank > CW_RANKS_MAX) {
@@ -51,25 +70,28 @@ static void hello_dispatcher(struct relay_conn *conn, const struct cw_hello *hel
                     CW_RANKS_MAX);
         return;
     }
-    if (job_find(core, hello->job)) {
+    if (job) {
         conn_refuse(conn, CW_REFUSED_DUPLICATE, "this job has a dispatcher already");
         return;
     }
-    if (core->job_count == RELAY_JOBS_MAX) {
+    if (jobs->count == RELAY_JOBS_MAX) {
         conn_refuse(conn, CW_REFUSED_LIMIT, "the relay has its %d jobs; try again later",
                     RELAY_JOBS_MAX);
         return;
     }
-    job = out_make_vital(&conn->out) == CW_OK ? job_new(core, hello->job, hello->rank) : NULL;
-    if (!job) {
+    job = job_new(jobs, hello->job, hello->rank);
+    if (job) {
+        job->dispatcher = conn;
+        job->log = hello->flags & CW_HELLO_LOG;
+        job->resume_ns = resume_ns_of(hello);
+        welcome(conn, hello, key, &answer);
+        job_join(job, conn);
+    }
+    if (!job || out_make_vital(&conn->out) < 0) {
         conn_out_of_memory(conn, "opening a job");
         return;
     }
-    job->dispatcher = conn;
-    job->log = hello->flags & CW_HELLO_LOG;
-    conn->job = job;
     conn->state = CONN_DISPATCHER;
-    welcome(conn, hello, key, &answer);
 }
 
 /* Section "Credentials" of docs/protocol.md: a newer incarnation replaces an older one; an older
@@ -97,23 +119,29 @@ static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
                     hello->rank);
         return false;
     }
-    if (mailbox->conn) {
-        struct relay_conn *old = mailbox->conn;
+    if (mailbox->feed.conn) {
+        struct relay_conn *old = mailbox->feed.conn;
 
-        old->fenced = true;
+        old->told = true;
         conn_refuse(old, CW_REFUSED_FENCED, "rank %u: incarnation %u takes its place", hello->rank,
                     hello->incarnation);
-        mailbox_detach(old);
-        old->mailbox = NULL;
+        job_detach(old);
+        old->rank = NULL;
     }
     return true;
 }
 
+/* The link to that relay, if it opened it; NULL: we did, or there is none. */
+static struct relay_conn *link_that_came(const struct relay_job *job, uint32_t relay)
+{
+    return relay < job->relays && !job->links[relay].dial ? job->links[relay].conn : NULL;
+}
+
 /* Another relay of the job connects: it forwards what its ranks send to ours, and the other way
  * round. */
-static void hello_relay(struct relay_conn *conn, const struct cw_hello *hello)
+static void hello_relay(struct job_set *jobs, struct relay_conn *conn, const struct cw_hello *hello)
 {
-    struct relay_job *job = job_find(conn->core, hello->job);
+    struct relay_job *job = job_find(jobs, hello->job);
     struct cw_welcome answer = {0};
     uint8_t key[CW_KEY_SIZE];
 
@@ -127,10 +155,14 @@ static void hello_relay(struct relay_conn *conn, const struct cw_hello *hello)
                     hello->rank);
         return;
     }
-    if (hello->rank >= job->relays || hello->rank == job->self || job->links[hello->rank]) {
+    if (hello->flags & CW_HELLO_RESUME) {
+        resume_hello(conn, link_that_came(job, hello->rank), hello, key);
+        return;
+    }
+    if (!link_may_come(job, hello->rank)) {
         conn_refuse(conn, CW_REFUSED_LIMIT,
-                    "relay %u of a job of %u relays is not expected: it is linked already, or the "
-                    "dispatcher has not spoken of it yet",
+                    "relay %u of a job of %u relays is not expected: it has been linked already, "
+                    "or the dispatcher has not spoken of it yet",
                     hello->rank, job->relays);
         return;
     }
@@ -138,10 +170,11 @@ static void hello_relay(struct relay_conn *conn, const struct cw_hello *hello)
     link_up(conn, job, hello->rank);
 }
 
-static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
+static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const struct cw_hello *hello)
 {
-    struct relay_job *job = job_find(conn->core, hello->job);
+    struct relay_job *job = job_find(jobs, hello->job);
     struct relay_mailbox *mailbox;
+    struct relay_rank *rank;
     struct cw_welcome answer;
     uint8_t key[CW_KEY_SIZE];
 
@@ -174,24 +207,32 @@ static void hello_rank(struct relay_conn *conn, const struct cw_hello *hello)
                     job_home(job, hello->rank));
         return;
     }
-    mailbox = job_mailbox(job, hello->rank);
-    if (!mailbox) {
+    rank = job_rank(job, hello->rank);
+    if (!rank) {
         conn_out_of_memory(conn, "making a mailbox");
+        return;
+    }
+    mailbox = &rank->mailbox;
+    if (hello->flags & CW_HELLO_RESUME && hello->incarnation >= mailbox->incarnation) {
+        resume_hello(conn, hello->incarnation == mailbox->incarnation ? mailbox->feed.conn : NULL,
+                     hello, key);
         return;
     }
     if (!fence(conn, hello, mailbox))
         return;
-    conn->job = job;
-    conn->mailbox = mailbox;
+    job->settled = true;
+    answer = welcome_of(rank);
+    welcome(conn, hello, key, &answer);
+    job_join(job, conn);
+    conn->rank = rank;
+    conn->rank_number = hello->rank;
     conn->state = mailbox_has_past(mailbox) ? CONN_REPEATING : CONN_RANK;
     mailbox->incarnation = hello->incarnation;
-    answer = welcome_of(mailbox);
-    welcome(conn, hello, key, &answer);
     job_notice(job, CW_NOTICE_RANK_UP, hello->rank, "connected");
     mailbox_attach(mailbox, conn);
 }
 
-void recv_hello(struct relay_conn *conn, const uint8_t *body)
+void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *body)
 {
     struct cw_hello hello;
 
@@ -201,9 +242,9 @@ void recv_hello(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_VERSION, "protocol version %u, the relay speaks %u",
                     hello.version, CW_PROTOCOL_VERSION);
     else if (hello.role == CW_ROLE_DISPATCHER)
-        hello_dispatcher(conn, &hello);
+        hello_dispatcher(jobs, conn, &hello);
     else if (hello.role == CW_ROLE_RELAY)
-        hello_relay(conn, &hello);
+        hello_relay(jobs, conn, &hello);
     else
-        hello_rank(conn, &hello);
+        hello_rank(jobs, conn, &hello);
 }

@@ -1,11 +1,11 @@
 /* PROBE: is there a message? With `remove` it is taken out, and only MRECV can receive it. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 #define PROBED_MIN 16u
 
 static int probed_grow(struct relay_mailbox *mailbox)
 {
-    struct relay_pool *pool = &mailbox->job->core->pool;
+    struct relay_pool *pool = mailbox->pool;
     uint32_t size = mailbox->probed_size ? mailbox->probed_size * 2 : PROBED_MIN;
     struct relay_message **probed;
 
@@ -43,18 +43,17 @@ static int64_t take_out(struct relay_mailbox *mailbox, struct match_waiting *wai
  * "non-deterministic events are receptions and probes". One that found nothing leaves no trace. */
 static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer)
 {
-    uint64_t before = mailbox->log.bytes;
 
     mailbox_act(mailbox, answer->clock);
     if (mailbox->log.kept)
-        mailbox_logged(mailbox, before, log_answer(&mailbox->log, answer));
+        mailbox_logged(mailbox, log_answer(&mailbox->log, answer));
 }
 
 /* Fills the answer. Returns false when the connection had to be ended. */
 static bool probe_answer(struct relay_conn *conn, const struct cw_probe *probe,
                          struct cw_probed *answer)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct match_waiting *waiting = match_find_waiting(&mailbox->index, probe->tag, probe->mask);
     int64_t msg = 0;
 
@@ -77,7 +76,7 @@ static bool probe_answer(struct relay_conn *conn, const struct cw_probe *probe,
 
 void recv_probe(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct cw_probe probe;
     struct cw_probed answer = {0};
     uint8_t *to;
@@ -94,7 +93,7 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
     if (conn->state == CONN_CLOSING)
         return; /* its log was given up, and it needed it */
     answer.unexpected = mailbox->index.waiting;
-    mailbox->hint_armed = true;
+    mailbox->feed.hint_armed = true;
     to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
     if (to)
         cw_probed_put(to, &answer);

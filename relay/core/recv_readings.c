@@ -1,10 +1,9 @@
 /* READINGS: what the rank's clocks told it, as bytes that only its device understands. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 void recv_readings(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
-    uint64_t before = mailbox->log.bytes;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     uint32_t size = conn->payload_left;
 
     conn->start += size;
@@ -12,5 +11,5 @@ void recv_readings(struct relay_conn *conn, const uint8_t *body)
     if (size == 0)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "READINGS frame without readings");
     else if (mailbox->log.kept)
-        mailbox_logged(mailbox, before, log_readings(&mailbox->log, body, size));
+        mailbox_logged(mailbox, log_readings(&mailbox->log, body, size));
 }

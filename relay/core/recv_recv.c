@@ -1,9 +1,9 @@
 /* RECV and MRECV: a rank wants a message; it may be here already. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 void recv_recv(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct match_waiting *waiting;
     struct relay_posted *posted;
     struct cw_recv recv;
@@ -16,10 +16,10 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
     waiting = match_find_waiting(&mailbox->index, recv.tag, recv.mask);
     if (waiting) {
         match_unwait(&mailbox->index, waiting);
-        mailbox_match(mailbox, (struct relay_message *)waiting, recv.req, recv.capacity);
+        job_match(mailbox, (struct relay_message *)waiting, recv.req, recv.capacity);
         return;
     }
-    posted = posted_new(conn->core);
+    posted = mailbox_posted_new(mailbox);
     if (posted) {
         posted->req = recv.req;
         posted->tag = recv.tag;
@@ -27,14 +27,14 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
         posted->capacity = recv.capacity;
         if (match_post(&mailbox->index, posted) == CW_OK)
             return;
-        posted_free(conn->core, posted);
+        mailbox_posted_free(mailbox, posted);
     }
     conn_out_of_memory(conn, "keeping a posted receive");
 }
 
 void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct relay_message *message;
     struct cw_mrecv mrecv;
 
@@ -48,5 +48,5 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
     mailbox->probed[mrecv.msg] = NULL;
     if (mrecv.msg < mailbox->probed_free_hint)
         mailbox->probed_free_hint = mrecv.msg;
-    mailbox_match(mailbox, message, mrecv.req, mrecv.capacity);
+    job_match(mailbox, message, mrecv.req, mrecv.capacity);
 }

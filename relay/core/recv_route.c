@@ -1,6 +1,7 @@
 /* ROUTE and LINK: the dispatcher says which relay is the home of which ranks, and where the others
  * are. */
-#include "relay/core/state.h"
+#include "relay/core/link.h"
+#include "relay/core/recv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,13 +11,13 @@ void recv_route(struct relay_conn *conn, const uint8_t *body)
     struct relay_job *job = conn->job;
     struct cw_route route;
 
-    if (!cw_route_get(body, &route) || route.first >= job->ranks || job->linking || job->links_up ||
+    if (!cw_route_get(body, &route) || route.first >= job->ranks || job->settled ||
         (route.count - 1) > (job->ranks - 1 - route.first) / route.step) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "ROUTE frame that does not add up");
         return;
     }
     if (!job->homes) {
-        job->homes = relay_pool_alloc(&conn->core->pool, job->ranks);
+        job->homes = relay_pool_alloc(job->pool, job->ranks);
         if (!job->homes) {
             conn_out_of_memory(conn, "keeping where ranks are at home");
             return;
@@ -25,30 +26,35 @@ void recv_route(struct relay_conn *conn, const uint8_t *body)
     }
     job->self = route.self;
     job->relays = route.relays;
+    job->routed += job->routed < job->ranks ? route.count : 0;
     for (uint32_t i = 0; i < route.count; i++)
         job->homes[route.first + i * route.step] = (uint8_t)route.home;
 }
 
 void recv_link(struct relay_conn *conn, const uint8_t *body)
 {
-    const struct relay_dialler *dialler = &conn->core->config.dialler;
     struct relay_job *job = conn->job;
-    struct relay_dial dial = {.self = job->self};
     uint32_t size = conn->payload_left;
+    struct relay_dial *dial;
     struct cw_link link;
 
     conn->start += size;
     conn->payload_left = 0;
-    if (!cw_link_get(body, size, &link) || link.peer >= job->relays || link.peer == job->self ||
-        cw_cred_open(dial.key, link.sealed, job->key) < 0) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "LINK frame that does not add up");
+    dial = relay_pool_alloc(job->pool, sizeof(*dial));
+    if (!dial) {
+        conn_out_of_memory(conn, "keeping where another relay is");
         return;
     }
-    job->linking = true;
-    dial.peer = link.peer;
-    memcpy(dial.job, job->id, CW_ID_SIZE);
-    snprintf(dial.address, sizeof(dial.address), "%s", link.address);
-    if (!dialler->dial || !dialler->dial(dialler->ctx, &dial))
-        job_notice(job, CW_NOTICE_FATAL, UINT32_MAX,
-                   "no link to relay %u of the job: too many links are being opened", link.peer);
+    *dial = (struct relay_dial){.self = job->self};
+    if (!cw_link_get(body, size, &link) || link.peer >= job->relays || link.peer == job->self ||
+        cw_cred_open(dial->key, link.sealed, job->key) < 0) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "LINK frame that does not add up");
+        relay_pool_free(job->pool, dial, sizeof(*dial));
+        return;
+    }
+    job->settled = true;
+    dial->peer = link.peer;
+    memcpy(dial->job, job->id, CW_ID_SIZE);
+    snprintf(dial->address, sizeof(dial->address), "%s", link.address);
+    link_want(job, dial);
 }

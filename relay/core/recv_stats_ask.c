@@ -1,5 +1,5 @@
 /* STATS_ASK: what was counted for every rank of the job, and for the relay as a whole. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 static void stats_fill(struct cw_stats *stats, const struct relay_mailbox *mailbox)
 {
@@ -7,7 +7,7 @@ static void stats_fill(struct cw_stats *stats, const struct relay_mailbox *mailb
     stats->of_rank = mailbox->stats;
     stats->of_rank.events = mailbox->event;
     stats->of_rank.taken = mailbox->log.taken;
-    stats->of_rank.replayed = mailbox->cursor.event;
+    stats->of_rank.replayed = mailbox->feed.cursor.event;
     stats->of_rank.acts = mailbox->acts;
     stats->of_rank.log_bytes = mailbox->log.bytes;
 }
@@ -16,8 +16,8 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
 {
     (void)body;
     for (uint32_t rank = 0; rank < conn->job->ranks; rank++) {
-        struct relay_mailbox *mailbox = conn->job->mailboxes[rank];
-        struct cw_stats stats = {.rank = rank, .of_relay = conn->core->stats};
+        const struct relay_rank *ranked = conn->job->ranked[rank];
+        struct cw_stats stats = {.rank = rank, .of_relay = *conn->set->stats};
         uint8_t *to;
 
         if (!job_is_home(conn->job, rank))
@@ -25,8 +25,8 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
         to = conn_frame(conn, CW_FRAME_STATS, CW_STATS_SIZE);
         if (!to)
             return;
-        if (mailbox)
-            stats_fill(&stats, mailbox);
+        if (ranked)
+            stats_fill(&stats, &ranked->mailbox);
         cw_stats_put(to, &stats);
     }
 }

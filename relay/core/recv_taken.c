@@ -1,12 +1,11 @@
 /* TAKEN: the rank says at which poll clock it took events. It is logged before anything that the
  * rank sends afterwards is acted on: the pessimistic rule. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 void recv_taken(struct relay_conn *conn, const uint8_t *body)
 {
-    struct relay_mailbox *mailbox = conn->mailbox;
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct relay_log *log = &mailbox->log;
-    uint64_t before = log->bytes;
     struct cw_taken taken;
 
     if (!log->kept)
@@ -16,5 +15,5 @@ void recv_taken(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "TAKEN frame that does not add up");
         return;
     }
-    mailbox_logged(mailbox, before, log_taken(log, taken.event, taken.clock));
+    mailbox_logged(mailbox, log_taken(log, taken.event, taken.clock));
 }

@@ -1,5 +1,5 @@
 /* UNLOGGED: the rank does something that a log cannot repeat. */
-#include "relay/core/state.h"
+#include "relay/core/recv.h"
 
 void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
 {
@@ -8,8 +8,8 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
     if (!cw_unlogged_get(body, &why))
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");
     else if (why == CW_UNLOGGED_THREADS)
-        mailbox_unlog(conn->mailbox, "it calls MPI from more than one thread, and the order of "
-                                     "their calls is not logged");
+        job_unlog(&conn->rank->mailbox, "it calls MPI from more than one thread, and the order of "
+                                        "their calls is not logged");
     else
-        mailbox_unlog(conn->mailbox, "it asked for the time too often before MPI_Init");
+        job_unlog(&conn->rank->mailbox, "it asked for the time too often before MPI_Init");
 }

@@ -88,10 +88,22 @@ static bool accept_dialled(int fd, struct relay_accepted *accepted)
                          .msg_control = &control,
                          .msg_controllen = sizeof(control)};
 
-    if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(accepted->dialled) ||
-        !CMSG_FIRSTHDR(&msg))
+    if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != sizeof(accepted->dialled))
         return false;
-    memcpy(&accepted->fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(accepted->fd));
+    accepted->fd = -1;
+    if (CMSG_FIRSTHDR(&msg))
+        memcpy(&accepted->fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(accepted->fd));
+    else if (!accepted->dialled.failure[0]) /* the kernel had no number to give it, and closed it */
+        snprintf(accepted->dialled.failure, sizeof(accepted->dialled.failure),
+                 "descriptor limit of the relay that connected; raise its 'ulimit -n'");
+    return true;
+}
+
+bool relay_accept_none(struct relay_core *core, const struct relay_accepted *accepted)
+{
+    if (accepted->fd >= 0)
+        return false;
+    relay_core_undialled(core, &accepted->dialled);
     return true;
 }
 
@@ -99,7 +111,7 @@ bool relay_accept(const struct relay_listener *listener, struct relay_spare *spa
                   struct relay_accepted *accepted)
 {
     accepted->is_dialled = listener->dialled;
-    accepted->is_local = !listener->dialled && listener->address.sockaddr.ss_family == AF_UNIX;
+    accepted->is_local = !listener->dialled && listener->address.at[0].storage.ss_family == AF_UNIX;
     if (listener->dialled)
         return accept_dialled(listener->fd, accepted);
     accepted->fd = cw_accept(listener->fd, &listener->address);
@@ -118,6 +130,37 @@ struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay
     if (getrandom(nonce, sizeof(nonce), 0) != sizeof(nonce))
         return NULL;
     return relay_conn_open(core, nonce, now_ns, owner);
+}
+
+static void open_link(const struct relay_engine_config *config, const struct relay_dial *dial)
+{
+    const struct relay_dialler *dialler = &config->dialler;
+    struct relay_dialled dialled = {
+        .peer = dial->peer,
+        .failure = "too many links are being opened, or no thread can be started"};
+
+    if (dialler->dial && dialler->dial(dialler->ctx, dial))
+        return;
+    memcpy(dialled.job, dial->job, sizeof(dialled.job));
+    relay_core_undialled(config->core, &dialled);
+}
+
+void relay_settle(const struct relay_engine_config *config)
+{
+    const struct relay_dialler *dialler = &config->dialler;
+    struct relay_warm warm;
+    struct relay_dial dial;
+
+    relay_core_settle(config->core);
+    while (config->warmer.take && relay_core_next_warm(config->core, &warm))
+        config->warmer.take(config->warmer.ctx, &warm);
+    while (relay_core_next_dial(config->core, &dial)) {
+        if (!dial.cancelled)
+            open_link(config, &dial);
+        else if (dialler->cancel)
+            dialler->cancel(dialler->ctx, dial.job);
+        explicit_bzero(dial.key, sizeof(dial.key));
+    }
 }
 
 void relay_hang_up(int fd)

@@ -26,10 +26,27 @@ struct relay_pools {
 
 #define RELAY_POOLS_DEFAULT ((struct relay_pools){2, 1, 0, 1})
 
+/* Opens the links that a core wants, session and all; each comes back by a listener that gives what
+ * was dialled. */
+struct relay_dialler {
+    void *ctx;
+    bool (*dial)(void *ctx, const struct relay_dial *dial); /* false: no room; does not block */
+    /* The job has ended: nothing comes back of what was asked for it. */
+    void (*cancel)(void *ctx, const uint8_t job[CW_ID_SIZE]);
+};
+
+/* Does what a core asks for the pages of its region. All zero: nothing is done. */
+struct relay_warmer {
+    void *ctx;
+    void (*take)(void *ctx, const struct relay_warm *what); /* does not block */
+};
+
 struct relay_engine_config {
     struct relay_core *core; /* the caller's; driven by this engine alone between open and close */
     const struct relay_listener *listeners; /* borrowed until close */
     int listener_count;
+    struct relay_dialler dialler; /* all zero: no links can be opened */
+    struct relay_warmer warmer;   /* where the core has a region */
     uint64_t spin_ns; /* how long to look again before sleeping, since the last byte moved */
     struct relay_pools pools;
     bool rings; /* offered to clients on the same machine; engine poll */

@@ -85,7 +85,7 @@ static int look(struct shared *s, struct observed *o, uint64_t *calls)
             ++*calls;
         }
         if (n == 0)
-            *calls += cw_spin_turn(&o->spin);
+            *calls += cw_spin_turn(&o->spin, cw_clock_ns());
     }
     return n;
 }

@@ -173,8 +173,6 @@ static int pipeline_opened(struct shared *s, struct shared_conn *c)
 {
     struct relay_engine *e = (struct relay_engine *)s;
 
-    /* what greets it goes out at once: waiting it would hold a block, for each of a crowd */
-    shared_write(s, c);
     of(c)->receiver = &e->receivers[e->opened % s->config.pools.receivers];
     of(c)->sender = &e->senders[e->opened % s->config.pools.senders];
     e->opened++;

@@ -5,9 +5,11 @@
 #include "common/spin.h"
 #include "common/wire.h"
 #include "relay/engine/accept.h"
+#include "relay/engine/wait_policy.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +20,7 @@
 #define CONNS_MIN 16
 #define IOV_MAX_OUT 64
 #define HOT_MAX 4             /* connections that are tried without asking poll() first */
-#define ASK_NS 10000ull       /* of turns over the hot connections before all are asked again */
-#define ASK_BUSY_NS 50000ull  /* ... while rings have something in each turn */
-#define HOT_NS 1000000ull     /* who was silent for longer is not hot */
-#define TICK_MS 1000          /* between looks at connections that do not say HELLO */
+#define HOT_NS 1000000ull     /* a connection that was silent for longer is not hot */
 #define COUNT_NS 100000000ull /* between counts of context switches */
 #define HELD_MS 5             /* between looks at senders that wait for a slow receiver */
 #define FLUSH_NOW (32 << 10)  /* bytes read at once that are passed on before the next read */
@@ -33,6 +32,7 @@ struct poll_conn {
     int at; /* index in fds and conns */
     struct cw_wire wire;
     bool full;        /* there is more to write than it took */
+    bool told_rings;  /* the core knows that it has rings */
     uint64_t sent_ns; /* when it last sent */
 };
 
@@ -48,6 +48,7 @@ struct relay_engine {
     struct poll_conn **conns; /* parallel to fds; NULL for the fixed ones */
     bool held;                /* a sender waits for a slow receiver */
     bool said_no_rings;
+    int cores; /* that it may run on */
     uint64_t now_ns;
     uint64_t active_ns; /* when a byte last moved */
     uint64_t tick_ns;
@@ -107,10 +108,11 @@ static void hot_touch(struct relay_engine *e, struct poll_conn *c)
 
 static void conn_close(struct relay_engine *e, struct poll_conn *c, const char *why)
 {
+    struct iovec unread[2];
     int last = --e->count;
 
     hot_remove(e, c);
-    relay_conn_close(c->conn, why);
+    relay_conn_broken(c->conn, why, unread, cw_wire_unread(&c->wire, unread));
     relay_hang_up(c->wire.fd);
     cw_wire_close(&c->wire);
     e->fds[c->at] = e->fds[last];
@@ -150,7 +152,7 @@ static void flush_ready(struct relay_engine *e)
 
     while ((conn = relay_core_next_ready(e->config.core)))
         conn_flush(e, relay_conn_owner(conn));
-    relay_core_settle(e->config.core);
+    relay_settle(&e->config);
 }
 
 static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
@@ -161,14 +163,12 @@ static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
 }
 
 /* A piece of payload goes from ring to ring, if it can. Returns how much, and where the log still
- * wants it; size 0: it cannot. Among many ranks the receiver hardly runs at this time: then what
- * counts is the time of the relay, and both copies are made at once. */
+ * wants it; size 0: it cannot. */
 static struct relay_cut pass_piece(struct relay_engine *e, struct poll_conn *c)
 {
     struct relay_conn *to = relay_conn_cut_to(c->conn);
     struct poll_conn *receiver = to ? relay_conn_owner(to) : NULL;
     size_t there = cw_ring_there(&c->wire.in);
-    bool crowded = e->config.spin_ns == 0;
     struct relay_cut cut = {0};
     size_t room;
 
@@ -183,15 +183,13 @@ static struct relay_cut pass_piece(struct relay_engine *e, struct poll_conn *c)
         return cut;
     if (!cut.to || !conn_flush(e, receiver))
         receiver = NULL;
-    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size, crowded ? cut.log : NULL);
-    if (crowded)
-        cut.log = NULL;
+    cw_wire_pass(&c->wire, receiver ? &receiver->wire : NULL, cut.size);
     return cut;
 }
 
-/* Payload goes from ring to ring; the log's copy is made afterwards, when the receiver has it, and
- * from the sender's ring, for the receiver reads the other one now. Returns false when none could
- * go. */
+/* Passes payload from ring to ring. The log's copy is made afterwards, when the receiver has the
+ * payload, and from the sender's ring, since the receiver is reading the other ring then. Returns
+ * false when nothing could be passed. */
 static bool cut_through(struct relay_engine *e, struct poll_conn *c)
 {
     struct relay_cut cuts[CUTS_MAX];
@@ -210,11 +208,17 @@ static bool cut_through(struct relay_engine *e, struct poll_conn *c)
         if (cuts[i].log)
             cw_ring_keep(&c->wire.in, passed, cuts[i].log, cuts[i].size);
         passed -= cuts[i].size;
-        relay_cut_done(e->config.core, &cuts[i]);
+        relay_cut_done(&cuts[i]);
     }
     cw_wire_release(&c->wire);
     c->sent_ns = e->now_ns;
     return true;
+}
+
+static void tell_rings(struct poll_conn *c)
+{
+    c->told_rings = true;
+    relay_conn_set_rings(c->conn);
 }
 
 /* Returns false when there was nothing to read. */
@@ -243,6 +247,8 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
         c->sent_ns = e->now_ns;
         if (!has_rings(c))
             hot_touch(e, c);
+        else if (!c->told_rings)
+            tell_rings(c);
         relay_conn_input(c->conn, (size_t)n);
     } else {
         conn_close(e, c, n == 0 ? "its connection ended" : cw_wire_error(errno));
@@ -288,12 +294,12 @@ static int conn_open(struct relay_engine *e, const struct relay_accepted *accept
     return CW_OK;
 }
 
-static void accept_all(struct relay_engine *e, const struct relay_listener *listener)
+static void accept_some(struct relay_engine *e, const struct relay_listener *listener)
 {
     struct relay_accepted accepted;
 
-    while (relay_accept(listener, &e->spare, &accepted))
-        if (conn_open(e, &accepted) < 0)
+    for (int i = 0; i < RELAY_ACCEPT_MAX && relay_accept(listener, &e->spare, &accepted); i++)
+        if (!relay_accept_none(e->config.core, &accepted) && conn_open(e, &accepted) < 0)
             close(accepted.fd);
 }
 
@@ -342,7 +348,7 @@ static void serve(struct relay_engine *e)
     }
     for (int i = 1; i < e->fixed; i++)
         if (e->fds[i].revents)
-            accept_all(e, &e->config.listeners[i - 1]);
+            accept_some(e, &e->config.listeners[i - 1]);
     flush_ready(e);
 }
 
@@ -374,8 +380,8 @@ static void wake_rings(struct relay_engine *e)
             cw_wire_woke(&e->conns[i]->wire, e->fds[i].revents);
 }
 
-/* While spinning, whoever sent last most likely sends next: reading from it at once spares the
- * poll(). Returns true when something was read. */
+/* While the relay spins, a client that sent lately most likely sends next: reading from it at once
+ * spares the poll(). Returns true when something was read. */
 static bool serve_hot(struct relay_engine *e)
 {
     /* in an exchange it is the other one's turn: the longest silent first */
@@ -397,32 +403,70 @@ static void hot_expire(struct relay_engine *e)
             e->hot[i] = NULL;
 }
 
-/* A while over the hot connections; then it is time to ask poll() about all. */
+/* Adds what the clients do that share rings with the relay. */
+static void count_clients(const struct relay_engine *e, struct relay_wait_facts *facts)
+{
+    int cpu = sched_getcpu();
+
+    facts->counted = true;
+    facts->cores = e->cores;
+    for (int i = e->fixed; i < e->count; i++) {
+        const struct cw_wire *wire = &e->conns[i]->wire;
+
+        if (!has_rings(e->conns[i]))
+            continue;
+        facts->ranks++;
+        if (cw_wire_computes(wire)) {
+            facts->computing++;
+            facts->beside |= cw_wire_other_cpu(wire) == cpu;
+        }
+    }
+}
+
+/* `looks`: since `asked_ns` it has not slept. */
+static enum relay_wait_step choose_step(const struct relay_engine *e, bool looks, uint64_t asked_ns,
+                                        uint64_t now_ns)
+{
+    struct relay_wait_facts facts = {.spin_ns = e->config.spin_ns,
+                                     .idle_ns = now_ns - e->active_ns,
+                                     .asked_ns = now_ns - asked_ns,
+                                     .looks = looks};
+    enum relay_wait_step step = relay_wait_choose(&facts);
+
+    if (step == RELAY_WAIT_COUNT) {
+        count_clients(e, &facts);
+        step = relay_wait_choose(&facts);
+    }
+    return step;
+}
+
+/* Looks into the rings and at the hot connections, until it is time to ask poll() about all. */
 static void spin(struct relay_engine *e)
 {
     uint64_t asked_ns = e->now_ns;
-    bool served;
+    uint64_t now_ns;
 
     hot_expire(e);
     do {
-        served = serve_rings(e);
+        bool in_rings = serve_rings(e);
+        bool served = serve_hot(e) || in_rings;
 
-        if (serve_hot(e) || served) {
+        now_ns = cw_clock_ns();
+        if (served) {
             e->stats->wakeups++;
-            e->active_ns = e->now_ns = cw_clock_ns();
-            /* also after success: whoever got a message may share this core */
-            if (!cw_spin_shared(&e->spin))
-                continue;
+            e->active_ns = e->now_ns = now_ns;
         }
-        e->stats->syscalls += cw_spin_turn(&e->spin);
-    } while (cw_clock_ns() - asked_ns < (served ? ASK_BUSY_NS : ASK_NS));
+        /* also after success: the receiver of a message may share this core */
+        if (!served || cw_spin_shared(&e->spin))
+            e->stats->syscalls += cw_spin_turn(&e->spin, now_ns);
+    } while (choose_step(e, true, asked_ns, now_ns) == RELAY_WAIT_LOOK);
 }
 
 static int wait_ms(struct relay_engine *e, bool sleeps)
 {
     if (!choose(e, sleeps))
         return 0;
-    return e->held ? HELD_MS : TICK_MS;
+    return e->held ? HELD_MS : relay_core_tick_ms(e->config.core);
 }
 
 static void count_switches(struct relay_engine *e)
@@ -442,7 +486,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
         int n;
 
         e->now_ns = cw_clock_ns();
-        sleeps = e->now_ns - e->active_ns >= e->config.spin_ns;
+        sleeps = choose_step(e, false, e->now_ns, e->now_ns) == RELAY_WAIT_SLEEP;
         timeout = wait_ms(e, sleeps);
         n = poll(e->fds, (nfds_t)e->count, timeout);
         e->stats->syscalls++;
@@ -465,7 +509,7 @@ static int poll_run(struct relay_engine *e, struct cw_err *err)
             e->active_ns = cw_clock_ns();
         if (e->now_ns - e->counted_ns > COUNT_NS)
             count_switches(e);
-        if (e->now_ns - e->tick_ns > TICK_MS * 1000000ull) {
+        if (e->now_ns - e->tick_ns > (uint64_t)relay_core_tick_ms(e->config.core) * 1000000) {
             e->tick_ns = e->now_ns;
             relay_core_tick(e->config.core, e->now_ns);
             flush_ready(e);
@@ -497,11 +541,13 @@ static int poll_open(struct relay_engine **engine, const struct relay_engine_con
                      struct cw_err *err)
 {
     struct relay_engine *e = calloc(1, sizeof(*e));
+    cpu_set_t cores;
     bool ok;
 
     if (!e)
         return cw_err_set(err, CW_ENOMEM, "no memory for the poll engine");
     e->config = *config;
+    e->cores = sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
     e->stats = relay_core_stats(config->core);
     e->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ok = relay_spare_open(&e->spare) == CW_OK && e->stop_fd >= 0 && watch(e, e->stop_fd, NULL) >= 0;

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define IOV_MAX_OUT 64
-#define TICK_MS 1000          /* between looks at connections that do not say HELLO */
 #define COUNT_NS 100000000ull /* between counts of context switches */
 
 /* --- the mutex -------------------------------------------------------------------------------- */
@@ -37,7 +36,7 @@ void shared_flush(struct shared *s)
             s->ops->output(s, c);
         shared_release(s, c);
     }
-    relay_core_settle(s->config.core);
+    relay_settle(&s->config);
 }
 
 void shared_leave(struct shared *s)
@@ -89,7 +88,7 @@ static void unlink_conn(struct shared *s, struct shared_conn *c)
 
 static void bury(struct shared *s, struct shared_conn *c)
 {
-    relay_conn_close(c->conn, c->why);
+    relay_conn_broken(c->conn, c->why, NULL, 0);
     s->held -= c->held;
     unlink_conn(s, c);
     c->next = s->dead;
@@ -119,9 +118,14 @@ void shared_release(struct shared *s, struct shared_conn *c)
 /* Without memory it is closed. */
 static void open_conn(struct shared *s, const struct relay_accepted *accepted)
 {
-    struct shared_conn *c = calloc(1, s->ops->conn_size);
+    struct shared_conn *c;
 
     shared_enter(s);
+    if (relay_accept_none(s->config.core, accepted)) {
+        shared_leave(s);
+        return;
+    }
+    c = calloc(1, s->ops->conn_size);
     if (c)
         c->conn = relay_accept_conn(s->config.core, accepted, cw_clock_ns(), c);
     if (!c || !c->conn) {
@@ -189,7 +193,7 @@ static ssize_t recv_patiently(int fd, void *at, size_t size, uint64_t spin_ns, s
 
     *calls = 1;
     while (n < 0 && errno == EAGAIN && until && cw_clock_ns() < until) {
-        *calls += cw_spin_turn(spin);
+        *calls += cw_spin_turn(spin, cw_clock_ns());
         n = recv(fd, at, size, MSG_DONTWAIT);
         ++*calls;
     }
@@ -313,6 +317,7 @@ int shared_open(struct shared *s, const struct shared_ops *ops,
 {
     s->ops = ops;
     s->config = *config;
+    s->tick_ms = RELAY_TICK_MS;
     s->stats = relay_core_stats(config->core);
     s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || relay_spare_open(&s->spare) < 0) {
@@ -326,11 +331,11 @@ int shared_open(struct shared *s, const struct shared_ops *ops,
     return CW_OK;
 }
 
-static void accept_all(struct shared *s, const struct relay_listener *listener)
+static void accept_some(struct shared *s, const struct relay_listener *listener)
 {
     struct relay_accepted accepted;
 
-    while (relay_accept(listener, &s->spare, &accepted))
+    for (int i = 0; i < RELAY_ACCEPT_MAX && relay_accept(listener, &s->spare, &accepted); i++)
         open_conn(s, &accepted);
 }
 
@@ -340,6 +345,7 @@ static void tick(struct shared *s)
 
     shared_enter(s);
     relay_core_tick(s->config.core, now_ns);
+    s->tick_ms = relay_core_tick_ms(s->config.core);
     count_switches(s, now_ns);
     shared_leave(s);
 }
@@ -353,7 +359,7 @@ static int serve_listeners(struct shared *s, struct cw_err *err)
     for (int i = 0; i < count; i++)
         fds[1 + i] = (struct pollfd){.fd = s->config.listeners[i].fd, .events = POLLIN};
     for (;;) {
-        int n = poll(fds, (nfds_t)count + 1, TICK_MS);
+        int n = poll(fds, (nfds_t)count + 1, s->tick_ms);
 
         if (n < 0 && errno != EINTR)
             return cw_err_set(err, CW_ESYS, "poll over %d listeners: %s", count, strerror(errno));
@@ -361,8 +367,8 @@ static int serve_listeners(struct shared *s, struct cw_err *err)
             return CW_OK;
         for (int i = 0; n > 0 && i < count; i++)
             if (fds[1 + i].revents)
-                accept_all(s, &s->config.listeners[i]);
-        if (cw_clock_ns() - tick_ns >= TICK_MS * 1000000ull) {
+                accept_some(s, &s->config.listeners[i]);
+        if (cw_clock_ns() - tick_ns >= (uint64_t)s->tick_ms * 1000000) {
             tick_ns = cw_clock_ns();
             tick(s);
         }

@@ -63,6 +63,7 @@ struct shared {
     int held;  /* connections that are */
     bool stops;
     int stop_fd;
+    int tick_ms; /* until the core is told that time passes; of the thread that called run */
     struct relay_spare spare;
     int threads; /* running */
     pthread_cond_t all_ended;

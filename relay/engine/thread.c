@@ -3,6 +3,7 @@
  * as the sockets take them; the rest is for the connection's sender, a thread that is started when
  * it is needed first: a condition wakes it. */
 #include "relay/engine/shared.h"
+#include "relay/engine/wait_policy.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,7 +12,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SPINNERS_MAX 2 /* threads that look again before they sleep, at a time */
 #define READERS_MAX 16 /* threads that read at a time: each holds a block of the core's */
 
 struct relay_engine {
@@ -53,7 +53,7 @@ static size_t look_again(struct thread_conn *c, struct cw_spin *spin)
 
     while (e->readers == READERS_MAX)
         pthread_cond_wait(&e->read_next, &s->lock);
-    spin_ns = e->spinners < SPINNERS_MAX ? s->config.spin_ns : 0;
+    spin_ns = relay_wait_thread_ns(s->config.spin_ns, e->spinners);
     e->readers++;
     e->spinners++;
     size = shared_fill(s, &c->base, spin_ns, spin);

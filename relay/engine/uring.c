@@ -88,7 +88,7 @@ static void call_complete(struct relay_engine *e, struct uring_listener *l)
     if (e->stopped)
         return;
     l->full = !relay_accept(l->listener, &e->spare, &accepted);
-    if (!l->full)
+    if (!l->full && !relay_accept_none(e->config.core, &accepted))
         uring_conn_open(e, &accepted);
     listener_arm(e, l);
 }
@@ -128,7 +128,7 @@ static bool serve(struct relay_engine *e)
             uring_conn_serve_ready(e);
             uring_conn_look_at_held(e);
             uring_ring_enter(&e->ring);
-            relay_core_settle(e->config.core);
+            relay_settle(&e->config);
         }
     }
     uring_conn_serve_ready(e);
@@ -169,7 +169,7 @@ static void spin(struct relay_engine *e)
     while (looks > 0 && uring_ring_quiet(&e->ring))
         looks--;
     if (looks == 0)
-        e->stats->syscalls += cw_spin_turn(&e->spin);
+        e->stats->syscalls += cw_spin_turn(&e->spin, cw_clock_ns());
 }
 
 /* There was nothing to do, or `served`: gives the core away, or sleeps. */
@@ -178,12 +178,12 @@ static void rest(struct relay_engine *e, bool served)
     if (served) {
         /* whoever got a message may share this core */
         if (cw_spin_shared(&e->spin))
-            e->stats->syscalls += cw_spin_turn(&e->spin);
+            e->stats->syscalls += cw_spin_turn(&e->spin, cw_clock_ns());
     } else if (e->now_ns - e->active_ns < e->config.spin_ns) {
         spin(e);
     } else {
         e->stats->sleeps++;
-        uring_ring_wait(&e->ring, e->held ? HELD_MS : URING_TICK_MS);
+        uring_ring_wait(&e->ring, e->held ? HELD_MS : relay_core_tick_ms(e->config.core));
     }
 }
 
@@ -202,12 +202,12 @@ static void turn(struct relay_engine *e)
     due = uring_ring_due(&e->ring);
     if (due)
         uring_ring_enter(&e->ring);
-    relay_core_settle(e->config.core);
+    relay_settle(&e->config);
     if (!due)
         rest(e, served);
     if (e->now_ns - e->counted_ns > COUNT_NS)
         count_switches(e);
-    if (e->now_ns - e->tick_ns > URING_TICK_MS * 1000000ull)
+    if (e->now_ns - e->tick_ns > (uint64_t)relay_core_tick_ms(e->config.core) * 1000000)
         tick(e);
 }
 

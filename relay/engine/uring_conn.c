@@ -50,7 +50,7 @@ static void conn_free(struct relay_engine *e, struct uring_conn *c)
         e->conns = c->next;
     if (c->next)
         c->next->prev = c->prev;
-    relay_conn_close(c->conn, c->error ? strerror(c->error) : c->why);
+    relay_conn_broken(c->conn, c->error ? strerror(c->error) : c->why, NULL, 0);
     relay_hang_up(c->fd);
     free(c);
 }

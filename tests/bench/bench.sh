@@ -3,13 +3,14 @@
 # median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) and of engines
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
-# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh, engines.sh
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh,
+# engines.sh, programs.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
-SECTIONS=${SECTIONS:-netpipe counts caches collectives idle memory unexpected log_cost clock_cost log_memory
-  replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
+SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected log_cost clock_cost
+  log_memory replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -21,6 +22,8 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/recovery.sh
 # shellcheck source=tests/bench/engines.sh
 . tests/bench/engines.sh
+# shellcheck source=tests/bench/programs.sh
+. tests/bench/programs.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np
@@ -36,8 +39,7 @@ netpipe() {
     netpipe_once stock
     netpipe_once ours
   done
-  echo "| bytes | stock us | Causeway us | latency ratio | stock MB/s | Causeway MB/s | bandwidth ratio |"
-  echo "|---:|---:|---:|---:|---:|---:|---:|"
+  table bytes "stock us" "Causeway us" "latency ratio" "stock MB/s" "Causeway MB/s" "bandwidth ratio"
   awk '{ print $1 }' "$dir/netpipe.stock" | sort -nu | while read -r size; do
     s=$(median "$size" "$dir/netpipe.stock")
     o=$(median "$size" "$dir/netpipe.ours")
@@ -80,38 +82,10 @@ counts() {
   "$programs/primitives" | sed 's/-/ /g; s/^/- /'
 }
 
-# "KIND MICROSECONDS" of the rounds of a kind. 1: the stores into the cache took more than 4 times as long as in the
-# fastest round; 0: the others. caches_kind COLUMN KIND
-caches_kind() {
-  awk -v column="$1" -v kind="$2" -v fastest="$(cut -d ' ' -f 3 "$dir/caches" | sort -g | head -n 1)" \
-    '($3 > 4 * fastest) == kind { print kind, $column }' "$dir/caches"
-}
-
-caches() {
-  local kind name
-  title "Between two cores: a MiB through a ring in pieces of 64 KiB, microseconds"
-  build/caches >"$dir/caches" || missing "the way between two cores"
-  echo "Rounds of 16 MiB, by stores into the cache and as a ring chooses (common/ring.c), by turns: medians (quartiles)."
-  echo
-  echo "| the two cores | rounds | into the cache | as chosen | ratio |"
-  echo "|---|---:|---:|---:|---:|"
-  for kind in 0 1; do
-    caches_kind 3 "$kind" >"$dir/cached"
-    caches_kind 4 "$kind" >"$dir/chosen"
-    [ -s "$dir/cached" ] || continue
-    ratios "$dir/chosen" "$dir/cached" >"$dir/of_cached"
-    name=near
-    ((kind)) && name="apart: more than 4 times the fastest round"
-    echo "| $name | $(wc -l <"$dir/cached") | $(quartiles "$kind" "$dir/cached" 1) |" \
-      "$(quartiles "$kind" "$dir/chosen" 1) | $(quartiles "$kind" "$dir/of_cached" 2) |"
-  done
-}
-
 collectives() {
   local ranks s o
   title "Oversubscribed: barriers and 8-byte allreduces, mean of one in microseconds, 2 cores"
-  echo "| ranks | operation | stock us | Causeway us | stock / Causeway (goal: at least 10) |"
-  echo "|---:|---|---:|---:|---:|"
+  table ranks l:operation "stock us" "Causeway us" "stock / Causeway (goal: at least 10)"
   for ranks in 8 16; do
     rm -f "$dir"/c.*
     for _ in 1 2 3; do

@@ -85,15 +85,10 @@ idle_once() {
 
 # idle_row ENGINE NAME [--rings]
 idle_row() {
-  local name=$2 i
-  for ((i = 0; i < RUNS; i++)); do
-    idle_once "$@"
-  done
-  if sampled "$dir/idle_crowd" "kb.$name" "cpu.$name"; then
-    echo "| $name | $(spread "kb.$name" "$dir/idle_crowd" 1) | $(spread "cpu.$name" "$dir/idle_crowd" 2) |"
-  else
-    missing "idle connections, $name: not all of them were served"
-  fi
+  local name=$2
+  rounds "$RUNS" "" idle_once "$@"
+  row "$dir/idle_crowd" "idle connections, $name: not all of them were served" "$name" "=spread kb.$name 1" \
+    "=spread cpu.$name 2"
 }
 
 idle_crowd() {
@@ -103,9 +98,7 @@ idle_crowd() {
   echo "ranks counts. CPU: of the relay, as percent of one core, over $CROWD_SECONDS s. The engines: ranks that speak"
   echo "through sockets, though \`poll\` offers them rings. rings: engine \`poll\`, and ranks that take its rings,"
   echo "of which they have used what HELLO takes; rings through which much has gone hold 2 MiB a rank."
-  echo
-  echo "| engine | KB a connection (goal: at most 32) | CPU % (goal: below 1) |"
-  echo "|---|---:|---:|"
+  table l:engine "KB a connection (goal: at most 32)" "CPU % (goal: below 1)"
   for engine in $(engines); do
     idle_row "$engine" "$engine"
     [ "$engine" != poll ] || idle_row poll rings --rings
@@ -126,26 +119,17 @@ burst_once() {
 
 burst_row() {
   local engine=$1 on=$2 key=$1.$2
-  burst_once "$engine" "$on" "$3"
-  for ((i = 1; i < RUNS; i++)); do
-    burst_once "$engine" "$on" "$3"
-  done
-  if sampled "$dir/burst" "served.$key"; then
-    echo "| $engine | $on | $(lowest "served.$key" "$dir/burst") | $(highest "refused.$key" "$dir/burst")" \
-      "| $(spread "last.$key" "$dir/burst" 0) |"
-  else
-    missing "burst of connections with engine $engine, $on"
-  fi
+  rounds "$RUNS" "" burst_once "$@"
+  row "$dir/burst" "burst of connections with engine $engine, $on" "$engine" "$on" "=lowest served.$key" \
+    "=highest refused.$key" "=spread last.$key 0"
 }
 
 burst() {
-  local engine i
+  local engine
   title "A burst: $BURST connections within one second, $RUNS runs"
   echo "Served: heard the relay's CHALLENGE, in the worst run. The last one: from the first connect to the last"
   echo "CHALLENGE, in ms; the last connect is $((1000 - 1000 / BURST)) ms after the first."
-  echo
-  echo "| engine | socket | served (goal: all $BURST) | refused | the last one, ms |"
-  echo "|---|---|---:|---:|---:|"
+  table l:engine l:socket "served (goal: all $BURST)" refused "the last one, ms"
   for engine in $(engines); do
     burst_row "$engine" unix "unix:$dir/engine"
     burst_row "$engine" tcp "$CROWD_TCP"
@@ -191,18 +175,17 @@ engine_log_rounds() {
 
 # engine_log_row NAME CLIENTS ENGINE OPTION...
 engine_log_row() {
-  local name=$1 clients=$2 bytes key row options=("${@:4}")
+  local name=$1 clients=$2 bytes cells=() options=("${@:4}")
   ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
   engine_relay "$3" "unix:$dir/engine" --log-reserve "$ENGINE_LOG_RESERVE" "${options[@]}"
   engine_log_rounds "$name" "$clients"
   end_relay
-  row="| $name | $clients |"
   for bytes in $LOG_SIZES; do
-    key=$name.$clients.$bytes
-    sampled "$dir/engine_log" "with.$key" "again.$key" || { missing "the log of $name, $clients clients" && return; }
-    row+=" $(spread "with.$key" "$dir/engine_log" 2) | $(printf %.2f "$(median "again.$key" "$dir/engine_log")") |"
+    cells+=("=spread with.$name.$clients.$bytes 2" "=fixed again.$name.$clients.$bytes 2")
   done
-  echo "$row" | tee -a "$dir/engine_log.table"
+  row "$dir/engine_log" "the log of $name, $clients clients" "$name" "$clients" "${cells[@]}" >"$dir/row" &&
+    cat "$dir/row" >>"$dir/engine_log.table"
+  cat "$dir/row"
 }
 
 # engine_log_sum TEXT COLUMN COLUMN COLUMN: of the table, of 1 B and the other sizes
@@ -221,9 +204,8 @@ engine_log() {
   echo "All pairs at once, as in netpipe/: the time of one way for 1 B, the bandwidth of all pairs for the others."
   echo "Jobs with and without the log take turns at one relay, whose memory was used before. again: jobs without"
   echo "the log by others without it, which are equal. rings: engine \`poll\` with memory shared with each rank."
-  echo
-  echo "| engine | clients | 1 B (goal: at most 1.10) | again | 64 KiB (goal: at least 0.90) | again | 1 MiB (goal: at least 0.90) | again |"
-  echo "|---|---:|---:|---:|---:|---:|---:|---:|"
+  table l:engine clients "1 B (goal: at most 1.10)" again "64 KiB (goal: at least 0.90)" again \
+    "1 MiB (goal: at least 0.90)" again
   for engine in $(engines) rings; do
     for clients in $LOG_CLIENTS; do
       if [ "$engine" = rings ]; then

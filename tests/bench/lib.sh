@@ -16,6 +16,13 @@ stock() {
     timeout -k 5 "${stock_limit:-60}" mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
 }
 
+# likewise over MPICH's own shared memory, as it is when nothing is set
+stock_shm() {
+  local ranks=$1
+  shift
+  timeout -k 5 "${stock_limit:-60}" mpirun.mpich -n "$ranks" "$@" 2>/dev/null </dev/null
+}
+
 # a job without recovery, which stock does not have either; its standard error is in $dir/stats
 ours() {
   local ranks=$1
@@ -27,7 +34,8 @@ ours() {
 logged() {
   local ranks=$1
   shift
-  timeout -k 5 "${our_limit:-120}" "$causeway" run -n "$ranks" "$@" 2>"$dir/stats" </dev/null &&
+  # shellcheck disable=SC2086 # several options
+  timeout -k 5 "${our_limit:-120}" "$causeway" run ${log_options-} -n "$ranks" "$@" 2>"$dir/stats" </dev/null &&
     ! grep -q 'can no longer be restarted' "$dir/stats"
 }
 
@@ -54,34 +62,16 @@ relay_address() {
 end_relay() {
   kill "$relay" 2>/dev/null
   wait "$relay" 2>/dev/null
+  return 0
 }
 
-# the median of the second column of the lines that begin with KEY
+# figure KIND KEY FILE [DIGITS]: what statistics.awk says of the samples of KEY
+figure() {
+  awk -f tests/bench/statistics.awk -v print_as="$1" -v key="$2" -v digits="${4:-0}" "$3"
+}
+
 median() {
-  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g |
-    awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)]; else print "nan" }'
-}
-
-# the lowest and the highest of them
-lowest() {
-  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g | head -n 1
-}
-
-highest() {
-  awk -v key="$1" '$1 == key { print $2 }' "$2" | sort -g | tail -n 1
-}
-
-# "MEDIAN (LOWEST to HIGHEST)" with so many DIGITS after the point: spread KEY FILE DIGITS
-spread() {
-  printf "%.$3f (%.$3f to %.$3f)" "$(median "$1" "$2")" "$(lowest "$1" "$2")" "$(highest "$1" "$2")"
-}
-
-# "MEDIAN (LOWER to UPPER)", where the quartiles are: quartiles KEY FILE DIGITS
-quartiles() {
-  awk -v key="$1" '$1 == key { print $2 }' "$2" | grep -v -- '^-$' | sort -g |
-    awk -v d="$3" 'function at(part) { return v[int((NR - 1) * part) + 1] }
-      { v[NR] = $1 }
-      END { printf "%.*f (%.*f to %.*f)", d, at(0.5), d, at(0.25), d, at(0.75) }'
+  figure median "$@" || echo nan
 }
 
 # The ratios of two series that took turns, line by line: those of the same round find the machine, a relay and its
@@ -104,6 +94,45 @@ missing() {
   touch "$dir/missing"
 }
 
+# table COLUMN...: the head of a table; the columns are numbers, but those that are given
+# as l:COLUMN are text
+table() {
+  local column line='|' head='|'
+  for column in "$@"; do
+    if [[ $column = l:* ]]; then
+      line+='---|'
+    else
+      line+='---:|'
+    fi
+    head+=" ${column#l:} |"
+  done
+  printf '\n%s\n%s\n' "$head" "$line"
+}
+
+# row FILE WHAT CELL...: a row of a table. A cell is text, or "=KIND KEY [DIGITS]" for a figure of the samples in FILE.
+# Where samples of a figure are missing, the row is WHAT, said to be missing; then it is false.
+row() {
+  local file=$1 what=$2 cell line='|' kind key digits
+  shift 2
+  for cell in "$@"; do
+    if [[ $cell = =* ]]; then
+      read -r kind key digits <<<"${cell#=}"
+      sampled "$file" "$key" || { missing "$what" && return 1; }
+      cell=$(figure "$kind" "$key" "$file" "$digits")
+    fi
+    line+=" $cell |"
+  done
+  echo "$line"
+}
+
+# rounds COUNT WHAT COMMAND...: so many runs; one that ends badly gives no sample, and is told as WHAT
+rounds() {
+  local i
+  for ((i = 0; i < $1; i++)); do
+    "${@:3}" || uncounted "$2"
+  done
+}
+
 # A run that ended badly, or in which not everything happened that should: it gives no sample, but is told at the
 # end, with the last line of its standard error.
 uncounted() {
@@ -115,7 +144,7 @@ sampled() {
   local file=$1 key
   shift
   for key in "$@"; do
-    [ -n "$(lowest "$key" "$file" 2>/dev/null)" ] || return 1
+    [ -e "$file" ] && figure count "$key" "$file" >/dev/null || return 1
   done
 }
 

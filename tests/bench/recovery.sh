@@ -59,14 +59,16 @@ log_rounds() {
   take_turns "$RUNS" "beside unreserved" log_all
 }
 
+# A ratio is of runs of the same round.
 log_row() {
-  local job=$1 bytes trips apart series row
+  local job=$1 bytes trips apart series cells=()
   IFS=: read -r bytes trips apart <<<"$job"
-  row="| $bytes | ${apart:-one} | $((2 * trips * bytes / 1000000)) |"
   for series in without with time bandwidth equal unreserved slower; do
-    row+=" $(quartiles "$job" "$dir/log.$series" 2) |"
-  done
-  echo "$row"
+    awk -v series="$series" '{ print series "." $1, $2 }' "$dir/log.$series"
+    cells+=("=quartiles $series.$job 2")
+  done >"$dir/log"
+  row "$dir/log" "logging, $job: no round ended well both with and without the log" "$bytes" "${apart:-one}" \
+    $((2 * trips * bytes / 1000000)) "${cells[@]}"
 }
 
 log_cost() {
@@ -78,20 +80,15 @@ log_cost() {
   echo "memory, so a job sends a bounded volume. without / without: a ratio of equal things. Not reserved: each job"
   echo "has a relay of its own, and the system gives it the memory page by page meanwhile; of these there are fewer rounds"
   echo "($RUNS), of their own, and their ratio is to jobs without the log in the same round."
-  echo
-  echo "| bytes | buffers | volume MB | without us | with us | time / without | bandwidth / without | without / without | not reserved us | time / without |"
-  echo "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
   log_rounds
+  table bytes buffers "volume MB" "without us" "with us" "time / without" "bandwidth / without" "without / without" \
+    "not reserved us" "time / without"
   ratios "$dir/log.with" "$dir/log.without" >"$dir/log.time"
   ratios "$dir/log.without" "$dir/log.with" >"$dir/log.bandwidth"
   ratios "$dir/log.without" "$dir/log.again" >"$dir/log.equal"
   ratios "$dir/log.unreserved" "$dir/log.beside" >"$dir/log.slower"
   for job in $LOG_JOBS; do
-    if sampled "$dir/log.time" "$job" && sampled "$dir/log.equal" "$job" && sampled "$dir/log.slower" "$job"; then
-      log_row "$job"
-    else
-      missing "logging, $job: no round ended well both with and without the log"
-    fi
+    log_row "$job"
   done | tee "$dir/log.table"
   echo
   awk -F'|' '$2 + 0 == 1 { printf "- 1 B latency: %.2f times that without the log (goal: at most 1.10)\n", $7 }
@@ -104,33 +101,22 @@ clock_samples() {
   awk -v mode="$1" 'NF == 2 && $2 + 0 > 0 { print mode "." $1, $2 }' >>"$dir/clock"
 }
 
+clock_once() {
+  "$programs/clock_call" </dev/null >"$dir/out" 2>"$dir/stats" && clock_samples plain <"$dir/out" &&
+    logged 1 "$programs/clock_call" >"$dir/out" && clock_samples ours <"$dir/out"
+}
+
 clock_cost() {
-  local name i
+  local name
   title "Clocks: nanoseconds a call, medians of $RUNS interleaved runs"
-  for ((i = 0; i < RUNS; i++)); do
-    if "$programs/clock_call" </dev/null >"$dir/out" 2>"$dir/stats"; then
-      clock_samples plain <"$dir/out"
-    else
-      uncounted "clock_call as a plain process"
-    fi
-    if logged 1 "$programs/clock_call" >"$dir/out"; then
-      clock_samples ours <"$dir/out"
-    else
-      uncounted "clock_call under Causeway"
-    fi
-  done
+  rounds "$RUNS" "clock_call" clock_once
   if [ ! -s "$dir/clock" ]; then
     missing "clocks: clock_call printed nothing"
     return
   fi
-  echo "| call | plain process | under Causeway, recorded (goal: at most 40) |"
-  echo "|---|---:|---:|"
+  table l:call "plain process" "under Causeway, recorded (goal: at most 40)"
   awk '{ sub(/^[a-z]*\./, "", $1); if (!seen[$1]++) print $1 }' "$dir/clock" | while read -r name; do
-    if sampled "$dir/clock" "plain.$name" "ours.$name"; then
-      echo "| $name | $(spread "plain.$name" "$dir/clock" 1) | $(spread "ours.$name" "$dir/clock" 1) |"
-    else
-      missing "clocks: $name ran only one way"
-    fi
+    row "$dir/clock" "clocks: $name ran only one way" "$name" "=spread plain.$name 1" "=spread ours.$name 1"
   done
 }
 
@@ -161,9 +147,7 @@ log_memory() {
   title "Memory of the log for each message, beyond its payload (goal: at most 64 B)"
   echo "Two jobs of different length, the difference divided by the messages that it has more. The resident"
   echo "memory of the relay is the kernel's count, beside what the relay itself counts."
-  echo
-  echo "| payload B | messages | log, B a message | resident, B a message |"
-  echo "|---:|---:|---:|---:|"
+  table "payload B" messages "log, B a message" "resident, B a message"
   for job in $LOG_MEMORY_JOBS; do
     bytes=${job%%:*}
     counts=${job#*:}
@@ -217,34 +201,22 @@ replay_once() {
       | "first.\($killed) \($first)", "again.\($killed) \($again)", "faster.\($killed) \($first / $again)"'
 }
 
-replay_row() {
-  local killed=$1
-  echo "| $killed | $(spread "first.$killed" "$dir/replay" 2) | $(spread "again.$killed" "$dir/replay" 3)" \
-    "| $(spread "faster.$killed" "$dir/replay" 1) |"
-}
-
 replay_speed() {
-  local rounds killed i
+  local trips killed
   title "Replay: token ring of $RING_RANKS ranks, tokens of $RING_BYTES B, medians of $RUNS runs"
-  if ! rounds=$(count_for "$RING_SECONDS" ring_of "$RING_RANKS"); then
+  if ! trips=$(count_for "$RING_SECONDS" ring_of "$RING_RANKS"); then
     missing "replay: the token ring did not run"
     return
   fi
-  for ((i = 0; i < RUNS; i++)); do
-    replay_once "$rounds" 1 || uncounted "replay, 1 killed"
-    replay_once "$rounds" "$RING_RANKS" || uncounted "replay, $RING_RANKS killed"
-  done
-  echo "$rounds rounds; killed after $((RING_SECONDS * 600)) ms of about $((RING_SECONDS * 1000))."
-  echo "First execution: from the last RANK_UP to the kill; replay: from the first RANK_UP of a new incarnation to the last RANK_LIVE."
-  echo
-  echo "| ranks killed at once | first execution s | replay s | times faster (goal: at least 5) |"
-  echo "|---:|---:|---:|---:|"
   for killed in 1 "$RING_RANKS"; do
-    if sampled "$dir/replay" "first.$killed" "again.$killed"; then
-      replay_row "$killed"
-    else
-      missing "replay, $killed killed: no run had all of its kills and came back"
-    fi
+    rounds "$RUNS" "replay, $killed killed" replay_once "$trips" "$killed"
+  done
+  echo "$trips rounds; killed after $((RING_SECONDS * 600)) ms of about $((RING_SECONDS * 1000))."
+  echo "First execution: from the last RANK_UP to the kill; replay: from the first RANK_UP of a new incarnation to the last RANK_LIVE."
+  table "ranks killed at once" "first execution s" "replay s" "times faster (goal: at least 5)"
+  for killed in 1 "$RING_RANKS"; do
+    row "$dir/replay" "replay, $killed killed: no run had all of its kills and came back" "$killed" \
+      "=spread first.$killed 2" "=spread again.$killed 3" "=spread faster.$killed 1"
   done
 }
 
@@ -258,31 +230,23 @@ kill_to_live_once() {
       | (times("rank_started"; 2) | only("starts"; 1)[0]) as $started
       | (times("rank_up"; 2) | only("ranks up again"; 1)[0]) as $up
       | (times("rank_live"; 2) | only("ranks live again"; 1)[0]) as $live
-      | "detection \($down - $fired)", "start \($started - $down)", "connect \($up - $started)",
-        "replay \($live - $up)", "all \($live - $fired)"'
+      | "detection \(1000 * ($down - $fired))", "start \(1000 * ($started - $down))",
+        "connect \(1000 * ($up - $started))", "replay \(1000 * ($live - $up))", "all \(1000 * ($live - $fired))"'
 }
 
 live_row() {
-  awk -v key="$1" '{ print $1, 1000 * $2 }' "$dir/live" >"$dir/live.ms"
-  echo "| $2 | $(spread "$1" "$dir/live.ms" 2) |"
+  row "$dir/live" "from kill to live: no run was killed and came back" "$2" "=spread $1 2"
 }
 
 kill_to_live() {
-  local rounds i
+  local trips
   title "From kill to live again: token ring of 4 ranks, one killed when 2 s old, medians of $RUNS runs"
-  if ! rounds=$(count_for 4 ring_of 4); then
+  if ! trips=$(count_for 4 ring_of 4); then
     missing "from kill to live: the token ring did not run"
     return
   fi
-  for ((i = 0; i < RUNS; i++)); do
-    kill_to_live_once "$rounds" || uncounted "from kill to live"
-  done
-  if ! sampled "$dir/live" all; then
-    missing "from kill to live: no run was killed and came back"
-    return
-  fi
-  echo "| step | ms |"
-  echo "|---|---:|"
+  rounds "$RUNS" "from kill to live" kill_to_live_once "$trips"
+  table l:step ms
   live_row detection "detection: from the signal until the dispatcher knows"
   live_row start "start: until the new process is forked"
   live_row connect "exec, libraries and the first part of MPI_Init: until the relay knows it (RANK_UP)"
@@ -314,7 +278,7 @@ solver_same() {
 # so many kills, spread evenly over the shortest run without kills, and over the ranks
 solver_once() {
   local iterations=$1 kills=$2 faults=() base_ms i
-  base_ms=$(awk -v s="$(lowest 0 "$dir/solver" 2>/dev/null)" 'BEGIN { printf "%d", 1000 * s }')
+  base_ms=$(awk -v s="$(figure lowest 0 "$dir/solver" 2>/dev/null)" 'BEGIN { printf "%d", 1000 * s }')
   for ((i = 1; i <= kills; i++)); do
     faults+=(--fault "kill:$((i % SOLVER_RANKS))@$((base_ms * i / (kills + 1)))ms")
   done
@@ -332,16 +296,12 @@ solver_once() {
 
 # the table's rows, and the same for gnuplot
 solver_rows() {
-  local kills base
+  local kills base kind
   base=$(median 0 "$dir/solver")
   for ((kills = 0; kills <= KILLS_MAX; kills++)); do
-    if sampled "$dir/solver" "$kills"; then
-      echo "| $kills | $(spread "$kills" "$dir/solver" 2) | $(ratio "$(median "$kills" "$dir/solver")" "$base") |"
-      echo "$kills $(median "$kills" "$dir/solver") $(lowest "$kills" "$dir/solver")" \
-        "$(highest "$kills" "$dir/solver")" >&3
-    else
-      missing "solver with $kills kills: no run ended well with all of its kills and the same result"
-    fi
+    row "$dir/solver" "solver with $kills kills: no run ended well with all of its kills and the same result" "$kills" \
+      "=spread $kills 2" "$(ratio "$(median "$kills" "$dir/solver")" "$base")" || continue
+    echo "$kills" "$(for kind in median lowest highest; do figure "$kind" "$kills" "$dir/solver"; done | paste -sd ' ')" >&3
   done 3>build/bench/recovery.dat
 }
 
@@ -361,9 +321,7 @@ solver_kills() {
   echo "A grid of $SOLVER_SIZE by $SOLVER_SIZE, $iterations iterations. The kills are spread evenly over the time of the"
   echo "shortest run without kills, and over the ranks; without checkpoints each new incarnation starts from the"
   echo "beginning."
-  echo
-  echo "| kills | s | times that without |"
-  echo "|---:|---:|---:|"
+  table kills s "times that without"
   solver_rows
   sampled "$dir/solver" 0 || return
   plot && echo && echo "The plot: build/bench/recovery.svg and .png."

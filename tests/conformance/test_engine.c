@@ -1,5 +1,5 @@
-/* What every engine must do, on real sockets. One suite an engine: "engine NAME", and one more for
- * each other choice of its pools, or with rings: "engine NAME, WHICH". */
+/* What every engine must do, on real sockets. Each engine has a suite, "engine NAME", and further
+ * suites for other pools or with rings, "engine NAME, WHICH". */
 #include "tests/conformance/suite.h"
 #include "tests/unit/suites.h"
 
@@ -53,7 +53,7 @@ static bool both_large_arrived(void)
     return rank_of(1)->inbox.complete == 1 && rank_of(0)->inbox.complete == 1;
 }
 
-/* From the Unix socket to TCP and back, at the same time. */
+/* From the Unix socket to TCP and back at the same time. */
 static void large_messages_cut_through(void)
 {
     site_start_job(engine(), 2);
@@ -111,7 +111,7 @@ static bool half_sent(void)
     return codec_left(&rank_of(0)->codec.out) < LARGE / 2;
 }
 
-/* The next incarnation sends what the relay does not have yet. */
+/* The next incarnation of the sender sends what the relay does not have yet. */
 static void sender_that_comes_back(void)
 {
     struct cw_send sent = {.dst = 1, .kind = CW_SEND_TAG, .tag = 5, .total = LARGE};
@@ -134,7 +134,8 @@ static void sender_that_comes_back(void)
     site_stop();
 }
 
-/* The next incarnation gets from the start what was cut through to the one before it. */
+/* The next incarnation of the receiver gets the whole message that was being cut through to the one
+ * before. */
 static void receiver_that_comes_back(void)
 {
     site_start_job(engine(), 2);
@@ -158,7 +159,7 @@ static bool logged_arrived(void)
     return rank_of(0)->inbox.complete == logged;
 }
 
-/* A log of many messages, over a socket that takes little at a time. */
+/* A log of many messages is fed through a socket that takes little at a time. */
 static void long_log(void)
 {
     site_start_job(engine(), 2);
@@ -253,14 +254,14 @@ static void clients_see_the_end(void)
 {
     site_start_job(engine(), 2);
     peer_connect(SITE_TCP);
-    CU_ASSERT_TRUE(pump_until(newest_heard_challenge)); /* it is no longer the listener's */
+    CU_ASSERT_TRUE(pump_until(newest_heard_challenge)); /* the relay has accepted it */
     site.ops->stop(site.engine);
     site_join();
     CU_ASSERT_TRUE(pump_until(everybody_ended));
     site_close();
 }
 
-/* Also before run has begun, and more than once. */
+/* stop() works before run() has begun, and more than once. */
 static void stop_at_any_time(void)
 {
     for (int i = 0; i < 20; i++) {
@@ -333,6 +334,7 @@ static CU_pSuite add_suite(const char *name, CU_InitializeFunc choose)
     add_exchange_tests(suite);
     add_crowd_tests(suite);
     add_random_exchange_tests(suite);
+    add_engine_resume_tests(suite);
     return suite;
 }
 

@@ -1,4 +1,4 @@
-/* Clients that are slow, break the protocol or vanish: in each case the others go on, and the
+/* Clients that are slow, break the protocol or vanish. In each case the other ranks go on, and the
  * relay's memory stays within a bound. */
 #include "common/cred.h"
 #include "tests/conformance/suite.h"
@@ -6,7 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <sched.h>
 
-#define EXCHANGED (1u << 20) /* bytes of a message that others exchange meanwhile */
+#define EXCHANGED (1u << 20) /* bytes of a message that other ranks exchange meanwhile */
 #define VANISHING 12
 #define SLOW 16
 #define SLOW_BYTES 1000
@@ -24,8 +24,8 @@ static bool one_arrived(void)
 
 /* --- clients that stop, or vanish ------------------------------------------------------------- */
 
-/* It does not read what it asked for: its sender gets rid of everything, the others go on, and of
- * what these exchange nothing stays. */
+/* A rank does not read what it asked for. Its sender can write all of it, other ranks go on, and
+ * the relay keeps nothing of what these exchange. */
 static void client_that_stops_reading(void)
 {
     site_start_unlogged_job(engine(), 4);
@@ -39,7 +39,7 @@ static void client_that_stops_reading(void)
     CU_ASSERT_TRUE(pump_until(one_arrived));
     CU_ASSERT_TRUE(peer_received(rank_of(1), 7, 5, 3 * LARGE));
     site_stop();
-    CU_ASSERT_TRUE(site.memory_max >= 2 * LARGE); /* it was there */
+    CU_ASSERT_TRUE(site.memory_max >= 2 * LARGE); /* the message was held */
     CU_ASSERT_TRUE(site.memory_max <= MEMORY_BOUND(3 * LARGE + EXCHANGED + 20, 5));
 }
 
@@ -57,7 +57,8 @@ static bool half_sent(void)
     return codec_left(&sender->codec.out) < LARGE / 2;
 }
 
-/* One after another, each in the middle of its message: nothing of it stays. */
+/* Ranks vanish one after another, each in the middle of a message. The relay keeps nothing of it.
+ */
 static void clients_that_vanish(void)
 {
     uint32_t receiver = VANISHING;
@@ -77,7 +78,7 @@ static void clients_that_vanish(void)
     CU_ASSERT_TRUE(site.memory_max <= MEMORY_BOUND(RELAY_CUT_BACKLOG_MAX, VANISHING + 4));
 }
 
-/* The receiver vanishes; its sender is not held for ever. */
+/* The receiver vanishes. Its sender does not wait for ever. */
 static void receiver_that_vanishes(void)
 {
     site_start_job(engine(), 4);
@@ -105,7 +106,7 @@ static bool challenged(void)
     return peers[peer_count - 1].codec.in.end >= CW_FRAME_HEADER + CW_CHALLENGE_SIZE;
 }
 
-/* Everything it says goes in a packet of its own; the scheduler lets the relay look at each. */
+/* Each byte goes in a packet of its own, and the relay gets the processor after each. */
 static void say_byte_by_byte(struct peer *p)
 {
     while (codec_left(&p->codec.out)) {
@@ -151,7 +152,7 @@ static bool slow_arrived(void)
     return rank_of(0)->inbox.complete == SLOW;
 }
 
-/* They are all in the middle of a frame, nearly always, and nobody waits for them. */
+/* Slow clients are in the middle of a frame nearly always. No other client waits for them. */
 static void slow_clients_among_others(void)
 {
     site_start_unlogged_job(engine(), 3 + SLOW);
@@ -169,7 +170,7 @@ static void slow_clients_among_others(void)
     CU_ASSERT_TRUE(site.memory_max <= MEMORY_BOUND(EXCHANGED, 4 + SLOW));
 }
 
-/* --- clients that speak of something else ----------------------------------------------------- */
+/* --- clients that do not follow the protocol -------------------------------------------------- */
 static bool strangers_ended(void)
 {
     bool ended = true;
@@ -203,7 +204,7 @@ static bool two_ended(void)
     return rank_of(0)->ended && rank_of(1)->ended;
 }
 
-/* A rank that breaks the protocol is told why, whatever it goes on saying. */
+/* A rank that breaks the protocol gets the reason, also if it goes on sending. */
 static void reason_of_a_refusal_arrives(void)
 {
     site_start_job(engine(), 4);
@@ -218,7 +219,7 @@ static void reason_of_a_refusal_arrives(void)
     site_stop();
 }
 
-/* Without a word, and mostly before the relay has greeted them. */
+/* They send nothing, and most close before the relay has sent CHALLENGE. */
 static void clients_that_come_and_go(void)
 {
     struct peer *p;

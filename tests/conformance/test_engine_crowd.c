@@ -1,4 +1,4 @@
-/* Many clients at once, and more than there are descriptors for. */
+/* Many clients at once, and more clients than descriptors. */
 #include "tests/conformance/suite.h"
 
 #include <CUnit/CUnit.h>
@@ -46,7 +46,7 @@ static void crowd_that_connects_at_once(void)
     for (uint32_t r = 0; r < CROWD; r++)
         CU_ASSERT_EQUAL(peer_hello_rank(rank_of(r), r, 1), CW_OK);
     ping_pong(0, CROWD - 1, 3, 0);
-    /* all leave at once, too */
+    /* all leave at once */
     for (uint32_t r = 2; r < CROWD - 1; r++)
         peer_close(rank_of(r));
     ping_pong(0, CROWD - 1, 3, 0);
@@ -62,7 +62,7 @@ static bool all_challenged(void)
     return all;
 }
 
-/* Nobody is refused, and nobody waits in vain. */
+/* Each connection is accepted, and none is refused. */
 static void burst_of_connects(int listener)
 {
     site_raise_descriptors();
@@ -96,7 +96,7 @@ static bool idle_are_lost(void)
     return peers[0].notices[CW_NOTICE_RANK_LOST] == IDLE;
 }
 
-/* Two exchange messages among many that are idle; then those vanish at once. */
+/* Two ranks exchange messages while many others are idle. Then the idle ranks vanish at once. */
 static void idle_crowd(void)
 {
     site_raise_descriptors();
@@ -112,6 +112,48 @@ static void idle_crowd(void)
     CU_ASSERT_TRUE(site.memory_max <= MEMORY_BOUND(0, 3) + IDLE * IDLE_BYTES_MAX);
 }
 
+/* --- clients that send no HELLO ----------------------------------------------------------------
+ */
+#define STRANGERS 1090
+#define STRANGERS_LEFT ((int)RELAY_STRANGERS_MAX + 2) /* with a job of 2 ranks */
+
+static int strangers_ended(void)
+{
+    int ended = 0;
+
+    for (int i = 3; i < peer_count; i++)
+        ended += peers[i].ended;
+    return ended;
+}
+
+static bool strangers_are_there(void)
+{
+    int challenged = 0;
+
+    for (int i = 3; i < peer_count; i++)
+        challenged += peers[i].heard[CW_FRAME_CHALLENGE] == 1;
+    return challenged == STRANGERS && strangers_ended() >= STRANGERS - STRANGERS_LEFT;
+}
+
+/* Each sends one byte, or none. The job goes on, new ranks can connect, and the memory of jobs is
+ * not used. */
+static void strangers_beside_a_job(void)
+{
+    site_raise_descriptors();
+    site_start_job(engine(), 2);
+    for (int i = 0; i < STRANGERS; i++) {
+        struct peer *p = peer_connect(i % 2);
+
+        if (i % 4 < 3)
+            *codec_room(&p->codec.out, 1) = 1;
+    }
+    CU_ASSERT_TRUE(pump_until(strangers_are_there));
+    ping_pong(0, 1, 5, 100000);
+    CU_ASSERT_EQUAL(peer_hello_rank(peer_connect(SITE_UNIX), 1, 2), CW_OK);
+    site_stop();
+    CU_ASSERT_TRUE(site.memory_max <= MEMORY_BOUND(10 * 100020, 4));
+}
+
 /* --- limits ----------------------------------------------------------------------------------- */
 static bool some_refused(void)
 {
@@ -122,7 +164,7 @@ static bool some_refused(void)
     return ended >= peer_count - 3 - SPARE;
 }
 
-/* Sockets that are there before the limit falls: client and relay share it in this process. */
+/* Opens sockets before the limit is lowered: clients and relay share it in this process. */
 static void open_sockets(int *fds)
 {
     for (int i = 0; i < REFUSED_MAX; i++) {
@@ -133,19 +175,19 @@ static void open_sockets(int *fds)
 
 static void adopt_and_connect(const int *fds)
 {
-    const struct cw_address *a = &site.listeners[SITE_UNIX].address;
+    const struct cw_sockaddr *at = &site.listeners[SITE_UNIX].address.at[0];
 
     for (int i = 0; i < REFUSED_MAX; i++) {
         struct peer *p = &peers[peer_count++];
 
         memset(p, 0, sizeof(*p));
         p->wire.fd = fds[i];
-        CU_ASSERT_EQUAL(
-            connect(p->wire.fd, (const struct sockaddr *)&a->sockaddr, a->sockaddr_size), 0);
+        CU_ASSERT_EQUAL(connect(p->wire.fd, (const struct sockaddr *)&at->storage, at->size), 0);
     }
 }
 
-/* Who comes too many is refused, not left to wait; who is there goes on; later all is well. */
+/* Connections beyond the limit are refused and do not wait. Open connections go on. When
+ * descriptors are free again, new connections are accepted. */
 static void descriptors_run_out(void)
 {
     struct rlimit old;
@@ -175,5 +217,6 @@ void add_crowd_tests(CU_pSuite suite)
     CU_ADD_TEST(suite, burst_of_connects_unix);
     CU_ADD_TEST(suite, burst_of_connects_tcp);
     CU_ADD_TEST(suite, idle_crowd);
+    CU_ADD_TEST(suite, strangers_beside_a_job);
     CU_ADD_TEST(suite, descriptors_run_out);
 }

@@ -1,4 +1,4 @@
-/* Messages in all directions at once, and ranks that come, go and are replaced meanwhile. */
+/* Messages in all directions at once, while ranks come, go and are replaced. */
 #include "tests/conformance/suite.h"
 
 #include <CUnit/CUnit.h>
@@ -20,7 +20,7 @@ static uint64_t mesh_size(uint32_t from, uint32_t to)
     return MESH_BYTES + from * 1000 + to;
 }
 
-/* Each sends to each, itself included, and asks for half of what comes before it is sent. */
+/* Each rank sends to each, itself included. Half of the receives are posted before the sends. */
 static void mesh_begin(uint32_t round)
 {
     for (uint32_t i = 0; i < MESH * MESH; i++) {
@@ -107,8 +107,7 @@ static bool both_ended(void)
     return rank_of(2)->ended && rank_of(3)->ended;
 }
 
-/* Each says BYE as soon as it is welcome, and its next incarnation comes as soon as it has heard
- * FAREWELL. */
+/* Each rank says BYE right after WELCOME, and its next incarnation comes right after FAREWELL. */
 static void ranks_that_come_and_go(void)
 {
     site_start_job(engine(), 4);
@@ -151,8 +150,8 @@ static bool replaced_arrived(void)
     return newer->inbox.complete == 1 && rank_of(0)->inbox.complete == 1;
 }
 
-/* The older one is alive, sends and is sent to; a newer incarnation takes its place. `stalled`: the
- * older one does not read, so that the relay is in the middle of writing to it. */
+/* A newer incarnation takes the place of one that lives, sends and receives. `stalled`: the older
+ * one does not read, so that the relay is in the middle of writing to it. */
 static void replace_busy(bool stalled)
 {
     struct cw_send sent = {.dst = 0, .kind = CW_SEND_TAG, .tag = 6, .total = REPLACED_BYTES};

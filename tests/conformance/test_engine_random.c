@@ -1,5 +1,5 @@
-/* Ranks that at random send, ask, stall, vanish and come back, with the log on. Whatever the seed
- * and the timing: in the end each has every message that was sent to it once, whole. A seed that
+/* Ranks that send, post receives, stall, vanish and come back at random, with the log on. For every
+ * seed and timing, each rank has each message that was sent to it, once and whole. A seed that
  * fails is printed; CAUSEWAY_TEST_SEED=SEED runs it alone. */
 #include "tests/conformance/suite.h"
 
@@ -26,13 +26,13 @@ struct message {
     bool asked;
 };
 
-/* A RECV or a SEND: its rank's next incarnation repeats it. */
+/* A RECV or a SEND. The next incarnation of its rank repeats it. */
 struct act {
     bool is_send;
-    uint32_t message; /* its number is the tag, and the request */
+    uint32_t message; /* its number; also the tag and the request */
 };
 
-/* What a rank has done, over all its incarnations. */
+/* The acts of a rank, over all its incarnations. */
 struct history {
     uint32_t incarnation;
     uint32_t count;
@@ -49,7 +49,7 @@ static uint32_t below(uint32_t bound)
     return (uint32_t)codec_random_below(&seed, bound);
 }
 
-/* Most are small, a few are larger than what a block or a socket's buffer takes. */
+/* Most are small. A few are larger than a block or the buffer of a socket. */
 static uint64_t random_size(void)
 {
     static const uint32_t most[] = {1, 100, 100, 3000, 20000, 20000, 300000, 2000000};
@@ -116,7 +116,7 @@ static bool returning_repeated(void)
     return returning->heard[CW_FRAME_REPLAYED] == 1;
 }
 
-/* Of what the ones before it did, as much as the relay knows of. */
+/* Repeats those acts of earlier incarnations that the relay has. */
 static void repeat(struct peer *p, const struct history *h)
 {
     uint64_t acts = p->welcome.acts;
@@ -140,7 +140,7 @@ static void repeat(struct peer *p, const struct history *h)
     }
 }
 
-/* The relay may hear of the next incarnation before it notices that the last one is gone. */
+/* The relay may see the next incarnation before it sees the end of the last one. */
 static void vanish_and_return(uint32_t rank)
 {
     struct history *h = &histories[rank];
@@ -154,7 +154,7 @@ static void vanish_and_return(uint32_t rank)
         perform(p, &h->acts[i]);
 }
 
-/* --- a play ----------------------------------------------------------------------------------- */
+/* --- a run ------------------------------------------------------------------------------------ */
 static void step(void)
 {
     struct peer *p = rank_of(below(RANKS));

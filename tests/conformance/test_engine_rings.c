@@ -1,15 +1,15 @@
-/* Clients that have taken rings and misuse them: the others go on, and nothing stays. */
+/* Clients that accept rings and misuse them. Other ranks go on, and the relay keeps nothing. */
 #include "tests/conformance/suite.h"
 
 #include <CUnit/CUnit.h>
 
 #define BELLS 20000
 #define SCRIBBLERS 60
-#define WORDS 68     /* of 4 bytes, from the start of the memory: all that both sides look at */
-#define SCRIBBLES 40 /* words that one writes */
+#define WORDS 68     /* of 4 bytes, from the start of the memory: all that both sides read */
+#define SCRIBBLES 40 /* words that one client writes */
 #define REST 400000  /* bytes: more than one read, less than a ring */
 #define JOBS_ENDED 20
-#define CALLS_MAX 20000 /* system calls of an engine that sleeps; one that does not makes more */
+#define CALLS_MAX 20000 /* system calls of an engine that sleeps; one that spins makes more */
 
 static void bell(const struct peer *p)
 {
@@ -61,7 +61,7 @@ static void taken_that_cannot_be(void)
     rank_0_is_lost();
 }
 
-/* Any words at any place of what both sides look at, by one incarnation after another. */
+/* One incarnation after another writes random words to random places of what both sides read. */
 static void scribblers(void)
 {
     struct peer *p = start_with_rank_0();
@@ -104,7 +104,7 @@ static bool newest_challenged(void)
     return peers[peer_count - 1].heard[CW_FRAME_CHALLENGE] == 1;
 }
 
-/* Frames on the socket are nothing but bells for who has joined; others say nothing at all. */
+/* After a client has joined, bytes on the socket only wake the relay. Some clients send nothing. */
 static void clients_that_join_and_do_not_speak(void)
 {
     site_start_job(engine(), 4);
@@ -132,7 +132,7 @@ static bool rest_came(void)
     return peer_received(rank_of(2), 1, 5, REST);
 }
 
-/* What it had written is read to its end, also after it cannot be answered any more. */
+/* The relay reads all that a rank had written before it vanished, also if it cannot answer. */
 static void one_that_speaks_and_vanishes(void)
 {
     struct peer *p = start_with_rank_0();
@@ -164,8 +164,8 @@ static bool all_sent(void)
     return codec_left(&rank_of(0)->codec.out) == 0 && codec_left(&rank_of(2)->codec.out) == 0;
 }
 
-/* It is sent more than its ring takes, is refused, and vanishes without having read it: the engine
- * lets go of it, and sleeps. */
+/* A rank is sent more than its ring takes, is refused, and vanishes without reading. The engine
+ * closes the connection, and sleeps. */
 static void refused_one_that_vanishes(void)
 {
     struct peer *p = start_with_rank_0();
@@ -192,8 +192,8 @@ static bool all_but_first_ended(void)
     return ended;
 }
 
-/* The dispatcher speaks nonsense: all ranks of the job are closed while one of them is served, and
- * each has something on its socket. */
+/* The dispatcher breaks the protocol. The relay closes all ranks of the job while it serves one of
+ * them, and each has bytes on its socket. */
 static void job_that_ends_while_others_are_served(void)
 {
     static const uint8_t nonsense[64 << 10];
@@ -207,7 +207,8 @@ static void job_that_ends_while_others_are_served(void)
         CU_ASSERT_EQUAL_FATAL(peer_hello_dispatcher(peer_connect(SITE_UNIX), 4), CW_OK);
         for (uint32_t rank = 0; rank < 4; rank++)
             CU_ASSERT_EQUAL_FATAL(peer_hello_rank(peer_connect(SITE_UNIX), rank, 1), CW_OK);
-        peer_close(first); /* a rank has its place now, and is served after the dispatcher */
+        peer_close(
+            first); /* a rank takes its place in the poll set, and is served after the dispatcher */
         pump_for(5);
         CU_ASSERT_EQUAL(cw_ring_put(&peers[1].wire.out, nonsense, sizeof(nonsense)),
                         sizeof(nonsense));

@@ -1,10 +1,14 @@
-/* A relay that lies: whatever it says, the device takes it or ends with device_fatal, and touches
+/* A relay that lies: whatever it says, the device takes it or ends with fatal_exit, and touches
  * no memory that is not its own. The input is a list of actions, of the program (it sends, posts,
  * probes, polls) and of the relay (it says something plausible, or anything), before the first of
  * which WELCOME may have asked for a repetition. */
 #include "common/clock.h"
+#include "rdevice/act.h"
+#include "rdevice/arena.h"
 #include "rdevice/clock.h"
-#include "rdevice/device.h"
+#include "rdevice/fatal.h"
+#include "rdevice/replay.h"
+#include "rdevice/trace.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -21,7 +25,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-struct device device;
+static struct exchange exchange;
 static uint8_t readings[CW_READINGS_MAX];
 struct readings_writer clock_written = {.bytes = readings, .size = sizeof(readings)};
 
@@ -35,7 +39,7 @@ static uint64_t told;           /* events */
 static uint32_t waits;
 static size_t unrepeated;
 static bool full; /* the last send found no room */
-static struct device_request *requests[REQUESTS_MAX];
+static struct request *requests[REQUESTS_MAX];
 static uint32_t request_count;
 static uint8_t message[MESSAGE_BYTES];
 
@@ -72,33 +76,53 @@ static void give_back(void *at)
     free(a);
 }
 
-void *device_alloc(size_t size)
+void *arena_alloc(size_t size)
 {
     if (size > ALLOC_MAX)
-        device_fatal(CW_REPORT_FATAL, "no memory");
+        fatal_exit(CW_REPORT_FATAL, "no memory");
     return allocate(size);
 }
 
-void device_fatal(uint32_t kind, const char *fmt, ...)
+void fatal_exit(uint32_t kind, const char *fmt, ...)
 {
     (void)kind;
     (void)fmt;
     longjmp(ended, 1);
 }
 
-/* --- what else stands beside input.c and output.c --------------------------------------------- */
-void device_second_thread(void)
+/* --- what else the exchange stands on --------------------------------------------------------- */
+void trace_repeats(bool repeats)
 {
+    (void)repeats;
 }
 
-void wait_idle(void)
+void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns)
 {
+    (void)ranks;
+    (void)spin_ns;
+    w->wire = wire;
 }
 
-void wait_socket(bool writable, uint64_t since_ns)
+void wait_left(struct waiter *w)
 {
-    (void)writable;
+    (void)w;
+}
+
+void wait_wire(struct waiter *w, bool in, bool out, uint64_t since_ns)
+{
+    (void)w;
+    (void)in;
+    (void)out;
     (void)since_ns;
+}
+
+bool clock_pause(void)
+{
+    return false;
+}
+
+void clock_go_on(void)
+{
 }
 
 void clock_flushed(void)
@@ -172,14 +196,14 @@ static void say_probed(uint8_t how)
                                .total = how,
                                .unexpected = how & 2};
 
-    probed.clock = device.stats.polls + (how & 4 ? 1 : how >> 5);
+    probed.clock = journal_polls(&exchange.journal) + (how & 4 ? 1 : how >> 5);
     cw_probed_put(say(CW_FRAME_PROBED, CW_PROBED_SIZE, CW_PROBED_SIZE), &probed);
 }
 
 static void say_taken(uint8_t how)
 {
     struct cw_taken taken = {.event = odd_or(told + 1 + (how & 3), how),
-                             .clock = device.stats.polls + (how >> 3 & 3)};
+                             .clock = journal_polls(&exchange.journal) + (how >> 3 & 3)};
 
     cw_taken_put(say(CW_FRAME_TAKEN, CW_TAKEN_SIZE, CW_TAKEN_SIZE), &taken);
 }
@@ -218,6 +242,7 @@ static void relay_speaks(void)
                                    CW_FRAME_FAREWELL};
     uint8_t what = cw_get_u8(&script);
     uint8_t how = cw_get_u8(&script);
+    uint8_t type;
 
     switch (what & 15) {
     case 0:
@@ -243,7 +268,8 @@ static void relay_speaks(void)
         break;
     case 9:
     case 10:
-        say(bare[how & 3], 0, 0);
+        type = bare[how & 3];
+        memset(say(type, cw_frame_fixed(type), 0), how, cw_frame_fixed(type));
         break;
     default:
         say_message(how);
@@ -330,7 +356,7 @@ ssize_t send(int fd, const void *bytes, size_t size, int flags)
 }
 
 /* --- what the program does -------------------------------------------------------------------- */
-static void take_request_of(struct device_request *request)
+static void take_request_of(struct request *request)
 {
     must_hold(request->received <= request->capacity || !request->receiving);
     must_hold(!request->busy && !request->completed);
@@ -340,44 +366,42 @@ static void take_request_of(struct device_request *request)
     for (uint32_t i = 0; i < request_count; i++)
         if (requests[i] == request)
             requests[i] = requests[--request_count];
-    request_free(request);
+    request_free(&exchange.requests, request);
 }
 
 static void progress(void)
 {
-    struct device_event *event;
-    bool repeated = device.replay.active;
+    struct event *event;
+    bool repeated = journal_is_active(&exchange.journal);
 
-    device.stats.polls++;
-    if (repeated && !replay_poll())
+    journal_poll(&exchange.journal);
+    if (repeated && !replay_poll(&exchange))
         return;
     if (!repeated) {
-        output_flush();
-        input_read();
+        exchange_flush(&exchange);
+        exchange_read(&exchange);
     }
-    event = device.happened;
-    if (event && device.logged && !repeated)
-        output_taken(device.last_happened);
-    device.happened = NULL;
-    device.happened_tail = &device.happened;
+    if (inbox_happened(&exchange.inbox) && journal_is_logged(&exchange.journal) && !repeated)
+        act_taken(&exchange);
+    event = inbox_take(&exchange.inbox);
     while (event) {
-        struct device_event *next = event->next;
+        struct event *next = event->next;
 
         if (event->active)
             give_back(event);
         else
-            take_request_of((struct device_request *)event);
+            take_request_of((struct request *)event);
         event = next;
     }
 }
 
-static struct device_request *new_request(bool receiving, uint8_t how)
+static struct request *new_request(bool receiving, uint8_t how)
 {
-    struct device_request *request;
+    struct request *request;
 
     if (request_count == REQUESTS_MAX)
-        device_fatal(CW_REPORT_FATAL, "enough");
-    request = request_new(receiving);
+        fatal_exit(CW_REPORT_FATAL, "enough");
+    request = request_new(&exchange.requests, receiving);
     requests[request_count++] = request;
     request->capacity = how & 1 ? cw_get_u16(&script) * 5u : how;
     request->staged = receiving && (how & 2);
@@ -388,44 +412,46 @@ static struct device_request *new_request(bool receiving, uint8_t how)
 
 static void send_message(uint8_t how)
 {
+    struct act_target to = {.kind = CW_SEND_TAG + (how >> 1) % 3, .tag = how & 3};
     size_t total = how & 1 ? cw_get_u16(&script) * 9u : how;
-    uint32_t kind = CW_SEND_TAG + (how >> 1) % 3;
-    uint32_t req = kind == CW_SEND_SYNC ? new_request(false, 0)->id : 0;
     struct iovec pieces[3] = {{message, total / 3}, {message + 7, 0}, {message, total - total / 3}};
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    uint64_t skip;
 
+    if (to.kind == CW_SEND_SYNC)
+        to.req = new_request(false, 0)->id;
     if (!(how & 0x40)) {
-        output_message(0, kind, how & 3, req, pieces, 3);
+        act_send(&exchange, &to, pieces, 3);
         return;
     }
-    output_begin(0, kind, how & 3, req, total, message, first);
+    act_send_first(&exchange, &to, total, message, first, &skip);
     for (size_t at = first, n; at < total; at += n) {
         n = total - at < 50000 ? total - at : 50000;
-        output_data(message, n);
+        act_send_more(&exchange, message, n, &skip);
     }
 }
 
 static void post(uint8_t type, uint8_t how)
 {
-    struct device_request *request = new_request(true, how);
+    struct request *request = new_request(true, how);
     struct cw_recv recv = {.req = request->id, .capacity = request->capacity};
     struct cw_mrecv mrecv = {.req = request->id, .capacity = request->capacity};
     uint8_t *to;
 
-    if (type == CW_FRAME_RECV && (to = output_act(CW_FRAME_RECV, CW_RECV_SIZE)))
+    if (type == CW_FRAME_RECV && (to = act_frame(&exchange, CW_FRAME_RECV, CW_RECV_SIZE)))
         cw_recv_put(to, &recv);
-    if (type == CW_FRAME_MRECV && (to = output_act(CW_FRAME_MRECV, CW_MRECV_SIZE)))
+    if (type == CW_FRAME_MRECV && (to = act_frame(&exchange, CW_FRAME_MRECV, CW_MRECV_SIZE)))
         cw_mrecv_put(to, &mrecv);
 }
 
 static void cancel(void)
 {
     struct cw_recv recv = {0};
-    uint8_t *to = output_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
+    uint8_t *to = act_frame(&exchange, CW_FRAME_CANCEL, CW_RECV_SIZE);
 
     if (to)
         cw_recv_put(to, &recv);
-    output_flush();
+    exchange_flush(&exchange);
 }
 
 /* A clock is read, as libc.c does. */
@@ -433,7 +459,7 @@ static void read_clock(uint8_t how)
 {
     if (unrepeated > 0)
         unrepeated -= how < unrepeated ? how : unrepeated;
-    else if (!device_readings_wanted() && clock_written.used < CW_READINGS_MAX - how)
+    else if (!replay_readings(&exchange) && clock_written.used < CW_READINGS_MAX - how)
         clock_written.used += how;
 }
 
@@ -459,13 +485,13 @@ static void act(void)
         cancel();
         break;
     case 7:
-        device_probe(how & 3, how & 4 ? UINT64_MAX : 0, how & 8);
+        act_probe(&exchange, how & 3, how & 4 ? UINT64_MAX : 0, how & 8);
         break;
     case 8:
         read_clock(how);
         break;
     case 9:
-        replay_finish();
+        replay_finish(&exchange);
         break;
     case 10:
     case 11:
@@ -480,24 +506,21 @@ static void act(void)
 }
 
 /* --- a life ----------------------------------------------------------------------------------- */
-static void open_device(void)
+static void open_exchange(void)
 {
     uint8_t how = cw_get_u8(&script);
+    static const struct cw_hello hello;
+    static const struct cw_setup setup = {.address = "unix:/a/lie"};
     struct cw_welcome welcome = {.acts = how & 15, .flags = how >> 6};
 
     if (how & 16) {
         welcome.missing = cw_get_u16(&script) * 3u;
         welcome.clock = cw_get_u8(&script);
     }
-    memset(&device, 0, sizeof(device));
-    strcpy(device.setup.address, "unix:/a/lie");
-    device.thread = pthread_self();
-    device.in = allocate(DEVICE_IN_BYTES);
-    device.out = allocate(DEVICE_OUT_BYTES);
-    device.happened_tail = &device.happened;
-    device.logged = welcome.flags & CW_WELCOME_LOG;
-    request_setup(16, NULL);
-    replay_begin(&welcome);
+    memset(&exchange, 0, sizeof(exchange));
+    session_begin(&exchange.session, setup.address, &hello, 0);
+    request_setup(&exchange.requests, 16, NULL);
+    exchange_begin(&exchange, &setup, &welcome);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -510,7 +533,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request_count = 0;
     clock_written.used = 0;
     full = false;
-    open_device();
+    open_exchange();
     if (setjmp(ended) == 0)
         while (script.left > 0)
             act();

@@ -4,9 +4,10 @@
  * reached; raw bytes are sent as they are. Ranks crash and come again; what one of them has to
  * repeat is looked up in the relay's own log, so that it gets past it. */
 #include "common/cred.h"
-#include "relay/core/state.h"
+#include "relay/core/core.h"
+#include "relay/core/job.h"
 /* the Makefile compiles this file alone with the core: the client's side comes in here */
-#include "tests/trace/codec.c"
+#include "tests/lib/codec.c"
 
 #define RANKS 3
 #define CLIENTS 6 /* the dispatcher, the ranks, two strangers, one of which may be a relay */
@@ -45,6 +46,7 @@ static uint64_t now_ns;
 static uint32_t incarnation;
 static uint32_t next_req; /* also other incarnations do not use a number twice */
 static bool logged;
+static uint32_t resume_ms;                  /* connections that break leave a session behind */
 static bool linked;                         /* the job has another relay */
 static uint64_t witness[RANKS][EVENTS_MAX]; /* what each event was */
 static const uint8_t job[CW_ID_SIZE] = "a job to fuzz in";
@@ -63,7 +65,7 @@ static void take_welcome(struct client *c, const struct codec_frame *frame)
     uint8_t mac[CW_MAC_SIZE];
 
     must_hold(!c->welcome && cw_welcome_get(frame->body, &welcome));
-    cw_cred_mac(mac, c->key, "relay", &c->hello, c->challenge.nonce);
+    cw_cred_mac_welcome(mac, c->key, &welcome, &c->hello, c->challenge.nonce);
     must_hold(c->forged || cw_cred_equal(mac, welcome.mac));
     c->welcome = true;
     c->event = 0;
@@ -117,7 +119,7 @@ static void hear(struct client *c, const struct codec_frame *frame)
 static void close_client(struct client *c)
 {
     if (c->conn)
-        relay_conn_close(c->conn, "closed");
+        relay_conn_broken(c->conn, "closed", NULL, 0);
     codec_fini(&c->codec);
     codec_inbox_fini(&c->inbox);
     *c = (struct client){0};
@@ -155,6 +157,7 @@ static void drain(struct client *c)
 static void collect(void)
 {
     struct relay_conn *conn;
+    struct relay_dial dial;
 
     while ((conn = relay_core_next_ready(core))) {
         struct client *c = relay_conn_owner(conn);
@@ -162,6 +165,8 @@ static void collect(void)
         if (!c->stalled)
             drain(c);
     }
+    while (relay_core_next_dial(core, &dial))
+        must_hold(dial.cancelled || dial.address[0]);
 }
 
 /* --- what the clients do ---------------------------------------------------------------------- */
@@ -209,6 +214,7 @@ static void say_hello_as(struct client *c, uint32_t who)
         return;
     cw_cred_job_key(key, relay_key, job);
     hello.flags = logged ? CW_HELLO_LOG : 0;
+    hello.resume_ms = resume_ms;
     if (who == RELAY) {
         hello = (struct cw_hello){.role = CW_ROLE_RELAY, .rank = 1, .incarnation = incarnation};
         cw_cred_link_key(key, key, 1);
@@ -341,13 +347,27 @@ static void say_request_of(struct client *c, struct cw_reader *r)
 }
 
 /* --- recovery --------------------------------------------------------------------------------- */
+/* NULL: there is none now. */
+static const struct relay_job *job_now(void)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        const struct relay_conn *conn = clients[i].conn;
+
+        if (conn && conn->job && conn->job->dispatcher == conn)
+            return conn->job;
+    }
+    return NULL;
+}
+
 static const struct relay_mailbox *mailbox_of(const struct client *c)
 {
-    const struct relay_job *found = job_find(core, job);
+    const struct relay_job *found = job_now();
+    const struct relay_rank *rank;
 
     if (!found || c->hello.role != CW_ROLE_RANK || c->hello.rank >= found->ranks)
         return NULL;
-    return found->mailboxes[c->hello.rank];
+    rank = found->ranked[c->hello.rank];
+    return rank ? &rank->mailbox : NULL;
 }
 
 /* What it repeats: all, or with 1, 2, 3 something else, less than all, all without an end. */
@@ -416,7 +436,7 @@ static void come_again(struct client *c, uint32_t who, uint8_t how)
     collect();
     incarnation++;
     say_hello_as(c, who);
-    if (c->conn && c->welcome && mailbox_of(c) && mailbox_of(c)->conn == c->conn)
+    if (c->conn && c->welcome && mailbox_of(c) && mailbox_of(c)->feed.conn == c->conn)
         say_repetition_of(c, how & 7);
     c->stalled = stalls;
 }
@@ -518,13 +538,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                        .log_max = size % 3 ? MEMORY_MAX : LOG_SHORT};
     struct cw_reader r = cw_reader(data, size);
 
-    memcpy(config.key, relay_key, CW_KEY_SIZE);
+    config.key = relay_key;
     core = relay_core_new(&config);
     if (!core)
         return 0;
     now_ns = 1000000000;
     incarnation = next_req = 1;
     logged = size % 5 != 0;
+    resume_ms = size % 11 < 3 ? 1000 : 0;
     linked = size % 7 < 3;
     for (uint32_t who = 0; who <= RANKS + linked && (cw_get_u8(&r) & 7); who++) {
         say_hello_as(&clients[who], who);

@@ -1,6 +1,6 @@
 /* Any bytes, from any rank, cut anywhere, must be answered or refused, never more. The input is a
  * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. */
-#include "dispatcher/pmi.h"
+#include "dispatcher/pmi/pmi.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* The end of a program: every rank learns what is due to it, and waits until it has come. */
-#include "tests/sim/device_view.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/program.h"
 #include "tests/sim/sim.h"
@@ -65,6 +64,7 @@ static void receive_found(struct program *g)
 void program_close(struct program *g)
 {
     finish_requests(g);
+    program_library()->device_call();
     tell_due(g);
     for (uint32_t src = 0; src < g->ranks; src++)
         hear_due(g, src);

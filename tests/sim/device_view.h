@@ -1,9 +1,21 @@
-/* The device of the process at hand, sim_device, for those who look at it from outside. */
+/* What the simulator wants of the device's library beside the functions that programs call. */
 #ifndef SIM_DEVICE_VIEW_H
 #define SIM_DEVICE_VIEW_H
 
-#define DEVICE_MANY
-#include "rdevice/device.h"
-#undef device
+#include <stdbool.h>
+#include <stdint.h>
+
+struct device_view {
+    uint64_t polls; /* the poll clock */
+    uint64_t acts;
+    bool repeats;            /* what an earlier incarnation did */
+    uint64_t acts_to_repeat; /* of those */
+};
+struct device_view device_look(void);
+
+/* As when the library is loaded. */
+void device_begin(void);
+/* The program calls a function of MPI. */
+void device_call(void);
 
 #endif

@@ -1,6 +1,9 @@
 #include "tests/sim/dispatch.h"
-#include "common/cred.h"
 #include "common/setup.h"
+#include "common/transport.h"
+#include "dispatcher/relays/relays.h"
+#include "tests/sim/loop.h"
+#include "tests/sim/opener.h"
 #include "tests/sim/sim.h"
 
 #include <assert.h>
@@ -9,10 +12,9 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#define PIPE_SIZE (64u << 10)
-#define READ_MAX 4096u
 #define ALIVE_PERIOD_NS 5000000ull
 #define ALIVE_TIMEOUT_NS 50000000ull
+#define FAREWELL_STEPS 100000u /* for relays to be reached again */
 #define SLOTS_SPARE 2
 #define START_FAILS_ONE_IN 12
 #define FAULT_EVENT_ONE_IN 8 /* first incarnations that kill themselves at an event */
@@ -23,91 +25,29 @@ static struct {
     struct job job;
     struct job_rank rank[SIM_RANKS_MAX];
     bool slot_used[SIM_RANKS_MAX + SLOTS_SPARE];
-    struct sim_link *link;
-    struct codec codec;
+    struct loop *loop;
+    struct relays *relays;
+    bool closing;      /* nothing that they say counts any more */
     uint64_t alive_ns; /* when signs of life were passed on last */
 } d;
 
-/* --- the connection to the relay -----------------------------------------------------------------
- */
-
-static bool next_frame(struct codec_frame *frame)
+/* A session that the job needs was given up: right only where a connection was cut so long ago. */
+static void give_up(const char *text)
 {
-    struct cw_err err;
-    int n = codec_next(&d.codec, frame, &err);
+    uint64_t resume_ns = sim.plan.resume_ms * 1000000ull;
 
-    if (n < 0)
-        sim_fail("the relay tells the dispatcher: %s", err.text);
-    return n > 0;
+    if (sim.plan.resume_ms == 0 || sim.cut == 0 || sim.now_ns - sim.cut_ns < resume_ns)
+        sim_fail("a session is given up too soon: %s", text);
+    sim.given_up = true;
 }
 
-static void read_some(void)
+static void lose_relay(const char *text)
 {
-    uint8_t bytes[READ_MAX];
-    ssize_t n = link_recv(d.link, bytes, sizeof(bytes));
-
-    if (n > 0)
-        codec_receive(&d.codec, bytes, (size_t)n);
-    else if (n == 0)
-        sim_fail("the relay closes the dispatcher's connection");
+    give_up(text);
+    job_relay_lost(&d.job, text, sim.now_ns);
 }
 
-/* Nothing else happens meanwhile. */
-static struct codec_frame await_frame(void)
-{
-    struct codec_frame frame;
-
-    while (!next_frame(&frame) && !sim.failed) {
-        if (link_relay_can(d.link))
-            link_relay_step(d.link);
-        if (link_readable(d.link))
-            read_some();
-    }
-    return frame;
-}
-
-static void flush(void)
-{
-    while (codec_left(&d.codec.out) > 0) {
-        ssize_t n = link_send(d.link, d.codec.out.at + d.codec.out.start, codec_left(&d.codec.out));
-
-        if (n > 0)
-            codec_take(&d.codec.out, (size_t)n);
-        else if (link_relay_can(d.link))
-            link_relay_step(d.link);
-    }
-}
-
-void dispatch_open(void)
-{
-    struct cw_hello hello = {
-        .role = CW_ROLE_DISPATCHER, .rank = sim.plan.ranks, .flags = CW_HELLO_LOG};
-    struct job_config config = {.ranks = sim.plan.ranks,
-                                .slots = sim.plan.ranks + SLOTS_SPARE,
-                                .recover = true,
-                                .restarts_max = SIM_RESTARTS_MAX,
-                                .alive_timeout_ns = ALIVE_TIMEOUT_NS};
-    struct cw_challenge challenge;
-    struct codec_frame frame;
-    uint8_t key[CW_KEY_SIZE];
-
-    memset(&d, 0, sizeof(d));
-    for (uint32_t i = 0; i < sim.plan.ranks; i++)
-        d.rank[i].program = "simulated";
-    job_init(&d.job, &config, d.rank, d.slot_used);
-    d.link = link_new("dispatcher", PIPE_SIZE);
-    frame = await_frame();
-    cw_challenge_get(frame.body, &challenge);
-    memcpy(hello.job, sim.job_id, sizeof(hello.job));
-    cw_cred_job_key(key, sim.relay_key, sim.job_id);
-    codec_hello(&d.codec, &hello, key, &challenge);
-    flush();
-    frame = await_frame();
-    if (frame.header.type != CW_FRAME_WELCOME)
-        sim_fail("the relay does not let the dispatcher in");
-}
-
-/* --- what the relay says -------------------------------------------------------------------------
+/* --- what the relays say -------------------------------------------------------------------------
  */
 
 static struct sim_process *find_process(uint32_t rank, uint32_t incarnation)
@@ -153,21 +93,68 @@ static void on_notice(const struct cw_notice_body *n)
     }
 }
 
-static void take_notices(void)
+static void hear_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
 {
-    struct codec_frame frame;
-    struct cw_notice_body notice;
-
-    while (!sim.failed && next_frame(&frame))
-        if (frame.header.type == CW_FRAME_NOTICE &&
-            cw_notice_get(frame.body, frame.header.length, &notice))
-            on_notice(&notice);
-        else
-            sim_fail("the relay tells the dispatcher a %s", cw_frame_name(frame.header.type));
+    (void)ctx;
+    if (d.closing || sim.failed)
+        return;
+    if (notice->code == CW_NOTICE_UNLINKED)
+        lose_relay(notice->text);
+    else if (notice->code == CW_NOTICE_FATAL)
+        sim_fail("relay %u: %s", relay, notice->text);
+    else
+        on_notice(notice);
 }
+
+static void hear_stats(void *ctx, const struct cw_stats *stats)
+{
+    (void)ctx;
+    (void)stats;
+    sim_fail("a relay tells statistics that nobody asked for");
+}
+
+static void hear_ready(void *ctx)
+{
+    (void)ctx;
+    sim.ready = true;
+}
+
+static void hear_failed(void *ctx, const struct cw_err *err)
+{
+    (void)ctx;
+    sim_fail("the job cannot be opened: %s", err->text);
+}
+
+static void hear_resumed(void *ctx, uint32_t relay)
+{
+    (void)ctx;
+    sim_trace("the session with relay %u goes on", relay);
+}
+
+static void hear_lost(void *ctx, uint32_t relay, const struct cw_err *err)
+{
+    (void)ctx;
+    sim_trace("the session with relay %u is lost: %s", relay, err->text);
+    if (!d.closing)
+        lose_relay(err->text);
+}
+
+static const struct relays_events relays_events = {.ready = hear_ready,
+                                                   .failed = hear_failed,
+                                                   .notice = hear_notice,
+                                                   .stats = hear_stats,
+                                                   .resumed = hear_resumed,
+                                                   .lost = hear_lost};
 
 /* --- what the processes say ----------------------------------------------------------------------
  */
+
+/* The relay gave the dispatcher up, and with it the job. */
+static void end_without_relay(const char *text)
+{
+    give_up(text);
+    job_fail(&d.job, 1, sim.now_ns, "%s", text);
+}
 
 static void keep_early(struct sim_rank *r, const struct cw_report *report)
 {
@@ -192,6 +179,8 @@ static void on_report(struct sim_process *p, const struct process_news *news)
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
             job_rank_cut(&d.job, p->rank, report.text, sim.now_ns);
+        else if (strstr(report.text, "no such job"))
+            end_without_relay(report.text);
         else if (strstr(report.text, "does not repeat") || strstr(report.text, "diverged"))
             diverged(report.text);
         else
@@ -314,7 +303,7 @@ static void carry_out(void)
 /* --- turns ---------------------------------------------------------------------------------------
  */
 
-uint64_t dispatch_deadline_ns(void)
+static uint64_t due_ns(void)
 {
     uint64_t job_ns = job_deadline_ns(&d.job);
     uint64_t alive_ns = d.alive_ns + ALIVE_PERIOD_NS;
@@ -322,25 +311,16 @@ uint64_t dispatch_deadline_ns(void)
     return job_ns < alive_ns ? job_ns : alive_ns;
 }
 
-bool dispatch_can(void)
+static bool has_news(void)
 {
-    if (link_readable(d.link) || sim.now_ns >= dispatch_deadline_ns())
-        return true;
     for (const struct sim_process *p = sim.processes; p; p = p->next)
         if (end_is_known(p) || p->news_count > 0)
             return true;
     return false;
 }
 
-void dispatch_step(void)
+static void hear_processes(void)
 {
-    if (sim.now_ns >= d.alive_ns + ALIVE_PERIOD_NS)
-        pass_on_life();
-    if (link_readable(d.link) && sim_one_in(2)) {
-        read_some();
-        take_notices();
-        carry_out();
-    }
     for (struct sim_process *p = sim.processes; p && !sim.failed && !sim.over; p = p->next) {
         /* what it said before it ended counts first */
         if (end_is_known(p)) {
@@ -353,19 +333,114 @@ void dispatch_step(void)
             take_news(p);
         carry_out();
     }
+}
+
+void dispatch_open(void)
+{
+    static char text[SIM_RELAYS_MAX][CW_ADDRESS_MAX];
+    static const char *addresses[SIM_RELAYS_MAX];
+    struct job_config config = {.ranks = sim.plan.ranks,
+                                .slots = sim.plan.ranks + SLOTS_SPARE,
+                                .recover = true,
+                                .restarts_max = SIM_RESTARTS_MAX,
+                                .alive_timeout_ns = ALIVE_TIMEOUT_NS,
+                                .resumes = sim.plan.resume_ms > 0};
+    struct relays_config relays = {.job_id = sim.job_id,
+                                   .ranks = sim.plan.ranks,
+                                   .relays = sim.plan.relays,
+                                   .addresses = addresses,
+                                   .key_file = "simulated",
+                                   .homes = sim.plan.homes,
+                                   .hello_flags = CW_HELLO_LOG,
+                                   .resume_ms = sim.plan.resume_ms,
+                                   .events = &relays_events};
+    struct cw_err err;
+
+    memset(&d, 0, sizeof(d));
+    for (uint32_t i = 0; i < sim.plan.ranks; i++)
+        d.rank[i].program = "simulated";
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        relay_address(text[i], sizeof(text[i]), i);
+        addresses[i] = text[i];
+    }
+    job_init(&d.job, &config, d.rank, d.slot_used);
+    relays.loop = d.loop = loop_new(&err);
+    d.relays = relays_new(&relays, &err);
+    if (!d.relays || relays_open(d.relays, &err) < 0)
+        abort();
+}
+
+bool dispatch_can(void)
+{
+    return loop_can(d.loop) || opener_can() ||
+           (sim.ready && (sim.now_ns >= due_ns() || has_news()));
+}
+
+void dispatch_step(void)
+{
+    if (opener_can() && sim_one_in(2))
+        opener_step();
+    if (loop_can(d.loop) && sim_one_in(2))
+        loop_step(d.loop);
+    if (!sim.ready || sim.over)
+        return;
+    if (sim.now_ns >= d.alive_ns + ALIVE_PERIOD_NS)
+        pass_on_life();
     carry_out();
+    hear_processes();
+    carry_out();
+}
+
+uint64_t dispatch_deadline_ns(void)
+{
+    uint64_t loop_ns = loop_deadline_ns(d.loop);
+    uint64_t job_ns = sim.ready ? due_ns() : UINT64_MAX;
+
+    return loop_ns < job_ns ? loop_ns : job_ns;
+}
+
+void dispatch_cut(void)
+{
+    uint32_t rank = (uint32_t)sim_below(sim.plan.ranks);
+
+    if (sim_one_in(4))
+        relays_cut(d.relays, (uint32_t)sim_below(sim.plan.relays), CW_CUT_LINKS);
+    else if (sim_one_in(4))
+        relays_cut(d.relays, (uint32_t)sim_below(sim.plan.relays), CW_CUT_DISPATCHER);
+    else
+        relays_cut(d.relays, sim.plan.homes[rank], rank);
+}
+
+static bool any_suspended(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        if (relays_is_suspended(d.relays, i))
+            return true;
+    return false;
 }
 
 void dispatch_close(void)
 {
-    while (!sim.failed && (link_relay_can(d.link) || link_readable(d.link))) {
-        if (link_relay_can(d.link))
-            link_relay_step(d.link);
-        if (link_readable(d.link))
-            read_some();
-        take_notices();
+    uint32_t until = sim.steps + FAREWELL_STEPS;
+    bool more = true;
+
+    sim.plan.cut_one_in = 0;
+    while (!sim.failed && any_suspended() && sim.steps < until)
+        sim_step();
+    while (!sim.failed && more) {
+        more = cores_drain();
+        if (loop_can(d.loop)) {
+            loop_step(d.loop);
+            more = true;
+        }
     }
-    if (!sim.failed && !sim.detected && (d.job.exit_code || d.job.reason[0]))
+    if (!sim.failed && !sim.detected && !sim.given_up && (d.job.exit_code || d.job.reason[0]))
         sim_fail("the job ends with code %d: %s", d.job.exit_code, d.job.reason);
-    codec_fini(&d.codec);
+}
+
+void dispatch_fini(void)
+{
+    d.closing = true;
+    relays_free(d.relays);
+    loop_free(d.loop);
 }

@@ -1,4 +1,4 @@
-/* The dispatcher's part: the job core's orders are carried out, and what is told reaches it late.
+/* The dispatcher: the job core's orders are carried out, and what is told reaches it late.
  */
 #ifndef SIM_DISPATCH_H
 #define SIM_DISPATCH_H
@@ -6,13 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The job is opened at the relay. */
+/* It begins: the job is to be opened at the relays, which are linked then. */
 void dispatch_open(void);
 bool dispatch_can(void);
 void dispatch_step(void);
 uint64_t dispatch_deadline_ns(void);
 
-/* The job has ended: what the relay had still said is heard; then the connection is given up. */
+/* A drill: a relay is told to break the connection of a rank, its links, or ours. */
+void dispatch_cut(void);
+
+/* The job has ended: what the relays had still said is heard. */
 void dispatch_close(void);
+void dispatch_fini(void);
 
 #endif

@@ -1,4 +1,5 @@
 /* What fails, and when: drawn from the seed. */
+#include "tests/sim/dispatch.h"
 #include "tests/sim/sim.h"
 
 #include <signal.h>
@@ -8,6 +9,8 @@
     120000000ull          /* longer than the dispatcher waits for a sign of life, at times         \
                            */
 #define STORM_ONE_IN 5    /* faults that take several ranks at once */
+#define DRILL_ONE_IN 3    /* cuts that a relay is asked for */
+#define OUTAGE_ONE_IN 4   /* cuts */
 #define REPLAY_ONE_IN 400 /* steps: a rank that repeats dies */
 
 static struct sim_process *some_process(void)
@@ -31,8 +34,8 @@ static void strike(void)
         return;
     switch (sim_below(8)) {
     case 0:
-        if (p->link)
-            link_break(p->link);
+        if (p->relay_socket)
+            connection_break(p->relay_socket->of);
         break;
     case 1:
         p->stopped_ns = sim.now_ns + sim_below(STOP_MAX_NS);
@@ -55,8 +58,69 @@ static void strike_replaying(void)
         sim.faults--;
 }
 
+/* --- connections ---------------------------------------------------------------------------------
+ */
+
+static bool is_whole(const struct connection *c)
+{
+    return !c->end[0].closed && !c->end[1].closed && !c->end[0].ended && !c->end[1].ended;
+}
+
+static void count_cut(void)
+{
+    if (sim.cut++ == 0)
+        sim.cut_ns = sim.now_ns;
+}
+
+static void cut_some(void)
+{
+    uint32_t count = 0;
+    uint64_t at;
+
+    if (sim_one_in(DRILL_ONE_IN)) {
+        count_cut();
+        dispatch_cut();
+        return;
+    }
+    for (const struct connection *c = sim.connections; c; c = c->next)
+        count += is_whole(c);
+    if (count == 0)
+        return;
+    at = sim_below(count);
+    for (struct connection *c = sim.connections; c; c = c->next)
+        if (is_whole(c) && at-- == 0) {
+            count_cut();
+            connection_break(c);
+            return;
+        }
+}
+
+/* Longer than sessions are kept for it, at times. */
+static void begin_outage(void)
+{
+    struct sim_relay *relay = &sim.relay[sim_below(sim.plan.relays)];
+    uint64_t longest_ns = sim.plan.resume_ms * 1000000ull / 2 * (1 + sim_below(3));
+
+    relay->reachable_ns = sim.now_ns + sim_below(longest_ns);
+    sim_trace("relay %u cannot be reached until %llu ms", relay->number,
+              (unsigned long long)relay->reachable_ns / 1000000);
+}
+
+/* While the job is opened, links and dispatcher are not resumed. */
+static void cuts_step(void)
+{
+    if (!sim.ready || sim.cut >= sim.plan.cuts_max || !sim_one_in(sim.plan.cut_one_in))
+        return;
+    do
+        cut_some();
+    while (sim_one_in(STORM_ONE_IN) && sim.cut < sim.plan.cuts_max);
+    if (sim.plan.outages && sim_one_in(OUTAGE_ONE_IN))
+        begin_outage();
+}
+
 void faults_step(void)
 {
+    cuts_step();
     if (!sim.plan.fault_one_in || sim.faults >= sim.plan.faults_max)
         return;
     if (sim_one_in(REPLAY_ONE_IN)) {

@@ -8,6 +8,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
+#include <execinfo.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #define FAILURES_SHOWN 10 /* by a line */
 #define STORIES_SHOWN 3   /* ... with their last steps */
 #define STORY_LINES 40
+#define FRAMES_SHOWN 20
+#define CRASH_STACK_BYTES (64u << 10)
 #define KEPT_BYTES (64 << 20) /* memory that is used again from seed to seed */
 
 struct totals {
@@ -27,6 +30,8 @@ struct totals {
     uint64_t failed;
     uint64_t faults;
     uint64_t restarts;
+    uint64_t cuts;
+    uint64_t given_up;
     uint64_t detected;
     uint64_t steps;
 };
@@ -34,6 +39,7 @@ struct totals {
 static volatile uint64_t seed_now;
 static volatile bool tracing_now;
 static char own_path[PATH_MAX];
+static uint8_t crash_stack[CRASH_STACK_BYTES];
 
 /* The last steps of a seed, by another process: this one may not be able to. */
 static void show_story(uint64_t seed)
@@ -67,7 +73,11 @@ static void say_crashed(void)
 /* An assertion of the code under test, or a fault of it. */
 static void on_crash(int number)
 {
+    void *frames[FRAMES_SHOWN];
+
     (void)number;
+    if (tracing_now)
+        backtrace_symbols_fd(frames, backtrace(frames, FRAMES_SHOWN), STDOUT_FILENO);
     say_crashed();
     _exit(1);
 }
@@ -78,7 +88,7 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
     struct sim_plan calm_plan = *plan;
     struct sim_result calm;
 
-    calm_plan.fault_one_in = 0;
+    calm_plan.fault_one_in = calm_plan.cut_one_in = 0;
     sim_run(&calm_plan, false, &calm);
     if (calm.failed) {
         *result = calm;
@@ -99,7 +109,8 @@ static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
     seed_now = seed;
     tracing_now = tracing;
     sim_run(&plan, tracing, result);
-    if (!result->failed && plan.mode == SIM_ORDERED && plan.fault_one_in)
+    if (!result->failed && !result->given_up && plan.mode == SIM_ORDERED &&
+        (plan.fault_one_in || plan.cut_one_in))
         compare_with_calm(&plan, result);
 }
 
@@ -122,6 +133,8 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->seeds++;
         totals->faults += result.faults;
         totals->restarts += result.restarts;
+        totals->cuts += result.cuts;
+        totals->given_up += result.given_up;
         totals->detected += result.detected;
         totals->steps += result.steps;
         if (result.failed)
@@ -132,10 +145,13 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
 
 static int summary(const struct totals *t, double seconds)
 {
-    printf("# %llu seeds, %llu faults, %llu restarts, %llu divergences found, %llu steps, %.1f s\n",
+    printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu jobs given up, %llu "
+           "divergences found, %llu steps, "
+           "%.1f s, %.0f seeds/s\n",
            (unsigned long long)t->seeds, (unsigned long long)t->faults,
-           (unsigned long long)t->restarts, (unsigned long long)t->detected,
-           (unsigned long long)t->steps, seconds);
+           (unsigned long long)t->restarts, (unsigned long long)t->cuts,
+           (unsigned long long)t->given_up, (unsigned long long)t->detected,
+           (unsigned long long)t->steps, seconds, (double)t->seeds / seconds);
     if (t->failed)
         printf("# %llu seeds failed\n", (unsigned long long)t->failed);
     else
@@ -149,6 +165,8 @@ static void add(struct totals *to, const struct totals *t)
     to->failed += t->failed;
     to->faults += t->faults;
     to->restarts += t->restarts;
+    to->cuts += t->cuts;
+    to->given_up += t->given_up;
     to->detected += t->detected;
     to->steps += t->steps;
 }
@@ -223,6 +241,8 @@ int main(int argc, char **argv)
     unsigned long long from = 1;
     unsigned long long count = 0;
     unsigned long long jobs = 1;
+    /* on a stack of its own: that of a task may be full */
+    struct sigaction crash = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK};
     struct totals totals = {0};
     double start = seconds_now();
 
@@ -234,8 +254,9 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
     payload_init();
-    signal(SIGABRT, on_crash);
-    signal(SIGSEGV, on_crash);
+    sigaltstack(&(stack_t){.ss_sp = crash_stack, .ss_size = sizeof(crash_stack)}, NULL);
+    sigaction(SIGABRT, &crash, NULL);
+    sigaction(SIGSEGV, &crash, NULL);
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--trace") == 0)
             return trace(strtoull(argv[i + 1], NULL, 10));
@@ -251,5 +272,6 @@ int main(int argc, char **argv)
     else
         run_jobs(from, count, jobs, &totals);
     coroutine_fini();
+    libraries_fini();
     return summary(&totals, seconds_now() - start);
 }

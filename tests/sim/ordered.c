@@ -88,7 +88,7 @@ static void do_without_effect(struct program *g)
 {
     switch (program_choose(g, 6)) {
     case 0:
-        program_poll(g);
+        program_test(g);
         break;
     case 1:
         program_probe(g, program_tag(1, 0, 0), PROGRAM_MASK_TAG | PROGRAM_TAG_CLOSING, false);

@@ -1,5 +1,5 @@
 #include "tests/sim/payload.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 
 #define PLACES (1u << 16)
 

@@ -1,18 +1,16 @@
 #include "tests/sim/program.h"
-#include "tests/sim/device_view.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/sim.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define EARLY_READINGS_MAX 4
+#define EARLY_READINGS_MAX 20
 #define LINGER_MAX 3 /* turns between MPI_Finalize and the end of the process */
 #define SPIN_MAX 200000u
-#define READINGS_MAX 5000 /* more than one frame holds */
+#define READINGS_MAX 1000 /* more than one frame holds */
 #define READINGS_ONE_IN 30
-
-ucp_worker_h program_worker;
+#define RANDOM_MAX 100 /* bytes asked for at once */
 
 /* --- the state -----------------------------------------------------------------------------------
  */
@@ -76,15 +74,17 @@ void program_acted(struct program *g, struct record_act act, uint64_t clock, uin
 
 void program_check_count(const struct program *g)
 {
-    if (sim_device->acts != g->process->record.act_count)
+    uint64_t acts = program_library()->device_look().acts;
+
+    if (acts != g->process->record.act_count)
         program_wrong(g, "rank %u, incarnation %u, counts %llu acts after act %zu",
-                      g->process->rank, g->process->incarnation,
-                      (unsigned long long)sim_device->acts, g->process->record.act_count);
+                      g->process->rank, g->process->incarnation, (unsigned long long)acts,
+                      g->process->record.act_count);
 }
 
 void program_happened(struct program *g, struct record_event event)
 {
-    event.clock = sim_device->stats.polls;
+    event.clock = program_polls();
     event.hash = g->hash;
     record_event(g->process, &event);
     program_see(g, event.tag ^ event.size << 40 ^ event.status ^ (uint64_t)event.type << 60);
@@ -112,41 +112,90 @@ static void check_spinning(struct program *g)
     if (++g->polls < SPIN_MAX)
         return;
     sim_fail("rank %u, incarnation %u, polls for ever, at poll %llu", g->process->rank,
-             g->process->incarnation, (unsigned long long)sim_device->stats.polls);
-    process_yield();
+             g->process->incarnation, (unsigned long long)program_polls());
+    task_yield();
 }
 
+/* As what a call of MPI does again and again while it waits. */
 bool program_poll(struct program *g)
 {
     unsigned count;
 
     check_spinning(g);
     g->process->record.polling = true;
-    count = ucp_worker_progress(program_worker);
+    count = program_library()->ucp_worker_progress(g->worker);
     g->process->record.polling = false;
     program_see(g, count);
     return count > 0;
 }
 
+/* As MPI_Test. */
+bool program_test(struct program *g)
+{
+    program_library()->device_call();
+    return program_poll(g);
+}
+
+/* As MPI_Wait: one call, which asks again and again. */
 void program_wait(struct program *g, struct program_request *r)
 {
+    program_library()->device_call();
     while (!r->done)
         program_poll(g);
-    ucp_request_release(r->user);
+    program_library()->ucp_request_release(r->user);
     if (r->receiving)
         process_free(r->buffer);
     r->open = false;
 }
 
+static uint64_t see_bytes(const void *bytes, size_t size)
+{
+    const uint8_t *at = bytes;
+    uint64_t sum = size;
+
+    for (size_t i = 0; i < size; i++)
+        sum = sum * 31 + at[i];
+    return sum;
+}
+
+/* Something that libc says, and that is different each time. */
+static uint64_t ask_libc(struct program *g)
+{
+    const struct library *libc = program_library();
+    clockid_t clock = (clockid_t)program_choose(g, 3) - 1; /* -1: there is none */
+    struct timespec t = {0};
+    struct timeval day;
+    struct rusage usage;
+    struct tms times;
+    uint8_t bytes[RANDOM_MAX];
+    ssize_t n;
+
+    switch (program_choose(g, 8)) {
+    case 0:
+        n = libc->getrandom(bytes, 1 + program_choose(g, sizeof(bytes)), 0);
+        return see_bytes(bytes, n > 0 ? (size_t)n : 0);
+    case 1:
+        return (uint64_t)libc->times(&times) ^ (uint64_t)times.tms_utime << 32;
+    case 2:
+        libc->getrusage(RUSAGE_SELF, &usage);
+        return (uint64_t)usage.ru_minflt;
+    case 3:
+        libc->gettimeofday(&day, NULL);
+        return (uint64_t)day.tv_usec ^ (uint64_t)day.tv_sec << 32;
+    case 4:
+        return (uint64_t)libc->time(NULL);
+    default:
+        n = libc->clock_gettime(clock, &t);
+        return (uint64_t)t.tv_nsec ^ (uint64_t)t.tv_sec << 32 ^ (uint64_t)n << 60;
+    }
+}
+
 void program_read_clock(struct program *g)
 {
-    static const uint8_t kinds[] = {READING_CLOCK, READING_CLOCK + 1, READING_GETTIMEOFDAY,
-                                    READING_TIME};
-
     uint64_t count = program_choose(g, READINGS_ONE_IN) ? 1 : program_choose(g, READINGS_MAX);
 
     for (uint64_t i = 0; i < count; i++)
-        program_see(g, (uint64_t)readings_ask(kinds[program_choose(g, 4)]));
+        program_see(g, ask_libc(g));
 }
 
 /* --- from the start ------------------------------------------------------------------------------
@@ -159,12 +208,12 @@ static void make_endpoints(struct program *g)
     uint32_t words[2];
     size_t size;
 
-    ucp_worker_get_address(program_worker, &address, &size);
+    program_library()->ucp_worker_get_address(g->worker, &address, &size);
     assert(size == sizeof(words));
     memcpy(words, address, size);
     for (words[1] = 0; words[1] < g->ranks; words[1]++) {
         params.address = (const ucp_address_t *)words;
-        ucp_ep_create(program_worker, &params, &g->ep[words[1]]);
+        program_library()->ucp_ep_create(g->worker, &params, &g->ep[words[1]]);
     }
 }
 
@@ -174,12 +223,10 @@ static void open_device(struct program *g)
     ucp_worker_params_t worker_params = {0};
     ucp_context_h context;
 
-    ucp_init_version(UCP_API_MAJOR, 0, &params, NULL, &context);
-    /* the worker is the process's only one: here, the only one of all */
-    if (!program_worker) {
-        ucp_worker_create(context, &worker_params, &program_worker);
-        ucp_worker_set_am_handler(program_worker, PROGRAM_ACTIVE_ID, program_on_active, NULL, 0);
-    }
+    program_library()->ucp_init_version(UCP_API_MAJOR, 0, &params, NULL, &context);
+    program_library()->ucp_worker_create(context, &worker_params, &g->worker);
+    program_library()->ucp_worker_set_am_handler(g->worker, PROGRAM_ACTIVE_ID, program_on_active,
+                                                 NULL, 0);
     make_endpoints(g);
 }
 
@@ -191,8 +238,9 @@ void program_main(void *process)
     *g = (struct program){
         .process = p, .ranks = sim.plan.ranks, .random = sim_mix(sim.plan.program_seed, p->rank)};
     p->program = g;
+    program_library()->device_begin();
     for (uint64_t i = program_choose(g, EARLY_READINGS_MAX); i > 0; i--)
-        program_read_clock(g);
+        program_see(g, ask_libc(g));
     open_device(g);
     process_tell(NEWS_INITIALIZED, NULL, 0);
     if (sim.plan.mode == SIM_ORDERED)
@@ -200,11 +248,11 @@ void program_main(void *process)
     else
         program_run_racy(g);
     program_close(g);
-    ucp_worker_destroy(program_worker);
+    program_library()->ucp_worker_destroy(g->worker);
     process_tell(NEWS_FINALIZED, NULL, 0);
     program_read_clock(g);
     for (uint64_t i = program_choose(g, LINGER_MAX); i > 0; i--)
-        process_yield();
+        task_yield();
     p->record.whole = true;
     p->record.hash = g->data ^ g->data_sum;
     process_end(0);

@@ -61,6 +61,7 @@ struct program_due {
 
 struct program {
     struct sim_process *process;
+    ucp_worker_h worker;
     uint64_t random;
     uint64_t hash;     /* of all that it saw */
     uint64_t data;     /* of what it received alone */
@@ -75,8 +76,6 @@ struct program {
     struct program_due due;        /* what we will be sent */
     struct program_due came;
 };
-
-extern ucp_worker_h program_worker;
 
 void program_main(void *process);
 /* racy.c, ordered.c: what comes between opening and closing. */
@@ -96,6 +95,7 @@ void program_cancel(struct program *g, struct program_request *request);
 struct program_request *program_probe(struct program *g, uint64_t tag, uint64_t mask, bool take);
 void program_read_clock(struct program *g);
 bool program_poll(struct program *g); /* true when something happened */
+bool program_test(struct program *g);
 /* Polls until it is done, and lets go of it. */
 void program_wait(struct program *g, struct program_request *request);
 size_t program_size(struct program *g); /* of a message */
@@ -103,6 +103,15 @@ size_t program_size(struct program *g); /* of a message */
 void program_close(struct program *g);
 
 /* --- what the steps have in common --- */
+/* Of the process that runs: the library, and its poll clock. */
+static inline const struct library *program_library(void)
+{
+    return process_now()->library;
+}
+static inline uint64_t program_polls(void)
+{
+    return program_library()->device_look().polls;
+}
 #define PROGRAM_ACTIVE_ID 3
 uint64_t program_mix(uint64_t hash, uint64_t what);
 /* An act is about to be made; `clock` and `hash` are those of now. */
@@ -117,6 +126,8 @@ void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, c
                  size_t size);
 /* DIVERGING: the send that is to be another one than the first time. Returns true when it is left
  * out; never an active message, for that one is missing cannot always be told. */
+/* An active message to the rank itself: neither an act nor an event. */
+bool program_is_own(const struct program *g, uint32_t kind, uint32_t dst);
 bool program_alter(struct program *g, uint32_t *dst, bool tagged, size_t *size);
 /* A program that was changed to do something else may be told anything. */
 #define program_wrong(g, ...) ((g)->process->record.altered ? (void)0 : sim_fail(__VA_ARGS__))

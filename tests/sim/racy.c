@@ -62,7 +62,7 @@ static void test_some(struct program *g)
     struct program_request *r = some_request(g);
 
     for (int i = 0; r && !r->done && i < PATIENCE; i++)
-        program_poll(g);
+        program_test(g);
     if (r && r->done)
         program_wait(g, r);
 }
@@ -86,7 +86,7 @@ static void probe_some(struct program *g)
 static void poll_some(struct program *g)
 {
     for (uint64_t i = 1 + program_choose(g, POLLS_MAX); i > 0; i--)
-        program_poll(g);
+        program_test(g);
 }
 
 void program_run_racy(struct program *g)

@@ -1,5 +1,4 @@
 /* A program receives, probes and cancels. */
-#include "tests/sim/device_view.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/program.h"
 #include "tests/sim/sim.h"
@@ -26,7 +25,7 @@ static void on_received(void *user, ucs_status_t status, const ucp_tag_recv_info
                         void *user_data)
 {
     struct program_request *r = user_data;
-    struct program *g = process_now->program;
+    struct program *g = process_now()->program;
     struct record_event event = {
         .type = RECORD_RECEIVED, .status = (uint32_t)-status, .act = r->act};
 
@@ -60,9 +59,11 @@ static void post(struct program *g, struct program_request *r, ucp_tag_message_h
     if (r->generic)
         param.datatype = typed_datatype();
     if (message)
-        r->user = ucp_tag_msg_recv_nbx(program_worker, buffer, count, message, &param);
+        r->user =
+            program_library()->ucp_tag_msg_recv_nbx(g->worker, buffer, count, message, &param);
     else
-        r->user = ucp_tag_recv_nbx(program_worker, buffer, count, r->tag, r->mask, &param);
+        r->user =
+            program_library()->ucp_tag_recv_nbx(g->worker, buffer, count, r->tag, r->mask, &param);
     /* the datatype is needed until the receive is done: it goes with the process */
     program_check_count(g);
 }
@@ -82,7 +83,7 @@ struct program_request *program_receive(struct program *g, uint64_t tag, uint64_
     r->buffer = process_alloc(capacity);
     program_acted(
         g, (struct record_act){.type = RECORD_RECV, .tag = tag, .mask = mask, .size = capacity},
-        sim_device->stats.polls, g->hash);
+        program_polls(), g->hash);
     r->act = g->process->record.act_count;
     post(g, r, NULL);
     return r;
@@ -94,8 +95,8 @@ void program_cancel(struct program *g, struct program_request *r)
         return;
     r->cancelled = true;
     program_acted(g, (struct record_act){.type = RECORD_CANCEL, .tag = r->tag, .size = r->act},
-                  sim_device->stats.polls, g->hash);
-    ucp_request_cancel(program_worker, r->user);
+                  program_polls(), g->hash);
+    program_library()->ucp_request_cancel(g->worker, r->user);
     program_check_count(g);
 }
 
@@ -111,7 +112,7 @@ static struct program_request *take_found(struct program *g, ucp_tag_message_h m
     r->capacity = info->length;
     r->buffer = process_alloc(r->capacity);
     program_acted(g, (struct record_act){.type = RECORD_MRECV, .tag = r->tag, .size = r->capacity},
-                  sim_device->stats.polls, g->hash);
+                  program_polls(), g->hash);
     /* the message was matched when it was found */
     r->act = g->process->record.act_count - 1;
     post(g, r, message);
@@ -130,7 +131,7 @@ struct program_request *program_probe(struct program *g, uint64_t tag, uint64_t 
     if (room)
         room->open = false;
     g->process->record.probing = true;
-    message = ucp_tag_probe_nb(program_worker, tag, mask, take, &info);
+    message = program_library()->ucp_tag_probe_nb(g->worker, tag, mask, take, &info);
     g->process->record.probing = false;
     program_see(g, message != NULL);
     if (!message)
@@ -141,7 +142,7 @@ struct program_request *program_probe(struct program *g, uint64_t tag, uint64_t 
                                       .tag = info.sender_tag,
                                       .mask = mask,
                                       .size = info.length},
-                  sim_device->stats.polls, before);
+                  program_polls(), before);
     program_check_count(g);
     program_see(g, info.sender_tag ^ info.length << 40);
     return take ? take_found(g, message, &info) : NULL;

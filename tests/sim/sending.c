@@ -1,5 +1,4 @@
 /* A program sends. */
-#include "tests/sim/device_view.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/program.h"
 #include "tests/sim/sim.h"
@@ -8,7 +7,7 @@
 static void on_sent(void *user, ucs_status_t status, void *user_data)
 {
     struct program_request *r = user_data;
-    struct program *g = process_now->program;
+    struct program *g = process_now()->program;
 
     (void)user;
     program_happened(
@@ -16,20 +15,25 @@ static void on_sent(void *user, ucs_status_t status, void *user_data)
     r->done = true;
 }
 
+bool program_is_own(const struct program *g, uint32_t kind, uint32_t dst)
+{
+    return kind == CW_SEND_AM && dst == g->process->rank;
+}
+
 bool program_alter(struct program *g, uint32_t *dst, bool tagged, size_t *size)
 {
     uint64_t from = sim.rank[g->process->rank].alter_act;
-    uint64_t acts = sim_device->replay.acts;
+    struct device_view now = program_library()->device_look();
 
     if (from == SIM_ALTER_LAST)
-        from = acts - 1;
-    if (sim.plan.mode != SIM_DIVERGING || !sim_device->replay.active ||
-        g->process->record.altered || sim_device->acts >= acts || sim_device->acts < from)
+        from = now.acts_to_repeat - 1;
+    if (sim.plan.mode != SIM_DIVERGING || !now.repeats || g->process->record.altered ||
+        now.acts >= now.acts_to_repeat || now.acts < from)
         return false;
     g->process->record.altered = true;
-    g->process->record.altered_act = sim_device->acts;
+    g->process->record.altered_act = now.acts;
     sim_trace("%u.%u does something else at act %llu", g->process->rank, g->process->incarnation,
-              (unsigned long long)sim_device->acts + 1);
+              (unsigned long long)now.acts + 1);
     switch (sim_below(4)) {
     case 0:
         *dst = (*dst + 1) % g->ranks;
@@ -59,13 +63,15 @@ static void put_message(struct program *g, uint32_t kind, uint32_t dst, uint64_t
     if (generic)
         param.datatype = typed_datatype();
     if (kind == CW_SEND_SYNC)
-        request->user = ucp_tag_send_sync_nbx(g->ep[dst], buffer, count, tag, &param);
+        request->user =
+            program_library()->ucp_tag_send_sync_nbx(g->ep[dst], buffer, count, tag, &param);
     else if (kind == CW_SEND_TAG)
-        ucp_tag_send_nbx(g->ep[dst], buffer, count, tag, &param);
+        program_library()->ucp_tag_send_nbx(g->ep[dst], buffer, count, tag, &param);
     else
-        ucp_am_send_nb(g->ep[dst], PROGRAM_ACTIVE_ID, buffer, count, param.datatype, NULL, 0);
+        program_library()->ucp_am_send_nb(g->ep[dst], PROGRAM_ACTIVE_ID, buffer, count,
+                                          param.datatype, NULL, 0);
     if (generic)
-        ucp_dt_destroy(param.datatype);
+        program_library()->ucp_dt_destroy(param.datatype);
 }
 
 void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, const void *bytes,
@@ -84,7 +90,8 @@ void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, c
     if (kind == CW_SEND_SYNC && !request)
         act.kind = kind = CW_SEND_TAG;
     /* recorded before: the relay may know of it before the call returns */
-    program_acted(g, act, sim_device->stats.polls, g->hash);
+    if (!program_is_own(g, kind, dst))
+        program_acted(g, act, program_polls(), g->hash);
     if (request)
         request->act = g->process->record.act_count;
     put_message(g, kind, dst, tag, bytes, size, request);

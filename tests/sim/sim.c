@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define STEP_NS 400u
-#define TICK_NS 1000000000ull
 #define CANDIDATES_MAX 256
 #define LONG_ONE_IN 50 /* seeds whose programs are long */
 #define LONG_STEPS 900
@@ -58,6 +57,18 @@ static uint32_t pick(uint64_t *random, const uint32_t *of, size_t count)
     pick(random, (const uint32_t[]){__VA_ARGS__},                                                  \
          sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 
+/* Which ranks are at home where, and which of them take rings. */
+static void choose_relays(struct sim_plan *plan, uint64_t *random)
+{
+    uint32_t rings = PICK(random, 0, 1, 2); /* of so many in two */
+
+    plan->relays = PICK(random, 1, 1, 1, 2, 2, 3, SIM_RELAYS_MAX);
+    for (uint32_t i = 0; i < plan->ranks; i++) {
+        plan->homes[i] = (uint8_t)codec_random_below(random, plan->relays);
+        plan->rings[i] = codec_random_below(random, 2) < rings;
+    }
+}
+
 struct sim_plan sim_plan_of(uint64_t seed)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -73,15 +84,31 @@ struct sim_plan sim_plan_of(uint64_t seed)
                             .fault_one_in = PICK(&r, 0, 100, 300, 1000, 3000),
                             .faults_max = PICK(&r, 1, 2, 4, 12),
                             .news_delay_ns = PICK(&r, 1, 20000, 1000000, 20000000),
-                            .cuts = PICK(&r, 0, 1)};
+                            .cuts = PICK(&r, 0, 1),
+                            .resume_ms = PICK(&r, 0, 0, 3000, 10000),
+                            .outages = PICK(&r, 0, 0, 0, 1)};
 
+    size_t narrow;
+
+    if (plan.resume_ms > 0) {
+        plan.cut_one_in = PICK(&r, 0, 50, 200, 1000);
+        plan.cuts_max = PICK(&r, 1, 3, 10, 40);
+    }
+    plan.ring_bytes = PICK(&r, 256, 4096, 16384, 65536, 65536);
+    plan.kept_max = PICK(&r, 4096, 65536, 2097152);
+    /* what comes back from a ring has room */
+    if (plan.kept_max < 2 * plan.ring_bytes)
+        plan.kept_max = 2 * plan.ring_bytes;
+    choose_relays(&plan, &r);
     /* a large message through a narrow pipe would take all the steps there are */
-    plan.message_max = plan.pipe_size < 8192 ? 1500 : plan.pipe_size < 65536 ? 20000 : 600000;
-    plan.chunk_max = plan.pipe_size < 8192 ? PICK(&r, 20, 200, 70000) : PICK(&r, 5000, 400000);
+    narrow = plan.pipe_size < plan.ring_bytes ? plan.pipe_size : plan.ring_bytes;
+    plan.message_max = narrow < 4096 ? 1500 : narrow < 65536 ? 20000 : 600000;
+    plan.chunk_max = narrow < 4096 ? PICK(&r, 20, 200, 70000) : PICK(&r, 5000, 400000);
     if (codec_random_below(&r, LONG_ONE_IN) == 0) {
         plan.program_steps = LONG_STEPS;
         plan.message_max = LONG_MESSAGE_MAX;
-        plan.pipe_size = plan.chunk_max = 65536;
+        plan.pipe_size = plan.chunk_max = plan.ring_bytes = 65536;
+        plan.kept_max = 2097152;
     }
     return plan;
 }
@@ -89,10 +116,11 @@ struct sim_plan sim_plan_of(uint64_t seed)
 /* --- turns ---------------------------------------------------------------------------------------
  */
 
-/* Who may do something now; the dispatcher is { NULL, NULL }. */
+/* Who may do something now: one of them, or the dispatcher. */
 struct turn {
     struct sim_process *process;
-    struct sim_link *link;
+    struct sim_conn *conn;
+    struct sim_thread *thread;
     uint32_t patience;
 };
 
@@ -102,10 +130,15 @@ static size_t list_turns(struct turn *turns)
 
     for (struct sim_process *p = sim.processes; p; p = p->next)
         if (process_can_run(p) && count < CANDIDATES_MAX)
-            turns[count++] = (struct turn){.process = p, .patience = p->patience};
-    for (struct sim_link *l = sim.links; l; l = l->next)
-        if (link_relay_can(l) && count < CANDIDATES_MAX)
-            turns[count++] = (struct turn){.link = l, .patience = l->patience};
+            turns[count++] = (struct turn){.process = p, .patience = p->task.patience};
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+            if (conn_can(c) && count < CANDIDATES_MAX)
+                turns[count++] = (struct turn){.conn = c, .patience = c->patience};
+    }
+    for (struct sim_thread *t = sim.threads; t; t = t->next)
+        if (thread_can(t) && count < CANDIDATES_MAX)
+            turns[count++] = (struct turn){.thread = t, .patience = t->task.patience};
     if (dispatch_can() && count < CANDIDATES_MAX)
         turns[count++] = (struct turn){.patience = 1};
     return count;
@@ -115,8 +148,10 @@ static void take_turn(const struct turn *turn)
 {
     if (turn->process)
         process_resume(turn->process);
-    else if (turn->link)
-        link_relay_step(turn->link);
+    else if (turn->conn)
+        conn_step(turn->conn);
+    else if (turn->thread)
+        thread_step(turn->thread);
     else
         dispatch_step();
 }
@@ -130,13 +165,17 @@ static void pass_time(void)
     for (const struct sim_process *p = sim.processes; p; p = p->next)
         if ((at = process_deadline_ns(p)) < next)
             next = at;
-    for (const struct sim_link *l = sim.links; l; l = l->next)
-        if ((at = link_deadline_ns(l)) < next)
-            next = at;
+    if ((at = cores_deadline_ns()) < next)
+        next = at;
+    if ((at = threads_deadline_ns()) < next)
+        next = at;
+    if ((at = connections_deadline_ns()) < next)
+        next = at;
+    cores_check_sleep();
     sim.now_ns = next > sim.now_ns ? next : sim.now_ns + STEP_NS;
 }
 
-static void step(void)
+void sim_step(void)
 {
     struct turn turns[CANDIDATES_MAX];
     size_t count;
@@ -145,11 +184,7 @@ static void step(void)
     sim.steps++;
     sim.now_ns += STEP_NS;
     faults_step();
-    if (sim.now_ns - sim.tick_ns >= TICK_NS) {
-        sim.tick_ns = sim.now_ns;
-        relay_core_tick(sim.core, sim.now_ns);
-        links_collect();
-    }
+    cores_tick();
     count = list_turns(turns);
     if (count == 0) {
         pass_time();
@@ -166,36 +201,29 @@ static void step(void)
 
 static void begin(const struct sim_plan *plan, bool tracing)
 {
-    struct relay_core_config config = {.memory_max = SIM_MEMORY, .log_max = SIM_MEMORY};
-
-    sim = (struct sim){.plan = *plan,
-                       .random = sim_mix(plan->seed, 2),
-                       .now_ns = 1000000000,
-                       .tick_ns = 1000000000,
-                       .tracing = tracing};
+    sim = (struct sim){
+        .plan = *plan, .random = sim_mix(plan->seed, 2), .now_ns = 1000000000, .tracing = tracing};
     memset(sim.relay_key, 7, sizeof(sim.relay_key));
     memcpy(sim.job_id, "a simulated job!", CW_ID_SIZE);
-    memcpy(config.key, sim.relay_key, CW_KEY_SIZE);
-    sim.core = relay_core_new(&config);
-    if (!sim.core)
-        abort();
-    sim_trace("seed %llu: mode %u, %u ranks of %u steps, pipes of %zu bytes%s, a fault in %u steps",
+    sim_ring_bytes = plan->ring_bytes;
+    sim_kept_max = plan->kept_max;
+    sim_trace("seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
+              "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms",
               (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps,
-              plan->pipe_size, plan->cuts ? ", cut-through" : "", plan->fault_one_in);
+              plan->relays, plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "",
+              plan->fault_one_in, plan->cut_one_in, plan->resume_ms);
+    cores_open();
     dispatch_open();
 }
 
-/* The core asserts that nothing of it is left. */
 static void end(void)
 {
-    for (struct sim_link *l = sim.links; l; l = l->next)
-        if (l->conn && sim_one_in(2)) {
-            relay_conn_close(l->conn, "the job has ended");
-            l->conn = NULL;
-        }
-    relay_core_free(sim.core);
+    dispatch_fini();
+    cores_close();
+    threads_fini();
     processes_fini();
-    links_fini();
+    connections_fini();
+    descriptors_fini();
     for (uint32_t i = 0; i < SIM_RANKS_MAX; i++) {
         free(sim.rank[i].early);
         record_fini(&sim.rank[i].known);
@@ -206,17 +234,19 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
 {
     begin(plan, tracing);
     while (!sim.over && !sim.failed && sim.steps < SIM_STEPS_MAX)
-        step();
+        sim_step();
     if (!sim.over)
         sim_fail("no end after %u steps", sim.steps);
     dispatch_close();
-    if (!sim.failed && !sim.detected)
+    if (!sim.failed && !sim.detected && !sim.given_up)
         record_check_all();
     *result = (struct sim_result){.failed = sim.failed,
                                   .detected = sim.detected,
+                                  .given_up = sim.given_up,
                                   .steps = sim.steps,
                                   .faults = sim.faults,
-                                  .restarts = sim.restarts};
+                                  .restarts = sim.restarts,
+                                  .cuts = sim.cut};
     memcpy(result->why, sim.why, sizeof(result->why));
     for (uint32_t i = 0; i < plan->ranks; i++)
         if (sim.rank[i].process)

@@ -1,17 +1,19 @@
-/* A whole job in one process and one thread, under a seed: the relay's core, the job core, and
- * ranks that run the R-device's own code in coroutines. Connections are bounded queues of bytes.
- * All that differs between machines and runs - who gets the processor, how much a socket takes,
- * when a death becomes known, who dies - is drawn from the seed. */
+/* A whole job in one process and one thread, under a seed: the cores of one or more relays, the job
+ * core, and ranks that run the R-device's own code in coroutines, over a simulated system.
+ * Connections are bounded queues of bytes, or rings in memory. All that differs between machines
+ * and runs - who gets the processor, how much a socket takes, when a death becomes known, who dies
+ * - is drawn from the seed. */
 #ifndef SIM_H
 #define SIM_H
 
-#include "dispatcher/job.h"
-#include "relay/core/core.h"
-#include "tests/sim/link.h"
+#include "dispatcher/job/job.h"
+#include "tests/lib/codec.h"
 #include "tests/sim/process.h"
-#include "tests/trace/codec.h"
+#include "tests/sim/relay.h"
+#include "tests/sim/threads.h"
 
 #define SIM_RANKS_MAX 6
+#define SIM_RELAYS_MAX 4
 #define SIM_STEPS_MAX 2000000u /* more is taken for a hang */
 #define SIM_RESTARTS_MAX 1000u
 #define SIM_MEMORY (1ull << 30)
@@ -29,16 +31,25 @@ struct sim_plan {
     uint64_t program_seed;
     enum sim_mode mode;
     uint32_t ranks;
-    uint32_t program_steps; /* of each rank */
-    size_t message_max;     /* bytes */
-    size_t pipe_size;       /* bytes, at least CW_FRAME_HEADER */
-    size_t chunk_max;       /* bytes that one read or write moves */
-    bool cuts;              /* payload goes past the relay's blocks where it may */
-    uint32_t yield_one_in;  /* system calls after which others get their turn */
+    uint32_t relays;
+    uint8_t homes[SIM_RANKS_MAX]; /* the relay of each rank */
+    bool rings[SIM_RANKS_MAX];    /* the rank is on the machine of its relay */
+    size_t ring_bytes;            /* each way, a power of two */
+    size_t kept_max;              /* bytes sent and not acknowledged */
+    uint32_t program_steps;       /* of each rank */
+    size_t message_max;           /* bytes */
+    size_t pipe_size;             /* bytes, at least CW_FRAME_HEADER */
+    size_t chunk_max;             /* bytes that one read or write moves */
+    bool cuts;                    /* payload goes past the relay's blocks where it may */
+    uint32_t yield_one_in;        /* system calls after which others get their turn */
     uint64_t spin_ns;
     uint32_t fault_one_in; /* steps; 0: never */
     uint32_t faults_max;
+    uint32_t cut_one_in; /* steps; 0: no connection breaks */
+    uint32_t cuts_max;
     uint64_t news_delay_ns; /* the longest until a death is known */
+    bool outages;           /* relays cannot be reached for a time, perhaps too long */
+    uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
 };
 
 /* A rank over all its incarnations; see record.h. */
@@ -57,20 +68,25 @@ struct sim {
     struct sim_plan plan;
     uint64_t random;
     uint64_t now_ns;
-    uint64_t tick_ns;
     uint32_t steps;
     uint32_t faults;
     uint32_t restarts;
+    uint32_t connects;
+    uint32_t cut; /* connections */
+    bool ready;   /* the job is open at all relays, and they are linked */
     bool tracing;
     bool failed;
-    bool over;     /* the job has ended */
-    bool detected; /* a divergence was */
+    bool over;       /* the job has ended */
+    bool detected;   /* a divergence was */
+    bool given_up;   /* a session that the job needs was suspended for too long */
+    uint64_t cut_ns; /* when a connection was cut first */
     char why[640];
-    struct relay_core *core;
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];
-    struct sim_link *links;
+    struct sim_relay relay[SIM_RELAYS_MAX];
+    struct connection *connections;
     struct sim_process *processes;
+    struct sim_thread *threads;
     struct sim_rank rank[SIM_RANKS_MAX];
 };
 extern struct sim sim;
@@ -78,15 +94,20 @@ extern struct sim sim;
 struct sim_result {
     bool failed;
     bool detected;
+    bool given_up;
     uint32_t steps;
     uint32_t faults;
     uint32_t restarts;
+    uint32_t cuts;
     uint64_t hashes[SIM_RANKS_MAX]; /* of the programs, at their ends */
     char why[640];
 };
 
 struct sim_plan sim_plan_of(uint64_t seed);
 void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *result);
+
+/* One of those who can do something does it; or time passes. */
+void sim_step(void);
 
 /* Something is wrong: the run ends. The first call decides. */
 void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -1,5 +1,5 @@
 #include "tests/sim/typed.h"
-#include "tests/sim/process.h"
+#include "tests/sim/program.h"
 
 #include <assert.h>
 #include <string.h>
@@ -54,7 +54,7 @@ ucp_datatype_t typed_datatype(void)
                                              typed_pack,       typed_unpack,       typed_finish};
     ucp_datatype_t datatype;
 
-    ucp_dt_create_generic(&ops, NULL, &datatype);
+    program_library()->ucp_dt_create_generic(&ops, NULL, &datatype);
     return datatype;
 }
 

@@ -12,10 +12,10 @@ set -u
 
 suite=cli
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/system/jobs.sh
-. "$here/jobs.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
 only=${1-}
 find_causeway
 
@@ -104,6 +104,7 @@ option_tests() {
   done
   t "--help" expect_help "$causeway"
   t "--version" version
+  t "doctor looks at what a job would use" doctor_like_a_job
   t "an unknown command" unknown_command
   t "no command" no_command
   t "relay without --listen" run_expect 2 'no --listen' "$causeway" relay
@@ -111,6 +112,16 @@ option_tests() {
     "$causeway" relay --listen "unix:$tmp/r" now
   t "relay with an unknown option" run_expect 2 '--frobnicate' "$causeway" relay --frobnicate
   t "relay on tcp without a key" run_expect 1 '--key-file' "$causeway" relay --listen tcp:127.0.0.1:0
+}
+
+# It looks at what a job and a relay would use.
+doctor_like_a_job() {
+  local why
+  run env XDG_RUNTIME_DIR=/no/such/dir TMPDIR=relative "$causeway" doctor
+  expect_out_like '^ok +Unix sockets in /tmp$'
+  why=$("$causeway" relay --engine uring --listen "unix:/no/such/dir/r" 2>&1 | sed -n 's/^causeway relay: //p')
+  [[ $why == *listen* ]] && why='io_uring, for --engine uring'
+  grep -Fq "$why" "$tmp/out" || wrong "expected it to say: $why"
 }
 
 # --- options of recovery ----------------------------------------------------------
@@ -150,7 +161,7 @@ fault_tests() {
   for form in '' kill kill: kill:1 kill:1@ kill:@1s kill:x@1s kill:1@x kill:1@-1s kill:-1@1s \
     kill:1@event kill:1@event: kill:1@event:x kill:1@event:0 kill:random@event:5 kill:random@0s \
     stop:1@event:5 shoot:1@1s 'kill:1@1s,' 'kill:99999999999@1s' kill:1,@1s kill:,1@1s kill:1,1@1s \
-    kill:0,random@1s stop:0,1@event:5; do
+    kill:0,random@1s stop:0,1@event:5 kill:relays@1s cut:0,relays@1s cut:0@event:5; do
     t "--fault '$form'" options_expect 2 'kill:RANK\[,RANK...\]@TIME' -n 2 --fault "$form"
   done
   t "--fault for a rank that is not in the job" options_expect 2 'kill:2@1s' -n 2 --fault kill:2@1s
@@ -168,6 +179,8 @@ recovery_tests() {
   t "--alive-timeout x" options_expect 2 "--alive-timeout 'x'" --alive-timeout x
   t "--alive-timeout that is shorter than the period" options_expect 2 '--alive-timeout' \
     --alive-period 2s --alive-timeout 1s
+  t "--resume-timeout x" options_expect 2 "--resume-timeout 'x'" --resume-timeout x
+  t "--resume-timeout that is too long" options_expect 2 'at most 3600s' --resume-timeout 2h
   t "--log-max x" options_expect '1|2' "--log-max 'x'" --log-max x
   t "--log-max with --relay" log_max_of_a_foreign_relay
   t "--events in a directory that is not there" events_nowhere
@@ -240,17 +253,41 @@ in_script() {
   expect_out 'ring of 2'
 }
 
+# past_relay PROGRAM...: no rank may use MPI without the R-device, with others or alone.
+past_relay() {
+  run_expect 1 'rank [01] .*uses MPI without librdevice.so.*LD_PRELOAD' "$causeway" run "$@"
+}
+
+past_relay_by_script() {
+  printf '#!/bin/sh\nunset LD_PRELOAD\nexec "%s" "$@"\n' "$actor" >"$work/wrapper"
+  chmod +x "$work/wrapper"
+  past_relay -n 2 "$work/wrapper" init ring finalize
+}
+
+# The dynamic loader would take such a name for several, or for another one.
+strange_place() {
+  local plain=${CAUSEWAY_PLAIN:-$causeway} place="$work/a b:c"'$LIB/d'
+  mkdir -p "$place" "$work/run dir"
+  cp "$plain" "$place/causeway"
+  cp "${plain%/*}/librdevice.so" "$place"
+  XDG_RUNTIME_DIR="$work/run dir" run_expect 0 '' env LD_PRELOAD="libm.so.6 libdl.so.2" \
+    "$place/causeway" run -n 2 --env LD_PRELOAD="libm.so.6:libdl.so.2" "$actor" init ring env=LD_PRELOAD finalize
+  grep -Eq '^0 LD_PRELOAD=[^ :]*:libm.so.6:libdl.so.2$' "$tmp/out" || wrong "expected the user's own libraries to stay"
+  run_expect 0 '' "$place/causeway" doctor "$actor"
+}
+
 from_path() {
   PATH=$programs:$PATH run_expect 0 '' "$causeway" run -n 2 actor init ring finalize
   expect_out 'ring of 2'
 }
 
-# policy OPTION...: on one core with another rank it defers amid large messages, and only there; who
-# has a policy of his own keeps it, and who has a core for each rank.
+# policy OPTION...: a program and its children find its scheduling policy and its cores as they were, whatever a rank
+# that sleeps does to itself.
 policy() {
-  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 3 0
-  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 chrt -i 0 "$programs/policy" 5 5
-  (($(nproc) < 2)) || run_expect 0 '' "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 0 0
+  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 0
+  run_expect 0 '' taskset -c 0 "$causeway" run --spin 0 "$@" -n 2 chrt -i 0 "$programs/policy" 5
+  (($(nproc) < 2)) || run_expect 0 '' "$causeway" run --spin 0 "$@" -n 2 "$programs/policy" 0
+  (($(nproc) < 2)) || run_expect 0 '' "$causeway" run --spin 0.1ms "$@" -n 2 "$programs/policy" 0
 }
 
 program_tests() {
@@ -271,6 +308,13 @@ program_tests() {
   t "a static program" static_program
   t "a program started by bash -c" in_bash
   t "a program started by a script" in_script
+  t "a program that a wrapper starts without LD_PRELOAD" past_relay -n 2 env -u LD_PRELOAD \
+    "$actor" init ring finalize
+  t "... alone" past_relay -n 1 env -u LD_PRELOAD "$actor" init finalize
+  t "... beside one that has it" past_relay -n 1 "$actor" init ring finalize : \
+    -n 1 env -u LD_PRELOAD "$actor" init ring finalize
+  t "... by a script" past_relay_by_script
+  t "causeway in a place of strange name" strange_place
   t "many readings of a clock before MPI_Init" many_early_readings
   t "a program found in PATH" from_path
 }
@@ -367,6 +411,14 @@ bad_end() {
 bad_end_unlogged() {
   local options=(--no-log) # of bad_end
   bad_end "$@"
+}
+
+# Whether the others wait or end well meanwhile makes no difference.
+aborted_often() {
+  local i
+  for ((i = 0; i < 5; i++)); do
+    bad_end "$2" "rank 1 .*called MPI_Abort with code $2" "$1" 1 "$2"
+  done
 }
 
 late() {
@@ -502,6 +554,11 @@ end_tests() {
   t "a rank that exits with code 7 after MPI_Finalize" \
     job_expect 7 'rank 1 .*exited with code 7' 3 init ring finalize 1:exit=7
   t "MPI_Abort with code 9" bad_end 9 'rank 1 .*MPI_Abort with code 9' abort 1 9
+  t "MPI_Abort on an intercommunicator, with code 8" aborted_often abort_inter 8
+  t "... with code 0" aborted_often abort_inter 0
+  t "MPI_Abort on MPI_COMM_SELF, with code 8" aborted_often abort_self 8
+  t "... with code 0, on MPI_COMM_SELF" aborted_often abort_self 0
+  t "MPI_Abort with code 0" bad_end 0 'rank 1 .*called MPI_Abort with code 0' abort 1 0
   t "a segmentation fault, without logs" bad_end_unlogged 139 'rank 2 .*signal 11' signal 2 11
   t "a rank killed from outside, without logs" killed_from_outside
   t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
@@ -780,6 +837,23 @@ statistics() {
   ' "$tmp/err" || wrong "expected a table whose numbers agree"
 }
 
+# What a rank does to its own windows does not go through the relay.
+statistics_own() {
+  run "$causeway" run --stats -n 1 "$programs/rma_lock"
+  expect_code 0
+  expect_err_like '^ +0 +0 +0 +0 +0 +0 '
+}
+
+# polls RANKS ARG...: thousands of calls that may return; a rank that slept in them would sleep once each.
+# How often each rank polled and slept. Beside other programs a thread may wait for the other rank, and sleep, while that
+# has no core; a call that sleeps each time it asks sleeps about as often as it polls.
+polls() {
+  run timeout 20 "$causeway" run --stats -n "$1" "$programs/polling" "${@:2}"
+  expect_code 0
+  awk -v threads="${3-}" 'NF >= 9 && $1 ~ /^[01]$/ { rows++; if ($8 > (threads == "threads" ? 500 + $7 / 10 : 500)) bad++ }
+    END { exit !(rows && !bad) }' "$tmp/err" || wrong "expected few sleeps"
+}
+
 verbose() {
   local it
   run "$causeway" run --verbose -n 2 "$actor" init finalize
@@ -803,6 +877,10 @@ given_tests() {
   t "a relative --wdir" relative_wdir
   t "a working directory that was deleted" wdir_deleted
   t "--stats" statistics
+  t "--stats of RMA within a rank" statistics_own
+  t "a program of one rank that polls" polls 1 2000 20000
+  t "programs that poll" polls 2 500 2000
+  t "threads that poll" polls 2 300 threads
   t "--verbose" verbose
   t "an argument of 100000 bytes" long_arguments
 }
@@ -950,9 +1028,9 @@ beside() {
   beside_relay "$@"
 }
 
-# Likewise, over a relay that shares memory with its clients.
+# Likewise, over a relay that shares memory with its clients, and has little.
 beside_rings() {
-  start_relay --listen "unix:$work/r" --key-file "$work/key"
+  start_relay --listen "unix:$work/r" --key-file "$work/key" --memory-max 128M
   beside_relay "$@"
 }
 
@@ -1002,11 +1080,21 @@ second_process() {
   expect_out_like '^twin: it refuses: wrong credential for rank 1'
 }
 
+# More than may be there at once, each with a byte; the relay's memory stays below the jobs' alone.
+strangers() {
+  local relay=$helper helper job held # those of the test stay
+  helper crowd "$hostile" crowd 1100 "$address"
+  await_true "the crowd" test -s "$tmp/crowd.out"
+  held=$(awk '/^VmHWM/ { print $2 }' "/proc/$relay/status")
+  ((held < 128 * 1024)) || wrong "expected the relay to hold less than 128 MiB, saw $held KiB"
+}
+
 hostile_tests() {
   t "clients that send what is no frame, beside a job" beside misfits
   t "clients that say nothing, beside a job" beside mutes
   t "1000 clients that come and go, beside a job" beside comers_and_goers
   t "a client that breaks its rings, beside a job" beside_rings positions
+  t "1100 clients of one byte each, beside a job" beside_rings strangers
   t "a second process for the same rank, beside a job" second_process
 }
 

@@ -11,10 +11,10 @@ set -u
 
 suite=engines
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/system/jobs.sh
-. "$here/jobs.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
 only=${1-}
 crowd=$root/build/crowd # a client of many connections: tests/bench/crowd.c
 find_causeway

@@ -3,6 +3,8 @@
  *   hostile client KIND ADDRESS     sends something wrong; ends with code 0 and the relay's words
  *                                   once the relay has closed the connection, else with 1
  *   hostile churn COUNT ADDRESS     connects and leaves, COUNT times
+ *   hostile crowd COUNT ADDRESS     connects COUNT times, says a byte each time, prints a line when
+ *                                   the relay has greeted the last one, and stays
  *   hostile serve KIND ADDRESS      listens, prints its address, answers what KIND says
  *   hostile twin FILE DONE PROGRAM  becomes PROGRAM; a child of it waits for FILE, connects for
  *                                   the same rank, with the right and with a wrong credential, and
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -249,6 +252,28 @@ static int churn(int count, const char *address)
     return 0;
 }
 
+static _Noreturn void crowd(int count, const char *address)
+{
+    struct rlimit limit;
+    char byte;
+    int fd = -1;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    for (int i = 0; i < count; i++) {
+        fd = connect_to(address);
+        send_all(fd, "\1", 1);
+    }
+    if (!read_all(fd, &byte, 1))
+        give_up("the relay does not greet");
+    puts("there");
+    fflush(stdout);
+    for (;;)
+        pause_ms(-1);
+}
+
 static _Noreturn void serve(const char *kind, const char *text)
 {
     struct cw_address address;
@@ -329,11 +354,13 @@ int main(int argc, char **argv)
         return client(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "churn") == 0)
         return churn(atoi(argv[2]), argv[3]);
+    if (argc == 4 && strcmp(argv[1], "crowd") == 0)
+        crowd(atoi(argv[2]), argv[3]);
     if (argc == 4 && strcmp(argv[1], "serve") == 0)
         serve(argv[2], argv[3]);
     if (argc >= 5 && strcmp(argv[1], "twin") == 0)
         return twin(argv[2], argv[3], argv + 4);
     fprintf(stderr,
-            "usage: hostile client|churn|serve KIND ADDRESS | twin FILE DONE PROGRAM ...\n");
+            "usage: hostile client|churn|crowd|serve KIND ADDRESS | twin FILE DONE PROGRAM ...\n");
     return 2;
 }

@@ -21,10 +21,10 @@ set -u
 suite=kills
 here=$(cd "$(dirname "$0")" && pwd)
 LIMIT=${LIMIT:-60}
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/system/jobs.sh
-. "$here/jobs.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
 find_causeway
 campaign_rounds_max=100
 slice=0
@@ -551,8 +551,15 @@ too_much_input() {
   expect_err_like '^causeway: rank 0 .*killed by signal 9.*cannot be restarted because'
 }
 
+# To a file that all share, by a program that may do so twice.
 files_written() {
-  unchanged 3 kill:0@30% kill:1@50% kill:3@70% -- 4 "$programs/mpiio_once" "$tmp" 100
+  local faults
+  fault_options kill:0@event:1000 kill:1@event:1500 kill:3@event:2000
+  run_killed --trust-files -n 4 "$programs/mpiio_once" "$tmp" 100
+  expect_code 0
+  expect_restarts 3 3
+  expect_only_restarts
+  expect_out 'ok mpiio_once'
   rm -f "$tmp/mpiio_once.tmp"
 }
 
@@ -764,6 +771,32 @@ diverges() {
   [[ ! -s $tmp/out ]] || wrong "expected no output"
 }
 
+# diverges_traced: where it differs is told, with the calls that led there.
+diverges_traced() {
+  mkdir "$work/trace"
+  export CAUSEWAY_TRACE=$work/trace
+  diverges length
+  unset CAUSEWAY_TRACE
+  awk '/^the operation of operation [0-9]+ differs/ { seen = 1 }
+    seen && /^  earlier: send, rank 0, .* 8 bytes/ { seen = 2 }
+    seen == 2 && /^  now: send, rank 0, .* 9 bytes/ { seen = 3 }
+    seen == 3 && /MPI_Send\+/ { seen = 4 }
+    END { exit seen != 4 }' "$work/trace/rank.2.2.difference" || wrong "expected the send that differs, saw:
+$(cut -c1-150 "$work/trace/rank.2.2.difference")"
+}
+
+# What the last rank sends depends on how full the disk is, which its first process has changed.
+repeats_disk() {
+  : >"$work/go"
+  start "${causeway[@]}" run --events "$tmp/events" --fault kill:2@event:2 -n 3 "$programs/diverges" \
+    disk "$work/number" "$work/go"
+  finish
+  count_faults "$tmp/events"
+  expect_code 0
+  expect_restarts 1 1
+  expect_out 'ok diverges'
+}
+
 # It says once for each rank that it cannot be restarted, and why.
 from_threads() {
   local faults count
@@ -806,6 +839,9 @@ log_full_killed() {
 
 limit_tests() {
   t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
+    --resume-timeout 0 -n 3 "$programs/crash" segv 1 200
+  # how far a process came is known when its session ends, here with the next process
+  t "the same fault twice, sessions resume" ends 139 'rank 1 .*signal 11.*same' 2 \
     -n 3 "$programs/crash" segv 1 200
   t "a fault of the program once" aborts_once
   t "exit code 3" ends 3 'rank 1 .*exited with code 3' 0 -n 3 "$programs/exitcode" exit 1 3
@@ -822,6 +858,8 @@ limit_tests() {
   t "it sends with another tag" diverges tag
   t "it sends to another rank" diverges dst
   t "it sends once more" diverges count
+  t "it sends another length, and is traced" diverges_traced
+  t "what it sends depends on the room on a disk" repeats_disk
   t "MPI from several threads" from_threads_unkilled
   t "MPI from several threads, killed" from_threads
   t "a log that is full" log_full_unkilled

@@ -10,8 +10,8 @@ set -u
 suite=netpipe
 here=$(cd "$(dirname "$0")" && pwd)
 LIMIT=${LIMIT:-120}
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
 only=${1-}
 netpipe=$root/netpipe/netpipe.sh
 plain=$root/build/causeway

@@ -22,15 +22,17 @@ set -u
 
 suite=programs
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/system/jobs.sh
-. "$here/jobs.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
 list=$here/programs/LIST
 over_tcp='^(p2p_modes|collectives|datatypes|probe|rma_lock)$'
 # What cannot be repeated: mpiio empties a file that others write to meanwhile, threads calls MPI
 # from several threads.
 not_repeatable='^(mpiio|threads)$'
+# Writes to a file that all ranks share, and may do so twice.
+trusted=mpiio_once
 slice=0
 tcp=0
 every=''
@@ -87,6 +89,7 @@ run_and_kill() {
     faults=(--fault "kill:random@$every" --fault-seed "$seed")
   fi
   faults+=(--events "$tmp/events")
+  [[ $1 != "$trusted" ]] || faults+=(--trust-files)
   run_program "$@"
   count_faults "$tmp/events"
   expect_restarts 0

@@ -13,10 +13,10 @@ set -u
 suite="several relays"
 here=$(cd "$(dirname "$0")" && pwd)
 LIMIT=${LIMIT:-60}
-# shellcheck source=tests/system/lib.sh
-. "$here/lib.sh"
-# shellcheck source=tests/system/jobs.sh
-. "$here/jobs.sh"
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
 only=${1-}
 find_causeway
 programs=$root/build/programs

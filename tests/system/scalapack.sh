@@ -12,7 +12,10 @@
 #   YIELD     0: run stock without the yielding epoll_wait (see build_yield)
 set -u
 
+suite=scalapack
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
 CAUSEWAY=${CAUSEWAY:-$here/../../build/causeway}
 LIMIT=${LIMIT:-120}
 EXPLAIN=${EXPLAIN:-1}
@@ -231,22 +234,22 @@ explain() {
   diff -U 1 --label stock --label causeway "$tmp/stock.verdict" "$1.verdict" | comment
 }
 
-# check NUMBER NAME: one TAP line; false if the test failed.
+# check NAME: one TAP line
 check() {
   local out=$tmp/out title expected
-  read -r _ ranks _ _ expected <<<"$(entry "$2")"
-  title="$1 - scalapack $2 ($ranks ranks)"
-  run_causeway "$2" "$out"
-  judge "$2" "$out" "$?"
+  read -r _ ranks _ _ expected <<<"$(entry "$1")"
+  title="$1 ($ranks ranks)"
+  run_causeway "$1" "$out"
+  judge "$1" "$out" "$?"
   got="$got $(sum "$out.verdict")"
   if [[ -z $wrong && $got = "$expected" ]]; then
-    echo "ok $title"
-    return 0
+    tap_ok "$title"
+    return
   fi
-  echo "not ok $title"
-  echo "# ${wrong:-wrong verdict}; passed, failed, skipped, sum: $got, expected $expected"
-  explain "$out" "$2"
-  return 1
+  wrong "${wrong:-wrong verdict}; passed, failed, skipped, sum: $got, expected $expected"
+  tap_not_ok "$title"
+  notes=()
+  explain "$out" "$1"
 }
 
 # The names of $1 quick programs, spread evenly over the classes and in each.
@@ -278,14 +281,13 @@ slice() {
 }
 
 causeway_mode() {
-  local number=0 status=0 name
+  local name
   [[ -x $CAUSEWAY ]] || fail "no launcher $CAUSEWAY"
   CAUSEWAY=$(realpath "$CAUSEWAY") # the programs run in another directory
-  echo "1..$#"
   for name in "$@"; do
-    check $((++number)) "$name" || status=1
+    check "$name"
   done
-  return "$status"
+  tap_end
 }
 
 # measure NAME: prints the list line of a program if all its stock runs pass with
@@ -322,22 +324,17 @@ H
 
 # Replaces the list lines of the programs named.
 stock_mode() {
-  local number=0 status=0 name
+  local name
   build_yield
   touch "$list"
   entries | sort >"$tmp/list"
-  echo "1..$#"
   for name in "$@"; do
     sed -i "/^$name /d" "$tmp/list"
-    if measure "$name" >>"$tmp/list"; then
-      echo "ok $((++number)) - scalapack $name ($ranks ranks, stock)"
-    else
-      echo "not ok $((++number)) - scalapack $name ($ranks ranks, stock)"
-      status=1
-    fi
+    measure "$name" >>"$tmp/list" || wrong "see above"
+    tap_result "$name ($ranks ranks, stock)"
     { header; sort -k4,4 -k1,1 "$tmp/list"; } >"$list"
   done
-  return "$status"
+  tap_end
 }
 
 main() {

@@ -25,18 +25,31 @@ void fixture_tell(struct fixture *f, const char *fmt, ...)
         f->story_size += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static bool note_dial(void *ctx, const struct relay_dial *dial)
+/* What the core asked for, as an engine does it. */
+static void note_dials(struct fixture *f)
 {
-    struct fixture *f = ctx;
+    struct relay_dial dial;
 
-    f->dial = *dial;
-    return f->dials++ < FIXTURE_DIALS;
+    while (relay_core_next_dial(f->core, &dial)) {
+        struct relay_dialled failed = {.peer = dial.peer};
+
+        if (dial.cancelled) {
+            f->cancels++;
+            continue;
+        }
+        f->dial = dial;
+        if (f->dials++ < FIXTURE_DIALS)
+            continue;
+        memcpy(failed.job, dial.job, CW_ID_SIZE);
+        snprintf(failed.failure, sizeof(failed.failure),
+                 "too many links are being opened, or no thread can be started");
+        relay_core_undialled(f->core, &failed);
+    }
 }
 
 static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
 {
-    struct relay_core_config config = {
-        .memory_max = memory_max, .log_max = log_max, .dialler = {f, note_dial}};
+    struct relay_core_config config = {.memory_max = memory_max, .log_max = log_max};
 
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
@@ -45,7 +58,7 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
     f->now_ns = 1000000000;
     memset(f->relay_key, 7, sizeof(f->relay_key));
     memcpy(f->job, "the job of tests", CW_ID_SIZE);
-    memcpy(config.key, f->relay_key, CW_KEY_SIZE);
+    config.key = f->relay_key;
     f->core = relay_core_new(&config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
 }
@@ -80,6 +93,9 @@ void fixture_start(struct fixture *f, uint32_t ranks)
 static void client_fini(struct client *c)
 {
     codec_fini(&c->codec);
+    codec_fini(&c->saved);
+    free(c->log.at);
+    c->log = (struct codec_bytes){0};
     codec_inbox_fini(&c->inbox);
     c->conn = NULL;
 }
@@ -93,24 +109,6 @@ void fixture_fini(struct fixture *f)
         client_fini(&f->rank[i]);
     for (int i = 0; i < FIXTURE_OTHERS; i++)
         client_fini(&f->other[i]);
-}
-
-/* A connection that cannot be opened says that nothing is left. */
-uint64_t fixture_spend(struct fixture *f, uint64_t room)
-{
-    struct cw_relay_stats *stats = relay_core_stats(f->core);
-    struct relay_conn *conn;
-    uint64_t taken = 0;
-
-    do {
-        taken += f->memory_max - stats->memory_now;
-        stats->memory_now = f->memory_max;
-        conn = relay_conn_open(f->core, nonce, f->now_ns, NULL);
-        if (conn)
-            relay_conn_close(conn, "it was a question");
-    } while (conn);
-    stats->memory_now -= room;
-    return taken - room;
 }
 
 /* --- what the relay says ---------------------------------------------------------------------- */
@@ -130,14 +128,38 @@ static void tell_whole(struct client *c, const struct codec_received *r)
     free(body);
 }
 
+/* The session's own numbers and bytes again. The rest of what came is of its stream. */
+static void go_on(struct client *c)
+{
+    struct codec handshake = c->codec;
+    uint64_t size = codec_left(&handshake.in);
+
+    CU_ASSERT_TRUE(c->resuming && c->welcome.flags & CW_WELCOME_RESUMED);
+    CU_ASSERT_TRUE_FATAL(c->welcome.received <= c->log.end);
+    c->codec = c->saved;
+    c->saved = (struct codec){0};
+    codec_receive(&c->codec, handshake.in.at + handshake.in.start, size);
+    c->received += size;
+    codec_fini(&handshake);
+    c->event = c->saved_event;
+    c->resuming = false;
+    c->open = true;
+    /* again what was lost on the way */
+    c->log.start = c->welcome.received;
+}
+
 static void take_welcome(struct client *c, const struct codec_frame *frame)
 {
     uint8_t mac[CW_MAC_SIZE];
 
     CU_ASSERT_TRUE(cw_welcome_get(frame->body, &c->welcome));
-    cw_cred_mac(mac, c->key, "relay", &c->hello, c->challenge.nonce);
+    cw_cred_mac_welcome(mac, c->key, &c->welcome, &c->hello, c->challenge.nonce);
     CU_ASSERT_TRUE(cw_cred_equal(mac, c->welcome.mac));
+    if (c->resuming)
+        return;
     c->event = 0; /* every incarnation is told from the beginning */
+    c->open = true;
+    c->received = codec_left(&c->codec.in);
 }
 
 static void client_hear(struct client *c, const struct codec_frame *frame)
@@ -178,8 +200,11 @@ static void client_decode(struct client *c)
     struct cw_err err = {0};
     int n;
 
-    while ((n = codec_next(&c->codec, &frame, &err)) > 0)
+    while ((n = codec_next(&c->codec, &frame, &err)) > 0) {
         client_hear(c, &frame);
+        if (c->resuming && frame.header.type == CW_FRAME_WELCOME)
+            go_on(c);
+    }
     if (n < 0)
         fixture_tell(c->fixture, "%s > ? %s\n", c->name, err.text);
     CU_ASSERT_EQUAL(n, 0);
@@ -201,7 +226,10 @@ static size_t take_output(struct client *c)
 
         if (random && i == n - 1)
             part = 1 + codec_random_below(&f->seed, part);
-        codec_receive(&c->codec, iov[i].iov_base, part);
+        if (!c->deaf) {
+            codec_receive(&c->codec, iov[i].iov_base, part);
+            c->received += part;
+        }
         size += part;
     }
     relay_conn_written(c->conn, size);
@@ -210,7 +238,7 @@ static size_t take_output(struct client *c)
 
 static void client_drop(struct client *c, const char *why)
 {
-    relay_conn_close(c->conn, why);
+    relay_conn_broken(c->conn, why, NULL, 0);
     c->conn = NULL;
 }
 
@@ -236,6 +264,7 @@ void fixture_collect(struct fixture *f)
 {
     struct relay_conn *conn;
 
+    note_dials(f);
     while ((conn = relay_core_next_ready(f->core)))
         client_drain(relay_conn_owner(conn));
     check_nothing_forgotten(&f->dispatcher);
@@ -297,11 +326,88 @@ void fixture_hello_rank(struct client *c, uint32_t rank, uint32_t incarnation)
 void fixture_hello_dispatcher(struct client *c, uint32_t ranks)
 {
     c->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = ranks};
+    c->hello.resume_ms = c->fixture ? c->fixture->resume_ms : 0;
     if (c->fixture && c->fixture->log)
         c->hello.flags = CW_HELLO_LOG;
     if (c->fixture)
         cw_cred_job_key(c->key, c->fixture->relay_key, c->fixture->job);
     fixture_hello(c);
+}
+
+/* What left it and was lost goes before what it has not said yet. */
+static void say_again(struct client *c)
+{
+    struct codec_bytes rest = c->codec.out;
+    size_t lost = c->log.end - c->log.start;
+
+    c->codec.out = (struct codec_bytes){0};
+    if (lost)
+        memcpy(codec_room(&c->codec.out, lost), c->log.at + c->log.start, lost);
+    if (codec_left(&rest))
+        memcpy(codec_room(&c->codec.out, codec_left(&rest)), rest.at + rest.start,
+               codec_left(&rest));
+    c->log.end = c->log.start;
+    c->log.start = 0;
+    free(rest.at);
+    fixture_feed_some(c, codec_left(&c->codec.out));
+}
+
+void fixture_resume(struct client *c, uint64_t received)
+{
+    struct fixture *f = c->fixture;
+    bool mute = f->mute;
+
+    CU_ASSERT_PTR_NULL(c->conn);
+    c->saved = c->codec;
+    c->saved_event = c->event;
+    c->codec = (struct codec){.clock = c->saved.clock};
+    c->open = c->deaf = false;
+    c->resuming = true;
+    c->conn = relay_conn_open(f->core, nonce, f->now_ns, c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(c->conn);
+    f->mute = true;
+    fixture_collect(f);
+    f->mute = mute;
+    c->hello.flags |= CW_HELLO_RESUME;
+    c->hello.received = received;
+    fixture_hello(c);
+    if (c->open)
+        say_again(c);
+}
+
+/* --- memory that is spent ----------------------------------------------------------------------
+ */
+static bool opens_job(struct fixture *f)
+{
+    struct client c = {0};
+    bool mute = f->mute;
+    bool opened;
+
+    f->mute = true;
+    f->job[0] ^= 0xff;
+    CU_ASSERT_TRUE(fixture_connect(f, &c, "?"));
+    fixture_hello_dispatcher(&c, 1);
+    opened = c.conn && !relay_conn_done(c.conn);
+    if (c.conn)
+        client_drop(&c, "it was a question");
+    client_fini(&c);
+    f->job[0] ^= 0xff;
+    f->mute = mute;
+    return opened;
+}
+
+/* A job that cannot be opened says that nothing is left. */
+uint64_t fixture_spend(struct fixture *f, uint64_t room)
+{
+    struct cw_relay_stats *stats = relay_core_stats(f->core);
+    uint64_t taken = 0;
+
+    do {
+        taken += f->memory_max - stats->memory_now;
+        stats->memory_now = f->memory_max;
+    } while (opens_job(f));
+    stats->memory_now -= room;
+    return taken - room;
 }
 
 void fixture_again(struct client *c)
@@ -369,7 +475,7 @@ static bool cut_piece(struct client *c, size_t size)
         codec_receive(&receiver->codec, from, cut.size);
         client_decode(receiver);
     }
-    relay_cut_done(c->fixture->core, &cut);
+    relay_cut_done(&cut);
     codec_take(&c->codec.out, cut.size);
     return cut.size > 0;
 }
@@ -397,6 +503,8 @@ static void feed_piece(struct client *c, size_t size)
     if (size > room)
         size = room;
     memcpy(at, c->codec.out.at + c->codec.out.start, size);
+    if (c->open)
+        memcpy(codec_room(&c->log, size), at, size);
     codec_take(&c->codec.out, size);
     relay_conn_input(c->conn, size);
 }

@@ -10,7 +10,7 @@
 #define TRACE_FIXTURE_H
 
 #include "relay/core/core.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 
 #define FIXTURE_RANKS 8
 #define FIXTURE_OTHERS 4
@@ -36,16 +36,26 @@ struct client {
     uint64_t event; /* of the last event it was told */
     struct cw_welcome welcome;
     bool stalled; /* does not read */
+    bool deaf;    /* what it is told is lost on the way */
+
+    /* its session, which outlives its connection */
+    bool open;              /* WELCOME was received */
+    uint64_t received;      /* bytes of the relay's stream */
+    struct codec_bytes log; /* all bytes of its own stream that left it */
+    struct codec saved;     /* the session's, while a handshake resumes it */
+    uint64_t saved_event;
+    bool resuming;
 };
 
 struct fixture {
     struct relay_core *core;
     enum fixture_feed feed;
-    bool log;    /* jobs keep what is needed to restart ranks */
-    bool merged; /* the story tells of messages once they are whole */
-    bool mute;   /* no story */
-    bool cuts;   /* payload goes past the core's blocks where it may */
-    bool lazy;   /* connections that are done stay until the test closes them */
+    bool log;           /* jobs keep what is needed to restart ranks */
+    bool merged;        /* the story tells of messages once they are whole */
+    bool mute;          /* no story */
+    bool cuts;          /* payload goes past the core's blocks where it may */
+    uint32_t resume_ms; /* of jobs */
+    bool lazy;          /* connections that are done stay until the test closes them */
     uint64_t seed;
     uint64_t memory_max;
     uint64_t now_ns;
@@ -54,6 +64,7 @@ struct fixture {
     void (*on_frame)(struct client *c, const struct codec_frame *frame);
     struct relay_dial dial; /* the last that the core asked for */
     uint32_t dials;
+    uint32_t cancels;         /* jobs whose links it wants no more */
     struct client dispatcher; /* "d" */
     struct client rank[FIXTURE_RANKS];
     struct client other[FIXTURE_OTHERS]; /* named by the test */
@@ -83,6 +94,9 @@ void fixture_hello(struct client *c);
 void fixture_rank_key(struct client *c, uint32_t rank, uint32_t incarnation);
 /* The connection breaks. */
 void fixture_close(struct client *c, const char *why);
+/* The client connects again to resume its session, and says that it has received so many bytes.
+ * What the relay has not received of what it said is said again. */
+void fixture_resume(struct client *c, uint64_t received);
 void fixture_tick(struct fixture *f, uint64_t ns);
 /* The clients that are not stalled read what there is for them. */
 void fixture_collect(struct fixture *f);

@@ -82,6 +82,7 @@ static void before_the_rank_connects(void)
                "d > NOTICE RANK_UP rank 1 'connected'\n"
                "0 < SEND_DATA (50000 bytes)\n"
                "1 > MESSAGE req 1 LAST ACTIVE event 2 (50000 bytes)\n"
+               "0 > ACK of 6\n"
                "0 < SEND to 1 AM tag 7 total 5 'three'\n"
                "1 > MESSAGE req 2 tag 7 total 5 FIRST LAST ACTIVE event 3 'three'\n");
     CU_ASSERT_TRUE(codec_pattern_is(r1->inbox.of[1].bytes, 6, 300000));

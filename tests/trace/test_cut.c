@@ -55,7 +55,7 @@ static void log_cut(const struct relay_cut *cut)
 {
     memcpy(cut->log, said(), cut->size);
     codec_take(&r0->codec.out, cut->size);
-    relay_cut_done(f.core, cut);
+    relay_cut_done(cut);
 }
 
 static void to_whom(void)
@@ -112,7 +112,7 @@ static void no_more_than_the_frame(void)
     CU_ASSERT_PTR_NULL(cut.log);
     CU_ASSERT_PTR_EQUAL(cut.to, r1->conn);
     CU_ASSERT_TRUE(relay_conn_has_output(r1->conn));
-    relay_cut_done(f.core, &cut);
+    relay_cut_done(&cut);
     fixture_fini(&f);
 }
 
@@ -125,7 +125,7 @@ static void no_more_than_the_receive(void)
     say_recv_mask(r1, 7, 5, CODEC_ALL, 100);
     cut = relay_conn_cut(r0->conn, PIECE);
     CU_ASSERT_EQUAL(cut.size, 100);
-    relay_cut_done(f.core, &cut);
+    relay_cut_done(&cut);
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
     fixture_fini(&f);
 }
@@ -141,7 +141,7 @@ static void takes_no_memory(void)
     cut = relay_conn_cut(r0->conn, PIECE);
     CU_ASSERT_EQUAL(cut.size, PIECE);
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now <= before + sizeof(struct relay_block));
-    relay_cut_done(f.core, &cut);
+    relay_cut_done(&cut);
     fixture_fini(&f);
 }
 
@@ -171,7 +171,7 @@ static void job_ends_meanwhile(void)
     cut = relay_conn_cut(r0->conn, PIECE);
     fixture_close(&f.dispatcher, "crash");
     memset(cut.log, 1, cut.size);
-    relay_cut_done(f.core, &cut);
+    relay_cut_done(&cut);
     fixture_fini(&f);
 }
 

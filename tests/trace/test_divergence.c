@@ -322,7 +322,7 @@ static void frames_while_it_repeats(void)
         fixture_fini(&f);
     }
     come_again();
-    say_frame(r0, CW_FRAME_ACK, NULL, 0);
+    say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
     expect(&f, "0 < ACK of 3\n");
     fixture_fini(&f);
 }

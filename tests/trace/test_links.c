@@ -14,6 +14,7 @@
 
 static struct fixture relay[2];
 static struct client *ends[2]; /* of the link, one at each relay */
+static uint32_t resume_ms;     /* of its jobs */
 
 static struct client *rank(uint32_t r)
 {
@@ -65,21 +66,33 @@ static void pump(void)
 }
 
 /* --- opening ---------------------------------------------------------------------------------- */
-static void open_job(struct fixture *f, uint32_t self, bool log)
+/* Every second rank is at home at relay `home`. */
+static void say_home(struct fixture *f, uint32_t self, uint32_t home)
 {
-    struct cw_route route = {.self = self, .relays = 2, .step = 2, .count = RANKS / 2};
+    struct cw_route route = {
+        .self = self, .relays = 2, .home = home, .first = home, .step = 2, .count = RANKS / 2};
     uint8_t body[CW_ROUTE_SIZE];
 
+    cw_route_put(body, &route);
+    say_frame(&f->dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
+}
+
+static void say_route(struct fixture *f, uint32_t self)
+{
+    say_home(f, self, 0);
+    say_home(f, self, 1);
+}
+
+static void open_job(struct fixture *f, uint32_t self, bool log)
+{
     if (log)
         fixture_init_log(f, FIXTURE_MEMORY, FIXTURE_MEMORY);
     else
         fixture_init(f, FIXTURE_MEMORY);
+    f->resume_ms = resume_ms;
     fixture_connect(f, &f->dispatcher, "d");
     fixture_hello_dispatcher(&f->dispatcher, RANKS);
-    for (route.home = route.first = 0; route.home < 2; route.first = ++route.home) {
-        cw_route_put(body, &route);
-        say_frame(&f->dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
-    }
+    say_route(f, self);
 }
 
 static void job_key_of(uint8_t key[CW_KEY_SIZE], const struct fixture *f)
@@ -180,29 +193,25 @@ static void both_are_told(void)
 static void dial_that_fails(void)
 {
     struct relay_dialled dialled = {.peer = 1, .failure = "nobody is there"};
-    struct client *c = &relay[0].other[0];
 
     open_job(&relay[0], 0, false);
     open_job(&relay[1], 1, false);
     say_link("unix:there");
     relay[0].story_size = 0;
     memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
-    *c = (struct client){.fixture = &relay[0], .name = "x"};
-    c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
+    relay_core_undialled(relay[0].core, &dialled);
     fixture_collect(&relay[0]);
-    expect(&relay[0], "d > NOTICE FATAL 'no link to relay 1 of the job: nobody is there'\n"
-                      "x is closed\n");
+    expect(&relay[0], "d > NOTICE FATAL 'no link to relay 1 of the job: nobody is there'\n");
     /* one for a job that ended in the meantime */
     dialled.job[0] ^= 1;
-    c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
+    relay_core_undialled(relay[0].core, &dialled);
     fixture_collect(&relay[0]);
-    expect(&relay[0], "x is closed\n");
+    expect(&relay[0], "");
     /* more than the dialler takes */
     say_link("unix:there");
     say_link("unix:there");
-    expect_has(
-        &relay[0],
-        "d > NOTICE FATAL 'no link to relay 1 of the job: too many links are being opened'\n");
+    expect_has(&relay[0], "d > NOTICE FATAL 'no link to relay 1 of the job: too many links are "
+                          "being opened, or no thread can be started'\n");
     finish();
 }
 
@@ -426,6 +435,174 @@ static void link_that_breaks(void)
     finish();
 }
 
+/* Relay 0, played by the test, connects to relay 1 and begins a message of 100 bytes. */
+static struct client *begin_forward(size_t payload, size_t sent)
+{
+    struct cw_forward forward = {.src = 0, .send = {.dst = 1, .kind = CW_SEND_TAG, .total = 100}};
+    struct client *c;
+    uint8_t key[CW_KEY_SIZE];
+
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    c = hello_relay(0, key);
+    if (c->conn) {
+        cw_forward_put(codec_begin(&c->codec, CW_FRAME_FORWARD, CW_FORWARD_SIZE + payload),
+                       &forward);
+        fixture_feed_some(c, CW_FRAME_HEADER + CW_FORWARD_SIZE + sent);
+    }
+    return c;
+}
+
+/* A message that lacks its rest is let go of with its link, whoever comes next, and wherever it
+ * broke off: its receive is posted, it waits for one, or it was taken out by a probe. */
+static void link_that_breaks_in_a_message(void)
+{
+    for (int i = 0; i < 6; i++) {
+        struct client *c;
+
+        open_job(&relay[1], 1, i % 2);
+        fixture_connect(&relay[1], rank(1), "1");
+        fixture_hello_rank(rank(1), 1, 1);
+        if (i / 2 == 1)
+            say_recv(rank(1), 7, 0);
+        c = begin_forward(i % 2 ? 100 : 60, 50);
+        if (i / 2 == 2)
+            say_probe(rank(1), 0, CODEC_ALL, true);
+        fixture_close(c, "reset");
+        CU_ASSERT_PTR_NULL(begin_forward(100, 50)->conn);
+        say_recv(rank(1), 8, 0);
+        CU_ASSERT_FALSE(fixture_received(rank(1), 8, 0, 100));
+        fixture_fini(&relay[1]);
+    }
+}
+
+/* A relay links once to a job, from either side: what it said before is not begun again. */
+static void second_link(void)
+{
+    uint8_t key[CW_KEY_SIZE];
+
+    start_linked(false, FEED_WHOLE);
+    fixture_close(ends[0], "reset");
+    fixture_close(ends[1], "reset");
+    job_key_of(key, &relay[1]);
+    cw_cred_link_key(key, key, 0);
+    relay[1].story_size = 0;
+    hello_relay(0, key);
+    expect_has(&relay[1], "x > REFUSED LIMIT 'relay 0 of a job of 2 relays is not expected: it has "
+                          "been linked already, or");
+    say_link("unix:there");
+    dial();
+    CU_ASSERT_TRUE(relay_conn_done(ends[0]->conn));
+    expect_has(&relay[0], "d < LINK\n");
+    finish();
+}
+
+/* The link's connection breaks at both ends, and what was under way on it is lost. */
+static void break_link(void)
+{
+    struct iovec iov[8];
+
+    for (int i = 0; i < 2; i++) {
+        size_t size = 0;
+
+        for (int n = relay_conn_output(ends[i]->conn, iov, 8), at = 0; at < n; at++)
+            size += iov[at].iov_len;
+        relay_conn_written(ends[i]->conn, size);
+    }
+    fixture_close(ends[0], "reset");
+    fixture_close(ends[1], "reset");
+    fixture_collect(&relay[0]);
+}
+
+/* What the dialler does when it is to resume. */
+static void dial_again(void)
+{
+    struct relay_dialled dialled = {.peer = relay[0].dial.peer, .resumed = true};
+    struct client *c = &relay[1].other[0];
+
+    fixture_connect(&relay[1], c, "x");
+    c->hello = (struct cw_hello){.role = CW_ROLE_RELAY,
+                                 .rank = relay[0].dial.self,
+                                 .incarnation = 1,
+                                 .flags = CW_HELLO_RESUME,
+                                 .received = relay[0].dial.received};
+    memcpy(c->key, relay[0].dial.key, CW_KEY_SIZE);
+    c->stalled = false;
+    fixture_hello(c);
+    CU_ASSERT_TRUE(c->welcome.flags & CW_WELCOME_RESUMED);
+    memcpy(dialled.job, relay[0].dial.job, CW_ID_SIZE);
+    dialled.received = c->welcome.received;
+    ends[0]->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, ends[0]);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ends[0]->conn);
+    ends[1] = c;
+    ends[0]->stalled = ends[1]->stalled = true;
+    fixture_collect(&relay[0]);
+}
+
+static void link_that_resumes(void)
+{
+    resume_ms = 5000;
+    start_linked(false, FEED_WHOLE);
+    CU_ASSERT_FALSE(relay[0].dial.resumes);
+    say_recv(rank(1), 7, 5);
+    say_begin(rank(0), CW_SEND_TAG, 1, 5, 300000, 100000);
+    break_link();
+    say_more(rank(0), 5, 100000, 100000);
+    CU_ASSERT_TRUE_FATAL(relay[0].dial.resumes);
+    CU_ASSERT_EQUAL(relay[0].dial.resume_ns, 5000000000ull);
+    dial_again();
+    pump();
+    say_more(rank(0), 5, 200000, 100000);
+    pump();
+    CU_ASSERT_TRUE(fixture_received(rank(1), 7, 5, 300000));
+    finish();
+    resume_ms = 0;
+}
+
+static void link_that_is_given_up(void)
+{
+    struct relay_dialled dialled = {.peer = 1, .resumed = true, .failure = "refused"};
+
+    resume_ms = 5000;
+    start_linked(false, FEED_WHOLE);
+    break_link();
+    memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
+    relay_core_undialled(relay[0].core, &dialled);
+    fixture_collect(&relay[0]);
+    expect_has(&relay[0], "d > NOTICE UNLINKED 'the link to relay 1 of the job broke: refused'\n");
+    fixture_tick(&relay[1], 1);
+    fixture_tick(&relay[1], 5000000001ull);
+    expect_has(&relay[1], "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: reset; it "
+                          "was not resumed for 5000 ms'\n");
+    finish();
+    resume_ms = 0;
+}
+
+/* A job ends while its link is being opened, and another takes its identifier. */
+static void link_of_the_job_before(void)
+{
+    struct relay_dialled dialled = {.peer = 1};
+    struct client *c = &relay[0].other[0];
+
+    for (uint32_t self = 0; self < 2; self++) {
+        open_job(&relay[0], 0, false);
+        open_job(&relay[1], 1, false);
+        say_link("unix:there");
+        fixture_close(&relay[0].dispatcher, "the job is over");
+        fixture_connect(&relay[0], &relay[0].dispatcher, "d");
+        fixture_hello_dispatcher(&relay[0].dispatcher, RANKS);
+        if (self == 1)
+            say_route(&relay[0], 1);
+        relay[0].story_size = 0;
+        memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
+        *c = (struct client){.fixture = &relay[0], .name = "x"};
+        c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
+        fixture_collect(&relay[0]);
+        expect(&relay[0], "x is closed\n");
+        finish();
+    }
+}
+
 static void job_that_ends(void)
 {
     start_linked(true, FEED_WHOLE);
@@ -510,19 +687,45 @@ static void bad_route(uint32_t first, uint32_t step, uint32_t count, uint32_t ho
     fixture_fini(&relay[0]);
 }
 
-/* Who is at home where is settled before relays speak to each other. */
+/* Who is at home where is settled before relays speak to each other, and before a rank speaks: two
+ * may not speak for one rank. */
 static void route_that_comes_late(void)
 {
-    struct cw_route route = {.self = 1, .relays = 2, .step = 1, .count = 1};
-    uint8_t body[CW_ROUTE_SIZE];
+    for (int i = 0; i < 2; i++) {
+        open_job(&relay[0], 0, false);
+        open_job(&relay[1], 1, false);
+        if (i == 0) {
+            say_link("unix:there");
+        } else {
+            fixture_connect(&relay[0], rank(0), "0");
+            fixture_hello_rank(rank(0), 0, 1);
+        }
+        say_route(&relay[0], 1);
+        expect_has(&relay[0], "d > REFUSED PROTOCOL 'ROUTE frame that does not add up'\n");
+        finish();
+    }
+}
 
-    open_job(&relay[0], 0, false);
-    open_job(&relay[1], 1, false);
-    say_link("unix:there");
-    cw_route_put(body, &route);
-    say_frame(&relay[0].dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
-    expect_has(&relay[0], "d > REFUSED PROTOCOL 'ROUTE frame that does not add up'\n");
-    finish();
+/* The dispatcher speaks to each relay over a connection of its own: another relay may be told of
+ * the link, and connect, before this one has been told of all homes. */
+static void link_amid_routes(void)
+{
+    struct fixture *f = &relay[1];
+    uint8_t key[CW_KEY_SIZE];
+
+    fixture_init(f, FIXTURE_MEMORY);
+    fixture_connect(f, &f->dispatcher, "d");
+    fixture_hello_dispatcher(&f->dispatcher, RANKS);
+    job_key_of(key, f);
+    cw_cred_link_key(key, key, 0);
+    say_home(f, 1, 0);
+    hello_relay(0, key);
+    expect_has(f, "x > REFUSED LIMIT");
+    fixture_close(&f->other[0], "closed by the relay");
+    say_home(f, 1, 1);
+    hello_relay(0, key);
+    expect_has(f, "x > WELCOME");
+    fixture_fini(f);
 }
 
 static void bad_routes(void)
@@ -543,6 +746,7 @@ void add_link_tests(void)
     CU_ADD_TEST(suite, both_are_told);
     CU_ADD_TEST(suite, dial_that_fails);
     CU_ADD_TEST(suite, strange_relays);
+    CU_ADD_TEST(suite, link_amid_routes);
     CU_ADD_TEST(suite, message_to_another_relay);
     CU_ADD_TEST(suite, unexpected_and_synchronous);
     CU_ADD_TEST(suite, active_message);
@@ -554,7 +758,12 @@ void add_link_tests(void)
     CU_ADD_TEST(suite, sender_comes_back_in_a_frame);
     CU_ADD_TEST(suite, sender_is_gone);
     CU_ADD_TEST(suite, link_that_breaks);
+    CU_ADD_TEST(suite, link_that_breaks_in_a_message);
+    CU_ADD_TEST(suite, second_link);
+    CU_ADD_TEST(suite, link_of_the_job_before);
     CU_ADD_TEST(suite, job_that_ends);
+    CU_ADD_TEST(suite, link_that_resumes);
+    CU_ADD_TEST(suite, link_that_is_given_up);
     CU_ADD_TEST(suite, what_relays_may_not_say);
     CU_ADD_TEST(suite, route_that_comes_late);
     CU_ADD_TEST(suite, bad_routes);

@@ -300,6 +300,7 @@ static void message_that_could_not_be_kept_is_received(void)
 {
     uint64_t taken;
 
+    logged = true;
     prepare(SCENARIO_MAX, FEED_WHOLE);
     f.lazy = true;
     fixture_start(&f, 2);
@@ -314,6 +315,45 @@ static void message_that_could_not_be_kept_is_received(void)
     CU_ASSERT_FALSE(fixture_received(r1, 7, 5, 300000));
     fixture_close(r0, "closed by the relay");
     fixture_fini(&f);
+}
+
+/* A piece lies in two blocks of the log. Where there is no memory for all of it nothing of it is
+ * kept: the sender's next incarnation sends all of it. */
+static void play_piece_in_two_blocks(uint64_t room)
+{
+    const uint32_t four = 4 * RELAY_BLOCK_BYTES; /* as many as are noted at first */
+    const uint32_t total = four + 100000;
+    uint32_t at;
+    uint64_t taken;
+
+    prepare(SCENARIO_MAX, FEED_WHOLE);
+    fixture_start(&f, 2);
+    say_begin(r0, CW_SEND_TAG, 1, 5, total, 1000);
+    for (at = 1000; at + 1000 <= four; at += 1000)
+        say_more(r0, 5, at, 1000);
+    taken = fixture_spend(&f, room);
+    say_more(r0, 5, at, 50000);
+    relay_core_stats(f.core)->memory_now -= taken;
+    if (r0->conn) {
+        at += 50000;
+    } else {
+        fixture_again(r0);
+        CU_ASSERT_EQUAL(r0->welcome.missing, total - at);
+        say_check(r0, CW_SEND_TAG, 1, 5, total);
+        say_live(r0, 0, 0);
+    }
+    say_more(r0, 5, at, total - at);
+    say_recv(r1, 7, 5);
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, total));
+    fixture_fini(&f);
+}
+
+static void piece_in_two_blocks(void)
+{
+    logged = true;
+    for (uint64_t blocks = 0; blocks < 3; blocks++)
+        for (uint64_t room = 0; room < 300; room += 50)
+            play_piece_in_two_blocks(room + blocks * sizeof(struct relay_block));
 }
 
 /* That memory is spent is said, not that a bound on probed messages is reached. */
@@ -346,5 +386,6 @@ void add_memory_tests(void)
     CU_ADD_TEST(suite, memory_is_spent_and_connections_linger);
     CU_ADD_TEST(suite, memory_is_spent_between_bytes);
     CU_ADD_TEST(suite, message_that_could_not_be_kept_is_received);
+    CU_ADD_TEST(suite, piece_in_two_blocks);
     CU_ADD_TEST(suite, probe_without_memory);
 }

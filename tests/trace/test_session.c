@@ -385,11 +385,17 @@ static void strange_hellos(void)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 3'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 5'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 4;
     fixture_hello(x);
     expect_has(&f, "x > REFUSED PROTOCOL 'HELLO of something else than Causeway'\nx is closed\n");
+    fixture_connect(&f, x, "x");
+    x->hello = (struct cw_hello){.role = CW_ROLE_RANK, .incarnation = 1, .flags = CW_HELLO_RESUME};
+    fixture_rank_key(x, 0, 1);
+    fixture_hello(x);
+    expect_has(
+        &f, "x > REFUSED JOB 'the relay has no such session (it may have ended)'\nx is closed\n");
     fixture_fini(&f);
 }
 
@@ -398,8 +404,8 @@ static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,    CW_FRA
                                      CW_FRAME_RECV,     CW_FRAME_MRECV,   CW_FRAME_PROBE,
                                      CW_FRAME_CANCEL,   CW_FRAME_BYE,     CW_FRAME_TAKEN,
                                      CW_FRAME_READINGS, CW_FRAME_UNLOGGED};
-static const uint8_t dispatcher_types[] = {CW_FRAME_ACK, CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,
-                                           CW_FRAME_LINK};
+static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,  CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,
+                                           CW_FRAME_LINK, CW_FRAME_CUT,       CW_FRAME_JOB_END};
 static const uint8_t new_types[] = {CW_FRAME_HELLO};
 
 static bool is_one_of(uint8_t type, const uint8_t *types, size_t count)
@@ -508,7 +514,7 @@ static void headers_that_do_not_fit(void)
     header(frame, 0, CW_FRAME_ACK | 0x100, 2, 2);
     refused(frame, CW_FRAME_HEADER, "frame of unknown type 261");
     header(frame, 1, CW_FRAME_ACK, 2, 2);
-    refused(frame, CW_FRAME_HEADER, "ACK frame of 1 bytes, expected 0 to 0");
+    refused(frame, CW_FRAME_HEADER, "ACK frame of 1 bytes, expected 8 to 8");
     header(frame, CW_RECV_SIZE - 1, CW_FRAME_RECV, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_RECV_SIZE, "RECV frame of 39 bytes, expected 40 to 40");
     /* before the rest of what cannot be a frame is waited for */
@@ -516,14 +522,15 @@ static void headers_that_do_not_fit(void)
     header(frame, UINT32_MAX, CW_FRAME_SEND, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE,
             "SEND frame of 4294967295 bytes, expected 40 to 262184");
-    header(frame, 0, CW_FRAME_ACK, 1, 2);
-    refused(frame, CW_FRAME_HEADER, "ACK frame numbered 1, expected 2");
-    header(frame, 0, CW_FRAME_ACK, 3, 2);
-    refused(frame, CW_FRAME_HEADER, "ACK frame numbered 3, expected 2");
-    header(frame, 0, CW_FRAME_ACK, 2, 3);
-    refused(frame, CW_FRAME_HEADER, "ACK frame acknowledges 3, last sent was 2");
-    header(frame, 0, CW_FRAME_ACK, 2, UINT32_MAX);
-    refused(frame, CW_FRAME_HEADER, "ACK frame acknowledges 4294967295, last sent was 2");
+    header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 1, 2);
+    refused(frame, CW_FRAME_HEADER + CW_ACK_SIZE, "ACK frame numbered 1, expected 2");
+    header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 3, 2);
+    refused(frame, CW_FRAME_HEADER + CW_ACK_SIZE, "ACK frame numbered 3, expected 2");
+    header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 2, 3);
+    refused(frame, CW_FRAME_HEADER + CW_ACK_SIZE, "ACK frame acknowledges 3, last sent was 2");
+    header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 2, UINT32_MAX);
+    refused(frame, CW_FRAME_HEADER + CW_ACK_SIZE,
+            "ACK frame acknowledges 4294967295, last sent was 2");
 }
 
 /* One SEND of rank 1 with `size` bytes. */
@@ -667,8 +674,8 @@ static void frames_are_acknowledged(void)
 static void acknowledgements_need_no_answer(void)
 {
     start(1);
-    say_frame(r0, CW_FRAME_ACK, NULL, 0);
-    say_frame(&f.dispatcher, CW_FRAME_ACK, NULL, 0);
+    say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
+    say_frame(&f.dispatcher, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
     expect(&f, "0 < ACK of 2\n"
                "d < ACK of 3\n");
     fixture_fini(&f);

@@ -2,7 +2,7 @@
 #ifndef UNIT_JOB_FIXTURE_H
 #define UNIT_JOB_FIXTURE_H
 
-#include "dispatcher/job.h"
+#include "dispatcher/job/job.h"
 
 #define RANKS 3
 #define SLOTS 5

@@ -3,9 +3,14 @@
 #define UNIT_SUITES_H
 
 /* tests/unit */
+void add_clock_tests(void);
 void add_copy_tests(void);
 void add_cred_tests(void);
+void add_dial_tests(void);
+void add_loop_tests(void);
+void add_relay_link_tests(void);
 void add_fault_tests(void);
+void add_files_tests(void);
 void add_frame_tests(void);
 void add_input_tests(void);
 void add_job_events_tests(void);
@@ -19,18 +24,23 @@ void add_output_tests(void);
 void add_parse_tests(void);
 void add_pmi_tests(void);
 void add_program_tests(void);
+void add_rank_session_tests(void);
 void add_readings_tests(void);
 void add_restart_tests(void);
 void add_ring_tests(void);
 void add_rundir_tests(void);
-void add_services_tests(void);
+void add_secret_tests(void);
 void add_homes_tests(void);
 void add_setup_tests(void);
 void add_status_tests(void);
+void add_supply_tests(void);
 void add_transport_tests(void);
 void add_uring_tests(void);
+void add_wait_policy_tests(void);
 void add_watcher_tests(void);
 void add_wire_tests(void);
+void add_kept_tests(void);
+void add_hello_tests(void);
 
 /* tests/trace */
 void add_active_tests(void);
@@ -40,12 +50,15 @@ void add_large_tests(void);
 void add_log_bounds_tests(void);
 void add_matching_tests(void);
 void add_memory_tests(void);
+void add_share_tests(void);
 void add_probe_tests(void);
 void add_random_recovery_tests(void);
 void add_random_tests(void);
 void add_recovery_large_tests(void);
 void add_recovery_tests(void);
+void add_resume_tests(void);
 void add_session_tests(void);
+void add_door_tests(void);
 void add_link_tests(void);
 
 /* tests/conformance */

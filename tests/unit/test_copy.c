@@ -1,7 +1,7 @@
 /* Copies of large pieces: every byte arrives, and no other is touched, however they lie. */
 #include "common/clock.h"
 #include "common/copy.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -50,7 +50,6 @@ static void arrives(copy *copies, size_t size_min)
 
             memset(to, UNTOUCHED, ROOM);
             copies(to + at, from + shift, size);
-            cw_copy_fence();
             CU_ASSERT_TRUE(has_only(at, shift, size));
         }
 }
@@ -65,27 +64,6 @@ static void copies_arrive(void)
 static void copies_past_the_cache_arrive(void)
 {
     arrives(cw_copy_away, 0);
-}
-
-static uint8_t other[ROOM];
-
-/* To `to` past the cache, and to another place, which lies differently, at the same time. */
-static void both(uint8_t *at, const uint8_t *bytes, size_t size)
-{
-    size_t place = (size_t)(at - to) * 3 % LINE;
-
-    memset(other, UNTOUCHED, ROOM);
-    cw_copy_both(other + place, at, bytes, size);
-    CU_ASSERT_EQUAL(memcmp(other + place, bytes, size), 0);
-    for (size_t i = 0; i < ROOM - size; i++)
-        if (other[i < place ? i : i + size] != UNTOUCHED)
-            CU_FAIL("another byte was touched");
-}
-
-static void copies_to_both_arrive(void)
-{
-    arrives(both, 0);
-    arrives(both, LARGE);
 }
 
 /* The least of several rounds through all places: whatever else the machine does only adds to a
@@ -121,7 +99,6 @@ void add_copy_tests(void)
 
     CU_ADD_TEST(suite, copies_arrive);
     CU_ADD_TEST(suite, copies_past_the_cache_arrive);
-    CU_ADD_TEST(suite, copies_to_both_arrive);
     if (!SANITIZED) /* that would time the sanitizer, for which some places are slow */
         CU_ADD_TEST(suite, no_place_is_slow);
 }

@@ -6,7 +6,9 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-#define MAC_OFFSET (CW_HELLO_SIZE - CW_MAC_SIZE - 8) /* in an encoded HELLO */
+#define MAC_OFFSET (CW_HELLO_SIZE - CW_MAC_SIZE - 16)          /* in an encoded HELLO */
+#define WELCOME_MAC_OFFSET (CW_WELCOME_SIZE - CW_MAC_SIZE - 8) /* ... and a WELCOME */
+#define WELCOME_PAD 36                                         /* 4 bytes of a WELCOME */
 
 static const uint8_t relay_key[CW_KEY_SIZE] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7,
                                                7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
@@ -32,7 +34,10 @@ static struct cw_hello some_hello(void)
                              .incarnation = 2,
                              .event = 11,
                              .poll_clock = 12,
-                             .acts = 13};
+                             .acts = 13,
+                             .flags = CW_HELLO_RESUME,
+                             .resume_ms = 14,
+                             .received = 15};
 
     memcpy(hello.job, job, sizeof(job));
     memset(hello.nonce, 0x5a, sizeof(hello.nonce));
@@ -48,6 +53,12 @@ static void known_answers(void)
     uint8_t mac[CW_MAC_SIZE];
     uint8_t nonce[CW_NONCE_SIZE];
     struct cw_hello hello = some_hello();
+    struct cw_welcome welcome = {.acts = 21,
+                                 .event = 22,
+                                 .missing = 23,
+                                 .clock = 24,
+                                 .flags = CW_WELCOME_RESUMED,
+                                 .received = 25};
 
     memset(nonce, 9, sizeof(nonce));
     cw_cred_job_key(job_key, relay_key, job);
@@ -59,8 +70,10 @@ static void known_answers(void)
     cw_cred_link_key(link_key, job_key, 5);
     CU_ASSERT_TRUE(
         is_hex(link_key, "c47907198396ab6fab0f39f99cd59d44a96e2d749a350121c20b7f8234bc8bd2"));
-    cw_cred_mac(mac, rank_key, "client", &hello, nonce);
-    CU_ASSERT_TRUE(is_hex(mac, "45cb6fce9c1c038f2f100b155d7e63e493c007b171541aad6bd652c10d435641"));
+    cw_cred_mac_hello(mac, rank_key, &hello, nonce);
+    CU_ASSERT_TRUE(is_hex(mac, "05bd3cea5c9d78649bcb5fcfc538d41e83674d5eb3db81868e2bc5fe2d23b2c8"));
+    cw_cred_mac_welcome(mac, rank_key, &welcome, &hello, nonce);
+    CU_ASSERT_TRUE(is_hex(mac, "8535ff3ff0d0a045a1e6f07c998bda8eb13a7a1fcf763b208c758f13ff139777"));
 }
 
 /* A sealed key opens under the key that sealed it, and not when any bit was changed on the way. */
@@ -123,7 +136,7 @@ static void rank_keys_differ(void)
                 CU_FAIL("two ranks share a key");
 }
 
-/* Any byte of a HELLO that is changed, but for its MAC and what is reserved, changes the MAC. */
+/* Any byte of a HELLO that is changed, but for its MAC, changes the MAC. */
 static void mac_depends_on_every_field(void)
 {
     uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
@@ -133,19 +146,45 @@ static void mac_depends_on_every_field(void)
     struct cw_hello hello = some_hello();
     struct cw_hello changed;
 
-    cw_cred_mac(mac, relay_key, "client", &hello, nonce);
-    for (size_t i = 0; i < CW_HELLO_SIZE - 4; i++) {
+    cw_cred_mac_hello(mac, relay_key, &hello, nonce);
+    for (size_t i = 0; i < CW_HELLO_SIZE; i++) {
         if (i >= MAC_OFFSET && i < MAC_OFFSET + CW_MAC_SIZE)
             continue;
         cw_hello_put(encoded, &hello);
         encoded[i] ^= 0x10;
         cw_hello_get(encoded, &changed); /* fills every field, also when it does not like one */
-        cw_cred_mac(other, relay_key, "client", &changed, nonce);
+        cw_cred_mac_hello(other, relay_key, &changed, nonce);
         CU_ASSERT_FALSE(cw_cred_equal(mac, other));
     }
     memset(hello.mac, 0xee, sizeof(hello.mac));
-    cw_cred_mac(other, relay_key, "client", &hello, nonce);
+    cw_cred_mac_hello(other, relay_key, &hello, nonce);
     CU_ASSERT_TRUE(cw_cred_equal(mac, other));
+}
+
+static void mac_of_a_welcome_depends_on_every_field(void)
+{
+    uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
+    uint8_t encoded[CW_WELCOME_SIZE];
+    uint8_t mac[CW_MAC_SIZE];
+    uint8_t other[CW_MAC_SIZE];
+    struct cw_hello hello = some_hello();
+    struct cw_welcome welcome = {.acts = 3, .event = 4, .clock = 5, .received = 6};
+    struct cw_welcome changed;
+
+    cw_cred_mac_welcome(mac, relay_key, &welcome, &hello, nonce);
+    for (size_t i = 0; i < CW_WELCOME_SIZE; i++) {
+        bool covered = (i < WELCOME_MAC_OFFSET || i >= WELCOME_MAC_OFFSET + CW_MAC_SIZE) &&
+                       (i < WELCOME_PAD || i >= WELCOME_PAD + 4);
+
+        cw_welcome_put(encoded, &welcome);
+        encoded[i] ^= 0x10;
+        cw_welcome_get(encoded, &changed);
+        cw_cred_mac_welcome(other, relay_key, &changed, &hello, nonce);
+        CU_ASSERT_EQUAL(cw_cred_equal(mac, other), !covered);
+    }
+    hello.received++;
+    cw_cred_mac_welcome(other, relay_key, &welcome, &hello, nonce);
+    CU_ASSERT_FALSE(cw_cred_equal(mac, other));
 }
 
 static void mac_depends_on_all_else(void)
@@ -155,20 +194,21 @@ static void mac_depends_on_all_else(void)
     uint8_t mac[CW_MAC_SIZE];
     uint8_t other[CW_MAC_SIZE];
     struct cw_hello hello = some_hello();
+    struct cw_welcome welcome = {0};
 
     memcpy(key, relay_key, sizeof(key));
-    cw_cred_mac(mac, key, "client", &hello, nonce);
-    cw_cred_mac(other, key, "relay", &hello, nonce);
+    cw_cred_mac_hello(mac, key, &hello, nonce);
+    cw_cred_mac_welcome(other, key, &welcome, &hello, nonce);
     CU_ASSERT_FALSE(cw_cred_equal(mac, other));
     for (int i = 0; i < CW_NONCE_SIZE; i++) {
         nonce[i] ^= 1;
-        cw_cred_mac(other, key, "client", &hello, nonce);
+        cw_cred_mac_hello(other, key, &hello, nonce);
         CU_ASSERT_FALSE(cw_cred_equal(mac, other));
         nonce[i] ^= 1;
     }
     for (int i = 0; i < CW_KEY_SIZE; i++) {
         key[i] ^= 1;
-        cw_cred_mac(other, key, "client", &hello, nonce);
+        cw_cred_mac_hello(other, key, &hello, nonce);
         CU_ASSERT_FALSE(cw_cred_equal(mac, other));
         key[i] ^= 1;
     }
@@ -196,6 +236,7 @@ void add_cred_tests(void)
     CU_ADD_TEST(suite, keys_differ);
     CU_ADD_TEST(suite, rank_keys_differ);
     CU_ADD_TEST(suite, mac_depends_on_every_field);
+    CU_ADD_TEST(suite, mac_of_a_welcome_depends_on_every_field);
     CU_ADD_TEST(suite, mac_depends_on_all_else);
     CU_ADD_TEST(suite, equal_looks_at_every_byte);
 }

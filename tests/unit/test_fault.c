@@ -1,5 +1,5 @@
 /* Faults for drills: what the options say, and when which rank is hit. */
-#include "dispatcher/fault.h"
+#include "dispatcher/job/fault.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -16,16 +16,20 @@ static struct fault_plan plan;
 static struct fault_shot shot;
 static bool down[RANKS];
 
-static bool runs(void *ctx, uint32_t rank)
+static bool can_hit(void *ctx, enum fault_kind kind, uint32_t rank)
 {
     CU_ASSERT_PTR_EQUAL(ctx, &plan);
+    if (rank == FAULT_RELAYS || rank == FAULT_DISPATCHER) {
+        CU_ASSERT_EQUAL(kind, FAULT_CUT);
+        return true;
+    }
     CU_ASSERT_TRUE_FATAL(rank < RANKS);
     return !down[rank];
 }
 
 static bool next(uint64_t now_ns)
 {
-    return fault_plan_next(&plan, now_ns, RANKS, runs, &plan, &shot);
+    return fault_plan_next(&plan, now_ns, RANKS, can_hit, &plan, &shot);
 }
 
 static void add(const char *text)
@@ -65,6 +69,17 @@ static void forms(void)
     is("stop:random@1s",
        (struct fault){
            .kind = FAULT_STOP, .when = FAULT_EVERY, .rank = FAULT_RANDOM, .time_ns = 1000 * MS});
+    is("cut:1@5ms",
+       (struct fault){.kind = FAULT_CUT, .when = FAULT_AT, .rank = 1, .time_ns = 5 * MS});
+    is("cut:random@5ms",
+       (struct fault){
+           .kind = FAULT_CUT, .when = FAULT_EVERY, .rank = FAULT_RANDOM, .time_ns = 5 * MS});
+    is("cut:relays@1s",
+       (struct fault){
+           .kind = FAULT_CUT, .when = FAULT_AT, .rank = FAULT_RELAYS, .time_ns = 1000 * MS});
+    is("cut:dispatcher@1s",
+       (struct fault){
+           .kind = FAULT_CUT, .when = FAULT_AT, .rank = FAULT_DISPATCHER, .time_ns = 1000 * MS});
     is("kill:65535@event:1200", (struct fault){.when = FAULT_EVENT, .rank = 65535, .event = 1200});
 }
 
@@ -138,6 +153,12 @@ static void no_forms(void)
                                       "kill:1,2,2@event:5",
                                       "kill:1,random@1s",
                                       "stop:random,1@1s",
+                                      "kill:relays@1s",
+                                      "stop:dispatcher@1s",
+                                      "cut:relays,1@1s",
+                                      "cut:1,dispatcher@1s",
+                                      "cut:relays@event:5",
+                                      "cut:1@event:5",
                                       "kill:random,random@1s",
                                       "stop:1,2@event:5",
                                       "kill:1,2@",

@@ -49,6 +49,7 @@ static void hello(void)
     CU_ASSERT_EQUAL(memcmp(back.mac, v.mac, sizeof(v.mac)), 0);
     CU_ASSERT_TRUE(back.event == v.event && back.poll_clock == v.poll_clock);
     CU_ASSERT_TRUE(back.acts == v.acts && back.flags == v.flags);
+    CU_ASSERT_TRUE(back.resume_ms == v.resume_ms && back.received == v.received);
     CU_ASSERT_EQUAL(bytes[0], 'C');
     CU_ASSERT_EQUAL(bytes[3], 'Y');
     v.role = 0;
@@ -71,6 +72,7 @@ static void welcome(void)
     CU_ASSERT_TRUE(cw_welcome_get(bytes, &back));
     CU_ASSERT_TRUE(back.acts == v.acts && back.event == v.event && back.missing == v.missing);
     CU_ASSERT_TRUE(back.clock == v.clock && back.flags == v.flags);
+    CU_ASSERT_EQUAL(back.received, v.received);
     CU_ASSERT_EQUAL(memcmp(back.mac, v.mac, sizeof(v.mac)), 0);
 }
 
@@ -318,13 +320,13 @@ static void numbers(void)
     struct cw_session s = {.in_seq = 5};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, bad[i], 0), CW_EPROTO);
+        CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_HINT, bad[i], 0), CW_EPROTO);
         CU_ASSERT_EQUAL(s.in_seq, 5);
     }
-    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 6, 0), CW_OK);
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_HINT, 6, 0), CW_OK);
     s.in_seq = UINT32_MAX;
-    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 1, 0), CW_EPROTO);
-    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 0, 0), CW_OK);
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_HINT, 1, 0), CW_EPROTO);
+    CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_HINT, 0, 0), CW_OK);
     CU_ASSERT_EQUAL(s.in_seq, 0);
 }
 
@@ -336,7 +338,7 @@ static void acknowledgements(void)
             struct cw_session s = {.out_seq = base + 10, .out_acked = base};
             bool good = ack >= 0 && ack <= 10;
 
-            CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_ACK, 1, base + (uint32_t)ack),
+            CU_ASSERT_EQUAL(accept_header(&s, 0, CW_FRAME_HINT, 1, base + (uint32_t)ack),
                             good ? CW_OK : CW_EPROTO);
             CU_ASSERT_EQUAL(s.out_acked, good ? base + (uint32_t)ack : base);
         }
@@ -366,9 +368,37 @@ static void an_ack_is_owed(void)
     struct cw_session s = {.in_seq = UINT32_MAX, .in_acked = UINT32_MAX};
 
     s.in_seq += CW_ACK_EVERY - 1;
-    CU_ASSERT_FALSE(cw_session_owes_ack(&s));
+    CU_ASSERT_FALSE(cw_session_owes_ack(&s, true));
     s.in_seq++;
-    CU_ASSERT_TRUE(cw_session_owes_ack(&s));
+    CU_ASSERT_TRUE(cw_session_owes_ack(&s, true));
+    CU_ASSERT_TRUE(cw_session_owes_ack(&s, false));
+}
+
+/* Only of a socket: what goes through rings is not kept by its sender. */
+static void an_ack_is_owed_for_bytes(void)
+{
+    struct cw_session s = {.received = CW_ACK_BYTES + 6, .received_told = 7};
+    uint8_t bytes[CW_ACK_SIZE];
+
+    CU_ASSERT_FALSE(cw_session_owes_ack(&s, true));
+    s.received++;
+    CU_ASSERT_TRUE(cw_session_owes_ack(&s, true));
+    CU_ASSERT_FALSE(cw_session_owes_ack(&s, false));
+    cw_ack_put(bytes, &s);
+    CU_ASSERT_FALSE(cw_session_owes_ack(&s, true));
+    CU_ASSERT_EQUAL(cw_ack_get(bytes), CW_ACK_BYTES + 7);
+}
+
+static void cuts(void)
+{
+    static const uint32_t all[] = {0, 7, CW_CUT_DISPATCHER, CW_CUT_LINKS};
+    uint8_t bytes[CW_CUT_SIZE];
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+        cw_cut_put(bytes, all[i]);
+        CU_ASSERT_EQUAL(cw_cut_get(bytes), all[i]);
+    }
+    CU_ASSERT_TRUE(CW_CUT_DISPATCHER >= CW_RANKS_MAX && CW_CUT_LINKS >= CW_RANKS_MAX);
 }
 
 /* --- the reader and the writer ---------------------------------------------------------------- */
@@ -437,6 +467,8 @@ void add_frame_tests(void)
     CU_ADD_TEST(suite, acknowledgements);
     CU_ADD_TEST(suite, headers_that_are_sent);
     CU_ADD_TEST(suite, an_ack_is_owed);
+    CU_ADD_TEST(suite, an_ack_is_owed_for_bytes);
+    CU_ADD_TEST(suite, cuts);
     CU_ADD_TEST(suite, reader_past_the_end);
     CU_ADD_TEST(suite, writer_past_the_end);
 }

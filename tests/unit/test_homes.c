@@ -1,6 +1,6 @@
 /* Which relay is whose home. */
-#include "dispatcher/homes.h"
-#include "tests/trace/codec.h"
+#include "dispatcher/job/homes.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

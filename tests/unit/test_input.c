@@ -1,5 +1,5 @@
 /* Standard input for rank 0, which a later incarnation gets from the beginning. */
-#include "dispatcher/input.h"
+#include "dispatcher/streams/input.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

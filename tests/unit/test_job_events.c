@@ -1,5 +1,5 @@
 /* The file of the job's events. */
-#include "dispatcher/job_events.h"
+#include "dispatcher/status/job_events.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -216,6 +217,52 @@ static void a_full_disk_is_told_once(void)
     CU_ASSERT_EQUAL(events.fd, -1);
 }
 
+static const char *own_name; /* of what is standard error */
+
+static void write_between(void)
+{
+    dprintf(STDERR_FILENO, "before\n");
+    CU_ASSERT_EQUAL_FATAL(job_events_open(&events, own_name, START, &err), CW_OK);
+    job_events_write(&events, START, JOB_EVENT_RANK_UP, 0);
+    dprintf(STDERR_FILENO, "after\n");
+    job_events_close(&events);
+}
+
+/* Events among our messages: neither is lost, and both are in the order of time. */
+static void a_file_that_is_our_stderr(void)
+{
+    const char *const names[] = {"/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", saved_stderr_path};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const char *text;
+
+        own_name = names[i];
+        text = stderr_of(write_between);
+        CU_ASSERT_EQUAL(strncmp(text, "before\n{", 8), 0);
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"rank\":0}\nafter\n"));
+    }
+}
+
+/* As services have it. Such a name cannot be opened. */
+static void a_socket_that_is_our_stderr(void)
+{
+    int saved = dup(STDERR_FILENO);
+    char text[LINE_MAX_BYTES] = "";
+    int fds[2];
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    dup2(fds[0], STDERR_FILENO);
+    CU_ASSERT_EQUAL(job_events_open(&events, "/dev/stderr", START, &err), CW_OK);
+    job_events_write(&events, START, JOB_EVENT_RANK_UP, 0);
+    job_events_close(&events);
+    dup2(saved, STDERR_FILENO);
+    CU_ASSERT_TRUE(recv(fds[1], text, sizeof(text) - 1, MSG_DONTWAIT) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "rank_up"));
+    close(saved);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void write_many(void)
 {
     for (int i = 0; i < 100000 && events.fd >= 0; i++)
@@ -251,5 +298,7 @@ void add_job_events_tests(void)
     CU_ADD_TEST(suite, no_such_place);
     CU_ADD_TEST(suite, a_pipe_that_nobody_reads);
     CU_ADD_TEST(suite, a_full_disk_is_told_once);
+    CU_ADD_TEST(suite, a_file_that_is_our_stderr);
+    CU_ADD_TEST(suite, a_socket_that_is_our_stderr);
     CU_ADD_TEST(suite, a_pipe_that_is_full);
 }

@@ -116,6 +116,21 @@ static void others_may_not_read_it(void)
     }
 }
 
+/* Who owns it could read and change it. */
+static void it_is_ours(void)
+{
+    uint8_t key[CW_KEY_SIZE];
+    bool made;
+
+    if (geteuid() != 0)
+        return; /* nobody else can give a file away */
+    write_file(digits, 0600);
+    CU_ASSERT_EQUAL(chown(file, 12345, (gid_t)-1), 0);
+    CU_ASSERT_EQUAL(cw_key_load(file, key, &err), CW_EAUTH);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "belongs to user 12345"));
+    CU_ASSERT_EQUAL(cw_key_load_or_make(file, key, &made, &err), CW_EAUTH);
+}
+
 static void missing_file(void)
 {
     uint8_t key[CW_KEY_SIZE];
@@ -197,6 +212,7 @@ void add_keyfile_tests(void)
     CU_ADD_TEST(suite, bad_files);
     CU_ADD_TEST(suite, lines_longer_than_a_key);
     CU_ADD_TEST(suite, others_may_not_read_it);
+    CU_ADD_TEST(suite, it_is_ours);
     CU_ADD_TEST(suite, missing_file);
     CU_ADD_TEST(suite, made_once);
     CU_ADD_TEST(suite, through_a_pipe);

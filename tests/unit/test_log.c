@@ -1,7 +1,7 @@
 /* The log of a mailbox, and the records it is made of: what was written is read back, in order,
  * from the start and from anywhere; what found no memory left no trace. */
 #include "relay/core/log.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -15,6 +15,7 @@
 #define SLICE_PAGE (8u << 20) /* bytes: a multiple of a slice's size, and of a page's */
 
 static struct cw_relay_stats stats;
+static struct relay_memory memory;
 static struct relay_pool pool;
 static struct owed_copies copies;
 static struct relay_log kept;
@@ -23,8 +24,9 @@ static uint64_t seed;
 static void start(uint64_t memory_max)
 {
     memset(&stats, 0, sizeof(stats));
-    pool = (struct relay_pool){.memory_max = memory_max, .stats = &stats};
-    copies_init(&copies, &pool);
+    memory = (struct relay_memory){.memory_max = memory_max, .stats = &stats};
+    pool = (struct relay_pool){.memory = &memory};
+    copies = (struct owed_copies){0};
     log_init(&kept, &pool, &copies, true);
     seed = 1;
 }
@@ -35,7 +37,7 @@ static void finish(void)
     copies_pay_all(&copies);
     CU_ASSERT_EQUAL(kept.bytes, 0);
     CU_ASSERT_FALSE(kept.kept);
-    relay_pool_fini(&pool);
+    relay_memory_fini(&memory);
     CU_ASSERT_EQUAL(stats.memory_now, 0);
 }
 
@@ -190,7 +192,7 @@ static void messages_of_many_sizes(void)
     CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
     log_free(&kept);
     CU_ASSERT_EQUAL(block->refs, 1);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     finish();
 }
 
@@ -208,7 +210,7 @@ static void payload_whose_block_goes(void)
     CU_ASSERT_EQUAL(log_message(&kept, &small, block->bytes, 100, block), CW_OK);
     CU_ASSERT_EQUAL(block->refs, 1);
     CU_ASSERT_EQUAL(log_message(&kept, &large, block->bytes, 20000, block), CW_OK);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     copies_pay_all(&copies);
     CU_ASSERT_TRUE(next_is_message(&cursor, &small, 100));
     CU_ASSERT_TRUE(next_is_message(&cursor, &large, 20000));
@@ -237,8 +239,8 @@ static void messages_in_slices(void)
         CU_ASSERT_EQUAL(log_message_slices(&kept, &m, slices, size), CW_OK);
         CU_ASSERT_EQUAL(blocks[0]->refs, 1 + (size > 0) + (size > 60000));
         CU_ASSERT_EQUAL(blocks[1]->refs, 1 + (size > 30000));
-        relay_block_release(&pool, blocks[0]);
-        relay_block_release(&pool, blocks[1]);
+        relay_block_release(blocks[0]);
+        relay_block_release(blocks[1]);
         CU_ASSERT_TRUE(next_is_message(&cursor, &m, size));
         CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
         finish();
@@ -257,7 +259,7 @@ static void log_that_goes_before_its_copies(void)
         CU_ASSERT_EQUAL(log_message(&kept, &m, block->bytes, m.total, block), CW_OK);
     CU_ASSERT_TRUE(copies.count > 0 && copies.count <= COPIES_MAX);
     log_free(&kept);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     CU_ASSERT_TRUE(copies.count > 0);
     finish();
 }
@@ -290,7 +292,7 @@ static void too_many_slices(void)
     CU_ASSERT_EQUAL(kept.bytes, 0);
     munmap(table, whole);
     close(fd);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     finish();
 }
 
@@ -488,7 +490,7 @@ static void without_memory_now_and_then(void)
     CU_ASSERT_TRUE(read_items(items, count));
     log_free(&kept);
     CU_ASSERT_EQUAL(block->refs, 1);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     finish();
 }
 

@@ -1,6 +1,6 @@
 /* The index of receives and messages, against a model that searches lists from the front. */
 #include "relay/core/match.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -15,6 +15,7 @@
 
 struct model {
     struct match_index ix;
+    struct relay_memory memory;
     struct relay_pool pool;
     struct cw_relay_stats stats;
     struct relay_posted posted[ITEMS]; /* storage */
@@ -34,7 +35,8 @@ static uint64_t seed;
 static void start(void)
 {
     memset(&m, 0, sizeof(m));
-    m.pool = (struct relay_pool){.memory_max = 64u << 20, .stats = &m.stats};
+    m.memory = (struct relay_memory){.memory_max = 64u << 20, .stats = &m.stats};
+    m.pool = (struct relay_pool){.memory = &m.memory};
     match_init(&m.ix, &m.pool);
     for (int i = 0; i < ITEMS; i++) {
         m.posted_free[i] = &m.posted[i];
@@ -57,7 +59,7 @@ static void finish(void)
         match_unwait(&m.ix, m.waiting_in_order[--m.waiting_count]);
     match_fini(&m.ix, count_release, &released);
     CU_ASSERT_EQUAL(released, m.posted_count);
-    relay_pool_fini(&m.pool);
+    relay_memory_fini(&m.memory);
     CU_ASSERT_EQUAL(m.stats.memory_now, 0);
 }
 
@@ -226,7 +228,7 @@ static void without_memory(void)
             struct relay_posted *p = m.posted_free[m.posted_count];
             struct match_waiting *w = m.waiting_free[m.waiting_count];
 
-            m.pool.memory_max = m.stats.memory_now + below(3) * 100;
+            m.memory.memory_max = m.stats.memory_now + below(3) * 100;
             *p = (struct relay_posted){.tag = tag, .mask = some_mask(9), .req = m.requests++};
             *w = (struct match_waiting){.tag = tag};
             if (below(2) && match_post(&m.ix, p) == CW_OK)

@@ -1,6 +1,6 @@
 /* The command line of `causeway run`. */
 #include "common/frame.h"
-#include "dispatcher/options.h"
+#include "dispatcher/options/options.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -70,7 +70,7 @@ static void defaults(void)
     CU_ASSERT_PTR_NULL(o.segments[0].wdir);
     CU_ASSERT_EQUAL(o.timeout_ns, 0);
     CU_ASSERT_EQUAL(o.spin_ns, UINT64_MAX);
-    CU_ASSERT_FALSE(o.tag_output || o.stats || o.verbose || o.help || o.no_log);
+    CU_ASSERT_FALSE(o.tag_output || o.stats || o.verbose || o.help || o.no_log || o.trust_files);
     CU_ASSERT_EQUAL(o.max_restarts, 100);
     CU_ASSERT_EQUAL(o.slots, 0);
     CU_ASSERT_EQUAL(o.alive_period_ns, 500000000);
@@ -160,6 +160,36 @@ static void recovery(void)
     good("run --no-log --fault kill:0@1s p");
     CU_ASSERT_TRUE(o.no_log);
     run_options_free(&o);
+    good("run --trust-files p");
+    CU_ASSERT_TRUE(o.trust_files);
+    run_options_free(&o);
+}
+
+static void resume_timeout(void)
+{
+    good("run p");
+    CU_ASSERT_EQUAL(o.resume_ms, 10000);
+    run_options_free(&o);
+    good("run --alive-timeout 3s p");
+    CU_ASSERT_EQUAL(o.resume_ms, 3000);
+    run_options_free(&o);
+    good("run --alive-timeout 5h p");
+    CU_ASSERT_EQUAL(o.resume_ms, CW_RESUME_MAX_MS);
+    run_options_free(&o);
+    good("run --resume-timeout 0.5 --alive-timeout 3s p");
+    CU_ASSERT_EQUAL(o.resume_ms, 500);
+    run_options_free(&o);
+    good("run --resume-timeout 0 p");
+    CU_ASSERT_EQUAL(o.resume_ms, 0);
+    run_options_free(&o);
+    good("run --resume-timeout 0.1ms p");
+    CU_ASSERT_EQUAL(o.resume_ms, 1);
+    run_options_free(&o);
+    good("run --resume-timeout 1h p");
+    CU_ASSERT_EQUAL(o.resume_ms, 3600000);
+    run_options_free(&o);
+    bad("run --resume-timeout soon p", "--resume-timeout 'soon'");
+    bad("run --resume-timeout 61m p", "--resume-timeout '61m': at most 3600s");
 }
 
 static void bad_recovery(void)
@@ -288,6 +318,7 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, every_option);
     CU_ADD_TEST(suite, options_of_the_own_relay);
     CU_ADD_TEST(suite, recovery);
+    CU_ADD_TEST(suite, resume_timeout);
     CU_ADD_TEST(suite, bad_recovery);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);

@@ -1,7 +1,7 @@
 /* Blocks and the queue of bytes to be written: what goes in comes out, in order, and every block
  * comes home. */
 #include "relay/core/out.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -12,6 +12,7 @@
 #define SOURCES 4
 
 static struct cw_relay_stats stats;
+static struct relay_memory memory;
 static struct relay_pool pool;
 static struct out_queue out;
 static uint64_t seed;
@@ -21,7 +22,8 @@ static uint64_t gone; /* bytes taken out */
 static void start(uint64_t memory_max)
 {
     memset(&stats, 0, sizeof(stats));
-    pool = (struct relay_pool){.memory_max = memory_max, .stats = &stats};
+    memory = (struct relay_memory){.memory_max = memory_max, .stats = &stats};
+    pool = (struct relay_pool){.memory = &memory};
     out_init(&out, &pool);
     in = gone = 0;
 }
@@ -29,7 +31,7 @@ static void start(uint64_t memory_max)
 static void finish(void)
 {
     out_fini(&out);
-    relay_pool_fini(&pool);
+    relay_memory_fini(&memory);
     CU_ASSERT_EQUAL(stats.memory_now, 0);
 }
 
@@ -80,7 +82,7 @@ static void consume(int max)
     }
     CU_ASSERT_TRUE(right);
     seen = below(3) ? below(seen + 1) : seen;
-    out_consume(&out, seen);
+    out_sent(&out, seen);
     gone += seen;
     CU_ASSERT_EQUAL(out.bytes, in - gone);
 }
@@ -101,7 +103,7 @@ static void random_step(struct relay_block **source)
         reserve(size);
     } else if (below(2)) {
         if (*from)
-            relay_block_release(&pool, *from); /* the queue's references keep it */
+            relay_block_release(*from); /* the queue's references keep it */
         *from = relay_block_new(&pool, false);
         if (*from)
             append(*from, RELAY_BLOCK_BYTES - size, size);
@@ -122,7 +124,7 @@ static void random_mix(uint64_t which, uint64_t memory_max)
         consume(16);
     for (int i = 0; i < SOURCES; i++)
         if (source[i])
-            relay_block_release(&pool, source[i]);
+            relay_block_release(source[i]);
     finish();
 }
 
@@ -157,10 +159,10 @@ static void small_payloads_share_a_piece(void)
     CU_ASSERT_PTR_EQUAL(iov[1].iov_base, block->bytes);
     CU_ASSERT_EQUAL(out_append(&out, NULL, 0, block), CW_OK);
     CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 2);
-    out_consume(&out, out.bytes);
+    out_sent(&out, out.bytes);
     CU_ASSERT_EQUAL(block->refs, 1);
     CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 0);
-    relay_block_release(&pool, block);
+    relay_block_release(block);
     finish();
 }
 
@@ -186,9 +188,9 @@ static void idle_queue_holds_nothing(void)
 {
     start(1u << 30);
     reserve(100);
-    CU_ASSERT_EQUAL(pool.free_count, 0);
-    out_consume(&out, 100);
-    CU_ASSERT_EQUAL(pool.free_count, 1);
+    CU_ASSERT_EQUAL(memory.free_count, 0);
+    out_sent(&out, 100);
+    CU_ASSERT_EQUAL(memory.free_count, 1);
     CU_ASSERT_PTR_NULL(out.block);
     finish();
 }
@@ -203,13 +205,13 @@ static void pool_keeps_some_blocks(void)
         blocks[i] = relay_block_new(&pool, false);
     made = stats.allocations;
     for (int i = 0; i < RELAY_BLOCKS_KEPT + 10; i++)
-        relay_block_release(&pool, blocks[i]);
-    CU_ASSERT_EQUAL(pool.free_count, RELAY_BLOCKS_KEPT);
+        relay_block_release(blocks[i]);
+    CU_ASSERT_EQUAL(memory.free_count, RELAY_BLOCKS_KEPT);
     /* the warmest first: what was released last and kept */
     blocks[0] = relay_block_new(&pool, false);
     CU_ASSERT_PTR_EQUAL(blocks[0], blocks[RELAY_BLOCKS_KEPT - 1]);
     CU_ASSERT_EQUAL(stats.allocations, made);
-    relay_block_release(&pool, blocks[0]);
+    relay_block_release(blocks[0]);
     finish();
 }
 
@@ -235,6 +237,129 @@ static void pool_has_a_bound(void)
     finish();
 }
 
+/* --- what is kept until it is acknowledged ---------------------------------------------------- */
+static uint8_t byte_at(uint64_t position)
+{
+    return (uint8_t)(position * 7 + position / 251);
+}
+
+static uint64_t end_of_queue(void)
+{
+    return out.front + out.kept + out.bytes;
+}
+
+static void put_some(void)
+{
+    size_t size = 1 + codec_random_below(&seed, 5000);
+    bool refer = codec_random_below(&seed, 2);
+    struct relay_block *block = refer ? relay_block_new(&pool, false) : NULL;
+    uint64_t from = end_of_queue();
+    uint8_t *to = refer ? block->bytes : out_reserve(&out, size);
+
+    for (size_t i = 0; i < size; i++)
+        to[i] = byte_at(from + i);
+    if (refer) {
+        CU_ASSERT_EQUAL(out_append(&out, to, size, block), CW_OK);
+        relay_block_release(block);
+    }
+}
+
+static void send_some(void)
+{
+    struct iovec iov[3];
+    int n = out_peek(&out, iov, 3);
+    uint64_t position = out.front + out.kept;
+    size_t size = 0;
+    size_t wrong = 0;
+
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < iov[i].iov_len; j++, size++)
+            wrong += ((uint8_t *)iov[i].iov_base)[j] != byte_at(position + size);
+    CU_ASSERT_EQUAL_FATAL(wrong, 0);
+    CU_ASSERT_TRUE(n > 0 || out.bytes == 0);
+    if (size)
+        out_sent(&out, 1 + codec_random_below(&seed, size));
+}
+
+/* In any order: what is to be sent is always what follows in the stream. */
+static void kept_until_acknowledged(void)
+{
+    start(64u << 20);
+    seed = 11;
+    out_keep(&out, true);
+    for (int i = 0; i < STEPS; i++) {
+        uint64_t position = out.front + codec_random_below(&seed, out.kept + 1);
+
+        switch (codec_random_below(&seed, 8)) {
+        case 0:
+        case 1:
+        case 2:
+            if (out.bytes + out.kept < 200000)
+                put_some();
+            break;
+        case 3:
+            CU_ASSERT_TRUE(out_rewind(&out, position));
+            CU_ASSERT_EQUAL(out.kept, 0);
+            break;
+        case 4:
+        case 5:
+            CU_ASSERT_TRUE(out_acknowledge(&out, position));
+            CU_ASSERT_EQUAL(out.front, position);
+            break;
+        default:
+            send_some();
+            break;
+        }
+    }
+    CU_ASSERT_FALSE(out_acknowledge(&out, out.front + out.kept + 1));
+    CU_ASSERT_FALSE(out_rewind(&out, out.front - 1));
+    out_fini(&out);
+    CU_ASSERT_EQUAL(out.count, 0);
+    finish();
+}
+
+/* Through rings nothing is kept; what was not taken comes back, in two parts. */
+static void what_was_not_taken_comes_back(void)
+{
+    static uint8_t ring[600000];
+
+    for (uint64_t lost = 0; lost <= 600000; lost += 59999) {
+        struct iovec parts[2] = {{ring, lost / 3}, {ring + lost / 3, lost - lost / 3}};
+        uint64_t written;
+
+        start(64u << 20);
+        seed = 5;
+        out_keep(&out, false);
+        for (int i = 0; i < 300; i++)
+            put_some();
+        written = out.bytes;
+        out_sent(&out, written);
+        put_some();
+        lost = lost < written ? lost : written;
+        for (uint64_t i = 0; i < lost; i++)
+            ring[i] = byte_at(written - lost + i);
+        CU_ASSERT_EQUAL(out_restore(&out, parts, 2), CW_OK);
+        CU_ASSERT_EQUAL(out.kept, lost);
+        CU_ASSERT_TRUE(out_rewind(&out, written - lost + lost / 2));
+        while (out.bytes > 0)
+            send_some();
+        finish();
+    }
+}
+
+/* The rings held a part of the handshake too. */
+static void handshake_does_not_come_back(void)
+{
+    static uint8_t ring[1000];
+
+    start(64u << 20);
+    memset(out_reserve(&out, 600), 0, 600);
+    out_sent(&out, 600);
+    CU_ASSERT_EQUAL(out_restore(&out, &(struct iovec){ring, sizeof(ring)}, 1), CW_OK);
+    CU_ASSERT_EQUAL(out.front, 0);
+    finish();
+}
+
 void add_out_tests(void)
 {
     CU_pSuite suite = CU_add_suite("out", NULL, NULL);
@@ -246,4 +371,7 @@ void add_out_tests(void)
     CU_ADD_TEST(suite, idle_queue_holds_nothing);
     CU_ADD_TEST(suite, pool_keeps_some_blocks);
     CU_ADD_TEST(suite, pool_has_a_bound);
+    CU_ADD_TEST(suite, kept_until_acknowledged);
+    CU_ADD_TEST(suite, what_was_not_taken_comes_back);
+    CU_ADD_TEST(suite, handshake_does_not_come_back);
 }

@@ -1,5 +1,5 @@
 /* What the ranks print: lines stay whole, errors name the sink, and nothing is lost. */
-#include "dispatcher/output.h"
+#include "dispatcher/streams/output.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

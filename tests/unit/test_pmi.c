@@ -1,5 +1,5 @@
 /* The PMI server as a rank sees it: lines in, the story of replies and happenings out. */
-#include "dispatcher/pmi.h"
+#include "dispatcher/pmi/pmi.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>
@@ -65,8 +65,19 @@ static void on_forgotten(void *ctx, uint32_t rank)
     tell(what, (size_t)snprintf(what, sizeof(what), "%u forgotten\n", rank));
 }
 
-static const struct pmi_ops ops = {on_reply, on_initialized, on_finalized, on_aborted,
-                                   on_forgotten};
+static bool entering_is_told;
+
+static void on_entering(void *ctx, uint32_t rank)
+{
+    char what[64];
+
+    (void)ctx;
+    if (entering_is_told)
+        tell(what, (size_t)snprintf(what, sizeof(what), "%u enters\n", rank));
+}
+
+static const struct pmi_ops ops = {on_reply,   on_initialized, on_finalized,
+                                   on_aborted, on_forgotten,   on_entering};
 static int context = 7;
 
 static struct pmi *make(uint32_t ranks)
@@ -272,6 +283,20 @@ static void barrier_waits_for_the_last(void)
         CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
         CU_ASSERT_FALSE(pmi_rank_in_barrier(pmi, 0));
     }
+    pmi_free(pmi);
+}
+
+static void who_enters_a_barrier_is_told_first(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    entering_is_told = true;
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"), "1 enters\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"),
+                           "0 enters\n0< cmd=barrier_out\n1< cmd=barrier_out\n");
+    entering_is_told = false;
     pmi_free(pmi);
 }
 
@@ -574,6 +599,7 @@ void add_pmi_tests(void)
     CU_ADD_TEST(suite, sizes_of_keys_and_values);
     CU_ADD_TEST(suite, a_rank_cannot_fill_the_memory);
     CU_ADD_TEST(suite, barrier_waits_for_the_last);
+    CU_ADD_TEST(suite, who_enters_a_barrier_is_told_first);
     CU_ADD_TEST(suite, only_abort_is_heard_in_a_barrier);
     CU_ADD_TEST(suite, order_of_a_life);
     CU_ADD_TEST(suite, names_within_the_job);

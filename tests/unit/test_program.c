@@ -1,6 +1,8 @@
 /* What a program file is: on the programs of the system, and on fakes in a directory of the test.
  */
-#include "dispatcher/program.h"
+#include "dispatcher/program/program.h"
+#include "dispatcher/program/resolve.h"
+#include "dispatcher/program/tool.h"
 
 #include <CUnit/CUnit.h>
 #include <elf.h>
@@ -331,15 +333,15 @@ static void tools_are_read_with_a_bound(void)
     char *zeros[] = {"/usr/bin/head", "-c", "1000000", "/dev/zero", NULL};
     char *nothing[] = {"/nowhere/tool", NULL};
     char *failing[] = {"/bin/ls", "/nowhere", NULL};
-    char *output = malloc(PROGRAM_OUTPUT_MAX);
+    char *output = malloc(TOOL_OUTPUT_MAX);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(output);
-    CU_ASSERT_EQUAL(program_read_tool(hello, output, &err), 0);
+    CU_ASSERT_EQUAL(tool_read(hello, output, &err), 0);
     CU_ASSERT_STRING_EQUAL(output, "hello\n");
-    CU_ASSERT_EQUAL(program_read_tool(zeros, output, &err), CW_ELIMIT);
-    CU_ASSERT_EQUAL(program_read_tool(nothing, output, &err), CW_ESYS);
+    CU_ASSERT_EQUAL(tool_read(zeros, output, &err), CW_ELIMIT);
+    CU_ASSERT_EQUAL(tool_read(nothing, output, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nowhere/tool"));
-    CU_ASSERT_EQUAL(program_read_tool(failing, output, &err), 2);
+    CU_ASSERT_EQUAL(tool_read(failing, output, &err), 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(output, "/nowhere"));
     free(output);
 }

@@ -294,6 +294,66 @@ static void backoff_is_cut_short(void)
     CU_ASSERT_EQUAL(next_at(NOW + 1), JOB_START);
 }
 
+/* Where sessions outlive their connections, how far a rank came is known with its next process. */
+static void ends_and_is_back(int signal, uint64_t acts, uint64_t event, bool told_early)
+{
+    uint64_t at_ns = NOW + JOB_BACKOFF_MIN_NS;
+
+    job_rank_initialized(&job, 1, NOW);
+    job_rank_ended(&job, 1, KILLED(signal), NOW);
+    CU_ASSERT_EQUAL_FATAL(next_at(at_ns), JOB_START);
+    if (told_early)
+        job_rank_lost(&job, 1, order.incarnation - 1, acts, event, "replaced", at_ns);
+    job_rank_started(&job, 1, at_ns);
+    job_rank_up(&job, 1, order.incarnation, acts, event, at_ns);
+}
+
+static void fault_whose_place_comes_with_the_next(void)
+{
+    struct job_config config = recovering;
+
+    config.resumes = true;
+    for (int i = 0; i < 4; i++) {
+        bool same = i & 1;
+        bool early = i & 2;
+
+        start_recovering(&config);
+        ends_and_is_back(SIGSEGV, 7, 4, early);
+        CU_ASSERT_FALSE(job.ending);
+        ends_and_is_back(SIGSEGV, same ? 7 : 8, 4, early);
+        CU_ASSERT_EQUAL(job.ending, same);
+        CU_ASSERT_EQUAL(same, strstr(job.reason, "again at the same event (4)") != NULL);
+    }
+}
+
+static void backoff_where_sessions_resume(void)
+{
+    struct job_config config = recovering;
+
+    config.resumes = true;
+    start_recovering(&config);
+    for (uint64_t acts = 1; acts < 20; acts++)
+        ends_and_is_back(SIGKILL, acts, 1, acts % 2);
+    CU_ASSERT_EQUAL(ranks[1].restarts, 19);
+}
+
+/* It gets the signals too, and its end is waited for. */
+static void job_ends_while_a_rank_is_started(void)
+{
+    make_with(&recovering);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_interrupt(&job, SIGTERM, NOW);
+    signals(SIGTERM);
+    job_rank_started(&job, 1, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_GRACE_NS), JOB_SIGNAL);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_GRACE_NS), JOB_NOTHING);
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_GRACE_NS), JOB_SIGNAL);
+    job_start_failed(&job, 0, 1, NOW, "killed");
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_GRACE_NS), JOB_DONE);
+}
+
 static void budget_of_restarts(void)
 {
     struct job_config config = recovering;
@@ -332,8 +392,8 @@ static void unlogged_rank(void)
 {
     start_recovering(&recovering);
     CU_ASSERT_TRUE(job_rank_restartable(&job, 1));
-    CU_ASSERT_TRUE(job_rank_unlogged(&job, 1, "MPI was called from a second thread"));
-    CU_ASSERT_FALSE(job_rank_unlogged(&job, 1, "again"));
+    CU_ASSERT_TRUE(job_rank_unlogged(&job, 1, "MPI was called from a second thread", NOW));
+    CU_ASSERT_FALSE(job_rank_unlogged(&job, 1, "again", NOW));
     CU_ASSERT_FALSE(job_rank_restartable(&job, 1));
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
     dies(0, SIGKILL, 1, 1); /* the others can be */
@@ -347,11 +407,39 @@ static void unlogged_rank(void)
                            "restarted because MPI was called from a second thread");
 }
 
+/* It has crashed, and is to be started again; only now it is known that this must not be. */
+static void unlogged_while_down(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 1, 1);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    CU_ASSERT_TRUE(job_rank_unlogged(&job, 1, "it shares a file", NOW));
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 128 + SIGKILL);
+    CU_ASSERT_STRING_EQUAL(job.reason, "rank 1 (./prog) was killed by signal 9 (Killed), and it "
+                                       "cannot be restarted because it shares a file");
+}
+
+static void repeating(void)
+{
+    start_recovering(&recovering);
+    CU_ASSERT_FALSE(job_rank_repeats(&job, 1));
+    dies(1, SIGKILL, 1, 1);
+    CU_ASSERT_FALSE(job_rank_repeats(&job, 1));
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job_rank_started(&job, 1, NOW);
+    CU_ASSERT_TRUE(job_rank_repeats(&job, 1));
+    job_rank_up(&job, 1, 2, 1, 1, NOW);
+    CU_ASSERT_TRUE(job_rank_repeats(&job, 1));
+    job_rank_live(&job, 1, 2);
+    CU_ASSERT_FALSE(job_rank_repeats(&job, 1));
+}
+
 static void all_ranks_unlogged(void)
 {
     start_recovering(&recovering);
-    CU_ASSERT_TRUE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full"));
-    CU_ASSERT_FALSE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full"));
+    CU_ASSERT_TRUE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full", NOW));
+    CU_ASSERT_FALSE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full", NOW));
     dies(2, SIGKILL, 1, 1);
     signals(SIGTERM);
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "because the log is full"));
@@ -452,7 +540,7 @@ static void silence_without_recovery(void)
         CU_ASSERT_EQUAL(job_next(&job, t, &order), JOB_NOTHING);
     CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW + TIMEOUT), "hung");
     start_recovering(&recovering);
-    job_rank_unlogged(&job, 1, "why");
+    job_rank_unlogged(&job, 1, "why", NOW);
     time_passes(1, NOW, NOW + 3 * TIMEOUT);
 }
 
@@ -556,9 +644,14 @@ void add_restart_tests(void)
     CU_ADD_TEST(suite, fault_before_mpi);
     CU_ADD_TEST(suite, backoff_while_nothing_moves);
     CU_ADD_TEST(suite, backoff_is_cut_short);
+    CU_ADD_TEST(suite, fault_whose_place_comes_with_the_next);
+    CU_ADD_TEST(suite, backoff_where_sessions_resume);
+    CU_ADD_TEST(suite, job_ends_while_a_rank_is_started);
     CU_ADD_TEST(suite, budget_of_restarts);
     CU_ADD_TEST(suite, budget_of_another_rank);
     CU_ADD_TEST(suite, unlogged_rank);
+    CU_ADD_TEST(suite, unlogged_while_down);
+    CU_ADD_TEST(suite, repeating);
     CU_ADD_TEST(suite, all_ranks_unlogged);
     CU_ADD_TEST(suite, relay_loses_a_rank);
     CU_ADD_TEST(suite, rank_loses_its_relay);

@@ -1,7 +1,7 @@
 /* A ring: what goes in comes out, in order, whatever the sizes; who sleeps is woken; and no
  * position of the other side makes this side leave the memory. */
 #include "common/ring.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -18,10 +18,6 @@
 #define HOSTILE_STEPS 3000
 #define STREAM (16u << 20) /* bytes from thread to thread */
 #define SLEEP_SECONDS_MAX 60
-#define PIECE (32u << 10)
-#define PIECES 300
-#define SLOW CW_RING_BYTES /* ticks for any piece */
-#define UNSTEADY UINT64_MAX
 
 /* Some bytes with a guard before and after. */
 struct guarded {
@@ -39,8 +35,6 @@ static struct guarded to;     /* what is taken */
 static uint64_t put;          /* bytes so far: byte i of the stream is that of the pattern */
 static uint64_t taken;
 static uint64_t seed;
-static uint64_t clock_ticks; /* of the writer */
-static uint64_t pace;        /* ticks that a timed piece takes; UNSTEADY: few or many */
 
 static uint64_t below(uint64_t bound)
 {
@@ -68,16 +62,6 @@ static void unguard(struct guarded *g)
     free(g->all);
 }
 
-/* By turns, for many pieces each, few ticks or many. */
-static uint64_t tick(void)
-{
-    uint64_t before = clock_ticks++;
-
-    if (pace == UNSTEADY)
-        return before / 64 % 2 ? before : before * SLOW;
-    return before * pace;
-}
-
 /* A ring of which this many bytes were used before. */
 static void start(uint64_t used)
 {
@@ -88,8 +72,6 @@ static void start(uint64_t used)
     atomic_store(&shared.written, used);
     atomic_store(&shared.taken, used);
     writer = reader = (struct cw_ring){.shared = &shared, .bytes = memory.bytes, .at = used};
-    writer.ticks = tick;
-    clock_ticks = pace = 0;
     put = taken = 0;
 }
 
@@ -213,11 +195,9 @@ static void end_at_each_place(void)
 static void any_mix_comes_out_as_it_went_in(void)
 {
     static const size_t most[] = {10, 1000, 70000, SIZE_MAX_ASKED};
-    bool apart = false; /* at times */
 
     seed = 5;
     start(CW_RING_BYTES + 12345);
-    pace = UNSTEADY;
     for (int i = 0; i < 400; i++) {
         size_t size = below(most[below(4)]);
         bool puts = below(2);
@@ -226,81 +206,7 @@ static void any_mix_comes_out_as_it_went_in(void)
 
         CU_ASSERT_EQUAL(moved, size < most_now ? size : most_now);
         is_sound();
-        apart |= cw_ring_is_apart(&writer);
     }
-    CU_ASSERT_TRUE(apart);
-    finish();
-}
-
-/* --- past the cache --------------------------------------------------------------------------- */
-/* Returns whether any of so many pieces was written while the ring was apart. */
-static bool pieces(unsigned count, size_t size)
-{
-    bool apart = false;
-
-    for (unsigned i = 0; i < count; i++) {
-        CU_ASSERT_EQUAL(put_some(size), size);
-        CU_ASSERT_EQUAL(take_some(size), size);
-        apart |= cw_ring_is_apart(&writer);
-    }
-    return apart;
-}
-
-static void slow_pieces_go_past_the_cache(void)
-{
-    start(CW_RING_BYTES);
-    CU_ASSERT_FALSE(pieces(PIECES, PIECE));
-    pace = SLOW;
-    CU_ASSERT_TRUE(pieces(PIECES, PIECE));
-    CU_ASSERT_TRUE(cw_ring_is_apart(&writer));
-    pace = 1;
-    pieces(PIECES, PIECE);
-    CU_ASSERT_FALSE(cw_ring_is_apart(&writer));
-    finish();
-}
-
-/* Whoever lost its core amid a copy took long as well. */
-static void few_slow_pieces_do_not(void)
-{
-    start(CW_RING_BYTES);
-    for (unsigned i = 0; i < 20; i++) {
-        uint64_t timed = clock_ticks;
-
-        pace = SLOW;
-        while (clock_ticks < timed + 4) /* a timed piece looks twice */
-            CU_ASSERT_FALSE(pieces(1, PIECE));
-        pace = 0;
-        while (clock_ticks < timed + 6)
-            CU_ASSERT_FALSE(pieces(1, PIECE));
-    }
-    finish();
-}
-
-/* Its memory is new, which takes time as well. */
-static void first_time_around_is_not_timed(void)
-{
-    start(0);
-    pace = SLOW;
-    CU_ASSERT_FALSE(pieces(CW_RING_BYTES / PIECE, PIECE));
-    CU_ASSERT_EQUAL(clock_ticks, 0);
-    CU_ASSERT_TRUE(pieces(PIECES, PIECE));
-    finish();
-}
-
-static void small_pieces_are_not_timed(void)
-{
-    start(CW_RING_BYTES);
-    pace = SLOW;
-    CU_ASSERT_FALSE(pieces(PIECES, 4000));
-    CU_ASSERT_EQUAL(clock_ticks, 0);
-    finish();
-}
-
-static void without_a_counter_nothing_is_timed(void)
-{
-    start(CW_RING_BYTES);
-    writer.ticks = NULL;
-    CU_ASSERT_FALSE(pieces(PIECES, PIECE));
     finish();
 }
 
@@ -467,8 +373,6 @@ static void start_two(uint64_t used, uint64_t used_of_second)
     atomic_store(&second.taken, used_of_second);
     out = far_end =
         (struct cw_ring){.shared = &second, .bytes = second_memory.bytes, .at = used_of_second};
-    out.ticks = tick;
-    pace = UNSTEADY;
     arrived = 0;
     held = 0;
 }
@@ -488,15 +392,11 @@ static bool is_pattern(const uint8_t *at, uint64_t begin, size_t size)
     return true;
 }
 
-static void pass_some(size_t size, bool copied)
+static void pass_some(size_t size)
 {
     size_t room = cw_ring_room(&writer);
-    size_t shift = below(100);
-    uint8_t *to_log = copy.bytes + (shift + size > copy.size ? 0 : shift);
 
-    cw_ring_pass(&reader, &out, size, copied ? to_log : NULL);
-    if (copied)
-        CU_ASSERT_TRUE(is_pattern(to_log, taken, size));
+    cw_ring_pass(&reader, &out, size);
     held += size;
     taken += size;
     CU_ASSERT_EQUAL(cw_ring_there(&far_end), taken - arrived);
@@ -574,7 +474,7 @@ static void what_passes_arrives(void)
             put_some(below(CW_RING_BYTES));
             there = cw_ring_there(&reader);
             room = cw_ring_room(&out);
-            pass_some(below(1 + (there < room ? there : room)), below(2));
+            pass_some(below(1 + (there < room ? there : room)));
             arrive_some(below(2 * CW_RING_BYTES));
             keep_some();
             if (below(2))
@@ -589,9 +489,8 @@ static void what_is_lost_can_be_kept(void)
 {
     start_two(CW_RING_BYTES - 1000, 0);
     put_some(200000);
-    cw_ring_pass(&reader, NULL, 60000, copy.bytes);
-    CU_ASSERT_TRUE(is_pattern(copy.bytes, 0, 60000));
-    cw_ring_pass(&reader, NULL, 100000, NULL);
+    cw_ring_pass(&reader, NULL, 60000);
+    cw_ring_pass(&reader, NULL, 100000);
     taken += 160000;
     cw_ring_keep(&reader, 160000, copy.bytes, 150000);
     CU_ASSERT_TRUE(is_pattern(copy.bytes, 0, 150000));
@@ -681,7 +580,6 @@ static void from_thread_to_thread(void)
     void *result;
 
     start(2 * CW_RING_BYTES - 100);
-    pace = UNSTEADY;
     CU_ASSERT_EQUAL_FATAL(sem_init(&reader_bell, 0, 0), 0);
     CU_ASSERT_EQUAL_FATAL(sem_init(&writer_bell, 0, 0), 0);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&producer, NULL, produce, NULL), 0);
@@ -689,7 +587,6 @@ static void from_thread_to_thread(void)
     CU_ASSERT_EQUAL(pthread_join(producer, &result), 0);
     CU_ASSERT_PTR_NOT_NULL(result);
     CU_ASSERT_EQUAL(cw_ring_take(&reader, to.bytes, 1), 0);
-    CU_ASSERT_TRUE(cw_ring_is_apart(&writer)); /* as are most of the pieces */
     sem_destroy(&reader_bell);
     sem_destroy(&writer_bell);
     finish();
@@ -705,11 +602,6 @@ void add_ring_tests(void)
     CU_ADD_TEST(suite, wrap_around);
     CU_ADD_TEST(suite, end_at_each_place);
     CU_ADD_TEST(suite, any_mix_comes_out_as_it_went_in);
-    CU_ADD_TEST(suite, slow_pieces_go_past_the_cache);
-    CU_ADD_TEST(suite, few_slow_pieces_do_not);
-    CU_ADD_TEST(suite, first_time_around_is_not_timed);
-    CU_ADD_TEST(suite, small_pieces_are_not_timed);
-    CU_ADD_TEST(suite, without_a_counter_nothing_is_timed);
     CU_ADD_TEST(suite, written_that_cannot_be);
     CU_ADD_TEST(suite, taken_that_cannot_be);
     CU_ADD_TEST(suite, positions_at_their_bounds);

@@ -1,5 +1,7 @@
 /* The directory of a job, and those that killed dispatchers left. */
-#include "dispatcher/rundir.h"
+#include "dispatcher/program/device_path.h"
+#include "dispatcher/status/rundir.h"
+#include "tests/unit/refuse.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -11,6 +13,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -173,6 +177,48 @@ static void what_is_not_ours_stays(void)
     rmdir(target);
 }
 
+/* LD_PRELOAD can name the link, wherever librdevice.so is. */
+static void link_for_the_loader(void)
+{
+    char target[128];
+    char path[PATH_MAX];
+    char back[128] = "";
+    struct rundir dir;
+
+    snprintf(target, sizeof(target), "%s/a b:$LIB/it.so", base);
+    CU_ASSERT_FALSE(device_path_is_plain(target));
+    make(&dir);
+    CU_ASSERT_EQUAL(rundir_link(&dir, target, path, sizeof(path), &err), CW_OK);
+    CU_ASSERT_TRUE(device_path_is_plain(path));
+    CU_ASSERT_TRUE(readlink(path, back, sizeof(back) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(back, target);
+    CU_ASSERT_EQUAL(rundir_link(&dir, target, path, sizeof(path), &err), CW_ESYS);
+    rundir_remove(&dir);
+    CU_ASSERT_FALSE(exists(dir.path));
+}
+
+/* In a child whose system has no locks: neither directory nor descriptor is left. */
+static void cannot_be_locked(void)
+{
+    int status = -1;
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        int next = dup(STDIN_FILENO);
+        struct rundir dir;
+        bool failed;
+
+        close(next);
+        refuse_call(SYS_flock);
+        failed = rundir_make(&dir, &err) == CW_ESYS && strstr(err.text, "locking");
+        _exit(failed && !exists(dir.path) && dup(STDIN_FILENO) == next ? 0 : 1);
+    }
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT_EQUAL(status, 0);
+}
+
 static void where(void)
 {
     char longer[64];
@@ -184,6 +230,13 @@ static void where(void)
     make(&dir);
     CU_ASSERT_EQUAL(strncmp(dir.path, base, strlen(base)), 0);
     rundir_remove(&dir);
+    snprintf(longer, sizeof(longer), "%s/a b", base);
+    CU_ASSERT_EQUAL(mkdir(longer, 0700), 0);
+    setenv("XDG_RUNTIME_DIR", longer, 1);
+    make(&dir);
+    CU_ASSERT_PTR_NULL(strchr(dir.path, ' '));
+    rundir_remove(&dir);
+    rmdir(longer);
     setenv("TMPDIR", "relative", 1);
     make(&dir);
     CU_ASSERT_EQUAL(strncmp(dir.path, "/tmp/causeway-", 14), 0);
@@ -201,5 +254,7 @@ void add_rundir_tests(void)
     CU_ADD_TEST(suite, live_is_kept);
     CU_ADD_TEST(suite, one_without_a_lock);
     CU_ADD_TEST(suite, what_is_not_ours_stays);
+    CU_ADD_TEST(suite, link_for_the_loader);
+    CU_ADD_TEST(suite, cannot_be_locked);
     CU_ADD_TEST(suite, where);
 }

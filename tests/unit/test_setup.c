@@ -17,6 +17,7 @@ static struct cw_setup some_setup(void)
     v.ranks = 5;
     v.incarnation = 2;
     v.spin_ns = 1ull << 40;
+    v.resume_ms = CW_RESUME_MAX_MS;
     v.fault_event = 3ull << 40;
     strcpy(v.address, "unix:/tmp/relay");
     return v;
@@ -91,6 +92,9 @@ static void values_out_of_bounds(void)
     v.ranks++;
     CU_ASSERT_FALSE(survives(&v));
     v = some_setup();
+    v.resume_ms++;
+    CU_ASSERT_FALSE(survives(&v));
+    v = some_setup();
     memset(v.address, 'x', sizeof(v.address));
     CU_ASSERT_FALSE(survives(&v));
     for (size_t i = 0; i < 8; i++) {
@@ -140,6 +144,33 @@ static void reports_of_early_readings(void)
     CU_ASSERT_FALSE(cw_report_get(bytes, CW_REPORT_HEADER - 1, &v));
 }
 
+static void reports_of_files(void)
+{
+    static const struct cw_opening o = {1ull << 40 | 8, 12, 1ull << 60, 77, true};
+    uint8_t bytes[CW_REPORT_FILE_MAX + 1];
+    char path[CW_PATH_TOLD + 4];
+    struct cw_report v;
+    size_t size = cw_report_put_file(bytes, &o, "/tmp/a\nb");
+
+    CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
+    CU_ASSERT_EQUAL(v.kind, CW_REPORT_FILE);
+    CU_ASSERT_EQUAL(v.opening.device, o.device);
+    CU_ASSERT_EQUAL(v.opening.inode, o.inode);
+    CU_ASSERT_EQUAL(v.opening.born_ns, o.born_ns);
+    CU_ASSERT_EQUAL(v.opening.opened_ns, o.opened_ns);
+    CU_ASSERT_TRUE(v.opening.writes);
+    CU_ASSERT_STRING_EQUAL(v.text, "/tmp/a?b");
+    for (size_t i = 0; i < CW_REPORT_HEADER + CW_OPENING_SIZE; i++)
+        CU_ASSERT_FALSE(cw_report_get(bytes, i, &v));
+    /* of a long path its end */
+    memset(path, 'd', sizeof(path));
+    memcpy(path + sizeof(path) - 3, "/f", 3);
+    size = cw_report_put_file(bytes, &o, path);
+    CU_ASSERT_EQUAL(size, CW_REPORT_FILE_MAX);
+    CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
+    CU_ASSERT_STRING_EQUAL(v.text, path + 3);
+}
+
 void add_setup_tests(void)
 {
     CU_pSuite suite = CU_add_suite("setup", NULL, NULL);
@@ -150,4 +181,5 @@ void add_setup_tests(void)
     CU_ADD_TEST(suite, values_out_of_bounds);
     CU_ADD_TEST(suite, reports);
     CU_ADD_TEST(suite, reports_of_early_readings);
+    CU_ADD_TEST(suite, reports_of_files);
 }

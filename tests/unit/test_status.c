@@ -1,8 +1,8 @@
 /* How a job stands: the document, the tables, the socket, and who asks there. */
 #include "common/clock.h"
-#include "dispatcher/status.h"
-#include "dispatcher/status_client.h"
-#include "dispatcher/status_table.h"
+#include "dispatcher/status/status.h"
+#include "dispatcher/status/status_client.h"
+#include "dispatcher/status/status_table.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

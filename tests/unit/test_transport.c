@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +181,51 @@ static void tcp_port_in_use(void)
     cw_unlisten(fd, &address);
 }
 
+/* A host name may stand for several places: the first is not there for us, or nobody answers. */
+static void places_in_order(void)
+{
+    struct cw_address here;
+    int nobody;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "tcp:127.0.0.1:0", &err), CW_OK);
+    nobody = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(nobody >= 0);
+    close(nobody);
+    /* 192.0.2.1 is nobody's, by RFC 5737 */
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&here, "tcp:192.0.2.1:0", &err), CW_OK);
+    here.at[1] = address.at[0];
+    here.count = 2;
+    fd = cw_listen(&here, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_STRING_EQUAL(here.text, address.text);
+    cw_unlisten(fd, &here);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&here, "tcp:127.0.0.1:0", &err), CW_OK);
+    fd = cw_listen(&here, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    address.at[1] = here.at[0];
+    address.count = 2;
+    talk(fd);
+    cw_unlisten(fd, &here);
+    CU_ASSERT_EQUAL(cw_connect(&address, &err), CW_ESYS);
+}
+
+static void taken_port_at_the_first_place(void)
+{
+    struct cw_address here;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "tcp:127.0.0.1:0", &err), CW_OK);
+    fd = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&here, "tcp:127.0.0.1:0", &err), CW_OK);
+    here.at[1] = here.at[0];
+    here.at[0] = address.at[0];
+    here.count = 2;
+    CU_ASSERT_EQUAL(cw_listen(&here, &err), CW_ESYS);
+    cw_unlisten(fd, &address);
+}
+
 static void stale_unix_socket_is_taken_over(void)
 {
     int fd;
@@ -230,6 +276,38 @@ static void missing_directory(void)
     CU_ASSERT_EQUAL(cw_connect(&address, &err), CW_ESYS);
 }
 
+static void *accept_later(void *listener)
+{
+    poll(NULL, 0, 50);
+    return (void *)(intptr_t)cw_accept(*(int *)listener, &address);
+}
+
+/* Not even then is a connection refused at once. */
+static void listener_that_is_full(void)
+{
+    pthread_t thread;
+    void *accepted;
+    int listener;
+    int waiting;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, path, &err), CW_OK);
+    listener = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(listener >= 0);
+    CU_ASSERT_EQUAL_FATAL(listen(listener, 0), 0);
+    waiting = cw_connect_begin(&address, 0, &err);
+    CU_ASSERT_TRUE(waiting >= 0);
+    CU_ASSERT_EQUAL(cw_connect_begin(&address, 0, &err), CW_ESYS);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, accept_later, &listener), 0);
+    fd = cw_connect(&address, &err);
+    CU_ASSERT_TRUE(fd >= 0);
+    pthread_join(thread, &accepted);
+    close(fd);
+    close(waiting);
+    close((int)(intptr_t)accepted);
+    cw_unlisten(listener, &address);
+}
+
 void add_transport_tests(void)
 {
     CU_pSuite suite = CU_add_suite("transport", set_up, tear_down);
@@ -240,8 +318,11 @@ void add_transport_tests(void)
     CU_ADD_TEST(suite, unix_socket);
     CU_ADD_TEST(suite, tcp_port_zero);
     CU_ADD_TEST(suite, tcp_port_in_use);
+    CU_ADD_TEST(suite, places_in_order);
+    CU_ADD_TEST(suite, taken_port_at_the_first_place);
     CU_ADD_TEST(suite, stale_unix_socket_is_taken_over);
     CU_ADD_TEST(suite, live_unix_socket_is_not_taken_over);
     CU_ADD_TEST(suite, files_are_not_taken_over);
     CU_ADD_TEST(suite, missing_directory);
+    CU_ADD_TEST(suite, listener_that_is_full);
 }

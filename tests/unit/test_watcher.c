@@ -1,9 +1,11 @@
 /* The watcher of a rank, with real processes. */
-#include "dispatcher/watcher.h"
+#include "dispatcher/launch/watcher.h"
+#include "tests/unit/refuse.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
-#include <limits.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +24,7 @@
 static int fd; /* our end */
 static pid_t watcher;
 static pid_t rank_pid;
+static bool refuse_close_range; /* the watcher's system has no such call */
 
 /* --- what the rank does --- */
 
@@ -29,7 +33,7 @@ static void begin(void)
 {
     sigset_t none;
 
-    close_range(0, UINT_MAX, 0);
+    closefrom(0);
     setpgid(0, 0);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -104,6 +108,8 @@ static void start(void (*become)(void *ctx), void *ctx)
     watcher = fork();
     if (watcher == 0) {
         config.fd = fds[1];
+        if (refuse_close_range)
+            refuse_call(SYS_close_range);
         watcher_run(&config);
     }
     close(fds[1]);
@@ -196,6 +202,45 @@ static void signals_are_passed_on(void)
     stop();
 }
 
+static int descriptors_of(pid_t pid)
+{
+    char path[64];
+    struct dirent *entry;
+    int count = 0;
+    DIR *d;
+
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+    d = opendir(path);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(d);
+    while ((entry = readdir(d)))
+        count += entry->d_name[0] != '.';
+    closedir(d);
+    return count;
+}
+
+/* What it inherited would stay open when the dispatcher dies. */
+static void keeps_no_descriptor(void)
+{
+    int high;
+    int fds[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(fds), 0);
+    high = fcntl(fds[0], F_DUPFD, 500);
+    for (int i = 0; i < 2; i++) {
+        refuse_close_range = i == 1;
+        start(sleep_long, NULL);
+        await(WATCHER_ALIVE);
+        CU_ASSERT_EQUAL(descriptors_of(watcher), 5); /* three on /dev/null, socket, signals */
+        watcher_signal(fd, SIGKILL);
+        await(WATCHER_EXITED);
+        stop();
+    }
+    refuse_close_range = false;
+    close(high);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 static void terminal_signals_are_not_for_it(void)
 {
     start(sleep_long, NULL);
@@ -282,6 +327,7 @@ void add_watcher_tests(void)
     CU_ADD_TEST(suite, how_it_ended);
     CU_ADD_TEST(suite, signs_of_life);
     CU_ADD_TEST(suite, signals_are_passed_on);
+    CU_ADD_TEST(suite, keeps_no_descriptor);
     CU_ADD_TEST(suite, terminal_signals_are_not_for_it);
     CU_ADD_TEST(suite, dispatcher_is_gone);
     CU_ADD_TEST(suite, watcher_is_gone);

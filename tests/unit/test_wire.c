@@ -2,7 +2,7 @@
  * rings, and how the two sides come to terms. No descriptor stays open. */
 #include "common/wire.h"
 #include "tests/conformance/site.h"
-#include "tests/trace/codec.h"
+#include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -474,16 +474,53 @@ static void writer_that_sleeps(void)
 }
 
 /* The receiver is woken by what passes, the sender by what is released. The client is both here. */
+/* A client computes until it says that it waits, and again when there is something for it; one that
+ * talks never does. */
+static void client_that_waits(void)
+{
+    start_rings();
+    CU_ASSERT_TRUE(cw_wire_computes(&relay));
+    cw_wire_wait(&client, true, false);
+    CU_ASSERT_FALSE(cw_wire_computes(&relay));
+    CU_ASSERT_EQUAL(put(&relay, HELLO, 5), 5);
+    CU_ASSERT_TRUE(cw_wire_computes(&relay));
+    CU_ASSERT_EQUAL(take(&client, bytes, 100), 5);
+    CU_ASSERT_TRUE(cw_wire_computes(&relay));
+    cw_wire_wait(&client, true, false);
+    CU_ASSERT_FALSE(cw_wire_computes(&relay));
+    cw_wire_wait(&client, false, false);
+    CU_ASSERT_TRUE(cw_wire_computes(&relay));
+    cw_wire_wait(&client, false, true);
+    CU_ASSERT_FALSE(cw_wire_computes(&relay));
+    CU_ASSERT_TRUE(cw_wire_other_cpu(&relay) >= 0);
+    finish();
+}
+
+/* Who writes learns that it has woken the other side. */
+static void writer_that_woke(void)
+{
+    start_rings();
+    client.rang = false;
+    CU_ASSERT_EQUAL(put(&client, HELLO, 5), 5);
+    CU_ASSERT_FALSE(client.rang);
+    CU_ASSERT_EQUAL(take(&relay, bytes, 100), 5);
+    CU_ASSERT_EQUAL(cw_wire_sleep(&relay, true, false), POLLIN);
+    CU_ASSERT_EQUAL(put(&client, HELLO, 5), 5);
+    CU_ASSERT_TRUE(client.rang);
+    cw_wire_woke(&relay, true);
+    finish();
+}
+
 static void wakes_by_passing(void)
 {
     start_rings();
     CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), CW_RING_BYTES);
     CU_ASSERT_EQUAL(cw_wire_sleep(&client, true, false), POLLIN);
-    cw_wire_pass(&relay, &relay, LONG, NULL);
+    cw_wire_pass(&relay, &relay, LONG);
     CU_ASSERT_EQUAL(on_socket(&client), 1);
     cw_wire_woke(&client, true);
     CU_ASSERT_EQUAL(cw_wire_sleep(&client, false, true), POLLIN);
-    cw_wire_pass(&relay, NULL, LONG, NULL);
+    cw_wire_pass(&relay, NULL, LONG);
     CU_ASSERT_EQUAL(on_socket(&client), 0);
     cw_wire_release(&relay);
     CU_ASSERT_EQUAL(on_socket(&client), 1);
@@ -589,6 +626,102 @@ static void positions_that_cannot_be(void)
     written_by_a_liar(&client, &relay, 1); /* less than the relay has taken */
 }
 
+/* --- rings that break, and are made anew ------------------------------------------------------ */
+
+/* What `out` has written and the other side has not taken is this many bytes of the pattern's end.
+ */
+static void unread_is(struct cw_wire *out, size_t from, size_t size)
+{
+    struct iovec iov[2];
+    int count = cw_wire_unread(out, iov);
+    size_t all = 0;
+
+    CU_ASSERT_TRUE(count >= 0 && count <= 2);
+    for (int i = 0; i < count; i++) {
+        CU_ASSERT_TRUE(iov[i].iov_len > 0);
+        CU_ASSERT_EQUAL(memcmp(iov[i].iov_base, bytes + from + all, iov[i].iov_len), 0);
+        all += iov[i].iov_len;
+    }
+    CU_ASSERT_EQUAL(all, size);
+}
+
+static void unread_of(struct cw_wire *writer, struct cw_wire *reader)
+{
+    static uint8_t taken[CW_RING_BYTES];
+
+    start_rings();
+    codec_pattern(bytes, 3, 0, sizeof(bytes));
+    unread_is(writer, 0, 0);
+    CU_ASSERT_EQUAL(put(writer, bytes, 1000), 1000);
+    unread_is(writer, 0, 1000);
+    CU_ASSERT_EQUAL(take(reader, taken, 900), 900);
+    unread_is(writer, 900, 100);
+    CU_ASSERT_EQUAL(put(writer, bytes + 1000, sizeof(bytes) - 1000), CW_RING_BYTES - 100);
+    unread_is(writer, 900, CW_RING_BYTES); /* around the end of the memory */
+    leave(reader);
+    unread_is(writer, 900, CW_RING_BYTES); /* also when nobody has the other side any more */
+    finish();
+}
+
+static void bytes_that_were_not_taken(void)
+{
+    struct iovec iov[2];
+
+    unread_of(&client, &relay);
+    unread_of(&relay, &client);
+    start();
+    CU_ASSERT_EQUAL(put(&relay, HELLO, 5), 5);
+    CU_ASSERT_EQUAL(cw_wire_unread(&relay, iov), 0); /* of a socket it is not known */
+    finish();
+}
+
+static void unread_of_a_liar(void)
+{
+    static const uint64_t wrong[] = {1000, 2 * CW_RING_BYTES, 1ull << 63};
+    struct iovec iov[2];
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        start_rings();
+        CU_ASSERT_EQUAL(put(&relay, bytes, 999), 999);
+        atomic_store(&client.in.shared->taken, wrong[i]);
+        CU_ASSERT_EQUAL(cw_wire_unread(&relay, iov), -1);
+        finish();
+    }
+}
+
+/* The next connection of the same session has rings of its own, at the same place. */
+static void rings_again_at_the_same_place(void)
+{
+    void *place = NULL;
+    int fds[2];
+
+    start();
+    for (int i = 0; i < 3; i++) {
+        /* reserved, so that the relay's side, in this process too, does not take it */
+        place = mmap(place, MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CU_ASSERT_PTR_NOT_EQUAL_FATAL(place, MAP_FAILED);
+        CU_ASSERT_TRUE(cw_wire_offer(&relay));
+        munmap(place, MEMORY_BYTES);
+        cw_wire_want(&client, place);
+        CU_ASSERT_TRUE(says(&relay, &client, CHALLENGE));
+        cw_wire_join(&client);
+        CU_ASSERT_EQUAL_FATAL(client.mode, CW_WIRE_RINGS);
+        CU_ASSERT_PTR_EQUAL(client.shared, place);
+        CU_ASSERT_TRUE(says(&client, &relay, HELLO) && says(&relay, &client, HELLO));
+        CU_ASSERT_EQUAL(put(&relay, HELLO, 5), 5);
+        leave(&relay);
+        CU_ASSERT_EQUAL(take_at_last(&client, bytes, 3), 3);
+        CU_ASSERT_EQUAL(take_at_last(&client, bytes, 3), 2);
+        CU_ASSERT_EQUAL(take_at_last(&client, bytes, 3), 0);
+        leave(&client);
+        CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+        relay.fd = fds[0];
+        client.fd = fds[1];
+        CU_ASSERT_TRUE(says(&client, &relay, HELLO)); /* nothing is left of the old rings */
+    }
+    finish();
+}
+
 void add_wire_tests(void)
 {
     CU_pSuite suite = CU_add_suite("wire", NULL, NULL);
@@ -613,10 +746,15 @@ void add_wire_tests(void)
     CU_ADD_TEST(suite, several_pieces);
     CU_ADD_TEST(suite, reader_that_sleeps);
     CU_ADD_TEST(suite, writer_that_sleeps);
+    CU_ADD_TEST(suite, client_that_waits);
+    CU_ADD_TEST(suite, writer_that_woke);
     CU_ADD_TEST(suite, wakes_by_passing);
     CU_ADD_TEST(suite, bells_that_nobody_hears);
     CU_ADD_TEST(suite, end_after_writing);
     CU_ADD_TEST(suite, end_that_is_found_by_looking);
     CU_ADD_TEST(suite, client_that_joins_and_leaves);
     CU_ADD_TEST(suite, positions_that_cannot_be);
+    CU_ADD_TEST(suite, bytes_that_were_not_taken);
+    CU_ADD_TEST(suite, unread_of_a_liar);
+    CU_ADD_TEST(suite, rings_again_at_the_same_place);
 }

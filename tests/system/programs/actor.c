@@ -51,6 +51,30 @@ static void ring(const char *value)
         printf("ring of %d\n", size);
 }
 
+/* Rings of small and large messages until the file is there, which rank 0 looks for. Not for ranks
+ * that are restarted: they do not see again what was there before. */
+static void ring_until(const char *value)
+{
+    static char large[2][300000];
+    int size, seen = 0;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int round = 0; !seen; round++) {
+        int bytes = round % 3 == 0 ? (int)sizeof(large[0]) : round % 1000;
+
+        memset(large[0], rank + round, (size_t)bytes);
+        MPI_Sendrecv(large[0], bytes, MPI_CHAR, (rank + 1) % size, 2, large[1], bytes, MPI_CHAR,
+                     (rank + size - 1) % size, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int i = 0; i < bytes; i++)
+            if (large[1][i] != (char)((rank + size - 1) % size + round))
+                MPI_Abort(MPI_COMM_WORLD, 99);
+        seen = rank == 0 && access(value, F_OK) == 0;
+        MPI_Bcast(&seen, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    if (rank == 0)
+        printf("rings of %d\n", size);
+}
+
 /* A receive that nobody ever sends to. */
 static void stuck(const char *value)
 {
@@ -164,6 +188,50 @@ static void touch(const char *value)
     close(fd);
 }
 
+static void mpi_file(const char *path)
+{
+    MPI_File file;
+    char byte = (char)('a' + rank);
+
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+    MPI_File_write_at(file, rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_close(&file);
+}
+
+/* HOW,PATH: opens it in that way; all but read and excl may change it. */
+static void use_file(const char *value)
+{
+    const char *path = strchr(value, ',') + 1;
+    size_t size = (size_t)(path - value) - 1;
+    FILE *f = NULL;
+    int fd = -1;
+
+    if (strncmp(value, "mpi", size) == 0) {
+        mpi_file(path);
+        return;
+    }
+    if (strncmp(value, "open", size) == 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    else if (strncmp(value, "openat", size) == 0)
+        fd = openat(AT_FDCWD, path, O_RDWR | O_CREAT, 0600);
+    else if (strncmp(value, "creat", size) == 0)
+        fd = creat(path, 0600);
+    else if (strncmp(value, "excl", size) == 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    else if (strncmp(value, "read", size) == 0)
+        f = fopen(path, "r");
+    else if (strncmp(value, "fopen", size) == 0)
+        f = fopen(path, "a");
+    else if (strncmp(value, "freopen", size) == 0)
+        f = freopen(path, "w", stdin);
+    if (fd < 0 && !f)
+        exit(97);
+    if (f)
+        fclose(f);
+    else
+        close(fd);
+}
+
 static void await(const char *value)
 {
     while (access(value, F_OK) < 0)
@@ -212,11 +280,28 @@ static const struct {
     const char *name;
     void (*take)(const char *value);
 } steps[] = {
-    {"init", init},    {"finalize", finalize}, {"ring", ring},       {"stuck", stuck},
-    {"exit", leave},   {"abort", abort_all},   {"sleep", sleep_for}, {"raise", raise_it},
-    {"print", print},  {"part", part},         {"err", complain},    {"env", show_env},
-    {"cwd", show_cwd}, {"cat", cat},           {"lines", lines},     {"ignore", ignore},
-    {"touch", touch},  {"await", await},       {"pid", write_pid},   {"background", background},
+    {"init", init},
+    {"finalize", finalize},
+    {"ring", ring},
+    {"stuck", stuck},
+    {"exit", leave},
+    {"abort", abort_all},
+    {"sleep", sleep_for},
+    {"raise", raise_it},
+    {"print", print},
+    {"part", part},
+    {"err", complain},
+    {"env", show_env},
+    {"cwd", show_cwd},
+    {"cat", cat},
+    {"lines", lines},
+    {"ignore", ignore},
+    {"touch", touch},
+    {"file", use_file},
+    {"await", await},
+    {"pid", write_pid},
+    {"background", background},
+    {"ring_until", ring_until},
 };
 
 static void take_step(char *text)

@@ -1,10 +1,13 @@
 /* A program that does not repeat itself. Each process of the last rank reads a number from the file
    argv[2], and leaves one more in it; the message that it then sends to rank 0 depends on the
    number, by argv[1]: its length, its tag, its dst (destination), or that it is sent at all
-   (count). Then the last rank waits until the file argv[3] is there, so that it can be killed
+   (count). With argv[1] "disk" the length depends on how many files the file system of argv[2] has
+   room for, which is one less once argv[2] is there; that is recorded, so that it repeats itself
+   all the same. Then the last rank waits until the file argv[3] is there, so that it can be killed
    before. Without arguments every process behaves alike. */
 #include "check.h"
 
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { NUMBER_TAG = 10 };
@@ -30,12 +33,26 @@ static int read_and_count(const char *path)
     return number;
 }
 
+static int room_for_files(const char *path)
+{
+    char dir[4096];
+    struct statfs s;
+
+    snprintf(dir, sizeof dir, "%s", path);
+    *strrchr(dir, '/') = 0;
+    if (statfs(dir, &s) < 0) {
+        fprintf(stderr, "diverges: cannot ask about %s\n", dir);
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    return (int)(s.f_ffree % 512);
+}
+
 static void send_number(const char *how, int number)
 {
     static const char bytes[1024];
     int length = 8, tag = NUMBER_TAG, to = 0;
 
-    if (strcmp(how, "length") == 0)
+    if (strcmp(how, "length") == 0 || strcmp(how, "disk") == 0)
         length += number;
     if (strcmp(how, "tag") == 0)
         tag += number;
@@ -59,8 +76,12 @@ int main(int argc, char **argv)
     char bytes[1024];
 
     check_init(&argc, &argv);
-    if (check_rank == check_size - 1)
-        send_number(how, argc > 2 ? read_and_count(argv[2]) : 0);
+    if (check_rank == check_size - 1) {
+        int room = strcmp(how, "disk") == 0 ? room_for_files(argv[2]) : 0;
+        int number = argc > 2 ? read_and_count(argv[2]) : 0;
+
+        send_number(how, strcmp(how, "disk") == 0 ? room : number);
+    }
     if (check_rank == 0)
         MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);

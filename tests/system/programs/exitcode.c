@@ -1,6 +1,8 @@
 /* Ends in the ways a program can end. Arguments are a mode and its values:
      exit R C        rank R calls exit(C) after MPI_Init, the others wait
      abort R C       rank R calls MPI_Abort with C, the others wait
+     abort_self R C  ... on MPI_COMM_SELF
+     abort_inter R C ... on an intercommunicator of even and odd ranks; the others end well
      signal R S      rank R raises signal S, the others wait
      nofinalize R    rank R returns 0 without MPI_Finalize, the others wait
      noinit R        rank R returns 0 before MPI_Init
@@ -14,7 +16,8 @@
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: exitcode exit|abort|signal|nofinalize|noinit|sleep|hang [R [VALUE]]\n");
+    fprintf(stderr, "usage: exitcode exit|abort[_self|_inter]|signal|nofinalize|noinit|sleep|hang "
+                    "[R [VALUE]]\n");
     return 2;
 }
 
@@ -25,6 +28,15 @@ static int early_rank(void)
     return text ? atoi(text) : -1;
 }
 
+static MPI_Comm make_inter(void)
+{
+    MPI_Comm mine, both;
+
+    MPI_Comm_split(MPI_COMM_WORLD, check_rank % 2, check_rank, &mine);
+    MPI_Intercomm_create(mine, 0, MPI_COMM_WORLD, 1 - check_rank % 2, 5, &both);
+    return both;
+}
+
 static void receive_for_ever(void)
 {
     int value;
@@ -33,12 +45,16 @@ static void receive_for_ever(void)
 }
 
 /* What rank R does after MPI_Init. Returns when main shall return. */
-static void end_badly(const char *mode, int value)
+static void end_badly(const char *mode, int value, MPI_Comm inter)
 {
     if (strcmp(mode, "exit") == 0)
         exit(value);
     if (strcmp(mode, "abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, value);
+    if (strcmp(mode, "abort_self") == 0)
+        MPI_Abort(MPI_COMM_SELF, value);
+    if (strcmp(mode, "abort_inter") == 0)
+        MPI_Abort(inter, value);
     if (strcmp(mode, "signal") == 0)
         raise(value);
 }
@@ -48,6 +64,8 @@ int main(int argc, char **argv)
     const char *mode = argc > 1 ? argv[1] : "";
     int chosen = argc > 2 ? atoi(argv[2]) : -1, value = argc > 3 ? atoi(argv[3]) : 0;
     int needed = !strcmp(mode, "hang") ? 2 : !strcmp(mode, "noinit") ? 3 : 4;
+
+    MPI_Comm inter = MPI_COMM_NULL;
 
     if (strcmp(mode, "nofinalize") == 0)
         needed = 3;
@@ -60,13 +78,16 @@ int main(int argc, char **argv)
         thrd_sleep(&pause, NULL);
     }
     check_init(&argc, &argv);
+    if (strcmp(mode, "abort_inter") == 0)
+        inter = make_inter();
     if (strcmp(mode, "hang") == 0)
         receive_for_ever();
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank == chosen && strcmp(mode, "sleep") != 0) {
-        end_badly(mode, value);
+        end_badly(mode, value, inter);
         return 0;
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(mode, "abort_inter") != 0)
+        MPI_Barrier(MPI_COMM_WORLD);
     return check_finish("exitcode");
 }

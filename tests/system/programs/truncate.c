@@ -1,12 +1,18 @@
 /* Receives into buffers that are too small: the error class, the bytes behind
    the buffer and the messages that follow, for small and large messages (eager
-   and rendezvous), expected and unexpected, contiguous and derived types. */
+   and rendezvous), expected and unexpected, contiguous and derived types. And
+   into derived types with room, of messages that end within an element: they are
+   received as errors as well, and one that ends between two elements is not. */
 #include "check.h"
+
+#include <stdbool.h>
 
 enum { MAX_SIZE = 2 << 20, SLACK = 4096, FOLLOW = 10 };
 
 static const int sizes[] = {1, 8, 500, 8000, 20000, 65536, 100000, MAX_SIZE};
 static const int n_sizes = sizeof sizes / sizeof *sizes;
+static const int ends[] = {0, 1, 3, 4, 7, 13, 16, 9999, 200000, 200001};
+static const int n_ends = sizeof ends / sizeof *ends;
 static int left, right;
 static char *out, *in;
 
@@ -104,6 +110,54 @@ static void test_derived(int count, int room)
     MPI_Type_free(&vector);
 }
 
+/* Receives what is a message of bytes, by a way of its own each. */
+static int receive_as(MPI_Datatype type, int way, MPI_Request *request, MPI_Status *status)
+{
+    MPI_Message message;
+
+    if (way == 0)
+        return MPI_Recv(in, 1, type, left, 1, MPI_COMM_WORLD, status);
+    if (way == 1)
+        return MPI_Wait(request, status);
+    MPI_Mprobe(left, 1, MPI_COMM_WORLD, &message, status);
+    return MPI_Mrecv(in, 1, type, &message, status);
+}
+
+static void test_ends_within(int bytes, int way, bool synchronous)
+{
+    bool whole = bytes % (int)sizeof(int) == 0;
+    int *ints = (int *)in, elements, value;
+    MPI_Request send, receive;
+    MPI_Datatype every_other;
+    MPI_Status status;
+
+    MPI_Type_vector(MAX_SIZE / 8, 1, 2, MPI_INT, &every_other);
+    MPI_Type_commit(&every_other);
+    fill(out, (size_t)bytes, (uint64_t)check_rank);
+    guard(in, MAX_SIZE);
+    if (way == 1)
+        MPI_Irecv(in, 1, every_other, left, 1, MPI_COMM_WORLD, &receive);
+    MPI_Barrier(MPI_COMM_WORLD);
+    (synchronous ? MPI_Issend : MPI_Isend)(out, bytes, MPI_BYTE, right, 1, MPI_COMM_WORLD, &send);
+    /* what a rank sends to itself MPICH copies, whole elements of it */
+    CHECK_CLASS("ends within an element",
+                whole || left == check_rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE,
+                receive_as(every_other, way, &receive, &status));
+    CHECK("source", left, status.MPI_SOURCE);
+    CHECK("tag", 1, status.MPI_TAG);
+    MPI_Get_elements(&status, every_other, &elements);
+    if (whole)
+        CHECK("elements", bytes / (int)sizeof(int), elements);
+    MPI_Wait(&send, MPI_STATUS_IGNORE);
+    fill(out, (size_t)bytes, (uint64_t)left);
+    for (int i = 0; whole && i < bytes / (int)sizeof(int); i++) {
+        memcpy(&value, out + 4 * (size_t)i, sizeof value);
+        CHECK("element", value, ints[2 * (size_t)i]);
+        CHECK_GUARDED("gap", &ints[2 * (size_t)i + 1], sizeof(int));
+    }
+    MPI_Type_free(&every_other);
+}
+
 int main(int argc, char **argv)
 {
     check_init(&argc, &argv);
@@ -124,6 +178,12 @@ int main(int argc, char **argv)
         test_derived(sizes[i] / 8, sizes[i] / 8 - 1);
         test_derived(sizes[i] / 8, sizes[i] / 20);
     }
+    for (int way = 0; way < 3; way++)
+        for (int i = 0; i < n_ends; i++) {
+            check_item = ends[i];
+            test_ends_within(ends[i], way, false);
+            test_ends_within(ends[i], way, true);
+        }
     free(in);
     free(out);
     return check_finish("truncate");

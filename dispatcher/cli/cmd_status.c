@@ -1,0 +1,130 @@
+/* `causeway status`: how the jobs of this user stand. */
+#include "dispatcher/cli/cmd_status.h"
+#include "common/parse.h"
+#include "dispatcher/status/status_client.h"
+#include "dispatcher/status/status_table.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "usage: causeway status [--json] [JOB]\n"
+    "\n"
+    "Shows the ranks of a running job: where each runs, its incarnation (1 until it is "
+    "restarted),\n"
+    "its state, how many events its relay has numbered for it, and what the relay keeps to be "
+    "able\n"
+    "to restart it. JOB is the pid of its causeway run, or the beginning of its identifier. "
+    "Without\n"
+    "it: the job that runs, or a list when there are several.\n"
+    "\n"
+    "  --json               the document as it is, one line a job\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: 0, 1 when there is no such job or it does not answer, 2 bad usage.\n";
+
+struct status_options {
+    bool json;
+    bool help;
+    const char *job; /* NULL: any */
+};
+
+static int parse(struct status_options *o, int argc, char **argv, struct cw_err *err)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+    int opt;
+
+    optind = 0;
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (opt == '?' || opt == ':')
+            return cw_parse_option_error(opt, argv, "causeway status", err);
+        o->json |= opt == 'j';
+        o->help |= opt == 'h';
+    }
+    if (argc - optind > 1)
+        return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway status --help",
+                          argv[optind + 1]);
+    o->job = argv[optind];
+    return CW_OK;
+}
+
+static void show(const struct status_options *o, const json_t *document)
+{
+    if (!o->json) {
+        status_table_job(stdout, document, SIZE_MAX);
+    } else {
+        json_dumpf(document, stdout, JSON_COMPACT);
+        putchar('\n');
+    }
+}
+
+/* Directories whose dispatcher does not answer are told, and nothing else is done about them. */
+static void show_all(const struct status_options *o, const struct status_found *found, int count)
+{
+    json_t *documents = json_array();
+
+    for (int i = 0; i < count; i++) {
+        if (found[i].document)
+            json_array_append(documents, found[i].document);
+        else
+            fprintf(stderr, "causeway status: %s\n", found[i].err.text);
+    }
+    if (json_array_size(documents) == 1 || o->json)
+        for (size_t i = 0; i < json_array_size(documents); i++)
+            show(o, json_array_get(documents, i));
+    else if (json_array_size(documents))
+        status_table_jobs(stdout, documents);
+    json_decref(documents);
+}
+
+static int run_status(const struct status_options *o, struct status_found *found, int count)
+{
+    struct cw_err err = {0};
+    int chosen = status_choose(found, count, o->job, &err);
+
+    if (!o->job)
+        show_all(o, found, count);
+    else if (chosen >= 0)
+        show(o, found[chosen].document);
+    /* without a name several jobs are as good as one */
+    if (chosen < 0 && (o->job || err.code == CW_ENOTFOUND)) {
+        fprintf(stderr, "causeway status: %s\n", err.text);
+        return 1;
+    }
+    if (fflush(stdout) == 0)
+        return 0;
+    perror("causeway status: standard output");
+    return 1;
+}
+
+int cmd_status(int argc, char **argv)
+{
+    struct status_options options = {0};
+    struct cw_err err = {0};
+    struct status_found *found;
+    int count;
+    int code;
+
+    if (parse(&options, argc, argv, &err) < 0) {
+        fprintf(stderr, "causeway status: %s\n", err.text);
+        return 2;
+    }
+    if (options.help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    found = calloc(STATUS_JOBS_MAX, sizeof(*found));
+    if (!found) {
+        fputs("causeway status: no memory\n", stderr);
+        return 1;
+    }
+    count = status_find(found);
+    code = run_status(&options, found, count);
+    status_forget(found, count);
+    free(found);
+    return code;
+}

@@ -1,0 +1,58 @@
+#include "dispatcher/cli/doctor.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_TIME_MAX_S 20
+
+void doctor_say(struct doctor *d, enum doctor_level level, const char *fmt, ...)
+{
+    static const char *const words[] = {"ok", "warning", "missing"};
+    va_list ap;
+
+    printf("%-7s ", words[level]);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+    if (level == DOCTOR_MISSING)
+        d->missing = true;
+}
+
+size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *about, char *answer,
+                        size_t size)
+{
+    size_t used = 0;
+    ssize_t n;
+    int ends[2];
+    pid_t pid;
+
+    answer[0] = '\0';
+    fflush(stdout);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return 0;
+    pid = fork();
+    if (pid == 0) {
+        alarm(CHILD_TIME_MAX_S);
+        ask(about, ends[1]);
+        _exit(0);
+    }
+    close(ends[1]);
+    while (pid > 0 && used < size - 1 && (n = read(ends[0], answer + used, size - 1 - used)) > 0)
+        used += (size_t)n;
+    answer[used] = '\0';
+    close(ends[0]);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return used;
+}
+
+void doctor_answer_text(int to, const char *text)
+{
+    if (write(to, text, strlen(text)) < 0)
+        _exit(1);
+}

@@ -1,0 +1,9 @@
+/* The checks of the machine: its kernel, and what it has. */
+#ifndef DISPATCHER_DOCTOR_MACHINE_H
+#define DISPATCHER_DOCTOR_MACHINE_H
+
+#include "dispatcher/cli/doctor.h"
+
+void doctor_check_machine(struct doctor *d);
+
+#endif

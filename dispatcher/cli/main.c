@@ -1,0 +1,75 @@
+/* The `causeway` command: a table of subcommands. */
+#include "relay/main.h"
+#include "dispatcher/cli/cmd_doctor.h"
+#include "dispatcher/cli/cmd_run.h"
+#include "dispatcher/cli/cmd_status.h"
+#include "dispatcher/cli/cmd_top.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef CAUSEWAY_VERSION
+#define CAUSEWAY_VERSION "unknown"
+#endif
+
+static int cmd_help(int argc, char **argv);
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"run", cmd_run, "run an MPI program, every message carried by a relay"},
+    {"relay", cmd_relay, "run a relay in the foreground"},
+    {"status", cmd_status, "show how a running job stands"},
+    {"top", cmd_top, "show it again and again"},
+    {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
+    {"help", cmd_help, "this text"},
+};
+
+static void print_commands(FILE *to)
+{
+    fputs("usage: causeway COMMAND [options]\n\n", to);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\ncauseway COMMAND --help says more; so does causeway(1).\n", to);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    print_commands(stdout);
+    return 0;
+}
+
+/* A closed standard descriptor must not become a socket of ours. Opened the wrong way round, so
+ * that reading or writing it still fails. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            exit(1);
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    fill_standard_descriptors();
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return cmd_help(argc, argv);
+    if (strcmp(name, "--version") == 0) {
+        puts("causeway " CAUSEWAY_VERSION);
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    if (argc > 1)
+        fprintf(stderr, "causeway: unknown command '%s'\n\n", name);
+    print_commands(stderr);
+    return 2;
+}

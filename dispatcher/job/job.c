@@ -1,0 +1,699 @@
+#include "dispatcher/job/job.h"
+#include "common/setup.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define SILENT_PERIODS 3 /* signs of life that did not come make a rank look hung */
+
+void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
+              bool *slot_used)
+{
+    assert(config->slots >= config->ranks);
+    *job = (struct job){.config = *config,
+                        .rank = rank,
+                        .slot_used = slot_used,
+                        .down = config->ranks,
+                        .due_later_ns = UINT64_MAX};
+    for (uint32_t i = 0; i < config->ranks; i++) {
+        rank[i].slot = i;
+        slot_used[i] = true;
+    }
+}
+
+/* --- what all the parts need --- */
+
+bool job_rank_runs(const struct job *job, uint32_t rank)
+{
+    return job->rank[rank].state != JOB_RANK_DOWN && job->rank[rank].state != JOB_RANK_ENDED;
+}
+
+bool job_rank_restartable(const struct job *job, uint32_t rank)
+{
+    return job->config.recover && !job->ending && !job->rank[rank].unlogged;
+}
+
+bool job_rank_repeats(const struct job *job, uint32_t rank)
+{
+    return job_rank_runs(job, rank) && job->rank[rank].incarnation > 1 && !job->rank[rank].live;
+}
+
+static void set_state(struct job *job, uint32_t rank, enum job_rank_state state)
+{
+    bool ran = job_rank_runs(job, rank);
+
+    job->in_mpi -= job->rank[rank].state == JOB_RANK_MPI;
+    job->down -= job->rank[rank].state == JOB_RANK_DOWN;
+    job->rank[rank].state = state;
+    job->in_mpi += state == JOB_RANK_MPI;
+    job->down += state == JOB_RANK_DOWN;
+    job->running += (uint32_t)job_rank_runs(job, rank) - ran;
+}
+
+/* Something about a rank is due at this time. A pass that is under way may be past the rank. */
+static void due(struct job *job, uint64_t at_ns)
+{
+    if (at_ns < job->due_ns)
+        job->due_ns = at_ns;
+    if (job->cursor > 0 && at_ns < job->due_later_ns)
+        job->due_later_ns = at_ns;
+}
+
+__attribute__((format(printf, 2, 3))) static void set_why(struct job_rank *r, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(r->why, sizeof(r->why), fmt, ap);
+    va_end(ap);
+}
+
+/* --- how the job ends --- */
+
+static void ask_to_end(struct job *job, int signal_number, uint64_t now_ns)
+{
+    job->ending = true;
+    job->signal_number = signal_number;
+    job->signal_due = job->running + job->starting > 0;
+    job->kill_at_ns = now_ns + JOB_GRACE_NS;
+}
+
+void job_fail(struct job *job, int exit_code, uint64_t now_ns, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (job->ending)
+        return;
+    if (!job->reason[0]) {
+        job->exit_code = exit_code;
+        va_start(ap, fmt);
+        vsnprintf(job->reason, sizeof(job->reason), fmt, ap);
+        va_end(ap);
+    }
+    ask_to_end(job, SIGTERM, now_ns);
+}
+
+void job_interrupt(struct job *job, int signal_number, uint64_t now_ns)
+{
+    if (job->ending) {
+        job->kill_at_ns = now_ns;
+        return;
+    }
+    job->exit_code = 128 + signal_number;
+    snprintf(job->reason, sizeof(job->reason), "ended by signal %d (%s)", signal_number,
+             strsignal(signal_number));
+    ask_to_end(job, signal_number, now_ns);
+}
+
+void job_signal_passed_on(struct job *job, int signal_number)
+{
+    assert(signal_number > 0 && signal_number < 64);
+    job->passed_on |= 1ull << signal_number;
+}
+
+void job_relay_lost(struct job *job, const char *text, uint64_t now_ns)
+{
+    if (job->relay_lost_ns)
+        return;
+    job->relay_lost_ns = now_ns + JOB_LOST_NS;
+    snprintf(job->relay_lost, sizeof(job->relay_lost), "%s", text);
+}
+
+/* MPI_Init is collective: who ended without it leaves the others waiting for ever. */
+static void check_missing(struct job *job, uint64_t now_ns)
+{
+    uint32_t rank = 0;
+
+    if (job->in_mpi == 0 || job->without_init == 0)
+        return;
+    while (job->rank[rank].state != JOB_RANK_ENDED || job->rank[rank].called_init)
+        rank++;
+    job_fail(job, 1, now_ns,
+             "rank %u (%s) ended without calling MPI_Init, and %u others wait for it in MPI", rank,
+             job->rank[rank].program, job->in_mpi);
+}
+
+/* --- slots --- */
+
+/* The next free one from r->slot_first on; each is tried once. */
+static bool take_slot(struct job *job, struct job_rank *r)
+{
+    while (r->slots_tried < job->config.slots) {
+        uint32_t slot = (r->slot_first + r->slots_tried++) % job->config.slots;
+
+        if (job->slot_used[slot])
+            continue;
+        job->slot_used[slot] = true;
+        r->slot = slot;
+        return true;
+    }
+    return false;
+}
+
+/* What a hung process holds may be a host that is out of reach: another slot comes first. */
+static void leave_slot(struct job *job, struct job_rank *r)
+{
+    job->slot_used[r->slot] = false;
+    r->slot_first = r->slot + (r->remains == JOB_REMAINS_LEAVE);
+    r->slots_tried = 0;
+}
+
+/* --- crashes and restarts --- */
+
+/* Who never connected did nothing that its relay could know of. */
+static struct job_place place_of(const struct job_rank *r)
+{
+    if (r->place.known || r->up)
+        return r->place;
+    return (struct job_place){.known = true};
+}
+
+static bool same_fault(const struct job_rank *r)
+{
+    return r->fault && r->fault == r->fault_before;
+}
+
+static bool same_place(const struct job_rank *r)
+{
+    struct job_place here = place_of(r);
+
+    return here.known && r->place_before.known && here.acts == r->place_before.acts &&
+           here.event == r->place_before.event;
+}
+
+static void fail_again(struct job *job, uint32_t rank, uint64_t event, uint64_t now_ns)
+{
+    const struct job_rank *r = &job->rank[rank];
+
+    job_fail(job, r->exit_code, now_ns,
+             "rank %u (%s) %s again at the same event (%" PRIu64
+             "): a fault of the program, which a restart does not mend",
+             rank, r->program, r->why, event);
+}
+
+static bool came_further(const struct job_rank *r)
+{
+    return place_of(r).known && place_of(r).acts > r->place_before.acts;
+}
+
+static uint64_t next_backoff(const struct job_rank *r)
+{
+    if (r->restarts == 0 || came_further(r))
+        return 0;
+    if (r->backoff_ns == 0)
+        return JOB_BACKOFF_MIN_NS;
+    return 2 * r->backoff_ns < JOB_BACKOFF_MAX_NS ? 2 * r->backoff_ns : JOB_BACKOFF_MAX_NS;
+}
+
+/* A crash is followed by a restart, unless it shows that the program itself is at fault. */
+static void decide(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    r->deciding = false;
+    if (same_fault(r) && same_place(r)) {
+        fail_again(job, rank, place_of(r).event, now_ns);
+    } else if (r->restarts >= job->config.restarts_max) {
+        job_fail(job, r->exit_code, now_ns, "rank %u (%s) %s, after %u restarts (--max-restarts)",
+                 rank, r->program, r->why, r->restarts);
+    } else {
+        r->backoff_ns = next_backoff(r);
+        r->restarts++;
+        r->start_ns = now_ns + r->backoff_ns;
+        leave_slot(job, r);
+        take_slot(job, r);
+        due(job, r->start_ns);
+    }
+}
+
+static void fail_unlogged(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    const struct job_rank *r = &job->rank[rank];
+
+    job_fail(job, r->exit_code, now_ns, "rank %u (%s) %s, and it cannot be restarted because %s",
+             rank, r->program, r->why, r->unlogged_why);
+}
+
+/* The rank's `why` says what happened. */
+static void crash(struct job *job, uint32_t rank, enum job_remains remains, int exit_code,
+                  uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (job->ending) {
+        set_state(job, rank, JOB_RANK_ENDED);
+        return;
+    }
+    set_state(job, rank, JOB_RANK_DOWN);
+    r->down_due = true;
+    r->remains = remains;
+    r->exit_code = exit_code;
+    r->start_ns = UINT64_MAX;
+    due(job, now_ns);
+    if (!job->config.recover) {
+        job_fail(job, exit_code, now_ns, "rank %u (%s) %s", rank, r->program, r->why);
+    } else if (r->unlogged) {
+        fail_unlogged(job, rank, now_ns);
+    } else if (same_fault(r) && !r->place.known && (r->up || r->called_init) &&
+               !job->config.resumes) {
+        /* its relay will soon say where that was */
+        r->deciding = true;
+        r->start_ns = now_ns + JOB_PLACE_NS;
+        due(job, r->start_ns);
+    } else {
+        decide(job, rank, now_ns);
+    }
+}
+
+/* --- starting --- */
+
+/* What was ordered has become of it. */
+static void end_start(struct job *job, uint32_t rank)
+{
+    assert(job->rank[rank].starting);
+    job->rank[rank].starting = false;
+    job->starting--;
+}
+
+/* When to take it for dead if it gives no sign of life until then. */
+static uint64_t silent_at_ns(const struct job *job, uint32_t rank)
+{
+    if (!job->config.alive_timeout_ns || !job_rank_restartable(job, rank))
+        return UINT64_MAX;
+    return job->rank[rank].alive_ns + job->config.alive_timeout_ns;
+}
+
+/* How far the predecessor had come is known only now: it may have crashed as the one before it. */
+static void learn_place_before(struct job *job, uint32_t rank, struct job_place place,
+                               uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    r->place_before = place;
+    if (!job->config.resumes)
+        return;
+    if (!r->place_earlier.known || place.acts > r->place_earlier.acts)
+        r->backoff_ns = 0;
+    else if (r->fault_before && r->fault_before == r->fault_earlier &&
+             place.acts == r->place_earlier.acts && place.event == r->place_earlier.event)
+        fail_again(job, rank, place.event, now_ns);
+}
+
+void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    assert(r->state == JOB_RANK_DOWN && !r->down_due && !r->deciding);
+    end_start(job, rank);
+    set_state(job, rank, JOB_RANK_STARTED);
+    r->place_earlier = r->place_before;
+    r->fault_earlier = r->fault_before;
+    r->place_before = r->incarnation ? place_of(r) : (struct job_place){0};
+    r->fault_before = r->fault;
+    if (r->place_before.known)
+        learn_place_before(job, rank, r->place_before, now_ns);
+    r->place = (struct job_place){0};
+    r->fault = 0;
+    r->incarnation++;
+    r->called_init = r->called_finalize = r->up = r->live = r->told_lost = false;
+    r->to_repeat = r->lost_ns = 0;
+    r->alive_ns = now_ns;
+    due(job, silent_at_ns(job, rank));
+}
+
+void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t now_ns,
+                      const char *text)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    assert(r->state == JOB_RANK_DOWN);
+    end_start(job, rank);
+    if (r->incarnation == 0) {
+        job_fail(job, exit_code, now_ns, "%s", text);
+        return;
+    }
+    job->slot_used[r->slot] = false;
+    if (take_slot(job, r)) {
+        r->start_ns = now_ns;
+        r->start_again = true;
+        due(job, now_ns);
+        return;
+    }
+    job_fail(job, exit_code, now_ns,
+             "rank %u %s, and incarnation %u of it could be started on no free slot (of %u): %s; "
+             "is the program still where it was, and may more processes be started?",
+             rank, r->why, r->incarnation + 1, job->config.slots, text);
+}
+
+/* --- what the process says and does --- */
+
+void job_rank_initialized(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    if (job->rank[rank].state != JOB_RANK_STARTED)
+        return;
+    job->rank[rank].called_init = true;
+    set_state(job, rank, JOB_RANK_MPI);
+    check_missing(job, now_ns);
+}
+
+void job_rank_finalized(struct job *job, uint32_t rank)
+{
+    if (job->rank[rank].state != JOB_RANK_MPI)
+        return;
+    job->rank[rank].called_finalize = true;
+    set_state(job, rank, JOB_RANK_FINALIZED);
+}
+
+void job_rank_alive(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t now_ns)
+{
+    if (incarnation == job->rank[rank].incarnation)
+        job->rank[rank].alive_ns = now_ns;
+}
+
+/* Most often the process ends too, and how says more: that has a moment. */
+static void lost(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (!job_rank_runs(job, rank) || r->lost_ns)
+        return;
+    set_why(r, "lost its relay: %.400s", text);
+    r->lost_ns = now_ns + JOB_LOST_NS;
+    due(job, r->lost_ns);
+}
+
+void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
+{
+    lost(job, rank, text, now_ns);
+    job->rank[rank].told_lost = true;
+}
+
+/* Signals that come from outside say nothing of the program. */
+static bool is_own_fault(int signal_number)
+{
+    static const int foreign[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGSTOP};
+
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+        if (signal_number == foreign[i])
+            return false;
+    return true;
+}
+
+static void killed(struct job *job, uint32_t rank, int signal_number, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    set_why(r, "was killed by signal %d (%s)", signal_number, strsignal(signal_number));
+    if (signal_number < 64 && job->passed_on >> signal_number & 1) {
+        set_state(job, rank, JOB_RANK_ENDED);
+        job_fail(job, 128 + signal_number, now_ns, "rank %u (%s) %s", rank, r->program, r->why);
+        return;
+    }
+    r->fault = is_own_fault(signal_number) ? signal_number : 0;
+    crash(job, rank, JOB_REMAINS_NOTHING, 128 + signal_number, now_ns);
+}
+
+static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
+{
+    const struct job_rank *r = &job->rank[rank];
+
+    set_state(job, rank, JOB_RANK_ENDED);
+    job->slot_used[r->slot] = false;
+    if (code != 0 && !r->called_finalize) {
+        job_fail(job, code, now_ns, "rank %u (%s) exited with code %d%s", rank, r->program, code,
+                 r->called_init ? " without calling MPI_Finalize" : "");
+    } else if (code != 0 && !job->ending && job->exit_code == 0) {
+        /* the others have left MPI too, or are about to: they end by themselves */
+        job->exit_code = code;
+        snprintf(job->reason, sizeof(job->reason), "rank %u (%s) exited with code %d", rank,
+                 r->program, code);
+    } else if (code == 0 && !r->called_init) {
+        job->without_init++;
+        job->no_mpi = job->without_init == job->config.ranks;
+        check_missing(job, now_ns);
+    } else if (code == 0 && !r->called_finalize) {
+        job_fail(job, 1, now_ns, "rank %u (%s) called MPI_Init and ended without MPI_Finalize",
+                 rank, r->program);
+    }
+}
+
+void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
+{
+    assert(job_rank_runs(job, rank) && job->running > 0);
+    if (WIFSIGNALED(status))
+        killed(job, rank, WTERMSIG(status), now_ns);
+    else if (WEXITSTATUS(status) == CW_EXIT_DEVICE && job->rank[rank].told_lost)
+        crash(job, rank, JOB_REMAINS_NOTHING, 1, now_ns);
+    else
+        exited(job, rank, WEXITSTATUS(status), now_ns);
+}
+
+void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    assert(job_rank_runs(job, rank));
+    set_why(&job->rank[rank], "lost the process that watched it");
+    crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
+}
+
+/* --- what the relay says --- */
+
+bool job_rank_up(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t acts,
+                 uint64_t to_repeat, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (incarnation != r->incarnation || r->up)
+        return false;
+    if (job->config.resumes && incarnation > 1 && !r->place_before.known)
+        learn_place_before(job, rank, (struct job_place){true, acts, to_repeat}, now_ns);
+    r->up = true;
+    r->up_ns = now_ns;
+    r->to_repeat = to_repeat;
+    r->live = acts == 0 && to_repeat == 0;
+    return r->live;
+}
+
+bool job_rank_live(struct job *job, uint32_t rank, uint32_t incarnation)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (incarnation != r->incarnation || r->live)
+        return false;
+    return r->live = true;
+}
+
+void job_rank_lost(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t acts,
+                   uint64_t event, const char *text, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+    struct job_place place = {.known = true, .acts = acts, .event = event};
+
+    if (incarnation + 1 == r->incarnation)
+        learn_place_before(job, rank, place, now_ns);
+    if (incarnation != r->incarnation)
+        return;
+    r->place = place;
+    if (r->state != JOB_RANK_DOWN) {
+        lost(job, rank, text, now_ns);
+    } else if (r->deciding) {
+        decide(job, rank, now_ns);
+    } else if (r->start_ns > now_ns && r->start_ns != UINT64_MAX && came_further(r)) {
+        r->backoff_ns = 0;
+        r->start_ns = now_ns;
+        due(job, now_ns);
+    }
+}
+
+bool job_rank_unlogged(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
+{
+    bool news = false;
+
+    for (uint32_t i = 0; i < job->config.ranks; i++) {
+        struct job_rank *r = &job->rank[i];
+
+        if ((rank != JOB_NO_RANK && i != rank) || r->unlogged)
+            continue;
+        snprintf(r->unlogged_why, sizeof(r->unlogged_why), "%s", text);
+        news = r->unlogged = true;
+        if (r->state == JOB_RANK_DOWN && r->incarnation > 0)
+            fail_unlogged(job, i, now_ns);
+    }
+    return news;
+}
+
+/* --- time --- */
+
+/* When something is to be done about the rank. */
+static uint64_t rank_due_ns(const struct job *job, uint32_t rank)
+{
+    const struct job_rank *r = &job->rank[rank];
+    uint64_t silent;
+
+    if (r->down_due)
+        return 0;
+    if (job->ending || job->relay_lost_ns || r->state == JOB_RANK_ENDED)
+        return UINT64_MAX;
+    if (r->state == JOB_RANK_DOWN)
+        return r->start_ns;
+    silent = silent_at_ns(job, rank);
+    return r->lost_ns && r->lost_ns < silent ? r->lost_ns : silent;
+}
+
+static enum job_action order_down(struct job_rank *r, uint32_t rank, struct job_order *order)
+{
+    r->down_due = false;
+    *order = (struct job_order){.rank = rank,
+                                .incarnation = r->incarnation,
+                                .remains = r->remains,
+                                .hung = r->remains == JOB_REMAINS_LEAVE,
+                                .why = r->why};
+    return JOB_DOWN;
+}
+
+static enum job_action order_start(struct job *job, uint32_t rank, struct job_order *order)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    *order = (struct job_order){.rank = rank,
+                                .incarnation = r->incarnation + 1,
+                                .slot = r->slot,
+                                .again = r->start_again,
+                                .why = r->why};
+    r->start_ns = UINT64_MAX;
+    r->start_again = false;
+    r->starting = true;
+    job->starting++;
+    return JOB_START;
+}
+
+/* Something is due about this rank: an order comes out, or the rank's state changes. */
+static enum job_action attend(struct job *job, uint32_t rank, uint64_t now_ns,
+                              struct job_order *order)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (r->down_due)
+        return order_down(r, rank, order);
+    if (r->state == JOB_RANK_DOWN && !r->deciding)
+        return order_start(job, rank, order);
+    if (r->deciding) {
+        decide(job, rank, now_ns);
+    } else if (r->lost_ns && r->lost_ns <= now_ns) {
+        crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
+    } else {
+        set_why(r, "gave no sign of life for %g s", (double)job->config.alive_timeout_ns / 1e9);
+        crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
+    }
+    return JOB_NOTHING;
+}
+
+/* Goes through the ranks from where it was left; a pass that is through knows when the next is due.
+ */
+static enum job_action attend_all(struct job *job, uint64_t now_ns, struct job_order *order)
+{
+    if (job->cursor == 0 && now_ns < job->due_ns)
+        return JOB_NOTHING;
+    for (; job->cursor < job->config.ranks; job->cursor++) {
+        uint64_t at;
+
+        while ((at = rank_due_ns(job, job->cursor)) <= now_ns) {
+            enum job_action action = attend(job, job->cursor, now_ns, order);
+
+            if (action != JOB_NOTHING)
+                return action;
+        }
+        job->due_later_ns = at < job->due_later_ns ? at : job->due_later_ns;
+    }
+    job->cursor = 0;
+    job->due_ns = job->due_later_ns;
+    job->due_later_ns = UINT64_MAX;
+    return JOB_NOTHING;
+}
+
+/* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped, or had
+ * no core, must not take its ranks for dead. */
+static void forgive_own_absence(struct job *job, uint64_t now_ns)
+{
+    uint64_t gap = now_ns - job->seen_ns;
+
+    if (job->seen_ns && gap > job->config.alive_timeout_ns / 2)
+        for (uint32_t i = 0; i < job->config.ranks; i++) {
+            uint64_t later = job->rank[i].alive_ns + gap;
+
+            job->rank[i].alive_ns = later < now_ns ? later : now_ns;
+        }
+    job->seen_ns = now_ns;
+}
+
+static bool is_done(const struct job *job)
+{
+    return job->running + job->starting == 0 && (job->ending || job->down == 0);
+}
+
+static bool watches_life(const struct job *job)
+{
+    return job->config.recover && job->config.alive_timeout_ns && job->running && !job->ending;
+}
+
+uint64_t job_deadline_ns(const struct job *job)
+{
+    uint64_t first = job->due_ns;
+
+    if (is_done(job))
+        return UINT64_MAX;
+    if (job->kill_at_ns && job->running + job->starting > 0 && job->kill_at_ns < first)
+        first = job->kill_at_ns;
+    if (job->relay_lost_ns && !job->ending && job->relay_lost_ns < first)
+        first = job->relay_lost_ns;
+    /* more often than needed, so that a longer pause is known to be our own */
+    if (watches_life(job) && job->seen_ns + job->config.alive_timeout_ns / 4 < first)
+        first = job->seen_ns + job->config.alive_timeout_ns / 4;
+    return first;
+}
+
+enum job_action job_next(struct job *job, uint64_t now_ns, struct job_order *order)
+{
+    enum job_action action;
+
+    forgive_own_absence(job, now_ns);
+    if (job->relay_lost_ns && now_ns >= job->relay_lost_ns)
+        job_fail(job, 1, now_ns, "%s", job->relay_lost);
+    action = attend_all(job, now_ns, order);
+    if (action != JOB_NOTHING)
+        return action;
+    if (is_done(job))
+        return JOB_DONE;
+    if (job->signal_due) {
+        job->signal_due = false;
+        return JOB_SIGNAL;
+    }
+    if (job->kill_at_ns && now_ns >= job->kill_at_ns) {
+        job->signal_number = SIGKILL;
+        job->kill_at_ns = now_ns + JOB_GRACE_NS; /* again, should one have been started meanwhile */
+        return JOB_SIGNAL;
+    }
+    return JOB_NOTHING;
+}
+
+/* --- for people --- */
+
+const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t period_ns,
+                               uint64_t now_ns)
+{
+    const struct job_rank *r = &job->rank[rank];
+
+    if (r->state == JOB_RANK_ENDED)
+        return "ended";
+    if (r->state == JOB_RANK_DOWN)
+        return r->incarnation ? "down" : "starting";
+    if (now_ns > r->alive_ns + SILENT_PERIODS * period_ns)
+        return "hung";
+    if (!r->up)
+        return "starting";
+    return r->live ? "live" : "replaying";
+}

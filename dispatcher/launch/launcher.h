@@ -1,0 +1,85 @@
+/* Where the processes of ranks are started, and how: an ops table, so that a job does not depend on
+ * the kind of its hosts. */
+#ifndef DISPATCHER_LAUNCHER_H
+#define DISPATCHER_LAUNCHER_H
+
+#include "common/err.h"
+#include "common/setup.h"
+#include "dispatcher/loop/loop.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* The program of some ranks, and what is the same in each of its processes. All borrowed. */
+struct launch_program {
+    const char *path;       /* of its file */
+    char *const *argv;      /* NULL-terminated */
+    const char *wdir;       /* NULL: where we are */
+    const char *const *env; /* NAME=VALUE, over our own: env_count for all programs ... */
+    uint32_t env_count;
+    const char *const *more; /* ... and more_count for this one */
+    uint32_t more_count;
+    const char *device_path; /* librdevice.so */
+};
+
+/* A process that has become its program. The descriptors are our ends, all non-blocking; from now
+ * on the callee's. */
+struct launch_process {
+    uint32_t rank;
+    uint32_t incarnation;
+    pid_t pid; /* for messages */
+    int pmi_fd;
+    int control_fd;
+    int output_fds[2]; /* of its stdout and stderr */
+};
+
+/* What a launcher tells, in the job's loop. */
+struct launcher_events {
+    void (*started)(void *ctx, const struct launch_process *process);
+    /* CW_ENOTFOUND: the program; CW_ESYS: anything else. The text names the rank and the program.
+     */
+    void (*failed)(void *ctx, uint32_t rank, const struct cw_err *err);
+    void (*alive)(void *ctx, uint32_t rank, uint32_t incarnation); /* a sign of life */
+    void (*ended)(void *ctx, uint32_t rank, int status);           /* as of waitpid(2) */
+    /* It is not watched any more, and was ended if it could be reached. */
+    void (*lost)(void *ctx, uint32_t rank);
+    /* A process that was let go of while it lived has ended. */
+    void (*former_ended)(void *ctx, uint32_t rank, uint32_t incarnation);
+};
+
+struct launcher_config {
+    struct loop *loop; /* borrowed */
+    uint32_t ranks;
+    uint64_t alive_period_ns;             /* between two signs of life of a rank */
+    const struct launcher_events *events; /* borrowed */
+    void *ctx;                            /* of events */
+};
+
+struct launcher_ops {
+    /* NULL with *err set: CW_ENOMEM. */
+    void *(*open)(const struct launcher_config *config, struct cw_err *err);
+
+    /* Ends the processes that are left, without waiting for them. */
+    void (*close)(void *launcher);
+
+    /* Begins to start a process of the rank setup->rank, which has none; never waits for it.
+     * `stdin_fd` is duplicated; -1: it reads nothing. The key of the setup is wiped as soon as it
+     * is sent. What becomes of it comes by started() or failed(), never from inside this call.
+     * Errors: CW_ESYS, CW_ENOMEM, naming the rank and the program; no event comes. */
+    int (*start)(void *launcher, const struct launch_program *program, struct cw_setup *setup,
+                 int stdin_fd, struct cw_err *err);
+
+    /* The process is known to run its program, by what it did: what has not been told, started()
+     * that is, is told from inside this call. */
+    void (*confirm)(void *launcher, uint32_t rank);
+
+    /* For all processes of the rank; does nothing when it has none. A second SIGKILL goes to all
+     * that hosts know of it. */
+    void (*signal)(void *launcher, uint32_t rank, int signal_number);
+
+    /* Nothing more is heard of the rank's process but former_ended; `kill`: it ends. It is kept
+     * otherwise, for as long as the launcher is open. */
+    void (*let_go)(void *launcher, uint32_t rank, bool kill);
+};
+
+#endif

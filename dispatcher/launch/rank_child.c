@@ -1,0 +1,218 @@
+#include "dispatcher/launch/rank_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/personality.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* The same numbers in every incarnation, out of the way of a shell's redirections where the
+ * descriptor limit allows it. */
+#define NUMBERS_FROM 100
+#define DESCRIPTORS_MIN 32 /* a lower limit leaves a process no room */
+
+extern char **environ;
+
+/* --- before fork --- */
+
+static size_t name_size(const char *setting)
+{
+    return strcspn(setting, "=") + 1;
+}
+
+static int find(char *const *env, const char *setting)
+{
+    int at = 0;
+
+    while (env[at] && strncmp(env[at], setting, name_size(setting)) != 0)
+        at++;
+    return at;
+}
+
+/* `env` has room for one more. */
+static void set(char **env, const char *setting)
+{
+    int at = find(env, setting);
+
+    if (!env[at])
+        env[at + 1] = NULL;
+    env[at] = (char *)setting;
+}
+
+static void unset(char **env, const char *setting)
+{
+    for (int at = find(env, setting); env[at]; at++)
+        env[at] = env[at + 1];
+}
+
+static void set_all(char **env, const char *const *settings, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        set(env, settings[i]);
+}
+
+__attribute__((format(printf, 2, 3))) static bool set_own(struct rank_child *child, const char *fmt,
+                                                          ...)
+{
+    char *text;
+    va_list ap;
+    int size;
+
+    va_start(ap, fmt);
+    size = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (size < 0)
+        return false;
+    child->own[child->own_count++] = text;
+    set(child->env, text);
+    return true;
+}
+
+/* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
+static bool make_environment(struct rank_child *child, const struct cw_setup *setup)
+{
+    static const char *const foreign[] = {"PMI_PORT=", "PMI_ID=", "PMI_SPAWNED=", "PMIX_RANK="};
+    static const char *const defaults[] = {
+        /* one plain machine for all: looking at the real one takes time and differs between hosts
+         */
+        "HWLOC_SYNTHETIC=node:1 core:1 pu:1",
+        /* UCX is still loaded, and would print what the program did not when it crashes */
+        "UCX_HANDLE_ERRORS=none"};
+    const struct launch_program *program = child->program;
+    const char *others;
+    size_t count = 0;
+    int at;
+
+    while (environ[count])
+        count++;
+    child->env = calloc(count + program->env_count + program->more_count + 16, sizeof(char *));
+    if (!child->env)
+        return false;
+    memcpy(child->env, environ, count * sizeof(char *));
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(*foreign); i++)
+        unset(child->env, foreign[i]);
+    set_all(child->env, program->env, program->env_count);
+    set_all(child->env, program->more, program->more_count);
+    for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
+        if (!child->env[find(child->env, defaults[i])])
+            set(child->env, defaults[i]);
+    at = find(child->env, "LD_PRELOAD=");
+    others = child->env[at] ? child->env[at] + strlen("LD_PRELOAD=") : "";
+    return set_own(child, "PMI_FD=%d", child->base) && set_own(child, "PMI_RANK=%u", setup->rank) &&
+           set_own(child, "PMI_SIZE=%u", setup->ranks) &&
+           set_own(child, CW_SETUP_ENV "=%d", child->base + 1) &&
+           set_own(child, "LD_PRELOAD=%s%s%s", program->device_path, *others ? ":" : "", others);
+}
+
+int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
+                       const struct cw_setup *setup)
+{
+    struct rlimit limit = {.rlim_cur = 2 * NUMBERS_FROM};
+
+    *child = (struct rank_child){.program = program, .stdin_fd = -1};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    child->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
+    errno = EMFILE;
+    if (limit.rlim_cur < DESCRIPTORS_MIN)
+        return -1;
+    errno = ENOMEM;
+    return make_environment(child, setup) ? 0 : -1;
+}
+
+void rank_child_forget(struct rank_child *child)
+{
+    for (int i = 0; i < child->own_count; i++)
+        free(child->own[i]);
+    free(child->env);
+    child->env = NULL;
+    child->own_count = 0;
+}
+
+/* --- in the new process --- */
+
+static void place(int fd, int number)
+{
+    if (dup2(fd, number) < 0)
+        _exit(126);
+}
+
+/* Moved out of the way first, so that no placement overwrites what another one still needs. */
+static void place_all(const struct rank_child *child)
+{
+    int moved[RANK_CHILD_ENDS];
+    int input = child->stdin_fd >= 0 ? child->stdin_fd : open("/dev/null", O_RDONLY);
+
+    input = fcntl(input, F_DUPFD_CLOEXEC, child->base + 2 + 1);
+    for (int i = 0; i < RANK_CHILD_ENDS; i++)
+        moved[i] = fcntl(child->ends[i], F_DUPFD_CLOEXEC, child->base + 2 + 1);
+    place(input, STDIN_FILENO);
+    place(moved[RANK_CHILD_OUT], STDOUT_FILENO);
+    place(moved[RANK_CHILD_ERR], STDERR_FILENO);
+    place(moved[RANK_CHILD_PMI], child->base);
+    place(moved[RANK_CHILD_CONTROL], child->base + 1);
+    place(moved[RANK_CHILD_STATUS], child->base + 2);
+    fcntl(child->base + 2, F_SETFD, FD_CLOEXEC);
+    /* what a shell had open is not there in a later incarnation's number either */
+    closefrom(child->base + 3);
+    for (int fd = STDERR_FILENO + 1; fd < child->base; fd++)
+        close(fd);
+}
+
+/* errno says why. The launcher reads it from the other end. */
+static void fail(int fd, int doing)
+{
+    struct rank_child_failure failure = {.doing = doing, .error = errno};
+
+    if (write(fd, &failure, sizeof(failure)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static void default_signals(void)
+{
+    sigset_t none;
+
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+void rank_child_become(void *ctx)
+{
+    const struct rank_child *child = ctx;
+    const struct launch_program *program = child->program;
+
+    place_all(child);
+    default_signals();
+    /* design rule: every incarnation has the same addresses, because MPICH sends addresses of its
+     * requests in active messages and gets them back */
+    personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+    if (program->wdir && chdir(program->wdir) < 0)
+        fail(child->base + 2, RANK_CHILD_WDIR);
+    execve(program->path, program->argv, child->env);
+    fail(child->base + 2, RANK_CHILD_EXEC);
+}
+
+void rank_child_no_fork(void *ctx)
+{
+    const struct rank_child *child = ctx;
+
+    fail(child->ends[RANK_CHILD_STATUS], RANK_CHILD_FORK);
+}
+
+int rank_child_explain(const struct rank_child_failure *failure,
+                       const struct launch_program *program, struct cw_err *err)
+{
+    if (failure->doing == RANK_CHILD_WDIR)
+        return cw_err_set(err, CW_ENOTFOUND, "working directory %.200s: %s", program->wdir,
+                          strerror(failure->error));
+    return cw_err_set(err, CW_ENOTFOUND, "%s: %s",
+                      failure->doing == RANK_CHILD_FORK ? "fork" : "exec",
+                      strerror(failure->error));
+}

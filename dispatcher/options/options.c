@@ -1,0 +1,415 @@
+#include "dispatcher/options/options.h"
+#include "common/frame.h"
+#include "common/parse.h"
+#include "dispatcher/job/homes.h"
+#include "dispatcher/job/job.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char run_usage[] =
+    "usage: causeway run [options] -n RANKS PROGRAM [ARGUMENTS] [: [options] -n RANKS PROGRAM "
+    "...]\n"
+    "\n"
+    "Runs an MPI program (Debian's MPICH, unmodified) with every message carried by a relay.\n"
+    "\n"
+    "for one program (may stand after a ':' again):\n"
+    "  -n, -np RANKS        how many ranks (default 1)\n"
+    "  --wdir DIR           working directory\n"
+    "  --env NAME=VALUE     set in its environment\n"
+    "for the whole job:\n"
+    "  --genv NAME=VALUE    set in every environment\n"
+    "  -x NAME[=VALUE]      likewise; without a value: as it is here\n"
+    "  --relay ADDRESS      use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own\n"
+    "                       (given again: several relays)\n"
+    "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
+    "  --relays K           relays of its own, each the home of some ranks (default 1)\n"
+    "  --relay-map LIST     which: RELAY[*COUNT],... for all ranks in order, relays counted from "
+    "0\n"
+    "                       (default: ranks in turn)\n"
+    "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
+    "  --rings on|off, --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
+    "                       of the own relay; see causeway relay --help\n"
+    "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
+    "  --tag-output         begin every line that is printed with its rank: [R]\n"
+    "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
+    "  --spin TIME          how long ranks and relay spin before they sleep (default: chosen)\n"
+    "  --stats              count messages, bytes, polls and sleeps, and print them at the end\n"
+    "  --verbose            say what happens\n"
+    "  --events FILE        write what happens to the ranks, a line of JSON for each event\n"
+    "  --help               this text\n"
+    "crashed ranks are restarted, and repeat what they did; the others do not notice:\n"
+    "  --no-log             keep nothing for that; a crash ends the job\n"
+    "  --trust-files        restart also ranks that write to files which others open: the program\n"
+    "                       is known to come to the same end when it writes there again\n"
+    "  --max-restarts N     of each rank (default 100)\n"
+    "  --slots N            places for processes, at least one for each rank (default: so many)\n"
+    "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
+    "  --alive-timeout TIME a rank without a sign of life for so long is replaced (default 10s)\n"
+    "  --resume-timeout TIME  a connection that broke is made again, and its session goes on, for "
+    "so\n"
+    "                       long; then the process counts as crashed (default: the alive-timeout)\n"
+    "  --fault WHAT         a drill, may be given again: kill:RANK[,RANK...]@TIME,\n"
+    "                       stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N,\n"
+    "                       kill:random@TIME (about every TIME); cut:... breaks connections "
+    "instead,\n"
+    "                       also cut:relays@TIME and cut:dispatcher@TIME\n"
+    "  --fault-seed N       chooses the random ones\n"
+    "\n"
+    "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
+    "well.\n";
+
+enum {
+    OPT_RANKS = 1,
+    OPT_WDIR,
+    OPT_ENV,
+    OPT_GENV,
+    OPT_X,
+    OPT_RELAY,
+    OPT_RELAYS,
+    OPT_RELAY_MAP,
+    OPT_KEY_FILE,
+    OPT_OUTPUT_DIR,
+    OPT_TAG,
+    OPT_TIMEOUT,
+    OPT_SPIN,
+    OPT_STATS,
+    OPT_VERBOSE,
+    OPT_HELP,
+    OPT_NO_LOG,
+    OPT_TRUST_FILES,
+    OPT_MAX_RESTARTS,
+    OPT_SLOTS,
+    OPT_ALIVE_PERIOD,
+    OPT_ALIVE_TIMEOUT,
+    OPT_RESUME_TIMEOUT,
+    OPT_FAULT,
+    OPT_FAULT_SEED,
+    OPT_EVENTS,
+    OPT_RELAY_SETTING /* + enum relay_option */
+};
+
+static const struct option own_options[] = {
+    {"n", required_argument, NULL, OPT_RANKS},
+    {"np", required_argument, NULL, OPT_RANKS},
+    {"wdir", required_argument, NULL, OPT_WDIR},
+    {"env", required_argument, NULL, OPT_ENV},
+    {"genv", required_argument, NULL, OPT_GENV},
+    {"x", required_argument, NULL, OPT_X},
+    {"relay", required_argument, NULL, OPT_RELAY},
+    {"relays", required_argument, NULL, OPT_RELAYS},
+    {"relay-map", required_argument, NULL, OPT_RELAY_MAP},
+    {"key-file", required_argument, NULL, OPT_KEY_FILE},
+    {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
+    {"tag-output", no_argument, NULL, OPT_TAG},
+    {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"spin", required_argument, NULL, OPT_SPIN},
+    {"stats", no_argument, NULL, OPT_STATS},
+    {"verbose", no_argument, NULL, OPT_VERBOSE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"no-log", no_argument, NULL, OPT_NO_LOG},
+    {"trust-files", no_argument, NULL, OPT_TRUST_FILES},
+    {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
+    {"slots", required_argument, NULL, OPT_SLOTS},
+    {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
+    {"alive-timeout", required_argument, NULL, OPT_ALIVE_TIMEOUT},
+    {"resume-timeout", required_argument, NULL, OPT_RESUME_TIMEOUT},
+    {"fault", required_argument, NULL, OPT_FAULT},
+    {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
+    {"events", required_argument, NULL, OPT_EVENTS},
+};
+#define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
+
+static int add_env(const char **env, uint32_t *count, const char *what, const char *text,
+                   struct cw_err *err)
+{
+    if (text[0] == '=' || !strchr(text, '='))
+        return cw_err_set(err, CW_EINVAL, "%s '%s': expected NAME=VALUE", what, text);
+    if (*count == OPTIONS_ENV_MAX)
+        return cw_err_set(err, CW_EINVAL, "%s '%s': more than %d settings", what, text,
+                          OPTIONS_ENV_MAX);
+    env[(*count)++] = text;
+    return CW_OK;
+}
+
+/* -x NAME exports what is set here, which every rank inherits anyway; it must be set. */
+static int take_export(struct run_options *o, const char *text, struct cw_err *err)
+{
+    if (strchr(text, '='))
+        return add_env(o->env, &o->env_count, "-x", text, err);
+    if (!getenv(text))
+        return cw_err_set(err, CW_EINVAL, "-x %s: not set in this environment", text);
+    return CW_OK;
+}
+
+static int take_ranks(struct run_segment *segment, const char *text, struct cw_err *err)
+{
+    uint64_t ranks;
+
+    if (cw_parse_number("-n", text, 1, CW_RANKS_MAX, &ranks, err) < 0)
+        return err->code;
+    segment->ranks = (uint32_t)ranks;
+    return CW_OK;
+}
+
+static int take_count(uint32_t *count, const char *what, const char *text, uint64_t min,
+                      struct cw_err *err)
+{
+    uint64_t value;
+
+    if (cw_parse_number(what, text, min, UINT32_MAX, &value, err) < 0)
+        return err->code;
+    *count = (uint32_t)value;
+    return CW_OK;
+}
+
+static int take_resume_timeout(struct run_options *o, const char *value, struct cw_err *err)
+{
+    uint64_t ns;
+
+    if (cw_parse_duration("--resume-timeout", value, &ns, err) < 0)
+        return err->code;
+    if (ns > CW_RESUME_MAX_MS * 1000000ull)
+        return cw_err_set(err, CW_EINVAL, "--resume-timeout '%s': at most %us", value,
+                          CW_RESUME_MAX_MS / 1000);
+    o->resume_ms = (uint32_t)((ns + 999999) / 1000000);
+    return CW_OK;
+}
+
+/* What has to do with crashes. */
+static int take_recovery_option(struct run_options *o, int opt, const char *value,
+                                struct cw_err *err)
+{
+    uint64_t number;
+
+    switch (opt) {
+    case OPT_NO_LOG:
+        o->no_log = true;
+        break;
+    case OPT_TRUST_FILES:
+        o->trust_files = true;
+        break;
+    case OPT_MAX_RESTARTS:
+        return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
+    case OPT_SLOTS:
+        return take_count(&o->slots, "--slots", value, 1, err);
+    case OPT_ALIVE_PERIOD:
+        return cw_parse_duration("--alive-period", value, &o->alive_period_ns, err);
+    case OPT_ALIVE_TIMEOUT:
+        return cw_parse_duration("--alive-timeout", value, &o->alive_timeout_ns, err);
+    case OPT_RESUME_TIMEOUT:
+        return take_resume_timeout(o, value, err);
+    case OPT_FAULT:
+        return fault_plan_add(&o->faults, value, err);
+    case OPT_FAULT_SEED:
+        if (cw_parse_number("--fault-seed", value, 0, UINT64_MAX, &number, err) < 0)
+            return err->code;
+        fault_plan_seed(&o->faults, number);
+        break;
+    }
+    return CW_OK;
+}
+
+static int take_relays(struct run_options *o, int opt, const char *value, struct cw_err *err)
+{
+    uint64_t number;
+
+    if (opt == OPT_RELAY_MAP) {
+        o->relay_map = value;
+    } else if (opt == OPT_RELAYS) {
+        if (cw_parse_number("--relays", value, 1, CW_RELAYS_MAX, &number, err) < 0)
+            return err->code;
+        o->relays = (uint32_t)number;
+    } else if (o->relay_count == CW_RELAYS_MAX) {
+        return cw_err_set(err, CW_EINVAL, "--relay %s: a job has at most %u relays", value,
+                          CW_RELAYS_MAX);
+    } else {
+        o->relay_addresses[o->relay_count++] = value;
+    }
+    return CW_OK;
+}
+
+/* Looked at here, so that the command line is wrong and not the relay; it gets the text. */
+static int take_relay_option(struct run_options *o, enum relay_option option, const char *value,
+                             struct cw_err *err)
+{
+    struct relay_settings settings;
+
+    relay_settings_init(&settings);
+    o->relay_options[option] = value;
+    return relay_settings_take(&settings, option, value, err);
+}
+
+static int take_option(struct run_options *o, struct run_segment *segment, int opt,
+                       const char *value, struct cw_err *err)
+{
+    if (opt >= OPT_RELAY_SETTING)
+        return take_relay_option(o, opt - OPT_RELAY_SETTING, value, err);
+    switch (opt) {
+    case OPT_RANKS:
+        return take_ranks(segment, value, err);
+    case OPT_WDIR:
+        segment->wdir = value;
+        break;
+    case OPT_ENV:
+        return add_env(segment->env, &segment->env_count, "--env", value, err);
+    case OPT_GENV:
+        return add_env(o->env, &o->env_count, "--genv", value, err);
+    case OPT_X:
+        return take_export(o, value, err);
+    case OPT_RELAY:
+    case OPT_RELAYS:
+    case OPT_RELAY_MAP:
+        return take_relays(o, opt, value, err);
+    case OPT_KEY_FILE:
+        o->key_file = value;
+        break;
+    case OPT_OUTPUT_DIR:
+        o->output_dir = value;
+        break;
+    case OPT_TAG:
+        o->tag_output = true;
+        break;
+    case OPT_TIMEOUT:
+        return cw_parse_duration("--timeout", value, &o->timeout_ns, err);
+    case OPT_SPIN:
+        return cw_parse_duration("--spin", value, &o->spin_ns, err);
+    case OPT_STATS:
+        o->stats = true;
+        break;
+    case OPT_VERBOSE:
+        o->verbose = true;
+        break;
+    case OPT_HELP:
+        o->help = true;
+        break;
+    case OPT_EVENTS:
+        o->events = value;
+        break;
+    default:
+        return take_recovery_option(o, opt, value, err);
+    }
+    return CW_OK;
+}
+
+static int parse_segment(struct run_options *o, int argc, char **argv, struct cw_err *err)
+{
+    struct run_segment *segment = &o->segments[o->segment_count];
+    struct option options[OWN_OPTIONS + RELAY_OPTIONS + 1];
+    int opt;
+
+    err->code = CW_OK;
+    if (o->segment_count == OPTIONS_SEGMENTS_MAX)
+        return cw_err_set(err, CW_EINVAL, "more than %d programs", OPTIONS_SEGMENTS_MAX);
+    *segment = (struct run_segment){.ranks = 1};
+    segment->env = calloc(OPTIONS_ENV_MAX, sizeof(*segment->env));
+    if (!segment->env)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    o->segment_count++;
+    memcpy(options, own_options, sizeof(own_options));
+    relay_option_list(options + OWN_OPTIONS, OPT_RELAY_SETTING);
+    optind = 0;
+    opterr = 0;
+    while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1)
+        if (opt == '?' || opt == ':')
+            return cw_parse_option_error(opt, argv, "causeway run", err);
+        else if (take_option(o, segment, opt, optarg, err) < 0)
+            return err->code;
+    if (o->help)
+        return CW_OK;
+    if (optind == argc)
+        return cw_err_set(err, CW_EINVAL, "no program to run; see causeway run --help");
+    segment->argv = argv + optind;
+    o->ranks += segment->ranks;
+    if (o->ranks > CW_RANKS_MAX)
+        return cw_err_set(err, CW_EINVAL, "%u ranks: a job has at most %u", o->ranks, CW_RANKS_MAX);
+    return CW_OK;
+}
+
+static int check_recovery(const struct run_options *o, struct cw_err *err)
+{
+    if (o->alive_period_ns < OPTIONS_ALIVE_MIN_NS)
+        return cw_err_set(err, CW_EINVAL, "--alive-period: at least %llums",
+                          OPTIONS_ALIVE_MIN_NS / 1000000);
+    if (o->alive_timeout_ns <= o->alive_period_ns)
+        return cw_err_set(err, CW_EINVAL,
+                          "--alive-timeout (%gs) must be more than --alive-period (%gs)",
+                          (double)o->alive_timeout_ns / 1e9, (double)o->alive_period_ns / 1e9);
+    if (o->slots && o->slots < o->ranks)
+        return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
+                          o->ranks);
+    if (o->no_log &&
+        (o->relay_options[RELAY_OPTION_LOG_MAX] || o->relay_options[RELAY_OPTION_LOG_RESERVE]))
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-max and --log-reserve are for the log, which --no-log turns off");
+    return fault_plan_check(&o->faults, o->ranks, err);
+}
+
+/* Unless the user has said so: a rank that is out of reach is replaced after the same time, whether
+ * its process is silent or its connection broke. */
+static void choose_resume_timeout(struct run_options *o)
+{
+    uint64_t ms = o->alive_timeout_ns / 1000000;
+
+    if (o->resume_ms == UINT32_MAX)
+        o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
+}
+
+static int choose_homes(struct run_options *o, struct cw_err *err)
+{
+    if (!o->relays)
+        o->relays = o->relay_count ? o->relay_count : 1;
+    if (o->relays == 1 && !o->relay_map)
+        return CW_OK;
+    o->homes = malloc(o->ranks);
+    if (!o->homes)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    return homes_fill(o->homes, o->ranks, o->relays, o->relay_map, err);
+}
+
+static int check_relay(struct run_options *o, struct cw_err *err)
+{
+    for (int i = 0; i < RELAY_OPTIONS; i++)
+        if (o->relay_count && o->relay_options[i])
+            return cw_err_set(err, CW_EINVAL, "--%s is for the job's own relay, not with --relay",
+                              relay_option_names[i]);
+    if (!o->relay_count && o->key_file)
+        return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
+    if (o->relay_count && o->relays && o->relays != o->relay_count)
+        return cw_err_set(err, CW_EINVAL, "--relays %u, but --relay is given %u times", o->relays,
+                          o->relay_count);
+    return choose_homes(o, err);
+}
+
+int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
+{
+    int start = 0; /* getopt skips what stands before the options: "run", or the NULL for ':' */
+
+    *o = (struct run_options){.spin_ns = UINT64_MAX,
+                              .max_restarts = JOB_RESTARTS_MAX,
+                              .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
+                              .alive_timeout_ns = OPTIONS_ALIVE_TIMEOUT_NS,
+                              .resume_ms = UINT32_MAX};
+    fault_plan_init(&o->faults);
+    for (int i = 1; i <= argc; i++) {
+        if (i < argc && strcmp(argv[i], ":") != 0)
+            continue;
+        if (i < argc)
+            argv[i] = NULL;
+        if (parse_segment(o, i - start, argv + start, err) < 0)
+            return err->code;
+        start = i;
+    }
+    choose_resume_timeout(o);
+    if (!o->help && check_relay(o, err) == CW_OK)
+        return check_recovery(o, err);
+    return err->code;
+}
+
+void run_options_free(struct run_options *o)
+{
+    for (uint32_t i = 0; i < o->segment_count; i++)
+        free(o->segments[i].env);
+    free(o->homes);
+}

@@ -1,0 +1,64 @@
+/* The command line of `causeway run`. */
+#ifndef DISPATCHER_OPTIONS_H
+#define DISPATCHER_OPTIONS_H
+
+#include "common/err.h"
+#include "dispatcher/job/fault.h"
+#include "relay/options.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define OPTIONS_SEGMENTS_MAX 64
+#define OPTIONS_ENV_MAX 256
+#define OPTIONS_ALIVE_PERIOD_NS 500000000ull    /* unless the user says otherwise */
+#define OPTIONS_ALIVE_TIMEOUT_NS 10000000000ull /* likewise */
+#define OPTIONS_ALIVE_MIN_NS 1000000ull         /* a shorter period is refused */
+
+/* One program of the job: what stands between two ':'. */
+struct run_segment {
+    uint32_t ranks;
+    const char *wdir; /* NULL: where we are */
+    const char **env; /* NAME=VALUE, env_count of them; owned by run_options */
+    uint32_t env_count;
+    char **argv; /* NULL-terminated; borrowed from the command line */
+};
+
+struct run_options {
+    struct run_segment segments[OPTIONS_SEGMENTS_MAX];
+    uint32_t segment_count;
+    uint32_t ranks;                   /* of all segments */
+    const char *env[OPTIONS_ENV_MAX]; /* --genv and -x, for all */
+    uint32_t env_count;
+    const char *relay_addresses[CW_RELAYS_MAX]; /* of relays that run already */
+    uint32_t relay_count;                       /* 0: embedded */
+    const char *key_file;
+    uint32_t relays;       /* of the job, embedded or not; at least 1 */
+    const char *relay_map; /* NULL: ranks in turn */
+    uint8_t *homes;        /* each rank's relay; NULL: there is one relay. Owned */
+    const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
+    const char *output_dir;
+    uint64_t timeout_ns; /* 0: none */
+    uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */
+    bool no_log;         /* a crash ends the job */
+    bool trust_files;    /* files that ranks share do not hinder a restart */
+    uint32_t max_restarts;
+    uint32_t slots;            /* 0: as many as ranks */
+    uint64_t alive_period_ns;  /* between two signs of life of a rank */
+    uint64_t alive_timeout_ns; /* more than the period */
+    uint32_t resume_ms;        /* how long a session may be suspended; 0: it ends at once */
+    struct fault_plan faults;
+    const char *events; /* file for the job's events; NULL: none */
+    bool tag_output;
+    bool stats;
+    bool verbose;
+    bool help;
+};
+
+extern const char run_usage[];
+
+/* argv[0] is "run". Writes NULs into argv where ':' stands. Errors: CW_EINVAL, CW_ENOMEM. */
+int run_options_parse(struct run_options *options, int argc, char **argv, struct cw_err *err);
+void run_options_free(struct run_options *options);
+
+#endif

@@ -1,0 +1,196 @@
+#include "dispatcher/ranks/rank_io.h"
+#include "dispatcher/pmi/pmi.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+struct one {
+    struct rank_io *of;
+    uint32_t rank;
+    struct loop_watch pmi;
+    struct loop_watch control;
+    bool has_device; /* its process has read its setup */
+};
+
+struct rank_io {
+    struct rank_io_config config;
+    struct pmi *pmi;
+    struct one *of_rank;
+};
+
+/* --- PMI --- */
+
+static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
+{
+    struct rank_io *io = ctx;
+    int fd = io->of_rank[rank].pmi.fd;
+    struct cw_err err;
+
+    /* MPICH asks one thing at a time: there is room, unless the process is no MPICH */
+    if (fd < 0 || send(fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ||
+        errno != EAGAIN)
+        return;
+    cw_err_set(&err, CW_EPROTO, "rank %u does not read the answers to its PMI requests", rank);
+    io->config.events->broken(io->config.ctx, rank, &err);
+}
+
+static void on_initialized(void *ctx, uint32_t rank)
+{
+    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+
+    config->events->initialized(config->ctx, rank);
+}
+
+static void on_finalized(void *ctx, uint32_t rank)
+{
+    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+
+    config->events->finalized(config->ctx, rank);
+}
+
+static void on_aborted(void *ctx, uint32_t rank, int exit_code)
+{
+    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+
+    config->events->aborted(config->ctx, rank, exit_code);
+}
+
+static void on_forgotten(void *ctx, uint32_t rank)
+{
+    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+
+    config->events->forgotten(config->ctx, rank);
+}
+
+/* Whether the R-device has read the rank's setup, which it does before it connects. True also when
+ * that cannot be known: the descriptor is closed, for the process has ended. */
+static bool setup_taken(int control_fd)
+{
+    int unread;
+
+    return ioctl(control_fd, SIOCOUTQ, &unread) < 0 || unread == 0;
+}
+
+/* MPI_Init opens UCP, which is the R-device, before its first barrier. */
+static void on_entering(void *ctx, uint32_t rank)
+{
+    struct rank_io *io = ctx;
+    struct one *one = &io->of_rank[rank];
+
+    one->has_device = one->has_device || setup_taken(one->control.fd);
+    if (!one->has_device)
+        io->config.events->without_device(io->config.ctx, rank);
+}
+
+static const struct pmi_ops pmi_ops = {on_reply,   on_initialized, on_finalized,
+                                       on_aborted, on_forgotten,   on_entering};
+
+/* --- both descriptors --- */
+
+struct rank_io *rank_io_new(const struct rank_io_config *config)
+{
+    char name[2 * CW_ID_SIZE + 16] = "causeway_";
+    struct pmi_config pmi = {.ranks = config->ranks, .kvsname = name, .appnums = config->appnums};
+    struct rank_io *io = calloc(1, sizeof(*io));
+
+    if (!io)
+        return NULL;
+    sodium_bin2hex(name + strlen(name), 2 * CW_ID_SIZE + 1, config->job_id, CW_ID_SIZE);
+    io->config = *config;
+    io->pmi = pmi_new(&pmi, &pmi_ops, io);
+    io->of_rank = calloc(config->ranks, sizeof(*io->of_rank));
+    for (uint32_t rank = 0; io->of_rank && rank < config->ranks; rank++)
+        io->of_rank[rank] = (struct one){.of = io, .rank = rank, .pmi.fd = -1, .control.fd = -1};
+    if (io->pmi && io->of_rank)
+        return io;
+    rank_io_free(io);
+    return NULL;
+}
+
+void rank_io_free(struct rank_io *io)
+{
+    if (!io)
+        return;
+    for (uint32_t rank = 0; io->of_rank && rank < io->config.ranks; rank++)
+        rank_io_close(io, rank);
+    pmi_free(io->pmi);
+    free(io->of_rank);
+    free(io);
+}
+
+/* Takes what a rank's socket has. Returns 0 when there is nothing now, or no more at all: then the
+ * socket is closed. */
+static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, size_t size)
+{
+    ssize_t n = watch->fd < 0 ? -1 : recv(watch->fd, bytes, size, MSG_DONTWAIT);
+
+    if (n > 0)
+        return (size_t)n;
+    if (watch->fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
+        loop_close(io->config.loop, watch);
+    return 0;
+}
+
+static void read_pmi(void *ctx)
+{
+    struct one *one = ctx;
+    struct rank_io *io = one->of;
+    char bytes[4096];
+    struct cw_err err;
+    size_t size;
+
+    while ((size = take(io, &one->pmi, bytes, sizeof(bytes))) > 0) {
+        if (pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
+            continue;
+        io->config.events->broken(io->config.ctx, one->rank, &err);
+        loop_close(io->config.loop, &one->pmi);
+    }
+}
+
+static void read_control(void *ctx)
+{
+    struct one *one = ctx;
+    const struct rank_io_config *config = &one->of->config;
+    uint8_t bytes[CW_SETUP_MAX];
+    struct cw_report report;
+    size_t size;
+
+    while ((size = take(one->of, &one->control, bytes, sizeof(bytes))) > 0) {
+        if (cw_report_get(bytes, size, &report))
+            config->events->report(config->ctx, one->rank, &report);
+        else
+            config->events->no_report(config->ctx, one->rank);
+    }
+}
+
+void rank_io_open(struct rank_io *io, uint32_t rank, bool again, int pmi_fd, int control_fd)
+{
+    struct one *one = &io->of_rank[rank];
+
+    one->has_device = false;
+    if (again)
+        pmi_rank_restarted(io->pmi, rank);
+    loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);
+    loop_watch(io->config.loop, &one->control, control_fd, EPOLLIN, read_control, one);
+}
+
+void rank_io_hear_pmi(struct rank_io *io, uint32_t rank)
+{
+    read_pmi(&io->of_rank[rank]);
+}
+
+void rank_io_hear_reports(struct rank_io *io, uint32_t rank)
+{
+    read_control(&io->of_rank[rank]);
+}
+
+void rank_io_close(struct rank_io *io, uint32_t rank)
+{
+    loop_close(io->config.loop, &io->of_rank[rank].pmi);
+    loop_close(io->config.loop, &io->of_rank[rank].control);
+}

@@ -1,0 +1,50 @@
+/* What the processes of ranks say to the dispatcher: PMI requests, and reports of the R-device over
+ * the control descriptor. */
+#ifndef DISPATCHER_RANK_IO_H
+#define DISPATCHER_RANK_IO_H
+
+#include "common/setup.h"
+#include "dispatcher/loop/loop.h"
+
+struct rank_io;
+
+/* All in the job's loop, or from inside the functions below. */
+struct rank_io_events {
+    void (*initialized)(void *ctx, uint32_t rank);
+    void (*finalized)(void *ctx, uint32_t rank);
+    void (*aborted)(void *ctx, uint32_t rank, int exit_code);
+    /* It enters its first barrier, and its R-device has not read its setup: there is none. */
+    void (*without_device)(void *ctx, uint32_t rank);
+    /* Another process of it could not be told the same about published names. */
+    void (*forgotten)(void *ctx, uint32_t rank);
+    /* It does not speak PMI, or does not read the answers. */
+    void (*broken)(void *ctx, uint32_t rank, const struct cw_err *err);
+    void (*report)(void *ctx, uint32_t rank, const struct cw_report *report);
+    void (*no_report)(void *ctx, uint32_t rank); /* something else came */
+};
+
+struct rank_io_config {
+    struct loop *loop; /* borrowed, as all here */
+    uint32_t ranks;
+    const uint8_t *job_id;   /* CW_ID_SIZE bytes */
+    const uint32_t *appnums; /* MPI_APPNUM of each rank */
+    const struct rank_io_events *events;
+    void *ctx;
+};
+
+/* NULL: no memory. */
+struct rank_io *rank_io_new(const struct rank_io_config *config);
+void rank_io_free(struct rank_io *io); /* NULL is allowed */
+
+/* A process of the rank has started; takes over both descriptors. `again`: it is not the first one,
+ * and is told by PMI what that one was told. */
+void rank_io_open(struct rank_io *io, uint32_t rank, bool again, int pmi_fd, int control_fd);
+
+/* Takes what it has said until now. */
+void rank_io_hear_pmi(struct rank_io *io, uint32_t rank);
+void rank_io_hear_reports(struct rank_io *io, uint32_t rank);
+
+/* Its process is of no interest any more. */
+void rank_io_close(struct rank_io *io, uint32_t rank);
+
+#endif

@@ -1,0 +1,29 @@
+/* The embedded relay: a child process that ends with its dispatcher. */
+#ifndef DISPATCHER_RELAY_CHILD_H
+#define DISPATCHER_RELAY_CHILD_H
+
+#include "common/frame.h"
+#include "relay/options.h"
+
+#include <sys/types.h>
+
+#define RELAY_CHILD_READY_NS 60000000000ull /* --log-reserve takes its time */
+
+struct relay_child_config {
+    const char *socket_path;
+    const uint8_t *key;         /* CW_KEY_SIZE bytes */
+    const char *const *options; /* RELAY_OPTIONS values; NULL: the relay's default */
+    uint64_t spin_ns;
+};
+
+/* Starts it, without waiting. Returns its pid, or a negative code: CW_ESYS. *ready_fd is the
+ * caller's: it becomes readable when the relay listens, or has ended. */
+pid_t relay_child_start(const struct relay_child_config *config, int *ready_fd, struct cw_err *err);
+
+/* What `ready_fd` says, once it is readable: whether the relay listens. */
+bool relay_child_listens(int ready_fd);
+
+/* Waits until it has ended, for a bounded time; then it is killed. */
+void relay_child_await_end(pid_t pid);
+
+#endif

@@ -1,0 +1,605 @@
+#include "dispatcher/relays/relays.h"
+#include "common/cred.h"
+#include "common/keyfile.h"
+#include "common/secret.h"
+#include "common/transport.h"
+#include "dispatcher/job/homes.h"
+#include "dispatcher/relays/opener.h"
+#include "dispatcher/relays/relay_child.h"
+#include "dispatcher/relays/relay_link.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CONNECT_MS 80000 /* for all places of a name */
+#define HELLO_MS 10000
+#define RESUME_PAUSE_MS 20      /* between two tries to resume a session; doubled each time ... */
+#define RESUME_PAUSE_MAX_MS 500 /* ... up to this */
+#define ROOM_MIN 65536          /* bytes that a relay can be told before it acknowledges any */
+#define LINK_NS 15000000000ull  /* for the relays of a job to link to each other */
+
+struct keys {
+    uint8_t relay[CW_KEY_SIZE]; /* wiped once the job's is made */
+    uint8_t job[CW_KEY_SIZE];
+};
+
+struct relay {
+    struct relays *of;
+    uint32_t number;
+    char address[CW_ADDRESS_MAX];
+    struct keys *keys;
+    pid_t pid;               /* 0: not ours, or ended */
+    struct loop_watch ready; /* of our own, until it listens */
+    struct relay_link link;
+    struct loop_watch watch; /* of the link */
+    bool opened;
+    bool over;         /* the session was given up */
+    struct cw_err why; /* the connection broke last */
+    bool linked;       /* to all others */
+};
+
+struct relays {
+    struct relays_config config;
+    struct relay *relay; /* config.relays of them; owned */
+    struct keys *keys;   /* of each; as cw_secret_alloc made them; owned */
+    struct opener *opener;
+    bool ending;             /* the relays were told, or will be */
+    struct loop_timer timer; /* when the next step has taken too long */
+    enum { CLOSED, STARTING, LINKING, READY, FAILED } state;
+};
+
+static void on_timer(void *ctx);
+static void on_opened(void *ctx, const struct cw_dial_result *result);
+
+/* For all routes, and all links to other relays. */
+static size_t room(const struct relays_config *config)
+{
+    return ROOM_MIN + config->ranks * (CW_FRAME_HEADER + CW_ROUTE_SIZE) +
+           config->relays * (CW_FRAME_HEADER + CW_LINK_SIZE + CW_LINK_ADDRESS_MAX);
+}
+
+struct relays *relays_new(const struct relays_config *config, struct cw_err *err)
+{
+    struct relays *r = calloc(1, sizeof(*r));
+
+    if (r) {
+        r->config = *config;
+        r->relay = calloc(config->relays, sizeof(*r->relay));
+        r->keys = cw_secret_alloc(config->relays * sizeof(*r->keys));
+    }
+    if (!r || !r->relay || !r->keys) {
+        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->ranks);
+        relays_free(r);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < config->relays; i++) {
+        r->relay[i] = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
+        r->relay[i].link.fd = r->relay[i].ready.fd = r->relay[i].watch.fd = -1;
+    }
+    for (uint32_t i = 0; i < config->relays; i++)
+        if (relay_link_init(&r->relay[i].link, room(config), err) < 0) {
+            relays_free(r);
+            return NULL;
+        }
+    loop_timer_add(config->loop, &r->timer, on_timer, r);
+    r->opener = opener_new(config->loop, on_opened, r, err);
+    if (!r->opener) {
+        relays_free(r);
+        return NULL;
+    }
+    return r;
+}
+
+static void close_link(struct relay *relay)
+{
+    loop_unwatch(relay->of->config.loop, &relay->watch);
+    relay_link_break(&relay->link);
+}
+
+void relays_free(struct relays *r)
+{
+    uint32_t relays = r && r->relay ? r->config.relays : 0;
+
+    if (!r)
+        return;
+    opener_free(r->opener);
+    relays_end(r);
+    for (uint32_t i = 0; i < relays; i++) {
+        loop_close(r->config.loop, &r->relay[i].ready);
+        close_link(&r->relay[i]);
+        relay_link_free(&r->relay[i].link);
+        if (r->relay[i].pid > 0)
+            kill(r->relay[i].pid, SIGTERM);
+    }
+    for (uint32_t i = 0; i < relays; i++)
+        if (r->relay[i].pid > 0)
+            relay_child_await_end(r->relay[i].pid);
+    free(r->relay);
+    cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
+    free(r);
+}
+
+/* The job cannot be opened. */
+static void fail(struct relays *r, const struct cw_err *err)
+{
+    if (r->state == READY || r->state == FAILED)
+        return;
+    r->state = FAILED;
+    loop_timer_set(&r->timer, LOOP_NEVER);
+    r->config.events->failed(r->config.ctx, err);
+}
+
+/* --- opening the job at one --- */
+
+/* Opens the session, or resumes it. Returns false when there is no room for that. */
+static bool dial(struct relay *relay, bool resume)
+{
+    const struct relays_config *config = &relay->of->config;
+    struct cw_dial_request request = {.hello = {.role = CW_ROLE_DISPATCHER,
+                                                .rank = config->ranks,
+                                                .flags = config->hello_flags,
+                                                .resume_ms = config->resume_ms},
+                                      .tag = relay->number,
+                                      .time_ms = CONNECT_MS,
+                                      .session_ms = HELLO_MS,
+                                      .tries = 1};
+    bool added;
+
+    if (resume) {
+        request.hello.flags |= CW_HELLO_RESUME;
+        request.hello.received = relay->link.session.received;
+        request.time_ms = config->resume_ms;
+        request.tries = 0;
+        request.pause_ms = RESUME_PAUSE_MS;
+        request.pause_max_ms = RESUME_PAUSE_MAX_MS;
+    }
+    memcpy(request.hello.job, config->job_id, CW_ID_SIZE);
+    memcpy(request.key, relay->keys->job, CW_KEY_SIZE);
+    snprintf(request.address, sizeof(request.address), "%s", relay->address);
+    added = opener_add(relay->of->opener, &request);
+    sodium_memzero(&request, sizeof(request));
+    return added;
+}
+
+static void open_session(struct relay *relay)
+{
+    struct cw_err err;
+
+    cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
+    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
+    if (dial(relay, false))
+        return;
+    cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->address);
+    fail(relay->of, &err);
+}
+
+static int load_key(struct relay *relay, struct cw_err *err)
+{
+    const char *key_file = relay->of->config.key_file;
+    char beside[CW_ADDRESS_MAX + 8];
+
+    if (key_file)
+        return cw_key_load(key_file, relay->keys->relay, err);
+    if (strncmp(relay->address, "unix:", 5) != 0)
+        return cw_err_set(err, CW_EINVAL, "--relay %s needs --key-file FILE, the key of that relay",
+                          relay->address);
+    snprintf(beside, sizeof(beside), "%s.key", relay->address + 5);
+    if (access(beside, F_OK) < 0)
+        return cw_err_set(err, CW_ENOTFOUND,
+                          "--relay %s: no key beside it (%s); is a relay running there?",
+                          relay->address, beside);
+    return cw_key_load(beside, relay->keys->relay, err);
+}
+
+/* Our own one listens, or does not start. */
+static void on_child(void *ctx)
+{
+    struct relay *relay = ctx;
+    bool listens = relay_child_listens(relay->ready.fd);
+    struct cw_err err;
+
+    loop_close(relay->of->config.loop, &relay->ready);
+    if (listens) {
+        open_session(relay);
+        return;
+    }
+    cw_err_set(&err, CW_ESYS, "the job's own relay did not start");
+    fail(relay->of, &err);
+}
+
+static int start_child(struct relay *relay, struct cw_err *err)
+{
+    const struct relays_config *config = &relay->of->config;
+    struct relay_child_config child = {
+        .key = relay->keys->relay, .options = config->options, .spin_ns = config->spin_ns};
+    char path[CW_ADDRESS_MAX - 8];
+    int ready_fd;
+    pid_t pid;
+
+    /* the first one has no number: its place is where others look */
+    if (relay->number == 0)
+        snprintf(path, sizeof(path), "%s/relay", config->dir);
+    else
+        snprintf(path, sizeof(path), "%s/relay.%u", config->dir, relay->number);
+    snprintf(relay->address, sizeof(relay->address), "unix:%s", path);
+    child.socket_path = path;
+    cw_key_random(relay->keys->relay);
+    pid = relay_child_start(&child, &ready_fd, err);
+    if (pid < 0)
+        return err->code;
+    relay->pid = pid;
+    loop_watch(config->loop, &relay->ready, ready_fd, EPOLLIN, on_child, relay);
+    config->events->child(config->ctx, relay->number, pid);
+    return CW_OK;
+}
+
+int relays_open(struct relays *r, struct cw_err *err)
+{
+    r->state = STARTING;
+    loop_timer_set(&r->timer, loop_now_ns(r->config.loop) + RELAY_CHILD_READY_NS);
+    for (uint32_t i = 0; i < r->config.relays; i++) {
+        struct relay *relay = &r->relay[i];
+
+        if (!r->config.addresses) {
+            if (start_child(relay, err) < 0)
+                return err->code;
+            continue;
+        }
+        snprintf(relay->address, sizeof(relay->address), "%s", r->config.addresses[i]);
+        if (load_key(relay, err) < 0)
+            return err->code;
+        open_session(relay);
+    }
+    return CW_OK;
+}
+
+/* --- telling --- */
+
+static void pump(struct relay *relay)
+{
+    bool more = relay_link_flush(&relay->link);
+
+    loop_change(relay->of->config.loop, &relay->watch, EPOLLIN | (more ? EPOLLOUT : 0));
+}
+
+static int tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size,
+                struct cw_err *err)
+{
+    if (relay_link_tell(&relay->link, type, body, size, err) < 0)
+        return err->code;
+    pump(relay);
+    return CW_OK;
+}
+
+/* --- links between them --- */
+
+static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
+{
+    struct cw_route route = {.self = number, .relays = r->config.relays};
+    bool *told = calloc(r->config.ranks, sizeof(*told));
+    uint8_t body[CW_ROUTE_SIZE];
+
+    if (!told)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the routes of %u ranks", r->config.ranks);
+    while (err->code == CW_OK && homes_next_route(r->config.homes, r->config.ranks, told, &route)) {
+        cw_route_put(body, &route);
+        tell(&r->relay[number], CW_FRAME_ROUTE, body, sizeof(body), err);
+    }
+    free(told);
+    return err->code;
+}
+
+/* Of two relays the one with the lower number connects. */
+static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
+{
+    struct cw_link link = {.peer = to};
+    uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+
+    cw_cred_link_key(key, r->keys[to].job, from);
+    cw_cred_seal(link.sealed, key, r->keys[from].job);
+    sodium_memzero(key, sizeof(key));
+    snprintf(link.address, sizeof(link.address), "%s", r->relay[to].address);
+    return tell(&r->relay[from], CW_FRAME_LINK, body, (uint32_t)cw_link_put(body, &link), err);
+}
+
+static int tell_all(struct relays *r, struct cw_err *err)
+{
+    uint32_t relays = r->config.relays;
+
+    err->code = CW_OK;
+    for (uint32_t i = 0; i < relays; i++)
+        if (tell_routes(r, i, err) < 0)
+            return cw_err_wrap(err, "relay %s", r->relay[i].address);
+    for (uint32_t i = 0; i < relays; i++)
+        for (uint32_t j = i + 1; j < relays; j++)
+            if (tell_link(r, i, j, err) < 0)
+                return cw_err_wrap(err, "relay %s", r->relay[i].address);
+    return CW_OK;
+}
+
+static void check_linked(struct relays *r)
+{
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (r->config.relays > 1 && !r->relay[i].linked)
+            return;
+    r->state = READY;
+    loop_timer_set(&r->timer, LOOP_NEVER);
+    r->config.events->ready(r->config.ctx);
+}
+
+static void hear_of_links(struct relay *relay, const struct cw_notice_body *notice)
+{
+    struct cw_err err;
+
+    if (notice->code == CW_NOTICE_LINKED) {
+        relay->linked = true;
+        check_linked(relay->of);
+    } else if (notice->code == CW_NOTICE_FATAL) {
+        cw_err_set(&err, CW_ESYS, "relay %s: %s", relay->address, notice->text);
+        fail(relay->of, &err);
+    }
+}
+
+static void on_timer(void *ctx)
+{
+    struct relays *r = ctx;
+    struct cw_err err;
+    uint32_t slow = 0;
+
+    while (slow + 1 < r->config.relays && r->relay[slow].linked)
+        slow++;
+    if (r->state == LINKING)
+        cw_err_set(&err, CW_ESYS, "relay %s: no links to the other relays of the job after %d s",
+                   r->relay[slow].address, (int)(LINK_NS / 1000000000));
+    else
+        cw_err_set(&err, CW_ESYS, "the job's own relay did not start in time");
+    fail(r, &err);
+}
+
+/* --- sessions --- */
+
+static void on_notice(void *ctx, const struct cw_notice_body *notice)
+{
+    struct relay *relay = ctx;
+    const struct relays_config *config = &relay->of->config;
+
+    if (relay->of->state != READY)
+        hear_of_links(relay, notice);
+    else
+        config->events->notice(config->ctx, relay->number, notice);
+}
+
+static void on_stats(void *ctx, const struct cw_stats *stats)
+{
+    const struct relays_config *config = &((struct relay *)ctx)->of->config;
+
+    config->events->stats(config->ctx, stats);
+}
+
+static const struct relay_link_ops link_ops = {on_notice, on_stats};
+
+/* The session is over. */
+static void give_up(struct relay *relay, struct cw_err *err)
+{
+    struct relays *r = relay->of;
+
+    close_link(relay);
+    relay->over = true;
+    cw_err_wrap(err, "relay %s", relay->address);
+    if (r->state == READY)
+        r->config.events->lost(r->config.ctx, relay->number, err);
+    else
+        fail(r, err);
+}
+
+static void read_link(void *ctx)
+{
+    struct relay *relay = ctx;
+    struct cw_err err = {0};
+
+    if (relay->link.fd < 0)
+        return;
+    if (relay_link_input(&relay->link, &link_ops, relay, &err) == CW_OK) {
+        pump(relay);
+        return;
+    }
+    if (relay->of->ending) {
+        close_link(relay);
+        relay->over = true;
+        return;
+    }
+    if (err.code != CW_ECLOSED || relay->of->config.resume_ms == 0) {
+        give_up(relay, &err);
+        return;
+    }
+    close_link(relay);
+    relay->why = err;
+    if (!dial(relay, true))
+        give_up(relay, &err);
+}
+
+static void watch_link(struct relay *relay)
+{
+    loop_watch(relay->of->config.loop, &relay->watch, relay->link.fd, EPOLLIN, read_link, relay);
+    pump(relay);
+}
+
+static void begin_links(struct relays *r)
+{
+    struct cw_err err = {0};
+
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (!r->relay[i].opened)
+            return;
+    r->state = LINKING;
+    loop_timer_set(&r->timer, loop_now_ns(r->config.loop) + LINK_NS);
+    if (r->config.relays == 1)
+        check_linked(r);
+    else if (tell_all(r, &err) < 0)
+        fail(r, &err);
+}
+
+/* The connection broke, and there is another, or none came in time. */
+static void on_redialled(struct relay *relay, const struct cw_dial_result *result)
+{
+    const struct relays_config *config = &relay->of->config;
+    struct cw_err cause = result->err;
+    struct cw_err err;
+
+    if (result->fd >= 0 &&
+        relay_link_resume(&relay->link, result->fd, result->welcome.received, &cause) == CW_OK) {
+        watch_link(relay);
+        config->events->resumed(config->ctx, relay->number);
+        return;
+    }
+    cw_err_set(&err, CW_ECLOSED, "%.200s, and the session could not be resumed: %.200s",
+               relay->why.text, cause.text);
+    give_up(relay, &err);
+}
+
+static void on_opened(void *ctx, const struct cw_dial_result *result)
+{
+    struct relays *r = ctx;
+    struct relay *relay = &r->relay[result->request->tag];
+    struct cw_err err = result->err;
+
+    if (relay->opened) {
+        on_redialled(relay, result);
+        return;
+    }
+    if (result->fd >= 0) {
+        relay_link_begin(&relay->link, result->fd, &result->session);
+        relay->opened = true;
+        watch_link(relay);
+        if (r->state == STARTING)
+            begin_links(r);
+        return;
+    }
+    if (err.code == CW_ESYS)
+        cw_err_wrap(&err, "the relay is not reachable");
+    else if (err.code != CW_EINVAL)
+        cw_err_wrap(&err, "relay %s", relay->address);
+    fail(r, &err);
+}
+
+void relays_hear(struct relays *r, uint32_t relay)
+{
+    read_link(&r->relay[relay]);
+}
+
+/* --- our own --- */
+
+int relays_number_of(const struct relays *r, pid_t pid)
+{
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (r->relay[i].pid == pid)
+            return (int)i;
+    return -1;
+}
+
+void relays_child_ended(struct relays *r, uint32_t relay)
+{
+    r->relay[relay].pid = 0;
+    if (r->relay[relay].ready.fd >= 0)
+        on_child(&r->relay[relay]);
+}
+
+int relays_reap(struct relays *r, int *status)
+{
+    for (uint32_t i = 0; i < r->config.relays; i++) {
+        if (!r->relay[i].pid || waitpid(r->relay[i].pid, status, WNOHANG) != r->relay[i].pid)
+            continue;
+        relays_child_ended(r, i);
+        return (int)i;
+    }
+    return -1;
+}
+
+/* --- questions --- */
+
+static bool is_there(const struct relay *relay)
+{
+    return relay->opened && !relay->over;
+}
+
+void relays_ask_stats(struct relays *r)
+{
+    struct cw_err err;
+
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (is_there(&r->relay[i]))
+            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err);
+}
+
+bool relays_are_there(const struct relays *r)
+{
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (!is_there(&r->relay[i]))
+            return false;
+    return true;
+}
+
+bool relays_is_suspended(const struct relays *r, uint32_t relay)
+{
+    return is_there(&r->relay[relay]) && r->relay[relay].link.fd < 0;
+}
+
+void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
+{
+    uint8_t body[CW_CUT_SIZE];
+    struct cw_err err;
+
+    cw_cut_put(body, what);
+    if (is_there(&r->relay[relay]))
+        tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body), &err);
+}
+
+void relays_end(struct relays *r)
+{
+    struct cw_err err;
+
+    for (uint32_t i = 0; r->relay && !r->ending && i < r->config.relays; i++)
+        if (is_there(&r->relay[i]))
+            tell(&r->relay[i], CW_FRAME_JOB_END, NULL, 0, &err);
+    r->ending = true;
+}
+
+bool relays_are_told(const struct relays *r)
+{
+    for (uint32_t i = 0; i < r->config.relays; i++)
+        if (is_there(&r->relay[i]) && cw_kept_left(&r->relay[i].link.kept) > 0)
+            return false;
+    return true;
+}
+
+const char *relays_address(const struct relays *r, uint32_t relay)
+{
+    return r->relay[relay].address;
+}
+
+void relays_addresses(const struct relays *r, char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < r->config.relays && used < size; i++)
+        used +=
+            (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "", r->relay[i].address);
+}
+
+uint32_t relays_home(const struct relays *r, uint32_t rank)
+{
+    return r->config.homes ? r->config.homes[rank] : 0;
+}
+
+void relays_rank_key(const struct relays *r, uint32_t rank, uint32_t incarnation,
+                     uint8_t key[CW_KEY_SIZE])
+{
+    cw_cred_rank_key(key, r->keys[relays_home(r, rank)].job, rank, incarnation);
+}

@@ -1,0 +1,83 @@
+/* The job's relays: starting them, opening the job there, linking them, hearing of them, and ending
+ * them. All in the job's loop, which never waits for one of them. */
+#ifndef DISPATCHER_RELAYS_H
+#define DISPATCHER_RELAYS_H
+
+#include "common/frame.h"
+#include "dispatcher/loop/loop.h"
+
+#include <sys/types.h>
+
+struct relays;
+
+/* What relays tell, in the job's loop. A relay is known by its number. */
+struct relays_events {
+    void (*child)(void *ctx, uint32_t relay, pid_t pid); /* the job's own; it starts */
+    void (*ready)(void *ctx); /* the job is open at all, and they are linked */
+    void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
+    void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
+    void (*stats)(void *ctx, const struct cw_stats *stats);
+    void (*resumed)(void *ctx, uint32_t relay);                        /* its session goes on */
+    void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
+};
+
+/* Everything borrowed. */
+struct relays_config {
+    struct loop *loop;
+    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    uint32_t ranks;
+    uint32_t relays;              /* at least 1 */
+    const char *const *addresses; /* of relays that run already; NULL: they are our children */
+    const char *key_file;         /* of those; NULL: the file beside each one's socket */
+    const char *dir;              /* for the sockets of our own */
+    const char *const *options;   /* as of struct relay_child_config */
+    uint64_t spin_ns;
+    const uint8_t *homes; /* each rank's relay; NULL: all have relay 0 */
+    uint32_t hello_flags; /* enum cw_hello_flag */
+    uint32_t resume_ms;   /* how long sessions of the job may be suspended; 0: they end at once */
+    const struct relays_events *events;
+    void *ctx;
+};
+
+/* NULL with *err set: CW_ENOMEM, CW_ESYS. */
+struct relays *relays_new(const struct relays_config *config, struct cw_err *err);
+
+/* Ends the sessions and our own relays, and waits for those. NULL is allowed. */
+void relays_free(struct relays *relays);
+
+/* Begins to open the job: ready() or failed() comes. Errors: CW_ESYS, CW_EINVAL, CW_ENOTFOUND. */
+int relays_open(struct relays *relays, struct cw_err *err);
+
+/* Takes what this relay has said until now. */
+void relays_hear(struct relays *relays, uint32_t relay);
+
+/* Of our own: the number of the one that has this process; -1: it is none. */
+int relays_number_of(const struct relays *relays, pid_t pid);
+/* It has ended; the caller has waited for it. */
+void relays_child_ended(struct relays *relays, uint32_t relay);
+/* One of our own that has ended and was not waited for until now: its number, and *status as of
+ * waitpid(2); -1: there is none. */
+int relays_reap(struct relays *relays, int *status);
+
+/* Asks for one STATS of every rank. */
+void relays_ask_stats(struct relays *relays);
+/* The sessions with all are open, or may be resumed. */
+bool relays_are_there(const struct relays *relays);
+/* The connection with this one broke, and the session is not resumed yet. */
+bool relays_is_suspended(const struct relays *relays, uint32_t relay);
+
+/* A drill: the relay breaks a connection, as of CUT in docs/protocol.md. */
+void relays_cut(struct relays *relays, uint32_t relay, uint32_t what);
+
+/* The job ends: tells so. relays_are_told: all know of it that can be reached. */
+void relays_end(struct relays *relays);
+bool relays_are_told(const struct relays *relays);
+
+const char *relays_address(const struct relays *relays, uint32_t relay);
+/* Of all, with spaces between. */
+void relays_addresses(const struct relays *relays, char *text, size_t size);
+uint32_t relays_home(const struct relays *relays, uint32_t rank);
+void relays_rank_key(const struct relays *relays, uint32_t rank, uint32_t incarnation,
+                     uint8_t key[CW_KEY_SIZE]);
+
+#endif

@@ -1,0 +1,757 @@
+#include "dispatcher/run/driver.h"
+#include "common/clock.h"
+#include "dispatcher/pmi/pmi.h"
+#include "dispatcher/run/children.h"
+#include "dispatcher/run/drills.h"
+#include "dispatcher/run/finish.h"
+#include "dispatcher/run/parts.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+struct rank {
+    bool has_early;
+    uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
+    uint32_t early_size;
+    int status; /* of the last process that ended, as of waitpid(2) */
+};
+
+struct driver {
+    struct parts parts;
+    struct job job;
+    struct job_rank *job_ranks;
+    bool *slot_used;
+    struct rank *ranks;
+    struct drills drills;
+    bool relays_ready;
+    bool all_started;       /* every rank has been started once */
+    bool told_shared;       /* that ranks share files */
+    uint64_t timeout_at_ns; /* 0: none */
+};
+
+static uint64_t now_of(const struct driver *d)
+{
+    return loop_now_ns(d->parts.loop);
+}
+
+/* --- what makes a rank one that cannot be restarted --- */
+
+/* Says so to the events file alone. Returns true when that is news. */
+static bool mark_unlogged(struct driver *d, uint32_t rank, const char *why)
+{
+    if (d->parts.options->no_log || !job_rank_unlogged(&d->job, rank, why, now_of(d)) ||
+        d->job.ending)
+        return false;
+    telling_warn(&d->parts.telling, now_of(d), rank, "can no longer be restarted", why);
+    return true;
+}
+
+/* The rank cannot be restarted any more (JOB_NO_RANK: nor can any): says so once. */
+static void unlogged(struct driver *d, uint32_t rank, const char *why)
+{
+    if (!mark_unlogged(d, rank, why))
+        return;
+    if (rank == JOB_NO_RANK)
+        telling_tell(&d->parts.telling, "the ranks can no longer be restarted: %s", why);
+    else
+        telling_tell(&d->parts.telling, "rank %u can no longer be restarted: %s", rank, why);
+}
+
+static void on_overrun(void *ctx)
+{
+    char why[96];
+
+    snprintf(why, sizeof(why), "it was given more than %lu MiB on its standard input",
+             INPUT_KEPT_MAX >> 20);
+    unlogged(ctx, 0, why);
+}
+
+static void on_unsafe(void *ctx, uint32_t rank, bool own, const char *why)
+{
+    struct driver *d = ctx;
+
+    if (d->job_ranks[rank].state == JOB_RANK_ENDED)
+        return;
+    if (mark_unlogged(d, rank, why) && !d->told_shared) {
+        d->told_shared = true;
+        telling_tell(&d->parts.telling,
+                     "rank %u can no longer be restarted: %s; nor can other ranks that share files "
+                     "so (if that is safe in this program: --trust-files)",
+                     rank, why);
+    }
+    /* that of the rank's own report was not open before it had repeated all */
+    if (own || !job_rank_repeats(&d->job, rank))
+        return;
+    relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
+    if (job_rank_repeats(&d->job, rank))
+        job_fail(&d->job, 1, now_of(d),
+                 "rank %u (%s) was restarted, and repeats what it must not: %s", rank,
+                 d->job_ranks[rank].program, why);
+}
+
+/* --- drills --- */
+
+static void cut(struct driver *d, uint32_t victim)
+{
+    struct relays *relays = d->parts.relays;
+
+    if (drills_is_rank(victim)) {
+        relays_cut(relays, relays_home(relays, victim), victim);
+        return;
+    }
+    for (uint32_t i = 0; i < d->parts.options->relays; i++)
+        relays_cut(relays, i, victim == FAULT_RELAYS ? CW_CUT_LINKS : CW_CUT_DISPATCHER);
+}
+
+/* `fault` hit this rank, FAULT_RELAYS or FAULT_DISPATCHER. */
+static void tell_fault(struct driver *d, uint64_t at_ns, uint32_t victim, enum fault_kind kind,
+                       const char *fault)
+{
+    bool is_rank = drills_is_rank(victim);
+
+    telling_fault(&d->parts.telling, at_ns, is_rank ? victim : JOB_NO_RANK,
+                  is_rank ? d->job_ranks[victim].incarnation : 0, kind, fault);
+}
+
+static void fire_faults(struct driver *d)
+{
+    struct fault_shot shot;
+
+    while (drills_next(&d->drills, now_of(d), &shot)) {
+        uint64_t at_ns = cw_clock_ns();
+
+        if (shot.kind == FAULT_CUT)
+            cut(d, shot.rank);
+        else
+            d->parts.launcher_ops->signal(d->parts.launcher, shot.rank,
+                                          fault_kind_signal(shot.kind));
+        tell_fault(d, at_ns, shot.rank, shot.kind, shot.text);
+    }
+}
+
+/* --- what relays tell --- */
+
+static void relay_ended(struct driver *d, uint32_t relay, int status)
+{
+    const char *address = relays_address(d->parts.relays, relay);
+
+    if (WIFSIGNALED(status))
+        job_fail(&d->job, 1, now_of(d),
+                 "the relay %s was killed by signal %d (%s); the messages in "
+                 "it are lost, so the job ends",
+                 address, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        job_fail(&d->job, 1, now_of(d), "the relay %s ended with code %d, so the job ends", address,
+                 WEXITSTATUS(status));
+}
+
+/* One of our own relays has ended, which says more than a broken connection. */
+static bool own_relay_ended(struct driver *d)
+{
+    int status;
+    int relay = relays_reap(d->parts.relays, &status);
+
+    if (relay >= 0)
+        relay_ended(d, (uint32_t)relay, status);
+    return relay >= 0;
+}
+
+static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
+{
+    struct driver *d = ctx;
+
+    telling_say(&d->parts.telling, "relay started (pid %d, %s)", (int)pid,
+                relays_address(d->parts.relays, relay));
+}
+
+static void on_relays_ready(void *ctx)
+{
+    ((struct driver *)ctx)->relays_ready = true;
+}
+
+static void on_relays_failed(void *ctx, const struct cw_err *err)
+{
+    struct driver *d = ctx;
+
+    job_fail(&d->job, 1, now_of(d), "%s", err->text);
+}
+
+static void on_relay_resumed(void *ctx, uint32_t relay)
+{
+    struct driver *d = ctx;
+
+    telling_resumed(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay));
+}
+
+static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
+{
+    struct driver *d = ctx;
+
+    (void)relay;
+    if (!own_relay_ended(d))
+        job_relay_lost(&d->job, err->text, now_of(d));
+}
+
+static void on_stats(void *ctx, const struct cw_stats *stats)
+{
+    standing_take(((struct driver *)ctx)->parts.standing, stats);
+}
+
+static void rank_back(struct driver *d, uint32_t rank, uint64_t repeated)
+{
+    if (d->job_ranks[rank].incarnation > 1 && !d->job.ending)
+        telling_back(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], repeated);
+}
+
+static void rank_up(struct driver *d, const struct cw_notice_body *notice)
+{
+    bool live;
+
+    /* a process that is there for its relay runs its program, whatever was heard of that */
+    if (d->job_ranks[notice->rank].starting)
+        d->parts.launcher_ops->confirm(d->parts.launcher, notice->rank);
+    live = job_rank_up(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
+                       now_of(d));
+    telling_up(&d->parts.telling, now_of(d), notice, !live && notice->incarnation > 1);
+    if (live)
+        rank_back(d, notice->rank, 0);
+}
+
+static void on_rank_notice(struct driver *d, const struct cw_notice_body *notice)
+{
+    switch (notice->code) {
+    case CW_NOTICE_RANK_UP:
+        rank_up(d, notice);
+        break;
+    case CW_NOTICE_RANK_LIVE:
+        if (job_rank_live(&d->job, notice->rank, notice->incarnation))
+            rank_back(d, notice->rank, notice->event);
+        break;
+    case CW_NOTICE_RANK_LOST:
+        job_rank_lost(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
+                      notice->text, now_of(d));
+        break;
+    }
+}
+
+static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
+{
+    struct driver *d = ctx;
+    char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
+
+    if (notice->rank == JOB_NO_RANK)
+        telling_say(&d->parts.telling, "relay: %s", notice->text);
+    else
+        telling_say(&d->parts.telling, "relay: rank %u: %s", notice->rank, notice->text);
+    if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
+        job_fail(&d->job, 1, now_of(d), "%s", notice->text);
+    else if (notice->code == CW_NOTICE_UNLINKED) {
+        /* most likely the other relay has ended, of which there is more to be heard */
+        snprintf(text, sizeof(text), "relay %s: %s", relays_address(d->parts.relays, relay),
+                 notice->text);
+        job_relay_lost(&d->job, text, now_of(d));
+    } else if (notice->rank < d->parts.options->ranks || notice->rank == JOB_NO_RANK) {
+        if (notice->code == CW_NOTICE_UNLOGGED)
+            unlogged(d, notice->rank, notice->text);
+        else if (notice->rank != JOB_NO_RANK)
+            on_rank_notice(d, notice);
+    }
+}
+
+static const struct relays_events relays_events = {.child = on_relay_child,
+                                                   .ready = on_relays_ready,
+                                                   .failed = on_relays_failed,
+                                                   .notice = on_notice,
+                                                   .stats = on_stats,
+                                                   .resumed = on_relay_resumed,
+                                                   .lost = on_relay_lost};
+
+/* --- what the processes of ranks say --- */
+
+static void on_initialized(void *ctx, uint32_t rank)
+{
+    struct driver *d = ctx;
+
+    telling_say(&d->parts.telling, "rank %u has called MPI_Init", rank);
+    job_rank_initialized(&d->job, rank, now_of(d));
+}
+
+static void on_finalized(void *ctx, uint32_t rank)
+{
+    struct driver *d = ctx;
+
+    telling_say(&d->parts.telling, "rank %u has called MPI_Finalize", rank);
+    job_rank_finalized(&d->job, rank);
+}
+
+static void on_aborted(void *ctx, uint32_t rank, int exit_code)
+{
+    struct driver *d = ctx;
+
+    job_fail(&d->job, exit_code & 255, now_of(d), "rank %u (%s) called MPI_Abort with code %d",
+             rank, d->job_ranks[rank].program, exit_code);
+}
+
+static void on_without_device(void *ctx, uint32_t rank)
+{
+    struct driver *d = ctx;
+
+    job_fail(&d->job, 1, now_of(d),
+             "rank %u (%s) uses MPI without librdevice.so, so past the relay: does a wrapper "
+             "drop LD_PRELOAD (env, sudo, a set-user-ID program), or is it built with another "
+             "MPICH than Debian's? Let the wrapper keep the environment, or start causeway run "
+             "inside it",
+             rank, d->job_ranks[rank].program);
+}
+
+static void on_forgotten(void *ctx, uint32_t rank)
+{
+    char why[96];
+
+    snprintf(why, sizeof(why), "it has published or looked up more than %d names", PMI_ANSWERS_MAX);
+    unlogged(ctx, rank, why);
+}
+
+static void on_broken(void *ctx, uint32_t rank, const struct cw_err *err)
+{
+    struct driver *d = ctx;
+
+    (void)rank;
+    job_fail(&d->job, 1, now_of(d), "%s", err->text);
+}
+
+/* The first one counts: later incarnations are given it, and begin with the same. */
+static void take_early(struct driver *d, uint32_t rank, const struct cw_report *report)
+{
+    struct rank *r = &d->ranks[rank];
+
+    if (r->has_early)
+        return;
+    r->early = malloc(report->early_size + 1);
+    if (!r->early) {
+        unlogged(d, rank, "there is no memory for what it read before MPI_Init");
+        return;
+    }
+    memcpy(r->early, report->early, report->early_size);
+    r->early_size = (uint32_t)report->early_size;
+    r->has_early = true;
+}
+
+/* The rank has given up its session. A relay that we do not reach either is gone. */
+static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
+{
+    uint32_t home = relays_home(d->parts.relays, rank);
+    char why[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
+
+    if (relays_is_suspended(d->parts.relays, home)) {
+        snprintf(why, sizeof(why), "relay %s: %.*s", relays_address(d->parts.relays, home),
+                 CW_TEXT_MAX, text);
+        job_relay_lost(&d->job, why, now_of(d));
+    }
+    job_rank_cut(&d->job, rank, text, now_of(d));
+}
+
+static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
+{
+    struct driver *d = ctx;
+    const char *fault;
+
+    switch ((enum cw_report_kind)report->kind) {
+    case CW_REPORT_EARLY:
+        take_early(d, rank, report);
+        break;
+    case CW_REPORT_FILE:
+        sharing_take(&d->parts.sharing, rank, report);
+        break;
+    case CW_REPORT_DRILL:
+        fault = drills_taken(&d->drills, rank, now_of(d));
+        if (fault)
+            tell_fault(d, now_of(d), rank, FAULT_KILL, fault);
+        break;
+    case CW_REPORT_RELAY_LOST:
+        if (!own_relay_ended(d))
+            lost_by_rank(d, rank, report->text);
+        break;
+    case CW_REPORT_FATAL:
+        job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program,
+                 report->text);
+        break;
+    }
+}
+
+static void on_no_report(void *ctx, uint32_t rank)
+{
+    struct driver *d = ctx;
+
+    telling_say(&d->parts.telling,
+                "rank %u wrote something else than a report to its control descriptor", rank);
+}
+
+static const struct rank_io_events rank_io_events = {on_initialized,    on_finalized, on_aborted,
+                                                     on_without_device, on_forgotten, on_broken,
+                                                     on_report,         on_no_report};
+
+/* --- what the launcher tells --- */
+
+static void on_started(void *ctx, const struct launch_process *process)
+{
+    struct driver *d = ctx;
+    uint32_t rank = process->rank;
+    struct cw_err err = {0};
+
+    job_rank_started(&d->job, rank, now_of(d));
+    standing_set_pid(d->parts.standing, rank, process->pid);
+    rank_io_open(d->parts.rank_io, rank, process->incarnation > 1, process->pmi_fd,
+                 process->control_fd);
+    telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid);
+    if (outputs_open(d->parts.outputs, rank, process->output_fds, &err) < 0)
+        job_fail(&d->job, 1, now_of(d), "%s", err.text);
+}
+
+static void on_start_failed(void *ctx, uint32_t rank, const struct cw_err *err)
+{
+    struct driver *d = ctx;
+    const struct job_rank *r = &d->job_ranks[rank];
+
+    telling_say(&d->parts.telling, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
+                r->slot);
+    job_start_failed(&d->job, rank, err->code == CW_ENOTFOUND ? 127 : 1, now_of(d), err->text);
+}
+
+static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    struct driver *d = ctx;
+
+    job_rank_alive(&d->job, rank, incarnation, now_of(d));
+}
+
+/* What was said before it ended counts first. */
+static void hear_out(struct driver *d, uint32_t rank)
+{
+    relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
+    rank_io_hear_pmi(d->parts.rank_io, rank);
+    rank_io_hear_reports(d->parts.rank_io, rank);
+    rank_io_close(d->parts.rank_io, rank);
+    standing_set_pid(d->parts.standing, rank, 0);
+}
+
+/* A rank that leaves MPI in the middle may do so because of another one's MPI_Abort, which decides
+ * how the job ends. That one has said so before: it is heard first. */
+static void hear_aborts(struct driver *d, uint32_t rank, int status)
+{
+    const struct job_rank *r = &d->job_ranks[rank];
+
+    if (d->job.ending || r->called_finalize || !WIFEXITED(status) ||
+        (!r->called_init && WEXITSTATUS(status) == 0))
+        return;
+    for (uint32_t other = 0; other < d->parts.options->ranks; other++)
+        rank_io_hear_pmi(d->parts.rank_io, other);
+}
+
+static void on_ended(void *ctx, uint32_t rank, int status)
+{
+    struct driver *d = ctx;
+
+    d->ranks[rank].status = status;
+    hear_out(d, rank);
+    hear_aborts(d, rank, status);
+    telling_exit(&d->parts.telling, rank, status);
+    job_rank_ended(&d->job, rank, status, now_of(d));
+    if (d->job_ranks[rank].state == JOB_RANK_ENDED)
+        telling_ended(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], status);
+}
+
+static void on_watch_lost(void *ctx, uint32_t rank)
+{
+    struct driver *d = ctx;
+
+    hear_out(d, rank);
+    job_watcher_lost(&d->job, rank, now_of(d));
+}
+
+static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    struct driver *d = ctx;
+
+    telling_say(&d->parts.telling, "the former process of rank %u (incarnation %u) has ended", rank,
+                incarnation);
+}
+
+static const struct launcher_events launcher_events = {
+    on_started, on_start_failed, on_alive, on_ended, on_watch_lost, on_former_ended};
+
+/* --- orders of the core --- */
+
+static struct cw_setup setup_of(const struct driver *d, const struct job_order *order)
+{
+    const struct rank *r = &d->ranks[order->rank];
+    struct cw_setup setup = {.rank = order->rank,
+                             .ranks = d->parts.options->ranks,
+                             .incarnation = order->incarnation,
+                             .spin_ns = d->parts.spin_ns,
+                             .resume_ms = d->parts.options->resume_ms,
+                             .early = r->early,
+                             .early_size = r->early_size};
+
+    setup.fault_event = fault_plan_event_of(&d->drills.plan, order->rank, order->incarnation);
+    memcpy(setup.job, d->parts.job_id, sizeof(setup.job));
+    snprintf(setup.address, sizeof(setup.address), "%s",
+             relays_address(d->parts.relays, relays_home(d->parts.relays, order->rank)));
+    relays_rank_key(d->parts.relays, order->rank, order->incarnation, setup.key);
+    return setup;
+}
+
+static int launch(struct driver *d, const struct job_order *order, struct cw_err *err)
+{
+    bool reads = order->rank == 0;
+    struct cw_setup setup;
+    int failed;
+
+    /* rank 0 reads from the beginning what the process before it was given */
+    if (reads && order->incarnation > 1 && rank_input_restart(d->parts.input, err) < 0)
+        return err->code;
+    setup = setup_of(d, order);
+    failed = d->parts.launcher_ops->start(d->parts.launcher,
+                                          programs_of(&d->parts.programs, order->rank), &setup,
+                                          reads ? rank_input_end(d->parts.input) : -1, err);
+    sodium_memzero(setup.key, sizeof(setup.key));
+    if (!failed && reads)
+        rank_input_taken(d->parts.input);
+    return failed;
+}
+
+static void start_rank(struct driver *d, const struct job_order *order)
+{
+    struct cw_err err = {0};
+    int failed;
+
+    if (order->incarnation > 1 && !order->again)
+        telling_tell(&d->parts.telling, "rank %u %s; restarting it (incarnation %u)", order->rank,
+                     order->why, order->incarnation);
+    failed = launch(d, order, &err);
+    loop_look(d->parts.loop);
+    if (failed)
+        on_start_failed(d, order->rank, &err);
+}
+
+static void let_go(struct driver *d, const struct job_order *order)
+{
+    telling_down(&d->parts.telling, now_of(d), order, d->ranks[order->rank].status);
+    rank_io_hear_pmi(d->parts.rank_io, order->rank);
+    for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
+        rank_io_hear_reports(d->parts.rank_io, rank);
+    rank_io_close(d->parts.rank_io, order->rank);
+    standing_set_pid(d->parts.standing, order->rank, 0);
+    d->parts.launcher_ops->let_go(d->parts.launcher, order->rank,
+                                  order->remains == JOB_REMAINS_KILL);
+    if (!d->job.ending)
+        outputs_interrupt(d->parts.outputs, order->rank, order->remains != JOB_REMAINS_NOTHING);
+}
+
+static void signal_ranks(struct driver *d, int signal_number)
+{
+    for (uint32_t rank = 0; d->parts.launcher && rank < d->parts.options->ranks; rank++)
+        d->parts.launcher_ops->signal(d->parts.launcher, rank, signal_number);
+}
+
+/* --- signals and failures --- */
+
+static void on_child_ended(void *ctx, pid_t pid, int status)
+{
+    struct driver *d = ctx;
+    int relay = d->parts.relays ? relays_number_of(d->parts.relays, pid) : -1;
+
+    if (relay < 0)
+        return;
+    relays_child_ended(d->parts.relays, (uint32_t)relay);
+    relay_ended(d, (uint32_t)relay, status);
+}
+
+/* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
+static void on_signal(void *ctx, int number)
+{
+    struct driver *d = ctx;
+
+    if (number == SIGCHLD) {
+        children_reap(on_child_ended, d);
+    } else if (number == SIGUSR1 || number == SIGUSR2) {
+        job_signal_passed_on(&d->job, number);
+        signal_ranks(d, number);
+    } else {
+        job_interrupt(&d->job, number, now_of(d));
+    }
+}
+
+static void on_output_failed(void *ctx, const struct cw_err *err)
+{
+    struct driver *d = ctx;
+
+    if (err->code == CW_ECLOSED)
+        job_fail(&d->job, 128 + SIGPIPE, now_of(d), "%s", err->text);
+    else
+        job_fail(&d->job, 1, now_of(d), "%s; the job ends", err->text);
+}
+
+static void on_stats_wanted(void *ctx)
+{
+    relays_ask_stats(((struct driver *)ctx)->parts.relays);
+}
+
+/* --- opening --- */
+
+static const struct parts_events parts_events = {.launcher = &launcher_events,
+                                                 .rank_io = &rank_io_events,
+                                                 .relays = &relays_events,
+                                                 .signalled = on_signal,
+                                                 .output_failed = on_output_failed,
+                                                 .input_overrun = on_overrun,
+                                                 .unsafe = on_unsafe,
+                                                 .ask_stats = on_stats_wanted};
+
+static int open_core(struct driver *d, struct cw_err *err)
+{
+    const struct run_options *o = d->parts.options;
+    struct job_config config = {.ranks = o->ranks,
+                                .slots = o->slots ? o->slots : o->ranks,
+                                .recover = !o->no_log,
+                                .restarts_max = o->max_restarts,
+                                .alive_timeout_ns = o->alive_timeout_ns,
+                                .resumes = o->resume_ms > 0};
+
+    d->ranks = calloc(o->ranks, sizeof(*d->ranks));
+    d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
+    d->slot_used = calloc(config.slots, sizeof(*d->slot_used));
+    if (!d->ranks || !d->job_ranks || !d->slot_used)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
+    for (uint32_t rank = 0; rank < o->ranks; rank++)
+        d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
+    job_init(&d->job, &config, d->job_ranks, d->slot_used);
+    return drills_init(&d->drills, &o->faults, &d->job, err);
+}
+
+/* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
+ * by the caller. */
+static int open_all(struct driver *d, const struct run_options *options, int *exit_code,
+                    struct cw_err *err)
+{
+    if (parts_open_programs(&d->parts, options, exit_code, err) < 0 || open_core(d, err) < 0 ||
+        parts_open_relays(&d->parts, &parts_events, d, err) < 0)
+        return err->code;
+    while (!d->relays_ready && !d->job.ending)
+        loop_turn(d->parts.loop, LOOP_NEVER);
+    if (d->job.ending) {
+        *exit_code = d->job.exit_code;
+        return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
+    }
+    return parts_open_ranks(&d->parts, &d->job, &parts_events, d, err);
+}
+
+/* --- running --- */
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t next_deadline(const struct driver *d)
+{
+    uint64_t first = job_deadline_ns(&d->job);
+
+    if (d->job.ending)
+        return first;
+    if (d->timeout_at_ns)
+        first = earlier(first, d->timeout_at_ns);
+    return earlier(first, fault_plan_deadline_ns(&d->drills.plan));
+}
+
+/* The core has nothing more to be done now. */
+static void settled(struct driver *d)
+{
+    if (!d->all_started && d->job.starting == 0) {
+        d->all_started = true;
+        fault_plan_start(&d->drills.plan, now_of(d));
+        if (d->parts.options->timeout_ns)
+            d->timeout_at_ns = now_of(d) + d->parts.options->timeout_ns;
+    }
+    fire_faults(d);
+    loop_turn(d->parts.loop, next_deadline(d));
+    if (d->timeout_at_ns && now_of(d) >= d->timeout_at_ns)
+        job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
+}
+
+static void run_until_done(struct driver *d)
+{
+    struct job_order order;
+
+    for (;;) {
+        switch (job_next(&d->job, now_of(d), &order)) {
+        case JOB_DONE:
+            return;
+        case JOB_DOWN:
+            let_go(d, &order);
+            break;
+        case JOB_START:
+            start_rank(d, &order);
+            break;
+        case JOB_SIGNAL:
+            signal_ranks(d, d->job.signal_number);
+            break;
+        case JOB_NOTHING:
+            settled(d);
+            break;
+        }
+    }
+}
+
+/* --- the end --- */
+
+static void report(const struct driver *d)
+{
+    if (d->job.reason[0])
+        fprintf(stderr, "causeway: %s\n", d->job.reason);
+    else if (d->job.no_mpi)
+        fprintf(stderr,
+                "causeway: note: no rank called MPI_Init; %s ran as %u separate processes\n",
+                d->job_ranks[0].program, d->parts.options->ranks);
+}
+
+static int run_opened(struct driver *d)
+{
+    run_until_done(d);
+    finish_parts(&d->parts);
+    report(d);
+    telling_job_ended(&d->parts.telling, now_of(d), &d->job);
+    return d->job.exit_code;
+}
+
+static void free_core(struct driver *d)
+{
+    for (uint32_t rank = 0; d->ranks && rank < d->parts.options->ranks; rank++)
+        free(d->ranks[rank].early);
+    drills_free(&d->drills);
+    free(d->ranks);
+    free(d->job_ranks);
+    free(d->slot_used);
+}
+
+int run_job(const struct run_options *options)
+{
+    struct driver *d = calloc(1, sizeof(*d));
+    struct cw_err err = {0};
+    int code = 1;
+
+    if (!d)
+        return 1;
+    if (open_all(d, options, &code, &err) < 0)
+        fprintf(stderr, "causeway: %s\n", err.text);
+    else
+        code = run_opened(d);
+    parts_close(&d->parts);
+    free_core(d);
+    free(d);
+    return code;
+}

@@ -1,0 +1,210 @@
+#include "dispatcher/run/parts.h"
+#include "dispatcher/launch/local.h"
+#include "dispatcher/program/device_path.h"
+#include "dispatcher/run/children.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_A_RANK 7 /* PMI, control, watcher, two pipes, two files */
+#define SPIN_NS 200000ull    /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
+#define SPIN_RANKS_A_CORE 2
+
+static uint64_t choose_spin(const struct run_options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->spin_ns != UINT64_MAX)
+        return options->spin_ns;
+    return options->ranks <= SPIN_RANKS_A_CORE * cores ? SPIN_NS : 0;
+}
+
+static void raise_descriptor_limit(uint32_t ranks)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < ranks * DESCRIPTORS_A_RANK + 64) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static int open_outputs(struct parts *p, const struct parts_events *events, void *ctx,
+                        struct cw_err *err)
+{
+    struct outputs_config config = {.loop = p->loop,
+                                    .ranks = p->options->ranks,
+                                    .dir = p->options->output_dir,
+                                    .tag = p->options->tag_output,
+                                    .failed = events->output_failed,
+                                    .ctx = ctx};
+
+    p->outputs = outputs_new(&config, err);
+    p->telling.outputs = p->outputs;
+    return p->outputs ? CW_OK : err->code;
+}
+
+static int open_dir(struct parts *p, struct cw_err *err)
+{
+    char *path = p->programs.device_path;
+    char device[PATH_MAX];
+
+    p->dir_made = rundir_make(&p->dir, err) == CW_OK;
+    if (!p->dir_made)
+        return err->code;
+    if (device_path_is_plain(path))
+        return CW_OK;
+    memcpy(device, path, sizeof(device));
+    return rundir_link(&p->dir, device, path, PATH_MAX, err);
+}
+
+static int open_relays(struct parts *p, const struct parts_events *events, void *ctx,
+                       struct cw_err *err)
+{
+    const struct run_options *o = p->options;
+    struct relays_config config = {.loop = p->loop,
+                                   .job_id = p->job_id,
+                                   .ranks = o->ranks,
+                                   .relays = o->relays,
+                                   .addresses = o->relay_count ? o->relay_addresses : NULL,
+                                   .key_file = o->key_file,
+                                   .dir = p->dir.path,
+                                   .options = o->relay_options,
+                                   .spin_ns = p->spin_ns,
+                                   .homes = o->homes,
+                                   .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,
+                                   .resume_ms = o->resume_ms,
+                                   .events = events->relays,
+                                   .ctx = ctx};
+
+    randombytes_buf(p->job_id, sizeof(p->job_id));
+    p->relays = relays_new(&config, err);
+    return p->relays ? relays_open(p->relays, err) : err->code;
+}
+
+static int open_ranks(struct parts *p, const struct parts_events *events, void *ctx,
+                      struct cw_err *err)
+{
+    struct rank_io_config io = {.loop = p->loop,
+                                .ranks = p->options->ranks,
+                                .job_id = p->job_id,
+                                .appnums = p->programs.segment_of,
+                                .events = events->rank_io,
+                                .ctx = ctx};
+    struct launcher_config launcher = {.loop = p->loop,
+                                       .ranks = p->options->ranks,
+                                       .alive_period_ns = p->options->alive_period_ns,
+                                       .events = events->launcher,
+                                       .ctx = ctx};
+    struct rank_input_config input = {
+        .loop = p->loop, .keep = !p->options->no_log, .overrun = events->input_overrun, .ctx = ctx};
+
+    p->rank_io = rank_io_new(&io);
+    if (!p->rank_io)
+        return cw_err_set(err, CW_ENOMEM, "no memory for PMI");
+    p->launcher_ops = &local_launcher;
+    p->launcher = p->launcher_ops->open(&launcher, err);
+    if (!p->launcher)
+        return err->code;
+    p->input = rank_input_new(&input, err);
+    return p->input ? CW_OK : err->code;
+}
+
+static int open_telling(struct parts *p, const struct job *job, const struct parts_events *events,
+                        void *ctx, struct cw_err *err)
+{
+    struct standing_config standing = {.loop = p->loop,
+                                       .options = p->options,
+                                       .job = job,
+                                       .job_id = p->job_id,
+                                       .dir = p->dir.path,
+                                       .ask = events->ask_stats,
+                                       .ctx = ctx};
+    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
+
+    p->standing = standing_new(&standing, err);
+    if (!p->standing)
+        return err->code;
+    relays_addresses(p->relays, relays, sizeof(relays));
+    standing_set_relays(p->standing, relays);
+    return telling_open_events(&p->telling, p->options->events, loop_look(p->loop), p->job_id,
+                               p->options->ranks, relays, err);
+}
+
+static int open_sharing(struct parts *p, const struct parts_events *events, void *ctx,
+                        struct cw_err *err)
+{
+    p->sharing = (struct sharing){.unsafe = events->unsafe, .ctx = ctx};
+    if (p->options->no_log || p->options->trust_files)
+        return CW_OK;
+    p->sharing.files = files_new(p->options->ranks);
+    return p->sharing.files ? CW_OK
+                            : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
+}
+
+int parts_open_programs(struct parts *p, const struct run_options *options, int *exit_code,
+                        struct cw_err *err)
+{
+    *p = (struct parts){.options = options,
+                        .spin_ns = choose_spin(options),
+                        .telling = {.verbose = options->verbose, .events.fd = -1}};
+    return programs_open(&p->programs, options, exit_code, err);
+}
+
+int parts_open_relays(struct parts *p, const struct parts_events *events, void *ctx,
+                      struct cw_err *err)
+{
+    raise_descriptor_limit(p->options->ranks);
+    p->loop = loop_new(err);
+    if (!p->loop || signals_open(&p->signals, p->loop, events->signalled, ctx, err) < 0)
+        return err->code;
+    children_adopt();
+    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
+        return err->code;
+    return open_relays(p, events, ctx, err);
+}
+
+int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,
+                     void *ctx, struct cw_err *err)
+{
+    if (open_ranks(p, events, ctx, err) < 0 || open_sharing(p, events, ctx, err) < 0)
+        return err->code;
+    return open_telling(p, job, events, ctx, err);
+}
+
+static bool is_relay(void *ctx, pid_t pid)
+{
+    const struct parts *p = ctx;
+
+    return p->relays && relays_number_of(p->relays, pid) >= 0;
+}
+
+void parts_end_processes(struct parts *p)
+{
+    if (p->launcher)
+        p->launcher_ops->close(p->launcher);
+    p->launcher = NULL;
+    children_kill(is_relay, p);
+}
+
+void parts_close(struct parts *p)
+{
+    relays_free(p->relays);
+    p->relays = NULL;
+    parts_end_processes(p);
+    children_reap(NULL, NULL);
+    rank_input_free(p->input);
+    standing_free(p->standing);
+    job_events_close(&p->telling.events);
+    if (p->dir_made)
+        rundir_remove(&p->dir);
+    rank_io_free(p->rank_io);
+    outputs_free(p->outputs);
+    signals_close(&p->signals);
+    loop_free(p->loop);
+    files_free(p->sharing.files);
+    programs_close(&p->programs);
+}

@@ -1,0 +1,64 @@
+/* The parts of a running job. Each emits events to the one that opened them all, and knows of no
+ * other. */
+#ifndef DISPATCHER_PARTS_H
+#define DISPATCHER_PARTS_H
+
+#include "dispatcher/launch/launcher.h"
+#include "dispatcher/ranks/rank_io.h"
+#include "dispatcher/relays/relays.h"
+#include "dispatcher/run/programs.h"
+#include "dispatcher/run/sharing.h"
+#include "dispatcher/run/signals.h"
+#include "dispatcher/run/standing.h"
+#include "dispatcher/run/telling.h"
+#include "dispatcher/status/rundir.h"
+#include "dispatcher/streams/rank_input.h"
+
+struct parts {
+    const struct run_options *options; /* borrowed */
+    uint8_t job_id[CW_ID_SIZE];
+    uint64_t spin_ns; /* of ranks and relays, before they sleep */
+    struct programs programs;
+    struct rundir dir;
+    bool dir_made;
+    struct loop *loop;
+    struct signals signals;
+    struct outputs *outputs;
+    struct telling telling;
+    struct relays *relays;
+    struct rank_input *input;
+    const struct launcher_ops *launcher_ops;
+    void *launcher; /* NULL: no process is left */
+    struct rank_io *rank_io;
+    struct standing *standing;
+    struct sharing sharing;
+};
+
+/* What is heard of them, with the `ctx` of parts_open. */
+struct parts_events {
+    const struct launcher_events *launcher;
+    const struct rank_io_events *rank_io;
+    const struct relays_events *relays;
+    void (*signalled)(void *ctx, int signal_number);
+    void (*output_failed)(void *ctx, const struct cw_err *err);
+    void (*input_overrun)(void *ctx);
+    void (*unsafe)(void *ctx, uint32_t rank, bool own, const char *why);
+    void (*ask_stats)(void *ctx);
+};
+
+/* All but the ranks' processes, in three steps: the programs, which says what the exit code is when
+ * that fails; what the relays need, whose opening begins; and, once they are ready, what ranks
+ * need, for a job that `job` describes. Errors: of every kind; parts_close is to be called also
+ * then. */
+int parts_open_programs(struct parts *parts, const struct run_options *options, int *exit_code,
+                        struct cw_err *err);
+int parts_open_relays(struct parts *parts, const struct parts_events *events, void *ctx,
+                      struct cw_err *err);
+int parts_open_ranks(struct parts *parts, const struct job *job, const struct parts_events *events,
+                     void *ctx, struct cw_err *err);
+
+/* Ends the processes of the ranks, and what they started and left behind. */
+void parts_end_processes(struct parts *parts);
+void parts_close(struct parts *parts);
+
+#endif

@@ -1,0 +1,77 @@
+#include "dispatcher/run/programs.h"
+#include "dispatcher/program/device_path.h"
+#include "dispatcher/program/program.h"
+#include "dispatcher/program/resolve.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int check_program(const struct run_segment *segment, char path[PATH_MAX], struct cw_err *err)
+{
+    struct program_info info;
+
+    if (segment->wdir && access(segment->wdir, X_OK) < 0)
+        return cw_err_set(err, CW_ENOTFOUND, "working directory %s: %s", segment->wdir,
+                          strerror(errno));
+    if (program_resolve(segment->argv[0], segment->wdir, path, PATH_MAX, err) < 0 ||
+        program_inspect(path, &info, err) < 0)
+        return err->code;
+    if (!program_can_run(info.kind))
+        return cw_err_set(err, CW_EINVAL, "%s: %s", path, program_explain(info.kind));
+    return CW_OK;
+}
+
+static int allocate(struct programs *p, const struct run_options *options, struct cw_err *err)
+{
+    uint32_t rank = 0;
+
+    *p = (struct programs){0};
+    p->of_segment = calloc(options->segment_count, sizeof(*p->of_segment));
+    p->paths = calloc(options->segment_count, sizeof(*p->paths));
+    p->segment_of = calloc(options->ranks, sizeof(*p->segment_of));
+    if (!p->of_segment || !p->paths || !p->segment_of)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", options->ranks);
+    for (uint32_t i = 0; i < options->segment_count; i++)
+        for (uint32_t j = 0; j < options->segments[i].ranks; j++)
+            p->segment_of[rank++] = i;
+    return CW_OK;
+}
+
+int programs_open(struct programs *p, const struct run_options *options, int *exit_code,
+                  struct cw_err *err)
+{
+    *exit_code = 1;
+    if (allocate(p, options, err) < 0 || device_path_find(p->device_path, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < options->segment_count; i++) {
+        const struct run_segment *segment = &options->segments[i];
+
+        if (check_program(segment, p->paths[i], err) < 0) {
+            *exit_code = err->code == CW_ENOTFOUND ? 127 : 126;
+            return err->code;
+        }
+        p->of_segment[i] = (struct launch_program){.path = p->paths[i],
+                                                   .argv = segment->argv,
+                                                   .wdir = segment->wdir,
+                                                   .env = (const char *const *)options->env,
+                                                   .env_count = options->env_count,
+                                                   .more = (const char *const *)segment->env,
+                                                   .more_count = segment->env_count,
+                                                   .device_path = p->device_path};
+    }
+    return CW_OK;
+}
+
+void programs_close(struct programs *p)
+{
+    free(p->of_segment);
+    free(p->paths);
+    free(p->segment_of);
+}
+
+const struct launch_program *programs_of(const struct programs *p, uint32_t rank)
+{
+    return &p->of_segment[p->segment_of[rank]];
+}

@@ -1,0 +1,26 @@
+/* The programs of a job as they are started: looked up and checked. */
+#ifndef DISPATCHER_PROGRAMS_H
+#define DISPATCHER_PROGRAMS_H
+
+#include "dispatcher/launch/launcher.h"
+#include "dispatcher/options/options.h"
+
+#include <limits.h>
+
+struct programs {
+    struct launch_program *of_segment; /* owned */
+    uint32_t *segment_of;              /* of each rank, which is its MPI_APPNUM too; owned */
+    char (*paths)[PATH_MAX];           /* of each segment's file; owned */
+    char device_path[PATH_MAX];
+};
+
+/* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,
+ * where it is about a program. Errors: CW_ENOTFOUND, CW_EINVAL, CW_ESYS, CW_ENOMEM; programs_close
+ * is to be called also then. */
+int programs_open(struct programs *programs, const struct run_options *options, int *exit_code,
+                  struct cw_err *err);
+void programs_close(struct programs *programs);
+
+const struct launch_program *programs_of(const struct programs *programs, uint32_t rank);
+
+#endif

@@ -1,0 +1,157 @@
+#include "dispatcher/run/standing.h"
+#include "dispatcher/status/stats.h"
+#include "dispatcher/status/status.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct standing {
+    struct standing_config config;
+    struct status_server server;
+    struct loop_watch watch;
+    struct loop_timer timer;
+    char host[HOST_NAME_MAX + 1];
+    struct timespec started;
+    char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
+    struct cw_stats *stats; /* the last known of each rank */
+    pid_t *pids;
+    uint32_t received; /* since they were asked for */
+};
+
+void standing_ask(struct standing *s)
+{
+    s->received = 0;
+    s->config.ask(s->config.ctx);
+}
+
+static struct status_rank status_of(const struct standing *s, uint32_t rank)
+{
+    const struct job_rank *r = &s->config.job->rank[rank];
+    const struct cw_rank_stats *stats = &s->stats[rank].of_rank;
+
+    return (struct status_rank){.rank = rank,
+                                .pid = (uint64_t)s->pids[rank],
+                                .host = s->host,
+                                .slot = r->slot,
+                                .incarnation = r->incarnation,
+                                .state = job_rank_condition(s->config.job, rank,
+                                                            s->config.options->alive_period_ns,
+                                                            loop_now_ns(s->config.loop)),
+                                .events = stats->events,
+                                .taken = stats->taken,
+                                .replayed = stats->replayed,
+                                .to_replay = r->to_repeat,
+                                .acts = stats->acts,
+                                .log_bytes = stats->log_bytes,
+                                .restarts = r->restarts,
+                                .program = r->program};
+}
+
+static void answer(struct standing *s)
+{
+    uint32_t count = s->config.options->ranks;
+    struct status_rank *ranks = calloc(count, sizeof(*ranks));
+    char command[STATUS_COMMAND_MAX];
+    struct status_job job = {.id = s->config.job_id,
+                             .pid = (uint64_t)getpid(),
+                             .started = s->started,
+                             .command = command,
+                             .relay = s->relays,
+                             .rank = ranks,
+                             .ranks = count};
+    json_t *document = NULL;
+
+    status_command(s->config.options, command);
+    for (uint32_t rank = 0; ranks && rank < count; rank++)
+        ranks[rank] = status_of(s, rank);
+    if (ranks)
+        document = status_document(&job);
+    status_answer(&s->server, document, loop_now_ns(s->config.loop));
+    if (document)
+        json_decref(document);
+    free(ranks);
+}
+
+static void step(void *ctx)
+{
+    struct standing *s = ctx;
+    uint64_t now_ns = loop_now_ns(s->config.loop);
+
+    if (status_step(&s->server, now_ns))
+        standing_ask(s);
+    if (status_due(&s->server, now_ns))
+        answer(s);
+    loop_timer_set(&s->timer, status_deadline_ns(&s->server));
+}
+
+struct standing *standing_new(const struct standing_config *config, struct cw_err *err)
+{
+    struct standing *s = calloc(1, sizeof(*s));
+
+    if (s) {
+        s->config = *config;
+        s->server.fd = s->server.listener = s->watch.fd = -1;
+        s->stats = calloc(config->options->ranks, sizeof(*s->stats));
+        s->pids = calloc(config->options->ranks, sizeof(*s->pids));
+    }
+    if (!s || !s->stats || !s->pids)
+        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->options->ranks);
+    else if (status_open(&s->server, config->dir, err) == CW_OK &&
+             loop_watch(config->loop, &s->watch, s->server.fd, EPOLLIN, step, s) < 0)
+        cw_err_set(err, CW_ESYS, "watching %s/" STATUS_NAME, config->dir);
+    if (err->code) {
+        standing_free(s);
+        return NULL;
+    }
+    gethostname(s->host, sizeof(s->host) - 1);
+    clock_gettime(CLOCK_REALTIME, &s->started);
+    loop_timer_add(config->loop, &s->timer, step, s);
+    return s;
+}
+
+void standing_free(struct standing *s)
+{
+    if (!s)
+        return;
+    loop_unwatch(s->config.loop, &s->watch);
+    status_close(&s->server);
+    free(s->stats);
+    free(s->pids);
+    free(s);
+}
+
+void standing_set_relays(struct standing *s, const char *addresses)
+{
+    snprintf(s->relays, sizeof(s->relays), "%s", addresses);
+}
+
+void standing_set_pid(struct standing *s, uint32_t rank, pid_t pid)
+{
+    s->pids[rank] = pid;
+}
+
+void standing_take(struct standing *s, const struct cw_stats *stats)
+{
+    if (stats->rank >= s->config.options->ranks)
+        return;
+    s->stats[stats->rank] = *stats;
+    s->received++;
+    if (standing_missing(s) == 0 && status_waiting(&s->server)) {
+        answer(s);
+        loop_timer_set(&s->timer, status_deadline_ns(&s->server));
+    }
+}
+
+uint32_t standing_missing(const struct standing *s)
+{
+    uint32_t ranks = s->config.options->ranks;
+
+    return s->received < ranks ? ranks - s->received : 0;
+}
+
+void standing_print(const struct standing *s)
+{
+    stats_print(s->stats, s->config.job->rank, s->config.options);
+}

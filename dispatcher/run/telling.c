@@ -1,0 +1,156 @@
+#include "dispatcher/run/telling.h"
+
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void tell(struct telling *t, const char *fmt, va_list ap)
+{
+    char text[2 * CW_ERR_TEXT_MAX];
+
+    vsnprintf(text, sizeof(text), fmt, ap);
+    outputs_say(t->outputs, text);
+}
+
+void telling_tell(struct telling *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    tell(t, fmt, ap);
+    va_end(ap);
+}
+
+void telling_say(struct telling *t, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (t->verbose)
+        tell(t, fmt, ap);
+    va_end(ap);
+}
+
+/* --- the job --- */
+
+int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
+                        const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
+                        struct cw_err *err)
+{
+    char id[2 * CW_ID_SIZE + 1];
+
+    if (job_events_open(&t->events, path, now_ns, err) < 0)
+        return err->code;
+    sodium_bin2hex(id, sizeof(id), job_id, CW_ID_SIZE);
+    job_events_write(&t->events, now_ns, JOB_EVENT_JOB_STARTED, JOB_EVENTS_NO_RANK,
+                     job_text("job", id), job_number("ranks", ranks),
+                     job_number("pid", (uint64_t)getpid()), job_text("relay", relays));
+    return CW_OK;
+}
+
+void telling_job_ended(struct telling *t, uint64_t now_ns, const struct job *job)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_JOB_ENDED, JOB_EVENTS_NO_RANK,
+                     job_number("exit_code", (uint64_t)job->exit_code),
+                     job_text("reason", job->reason));
+}
+
+void telling_warn(struct telling *t, uint64_t now_ns, uint32_t rank, const char *text,
+                  const char *cause)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_WARNING, rank, job_text("text", text),
+                     job_text("cause", cause));
+}
+
+/* --- ranks --- */
+
+void telling_started(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                     pid_t pid)
+{
+    telling_say(t, "rank %u started (pid %d, %s)", rank, (int)pid, r->program);
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_STARTED, rank,
+                     job_number("incarnation", r->incarnation), job_number("slot", r->slot),
+                     job_number("pid", (uint64_t)pid));
+}
+
+static struct job_field how_it_ended(int status)
+{
+    if (WIFSIGNALED(status))
+        return job_number("signal", (uint64_t)WTERMSIG(status));
+    return job_number("exit_code", (uint64_t)WEXITSTATUS(status));
+}
+
+void telling_exit(struct telling *t, uint32_t rank, int status)
+{
+    if (WIFSIGNALED(status))
+        telling_say(t, "rank %u ended (signal %d)", rank, WTERMSIG(status));
+    else
+        telling_say(t, "rank %u ended (exit code %d)", rank, WEXITSTATUS(status));
+}
+
+void telling_ended(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                   int status)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_ENDED, rank,
+                     job_number("incarnation", r->incarnation), how_it_ended(status));
+}
+
+void telling_down(struct telling *t, uint64_t now_ns, const struct job_order *order, int status)
+{
+    bool gone = order->remains == JOB_REMAINS_NOTHING;
+
+    if (order->hung)
+        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_HUNG, order->rank,
+                         job_number("incarnation", order->incarnation));
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_DOWN, order->rank,
+                     job_number("incarnation", order->incarnation), job_text("cause", order->why),
+                     gone ? how_it_ended(status) : job_text("remains", "a process"));
+}
+
+void telling_up(struct telling *t, uint64_t now_ns, const struct cw_notice_body *notice,
+                bool repeats)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_UP, notice->rank,
+                     job_number("incarnation", notice->incarnation));
+    if (repeats)
+        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_REPLAYING, notice->rank,
+                         job_number("incarnation", notice->incarnation),
+                         job_number("events", notice->event), job_number("acts", notice->acts));
+}
+
+void telling_back(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                  uint64_t repeated)
+{
+    uint64_t took_ns = now_ns - r->up_ns;
+
+    telling_tell(t, "rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
+                 repeated, (double)took_ns / 1e9);
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_LIVE, rank,
+                     job_number("incarnation", r->incarnation), job_number("events", repeated),
+                     job_seconds("seconds", took_ns));
+}
+
+void telling_fault(struct telling *t, uint64_t at_ns, uint32_t rank, uint32_t incarnation,
+                   enum fault_kind kind, const char *fault)
+{
+    if (rank == JOB_NO_RANK) {
+        telling_say(t, "drill: %s", fault);
+        job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, JOB_EVENTS_NO_RANK,
+                         job_text("fault", fault), job_text("kind", fault_kind_name(kind)));
+        return;
+    }
+    telling_say(t, "drill: %s: rank %u", fault, rank);
+    job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
+                     job_text("kind", fault_kind_name(kind)),
+                     job_number("incarnation", incarnation));
+}
+
+void telling_resumed(struct telling *t, uint64_t now_ns, const char *address)
+{
+    telling_say(t, "relay %s: the connection broke, and the session goes on over another", address);
+    job_events_write(&t->events, now_ns, JOB_EVENT_SESSION_RESUMED, JOB_EVENTS_NO_RANK,
+                     job_text("relay", address));
+}

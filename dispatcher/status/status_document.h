@@ -1,0 +1,48 @@
+/* What a dispatcher tells about its running job: one JSON document. Pure. docs/operations.md
+ * describes its members. */
+#ifndef DISPATCHER_STATUS_DOCUMENT_H
+#define DISPATCHER_STATUS_DOCUMENT_H
+
+#include "common/frame.h"
+#include "dispatcher/options/options.h"
+
+#include <jansson.h>
+#include <time.h>
+
+#define STATUS_COMMAND_MAX 1024 /* bytes of a command line; a longer one is cut */
+
+struct status_rank {
+    uint32_t rank;
+    uint64_t pid; /* 0: no process */
+    const char *host;
+    uint32_t slot;
+    uint32_t incarnation;
+    const char *state;  /* "starting", "live", "replaying", "down", "hung" or "ended" */
+    uint64_t events;    /* numbered by its relay */
+    uint64_t taken;     /* of them, how many it is known to have taken */
+    uint64_t replayed;  /* handed out again to this incarnation ... */
+    uint64_t to_replay; /* ... of so many */
+    uint64_t acts;      /* its sends, receives, probes that found, and cancels */
+    uint64_t log_bytes; /* kept for a restart */
+    uint32_t restarts;
+    const char *program;
+};
+
+/* All borrowed. */
+struct status_job {
+    const uint8_t *id;       /* CW_ID_SIZE bytes */
+    uint64_t pid;            /* of the dispatcher */
+    struct timespec started; /* CLOCK_REALTIME */
+    const char *command;
+    const char *relay; /* its address */
+    const struct status_rank *rank;
+    uint32_t ranks;
+};
+
+/* Returns a new reference; NULL without memory. */
+json_t *status_document(const struct status_job *job);
+
+/* The programs of the job as they stand on the command line: "-n 4 ./prog a : -n 2 ./other". */
+void status_command(const struct run_options *options, char command[STATUS_COMMAND_MAX]);
+
+#endif

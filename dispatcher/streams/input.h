@@ -1,0 +1,44 @@
+/* Standard input for rank 0: a pump from our stdin to a pipe. What it has given is kept, so that
+ * another incarnation of rank 0 can be given the same; bounded: beyond INPUT_KEPT_MAX it is a pump
+ * with one buffer and no memory. */
+#ifndef DISPATCHER_INPUT_H
+#define DISPATCHER_INPUT_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define INPUT_BUFFER 65536          /* bytes read at a time */
+#define INPUT_KEPT_MAX (16ul << 20) /* bytes kept for another incarnation */
+
+struct input_pump {
+    int from;     /* our stdin; -1 when it ended */
+    int rank_end; /* what rank 0 gets; close it once it is started */
+    int to;       /* our end of the pipe, non-blocking; -1 when it is closed */
+    bool keep;    /* all that came is in `bytes` */
+    size_t given; /* of `bytes`: what is in the pipe */
+    size_t size;  /* of `bytes`: what came */
+    size_t room;
+    char *bytes; /* owned */
+};
+
+/* `keep` says whether rank 0 may be restarted. Errors: CW_ESYS, CW_ENOMEM. */
+int input_open(struct input_pump *pump, bool keep, struct cw_err *err);
+void input_close(struct input_pump *pump);
+
+/* A new pipe, which gets all from the beginning; only while `keep` says so. The ends of the old one
+ * are closed. Errors: CW_ESYS. */
+int input_restart(struct input_pump *pump, struct cw_err *err);
+
+/* Which of the two ends should be watched now. */
+bool input_wants_read(const struct input_pump *pump);
+bool input_wants_write(const struct input_pump *pump);
+
+/* In the background of a terminal nothing is read: look again later. */
+bool input_waits(const struct input_pump *pump);
+
+/* Moves what can be moved without waiting. `readable` says that `from` will not block. */
+void input_move(struct input_pump *pump, bool readable);
+
+#endif

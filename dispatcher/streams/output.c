@@ -1,0 +1,309 @@
+#include "dispatcher/streams/output.h"
+#include "dispatcher/streams/output_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void output_sink_open_fd(struct output_sink *sink, int fd, const char *name)
+{
+    struct stat st;
+
+    *sink = (struct output_sink){.fd = fd};
+    sink->pipe_like = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
+    snprintf(sink->name, sizeof(sink->name), "%s", name);
+}
+
+int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
+                          const char *suffix, struct cw_err *err)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/rank.%u.%s", dir, rank, suffix);
+    *sink = (struct output_sink){.fd = output_file_open(path, 0)};
+    if (sink->fd < 0)
+        return cw_err_set(err, CW_ESYS, "output file %s: %s", path, strerror(errno));
+    snprintf(sink->name, sizeof(sink->name), "%.250s", path);
+    return CW_OK;
+}
+
+void output_sink_close(struct output_sink *sink)
+{
+    if (sink->fd > STDERR_FILENO)
+        close(sink->fd);
+    sink->fd = -1;
+}
+
+int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
+                       struct output_sink *sink, bool tag, struct cw_err *err)
+{
+    *stream = (struct output_stream){
+        .fd = fd, .rank = rank, .sink = sink, .tag = tag, .at_line_start = true};
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    stream->buffer = malloc(OUTPUT_LINE_MAX);
+    if (!stream->buffer)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the output of rank %u", rank);
+    return CW_OK;
+}
+
+void output_stream_close(struct output_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    if (stream->sink && stream->sink->owner == stream)
+        stream->sink->owner = NULL;
+    stream->fd = -1;
+    free(stream->buffer);
+    stream->buffer = NULL;
+}
+
+static void close_pipe(struct output_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    stream->fd = -1;
+}
+
+void output_stream_interrupt(struct output_stream *stream, bool at_once)
+{
+    stream->interrupted = true;
+    if (at_once)
+        close_pipe(stream);
+}
+
+void output_stream_resume(struct output_stream *stream, int fd)
+{
+    assert(stream->interrupted);
+    close_pipe(stream);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    stream->fd = fd;
+    stream->interrupted = false;
+    stream->drop_lines = stream->lines;
+    stream->drop_bytes = stream->line_bytes;
+}
+
+void output_stream_give_up(struct output_stream *stream)
+{
+    stream->interrupted = false;
+    stream->drop_lines = stream->drop_bytes = 0;
+}
+
+/* Its next bytes are some that were printed before. */
+static bool is_dropping(const struct output_stream *stream)
+{
+    return stream->drop_lines || stream->drop_bytes;
+}
+
+/* Drops what was printed before from the start of `bytes`, in place. Returns how many are left.
+ *
+ * Counted in lines, and in bytes only for a line that is not complete: the same as counting bytes
+ * as long as the repetition is exact. Where it is not (a program may print what it saw after its
+ * last logged act, such as the time), whole lines stay whole. */
+static size_t drop_printed(struct output_stream *stream, char *bytes, size_t size)
+{
+    size_t at = 0;
+
+    while (stream->drop_lines && at < size) {
+        const char *newline = memchr(bytes + at, '\n', size - at);
+
+        if (!newline)
+            return 0;
+        at = (size_t)(newline - bytes) + 1;
+        stream->drop_lines--;
+    }
+    while (!stream->drop_lines && stream->drop_bytes && at < size) {
+        if (bytes[at] == '\n')
+            stream->drop_bytes = 0;
+        else {
+            stream->drop_bytes--;
+            at++;
+        }
+    }
+    memmove(bytes, bytes + at, size - at);
+    return size - at;
+}
+
+static void count_printed(struct output_stream *stream, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    const char *newline;
+
+    while ((newline = memchr(bytes, '\n', (size_t)(end - bytes)))) {
+        stream->lines++;
+        stream->line_bytes = 0;
+        bytes = newline + 1;
+    }
+    stream->line_bytes += (size_t)(end - bytes);
+}
+
+bool output_stream_wants_input(const struct output_stream *stream)
+{
+    return stream->fd >= 0 && stream->used < OUTPUT_LINE_MAX;
+}
+
+/* Another rank is in the middle of a line; it keeps the sink until the line ends or the rank
+ * pauses. */
+static bool sink_is_taken(const struct output_sink *sink, const struct output_stream *stream,
+                          uint64_t now_ns)
+{
+    return sink->owner && sink->owner != stream && now_ns - sink->owner_ns < OUTPUT_PARTIAL_NS;
+}
+
+/* What poll() promises room for, cut after a line where there is one. */
+static size_t sink_room(const char *bytes, size_t size)
+{
+    const char *newline;
+
+    if (size <= PIPE_BUF)
+        return size;
+    newline = memrchr(bytes, '\n', PIPE_BUF);
+    return newline ? (size_t)(newline - bytes) + 1 : PIPE_BUF;
+}
+
+/* Returns the bytes written (0: no room now), or a negative code. */
+static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_t size,
+                          uint64_t now_ns, struct cw_err *err)
+{
+    struct output_sink *sink = stream->sink;
+    struct pollfd p = {.fd = sink->fd, .events = POLLOUT};
+    ssize_t n;
+
+    if (sink_is_taken(sink, stream, now_ns))
+        return 0;
+    if (sink->pipe_like) {
+        if (poll(&p, 1, 0) == 0)
+            return 0;
+        size = sink_room(bytes, size);
+    }
+    n = write(sink->fd, bytes, size);
+    if (n > 0) {
+        sink->owner = bytes[n - 1] == '\n' ? NULL : stream;
+        sink->owner_ns = now_ns;
+        return n;
+    }
+    if (n == 0 || errno == EAGAIN || errno == EINTR)
+        return 0;
+    return cw_err_set(err, errno == EPIPE ? CW_ECLOSED : CW_ESYS,
+                      "writing the output of rank %u to %s: %s", stream->rank, sink->name,
+                      strerror(errno));
+}
+
+/* Writes `size` bytes, with the rank before every line if wanted. Returns how many were taken. */
+static ssize_t stream_write(struct output_stream *stream, const char *bytes, size_t size,
+                            uint64_t now_ns, struct cw_err *err)
+{
+    char line[OUTPUT_LINE_MAX + 16];
+    const char *end = memchr(bytes, '\n', size);
+    size_t part = end ? (size_t)(end - bytes) + 1 : size;
+    int prefix = 0;
+    ssize_t n;
+
+    if (!stream->tag)
+        return sink_write(stream, bytes, size, now_ns, err);
+    if (stream->at_line_start)
+        prefix = snprintf(line, sizeof(line), "[%u] ", stream->rank);
+    if (stream->sink->pipe_like && part + (size_t)prefix > PIPE_BUF)
+        part = PIPE_BUF - (size_t)prefix;
+    memcpy(line + prefix, bytes, part);
+    n = sink_write(stream, line, part + (size_t)prefix, now_ns, err);
+    if (n <= 0)
+        return n;
+    stream->at_line_start = line[n - 1] == '\n';
+    return n > prefix ? n - prefix : 0;
+}
+
+/* Bytes that may go out now: whole lines, or everything when waiting for more is no use. */
+static size_t passable(const struct output_stream *stream, uint64_t now_ns)
+{
+    const char *newline = memrchr(stream->buffer, '\n', stream->used);
+    bool all = stream->fd < 0 || stream->used == OUTPUT_LINE_MAX ||
+               (stream->partial_ns && now_ns - stream->partial_ns >= OUTPUT_PARTIAL_NS);
+
+    /* the next incarnation completes the line */
+    if (stream->interrupted || is_dropping(stream))
+        all = stream->used == OUTPUT_LINE_MAX;
+
+    if (all)
+        return stream->used;
+    return newline ? (size_t)(newline - stream->buffer) + 1 : 0;
+}
+
+static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+{
+    size_t size = passable(stream, now_ns);
+    size_t done = 0;
+    ssize_t n = 1;
+
+    while (done < size && n > 0) {
+        n = stream_write(stream, stream->buffer + done, size - done, now_ns, err);
+        if (n < 0)
+            return (int)n;
+        done += (size_t)n;
+    }
+    memmove(stream->buffer, stream->buffer + done, stream->used - done);
+    stream->used -= done;
+    stream->blocked = done < size;
+    if (stream->used == 0)
+        stream->partial_ns = 0;
+    else if (!stream->partial_ns || done > 0)
+        stream->partial_ns = now_ns;
+    return CW_OK;
+}
+
+/* Takes in `size` bytes that stand behind those that are held. */
+static void take_in(struct output_stream *stream, size_t size)
+{
+    char *bytes = stream->buffer + stream->used;
+
+    if (is_dropping(stream)) {
+        size = drop_printed(stream, bytes, size);
+        if (!is_dropping(stream))
+            stream->partial_ns = 0; /* only now could the line have been completed */
+    }
+    count_printed(stream, bytes, size);
+    stream->used += size;
+}
+
+int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+{
+    while (output_stream_wants_input(stream)) {
+        ssize_t n = read(stream->fd, stream->buffer + stream->used, OUTPUT_LINE_MAX - stream->used);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n <= 0) {
+            close(stream->fd);
+            stream->fd = -1;
+        } else {
+            take_in(stream, (size_t)n);
+        }
+        if (pass_on(stream, now_ns, err) < 0)
+            return err->code;
+    }
+    return CW_OK;
+}
+
+int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+{
+    return stream->used ? pass_on(stream, now_ns, err) : CW_OK;
+}
+
+uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t now_ns)
+{
+    if (!stream->used)
+        return UINT64_MAX;
+    if (!stream->blocked && (stream->interrupted || is_dropping(stream)))
+        return UINT64_MAX;
+    if (stream->blocked || stream->fd < 0)
+        return now_ns + OUTPUT_RETRY_NS;
+    return stream->partial_ns + OUTPUT_PARTIAL_NS;
+}

@@ -1,0 +1,203 @@
+#include "dispatcher/streams/outputs.h"
+#include "dispatcher/streams/output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One stream of one rank. */
+struct one {
+    struct outputs *of;
+    struct output_stream stream;
+    struct output_sink file; /* with `dir` */
+    struct loop_watch watch;
+};
+
+struct outputs {
+    struct outputs_config config;
+    struct output_sink sinks[2];
+    struct loop_timer timer; /* when a stream may have something to pass on */
+    struct one (*of_rank)[2];
+};
+
+static void tick(void *ctx);
+
+struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *err)
+{
+    struct outputs *o = calloc(1, sizeof(*o));
+
+    if (config->dir && mkdir(config->dir, 0777) < 0 && errno != EEXIST) {
+        cw_err_set(err, CW_ESYS, "--output-dir %s: %s", config->dir, strerror(errno));
+        free(o);
+        return NULL;
+    }
+    if (o)
+        o->of_rank = calloc(config->ranks, sizeof(*o->of_rank));
+    if (!o || !o->of_rank) {
+        cw_err_set(err, CW_ENOMEM, "no memory for the output of %u ranks", config->ranks);
+        free(o);
+        return NULL;
+    }
+    o->config = *config;
+    output_sink_open_fd(&o->sinks[0], STDOUT_FILENO, "standard output");
+    output_sink_open_fd(&o->sinks[1], STDERR_FILENO, "standard error");
+    for (uint32_t rank = 0; rank < config->ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            struct one *one = &o->of_rank[rank][which];
+
+            one->of = o;
+            one->stream.fd = one->file.fd = one->watch.fd = -1;
+        }
+    loop_timer_add(config->loop, &o->timer, tick, o);
+    return o;
+}
+
+void outputs_free(struct outputs *o)
+{
+    if (!o)
+        return;
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            struct one *one = &o->of_rank[rank][which];
+
+            loop_unwatch(o->config.loop, &one->watch);
+            output_stream_close(&one->stream);
+            output_sink_close(&one->file);
+        }
+    free(o->of_rank);
+    free(o);
+}
+
+/* --- reading and writing --- */
+
+static void read_one(void *ctx);
+
+/* Watches the stream or not, as it wants, and sees to it that it is looked at in time. */
+static void update(struct one *one)
+{
+    struct loop *loop = one->of->config.loop;
+    bool wants = output_stream_wants_input(&one->stream);
+
+    if (wants && one->watch.fd < 0)
+        loop_watch(loop, &one->watch, one->stream.fd, EPOLLIN, read_one, one);
+    else if (!wants)
+        loop_unwatch(loop, &one->watch);
+    loop_timer_hasten(&one->of->timer, output_stream_deadline_ns(&one->stream, loop_now_ns(loop)));
+}
+
+static void check(struct one *one, int code, const struct cw_err *err)
+{
+    if (code == CW_OK)
+        return;
+    one->stream.used = 0;
+    one->of->config.failed(one->of->config.ctx, err);
+}
+
+static void read_one(void *ctx)
+{
+    struct one *one = ctx;
+    struct loop *loop = one->of->config.loop;
+    struct cw_err err = {0};
+    int fd = one->stream.fd;
+
+    if (fd < 0)
+        return;
+    check(one, output_stream_read(&one->stream, loop_now_ns(loop), &err), &err);
+    update(one);
+}
+
+static void tick(void *ctx)
+{
+    struct outputs *o = ctx;
+    uint64_t now_ns = loop_now_ns(o->config.loop);
+
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            struct one *one = &o->of_rank[rank][which];
+            struct cw_err err = {0};
+
+            if (!one->stream.used)
+                continue;
+            check(one, output_stream_tick(&one->stream, now_ns, &err), &err);
+            update(one);
+        }
+}
+
+/* --- the processes of a rank --- */
+
+static int open_first(struct one *one, uint32_t rank, int which, int fd, struct cw_err *err)
+{
+    static const char *const suffixes[2] = {"out", "err"};
+    const struct outputs_config *config = &one->of->config;
+    struct output_sink *sink = &one->of->sinks[which];
+
+    if (config->dir) {
+        sink = &one->file;
+        if (output_sink_open_file(sink, config->dir, rank, suffixes[which], err) < 0) {
+            close(fd);
+            return err->code;
+        }
+    }
+    return output_stream_open(&one->stream, fd, rank, sink, config->tag, err);
+}
+
+int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_err *err)
+{
+    for (int which = 0; which < 2; which++) {
+        struct one *one = &o->of_rank[rank][which];
+
+        if (one->stream.interrupted) {
+            read_one(one);
+            loop_unwatch(o->config.loop, &one->watch);
+            output_stream_resume(&one->stream, fds[which]);
+        } else if (open_first(one, rank, which, fds[which], err) < 0) {
+            if (which == 0)
+                close(fds[1]);
+            return err->code;
+        }
+        update(one);
+    }
+    return CW_OK;
+}
+
+void outputs_interrupt(struct outputs *o, uint32_t rank, bool at_once)
+{
+    for (int which = 0; which < 2; which++) {
+        struct one *one = &o->of_rank[rank][which];
+
+        read_one(one);
+        if (at_once)
+            loop_unwatch(o->config.loop, &one->watch);
+        output_stream_interrupt(&one->stream, at_once);
+    }
+}
+
+void outputs_give_up(struct outputs *o)
+{
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            output_stream_give_up(&o->of_rank[rank][which].stream);
+            update(&o->of_rank[rank][which]);
+        }
+}
+
+bool outputs_are_open(const struct outputs *o)
+{
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            const struct output_stream *stream = &o->of_rank[rank][which].stream;
+
+            if (stream->fd >= 0 || stream->used)
+                return true;
+        }
+    return false;
+}
+
+void outputs_say(struct outputs *o, const char *text)
+{
+    fprintf(stderr, "%scauseway: %s\n", o->sinks[1].owner ? "\n" : "", text);
+    o->sinks[1].owner = NULL;
+}

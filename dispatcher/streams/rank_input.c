@@ -1,0 +1,120 @@
+#include "dispatcher/streams/rank_input.h"
+#include "dispatcher/streams/input.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MOVES 16                   /* buffers of a file that are given to rank 0 in one turn */
+#define FOREGROUND_NS 500000000ull /* between looks whether we are back in the foreground */
+
+struct rank_input {
+    struct rank_input_config config;
+    struct input_pump pump;
+    bool told;                     /* that it does not keep all any more */
+    struct loop_watch stdin_watch; /* of a kind that epoll takes, or not watched: a file */
+    struct loop_watch pipe_watch;
+    struct loop_timer timer;
+};
+
+/* Watched one shot at a time, so that what rank 0 does not read yet stays where it is. A file is
+ * always readable: it is moved until the pipe is full, a bounded part a turn. */
+static void update(struct rank_input *input)
+{
+    struct loop *loop = input->config.loop;
+    bool is_file = input->stdin_watch.fd < 0;
+
+    for (int i = 0; is_file && i < MOVES && input_wants_read(&input->pump); i++)
+        input_move(&input->pump, true);
+    if (input_wants_write(&input->pump))
+        loop_rearm(loop, &input->pipe_watch, EPOLLOUT);
+    else if (input_wants_read(&input->pump) && is_file)
+        loop_timer_set(&input->timer, loop_now_ns(loop));
+    else if (input_wants_read(&input->pump))
+        loop_rearm(loop, &input->stdin_watch, EPOLLIN);
+    else if (input_waits(&input->pump))
+        loop_timer_set(&input->timer, loop_now_ns(loop) + FOREGROUND_NS);
+    if (input->config.keep && !input->pump.keep && !input->told) {
+        input->told = true;
+        input->config.overrun(input->config.ctx);
+    }
+}
+
+static void on_timer(void *ctx)
+{
+    update(ctx);
+}
+
+static void on_stdin(void *ctx)
+{
+    struct rank_input *input = ctx;
+
+    input_move(&input->pump, true);
+    update(input);
+}
+
+static void on_pipe(void *ctx);
+
+/* The pump closes its end of the pipe by itself; closing it ends the watch. */
+static void watch_pipe(struct rank_input *input)
+{
+    input->pipe_watch.fd = -1;
+    if (input->pump.to >= 0)
+        loop_watch(input->config.loop, &input->pipe_watch, input->pump.to, EPOLLONESHOT, on_pipe,
+                   input);
+}
+
+static void on_pipe(void *ctx)
+{
+    struct rank_input *input = ctx;
+
+    input_move(&input->pump, input->stdin_watch.fd < 0);
+    update(input);
+}
+
+struct rank_input *rank_input_new(const struct rank_input_config *config, struct cw_err *err)
+{
+    struct rank_input *input = calloc(1, sizeof(*input));
+
+    if (!input || input_open(&input->pump, config->keep, err) < 0) {
+        if (!input)
+            cw_err_set(err, CW_ENOMEM, "no memory for the standard input of rank 0");
+        free(input);
+        return NULL;
+    }
+    input->config = *config;
+    loop_timer_add(config->loop, &input->timer, on_timer, input);
+    loop_watch(config->loop, &input->stdin_watch, STDIN_FILENO, EPOLLONESHOT, on_stdin, input);
+    watch_pipe(input);
+    loop_timer_set(&input->timer, 0);
+    return input;
+}
+
+void rank_input_free(struct rank_input *input)
+{
+    if (!input)
+        return;
+    input_close(&input->pump);
+    free(input);
+}
+
+int rank_input_restart(struct rank_input *input, struct cw_err *err)
+{
+    if (input->pump.to >= 0)
+        loop_unwatch(input->config.loop, &input->pipe_watch);
+    if (input_restart(&input->pump, err) < 0)
+        return err->code;
+    watch_pipe(input);
+    loop_timer_set(&input->timer, 0);
+    return CW_OK;
+}
+
+int rank_input_end(const struct rank_input *input)
+{
+    return input->pump.rank_end;
+}
+
+void rank_input_taken(struct rank_input *input)
+{
+    close(input->pump.rank_end);
+    input->pump.rank_end = -1;
+}

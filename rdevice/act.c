@@ -1,0 +1,207 @@
+#include "rdevice/act.h"
+#include "common/clock.h"
+#include "rdevice/clock.h"
+#include "rdevice/replay.h"
+
+#include <string.h>
+
+void act_readings(struct exchange *x)
+{
+    size_t size;
+    const uint8_t *bytes = clock_pending(&size);
+
+    if (size == 0 || !journal_is_logged(&x->journal))
+        return;
+    memcpy(exchange_lazy_frame(x, CW_FRAME_READINGS, size), bytes, size);
+    clock_flushed();
+}
+
+/* While room is made, more may happen: that is taken, too. */
+void act_taken(struct exchange *x)
+{
+    struct cw_taken taken = {.clock = journal_polls(&x->journal)};
+
+    act_readings(x);
+    exchange_make_room(x, CW_TAKEN_SIZE);
+    taken.event = inbox_happened(&x->inbox);
+    cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);
+}
+
+uint8_t *act_frame(struct exchange *x, uint8_t type, size_t size)
+{
+    if (replay_act(x))
+        return NULL;
+    act_readings(x);
+    return exchange_frame(x, type, size);
+}
+
+/* --- probes -------------------------------------------------------------------------------------
+ */
+
+static bool known_none(const struct exchange *x, const struct cw_probe *probe)
+{
+    return probes_known_none(&x->probes, probe->tag, probe->mask);
+}
+
+static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
+{
+    const struct cw_probed *answer;
+    uint64_t since;
+
+    act_readings(x);
+    cw_probe_put(exchange_frame(x, CW_FRAME_PROBE, CW_PROBE_SIZE), probe);
+    probes_ask(&x->probes, probe);
+    exchange_flush(x);
+    since = cw_clock_ns();
+    while (!(answer = probes_answer(&x->probes)))
+        if (!exchange_read(x))
+            exchange_wait(x, since);
+    return *answer;
+}
+
+struct cw_probed act_probe(struct exchange *x, uint64_t tag, uint64_t mask, bool remove)
+{
+    struct cw_probe probe = {
+        .tag = tag, .mask = mask, .remove = remove, .clock = journal_poll(&x->journal)};
+    struct cw_probed answer = {.found = false};
+
+    if (journal_is_active(&x->journal)) {
+        replay_probe(x, &answer);
+        return answer;
+    }
+    /* a hint may be waiting in the socket */
+    if (known_none(x, &probe) && !(exchange_read(x) && !known_none(x, &probe)))
+        return answer;
+    answer = ask(x, &probe);
+    if (answer.found)
+        journal_act(&x->journal);
+    return answer;
+}
+
+/* --- messages -----------------------------------------------------------------------------------
+ */
+
+/* The next at most `max` bytes of the vectors, as vectors; moves the start past them. */
+static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, size_t *size)
+{
+    int n = 0;
+
+    *size = 0;
+    while (*count > 0 && *size < max) {
+        size_t take = (*from)->iov_len < max - *size ? (*from)->iov_len : max - *size;
+
+        to[n++] = (struct iovec){.iov_base = (*from)->iov_base, .iov_len = take};
+        *size += take;
+        (*from)->iov_base = (uint8_t *)(*from)->iov_base + take;
+        (*from)->iov_len -= take;
+        if ((*from)->iov_len == 0) {
+            (*from)++;
+            (*count)--;
+        }
+    }
+    return n;
+}
+
+/* Queues the header of a message with its first bytes to follow, `copied` of them in the buffer;
+ * or, when an earlier incarnation has sent it, notes in *skip how much of it the relay has. Returns
+ * false then. */
+static bool put_send(struct exchange *x, const struct act_target *to, uint64_t total, size_t first,
+                     size_t copied, uint64_t *skip)
+{
+    struct cw_send send = {.dst = to->dst,
+                           .kind = to->kind,
+                           .req = to->req,
+                           .tag = to->tag,
+                           .total = total,
+                           .clock = journal_polls(&x->journal)};
+
+    *skip = 0;
+    if (replay_send(x, &send, skip))
+        return false;
+    act_readings(x);
+    exchange_make_room(x, CW_SEND_SIZE + copied);
+    cw_send_put(session_queue(&x->session, CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first),
+                &send);
+    return true;
+}
+
+/* The bytes that the vectors hold, as SEND_DATA frames. */
+static void put_rest(struct exchange *x, struct iovec *from, int count)
+{
+    struct iovec chunk[EXCHANGE_PIECES_MAX];
+    size_t size;
+    int n;
+
+    while ((n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &size)) > 0) {
+        if (size == 0)
+            continue; /* empty pieces at the end */
+        exchange_make_room(x, 0);
+        session_queue(&x->session, CW_FRAME_SEND_DATA, 0, size);
+        exchange_flush_with(x, chunk, n);
+    }
+}
+
+static size_t sum(struct iovec *to, const struct iovec *pieces, int count)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < count; i++) {
+        to[i] = pieces[i];
+        total += pieces[i].iov_len;
+    }
+    return total;
+}
+
+/* Written from where it lies. The program waits for it: that is not time outside of MPI. */
+static void put_large(struct exchange *x, struct iovec *from, int count)
+{
+    struct iovec chunk[EXCHANGE_PIECES_MAX];
+    uint64_t before = cw_clock_ns();
+    size_t first;
+    int n = cut(&from, &count, CW_FRAME_DATA_MAX, chunk, &first);
+
+    exchange_flush_with(x, chunk, n);
+    put_rest(x, from, count);
+    wait_does_not_count(&x->waiter, cw_clock_ns() - before);
+}
+
+void act_send(struct exchange *x, const struct act_target *to, const struct iovec *pieces,
+              int count)
+{
+    struct iovec rest[EXCHANGE_PIECES_MAX];
+    struct iovec chunk[EXCHANGE_PIECES_MAX];
+    struct iovec *from = rest;
+    size_t total = sum(rest, pieces, count);
+    size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
+    uint64_t skip;
+
+    if (!put_send(x, to, total, first, total <= ACT_COPY_MAX ? total : 0, &skip)) {
+        cut(&from, &count, skip, chunk, &first);
+        put_rest(x, from, count);
+    } else if (total <= ACT_COPY_MAX) {
+        session_append(&x->session, pieces, count);
+        exchange_flush(x);
+    } else {
+        put_large(x, rest, count);
+    }
+}
+
+void act_send_first(struct exchange *x, const struct act_target *to, uint64_t total,
+                    const void *first, size_t size, uint64_t *skip)
+{
+    struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
+
+    if (put_send(x, to, total, size, 0, skip))
+        exchange_flush_with(x, &piece, 1);
+    else
+        act_send_more(x, first, size, skip);
+}
+
+void act_send_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
+{
+    size_t skipped = size < *skip ? size : *skip;
+    struct iovec piece = {.iov_base = (uint8_t *)bytes + skipped, .iov_len = size - skipped};
+
+    *skip -= skipped;
+    put_rest(x, &piece, 1);
+}

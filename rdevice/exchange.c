@@ -1,0 +1,282 @@
+#include "rdevice/exchange.h"
+#include "common/clock.h"
+#include "rdevice/clock.h"
+#include "rdevice/fatal.h"
+
+#include <string.h>
+
+_Static_assert(EXCHANGE_PIECES_MAX + 1 <= SESSION_VECTORS_MAX, "what is queued, and the pieces");
+
+void exchange_begin(struct exchange *x, const struct cw_setup *setup,
+                    const struct cw_welcome *welcome)
+{
+    wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
+    journal_begin(&x->journal, setup->incarnation, welcome);
+    inbox_begin(&x->inbox);
+}
+
+static void broken(const struct exchange *x, const char *what) __attribute__((noreturn, cold));
+
+static void broken(const struct exchange *x, const char *what)
+{
+    /* an event that does not fit is the log's, and the program has not asked for it */
+    if (journal_is_active(&x->journal))
+        journal_mismatch(&x->journal, what);
+    fatal_exit(CW_REPORT_FATAL, "relay %s broke the protocol: %s", session_address(&x->session),
+               what);
+}
+
+/* --- frames that come ---------------------------------------------------------------------------
+ */
+
+static void on_message(struct exchange *x, const struct session_frame *frame)
+{
+    uint8_t *to;
+    const char *wrong = inbox_on_message(&x->inbox, &x->requests, frame->body, frame->more, &to);
+
+    if (wrong)
+        broken(x, wrong);
+    session_expect(&x->session, to, frame->more);
+    if (frame->more == 0)
+        inbox_payload_came(&x->inbox);
+}
+
+static void on_done(struct exchange *x, const struct session_frame *frame)
+{
+    const char *wrong = inbox_on_done(&x->inbox, &x->requests, frame->type, frame->body);
+
+    if (wrong)
+        broken(x, wrong);
+}
+
+static void on_probed(struct exchange *x, const struct session_frame *frame)
+{
+    struct cw_probed probed;
+
+    if (!cw_probed_get(frame->body, &probed))
+        broken(x, "PROBED that cannot be read");
+    if (journal_is_active(&x->journal))
+        journal_on_answer(&x->journal, &probed);
+    else
+        probes_on_answer(&x->probes, &probed);
+}
+
+static void on_taken(struct exchange *x, const struct session_frame *frame)
+{
+    struct cw_taken taken;
+
+    if (!cw_taken_get(frame->body, &taken) || taken.event <= inbox_last_event(&x->inbox) ||
+        !journal_is_active(&x->journal))
+        broken(x, "TAKEN that does not add up");
+    journal_on_taken(&x->journal, &taken);
+}
+
+static void on_refused(struct exchange *x, const struct session_frame *frame)
+{
+    struct cw_notice_body refused;
+
+    if (!cw_notice_get(frame->body, frame->length, &refused))
+        broken(x, "REFUSED that cannot be read");
+    fatal_exit(CW_REPORT_FATAL, "relay %s refuses to go on: %s", session_address(&x->session),
+               refused.text);
+}
+
+static void dispatch(struct exchange *x, const struct session_frame *frame)
+{
+    switch (frame->type) {
+    case CW_FRAME_MESSAGE:
+        on_message(x, frame);
+        break;
+    case CW_FRAME_SENT:
+    case CW_FRAME_CANCELED:
+        on_done(x, frame);
+        break;
+    case CW_FRAME_PROBED:
+        on_probed(x, frame);
+        break;
+    case CW_FRAME_TAKEN:
+        on_taken(x, frame);
+        break;
+    case CW_FRAME_READINGS:
+        clock_repeat(frame->body, frame->length);
+        break;
+    case CW_FRAME_REPLAYED:
+        journal_on_end(&x->journal);
+        break;
+    case CW_FRAME_HINT:
+        probes_on_hint(&x->probes);
+        break;
+    case CW_FRAME_FAREWELL:
+        x->farewell = true;
+        break;
+    case CW_FRAME_REFUSED:
+        on_refused(x, frame);
+        break;
+    case CW_FRAME_ACK:
+        if (!session_on_ack(&x->session, frame->body))
+            broken(x, "an ACK for what was not sent, or was acknowledged before");
+        break;
+    default:
+        broken(x, "a frame that a rank does not expect");
+    }
+}
+
+/* Acts on the frame at the start of the buffer; false when it is not complete. */
+static bool take_frame(struct exchange *x)
+{
+    struct session_frame frame;
+    struct cw_err err;
+    int there = session_take_frame(&x->session, &frame, &err);
+
+    if (there < 0)
+        broken(x, err.text);
+    if (there > 0)
+        dispatch(x, &frame);
+    return there > 0;
+}
+
+static bool take_payload(struct exchange *x)
+{
+    if (!session_take_payload(&x->session))
+        return false;
+    if (session_expected(&x->session) == 0)
+        inbox_payload_came(&x->inbox);
+    return true;
+}
+
+static bool fill(struct exchange *x)
+{
+    bool expected = session_expected(&x->session) > 0;
+
+    if (!session_fill(&x->session))
+        return false;
+    if (expected && session_expected(&x->session) == 0)
+        inbox_payload_came(&x->inbox);
+    return true;
+}
+
+bool exchange_read(struct exchange *x)
+{
+    bool more = true;
+
+    if (!fill(x))
+        return false;
+    while (more)
+        more = session_expected(&x->session) ? take_payload(x) : take_frame(x);
+    return true;
+}
+
+void exchange_wait(struct exchange *x, uint64_t since_ns)
+{
+    wait_wire(&x->waiter, true, false, since_ns);
+}
+
+static void fill_waiting(struct exchange *x)
+{
+    uint64_t since = cw_clock_ns();
+
+    while (!fill(x))
+        exchange_wait(x, since);
+}
+
+uint8_t exchange_next_type(struct exchange *x)
+{
+    while (session_next_type(&x->session) < 0)
+        fill_waiting(x);
+    return (uint8_t)session_next_type(&x->session);
+}
+
+void exchange_take_frame(struct exchange *x)
+{
+    while (!take_frame(x))
+        fill_waiting(x);
+    while (session_expected(&x->session) > 0)
+        if (!take_payload(x))
+            fill_waiting(x);
+}
+
+/* --- frames that go -----------------------------------------------------------------------------
+ */
+
+/* What the relay says while the rank repeats stays where it is until its time has come. */
+static void wait_for_room(struct exchange *x, uint64_t *since)
+{
+    bool reads = !journal_is_active(&x->journal);
+    bool full = session_wants_ack(&x->session);
+
+    if (!*since)
+        *since = cw_clock_ns();
+    if (full && !reads)
+        session_forget(&x->session);
+    else if (!reads || !exchange_read(x))
+        wait_wire(&x->waiter, reads, !full, *since);
+}
+
+/* The relay may have said why before it closed. Reading may have found the break, and the session
+ * be resumed. */
+static void lost(struct exchange *x, int error)
+{
+    uint32_t connection = session_connections(&x->session);
+
+    while (!journal_is_active(&x->journal) && exchange_read(x))
+        ;
+    if (session_connections(&x->session) == connection)
+        session_lost(&x->session, error);
+}
+
+static void write_all(struct exchange *x, struct iovec *vectors, int count)
+{
+    uint64_t since = 0;
+    int error;
+
+    while (count > 0) {
+        if (session_write(&x->session, &vectors, &count, &error))
+            since = 0;
+        else if (error)
+            lost(x, error);
+        else
+            wait_for_room(x, &since);
+    }
+}
+
+void exchange_flush_with(struct exchange *x, const struct iovec *pieces, int count)
+{
+    struct iovec vectors[SESSION_VECTORS_MAX] = {session_output(&x->session)};
+
+    if (count)
+        memcpy(vectors + 1, pieces, (size_t)count * sizeof(*pieces));
+    write_all(x, vectors, count + 1);
+    session_written(&x->session);
+}
+
+void exchange_flush(struct exchange *x)
+{
+    if (session_queued(&x->session))
+        exchange_flush_with(x, NULL, 0);
+}
+
+void exchange_make_room(struct exchange *x, size_t size)
+{
+    if (!session_has_room(&x->session, size))
+        exchange_flush(x);
+}
+
+uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size)
+{
+    exchange_make_room(x, size);
+    return session_queue(&x->session, type, size, size);
+}
+
+void exchange_acknowledge(struct exchange *x)
+{
+    if (session_owes_ack(&x->session))
+        session_put_ack(&x->session, exchange_frame(x, CW_FRAME_ACK, CW_ACK_SIZE));
+}
+
+uint8_t *exchange_frame(struct exchange *x, uint8_t type, size_t size)
+{
+    uint8_t *to = exchange_lazy_frame(x, type, size);
+
+    session_hurry(&x->session);
+    return to;
+}

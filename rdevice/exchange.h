@@ -1,0 +1,59 @@
+/* The exchange of frames with the relay, over the types that know a part of it each: writes wait
+ * for room, and take in what comes meanwhile; what comes is handed to the type that it concerns.
+ * Nothing is told to the program: what has happened waits in the inbox. Ends the process when the
+ * relay breaks the protocol. For the thread that calls MPI. */
+#ifndef RDEVICE_EXCHANGE_H
+#define RDEVICE_EXCHANGE_H
+
+#include "common/setup.h"
+#include "rdevice/inbox.h"
+#include "rdevice/journal.h"
+#include "rdevice/probes.h"
+#include "rdevice/session.h"
+#include "rdevice/wait.h"
+
+/* Files above use the parts by the functions of their headers. */
+struct exchange {
+    struct session session;
+    struct waiter waiter;
+    struct journal journal;
+    struct inbox inbox;
+    struct probes probes;
+    struct request_table requests; /* set up apart */
+    bool farewell;                 /* has come */
+};
+
+/* After WELCOME, over the session, which is open. The request table is set up apart. */
+void exchange_begin(struct exchange *x, const struct cw_setup *setup,
+                    const struct cw_welcome *welcome);
+
+/* Room in the buffer for a frame with `size` bytes of body there: flushes when there is none. */
+void exchange_make_room(struct exchange *x, size_t size);
+
+/* Queues a small frame; it goes out with the next flush. Returns where its body goes. */
+uint8_t *exchange_frame(struct exchange *x, uint8_t type, size_t size);
+
+/* ... one that need not go out soon. */
+uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size);
+
+/* Queues an ACK if one is owed. */
+void exchange_acknowledge(struct exchange *x);
+
+/* Writes what is queued, then `pieces` (EXCHANGE_PIECES_MAX at most); returns when all is written.
+ */
+#define EXCHANGE_PIECES_MAX 8
+void exchange_flush_with(struct exchange *x, const struct iovec *pieces, int count);
+void exchange_flush(struct exchange *x);
+
+/* Takes what the wire has, without waiting. Returns true when something came. */
+bool exchange_read(struct exchange *x);
+
+/* Waits for the relay; `since_ns` is when the waiting began. */
+void exchange_wait(struct exchange *x, uint64_t since_ns);
+
+/* While repeating: the type of the relay's next frame, and acting on it with all its payload; both
+ * wait for it. */
+uint8_t exchange_next_type(struct exchange *x);
+void exchange_take_frame(struct exchange *x);
+
+#endif

@@ -1,0 +1,246 @@
+/* Which files the program opens. A re-execution does not restore files: a rank that writes to a
+ * file which other ranks open too would write again what they have read or changed since. So the
+ * dispatcher is told of every regular file before open() returns to the program; the report arrives
+ * even if the process dies at once. Children of the rank's process report their files too.
+ * dispatcher/job/files.h decides.
+ *
+ * A binding to libc beside the device: it uses nothing of the device, and nothing there uses it.
+ *
+ * These functions may be called by any thread and by signal handlers: no locks. */
+#include "common/setup.h"
+#include "rdevice/next.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define READ_KNOWN 4096u /* files told of as read; one forgotten is told of again */
+
+/* libc's own. */
+static struct {
+    int (*openat)(int dir, const char *path, int flags, ...);
+    int (*openat_2)(int dir, const char *path, int flags);
+    FILE *(*fopen)(const char *path, const char *mode);
+    FILE *(*freopen)(const char *path, const char *mode, FILE *file);
+    int (*clock_gettime)(clockid_t id, struct timespec *t);
+} real;
+
+static bool begun;
+static int control_fd = -1; /* to the dispatcher; -1: nobody is told */
+static uint64_t read_known[READ_KNOWN];
+
+/* --- the beginning ---------------------------------------------------------------------------- */
+
+/* A child may have closed it, and its program something else under that number. */
+static bool is_control(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+/* As a constructor, or by the first call: constructors of other libraries open files too. */
+__attribute__((constructor)) static void begin(void)
+{
+    int error = errno;
+    const char *text;
+
+    if (begun)
+        return;
+    next_resolve(&real.openat, "openat");
+    next_resolve(&real.openat_2, "__openat_2");
+    next_resolve(&real.fopen, "fopen");
+    next_resolve(&real.freopen, "freopen");
+    next_resolve(&real.clock_gettime, "clock_gettime");
+    text = getenv(CW_SETUP_ENV);
+    if (text && is_control(atoi(text)))
+        control_fd = atoi(text);
+    begun = true;
+    errno = error;
+}
+
+/* --- telling ---------------------------------------------------------------------------------- */
+
+static uint64_t to_ns(int64_t seconds, uint32_t ns)
+{
+    return (uint64_t)seconds * 1000000000u + ns;
+}
+
+static bool is_regular(int fd, struct cw_opening *opening)
+{
+    struct statx s;
+    struct timespec now;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &s) < 0 ||
+        !S_ISREG(s.stx_mode))
+        return false;
+    real.clock_gettime(CLOCK_MONOTONIC, &now);
+    opening->device = makedev(s.stx_dev_major, s.stx_dev_minor);
+    opening->inode = s.stx_ino;
+    if (s.stx_mask & STATX_BTIME)
+        opening->born_ns = to_ns(s.stx_btime.tv_sec, s.stx_btime.tv_nsec);
+    opening->opened_ns = to_ns(now.tv_sec, (uint32_t)now.tv_nsec);
+    return true;
+}
+
+/* Never 0, which is an empty place. */
+static uint64_t mark_of(const struct cw_opening *opening)
+{
+    uint64_t mark = opening->inode;
+
+    mark = (mark ^ opening->device) * 0x9e3779b97f4a7c15u;
+    mark = (mark ^ mark >> 32 ^ opening->born_ns) * 0x9e3779b97f4a7c15u;
+    return (mark ^ mark >> 32) | 1;
+}
+
+static bool tell(const struct cw_opening *opening, const char *path)
+{
+    uint8_t report[CW_REPORT_FILE_MAX];
+    size_t size = cw_report_put_file(report, opening, path);
+    ssize_t n;
+
+    do
+        n = send(control_fd, report, size, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)size;
+}
+
+/* A file that is read is told of once: only its first opening counts. One that is written, each
+ * time: others may have read it since. */
+static void opened(int fd, const char *path, bool writes)
+{
+    struct cw_opening opening = {.writes = writes};
+    int error = errno;
+    uint64_t *known;
+    uint64_t mark;
+
+    if (is_regular(fd, &opening)) {
+        mark = mark_of(&opening);
+        known = &read_known[mark >> 1 & (READ_KNOWN - 1)];
+        if (writes)
+            tell(&opening, path);
+        else if (__atomic_load_n(known, __ATOMIC_RELAXED) != mark && tell(&opening, path))
+            __atomic_store_n(known, mark, __ATOMIC_RELAXED);
+    }
+    errno = error;
+}
+
+/* --- in place of libc's ----------------------------------------------------------------------- */
+
+/* Who creates a file, and would fail if it were there, does not write again what others have: a
+ * re-execution fails too, or creates another file. */
+static bool flags_write(int flags)
+{
+    if ((flags & O_CREAT) && (flags & O_EXCL))
+        return false;
+    return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
+}
+
+static bool mode_writes(const char *mode)
+{
+    return !strchr(mode, 'x') && (mode[0] != 'r' || strchr(mode, '+'));
+}
+
+static int told(int fd, const char *path, int flags)
+{
+    if (fd >= 0 && control_fd >= 0 && !(flags & O_PATH))
+        opened(fd, path, flags_write(flags));
+    return fd;
+}
+
+static FILE *told_file(FILE *file, const char *path, const char *mode)
+{
+    if (file && control_fd >= 0 && path)
+        opened(fileno(file), path, mode_writes(mode));
+    return file;
+}
+
+static int open_at(int dir, const char *path, int flags, mode_t mode)
+{
+    if (!begun)
+        begin();
+    return told(real.openat(dir, path, flags, mode), path, flags);
+}
+
+/* Those that check their arguments: no mode, and libc ends the process when there should be one. */
+static int open_checked(int dir, const char *path, int flags)
+{
+    if (!begun)
+        begin();
+    return told(real.openat_2(dir, path, flags), path, flags);
+}
+
+static mode_t mode_of(int flags, va_list ap)
+{
+    return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
+}
+
+/* On 64-bit systems the names with 64 are the same functions. */
+#define ALIAS(name, of) PUBLIC extern __typeof__(of) name __attribute__((alias(#of)))
+
+PUBLIC int openat(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    mode_t mode;
+
+    va_start(ap, flags);
+    mode = mode_of(flags, ap);
+    va_end(ap);
+    return open_at(dir, path, flags, mode);
+}
+ALIAS(openat64, openat);
+
+PUBLIC int open(const char *path, int flags, ...)
+{
+    va_list ap;
+    mode_t mode;
+
+    va_start(ap, flags);
+    mode = mode_of(flags, ap);
+    va_end(ap);
+    return open_at(AT_FDCWD, path, flags, mode);
+}
+ALIAS(open64, open);
+
+PUBLIC int creat(const char *path, mode_t mode)
+{
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+ALIAS(creat64, creat);
+
+PUBLIC int __openat_2(int dir, const char *path, int flags)
+{
+    return open_checked(dir, path, flags);
+}
+ALIAS(__openat64_2, __openat_2);
+
+PUBLIC int __open_2(const char *path, int flags)
+{
+    return open_checked(AT_FDCWD, path, flags);
+}
+ALIAS(__open64_2, __open_2);
+
+PUBLIC FILE *fopen(const char *restrict path, const char *restrict mode)
+{
+    if (!begun)
+        begin();
+    return told_file(real.fopen(path, mode), path, mode);
+}
+ALIAS(fopen64, fopen);
+
+PUBLIC FILE *freopen(const char *restrict path, const char *restrict mode, FILE *restrict file)
+{
+    if (!begun)
+        begin();
+    return told_file(real.freopen(path, mode, file), path, mode);
+}
+ALIAS(freopen64, freopen);

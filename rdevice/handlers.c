@@ -1,0 +1,180 @@
+/* The program's signal handlers are called by on_signal(), so that clock.c knows that one runs: a
+ * signal interrupts the program at another point in each run, so what a handler reads from a clock
+ * is no determinant. The functions of libc that set a handler, and those that jump out of one, are
+ * replaced here; the program sees its own handlers only.
+ *
+ * A binding to libc, above clock.c alone. */
+#include "rdevice/clock.h"
+#include "rdevice/next.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+typedef void handler(int number, siginfo_t *info, void *context);
+typedef sighandler_t setter(int number, sighandler_t to);
+typedef void jumper(struct __jmp_buf_tag *to, int value);
+
+static handler *programs[_NSIG];
+static struct {
+    int (*sigaction)(int number, const struct sigaction *to, struct sigaction *was);
+    setter *signal;
+    setter *sysv_signal;
+    setter *sigset;
+    jumper *longjmp;
+    jumper *longjmp_checked;
+} real;
+
+/* By the first call, or as a constructor: those of other libraries may run before ours. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (real.longjmp_checked)
+        return;
+    next_resolve(&real.sigaction, "sigaction");
+    next_resolve(&real.signal, "signal");
+    next_resolve(&real.sysv_signal, "sysv_signal");
+    next_resolve(&real.sigset, "sigset");
+    next_resolve(&real.longjmp, "siglongjmp"); /* all three jumps are one */
+    next_resolve(&real.longjmp_checked, "__longjmp_chk");
+}
+
+/* The kernel passes all three on this processor, also to a handler that asked for the first alone.
+ */
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    handler *program = __atomic_load_n(&programs[number], __ATOMIC_RELAXED);
+    struct clock_handler was = clock_handler_begins();
+
+    program(number, info, context);
+    clock_handler_ends(was);
+}
+
+static bool is_signal(int number)
+{
+    return number > 0 && number < _NSIG;
+}
+
+static bool is_function(sighandler_t to)
+{
+    return to != SIG_DFL && to != SIG_IGN && to != SIG_ERR && to != SIG_HOLD;
+}
+
+/* --- setting one ------------------------------------------------------------------------------ */
+
+/* Ours is in the kernel only while the program's is in the table. */
+static int set_action(int number, const struct sigaction *to, struct sigaction *was)
+{
+    struct sigaction ours;
+    handler *before;
+    int result;
+
+    begin();
+    if (!is_signal(number))
+        return real.sigaction(number, to, was);
+    before = programs[number];
+    if (to && is_function(to->sa_handler)) {
+        ours = *to;
+        ours.sa_sigaction = on_signal;
+        __atomic_store_n(&programs[number], to->sa_sigaction, __ATOMIC_RELAXED);
+        to = &ours;
+    }
+    result = real.sigaction(number, to, was);
+    if (result < 0)
+        __atomic_store_n(&programs[number], before, __ATOMIC_RELAXED);
+    else if (was && was->sa_sigaction == on_signal)
+        was->sa_sigaction = before;
+    return result;
+}
+
+static sighandler_t set(setter *const *with, int number, sighandler_t to)
+{
+    handler *before;
+    sighandler_t was;
+
+    begin();
+    if (!is_signal(number))
+        return (*with)(number, to);
+    before = programs[number];
+    if (is_function(to)) {
+        __atomic_store_n(&programs[number], (handler *)(void *)to, __ATOMIC_RELAXED);
+        to = (sighandler_t)(void *)on_signal;
+    }
+    was = (*with)(number, to);
+    if (was == SIG_ERR)
+        __atomic_store_n(&programs[number], before, __ATOMIC_RELAXED);
+    return was == (sighandler_t)(void *)on_signal ? (sighandler_t)(void *)before : was;
+}
+
+PUBLIC int sigaction(int number, const struct sigaction *restrict to,
+                     struct sigaction *restrict was)
+{
+    return set_action(number, to, was);
+}
+
+PUBLIC int __sigaction(int number, const struct sigaction *to, struct sigaction *was)
+{
+    return set_action(number, to, was);
+}
+
+PUBLIC sighandler_t signal(int number, sighandler_t to)
+{
+    return set(&real.signal, number, to);
+}
+
+PUBLIC sighandler_t bsd_signal(int number, sighandler_t to)
+{
+    return set(&real.signal, number, to);
+}
+
+PUBLIC sighandler_t ssignal(int number, sighandler_t to)
+{
+    return set(&real.signal, number, to);
+}
+
+PUBLIC sighandler_t sysv_signal(int number, sighandler_t to)
+{
+    return set(&real.sysv_signal, number, to);
+}
+
+PUBLIC sighandler_t __sysv_signal(int number, sighandler_t to)
+{
+    return set(&real.sysv_signal, number, to);
+}
+
+PUBLIC sighandler_t sigset(int number, sighandler_t to)
+{
+    return set(&real.sigset, number, to);
+}
+
+/* --- jumping out of one ----------------------------------------------------------------------- */
+
+__attribute__((noreturn)) static void jump(jumper *const *with, struct __jmp_buf_tag *to, int value)
+{
+    begin();
+    clock_handlers_left();
+    (*with)(to, value);
+    __builtin_unreachable();
+}
+
+PUBLIC void longjmp(struct __jmp_buf_tag to[1], int value)
+{
+    jump(&real.longjmp, to, value);
+}
+
+PUBLIC void _longjmp(struct __jmp_buf_tag to[1], int value)
+{
+    jump(&real.longjmp, to, value);
+}
+
+PUBLIC void siglongjmp(sigjmp_buf to, int value)
+{
+    jump(&real.longjmp, to, value);
+}
+
+PUBLIC void __longjmp_chk(struct __jmp_buf_tag to[1], int value)
+{
+    jump(&real.longjmp_checked, to, value);
+}

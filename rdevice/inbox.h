@@ -1,0 +1,68 @@
+/* What the relay has handed over and the program has not taken: events in their order, and messages
+ * whose bytes are still to come. Reads frames, and says where their payload goes; no I/O. For the
+ * thread that calls MPI.
+ *
+ * Functions that read a frame return NULL, or what is wrong with it (a constant string). */
+#ifndef RDEVICE_INBOX_H
+#define RDEVICE_INBOX_H
+
+#include "common/frame.h"
+#include "rdevice/request.h"
+
+#include <sys/uio.h>
+
+/* An active message that has come, or is coming. */
+struct am {
+    struct event event; /* first */
+    struct am *next_open;
+    uint32_t stream;
+    uint64_t id; /* which handler */
+    size_t total;
+    size_t received;
+    uint8_t bytes[];
+};
+
+struct inbox {
+    uint64_t event;         /* number of the last event that came */
+    struct event *happened; /* in order */
+    struct event **happened_tail;
+    uint64_t last_happened; /* number of the last of them */
+    struct am *open_ams;    /* not whole yet */
+    struct event *own;      /* active messages to this rank itself, until the next poll */
+    struct event **own_tail;
+    struct event *ends; /* happens with the last byte of the payload at hand; NULL: more frames of
+                           it follow */
+};
+
+void inbox_begin(struct inbox *b);
+
+/* MESSAGE, whose fixed part is `body`, with `size` bytes of payload, which go to *to. When they are
+ * there, also when they are none, inbox_payload_came() follows. */
+const char *inbox_on_message(struct inbox *b, const struct request_table *requests,
+                             const uint8_t *body, size_t size, uint8_t **to);
+void inbox_payload_came(struct inbox *b);
+
+/* SENT or CANCELED. */
+const char *inbox_on_done(struct inbox *b, const struct request_table *requests, uint8_t type,
+                          const uint8_t *body);
+
+/* Number of the last event that came. */
+static inline uint64_t inbox_last_event(const struct inbox *b)
+{
+    return b->event;
+}
+
+/* Number of the last event that has happened and was not taken; 0: none. */
+static inline uint64_t inbox_happened(const struct inbox *b)
+{
+    return b->happened ? b->last_happened : 0;
+}
+
+/* An active message of this rank to itself. Copies the pieces, `count` of them. */
+void inbox_add_own(struct inbox *b, uint64_t id, const struct iovec *pieces, int count);
+
+/* All that has happened until now, after the rank's own active messages; NULL: nothing. The caller
+ * owns the list. */
+struct event *inbox_take(struct inbox *b);
+
+#endif

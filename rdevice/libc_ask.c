@@ -1,0 +1,50 @@
+#include "rdevice/libc_ask.h"
+#include "rdevice/device.h"
+
+#include <errno.h>
+
+static bool read_on(void)
+{
+    sigset_t mask;
+    bool more;
+
+    clock_device_enter(&mask);
+    more = device_readings_wanted();
+    clock_device_leave(&mask);
+    return more;
+}
+
+enum clock_answer libc_ask_closely(struct clock_reading *reading, uintptr_t caller)
+{
+    int error = errno;
+    enum clock_answer answer = clock_ask(reading, caller);
+
+    while (answer == CLOCK_MORE)
+        answer = clock_ask_again(reading, read_on());
+    errno = answer == CLOCK_FAILED ? (int)reading->number : error;
+    return answer;
+}
+
+__attribute__((noinline, cold)) void libc_record_when_full(const struct clock_reading *reading)
+{
+    int error = errno;
+    sigset_t mask;
+
+    if (clock_is_full()) {
+        clock_device_enter(&mask);
+        if (clock_is_recording()) {
+            device_send_readings();
+            clock_record_rest(reading);
+        }
+        clock_device_leave(&mask);
+        clock_recorded();
+    }
+    errno = error;
+}
+
+void libc_record_failure(void)
+{
+    struct clock_reading reading = {.kind = READING_FAILED, .number = errno};
+
+    libc_record(&reading);
+}

@@ -1,0 +1,39 @@
+/* Probes of the mailbox: what was asked, what the answer was, and which answers "none" are known
+ * without asking, until the relay hints that a message has come (docs/protocol.md, "The rule of
+ * HINT"). No I/O. For the thread that calls MPI. */
+#ifndef RDEVICE_PROBES_H
+#define RDEVICE_PROBES_H
+
+#include "common/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROBES_NONE_KNOWN 8 /* probes whose answer "none" is remembered */
+
+struct probes {
+    bool answered;
+    struct cw_probe asked; /* last */
+    struct cw_probed answer;
+    struct cw_probe none[PROBES_NONE_KNOWN]; /* answered "none", and nothing has come since */
+    uint32_t none_count;
+    bool mailbox_empty; /* nothing at all waits in the mailbox */
+};
+
+/* Known to find nothing. */
+bool probes_known_none(const struct probes *p, uint64_t tag, uint64_t mask);
+
+/* This one goes to the relay, and has no answer yet. */
+void probes_ask(struct probes *p, const struct cw_probe *probe);
+
+/* Of the one that went last: NULL while there is none. */
+static inline const struct cw_probed *probes_answer(const struct probes *p)
+{
+    return p->answered ? &p->answer : NULL;
+}
+
+/* PROBED and HINT have come. */
+void probes_on_answer(struct probes *p, const struct cw_probed *answer);
+void probes_on_hint(struct probes *p);
+
+#endif

@@ -1,0 +1,43 @@
+#include "rdevice/real.h"
+#include "common/clock.h"
+#include "rdevice/next.h"
+
+struct real_libc real_libc;
+
+void real_resolve(void)
+{
+    next_resolve(&real_libc.clock_gettime, "clock_gettime");
+    next_resolve(&real_libc.gettimeofday, "gettimeofday");
+    next_resolve(&real_libc.time, "time");
+    next_resolve(&real_libc.clock, "clock");
+    next_resolve(&real_libc.times, "times");
+    next_resolve(&real_libc.timespec_get, "timespec_get");
+    next_resolve(&real_libc.getrusage, "getrusage");
+    next_resolve(&real_libc.getrandom, "getrandom");
+    next_resolve(&real_libc.getentropy, "getentropy");
+    next_resolve(&real_libc.arc4random_buf, "arc4random_buf");
+    next_resolve(&real_libc.arc4random_uniform, "arc4random_uniform");
+    next_resolve(&real_libc.statfs, "statfs");
+    next_resolve(&real_libc.fstatfs, "fstatfs");
+    next_resolve(&real_libc.statvfs, "statvfs");
+    next_resolve(&real_libc.fstatvfs, "fstatvfs");
+    next_resolve(&real_libc.sysinfo, "sysinfo");
+    next_resolve(&real_libc.getloadavg, "getloadavg");
+}
+
+/* The device's own clock is no reading. */
+uint64_t cw_clock_ns(void)
+{
+    struct timespec t;
+
+    real_libc.clock_gettime(CLOCK_MONOTONIC, &t);
+    return cw_timespec_ns(&t);
+}
+
+uint64_t real_switches(void)
+{
+    struct rusage usage;
+
+    real_libc.getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+}

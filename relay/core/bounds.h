@@ -1,0 +1,25 @@
+/* Bounds of the relay's core that its users see. */
+#ifndef RELAY_BOUNDS_H
+#define RELAY_BOUNDS_H
+
+#include "common/frame.h"
+
+#define RELAY_JOBS_MAX 256
+#define RELAY_STRANGERS_MAX                                                                        \
+    1024u /* connections that have not proven who they are, beside one for each rank of its jobs   \
+           */
+#define RELAY_MEMORY_MIN (16ull << 20)    /* a smaller memory_max leaves no room for a job */
+#define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
+#define RELAY_TICK_MS 1000                /* between two calls of relay_core_tick ... */
+#define RELAY_TICK_SUSPENDED_MS 20        /* ... while a session is suspended */
+#define RELAY_REPLAY_AHEAD                                                                         \
+    (256u << 10)                 /* bytes of a log queued at once for a rank that replays          \
+                                  */
+#define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
+#define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
+#define RELAY_CUT_BACKLOG_MAX                                                                      \
+    (8u << 20) /* bytes under way to a slow receiver before its sender waits */
+#define RELAY_CUT_WAIT_NS                                                                          \
+    50000000ull /* ... and how long the sender waits before its bytes are stored instead */
+
+#endif

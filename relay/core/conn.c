@@ -1,0 +1,418 @@
+#include "relay/core/conn.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define READ_MIN                                                                                   \
+    (66u << 10) /* free bytes of a block that are still worth a read: 64 KiB and headers */
+
+void conn_set_init(struct conn_set *set, struct relay_core *core, struct relay_pool *pool,
+                   struct cw_relay_stats *stats)
+{
+    *set = (struct conn_set){.core = core, .pool = pool, .stats = stats};
+    set->ready_tail = &set->ready;
+}
+
+struct relay_conn *conn_new(struct conn_set *set, uint64_t now_ns, void *owner)
+{
+    struct relay_conn *conn = calloc(1, sizeof(*conn));
+
+    if (!conn)
+        return NULL;
+    conn->set = set;
+    conn->owner = owner;
+    conn->state = CONN_NEW;
+    conn->opened_ns = now_ns;
+    conn->rank_number = CONN_NOBODY;
+    conn->next = set->first;
+    out_init(&conn->out, set->pool);
+    if (set->first)
+        set->first->prev = conn;
+    set->first = conn;
+    return conn;
+}
+
+static void ready_remove(struct relay_conn *conn)
+{
+    struct conn_set *set = conn->set;
+    struct relay_conn **at = &set->ready;
+
+    if (!conn->is_ready)
+        return;
+    while (*at != conn)
+        at = &(*at)->next_ready;
+    *at = conn->next_ready;
+    if (set->ready_tail == &conn->next_ready)
+        set->ready_tail = at;
+    conn->is_ready = false;
+}
+
+void conn_free(struct relay_conn *conn)
+{
+    struct conn_set *set = conn->set;
+
+    assert(!conn->is_stranger && conn->ended == CONN_NOT_ENDED);
+    ready_remove(conn);
+    if (conn->prev)
+        conn->prev->next = conn->next;
+    else
+        set->first = conn->next;
+    if (conn->next)
+        conn->next->prev = conn->prev;
+    out_fini(&conn->out);
+    if (conn->block)
+        relay_block_release(conn->block);
+    free(conn);
+}
+
+void conn_join(struct relay_conn *conn, struct relay_job *job, struct relay_pool *pool, bool keeps)
+{
+    assert(!conn->block && conn->out.size == 0);
+    conn->door.outside = false;
+    conn->session.received = conn->end - conn->start; /* what came with the HELLO */
+    out_init(&conn->out, pool);
+    out_keep(&conn->out, keeps && !conn->rings);
+    conn->owes_ack = false; /* the handshake is no part of it */
+    conn->job = job;
+}
+
+/* --- a session that outlives its connection ------------------------------------------------------
+ */
+
+void conn_set_rings(struct relay_conn *conn)
+{
+    conn->rings = true;
+    out_keep(&conn->out, false);
+}
+
+void conn_break(struct relay_conn *conn)
+{
+    if (conn->suspended || conn->state == CONN_CLOSING)
+        return;
+    conn->broken = true;
+    conn_ready(conn);
+}
+
+int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
+{
+    assert(!conn->writing && !conn->is_stranger);
+    if (out_restore(&conn->out, unread, count) < 0)
+        return CW_ENOMEM;
+    ready_remove(conn);
+    conn->owner = NULL;
+    conn->broken = false;
+    conn->suspended = true;
+    conn->suspended_ns = 0;
+    return CW_OK;
+}
+
+bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t received)
+{
+    assert(old->suspended && !conn->block && conn->out.size == 0);
+    if (!out_rewind(&old->out, received))
+        return false;
+    conn->door.outside = false;
+    conn->state = old->state;
+    conn->session = old->session;
+    conn->job = old->job;
+    conn->rank = old->rank;
+    conn->rank_number = old->rank_number;
+    conn->peer = old->peer;
+    conn->source = old->source;
+    conn->told = old->told;
+    conn->owes_ack = old->owes_ack;
+    conn->block = old->block;
+    conn->start = old->start;
+    conn->end = old->end;
+    conn->payload_left = old->payload_left;
+    conn->out = old->out;
+    out_keep(&conn->out, !conn->rings);
+    old->block = NULL;
+    out_init(&old->out, conn->set->pool);
+    conn_free(old);
+    conn_ready(conn);
+    return true;
+}
+
+/* --- frames out ----------------------------------------------------------------------------------
+ */
+
+void conn_ready(struct relay_conn *conn)
+{
+    struct conn_set *set = conn->set;
+
+    if (conn->is_ready || conn->suspended)
+        return;
+    conn->is_ready = true;
+    conn->next_ready = NULL;
+    *set->ready_tail = conn;
+    set->ready_tail = &conn->next_ready;
+}
+
+struct relay_conn *conn_next_ready(struct conn_set *set)
+{
+    struct relay_conn *conn = set->ready;
+
+    if (!conn)
+        return NULL;
+    set->ready = conn->next_ready;
+    if (!set->ready)
+        set->ready_tail = &set->ready;
+    conn->is_ready = false;
+    return conn;
+}
+
+uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint32_t size)
+{
+    uint8_t *at = conn->door.outside ? door_reserve(&conn->door, CW_FRAME_HEADER + fixed)
+                                     : out_reserve(&conn->out, CW_FRAME_HEADER + fixed);
+
+    if (!at) {
+        conn_out_of_memory(conn, "queueing a frame");
+        return NULL;
+    }
+    cw_frame_begin(&conn->session, at, type, (uint32_t)fixed + size);
+    conn->set->stats->frames_out++;
+    conn_ready(conn);
+    return at + CW_FRAME_HEADER;
+}
+
+uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
+{
+    return conn_frame_of(conn, type, size, 0);
+}
+
+uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
+                         uint32_t size, struct relay_block *block)
+{
+    bool copy = !block || size <= RELAY_OUT_COPY_MAX;
+    uint8_t *to = out_reserve(&conn->out, CW_FRAME_HEADER + fixed + (copy ? size : 0));
+
+    if (!to) {
+        conn_out_of_memory(conn, "passing a message on");
+        return NULL;
+    }
+    cw_frame_begin(&conn->session, to, type, (uint32_t)fixed + size);
+    conn->set->stats->frames_out++;
+    if (copy && size)
+        memcpy(to + CW_FRAME_HEADER + fixed, at, size);
+    else if (!copy && out_append(&conn->out, at, size, block) < 0) {
+        conn_out_of_memory(conn, "passing a message on");
+        return NULL;
+    }
+    conn_ready(conn);
+    return to + CW_FRAME_HEADER;
+}
+
+void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice)
+{
+    uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
+    size_t size = cw_notice_put(body, notice);
+    uint8_t *to = conn_frame(conn, type, size);
+
+    if (to)
+        memcpy(to, body, size);
+}
+
+void conn_ack(struct relay_conn *conn)
+{
+    uint8_t *to = conn_frame(conn, CW_FRAME_ACK, CW_ACK_SIZE);
+
+    conn->owes_ack = false;
+    if (to)
+        cw_ack_put(to, &conn->session);
+}
+
+int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
+{
+    struct door *door = &conn->door;
+    int n;
+
+    conn->writing = true;
+    conn->written = 0;
+    if (door_left(door) > 0) {
+        *iov = (struct iovec){door->out + door->written, door_left(door)};
+        return 1;
+    }
+    n = out_peek(&conn->out, iov, max);
+    conn->written = (uint32_t)n;
+    return n;
+}
+
+bool conn_acknowledge(struct relay_conn *conn, uint64_t position)
+{
+    const struct out_queue *out = &conn->out;
+
+    if (!conn->writing || position <= out->front + out->kept)
+        return out_acknowledge(&conn->out, position);
+    conn->acked_early = position;
+    return position <= out->front + out->kept + out->bytes;
+}
+
+void conn_written(struct relay_conn *conn, size_t size)
+{
+    uint64_t acked = conn->acked_early;
+
+    assert(conn->writing);
+    conn->writing = false;
+    if (conn->discarded) {
+        conn->door.written = conn->door.queued;
+        out_sent(&conn->out, conn->out.bytes);
+    } else if (door_left(&conn->door) > 0) {
+        conn->door.written += (uint32_t)size;
+    } else {
+        out_sent(&conn->out, size);
+    }
+    assert(conn->door.written <= conn->door.queued);
+    conn->discarded = false;
+    conn->acked_early = 0;
+    if (acked && !out_acknowledge(&conn->out, acked))
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, CONN_ACK_REFUSED);
+}
+
+/* --- its end -------------------------------------------------------------------------------------
+ */
+
+void conn_end(struct relay_conn *conn)
+{
+    conn->state = CONN_CLOSING;
+    out_keep(&conn->out, false);
+    conn_ready(conn);
+}
+
+void conn_discard(struct relay_conn *conn)
+{
+    conn->discarded = conn->writing;
+    if (!conn->writing)
+        conn->door.written = conn->door.queued;
+    out_cut(&conn->out, conn->writing ? conn->written : 0);
+}
+
+static void mark(struct relay_conn *conn, enum conn_ended how)
+{
+    conn->ended = how;
+    conn->next_ended = conn->set->ended;
+    conn->set->ended = conn;
+}
+
+struct relay_conn *conn_next_ended(struct conn_set *set)
+{
+    struct relay_conn *conn = set->ended;
+
+    if (conn)
+        set->ended = conn->next_ended;
+    return conn;
+}
+
+void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
+{
+    struct cw_notice_body body = {.code = code, .rank = conn->rank_number};
+    va_list ap;
+
+    if (conn->state == CONN_CLOSING)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(body.text, sizeof(body.text), fmt, ap);
+    va_end(ap);
+    conn_notice(conn, CW_FRAME_REFUSED, &body);
+    if (conn->state == CONN_CLOSING)
+        return; /* there was no memory even for that */
+    conn_end(conn);
+    memcpy(conn->why, body.text, sizeof(conn->why));
+    mark(conn, CONN_REFUSED);
+}
+
+void conn_out_of_memory(struct relay_conn *conn, const char *doing)
+{
+    const struct relay_pool *pool = conn->out.pool;
+    const struct relay_memory *memory = pool->memory;
+
+    if (conn->state == CONN_CLOSING)
+        return;
+    conn_discard(conn);
+    conn_end(conn);
+    snprintf(conn->why, sizeof(conn->why),
+             "the relay's memory is spent (%llu of %llu bytes held, %llu of them by this job, "
+             "whose share is %llu, while %s); receive messages earlier, or raise --memory-max",
+             (unsigned long long)memory->stats->memory_now, (unsigned long long)memory->memory_max,
+             (unsigned long long)pool->held, (unsigned long long)relay_memory_share(memory), doing);
+    mark(conn, CONN_NO_MEMORY);
+}
+
+void conn_forget(struct relay_conn *conn)
+{
+    struct relay_conn **at = &conn->set->ended;
+
+    while (*at && *at != conn)
+        at = &(*at)->next_ended;
+    if (*at)
+        *at = conn->next_ended;
+    conn->ended = CONN_NOT_ENDED;
+    conn_free(conn);
+}
+
+/* --- input ---------------------------------------------------------------------------------------
+ */
+
+/* Moves what is not acted on yet, less than a frame's fixed part, to the start of a block. */
+static int block_renew(struct relay_conn *conn)
+{
+    struct relay_block *old = conn->block;
+    struct relay_block *block = old;
+    uint32_t rest = conn->end - conn->start;
+
+    if (!old || old->refs > 1)
+        block = relay_block_new(conn->out.pool, false);
+    if (!block && old && old->refs == 1)
+        block = old; /* what held it besides was let go of for lack of memory */
+    if (!block)
+        return CW_ENOMEM;
+    assert(rest < CW_FRAME_HEADER + CW_FRAME_BODY_MAX + CW_READINGS_MAX);
+    if (rest)
+        memmove(block->bytes, old->bytes + conn->start, rest);
+    if (old && block != old)
+        relay_block_release(old);
+    conn->block = block;
+    conn->start = 0;
+    conn->end = rest;
+    return CW_OK;
+}
+
+int conn_space(struct relay_conn *conn, void **at, size_t *size)
+{
+    bool full = !conn->block || RELAY_BLOCK_BYTES - conn->end < READ_MIN;
+    bool idle = conn->block && conn->block->refs == 1 && conn->start == conn->end;
+
+    if (conn->door.outside) {
+        door_space(&conn->door, conn->end, at, size);
+        return CW_OK;
+    }
+    if ((full || idle) && block_renew(conn) < 0) {
+        conn_out_of_memory(conn, "reading from a rank");
+        return CW_ENOMEM;
+    }
+    *at = conn->block->bytes + conn->end;
+    *size = RELAY_BLOCK_BYTES - conn->end;
+    return CW_OK;
+}
+
+void conn_arrived(struct relay_conn *conn, size_t size)
+{
+    assert(size <= (conn->door.outside ? sizeof(conn->door.in) : RELAY_BLOCK_BYTES) - conn->end);
+    assert(size == 0 || conn->block || conn->door.outside);
+    conn->end += (uint32_t)size;
+    conn->session.received += size;
+}
+
+void conn_input_done(struct relay_conn *conn)
+{
+    if (conn->start != conn->end || (conn->block && conn->block->refs > 1))
+        return;
+    if (conn->block)
+        relay_block_release(conn->block);
+    conn->block = NULL;
+    conn->start = conn->end = 0;
+}

@@ -1,0 +1,52 @@
+/* What one incarnation of a rank has been handed: its connection, and how far into the log it is.
+ * One whose mailbox has a past repeats it first; then what happens goes to it at once. */
+#ifndef RELAY_FEED_H
+#define RELAY_FEED_H
+
+#include "relay/core/conn.h"
+#include "relay/core/message.h"
+
+struct feed {
+    struct relay_conn *conn;   /* NULL while no process plays the rank */
+    bool direct;               /* what happens goes to the connection at once; else feed_pump */
+    bool repeated;             /* all determinants are out, LIVE is awaited */
+    bool hint_armed;           /* it is told when a message comes that nobody asked for */
+    uint64_t taken_left;       /* events of the last TAKEN that are still to be handed out */
+    struct log_cursor cursor;  /* of what this incarnation was handed */
+    struct log_cursor checked; /* of the sends that it has repeated */
+};
+
+/* A process plays the rank. `direct`: there is no log to be handed out first. */
+void feed_attach(struct feed *feed, struct relay_conn *conn, bool direct);
+void feed_detach(struct feed *feed);
+
+/* Hands out what the log holds, as long as little waits to be written; then the messages of the
+ * list `open`, whose bytes are still coming in, begin anew. Nothing happens where there is no
+ * connection, or it is direct. */
+void feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open);
+
+/* A message came that nobody asked for. */
+void feed_hint(struct feed *feed);
+
+/* One SENT or CANCELED frame. */
+void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event);
+
+/* One MESSAGE frame. */
+static inline void feed_message(struct feed *feed, const struct cw_message *header,
+                                const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    uint8_t *to;
+
+    if (feed->conn->state == CONN_CLOSING)
+        return;
+    to = conn_data_frame(feed->conn, CW_FRAME_MESSAGE, CW_MESSAGE_SIZE, at, size, block);
+    if (to)
+        cw_message_put(to, header);
+}
+
+/* The fixed part of one whose payload the engine writes. Returns the connection; NULL: nothing is
+ * to go there. */
+struct relay_conn *feed_message_of(struct feed *feed, const struct cw_message *header,
+                                   uint32_t size);
+
+#endif

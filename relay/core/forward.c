@@ -1,0 +1,38 @@
+#include "relay/core/forward.h"
+
+void forward_send(struct relay_conn *link, uint32_t src, const struct cw_send *send,
+                  const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    uint8_t *to = conn_data_frame(link, CW_FRAME_FORWARD, CW_FORWARD_SIZE, at, size, block);
+
+    if (to)
+        cw_forward_put(to, &(struct cw_forward){.src = src, .send = *send});
+}
+
+void forward_data(struct relay_conn *link, uint32_t src, const uint8_t *at, uint32_t size,
+                  struct relay_block *block)
+{
+    uint8_t *to =
+        conn_data_frame(link, CW_FRAME_FORWARD_DATA, CW_FORWARD_REF_SIZE, at, size, block);
+
+    if (to)
+        cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = src});
+}
+
+static void forward_ref(struct relay_conn *link, uint8_t type, const struct cw_forward_ref *ref)
+{
+    uint8_t *to = conn_frame(link, type, CW_FORWARD_REF_SIZE);
+
+    if (to)
+        cw_forward_ref_put(to, ref);
+}
+
+void forward_end(struct relay_conn *link, uint32_t src)
+{
+    forward_ref(link, CW_FRAME_FORWARD_END, &(struct cw_forward_ref){.rank = src});
+}
+
+void forward_sent(struct relay_conn *link, uint32_t src, uint32_t req)
+{
+    forward_ref(link, CW_FRAME_FORWARD_SENT, &(struct cw_forward_ref){.rank = src, .req = req});
+}

@@ -1,0 +1,113 @@
+/* Jobs: the ranks that may speak to each other, under one dispatcher; and where they are at home.
+ */
+#ifndef RELAY_JOB_H
+#define RELAY_JOB_H
+
+#include "relay/core/requests.h"
+#include "relay/core/transfer.h"
+
+#include "common/cred.h"
+
+#define JOB_CANCELS_MAX 64u /* further ones are forgotten: the engine finds out by itself */
+
+/* What a relay keeps of one rank. Of a rank of another relay only what it sends. */
+struct relay_rank {
+    struct relay_mailbox mailbox;
+    struct transfer transfer;
+};
+
+/* A job's link to another relay. */
+struct job_link {
+    struct relay_conn *conn; /* NULL while there is none */
+    struct relay_dial *dial; /* how we open it; NULL: the other relay does */
+    bool wanted;             /* the engine is to be asked to open it ... */
+    bool asked;              /* ... and has been */
+    bool linked;             /* it is there, or was: it is not opened again */
+};
+
+/* All jobs of a core, and what they share. */
+struct job_set {
+    struct relay_memory *memory;
+    struct conn_set *conns;
+    struct mailbox_shared *shared;
+    const uint8_t *key; /* the relay key */
+    struct relay_job *first;
+    uint32_t count;
+    uint32_t ranks; /* of all jobs */
+    uint32_t dials; /* links that are wanted */
+    uint32_t cancel_first;
+    uint32_t cancel_count;
+    uint8_t cancelled[JOB_CANCELS_MAX][CW_ID_SIZE]; /* a ring: jobs that ended amid opening links */
+    bool relieving; /* a job's memory, or log, is being given up for another's sake */
+};
+
+struct relay_job {
+    struct relay_job *next;
+    struct job_set *set;
+    struct relay_pool *pool; /* all that is held for the job */
+    struct relay_conn *dispatcher;
+    uint8_t id[CW_ID_SIZE];
+    uint8_t key[CW_KEY_SIZE];
+    uint32_t ranks;
+    bool log;                   /* ranks may be started again */
+    uint64_t resume_ns;         /* how long its sessions may be suspended; 0: they are not */
+    struct relay_rank **ranked; /* by number; NULL until first used */
+
+    /* of several relays */
+    uint32_t relays;
+    uint32_t self;   /* our number among them */
+    uint8_t *homes;  /* the relay of each rank; NULL: we are alone */
+    uint32_t routed; /* ranks whose homes the dispatcher has told */
+    bool settled;    /* a rank came, or a link: the homes stay as they are */
+    struct job_link links[CW_RELAYS_MAX];
+};
+
+struct relay_job *job_find(const struct job_set *set, const uint8_t id[CW_ID_SIZE]);
+/* NULL without memory. There are fewer than RELAY_JOBS_MAX, and at most CW_RANKS_MAX ranks. */
+struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uint32_t ranks);
+void job_free(struct relay_job *job);
+
+/* Tells the dispatcher, if there is one. */
+void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* --- connections */
+/* It has proven that it belongs to the job. */
+void job_join(struct relay_job *job, struct relay_conn *conn);
+/* It does not play its rank any more, if it did. */
+void job_detach(struct relay_conn *conn);
+
+/* --- ranks */
+/* The number of a rank's home relay, and whether that is us. */
+static inline uint32_t job_home(const struct relay_job *job, uint32_t rank)
+{
+    return job->homes ? job->homes[rank] : job->self;
+}
+static inline bool job_is_home(const struct relay_job *job, uint32_t rank)
+{
+    return job_home(job, rank) == job->self;
+}
+/* What is kept of a rank, made at first use; NULL without memory. */
+struct relay_rank *job_rank(struct relay_job *job, uint32_t rank);
+
+/* --- messages */
+/* Tells the sender of a message that it was matched, if it is a synchronous one: `kind`, and the
+ * sender's request. */
+void job_acknowledge(struct relay_job *job, uint32_t src, uint32_t kind, uint32_t req);
+/* A receive and a message that waited have found each other. */
+void job_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+               uint64_t capacity);
+/* A message for a rank of ours begins, from the transfer's rank; its payload follows. */
+void job_send(struct relay_job *job, struct relay_conn *conn, struct transfer *transfer,
+              const struct cw_send *send);
+
+/* --- logs */
+/* Gives a rank's log up: it cannot be started again; the dispatcher is told. Nothing happens where
+ * none is kept. */
+void job_unlog(struct relay_mailbox *mailbox, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A rank's re-execution does something else than the first one did: the job is over. */
+void job_diverged(struct relay_mailbox *mailbox, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

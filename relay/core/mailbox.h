@@ -1,0 +1,120 @@
+/* What the home relay keeps for one rank: the receives and messages that wait, numbered events, the
+ * log of them, and what its present incarnation was handed. */
+#ifndef RELAY_MAILBOX_H
+#define RELAY_MAILBOX_H
+
+#include "relay/core/feed.h"
+
+#define POSTED_KEPT 4096u /* free posted receives kept */
+#define PROBED_MAX 65536u /* messages of a mailbox taken out by probes and not yet received */
+
+/* What all mailboxes of a core share. */
+struct mailbox_shared {
+    struct owed_copies copies;
+    struct message_cache messages;
+    struct relay_posted *free_posted;
+    uint32_t free_posted_count;
+    struct relay_mailbox *unlogged; /* whose log could not be kept; nobody has been told yet */
+};
+
+/* `pool`: of what is kept for any mailbox. */
+void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool);
+/* Gives back what is kept. There is no mailbox any more. */
+void mailbox_shared_fini(struct mailbox_shared *shared);
+
+struct relay_mailbox {
+    struct mailbox_shared *shared;
+    struct relay_pool *pool;
+    struct relay_job *job; /* whose it is; not looked into here */
+    struct match_index index;
+    struct relay_message **probed; /* by the number that PROBED gave; NULL where free */
+    uint32_t probed_size;
+    uint32_t probed_free_hint;
+    struct relay_message *early; /* active messages that came before the rank did (in order) */
+    struct relay_message **early_tail;
+    uint64_t event; /* number of the last event */
+    struct relay_log log;
+    struct relay_message *open; /* matched, and not whole yet */
+    struct feed feed;
+    struct relay_mailbox *next_unlogged;
+
+    /* what its rank did */
+    uint64_t acts;
+    uint64_t act_clock;
+
+    uint32_t rank;
+    uint32_t incarnation; /* of the last process that was let in; 0 before */
+    uint32_t streams;     /* active messages begun, for stream numbers */
+    struct cw_rank_stats stats;
+};
+
+void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
+                  struct relay_pool *pool, struct relay_job *job, uint32_t rank, bool log);
+/* Drops posted receives and messages. */
+void mailbox_fini(struct relay_mailbox *mailbox);
+
+/* --- incarnations */
+/* A process plays the rank: what waited for it goes out. */
+void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn);
+/* True when the rank's next incarnation has something to repeat. */
+bool mailbox_has_past(const struct relay_mailbox *mailbox);
+/* Hands out more of the log, if its rank has not been handed all. */
+static inline void mailbox_pump(struct relay_mailbox *mailbox)
+{
+    feed_pump(&mailbox->feed, &mailbox->log, mailbox->open);
+}
+/* The rank did something that others may see. */
+static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
+{
+    mailbox->acts++;
+    mailbox->act_clock = clock;
+}
+
+/* --- its log */
+/* Something could not be logged: the log is given up, and the mailbox is one that
+ * mailbox_next_unlogged gives. */
+void mailbox_log_failed(struct relay_mailbox *mailbox);
+/* Something was logged, or with a negative result could not be. */
+static inline void mailbox_logged(struct relay_mailbox *mailbox, int result)
+{
+    if (result < 0)
+        mailbox_log_failed(mailbox);
+}
+/* The log was given up: an incarnation that was not handed all of it is refused. */
+void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why);
+/* Why the log of the next one could not be kept. */
+#define MAILBOX_LOG_FAILED "the relay has no memory for its log (--memory-max)"
+/* A mailbox whose log could not be kept, once. NULL: there is none. */
+struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared);
+
+/* --- receives and messages */
+struct relay_posted *mailbox_posted_new(struct relay_mailbox *mailbox);
+void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *posted);
+/* A message for it; `waits`: for its receive. NULL without memory. */
+struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const struct cw_send *send,
+                                          uint32_t src, bool waits);
+void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message);
+/* Nobody asked for this message yet. Returns 0 or CW_ENOMEM. */
+int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);
+/* An active message came before the rank did. */
+void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message);
+/* A receive and a message have found each other: hands over what is there. Frees the message once
+ * it is delivered whole. */
+void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+                   uint64_t capacity);
+/* Hands bytes of a matched message, in order, to the rank. */
+void mailbox_deliver(struct relay_mailbox *mailbox, struct relay_message *message,
+                     const uint8_t *at, uint32_t size, struct relay_block *block);
+/* The same for `size` bytes that the engine passes on: queues the frame's fixed part, and returns
+ * for whom; NULL: nothing is to go to the rank. */
+struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct relay_message *message,
+                                       uint32_t size);
+/* A message that is here whole, and its receive: at once to the rank, and into its log. */
+void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, const uint8_t *at,
+                  uint32_t size, struct relay_block *block);
+/* No more bytes of a matched message come: lets go of it. */
+void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message);
+/* SENT or CANCELED, as an event. */
+void mailbox_done(struct relay_mailbox *mailbox, uint8_t type, uint32_t req);
+
+#endif

@@ -1,0 +1,34 @@
+/* One handler a frame, in a file of its name; `body` has the type's fixed size. Payload follows by
+ * transfer_input. */
+#ifndef RELAY_RECV_H
+#define RELAY_RECV_H
+
+#include "relay/core/job.h"
+
+/* The only one that may come before the connection belongs to a job. */
+void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *body);
+
+void recv_ack(struct relay_conn *conn, const uint8_t *body);
+void recv_send(struct relay_conn *conn, const uint8_t *body);
+void recv_send_data(struct relay_conn *conn, const uint8_t *body);
+void recv_recv(struct relay_conn *conn, const uint8_t *body);
+void recv_mrecv(struct relay_conn *conn, const uint8_t *body);
+void recv_probe(struct relay_conn *conn, const uint8_t *body);
+void recv_cancel(struct relay_conn *conn, const uint8_t *body);
+void recv_bye(struct relay_conn *conn, const uint8_t *body);
+void recv_taken(struct relay_conn *conn, const uint8_t *body);
+void recv_readings(struct relay_conn *conn, const uint8_t *body);
+void recv_check(struct relay_conn *conn, const uint8_t *body);
+void recv_live(struct relay_conn *conn, const uint8_t *body);
+void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
+void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
+void recv_route(struct relay_conn *conn, const uint8_t *body);
+void recv_link(struct relay_conn *conn, const uint8_t *body);
+void recv_cut(struct relay_conn *conn, const uint8_t *body);
+void recv_job_end(struct relay_conn *conn, const uint8_t *body);
+void recv_forward(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_data(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_end(struct relay_conn *conn, const uint8_t *body);
+void recv_forward_sent(struct relay_conn *conn, const uint8_t *body);
+
+#endif

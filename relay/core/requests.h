@@ -1,0 +1,42 @@
+/* What a core asks of the engine that drives it, and what the engine answers. */
+#ifndef RELAY_REQUESTS_H
+#define RELAY_REQUESTS_H
+
+#include "common/frame.h"
+#include "relay/core/block.h"
+
+/* A link that a core wants: to relay `peer` of a job, as relay `self`. */
+struct relay_dial {
+    uint8_t job[CW_ID_SIZE];
+    bool cancelled;     /* the job has ended: nothing is wanted any more of what was asked for it */
+    bool resumes;       /* the link's session, which is suspended */
+    uint64_t received;  /* of it: bytes of the other relay's stream so far */
+    uint64_t resume_ns; /* how long it may be tried */
+    uint32_t self;
+    uint32_t peer;
+    uint8_t key[CW_KEY_SIZE];
+    char address[CW_LINK_ADDRESS_MAX + 1];
+};
+
+/* A link that was opened, or why there is none. */
+struct relay_dialled {
+    uint8_t job[CW_ID_SIZE];
+    uint32_t peer;
+    bool resumed;
+    uint64_t received; /* by the other relay, of our stream; of a session that is resumed */
+    struct cw_session session;
+    char failure[CW_TEXT_MAX + 1]; /* empty: there is a connection */
+};
+
+/* A piece of payload that is to go from connection to connection. */
+struct relay_cut {
+    uint32_t size;             /* bytes that are to go; 0: none can */
+    struct relay_conn *to;     /* to where; NULL: not to the receiver any more */
+    uint8_t *log;              /* where a log wants them too; NULL: nowhere */
+    struct relay_block *block; /* of the log; its reference is the caller's */
+};
+
+/* Copies `size` bytes that have arrived, `skip` bytes from the first one. */
+typedef void relay_peek(void *ctx, size_t skip, void *to, size_t size);
+
+#endif

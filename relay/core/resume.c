@@ -1,0 +1,65 @@
+#include "relay/core/resume.h"
+#include "relay/core/stranger.h"
+
+/* All that led to the old connection leads to this one. */
+static void replace(struct relay_conn *conn, const struct relay_conn *old)
+{
+    struct relay_job *job = old->job;
+
+    if (job->dispatcher == old)
+        job->dispatcher = conn;
+    if (job->links[old->peer].conn == old)
+        job->links[old->peer].conn = conn;
+    if (old->rank && old->rank->mailbox.feed.conn == old)
+        old->rank->mailbox.feed.conn = conn;
+}
+
+static bool received_fits(const struct relay_conn *old, uint64_t received)
+{
+    const struct out_queue *out = &old->out;
+
+    return received >= out->front && received >= out->acked && received <= out->front + out->kept;
+}
+
+void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct cw_hello *hello,
+                  const uint8_t key[CW_KEY_SIZE])
+{
+    struct cw_welcome answer = {.flags = CW_WELCOME_RESUMED};
+    uint8_t *to;
+
+    if (!old || old->state == CONN_CLOSING || old->job->resume_ns == 0) {
+        conn_refuse(conn, CW_REFUSED_JOB, "the relay has no such session (it may have ended)");
+        return;
+    }
+    if (!old->suspended) {
+        conn_break(old);
+        conn_refuse(conn, CW_REFUSED_BUSY, "the session's old connection is being ended");
+        return;
+    }
+    if (!received_fits(old, hello->received)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL,
+                    "it has received what was not sent, or less than "
+                    "it said before");
+        conn_refuse(old, CW_REFUSED_PROTOCOL, "it cannot go on from what it has received");
+        return;
+    }
+    answer.received = old->session.received;
+    to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
+    cw_cred_mac_welcome(answer.mac, key, &answer, hello, conn->nonce);
+    if (to)
+        cw_welcome_put(to, &answer);
+    stranger_leave(conn);
+    replace(conn, old);
+    conn_resume(conn, old, hello->received);
+}
+
+void resume_dialled(struct relay_conn *conn, struct relay_conn *old, uint64_t received)
+{
+    if (!received_fits(old, received)) {
+        conn_end(conn);
+        conn_refuse(old, CW_REFUSED_PROTOCOL, "it cannot go on from what it has received");
+        return;
+    }
+    replace(conn, old);
+    conn_resume(conn, old, received);
+}

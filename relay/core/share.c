@@ -1,0 +1,130 @@
+#include "relay/core/share.h"
+
+#include <stdio.h>
+
+static struct relay_mailbox *largest_log(const struct relay_job *job)
+{
+    struct relay_mailbox *largest = NULL;
+
+    for (uint32_t rank = 0; rank < job->ranks; rank++) {
+        struct relay_rank *ranked = job->ranked[rank];
+
+        if (ranked && (!largest || ranked->mailbox.log.bytes > largest->log.bytes))
+            largest = &ranked->mailbox;
+    }
+    return largest;
+}
+
+/* --- logs ----------------------------------------------------------------------------------------
+ */
+
+void share_logs(struct job_set *set, uint64_t log_max)
+{
+    struct relay_job *most = set->first;
+
+    for (struct relay_job *job = set->first; job; job = job->next)
+        if (job->pool->log_bytes > most->pool->log_bytes)
+            most = job;
+    set->relieving = true;
+    job_unlog(largest_log(most),
+              "the logs have reached %llu MiB (--log-max), %llu bytes of them are this job's, "
+              "and its log was the largest",
+              (unsigned long long)log_max >> 20, (unsigned long long)most->pool->log_bytes);
+    set->relieving = false;
+}
+
+/* --- memory --------------------------------------------------------------------------------------
+ */
+
+/* A job that has ended has no share: its connections are only told the rest. */
+static bool gives_way(const struct relay_pool *pool, const struct relay_pool *asker)
+{
+    if (pool->ended)
+        return !pool->drained && pool->held > RELAY_BLOCK_BYTES;
+    return pool->held > relay_memory_share(pool->memory) && pool->held > asker->held;
+}
+
+/* Who holds the most of those who give way; NULL: nobody. */
+static struct relay_pool *who_gives_way(const struct relay_pool *asker)
+{
+    struct relay_pool *most = NULL;
+
+    for (struct relay_pool *pool = asker->memory->pools; pool; pool = pool->next)
+        if (gives_way(pool, asker) && (!most || pool->held > most->held))
+            most = pool;
+    return most;
+}
+
+static void discard_all(struct conn_set *conns, const struct relay_pool *pool,
+                        const struct relay_conn *but)
+{
+    for (struct relay_conn *conn = conns->first; conn; conn = conn->next)
+        if (conn->out.pool == pool && conn != but) {
+            conn_discard(conn);
+            conn_ready(conn); /* it may be done */
+        }
+}
+
+/* Its dispatcher is told, if it reads what it is told. */
+static void end_job(struct relay_job *job)
+{
+    const struct relay_memory *memory = job->set->memory;
+    struct conn_set *conns = job->set->conns;
+    struct relay_conn *told = job->dispatcher;
+    struct cw_notice_body body = {.code = CW_NOTICE_FATAL, .rank = UINT32_MAX};
+
+    snprintf(body.text, sizeof(body.text),
+             "the relay's memory is spent (%llu of %llu bytes held), and this job holds the most: "
+             "%llu bytes, its share being %llu; receive messages earlier, or raise --memory-max",
+             (unsigned long long)memory->stats->memory_now, (unsigned long long)memory->memory_max,
+             (unsigned long long)job->pool->held, (unsigned long long)relay_memory_share(memory));
+    if (told &&
+        (told->state != CONN_DISPATCHER || told->suspended || told->out.bytes > RELAY_BLOCK_BYTES))
+        told = NULL;
+    job->pool->drained = true;
+    discard_all(conns, job->pool, told);
+    job->dispatcher = NULL;
+    job_free(job);
+    if (told)
+        conn_notice(told, CW_FRAME_NOTICE, &body);
+}
+
+/* One step: its largest log, or all that it holds, or what it was still to be told. */
+static void give_up(struct job_set *set, struct relay_pool *pool)
+{
+    struct relay_job *job = pool->owner;
+
+    if (job && pool->log_bytes > 0) {
+        job_unlog(largest_log(job),
+                  "the relay's memory is spent (--memory-max), this job holds the most, %llu "
+                  "bytes, and its log was its largest",
+                  (unsigned long long)pool->held);
+    } else if (job) {
+        end_job(job);
+    } else {
+        pool->drained = true;
+        discard_all(set->conns, pool, NULL);
+    }
+}
+
+bool share_relieve(void *ctx, struct relay_pool *asker)
+{
+    struct job_set *set = ctx;
+    struct relay_pool *most;
+
+    /* whoever is amid something must not lose what it works with: a job that asks never does, and
+     * while one gives way no other does */
+    if (set->relieving)
+        return false;
+    if (set->shared->copies.count > 0) {
+        copies_pay_all(&set->shared->copies); /* what is owed holds blocks */
+        return true;
+    }
+    most = who_gives_way(asker);
+    if (!most)
+        return false;
+    set->relieving = true;
+    give_up(set, most);
+    set->relieving = false;
+    return true;
+}

@@ -1,0 +1,212 @@
+#include "relay/core/transfer.h"
+#include "relay/core/bounds.h"
+#include "relay/core/forward.h"
+
+#include <assert.h>
+
+/* NULL while it is down. */
+static struct relay_conn *link_of(const struct transfer *transfer)
+{
+    struct relay_conn *link = *transfer->link;
+
+    return link && link->state == CONN_LINK ? link : NULL;
+}
+
+void transfer_begin(struct transfer *transfer, struct relay_conn *conn, const struct cw_send *send)
+{
+    assert(transfer->left == 0);
+    conn->source = transfer;
+    *transfer = (struct transfer){.src = transfer->src, .left = send->total - conn->payload_left};
+}
+
+/* --- to a mailbox --------------------------------------------------------------------------------
+ */
+
+/* The whole message is here and has a receive: it goes straight through. */
+static bool pass_through(struct relay_conn *conn, const struct cw_send *send,
+                         struct relay_mailbox *mailbox, struct relay_posted *posted)
+{
+    const uint8_t *at = conn_input(conn);
+    uint32_t size = conn->payload_left;
+    struct cw_message header = {.tag = send->tag, .total = size};
+
+    if (send->total != size || conn->end - conn->start < size ||
+        (!mailbox->feed.direct && !mailbox->log.kept))
+        return false;
+    conn->start += size;
+    conn->payload_left = 0;
+    if (send->kind == CW_SEND_AM) {
+        header.flags |= CW_MESSAGE_ACTIVE;
+        header.req = mailbox->streams++;
+    } else {
+        header.req = posted->req;
+        if (posted->capacity < size) {
+            size = (uint32_t)posted->capacity;
+            header.flags |= CW_MESSAGE_TRUNC;
+        }
+        match_unpost(&mailbox->index, posted);
+        mailbox_posted_free(mailbox, posted);
+    }
+    mailbox_pass(mailbox, &header, at, size, conn->block);
+    return true;
+}
+
+/* The message gets a record of its own, for as long as its bytes or its receive are to come.
+ * Returns 0 or CW_ENOMEM. */
+static int begin_message(struct transfer *transfer, const struct cw_send *send,
+                         struct relay_mailbox *mailbox, struct relay_posted *posted)
+{
+    struct relay_message *message = mailbox_message_new(mailbox, send, transfer->src, !posted);
+
+    if (!message)
+        return CW_ENOMEM;
+    if (send->total > 0) {
+        transfer->message = message;
+        transfer->to = mailbox;
+    }
+    if (posted) {
+        uint32_t req = posted->req;
+        uint64_t capacity = posted->capacity;
+
+        match_unpost(&mailbox->index, posted);
+        mailbox_posted_free(mailbox, posted);
+        mailbox_match(mailbox, message, req, capacity);
+    } else if (send->kind != CW_SEND_AM) {
+        if (mailbox_wait(mailbox, message) == CW_OK)
+            return CW_OK;
+        transfer->message = NULL;
+        mailbox_message_free(mailbox, message);
+        return CW_ENOMEM;
+    } else if (mailbox->feed.direct || mailbox->log.kept) {
+        mailbox_match(mailbox, message, mailbox->streams++, UINT64_MAX);
+    } else {
+        mailbox_queue_early(mailbox, message);
+    }
+    return CW_OK;
+}
+
+void transfer_to_mailbox(struct transfer *transfer, struct relay_conn *conn,
+                         const struct cw_send *send, struct relay_mailbox *mailbox,
+                         struct relay_posted *posted)
+{
+    if ((posted || send->kind == CW_SEND_AM) && pass_through(conn, send, mailbox, posted))
+        return;
+    if (begin_message(transfer, send, mailbox, posted) < 0)
+        conn_out_of_memory(conn, "keeping a message until it is received");
+}
+
+void transfer_arrived(struct transfer *transfer)
+{
+    struct relay_message *message = transfer->message;
+
+    if (message->arrived < message->total)
+        return;
+    transfer->message = NULL;
+    if (message->matched)
+        mailbox_close(transfer->to, message);
+}
+
+/* --- to a link -----------------------------------------------------------------------------------
+ */
+
+void transfer_to_link(struct transfer *transfer, struct relay_conn *conn,
+                      const struct cw_send *send, struct relay_conn *const *link)
+{
+    const uint8_t *at = conn_input(conn);
+
+    transfer->link = link;
+    if (link_of(transfer)) /* else the dispatcher was told */
+        forward_send(link_of(transfer), transfer->src, send, at, conn_take(conn), conn->block);
+}
+
+/* --- more of it ----------------------------------------------------------------------------------
+ */
+
+bool transfer_more(struct transfer *transfer, struct relay_conn *conn)
+{
+    if (conn->payload_left == 0 || conn->payload_left > transfer->left) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "%u bytes of a message of which %llu are missing",
+                    conn->payload_left, (unsigned long long)transfer->left);
+        return false;
+    }
+    transfer->left -= conn->payload_left;
+    conn->source = transfer;
+    return true;
+}
+
+void transfer_input(struct transfer *transfer, struct relay_conn *conn, const uint8_t *at,
+                    uint32_t size)
+{
+    struct relay_message *message = transfer->message;
+    struct relay_mailbox *mailbox = transfer->to;
+    bool keep;
+
+    if (transfer->link && link_of(transfer))
+        forward_data(link_of(transfer), transfer->src, at, size, conn->block);
+    if (!message)
+        return;
+    keep = !message->matched || (mailbox->log.kept && !message_delivered(message));
+    message->arrived += size;
+    assert(message->arrived <= message->total);
+    if (keep && message_store(message, &mailbox->log, at, size, conn->block) < 0) {
+        /* what did not fit never arrived */
+        message->arrived -= size;
+        conn_out_of_memory(conn, "keeping a message until it is received");
+        return;
+    }
+    if (message->matched)
+        mailbox_deliver(mailbox, message, at, size, conn->block);
+    transfer_arrived(transfer);
+}
+
+bool transfer_wants_input(struct transfer *transfer, uint64_t now_ns)
+{
+    struct relay_conn *to;
+
+    if (transfer->link && transfer->left)
+        return !link_of(transfer) || link_of(transfer)->out.bytes < RELAY_CUT_BACKLOG_MAX;
+    if (!transfer->message || !transfer->message->matched || transfer->cut_spent)
+        return true;
+    to = transfer->to->feed.conn;
+    if (!to || to->out.bytes < RELAY_CUT_BACKLOG_MAX) {
+        transfer->cut_deadline_ns = 0;
+        return true;
+    }
+    if (transfer->cut_deadline_ns == 0)
+        transfer->cut_deadline_ns = now_ns + RELAY_CUT_WAIT_NS;
+    transfer->cut_spent = now_ns >= transfer->cut_deadline_ns;
+    return transfer->cut_spent;
+}
+
+/* --- its end -------------------------------------------------------------------------------------
+ */
+
+void transfer_suspend(struct transfer *transfer, struct relay_conn *conn, bool log)
+{
+    if (transfer->message)
+        transfer->left = transfer->message->total - transfer->message->arrived;
+    else if (conn->source == transfer)
+        transfer->left += conn->payload_left;
+    conn->source = NULL;
+    conn->payload_left = 0;
+    transfer->cut_deadline_ns = 0;
+    transfer->cut_spent = false;
+    if (!log)
+        transfer_abandon(transfer);
+}
+
+void transfer_abandon(struct transfer *transfer)
+{
+    struct relay_message *message = transfer->message;
+    struct relay_mailbox *to = transfer->to;
+
+    if (transfer->link && transfer->left && link_of(transfer))
+        forward_end(link_of(transfer), transfer->src);
+    *transfer = (struct transfer){.src = transfer->src};
+    if (!message)
+        return;
+    if (message->matched)
+        mailbox_close(to, message);
+    else
+        message->orphan = true;
+}

@@ -1,0 +1,511 @@
+/* Several jobs at one relay: dispatchers, ranks and other relays, all with the keys of their own
+ * job, come, go and say what they like, in any order. What goes wrong in one job may end that job,
+ * never the relay: no assertion fails, and at the end nothing is held. The input is a list of
+ * actions: who, what, and what that needs. Frames are well-formed, so that every state is reached;
+ * fuzz_frame.c sees to those that are not, and to what the relay answers. */
+#include "common/cred.h"
+#include "relay/core/core.h"
+#include "relay/core/job.h"
+/* the Makefile compiles this file alone with the core: the client's side comes in here */
+#include "tests/lib/codec.c"
+
+#define JOBS 3
+#define RANKS 4 /* of each job: 0 and 1 are at home here, 2 at relay 1, 3 at relay 2 */
+#define RELAYS 3
+#define WHO (1 + RANKS + RELAYS) /* of each job: its dispatcher, its ranks, the other relays */
+#define CLIENTS (JOBS * WHO)
+#define MEMORY_MAX (8u << 20)
+#define MEMORY_SHORT (1500u << 10) /* a handful of blocks: it is spent often */
+#define LOG_SHORT (64u << 10)
+#define STEP_NS 400000000ull
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct client {
+    struct relay_conn *conn;
+    struct codec codec;
+    struct cw_challenge challenge;
+    uint32_t job;
+    uint32_t who; /* 0: the dispatcher, then ranks, then relays */
+    uint64_t event;
+    uint64_t missing; /* bytes of the message that it sends */
+    bool stalled;     /* does not read */
+    bool writing;     /* the engine holds what it is to write */
+    bool lingers;     /* is not closed when it is done */
+    void *room;       /* the engine holds where to read to */
+    size_t room_size;
+};
+
+static struct client clients[CLIENTS];
+static struct client *current; /* that acts */
+static struct relay_core *core;
+static uint64_t now_ns;
+static uint32_t incarnation;
+static bool logged;
+static uint32_t resume_ms; /* connections that break leave a session behind */
+static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
+
+static void must_hold(bool what)
+{
+    if (!what)
+        abort();
+}
+
+static void id_of(uint8_t id[CW_ID_SIZE], uint32_t job)
+{
+    memset(id, 0, CW_ID_SIZE);
+    id[0] = (uint8_t)(1 + job);
+}
+
+/* --- what the relay says ---------------------------------------------------------------------- */
+static void drop_client(struct client *c)
+{
+    if (c->writing)
+        relay_conn_written(c->conn, 0);
+    if (c->conn)
+        relay_conn_broken(c->conn, "closed", NULL, 0);
+    codec_fini(&c->codec);
+    *c = (struct client){.job = c->job, .who = c->who};
+}
+
+static void hear(struct client *c)
+{
+    struct codec_frame frame;
+    struct cw_err err;
+    int whole;
+
+    while ((whole = codec_next(&c->codec, &frame, &err)) > 0) {
+        uint64_t event = codec_event(&frame);
+
+        must_hold(event == 0 || event == ++c->event);
+        if (frame.header.type == CW_FRAME_CHALLENGE)
+            must_hold(cw_challenge_get(frame.body, &c->challenge));
+    }
+    must_hold(whole == 0);
+}
+
+static void drain(struct client *c)
+{
+    struct iovec iov[3];
+
+    while (!c->writing && relay_conn_has_output(c->conn)) {
+        size_t size = 0;
+        int n = relay_conn_output(c->conn, iov, 3);
+
+        for (int i = 0; i < n; i++) {
+            codec_receive(&c->codec, iov[i].iov_base, iov[i].iov_len);
+            size += iov[i].iov_len;
+        }
+        must_hold(size > 0);
+        relay_conn_written(c->conn, size);
+        hear(c);
+    }
+    if (!c->writing && !c->lingers && relay_conn_done(c->conn))
+        drop_client(c);
+}
+
+static void collect(void)
+{
+    struct relay_conn *conn;
+    struct relay_dial dial;
+
+    while ((conn = relay_core_next_ready(core))) {
+        struct client *c = relay_conn_owner(conn);
+
+        if (!c->stalled)
+            drain(c);
+    }
+    relay_core_settle(core);
+    while (relay_core_next_dial(core, &dial))
+        must_hold(dial.peer < RELAYS && (dial.cancelled || dial.address[0]));
+}
+
+/* --- what the clients do ---------------------------------------------------------------------- */
+/* From sender to receiver, as between rings. */
+static size_t cut(struct client *c, size_t size)
+{
+    const uint8_t *from = c->codec.out.at + c->codec.out.start;
+    struct relay_conn *to = relay_conn_cut_to(c->conn);
+    struct client *receiver = to ? relay_conn_owner(to) : NULL;
+    struct relay_cut piece;
+
+    if (!receiver || receiver->stalled || receiver->writing)
+        return 0;
+    piece = relay_conn_cut(c->conn, size);
+    if (piece.log)
+        memcpy(piece.log, from, piece.size);
+    if (piece.to) {
+        bool lingers = receiver->lingers;
+
+        receiver->lingers = true;
+        drain(receiver);
+        receiver->lingers = lingers;
+        codec_receive(&receiver->codec, from, piece.size);
+        hear(receiver);
+    }
+    relay_cut_done(&piece);
+    codec_take(&c->codec.out, piece.size);
+    return piece.size;
+}
+
+/* The engine takes the room, and fills it at once or later. */
+static void feed(struct client *c, size_t size)
+{
+    size_t left = codec_left(&c->codec.out);
+
+    if (!c->conn)
+        return;
+    size = size < left ? size : left;
+    relay_conn_wants_input(c->conn, now_ns);
+    if (!c->room && size > 0 && cut(c, size))
+        size = 0;
+    if (!c->room && relay_conn_space(c->conn, &c->room, &c->room_size) < 0) {
+        c->room = NULL;
+        codec_take(&c->codec.out, left);
+        collect();
+        return;
+    }
+    size = size < c->room_size ? size : c->room_size;
+    if (size > 0) {
+        memcpy(c->room, c->codec.out.at + c->codec.out.start, size);
+        codec_take(&c->codec.out, size);
+    }
+    c->room = NULL;
+    relay_conn_input(c->conn, size);
+    collect();
+}
+
+static void feed_all(struct client *c)
+{
+    while (c->conn && codec_left(&c->codec.out))
+        feed(c, codec_left(&c->codec.out));
+}
+
+static void put_hello(struct client *c)
+{
+    static const uint8_t nonce[CW_NONCE_SIZE] = "nonce";
+    struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = RANKS};
+    uint8_t key[CW_KEY_SIZE];
+
+    if (!c->conn) {
+        c->conn = relay_conn_open(core, nonce, now_ns, c);
+        collect();
+    }
+    if (!c->conn)
+        return;
+    id_of(hello.job, c->job);
+    cw_cred_job_key(key, relay_key, hello.job);
+    hello.flags = logged ? CW_HELLO_LOG : 0;
+    hello.resume_ms = resume_ms;
+    if (c->who > RANKS) {
+        hello.role = CW_ROLE_RELAY;
+        hello.rank = c->who - RANKS - 1;
+        cw_cred_link_key(key, key, hello.rank);
+    } else if (c->who > 0) {
+        hello.role = CW_ROLE_RANK;
+        hello.rank = c->who - 1;
+        hello.incarnation = incarnation;
+        cw_cred_rank_key(key, key, hello.rank, incarnation);
+    }
+    codec_hello(&c->codec, &hello, key, &c->challenge);
+    feed_all(c);
+}
+
+static void put_route(struct client *c, uint8_t how)
+{
+    struct cw_route route = {.self = how >> 6, .relays = RELAYS, .step = 1, .count = 1};
+
+    route.first = how & 3;
+    route.home = (how >> 2) & 3;
+    cw_route_put(codec_begin(&c->codec, CW_FRAME_ROUTE, CW_ROUTE_SIZE), &route);
+}
+
+static void put_link(struct client *c, uint8_t how)
+{
+    struct cw_link link = {.peer = how & 3, .address = "unix:there"};
+    uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t id[CW_ID_SIZE];
+
+    id_of(id, c->job);
+    cw_cred_job_key(key, relay_key, id);
+    cw_cred_seal(link.sealed, key, key);
+    codec_put(&c->codec, CW_FRAME_LINK, body, cw_link_put(body, &link));
+}
+
+/* A link that was asked for, or was not, is open, or cannot be opened. */
+static void dialled(struct client *c, uint8_t how)
+{
+    struct relay_dialled dialled = {.peer = how & 3};
+
+    if (c->conn)
+        return;
+    id_of(dialled.job, c->job);
+    if (how & 0x40) {
+        strcpy(dialled.failure, "nobody is there");
+        relay_core_undialled(core, &dialled);
+    } else {
+        c->conn = relay_conn_dialled(core, &dialled, now_ns, c);
+    }
+    collect();
+}
+
+static uint64_t some_total(struct cw_reader *r, uint8_t how)
+{
+    uint64_t total = cw_get_u16(r);
+
+    return how & 0x80 ? total & 0xff : how & 0x40 ? total * 7 : total;
+}
+
+static void put_send(struct client *c, struct cw_reader *r)
+{
+    uint8_t how = cw_get_u8(r);
+    struct cw_send send = {.dst = how & 3, .kind = 1 + (how >> 2) % 3, .req = how};
+    bool link = c->who > RANKS;
+    size_t fixed = link ? CW_FORWARD_SIZE : CW_SEND_SIZE;
+    uint64_t size;
+    uint8_t *to;
+
+    send.tag = cw_get_u8(r) & 3;
+    send.total = some_total(r, how);
+    size = how & 0x20 ? send.total : send.total / 2;
+    size = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
+    c->missing = send.total - size;
+    send.clock = c->codec.clock;
+    to = codec_begin(&c->codec, link ? CW_FRAME_FORWARD : CW_FRAME_SEND, fixed + size);
+    memset(to, 0, fixed + size);
+    if (link)
+        cw_forward_put(to, &(struct cw_forward){.src = c->who - RANKS, .send = send});
+    else
+        cw_send_put(to, &send);
+}
+
+static void put_data(struct client *c, struct cw_reader *r)
+{
+    uint64_t size = cw_get_u16(r);
+    size_t fixed = c->who > RANKS ? CW_FORWARD_REF_SIZE : 0;
+    uint8_t *to;
+
+    size = size < c->missing ? size : c->missing;
+    c->missing -= size;
+    to = codec_begin(&c->codec, fixed ? CW_FRAME_FORWARD_DATA : CW_FRAME_SEND_DATA, fixed + size);
+    memset(to, 0, fixed + size);
+    if (fixed)
+        cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = c->who - RANKS});
+}
+
+static void put_ref(struct client *c, uint8_t how)
+{
+    struct cw_forward_ref ref = {.rank = how & 3, .req = how};
+    uint8_t type = how & 4 ? CW_FRAME_FORWARD_SENT : CW_FRAME_FORWARD_END;
+
+    cw_forward_ref_put(codec_begin(&c->codec, type, CW_FORWARD_REF_SIZE), &ref);
+}
+
+/* What the rank repeats, as the relay's own log has it, or less. */
+static void put_repetition(struct client *c, uint8_t how)
+{
+    const struct relay_conn *dispatcher = clients[c->job * WHO].conn;
+    const struct relay_rank *rank = NULL;
+    const struct relay_mailbox *mailbox;
+    struct log_cursor cursor = {0};
+    struct cw_send send;
+
+    if (dispatcher && dispatcher->job && c->who > 0 && c->who <= RANKS)
+        rank = dispatcher->job->ranked[c->who - 1];
+    mailbox = rank ? &rank->mailbox : NULL;
+    if (!mailbox || !mailbox->log.kept)
+        return;
+    c->missing = rank->transfer.left;
+    c->codec.clock = mailbox->log.clock;
+    while (log_next_send(&mailbox->log, &cursor, &send))
+        codec_check(&c->codec, &send);
+    codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
+}
+
+static void put_request(struct client *c, uint8_t how, uint8_t what)
+{
+    static const uint64_t masks[] = {UINT64_MAX, 0, 1, 2, 3, 4};
+    static const uint64_t capacities[] = {UINT64_MAX, 0, 300, 40000};
+    uint64_t mask = masks[what % 6];
+    uint64_t capacity = capacities[how >> 6];
+
+    switch (how & 15) {
+    case 0:
+    case 1:
+        codec_probe(&c->codec, what & 3, mask, how & 1);
+        break;
+    case 2:
+        codec_mrecv(&c->codec, what, what & 3, capacity);
+        break;
+    case 3:
+        codec_recv(&c->codec, CW_FRAME_CANCEL, what, what & 3, mask, capacity);
+        break;
+    case 4:
+        codec_bye(&c->codec);
+        break;
+    case 5:
+        codec_put(&c->codec, CW_FRAME_STATS_ASK, NULL, 0);
+        break;
+    case 6:
+        codec_unlogged(&c->codec, 1 + (what & 1));
+        break;
+    case 7:
+        memset(codec_begin(&c->codec, CW_FRAME_READINGS, 1 + what * 60u), what, 1 + what * 60u);
+        break;
+    case 8:
+    case 9:
+        c->codec.clock += what;
+        codec_taken(&c->codec, CW_FRAME_TAKEN, c->event - (what & 1));
+        break;
+    default:
+        codec_recv(&c->codec, CW_FRAME_RECV, what, what & 3, mask, capacity);
+        break;
+    }
+}
+
+/* The engine's side: it holds what it got from the core while others go on. */
+static void engine(struct client *c, uint8_t how)
+{
+    struct iovec iov[2];
+
+    switch (how & 7) {
+    case 0:
+        c->stalled = !c->stalled;
+        break;
+    case 1:
+        c->lingers = !c->lingers;
+        break;
+    case 2:
+        if (c->conn && !c->writing && relay_conn_has_output(c->conn)) {
+            relay_conn_output(c->conn, iov, 2);
+            c->writing = true;
+        }
+        return;
+    case 3:
+        if (c->conn && !c->room && relay_conn_space(c->conn, &c->room, &c->room_size) < 0)
+            c->room = NULL;
+        return;
+    case 4:
+        now_ns += (how >> 3) * STEP_NS;
+        relay_core_tick(core, now_ns);
+        break;
+    default:
+        if (c->writing)
+            relay_conn_written(c->conn, 0);
+        c->writing = false;
+        break;
+    }
+    if (c->conn && !c->stalled)
+        drain(c);
+    collect();
+}
+
+static void act(struct cw_reader *r)
+{
+    struct client *c;
+    uint8_t who = cw_get_u8(r);
+    uint8_t what = cw_get_u8(r);
+    uint8_t how = cw_get_u8(r);
+
+    if (who < 128) /* else the same again: what takes several steps is found sooner */
+        current = &clients[who % CLIENTS];
+    c = current;
+    switch (what % 16) {
+    case 0:
+        incarnation += how & 1;
+        put_hello(c);
+        return;
+    case 1:
+        drop_client(c);
+        collect();
+        return;
+    case 2:
+        engine(c, how);
+        return;
+    case 3:
+        dialled(c, how);
+        return;
+    case 4:
+        feed(c, how);
+        return;
+    case 5:
+        put_route(c, how);
+        break;
+    case 6:
+        put_link(c, how);
+        break;
+    case 7:
+    case 8:
+        put_data(c, r);
+        break;
+    case 9:
+        put_ref(c, how);
+        break;
+    case 10:
+        incarnation++;
+        if (how & 4) { /* it breaks off in a message */
+            put_send(c, r);
+            feed(c, codec_left(&c->codec.out) - (how >> 3));
+        }
+        drop_client(c);
+        put_hello(c);
+        put_repetition(c, how);
+        break;
+    case 11:
+    case 12:
+    case 13:
+        put_send(c, r);
+        break;
+    default:
+        put_request(c, how, cw_get_u8(r));
+        break;
+    }
+    if (!(what & 0x80))
+        feed_all(c);
+}
+
+/* Jobs of three relays, of one, or none, as the first bytes have it. */
+static void begin(struct cw_reader *r)
+{
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        clients[i] = (struct client){.job = i / WHO, .who = i % WHO};
+    current = clients;
+    for (uint32_t job = 0; job < JOBS; job++) {
+        struct client *of = &clients[job * WHO];
+        uint8_t how = cw_get_u8(r);
+
+        if (how & 1)
+            put_hello(&of[0]);
+        for (uint8_t rank = 0; (how & 2) && rank < RANKS && of[0].conn; rank++)
+            put_route(&of[0], (uint8_t)(rank | (rank < 2 ? 0 : rank - 1) << 2));
+        feed_all(&of[0]);
+        for (uint32_t who = 1; who < WHO; who++)
+            if (how & 4 && who != 3 && who != 4)
+                put_hello(&of[who]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT,
+                                       .log_max = size % 3 ? MEMORY_MAX : LOG_SHORT};
+    struct cw_reader r = cw_reader(data, size);
+
+    config.key = relay_key;
+    core = relay_core_new(&config);
+    if (!core)
+        return 0;
+    now_ns = 1000000000;
+    incarnation = 1;
+    logged = size % 5 != 0;
+    resume_ms = size % 11 < 3 ? 1000 : 0;
+    begin(&r);
+    while (r.left > 0)
+        act(&r);
+    /* in any order: dispatchers may go first or last */
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 24 have no divisor in common */
+    relay_core_free(core);                               /* asserts that nothing leaked */
+    return 0;
+}

@@ -1,0 +1,75 @@
+#!/bin/bash
+# Whether the files of a folder call each other in circles: tests/layers.sh DIR...
+#
+# DIR holds object files, like build/obj/relay/core. Each object is a node; an edge goes to each
+# object of the same folder that defines a symbol which it uses. Prints each circle with the symbols
+# that make it; exit code 1 if there is one. Calls between folders are not looked at. To be run at
+# the root of the tree.
+set -u
+
+# Those whose source is still there.
+objects()
+{
+	for object in "$1"/*.o; do
+		source=${object#*obj/}
+		[ -e "${source%.o}.c" ] && echo "$object"
+	done
+}
+
+# "user definer symbol" for each use of another object's symbol
+edges()
+{
+	objects "$1" | xargs nm -A --no-sort | awk '
+		{
+			sub(/^.*\//, "", $1)
+			object = $1
+			sub(/\.o:.*$/, "", object)
+			kind = $(NF - 1)
+			symbol = $NF
+		}
+		kind ~ /^[TDBRVWGSC]$/ { definer[symbol] = object }
+		kind == "U" { used[object " " symbol] = 1 }
+		END {
+			for (use in used) {
+				split(use, part, " ")
+				if (part[2] in definer && definer[part[2]] != part[1])
+					print part[1], definer[part[2]], part[2]
+			}
+		}'
+}
+
+# The edges that lie on a circle: those whose end reaches their beginning.
+on_circles()
+{
+	awk '
+		{
+			from[NR] = $1
+			to[NR] = $2
+			symbol[NR] = $3
+			node[$1]
+			node[$2]
+			reaches[$1, $2]
+		}
+		END {
+			for (by in node)
+				for (a in node)
+					if ((a, by) in reaches)
+						for (b in node)
+							if ((by, b) in reaches)
+								reaches[a, b]
+			for (i = 1; i <= NR; i++)
+				if ((to[i], from[i]) in reaches)
+					print from[i], to[i], symbol[i]
+		}'
+}
+
+bad=0
+for dir in "$@"; do
+	circles=$(edges "$dir" | sort | on_circles)
+	if [ -n "$circles" ]; then
+		echo "$dir: files that call each other in a circle:"
+		awk '{ printf "  %s.c -> %s.c by %s\n", $1, $2, $3 }' <<<"$circles"
+		bad=1
+	fi
+done
+exit $bad

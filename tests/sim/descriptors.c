@@ -1,0 +1,93 @@
+#include "tests/sim/descriptors.h"
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DESCRIPTORS_MAX 4096
+#define PAGE 4096u
+
+static struct descriptor table[DESCRIPTORS_MAX];
+static int count;
+static struct sim_memory *memories;
+
+static bool is_free(const struct descriptor *d)
+{
+    return !d->socket && !d->memory && !d->control;
+}
+
+int descriptor_new_from(int first, struct descriptor what)
+{
+    int at = first - DESCRIPTOR_FIRST;
+
+    while (at < count && !is_free(&table[at]))
+        at++;
+    if (at >= DESCRIPTORS_MAX)
+        abort();
+    if (at >= count)
+        count = at + 1;
+    table[at] = what;
+    return DESCRIPTOR_FIRST + at;
+}
+
+int descriptor_new(struct descriptor what)
+{
+    return descriptor_new_from(DESCRIPTOR_FIRST, what);
+}
+
+bool descriptor_refers(const struct socket *socket)
+{
+    for (int i = 0; i < count; i++)
+        if (table[i].socket == socket)
+            return true;
+    return false;
+}
+
+struct descriptor *descriptor_of(int fd)
+{
+    int at = fd - DESCRIPTOR_FIRST;
+
+    return at >= 0 && at < count && !is_free(&table[at]) ? &table[at] : NULL;
+}
+
+void descriptor_free(int fd)
+{
+    struct descriptor *d = descriptor_of(fd);
+
+    if (d)
+        *d = (struct descriptor){0};
+}
+
+struct sim_memory *memory_new(void)
+{
+    struct sim_memory *memory = calloc(1, sizeof(*memory));
+
+    if (!memory)
+        abort();
+    memory->next = memories;
+    memories = memory;
+    return memory;
+}
+
+/* Nobody relies on what the rest holds. */
+void memory_size(struct sim_memory *memory, size_t size)
+{
+    memory->size = size;
+    memory->at = aligned_alloc(PAGE, (size + PAGE - 1) / PAGE * PAGE);
+    if (!memory->at)
+        abort();
+    memset(memory->at, 0, PAGE);
+}
+
+void descriptors_fini(void)
+{
+    memset(table, 0, (size_t)count * sizeof(*table));
+    count = 0;
+    while (memories) {
+        struct sim_memory *memory = memories;
+
+        memories = memory->next;
+        free(memory->at);
+        free(memory);
+    }
+}

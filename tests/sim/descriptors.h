@@ -1,0 +1,44 @@
+/* Descriptors of the simulated system, of all its processes and relays. */
+#ifndef SIM_DESCRIPTORS_H
+#define SIM_DESCRIPTORS_H
+
+#include "tests/sim/socket.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DESCRIPTOR_FIRST 100
+
+struct sim_process;
+
+/* Memory that several processes may map. */
+struct sim_memory {
+    struct sim_memory *next;
+    size_t size;
+    uint8_t *at;
+};
+
+/* One of them is not NULL. */
+struct descriptor {
+    struct socket *socket;
+    struct sim_memory *memory;
+    struct sim_process *control; /* the rank's end of what leads to the dispatcher */
+};
+
+/* The lowest free number, or the lowest from `first` on. Never fails. */
+int descriptor_new(struct descriptor what);
+int descriptor_new_from(int first, struct descriptor what);
+/* NULL for what is none. */
+struct descriptor *descriptor_of(int fd);
+void descriptor_free(int fd);
+/* Whether any stands for this socket. */
+bool descriptor_refers(const struct socket *socket);
+
+struct sim_memory *memory_new(void);
+/* Of so many bytes, the first page zero. */
+void memory_size(struct sim_memory *memory, size_t size);
+
+/* At the end of a run. */
+void descriptors_fini(void);
+
+#endif

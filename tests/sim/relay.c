@@ -1,0 +1,524 @@
+#include "tests/sim/relay.h"
+#include "relay/dial.h"
+#include "tests/sim/sim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ADDRESS "unix:/simulated/relay"
+#define RELAY_IOV 8
+#define HELD_NS 5000000ull /* a sender that is held back is looked at again after this */
+#define PATIENCE_MAX 30
+#define SLEEPS_ONE_IN 3 /* looks in vain at rings */
+
+/* --- beginning and end ---------------------------------------------------------------------------
+ */
+
+static void on_dialled(void *ctx, const struct cw_dial_result *result);
+
+void cores_open(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        struct sim_relay *relay = &sim.relay[i];
+        struct relay_core_config config = {
+            .key = sim.relay_key, .memory_max = SIM_MEMORY, .log_max = SIM_MEMORY};
+
+        *relay = (struct sim_relay){.number = i, .tick_ns = sim.now_ns};
+        relay->core = relay_core_new(&config);
+        relay->dial = cw_dial_open(on_dialled, relay);
+        if (!relay->core || !relay->dial)
+            abort();
+    }
+}
+
+/* The core asserts that nothing of it is left. */
+void cores_close(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        struct sim_relay *relay = &sim.relay[i];
+
+        for (struct sim_conn *c = relay->conns; c; c = c->next)
+            if (c->conn && sim_one_in(2)) {
+                relay_conn_close(c->conn, "the job has ended");
+                c->conn = NULL;
+            }
+        cw_dial_close(relay->dial);
+        relay_core_free(relay->core);
+        while (relay->conns) {
+            struct sim_conn *c = relay->conns;
+
+            relay->conns = c->next;
+            free(c);
+        }
+    }
+}
+
+struct sim_relay *relay_at(const char *address)
+{
+    return &sim.relay[strtoul(address + strlen(ADDRESS), NULL, 10)];
+}
+
+void relay_address(char *to, size_t size, uint32_t number)
+{
+    snprintf(to, size, ADDRESS "%u", number);
+}
+
+/* --- connections ---------------------------------------------------------------------------------
+ */
+
+static struct sim_conn *conn_add(struct sim_relay *relay, int fd)
+{
+    struct sim_conn *c = calloc(1, sizeof(*c));
+
+    if (!c)
+        abort();
+    c->relay = relay;
+    c->wire.fd = fd;
+    c->patience = sim_one_in(4) ? 1 + (uint32_t)sim_below(PATIENCE_MAX) : 1;
+    c->next = relay->conns;
+    relay->conns = c;
+    return c;
+}
+
+int relay_connect(struct sim_relay *relay, const char *name, bool local)
+{
+    struct connection *connection = connection_new(name, sim.plan.pipe_size);
+    struct sim_conn *c =
+        conn_add(relay, descriptor_new((struct descriptor){.socket = &connection->end[1]}));
+
+    c->local = local;
+    return descriptor_new((struct descriptor){.socket = &connection->end[0]});
+}
+
+static struct socket *socket_of(const struct sim_conn *c)
+{
+    return descriptor_of(c->wire.fd)->socket;
+}
+
+static bool has_rings(const struct sim_conn *c)
+{
+    return c->wire.mode == CW_WIRE_RINGS;
+}
+
+static void dial_add(struct sim_relay *relay, const struct relay_dial *what);
+
+/* What the core wants after each call of it. */
+static void collect(struct sim_relay *relay)
+{
+    struct relay_conn *conn;
+    struct relay_dial dial;
+
+    while ((conn = relay_core_next_ready(relay->core))) {
+        struct sim_conn *c = relay_conn_owner(conn);
+
+        c->ready = true;
+        c->full = false;
+    }
+    while (relay_core_next_dial(relay->core, &dial)) {
+        if (dial.cancelled)
+            cw_dial_cancel(relay->dial, dial.job);
+        else
+            dial_add(relay, &dial);
+    }
+}
+
+static void accept_it(struct sim_conn *c)
+{
+    uint8_t nonce[CW_NONCE_SIZE];
+
+    for (size_t i = 0; i < sizeof(nonce); i++)
+        nonce[i] = (uint8_t)sim_below(256);
+    c->accepted = true;
+    c->conn = relay_conn_open(c->relay->core, nonce, sim.now_ns, c);
+    assert(c->conn);
+    if (c->local)
+        cw_wire_offer(&c->wire); /* else it has the socket */
+}
+
+static void close_it(struct sim_conn *c, const char *why)
+{
+    struct socket *s = socket_of(c);
+    struct iovec unread[2];
+
+    sim_trace("%s: relay %u closes it: %s", s->of->name, c->relay->number, why);
+    relay_conn_broken(c->conn, why, unread, cw_wire_unread(&c->wire, unread));
+    c->conn = NULL;
+    cw_wire_close(&c->wire);
+    socket_close(s);
+    descriptor_free(c->wire.fd);
+}
+
+/* --- when there is something to do ---------------------------------------------------------------
+ */
+
+static bool is_due(const struct sim_conn *c, short events)
+{
+    return socket_events(socket_of(c), events) != 0;
+}
+
+static bool can_read(struct sim_conn *c)
+{
+    bool there = has_rings(c) ? cw_ring_readable(&c->wire.in) || c->wire.ended : is_due(c, POLLIN);
+
+    return there &&
+           ((has_rings(c) && c->wire.ended) || relay_conn_wants_input(c->conn, sim.now_ns));
+}
+
+static bool can_write(struct sim_conn *c)
+{
+    if (!c->ready)
+        return false;
+    if (!c->full || !relay_conn_has_output(c->conn))
+        return true;
+    return has_rings(c) ? cw_ring_writable(&c->wire.out) : is_due(c, POLLOUT);
+}
+
+bool conn_can(struct sim_conn *c)
+{
+    if (!c->accepted)
+        return true;
+    if (!c->conn)
+        return false;
+    if (has_rings(c) && is_due(c, POLLIN) && !c->wire.ended)
+        return true;
+    return (!c->asleep || c->ready) && (can_read(c) || can_write(c));
+}
+
+static uint64_t conn_deadline_ns(struct sim_conn *c)
+{
+    bool waits;
+
+    if (!c->conn || c->asleep)
+        return UINT64_MAX;
+    waits = has_rings(c) ? cw_ring_readable(&c->wire.in) : is_due(c, POLLIN);
+    return waits ? sim.now_ns + HELD_NS : UINT64_MAX;
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
+{
+    cw_ring_peek(ctx, skip, to, size);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Writes once. Returns false when it took nothing. */
+static bool write_once(struct sim_conn *c)
+{
+    struct iovec iov[RELAY_IOV];
+    int count = relay_conn_output(c->conn, iov, 1 + (int)sim_below(RELAY_IOV));
+    size_t left = socket_some(SIZE_MAX);
+    ssize_t n;
+
+    /* rings would take all of it */
+    for (int i = 0; i < count; i++) {
+        iov[i].iov_len = smaller(iov[i].iov_len, left);
+        left -= iov[i].iov_len;
+        count = left ? count : i + 1;
+    }
+    n = cw_wire_send(&c->wire, iov, count);
+    relay_conn_written(c->conn, n > 0 ? (size_t)n : 0);
+    return n > 0;
+}
+
+/* As engine poll does it, from ring to ring. Returns false when nothing was passed on. */
+static bool cut_through(struct sim_conn *c)
+{
+    struct relay_conn *to = relay_conn_cut_to(c->conn);
+    struct sim_conn *receiver = to ? relay_conn_owner(to) : NULL;
+    struct relay_cut cut;
+    size_t there;
+    size_t room;
+
+    if (!receiver || !has_rings(receiver) || receiver->wire.ended)
+        return false;
+    there = cw_ring_there(&c->wire.in);
+    room = cw_ring_room(&receiver->wire.out);
+    if (there == 0 || room <= RELAY_CUT_HEADER)
+        return false;
+    cut = relay_conn_cut(c->conn, socket_some(smaller(there, room - RELAY_CUT_HEADER)));
+    if (cut.size == 0)
+        return false;
+    while (cut.to && relay_conn_has_output(cut.to))
+        if (!write_once(receiver))
+            sim_fail("there is no room for what is to be written before a piece");
+    cw_wire_pass(&c->wire, cut.to ? &receiver->wire : NULL, cut.size);
+    if (cut.log)
+        cw_ring_keep(&c->wire.in, cut.size, cut.log, cut.size);
+    relay_cut_done(&cut);
+    cw_wire_release(&c->wire);
+    return true;
+}
+
+static void read_it(struct sim_conn *c)
+{
+    bool cuts = sim.plan.cuts && has_rings(c) && cw_ring_there(&c->wire.in) > 0;
+    size_t before = 0;
+    size_t size;
+    ssize_t n;
+    void *at;
+
+    if (cuts && cut_through(c))
+        return;
+    if (cuts)
+        before = relay_conn_before_cut(c->conn, cw_ring_there(&c->wire.in), peek_ring, &c->wire.in);
+    if (relay_conn_space(c->conn, &at, &size) < 0) {
+        close_it(c, "no memory");
+        return;
+    }
+    size = socket_some(size);
+    if (before > 0 && before < size)
+        size = before;
+    n = cw_wire_recv(&c->wire, &(struct iovec){at, size}, 1);
+    if (n > 0 && has_rings(c) && !c->told_rings) {
+        c->told_rings = true;
+        relay_conn_set_rings(c->conn);
+    }
+    if (n > 0 || (n < 0 && errno == EAGAIN))
+        relay_conn_input(c->conn, n > 0 ? (size_t)n : 0);
+    else
+        close_it(c, n == 0 ? "end of file" : cw_wire_error(errno));
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+/* Until nothing is left; then it is asked whether that was the end. */
+static void write_it(struct sim_conn *c)
+{
+    if (relay_conn_has_output(c->conn) && !write_once(c)) {
+        c->full = true;
+        /* what the client wrote into its ring before it ended is read first */
+        if (errno != EAGAIN && !(errno == EPIPE && has_rings(c)))
+            close_it(c, cw_wire_error(errno));
+        return;
+    }
+    if (relay_conn_has_output(c->conn))
+        return;
+    c->ready = false;
+    if (relay_conn_done(c->conn))
+        close_it(c, "done");
+}
+
+/* --- sleeping ------------------------------------------------------------------------------------
+ */
+
+static void wake(struct sim_conn *c)
+{
+    cw_wire_woke(&c->wire, is_due(c, POLLIN));
+    c->asleep = false;
+}
+
+static void sleep_perhaps(struct sim_conn *c)
+{
+    bool out = c->ready && c->full;
+
+    if (!c->conn || !has_rings(c) || can_read(c) || can_write(c) || !sim_one_in(SLEEPS_ONE_IN) ||
+        !relay_conn_wants_input(c->conn, sim.now_ns))
+        return;
+    c->asleep = cw_wire_sleep(&c->wire, true, out) != 0;
+    if (!c->asleep)
+        cw_wire_woke(&c->wire, false);
+}
+
+static bool is_flagged(const _Atomic uint32_t *sleeps)
+{
+    return atomic_load_explicit(sleeps, memory_order_relaxed) != 0;
+}
+
+/* Whoever sleeps has set a flag, or was woken: the flag was cleared, and then there is a bell. */
+static bool sleeps_unseen(const struct sim_conn *c, const struct socket *sleeper)
+{
+    bool of_relay = sleeper == socket_of(c);
+    const struct cw_ring *in = of_relay ? &c->wire.in : &c->wire.out;
+    const struct cw_ring *out = of_relay ? &c->wire.out : &c->wire.in;
+
+    return sleeper->in.used == 0 && !sleeper->ended && !is_flagged(&in->shared->reader_sleeps) &&
+           !is_flagged(&out->shared->writer_sleeps);
+}
+
+/* What is awaited is there, and its flag still stands. */
+static bool sleeps_on(const struct cw_ring *ring, const struct socket *reader)
+{
+    const struct socket *writer = socket_other(reader);
+    uint64_t there = atomic_load(&ring->shared->written) - atomic_load(&ring->shared->taken);
+    bool for_bytes = there > 0 && reader->in.used == 0 && !reader->ended;
+    bool for_room = there < sim_ring_bytes && writer->in.used == 0 && !writer->ended;
+
+    return (for_bytes && is_flagged(&ring->shared->reader_sleeps)) ||
+           (for_room && is_flagged(&ring->shared->writer_sleeps));
+}
+
+/* Nobody who could ring a bell is held in the middle of it. */
+static bool client_sleeps(const struct socket *client, bool *stopped)
+{
+    for (const struct sim_process *p = sim.processes; p; p = p->next) {
+        const struct descriptor *d = p->task.fd >= 0 ? descriptor_of(p->task.fd) : NULL;
+
+        if (p->ended || p->relay_socket != client)
+            continue;
+        *stopped = sim.now_ns < p->stopped_ns;
+        return p->task.waiting && d && d->socket == client;
+    }
+    *stopped = true;
+    return false;
+}
+
+static void check_conn(const struct sim_conn *c)
+{
+    const struct socket *relay = socket_of(c);
+    const struct socket *client = socket_other(relay);
+    bool stopped;
+    bool sleeps = client_sleeps(client, &stopped);
+
+    if (!stopped &&
+        (sleeps_on(&c->wire.in, relay) || sleeps_on(&c->wire.out, client) ||
+         (sleeps && sleeps_unseen(c, client)) || (c->asleep && sleeps_unseen(c, relay))))
+        sim_fail("%s: one side of its rings sleeps, and was not woken", relay->of->name);
+}
+
+void cores_check_sleep(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        for (const struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+            if (c->conn && has_rings(c))
+                check_conn(c);
+}
+
+void conn_step(struct sim_conn *c)
+{
+    struct sim_relay *relay = c->relay;
+    bool read;
+    bool write;
+
+    if (!c->accepted) {
+        accept_it(c);
+        collect(relay);
+        return;
+    }
+    if (has_rings(c) && (c->asleep || is_due(c, POLLIN)))
+        wake(c);
+    read = can_read(c);
+    write = can_write(c);
+    if (read && (!write || sim_one_in(2)))
+        read_it(c);
+    else if (write)
+        write_it(c);
+    collect(relay);
+    if (sim_one_in(2))
+        relay_core_settle(relay->core);
+    sleep_perhaps(c);
+}
+
+/* --- links ---------------------------------------------------------------------------------------
+ */
+
+/* As relay/dial.c. */
+static struct cw_dial_request request_of(const struct relay_dial *what)
+{
+    if (what->resumes)
+        return (struct cw_dial_request){
+            .hello = {.flags = CW_HELLO_RESUME, .received = what->received},
+            .time_ms = (uint32_t)(what->resume_ns / 1000000u),
+            .tries = 0,
+            .pause_ms = DIAL_RESUME_PAUSE_MS,
+            .pause_max_ms = DIAL_RESUME_PAUSE_MAX_MS};
+    return (struct cw_dial_request){.time_ms = DIAL_MS,
+                                    .tries = DIAL_TRIES,
+                                    .pause_ms = DIAL_PAUSE_MS,
+                                    .pause_max_ms = DIAL_PAUSE_MS};
+}
+
+static void dial_add(struct sim_relay *relay, const struct relay_dial *what)
+{
+    struct cw_dial_request request = request_of(what);
+
+    request.hello.role = CW_ROLE_RELAY;
+    request.hello.rank = what->self;
+    request.hello.incarnation = 1;
+    request.tag = what->peer;
+    request.session_ms = DIAL_SESSION_MS;
+    memcpy(request.hello.job, what->job, CW_ID_SIZE);
+    memcpy(request.key, what->key, CW_KEY_SIZE);
+    snprintf(request.address, sizeof(request.address), "%s", what->address);
+    cw_dial_add(relay->dial, &request);
+}
+
+static void on_dialled(void *ctx, const struct cw_dial_result *result)
+{
+    struct relay_dialled dialled = {.peer = (uint32_t)result->request->tag,
+                                    .resumed = result->request->hello.flags & CW_HELLO_RESUME,
+                                    .received = result->welcome.received,
+                                    .session = result->session};
+    struct sim_relay *relay = ctx;
+    struct sim_conn *c;
+
+    memcpy(dialled.job, result->request->hello.job, CW_ID_SIZE);
+    sim_trace("relay %u %s its link to relay %u: %s, which has received %llu", relay->number,
+              dialled.resumed ? "resumes" : "opens", dialled.peer,
+              result->fd < 0 ? result->err.text : "done", (unsigned long long)dialled.received);
+    if (result->fd < 0) {
+        snprintf(dialled.failure, sizeof(dialled.failure), "%.*s", CW_TEXT_MAX, result->err.text);
+        relay_core_undialled(relay->core, &dialled);
+    } else {
+        c = conn_add(relay, result->fd);
+        c->accepted = true;
+        c->conn = relay_conn_dialled(relay->core, &dialled, sim.now_ns, c);
+    }
+    collect(relay);
+}
+
+/* --- all of them ---------------------------------------------------------------------------------
+ */
+
+static uint64_t tick_ns(const struct sim_relay *relay)
+{
+    return relay->tick_ns + (uint64_t)relay_core_tick_ms(relay->core) * 1000000;
+}
+
+void cores_tick(void)
+{
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        struct sim_relay *relay = &sim.relay[i];
+
+        if (sim.now_ns < tick_ns(relay))
+            continue;
+        relay->tick_ns = sim.now_ns;
+        relay_core_tick(relay->core, sim.now_ns);
+        collect(relay);
+    }
+}
+
+uint64_t cores_deadline_ns(void)
+{
+    uint64_t first = UINT64_MAX;
+
+    for (uint32_t i = 0; i < sim.plan.relays; i++) {
+        if (tick_ns(&sim.relay[i]) < first)
+            first = tick_ns(&sim.relay[i]);
+        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+            if (conn_deadline_ns(c) < first)
+                first = conn_deadline_ns(c);
+    }
+    return first;
+}
+
+bool cores_drain(void)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < sim.plan.relays; i++)
+        for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
+            while (c->conn && !has_rings(c) && can_write(c)) {
+                write_it(c);
+                any = true;
+            }
+    return any;
+}

@@ -1,0 +1,59 @@
+/* A relay: its core, and in place of an engine the scheduler, which serves one connection a step.
+ */
+#ifndef SIM_RELAY_H
+#define SIM_RELAY_H
+
+#include "common/dial.h"
+#include "common/wire.h"
+#include "relay/core/core.h"
+#include "tests/sim/descriptors.h"
+#include "tests/sim/task.h"
+
+/* One of a relay's connections. */
+struct sim_conn {
+    struct sim_conn *next;
+    struct sim_relay *relay;
+    struct relay_conn *conn; /* NULL: it has not been accepted; or it is closed */
+    bool accepted;
+    bool local; /* its client is on the same machine */
+    struct cw_wire wire;
+    bool ready;        /* there is something to write, or it is to be closed */
+    bool full;         /* ... but there was no room */
+    bool told_rings;   /* the core knows that it has rings */
+    bool asleep;       /* its rings are not looked at until the socket says something */
+    uint32_t patience; /* it gets its turn one time in so many */
+};
+
+struct sim_relay {
+    uint32_t number;
+    uint64_t tick_ns;
+    uint64_t reachable_ns; /* not before */
+    struct relay_core *core;
+    struct sim_conn *conns;
+    struct cw_dial *dial;
+};
+
+void cores_open(void);
+/* Some connections first, and then all that is left. */
+void cores_close(void);
+
+/* The relay of this address, and the address of that one. */
+struct sim_relay *relay_at(const char *address);
+void relay_address(char *to, size_t size, uint32_t number);
+
+/* Connects to it; returns the client's descriptor. */
+int relay_connect(struct sim_relay *relay, const char *name, bool local);
+
+void cores_tick(void);
+/* Is there something to do for it, and doing it. */
+bool conn_can(struct sim_conn *c);
+void conn_step(struct sim_conn *c);
+/* The earliest time at which something is due. */
+uint64_t cores_deadline_ns(void);
+/* Nothing moves: nobody sleeps beside bytes, or room, that it waits for. */
+void cores_check_sleep(void);
+/* What there is for the dispatcher is written, all of it that fits. Returns whether there was any.
+ */
+bool cores_drain(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* Read before anything else: sizes that are constants elsewhere, and that the seed decides here. */
+#ifndef SIM_SIZES_H
+#define SIM_SIZES_H
+
+#include <stddef.h>
+
+#pragma GCC visibility push(default)
+extern size_t sim_ring_bytes;
+extern size_t sim_kept_max;
+#pragma GCC visibility pop
+
+#define CW_RING_BYTES sim_ring_bytes
+#define CW_KEPT_MAX sim_kept_max
+#define CW_ACK_BYTES (sim_kept_max / 8)
+
+#endif

@@ -1,0 +1,97 @@
+#include "tests/sim/task.h"
+#include "tests/sim/coroutine.h"
+#include "tests/sim/descriptors.h"
+#include "tests/sim/sim.h"
+
+#include <stdlib.h>
+
+#define PATIENCE_MAX 30
+#define WAKE_EARLY_ONE_IN 64 /* waits that return though nothing came and it is not time yet */
+
+struct task *task_now;
+
+void task_start(struct task *task, void (*run)(void *arg), void *arg)
+{
+    *task = (struct task){.coroutine = coroutine_new(run, arg), .fd = -1, .patience = 1};
+    if (sim_one_in(4))
+        task->patience = 1 + (uint32_t)sim_below(PATIENCE_MAX);
+}
+
+void task_resume(struct task *task)
+{
+    task_now = task;
+    coroutine_resume(task->coroutine);
+    task_now = NULL;
+}
+
+void task_drop(struct task *task)
+{
+    if (task->coroutine)
+        coroutine_drop(task->coroutine);
+    task->coroutine = NULL;
+}
+
+static bool has_news(const struct task *task)
+{
+    const struct descriptor *d = task->fd >= 0 ? descriptor_of(task->fd) : NULL;
+
+    if (task->ready)
+        return task->ready();
+    return d && d->socket && socket_events(d->socket, task->events);
+}
+
+bool task_is_awake(const struct task *task)
+{
+    return !task->waiting || sim.now_ns >= task->wake_ns || has_news(task);
+}
+
+uint64_t task_deadline_ns(const struct task *task)
+{
+    return task->waiting ? task->wake_ns : sim.now_ns;
+}
+
+void task_yield(void)
+{
+    coroutine_yield(task_now->coroutine);
+}
+
+void task_give_way(void)
+{
+    if (task_now && sim_one_in(sim.plan.yield_one_in))
+        task_yield();
+}
+
+static void wait_now(uint64_t wake_ns)
+{
+    struct task *task = task_now;
+
+    task->waiting = !sim_one_in(WAKE_EARLY_ONE_IN);
+    task->wake_ns = wake_ns;
+    task_yield();
+    task->waiting = false;
+    task->ready = NULL;
+}
+
+void task_wait(int fd, short events, uint64_t wake_ns)
+{
+    task_now->fd = fd;
+    task_now->events = events;
+    wait_now(wake_ns);
+}
+
+void task_wait_for(bool (*ready)(void), uint64_t wake_ns)
+{
+    task_now->ready = ready;
+    wait_now(wake_ns);
+}
+
+/* Whoever resumed it drops it: it cannot go on its own stack. */
+void task_end(void)
+{
+    struct task *task = task_now;
+    struct coroutine *coroutine = task->coroutine;
+
+    task->ended = true;
+    coroutine_yield(coroutine);
+    abort();
+}

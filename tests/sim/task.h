@@ -1,0 +1,43 @@
+/* Whatever runs on a stack of its own: a process, the dispatcher, a link that is being opened. It
+ * runs until it calls the system. */
+#ifndef SIM_TASK_H
+#define SIM_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sim_process;
+
+struct task {
+    struct sim_process *process; /* that this is; NULL: it is something else */
+    struct coroutine *coroutine; /* NULL: it has ended */
+    bool ended;                  /* ... or will, when it is dropped */
+    bool waiting;                /* in poll(), for ... */
+    int fd;                      /* ... this descriptor (-1: none) ... */
+    short events;
+    bool (*ready)(void); /* ... or, if not NULL, for this */
+    uint64_t wake_ns;    /* ... or for the time */
+    uint32_t patience;   /* it gets its turn one time in so many */
+};
+
+/* Who runs; NULL while the scheduler does. */
+extern struct task *task_now;
+
+void task_start(struct task *task, void (*run)(void *arg), void *arg);
+void task_resume(struct task *task);
+/* From outside. */
+void task_drop(struct task *task);
+bool task_is_awake(const struct task *task);
+/* What is waited for by time alone. */
+uint64_t task_deadline_ns(const struct task *task);
+
+/* --- from inside --- */
+void task_yield(void);
+/* Others get their turn, perhaps. */
+void task_give_way(void);
+/* Waits for what `fd` tells, or for the time; may return early. */
+void task_wait(int fd, short events, uint64_t wake_ns);
+void task_wait_for(bool (*ready)(void), uint64_t wake_ns);
+void task_end(void) __attribute__((noreturn));
+
+#endif

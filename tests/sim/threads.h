@@ -1,0 +1,21 @@
+/* Threads that the code under test starts, as tasks. */
+#ifndef SIM_THREADS_H
+#define SIM_THREADS_H
+
+#include "tests/sim/task.h"
+
+struct sim_thread {
+    struct sim_thread *next;
+    struct task task;
+    void *(*run)(void *arg);
+    void *arg;
+    const void *waits; /* for this condition; NULL: for none */
+};
+
+bool thread_can(const struct sim_thread *thread);
+/* The thread is gone after it, if it has ended. */
+void thread_step(struct sim_thread *thread);
+uint64_t threads_deadline_ns(void);
+void threads_fini(void);
+
+#endif

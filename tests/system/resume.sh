@@ -1,0 +1,287 @@
+#!/bin/bash
+# Connections break while jobs run: those of ranks to their relays, those between relays, and those of the
+# dispatcher. The sessions go on over new ones, and the job comes to the same end as without, with no
+# restart. Prints TAP. What breaks is chosen at random moments; each job runs until it has broken often enough.
+#
+#   resume.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
+# shellcheck disable=SC2317,SC2154 # the tests are called by t; of lib.sh
+set -u
+
+suite=resume
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-60}
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
+only=${1-}
+find_causeway
+
+# How many times a connection was broken, and a session of the dispatcher resumed, as the job has told until now.
+broken() {
+  grep -c '"fault_fired".*"cut"' "$tmp/events"
+}
+
+resumed() {
+  grep -c '"session_resumed"' "$tmp/events"
+}
+
+broken_often() {
+  (($(broken) >= $1)) || gone "$pid"
+}
+
+resumed_often() {
+  (($(resumed) >= $1)) || gone "$pid"
+}
+
+# repeat WHAT COUNT EVERY_MS: options in $cuts that break it so many times.
+repeat() {
+  local i
+  cuts=()
+  for ((i = 1; i <= $2; i++)); do
+    cuts+=(--fault "cut:$1@$((i * $3 + RANDOM % $3))ms")
+  done
+}
+
+# A job of the actor whose ranks exchange messages all the time until $work/go is there, and print then.
+start_rings() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "$@" "$actor" init "ring_until=$work/go" \
+    lines=200,40 ring lines=200,40 finalize
+}
+
+
+# It ends well; nothing was lost, printed twice or restarted.
+expect_untouched() {
+  local ranks=$1
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_silence
+  expect_out_like "^rings of $ranks$"
+  [[ $(grep -c '"rank_started"' "$tmp/events") = "$ranks" ]] || wrong "expected $ranks starts of ranks"
+  ! grep -Eq '"rank_(down|hung)"' "$tmp/events" || wrong "expected no rank to go down"
+  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
+}
+
+# How many lines such a job prints: $lines.
+reference() {
+  touch "$work/go"
+  : >"$tmp/events"
+  start_rings -n "$1"
+  finish
+  lines=$(wc -l <"$tmp/out")
+  rm "$work/go"
+}
+
+# rings_go_on COUNT RANKS OPTION...
+rings_go_on() {
+  local count=$1 ranks=$2 lines
+  shift 2
+  reference "$ranks"
+  start_rings -n "$ranks" "$@"
+  await_true "$count breaks" broken_often "$count"
+  expect_untouched "$ranks"
+}
+
+ranks_cut() {
+  rings_go_on 30 3 --fault cut:random@15ms "$@"
+}
+
+relays_cut() {
+  local cuts
+  repeat relays 30 40
+  rings_go_on 30 4 --relays 3 "${cuts[@]}" "$@"
+}
+
+# The dispatcher knows that its connections came back.
+dispatcher_cut() {
+  local cuts lines
+  repeat dispatcher 30 40
+  reference 2
+  start_rings -n 2 "${cuts[@]}" "$@"
+  await_true "30 breaks" broken_often 30
+  await_true "20 sessions resumed" resumed_often 20
+  expect_untouched 2
+}
+
+all_cut() {
+  local cuts all=()
+  repeat relays 20 60
+  all+=("${cuts[@]}")
+  repeat dispatcher 20 60
+  all+=("${cuts[@]}")
+  rings_go_on 60 4 --relays 2 --fault cut:random@20ms "${all[@]}" "$@"
+}
+
+# A relay that runs already, on this address.
+foreign() {
+  start_relay --listen "$1" --key-file "$work/key"
+}
+
+over_tcp() {
+  foreign tcp:127.0.0.1:0
+  "$1" --relay "$address" --key-file "$work/key" "${@:2}"
+}
+
+all_cut_over_tcp() {
+  local one addresses=() cuts all=()
+  for one in first second; do
+    helper "$one" "${causeway[@]}" relay --listen tcp:127.0.0.1:0 --key-file "$work/key"
+    await_true "relay $one" grep -q listening "$tmp/$one.err"
+    addresses+=(--relay "$(sed -n 's/.*listening on \([^ ]*\).*/\1/p' "$tmp/$one.err")")
+  done
+  repeat relays 20 60
+  all+=("${cuts[@]}")
+  repeat dispatcher 20 60
+  all+=("${cuts[@]}")
+  rings_go_on 60 4 "${addresses[@]}" --key-file "$work/key" --fault cut:random@20ms "${all[@]}"
+}
+
+# program_goes_on OPTION... -n RANKS PROGRAM: its whole output is as without breaks.
+program_goes_on() {
+  run "${causeway[@]}" run "$@"
+  sort "$tmp/out" >"$tmp/expected"
+  run "${causeway[@]}" run --events "$tmp/events" --fault cut:random@5ms --fault cut:dispatcher@30ms "$@"
+  expect_code 0
+  expect_silence
+  sort "$tmp/out" | cmp -s - "$tmp/expected" || wrong "expected the output of a job without breaks"
+  ! grep -q '"rank_down"' "$tmp/events" || wrong "expected no rank to go down"
+}
+
+# Crashes beside breaks: restarts, as many as kills.
+with_kills() {
+  run "${causeway[@]}" run --events "$tmp/events" --fault cut:random@10ms --fault cut:dispatcher@100ms \
+    --fault kill:1@event:300 --fault kill:0@event:500 "$@" -n 3 "$actor" init ring=400 lines=20,40 ring=400 finalize
+  expect_code 0
+  expect_out_like '^ring of 3$'
+  [[ $(grep -c '^ring of 3$' "$tmp/out") = 2 ]] || wrong "expected two rings to end, each told once"
+  [[ $(grep -c '"rank_started"' "$tmp/events") = 5 ]] || wrong "expected two restarts"
+}
+
+# A rank that crashes at the same place again has a fault of its own: known without waiting for its session.
+crashes_alike() {
+  local before
+  before=$(now_ms)
+  run "${causeway[@]}" run --resume-timeout 1h -n 2 "$actor" init ring 1:raise=11 ring finalize
+  expect_code 139
+  expect_err_like 'again at the same event'
+  (($(now_ms) - before < LIMIT * 1000 / 2)) || wrong "it took $(($(now_ms) - before)) ms"
+}
+
+# The process of a rank is killed while its session is suspended.
+killed_while_suspended() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --resume-timeout 1h --events "$tmp/events" --fault stop:1@300ms --fault cut:1@400ms \
+    -n 2 "$actor" init "pid=$work/pid" ring "await=$work/go" ring=50 finalize
+  await_true "the break" broken_often 1
+  kill -9 "$(rank_pid 1)"
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_out_like '^ring of 2$'
+  [[ $(grep -c '"rank_started"' "$tmp/events") = 3 ]] || wrong "expected one restart"
+}
+
+# Without a time to resume in, a break is a crash.
+no_timeout() {
+  run "${causeway[@]}" run --resume-timeout 0 --events "$tmp/events" --fault cut:1@100ms -n 2 \
+    "$actor" init ring "sleep=0.5" ring=50 finalize
+  expect_code 0
+  expect_out_like '^ring of 2$'
+  expect_err_like 'rank 1 lost its relay.*restarting it'
+}
+
+no_timeout_no_log() {
+  run "${causeway[@]}" run --resume-timeout 0 --no-log --fault cut:1@100ms -n 2 \
+    "$actor" init ring "sleep=0.5" ring=50 finalize
+  expect_code 1
+  expect_err_like 'rank 1 .*lost its relay'
+}
+
+no_timeout_dispatcher() {
+  run "${causeway[@]}" run --resume-timeout 0 --fault cut:dispatcher@100ms -n 2 \
+    "$actor" init ring "sleep=5" ring=50 finalize
+  expect_code 1
+  expect_err_like 'the relay closed the connection'
+}
+
+# The job's own relay is killed: there is nothing to wait for.
+own_relay_dies() {
+  start "${causeway[@]}" run --resume-timeout 1h -n 2 "$programs/idle" 30
+  await_true "the relay to start" test -n "$(own_relay)"
+  sleep 1
+  kill -9 "$(own_relay)"
+  finish
+  expect_code 1
+  expect_err_like 'relay unix:.* was killed by signal 9'
+}
+
+# A relay elsewhere is killed: the job waits for it to come back, and gives up.
+foreign_relay_dies() {
+  foreign "unix:$work/relay"
+  start "${causeway[@]}" run --resume-timeout 1s --relay "$address" --key-file "$work/key" -n 2 "$programs/idle" 60
+  await_true "the job" test -n "$(children_of "$pid")"
+  sleep 1
+  kill -9 "$helper"
+  finish
+  expect_code 1
+  expect_err_like 'relay'
+}
+
+# Counters and the status of a job whose connection breaks.
+asked_meanwhile() {
+  local cuts i
+  repeat dispatcher 40 25
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" --stats "${cuts[@]}" -n 2 "$actor" init \
+    "ring_until=$work/go" finalize
+  await_true "the job" broken_often 1
+  for ((i = 0; i < 10; i++)); do
+    "${causeway[@]}" status >"$tmp/status" 2>&1 || wrong "status: $(<"$tmp/status")"
+  done
+  await_true "40 breaks" broken_often 40
+  touch "$work/go"
+  finish
+  expect_code 0
+  [[ $(grep -c '^ *[01] ' "$tmp/err") = 2 ]] || wrong "expected a line for each of 2 ranks"
+}
+
+main() {
+  lib_start
+  t "ranks" ranks_cut
+  t "ranks, without rings" ranks_cut --rings off
+  t "ranks, without a log" ranks_cut --no-log
+  t "ranks, over TCP" over_tcp ranks_cut
+  t "ranks, over TCP, without a log" over_tcp ranks_cut --no-log
+  t "links between relays" relays_cut
+  t "links between relays, without a log" relays_cut --no-log
+  t "the dispatcher" dispatcher_cut
+  t "the dispatcher, of several relays" dispatcher_cut --relays 3
+  t "the dispatcher, over TCP" over_tcp dispatcher_cut
+  t "all" all_cut
+  t "all, without a log" all_cut --no-log
+  t "all, over TCP" all_cut_over_tcp
+  t "the whole output of a program" program_goes_on -n 4 "$programs/storm"
+  t "the whole output of a program that prints parts of lines" program_goes_on -n 3 "$programs/partial_lines"
+  t "large messages" program_goes_on -n 2 "$programs/sizes"
+  t "messages to others' memory" program_goes_on -n 3 "$programs/rma_fence"
+  t "with kills" with_kills
+  t "with kills, without rings" with_kills --rings off
+  t "with kills, several relays" with_kills --relays 2
+  t "a rank that crashes alike twice" crashes_alike
+  t "a rank that is killed while its session is suspended" killed_while_suspended
+  t "--resume-timeout 0: a rank" no_timeout
+  t "--resume-timeout 0: a rank, without a log" no_timeout_no_log
+  t "--resume-timeout 0: the dispatcher" no_timeout_dispatcher
+  t "the job's own relay is killed" own_relay_dies
+  t "a relay elsewhere is killed" foreign_relay_dies
+  t "status and counters" asked_meanwhile
+  tap_end
+}
+
+main

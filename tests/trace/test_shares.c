@@ -1,0 +1,225 @@
+/* Jobs at one relay share its memory: when it is spent, the one that holds the most gives way, and
+ * the others go on. */
+#include "relay/core/block.h"
+#include "tests/trace/fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+
+#define LOG_MAX (1u << 20)
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0]; /* of the job that takes much */
+static struct client *const r1 = &f.rank[1];
+static struct client *const e = &f.other[0]; /* the dispatcher of the other one, and its ranks */
+static struct client *const e0 = &f.other[1];
+static struct client *const e1 = &f.other[2];
+
+static void start_other(void)
+{
+    f.job[0] ^= 1;
+    fixture_connect(&f, e, "e");
+    fixture_hello_dispatcher(e, 2);
+    fixture_connect(&f, e0, "e0");
+    fixture_hello_rank(e0, 0, 1);
+    fixture_connect(&f, e1, "e1");
+    fixture_hello_rank(e1, 1, 1);
+    f.job[0] ^= 1;
+    f.story_size = 0;
+    f.story[0] = '\0';
+}
+
+static void start(uint64_t memory_max, bool log)
+{
+    fixture_init_log(&f, memory_max, memory_max);
+    f.log = log;
+    fixture_start(&f, 2);
+    start_other();
+}
+
+static uint64_t left(void)
+{
+    return f.memory_max - relay_core_stats(f.core)->memory_now;
+}
+
+/* The greedy job's messages wait, until little memory is left. */
+static void take_much(void)
+{
+    f.mute = true;
+    for (uint64_t tag = 0; left() > 3u << 19; tag++)
+        say_begin(r0, CW_SEND_TAG, 1, tag, 200000, 200000);
+    f.mute = false;
+}
+
+/* More than is left; all of it is received. */
+static void use_some(void)
+{
+    f.merged = true;
+    for (uint32_t i = 0; i < 16; i++)
+        say_begin(e0, CW_SEND_TAG, 1, i, 200000, 200000);
+    for (uint32_t i = 0; i < 16; i++) {
+        say_recv(e1, i, i);
+        CU_ASSERT_TRUE(fixture_received(e1, i, i, 200000));
+    }
+    CU_ASSERT_PTR_NOT_NULL(e->conn);
+    CU_ASSERT_PTR_NOT_NULL(e0->conn);
+    CU_ASSERT_PTR_NOT_NULL(e1->conn);
+    CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
+}
+
+static void the_job_that_holds_the_most_ends(void)
+{
+    start(RELAY_MEMORY_MIN, false);
+    take_much();
+    use_some();
+    CU_ASSERT_PTR_NULL(r0->conn);
+    CU_ASSERT_PTR_NULL(r1->conn);
+    CU_ASSERT_PTR_NULL(f.dispatcher.conn);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE FATAL 'the relay's memory is spent ("));
+    expect_has(&f, " bytes, its share being 8388608; receive messages earlier, or raise "
+                   "--memory-max'\nd is closed\n");
+    fixture_fini(&f);
+}
+
+/* It asks itself: that is its own affair. */
+static void the_job_that_asks_holds_the_most(void)
+{
+    start(RELAY_MEMORY_MIN, false);
+    take_much();
+    for (uint64_t tag = 0; r0->conn && tag < 16; tag++)
+        say_begin(r0, CW_SEND_TAG, 1, tag, 200000, 200000);
+    CU_ASSERT_PTR_NULL(r0->conn);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(f.story, "d > NOTICE FATAL rank 0 'the relay's memory is spent ("));
+    CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
+    expect_has(&f, "of them by this job, whose share is 8388608, while ");
+    CU_ASSERT_PTR_NOT_NULL(e0->conn);
+    fixture_fini(&f);
+}
+
+/* Its connections are refused nothing, but it does not read, and its dispatcher has left. */
+static void what_a_job_that_ended_was_to_be_told(void)
+{
+    start(RELAY_MEMORY_MIN, false);
+    r1->stalled = true;
+    f.mute = true;
+    for (uint64_t n = 0; left() > 3u << 19; n++)
+        say_begin(r0, CW_SEND_AM, 1, n, 200000, 200000);
+    fixture_close(&f.dispatcher, "gone");
+    CU_ASSERT_TRUE(left() < 3u << 19);
+    f.mute = false;
+    use_some();
+    fixture_fini(&f);
+}
+
+/* Its engine holds the first pieces of what it is to be told: the others go. */
+static void what_is_being_written_stays(void)
+{
+    struct iovec iov[2];
+    const uint8_t *at;
+    uint8_t first;
+
+    start(RELAY_MEMORY_MIN, false);
+    r1->stalled = true;
+    f.mute = true;
+    say_begin(r0, CW_SEND_AM, 1, 0, 200000, 200000);
+    CU_ASSERT_EQUAL(relay_conn_output(r1->conn, iov, 2), 2);
+    at = iov[1].iov_base;
+    first = *at;
+    for (uint64_t n = 1; left() > 3u << 19; n++)
+        say_begin(r0, CW_SEND_AM, 1, n, 200000, 200000);
+    f.mute = false;
+    use_some();
+    CU_ASSERT_EQUAL(*at, first);
+    relay_conn_written(r1->conn, iov[0].iov_len + 1);
+    CU_ASSERT_TRUE(relay_conn_done(r1->conn));
+    fixture_fini(&f);
+}
+
+/* Memory is spent: a job that holds more than its share makes room for one that begins. */
+static void a_job_begins_when_memory_is_spent(void)
+{
+    uint64_t taken;
+
+    start(RELAY_MEMORY_MIN, false);
+    take_much();
+    taken = left();
+    relay_core_stats(f.core)->memory_now += taken;
+    CU_ASSERT_TRUE(fixture_connect(&f, &f.other[3], "x"));
+    f.job[0] ^= 2;
+    fixture_hello_dispatcher(&f.other[3], 2);
+    say_frame(&f.other[3], CW_FRAME_STATS_ASK, NULL, 0);
+    relay_core_stats(f.core)->memory_now -= taken;
+    CU_ASSERT_PTR_NULL(f.dispatcher.conn);
+    CU_ASSERT_PTR_NOT_NULL(e->conn);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "x > WELCOME"));
+    expect_has(&f, "x > STATS rank 1");
+    fixture_fini(&f);
+}
+
+/* --- logs ------------------------------------------------------------------------------------- */
+/* Before a job ends for memory, its logs are given up. */
+static void its_logs_go_first(void)
+{
+    start(RELAY_MEMORY_MIN, true);
+    f.mute = true;
+    for (uint64_t n = 0; left() > 3u << 19; n++)
+        say_begin(r0, CW_SEND_AM, 1, n, 200000, 200000);
+    f.mute = false;
+    use_some();
+    expect_has(&f, "d > NOTICE UNLOGGED rank 1 'the relay's memory is spent (--memory-max), this "
+                   "job holds the most, ");
+    say_send(r0, 1, 5, "abc");
+    say_recv(r1, 7, 5);
+    expect_has(&f, "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST");
+    fixture_fini(&f);
+}
+
+/* The logs of a job count together: not the largest log of all is given up. */
+static void the_logs_of_a_job_count_together(void)
+{
+    fixture_init_log(&f, FIXTURE_MEMORY, LOG_MAX);
+    fixture_start(&f, 4);
+    start_other();
+    f.mute = true;
+    for (uint32_t i = 0; i < 4; i++)
+        say_begin(r0, CW_SEND_AM, i, i, 190000 + 1000 * i, 190000 + 1000 * i);
+    say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
+    f.mute = false;
+    say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
+    CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
+    expect_has(&f, "d > NOTICE UNLOGGED rank 3 'the logs have reached 1 MiB (--log-max), ");
+    fixture_fini(&f);
+}
+
+/* --- what is kept for later ---------------------------------------------------------------------
+ */
+/* ... is bounded: a job that ended holds nothing. */
+static void nothing_stays_of_a_job(void)
+{
+    uint64_t before;
+
+    start(FIXTURE_MEMORY, false);
+    f.mute = true;
+    before = relay_core_stats(f.core)->memory_now;
+    for (uint32_t req = 0; req < 50000; req++)
+        say_recv(r0, req, 5);
+    CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now > before + 50000 * 64);
+    fixture_close(&f.dispatcher, "gone");
+    CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < before + (1u << 20));
+    fixture_fini(&f);
+}
+
+void add_share_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of shares", NULL, NULL);
+
+    CU_ADD_TEST(suite, the_job_that_holds_the_most_ends);
+    CU_ADD_TEST(suite, the_job_that_asks_holds_the_most);
+    CU_ADD_TEST(suite, what_a_job_that_ended_was_to_be_told);
+    CU_ADD_TEST(suite, what_is_being_written_stays);
+    CU_ADD_TEST(suite, a_job_begins_when_memory_is_spent);
+    CU_ADD_TEST(suite, its_logs_go_first);
+    CU_ADD_TEST(suite, the_logs_of_a_job_count_together);
+    CU_ADD_TEST(suite, nothing_stays_of_a_job);
+}

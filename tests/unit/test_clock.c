@@ -1,0 +1,206 @@
+/* The clocks of a rank when signals come, without a device: the file itself is compiled here, for
+ * the moment between two of its steps is what a handler may see. */
+#include "common/clock.h"
+#define cw_clock_ns device_clock_ns
+#include "rdevice/real.c"
+#undef cw_clock_ns
+#include "rdevice/clock.c"
+#include "rdevice/libc_ask.c"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+
+static unsigned sent; /* times */
+static size_t sent_bytes;
+static bool blocked; /* all signals, whenever the device was used */
+static const uint8_t *wanted;
+static size_t wanted_size;
+
+static bool all_blocked(void)
+{
+    sigset_t mask;
+
+    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    return sigismember(&mask, SIGALRM) && sigismember(&mask, SIGTERM);
+}
+
+void fatal_exit(uint32_t kind, const char *fmt, ...)
+{
+    (void)kind;
+    (void)fmt;
+    abort();
+}
+
+void device_send_readings(void)
+{
+    sent++;
+    sent_bytes += clock_written.used;
+    blocked &= all_blocked();
+    clock_flushed();
+}
+
+bool device_readings_wanted(void)
+{
+    size_t size = wanted_size;
+
+    blocked &= all_blocked();
+    wanted_size = 0;
+    if (size)
+        clock_repeat(wanted, size);
+    return size > 0;
+}
+
+/* The calling thread records to the stream, or repeats `size` bytes first. */
+static void set_up(const uint8_t *bytes, size_t size)
+{
+    memset(&state, 0, sizeof(state));
+    state.begun = true;
+    state.owner = this_thread();
+    state.pid = getpid();
+    state.mode = MODE_RECORD;
+    clock_attach(true);
+    wanted = bytes;
+    wanted_size = size;
+    sent = 0;
+    sent_bytes = 0;
+    blocked = true;
+}
+
+static void tear_down(void)
+{
+    stop_in_child();
+    CU_ASSERT_TRUE(blocked);
+    CU_ASSERT_FALSE(all_blocked());
+}
+
+static enum clock_answer ask(int64_t *number)
+{
+    struct clock_reading reading = {.kind = READING_TIME, .number = *number};
+    enum clock_answer answer = libc_ask(&reading, 0);
+
+    if (answer == CLOCK_RECORD)
+        libc_record(&reading);
+    *number = reading.number;
+    return answer;
+}
+
+static void check_ask(enum clock_answer expected, int64_t number)
+{
+    CU_ASSERT_EQUAL(ask(&number), expected);
+}
+
+/* What is pending holds these numbers, and nothing else. */
+static void check_pending(const int64_t *numbers, size_t count)
+{
+    struct readings_reader r = {.bytes = clock_written.bytes, .left = clock_written.used};
+    int64_t number;
+
+    for (size_t i = 0; i < count; i++) {
+        CU_ASSERT_EQUAL_FATAL(readings_get_number(&r, READING_TIME, &number), READINGS_OK);
+        CU_ASSERT_EQUAL(number, numbers[i]);
+    }
+    CU_ASSERT_EQUAL(r.left, 0);
+}
+
+static void a_handler_is_kept_apart(void)
+{
+    struct clock_handler outer, inner;
+
+    set_up(NULL, 0);
+    check_ask(CLOCK_RECORD, 10);
+    outer = clock_handler_begins();
+    check_ask(CLOCK_REAL, 11);
+    inner = clock_handler_begins();
+    check_ask(CLOCK_REAL, 12);
+    clock_handler_ends(inner);
+    check_ask(CLOCK_REAL, 13);
+    clock_handler_ends(outer);
+    check_ask(CLOCK_RECORD, 14);
+    check_pending((int64_t[]){10, 14}, 2);
+    tear_down();
+}
+
+static void a_jump_ends_handlers(void)
+{
+    set_up(NULL, 0);
+    check_ask(CLOCK_RECORD, 10);
+    clock_handler_begins();
+    clock_handler_begins();
+    clock_handlers_left();
+    check_ask(CLOCK_RECORD, 11);
+    clock_handlers_left(); /* of none */
+    check_ask(CLOCK_RECORD, 12);
+    check_pending((int64_t[]){10, 11, 12}, 3);
+    tear_down();
+}
+
+static void a_jump_takes_a_recording_back(void)
+{
+    struct clock_reading reading = {.kind = READING_TIME, .number = 1000};
+
+    set_up(NULL, 0);
+    check_ask(CLOCK_RECORD, 10);
+    note_written(READING_TIME);
+    set_busy(BUSY_RECORDING);
+    put(&reading);
+    clock_handler_begins();
+    check_ask(CLOCK_REAL, 1001);
+    clock_handlers_left();
+    check_ask(CLOCK_RECORD, 12);
+    check_pending((int64_t[]){10, 12}, 2);
+    tear_down();
+}
+
+static void a_jump_takes_a_repetition_back(void)
+{
+    uint8_t bytes[64];
+    struct readings_writer w = {.bytes = bytes, .size = sizeof(bytes)};
+    struct clock_reading reading = {.kind = READING_TIME};
+    int64_t number = 0;
+
+    for (int64_t value = 10; value < 13; value++)
+        readings_put_number(&w, READING_TIME, value);
+    set_up(bytes, w.used);
+    CU_ASSERT_EQUAL(ask(&number), CLOCK_GIVEN);
+    CU_ASSERT_EQUAL(number, 10);
+    CU_ASSERT_EQUAL(begin_repeating(&reading),
+                    CLOCK_GIVEN); /* its answer does not come to the program */
+    clock_handler_begins();
+    clock_handlers_left();
+    for (int64_t value = 11; value < 13; value++) {
+        CU_ASSERT_EQUAL(ask(&number), CLOCK_GIVEN);
+        CU_ASSERT_EQUAL(number, value);
+    }
+    check_ask(CLOCK_RECORD, 20);
+    tear_down();
+}
+
+/* However often a program asks: what it asks is sent, and only what a handler asks is not. */
+static void a_full_buffer_is_sent(void)
+{
+    struct clock_handler was;
+    size_t all = 2 * 100000;
+
+    set_up(NULL, 0);
+    for (int64_t i = 1; i <= 100000; i++)
+        check_ask(CLOCK_RECORD, i);
+    CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
+    CU_ASSERT_EQUAL(sent, all / (CW_READINGS_MAX - READING_NUMBER_MAX));
+    was = clock_handler_begins();
+    for (int64_t i = 1; i <= 100000; i++)
+        check_ask(CLOCK_REAL, i);
+    clock_handler_ends(was);
+    CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
+    tear_down();
+}
+
+void add_clock_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("clock", NULL, NULL);
+
+    CU_ADD_TEST(suite, a_handler_is_kept_apart);
+    CU_ADD_TEST(suite, a_jump_ends_handlers);
+    CU_ADD_TEST(suite, a_jump_takes_a_recording_back);
+    CU_ADD_TEST(suite, a_jump_takes_a_repetition_back);
+    CU_ADD_TEST(suite, a_full_buffer_is_sent);
+}
