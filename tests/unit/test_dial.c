@@ -71,7 +71,8 @@ static void end(void)
     close(silent_fd);
     for (int ms = 0; count_threads() > threads_before && ms < WAIT_MS; ms++)
         poll(NULL, 0, 1);
-    CU_ASSERT_EQUAL(count_threads(), threads_before);
+    /* one that another test has joined may have been counted before: its task goes after that */
+    CU_ASSERT_TRUE(count_threads() <= threads_before);
 }
 
 static struct relay_dial to(const struct cw_address *address, uint8_t job)
