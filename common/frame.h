@@ -68,8 +68,9 @@ enum cw_frame_type {
     /* dispatcher to relay, in a job of several relays */
     CW_FRAME_ROUTE = 51,
     CW_FRAME_LINK = 52,
-    CW_FRAME_CUT = 53,     /* a drill */
-    CW_FRAME_JOB_END = 54, /* the job ends now, not when its session's time is up */
+    CW_FRAME_CUT = 53,      /* a drill */
+    CW_FRAME_JOB_END = 54,  /* the job ends now, not when its session's time is up */
+    CW_FRAME_RANK_END = 55, /* a process that played a rank has ended */
     /* relay to relay */
     CW_FRAME_FORWARD = 56,
     CW_FRAME_FORWARD_DATA = 57,
@@ -262,6 +263,12 @@ struct cw_link {
 #define CW_CUT_LINKS UINT32_MAX            /* all links of the job */
 #define CW_CUT_DISPATCHER (UINT32_MAX - 1) /* the connection that CUT came over */
 #define CW_CUT_SIZE 8u
+
+struct cw_rank_end {
+    uint32_t rank;
+    uint32_t incarnation;
+};
+#define CW_RANK_END_SIZE 8u
 
 /* A SEND whose receiver has its home at another relay. */
 struct cw_forward {
@@ -646,6 +653,22 @@ static inline uint32_t cw_cut_get(const uint8_t *from)
     struct cw_reader r = cw_reader(from, CW_CUT_SIZE);
 
     return cw_get_u32(&r);
+}
+
+static inline void cw_rank_end_put(uint8_t *to, const struct cw_rank_end *v)
+{
+    struct cw_writer w = cw_writer(to, CW_RANK_END_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->incarnation);
+}
+
+static inline void cw_rank_end_get(const uint8_t *from, struct cw_rank_end *v)
+{
+    struct cw_reader r = cw_reader(from, CW_RANK_END_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->incarnation = cw_get_u32(&r);
 }
 
 static inline bool cw_unlogged_get(const uint8_t *from, uint32_t *why)

@@ -186,16 +186,6 @@ static bool same_place(const struct job_rank *r)
            here.event == r->place_before.event;
 }
 
-static void fail_again(struct job *job, uint32_t rank, uint64_t event, uint64_t now_ns)
-{
-    const struct job_rank *r = &job->rank[rank];
-
-    job_fail(job, r->exit_code, now_ns,
-             "rank %u (%s) %s again at the same event (%" PRIu64
-             "): a fault of the program, which a restart does not mend",
-             rank, r->program, r->why, event);
-}
-
 static bool came_further(const struct job_rank *r)
 {
     return place_of(r).known && place_of(r).acts > r->place_before.acts;
@@ -217,7 +207,10 @@ static void decide(struct job *job, uint32_t rank, uint64_t now_ns)
 
     r->deciding = false;
     if (same_fault(r) && same_place(r)) {
-        fail_again(job, rank, place_of(r).event, now_ns);
+        job_fail(job, r->exit_code, now_ns,
+                 "rank %u (%s) %s again at the same event (%" PRIu64
+                 "): a fault of the program, which a restart does not mend",
+                 rank, r->program, r->why, place_of(r).event);
     } else if (r->restarts >= job->config.restarts_max) {
         job_fail(job, r->exit_code, now_ns, "rank %u (%s) %s, after %u restarts (--max-restarts)",
                  rank, r->program, r->why, r->restarts);
@@ -259,8 +252,7 @@ static void crash(struct job *job, uint32_t rank, enum job_remains remains, int 
         job_fail(job, exit_code, now_ns, "rank %u (%s) %s", rank, r->program, r->why);
     } else if (r->unlogged) {
         fail_unlogged(job, rank, now_ns);
-    } else if (same_fault(r) && !r->place.known && (r->up || r->called_init) &&
-               !job->config.resumes) {
+    } else if (same_fault(r) && !r->place.known && (r->up || r->called_init)) {
         /* its relay will soon say where that was */
         r->deciding = true;
         r->start_ns = now_ns + JOB_PLACE_NS;
@@ -288,22 +280,6 @@ static uint64_t silent_at_ns(const struct job *job, uint32_t rank)
     return job->rank[rank].alive_ns + job->config.alive_timeout_ns;
 }
 
-/* How far the predecessor had come is known only now: it may have crashed as the one before it. */
-static void learn_place_before(struct job *job, uint32_t rank, struct job_place place,
-                               uint64_t now_ns)
-{
-    struct job_rank *r = &job->rank[rank];
-
-    r->place_before = place;
-    if (!job->config.resumes)
-        return;
-    if (!r->place_earlier.known || place.acts > r->place_earlier.acts)
-        r->backoff_ns = 0;
-    else if (r->fault_before && r->fault_before == r->fault_earlier &&
-             place.acts == r->place_earlier.acts && place.event == r->place_earlier.event)
-        fail_again(job, rank, place.event, now_ns);
-}
-
 void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
 {
     struct job_rank *r = &job->rank[rank];
@@ -311,12 +287,8 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     assert(r->state == JOB_RANK_DOWN && !r->down_due && !r->deciding);
     end_start(job, rank);
     set_state(job, rank, JOB_RANK_STARTED);
-    r->place_earlier = r->place_before;
-    r->fault_earlier = r->fault_before;
     r->place_before = r->incarnation ? place_of(r) : (struct job_place){0};
     r->fault_before = r->fault;
-    if (r->place_before.known)
-        learn_place_before(job, rank, r->place_before, now_ns);
     r->place = (struct job_place){0};
     r->fault = 0;
     r->incarnation++;
@@ -469,8 +441,6 @@ bool job_rank_up(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t 
 
     if (incarnation != r->incarnation || r->up)
         return false;
-    if (job->config.resumes && incarnation > 1 && !r->place_before.known)
-        learn_place_before(job, rank, (struct job_place){true, acts, to_repeat}, now_ns);
     r->up = true;
     r->up_ns = now_ns;
     r->to_repeat = to_repeat;
@@ -494,7 +464,7 @@ void job_rank_lost(struct job *job, uint32_t rank, uint32_t incarnation, uint64_
     struct job_place place = {.known = true, .acts = acts, .event = event};
 
     if (incarnation + 1 == r->incarnation)
-        learn_place_before(job, rank, place, now_ns);
+        r->place_before = place;
     if (incarnation != r->incarnation)
         return;
     r->place = place;

@@ -64,11 +64,9 @@ struct job_rank {
     bool told_lost;    /* it said so itself */
     bool unlogged;     /* it cannot be restarted any more */
     int fault;         /* the signal of the program's own making that ended it; 0: none */
-    int fault_before;  /* ... its predecessor, ... */
-    int fault_earlier; /* ... and the one before that */
+    int fault_before;  /* ... and its predecessor */
     struct job_place place;
     struct job_place place_before;
-    struct job_place place_earlier;
     bool down_due;     /* the driver has not been told yet that it is down */
     bool deciding;     /* it waits for its place, to know whether it may be restarted */
     uint64_t start_ns; /* when to start the next incarnation */
@@ -107,9 +105,6 @@ struct job_config {
     bool recover;   /* restart crashed ranks; else a crash ends the job */
     uint32_t restarts_max;
     uint64_t alive_timeout_ns; /* 0: a rank may be silent */
-    /* Sessions outlive their connections: how far a crashed rank had come is known when the next
-     * incarnation has connected, not before. */
-    bool resumes;
 };
 
 struct job {

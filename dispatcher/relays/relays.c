@@ -560,6 +560,17 @@ void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
         tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body), &err);
 }
 
+void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
+{
+    struct relay *relay = &r->relay[relays_home(r, rank)];
+    uint8_t body[CW_RANK_END_SIZE];
+    struct cw_err err;
+
+    cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
+    if (is_there(relay))
+        tell(relay, CW_FRAME_RANK_END, body, sizeof(body), &err);
+}
+
 void relays_end(struct relays *r)
 {
     struct cw_err err;

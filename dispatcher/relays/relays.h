@@ -66,6 +66,9 @@ bool relays_are_there(const struct relays *relays);
 /* The connection with this one broke, and the session is not resumed yet. */
 bool relays_is_suspended(const struct relays *relays, uint32_t relay);
 
+/* The process that played the rank has ended: its relay gives up its session, and says so. */
+void relays_rank_end(struct relays *relays, uint32_t rank, uint32_t incarnation);
+
 /* A drill: the relay breaks a connection, as of CUT in docs/protocol.md. */
 void relays_cut(struct relays *relays, uint32_t relay, uint32_t what);
 

@@ -457,6 +457,7 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     struct driver *d = ctx;
 
     d->ranks[rank].status = status;
+    relays_rank_end(d->parts.relays, rank, d->job_ranks[rank].incarnation);
     hear_out(d, rank);
     hear_aborts(d, rank, status);
     telling_exit(&d->parts.telling, rank, status);
@@ -619,8 +620,7 @@ static int open_core(struct driver *d, struct cw_err *err)
                                 .slots = o->slots ? o->slots : o->ranks,
                                 .recover = !o->no_log,
                                 .restarts_max = o->max_restarts,
-                                .alive_timeout_ns = o->alive_timeout_ns,
-                                .resumes = o->resume_ms > 0};
+                                .alive_timeout_ns = o->alive_timeout_ns};
 
     d->ranks = calloc(o->ranks, sizeof(*d->ranks));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));

@@ -342,6 +342,12 @@ void conn_out_of_memory(struct relay_conn *conn, const char *doing)
     mark(conn, CONN_NO_MEMORY);
 }
 
+void conn_lose(struct relay_conn *conn)
+{
+    if (conn->suspended && conn->ended == CONN_NOT_ENDED)
+        mark(conn, CONN_LOST);
+}
+
 void conn_forget(struct relay_conn *conn)
 {
     struct relay_conn **at = &conn->set->ended;

@@ -36,7 +36,7 @@ enum conn_state {
 };
 
 /* Why a connection ended by itself. */
-enum conn_ended { CONN_NOT_ENDED, CONN_REFUSED, CONN_NO_MEMORY };
+enum conn_ended { CONN_NOT_ENDED, CONN_REFUSED, CONN_NO_MEMORY, CONN_LOST };
 
 struct relay_conn {
     struct conn_set *set;
@@ -137,6 +137,8 @@ void conn_refuse(struct relay_conn *conn, uint32_t code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Ends it at once, and marks it with a text that says what the memory is held by. */
 void conn_out_of_memory(struct relay_conn *conn, const char *doing);
+/* Nobody will resume its session: marks it, if that is suspended. */
+void conn_lose(struct relay_conn *conn);
 /* A connection with a mark, which it loses; `ended` and `why` stay. NULL: there is none. */
 struct relay_conn *conn_next_ended(struct conn_set *set);
 

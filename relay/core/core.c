@@ -53,6 +53,7 @@ static const struct {
     [CW_FRAME_ROUTE] = {recv_route, CONN_DISPATCHER},
     [CW_FRAME_LINK] = {recv_link, CONN_DISPATCHER, true},
     [CW_FRAME_CUT] = {recv_cut, CONN_DISPATCHER},
+    [CW_FRAME_RANK_END] = {recv_rank_end, CONN_DISPATCHER},
     [CW_FRAME_JOB_END] = {recv_job_end, CONN_DISPATCHER},
     [CW_FRAME_FORWARD] = {recv_forward, CONN_LINK},
     [CW_FRAME_FORWARD_DATA] = {recv_forward_data, CONN_LINK},
@@ -143,10 +144,10 @@ static void tell_ended(struct relay_conn *conn)
 {
     if (conn->ended == CONN_REFUSED)
         tell_refused(conn);
-    else if (conn->job && conn->job->dispatcher != conn)
+    else if (conn->ended == CONN_NO_MEMORY && conn->job && conn->job->dispatcher != conn)
         job_notice(conn->job, CW_NOTICE_FATAL, conn->rank_number, "%s", conn->why);
+    conn->told |= conn->ended != CONN_LOST;
     conn->ended = CONN_NOT_ENDED;
-    conn->told = true;
     if (conn->suspended) /* no engine has it to close it */
         close_conn(conn, conn->why);
 }
@@ -266,7 +267,8 @@ static bool may_suspend(const struct relay_conn *conn)
 {
     const unsigned open = CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK;
 
-    return conn->job && conn->job->resume_ns > 0 && (conn->state & open);
+    return conn->job && conn->job->resume_ns > 0 && (conn->state & open) &&
+           !(conn->rank && mailbox_is_over(&conn->rank->mailbox));
 }
 
 void relay_conn_broken(struct relay_conn *conn, const char *why, const struct iovec *unread,

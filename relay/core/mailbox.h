@@ -44,6 +44,7 @@ struct relay_mailbox {
 
     uint32_t rank;
     uint32_t incarnation; /* of the last process that was let in; 0 before */
+    uint32_t ended;       /* incarnation of the last process that is known to have ended; 0: none */
     uint32_t streams;     /* active messages begun, for stream numbers */
     struct cw_rank_stats stats;
 };
@@ -56,6 +57,11 @@ void mailbox_fini(struct relay_mailbox *mailbox);
 /* --- incarnations */
 /* A process plays the rank: what waited for it goes out. */
 void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn);
+/* The process that was let in last has ended: its session is not resumed. */
+static inline bool mailbox_is_over(const struct relay_mailbox *mailbox)
+{
+    return mailbox->ended >= mailbox->incarnation;
+}
 /* True when the rank's next incarnation has something to repeat. */
 bool mailbox_has_past(const struct relay_mailbox *mailbox);
 /* Hands out more of the log, if its rank has not been handed all. */

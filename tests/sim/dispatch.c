@@ -214,6 +214,7 @@ static void reap(struct sim_process *p)
     sim_trace("dispatcher hears that %u.%u ended (%#x)", p->rank, p->incarnation,
               (unsigned)p->status);
     p->reaped = true;
+    relays_rank_end(d.relays, p->rank, p->incarnation);
     job_rank_ended(&d.job, p->rank, p->status, sim.now_ns);
 }
 
@@ -343,8 +344,7 @@ void dispatch_open(void)
                                 .slots = sim.plan.ranks + SLOTS_SPARE,
                                 .recover = true,
                                 .restarts_max = SIM_RESTARTS_MAX,
-                                .alive_timeout_ns = ALIVE_TIMEOUT_NS,
-                                .resumes = sim.plan.resume_ms > 0};
+                                .alive_timeout_ns = ALIVE_TIMEOUT_NS};
     struct relays_config relays = {.job_id = sim.job_id,
                                    .ranks = sim.plan.ranks,
                                    .relays = sim.plan.relays,

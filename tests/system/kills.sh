@@ -839,9 +839,6 @@ log_full_killed() {
 
 limit_tests() {
   t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
-    --resume-timeout 0 -n 3 "$programs/crash" segv 1 200
-  # how far a process came is known when its session ends, here with the next process
-  t "the same fault twice, sessions resume" ends 139 'rank 1 .*signal 11.*same' 2 \
     -n 3 "$programs/crash" segv 1 200
   t "a fault of the program once" aborts_once
   t "exit code 3" ends 3 'rank 1 .*exited with code 3' 0 -n 3 "$programs/exitcode" exit 1 3

@@ -284,6 +284,41 @@ static void drills(void)
     fixture_fini(&f);
 }
 
+static void say_rank_end(uint32_t rank, uint32_t incarnation)
+{
+    uint8_t body[CW_RANK_END_SIZE];
+
+    cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
+    say_frame(d, CW_FRAME_RANK_END, body, sizeof(body));
+}
+
+/* RANK_END: the session is given up at once, whichever comes first of it and the break. */
+static void process_that_ended(void)
+{
+    start(true);
+    fixture_close(r0, "cut");
+    expect(&f, "0 ends: cut\n");
+    say_rank_end(0, 1);
+    expect(&f, "d < RANK_END\n"
+               "d > NOTICE RANK_LOST rank 0 'cut'\n");
+    say_rank_end(1, 1);
+    expect(&f, "d < RANK_END\n");
+    fixture_close(r1, "cut");
+    expect(&f, "1 ends: cut\n"
+               "d > NOTICE RANK_LOST rank 1 'cut'\n");
+    fixture_again(r0);
+    f.story_size = 0;
+    say_rank_end(0, 1);
+    fixture_close(r0, "cut");
+    say_rank_end(0, 1);
+    expect(&f, "d < RANK_END\n"
+               "0 ends: cut\n"
+               "d < RANK_END\n");
+    say_rank_end(2, 1);
+    expect_has(&f, "d > REFUSED PROTOCOL 'RANK_END of rank 2, which is not at home here'\n");
+    fixture_fini(&f);
+}
+
 /* What is not acknowledged is kept, and no more. */
 static void what_is_acknowledged_is_let_go(void)
 {
@@ -339,6 +374,7 @@ void add_resume_tests(void)
     CU_ADD_TEST(suite, resumed_too_early);
     CU_ADD_TEST(suite, newer_incarnation);
     CU_ADD_TEST(suite, drills);
+    CU_ADD_TEST(suite, process_that_ended);
     CU_ADD_TEST(suite, what_is_acknowledged_is_let_go);
     CU_ADD_TEST(suite, idle_sessions_are_acknowledged);
 }

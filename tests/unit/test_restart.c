@@ -294,47 +294,22 @@ static void backoff_is_cut_short(void)
     CU_ASSERT_EQUAL(next_at(NOW + 1), JOB_START);
 }
 
-/* Where sessions outlive their connections, how far a rank came is known with its next process. */
-static void ends_and_is_back(int signal, uint64_t acts, uint64_t event, bool told_early)
+/* Its relay says how far it came only when the next process runs. */
+static void place_that_comes_late(void)
 {
-    uint64_t at_ns = NOW + JOB_BACKOFF_MIN_NS;
-
-    job_rank_initialized(&job, 1, NOW);
-    job_rank_ended(&job, 1, KILLED(signal), NOW);
-    CU_ASSERT_EQUAL_FATAL(next_at(at_ns), JOB_START);
-    if (told_early)
-        job_rank_lost(&job, 1, order.incarnation - 1, acts, event, "replaced", at_ns);
-    job_rank_started(&job, 1, at_ns);
-    job_rank_up(&job, 1, order.incarnation, acts, event, at_ns);
-}
-
-static void fault_whose_place_comes_with_the_next(void)
-{
-    struct job_config config = recovering;
-
-    config.resumes = true;
-    for (int i = 0; i < 4; i++) {
-        bool same = i & 1;
-        bool early = i & 2;
-
-        start_recovering(&config);
-        ends_and_is_back(SIGSEGV, 7, 4, early);
-        CU_ASSERT_FALSE(job.ending);
-        ends_and_is_back(SIGSEGV, same ? 7 : 8, 4, early);
-        CU_ASSERT_EQUAL(job.ending, same);
-        CU_ASSERT_EQUAL(same, strstr(job.reason, "again at the same event (4)") != NULL);
+    for (uint64_t acts = 7; acts <= 8; acts++) {
+        start_recovering(&recovering);
+        job_rank_up(&job, 1, 1, 0, 0, NOW);
+        job_rank_ended(&job, 1, KILLED(SIGSEGV), NOW);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+        job_rank_started(&job, 1, NOW);
+        job_rank_lost(&job, 1, 1, 7, 4, "closed", NOW);
+        job_rank_up(&job, 1, 2, 7, 4, NOW);
+        job_rank_ended(&job, 1, KILLED(SIGSEGV), NOW);
+        CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+        job_rank_lost(&job, 1, 2, acts, 4, "closed", NOW);
+        CU_ASSERT_EQUAL(job.ending, acts == 7);
     }
-}
-
-static void backoff_where_sessions_resume(void)
-{
-    struct job_config config = recovering;
-
-    config.resumes = true;
-    start_recovering(&config);
-    for (uint64_t acts = 1; acts < 20; acts++)
-        ends_and_is_back(SIGKILL, acts, 1, acts % 2);
-    CU_ASSERT_EQUAL(ranks[1].restarts, 19);
 }
 
 /* It gets the signals too, and its end is waited for. */
@@ -644,8 +619,7 @@ void add_restart_tests(void)
     CU_ADD_TEST(suite, fault_before_mpi);
     CU_ADD_TEST(suite, backoff_while_nothing_moves);
     CU_ADD_TEST(suite, backoff_is_cut_short);
-    CU_ADD_TEST(suite, fault_whose_place_comes_with_the_next);
-    CU_ADD_TEST(suite, backoff_where_sessions_resume);
+    CU_ADD_TEST(suite, place_that_comes_late);
     CU_ADD_TEST(suite, job_ends_while_a_rank_is_started);
     CU_ADD_TEST(suite, budget_of_restarts);
     CU_ADD_TEST(suite, budget_of_another_rank);
