@@ -67,8 +67,6 @@ static void (*const suites[])(void) = {
     add_memory_tests,
     add_share_tests,
     add_probe_tests,
-    add_random_recovery_tests,
-    add_random_tests,
     add_recovery_large_tests,
     add_recovery_tests,
     add_resume_tests,

@@ -52,8 +52,6 @@ void add_matching_tests(void);
 void add_memory_tests(void);
 void add_share_tests(void);
 void add_probe_tests(void);
-void add_random_recovery_tests(void);
-void add_random_tests(void);
 void add_recovery_large_tests(void);
 void add_recovery_tests(void);
 void add_resume_tests(void);
