@@ -1,10 +1,11 @@
 #!/bin/bash
 # Runs every suite and counts: the last line is "N passed, N failed". `make check` calls this when it has built what
-# has no sanitizers; the rest is built here, beside the first suites.
+# has no sanitizers; the rest is built here. Jobs of several processes run one suite after the other, for programs that
+# exchange messages suffer beside others; then the suites that only compute or wait run side by side.
 #
-# Environment: LANES (suites that run at a time; 1, for programs that exchange messages suffer beside others),
-# FUZZ_SECONDS (of each fuzzer, 10), CC, WERROR, and SLICE: the seed that draws what runs of the slow tests under
-# sanitizers, and of engines with programs and kills. The default is the commit; `make campaign` runs all of them.
+# Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 10), CC,
+# WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of engines with programs and
+# kills. The default is the commit; `make campaign` runs all of them.
 # shellcheck disable=SC2317 # functions are called by their names
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -13,7 +14,7 @@ cd "$(dirname "$0")/.." || exit 1
 SLICE=${SLICE:-$(git rev-parse --short=12 HEAD 2>/dev/null || echo 1)}
 
 # Not below the make that has called this, whose -j and job server are its own.
-make_apart=(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -j1 CC="${CC:-gcc}" WERROR="${WERROR-}")
+make_apart=(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory CC="${CC:-gcc}" WERROR="${WERROR-}")
 
 fuzz() {
   local corpus status
@@ -108,24 +109,17 @@ one_engine() {
 # an address that this sanitizer keeps for itself.
 threadless=(--without "trace of" --without "session of a rank")
 
-queue_units() {
-  suite unit build/unit
-  needs=address suite "unit, address and undefined behaviour sanitizers" build/address/unit --quick
-  needs=address suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
-    build/address/unit --slow --draw 1/3 "$SLICE"
-  needs=thread suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" \
-    --draw 1/2 "$SLICE"
-  needs=thread suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" \
-    --draw 1/3 "$SLICE"
-  suite "simulated jobs" build/sim --seeds 1:2000
-  needs=address suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500
-}
-
-queue_systems() {
+# Jobs of several processes, and builds.
+queue_jobs() {
   local engine sanitized="$PWD/tests/system/sanitized.sh"
+  build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
+  build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
+  one "make run, where nothing is built" demonstration
+  suite "command line" tests/system/cli.sh
   suite "MPI programs" tests/system/programs.sh
+  suite "ranks killed" tests/system/kills.sh --slice
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
-  needs=address suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
@@ -137,42 +131,39 @@ queue_systems() {
     engine_runs "$engine" && one_engine "engine $engine" "$engine"
   done
   suite scalapack tests/system/scalapack.sh --causeway --slice 10
+  suite "comparison of engines" tests/system/netpipe.sh
 }
 
-queue_others() {
+# One process each, of one thread or a few; the longest first.
+queue_processes() {
   local fuzzer
+  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/2 "$SLICE" \
+    engine
+  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/2 "$SLICE"
+  suite unit build/unit
+  suite "unit without engines, address and undefined behaviour sanitizers" build/address/unit --quick --without engine
+  suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
+    build/address/unit --slow --draw 1/3 "$SLICE"
+  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/3 "$SLICE"
+  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500
+  suite "simulated jobs" build/sim --seeds 1:2000
   for fuzzer in build/fuzz/*; do
     one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
   done
-  one "packages installed by two at once" two_installs
-  one "make installs nothing" no_install
-  one "make run, where nothing is built" demonstration
-  one clang-format layout
   one shellcheck scripts
+  one clang-format layout
   suite "bounds of the documents" tests/bounds.sh
   # shellcheck disable=SC2046 # folders
   one "layers: no two files of a folder call each other" tests/layers.sh \
     $(find build/obj/{common,relay,rdevice,dispatcher} -type d)
-}
-
-# These measure or count: nothing else runs beside them.
-counted='polls?$'
-queue_alone() {
-  suite "command line, what is counted" tests/system/cli.sh "$counted"
-  suite "comparison of engines" tests/system/netpipe.sh
+  one "packages installed by two at once" two_installs
+  one "make installs nothing" no_install
 }
 
 suites_start
 echo "# slices drawn by SLICE=$SLICE"
-# a build uses a core, these suites mostly wait
-build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
-suite "command line" env EXCEPT="$counted" tests/system/cli.sh
-suite "ranks killed" tests/system/kills.sh --slice
-build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
-queue_units
-queue_systems
-queue_others
-run_queued "${LANES:-1}"
-queue_alone
+queue_jobs
 run_queued 1
+queue_processes
+run_queued "${LANES:-$(nproc)}"
 finish_tests

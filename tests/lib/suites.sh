@@ -8,7 +8,6 @@
 #   suite NAME COMMAND...   a command that prints TAP
 #   one NAME COMMAND...     one test, passed when the command ends well
 #   build NAME COMMAND...   counts as a test only when it fails
-#   needs=NAME suite ...    starts when the build NAME has ended
 
 # shellcheck source=tests/lib/processes.sh
 . tests/lib/processes.sh
@@ -18,18 +17,13 @@ failed=0
 names=()    # of all that is queued
 kinds=()    # suite, one or build
 commands=() # quoted for eval
-wanted=()   # the build that each one needs, or nothing
 next=0      # the first that is not started
-declare -A started=() # by number
-declare -A built=()   # by name
-declare -A lane=()    # the number by process
-needs=''
+declare -A lane=() # the number by process
 
 queue() {
   kinds+=("$1")
   names+=("$2")
   commands+=("$(printf '%q ' "${@:3}")")
-  wanted+=("$needs")
 }
 
 suite() {
@@ -80,22 +74,15 @@ execute() {
   exit "$status"
 }
 
-# Starts the first of the queue that can start now; false when there is none.
+# False when all have been started.
 start_next() {
-  local i
-  for ((i = next; i < ${#names[@]}; i++)); do
-    [[ -z ${started[$i]-} ]] || continue
-    [[ -z ${wanted[i]} || -n ${built[${wanted[i]}]-} ]] || continue
-    started[$i]=1
-    echo "# begins: ${names[i]}"
-    (
-      trap - EXIT INT TERM HUP
-      execute "$i"
-    ) &
-    lane[$!]=$i
-    return 0
-  done
-  return 1
+  ((next < ${#names[@]})) || return 1
+  echo "# begins: ${names[next]}"
+  (
+    trap - EXIT INT TERM HUP
+    execute "$next"
+  ) &
+  lane[$!]=$((next++))
 }
 
 # The lines of a suite are counted. One that ends badly without saying which test failed has failed as a whole.
@@ -124,7 +111,7 @@ count_one() {
 }
 
 count_build() {
-  built[${names[$1]}]=1 # what needs it will say what is not there
+  # what needs it will say what is not there
   (($2 == 0)) || count_one "$1" "$2"
 }
 
@@ -149,7 +136,6 @@ run_queued() {
     report "${lane[$ended]}" "$status"
     unset "lane[$ended]"
   done
-  next=${#names[@]}
 }
 
 # Its processes may need a moment to end.
