@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
-SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected log_cost clock_cost
+SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
   log_memory replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
@@ -24,6 +24,8 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/engines.sh
 # shellcheck source=tests/bench/programs.sh
 . tests/bench/programs.sh
+# shellcheck source=tests/bench/sessions.sh
+. tests/bench/sessions.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np

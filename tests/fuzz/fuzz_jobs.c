@@ -32,6 +32,7 @@ struct client {
     bool stalled;     /* does not read */
     bool writing;     /* the engine holds what it is to write */
     bool lingers;     /* is not closed when it is done */
+    bool resumed;     /* what it is told now begins in the middle of a frame */
     void *room;       /* the engine holds where to read to */
     size_t room_size;
 };
@@ -68,6 +69,22 @@ static void drop_client(struct client *c)
     *c = (struct client){.job = c->job, .who = c->who};
 }
 
+/* Its numbers are those that the session had. */
+static void resumed(struct client *c)
+{
+    c->resumed = true;
+    c->codec.session =
+        (struct cw_session){.out_seq = c->conn->session.in_seq, .in_seq = c->conn->session.out_seq};
+}
+
+static bool welcomes_again(const struct codec_frame *frame)
+{
+    struct cw_welcome welcome;
+
+    return frame->header.type == CW_FRAME_WELCOME && cw_welcome_get(frame->body, &welcome) &&
+           (welcome.flags & CW_WELCOME_RESUMED);
+}
+
 static void hear(struct client *c)
 {
     struct codec_frame frame;
@@ -80,6 +97,11 @@ static void hear(struct client *c)
         must_hold(event == 0 || event == ++c->event);
         if (frame.header.type == CW_FRAME_CHALLENGE)
             must_hold(cw_challenge_get(frame.body, &c->challenge));
+        if (welcomes_again(&frame)) {
+            codec_take(&c->codec.in, codec_left(&c->codec.in));
+            resumed(c);
+            return;
+        }
     }
     must_hold(whole == 0);
 }
@@ -93,7 +115,8 @@ static void drain(struct client *c)
         int n = relay_conn_output(c->conn, iov, 3);
 
         for (int i = 0; i < n; i++) {
-            codec_receive(&c->codec, iov[i].iov_base, iov[i].iov_len);
+            if (!c->resumed)
+                codec_receive(&c->codec, iov[i].iov_base, iov[i].iov_len);
             size += iov[i].iov_len;
         }
         must_hold(size > 0);
@@ -140,7 +163,8 @@ static size_t cut(struct client *c, size_t size)
         receiver->lingers = true;
         drain(receiver);
         receiver->lingers = lingers;
-        codec_receive(&receiver->codec, from, piece.size);
+        if (!receiver->resumed)
+            codec_receive(&receiver->codec, from, piece.size);
         hear(receiver);
     }
     relay_cut_done(&piece);
@@ -181,22 +205,62 @@ static void feed_all(struct client *c)
         feed(c, codec_left(&c->codec.out));
 }
 
-static void put_hello(struct client *c)
+/* The suspended session of this client, if it can be found. */
+static const struct relay_conn *suspended_of(const struct client *c)
+{
+    const struct client *of = &clients[c->job * WHO];
+    const struct relay_conn *conn = NULL;
+    const struct relay_job *job = NULL;
+
+    for (uint32_t who = 0; who < WHO && !job; who++)
+        job = of[who].conn ? of[who].conn->job : NULL;
+    if (!job)
+        return NULL;
+    if (c->who == 0)
+        conn = job->dispatcher;
+    else if (c->who > RANKS)
+        conn = job->links[c->who - RANKS - 1].conn;
+    else if (job->ranked[c->who - 1])
+        conn = job->ranked[c->who - 1]->mailbox.feed.conn;
+    return conn && conn->suspended ? conn : NULL;
+}
+
+/* How much of its session's stream it says it has received: what may be true, or nearly. */
+static uint64_t some_position(const struct client *c, uint8_t how)
+{
+    const struct relay_conn *conn = suspended_of(c);
+    uint64_t kept = conn ? conn->out.kept : 0;
+
+    return (conn ? conn->out.front : 0) + (how & 0x80 ? kept + (how & 1) : kept * (how & 7) / 7);
+}
+
+static void open_connection(struct client *c)
 {
     static const uint8_t nonce[CW_NONCE_SIZE] = "nonce";
+
+    c->conn = relay_conn_open(core, nonce, now_ns, c);
+    collect();
+}
+
+/* `resumes`: to go on with its session, and `how` says from where. */
+static void put_hello(struct client *c, bool resumes, uint8_t how)
+{
+    const struct relay_conn *old = resumes ? suspended_of(c) : NULL;
     struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = RANKS};
     uint8_t key[CW_KEY_SIZE];
 
-    if (!c->conn) {
-        c->conn = relay_conn_open(core, nonce, now_ns, c);
-        collect();
-    }
+    if (!c->conn)
+        open_connection(c);
     if (!c->conn)
         return;
     id_of(hello.job, c->job);
     cw_cred_job_key(key, relay_key, hello.job);
     hello.flags = logged ? CW_HELLO_LOG : 0;
     hello.resume_ms = resume_ms;
+    if (resumes) {
+        hello.flags |= CW_HELLO_RESUME;
+        hello.received = some_position(c, how);
+    }
     if (c->who > RANKS) {
         hello.role = CW_ROLE_RELAY;
         hello.rank = c->who - RANKS - 1;
@@ -204,8 +268,8 @@ static void put_hello(struct client *c)
     } else if (c->who > 0) {
         hello.role = CW_ROLE_RANK;
         hello.rank = c->who - 1;
-        hello.incarnation = incarnation;
-        cw_cred_rank_key(key, key, hello.rank, incarnation);
+        hello.incarnation = old ? old->rank->mailbox.incarnation : incarnation;
+        cw_cred_rank_key(key, key, hello.rank, hello.incarnation);
     }
     codec_hello(&c->codec, &hello, key, &c->challenge);
     feed_all(c);
@@ -236,16 +300,19 @@ static void put_link(struct client *c, uint8_t how)
 /* A link that was asked for, or was not, is open, or cannot be opened. */
 static void dialled(struct client *c, uint8_t how)
 {
-    struct relay_dialled dialled = {.peer = how & 3};
+    struct relay_dialled dialled = {.peer = how & 3, .resumed = how & 4};
 
     if (c->conn)
         return;
+    dialled.received = some_position(c, how);
     id_of(dialled.job, c->job);
     if (how & 0x40) {
         strcpy(dialled.failure, "nobody is there");
         relay_core_undialled(core, &dialled);
     } else {
         c->conn = relay_conn_dialled(core, &dialled, now_ns, c);
+        if (c->conn && dialled.resumed)
+            resumed(c);
     }
     collect();
 }
@@ -294,6 +361,26 @@ static void put_data(struct client *c, struct cw_reader *r)
         cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = c->who - RANKS});
 }
 
+/* What ends, or breaks, by a dispatcher's word. */
+static void put_end(struct client *c, uint8_t how)
+{
+    static const uint32_t cuts[] = {CW_CUT_LINKS, CW_CUT_DISPATCHER};
+    struct cw_rank_end end = {.rank = how >> 3 & 3, .incarnation = incarnation - (how & 1)};
+
+    switch (how & 6) {
+    case 0:
+        codec_put(&c->codec, CW_FRAME_JOB_END, NULL, 0);
+        break;
+    case 2:
+        cw_rank_end_put(codec_begin(&c->codec, CW_FRAME_RANK_END, CW_RANK_END_SIZE), &end);
+        break;
+    default:
+        cw_cut_put(codec_begin(&c->codec, CW_FRAME_CUT, CW_CUT_SIZE),
+                   how & 32 ? cuts[how & 1] : end.rank);
+        break;
+    }
+}
+
 static void put_ref(struct client *c, uint8_t how)
 {
     struct cw_forward_ref ref = {.rank = how & 3, .req = how};
@@ -321,6 +408,13 @@ static void put_repetition(struct client *c, uint8_t how)
     while (log_next_send(&mailbox->log, &cursor, &send))
         codec_check(&c->codec, &send);
     codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
+}
+
+/* Breaks off, and comes again as the same one. */
+static void resume(struct client *c, uint8_t how)
+{
+    drop_client(c);
+    put_hello(c, true, how);
 }
 
 static void put_request(struct client *c, uint8_t how, uint8_t what)
@@ -414,7 +508,7 @@ static void act(struct cw_reader *r)
     switch (what % 16) {
     case 0:
         incarnation += how & 1;
-        put_hello(c);
+        put_hello(c, false, 0);
         return;
     case 1:
         drop_client(c);
@@ -440,7 +534,10 @@ static void act(struct cw_reader *r)
         put_data(c, r);
         break;
     case 9:
-        put_ref(c, how);
+        if (c->who == 0)
+            put_end(c, how);
+        else
+            put_ref(c, how);
         break;
     case 10:
         incarnation++;
@@ -449,13 +546,15 @@ static void act(struct cw_reader *r)
             feed(c, codec_left(&c->codec.out) - (how >> 3));
         }
         drop_client(c);
-        put_hello(c);
+        put_hello(c, false, 0);
         put_repetition(c, how);
         break;
     case 11:
     case 12:
-    case 13:
         put_send(c, r);
+        break;
+    case 13:
+        resume(c, how);
         break;
     default:
         put_request(c, how, cw_get_u8(r));
@@ -476,13 +575,13 @@ static void begin(struct cw_reader *r)
         uint8_t how = cw_get_u8(r);
 
         if (how & 1)
-            put_hello(&of[0]);
+            put_hello(&of[0], false, 0);
         for (uint8_t rank = 0; (how & 2) && rank < RANKS && of[0].conn; rank++)
             put_route(&of[0], (uint8_t)(rank | (rank < 2 ? 0 : rank - 1) << 2));
         feed_all(&of[0]);
         for (uint32_t who = 1; who < WHO; who++)
             if (how & 4 && who != 3 && who != 4)
-                put_hello(&of[who]);
+                put_hello(&of[who], false, 0);
     }
 }
 
@@ -499,7 +598,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     now_ns = 1000000000;
     incarnation = 1;
     logged = size % 5 != 0;
-    resume_ms = size % 11 < 3 ? 1000 : 0;
+    resume_ms = size % 11 < 6 ? 1000 : 0;
     begin(&r);
     while (r.left > 0)
         act(&r);
