@@ -28,7 +28,7 @@
 #define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
 #ifndef CW_KEPT_MAX
 #define CW_ACK_BYTES (256u << 10) /* received over a socket before an ACK is owed */
-#define CW_KEPT_MAX (2u << 20)    /* bytes that an opener sends over a socket without an ACK */
+#define CW_KEPT_MAX (1u << 20)    /* bytes that an opener sends over a socket without an ACK */
 #endif
 #define CW_RESUME_MAX_MS 3600000u /* the longest time that a session may be suspended */
 

@@ -46,7 +46,7 @@ session_rows() {
 sessions() {
   title "Sessions that may be resumed: one way, 2 ranks, $SESSION_ROUNDS rounds"
   table l:connection bytes "cannot us" "may be resumed us" "ratio (goal: at most 1.03)" "cannot / cannot"
-  session_rows rings "unix:$dir/session"
-  session_rows "Unix socket" "unix:$dir/session" --rings off
+  session_rows rings "unix:$dir/relay"
+  session_rows "Unix socket" "unix:$dir/relay" --rings off
   session_rows TCP tcp:127.0.0.1:0
 }
