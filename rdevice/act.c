@@ -9,10 +9,14 @@ void act_readings(struct exchange *x)
 {
     size_t size;
     const uint8_t *bytes = clock_pending(&size);
+    struct cw_writer w;
 
     if (size == 0 || !journal_is_logged(&x->journal))
         return;
-    memcpy(exchange_lazy_frame(x, CW_FRAME_READINGS, size), bytes, size);
+    w = cw_writer(exchange_lazy_frame(x, CW_FRAME_READINGS, READINGS_HEAD + size),
+                  READINGS_HEAD + size);
+    cw_put_u64(&w, journal_polls(&x->journal));
+    cw_put_bytes(&w, bytes, size);
     clock_flushed();
 }
 

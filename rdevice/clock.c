@@ -64,7 +64,7 @@ static struct {
 
 /* Also where the setup is looked at before MPI_Init: its readings are in it. */
 static uint8_t early_bytes[CW_SETUP_MAX];
-static uint8_t stream_bytes[CW_READINGS_MAX];
+static uint8_t stream_bytes[CW_READINGS_MAX - READINGS_HEAD];
 static struct readings_reader repeated;
 struct readings_writer clock_written;
 uintptr_t clock_recorder;

@@ -71,6 +71,13 @@ static void on_taken(struct exchange *x, const struct session_frame *frame)
     journal_on_taken(&x->journal, &taken);
 }
 
+static void on_readings(struct exchange *x, const struct session_frame *frame)
+{
+    if (frame->length <= READINGS_HEAD)
+        broken(x, "READINGS without readings");
+    clock_repeat(frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
+}
+
 static void on_refused(struct exchange *x, const struct session_frame *frame)
 {
     struct cw_notice_body refused;
@@ -98,7 +105,7 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
         on_taken(x, frame);
         break;
     case CW_FRAME_READINGS:
-        clock_repeat(frame->body, frame->length);
+        on_readings(x, frame);
         break;
     case CW_FRAME_REPLAYED:
         journal_on_end(&x->journal);
@@ -179,11 +186,28 @@ static void fill_waiting(struct exchange *x)
         exchange_wait(x, since);
 }
 
-uint8_t exchange_next_type(struct exchange *x)
+/* The first `size` bytes of the next frame. */
+static const uint8_t *next_bytes(struct exchange *x, size_t size)
 {
-    while (session_next_type(&x->session) < 0)
+    const uint8_t *at;
+
+    while (!(at = session_peek(&x->session, size)))
         fill_waiting(x);
-    return (uint8_t)session_next_type(&x->session);
+    return at;
+}
+
+bool exchange_next_readings(struct exchange *x, uint64_t *clock)
+{
+    const uint8_t *at = next_bytes(x, CW_FRAME_HEADER);
+    struct cw_reader r;
+
+    if (at[4] != CW_FRAME_READINGS)
+        return false;
+    if (cw_frame_length(at) <= READINGS_HEAD)
+        broken(x, "READINGS without readings");
+    r = cw_reader(next_bytes(x, CW_FRAME_HEADER + READINGS_HEAD) + CW_FRAME_HEADER, READINGS_HEAD);
+    *clock = cw_get_u64(&r);
+    return true;
 }
 
 void exchange_take_frame(struct exchange *x)

@@ -51,9 +51,9 @@ bool exchange_read(struct exchange *x);
 /* Waits for the relay; `since_ns` is when the waiting began. */
 void exchange_wait(struct exchange *x, uint64_t since_ns);
 
-/* While repeating: the type of the relay's next frame, and acting on it with all its payload; both
- * wait for it. */
-uint8_t exchange_next_type(struct exchange *x);
+/* While repeating: whether the relay's next frame is READINGS, and up to which poll clock they were
+ * made; and acting on that frame with all its payload. Both wait for it. */
+bool exchange_next_readings(struct exchange *x, uint64_t *clock);
 void exchange_take_frame(struct exchange *x);
 
 #endif

@@ -86,6 +86,12 @@ void journal_check_waiting(const struct journal *j)
         diverged(j, "it waits where it had sent or received");
 }
 
+void journal_check_asked(const struct journal *j)
+{
+    if (j->polls > j->readings_clock)
+        diverged(j, "it waits where it had asked for the time");
+}
+
 bool journal_takes(struct journal *j, uint64_t *event)
 {
     if (j->next == JOURNAL_ANSWER && j->answer.clock <= j->polls)
@@ -112,6 +118,11 @@ bool journal_answers(struct journal *j, struct cw_probed *answer)
     j->next = JOURNAL_UNKNOWN;
     j->acts++;
     return true;
+}
+
+void journal_on_readings(struct journal *j, uint64_t clock)
+{
+    j->readings_clock = clock;
 }
 
 void journal_on_taken(struct journal *j, const struct cw_taken *taken)

@@ -27,6 +27,7 @@ struct journal {
     enum journal_item next;
     struct cw_taken taken;   /* when that is next */
     struct cw_probed answer; /* when that is next */
+    uint64_t readings_clock; /* poll clock of the readings that came last, or are next */
     uint64_t acts_made;      /* to be repeated */
     uint64_t acts_clock;     /* poll clock of the last of them */
     uint64_t missing;        /* bytes of the last one, a message, that the relay lacks */
@@ -100,6 +101,10 @@ void journal_check_new_act(const struct journal *j);
 /* The program waits at this poll: it must not have acted here. */
 void journal_check_waiting(const struct journal *j);
 
+/* The program waits at this poll, and there are readings: it must ask for them no later than it did.
+ */
+void journal_check_asked(const struct journal *j);
+
 /* At this poll, with the next item known: true when events were taken then, up to *event. */
 bool journal_takes(struct journal *j, uint64_t *event);
 
@@ -113,7 +118,8 @@ void journal_mismatch_end(const struct journal *j) __attribute__((noreturn));
 /* The log holds something that does not fit what the program did. */
 void journal_mismatch(const struct journal *j, const char *what) __attribute__((noreturn));
 
-/* Frames of the log have come: TAKEN, PROBED, REPLAYED. */
+/* Frames of the log have come: READINGS (or comes next), TAKEN, PROBED, REPLAYED. */
+void journal_on_readings(struct journal *j, uint64_t clock);
 void journal_on_taken(struct journal *j, const struct cw_taken *taken);
 void journal_on_answer(struct journal *j, const struct cw_probed *answer);
 void journal_on_end(struct journal *j);

@@ -29,6 +29,7 @@ enum reading_kind {
 #define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
 
 #define READING_NUMBER_MAX 11u /* bytes that a number takes at most */
+#define READINGS_HEAD 8u       /* bytes before the readings of a frame: the poll clock, a u64 */
 
 /* `bytes` is borrowed. All zeros but for it and its size to begin with. */
 struct readings_writer {

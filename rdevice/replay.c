@@ -1,4 +1,5 @@
 #include "rdevice/replay.h"
+#include "rdevice/clock.h"
 #include "rdevice/trace.h"
 
 #define REPLAY_FLUSH_POLLS 256u /* polls after which the relay gets to see what was repeated */
@@ -7,9 +8,13 @@
  * clock is asked. */
 static enum journal_item peek(struct exchange *x)
 {
+    uint64_t clock;
+
     while (journal_next(&x->journal) == JOURNAL_UNKNOWN) {
-        if (exchange_next_type(x) == CW_FRAME_READINGS)
+        if (exchange_next_readings(x, &clock)) {
+            journal_on_readings(&x->journal, clock);
             return JOURNAL_READINGS;
+        }
         exchange_take_frame(x);
     }
     return journal_next(&x->journal);
@@ -80,6 +85,8 @@ bool replay_poll(struct exchange *x)
 
     check_waiting(x);
     next = peek(x);
+    if (next == JOURNAL_READINGS || clock_unrepeated() > 0)
+        journal_check_asked(&x->journal);
     if (journal_takes(&x->journal, &event)) {
         while (inbox_last_event(&x->inbox) < event)
             exchange_take_frame(x);

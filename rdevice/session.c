@@ -416,9 +416,9 @@ int session_take_frame(struct session *s, struct session_frame *frame, struct cw
     return 1;
 }
 
-int session_next_type(const struct session *s)
+const uint8_t *session_peek(const struct session *s, size_t size)
 {
-    return s->in_end - s->in_start < CW_FRAME_HEADER ? -1 : s->in[s->in_start + 4];
+    return s->in_end - s->in_start < size ? NULL : s->in + s->in_start;
 }
 
 bool session_take_payload(struct session *s)

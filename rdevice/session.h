@@ -175,8 +175,8 @@ bool session_fill(struct session *s);
  * be. */
 int session_take_frame(struct session *s, struct session_frame *frame, struct cw_err *err);
 
-/* Type of that frame, which is not taken; -1: its header has not come whole. */
-int session_next_type(const struct session *s);
+/* The first `size` bytes of that frame, which is not taken; NULL: they have not come. */
+const uint8_t *session_peek(const struct session *s, size_t size);
 
 /* The next `size` bytes are payload, which goes to `to`. */
 static inline void session_expect(struct session *s, uint8_t *to, size_t size)

@@ -1,5 +1,5 @@
 #include "relay/dial.h"
-#include "common/dial.h"
+#include "relay/dial_request.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,62 +34,23 @@ static void hand_over(const struct dial *d, const struct relay_dialled *dialled,
         dprintf(STDERR_FILENO, "causeway relay: handing over a link: %s\n", strerror(errno));
 }
 
-/* The text of an error of connecting names the place itself. */
-static void explain(struct relay_dialled *dialled, const struct cw_dial_result *result)
-{
-    struct cw_err err = result->err;
-
-    if (err.code != CW_ESYS && err.code != CW_EINVAL)
-        cw_err_wrap(&err, "%s", result->request->address);
-    snprintf(dialled->failure, sizeof(dialled->failure), "%.*s", CW_TEXT_MAX, err.text);
-}
-
 /* In a thread of the dial. */
 static void on_done(void *ctx, const struct cw_dial_result *result)
 {
-    struct relay_dialled dialled = {.peer = (uint32_t)result->request->tag,
-                                    .resumed = result->request->hello.flags & CW_HELLO_RESUME,
-                                    .received = result->welcome.received,
-                                    .session = result->session};
+    struct relay_dialled dialled = dial_outcome_of(result);
 
-    memcpy(dialled.job, result->request->hello.job, CW_ID_SIZE);
-    if (result->fd < 0)
-        explain(&dialled, result);
     hand_over(ctx, &dialled, result->fd);
     if (result->fd >= 0)
         close(result->fd);
 }
 
-/* How often, and how long, an attempt may be repeated. */
-static struct cw_dial_request request_of(const struct relay_dial *what)
-{
-    if (what->resumes)
-        return (struct cw_dial_request){
-            .hello = {.flags = CW_HELLO_RESUME, .received = what->received},
-            .time_ms = (uint32_t)(what->resume_ns / 1000000u),
-            .tries = 0,
-            .pause_ms = DIAL_RESUME_PAUSE_MS,
-            .pause_max_ms = DIAL_RESUME_PAUSE_MAX_MS};
-    return (struct cw_dial_request){.time_ms = DIAL_MS,
-                                    .tries = DIAL_TRIES,
-                                    .pause_ms = DIAL_PAUSE_MS,
-                                    .pause_max_ms = DIAL_PAUSE_MS};
-}
-
 static bool dial_add(void *ctx, const struct relay_dial *what)
 {
-    struct cw_dial_request request = request_of(what);
+    struct cw_dial_request request;
     struct dial *d = ctx;
     bool added;
 
-    request.hello.role = CW_ROLE_RELAY;
-    request.hello.rank = what->self;
-    request.hello.incarnation = 1;
-    request.tag = what->peer;
-    request.session_ms = DIAL_SESSION_MS;
-    memcpy(request.hello.job, what->job, CW_ID_SIZE);
-    memcpy(request.key, what->key, CW_KEY_SIZE);
-    snprintf(request.address, sizeof(request.address), "%s", what->address);
+    dial_request_of(&request, what);
     added = cw_dial_add(d->threads, &request);
     explicit_bzero(&request, sizeof(request));
     return added;

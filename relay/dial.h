@@ -6,13 +6,6 @@
 
 #include "relay/engine/engine.h"
 
-#define DIAL_MS 12000           /* for one; the dispatcher waits a little longer, and hears why */
-#define DIAL_TRIES 100          /* likewise; the other relay may not know of the job yet */
-#define DIAL_PAUSE_MS 50        /* between two of them */
-#define DIAL_SESSION_MS 5000    /* for an answer */
-#define DIAL_RESUME_PAUSE_MS 20 /* after the first attempt to resume a session; doubled ... */
-#define DIAL_RESUME_PAUSE_MAX_MS 500 /* ... up to this */
-
 struct dial;
 
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. */

@@ -1,5 +1,5 @@
 #include "tests/sim/relay.h"
-#include "relay/dial.h"
+#include "relay/dial_request.h"
 #include "tests/sim/sim.h"
 
 #include <assert.h>
@@ -420,52 +420,24 @@ void conn_step(struct sim_conn *c)
 /* --- links ---------------------------------------------------------------------------------------
  */
 
-/* As relay/dial.c. */
-static struct cw_dial_request request_of(const struct relay_dial *what)
-{
-    if (what->resumes)
-        return (struct cw_dial_request){
-            .hello = {.flags = CW_HELLO_RESUME, .received = what->received},
-            .time_ms = (uint32_t)(what->resume_ns / 1000000u),
-            .tries = 0,
-            .pause_ms = DIAL_RESUME_PAUSE_MS,
-            .pause_max_ms = DIAL_RESUME_PAUSE_MAX_MS};
-    return (struct cw_dial_request){.time_ms = DIAL_MS,
-                                    .tries = DIAL_TRIES,
-                                    .pause_ms = DIAL_PAUSE_MS,
-                                    .pause_max_ms = DIAL_PAUSE_MS};
-}
-
 static void dial_add(struct sim_relay *relay, const struct relay_dial *what)
 {
-    struct cw_dial_request request = request_of(what);
+    struct cw_dial_request request;
 
-    request.hello.role = CW_ROLE_RELAY;
-    request.hello.rank = what->self;
-    request.hello.incarnation = 1;
-    request.tag = what->peer;
-    request.session_ms = DIAL_SESSION_MS;
-    memcpy(request.hello.job, what->job, CW_ID_SIZE);
-    memcpy(request.key, what->key, CW_KEY_SIZE);
-    snprintf(request.address, sizeof(request.address), "%s", what->address);
+    dial_request_of(&request, what);
     cw_dial_add(relay->dial, &request);
 }
 
 static void on_dialled(void *ctx, const struct cw_dial_result *result)
 {
-    struct relay_dialled dialled = {.peer = (uint32_t)result->request->tag,
-                                    .resumed = result->request->hello.flags & CW_HELLO_RESUME,
-                                    .received = result->welcome.received,
-                                    .session = result->session};
+    struct relay_dialled dialled = dial_outcome_of(result);
     struct sim_relay *relay = ctx;
     struct sim_conn *c;
 
-    memcpy(dialled.job, result->request->hello.job, CW_ID_SIZE);
     sim_trace("relay %u %s its link to relay %u: %s, which has received %llu", relay->number,
               dialled.resumed ? "resumes" : "opens", dialled.peer,
-              result->fd < 0 ? result->err.text : "done", (unsigned long long)dialled.received);
+              result->fd < 0 ? dialled.failure : "done", (unsigned long long)dialled.received);
     if (result->fd < 0) {
-        snprintf(dialled.failure, sizeof(dialled.failure), "%.*s", CW_TEXT_MAX, result->err.text);
         relay_core_undialled(relay->core, &dialled);
     } else {
         c = conn_add(relay, result->fd);
