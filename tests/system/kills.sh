@@ -759,7 +759,8 @@ program_deleted() {
   expect_err_like "rank 1.*incarnation 2.*$work/program.*No such file"
 }
 
-# diverges HOW: what the last rank sends again is not what it sent. Its event 2 is a message that came after.
+# diverges HOW [MESSAGE]: what the last rank sends again is not what it sent, or as MESSAGE says. Its event 2 is a
+# message that came after.
 diverges() {
   start "${causeway[@]}" run --events "$tmp/events" --fault kill:2@event:2 -n 3 "$programs/diverges" \
     "$1" "$work/number" "$work/never"
@@ -767,7 +768,7 @@ diverges() {
   count_faults "$tmp/events"
   expect_code 1
   expect_restarts 1 1
-  expect_err_like '^causeway: .*rank 2, incarnation 2.*at send [0-9]+, expected .*, saw '
+  expect_err_like "^causeway: .*${2-rank 2, incarnation 2.*at send [0-9]+, expected .*, saw }"
   [[ ! -s $tmp/out ]] || wrong "expected no output"
 }
 
@@ -855,6 +856,8 @@ limit_tests() {
   t "it sends with another tag" diverges tag
   t "it sends to another rank" diverges dst
   t "it sends once more" diverges count
+  t "it waits where it had asked for the time" diverges clock \
+    'rank 2 .*incarnation 2 does not repeat .*it waits where it had asked for the time'
   t "it sends another length, and is traced" diverges_traced
   t "what it sends depends on the room on a disk" repeats_disk
   t "MPI from several threads" from_threads_unkilled

@@ -3,7 +3,8 @@
    number, by argv[1]: its length, its tag, its dst (destination), or that it is sent at all
    (count). With argv[1] "disk" the length depends on how many files the file system of argv[2] has
    room for, which is one less once argv[2] is there; that is recorded, so that it repeats itself
-   all the same. Then the last rank waits until the file argv[3] is there, so that it can be killed
+   all the same. With argv[1] "clock" the first process asks for the time before it waits for two
+   answers of rank 0, and the others do not. Then the last rank waits until the file argv[3] is there, so that it can be killed
    before. Without arguments every process behaves alike. */
 #include "check.h"
 
@@ -62,6 +63,29 @@ static void send_number(const char *how, int number)
         MPI_Send(bytes, length, MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
+/* The second one comes late: what the log holds of the first is at the relay by then. */
+static void answer(void)
+{
+    struct timespec pause = {0, 100000000};
+
+    for (int i = 0; i < 2; i++) {
+        MPI_Send("", 1, MPI_BYTE, check_size - 1, NUMBER_TAG, MPI_COMM_WORLD);
+        thrd_sleep(&pause, NULL);
+    }
+}
+
+static void await_answers(int number)
+{
+    MPI_Request request[2];
+    char byte[2];
+
+    for (int i = 0; i < 2; i++)
+        MPI_Irecv(&byte[i], 1, MPI_BYTE, 0, NUMBER_TAG, MPI_COMM_WORLD, &request[i]);
+    if (number == 0)
+        time(NULL);
+    MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+}
+
 static void await(const char *path)
 {
     struct timespec pause = {0, 10000000};
@@ -81,10 +105,15 @@ int main(int argc, char **argv)
         int number = argc > 2 ? read_and_count(argv[2]) : 0;
 
         send_number(how, strcmp(how, "disk") == 0 ? room : number);
+        if (strcmp(how, "clock") == 0)
+            await_answers(number);
     }
-    if (check_rank == 0)
+    if (check_rank == 0) {
         MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
+        if (strcmp(how, "clock") == 0)
+            answer();
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank == check_size - 1 && argc > 3)
         await(argv[3]);
