@@ -125,8 +125,10 @@ static void learn_events(struct record *known, const struct record *last, uint64
         append_event(known, &last->events[known->event_count]);
     while (known->event_count < events)
         append_event(known, &(struct record_event){0});
-    for (uint64_t i = known->events_known; i < events && i < last->event_count; i++)
-        known->events[i] = last->events[i];
+    /* the last ones may have been taken by one that died before it was told: what an earlier one
+     * saw of them, unknown to its relay, does not count */
+    for (uint64_t i = known->events_known; i < events; i++)
+        known->events[i] = i < last->event_count ? last->events[i] : (struct record_event){0};
 }
 
 /* What the last incarnation did, as far as its relay knows of it, is what all later ones do. */
