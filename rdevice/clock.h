@@ -38,7 +38,7 @@ const uint8_t *clock_early(size_t *size, bool *overflow);
 void clock_attach(bool log);
 
 /* The readings not yet at the relay. The device sends them as one READINGS frame (never more than
- * CW_READINGS_MAX - READINGS_HEAD bytes) before its next act, and says so. `size` 0: nothing to send. */
+ * CW_READINGS_MAX - READINGS_HEAD bytes) before its next act, and says so. `size` 0: none. */
 extern struct readings_writer clock_written; /* for clock_pending() alone */
 static inline const uint8_t *clock_pending(size_t *size)
 {
@@ -47,7 +47,7 @@ static inline const uint8_t *clock_pending(size_t *size)
 }
 void clock_flushed(void);
 
-/* The readings of one frame of the log: answers come from it (a copy is made) until it is used up. */
+/* The readings of one frame of the log: answers come from it (a copy is made) until it is empty. */
 void clock_repeat(const uint8_t *bytes, size_t size);
 
 /* Bytes of that chunk that nothing has asked for yet. Before an act of a rank that repeats it is 0,

@@ -101,7 +101,7 @@ void journal_check_new_act(const struct journal *j);
 /* The program waits at this poll: it must not have acted here. */
 void journal_check_waiting(const struct journal *j);
 
-/* The program waits at this poll, and there are readings: it must ask for them no later than it did.
+/* The program waits at this poll, and there are readings: it must ask for them no later than then.
  */
 void journal_check_asked(const struct journal *j);
 

@@ -4,8 +4,8 @@
    (count). With argv[1] "disk" the length depends on how many files the file system of argv[2] has
    room for, which is one less once argv[2] is there; that is recorded, so that it repeats itself
    all the same. With argv[1] "clock" the first process asks for the time before it waits for two
-   answers of rank 0, and the others do not. Then the last rank waits until the file argv[3] is there, so that it can be killed
-   before. Without arguments every process behaves alike. */
+   answers of rank 0, and the others do not. Then the last rank waits until the file argv[3] is
+   there, so that it can be killed before. Without arguments every process behaves alike. */
 #include "check.h"
 
 #include <sys/vfs.h>
