@@ -44,10 +44,11 @@ CFLAGS = -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden $(S
 LDFLAGS = $(SANITIZE_FLAGS)
 
 COMMON = $(wildcard common/*.c)
-RELAY = $(wildcard relay/*.c relay/core/*.c relay/engine/*.c)
+RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
+RELAY = $(wildcard relay/*.c relay/engine/*.c) $(RELAY_CORE)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
@@ -56,7 +57,7 @@ all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
-RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libucx-dev mpich libmpich-dev \
+RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
@@ -115,7 +116,7 @@ SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
 	dispatcher/relays/relay_link.o dispatcher/relays/relays.o) \
-	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(wildcard relay/core/*.c))
+	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
 	@echo '  CC    $@'
@@ -128,7 +129,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
-		tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
+		tests/lib/codec.c tests/lib/fake_disk.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
 		dispatcher/job/homes.c dispatcher/job/job.c relay/dial_request.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium
@@ -207,9 +208,10 @@ campaign: deps-check
 
 # --- fuzzing --------------------------------------------------------------------------------------
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all
+# with small segments of logs, so that few bytes go to disk
+FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(wildcard relay/core/*.c) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
+FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
@@ -222,6 +224,7 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@echo '  FUZZ  $@'
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
+build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
 
 # --- installing -----------------------------------------------------------------------------------
 install: all

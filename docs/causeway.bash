@@ -52,13 +52,14 @@ _causeway_value() {
   case $1 in
     --relay | --listen) _causeway_address ;;
     --key-file | --events) _causeway_files -f ;;
-    --wdir | --output-dir) _causeway_files -d ;;
+    --wdir | --output-dir | --log-dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
     --rings) _causeway_words 'on off' ;;
+    --log-lost) _causeway_words 'go-on end' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
-    -n | -np | --env | --genv | --memory-max | --log-max | --log-reserve | --timeout | --spin | \
+    -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval) ;;
     *) return 1 ;;
   esac
@@ -81,7 +82,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-max | --log-reserve | --max-restarts | --slots | \
+        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -98,8 +99,8 @@ _causeway_run() {
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --threads --receivers --loggers --senders --rings --memory-max
-      --log-max --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
-      --trust-files --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
+      --log-memory --log-dir --log-disk --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
+      --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --help'
   else
     _causeway_program
@@ -108,7 +109,7 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-max --log-reserve
+    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-reserve
       --spin --help'
 }
 

@@ -4,6 +4,7 @@
 #include "common/parse.h"
 #include "common/secret.h"
 #include "relay/dial.h"
+#include "relay/disk.h"
 #include "relay/options.h"
 #include "relay/warm.h"
 
@@ -16,9 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LISTEN_MAX (RELAY_LISTENERS_MAX - 1)
+#define LISTEN_MAX (RELAY_LISTENERS_MAX - 2)
 #define SPIN_NS_DEFAULT 200000ull
-#define LOG_SHARE(memory) ((memory) / 4 * 3)
 
 struct relay_options {
     struct relay_settings settings;
@@ -54,9 +54,12 @@ static const char usage[] =
     "of\n"
     "                       its socket (default on)\n"
     "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
-    "  --log-max BYTES      of it, for restarting ranks (default: three quarters); beyond it the\n"
-    "                       rank with the largest log, of the job whose logs hold the most, can\n"
-    "                       no longer be restarted\n"
+    "  --log-memory BYTES   of it, for what is needed to restart ranks (default: a quarter of the\n"
+    "                       memory); what is more goes to disk\n"
+    "  --log-dir DIR        where (default: $TMPDIR or /var/tmp), in a file without a name\n"
+    "  --log-disk BYTES     how much at most; 0: nothing (default: half of what is free there).\n"
+    "                       When memory and disk are spent, the rank with the largest log, of\n"
+    "                       the job whose logs hold the most, can no longer be restarted\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -200,6 +203,7 @@ static void handle_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* the disk says EFBIG */
 }
 
 static void raise_descriptor_limit(void)
@@ -226,13 +230,14 @@ static void announce(const struct relay_options *o)
 }
 
 static int serve(const struct relay_options *o, struct relay_core *core, struct dial *dial,
-                 struct warm *warm, struct cw_err *err)
+                 struct warm *warm, struct disk *disk, struct cw_err *err)
 {
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
                                          .listeners = listeners,
-                                         .listener_count = o->listener_count + 1,
+                                         .listener_count = o->listener_count + (disk ? 2 : 1),
                                          .dialler = dial_dialler(dial),
+                                         .disk = disk_ops(disk),
                                          .warmer = warm_warmer(warm),
                                          .spin_ns = o->spin_ns,
                                          .pools = o->settings.pools,
@@ -242,6 +247,8 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
 
     memcpy(listeners, o->listeners, sizeof(o->listeners));
     listeners[o->listener_count] = dial_listener(dial);
+    if (disk)
+        listeners[o->listener_count + 1] = disk_listener(disk);
     failed = engine->open(&running, &config, err);
     if (failed)
         return failed;
@@ -270,7 +277,7 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
 }
 
 static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
-                      struct warm *warm, struct cw_err *err)
+                      struct warm *warm, struct disk *disk, struct cw_err *err)
 {
     struct dial *dial = dial_open(err);
     struct relay_core *core;
@@ -279,32 +286,64 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
         return err->code;
     core = relay_core_new(config);
     if (core)
-        serve(o, core, dial, warm, err);
+        serve(o, core, dial, warm, disk, err);
     else
         cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    disk_close(disk); /* before the memory goes that it may be writing */
     if (core)
         relay_core_free(core);
     dial_close(dial);
     return err->code;
 }
 
+/* Nothing where none is wanted. One that nobody asked for by name is done without, if need be. */
+static int open_disk(const struct relay_settings *settings, struct disk **disk, uint64_t *bytes,
+                     struct cw_err *err)
+{
+    const char *dir = relay_settings_log_dir(settings);
+    bool asked = settings->log_dir || settings->log_disk > 0;
+    struct cw_err why = {0};
+
+    if (settings->log_disk_given && settings->log_disk == 0)
+        return CW_OK;
+    if (disk_in_memory(dir)) {
+        if (!asked)
+            return CW_OK;
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-dir %s: its files are kept in memory, of which the log is to be "
+                          "relieved; choose a directory on a disk, or --log-disk 0",
+                          dir);
+    }
+    *disk = disk_open(dir, &why);
+    if (*disk) {
+        *bytes = settings->log_disk_given ? settings->log_disk : disk_free(dir) / 2;
+        return CW_OK;
+    }
+    if (asked)
+        return cw_err_set(err, why.code, "%s", why.text);
+    fprintf(stderr, "causeway relay: the logs have no disk: %s\n", why.text);
+    return CW_OK;
+}
+
 static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], struct warm *warm,
                struct cw_err *err)
 {
     const struct relay_settings *settings = &o->settings;
-    struct relay_core_config config = {
-        .key = key,
-        .memory_max = settings->memory_max,
-        .log_max = settings->log_max ? settings->log_max : LOG_SHARE(settings->memory_max),
-        .region = warm_region(warm)};
-    char beside[CW_ADDRESS_MAX + 8];
+    struct relay_core_config config = {.key = key,
+                                       .memory_max = settings->memory_max,
+                                       .log_memory = relay_settings_log_memory(settings),
+                                       .region = warm_region(warm)};
+    struct disk *disk = NULL;
+    char beside[CW_ADDRESS_MAX + 8] = "";
     int failed = listen_all(o, err);
 
     if (failed)
         return failed;
     failed = find_key(o, key, beside, sizeof(beside), err);
     if (!failed)
-        failed = serve_core(o, &config, warm, err);
+        failed = open_disk(settings, &disk, &config.log_disk, err);
+    if (!failed)
+        failed = serve_core(o, &config, warm, disk, err);
     if (beside[0])
         unlink(beside);
     for (int i = 0; i < o->listener_count; i++)

@@ -1,16 +1,18 @@
 #include "relay/options.h"
 #include "common/parse.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define ENGINE_AUTO "auto"
 
 const char *const relay_option_names[RELAY_OPTIONS] = {
-    [RELAY_OPTION_ENGINE] = "engine",       [RELAY_OPTION_THREADS] = "threads",
-    [RELAY_OPTION_RECEIVERS] = "receivers", [RELAY_OPTION_LOGGERS] = "loggers",
-    [RELAY_OPTION_SENDERS] = "senders",     [RELAY_OPTION_MEMORY_MAX] = "memory-max",
-    [RELAY_OPTION_LOG_MAX] = "log-max",     [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
+    [RELAY_OPTION_ENGINE] = "engine",         [RELAY_OPTION_THREADS] = "threads",
+    [RELAY_OPTION_RECEIVERS] = "receivers",   [RELAY_OPTION_LOGGERS] = "loggers",
+    [RELAY_OPTION_SENDERS] = "senders",       [RELAY_OPTION_MEMORY_MAX] = "memory-max",
+    [RELAY_OPTION_LOG_MEMORY] = "log-memory", [RELAY_OPTION_LOG_DISK] = "log-disk",
+    [RELAY_OPTION_LOG_DIR] = "log-dir",       [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
     [RELAY_OPTION_RINGS] = "rings",
 };
 
@@ -21,9 +23,24 @@ void relay_option_list(struct option *options, int first)
     options[RELAY_OPTIONS] = (struct option){0};
 }
 
-static uint64_t half_of_memory(void)
+static uint64_t whole_memory(void)
 {
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2;
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t relay_settings_log_memory(const struct relay_settings *settings)
+{
+    uint64_t most = settings->memory_max / 4 * 3;
+    uint64_t wanted = settings->log_memory ? settings->log_memory : whole_memory() / 4;
+
+    return wanted < most ? wanted : most;
+}
+
+const char *relay_settings_log_dir(const struct relay_settings *settings)
+{
+    const char *dir = settings->log_dir ? settings->log_dir : getenv("TMPDIR");
+
+    return dir && dir[0] ? dir : "/var/tmp";
 }
 
 void relay_settings_init(struct relay_settings *settings)
@@ -31,7 +48,7 @@ void relay_settings_init(struct relay_settings *settings)
     *settings = (struct relay_settings){.engine = relay_engine_find(RELAY_ENGINE_DEFAULT),
                                         .pools = RELAY_POOLS_DEFAULT,
                                         .rings = true,
-                                        .memory_max = half_of_memory()};
+                                        .memory_max = whole_memory() / 2};
 }
 
 static int take_engine(struct relay_settings *settings, const char *name, struct cw_err *err)
@@ -88,8 +105,16 @@ int relay_settings_take(struct relay_settings *settings, enum relay_option optio
         return take_pool(&settings->pools.senders, "--senders", value, 1, err);
     case RELAY_OPTION_MEMORY_MAX:
         return take_memory(settings, value, err);
-    case RELAY_OPTION_LOG_MAX:
-        return cw_parse_bytes("--log-max", value, &settings->log_max, err);
+    case RELAY_OPTION_LOG_MEMORY:
+        return cw_parse_bytes("--log-memory", value, &settings->log_memory, err);
+    case RELAY_OPTION_LOG_DISK:
+        settings->log_disk_given = true;
+        if (strcmp(value, "0") == 0)
+            return CW_OK;
+        return cw_parse_bytes("--log-disk", value, &settings->log_disk, err);
+    case RELAY_OPTION_LOG_DIR:
+        settings->log_dir = value;
+        return CW_OK;
     case RELAY_OPTION_LOG_RESERVE:
         return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
     case RELAY_OPTION_RINGS:

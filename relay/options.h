@@ -13,7 +13,9 @@ enum relay_option {
     RELAY_OPTION_LOGGERS,
     RELAY_OPTION_SENDERS,
     RELAY_OPTION_MEMORY_MAX,
-    RELAY_OPTION_LOG_MAX,
+    RELAY_OPTION_LOG_MEMORY,
+    RELAY_OPTION_LOG_DISK,
+    RELAY_OPTION_LOG_DIR,
     RELAY_OPTION_LOG_RESERVE,
     RELAY_OPTION_RINGS,
     RELAY_OPTIONS
@@ -31,11 +33,18 @@ struct relay_settings {
     struct relay_pools pools;
     bool rings; /* offered to clients on the same machine */
     uint64_t memory_max;
-    uint64_t log_max;     /* 0: a share of memory_max */
+    uint64_t log_memory;  /* of the logs; 0: a share of what there is */
+    uint64_t log_disk;    /* ... and on disk */
+    bool log_disk_given;  /* else a share of what is free there */
+    const char *log_dir;  /* NULL: where temporary files are kept */
     uint64_t log_reserve; /* of it, touched at the start */
 };
 
 void relay_settings_init(struct relay_settings *settings);
+
+/* What the logs may hold in memory, and where what is more is kept. */
+uint64_t relay_settings_log_memory(const struct relay_settings *settings);
+const char *relay_settings_log_dir(const struct relay_settings *settings);
 
 /* Errors: CW_EINVAL, naming the option, the value and what was expected. */
 int relay_settings_take(struct relay_settings *settings, enum relay_option option,

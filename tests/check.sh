@@ -121,6 +121,7 @@ queue_jobs() {
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
+  suite "logs on disk" tests/system/log_disk.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2

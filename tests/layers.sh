@@ -19,7 +19,7 @@ objects()
 # "user definer symbol" for each use of another object's symbol
 edges()
 {
-	objects "$1" | xargs nm -A --no-sort | awk '
+	objects "$1" | xargs -r nm -A --no-sort | awk '
 		{
 			sub(/^.*\//, "", $1)
 			object = $1

@@ -490,6 +490,7 @@ bool job_rank_unlogged(struct job *job, uint32_t rank, const char *text, uint64_
             continue;
         snprintf(r->unlogged_why, sizeof(r->unlogged_why), "%s", text);
         news = r->unlogged = true;
+        r->unlogged_ns = now_ns;
         if (r->state == JOB_RANK_DOWN && r->incarnation > 0)
             fail_unlogged(job, i, now_ns);
     }

@@ -59,12 +59,13 @@ struct job_rank {
     bool live;            /* ... and has nothing left to repeat */
     uint64_t to_repeat;   /* events */
     uint64_t up_ns;
-    uint64_t alive_ns; /* when it last gave a sign of life */
-    uint64_t lost_ns;  /* when to take it for dead because it lost its relay; 0: it did not */
-    bool told_lost;    /* it said so itself */
-    bool unlogged;     /* it cannot be restarted any more */
-    int fault;         /* the signal of the program's own making that ended it; 0: none */
-    int fault_before;  /* ... and its predecessor */
+    uint64_t alive_ns;    /* when it last gave a sign of life */
+    uint64_t lost_ns;     /* when to take it for dead because it lost its relay; 0: it did not */
+    bool told_lost;       /* it said so itself */
+    bool unlogged;        /* it cannot be restarted any more ... */
+    uint64_t unlogged_ns; /* ... since then */
+    int fault;            /* the signal of the program's own making that ended it; 0: none */
+    int fault_before;     /* ... and its predecessor */
     struct job_place place;
     struct job_place place_before;
     bool down_due;     /* the driver has not been told yet that it is down */

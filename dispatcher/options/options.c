@@ -29,7 +29,8 @@ const char run_usage[] =
     "0\n"
     "                       (default: ranks in turn)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
-    "  --rings on|off, --memory-max BYTES, --log-max BYTES, --log-reserve BYTES\n"
+    "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
+    "  --log-disk BYTES, --log-reserve BYTES\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
@@ -43,6 +44,9 @@ const char run_usage[] =
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"
     "                       program gives the same result when it writes to them again\n"
+    "  --log-lost go-on|end what to do when a rank can no longer be restarted, for instance "
+    "because\n"
+    "                       its log has no room any more (default go-on)\n"
     "  --max-restarts N     of each rank (default 100)\n"
     "  --slots N            places for processes (default and minimum: the number of ranks)\n"
     "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
@@ -79,6 +83,7 @@ enum {
     OPT_HELP,
     OPT_NO_LOG,
     OPT_TRUST_FILES,
+    OPT_LOG_LOST,
     OPT_MAX_RESTARTS,
     OPT_SLOTS,
     OPT_ALIVE_PERIOD,
@@ -110,6 +115,7 @@ static const struct option own_options[] = {
     {"help", no_argument, NULL, OPT_HELP},
     {"no-log", no_argument, NULL, OPT_NO_LOG},
     {"trust-files", no_argument, NULL, OPT_TRUST_FILES},
+    {"log-lost", required_argument, NULL, OPT_LOG_LOST},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
@@ -177,6 +183,14 @@ static int take_resume_timeout(struct run_options *o, const char *value, struct 
     return CW_OK;
 }
 
+static int take_log_lost(struct run_options *o, const char *value, struct cw_err *err)
+{
+    o->log_lost_ends = strcmp(value, "end") == 0;
+    if (o->log_lost_ends || strcmp(value, "go-on") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--log-lost %s: expected go-on or end", value);
+}
+
 /* What has to do with crashes. */
 static int take_recovery_option(struct run_options *o, int opt, const char *value,
                                 struct cw_err *err)
@@ -190,6 +204,8 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
     case OPT_TRUST_FILES:
         o->trust_files = true;
         break;
+    case OPT_LOG_LOST:
+        return take_log_lost(o, value, err);
     case OPT_MAX_RESTARTS:
         return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
     case OPT_SLOTS:
@@ -339,10 +355,10 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
     if (o->slots && o->slots < o->ranks)
         return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
                           o->ranks);
-    if (o->no_log &&
-        (o->relay_options[RELAY_OPTION_LOG_MAX] || o->relay_options[RELAY_OPTION_LOG_RESERVE]))
-        return cw_err_set(err, CW_EINVAL,
-                          "--log-max and --log-reserve are for the log, which --no-log turns off");
+    for (int i = RELAY_OPTION_LOG_MEMORY; i <= RELAY_OPTION_LOG_RESERVE; i++)
+        if (o->no_log && o->relay_options[i])
+            return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
+                              relay_option_names[i]);
     return fault_plan_check(&o->faults, o->ranks, err);
 }
 

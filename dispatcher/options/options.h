@@ -42,6 +42,7 @@ struct run_options {
     uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */
     bool no_log;         /* a crash ends the job */
     bool trust_files;    /* files that ranks share do not hinder a restart */
+    bool log_lost_ends;  /* the job ends when a rank can no longer be restarted */
     uint32_t max_restarts;
     uint32_t slots;            /* 0: as many as ranks */
     uint64_t alive_period_ns;  /* between two signs of life of a rank */

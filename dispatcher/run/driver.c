@@ -47,6 +47,9 @@ static bool mark_unlogged(struct driver *d, uint32_t rank, const char *why)
         d->job.ending)
         return false;
     telling_warn(&d->parts.telling, now_of(d), rank, "can no longer be restarted", why);
+    if (d->parts.options->log_lost_ends)
+        job_fail(&d->job, 1, now_of(d), "--log-lost end: rank %u can no longer be restarted: %s",
+                 rank == JOB_NO_RANK ? 0 : rank, why);
     return true;
 }
 
@@ -723,6 +726,8 @@ static int run_opened(struct driver *d)
 {
     run_until_done(d);
     finish_parts(&d->parts);
+    if (!d->parts.options->no_log)
+        telling_unprotected(&d->job, now_of(d));
     report(d);
     telling_job_ended(&d->parts.telling, now_of(d), &d->job);
     return d->job.exit_code;

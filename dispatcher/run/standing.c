@@ -31,22 +31,24 @@ static struct status_rank status_of(const struct standing *s, uint32_t rank)
     const struct job_rank *r = &s->config.job->rank[rank];
     const struct cw_rank_stats *stats = &s->stats[rank].of_rank;
 
-    return (struct status_rank){.rank = rank,
-                                .pid = (uint64_t)s->pids[rank],
-                                .host = s->host,
-                                .slot = r->slot,
-                                .incarnation = r->incarnation,
-                                .state = job_rank_condition(s->config.job, rank,
-                                                            s->config.options->alive_period_ns,
-                                                            loop_now_ns(s->config.loop)),
-                                .events = stats->events,
-                                .taken = stats->taken,
-                                .replayed = stats->replayed,
-                                .to_replay = r->to_repeat,
-                                .acts = stats->acts,
-                                .log_bytes = stats->log_bytes,
-                                .restarts = r->restarts,
-                                .program = r->program};
+    return (struct status_rank){
+        .rank = rank,
+        .pid = (uint64_t)s->pids[rank],
+        .host = s->host,
+        .slot = r->slot,
+        .incarnation = r->incarnation,
+        .state = job_rank_condition(s->config.job, rank, s->config.options->alive_period_ns,
+                                    loop_now_ns(s->config.loop)),
+        .events = stats->events,
+        .taken = stats->taken,
+        .replayed = stats->replayed,
+        .to_replay = r->to_repeat,
+        .acts = stats->acts,
+        .log_bytes = stats->log_bytes,
+        .unprotected = r->unlogged,
+        .unprotected_s = (double)(loop_now_ns(s->config.loop) - r->unlogged_ns) / 1e9,
+        .restarts = r->restarts,
+        .program = r->program};
 }
 
 static void answer(struct standing *s)

@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define UNPROTECTED_NAMED 8u /* ranks; more are counted */
+
 static void tell(struct telling *t, const char *fmt, va_list ap)
 {
     char text[2 * CW_ERR_TEXT_MAX];
@@ -49,6 +51,25 @@ int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
                      job_text("job", id), job_number("ranks", ranks),
                      job_number("pid", (uint64_t)getpid()), job_text("relay", relays));
     return CW_OK;
+}
+
+void telling_unprotected(const struct job *job, uint64_t now_ns)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < job->config.ranks; rank++) {
+        const struct job_rank *r = &job->rank[rank];
+
+        if (!r->unlogged || count++ >= UNPROTECTED_NAMED)
+            continue;
+        fprintf(stderr, "%s rank %u for the last %.1f s",
+                count == 1 ? "causeway: note: could not have been restarted:" : ",", rank,
+                (double)(now_ns - r->unlogged_ns) / 1e9);
+    }
+    if (count > UNPROTECTED_NAMED)
+        fprintf(stderr, ", and %u more", count - UNPROTECTED_NAMED);
+    if (count)
+        fprintf(stderr, " (of %u ranks)\n", job->config.ranks);
 }
 
 void telling_job_ended(struct telling *t, uint64_t now_ns, const struct job *job)

@@ -27,6 +27,8 @@ void telling_say(struct telling *telling, const char *fmt, ...)
 int telling_open_events(struct telling *telling, const char *path, uint64_t now_ns,
                         const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
                         struct cw_err *err);
+/* On stderr, where there were ranks that could not have been restarted in the end. */
+void telling_unprotected(const struct job *job, uint64_t now_ns);
 void telling_job_ended(struct telling *telling, uint64_t now_ns, const struct job *job);
 
 /* To the events file alone. */

@@ -17,13 +17,15 @@ struct status_rank {
     const char *host;
     uint32_t slot;
     uint32_t incarnation;
-    const char *state;  /* "starting", "live", "replaying", "down", "hung" or "ended" */
-    uint64_t events;    /* numbered by its relay */
-    uint64_t taken;     /* of them, how many it is known to have taken */
-    uint64_t replayed;  /* handed out again to this incarnation ... */
-    uint64_t to_replay; /* ... of so many */
-    uint64_t acts;      /* its sends, receives, probes that found, and cancels */
-    uint64_t log_bytes; /* kept for a restart */
+    const char *state;    /* "starting", "live", "replaying", "down", "hung" or "ended" */
+    uint64_t events;      /* numbered by its relay */
+    uint64_t taken;       /* of them, how many it is known to have taken */
+    uint64_t replayed;    /* handed out again to this incarnation ... */
+    uint64_t to_replay;   /* ... of so many */
+    uint64_t acts;        /* its sends, receives, probes that found, and cancels */
+    uint64_t log_bytes;   /* kept for a restart */
+    bool unprotected;     /* it can no longer be restarted ... */
+    double unprotected_s; /* ... for so long */
     uint32_t restarts;
     const char *program;
 };

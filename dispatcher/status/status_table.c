@@ -104,7 +104,10 @@ static void cell_events(const json_t *row, char *to)
 
 static void cell_log(const json_t *row, char *to)
 {
-    status_table_bytes(number(row, "log_bytes"), to, CELL_MAX);
+    if (json_is_number(json_object_get(row, "unprotected_s")))
+        strcpy(to, "lost");
+    else
+        status_table_bytes(number(row, "log_bytes"), to, CELL_MAX);
 }
 
 static void cell_restarts(const json_t *row, char *to)

@@ -402,6 +402,7 @@ int conn_space(struct relay_conn *conn, void **at, size_t *size)
     }
     *at = conn->block->bytes + conn->end;
     *size = RELAY_BLOCK_BYTES - conn->end;
+    conn->lent = true;
     return CW_OK;
 }
 
@@ -409,13 +410,14 @@ void conn_arrived(struct relay_conn *conn, size_t size)
 {
     assert(size <= (conn->door.outside ? sizeof(conn->door.in) : RELAY_BLOCK_BYTES) - conn->end);
     assert(size == 0 || conn->block || conn->door.outside);
+    conn->lent = false;
     conn->end += (uint32_t)size;
     conn->session.received += size;
 }
 
 void conn_input_done(struct relay_conn *conn)
 {
-    if (conn->start != conn->end || (conn->block && conn->block->refs > 1))
+    if (conn->lent || conn->start != conn->end || (conn->block && conn->block->refs > 1))
         return;
     if (conn->block)
         relay_block_release(conn->block);

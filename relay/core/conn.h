@@ -59,6 +59,7 @@ struct relay_conn {
     uint64_t acked_early; /* an ACK of bytes that the engine holds, and may have sent; 0: none */
     bool discarded;       /* ... and lets go of all that is queued, once it does not */
     bool rings;           /* its bytes go through rings, which keep what is not taken */
+    bool lent;            /* the engine may be reading into its block */
 
     /* the session outlives the connection */
     bool broken;           /* the engine is to end the connection, as if it had broken */

@@ -14,7 +14,6 @@
 #include <string.h>
 
 struct relay_core {
-    uint64_t log_max;
     struct relay_memory memory;
     struct relay_pool pool; /* of what is kept for later: nobody asks it for memory */
     struct cw_relay_stats stats;
@@ -34,6 +33,7 @@ static const struct {
     void (*receive)(struct relay_conn *conn, const uint8_t *body);
     unsigned states;
     bool whole; /* the variable part is wanted with the fixed one; the handler consumes it */
+    bool (*ready)(struct relay_conn *conn); /* false: not yet; the frame stays where it is */
 } handlers[CW_FRAME_TYPES] = {
     [CW_FRAME_HELLO] = {receive_hello, CONN_NEW},
     [CW_FRAME_ACK] = {recv_ack, CONN_RANK | CONN_REPEATING | CONN_DISPATCHER | CONN_LINK},
@@ -46,7 +46,7 @@ static const struct {
     [CW_FRAME_BYE] = {recv_bye, CONN_RANK},
     [CW_FRAME_TAKEN] = {recv_taken, CONN_RANK},
     [CW_FRAME_READINGS] = {recv_readings, CONN_RANK, true},
-    [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING},
+    [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING, .ready = check_is_ready},
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
     [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
@@ -71,10 +71,9 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
         free(core);
         return NULL;
     }
-    core->log_max = config->log_max;
     core->pool.memory = &core->memory;
     conn_set_init(&core->conns, core, &core->pool, &core->stats);
-    mailbox_shared_init(&core->shared, &core->pool);
+    mailbox_shared_init(&core->shared, &core->pool, config->log_memory, config->log_disk);
     core->jobs = (struct job_set){.memory = &core->memory,
                                   .conns = &core->conns,
                                   .shared = &core->shared,
@@ -158,10 +157,11 @@ static void settle_ends(struct relay_core *core)
     struct relay_mailbox *mailbox;
     struct relay_conn *conn;
 
-    while (core->memory.log_bytes > core->log_max)
-        share_logs(&core->jobs, core->log_max);
+    store_trim(&core->shared.store);
+    while (store_spent(&core->shared.store))
+        share_logs(&core->jobs);
     while ((mailbox = mailbox_next_unlogged(&core->shared)))
-        job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", MAILBOX_LOG_FAILED);
+        job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", mailbox->unlogged_why);
     while ((conn = conn_next_ended(&core->conns)))
         tell_ended(conn);
 }
@@ -242,6 +242,37 @@ void relay_core_undialled(struct relay_core *core, const struct relay_dialled *d
 bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial)
 {
     return link_next_dial(&core->jobs, dial);
+}
+
+/* What waited for something to be read from disk goes on. */
+static void go_on(struct relay_core *core)
+{
+    struct relay_mailbox *mailbox;
+
+    mailbox_wake(&core->shared);
+    while ((mailbox = mailbox_next_woken(&core->shared))) {
+        struct relay_conn *conn = mailbox->feed.check_stuck ? mailbox->feed.conn : NULL;
+
+        mailbox->feed.check_stuck = false;
+        mailbox_pump(mailbox);
+        if (conn && !conn->suspended) /* else when it is resumed */
+            act_on_input(conn);
+    }
+    store_end_round(&core->shared.store);
+}
+
+bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
+{
+    copies_pay_all(&core->shared.copies);
+    return store_next_io(&core->shared.store, io);
+}
+
+void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done)
+{
+    store_io_done(&core->shared.store, done);
+    if (core->shared.store.arrived)
+        go_on(core);
+    settle_ends(core);
 }
 
 bool relay_core_next_warm(struct relay_core *core, struct relay_warm *warm)
@@ -338,6 +369,9 @@ static bool take_frame(struct relay_conn *conn)
             refuse_type(conn, header.type);
         return false;
     }
+    if (at[4] < CW_FRAME_TYPES && permitted(conn, at[4]) && handlers[at[4]].ready &&
+        !handlers[at[4]].ready(conn))
+        return false;
     if (cw_frame_accept(&conn->session, at, &header, &err) < 0) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "%s", err.text);
         return false;
@@ -388,9 +422,20 @@ void relay_conn_input(struct relay_conn *conn, size_t size)
     act_on_input(conn);
 }
 
+bool relay_conn_is_stuck(const struct relay_conn *conn)
+{
+    return conn->rank && conn->rank->mailbox.feed.check_stuck;
+}
+
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 {
+    const struct relay_core *core = conn->set->core;
+
     if (conn->state == CONN_CLOSING || conn->broken)
+        return false;
+    if (conn->state & (CONN_RANK | CONN_LINK) && store_waits(&core->shared.store))
+        return false;
+    if (relay_conn_is_stuck(conn))
         return false;
     return !conn->rank || transfer_wants_input(&conn->rank->transfer, now_ns);
 }
@@ -419,8 +464,10 @@ struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
 
 void relay_cut_done(const struct relay_cut *cut)
 {
-    if (cut->block)
-        relay_block_release(cut->block);
+    if (!cut->block)
+        return;
+    cut->block->filling--;
+    relay_block_release(cut->block);
 }
 
 /* --- output --------------------------------------------------------------------------------------

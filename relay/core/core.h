@@ -8,6 +8,7 @@
 
 #include "relay/core/bounds.h"
 #include "relay/core/requests.h"
+#include "relay/log/store_io.h"
 
 #include <sys/uio.h>
 
@@ -18,7 +19,8 @@ struct relay_core_config {
     const uint8_t *key;         /* the relay key, see common/cred.h; outlives the core */
     uint64_t memory_max;        /* bytes the core may hold, but for the records of connections */
     struct relay_region region; /* for blocks; outlives the core */
-    uint64_t log_max;           /* of them, in the logs of ranks: beyond it one is given up */
+    uint64_t log_memory;        /* of them, in the logs of ranks ... */
+    uint64_t log_disk;          /* ... and on disk; when both are spent, a log is given up */
 };
 
 /* Returns NULL when there is no memory. */
@@ -92,6 +94,10 @@ void relay_conn_input(struct relay_conn *conn, size_t size);
 /* False while bytes that are already under way to a slow receiver should drain first. */
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns);
 
+/* What has come waits for the disk of the logs: nothing more must be given to relay_conn_input
+ * until relay_conn_wants_input. */
+bool relay_conn_is_stuck(const struct relay_conn *conn);
+
 /* Fills up to `max` vectors with what is to be written next; returns how many. They stay valid
  * until relay_conn_written, also outside of the thread rule. */
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max);
@@ -110,6 +116,12 @@ struct relay_conn *relay_core_next_ready(struct relay_core *core);
 /* The next link that is to be opened, or job whose links need not be opened any more; false: there
  * is none. To be asked after whatever may have caused one. */
 bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial);
+
+/* What is to be written to the disk of the logs, or read from there, next; false: nothing. To be
+ * asked after everything else. Each is followed by relay_core_io_done, in any order, unless the
+ * core is freed before. */
+bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io);
+void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done);
 
 /* What is to be done next with the pages of the region; false: nothing. To be asked now and then.
  */

@@ -54,6 +54,7 @@ static int cut_log(struct relay_message *message, struct relay_log *log, struct 
     if (message_reserve(message, log, cut->size, &slice) < 0)
         return CW_ENOMEM;
     slice.block->refs++;
+    slice.block->filling++;
     *cut = (struct relay_cut){
         .size = slice.size, .log = slice.block->bytes + slice.at, .block = slice.block};
     return CW_OK;

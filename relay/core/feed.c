@@ -51,53 +51,46 @@ struct relay_conn *feed_message_of(struct feed *feed, const struct cw_message *h
 /* --- handing out the log -------------------------------------------------------------------------
  */
 
-struct emission {
-    struct feed *feed;
-    struct cw_message header;
-    uint64_t left;
-};
-
-static void emit_piece(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block)
+/* The next frame of the event that is being handed out. */
+static enum chain_found emit_piece(struct feed *feed, const struct relay_log *log)
 {
-    struct emission *e = ctx;
+    struct log_piece piece = {0};
+    enum chain_found found = CHAIN_HERE;
 
-    e->left -= size;
-    if (e->left == 0) {
-        e->header.flags |= CW_MESSAGE_LAST;
-        e->header.event = e->feed->cursor.event;
+    if (feed->reading.left > 0)
+        found = log_read_piece(log, &feed->reading, &piece);
+    if (found != CHAIN_HERE)
+        return found;
+    if (feed->reading.left == 0) {
+        feed->header.flags |= CW_MESSAGE_LAST;
+        feed->header.event = feed->cursor.event;
     }
-    feed_message(e->feed, &e->header, at, size, block);
-    e->header.flags &= ~(uint32_t)CW_MESSAGE_FIRST;
+    feed_message(feed, &feed->header, piece.at, piece.size, piece.block);
+    feed->header.flags &= ~(uint32_t)CW_MESSAGE_FIRST;
+    return CHAIN_HERE;
 }
 
-static void emit_logged_message(struct feed *feed, const struct relay_log *log,
-                                const struct log_event_view *view)
+static enum chain_found emit_next_event(struct feed *feed, const struct relay_log *log)
 {
-    struct emission e = {.feed = feed,
-                         .left = view->size,
-                         .header = {.req = view->event->req,
-                                    .tag = view->event->tag,
-                                    .total = view->event->total,
-                                    .flags = view->event->flags | CW_MESSAGE_FIRST}};
+    struct log_event event;
+    enum chain_found found = log_next_event(log, &feed->cursor, &event);
 
-    if (view->event->slices)
-        log_pieces(log, view->slices, view->event->slices, emit_piece, &e);
-    else
-        emit_piece(&e, view->bytes, (uint32_t)view->size, NULL);
-}
-
-static bool emit_next_event(struct feed *feed, const struct relay_log *log)
-{
-    struct log_event_view view;
-
-    if (!log_next_event(log, &feed->cursor, &view))
-        return false;
-    if (view.event->type == LOG_MESSAGE)
-        emit_logged_message(feed, log, &view);
-    else
-        feed_done(feed, view.event->type == LOG_SENT ? CW_FRAME_SENT : CW_FRAME_CANCELED,
-                  view.event->req, feed->cursor.event);
-    return true;
+    if (found != CHAIN_HERE)
+        return found;
+    feed->taken_left -= feed->taken_left > 0;
+    if (event.type != LOG_PASSED) {
+        feed_done(feed, event.type == LOG_SENT ? CW_FRAME_SENT : CW_FRAME_CANCELED, event.req,
+                  feed->cursor.event);
+        return CHAIN_HERE;
+    }
+    feed->reading = log_read(&event);
+    feed->header = (struct cw_message){.req = event.req,
+                                       .tag = event.tag,
+                                       .total = event.total,
+                                       .flags = event.flags | CW_MESSAGE_FIRST};
+    found = emit_piece(feed, log);
+    feed->emitting = found == CHAIN_AWAY || feed->reading.left > 0;
+    return found;
 }
 
 static void emit_determinant(struct feed *feed, const struct log_determinant *d)
@@ -118,7 +111,7 @@ static void emit_determinant(struct feed *feed, const struct log_determinant *d)
         if (to)
             memcpy(to, d->bytes, d->size);
         break;
-    case LOG_ANSWER:
+    default: /* ANSWER */
         to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
         if (to)
             cw_probed_put(to, &d->answer);
@@ -126,55 +119,83 @@ static void emit_determinant(struct feed *feed, const struct log_determinant *d)
     }
 }
 
+struct emission {
+    struct feed *feed;
+    struct cw_message header;
+};
+
+static void emit_open_piece(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block)
+{
+    struct emission *e = ctx;
+
+    feed_message(e->feed, &e->header, at, size, block);
+    e->header.flags &= ~(uint32_t)CW_MESSAGE_FIRST;
+}
+
 /* The messages that are still coming in begin anew for this incarnation. */
 static void emit_open(struct feed *feed, const struct relay_log *log, struct relay_message *open)
 {
     for (struct relay_message *m = open; m; m = m->next_open) {
-        struct emission e = {.feed = feed, .left = UINT64_MAX};
+        struct emission e = {.feed = feed};
 
         if (message_delivered(m))
             continue; /* an event already; what still comes is cut off */
         m->begun = false;
         e.header = message_header(m, false);
-        message_pieces(m, log, emit_piece, &e);
+        message_pieces(m, log, emit_open_piece, &e);
         m->begun = m->delivered > 0;
     }
 }
 
-/* One more step. Returns false when there is nothing more to hand out now. */
-static bool pump_step(struct feed *feed, const struct relay_log *log, struct relay_message *open)
+/* One more step of one that repeats: CHAIN_END when all is out. */
+static enum chain_found repeat_step(struct feed *feed, const struct relay_log *log)
 {
     struct log_determinant determinant;
+    enum chain_found found;
 
-    if (feed->taken_left > 0) {
-        feed->taken_left--;
-        return emit_next_event(feed, log);
-    }
-    if (feed->conn->state == CONN_REPEATING) {
-        if (feed->repeated)
-            return false;
-        if (log_next_determinant(log, &feed->cursor, &determinant)) {
-            emit_determinant(feed, &determinant);
-            return true;
-        }
+    if (feed->repeated)
+        return CHAIN_END;
+    found = log_next_determinant(log, &feed->cursor, &determinant);
+    if (found == CHAIN_HERE)
+        emit_determinant(feed, &determinant);
+    if (found == CHAIN_END) {
         feed->repeated = true;
         conn_frame(feed->conn, CW_FRAME_REPLAYED, 0);
-        return false;
     }
-    if (emit_next_event(feed, log))
-        return true;
-    emit_open(feed, log, open);
-    feed->direct = true;
-    return false;
+    return found;
 }
 
-void feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open)
+/* One more step: CHAIN_END when there is nothing more to hand out now. */
+static enum chain_found pump_step(struct feed *feed, const struct relay_log *log,
+                                  struct relay_message *open)
+{
+    enum chain_found found;
+
+    if (feed->emitting) {
+        found = emit_piece(feed, log);
+        feed->emitting = found != CHAIN_HERE || feed->reading.left > 0;
+        return found;
+    }
+    if (feed->taken_left == 0 && feed->conn->state == CONN_REPEATING)
+        return repeat_step(feed, log);
+    found = emit_next_event(feed, log);
+    if (found == CHAIN_END) {
+        emit_open(feed, log, open);
+        feed->direct = true;
+    }
+    return found;
+}
+
+bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open)
 {
     struct relay_conn *conn = feed->conn;
+    enum chain_found found = CHAIN_HERE;
 
     if (!conn || feed->direct)
-        return;
-    while (conn->state != CONN_CLOSING && conn->out.bytes < RELAY_REPLAY_AHEAD &&
-           pump_step(feed, log, open))
-        ;
+        return true;
+    while (found == CHAIN_HERE && conn->state != CONN_CLOSING &&
+           conn->out.bytes < RELAY_REPLAY_AHEAD)
+        found = pump_step(feed, log, open);
+    feed->stuck = found == CHAIN_AWAY;
+    return found != CHAIN_LOST;
 }

@@ -7,13 +7,18 @@
 #include "relay/core/message.h"
 
 struct feed {
-    struct relay_conn *conn;   /* NULL while no process plays the rank */
-    bool direct;               /* what happens goes to the connection at once; else feed_pump */
-    bool repeated;             /* all determinants are out, LIVE is awaited */
-    bool hint_armed;           /* it is told when a message comes that nobody asked for */
-    uint64_t taken_left;       /* events of the last TAKEN that are still to be handed out */
-    struct log_cursor cursor;  /* of what this incarnation was handed */
-    struct log_cursor checked; /* of the sends that it has repeated */
+    struct relay_conn *conn;    /* NULL while no process plays the rank */
+    bool direct;                /* what happens goes to the connection at once; else feed_pump */
+    bool repeated;              /* all determinants are out, LIVE is awaited */
+    bool hint_armed;            /* it is told when a message comes that nobody asked for */
+    bool stuck;                 /* what comes next is being read from disk: feed_pump then */
+    bool check_stuck;           /* likewise what the rank's CHECK is to be compared with */
+    uint64_t taken_left;        /* events of the last TAKEN that are still to be handed out */
+    bool emitting;              /* an event is partly handed out */
+    struct cw_message header;   /* of the event that is being handed out ... */
+    struct log_reading reading; /* ... and what is left of it */
+    struct log_cursor cursor;   /* of what this incarnation was handed */
+    struct log_cursor checked;  /* of the sends that it has repeated */
 };
 
 /* A process plays the rank. `direct`: there is no log to be handed out first. */
@@ -22,8 +27,8 @@ void feed_detach(struct feed *feed);
 
 /* Hands out what the log holds, as long as little waits to be written; then the messages of the
  * list `open`, whose bytes are still coming in, begin anew. Nothing happens where there is no
- * connection, or it is direct. */
-void feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open);
+ * connection, or it is direct. False: the log cannot be read. */
+bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open);
 
 /* A message came that nobody asked for. */
 void feed_hint(struct feed *feed);

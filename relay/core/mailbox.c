@@ -2,8 +2,10 @@
 
 #include <assert.h>
 
-void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool)
+void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool,
+                         uint64_t log_memory, uint64_t log_disk)
 {
+    store_init(&shared->store, pool, log_memory, log_disk);
     shared->messages = (struct message_cache){.pool = pool};
 }
 
@@ -12,6 +14,7 @@ void mailbox_shared_fini(struct mailbox_shared *shared)
     struct relay_pool *pool = shared->messages.pool;
 
     copies_pay_all(&shared->copies);
+    store_fini(&shared->store);
     message_cache_fini(&shared->messages);
     while (shared->free_posted) {
         struct relay_posted *posted = shared->free_posted;
@@ -27,7 +30,7 @@ void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
     *mailbox = (struct relay_mailbox){.shared = shared, .pool = pool, .job = job, .rank = rank};
     mailbox->early_tail = &mailbox->early;
     match_init(&mailbox->index, pool);
-    log_init(&mailbox->log, pool, &shared->copies, log);
+    log_init(&mailbox->log, pool, &shared->store, &shared->copies, log);
 }
 
 /* --- receives and messages that are kept ---------------------------------------------------------
@@ -63,7 +66,12 @@ void mailbox_posted_free(struct relay_mailbox *mailbox, struct relay_posted *pos
 struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const struct cw_send *send,
                                           uint32_t src, bool waits)
 {
-    return message_new(&mailbox->shared->messages, mailbox->pool, send, src, waits);
+    struct relay_message *message =
+        message_new(&mailbox->shared->messages, mailbox->pool, send, src, waits);
+
+    if (message && mailbox->log.kept)
+        mailbox_logged(mailbox, log_arrives(&mailbox->log, send, src, &message->record));
+    return message;
 }
 
 void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message)
@@ -118,12 +126,13 @@ void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why)
                     mailbox->rank, why);
 }
 
-void mailbox_log_failed(struct relay_mailbox *mailbox)
+void mailbox_log_failed(struct relay_mailbox *mailbox, const char *why)
 {
     struct mailbox_shared *shared = mailbox->shared;
 
     log_free(&mailbox->log);
-    mailbox_refuse_unlogged(mailbox, MAILBOX_LOG_FAILED);
+    mailbox_refuse_unlogged(mailbox, why);
+    mailbox->unlogged_why = why;
     mailbox->next_unlogged = shared->unlogged;
     shared->unlogged = mailbox;
 }
@@ -142,7 +151,7 @@ struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared)
 
 bool mailbox_has_past(const struct relay_mailbox *mailbox)
 {
-    return mailbox->log.kept && (mailbox->acts > 0 || mailbox->log.determinants.first);
+    return mailbox->log.kept && (mailbox->acts > 0 || mailbox->log.determinant_count > 0);
 }
 
 static void take_early(struct relay_mailbox *mailbox)
@@ -161,6 +170,44 @@ void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn)
     feed_attach(&mailbox->feed, conn, !mailbox->log.kept);
     take_early(mailbox);
     mailbox_pump(mailbox);
+}
+
+void mailbox_pump(struct relay_mailbox *mailbox)
+{
+    if (!feed_pump(&mailbox->feed, &mailbox->log, mailbox->open))
+        mailbox_log_failed(mailbox, MAILBOX_LOST);
+    if (mailbox->feed.stuck)
+        mailbox_stick(mailbox);
+}
+
+void mailbox_stick(struct relay_mailbox *mailbox)
+{
+    if (mailbox->is_stuck)
+        return;
+    mailbox->is_stuck = true;
+    mailbox->next_stuck = mailbox->shared->stuck;
+    mailbox->shared->stuck = mailbox;
+}
+
+void mailbox_wake(struct mailbox_shared *shared)
+{
+    struct relay_mailbox **end = &shared->woken;
+
+    while (*end)
+        end = &(*end)->next_stuck;
+    *end = shared->stuck;
+    shared->stuck = NULL;
+}
+
+struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared)
+{
+    struct relay_mailbox *mailbox = shared->woken;
+
+    if (mailbox) {
+        shared->woken = mailbox->next_stuck;
+        mailbox->is_stuck = false;
+    }
+    return mailbox;
 }
 
 /* --- events --------------------------------------------------------------------------------------
@@ -193,16 +240,11 @@ void mailbox_pass(struct relay_mailbox *mailbox, struct cw_message *header, cons
 static void message_happened(struct relay_mailbox *mailbox, const struct relay_message *message,
                              struct cw_message *header)
 {
-    uint64_t size = message_wanted(message);
-    int result;
-
     header->event = ++mailbox->event;
     mailbox->stats.received++;
-    if (!mailbox->log.kept)
-        return;
-    result = message->slice_count ? log_message_slices(&mailbox->log, header, message->slices, size)
-                                  : log_message(&mailbox->log, header, message->bytes, size, NULL);
-    mailbox_logged(mailbox, result);
+    if (mailbox->log.kept)
+        mailbox_logged(
+            mailbox, log_matched(&mailbox->log, header, message->record, message_wanted(message)));
 }
 
 /* The next `size` bytes of what the receive has room for go out under this header. */
@@ -301,9 +343,25 @@ static void forget_unlogged(struct relay_mailbox *mailbox)
         *at = mailbox->next_unlogged;
 }
 
+static void forget_stuck(struct relay_mailbox *mailbox)
+{
+    struct relay_mailbox **at = &mailbox->shared->stuck;
+
+    if (!mailbox->is_stuck)
+        return;
+    while (*at && *at != mailbox)
+        at = &(*at)->next_stuck;
+    if (!*at)
+        at = &mailbox->shared->woken;
+    while (*at != mailbox)
+        at = &(*at)->next_stuck;
+    *at = mailbox->next_stuck;
+}
+
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
     forget_unlogged(mailbox);
+    forget_stuck(mailbox);
     log_free(&mailbox->log);
     while (mailbox->index.first) {
         struct match_waiting *waiting = mailbox->index.first;

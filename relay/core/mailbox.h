@@ -14,11 +14,15 @@ struct mailbox_shared {
     struct message_cache messages;
     struct relay_posted *free_posted;
     uint32_t free_posted_count;
+    struct log_store store;
     struct relay_mailbox *unlogged; /* whose log could not be kept; nobody has been told yet */
+    struct relay_mailbox *stuck;    /* whose feed waits for what is being read from disk ... */
+    struct relay_mailbox *woken;    /* ... and may go on */
 };
 
-/* `pool`: of what is kept for any mailbox. */
-void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool);
+/* `pool`: of what is kept for any mailbox; the bounds are those of store_init. */
+void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool,
+                         uint64_t log_memory, uint64_t log_disk);
 /* Gives back what is kept. There is no mailbox any more. */
 void mailbox_shared_fini(struct mailbox_shared *shared);
 
@@ -37,6 +41,9 @@ struct relay_mailbox {
     struct relay_message *open; /* matched, and not whole yet */
     struct feed feed;
     struct relay_mailbox *next_unlogged;
+    const char *unlogged_why;
+    struct relay_mailbox *next_stuck;
+    bool is_stuck; /* it is in one of these lists */
 
     /* what its rank did */
     uint64_t acts;
@@ -65,10 +72,13 @@ static inline bool mailbox_is_over(const struct relay_mailbox *mailbox)
 /* True when the rank's next incarnation has something to repeat. */
 bool mailbox_has_past(const struct relay_mailbox *mailbox);
 /* Hands out more of the log, if its rank has not been handed all. */
-static inline void mailbox_pump(struct relay_mailbox *mailbox)
-{
-    feed_pump(&mailbox->feed, &mailbox->log, mailbox->open);
-}
+void mailbox_pump(struct relay_mailbox *mailbox);
+/* Its feed waits for what is being read from disk. */
+void mailbox_stick(struct relay_mailbox *mailbox);
+/* Something was read: all that wait may look again. */
+void mailbox_wake(struct mailbox_shared *shared);
+/* One of them; NULL: there is none any more. */
+struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared);
 /* The rank did something that others may see. */
 static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
 {
@@ -77,20 +87,20 @@ static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
 }
 
 /* --- its log */
-/* Something could not be logged: the log is given up, and the mailbox is one that
- * mailbox_next_unlogged gives. */
-void mailbox_log_failed(struct relay_mailbox *mailbox);
+/* Something could not be logged, or read back: the log is given up, and the mailbox is one that
+ * mailbox_next_unlogged gives. `why` is static. */
+void mailbox_log_failed(struct relay_mailbox *mailbox, const char *why);
+#define MAILBOX_NO_MEMORY "the relay has no memory for its log (--memory-max)"
+#define MAILBOX_LOST "what the relay's log holds on disk cannot be read back (--log-dir)"
 /* Something was logged, or with a negative result could not be. */
 static inline void mailbox_logged(struct relay_mailbox *mailbox, int result)
 {
     if (result < 0)
-        mailbox_log_failed(mailbox);
+        mailbox_log_failed(mailbox, MAILBOX_NO_MEMORY);
 }
 /* The log was given up: an incarnation that was not handed all of it is refused. */
 void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why);
-/* Why the log of the next one could not be kept. */
-#define MAILBOX_LOG_FAILED "the relay has no memory for its log (--memory-max)"
-/* A mailbox whose log could not be kept, once. NULL: there is none. */
+/* A mailbox whose log could not be kept, once; unlogged_why says why. NULL: there is none. */
 struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared);
 
 /* --- receives and messages */

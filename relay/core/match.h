@@ -9,7 +9,7 @@
 #ifndef RELAY_MATCH_H
 #define RELAY_MATCH_H
 
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -87,7 +87,7 @@ struct cw_message message_header(const struct relay_message *message, bool last)
                  (message->kind == CW_SEND_AM ? CW_MESSAGE_ACTIVE : 0)};
 }
 
-/* Room for `count` more slices, at most SLICES_MIN. Returns 0 or CW_ENOMEM. */
+/* Room for `count` more slices. Returns 0 or CW_ENOMEM. */
 static int slice_room(struct relay_pool *pool, struct relay_message *message, uint32_t count)
 {
     uint32_t size = message->slice_size ? message->slice_size * 2 : SLICES_MIN;
@@ -95,6 +95,8 @@ static int slice_room(struct relay_pool *pool, struct relay_message *message, ui
 
     if (message->slice_size - message->slice_count >= count)
         return CW_OK;
+    while (size - message->slice_count < count)
+        size *= 2;
     slices = size <= SLICES_MAX ? relay_pool_alloc(pool, size * sizeof(*slices)) : NULL;
     if (!slices)
         return CW_ENOMEM;
@@ -121,33 +123,43 @@ static void slice_add(struct relay_message *message, struct message_slice slice)
     message->slices[message->slice_count++] = slice;
 }
 
+/* Bytes that are few, and stand in the message itself; the log has its own. */
+static int store_inline(struct relay_message *message, struct relay_log *log, const uint8_t *at,
+                        uint32_t size, struct relay_block *block)
+{
+    if (log->kept && log_part(log, message->src, at, size, block, NULL) < 0)
+        return CW_ENOMEM;
+    assert(size <= message->inline_size - message->inline_used);
+    memcpy(message->bytes + message->inline_used, at, size);
+    message->inline_used += size;
+    return CW_OK;
+}
+
 int message_store(struct relay_message *message, struct relay_log *log, const uint8_t *at,
                   uint32_t size, struct relay_block *block)
 {
-    struct message_slice slices[2] = {{block, (uint32_t)(at - block->bytes), size}};
+    struct message_slice slices[LOG_PART_SLICES] = {{block, (uint32_t)(at - block->bytes), size}};
     int count = 1;
 
-    if (message->inline_size) {
-        assert(size <= message->inline_size - message->inline_used);
-        memcpy(message->bytes + message->inline_used, at, size);
-        message->inline_used += size;
-        return CW_OK;
-    }
-    if (slice_room(log->pool, message, 2) < 0)
+    if (message->inline_size)
+        return store_inline(message, log, at, size, block);
+    if (slice_room(log->pool, message, LOG_PART_SLICES) < 0)
         return CW_ENOMEM;
     if (log->kept)
-        count = log_place(log, at, size, block, slices);
-    else
-        block->refs++;
+        count = log_part(log, message->src, at, size, block, slices);
+    if (count < 0)
+        return CW_ENOMEM;
+    block->refs += !log->kept;
     for (int i = 0; i < count; i++)
         slice_add(message, slices[i]);
-    return count < 0 ? count : CW_OK;
+    return CW_OK;
 }
 
 int message_reserve(struct relay_message *message, struct relay_log *log, uint32_t size,
                     struct message_slice *slice)
 {
-    if (slice_room(log->pool, message, 1) < 0 || log_reserve(log, size, slice) < 0)
+    if (slice_room(log->pool, message, 1) < 0 ||
+        log_part_reserve(log, message->src, size, slice) < 0)
         return CW_ENOMEM;
     slice_add(message, *slice);
     return CW_OK;

@@ -2,8 +2,8 @@
 #ifndef RELAY_MESSAGE_H
 #define RELAY_MESSAGE_H
 
-#include "relay/core/log.h"
 #include "relay/core/match.h"
+#include "relay/log/log.h"
 
 #define MESSAGE_INLINE_MAX                                                                         \
     (16u << 10)             /* bytes: a waiting message no larger is copied out of its block */
@@ -19,6 +19,7 @@ struct relay_message {
     uint64_t arrived;
     uint64_t capacity;  /* of its receive, once matched */
     uint64_t delivered; /* bytes handed to the rank's connection */
+    uint64_t record;    /* where it begins in its mailbox's log, if that is kept */
     uint32_t src;
     uint32_t kind; /* enum cw_send_kind */
     uint32_t sender_req;
@@ -50,8 +51,8 @@ void message_free(struct message_cache *cache, struct relay_pool *pool,
 /* Gives back what is kept. */
 void message_cache_fini(struct message_cache *cache);
 
-/* Keeps bytes of a message that cannot be delivered yet, or will be an event of `log`. Returns 0 or
- * CW_ENOMEM. */
+/* Keeps bytes of a message that cannot be delivered yet, or will be an event of `log`, which gets
+ * them if it is kept. Returns 0 or CW_ENOMEM. */
 int message_store(struct relay_message *message, struct relay_log *log, const uint8_t *at,
                   uint32_t size, struct relay_block *block);
 /* Sets room in the log aside for at most `size` bytes, which the caller copies there: one slice,

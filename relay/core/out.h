@@ -5,7 +5,7 @@
 #ifndef RELAY_OUT_H
 #define RELAY_OUT_H
 
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 
 #include <stdbool.h>
 #include <sys/uio.h>

@@ -19,6 +19,19 @@ static void describe(char *to, const struct cw_send *send)
              kinds[send->kind], send->total, send->dst, send->tag);
 }
 
+bool check_is_ready(struct relay_conn *conn)
+{
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    enum chain_found found = log_find_send(&mailbox->log, &mailbox->feed.checked);
+
+    mailbox->feed.check_stuck = found == CHAIN_AWAY;
+    if (found == CHAIN_AWAY)
+        mailbox_stick(mailbox);
+    if (found == CHAIN_LOST)
+        mailbox_log_failed(mailbox, MAILBOX_LOST);
+    return found == CHAIN_HERE || found == CHAIN_END;
+}
+
 void recv_check(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
@@ -32,7 +45,7 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "CHECK frame that cannot be read");
         return;
     }
-    known = log_next_send(&mailbox->log, &mailbox->feed.checked, &expected);
+    known = log_next_send(&mailbox->log, &mailbox->feed.checked, &expected) == CHAIN_HERE;
     if (known && seen.dst == expected.dst && seen.kind == expected.kind &&
         seen.tag == expected.tag && seen.total == expected.total)
         return;

@@ -3,7 +3,7 @@
 #define RELAY_REQUESTS_H
 
 #include "common/frame.h"
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 
 /* A link that a core wants: to relay `peer` of a job, as relay `self`. */
 struct relay_dial {

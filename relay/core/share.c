@@ -1,7 +1,20 @@
 #include "relay/core/share.h"
 
+#include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
+#define WHAT_MAX 160 /* bytes of a text */
+
+static bool is_larger(const struct relay_log *log, const struct relay_log *than)
+{
+    uint64_t bytes = log_memory(log);
+    uint64_t than_bytes = log_memory(than);
+
+    return bytes > than_bytes || (bytes == than_bytes && log->bytes > than->bytes);
+}
+
+/* In memory, for that is what is needed. One log at least is kept. */
 static struct relay_mailbox *largest_log(const struct relay_job *job)
 {
     struct relay_mailbox *largest = NULL;
@@ -9,27 +22,48 @@ static struct relay_mailbox *largest_log(const struct relay_job *job)
     for (uint32_t rank = 0; rank < job->ranks; rank++) {
         struct relay_rank *ranked = job->ranked[rank];
 
-        if (ranked && (!largest || ranked->mailbox.log.bytes > largest->log.bytes))
+        if (ranked && ranked->mailbox.log.kept &&
+            (!largest || is_larger(&ranked->mailbox.log, &largest->log)))
             largest = &ranked->mailbox;
     }
+    assert(largest);
     return largest;
 }
 
 /* --- logs ----------------------------------------------------------------------------------------
  */
 
-void share_logs(struct job_set *set, uint64_t log_max)
+/* What the logs have used up. */
+static void describe(char *to, size_t size, const struct log_store *store)
 {
+    int used = snprintf(to, size, "their memory (%llu MiB, --log-memory) and ",
+                        (unsigned long long)store->memory_max >> 20);
+
+    to += used;
+    size -= (size_t)used;
+    if (store->error)
+        snprintf(to, size, "cannot be written to disk (--log-dir): %s", strerror(store->error));
+    else if (store->extents_max == 0)
+        snprintf(to, size, "have no disk (--log-dir)");
+    else
+        snprintf(to, size, "their disk (%llu MiB, --log-disk)",
+                 (unsigned long long)store->extents_max * RELAY_BLOCK_BYTES >> 20);
+}
+
+void share_logs(struct job_set *set)
+{
+    char what[WHAT_MAX];
     struct relay_job *most = set->first;
 
     for (struct relay_job *job = set->first; job; job = job->next)
         if (job->pool->log_bytes > most->pool->log_bytes)
             most = job;
+    describe(what, sizeof(what), &set->shared->store);
     set->relieving = true;
     job_unlog(largest_log(most),
-              "the logs have reached %llu MiB (--log-max), %llu bytes of them are this job's, "
-              "and its log was the largest",
-              (unsigned long long)log_max >> 20, (unsigned long long)most->pool->log_bytes);
+              "the logs have used up %s; %llu bytes of them are this job's, and its log was the "
+              "largest",
+              what, (unsigned long long)most->pool->log_bytes);
     set->relieving = false;
 }
 

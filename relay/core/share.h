@@ -8,7 +8,8 @@
 
 /* As relay_memory wants it; ctx is a job_set. */
 bool share_relieve(void *ctx, struct relay_pool *asker);
-/* The logs hold more than `log_max`: gives up the largest of the job whose logs hold the most. */
-void share_logs(struct job_set *set, uint64_t log_max);
+/* The logs have neither memory nor disk: gives up the largest of the job whose logs hold the most.
+ */
+void share_logs(struct job_set *set);
 
 #endif

@@ -110,6 +110,13 @@ bool relay_accept_none(struct relay_core *core, const struct relay_accepted *acc
 bool relay_accept(const struct relay_listener *listener, struct relay_spare *spare,
                   struct relay_accepted *accepted)
 {
+    uint64_t count;
+
+    if (listener->wakes) {
+        while (read(listener->fd, &count, sizeof(count)) > 0)
+            ;
+        return false;
+    }
     accepted->is_dialled = listener->dialled;
     accepted->is_local = !listener->dialled && listener->address.at[0].storage.ss_family == AF_UNIX;
     if (listener->dialled)
@@ -145,13 +152,35 @@ static void open_link(const struct relay_engine_config *config, const struct rel
     relay_core_undialled(config->core, &dialled);
 }
 
-void relay_settle(const struct relay_engine_config *config)
+/* Whether it had results. */
+static bool settle_disk(const struct relay_engine_config *config)
+{
+    const struct relay_disk *disk = &config->disk;
+    struct relay_log_done done;
+    struct relay_log_io io;
+    bool any = false;
+
+    if (!disk->take)
+        return false;
+    while (disk->next_done(disk->ctx, &done)) {
+        relay_core_io_done(config->core, &done);
+        any = true;
+    }
+    while (relay_core_next_io(config->core, &io))
+        disk->take(disk->ctx, &io);
+    return any;
+}
+
+bool relay_settle(const struct relay_engine_config *config)
 {
     const struct relay_dialler *dialler = &config->dialler;
     struct relay_warm warm;
     struct relay_dial dial;
 
+    bool any;
+
     relay_core_settle(config->core);
+    any = settle_disk(config);
     while (config->warmer.take && relay_core_next_warm(config->core, &warm))
         config->warmer.take(config->warmer.ctx, &warm);
     while (relay_core_next_dial(config->core, &dial)) {
@@ -161,6 +190,7 @@ void relay_settle(const struct relay_engine_config *config)
             dialler->cancel(dialler->ctx, dial.job);
         explicit_bzero(dial.key, sizeof(dial.key));
     }
+    return any;
 }
 
 void relay_hang_up(int fd)

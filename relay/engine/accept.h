@@ -44,8 +44,9 @@ struct relay_conn *relay_accept_conn(struct relay_core *core, const struct relay
                                      uint64_t now_ns, void *owner);
 
 /* After what there was to write has been written: does what the core put off until then, and what
- * it asks for. Under the same rule as the core's functions. */
-void relay_settle(const struct relay_engine_config *config);
+ * it asks for. True: its disk had results, and there may be more to write. Under the same rule as
+ * the core's functions. */
+bool relay_settle(const struct relay_engine_config *config);
 
 /* Closes a connection so that what was written last arrives: bytes that nobody read would make TCP
  * reset it. */

@@ -6,13 +6,14 @@
 #include "common/transport.h"
 #include "relay/core/core.h"
 
-#define RELAY_LISTENERS_MAX 9 /* one of them for links that we open */
+#define RELAY_LISTENERS_MAX 10 /* one of them for links that we open, one for the disk */
 #define RELAY_ENGINE_DEFAULT "poll"
 #define RELAY_POOL_MAX 256 /* threads of one pool */
 
 struct relay_listener {
     int fd;       /* non-blocking; the caller closes it after the engine */
     bool dialled; /* gives connections that we have made, by relay_accept alone: no accept(2) */
+    bool wakes;   /* an eventfd: says that the disk has results, and gives no connections */
     struct cw_address address;
 };
 
@@ -41,12 +42,21 @@ struct relay_warmer {
     void (*take)(void *ctx, const struct relay_warm *what); /* does not block */
 };
 
+/* Writes and reads what a core's logs ask for. All zero: there is no disk. */
+struct relay_disk {
+    void *ctx;
+    void (*take)(void *ctx, const struct relay_log_io *io); /* does not block */
+    /* The next result; false: there is none now. A listener that wakes says when to ask. */
+    bool (*next_done)(void *ctx, struct relay_log_done *done);
+};
+
 struct relay_engine_config {
     struct relay_core *core; /* the caller's; driven by this engine alone between open and close */
     const struct relay_listener *listeners; /* borrowed until close */
     int listener_count;
     struct relay_dialler dialler; /* all zero: no links can be opened */
     struct relay_warmer warmer;   /* where the core has a region */
+    struct relay_disk disk;       /* where the core's logs have a disk */
     uint64_t spin_ns; /* how long to look again before sleeping, since the last byte moved */
     struct relay_pools pools;
     bool rings; /* offered to clients on the same machine; engine poll */

@@ -150,9 +150,10 @@ static void flush_ready(struct relay_engine *e)
 {
     struct relay_conn *conn;
 
-    while ((conn = relay_core_next_ready(e->config.core)))
-        conn_flush(e, relay_conn_owner(conn));
-    relay_settle(&e->config);
+    do
+        while ((conn = relay_core_next_ready(e->config.core)))
+            conn_flush(e, relay_conn_owner(conn));
+    while (relay_settle(&e->config));
 }
 
 static void peek_ring(void *ctx, size_t skip, void *to, size_t size)
@@ -311,7 +312,8 @@ static bool serve_ring(struct relay_engine *e, struct poll_conn *c)
 
     if (writes && !conn_flush(e, c))
         return true;
-    reads = reads && (c->wire.ended || relay_conn_wants_input(c->conn, e->now_ns));
+    reads = reads && !relay_conn_is_stuck(c->conn) &&
+            (c->wire.ended || relay_conn_wants_input(c->conn, e->now_ns));
     return (reads && conn_read(e, c)) || writes;
 }
 

@@ -22,7 +22,7 @@ void shared_enter(struct shared *s)
     pthread_mutex_lock(&s->lock);
 }
 
-void shared_flush(struct shared *s)
+static void flush_ready(struct shared *s)
 {
     struct relay_conn *conn;
 
@@ -36,7 +36,13 @@ void shared_flush(struct shared *s)
             s->ops->output(s, c);
         shared_release(s, c);
     }
-    relay_settle(&s->config);
+}
+
+void shared_flush(struct shared *s)
+{
+    do
+        flush_ready(s);
+    while (relay_settle(&s->config));
 }
 
 void shared_leave(struct shared *s)
@@ -337,6 +343,10 @@ static void accept_some(struct shared *s, const struct relay_listener *listener)
 
     for (int i = 0; i < RELAY_ACCEPT_MAX && relay_accept(listener, &s->spare, &accepted); i++)
         open_conn(s, &accepted);
+    if (!listener->wakes)
+        return;
+    shared_enter(s);
+    shared_leave(s);
 }
 
 static void tick(struct shared *s)

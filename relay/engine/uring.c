@@ -33,7 +33,7 @@ static void stop_arm(struct relay_engine *e)
 
 static bool one_by_one(const struct uring_listener *l)
 {
-    return l->full || l->listener->dialled;
+    return l->full || l->listener->dialled || l->listener->wakes;
 }
 
 /* Without a free descriptor an accept fails at once, whether somebody waits or not. */
@@ -115,6 +115,12 @@ static void complete(struct relay_engine *e, const struct io_uring_cqe *cqe)
     }
 }
 
+static void settle(struct relay_engine *e)
+{
+    while (relay_settle(&e->config))
+        uring_conn_serve_ready(e);
+}
+
 /* Returns whether there was anything. */
 static bool serve(struct relay_engine *e)
 {
@@ -128,7 +134,7 @@ static bool serve(struct relay_engine *e)
             uring_conn_serve_ready(e);
             uring_conn_look_at_held(e);
             uring_ring_enter(&e->ring);
-            relay_settle(&e->config);
+            settle(e);
         }
     }
     uring_conn_serve_ready(e);
@@ -202,7 +208,7 @@ static void turn(struct relay_engine *e)
     due = uring_ring_due(&e->ring);
     if (due)
         uring_ring_enter(&e->ring);
-    relay_settle(&e->config);
+    settle(e);
     if (!due)
         rest(e, served);
     if (e->now_ns - e->counted_ns > COUNT_NS)

@@ -14,6 +14,7 @@
 
 #define OWN_MIN 8192u          /* bytes received at once that make it worth a block of its own */
 #define OWN_SMALL_MAX 8u       /* receives in a row below that: it is no longer worth it */
+#define LATE_PIECE 16384u      /* bytes given to the core at once */
 #define OWN_SILENT_NS 1000000u /* who said nothing for longer loses its turn to one who does */
 #define OWN_IDLE_NS (URING_TICK_MS * 1000000ull) /* ... and after this long, to nobody */
 #define STUCK_NS (URING_TICK_MS * 1000000ull)    /* a send that may be of no use any more */
@@ -52,6 +53,7 @@ static void conn_free(struct relay_engine *e, struct uring_conn *c)
         c->next->prev = c->prev;
     relay_conn_broken(c->conn, c->error ? strerror(c->error) : c->why, NULL, 0);
     relay_hang_up(c->fd);
+    free(c->late);
     free(c);
 }
 
@@ -122,13 +124,50 @@ static void hold(struct relay_engine *e, struct uring_conn *c)
     e->held = c;
 }
 
+static void input_copy(struct uring_conn *c, const uint8_t *bytes, size_t size)
+{
+    void *at;
+    size_t room;
+
+    for (; size > 0; bytes += room, size -= room) {
+        if (relay_conn_space(c->conn, &at, &room) < 0)
+            return;
+        if (room > size)
+            room = size;
+        memcpy(at, bytes, room);
+        relay_conn_input(c->conn, room);
+    }
+}
+
+/* What came too early, piece by piece, as far as the core can take it now. */
+static void input_of_late(struct relay_engine *e, struct uring_conn *c)
+{
+    size_t done = 0;
+
+    while (done < c->late_size && relay_conn_wants_input(c->conn, e->now_ns)) {
+        size_t size = c->late_size - done < LATE_PIECE ? c->late_size - done : LATE_PIECE;
+
+        input_copy(c, c->late + done, size);
+        done += size;
+    }
+    if (done == 0)
+        return;
+    c->late_size -= done;
+    memmove(c->late, c->late + done, c->late_size);
+    if (c->late_size > 0)
+        return;
+    free(c->late);
+    c->late = NULL;
+}
+
 void uring_conn_receive(struct relay_engine *e, struct uring_conn *c)
 {
     bool wanted;
 
     if (c->ending)
         return;
-    wanted = relay_conn_wants_input(c->conn, e->now_ns);
+    input_of_late(e, c);
+    wanted = relay_conn_wants_input(c->conn, e->now_ns) && c->late_size == 0;
     if (c->receiving && (!wanted || c->own != (c->receiving == URING_OWN)))
         receive_cancel(e, c);
     if (c->receiving)
@@ -191,19 +230,27 @@ static void own_decide(struct relay_engine *e, struct uring_conn *c, size_t size
     }
 }
 
-static void input_copy(struct uring_conn *c, const uint8_t *bytes, size_t size)
+/* Behind what waits already. Without memory the connection breaks: its session can be resumed. */
+static void input_late(struct relay_engine *e, struct uring_conn *c, const uint8_t *bytes,
+                       size_t size)
 {
-    void *at;
-    size_t room;
+    uint8_t *more = realloc(c->late, c->late_size + size);
 
-    for (; size > 0; bytes += room, size -= room) {
-        if (relay_conn_space(c->conn, &at, &room) < 0)
-            return;
-        if (room > size)
-            room = size;
-        memcpy(at, bytes, room);
-        relay_conn_input(c->conn, room);
+    if (!more) {
+        conn_end(e, c, ENOMEM, NULL);
+        return;
     }
+    memcpy(more + c->late_size, bytes, size);
+    c->late = more;
+    c->late_size += size;
+}
+
+static void input(struct relay_engine *e, struct uring_conn *c, const uint8_t *bytes, size_t size)
+{
+    if (c->late_size > 0 || relay_conn_is_stuck(c->conn))
+        input_late(e, c, bytes, size);
+    else
+        input_copy(c, bytes, size);
 }
 
 static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum uring_op op,
@@ -219,7 +266,7 @@ static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum 
     if (op == URING_OWN)
         relay_conn_input(c->conn, size); /* of nothing: lets go of its block */
     else if (size && !c->ending)
-        input_copy(c, uring_ring_buffer(&e->ring, cqe), size);
+        input(e, c, uring_ring_buffer(&e->ring, cqe), size);
     uring_ring_give(&e->ring, cqe);
     if (size) {
         c->input_ns = e->now_ns;

@@ -4,13 +4,13 @@
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
 # Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh,
-# engines.sh, programs.sh
+# engines.sh, programs.sh, log_disk.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
-  log_memory replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
+  log_memory log_disk replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -26,6 +26,8 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/programs.sh
 # shellcheck source=tests/bench/sessions.sh
 . tests/bench/sessions.sh
+# shellcheck source=tests/bench/log_disk.sh
+. tests/bench/log_disk.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np

@@ -70,7 +70,7 @@ void site_start(const struct relay_engine_ops *ops)
                                          .spin_ns = SPIN_NS,
                                          .pools = site_pools,
                                          .rings = site_rings};
-    struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_max = MEMORY_MAX};
+    struct relay_core_config core_config = {.memory_max = MEMORY_MAX, .log_memory = MEMORY_MAX};
     char path[128];
 
     memset(&site, 0, sizeof(site));

@@ -535,7 +535,7 @@ static void act(struct cw_reader *r)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT,
-                                       .log_max = size % 3 ? MEMORY_MAX : LOG_SHORT};
+                                       .log_memory = size % 3 ? MEMORY_MAX : LOG_SHORT};
     struct cw_reader r = cw_reader(data, size);
 
     config.key = relay_key;

@@ -8,6 +8,7 @@
 #include "relay/core/job.h"
 /* the Makefile compiles this file alone with the core: the client's side comes in here */
 #include "tests/lib/codec.c"
+#include "tests/lib/fake_disk.h"
 
 #define JOBS 3
 #define RANKS 4 /* of each job: 0 and 1 are at home here, 2 at relay 1, 3 at relay 2 */
@@ -17,6 +18,7 @@
 #define MEMORY_MAX (8u << 20)
 #define MEMORY_SHORT (1500u << 10) /* a handful of blocks: it is spent often */
 #define LOG_SHORT (64u << 10)
+#define DISK_MAX (16u << 20)
 #define STEP_NS 400000000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -585,10 +587,25 @@ static void begin(struct cw_reader *r)
     }
 }
 
+static struct fake_disk disk;
+
+/* What the core wants written and read is taken; some of it is carried out. */
+static void serve_disk(bool some)
+{
+    struct relay_log_done done;
+    struct relay_log_io io;
+
+    while (relay_core_next_io(core, &io))
+        fake_disk_take(&disk, &io);
+    if (some && fake_disk_done(&disk, &done))
+        relay_core_io_done(core, &done);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT,
-                                       .log_max = size % 3 ? MEMORY_MAX : LOG_SHORT};
+                                       .log_memory = size % 3 ? MEMORY_MAX : LOG_SHORT,
+                                       .log_disk = size % 7 < 4 ? DISK_MAX : 0};
     struct cw_reader r = cw_reader(data, size);
 
     config.key = relay_key;
@@ -599,12 +616,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     incarnation = 1;
     logged = size % 5 != 0;
     resume_ms = size % 11 < 6 ? 1000 : 0;
+    disk = (struct fake_disk){
+        .seed = size, .good_reads = size % 13 == 0, .good_writes = size % 17 == 0 ? 3 : 0};
     begin(&r);
-    while (r.left > 0)
+    while (r.left > 0) {
         act(&r);
+        serve_disk(r.left % 4 > 0);
+    }
     /* in any order: dispatchers may go first or last */
     for (uint32_t i = 0; i < CLIENTS; i++)
         drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 24 have no divisor in common */
     relay_core_free(core);                               /* asserts that nothing leaked */
+    fake_disk_fini(&disk);
     return 0;
 }

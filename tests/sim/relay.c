@@ -22,10 +22,13 @@ void cores_open(void)
 {
     for (uint32_t i = 0; i < sim.plan.relays; i++) {
         struct sim_relay *relay = &sim.relay[i];
-        struct relay_core_config config = {
-            .key = sim.relay_key, .memory_max = SIM_MEMORY, .log_max = SIM_MEMORY};
+        struct relay_core_config config = {.key = sim.relay_key,
+                                           .memory_max = SIM_MEMORY,
+                                           .log_memory = sim.plan.log_memory,
+                                           .log_disk = sim.plan.disk ? SIM_MEMORY : 0};
 
-        *relay = (struct sim_relay){.number = i, .tick_ns = sim.now_ns};
+        *relay = (struct sim_relay){
+            .number = i, .tick_ns = sim.now_ns, .disk = {.seed = sim_below(UINT64_MAX)}};
         relay->core = relay_core_new(&config);
         relay->dial = cw_dial_open(on_dialled, relay);
         if (!relay->core || !relay->dial)
@@ -46,6 +49,7 @@ void cores_close(void)
             }
         cw_dial_close(relay->dial);
         relay_core_free(relay->core);
+        fake_disk_fini(&relay->disk);
         while (relay->conns) {
             struct sim_conn *c = relay->conns;
 
@@ -108,6 +112,7 @@ static void dial_add(struct sim_relay *relay, const struct relay_dial *what);
 static void collect(struct sim_relay *relay)
 {
     struct relay_conn *conn;
+    struct relay_log_io io;
     struct relay_dial dial;
 
     while ((conn = relay_core_next_ready(relay->core))) {
@@ -116,6 +121,8 @@ static void collect(struct sim_relay *relay)
         c->ready = true;
         c->full = false;
     }
+    while (relay_core_next_io(relay->core, &io))
+        fake_disk_take(&relay->disk, &io);
     while (relay_core_next_dial(relay->core, &dial)) {
         if (dial.cancelled)
             cw_dial_cancel(relay->dial, dial.job);
@@ -194,6 +201,15 @@ static uint64_t conn_deadline_ns(struct sim_conn *c)
         return UINT64_MAX;
     waits = has_rings(c) ? cw_ring_readable(&c->wire.in) : is_due(c, POLLIN);
     return waits ? sim.now_ns + HELD_NS : UINT64_MAX;
+}
+
+void core_disk_step(struct sim_relay *relay)
+{
+    struct relay_log_done done;
+
+    if (fake_disk_done(&relay->disk, &done))
+        relay_core_io_done(relay->core, &done);
+    collect(relay);
 }
 
 /* --- reading -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 #include "common/dial.h"
 #include "common/wire.h"
 #include "relay/core/core.h"
+#include "tests/lib/fake_disk.h"
 #include "tests/sim/descriptors.h"
 #include "tests/sim/task.h"
 
@@ -31,6 +32,7 @@ struct sim_relay {
     struct relay_core *core;
     struct sim_conn *conns;
     struct cw_dial *dial;
+    struct fake_disk disk;
 };
 
 void cores_open(void);
@@ -45,6 +47,8 @@ void relay_address(char *to, size_t size, uint32_t number);
 int relay_connect(struct sim_relay *relay, const char *name, bool local);
 
 void cores_tick(void);
+/* One request to its disk is carried out. */
+void core_disk_step(struct sim_relay *relay);
 /* Is there something to do for it, and doing it. */
 bool conn_can(struct sim_conn *c);
 void conn_step(struct sim_conn *c);

@@ -7,7 +7,10 @@
 
 #define STEP_NS 400u
 #define CANDIDATES_MAX 256
-#define LONG_ONE_IN 50 /* seeds whose programs are long */
+#define DISK_PATIENCE 8
+#define OPEN_MAX 24000u /* bytes of the records and the payload of one log that are not full yet   \
+                         */
+#define LONG_ONE_IN 50  /* seeds whose programs are long */
 #define LONG_STEPS 900
 #define LONG_MESSAGE_MAX 3000
 
@@ -69,6 +72,17 @@ static void choose_relays(struct sim_plan *plan, uint64_t *random)
     }
 }
 
+/* Where what is logged is kept: there is room for what must stay in memory. */
+static void choose_log(struct sim_plan *plan, uint64_t *random)
+{
+    plan->disk = codec_random_below(random, 3) > 0;
+    plan->segment_bytes =
+        plan->disk ? PICK(random, 4096, 16384, RELAY_BLOCK_BYTES) : RELAY_BLOCK_BYTES;
+    plan->log_memory = plan->disk
+                           ? plan->ranks * (OPEN_MAX + PICK(random, 4, 8, 40) * plan->segment_bytes)
+                           : SIM_MEMORY;
+}
+
 struct sim_plan sim_plan_of(uint64_t seed)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -100,11 +114,14 @@ struct sim_plan sim_plan_of(uint64_t seed)
     if (plan.kept_max < 2 * plan.ring_bytes)
         plan.kept_max = 2 * plan.ring_bytes;
     choose_relays(&plan, &r);
+    choose_log(&plan, &r);
     /* a large message through a narrow pipe would take all the steps there are */
     narrow = plan.pipe_size < plan.ring_bytes ? plan.pipe_size : plan.ring_bytes;
     plan.message_max = narrow < 4096 ? 1500 : narrow < 65536 ? 20000 : 600000;
     plan.chunk_max = narrow < 4096 ? PICK(&r, 20, 200, 70000) : PICK(&r, 5000, 400000);
     if (codec_random_below(&r, LONG_ONE_IN) == 0) {
+        plan.log_memory += plan.ranks * 40 * (RELAY_BLOCK_BYTES - plan.segment_bytes);
+        plan.segment_bytes = RELAY_BLOCK_BYTES; /* each has a block */
         plan.program_steps = LONG_STEPS;
         plan.message_max = LONG_MESSAGE_MAX;
         plan.pipe_size = plan.chunk_max = plan.ring_bytes = 65536;
@@ -121,6 +138,7 @@ struct turn {
     struct sim_process *process;
     struct sim_conn *conn;
     struct sim_thread *thread;
+    struct sim_relay *disk; /* of this relay */
     uint32_t patience;
 };
 
@@ -135,6 +153,8 @@ static size_t list_turns(struct turn *turns)
         for (struct sim_conn *c = sim.relay[i].conns; c; c = c->next)
             if (conn_can(c) && count < CANDIDATES_MAX)
                 turns[count++] = (struct turn){.conn = c, .patience = c->patience};
+        if (sim.relay[i].disk.count > 0 && count < CANDIDATES_MAX)
+            turns[count++] = (struct turn){.disk = &sim.relay[i], .patience = DISK_PATIENCE};
     }
     for (struct sim_thread *t = sim.threads; t; t = t->next)
         if (thread_can(t) && count < CANDIDATES_MAX)
@@ -152,6 +172,8 @@ static void take_turn(const struct turn *turn)
         conn_step(turn->conn);
     else if (turn->thread)
         thread_step(turn->thread);
+    else if (turn->disk)
+        core_disk_step(turn->disk);
     else
         dispatch_step();
 }
@@ -207,11 +229,15 @@ static void begin(const struct sim_plan *plan, bool tracing)
     memcpy(sim.job_id, "a simulated job!", CW_ID_SIZE);
     sim_ring_bytes = plan->ring_bytes;
     sim_kept_max = plan->kept_max;
-    sim_trace("seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
-              "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms",
-              (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps,
-              plan->relays, plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "",
-              plan->fault_one_in, plan->cut_one_in, plan->resume_ms);
+    sim_segment_bytes = plan->segment_bytes;
+    sim_trace(
+        "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
+        "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
+        "%llu in memory%s",
+        (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
+        plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
+        plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
+        (unsigned long long)plan->log_memory, plan->disk ? ", the rest on disk" : "");
     cores_open();
     dispatch_open();
 }

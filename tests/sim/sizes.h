@@ -7,10 +7,13 @@
 #pragma GCC visibility push(default)
 extern size_t sim_ring_bytes;
 extern size_t sim_kept_max;
+extern size_t sim_segment_bytes;
 #pragma GCC visibility pop
 
 #define CW_RING_BYTES sim_ring_bytes
 #define CW_KEPT_MAX sim_kept_max
+#define LOG_PART_SLICES 300 /* for segments of 1 KiB */
+#define STORE_SEGMENT_BYTES ((uint32_t)sim_segment_bytes)
 #define CW_ACK_BYTES (sim_kept_max / 8)
 
 #endif

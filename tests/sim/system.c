@@ -24,6 +24,7 @@
 
 size_t sim_ring_bytes;
 size_t sim_kept_max;
+size_t sim_segment_bytes;
 
 static struct socket *socket_of(int fd)
 {

@@ -141,9 +141,9 @@ status_of_rubbish() {
   rmdir "$TMPDIR/causeway-$(id -u).abcdef" 2>/dev/null
 }
 
-log_max_of_a_foreign_relay() {
+log_memory_of_a_foreign_relay() {
   zero_key
-  options_expect 2 '--log-max.*--relay' --log-max 1G --relay "unix:$work/r" --key-file "$work/key"
+  options_expect 2 '--log-memory.*--relay' --log-memory 1G --relay "unix:$work/r" --key-file "$work/key"
 }
 
 events_nowhere() {
@@ -181,8 +181,8 @@ recovery_tests() {
     --alive-period 2s --alive-timeout 1s
   t "--resume-timeout x" options_expect 2 "--resume-timeout 'x'" --resume-timeout x
   t "--resume-timeout that is too long" options_expect 2 'at most 3600s' --resume-timeout 2h
-  t "--log-max x" options_expect '1|2' "--log-max 'x'" --log-max x
-  t "--log-max with --relay" log_max_of_a_foreign_relay
+  t "--log-memory x" options_expect '1|2' "--log-memory 'x'" --log-memory x
+  t "--log-memory with --relay" log_memory_of_a_foreign_relay
   t "--events in a directory that is not there" events_nowhere
   t "--events on a device that is full" events_full
   t "status without a job" no_job status
@@ -241,7 +241,8 @@ many_early_readings() {
   run "$causeway" run -n 1 "$programs/readings" 50 100000
   expect_code 0
   expect_out "ok readings"
-  expect_message 'rank 0 can no longer be restarted: .*before MPI_Init'
+  expect_err_like '^causeway: rank 0 can no longer be restarted: .*before MPI_Init'
+  expect_err_like '^causeway: note: could not have been restarted: rank 0 for the last [0-9.]+ s \(of 1 ranks\)$'
   run_expect 0 '' "$causeway" run --no-log -n 1 "$programs/readings" 50 100000
   expect_out "ok readings"
 }

@@ -47,13 +47,14 @@ static void note_dials(struct fixture *f)
     }
 }
 
-static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
+static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk)
 {
-    struct relay_core_config config = {.memory_max = memory_max, .log_max = log_max};
+    struct relay_core_config config = {
+        .memory_max = memory_max, .log_memory = log_memory, .log_disk = log_disk};
 
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
-    f->seed = 1;
+    f->seed = f->disk.seed = 1;
     f->memory_max = memory_max;
     f->now_ns = 1000000000;
     memset(f->relay_key, 7, sizeof(f->relay_key));
@@ -65,12 +66,19 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_max)
 
 void fixture_init(struct fixture *f, uint64_t memory_max)
 {
-    init(f, memory_max, memory_max);
+    init(f, memory_max, memory_max, 0);
 }
 
-void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_max)
+void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_memory)
 {
-    init(f, memory_max, log_max);
+    init(f, memory_max, log_memory, 0);
+    f->log = true;
+}
+
+void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
+                           uint64_t log_disk)
+{
+    init(f, memory_max, log_memory, log_disk);
     f->log = true;
 }
 
@@ -104,6 +112,7 @@ void fixture_fini(struct fixture *f)
 {
     relay_core_free(f->core);
     f->core = NULL;
+    fake_disk_fini(&f->disk);
     client_fini(&f->dispatcher);
     for (int i = 0; i < FIXTURE_RANKS; i++)
         client_fini(&f->rank[i]);
@@ -139,7 +148,7 @@ static void go_on(struct client *c)
     c->codec = c->saved;
     c->saved = (struct codec){0};
     codec_receive(&c->codec, handshake.in.at + handshake.in.start, size);
-    c->received += size;
+    c->received = c->saved_received + size; /* the handshake is no part of it */
     codec_fini(&handshake);
     c->event = c->saved_event;
     c->resuming = false;
@@ -260,16 +269,58 @@ static void check_nothing_forgotten(const struct client *c)
         CU_ASSERT_FALSE(relay_conn_has_output(c->conn));
 }
 
-void fixture_collect(struct fixture *f)
+static void drain_all(struct fixture *f)
 {
     struct relay_conn *conn;
 
     note_dials(f);
     while ((conn = relay_core_next_ready(f->core)))
         client_drain(relay_conn_owner(conn));
+}
+
+static void disk_take(struct fixture *f)
+{
+    struct relay_log_io io;
+
+    while (relay_core_next_io(f->core, &io))
+        fake_disk_take(&f->disk, &io);
+}
+
+static bool disk_done(struct fixture *f)
+{
+    struct relay_log_done done;
+
+    if (!fake_disk_done(&f->disk, &done))
+        return false;
+    relay_core_io_done(f->core, &done);
+    drain_all(f);
+    disk_take(f);
+    return true;
+}
+
+void fixture_collect(struct fixture *f)
+{
+    drain_all(f);
+    disk_take(f);
+    while (!f->disk_waits && disk_done(f))
+        ;
     check_nothing_forgotten(&f->dispatcher);
     for (int i = 0; i < FIXTURE_RANKS; i++)
         check_nothing_forgotten(&f->rank[i]);
+}
+
+bool fixture_disk_one(struct fixture *f)
+{
+    bool any = disk_done(f);
+
+    fixture_collect(f);
+    return any;
+}
+
+void fixture_disk_all(struct fixture *f)
+{
+    while (fixture_disk_one(f))
+        ;
 }
 
 void fixture_read(struct client *c)
@@ -360,6 +411,7 @@ void fixture_resume(struct client *c, uint64_t received)
     CU_ASSERT_PTR_NULL(c->conn);
     c->saved = c->codec;
     c->saved_event = c->event;
+    c->saved_received = c->received;
     c->codec = (struct codec){.clock = c->saved.clock};
     c->open = c->deaf = false;
     c->resuming = true;
@@ -509,11 +561,18 @@ static void feed_piece(struct client *c, size_t size)
     relay_conn_input(c->conn, size);
 }
 
+static bool may_feed(const struct client *c)
+{
+    const struct fixture *f = c->fixture;
+
+    return c->conn && (!f->disk_waits || relay_conn_wants_input(c->conn, f->now_ns));
+}
+
 void fixture_feed_some(struct client *c, size_t size)
 {
     size_t stop = codec_left(&c->codec.out) - size;
 
-    while (c->conn && codec_left(&c->codec.out) > stop) {
+    while (may_feed(c) && codec_left(&c->codec.out) > stop) {
         feed_piece(c, piece(c->fixture, codec_left(&c->codec.out) - stop));
         if (c->fixture->feed != FEED_WHOLE)
             fixture_collect(c->fixture);

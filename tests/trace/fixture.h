@@ -11,6 +11,7 @@
 
 #include "relay/core/core.h"
 #include "tests/lib/codec.h"
+#include "tests/lib/fake_disk.h"
 
 #define FIXTURE_RANKS 8
 #define FIXTURE_OTHERS 4
@@ -44,6 +45,7 @@ struct client {
     struct codec_bytes log; /* all bytes of its own stream that left it */
     struct codec saved;     /* the session's, while a handshake resumes it */
     uint64_t saved_event;
+    uint64_t saved_received;
     bool resuming;
 };
 
@@ -65,6 +67,8 @@ struct fixture {
     struct relay_dial dial; /* the last that the core asked for */
     uint32_t dials;
     uint32_t cancels;         /* jobs whose links it wants no more */
+    struct fake_disk disk;    /* of the core's logs */
+    bool disk_waits;          /* its requests wait until the test carries them out */
     struct client dispatcher; /* "d" */
     struct client rank[FIXTURE_RANKS];
     struct client other[FIXTURE_OTHERS]; /* named by the test */
@@ -74,8 +78,11 @@ struct fixture {
 
 /* A core without connections. The other fields of the fixture are reset. */
 void fixture_init(struct fixture *f, uint64_t memory_max);
-/* The same; its jobs keep logs, of at most `log_max` bytes. */
-void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_max);
+/* The same; its jobs keep logs, of at most `log_memory` bytes. */
+void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_memory);
+/* The same; beyond that they are on a disk of `log_disk` bytes. */
+void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
+                           uint64_t log_disk);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* Frees the core, which asserts that nothing leaked. */
@@ -103,10 +110,17 @@ void fixture_collect(struct fixture *f);
 /* A stalled client reads what there is for it. */
 void fixture_read(struct client *c);
 
+/* One request to the disk is carried out, and what follows from it happens; false: there is none.
+ */
+bool fixture_disk_one(struct fixture *f);
+/* One after the other, until there is none. */
+void fixture_disk_all(struct fixture *f);
+
 /* The next incarnation of the rank, on a new connection. */
 void fixture_again(struct client *c);
 
-/* Gives the core what the client's codec holds; tells the story of it. */
+/* Gives the core what the client's codec holds; tells the story of it. Where the disk waits, it
+ * gives no more than the core wants now. */
 void fixture_feed(struct client *c);
 /* The same, but only the first `size` bytes; the rest waits for another step. */
 void fixture_feed_some(struct client *c, size_t size);

@@ -1,6 +1,6 @@
 /* Memory is bounded, and can be spent at any moment: every failure is clean, told to the
  * dispatcher, and leaks nothing (fixture_fini frees the core, which asserts it). */
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 

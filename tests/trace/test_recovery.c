@@ -357,7 +357,8 @@ static void before_its_first_connection(void)
                "0 < HELLO rank 0 incarnation 2\n"
                "0 > WELCOME event 2 LOG\n"
                "0 > MESSAGE req 0 tag 5 total 5 FIRST LAST ACTIVE event 1 'early'\n"
-               "0 > MESSAGE req 1 tag 6 total 100000 FIRST LAST ACTIVE event 2 (100000 bytes)\n"
+               "0 > MESSAGE req 1 tag 6 total 100000 FIRST ACTIVE (40000 bytes)\n"
+               "0 > MESSAGE req 1 LAST ACTIVE event 2 (60000 bytes)\n"
                "d > NOTICE RANK_UP rank 0 incarnation 2 acts 0 event 0 'connected'\n");
     CU_ASSERT_EQUAL(r0->inbox.count, 2);
     CU_ASSERT_TRUE(codec_pattern_is(r0->inbox.of[1].bytes, 6, 100000));

@@ -1,12 +1,12 @@
 /* Jobs at one relay share its memory: when it is spent, the one that holds the most gives way, and
  * the others go on. */
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 
-#define LOG_MAX (1u << 20)
+#define LOG_MAX (4u << 20)
 
 static struct fixture f;
 static struct client *const r0 = &f.rank[0]; /* of the job that takes much */
@@ -182,13 +182,14 @@ static void the_logs_of_a_job_count_together(void)
     fixture_start(&f, 4);
     start_other();
     f.mute = true;
-    for (uint32_t i = 0; i < 4; i++)
-        say_begin(r0, CW_SEND_AM, i, i, 190000 + 1000 * i, 190000 + 1000 * i);
-    say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
+    for (uint32_t i = 0; i < 16; i++)
+        say_begin(r0, CW_SEND_AM, i % 4, i, 190000 + 1000 * (i % 4), 190000 + 1000 * (i % 4));
+    for (uint32_t i = 0; i < 5; i++)
+        say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
     f.mute = false;
     say_begin(e0, CW_SEND_AM, 1, 0, 150000, 150000);
     CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
-    expect_has(&f, "d > NOTICE UNLOGGED rank 3 'the logs have reached 1 MiB (--log-max), ");
+    expect_has(&f, "d > NOTICE UNLOGGED rank 3 'the logs have used up their memory (4 MiB");
     fixture_fini(&f);
 }
 

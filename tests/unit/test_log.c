@@ -1,23 +1,21 @@
-/* The log of a mailbox, and the records it is made of: what was written is read back, in order,
- * from the start and from anywhere; what found no memory left no trace. */
-#include "relay/core/log.h"
+/* The log of a mailbox, and the chains and records it is made of: what was written is read back, in
+ * order, from the start and from anywhere; what found no memory left no trace. */
+#include "relay/log/log.h"
 #include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define MEMORY (64u << 20)
 #define ITEMS 600
-#define SLICE_PAGE (8u << 20) /* bytes: a multiple of a slice's size, and of a page's */
 
 static struct cw_relay_stats stats;
 static struct relay_memory memory;
 static struct relay_pool pool;
 static struct owed_copies copies;
+static struct log_store store;
 static struct relay_log kept;
 static uint64_t seed;
 
@@ -27,7 +25,8 @@ static void start(uint64_t memory_max)
     memory = (struct relay_memory){.memory_max = memory_max, .stats = &stats};
     pool = (struct relay_pool){.memory = &memory};
     copies = (struct owed_copies){0};
-    log_init(&kept, &pool, &copies, true);
+    store_init(&store, &pool, memory_max, 0);
+    log_init(&kept, &pool, &store, &copies, true);
     seed = 1;
 }
 
@@ -37,6 +36,7 @@ static void finish(void)
     copies_pay_all(&copies);
     CU_ASSERT_EQUAL(kept.bytes, 0);
     CU_ASSERT_FALSE(kept.kept);
+    store_fini(&store);
     relay_memory_fini(&memory);
     CU_ASSERT_EQUAL(stats.memory_now, 0);
 }
@@ -55,104 +55,189 @@ static struct relay_block *block_of_pattern(uint64_t message)
     return block;
 }
 
-/* --- records ---------------------------------------------------------------------------------- */
-static void records_of_many_sizes(void)
-{
-    static const size_t sizes[] = {1,    8,   24, 1000, 1024, RECORDS_SEGMENT_MAX,
-                                   5000, 256, 3,  8,    7,    RELAY_BLOCK_BYTES - 64,
-                                   8,    9,   7,  10,   5,    RELAY_BLOCK_BYTES + 1};
-    enum { SIZES = sizeof(sizes) / sizeof(*sizes), COUNT = 20 * SIZES };
-    struct records r = {0};
-    struct records_cursor cursor = {0};
-    uint64_t held = 0;
-    size_t left;
+/* --- chains ----------------------------------------------------------------------------------- */
+static struct chain chain;
 
-    start(MEMORY);
-    CU_ASSERT_PTR_NULL(records_peek(&r, &cursor, &left));
-    for (size_t i = 0; i < COUNT; i++) {
-        size_t size = sizes[i % SIZES];
-        uint8_t *at = records_append(&r, &pool, size, &held);
+static void start_chain(uint64_t memory_max)
+{
+    start(memory_max);
+    chain_init(&chain, &store, &pool);
+}
+
+static void finish_chain(void)
+{
+    chain_free(&chain);
+    finish();
+}
+
+static void chain_of_many_sizes(void)
+{
+    static const uint32_t sizes[] = {1,    8,   24, 1000, 1024, CHAIN_SEGMENT_SMALL,
+                                     5000, 256, 3,  8,    7,    RELAY_BLOCK_BYTES - 64,
+                                     8,    9,   7,  10,   5,    RELAY_BLOCK_BYTES};
+    enum { SIZES = sizeof(sizes) / sizeof(*sizes), COUNT = 20 * SIZES };
+    static uint64_t positions[COUNT];
+    struct chain_bytes bytes;
+    uint64_t position = 0;
+    uint64_t held = 0;
+
+    start_chain(MEMORY);
+    CU_ASSERT_EQUAL(chain_read(&chain, &position, &bytes), CHAIN_END);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint8_t *at = chain_append(&chain, sizes[i % SIZES], &positions[i], &held);
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(at);
-        codec_pattern(at, i, 0, size);
+        codec_pattern(at, i, 0, sizes[i % SIZES]);
         /* but for what a block has beside its bytes */
-        CU_ASSERT_TRUE(held <= stats.memory_now && held + held / 1000 >= stats.memory_now);
+        CU_ASSERT_TRUE(held <= stats.memory_now && held + held / 50 >= stats.memory_now);
     }
-    for (size_t i = 0; i < COUNT; i++) {
-        const uint8_t *at = records_peek(&r, &cursor, &left);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint32_t size = sizes[i % SIZES];
 
-        CU_ASSERT_TRUE_FATAL(at && left >= sizes[i % SIZES]);
-        CU_ASSERT_TRUE(codec_pattern_is(at, i, sizes[i % SIZES]));
-        records_advance(&cursor, sizes[i % SIZES]);
+        CU_ASSERT_EQUAL_FATAL(chain_read(&chain, &position, &bytes), CHAIN_HERE);
+        CU_ASSERT_TRUE(position == positions[i] && bytes.size >= size);
+        CU_ASSERT_TRUE(codec_pattern_is(bytes.at, i, size));
+        position += size;
     }
-    CU_ASSERT_PTR_NULL(records_peek(&r, &cursor, &left));
-    records_free(&r, &pool);
-    finish();
+    CU_ASSERT_EQUAL(chain_read(&chain, &position, &bytes), CHAIN_END);
+    for (uint32_t i = COUNT; i-- > 0;) {
+        position = positions[i];
+        CU_ASSERT_EQUAL(chain_read(&chain, &position, &bytes), CHAIN_HERE);
+        CU_ASSERT_TRUE(codec_pattern_is(bytes.at, i, sizes[i % SIZES]));
+    }
+    finish_chain();
 }
 
 /* One who has read all reads on when there is more, also in the next segment. */
-static void records_that_follow(void)
+static void chain_that_grows(void)
 {
-    struct records r = {0};
-    struct records_cursor cursor = {0};
+    struct chain_bytes bytes;
+    uint64_t position = 0;
     uint64_t held = 0;
-    size_t left;
+    uint64_t written;
 
-    start(MEMORY);
+    start_chain(MEMORY);
     for (uint32_t i = 0; i < 2000; i++) {
-        const void *at;
-
-        CU_ASSERT_PTR_NULL(records_peek(&r, &cursor, &left));
-        memcpy(records_append(&r, &pool, 12, &held), &i, sizeof(i));
-        at = records_peek(&r, &cursor, &left);
-        CU_ASSERT_TRUE_FATAL(at && left == 12);
-        CU_ASSERT_EQUAL(memcmp(at, &i, sizeof(i)), 0);
-        records_advance(&cursor, 12);
+        CU_ASSERT_EQUAL(chain_read(&chain, &position, &bytes), CHAIN_END);
+        memcpy(chain_append(&chain, 12, &written, &held), &i, sizeof(i));
+        CU_ASSERT_EQUAL_FATAL(chain_read(&chain, &position, &bytes), CHAIN_HERE);
+        CU_ASSERT_TRUE(bytes.size == 12 && position == written);
+        CU_ASSERT_EQUAL(memcmp(bytes.at, &i, sizeof(i)), 0);
+        position += 12;
     }
-    records_free(&r, &pool);
-    finish();
+    finish_chain();
 }
 
-/* Who keeps little needs little: segments begin small, and a record lies in one piece. */
-static void records_without_memory(void)
+/* Who keeps little needs little: segments begin small, and what is appended lies in one piece. */
+static void chain_without_memory(void)
 {
-    struct records r = {0};
-    struct records_cursor cursor = {0};
+    struct chain_bytes bytes;
+    uint64_t position = 0;
     uint64_t held = 0;
-    size_t left;
 
-    start(2 * RECORDS_SEGMENT_MIN);
-    CU_ASSERT_PTR_NOT_NULL(records_append(&r, &pool, 800, &held));
-    CU_ASSERT_TRUE(held < 2 * RECORDS_SEGMENT_MIN);
-    CU_ASSERT_PTR_NULL(records_append(&r, &pool, 800, &held));
-    CU_ASSERT_PTR_NOT_NULL(records_append(&r, &pool, 200, &held));
+    start_chain(3 * CHAIN_SEGMENT_MIN);
+    CU_ASSERT_PTR_NOT_NULL(chain_append(&chain, 800, &position, &held));
+    CU_ASSERT_TRUE(held < 2 * CHAIN_SEGMENT_MIN);
+    CU_ASSERT_PTR_NULL(chain_append(&chain, 1800, &position, &held));
+    CU_ASSERT_PTR_NOT_NULL(chain_append(&chain, 200, &position, &held));
     CU_ASSERT_EQUAL(held, stats.memory_now);
-    CU_ASSERT_PTR_NOT_NULL(records_peek(&r, &cursor, &left));
-    CU_ASSERT_EQUAL(left, 1000);
-    records_free(&r, &pool);
-    finish();
+    position = 0;
+    CU_ASSERT_EQUAL(chain_read(&chain, &position, &bytes), CHAIN_HERE);
+    CU_ASSERT_EQUAL(bytes.size, 1000);
+    finish_chain();
+}
+
+/* What is set aside follows what was set aside before, from block to block. */
+static void chain_set_aside(void)
+{
+    uint64_t next = 0;
+    uint64_t position;
+
+    start_chain(MEMORY);
+    for (uint32_t i = 0; i < 100; i++) {
+        uint32_t asked = 1 + (uint32_t)below(100000);
+        uint32_t size = asked;
+        struct relay_block *block = chain_reserve(&chain, &size, &position);
+
+        CU_ASSERT_TRUE_FATAL(block && size > 0 && size <= asked);
+        CU_ASSERT_EQUAL(position, next);
+        CU_ASSERT_TRUE(size == asked || (position + size) % RELAY_BLOCK_BYTES == 0);
+        CU_ASSERT_EQUAL(block->refs, 1);
+        next = position + size;
+    }
+    CU_ASSERT_TRUE(chain.count > 10);
+    finish_chain();
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+static void records_come_back(void)
+{
+    static const struct log_record records[] = {
+        {.type = LOG_MESSAGE, .src = UINT32_MAX, .tag = UINT64_MAX, .total = CW_MESSAGE_MAX},
+        {.type = LOG_PART, .src = 1, .size = 0, .bytes = (const uint8_t *)""},
+        {.type = LOG_PART, .placed = true, .src = 127, .size = 1ull << 40, .at = UINT64_MAX},
+        {.type = LOG_PASSED,
+         .flags = 3,
+         .req = 128,
+         .tag = 5,
+         .total = 9,
+         .size = 3,
+         .bytes = (const uint8_t *)"abc"},
+        {.type = LOG_PASSED, .placed = true, .req = 9, .tag = 1, .total = 1ull << 35, .size = 7},
+        {.type = LOG_MATCHED, .flags = 1, .req = 1u << 21, .message = 1ull << 50, .size = 16384},
+        {.type = LOG_SENT, .req = UINT32_MAX},
+        {.type = LOG_CANCELED, .req = 0},
+        {.type = LOG_TAKEN, .events = 1, .clock = UINT64_MAX},
+        {.type = LOG_READINGS, .size = 2, .bytes = (const uint8_t *)"xy"},
+        {.type = LOG_ANSWER, .clock = 127, .msg = 3, .tag = 8, .total = 128},
+        {.type = LOG_SEND, .dst = 65535, .kind = 2, .tag = 1ull << 63, .total = CW_MESSAGE_MAX},
+    };
+
+    for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {
+        const struct log_record *r = &records[i];
+        uint8_t bytes[LOG_RECORD_MAX + 8] = {0};
+        struct log_record back;
+        uint64_t carries = log_record_carries(r);
+        uint32_t size = log_record_put(bytes, r);
+
+        CU_ASSERT_TRUE(size <= LOG_RECORD_MAX);
+        memcpy(bytes + size, r->bytes ? r->bytes : bytes, carries);
+        CU_ASSERT_EQUAL(log_record_get(bytes, sizeof(bytes), &back), size + carries);
+        CU_ASSERT_TRUE(carries == 0 || memcmp(back.bytes, r->bytes, carries) == 0);
+        back.bytes = r->bytes;
+        back.whole = 0;
+        CU_ASSERT_EQUAL(memcmp(&back, r, sizeof(back)), 0);
+        for (uint32_t less = 0; less < size + carries; less++)
+            CU_ASSERT_EQUAL(log_record_get(bytes, less, &back), 0);
+    }
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
+/* Whether the payload of an event is the pattern of its tag. */
+static bool payload_is_right(const struct log_event *event)
+{
+    struct log_reading reading = log_read(event);
+    struct log_piece piece;
+
+    for (uint64_t at = 0; reading.left > 0; at += piece.size) {
+        if (log_read_piece(&kept, &reading, &piece) != CHAIN_HERE || piece.size == 0 ||
+            piece.size > CW_FRAME_DATA_MAX)
+            return false;
+        for (uint32_t i = 0; i < piece.size; i++)
+            if (piece.at[i] != codec_pattern_at(event->tag, at + i))
+                return false;
+    }
+    return true;
+}
+
 static bool next_is_message(struct log_cursor *cursor, const struct cw_message *m, uint64_t size)
 {
-    struct log_event_view view;
-    uint64_t at = 0;
-    bool right;
+    struct log_event event;
 
-    if (!log_next_event(&kept, cursor, &view))
-        return false;
-    right = view.event->type == LOG_MESSAGE && view.event->tag == m->tag &&
-            view.event->total == m->total && view.event->req == m->req &&
-            view.event->flags == (m->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE)) &&
-            view.size == size;
-    if (view.event->slices == 0)
-        return right && codec_pattern_is(view.bytes, m->tag, size);
-    for (uint32_t i = 0; i < view.event->slices; i++)
-        for (uint32_t j = 0; j < view.slices[i].size; j++)
-            right = right && view.slices[i].block->bytes[view.slices[i].at + j] ==
-                                 codec_pattern_at(m->tag, at++);
-    return right && at == size;
+    return log_next_event(&kept, cursor, &event) == CHAIN_HERE && payload_is_right(&event) &&
+           event.type == LOG_PASSED && event.tag == m->tag && event.total == m->total &&
+           event.req == m->req && event.size == size &&
+           event.flags == (m->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE));
 }
 
 /* Around every bound: nothing, the last that is copied, the first that is not, a whole frame. */
@@ -161,7 +246,7 @@ static void messages_of_many_sizes(void)
     static const uint64_t sizes[] = {0,    1,    7,    8,     9,      2047,
                                      4095, 4096, 4097, 16385, 100000, CW_FRAME_DATA_MAX};
     struct log_cursor cursor = {0};
-    struct log_event_view view;
+    struct log_event event;
     struct cw_message m = {0};
     struct relay_block *block;
 
@@ -189,7 +274,7 @@ static void messages_of_many_sizes(void)
         CU_ASSERT_TRUE(next_is_message(&cursor, &m, sizes[i % 12]));
         CU_ASSERT_EQUAL(cursor.event, i + 1);
     }
-    CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
+    CU_ASSERT_EQUAL(log_next_event(&kept, &cursor, &event), CHAIN_END);
     log_free(&kept);
     CU_ASSERT_EQUAL(block->refs, 1);
     relay_block_release(block);
@@ -218,31 +303,48 @@ static void payload_whose_block_goes(void)
     finish();
 }
 
-static void messages_in_slices(void)
+/* Three senders speak at once, each in its order; a receive has room for some of it or for all. */
+static void messages_in_parts(void)
 {
-    struct message_slice slices[3];
-    struct relay_block *blocks[2];
-    struct cw_message m = {.req = 1, .tag = 9, .total = 90000};
+    enum { SENDERS = 3, PART = 30000, PARTS = 20 };
 
-    for (uint64_t size = 0; size <= 90000; size += 10000) {
+    for (uint64_t size = 0; size <= PART * PARTS; size += PART * PARTS / 4) {
         struct log_cursor cursor = {0};
-        struct log_event_view view;
+        struct relay_block *block;
+        uint64_t records[SENDERS];
+        struct cw_message m = {.req = 1, .total = PART * PARTS};
+        struct log_event event;
 
         start(MEMORY);
-        blocks[0] = block_of_pattern(9);
-        blocks[1] = block_of_pattern(9);
-        /* the pattern of a place depends on the place: slice i begins where i - 1 ended */
-        slices[0] = (struct message_slice){blocks[0], 0, 30000};
-        slices[1] = (struct message_slice){blocks[1], 30000, 30000};
-        slices[2] = (struct message_slice){blocks[0], 60000, 30000};
+        for (uint32_t src = 0; src < SENDERS; src++)
+            CU_ASSERT_EQUAL(log_arrives(&kept, &(struct cw_send){.tag = src, .total = m.total}, src,
+                                        &records[src]),
+                            CW_OK);
+        for (uint32_t i = 0; i < PARTS * SENDERS; i++) {
+            uint32_t src = i % SENDERS;
+            uint32_t n = i / SENDERS % 7 == 3 ? 100 : PART; /* some stand in the record */
+            struct message_slice slices[2];
+            uint64_t begin = i / SENDERS * PART;
+
+            block = relay_block_new(&pool, false);
+            for (uint32_t done = 0; done < PART; done += n, n = PART - done) {
+                int count;
+
+                codec_pattern(block->bytes, src, begin + done, n);
+                count = log_part(&kept, src, block->bytes, n, block, i % 2 ? slices : NULL);
+                CU_ASSERT_TRUE(count >= 0 && count <= 2 && (i % 2 || count == 0 || n > 100));
+                copies_pay_all(&copies);
+                while (i % 2 && count > 0)
+                    relay_block_release(slices[--count].block);
+            }
+            relay_block_release(block);
+        }
         m.flags = size < m.total ? CW_MESSAGE_TRUNC : 0;
-        CU_ASSERT_EQUAL(log_message_slices(&kept, &m, slices, size), CW_OK);
-        CU_ASSERT_EQUAL(blocks[0]->refs, 1 + (size > 0) + (size > 60000));
-        CU_ASSERT_EQUAL(blocks[1]->refs, 1 + (size > 30000));
-        relay_block_release(blocks[0]);
-        relay_block_release(blocks[1]);
-        CU_ASSERT_TRUE(next_is_message(&cursor, &m, size));
-        CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
+        for (m.tag = SENDERS; m.tag-- > 0;)
+            CU_ASSERT_EQUAL(log_matched(&kept, &m, records[m.tag], size), CW_OK);
+        for (m.tag = SENDERS; m.tag-- > 0;)
+            CU_ASSERT_TRUE(next_is_message(&cursor, &m, size));
+        CU_ASSERT_EQUAL(log_next_event(&kept, &cursor, &event), CHAIN_END);
         finish();
     }
 }
@@ -264,56 +366,24 @@ static void log_that_goes_before_its_copies(void)
     finish();
 }
 
-/* A message of more slices than can be counted is not kept. Its table is one piece of memory, many
- * times in a row. */
-static void too_many_slices(void)
-{
-    size_t whole = (size_t)(LOG_SLICES_MAX + 1) * sizeof(struct message_slice);
-    struct cw_message m = {.req = 1, .total = LOG_SLICES_MAX + 1};
-    int fd = memfd_create("slices", 0);
-    struct relay_block *block;
-    uint8_t *table;
-
-    start(MEMORY);
-    block = block_of_pattern(0);
-    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, SLICE_PAGE), 0);
-    table = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    CU_ASSERT_FATAL(table != MAP_FAILED);
-    for (size_t at = 0; at < whole; at += SLICE_PAGE)
-        CU_ASSERT_FATAL(mmap(table + at, SLICE_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                             fd, 0) != MAP_FAILED);
-    for (size_t i = 0; i < SLICE_PAGE / sizeof(struct message_slice); i++)
-        ((struct message_slice *)table)[i] = (struct message_slice){block, 0, 1};
-    CU_ASSERT_EQUAL(
-        log_message_slices(&kept, &m, (const struct message_slice *)table, LOG_SLICES_MAX + 1),
-        CW_ENOMEM);
-    CU_ASSERT_EQUAL(block->refs, 1);
-    CU_ASSERT_EQUAL(kept.event_count, 0);
-    CU_ASSERT_EQUAL(kept.bytes, 0);
-    munmap(table, whole);
-    close(fd);
-    relay_block_release(block);
-    finish();
-}
-
 static void other_events(void)
 {
     struct cw_message m = {.req = 5, .tag = 6, .total = 3};
     uint8_t bytes[3];
     struct log_cursor cursor = {0};
-    struct log_event_view view;
+    struct log_event event;
 
     start(MEMORY);
     codec_pattern(bytes, 6, 0, 3);
     CU_ASSERT_EQUAL(log_done(&kept, LOG_SENT, UINT32_MAX), CW_OK);
     CU_ASSERT_EQUAL(log_message(&kept, &m, bytes, 3, NULL), CW_OK);
     CU_ASSERT_EQUAL(log_done(&kept, LOG_CANCELED, 8), CW_OK);
-    CU_ASSERT_TRUE_FATAL(log_next_event(&kept, &cursor, &view));
-    CU_ASSERT_TRUE(view.event->type == LOG_SENT && view.event->req == UINT32_MAX);
+    CU_ASSERT_EQUAL_FATAL(log_next_event(&kept, &cursor, &event), CHAIN_HERE);
+    CU_ASSERT_TRUE(event.type == LOG_SENT && event.req == UINT32_MAX);
     CU_ASSERT_TRUE(next_is_message(&cursor, &m, 3));
-    CU_ASSERT_TRUE_FATAL(log_next_event(&kept, &cursor, &view));
-    CU_ASSERT_TRUE(view.event->type == LOG_CANCELED && view.event->req == 8);
-    CU_ASSERT_FALSE(log_next_event(&kept, &cursor, &view));
+    CU_ASSERT_EQUAL_FATAL(log_next_event(&kept, &cursor, &event), CHAIN_HERE);
+    CU_ASSERT_TRUE(event.type == LOG_CANCELED && event.req == 8);
+    CU_ASSERT_EQUAL(log_next_event(&kept, &cursor, &event), CHAIN_END);
     CU_ASSERT_EQUAL(cursor.event, 3);
     finish();
 }
@@ -339,12 +409,12 @@ static void numbers_of_every_size(void)
     clock = 0;
     for (int bit = 0; bit < 62; bit++) {
         clock += (1ull << bit) - (bit & 1);
-        CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+        CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
         CU_ASSERT_TRUE(d.type == LOG_TAKEN && d.events == 1 && d.clock == clock);
     }
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_TAKEN && d.events == UINT64_MAX - 62 && d.clock == UINT64_MAX);
-    CU_ASSERT_FALSE(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL(log_next_determinant(&kept, &cursor, &d), CHAIN_END);
     kept.event_count = 0;
     finish();
 }
@@ -365,20 +435,20 @@ static void answers_and_readings(void)
     CU_ASSERT_EQUAL(log_answer(&kept, &answer), CW_OK);
     CU_ASSERT_EQUAL(log_readings(&kept, bytes, sizeof(bytes)), CW_OK);
     CU_ASSERT_EQUAL(log_taken(&kept, 5, 77), CW_OK);
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_READINGS && d.size == 1 && d.bytes[0] == bytes[0]);
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_TAKEN && d.events == 2 && d.clock == 70);
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_ANSWER && d.answer.clock == 77 && d.answer.found == 1 &&
                    d.answer.msg == answer.msg && d.answer.tag == answer.tag &&
                    d.answer.total == answer.total);
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_READINGS && d.size == sizeof(bytes) &&
                    codec_pattern_is(d.bytes, 4, sizeof(bytes)));
-    CU_ASSERT_TRUE_FATAL(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
     CU_ASSERT_TRUE(d.type == LOG_TAKEN && d.events == 3 && d.clock == 77);
-    CU_ASSERT_FALSE(log_next_determinant(&kept, &cursor, &d));
+    CU_ASSERT_EQUAL(log_next_determinant(&kept, &cursor, &d), CHAIN_END);
     kept.event_count = 0;
     finish();
 }
@@ -396,17 +466,17 @@ static void sends(void)
     struct cw_send send;
 
     start(MEMORY);
-    CU_ASSERT_FALSE(log_next_send(&kept, &cursor, &send));
+    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &send), CHAIN_END);
     for (int i = 0; i < 400; i++)
         CU_ASSERT_EQUAL(log_send(&kept, &said[i % 4]), CW_OK);
     CU_ASSERT_EQUAL(kept.send_count, 400);
     for (int i = 0; i < 400; i++) {
-        CU_ASSERT_TRUE_FATAL(log_next_send(&kept, &cursor, &send));
+        CU_ASSERT_EQUAL_FATAL(log_next_send(&kept, &cursor, &send), CHAIN_HERE);
         CU_ASSERT_TRUE(send.dst == said[i % 4].dst && send.kind == said[i % 4].kind &&
                        send.tag == said[i % 4].tag && send.total == said[i % 4].total);
         CU_ASSERT_EQUAL(cursor.send, i + 1);
     }
-    CU_ASSERT_FALSE(log_next_send(&kept, &cursor, &send));
+    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &send), CHAIN_END);
     finish();
 }
 
@@ -446,15 +516,15 @@ static bool read_items(const uint32_t *items, uint32_t count)
         if (i % 5 == 0)
             right = next_is_message(&cursor, &m, m.total);
         else if (i % 5 == 4)
-            right = log_next_send(&kept, &cursor, &send) && send.tag == i;
+            right = log_next_send(&kept, &cursor, &send) == CHAIN_HERE && send.tag == i;
         else
-            right = log_next_determinant(&kept, &cursor, &d) &&
+            right = log_next_determinant(&kept, &cursor, &d) == CHAIN_HERE &&
                     (d.type != LOG_TAKEN || d.clock == i) &&
                     (d.type != LOG_READINGS || codec_pattern_is(d.bytes, 2, 1 + i % 300)) &&
                     (d.type != LOG_ANSWER || d.answer.tag == i);
     }
-    return right && !log_next_send(&kept, &cursor, &send) &&
-           !log_next_determinant(&kept, &cursor, &d);
+    return right && log_next_send(&kept, &cursor, &send) == CHAIN_END &&
+           log_next_determinant(&kept, &cursor, &d) == CHAIN_END;
 }
 
 /* Somebody else takes the memory now and then: what was refused is as if it had never been. */
@@ -469,7 +539,6 @@ static void without_memory_now_and_then(void)
     block = block_of_pattern(2);
     for (uint32_t i = 0; i < ITEMS; i++) {
         uint64_t taken = below(2) ? MEMORY - stats.memory_now - below(600) : 0;
-        uint64_t bytes = kept.bytes;
         uint64_t clock = kept.clock;
         uint32_t refs = block->refs;
 
@@ -482,11 +551,11 @@ static void without_memory_now_and_then(void)
         } else {
             copies_pay_all(&copies);
             refused++;
-            CU_ASSERT_TRUE(kept.bytes == bytes && kept.clock == clock && block->refs == refs);
+            CU_ASSERT_TRUE(kept.clock == clock && block->refs == refs);
         }
         stats.memory_now -= taken;
     }
-    CU_ASSERT_TRUE(refused > 10 && count > ITEMS / 3);
+    CU_ASSERT_TRUE(refused > 3 && count > ITEMS / 3);
     CU_ASSERT_TRUE(read_items(items, count));
     log_free(&kept);
     CU_ASSERT_EQUAL(block->refs, 1);
@@ -498,14 +567,15 @@ void add_log_tests(void)
 {
     CU_pSuite suite = CU_add_suite("log", NULL, NULL);
 
-    CU_ADD_TEST(suite, records_of_many_sizes);
-    CU_ADD_TEST(suite, records_that_follow);
-    CU_ADD_TEST(suite, records_without_memory);
+    CU_ADD_TEST(suite, chain_of_many_sizes);
+    CU_ADD_TEST(suite, chain_that_grows);
+    CU_ADD_TEST(suite, chain_without_memory);
+    CU_ADD_TEST(suite, chain_set_aside);
+    CU_ADD_TEST(suite, records_come_back);
     CU_ADD_TEST(suite, messages_of_many_sizes);
     CU_ADD_TEST(suite, payload_whose_block_goes);
-    CU_ADD_TEST(suite, messages_in_slices);
+    CU_ADD_TEST(suite, messages_in_parts);
     CU_ADD_TEST(suite, log_that_goes_before_its_copies);
-    CU_ADD_TEST(suite, too_many_slices);
     CU_ADD_TEST(suite, other_events);
     CU_ADD_TEST(suite, numbers_of_every_size);
     CU_ADD_TEST(suite, answers_and_readings);

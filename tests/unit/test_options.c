@@ -77,7 +77,7 @@ static void defaults(void)
     CU_ASSERT_EQUAL(o.alive_timeout_ns, 10000000000);
     CU_ASSERT_EQUAL(o.faults.count, 0);
     CU_ASSERT_PTR_NULL(o.events);
-    CU_ASSERT_PTR_NULL(o.relay_options[RELAY_OPTION_LOG_MAX]);
+    CU_ASSERT_PTR_NULL(o.relay_options[RELAY_OPTION_LOG_MEMORY]);
     run_options_free(&o);
 }
 
@@ -144,7 +144,7 @@ static void recovery(void)
 {
     good("run --max-restarts 0 --slots 4 --alive-period 20ms --alive-timeout 1s --fault "
          "kill:2@300ms "
-         "--fault stop:1@1s --fault-seed 7 --events e.json --log-max 1G -n 3 p");
+         "--fault stop:1@1s --fault-seed 7 --events e.json --log-memory 1G -n 3 p");
     CU_ASSERT_EQUAL(o.max_restarts, 0);
     CU_ASSERT_EQUAL(o.slots, 4);
     CU_ASSERT_EQUAL(o.alive_period_ns, 20000000);
@@ -155,7 +155,7 @@ static void recovery(void)
     CU_ASSERT_EQUAL(o.faults.faults[1].kind, FAULT_STOP);
     CU_ASSERT_EQUAL(o.faults.seed, 7);
     CU_ASSERT_STRING_EQUAL(o.events, "e.json");
-    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_LOG_MAX], "1G");
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_LOG_MEMORY], "1G");
     run_options_free(&o);
     good("run --no-log --fault kill:0@1s p");
     CU_ASSERT_TRUE(o.no_log);
@@ -206,12 +206,13 @@ static void bad_recovery(void)
     bad("run --fault burn:1@2s p", "burn:1@2s");
     bad("run --fault kill:2@2s -n 2 p", "kill:2@2s");
     bad("run --fault-seed x p", "--fault-seed 'x'");
-    bad("run --log-max x p", "--log-max 'x'");
-    bad("run --log-max 1G --no-log p", "--log-max and --log-reserve are for the log");
-    bad("run --log-reserve 1G --no-log p", "are for the log");
+    bad("run --log-memory x p", "--log-memory 'x'");
+    bad("run --log-memory 1G --no-log p", "--log-memory is for the log");
+    bad("run --log-reserve 1G --no-log p", "--log-reserve is for the log");
+    bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
     bad("run --log-reserve x p", "--log-reserve 'x'");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
-    bad("run --relay unix:x --log-max 1G p", "not with --relay");
+    bad("run --relay unix:x --log-memory 1G p", "not with --relay");
 }
 
 static void segments(void)

@@ -1,5 +1,5 @@
 /* Memory of blocks from a region: what is touched ahead, and what goes back to the system. */
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

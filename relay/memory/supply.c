@@ -1,5 +1,5 @@
-#include "relay/core/supply.h"
-#include "relay/core/block.h"
+#include "relay/memory/supply.h"
+#include "relay/memory/block.h"
 
 #define PAGE 4096ull
 #define SLOT ((sizeof(struct relay_block) + PAGE - 1) / PAGE * PAGE)

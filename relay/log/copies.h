@@ -5,7 +5,7 @@
 #ifndef RELAY_COPIES_H
 #define RELAY_COPIES_H
 
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 
 #define COPIES_MAX 64u                /* owed at a time, a power of two; one more pays the first */
 #define COPIES_BYTES_MAX (256u << 10) /* likewise: one read; more would not stay in the cache */

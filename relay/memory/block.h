@@ -7,13 +7,14 @@
 #define RELAY_BLOCK_H
 
 #include "common/frame.h"
-#include "relay/core/supply.h"
+#include "relay/memory/supply.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define RELAY_BLOCK_BYTES (256u << 10)
-#define RELAY_BLOCKS_KEPT 64 /* free blocks kept */
+#define RELAY_BLOCK_ALIGN 4096u /* what a disk asks for */
+#define RELAY_BLOCKS_KEPT 64    /* free blocks kept */
 
 struct relay_pool;
 
@@ -21,7 +22,8 @@ struct relay_block {
     struct relay_block *next; /* of those that are free */
     struct relay_pool *pool;  /* that holds it */
     uint32_t refs;
-    _Alignas(8) uint8_t bytes[RELAY_BLOCK_BYTES];
+    uint32_t filling; /* places in it whose bytes others are about to copy there */
+    _Alignas(RELAY_BLOCK_ALIGN) uint8_t bytes[RELAY_BLOCK_BYTES];
 };
 
 struct relay_memory {
@@ -30,7 +32,6 @@ struct relay_memory {
     uint32_t free_count;
     uint64_t memory_max;
     uint32_t shares;              /* jobs, each with an equal part of memory_max */
-    uint64_t log_bytes;           /* of what is held, in logs */
     struct cw_relay_stats *stats; /* memory and allocations are counted there */
     struct relay_block *reserve;  /* for those who must still be told when memory is spent */
     bool reserve_used;
@@ -47,7 +48,7 @@ struct relay_pool {
     struct relay_pool *next;
     void *owner;        /* NULL: it has ended, or never had one */
     uint64_t held;      /* bytes, its own included */
-    uint64_t log_bytes; /* of them, in logs */
+    uint64_t log_bytes; /* in logs, also on disk */
     bool ended;         /* it goes with the last of what it holds */
     bool drained;       /* ended, and all was let go of that could be */
 };
@@ -71,12 +72,10 @@ static inline uint64_t relay_memory_share(const struct relay_memory *memory)
 static inline void relay_pool_log(struct relay_pool *pool, uint64_t size)
 {
     pool->log_bytes += size;
-    pool->memory->log_bytes += size;
 }
 static inline void relay_pool_unlog(struct relay_pool *pool, uint64_t size)
 {
     pool->log_bytes -= size;
-    pool->memory->log_bytes -= size;
 }
 /* `size` bytes change hands. */
 static inline void relay_pool_move(struct relay_pool *from, struct relay_pool *to, uint64_t size)

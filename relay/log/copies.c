@@ -1,4 +1,4 @@
-#include "relay/core/copies.h"
+#include "relay/log/copies.h"
 
 #include "common/copy.h"
 

@@ -1,4 +1,4 @@
-#include "relay/core/block.h"
+#include "relay/memory/block.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ int relay_memory_init(struct relay_memory *memory, uint64_t memory_max,
 {
     *memory = (struct relay_memory){.memory_max = memory_max, .stats = stats};
     supply_init(&memory->supply, region);
-    memory->reserve = malloc(sizeof(*memory->reserve));
+    memory->reserve = aligned_alloc(RELAY_BLOCK_ALIGN, sizeof(*memory->reserve));
     return memory->reserve ? CW_OK : CW_ENOMEM;
 }
 
@@ -115,11 +115,14 @@ static struct relay_block *take_block(struct relay_pool *pool)
 {
     struct supply *supply = &pool->memory->supply;
 
-    if (!supply_has_region(supply))
-        return relay_pool_alloc(pool, sizeof(struct relay_block));
-    if (!may_grow(pool, sizeof(struct relay_block)))
+    const size_t size = sizeof(struct relay_block);
+
+    if (!may_grow(pool, size))
         return NULL;
-    return grown(pool, supply_take(supply), sizeof(struct relay_block));
+    return grown(pool,
+                 supply_has_region(supply) ? (void *)supply_take(supply)
+                                           : aligned_alloc(RELAY_BLOCK_ALIGN, size),
+                 size);
 }
 
 static struct relay_block *take_free_block(struct relay_pool *pool)
@@ -152,6 +155,7 @@ static struct relay_block *block_for(struct relay_pool *pool, struct relay_block
         return NULL;
     block->pool = pool;
     block->refs = 1;
+    block->filling = 0;
     return block;
 }
 

@@ -1,0 +1,44 @@
+/* Writes and reads what a core's logs ask for, in a file without a name, past the page cache: the
+ * log would take the place of what the ranks on this machine have there. */
+#ifndef RELAY_DISK_H
+#define RELAY_DISK_H
+
+#include "relay/engine/engine.h"
+
+struct disk;
+
+enum disk_kind {
+    DISK_RING,    /* by io_uring */
+    DISK_THREADS, /* by threads that wait for each request */
+    DISK_CACHED,  /* the same, and they drop from the page cache what they wrote and read */
+};
+
+/* A file in the directory `dir`; its space is free again when the process ends, however it does.
+ * Takes the first kind that the kernel and the file system allow; says on stderr why it is not
+ * DISK_RING. NULL with *err set, and nothing left behind: CW_ESYS, CW_ENOMEM. */
+struct disk *disk_open(const char *dir, struct cw_err *err);
+/* As disk_open, which chooses the kind; this is for tests. Also CW_ENOTFOUND: the system does not
+ * have this kind. Says nothing on stderr. */
+struct disk *disk_open_as(const char *dir, enum disk_kind kind, struct cw_err *err);
+/* Waits until every request that was taken has been carried out; no result is given any more. To be
+ * called when the engine is closed and the core is not yet freed, for the requests are about its
+ * memory. `disk` may be NULL. */
+void disk_close(struct disk *disk);
+
+/* To be given to an engine beside the others: readable when there is a result. Belongs to the
+ * disk. */
+struct relay_listener disk_listener(const struct disk *disk);
+/* To be given to the same engine. Any thread, but one at a time. At most STORE_IO_MAX requests are
+ * out; their offset, size and memory are multiples of STORE_ALIGN. `disk` may be NULL: then all
+ * zero.
+ *
+ * Errors of a result: what pwrite and pread say, like ENOSPC; EIO where a read reaches beyond the
+ * last byte that was written. */
+struct relay_disk disk_ops(struct disk *disk);
+
+/* Whether the file system of `dir` keeps its files in memory. */
+bool disk_in_memory(const char *dir);
+/* Bytes that this user can still write there; 0 where this is not known. */
+uint64_t disk_free(const char *dir);
+
+#endif

@@ -1,0 +1,169 @@
+#include "relay/log/chain.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define TABLE_MIN 4u
+#define OFFSET_MASK ((1u << CHAIN_SHIFT) - 1)
+
+_Static_assert(RELAY_BLOCK_BYTES <= 1u << CHAIN_SHIFT, "a position holds a place in a segment");
+
+void chain_init(struct chain *chain, struct log_store *store, struct relay_pool *pool)
+{
+    *chain = (struct chain){.store = store, .pool = pool};
+}
+
+void chain_free(struct chain *chain)
+{
+    for (uint32_t i = 0; i < chain->count; i++)
+        store_drop(chain->store, chain->segments[i]);
+    relay_pool_free(chain->pool, chain->segments, chain->room * sizeof(*chain->segments));
+    chain_init(chain, chain->store, chain->pool);
+}
+
+uint64_t chain_memory(const struct chain *chain)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < chain->count; i++)
+        bytes += chain->segments[i]->bytes ? chain->segments[i]->size : 0;
+    return bytes;
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+static struct log_segment *last_of(const struct chain *chain)
+{
+    return chain->count ? chain->segments[chain->count - 1] : NULL;
+}
+
+static bool table_room(struct chain *chain, uint64_t *held)
+{
+    uint32_t room = chain->room ? chain->room * 2 : TABLE_MIN;
+    struct log_segment **segments;
+
+    if (chain->count < chain->room)
+        return true;
+    segments = relay_pool_alloc(chain->pool, room * sizeof(*segments));
+    if (!segments)
+        return false;
+    if (chain->count)
+        memcpy(segments, chain->segments, chain->count * sizeof(*segments));
+    relay_pool_free(chain->pool, chain->segments, chain->room * sizeof(*segments));
+    *held += (room - chain->room) * sizeof(*segments);
+    chain->segments = segments;
+    chain->room = room;
+    return true;
+}
+
+/* One more; the last one is full. NULL without memory. */
+static struct log_segment *add(struct chain *chain, uint32_t size, uint64_t *held)
+{
+    struct log_segment *last = last_of(chain);
+    struct log_segment *segment;
+
+    if (!table_room(chain, held))
+        return NULL;
+    segment = store_new(chain->store, chain->pool, size);
+    if (!segment)
+        return NULL;
+    if (last)
+        store_seal(chain->store, last);
+    *held += sizeof(*segment) + size;
+    chain->segments[chain->count++] = segment;
+    return segment;
+}
+
+/* The last one, where it has `size` bytes of room; NULL: another one is needed. */
+static struct log_segment *with_room(const struct chain *chain, uint32_t size)
+{
+    struct log_segment *last = last_of(chain);
+
+    return last && last->size - last->used >= size ? last : NULL;
+}
+
+static uint32_t next_size(const struct chain *chain, uint32_t needed)
+{
+    uint32_t size = chain->count ? last_of(chain)->size * 2 : CHAIN_SEGMENT_MIN;
+
+    while (size < needed)
+        size *= 2;
+    if (size <= CHAIN_SEGMENT_SMALL)
+        return size;
+    return needed > STORE_SEGMENT_BYTES ? needed : STORE_SEGMENT_BYTES;
+}
+
+static uint64_t take(struct chain *chain, struct log_segment *segment, uint32_t size)
+{
+    uint64_t position = (uint64_t)(chain->count - 1) << CHAIN_SHIFT | segment->used;
+
+    segment->used += size;
+    return position;
+}
+
+uint8_t *chain_append(struct chain *chain, uint32_t size, uint64_t *position, uint64_t *held)
+{
+    struct log_segment *segment = with_room(chain, size);
+
+    assert(size <= RELAY_BLOCK_BYTES);
+    if (!segment)
+        segment = add(chain, next_size(chain, size), held);
+    if (!segment)
+        return NULL;
+    *position = take(chain, segment, size);
+    return segment->bytes + segment->used - size;
+}
+
+struct relay_block *chain_reserve(struct chain *chain, uint32_t *size, uint64_t *position)
+{
+    struct log_segment *segment = with_room(chain, 1);
+    uint64_t held = 0;
+
+    if (!segment)
+        segment = add(chain, STORE_SEGMENT_BYTES, &held);
+    if (!segment)
+        return NULL;
+    if (*size > segment->size - segment->used)
+        *size = segment->size - segment->used;
+    *position = take(chain, segment, *size);
+    return segment->block;
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+/* Asks for so many in a row, where there is memory for them. */
+static void want(const struct chain *chain, uint32_t first)
+{
+    if (chain->store->memory_now > chain->store->memory_max)
+        return;
+    for (uint32_t i = first; i < chain->count && i - first < CHAIN_AHEAD; i++)
+        store_want(chain->store, chain->segments[i]);
+}
+
+enum chain_found chain_read(const struct chain *chain, uint64_t *position,
+                            struct chain_bytes *bytes)
+{
+    uint32_t number = (uint32_t)(*position >> CHAIN_SHIFT);
+    struct log_segment *segment;
+
+    if (number >= chain->count)
+        return CHAIN_END;
+    if ((*position & OFFSET_MASK) == chain->segments[number]->used) {
+        if (++number == chain->count)
+            return CHAIN_END;
+        *position = (uint64_t)number << CHAIN_SHIFT;
+    }
+    segment = chain->segments[number];
+    if ((*position & OFFSET_MASK) == 0)
+        want(chain, number + 1);
+    if (!store_want(chain->store, segment)) {
+        want(chain, number + 1);
+        return segment->state == SEGMENT_LOST ? CHAIN_LOST : CHAIN_AWAY;
+    }
+    *bytes = (struct chain_bytes){.at = segment->bytes + (*position & OFFSET_MASK),
+                                  .size = segment->used - (uint32_t)(*position & OFFSET_MASK),
+                                  .block = segment->block};
+    return CHAIN_HERE;
+}

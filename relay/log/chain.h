@@ -1,0 +1,58 @@
+/* Bytes in segments: appended, and found again by their position, which says nothing of where they
+ * are. Segments grow from small to large, so that a chain of few bytes stays small. */
+#ifndef RELAY_CHAIN_H
+#define RELAY_CHAIN_H
+
+#include "relay/log/store.h"
+
+#define CHAIN_SEGMENT_MIN (STORE_SEGMENT_BYTES / 256) /* the next one is twice as large ... */
+#define CHAIN_SEGMENT_SMALL                                                                        \
+    (STORE_SEGMENT_BYTES / 4) /* ... until here; then they can go to disk                          \
+                               */
+#define CHAIN_SHIFT 18        /* a position is the number of a segment, then of a byte in it */
+#define CHAIN_AHEAD                                                                                \
+    8u /* segments that are read from disk before one who reads in order needs them */
+
+struct chain {
+    struct log_store *store;
+    struct relay_pool *pool;
+    struct log_segment **segments;
+    uint32_t count;
+    uint32_t room; /* of the table */
+};
+
+void chain_init(struct chain *chain, struct log_store *store, struct relay_pool *pool);
+/* Gives all back; blocks that others hold stay with them. It is empty then. */
+void chain_free(struct chain *chain);
+
+/* Bytes of its segments in memory. */
+uint64_t chain_memory(const struct chain *chain);
+
+/* Room for `size` contiguous bytes, at most RELAY_BLOCK_BYTES, at the end, to be filled at once; at
+ * *position. *held grows by the memory that was taken for it. NULL without memory. */
+uint8_t *chain_append(struct chain *chain, uint32_t size, uint64_t *position, uint64_t *held);
+
+/* Sets at most *size bytes aside, as many as the last block has room for: all segments of this
+ * chain are blocks, and filled to their ends, so that one who reads on from one place comes to the
+ * next. Returns the block, without a reference for the caller; NULL without memory. */
+struct relay_block *chain_reserve(struct chain *chain, uint32_t *size, uint64_t *position);
+
+enum chain_found {
+    CHAIN_END,
+    CHAIN_AWAY, /* it will be read from disk; ask again then */
+    CHAIN_LOST, /* it could not be read */
+    CHAIN_HERE,
+};
+
+struct chain_bytes {
+    const uint8_t *at;
+    uint32_t size;             /* that follow in this segment */
+    struct relay_block *block; /* NULL: memory of its own */
+};
+
+/* The bytes at a position where one who reads all in order has come to; the position is moved on to
+ * the next segment if that is where they are. They stay as store_want says. */
+enum chain_found chain_read(const struct chain *chain, uint64_t *position,
+                            struct chain_bytes *bytes);
+
+#endif

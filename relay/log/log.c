@@ -1,0 +1,427 @@
+#include "relay/log/log.h"
+
+#include <assert.h>
+#include <string.h>
+
+void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *store,
+              struct owed_copies *copies, bool kept)
+{
+    *log = (struct relay_log){.pool = pool, .copies = copies, .kept = kept};
+    chain_init(&log->records, store, pool);
+    chain_init(&log->payload, store, pool);
+}
+
+void log_free(struct relay_log *log)
+{
+    chain_free(&log->records);
+    chain_free(&log->payload);
+    relay_pool_unlog(log->pool, log->bytes);
+    log->bytes = 0;
+    log->kept = false;
+}
+
+/* --- writing -------------------------------------------------------------------------------------
+ */
+
+static void hold(struct relay_log *log, uint64_t size)
+{
+    log->bytes += size;
+    relay_pool_log(log->pool, size);
+}
+
+/* Writes a record, with what it carries; *position is where. */
+static int append(struct relay_log *log, const struct log_record *record, uint64_t *position)
+{
+    uint8_t head[LOG_RECORD_MAX];
+    uint32_t size = log_record_put(head, record);
+    uint32_t carries = (uint32_t)log_record_carries(record);
+    uint64_t held = 0;
+    uint8_t *to = chain_append(&log->records, size + carries, position, &held);
+
+    if (held)
+        hold(log, held);
+    if (!to)
+        return CW_ENOMEM;
+    memcpy(to, head, size);
+    if (carries)
+        memcpy(to + size, record->bytes, carries);
+    return CW_OK;
+}
+
+static int append_event(struct relay_log *log, const struct log_record *record)
+{
+    uint64_t position;
+
+    if (append(log, record, &position) < 0)
+        return CW_ENOMEM;
+    log->event_count++;
+    return CW_OK;
+}
+
+static int append_determinant(struct relay_log *log, const struct log_record *record)
+{
+    uint64_t position;
+
+    if (append(log, record, &position) < 0)
+        return CW_ENOMEM;
+    log->determinant_count++;
+    return CW_OK;
+}
+
+/* Sets at most `size` bytes of payload aside: a slice without a reference. */
+static int set_aside(struct relay_log *log, uint32_t size, struct message_slice *slice,
+                     uint64_t *position)
+{
+    slice->size = size;
+    slice->block = chain_reserve(&log->payload, &slice->size, position);
+    if (!slice->block)
+        return CW_ENOMEM;
+    slice->at = (uint32_t)(*position & ((1u << CHAIN_SHIFT) - 1));
+    hold(log, slice->size);
+    return CW_OK;
+}
+
+/* A place for large payload, as slices without references; the copy is made, or owed.
+ * Returns how many; record->at is where it begins. */
+static int place(struct relay_log *log, struct log_record *record, struct relay_block *block,
+                 struct message_slice slices[LOG_PART_SLICES])
+{
+    const uint8_t *from = record->bytes;
+    uint32_t left = (uint32_t)record->size;
+    int count = 0;
+
+    record->placed = true;
+    for (; left > 0; left -= slices[count++].size) {
+        uint64_t position;
+
+        if (set_aside(log, left, &slices[count], &position) < 0)
+            return CW_ENOMEM;
+        if (count == 0)
+            record->at = position;
+        copies_owe(log->copies, slices[count].block->bytes + slices[count].at, slices[count].block,
+                   from, slices[count].size, block);
+        from += slices[count].size;
+    }
+    return count;
+}
+
+static uint8_t flags_of(const struct cw_message *header)
+{
+    return header->flags & (CW_MESSAGE_TRUNC | CW_MESSAGE_ACTIVE);
+}
+
+int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
+                uint32_t size, struct relay_block *block)
+{
+    struct log_record record = {.type = LOG_PASSED,
+                                .flags = flags_of(header),
+                                .tag = header->tag,
+                                .total = header->total,
+                                .req = header->req,
+                                .size = size,
+                                .bytes = at};
+    struct message_slice slices[LOG_PART_SLICES];
+
+    if (size > LOG_INLINE_MAX && place(log, &record, block, slices) < 0)
+        return CW_ENOMEM;
+    return append_event(log, &record);
+}
+
+int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record)
+{
+    return append(log,
+                  &(struct log_record){
+                      .type = LOG_MESSAGE, .src = src, .tag = send->tag, .total = send->total},
+                  record);
+}
+
+int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t size,
+             struct relay_block *block, struct message_slice slices[LOG_PART_SLICES])
+{
+    struct log_record record = {.type = LOG_PART, .src = src, .size = size, .bytes = at};
+    struct message_slice placed[LOG_PART_SLICES];
+    uint64_t position;
+    int count = 0;
+
+    if (slices || size > LOG_INLINE_MAX)
+        count = place(log, &record, block, placed);
+    if (count < 0 || append(log, &record, &position) < 0)
+        return CW_ENOMEM;
+    for (int i = 0; slices && i < count; i++) {
+        slices[i] = placed[i];
+        slices[i].block->refs++;
+    }
+    return count;
+}
+
+int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
+                     struct message_slice *slice)
+{
+    struct log_record record = {.type = LOG_PART, .src = src, .placed = true};
+    uint64_t position;
+
+    if (set_aside(log, size, slice, &record.at) < 0)
+        return CW_ENOMEM;
+    record.size = slice->size;
+    if (append(log, &record, &position) < 0)
+        return CW_ENOMEM;
+    slice->block->refs++;
+    return CW_OK;
+}
+
+int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
+                uint64_t size)
+{
+    return append_event(log, &(struct log_record){.type = LOG_MATCHED,
+                                                  .flags = flags_of(header),
+                                                  .tag = header->tag,
+                                                  .total = header->total,
+                                                  .req = header->req,
+                                                  .message = record,
+                                                  .size = size});
+}
+
+int log_done(struct relay_log *log, enum log_record_type type, uint32_t req)
+{
+    return append_event(log, &(struct log_record){.type = type, .req = req});
+}
+
+int log_taken(struct relay_log *log, uint64_t event, uint64_t clock)
+{
+    const struct log_record record = {
+        .type = LOG_TAKEN, .events = event - log->taken, .clock = clock - log->clock};
+
+    assert(event > log->taken && event <= log->event_count && clock >= log->clock);
+    if (append_determinant(log, &record) < 0)
+        return CW_ENOMEM;
+    log->taken = event;
+    log->clock = clock;
+    return CW_OK;
+}
+
+int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size)
+{
+    return append_determinant(
+        log, &(struct log_record){.type = LOG_READINGS, .size = size, .bytes = bytes});
+}
+
+int log_answer(struct relay_log *log, const struct cw_probed *answer)
+{
+    const struct log_record record = {.type = LOG_ANSWER,
+                                      .clock = answer->clock - log->clock,
+                                      .msg = answer->msg,
+                                      .tag = answer->tag,
+                                      .total = answer->total};
+
+    assert(answer->clock >= log->clock);
+    if (append_determinant(log, &record) < 0)
+        return CW_ENOMEM;
+    log->clock = answer->clock;
+    return CW_OK;
+}
+
+int log_send(struct relay_log *log, const struct cw_send *send)
+{
+    const struct log_record record = {.type = LOG_SEND,
+                                      .dst = send->dst,
+                                      .kind = send->kind,
+                                      .tag = send->tag,
+                                      .total = send->total};
+    uint64_t position;
+
+    if (append(log, &record, &position) < 0)
+        return CW_ENOMEM;
+    log->send_count++;
+    return CW_OK;
+}
+
+/* --- reading -------------------------------------------------------------------------------------
+ */
+
+static void give_pieces(const uint8_t *at, uint32_t size, struct relay_block *block,
+                        piece_give *give, void *ctx)
+{
+    for (uint32_t n; size > 0; at += n, size -= n) {
+        n = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
+        give(ctx, at, n, block);
+    }
+}
+
+void log_pieces(const struct relay_log *log, const struct message_slice *slices, uint32_t count,
+                piece_give *give, void *ctx)
+{
+    if (count > 0)
+        copies_pay_all(log->copies);
+    for (uint32_t i = 0; i < count; i++)
+        give_pieces(slices[i].block->bytes + slices[i].at, slices[i].size, slices[i].block, give,
+                    ctx);
+}
+
+/* The record at a position, which then is behind it. */
+static enum chain_found next_record(const struct relay_log *log, uint64_t *position,
+                                    struct log_record *record)
+{
+    struct chain_bytes bytes;
+    enum chain_found found = chain_read(&log->records, position, &bytes);
+    uint32_t size;
+
+    if (found != CHAIN_HERE)
+        return found;
+    size = log_record_get(bytes.at, bytes.size, record);
+    assert(size > 0);
+    *position += size;
+    return CHAIN_HERE;
+}
+
+/* The next one of these types: a bit each. The position stays before it where it is AWAY. */
+static enum chain_found next_of(const struct relay_log *log, uint32_t types, uint64_t *position,
+                                struct log_record *record)
+{
+    enum chain_found found;
+
+    do
+        found = next_record(log, position, record);
+    while (found == CHAIN_HERE && !(types & 1u << record->type));
+    return found;
+}
+
+/* Up to a whole frame of what the last record has beside it. */
+static enum chain_found placed_piece(const struct relay_log *log, struct log_reading *reading,
+                                     struct log_piece *piece)
+{
+    uint64_t size = reading->placed < reading->left ? reading->placed : reading->left;
+    struct chain_bytes bytes;
+    enum chain_found found = chain_read(&log->payload, &reading->at, &bytes);
+
+    if (found != CHAIN_HERE)
+        return found;
+    if (size > bytes.size)
+        size = bytes.size;
+    if (size > CW_FRAME_DATA_MAX)
+        size = CW_FRAME_DATA_MAX;
+    *piece = (struct log_piece){bytes.at, (uint32_t)size, bytes.block};
+    reading->at += size;
+    reading->placed -= size;
+    reading->left -= size;
+    return CHAIN_HERE;
+}
+
+/* The next record that has bytes of the message. */
+static enum chain_found next_part(const struct relay_log *log, struct log_reading *reading,
+                                  struct log_record *record)
+{
+    enum chain_found found;
+
+    if (!reading->begun) {
+        found = next_record(log, &reading->position, record);
+        if (found != CHAIN_HERE)
+            return found;
+        reading->begun = true;
+        reading->src = (uint32_t)record->src;
+        if (record->type == LOG_PASSED)
+            return CHAIN_HERE;
+    }
+    do
+        found = next_of(log, 1u << LOG_PART, &reading->position, record);
+    while (found == CHAIN_HERE && record->src != reading->src);
+    return found;
+}
+
+enum chain_found log_read_piece(const struct relay_log *log, struct log_reading *reading,
+                                struct log_piece *piece)
+{
+    struct log_record record;
+    enum chain_found found;
+
+    copies_pay_all(log->copies);
+    while (reading->placed == 0) {
+        found = next_part(log, reading, &record);
+        if (found != CHAIN_HERE)
+            return found;
+        if (!record.placed) {
+            uint64_t size = record.size < reading->left ? record.size : reading->left;
+
+            *piece = (struct log_piece){record.bytes, (uint32_t)size, NULL};
+            reading->left -= size;
+            return CHAIN_HERE;
+        }
+        reading->at = record.at;
+        reading->placed = record.size;
+    }
+    return placed_piece(log, reading, piece);
+}
+
+#define EVENTS (1u << LOG_PASSED | 1u << LOG_MATCHED | 1u << LOG_SENT | 1u << LOG_CANCELED)
+#define DETERMINANTS (1u << LOG_TAKEN | 1u << LOG_READINGS | 1u << LOG_ANSWER)
+
+enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *cursor,
+                                struct log_event *event)
+{
+    struct log_record record;
+    enum chain_found found = next_of(log, EVENTS, &cursor->events, &record);
+
+    if (found != CHAIN_HERE)
+        return found;
+    *event = (struct log_event){.type = record.type,
+                                .flags = (uint8_t)record.flags,
+                                .req = (uint32_t)record.req,
+                                .tag = record.tag,
+                                .total = record.total,
+                                .size = record.size,
+                                .record = record.message};
+    if (record.type == LOG_PASSED)
+        event->record = cursor->events - record.whole;
+    if (record.type == LOG_MATCHED)
+        event->type = LOG_PASSED;
+    cursor->event++;
+    return CHAIN_HERE;
+}
+
+enum chain_found log_next_determinant(const struct relay_log *log, struct log_cursor *cursor,
+                                      struct log_determinant *determinant)
+{
+    struct log_record r;
+    enum chain_found found = next_of(log, DETERMINANTS, &cursor->determinants, &r);
+
+    if (found != CHAIN_HERE)
+        return found;
+    *determinant = (struct log_determinant){.type = r.type, .events = r.events};
+    if (r.type == LOG_READINGS) {
+        determinant->bytes = r.bytes;
+        determinant->size = (uint32_t)r.size;
+        return CHAIN_HERE;
+    }
+    cursor->clock += r.clock;
+    determinant->clock = cursor->clock;
+    if (r.type == LOG_ANSWER)
+        determinant->answer = (struct cw_probed){.clock = cursor->clock,
+                                                 .found = 1,
+                                                 .msg = (uint32_t)r.msg,
+                                                 .tag = r.tag,
+                                                 .total = r.total};
+    return CHAIN_HERE;
+}
+
+enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor)
+{
+    struct log_record r;
+    enum chain_found found = next_of(log, 1u << LOG_SEND, &cursor->sends, &r);
+
+    if (found == CHAIN_HERE)
+        cursor->sends -= r.whole;
+    return found;
+}
+
+enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
+                               struct cw_send *send)
+{
+    struct log_record r;
+    enum chain_found found = next_of(log, 1u << LOG_SEND, &cursor->sends, &r);
+
+    if (found != CHAIN_HERE)
+        return found;
+    *send = (struct cw_send){
+        .tag = r.tag, .dst = (uint32_t)r.dst, .kind = (uint32_t)r.kind, .total = r.total};
+    cursor->send++;
+    return CHAIN_HERE;
+}

@@ -1,0 +1,153 @@
+/* What a mailbox keeps so that its rank can be started again: [MPICH-V] 3.5, "the events between
+ * the recovery point and the crash are logged and the order of events is also logged".
+ *
+ * One stream of records, in the order in which things happened: messages as they came, the events
+ * that they and others became, when the rank took events and what its clocks told it (the
+ * determinants), and what it sent, without payload, to compare a re-execution with. Large payloads
+ * stand beside it. Times are poll clocks. No record says where in memory something is. */
+#ifndef RELAY_LOG_H
+#define RELAY_LOG_H
+
+#include "common/frame.h"
+#include "relay/log/chain.h"
+#include "relay/log/copies.h"
+#include "relay/log/record.h"
+
+#define LOG_INLINE_MAX                                                                             \
+    (4u << 10) /* payload bytes that stand in a record itself; more stand beside it                \
+                */
+
+#ifndef LOG_PART_SLICES
+#define LOG_PART_SLICES 2 /* a part is at most a block, and begins anywhere in a segment */
+#endif
+
+/* Bytes of a message that wait in a block. */
+struct message_slice {
+    struct relay_block *block;
+    uint32_t at; /* in its bytes */
+    uint32_t size;
+};
+
+/* An event as it is found in the log. */
+struct log_event {
+    enum log_record_type type; /* PASSED: of any message */
+    uint8_t flags;             /* enum cw_message_flag, TRUNC and ACTIVE */
+    uint32_t req;
+    uint64_t tag;
+    uint64_t total;
+    uint64_t size;   /* payload bytes */
+    uint64_t record; /* where its payload begins */
+};
+
+struct log_determinant {
+    enum log_record_type type;
+    uint64_t events;      /* TAKEN: how many */
+    uint64_t clock;       /* TAKEN, ANSWER */
+    const uint8_t *bytes; /* READINGS */
+    uint32_t size;
+    struct cw_probed answer; /* ANSWER: a probe that found a message */
+};
+
+struct relay_log {
+    struct relay_pool *pool;
+    struct owed_copies *copies; /* of large payloads to their place here */
+    struct chain records;
+    struct chain payload;
+    uint64_t event_count;
+    uint64_t taken; /* events with a determinant */
+    uint64_t clock; /* of the last TAKEN or ANSWER */
+    uint64_t determinant_count;
+    uint64_t send_count;
+    uint64_t bytes; /* memory held, payload included */
+    bool kept;      /* false: nothing is kept, the rank cannot be started again */
+};
+
+/* A place in the log, for each kind of what it holds. */
+struct log_cursor {
+    uint64_t events;
+    uint64_t determinants;
+    uint64_t sends;
+    uint64_t event; /* how many were read */
+    uint64_t clock;
+    uint64_t send;
+};
+
+/* `store` and `copies` are those of the core. */
+void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *store,
+              struct owed_copies *copies, bool kept);
+void log_free(struct relay_log *log);
+/* Bytes of it in memory. */
+static inline uint64_t log_memory(const struct relay_log *log)
+{
+    return chain_memory(&log->records) + chain_memory(&log->payload);
+}
+
+/* All of these return 0 or CW_ENOMEM; then the log cannot be read on, and is to be given up. */
+/* A message that came whole, and has its receive. The payload is `size` bytes, at most
+ * CW_FRAME_DATA_MAX, at `at`, in `block` (or elsewhere, when block is NULL). */
+int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
+                uint32_t size, struct relay_block *block);
+/* A message of rank `src` begins to arrive; *record is where. */
+int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record);
+/* Bytes of it, as above. Unless `slices` is NULL they are so many slices then, each with a
+ * reference for the caller. Returns how many. */
+int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t size,
+             struct relay_block *block, struct message_slice slices[LOG_PART_SLICES]);
+/* Likewise, but the caller sees to the copy: one slice of at most `size` bytes. */
+int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
+                     struct message_slice *slice);
+/* An event: the message that began to arrive at `record` has its receive, and the first `size`
+ * bytes of it, which that has room for, are here. */
+int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
+                uint64_t size);
+/* SENT or CANCELED. */
+int log_done(struct relay_log *log, enum log_record_type type, uint32_t req);
+/* `event`: the last one taken, `clock` not before the last. */
+int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);
+int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size);
+int log_answer(struct relay_log *log, const struct cw_probed *answer);
+int log_send(struct relay_log *log, const struct cw_send *send);
+
+/* Gives bytes in order, in pieces that fit a frame. `block`: they lie in it; NULL: elsewhere. */
+typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);
+/* The bytes of slices whose copies the log may still owe. */
+void log_pieces(const struct relay_log *log, const struct message_slice *slices, uint32_t count,
+                piece_give *give, void *ctx);
+
+/* What is found points to memory that stays as store_want says. Where something is AWAY, the cursor
+ * stays where it is; where it is LOST, the log is to be given up. */
+enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *cursor,
+                                struct log_event *event);
+enum chain_found log_next_determinant(const struct relay_log *log, struct log_cursor *cursor,
+                                      struct log_determinant *determinant);
+/* Whether there is one, and here. */
+enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor);
+/* Only dst, kind, tag and total are filled. */
+enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
+                               struct cw_send *send);
+
+/* The payload of an event, read from its begin. */
+struct log_reading {
+    uint64_t left;     /* of the event */
+    uint64_t position; /* of the next record */
+    uint64_t at;       /* of the payload that the last one has beside it ... */
+    uint64_t placed;   /* ... bytes of that which are left */
+    uint32_t src;
+    bool begun;
+};
+
+struct log_piece {
+    const uint8_t *at;
+    uint32_t size;             /* at most CW_FRAME_DATA_MAX */
+    struct relay_block *block; /* that it lies in; NULL: elsewhere */
+};
+
+static inline struct log_reading log_read(const struct log_event *event)
+{
+    return (struct log_reading){.left = event->size, .position = event->record};
+}
+/* The next bytes, as above; not to be called when none are left. */
+enum chain_found log_read_piece(const struct relay_log *log, struct log_reading *reading,
+                                struct log_piece *piece);
+
+#endif

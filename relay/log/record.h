@@ -1,0 +1,64 @@
+/* One record of a log, as bytes: its type, then numbers of as many bytes as they need. */
+#ifndef RELAY_RECORD_H
+#define RELAY_RECORD_H
+
+#include "common/buf.h"
+
+#define LOG_RECORD_MAX 80u /* bytes of one, but for those that it carries */
+
+enum log_record_type {
+    LOG_MESSAGE = 1, /* one begins to arrive: src, tag, total */
+    LOG_PART,        /* bytes of the message that src is sending */
+    LOG_PASSED,   /* an event: a message that came whole and found its receive: flags, tag, total,
+                     req,   size; its bytes */
+    LOG_MATCHED,  /* an event: the message of the record at `message`: flags, tag, total, req, size
+                   */
+    LOG_SENT,     /* an event: req */
+    LOG_CANCELED, /* an event: req */
+    LOG_TAKEN,    /* events, clock */
+    LOG_READINGS, /* bytes */
+    LOG_ANSWER,   /* clock, msg, tag, total */
+    LOG_SEND,     /* dst, kind, tag, total */
+    LOG_RECORD_TYPES
+};
+
+struct log_record {
+    uint8_t type;
+    bool placed;    /* PART and PASSED: the bytes are at `at` of the payload, not here */
+    uint32_t whole; /* bytes of it, with those that it carries, once it was read */
+    uint64_t src;
+    uint64_t dst;
+    uint64_t kind;  /* enum cw_send_kind */
+    uint64_t flags; /* enum cw_message_flag, TRUNC and ACTIVE */
+    uint64_t req;
+    uint64_t msg; /* of a probe that took its message out */
+    uint64_t tag;
+    uint64_t total;
+    uint64_t size;   /* of the bytes; MATCHED: of those that the receive had room for */
+    uint64_t events; /* taken since the last TAKEN */
+    uint64_t clock;  /* since the last TAKEN or ANSWER */
+    uint64_t message;
+    uint64_t at;
+    const uint8_t *bytes;
+};
+
+/* Writes all but `bytes` to `to`, which has room for LOG_RECORD_MAX, and returns how much that was.
+ */
+uint32_t log_record_put(uint8_t *to, const struct log_record *record);
+
+static inline bool log_record_has_bytes(const struct log_record *record)
+{
+    return record->type == LOG_PART || record->type == LOG_PASSED || record->type == LOG_READINGS;
+}
+
+/* How many bytes it carries itself. */
+static inline uint64_t log_record_carries(const struct log_record *record)
+{
+    return log_record_has_bytes(record) && !record->placed ? record->size : 0;
+}
+
+/* Reads the record at the start of `size` bytes, and returns how many of them it takes, with what
+ * it carries; 0: there is none that makes sense. */
+uint32_t log_record_get(const uint8_t *from, uint32_t size, struct log_record *record);
+
+#endif
