@@ -8,9 +8,10 @@
 #define STEP_NS 400u
 #define CANDIDATES_MAX 256
 #define DISK_PATIENCE 8
-#define OPEN_MAX 24000u /* bytes of the records and the payload of one log that are not full yet   \
-                         */
-#define LONG_ONE_IN 50  /* seeds whose programs are long */
+#define OPEN_MAX                                                                                   \
+    24000u             /* bytes of the records and the payload of one log that are not full yet    \
+                        */
+#define LONG_ONE_IN 50 /* seeds whose programs are long */
 #define LONG_STEPS 900
 #define LONG_MESSAGE_MAX 3000
 

@@ -291,7 +291,8 @@ static void receiver_until_it_is_whole(void)
                "d > NOTICE RANK_UP rank 1 incarnation 2 acts 1 event 0 'connected'\n"
                "1 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 1 incarnation 2 acts 1 event 0 'repeated 0 events'\n"
-               "1 > MESSAGE req 7 tag 5 total 180000 FIRST LAST event 1 (180000 bytes)\n");
+               "1 > MESSAGE req 7 tag 5 total 180000 FIRST (60000 bytes)\n"
+               "1 > MESSAGE req 7 LAST event 1 (120000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
     fixture_close(r1, "crash");
     fixture_again(r1);
@@ -381,7 +382,8 @@ static void receiver_of_a_truncated_message(void)
                "1 < LIVE event 0 clock 0\n"
                "d > NOTICE RANK_LIVE rank 1 incarnation 2 acts 2 event 0 'repeated 0 events'\n"
                "1 > MESSAGE req 8 tag 6 total 180000 FIRST LAST TRUNC event 1\n"
-               "1 > MESSAGE req 7 tag 5 total 180000 FIRST LAST TRUNC event 2 (60001 bytes)\n"
+               "1 > MESSAGE req 7 tag 5 total 180000 FIRST TRUNC (60000 bytes)\n"
+               "1 > MESSAGE req 7 LAST TRUNC event 2 '^'\n"
                "0 < SEND_DATA (60000 bytes)\n");
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, PIECE + 1));
     fixture_fini(&f);
