@@ -6,7 +6,7 @@
 #include "relay/dial.h"
 #include "relay/disk.h"
 #include "relay/options.h"
-#include "relay/warm.h"
+#include "relay/region.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -230,7 +230,7 @@ static void announce(const struct relay_options *o)
 }
 
 static int serve(const struct relay_options *o, struct relay_core *core, struct dial *dial,
-                 struct warm *warm, struct disk *disk, struct cw_err *err)
+                 struct disk *disk, struct cw_err *err)
 {
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
@@ -238,7 +238,7 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
                                          .listener_count = o->listener_count + (disk ? 2 : 1),
                                          .dialler = dial_dialler(dial),
                                          .disk = disk_ops(disk),
-                                         .warmer = warm_warmer(warm),
+                                         .give_back = region_give_back,
                                          .spin_ns = o->spin_ns,
                                          .pools = o->settings.pools,
                                          .rings = o->settings.rings};
@@ -277,7 +277,7 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
 }
 
 static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
-                      struct warm *warm, struct disk *disk, struct cw_err *err)
+                      struct disk *disk, struct cw_err *err)
 {
     struct dial *dial = dial_open(err);
     struct relay_core *core;
@@ -286,7 +286,7 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
         return err->code;
     core = relay_core_new(config);
     if (core)
-        serve(o, core, dial, warm, disk, err);
+        serve(o, core, dial, disk, err);
     else
         cw_err_set(err, CW_ENOMEM, "no memory for a relay");
     disk_close(disk); /* before the memory goes that it may be writing */
@@ -325,14 +325,14 @@ static int open_disk(const struct relay_settings *settings, struct disk **disk, 
     return CW_OK;
 }
 
-static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], struct warm *warm,
+static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], const struct relay_region *region,
                struct cw_err *err)
 {
     const struct relay_settings *settings = &o->settings;
     struct relay_core_config config = {.key = key,
                                        .memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
-                                       .region = warm_region(warm)};
+                                       .region = *region};
     struct disk *disk = NULL;
     char beside[CW_ADDRESS_MAX + 8] = "";
     int failed = listen_all(o, err);
@@ -343,7 +343,7 @@ static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], struct warm *w
     if (!failed)
         failed = open_disk(settings, &disk, &config.log_disk, err);
     if (!failed)
-        failed = serve_core(o, &config, warm, disk, err);
+        failed = serve_core(o, &config, disk, err);
     if (beside[0])
         unlink(beside);
     for (int i = 0; i < o->listener_count; i++)
@@ -354,12 +354,13 @@ static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], struct warm *w
 /* Nobody can connect before the reserve is there: it may take a while. */
 static int run_reserved(struct relay_options *o, struct cw_err *err)
 {
-    struct warm *warm = warm_open(o->settings.memory_max, o->settings.log_reserve);
+    struct relay_region region = region_open(o->settings.memory_max, o->settings.log_reserve);
     uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
-    int failed = key ? run(o, key, warm, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    int failed =
+        key ? run(o, key, &region, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
 
     cw_secret_free(key, CW_KEY_SIZE);
-    warm_close(warm);
+    region_close(&region);
     return failed;
 }
 

@@ -275,9 +275,9 @@ void relay_core_io_done(struct relay_core *core, const struct relay_log_done *do
     settle_ends(core);
 }
 
-bool relay_core_next_warm(struct relay_core *core, struct relay_warm *warm)
+bool relay_core_next_surplus(struct relay_core *core, struct relay_pages *pages)
 {
-    return supply_next_warm(&core->memory.supply, warm);
+    return supply_next_surplus(&core->memory.supply, pages);
 }
 
 void *relay_conn_owner(const struct relay_conn *conn)

@@ -123,9 +123,8 @@ bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial);
 bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io);
 void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done);
 
-/* What is to be done next with the pages of the region; false: nothing. To be asked now and then.
- */
-bool relay_core_next_warm(struct relay_core *core, struct relay_warm *warm);
+/* Memory of the region that can go back to the system; false: none. To be asked now and then. */
+bool relay_core_next_surplus(struct relay_core *core, struct relay_pages *pages);
 
 /* Time passes: connections that have not said HELLO in time are marked done, sessions that were not
  * resumed in time are given up, and what was received is acknowledged. */

@@ -174,15 +174,15 @@ static bool settle_disk(const struct relay_engine_config *config)
 bool relay_settle(const struct relay_engine_config *config)
 {
     const struct relay_dialler *dialler = &config->dialler;
-    struct relay_warm warm;
+    struct relay_pages pages;
     struct relay_dial dial;
 
     bool any;
 
     relay_core_settle(config->core);
     any = settle_disk(config);
-    while (config->warmer.take && relay_core_next_warm(config->core, &warm))
-        config->warmer.take(config->warmer.ctx, &warm);
+    while (config->give_back && relay_core_next_surplus(config->core, &pages))
+        config->give_back(&pages);
     while (relay_core_next_dial(config->core, &dial)) {
         if (!dial.cancelled)
             open_link(config, &dial);

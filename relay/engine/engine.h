@@ -36,12 +36,6 @@ struct relay_dialler {
     void (*cancel)(void *ctx, const uint8_t job[CW_ID_SIZE]);
 };
 
-/* Does what a core asks for the pages of its region. All zero: nothing is done. */
-struct relay_warmer {
-    void *ctx;
-    void (*take)(void *ctx, const struct relay_warm *what); /* does not block */
-};
-
 /* Writes and reads what a core's logs ask for. All zero: there is no disk. */
 struct relay_disk {
     void *ctx;
@@ -54,9 +48,9 @@ struct relay_engine_config {
     struct relay_core *core; /* the caller's; driven by this engine alone between open and close */
     const struct relay_listener *listeners; /* borrowed until close */
     int listener_count;
-    struct relay_dialler dialler; /* all zero: no links can be opened */
-    struct relay_warmer warmer;   /* where the core has a region */
-    struct relay_disk disk;       /* where the core's logs have a disk */
+    struct relay_dialler dialler;                       /* all zero: no links can be opened */
+    void (*give_back)(const struct relay_pages *pages); /* where the core has a region */
+    struct relay_disk disk;                             /* where the core's logs have a disk */
     uint64_t spin_ns; /* how long to look again before sleeping, since the last byte moved */
     struct relay_pools pools;
     bool rings; /* offered to clients on the same machine; engine poll */

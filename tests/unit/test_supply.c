@@ -1,4 +1,4 @@
-/* Memory of blocks from a region: what is touched ahead, and what goes back to the system. */
+/* Memory of blocks from a region: what is used again, and what goes back to the system. */
 #include "relay/memory/block.h"
 #include "tests/unit/suites.h"
 
@@ -35,55 +35,46 @@ static void take_all(void)
     }
 }
 
-/* Nothing while little is in use; then a part of it, in order, once. */
-static void touched_ahead_of_use(void)
+/* Nothing goes back as long as it is in use. */
+static void nothing_is_surplus(void)
 {
-    struct relay_warm warm;
-    uint8_t *end = NULL;
-    uint64_t bytes = 0;
+    struct relay_pages pages;
 
     begin(0);
-    CU_ASSERT_FALSE(supply_next_warm(&supply, &warm));
+    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     take_all();
-    while (supply_next_warm(&supply, &warm)) {
-        CU_ASSERT_FALSE(warm.give_back);
-        CU_ASSERT_TRUE(!end || warm.at == end);
-        end = (uint8_t *)warm.at + warm.size;
-        bytes += warm.size;
-    }
-    CU_ASSERT_TRUE(end > blocks[BLOCKS - 1]->bytes + RELAY_BLOCK_BYTES);
-    CU_ASSERT_TRUE(bytes >= BLOCKS * RELAY_BLOCK_BYTES / WARM_AHEAD_SHARE);
-    CU_ASSERT_TRUE(bytes <= BLOCKS * RELAY_BLOCK_BYTES / WARM_AHEAD_SHARE + 3 * WARM_STEP);
+    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     finish();
 }
 
-static void what_is_warm_is_not_asked_for(void)
+/* What was reserved stays. */
+static void a_reserve_stays(void)
 {
-    struct relay_warm warm;
+    struct relay_pages pages;
 
     begin(BYTES);
     take_all();
-    CU_ASSERT_FALSE(supply_next_warm(&supply, &warm));
+    for (int i = 0; i < BLOCKS; i++)
+        supply_give(&supply, blocks[i]);
+    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     finish();
 }
 
 /* Beyond the spare ones memory goes back, each block's once; all can be taken again. */
 static void memory_goes_back(void)
 {
-    struct relay_warm warm;
+    struct relay_pages pages;
     int count = 0;
 
     begin(0);
     take_all();
     for (int i = 0; i < BLOCKS; i++)
         supply_give(&supply, blocks[i]);
-    while (supply_next_warm(&supply, &warm)) {
-        if (!warm.give_back)
-            continue;
-        CU_ASSERT_EQUAL(madvise(warm.at, warm.size, MADV_DONTNEED), 0);
+    while (supply_next_surplus(&supply, &pages)) {
+        CU_ASSERT_EQUAL(madvise(pages.at, pages.size, MADV_DONTNEED), 0);
         count++;
     }
-    CU_ASSERT_EQUAL(count, BLOCKS - WARM_SPARE_MIN);
+    CU_ASSERT_EQUAL(count, BLOCKS - SUPPLY_SPARE_MIN);
     take_all();
     for (int i = 0; i < BLOCKS; i++)
         CU_ASSERT_EQUAL(blocks[i]->bytes[RELAY_BLOCK_BYTES - 1], (uint8_t)i);
@@ -94,15 +85,14 @@ static void memory_goes_back(void)
 /* A block that is taken again before its memory went back keeps it. */
 static void taken_again_before_that(void)
 {
-    struct relay_warm warm;
+    struct relay_pages pages;
 
     begin(0);
     take_all();
     for (int i = 0; i < BLOCKS; i++)
         supply_give(&supply, blocks[i]);
     take_all();
-    while (supply_next_warm(&supply, &warm))
-        CU_ASSERT_FALSE(warm.give_back);
+    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     finish();
 }
 
@@ -121,8 +111,8 @@ void add_supply_tests(void)
 {
     CU_pSuite suite = CU_add_suite("supply", NULL, NULL);
 
-    CU_ADD_TEST(suite, touched_ahead_of_use);
-    CU_ADD_TEST(suite, what_is_warm_is_not_asked_for);
+    CU_ADD_TEST(suite, nothing_is_surplus);
+    CU_ADD_TEST(suite, a_reserve_stays);
     CU_ADD_TEST(suite, memory_goes_back);
     CU_ADD_TEST(suite, taken_again_before_that);
     CU_ADD_TEST(suite, region_that_is_used_up);

@@ -1,0 +1,16 @@
+/* A region of addresses for a core's blocks, in huge pages where the system has them. */
+#ifndef RELAY_REGION_H
+#define RELAY_REGION_H
+
+#include "relay/engine/engine.h"
+
+/* For at most `bytes` of blocks, of which `reserve` bytes are taken from the system before it
+ * returns. All zero where the addresses cannot be had: do without. */
+struct relay_region region_open(uint64_t bytes, uint64_t reserve);
+/* The core is freed. */
+void region_close(const struct relay_region *region);
+
+/* Gives the memory of these pages to the system; they are zero then. */
+void region_give_back(const struct relay_pages *pages);
+
+#endif
