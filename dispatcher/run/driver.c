@@ -43,13 +43,17 @@ static uint64_t now_of(const struct driver *d)
 /* Says so to the events file alone. Returns true when that is news. */
 static bool mark_unlogged(struct driver *d, uint32_t rank, const char *why)
 {
+    char who[CW_ERR_TEXT_MAX] = "the ranks";
+
     if (d->parts.options->no_log || !job_rank_unlogged(&d->job, rank, why, now_of(d)) ||
         d->job.ending)
         return false;
     telling_warn(&d->parts.telling, now_of(d), rank, "can no longer be restarted", why);
+    if (rank != JOB_NO_RANK)
+        snprintf(who, sizeof(who), "rank %u (%s)", rank, d->job_ranks[rank].program);
     if (d->parts.options->log_lost_ends)
-        job_fail(&d->job, 1, now_of(d), "--log-lost end: rank %u can no longer be restarted: %s",
-                 rank == JOB_NO_RANK ? 0 : rank, why);
+        job_fail(&d->job, 1, now_of(d), "%s can no longer be restarted: %s (--log-lost end)", who,
+                 why);
     return true;
 }
 

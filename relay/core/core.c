@@ -433,7 +433,8 @@ bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 
     if (conn->state == CONN_CLOSING || conn->broken)
         return false;
-    if (conn->state & (CONN_RANK | CONN_LINK) && store_waits(&core->shared.store))
+    if (conn->state & (CONN_RANK | CONN_LINK) && conn->job && conn->job->log &&
+        store_waits(&core->shared.store))
         return false;
     if (relay_conn_is_stuck(conn))
         return false;

@@ -14,7 +14,8 @@
 
 #define OWN_MIN 8192u          /* bytes received at once that make it worth a block of its own */
 #define OWN_SMALL_MAX 8u       /* receives in a row below that: it is no longer worth it */
-#define LATE_PIECE 16384u      /* bytes given to the core at once */
+#define LATE_PIECE 16384u      /* bytes that came too early, given to the core at once */
+#define LATE_MAX (2u << 20)    /* ... and kept until then: all shared buffers, twice */
 #define OWN_SILENT_NS 1000000u /* who said nothing for longer loses its turn to one who does */
 #define OWN_IDLE_NS (URING_TICK_MS * 1000000ull) /* ... and after this long, to nobody */
 #define STUCK_NS (URING_TICK_MS * 1000000ull)    /* a send that may be of no use any more */
@@ -230,33 +231,32 @@ static void own_decide(struct relay_engine *e, struct uring_conn *c, size_t size
     }
 }
 
-/* Behind what waits already. Without memory the connection breaks: its session can be resumed. */
-static void input_late(struct relay_engine *e, struct uring_conn *c, const uint8_t *bytes,
-                       size_t size)
+/* Behind what waits already. False: there is no room. */
+static bool input_late(struct uring_conn *c, const uint8_t *bytes, size_t size)
 {
-    uint8_t *more = realloc(c->late, c->late_size + size);
+    uint8_t *more = c->late_size < LATE_MAX ? realloc(c->late, c->late_size + size) : NULL;
 
-    if (!more) {
-        conn_end(e, c, ENOMEM, NULL);
-        return;
-    }
+    if (!more)
+        return false;
     memcpy(more + c->late_size, bytes, size);
     c->late = more;
     c->late_size += size;
+    return true;
 }
 
-static void input(struct relay_engine *e, struct uring_conn *c, const uint8_t *bytes, size_t size)
+static bool input(struct uring_conn *c, const uint8_t *bytes, size_t size)
 {
     if (c->late_size > 0 || relay_conn_is_stuck(c->conn))
-        input_late(e, c, bytes, size);
-    else
-        input_copy(c, bytes, size);
+        return input_late(c, bytes, size);
+    input_copy(c, bytes, size);
+    return true;
 }
 
 static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum uring_op op,
                              const struct io_uring_cqe *cqe)
 {
     size_t size = cqe->res > 0 ? (size_t)cqe->res : 0;
+    bool taken = true;
 
     if (!(cqe->flags & IORING_CQE_F_MORE)) {
         c->receiving = 0;
@@ -266,8 +266,12 @@ static void receive_complete(struct relay_engine *e, struct uring_conn *c, enum 
     if (op == URING_OWN)
         relay_conn_input(c->conn, size); /* of nothing: lets go of its block */
     else if (size && !c->ending)
-        input(e, c, uring_ring_buffer(&e->ring, cqe), size);
+        taken = input(c, uring_ring_buffer(&e->ring, cqe), size);
     uring_ring_give(&e->ring, cqe);
+    if (!taken) { /* its session can be resumed */
+        conn_end(e, c, ENOBUFS, NULL);
+        return;
+    }
     if (size) {
         c->input_ns = e->now_ns;
         own_decide(e, c, size);

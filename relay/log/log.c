@@ -94,6 +94,7 @@ static int place(struct relay_log *log, struct log_record *record, struct relay_
     for (; left > 0; left -= slices[count++].size) {
         uint64_t position;
 
+        assert(count < LOG_PART_SLICES);
         if (set_aside(log, left, &slices[count], &position) < 0)
             return CW_ENOMEM;
         if (count == 0)

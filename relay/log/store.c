@@ -148,7 +148,9 @@ static bool take_block(struct log_store *store, struct log_segment *segment)
 {
     while (store->memory_now + segment->size > store->memory_begin && evict(store))
         ;
-    segment->block = relay_block_new_cold(segment->pool);
+    do
+        segment->block = relay_block_new_cold(segment->pool);
+    while (!segment->block && evict(store));
     if (!segment->block)
         return false;
     segment->bytes = segment->block->bytes;

@@ -179,6 +179,15 @@ large_tests() {
 
 # --- no disk, and disks that are full ---------------------------------------------
 
+# The job ends instead, and says which rank it is about.
+lost_ends() {
+  run "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" --log-disk 8M --log-lost end -n 2 \
+    "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+  expect_code 1
+  expect_err_like '^causeway: rank [01] \(.*token_ring\) can no longer be restarted: the logs have used up .*\(--log-lost end\)$'
+  expect_no_files
+}
+
 # goes_on REGEX OPTION...: the job ends well, and says what it has no longer.
 goes_on() {
   run "${causeway[@]}" run --log-memory "$budget" "${@:2}" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
@@ -312,6 +321,7 @@ two_jobs() {
 
 disk_tests() {
   t "--log-disk 8M" goes_on "$given_up their disk \(8 MiB, --log-disk\)" --log-dir "$logs" --log-disk 8M
+  t "--log-disk 8M --log-lost end" lost_ends
   t "--log-disk 8M, two relays" goes_on "$given_up their disk \(8 MiB, --log-disk\)" --log-dir "$logs" \
     --log-disk 8M --relays 2
   t "--log-disk 8M, a rank is killed" full_and_killed
@@ -439,7 +449,7 @@ relay_alone_killed() {
   start_relay --listen "unix:$work/r" --log-memory "$budget" --log-dir "$logs"
   relay=$helper
   start "${causeway[@]}" run --resume-timeout 200ms --relay "unix:$work/r" -n 2 "$programs/token_ring" 10000000 \
-    "$ring_bytes"
+    "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   await_true "the log to reach the disk" has_written "$relay" $((5 * budget))
   kill "-$1" "$relay"
   finish

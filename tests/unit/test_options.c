@@ -160,6 +160,12 @@ static void recovery(void)
     good("run --no-log --fault kill:0@1s p");
     CU_ASSERT_TRUE(o.no_log);
     run_options_free(&o);
+    good("run --log-lost end p");
+    CU_ASSERT_TRUE(o.log_lost_ends);
+    run_options_free(&o);
+    good("run --log-lost go-on p");
+    CU_ASSERT_FALSE(o.log_lost_ends);
+    run_options_free(&o);
     good("run --trust-files p");
     CU_ASSERT_TRUE(o.trust_files);
     run_options_free(&o);
@@ -211,6 +217,7 @@ static void bad_recovery(void)
     bad("run --log-reserve 1G --no-log p", "--log-reserve is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
     bad("run --log-reserve x p", "--log-reserve 'x'");
+    bad("run --log-lost perhaps p", "--log-lost perhaps: expected go-on or end");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-memory 1G p", "not with --relay");
 }
