@@ -154,6 +154,11 @@ await_file() {
   await_true "the file ${1##*/}" test -e "$1"
 }
 
+# says COMMAND...: whether it prints anything now.
+says() {
+  [[ -n $("$@") ]]
+}
+
 gone() {
   ! kill -0 "$1" 2>/dev/null
 }

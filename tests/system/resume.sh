@@ -213,7 +213,7 @@ no_timeout_dispatcher() {
 # The job's own relay is killed: there is nothing to wait for.
 own_relay_dies() {
   start "${causeway[@]}" run --resume-timeout 1h -n 2 "$programs/idle" 30
-  await_true "the relay to start" test -n "$(own_relay)"
+  await_true "the relay to start" says own_relay
   sleep 1
   kill -9 "$(own_relay)"
   finish
@@ -225,7 +225,7 @@ own_relay_dies() {
 foreign_relay_dies() {
   foreign "unix:$work/relay"
   start "${causeway[@]}" run --resume-timeout 1s --relay "$address" --key-file "$work/key" -n 2 "$programs/idle" 60
-  await_true "the job" test -n "$(children_of "$pid")"
+  await_true "the job" says children_of "$pid"
   sleep 1
   kill -9 "$helper"
   finish
