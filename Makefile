@@ -48,7 +48,7 @@ RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
 RELAY = $(wildcard relay/*.c relay/engine/*.c) $(RELAY_CORE)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
@@ -115,7 +115,7 @@ SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c li
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
-	dispatcher/relays/relay_link.o dispatcher/relays/relays.o) \
+	dispatcher/relays/own_relay.o dispatcher/relays/relay_link.o dispatcher/relays/relay_restarts.o dispatcher/relays/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
@@ -208,8 +208,9 @@ campaign: deps-check
 
 # --- fuzzing --------------------------------------------------------------------------------------
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-# with small segments of logs, so that few bytes go to disk
-FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70
+# with small segments of logs, so that few bytes go to disk, and a small ledger
+FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
+	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)

@@ -171,6 +171,7 @@ enum cw_welcome_flag {
     CW_WELCOME_LOG = 1,    /* send determinants */
     CW_WELCOME_REPLAY = 2, /* there is a past to repeat; REPLAYED ends it */
     CW_WELCOME_RESUMED = 4,
+    CW_WELCOME_RETURNED = 8, /* the relay was killed and is back; its stream begins anew */
 };
 
 struct cw_send {
@@ -379,13 +380,20 @@ static inline bool cw_session_owes_ack(const struct cw_session *s, bool kept)
            (kept && s->received - s->received_told >= CW_ACK_BYTES);
 }
 
-/* Writes the body of an ACK (CW_ACK_SIZE bytes), and notes in the session what it says. */
-static inline void cw_ack_put(uint8_t *to, struct cw_session *s)
+/* Writes the body of an ACK (CW_ACK_SIZE bytes) for all before `position`, which is at most what
+ * was received, and notes that in the session. */
+static inline void cw_ack_put_until(uint8_t *to, struct cw_session *s, uint64_t position)
 {
     struct cw_writer w = cw_writer(to, CW_ACK_SIZE);
 
-    cw_put_u64(&w, s->received);
-    s->received_told = s->received;
+    cw_put_u64(&w, position);
+    s->received_told = position;
+}
+
+/* For all that was received. */
+static inline void cw_ack_put(uint8_t *to, struct cw_session *s)
+{
+    cw_ack_put_until(to, s, s->received);
 }
 
 static inline uint64_t cw_ack_get(const uint8_t *from)

@@ -86,7 +86,9 @@ size_t cw_ring_take(struct cw_ring *ring, void *to, size_t size)
         if (there == 0)
             break;
         cw_copy(bytes + done, ring->bytes + (ring->at & MASK), n);
-        ring_publish(&ring->shared->taken, &ring->at, n);
+        ring->at += n;
+        if (!ring->holds)
+            cw_ring_release(ring, 0);
         done += n;
     }
     return done;
@@ -129,9 +131,9 @@ void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t siz
     cw_copy_away(to + first, in->bytes, size - first);
 }
 
-void cw_ring_release(struct cw_ring *in)
+void cw_ring_release(struct cw_ring *in, size_t held)
 {
-    ring_publish(&in->shared->taken, &in->at, 0);
+    atomic_store_explicit(&in->shared->taken, in->at - held, memory_order_release);
 }
 
 /* Either this side sees that the other one sleeps, or the other one sees the new position: each

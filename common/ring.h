@@ -35,6 +35,7 @@ struct cw_ring {
     uint8_t *bytes;                /* CW_RING_BYTES of them */
     uint64_t at;                   /* what this side has written, or taken */
     bool broken;                   /* the other side's position cannot be true */
+    bool holds;                    /* what is taken stays there until cw_ring_release */
 };
 
 /* Copies up to `size` bytes in; returns how many there was room for. */
@@ -57,7 +58,13 @@ void cw_ring_peek(const struct cw_ring *ring, size_t skip, void *to, size_t size
  * `back` bytes before the reader's position; nothing else is taken from `in` in between. */
 void cw_ring_pass(struct cw_ring *in, struct cw_ring *out, size_t size);
 void cw_ring_keep(const struct cw_ring *in, size_t back, uint8_t *to, size_t size);
-void cw_ring_release(struct cw_ring *in);
+/* The writer gets the room back of all that was taken, but for the last `held` bytes. */
+void cw_ring_release(struct cw_ring *in, size_t held);
+/* Until where it has. */
+static inline uint64_t cw_ring_released(const struct cw_ring *in)
+{
+    return atomic_load_explicit(&in->shared->taken, memory_order_relaxed);
+}
 
 /* Whether there is something to take. */
 static inline bool cw_ring_readable(const struct cw_ring *ring)

@@ -294,7 +294,7 @@ static ssize_t rings_recv(struct cw_wire *wire, const struct iovec *iov, int iov
         wire->misses = 0;
         if (wire->of_relay)
             tell_cpu(wire);
-        if (cw_ring_wakes_writer(&wire->in))
+        if (!wire->holds && cw_ring_wakes_writer(&wire->in))
             ring_bell(wire);
         return (ssize_t)n;
     }
@@ -338,10 +338,18 @@ void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size)
         ring_bell(to);
 }
 
-void cw_wire_release(struct cw_wire *from)
+void cw_wire_hold(struct cw_wire *wire)
+{
+    wire->holds = true;
+    wire->in.holds = true;
+}
+
+void cw_wire_release(struct cw_wire *from, size_t held)
 {
     tell_cpu(from);
-    cw_ring_release(&from->in);
+    if (cw_ring_released(&from->in) == from->in.at - held)
+        return;
+    cw_ring_release(&from->in, held);
     if (cw_ring_wakes_writer(&from->in))
         ring_bell(from);
 }

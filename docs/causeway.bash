@@ -58,6 +58,7 @@ _causeway_value() {
     --fault) _causeway_fault ;;
     --rings) _causeway_words 'on off' ;;
     --log-lost) _causeway_words 'go-on end' ;;
+    --log-safety) _causeway_words 'memory file' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval) ;;
@@ -82,7 +83,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-reserve | --log-lost | --max-restarts | --slots | \
+        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -99,7 +100,7 @@ _causeway_run() {
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --threads --receivers --loggers --senders --rings --memory-max
-      --log-memory --log-dir --log-disk --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
+      --log-memory --log-dir --log-disk --log-safety --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --help'
   else
@@ -109,8 +110,8 @@ _causeway_run() {
 
 _causeway_relay() {
   _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-reserve
-      --spin --help'
+    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-safety
+      --log-reserve --spin --help'
 }
 
 _causeway_status() {

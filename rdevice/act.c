@@ -54,7 +54,7 @@ static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
 
     act_readings(x);
     cw_probe_put(exchange_frame(x, CW_FRAME_PROBE, CW_PROBE_SIZE), probe);
-    probes_ask(&x->probes, probe);
+    probes_ask(&x->probes, probe, session_position(&x->session));
     exchange_flush(x);
     since = cw_clock_ns();
     while (!(answer = probes_answer(&x->probes)))

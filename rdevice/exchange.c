@@ -29,6 +29,13 @@ static void broken(const struct exchange *x, const char *what)
 /* --- frames that come ---------------------------------------------------------------------------
  */
 
+/* The relay need not hand it over again. */
+static void payload_came(struct exchange *x)
+{
+    inbox_payload_came(&x->inbox);
+    x->session.hello.event = inbox_last_event(&x->inbox);
+}
+
 static void on_message(struct exchange *x, const struct session_frame *frame)
 {
     uint8_t *to;
@@ -38,7 +45,7 @@ static void on_message(struct exchange *x, const struct session_frame *frame)
         broken(x, wrong);
     session_expect(&x->session, to, frame->more);
     if (frame->more == 0)
-        inbox_payload_came(&x->inbox);
+        payload_came(x);
 }
 
 static void on_done(struct exchange *x, const struct session_frame *frame)
@@ -47,6 +54,7 @@ static void on_done(struct exchange *x, const struct session_frame *frame)
 
     if (wrong)
         broken(x, wrong);
+    x->session.hello.event = inbox_last_event(&x->inbox);
 }
 
 static void on_probed(struct exchange *x, const struct session_frame *frame)
@@ -147,19 +155,30 @@ static bool take_payload(struct exchange *x)
     if (!session_take_payload(&x->session))
         return false;
     if (session_expected(&x->session) == 0)
-        inbox_payload_came(&x->inbox);
+        payload_came(x);
     return true;
+}
+
+/* Before anything that a relay which is back has said is looked at. */
+static void look_for_return(struct exchange *x)
+{
+    uint64_t received;
+
+    if (!session_take_return(&x->session, &received))
+        return;
+    inbox_on_return(&x->inbox, &x->requests);
+    probes_on_return(&x->probes, received);
 }
 
 static bool fill(struct exchange *x)
 {
     bool expected = session_expected(&x->session) > 0;
+    bool filled = session_fill(&x->session);
 
-    if (!session_fill(&x->session))
-        return false;
-    if (expected && session_expected(&x->session) == 0)
-        inbox_payload_came(&x->inbox);
-    return true;
+    look_for_return(x);
+    if (filled && expected && session_expected(&x->session) == 0)
+        payload_came(x);
+    return filled;
 }
 
 bool exchange_read(struct exchange *x)

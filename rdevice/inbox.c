@@ -138,6 +138,46 @@ const char *inbox_on_message(struct inbox *b, const struct request_table *reques
     return last ? take_event_number(b, &request->event, m.event) : NULL;
 }
 
+/* --- a relay that is back -----------------------------------------------------------------------
+ */
+
+static void drop_am(struct am *am)
+{
+    arena_free(am, sizeof(*am) + am->total);
+}
+
+static void restart(void *ctx, struct request *request)
+{
+    (void)ctx;
+    if (!request->receiving || !request->begun)
+        return;
+    if (request->staged)
+        arena_free(request->target, request->staging_size);
+    request->begun = false;
+    request->received = 0;
+}
+
+void inbox_on_return(struct inbox *b, const struct request_table *requests)
+{
+    struct event *last = b->ends;
+
+    b->ends = NULL;
+    if (last) {
+        b->event--;
+        if (last->active)
+            drop_am((struct am *)last);
+        else
+            ((struct request *)last)->busy = true;
+    }
+    while (b->open_ams) {
+        struct am *am = b->open_ams;
+
+        b->open_ams = am->next_open;
+        drop_am(am);
+    }
+    request_each(requests, restart, NULL);
+}
+
 /* --- other events -------------------------------------------------------------------------------
  */
 

@@ -46,6 +46,10 @@ void inbox_payload_came(struct inbox *b);
 const char *inbox_on_done(struct inbox *b, const struct request_table *requests, uint8_t type,
                           const uint8_t *body);
 
+/* The relay begins anew after the last event that has come whole: messages of which a part has come
+ * begin anew. */
+void inbox_on_return(struct inbox *b, const struct request_table *requests);
+
 /* Number of the last event that came. */
 static inline uint64_t inbox_last_event(const struct inbox *b)
 {

@@ -10,9 +10,11 @@ bool probes_known_none(const struct probes *p, uint64_t tag, uint64_t mask)
     return false;
 }
 
-void probes_ask(struct probes *p, const struct cw_probe *probe)
+void probes_ask(struct probes *p, const struct cw_probe *probe, uint64_t until)
 {
     p->asked = *probe;
+    p->asked_until = until;
+    p->lost = false; /* this one was not */
     p->answered = false;
 }
 
@@ -24,8 +26,36 @@ static void remember_none(struct probes *p, const struct cw_probe *probe)
     p->none[at] = *probe;
 }
 
+/* Returns whether it is the answer that we wait for. */
+static bool on_last_answer(struct probes *p, struct cw_probed *answer)
+{
+    p->returned = false;
+    if (!p->lost)
+        return false;
+    if (answer->found && answer->clock == p->asked.clock)
+        return true;
+    *answer = (struct cw_probed){.clock = p->asked.clock};
+    return true;
+}
+
+void probes_on_return(struct probes *p, uint64_t received)
+{
+    probes_on_hint(p); /* one may have been lost */
+    p->returned = true;
+    p->lost = !p->answered && received >= p->asked_until;
+}
+
 void probes_on_answer(struct probes *p, const struct cw_probed *answer)
 {
+    struct cw_probed last = *answer;
+
+    if (p->returned) {
+        if (on_last_answer(p, &last)) {
+            p->answer = last;
+            p->answered = true;
+        }
+        return;
+    }
     p->answer = *answer;
     p->answered = true;
     p->mailbox_empty = answer->unexpected == 0;

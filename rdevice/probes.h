@@ -13,18 +13,22 @@
 
 struct probes {
     bool answered;
+    uint64_t asked_until;  /* position of our stream behind the one that was asked last */
     struct cw_probe asked; /* last */
     struct cw_probed answer;
     struct cw_probe none[PROBES_NONE_KNOWN]; /* answered "none", and nothing has come since */
     uint32_t none_count;
     bool mailbox_empty; /* nothing at all waits in the mailbox */
+    bool returned;      /* the relay is back, and has not said its last answer */
+    bool lost;          /* ... and had been asked what we wait for */
 };
 
 /* Known to find nothing. */
 bool probes_known_none(const struct probes *p, uint64_t tag, uint64_t mask);
 
-/* This one goes to the relay, and has no answer yet. */
-void probes_ask(struct probes *p, const struct cw_probe *probe);
+/* This one goes to the relay, and has no answer yet. `until`: the position of our stream behind it.
+ */
+void probes_ask(struct probes *p, const struct cw_probe *probe, uint64_t until);
 
 /* Of the one that went last: NULL while there is none. */
 static inline const struct cw_probed *probes_answer(const struct probes *p)
@@ -35,5 +39,10 @@ static inline const struct cw_probed *probes_answer(const struct probes *p)
 /* PROBED and HINT have come. */
 void probes_on_answer(struct probes *p, const struct cw_probed *answer);
 void probes_on_hint(struct probes *p);
+
+/* The relay was killed and is back, and has received our stream until `received`; what it says
+ * first is the last answer that found something. Whether that is the one that we wait for is seen
+ * by its clock; else that answer was lost, and found nothing, or the relay was not asked yet. */
+void probes_on_return(struct probes *p, uint64_t received);
 
 #endif

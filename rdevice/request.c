@@ -61,6 +61,14 @@ void request_free(struct request_table *t, struct request *request)
     t->free = request;
 }
 
+void request_each(const struct request_table *t, void (*give)(void *ctx, struct request *request),
+                  void *ctx)
+{
+    for (uint32_t id = 0; id < t->chunk_count * CHUNK; id++)
+        if (slot(t, id)->busy)
+            give(ctx, slot(t, id));
+}
+
 struct request *request_find(const struct request_table *t, uint32_t id)
 {
     struct request *request;

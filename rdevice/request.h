@@ -49,6 +49,9 @@ void request_setup(struct request_table *t, size_t user_size, void (*init)(void 
 struct request *request_new(struct request_table *t, bool receiving);
 void request_free(struct request_table *t, struct request *request);
 
+/* All that the relay may speak of. */
+void request_each(const struct request_table *t, void (*give)(void *ctx, struct request *request),
+                  void *ctx);
 /* NULL unless there is a request of this number that the relay may speak of. */
 struct request *request_find(const struct request_table *t, uint32_t id);
 struct request *request_of_user(void *user);

@@ -145,6 +145,18 @@ static bool is_final(int code)
     return code != CW_OK && code != CW_ECLOSED && code != CW_ETIME && code != CW_EBUSY;
 }
 
+/* The relay was killed, and is back: its stream goes on from where its log says, with what we have
+ * not received whole. */
+static void begin_anew(struct session *s, const struct cw_welcome *welcome)
+{
+    s->numbers.in_seq = (uint32_t)welcome->acts;
+    s->numbers.received = s->numbers.received_told = welcome->event;
+    s->in_start = s->in_end = 0;
+    s->sink_left = 0;
+    s->received = welcome->received;
+    s->returned = true;
+}
+
 /* Returns false when the session has ended at the relay, as it may after BYE. */
 static bool reconnect(struct session *s, const char *why)
 {
@@ -158,8 +170,11 @@ static bool reconnect(struct session *s, const char *why)
     drop_connection(s);
     for (uint64_t now = cw_clock_ns(); now < until; now = cw_clock_ns()) {
         code = try(s, number, (until - now) / NS_IN_MS + 1, &welcome, &err);
-        if (code == CW_OK && cw_kept_rewind(&s->kept, welcome.received) == CW_OK)
+        if (code == CW_OK && cw_kept_rewind(&s->kept, welcome.received) == CW_OK) {
+            if (welcome.flags & CW_WELCOME_RETURNED)
+                begin_anew(s, &welcome);
             return true;
+        }
         if (code == CW_OK)
             give_up(s, "the relay says that it has received what cannot be");
         if (session_is_open(s))

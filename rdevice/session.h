@@ -37,10 +37,12 @@ struct session {
 
     uint64_t calls;          /* system calls on the wire */
     struct cw_address place; /* of the relay */
-    struct cw_hello hello;   /* who we are */
+    struct cw_hello hello;   /* who we are; `event`: the last one that has come whole */
     uint8_t *key;            /* secret; NULL: the session ends with its connection */
     uint32_t resume_ms;
     uint32_t connections; /* so far; the one of now is the last */
+    bool returned;        /* the relay was killed and is back: session_take_return */
+    uint64_t received;    /* of our stream, by a relay that is back */
     bool ending;          /* BYE is written */
     bool over;            /* ... and the relay knows the session no more */
 
@@ -82,6 +84,23 @@ static inline const char *session_address(const struct session *s)
 static inline uint32_t session_connections(const struct session *s)
 {
     return s->connections;
+}
+
+/* The position in our stream behind what is queued. */
+static inline uint64_t session_position(const struct session *s)
+{
+    return s->kept.end + s->out_used;
+}
+
+/* Whether the relay was killed, and is back, since this was last asked. Its stream has begun anew:
+ * what was on its way to us has gone. Of our stream it has *received so much. */
+static inline bool session_take_return(struct session *s, uint64_t *received)
+{
+    bool returned = s->returned;
+
+    s->returned = false;
+    *received = s->received;
+    return returned;
 }
 
 /* BYE is written. If the connection breaks now, the relay may have ended the session: then it is

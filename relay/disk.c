@@ -389,13 +389,19 @@ static int open_and_unlink(const char *dir)
     return fd;
 }
 
-static int open_file(const char *dir)
+int disk_make_file(const char *dir)
 {
     int fd = open(dir, O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
         fd = open_and_unlink(dir);
     return fd;
+}
+
+/* A duplicate shares O_DIRECT with `file`: each kind sets it or takes it away. */
+static int open_file(const char *dir, int file)
+{
+    return file < 0 ? disk_make_file(dir) : fcntl(file, F_DUPFD_CLOEXEC, 0);
 }
 
 /* btrfs would write a changed page to another place and a checksum of it, all of that through the
@@ -418,20 +424,21 @@ static int no_direct(struct cw_err *err)
                       "dropped from it again");
 }
 
-/* Writes the first page of the file: a disk may want requests of more than STORE_ALIGN. */
+/* Writes the first page of the file: a disk may want requests of more than STORE_ALIGN. What
+ * another disk has written is read instead. */
 static int try_file(struct disk *d, uint8_t *page, struct cw_err *err)
 {
-    struct request r = {.io = {.write = true, .at = page, .size = STORE_ALIGN}};
+    struct request r = {.io = {.write = d->end == 0, .at = page, .size = STORE_ALIGN}};
 
     /* not by open(2), which leaves the file behind that it then refuses */
-    if (d->kind != DISK_CACHED && fcntl(d->file, F_SETFL, O_DIRECT) < 0)
+    if (fcntl(d->file, F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0)
         return no_direct(err);
     carry_out(d, &r);
     if (r.error == EINVAL && d->kind != DISK_CACHED)
         return no_direct(err);
     if (r.error)
-        return cw_err_set(err, CW_ESYS, "writing a file there: %s; %s", strerror(r.error),
-                          advice(r.error));
+        return cw_err_set(err, CW_ESYS, "%s a file there: %s; %s",
+                          r.io.write ? "writing" : "reading", strerror(r.error), advice(r.error));
     return CW_OK;
 }
 
@@ -460,6 +467,22 @@ static bool set_size(const struct disk *d, uint64_t bytes)
     return bytes >= TRIED_HOLE && has_holes(d) && ftruncate(d->file, (off_t)bytes) == 0;
 }
 
+/* What another disk has written, by a process that was perhaps killed: the kernel may still be
+ * writing for it, past the page cache, after its end. Making a file shorter waits for such writes
+ * (inode_dio_wait in the kernel's file systems); it is made one page longer before. */
+static int take_over(struct disk *d, struct cw_err *err)
+{
+    struct stat st;
+
+    if (fstat(d->file, &st) < 0)
+        return cw_err_set(err, CW_ESYS, "the file of the log: %s", strerror(errno));
+    if (st.st_size > 0 && ftruncate(d->file, st.st_size + STORE_ALIGN) == 0 &&
+        ftruncate(d->file, st.st_size) < 0)
+        return cw_err_set(err, CW_ESYS, "the file of the log: %s", strerror(errno));
+    d->end = (uint64_t)st.st_size / STORE_ALIGN * STORE_ALIGN;
+    return CW_OK;
+}
+
 /* --- beginning and end ------------------------------------------------------------------------ */
 static int start(struct disk *d, const char *dir, struct cw_err *err)
 {
@@ -477,16 +500,16 @@ static int start(struct disk *d, const char *dir, struct cw_err *err)
         return failed;
     if (d->kind == DISK_CACHED)
         posix_fadvise(d->file, 0, 0, POSIX_FADV_RANDOM); /* reads nothing ahead */
-    else
+    else if (d->end == 0)
         set_size(d, disk_free(dir)); /* an error costs time later, nothing else */
     return CW_OK;
 }
 
-static int open_as(struct disk *d, const char *dir, struct cw_err *err)
+static int open_as(struct disk *d, const char *dir, int file, struct cw_err *err)
 {
     int failed;
 
-    d->file = open_file(dir);
+    d->file = open_file(dir, file);
     if (d->file < 0)
         return cw_err_set(err, CW_ESYS, "making a file there: %s; %s", strerror(errno),
                           advice(errno));
@@ -497,7 +520,9 @@ static int open_as(struct disk *d, const char *dir, struct cw_err *err)
         close(d->file);
         return err->code;
     }
-    failed = start(d, dir, err);
+    failed = take_over(d, err);
+    if (!failed)
+        failed = start(d, dir, err);
     if (failed) {
         close(d->file);
         close(d->wakes);
@@ -505,7 +530,7 @@ static int open_as(struct disk *d, const char *dir, struct cw_err *err)
     return failed;
 }
 
-struct disk *disk_open_as(const char *dir, enum disk_kind kind, struct cw_err *err)
+struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct cw_err *err)
 {
     struct disk *d = calloc(1, sizeof(*d));
     int failed;
@@ -518,7 +543,7 @@ struct disk *disk_open_as(const char *dir, enum disk_kind kind, struct cw_err *e
     for (uint32_t i = 0; i < STORE_IO_MAX; i++)
         d->requests[i].next = i + 1 < STORE_IO_MAX ? &d->requests[i + 1] : NULL;
     d->unused = d->requests;
-    failed = open_as(d, dir, err);
+    failed = open_as(d, dir, file, err);
     if (!failed)
         return d;
     cw_err_wrap(err, "--log-dir %s", dir);
@@ -526,14 +551,14 @@ struct disk *disk_open_as(const char *dir, enum disk_kind kind, struct cw_err *e
     return NULL;
 }
 
-struct disk *disk_open(const char *dir, struct cw_err *err)
+struct disk *disk_open(const char *dir, int file, struct cw_err *err)
 {
     struct cw_err why;
-    struct disk *d = disk_open_as(dir, DISK_RING, err);
+    struct disk *d = disk_open_as(dir, file, DISK_RING, err);
 
     for (int kind = DISK_THREADS; !d && err->code == CW_ENOTFOUND && kind <= DISK_CACHED; kind++) {
         why = *err;
-        d = disk_open_as(dir, kind, err);
+        d = disk_open_as(dir, file, kind, err);
         if (d)
             dprintf(STDERR_FILENO, "causeway relay: %s\n", why.text);
     }
@@ -595,6 +620,13 @@ bool disk_in_memory(const char *dir)
     struct statfs fs;
 
     return statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+uint64_t disk_held(const struct disk *d)
+{
+    struct stat st;
+
+    return fstat(d->file, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 uint64_t disk_free(const char *dir)

@@ -13,13 +13,18 @@ enum disk_kind {
     DISK_CACHED,  /* the same, and they drop from the page cache what they wrote and read */
 };
 
-/* A file in the directory `dir`; its space is free again when the process ends, however it does.
+/* A new file without a name in the directory `dir`; its space is free again when nobody has it open
+ * any more. -1 with errno set. */
+int disk_make_file(const char *dir);
+
+/* Uses `file`, of disk_make_file(dir), perhaps with what another disk has written to it; it stays
+ * the caller's. With -1, one of its own.
  * Takes the first kind that the kernel and the file system allow; says on stderr why it is not
  * DISK_RING. NULL with *err set, and nothing left behind: CW_ESYS, CW_ENOMEM. */
-struct disk *disk_open(const char *dir, struct cw_err *err);
+struct disk *disk_open(const char *dir, int file, struct cw_err *err);
 /* As disk_open, which chooses the kind; this is for tests. Also CW_ENOTFOUND: the system does not
  * have this kind. Says nothing on stderr. */
-struct disk *disk_open_as(const char *dir, enum disk_kind kind, struct cw_err *err);
+struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct cw_err *err);
 /* Waits until every request that was taken has been carried out; no result is given any more. To be
  * called when the engine is closed and the core is not yet freed, for the requests are about its
  * memory. `disk` may be NULL. */
@@ -38,6 +43,8 @@ struct relay_disk disk_ops(struct disk *disk);
 
 /* Whether the file system of `dir` keeps its files in memory. */
 bool disk_in_memory(const char *dir);
+/* Bytes that the file takes on the disk. */
+uint64_t disk_held(const struct disk *disk);
 /* Bytes that this user can still write there; 0 where this is not known. */
 uint64_t disk_free(const char *dir);
 

@@ -9,16 +9,20 @@
 #include "relay/region.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define LISTEN_MAX (RELAY_LISTENERS_MAX - 2)
 #define SPIN_NS_DEFAULT 200000ull
+#define RETURN_POLL_MS 1000 /* between looks at a disk that says nothing */
 
 struct relay_options {
     struct relay_settings settings;
@@ -27,6 +31,8 @@ struct relay_options {
     const char *key_file;
     int key_fd;   /* -1, or where the key comes from */
     int ready_fd; /* -1, or where to say that all listeners are open */
+    int state_fd; /* -1, or what is kept of a relay whose process ends, and is there for the next */
+    int disk_fd;  /* -1, or the file of its log, likewise */
     uint64_t spin_ns;
 };
 
@@ -60,6 +66,11 @@ static const char usage[] =
     "  --log-disk BYTES     how much at most; 0: nothing (default: half of what is free there).\n"
     "                       When memory and disk are spent, the rank with the largest log, of\n"
     "                       the job whose logs hold the most, can no longer be restarted\n"
+    "  --log-safety memory|file\n"
+    "                       what the log outlives: memory (default): nothing, it ends with the\n"
+    "                       relay's process, and so do the jobs; file: that process, which "
+    "causeway\n"
+    "                       run then starts again on its log\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -70,6 +81,8 @@ enum {
     OPT_KEY_FILE,
     OPT_KEY_FD,
     OPT_READY_FD,
+    OPT_STATE_FD,
+    OPT_DISK_FD,
     OPT_LIST,
     OPT_SPIN,
     OPT_HELP,
@@ -81,6 +94,8 @@ static const struct option own_options[] = {
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
+    {"state-fd", required_argument, NULL, OPT_STATE_FD},
+    {"disk-fd", required_argument, NULL, OPT_DISK_FD},
     {"list-engines", no_argument, NULL, OPT_LIST},
     {"spin", required_argument, NULL, OPT_SPIN},
     {"help", no_argument, NULL, OPT_HELP},
@@ -97,10 +112,20 @@ static int take_listen(struct relay_options *o, const char *text, struct cw_err 
     return CW_OK;
 }
 
-static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
+static int take_descriptor(int *fd, const char *value, struct cw_err *err)
 {
     uint64_t number;
 
+    if (cw_parse_number("descriptor", value, 0, 1 << 20, &number, err) < 0)
+        return err->code;
+    if (fcntl((int)number, F_GETFD) < 0)
+        return cw_err_set(err, CW_EINVAL, "descriptor '%s': it is not open", value);
+    *fd = (int)number;
+    return CW_OK;
+}
+
+static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
+{
     switch (opt) {
     case OPT_LISTEN:
         return take_listen(o, value, err);
@@ -108,11 +133,13 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         o->key_file = value;
         return CW_OK;
     case OPT_KEY_FD:
+        return take_descriptor(&o->key_fd, value, err);
     case OPT_READY_FD:
-        if (cw_parse_number("descriptor", value, 0, 1 << 20, &number, err) < 0)
-            return err->code;
-        *(opt == OPT_KEY_FD ? &o->key_fd : &o->ready_fd) = (int)number;
-        return CW_OK;
+        return take_descriptor(&o->ready_fd, value, err);
+    case OPT_STATE_FD:
+        return take_descriptor(&o->state_fd, value, err);
+    case OPT_DISK_FD:
+        return take_descriptor(&o->disk_fd, value, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     default:
@@ -157,6 +184,10 @@ static int parse_options(struct relay_options *o, int argc, char **argv, struct 
                    argv[optind]);
     else if (o->listener_count == 0)
         cw_err_set(err, CW_EINVAL, "no --listen ADDRESS; see causeway relay --help");
+    else if (o->settings.log_safety == RELAY_LOG_IN_FILE && o->state_fd < 0)
+        cw_err_set(err, CW_EINVAL,
+                   "--log-safety file is for relays that causeway run starts: nobody would start "
+                   "this one again");
     else
         return -1;
     return 2;
@@ -276,6 +307,44 @@ static int listen_all(struct relay_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+/* Returns whether there were results. */
+static bool carry_out(struct relay_core *core, const struct relay_disk *disk)
+{
+    struct relay_log_done done;
+    struct relay_log_io io;
+    bool any = false;
+
+    while (relay_core_next_io(core, &io))
+        disk->take(disk->ctx, &io);
+    while (disk->next_done(disk->ctx, &done)) {
+        relay_core_io_done(core, &done);
+        any = true;
+    }
+    return any;
+}
+
+/* What a relay has left whose place we take. */
+static int take_up(struct relay_core *core, struct disk *disk, struct cw_err *err)
+{
+    const struct relay_disk ops = disk_ops(disk);
+    struct relay_returned returned = {0};
+
+    while (!relay_core_return(core, &returned)) {
+        struct pollfd results = {.fd = disk ? disk_listener(disk).fd : -1, .events = POLLIN};
+        eventfd_t count;
+
+        if (!disk)
+            return cw_err_set(err, CW_EINVAL,
+                              "what a relay has left is on disk, and there is none");
+        if (!carry_out(core, &ops) && poll(&results, 1, RETURN_POLL_MS) > 0)
+            eventfd_read(results.fd, &count);
+    }
+    if (returned.lost > 0)
+        fprintf(stderr, "causeway relay: %u jobs could not be taken up again; the last one: %s\n",
+                returned.lost, returned.why);
+    return CW_OK;
+}
+
 static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
                       struct disk *disk, struct cw_err *err)
 {
@@ -285,9 +354,9 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
     if (!dial)
         return err->code;
     core = relay_core_new(config);
-    if (core)
+    if (core && take_up(core, disk, err) == CW_OK)
         serve(o, core, dial, disk, err);
-    else
+    if (!core)
         cw_err_set(err, CW_ENOMEM, "no memory for a relay");
     disk_close(disk); /* before the memory goes that it may be writing */
     if (core)
@@ -296,10 +365,24 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
     return err->code;
 }
 
+/* A log that is to outlive the relay is in a file that does. */
+static struct disk *open_file(const struct relay_options *o, const char *dir, struct cw_err *err)
+{
+    struct disk *disk = disk_open(dir, o->disk_fd, err);
+
+    if (disk && o->state_fd >= 0 && o->disk_fd < 0) {
+        cw_err_set(err, CW_ESYS, "--log-dir %s: causeway run had no file there", dir);
+        disk_close(disk);
+        disk = NULL;
+    }
+    return disk;
+}
+
 /* Nothing where none is wanted. One that nobody asked for by name is done without, if need be. */
-static int open_disk(const struct relay_settings *settings, struct disk **disk, uint64_t *bytes,
+static int open_disk(const struct relay_options *o, struct disk **disk, uint64_t *bytes,
                      struct cw_err *err)
 {
+    const struct relay_settings *settings = &o->settings;
     const char *dir = relay_settings_log_dir(settings);
     bool asked = settings->log_dir || settings->log_disk > 0;
     struct cw_err why = {0};
@@ -314,9 +397,10 @@ static int open_disk(const struct relay_settings *settings, struct disk **disk, 
                           "relieved; choose a directory on a disk, or --log-disk 0",
                           dir);
     }
-    *disk = disk_open(dir, &why);
+    *disk = open_file(o, dir, &why);
     if (*disk) {
-        *bytes = settings->log_disk_given ? settings->log_disk : disk_free(dir) / 2;
+        *bytes =
+            settings->log_disk_given ? settings->log_disk : (disk_free(dir) + disk_held(*disk)) / 2;
         return CW_OK;
     }
     if (asked)
@@ -326,13 +410,14 @@ static int open_disk(const struct relay_settings *settings, struct disk **disk, 
 }
 
 static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], const struct relay_region *region,
-               struct cw_err *err)
+               struct ledger_memory *ledger, struct cw_err *err)
 {
     const struct relay_settings *settings = &o->settings;
     struct relay_core_config config = {.key = key,
                                        .memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
-                                       .region = *region};
+                                       .region = *region,
+                                       .ledger = ledger};
     struct disk *disk = NULL;
     char beside[CW_ADDRESS_MAX + 8] = "";
     int failed = listen_all(o, err);
@@ -341,7 +426,7 @@ static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], const struct r
         return failed;
     failed = find_key(o, key, beside, sizeof(beside), err);
     if (!failed)
-        failed = open_disk(settings, &disk, &config.log_disk, err);
+        failed = open_disk(o, &disk, &config.log_disk, err);
     if (!failed)
         failed = serve_core(o, &config, disk, err);
     if (beside[0])
@@ -354,14 +439,23 @@ static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], const struct r
 /* Nobody can connect before the reserve is there: it may take a while. */
 static int run_reserved(struct relay_options *o, struct cw_err *err)
 {
-    struct relay_region region = region_open(o->settings.memory_max, o->settings.log_reserve);
     uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
-    int failed =
-        key ? run(o, key, &region, err) : cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    struct ledger_memory *ledger = NULL;
+    struct relay_region region;
 
+    if (!key)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    if (o->state_fd < 0) {
+        region = region_open(o->settings.memory_max, o->settings.log_reserve);
+        run(o, key, &region, NULL, err);
+        region_close(&region);
+    } else if (region_open_outliving(o->state_fd, o->settings.memory_max, o->settings.log_reserve,
+                                     &region, &ledger, err) == CW_OK) {
+        run(o, key, &region, ledger, err);
+        region_close_outliving(&region, ledger);
+    }
     cw_secret_free(key, CW_KEY_SIZE);
-    region_close(&region);
-    return failed;
+    return err->code;
 }
 
 /* Whether the engine can run here, before anything is opened; `auto` becomes one that can. */
@@ -380,7 +474,8 @@ static int settle_engine(struct relay_settings *settings, struct cw_err *err)
 
 int cmd_relay(int argc, char **argv)
 {
-    struct relay_options o = {.key_fd = -1, .ready_fd = -1, .spin_ns = SPIN_NS_DEFAULT};
+    struct relay_options o = {
+        .key_fd = -1, .ready_fd = -1, .state_fd = -1, .disk_fd = -1, .spin_ns = SPIN_NS_DEFAULT};
     struct cw_err err = {0};
     int code;
 

@@ -13,7 +13,7 @@ const char *const relay_option_names[RELAY_OPTIONS] = {
     [RELAY_OPTION_SENDERS] = "senders",       [RELAY_OPTION_MEMORY_MAX] = "memory-max",
     [RELAY_OPTION_LOG_MEMORY] = "log-memory", [RELAY_OPTION_LOG_DISK] = "log-disk",
     [RELAY_OPTION_LOG_DIR] = "log-dir",       [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
-    [RELAY_OPTION_RINGS] = "rings",
+    [RELAY_OPTION_LOG_SAFETY] = "log-safety", [RELAY_OPTION_RINGS] = "rings",
 };
 
 void relay_option_list(struct option *options, int first)
@@ -89,6 +89,14 @@ static int take_rings(struct relay_settings *settings, const char *text, struct 
     return cw_err_set(err, CW_EINVAL, "--rings %s: expected on or off", text);
 }
 
+static int take_log_safety(struct relay_settings *settings, const char *text, struct cw_err *err)
+{
+    settings->log_safety = strcmp(text, "file") == 0 ? RELAY_LOG_IN_FILE : RELAY_LOG_IN_MEMORY;
+    if (settings->log_safety == RELAY_LOG_IN_FILE || strcmp(text, "memory") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--log-safety %s: expected memory or file", text);
+}
+
 int relay_settings_take(struct relay_settings *settings, enum relay_option option,
                         const char *value, struct cw_err *err)
 {
@@ -115,6 +123,8 @@ int relay_settings_take(struct relay_settings *settings, enum relay_option optio
     case RELAY_OPTION_LOG_DIR:
         settings->log_dir = value;
         return CW_OK;
+    case RELAY_OPTION_LOG_SAFETY:
+        return take_log_safety(settings, value, err);
     case RELAY_OPTION_LOG_RESERVE:
         return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
     case RELAY_OPTION_RINGS:

@@ -16,6 +16,7 @@ enum relay_option {
     RELAY_OPTION_LOG_MEMORY,
     RELAY_OPTION_LOG_DISK,
     RELAY_OPTION_LOG_DIR,
+    RELAY_OPTION_LOG_SAFETY,
     RELAY_OPTION_LOG_RESERVE,
     RELAY_OPTION_RINGS,
     RELAY_OPTIONS
@@ -28,6 +29,12 @@ extern const char *const relay_option_names[RELAY_OPTIONS];
  * number. */
 void relay_option_list(struct option *options, int first);
 
+/* What the log of a relay outlives. */
+enum relay_log_safety {
+    RELAY_LOG_IN_MEMORY, /* nothing: it ends with the relay's process, and so do its jobs */
+    RELAY_LOG_IN_FILE,   /* that process: another one goes on with the log */
+};
+
 struct relay_settings {
     const struct relay_engine_ops *engine; /* NULL: whichever this system can run */
     struct relay_pools pools;
@@ -38,6 +45,7 @@ struct relay_settings {
     bool log_disk_given;  /* else a share of what is free there */
     const char *log_dir;  /* NULL: where temporary files are kept */
     uint64_t log_reserve; /* of it, touched at the start */
+    enum relay_log_safety log_safety;
 };
 
 void relay_settings_init(struct relay_settings *settings);

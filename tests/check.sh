@@ -103,6 +103,7 @@ engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks b
 one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
+  suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
 }
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
@@ -124,6 +125,7 @@ queue_jobs() {
   suite "logs on disk" tests/system/log_disk.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
+  suite "relays that come back" tests/system/relay_return.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define WHO_MAX 16 /* bytes of a rank, or of a name that stands for one */
+#define RELAY "relay"
 
 static const struct {
     const char *name;
@@ -57,7 +58,18 @@ static int parse_kind(struct fault *fault, const char *text, const char **rest, 
 
 static bool is_name(uint32_t rank)
 {
-    return rank >= FAULT_DISPATCHER;
+    return rank >= FAULT_RELAY_0;
+}
+
+/* "relay" or "relayN". Errors: CW_EINVAL. */
+static int parse_relay(struct fault *fault, const char *number, struct cw_err *err)
+{
+    uint64_t relay = FAULT_RELAY - FAULT_RELAY_0;
+
+    if (*number && cw_parse_number("relay", number, 0, CW_RELAYS_MAX - 1, &relay, err) < 0)
+        return err->code;
+    fault->rank = FAULT_RELAY_0 + (uint32_t)relay;
+    return CW_OK;
 }
 
 /* A rank or a name, from `text` to `end`. */
@@ -81,6 +93,8 @@ static int parse_who(struct fault *fault, const char *text, const char *end, str
             fault->rank = names[i].rank;
             return CW_OK;
         }
+    if (fault->kind == FAULT_KILL && strncmp(who, RELAY, strlen(RELAY)) == 0)
+        return parse_relay(fault, who + strlen(RELAY), err);
     if (cw_parse_number("rank", who, 0, CW_RANKS_MAX - 1, &rank, err) < 0)
         return err->code;
     fault->rank = (uint32_t)rank;
@@ -93,7 +107,8 @@ static int check_last(const struct fault *faults, uint32_t count, struct cw_err 
     const struct fault *last = &faults[count - 1];
 
     if (count > 1 && (is_name(last->rank) || is_name(faults[0].rank)))
-        return cw_err_set(err, CW_EINVAL, "'random', 'relays' and 'dispatcher' stand alone");
+        return cw_err_set(err, CW_EINVAL,
+                          "'random', 'relay', 'relays' and 'dispatcher' stand alone");
     for (const struct fault *fault = faults; fault < last; fault++)
         if (fault->rank == last->rank)
             return cw_err_set(err, CW_EINVAL, "rank %u twice", last->rank);
@@ -197,11 +212,28 @@ int fault_plan_add(struct fault_plan *plan, const char *text, struct cw_err *err
     return CW_OK;
 }
 
-int fault_plan_check(const struct fault_plan *plan, uint32_t ranks, struct cw_err *err)
+static int check_relay(const struct fault *fault, uint32_t relays, struct cw_err *err)
 {
+    uint32_t relay = fault->rank - FAULT_RELAY_0;
+
+    if (relays == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "--fault '%.100s' is for the job's own relays, not with --relay",
+                          fault->text);
+    if (fault->rank != FAULT_RELAY && relay >= relays)
+        return cw_err_set(err, CW_EINVAL, "--fault '%.100s': the job has no relay %u, %s %u",
+                          fault->text, relay, relays == 1 ? "only" : "the last is", relays - 1);
+    return CW_OK;
+}
+
+int fault_plan_check(struct fault_plan *plan, uint32_t ranks, uint32_t relays, struct cw_err *err)
+{
+    plan->relays = relays;
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct fault *fault = &plan->faults[i];
 
+        if (fault_is_relay(fault->rank) && check_relay(fault, relays, err) < 0)
+            return err->code;
         if (!is_name(fault->rank) && fault->rank >= ranks)
             return cw_err_set(err, CW_EINVAL, "--fault '%.100s': the job has no rank %u, %s %u",
                               fault->text, fault->rank, ranks == 1 ? "only" : "the last is",
@@ -256,7 +288,9 @@ static bool shoot(struct fault_plan *plan, struct fault *fault, uint64_t now_ns,
         set_next(plan, fault, now_ns);
         return can_hit(ctx, fault->kind, shot->rank);
     }
-    fault->fired = can_hit(ctx, fault->kind, fault->rank);
+    if (fault->rank == FAULT_RELAY)
+        shot->rank = FAULT_RELAY_0 + (uint32_t)draw_below(&plan->random, plan->relays);
+    fault->fired = can_hit(ctx, fault->kind, shot->rank);
     fault->waits = !fault->fired;
     return fault->fired;
 }

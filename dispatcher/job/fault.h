@@ -1,25 +1,27 @@
-/* Faults for drills: which rank is killed or stopped, which connections are
+/* Faults for drills: which rank or relay is killed or stopped, which connections are
  * broken, and when. Pure: no I/O, no clock (times are
  * given), no thread; the same seed picks the same victims. */
 #ifndef DISPATCHER_FAULT_H
 #define DISPATCHER_FAULT_H
 
-#include "common/err.h"
+#include "common/frame.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define FAULTS_MAX 64
 /* In place of a rank: */
-#define FAULT_RANDOM UINT32_MAX           /* any rank */
-#define FAULT_RELAYS (UINT32_MAX - 1)     /* the connections between relays */
-#define FAULT_DISPATCHER (UINT32_MAX - 2) /* those of the dispatcher */
-#define FAULT_EVERY_NS_MIN 1000000ull     /* of a fault that repeats */
-#define FAULT_SEED 1ull                   /* unless the user gives one */
+#define FAULT_RANDOM UINT32_MAX                     /* any rank */
+#define FAULT_RELAYS (UINT32_MAX - 1)               /* the connections between relays */
+#define FAULT_DISPATCHER (UINT32_MAX - 2)           /* those of the dispatcher */
+#define FAULT_RELAY (UINT32_MAX - 3)                /* the process of a relay of the job's own */
+#define FAULT_RELAY_0 (FAULT_RELAY - CW_RELAYS_MAX) /* of this one; those behind it follow */
+#define FAULT_EVERY_NS_MIN 1000000ull               /* of a fault that repeats */
+#define FAULT_SEED 1ull                             /* unless the user gives one */
 #define FAULT_FORMS                                                                                \
     "kill:RANK[,RANK...]@TIME, stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N, "            \
     "kill:random@TIME or stop:random@TIME; cut:RANK[,RANK...]@TIME, cut:random@TIME, "             \
-    "cut:relays@TIME or cut:dispatcher@TIME"
+    "cut:relays@TIME or cut:dispatcher@TIME; kill:relay@TIME or kill:relayN@TIME"
 
 enum fault_kind {
     FAULT_KILL,
@@ -39,7 +41,8 @@ struct fault {
     const char *text; /* as the user gave it; borrowed */
     enum fault_kind kind;
     enum fault_when when;
-    uint32_t rank; /* or FAULT_RANDOM, with FAULT_EVERY alone; of FAULT_CUT also the other two */
+    uint32_t rank; /* or what stands in place of one: FAULT_RANDOM with FAULT_EVERY alone,
+                    * FAULT_RELAYS and FAULT_DISPATCHER with FAULT_CUT, relays with FAULT_KILL */
     uint64_t time_ns;
     uint64_t event;
     uint64_t next_ns; /* when it is due; UINT64_MAX: not known */
@@ -50,6 +53,7 @@ struct fault {
 struct fault_plan {
     struct fault faults[FAULTS_MAX];
     uint32_t count;
+    uint32_t relays; /* of the job's own */
     uint64_t seed;
     uint64_t random; /* state of the generator */
     bool started;
@@ -58,7 +62,7 @@ struct fault_plan {
 /* One fault that is due now. */
 struct fault_shot {
     enum fault_kind kind;
-    uint32_t rank;    /* never FAULT_RANDOM */
+    uint32_t rank;    /* never FAULT_RANDOM or FAULT_RELAY */
     const char *text; /* of the fault, as the user gave it */
 };
 
@@ -81,8 +85,9 @@ void fault_plan_seed(struct fault_plan *plan, uint64_t seed);
  * is room for FAULTS_MAX, each rank of a list counting as one. */
 int fault_plan_add(struct fault_plan *plan, const char *text, struct cw_err *err);
 
-/* Whether the ranks named are ranks of a job of `ranks`. Errors: CW_EINVAL. */
-int fault_plan_check(const struct fault_plan *plan, uint32_t ranks, struct cw_err *err);
+/* Of a job of `ranks` that started `relays` itself: whether the ranks and relays named are its own.
+ * Errors: CW_EINVAL. */
+int fault_plan_check(struct fault_plan *plan, uint32_t ranks, uint32_t relays, struct cw_err *err);
 
 /* The ranks have been started: times count from now. */
 void fault_plan_start(struct fault_plan *plan, uint64_t now_ns);
@@ -90,7 +95,13 @@ void fault_plan_start(struct fault_plan *plan, uint64_t now_ns);
 /* When fault_plan_next may have something new by time alone; UINT64_MAX: never. */
 uint64_t fault_plan_deadline_ns(const struct fault_plan *plan);
 
-/* Whether a fault of this kind can hit this rank now, FAULT_RELAYS or FAULT_DISPATCHER. */
+/* Whether it stands for a relay, whose number is then victim - FAULT_RELAY_0. */
+static inline bool fault_is_relay(uint32_t victim)
+{
+    return victim >= FAULT_RELAY_0 && victim <= FAULT_RELAY;
+}
+
+/* Whether a fault of this kind can hit this victim of a fault_shot now. */
 typedef bool fault_can_hit(void *ctx, enum fault_kind kind, uint32_t rank);
 
 /* The next fault that is due; call it until it says false, after every change of what runs. One

@@ -30,7 +30,7 @@ const char run_usage[] =
     "                       (default: ranks in turn)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
-    "  --log-disk BYTES, --log-reserve BYTES\n"
+    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
@@ -58,7 +58,8 @@ const char run_usage[] =
     "  --fault WHAT         a drill, may be given again: kill:RANK[,RANK...]@TIME,\n"
     "                       stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N,\n"
     "                       kill:random@TIME (about every TIME); to break connections instead:\n"
-    "                       cut:RANK[,RANK...]@TIME, cut:relays@TIME, cut:dispatcher@TIME\n"
+    "                       cut:RANK[,RANK...]@TIME, cut:relays@TIME, cut:dispatcher@TIME;\n"
+    "                       kill:relay@TIME, kill:relayN@TIME for the own relay's process\n"
     "  --fault-seed N       chooses the random ones\n"
     "\n"
     "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
@@ -250,11 +251,8 @@ static int take_relays(struct run_options *o, int opt, const char *value, struct
 static int take_relay_option(struct run_options *o, enum relay_option option, const char *value,
                              struct cw_err *err)
 {
-    struct relay_settings settings;
-
-    relay_settings_init(&settings);
     o->relay_options[option] = value;
-    return relay_settings_take(&settings, option, value, err);
+    return relay_settings_take(&o->relay_settings, option, value, err);
 }
 
 static int take_option(struct run_options *o, struct run_segment *segment, int opt,
@@ -343,7 +341,7 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     return CW_OK;
 }
 
-static int check_recovery(const struct run_options *o, struct cw_err *err)
+static int check_recovery(struct run_options *o, struct cw_err *err)
 {
     if (o->alive_period_ns < OPTIONS_ALIVE_MIN_NS)
         return cw_err_set(err, CW_EINVAL, "--alive-period: at least %llums",
@@ -359,7 +357,11 @@ static int check_recovery(const struct run_options *o, struct cw_err *err)
         if (o->no_log && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
                               relay_option_names[i]);
-    return fault_plan_check(&o->faults, o->ranks, err);
+    if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-safety file: a relay that is started again finds its connections "
+                          "broken, and --resume-timeout 0 gives them up at once");
+    return fault_plan_check(&o->faults, o->ranks, o->relay_count ? 0 : o->relays, err);
 }
 
 /* Unless the user has said so: a rank that is out of reach is replaced after the same time, whether
@@ -407,6 +409,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
                               .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
                               .alive_timeout_ns = OPTIONS_ALIVE_TIMEOUT_NS,
                               .resume_ms = UINT32_MAX};
+    relay_settings_init(&o->relay_settings);
     fault_plan_init(&o->faults);
     for (int i = 1; i <= argc; i++) {
         if (i < argc && strcmp(argv[i], ":") != 0)

@@ -37,6 +37,7 @@ struct run_options {
     const char *relay_map; /* NULL: ranks in turn */
     uint8_t *homes;        /* each rank's relay; NULL: there is one relay. Owned */
     const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
+    struct relay_settings relay_settings;     /* what they say */
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */
     uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */

@@ -5,7 +5,7 @@
 #include "common/transport.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/relays/opener.h"
-#include "dispatcher/relays/relay_child.h"
+#include "dispatcher/relays/own_relay.h"
 #include "dispatcher/relays/relay_link.h"
 
 #include <signal.h>
@@ -33,8 +33,7 @@ struct relay {
     uint32_t number;
     char address[CW_ADDRESS_MAX];
     struct keys *keys;
-    pid_t pid;               /* 0: not ours, or ended */
-    struct loop_watch ready; /* of our own, until it listens */
+    struct own_relay own; /* its process; config.addresses: it has none */
     struct relay_link link;
     struct loop_watch watch; /* of the link */
     bool opened;
@@ -55,6 +54,7 @@ struct relays {
 
 static void on_timer(void *ctx);
 static void on_opened(void *ctx, const struct cw_dial_result *result);
+static void give_up(struct relay *relay, struct cw_err *err);
 
 /* For all routes, and all links to other relays. */
 static size_t room(const struct relays_config *config)
@@ -79,7 +79,8 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
     }
     for (uint32_t i = 0; i < config->relays; i++) {
         r->relay[i] = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
-        r->relay[i].link.fd = r->relay[i].ready.fd = r->relay[i].watch.fd = -1;
+        r->relay[i].link.fd = r->relay[i].watch.fd = -1;
+        own_relay_init(&r->relay[i].own);
     }
     for (uint32_t i = 0; i < config->relays; i++)
         if (relay_link_init(&r->relay[i].link, room(config), err) < 0) {
@@ -110,15 +111,13 @@ void relays_free(struct relays *r)
     opener_free(r->opener);
     relays_end(r);
     for (uint32_t i = 0; i < relays; i++) {
-        loop_close(r->config.loop, &r->relay[i].ready);
+        own_relay_close(&r->relay[i].own);
         close_link(&r->relay[i]);
         relay_link_free(&r->relay[i].link);
-        if (r->relay[i].pid > 0)
-            kill(r->relay[i].pid, SIGTERM);
     }
     for (uint32_t i = 0; i < relays; i++)
-        if (r->relay[i].pid > 0)
-            relay_child_await_end(r->relay[i].pid);
+        if (r->relay[i].own.pid > 0)
+            relay_child_await_end(r->relay[i].own.pid);
     free(r->relay);
     cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
     free(r);
@@ -171,7 +170,8 @@ static void open_session(struct relay *relay)
     struct cw_err err;
 
     cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
-    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
+    if (!relay->of->config.returns) /* else the next process needs it */
+        sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
     if (dial(relay, false))
         return;
     cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->address);
@@ -196,46 +196,61 @@ static int load_key(struct relay *relay, struct cw_err *err)
     return cw_key_load(beside, relay->keys->relay, err);
 }
 
-/* Our own one listens, or does not start. */
-static void on_child(void *ctx)
+static void on_child_started(void *ctx, pid_t pid)
+{
+    const struct relay *relay = ctx;
+
+    relay->of->config.events->child(relay->of->config.ctx, relay->number, pid);
+}
+
+/* A session that was open before is resumed by itself. */
+static void on_child_listens(void *ctx)
 {
     struct relay *relay = ctx;
-    bool listens = relay_child_listens(relay->ready.fd);
-    struct cw_err err;
+    const struct relays_config *config = &relay->of->config;
 
-    loop_close(relay->of->config.loop, &relay->ready);
-    if (listens) {
+    if (relay->opened)
+        config->events->back(config->ctx, relay->number);
+    else
         open_session(relay);
-        return;
-    }
-    cw_err_set(&err, CW_ESYS, "the job's own relay did not start");
-    fail(relay->of, &err);
 }
+
+static void on_child_failed(void *ctx, const struct cw_err *err)
+{
+    struct relay *relay = ctx;
+    struct cw_err cause = *err;
+
+    if (relay->opened)
+        give_up(relay, &cause);
+    else
+        fail(relay->of, err);
+}
+
+static const struct own_relay_events own_relay_events = {on_child_started, on_child_listens,
+                                                         on_child_failed};
 
 static int start_child(struct relay *relay, struct cw_err *err)
 {
     const struct relays_config *config = &relay->of->config;
-    struct relay_child_config child = {
-        .key = relay->keys->relay, .options = config->options, .spin_ns = config->spin_ns};
-    char path[CW_ADDRESS_MAX - 8];
-    int ready_fd;
-    pid_t pid;
+    struct own_relay *own = &relay->own;
 
     /* the first one has no number: its place is where others look */
     if (relay->number == 0)
-        snprintf(path, sizeof(path), "%s/relay", config->dir);
+        snprintf(own->path, sizeof(own->path), "%s/relay", config->dir);
     else
-        snprintf(path, sizeof(path), "%s/relay.%u", config->dir, relay->number);
-    snprintf(relay->address, sizeof(relay->address), "unix:%s", path);
-    child.socket_path = path;
+        snprintf(own->path, sizeof(own->path), "%s/relay.%u", config->dir, relay->number);
+    snprintf(relay->address, sizeof(relay->address), "unix:%s", own->path);
     cw_key_random(relay->keys->relay);
-    pid = relay_child_start(&child, &ready_fd, err);
-    if (pid < 0)
-        return err->code;
-    relay->pid = pid;
-    loop_watch(config->loop, &relay->ready, ready_fd, EPOLLIN, on_child, relay);
-    config->events->child(config->ctx, relay->number, pid);
-    return CW_OK;
+    own->loop = config->loop;
+    own->events = &own_relay_events;
+    own->ctx = relay;
+    own->child = (struct relay_child_config){.socket_path = own->path,
+                                             .key = relay->keys->relay,
+                                             .options = config->options,
+                                             .spin_ns = config->spin_ns,
+                                             .kept = config->returns ? &own->kept : NULL,
+                                             .log_dir = config->log_dir};
+    return own_relay_start(own, err);
 }
 
 int relays_open(struct relays *r, struct cw_err *err)
@@ -469,6 +484,11 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
     struct relay *relay = &r->relay[result->request->tag];
     struct cw_err err = result->err;
 
+    if (relay->over) {
+        if (result->fd >= 0)
+            close(result->fd);
+        return;
+    }
     if (relay->opened) {
         on_redialled(relay, result);
         return;
@@ -498,27 +518,50 @@ void relays_hear(struct relays *r, uint32_t relay)
 int relays_number_of(const struct relays *r, pid_t pid)
 {
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (r->relay[i].pid == pid)
+        if (r->relay[i].own.pid == pid)
             return (int)i;
     return -1;
 }
 
-void relays_child_ended(struct relays *r, uint32_t relay)
+bool relays_child_ended(struct relays *r, uint32_t relay)
 {
-    r->relay[relay].pid = 0;
-    if (r->relay[relay].ready.fd >= 0)
-        on_child(&r->relay[relay]);
+    struct relay *it = &r->relay[relay];
+
+    own_relay_ended(&it->own);
+    return r->config.returns && it->opened && !it->over && !r->ending && own_relay_again(&it->own);
 }
 
 int relays_reap(struct relays *r, int *status)
 {
     for (uint32_t i = 0; i < r->config.relays; i++) {
-        if (!r->relay[i].pid || waitpid(r->relay[i].pid, status, WNOHANG) != r->relay[i].pid)
-            continue;
-        relays_child_ended(r, i);
-        return (int)i;
+        pid_t pid = r->relay[i].own.pid;
+
+        if (pid && waitpid(pid, status, WNOHANG) == pid)
+            return (int)i;
     }
     return -1;
+}
+
+bool relays_return(const struct relays *r)
+{
+    return r->config.returns;
+}
+
+uint32_t relays_restarts(const struct relays *r, uint32_t relay)
+{
+    return r->relay[relay].own.restarts.count;
+}
+
+bool relays_listens(const struct relays *r, uint32_t relay)
+{
+    const struct own_relay *own = &r->relay[relay].own;
+
+    return r->config.addresses || (own->listens && !own->killed);
+}
+
+void relays_kill(struct relays *r, uint32_t relay)
+{
+    own_relay_kill(&r->relay[relay].own);
 }
 
 /* --- questions --- */

@@ -13,7 +13,8 @@ struct relays;
 /* What relays tell, in the job's loop. A relay is known by its number. */
 struct relays_events {
     void (*child)(void *ctx, uint32_t relay, pid_t pid); /* the job's own; it starts */
-    void (*ready)(void *ctx); /* the job is open at all, and they are linked */
+    void (*back)(void *ctx, uint32_t relay); /* ... and it listens again, after it had ended */
+    void (*ready)(void *ctx);                /* the job is open at all, and they are linked */
     void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
     void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
@@ -31,6 +32,8 @@ struct relays_config {
     const char *key_file;         /* of those; NULL: the file beside each one's socket */
     const char *dir;              /* for the sockets of our own */
     const char *const *options;   /* as of struct relay_child_config */
+    bool returns;        /* one of our own whose process ends is started again on its log ... */
+    const char *log_dir; /* ... of which this is on disk; NULL: nothing */
     uint64_t spin_ns;
     const uint8_t *homes; /* each rank's relay; NULL: all have relay 0 */
     uint32_t hello_flags; /* enum cw_hello_flag */
@@ -53,11 +56,19 @@ void relays_hear(struct relays *relays, uint32_t relay);
 
 /* Of our own: the number of the one that has this process; -1: it is none. */
 int relays_number_of(const struct relays *relays, pid_t pid);
-/* It has ended; the caller has waited for it. */
-void relays_child_ended(struct relays *relays, uint32_t relay);
-/* One of our own that has ended and was not waited for until now: its number, and *status as of
- * waitpid(2); -1: there is none. */
+/* It has ended; the caller has waited for it. Returns whether it is started again: back() follows,
+ * or its end, or lost(). */
+bool relays_child_ended(struct relays *relays, uint32_t relay);
+/* One of our own that has ended is waited for: its number, and *status as of waitpid(2);
+ * relays_child_ended is to follow. -1: there is none. */
 int relays_reap(struct relays *relays, int *status);
+/* Whether those of our own that end are started again; how often this one was until now. */
+bool relays_return(const struct relays *relays);
+uint32_t relays_restarts(const struct relays *relays, uint32_t relay);
+/* As far as is known, it can be connected to: it is not our own, or its process listens. */
+bool relays_listens(const struct relays *relays, uint32_t relay);
+/* A drill, of our own: SIGKILL. */
+void relays_kill(struct relays *relays, uint32_t relay);
 
 /* Asks for one STATS of every rank. */
 void relays_ask_stats(struct relays *relays);

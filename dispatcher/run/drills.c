@@ -18,7 +18,7 @@ void drills_free(struct drills *d)
 
 bool drills_is_rank(uint32_t victim)
 {
-    return victim != FAULT_RELAYS && victim != FAULT_DISPATCHER;
+    return victim < FAULT_RELAY_0;
 }
 
 static bool can_hit(void *ctx, enum fault_kind kind, uint32_t victim)
@@ -26,18 +26,23 @@ static bool can_hit(void *ctx, enum fault_kind kind, uint32_t victim)
     const struct drills *d = ctx;
     const struct job *job = d->job;
 
+    if (fault_is_relay(victim))
+        return relays_listens(d->relays, victim - FAULT_RELAY_0) &&
+               !relays_is_suspended(d->relays, victim - FAULT_RELAY_0);
     if (!drills_is_rank(victim))
         return true;
     return job_rank_runs(job, victim) && d->killed[victim] != job->rank[victim].incarnation &&
            (kind != FAULT_CUT || job->rank[victim].up);
 }
 
-bool drills_next(struct drills *d, uint64_t now_ns, struct fault_shot *shot)
+bool drills_next(struct drills *d, const struct relays *relays, uint64_t now_ns,
+                 struct fault_shot *shot)
 {
+    d->relays = relays;
     if (d->job->ending ||
         !fault_plan_next(&d->plan, now_ns, d->job->config.ranks, can_hit, d, shot))
         return false;
-    if (shot->kind == FAULT_KILL)
+    if (shot->kind == FAULT_KILL && drills_is_rank(shot->rank))
         d->killed[shot->rank] = d->job->rank[shot->rank].incarnation;
     return true;
 }

@@ -18,6 +18,8 @@ struct rank {
     uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
     uint32_t early_size;
     int status; /* of the last process that ended, as of waitpid(2) */
+    bool held;  /* its start waits until its relay listens: */
+    struct job_order start;
 };
 
 struct driver {
@@ -27,11 +29,14 @@ struct driver {
     bool *slot_used;
     struct rank *ranks;
     struct drills drills;
+    uint32_t held; /* ranks whose start waits */
     bool relays_ready;
     bool all_started;       /* every rank has been started once */
     bool told_shared;       /* that ranks share files */
     uint64_t timeout_at_ns; /* 0: none */
 };
+
+static void start_held(struct driver *d, uint32_t rank);
 
 static uint64_t now_of(const struct driver *d)
 {
@@ -128,11 +133,13 @@ static void fire_faults(struct driver *d)
 {
     struct fault_shot shot;
 
-    while (drills_next(&d->drills, now_of(d), &shot)) {
+    while (drills_next(&d->drills, d->parts.relays, now_of(d), &shot)) {
         uint64_t at_ns = cw_clock_ns();
 
         if (shot.kind == FAULT_CUT)
             cut(d, shot.rank);
+        else if (fault_is_relay(shot.rank))
+            relays_kill(d->parts.relays, shot.rank - FAULT_RELAY_0);
         else
             d->parts.launcher_ops->signal(d->parts.launcher, shot.rank,
                                           fault_kind_signal(shot.kind));
@@ -142,29 +149,48 @@ static void fire_faults(struct driver *d)
 
 /* --- what relays tell --- */
 
-static void relay_ended(struct driver *d, uint32_t relay, int status)
+/* A relay that will not come back. */
+static void relay_failed(struct driver *d, uint32_t relay, int status)
 {
     const char *address = relays_address(d->parts.relays, relay);
+    uint32_t restarts = relays_restarts(d->parts.relays, relay);
+    char often[64] = "";
 
+    if (restarts)
+        snprintf(often, sizeof(often), " after it was started again %u time%s", restarts,
+                 restarts == 1 ? "" : "s");
     if (WIFSIGNALED(status))
         job_fail(&d->job, 1, now_of(d),
-                 "the relay %s was killed by signal %d (%s); the messages in "
+                 "the relay %s was killed by signal %d (%s)%s; the messages in "
                  "it are lost, so the job ends",
-                 address, WTERMSIG(status), strsignal(WTERMSIG(status)));
+                 address, WTERMSIG(status), strsignal(WTERMSIG(status)), often);
     else
-        job_fail(&d->job, 1, now_of(d), "the relay %s ended with code %d, so the job ends", address,
-                 WEXITSTATUS(status));
+        job_fail(&d->job, 1, now_of(d), "the relay %s ended with code %d%s, so the job ends",
+                 address, WEXITSTATUS(status), often);
 }
 
-/* One of our own relays has ended, which says more than a broken connection. */
+/* One of our own. Returns whether that ends the job. */
+static bool relay_ended(struct driver *d, uint32_t relay, int status)
+{
+    if (!relays_child_ended(d->parts.relays, relay)) {
+        relay_failed(d, relay, status);
+        return true;
+    }
+    telling_relay_down(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay),
+                       status);
+    if (d->parts.standing)
+        standing_set_relay_restarts(d->parts.standing, relay,
+                                    relays_restarts(d->parts.relays, relay));
+    return false;
+}
+
+/* One of our own relays has ended for good, which says more than a broken connection. */
 static bool own_relay_ended(struct driver *d)
 {
     int status;
     int relay = relays_reap(d->parts.relays, &status);
 
-    if (relay >= 0)
-        relay_ended(d, (uint32_t)relay, status);
-    return relay >= 0;
+    return relay >= 0 && relay_ended(d, (uint32_t)relay, status);
 }
 
 static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
@@ -173,6 +199,18 @@ static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
 
     telling_say(&d->parts.telling, "relay started (pid %d, %s)", (int)pid,
                 relays_address(d->parts.relays, relay));
+}
+
+/* The ranks at this relay that were to be started meanwhile are started now. */
+static void on_relay_back(void *ctx, uint32_t relay)
+{
+    struct driver *d = ctx;
+
+    telling_relay_up(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay),
+                     relays_restarts(d->parts.relays, relay));
+    for (uint32_t rank = 0; d->held && rank < d->parts.options->ranks; rank++)
+        if (d->ranks[rank].held && relays_home(d->parts.relays, rank) == relay)
+            start_held(d, rank);
 }
 
 static void on_relays_ready(void *ctx)
@@ -270,6 +308,7 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
 }
 
 static const struct relays_events relays_events = {.child = on_relay_child,
+                                                   .back = on_relay_back,
                                                    .ready = on_relays_ready,
                                                    .failed = on_relays_failed,
                                                    .notice = on_notice,
@@ -348,13 +387,14 @@ static void take_early(struct driver *d, uint32_t rank, const struct cw_report *
     r->has_early = true;
 }
 
-/* The rank has given up its session. A relay that we do not reach either is gone. */
+/* The rank has given up its session. A relay that we do not reach either is gone, unless it may be
+ * started again: then our own session with it decides. */
 static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
 {
     uint32_t home = relays_home(d->parts.relays, rank);
     char why[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
 
-    if (relays_is_suspended(d->parts.relays, home)) {
+    if (!relays_return(d->parts.relays) && relays_is_suspended(d->parts.relays, home)) {
         snprintf(why, sizeof(why), "relay %s: %.*s", relays_address(d->parts.relays, home),
                  CW_TEXT_MAX, text);
         job_relay_lost(&d->job, why, now_of(d));
@@ -532,11 +572,23 @@ static int launch(struct driver *d, const struct job_order *order, struct cw_err
     return failed;
 }
 
+/* A rank that starts without a relay would fail at once. */
+static void hold(struct driver *d, const struct job_order *order)
+{
+    d->ranks[order->rank].held = true;
+    d->ranks[order->rank].start = *order;
+    d->held++;
+}
+
 static void start_rank(struct driver *d, const struct job_order *order)
 {
     struct cw_err err = {0};
     int failed;
 
+    if (!relays_listens(d->parts.relays, relays_home(d->parts.relays, order->rank))) {
+        hold(d, order);
+        return;
+    }
     if (order->incarnation > 1 && !order->again)
         telling_tell(&d->parts.telling, "rank %u %s; restarting it (incarnation %u)", order->rank,
                      order->why, order->incarnation);
@@ -544,6 +596,26 @@ static void start_rank(struct driver *d, const struct job_order *order)
     loop_look(d->parts.loop);
     if (failed)
         on_start_failed(d, order->rank, &err);
+}
+
+static void start_held(struct driver *d, uint32_t rank)
+{
+    struct job_order order = d->ranks[rank].start;
+
+    d->ranks[rank].held = false;
+    d->held--;
+    start_rank(d, &order);
+}
+
+/* The job ends before their relays listened. */
+static void drop_held(struct driver *d)
+{
+    for (uint32_t rank = 0; d->held && rank < d->parts.options->ranks; rank++)
+        if (d->ranks[rank].held) {
+            d->ranks[rank].held = false;
+            d->held--;
+            job_start_failed(&d->job, rank, 1, now_of(d), "its relay is not there");
+        }
 }
 
 static void let_go(struct driver *d, const struct job_order *order)
@@ -573,10 +645,8 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
     struct driver *d = ctx;
     int relay = d->parts.relays ? relays_number_of(d->parts.relays, pid) : -1;
 
-    if (relay < 0)
-        return;
-    relays_child_ended(d->parts.relays, (uint32_t)relay);
-    relay_ended(d, (uint32_t)relay, status);
+    if (relay >= 0)
+        relay_ended(d, (uint32_t)relay, status);
 }
 
 /* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
@@ -678,6 +748,10 @@ static uint64_t next_deadline(const struct driver *d)
 /* The core has nothing more to be done now. */
 static void settled(struct driver *d)
 {
+    if (d->job.ending && d->held) {
+        drop_held(d);
+        return;
+    }
     if (!d->all_started && d->job.starting == 0) {
         d->all_started = true;
         fault_plan_start(&d->drills.plan, now_of(d));

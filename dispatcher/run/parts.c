@@ -65,6 +65,8 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
                        struct cw_err *err)
 {
     const struct run_options *o = p->options;
+    const struct relay_settings *settings = &o->relay_settings;
+    bool has_disk = !settings->log_disk_given || settings->log_disk > 0;
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .ranks = o->ranks,
@@ -73,6 +75,8 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
                                    .key_file = o->key_file,
                                    .dir = p->dir.path,
                                    .options = o->relay_options,
+                                   .returns = settings->log_safety == RELAY_LOG_IN_FILE,
+                                   .log_dir = has_disk ? relay_settings_log_dir(settings) : NULL,
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
                                    .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,
@@ -130,6 +134,8 @@ static int open_telling(struct parts *p, const struct job *job, const struct par
         return err->code;
     relays_addresses(p->relays, relays, sizeof(relays));
     standing_set_relays(p->standing, relays);
+    for (uint32_t i = 0; i < p->options->relays; i++)
+        standing_set_relay_restarts(p->standing, i, relays_restarts(p->relays, i));
     return telling_open_events(&p->telling, p->options->events, loop_look(p->loop), p->job_id,
                                p->options->ranks, relays, err);
 }

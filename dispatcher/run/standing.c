@@ -15,6 +15,7 @@ struct standing {
     char host[HOST_NAME_MAX + 1];
     struct timespec started;
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
+    uint32_t relay_restarts[CW_RELAYS_MAX];
     struct cw_stats *stats; /* the last known of each rank */
     pid_t *pids;
     uint32_t received; /* since they were asked for */
@@ -61,6 +62,8 @@ static void answer(struct standing *s)
                              .started = s->started,
                              .command = command,
                              .relay = s->relays,
+                             .relay_restarts = s->relay_restarts,
+                             .relays = s->config.options->relays,
                              .rank = ranks,
                              .ranks = count};
     json_t *document = NULL;
@@ -127,6 +130,11 @@ void standing_free(struct standing *s)
 void standing_set_relays(struct standing *s, const char *addresses)
 {
     snprintf(s->relays, sizeof(s->relays), "%s", addresses);
+}
+
+void standing_set_relay_restarts(struct standing *s, uint32_t relay, uint32_t restarts)
+{
+    s->relay_restarts[relay] = restarts;
 }
 
 void standing_set_pid(struct standing *s, uint32_t rank, pid_t pid)

@@ -28,8 +28,10 @@ struct standing_config {
 struct standing *standing_new(const struct standing_config *config, struct cw_err *err);
 void standing_free(struct standing *standing); /* NULL is allowed */
 
-/* For the answers: where the relays are, and a rank's process (0: it has none). */
+/* For the answers: where the relays are, how often one was started again, and a rank's process (0:
+ * it has none). */
 void standing_set_relays(struct standing *standing, const char *addresses);
+void standing_set_relay_restarts(struct standing *standing, uint32_t relay, uint32_t restarts);
 void standing_set_pid(struct standing *standing, uint32_t rank, pid_t pid);
 
 /* Counters of a rank have come. */

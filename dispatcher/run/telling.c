@@ -4,6 +4,7 @@
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,6 +168,26 @@ void telling_fault(struct telling *t, uint64_t at_ns, uint32_t rank, uint32_t in
     job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
                      job_text("kind", fault_kind_name(kind)),
                      job_number("incarnation", incarnation));
+}
+
+void telling_relay_down(struct telling *t, uint64_t now_ns, const char *address, int status)
+{
+    static const char then[] = "starting it again on its log";
+
+    if (WIFSIGNALED(status))
+        telling_tell(t, "relay %s was killed by signal %d (%s); %s", address, WTERMSIG(status),
+                     strsignal(WTERMSIG(status)), then);
+    else
+        telling_tell(t, "relay %s ended with code %d; %s", address, WEXITSTATUS(status), then);
+    job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_DOWN, JOB_EVENTS_NO_RANK,
+                     job_text("relay", address), how_it_ended(status));
+}
+
+void telling_relay_up(struct telling *t, uint64_t now_ns, const char *address, uint32_t restarts)
+{
+    telling_say(t, "relay %s listens again", address);
+    job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_UP, JOB_EVENTS_NO_RANK,
+                     job_text("relay", address), job_number("restarts", restarts));
 }
 
 void telling_resumed(struct telling *t, uint64_t now_ns, const char *address)

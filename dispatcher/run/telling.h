@@ -56,6 +56,12 @@ void telling_back(struct telling *telling, uint64_t now_ns, uint32_t rank, const
 void telling_fault(struct telling *telling, uint64_t at_ns, uint32_t rank, uint32_t incarnation,
                    enum fault_kind kind, const char *fault);
 
+/* The process of a relay of the job's own has ended, with `status` as of waitpid(2), and is started
+ * again; it listens, after so many restarts. */
+void telling_relay_down(struct telling *telling, uint64_t now_ns, const char *address, int status);
+void telling_relay_up(struct telling *telling, uint64_t now_ns, const char *address,
+                      uint32_t restarts);
+
 /* Our session with the relay of this address goes on over a new connection. */
 void telling_resumed(struct telling *telling, uint64_t now_ns, const char *address);
 

@@ -26,6 +26,8 @@ static const char *const names[JOB_EVENT_COUNT] = {
     [JOB_EVENT_FAULT_FIRED] = "fault_fired",
     [JOB_EVENT_WARNING] = "warning",
     [JOB_EVENT_SESSION_RESUMED] = "session_resumed",
+    [JOB_EVENT_RELAY_DOWN] = "relay_down",
+    [JOB_EVENT_RELAY_UP] = "relay_up",
     [JOB_EVENT_JOB_ENDED] = "job_ended",
 };
 

@@ -25,6 +25,8 @@ enum job_event {
     JOB_EVENT_FAULT_FIRED,     /* fault (as the user gave it) */
     JOB_EVENT_WARNING,         /* text */
     JOB_EVENT_SESSION_RESUMED, /* ours with a relay: relay */
+    JOB_EVENT_RELAY_DOWN,      /* one of the job's own has ended: relay, signal or exit_code */
+    JOB_EVENT_RELAY_UP,        /* ... and listens again: relay, restarts */
     JOB_EVENT_JOB_ENDED,       /* exit_code, reason */
     JOB_EVENT_COUNT
 };

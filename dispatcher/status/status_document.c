@@ -19,6 +19,20 @@ static json_t *rank_document(const struct status_rank *r)
                      (json_int_t)r->restarts, "program", json_value_text(r->program));
 }
 
+/* NULL without memory. */
+static json_t *numbers(const uint32_t *number, uint32_t count)
+{
+    json_t *array = json_array();
+
+    for (uint32_t i = 0; array && i < count; i++) {
+        if (json_array_append_new(array, json_integer(number[i])) < 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
 json_t *status_document(const struct status_job *job)
 {
     char id[2 * CW_ID_SIZE + 1];
@@ -31,10 +45,10 @@ json_t *status_document(const struct status_job *job)
         }
     }
     sodium_bin2hex(id, sizeof(id), job->id, CW_ID_SIZE);
-    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o}", "job", id, "pid", (json_int_t)job->pid,
+    return json_pack("{s:s, s:I, s:o, s:o, s:o, s:o, s:o}", "job", id, "pid", (json_int_t)job->pid,
                      "started", json_value_time(&job->started), "command",
-                     json_value_text(job->command), "relay", json_value_text(job->relay), "ranks",
-                     ranks);
+                     json_value_text(job->command), "relay", json_value_text(job->relay),
+                     "relay_restarts", numbers(job->relay_restarts, job->relays), "ranks", ranks);
 }
 
 static void add(char *command, const char *before, const char *text)

@@ -36,7 +36,9 @@ struct status_job {
     uint64_t pid;            /* of the dispatcher */
     struct timespec started; /* CLOCK_REALTIME */
     const char *command;
-    const char *relay; /* its address */
+    const char *relay;              /* its address; of several, with spaces between */
+    const uint32_t *relay_restarts; /* of each of `relays` */
+    uint32_t relays;
     const struct status_rank *rank;
     uint32_t ranks;
 };

@@ -56,6 +56,7 @@ void conn_free(struct relay_conn *conn)
 
     assert(!conn->is_stranger && conn->ended == CONN_NOT_ENDED);
     ready_remove(conn);
+    ledger_leave(&conn->entry);
     if (conn->prev)
         conn->prev->next = conn->next;
     else
@@ -101,6 +102,11 @@ int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
     assert(!conn->writing && !conn->is_stranger);
     if (out_restore(&conn->out, unread, count) < 0)
         return CW_ENOMEM;
+    if (conn->entry.ledger) {
+        /* what was not acted on does not outlive us, and is kept by the other side */
+        conn->session.received = conn_acted(conn);
+        conn->end = conn->start;
+    }
     ready_remove(conn);
     conn->owner = NULL;
     conn->broken = false;
@@ -117,6 +123,7 @@ bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t recei
     conn->door.outside = false;
     conn->state = old->state;
     conn->session = old->session;
+    conn->anew = old->anew;
     conn->job = old->job;
     conn->rank = old->rank;
     conn->rank_number = old->rank_number;
@@ -129,11 +136,27 @@ bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t recei
     conn->end = old->end;
     conn->payload_left = old->payload_left;
     conn->out = old->out;
+    if (conn->out.chain.entry)
+        conn->out.chain.entry = &conn->entry;
+    ledger_move(&conn->entry, &old->entry, conn);
     out_keep(&conn->out, !conn->rings);
     old->block = NULL;
     out_init(&old->out, conn->set->pool);
     conn_free(old);
     conn_ready(conn);
+    return true;
+}
+
+bool conn_outlive(struct relay_conn *conn, bool out, void (*save)(const void *conn, void *body))
+{
+    struct log_store *store = conn->set->store;
+
+    if (!ledger_enter(store->ledger, &conn->entry, LEDGER_CONN, conn, save)) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, LEDGER_FULL);
+        return false;
+    }
+    if (out && conn->entry.ledger)
+        out_outlive(&conn->out, store, &conn->entry);
     return true;
 }
 
@@ -175,6 +198,7 @@ uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint
         return NULL;
     }
     cw_frame_begin(&conn->session, at, type, (uint32_t)fixed + size);
+    ledger_change(&conn->entry);
     conn->set->stats->frames_out++;
     conn_ready(conn);
     return at + CW_FRAME_HEADER;
@@ -196,6 +220,7 @@ uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, co
         return NULL;
     }
     cw_frame_begin(&conn->session, to, type, (uint32_t)fixed + size);
+    ledger_change(&conn->entry);
     conn->set->stats->frames_out++;
     if (copy && size)
         memcpy(to + CW_FRAME_HEADER + fixed, at, size);
@@ -217,13 +242,15 @@ void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_b
         memcpy(to, body, size);
 }
 
+/* What was not acted on does not outlive us, and the other side must keep it. */
 void conn_ack(struct relay_conn *conn)
 {
+    uint64_t until = conn->entry.ledger ? conn_acted(conn) : conn->session.received;
     uint8_t *to = conn_frame(conn, CW_FRAME_ACK, CW_ACK_SIZE);
 
-    conn->owes_ack = false;
+    conn->owes_ack = until < conn->session.received;
     if (to)
-        cw_ack_put(to, &conn->session);
+        cw_ack_put_until(to, &conn->session, until);
 }
 
 int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
@@ -279,6 +306,7 @@ void conn_written(struct relay_conn *conn, size_t size)
 void conn_end(struct relay_conn *conn)
 {
     conn->state = CONN_CLOSING;
+    ledger_change(&conn->entry);
     out_keep(&conn->out, false);
     conn_ready(conn);
 }

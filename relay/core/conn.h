@@ -15,6 +15,7 @@ struct relay_conn;
 struct conn_set {
     struct relay_core *core; /* whose they are; not looked into here */
     struct relay_pool *pool; /* that pays for those which belong to no job */
+    struct log_store *store; /* of logs, and of what is queued and outlives the process */
     struct cw_relay_stats *stats;
     struct relay_conn *first;
     struct relay_conn *ready;
@@ -67,6 +68,10 @@ struct relay_conn {
     uint64_t suspended_ns; /* 0: since before the next tick */
     bool owes_ack;         /* something but ACK was received since the last one was sent */
 
+    struct ledger_entry entry; /* of the session, where it outlives the process */
+    uint64_t anew; /* it did, and our stream began anew at this position: an opener that has
+                      received less does not know it yet */
+
     /* whom it speaks for; not looked into here */
     struct relay_job *job;
     struct relay_rank *rank;
@@ -112,6 +117,10 @@ int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
  * and then nothing is changed. `old` is freed. */
 bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t received);
 
+/* The session outlives the process from now on; `out`: with what is queued on it. False: it cannot,
+ * and has ended. */
+bool conn_outlive(struct relay_conn *conn, bool out, void (*save)(const void *conn, void *body));
+
 /* --- frames out */
 /* Queues a frame whose whole body is `size` bytes to be filled by the caller; NULL without memory
  * (the connection has ended then). */
@@ -149,6 +158,11 @@ struct relay_conn *conn_next_ready(struct conn_set *set);
 int conn_space(struct relay_conn *conn, void **at, size_t *size);
 int conn_output(struct relay_conn *conn, struct iovec *iov, int max);
 void conn_written(struct relay_conn *conn, size_t size);
+/* How much of the other side's stream was acted on. */
+static inline uint64_t conn_acted(const struct relay_conn *conn)
+{
+    return conn->session.received - (conn->end - conn->start);
+}
 /* The other side has received all before `position` of our stream. It can say so before the engine
  * does. False: it acknowledges what was not sent. */
 bool conn_acknowledge(struct relay_conn *conn, uint64_t position);

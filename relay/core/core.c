@@ -4,6 +4,7 @@
 #include "relay/core/cut.h"
 #include "relay/core/link.h"
 #include "relay/core/recv.h"
+#include "relay/core/remake.h"
 #include "relay/core/resume.h"
 #include "relay/core/share.h"
 #include "relay/core/stranger.h"
@@ -20,7 +21,9 @@ struct relay_core {
     struct conn_set conns;
     struct mailbox_shared shared;
     struct job_set jobs;
-    bool suspends; /* there may be sessions that are suspended */
+    struct ledger ledger;  /* where something outlives the process */
+    struct remake *remake; /* NULL: nothing was left, or all is taken up */
+    bool suspends;         /* there may be sessions that are suspended */
 };
 
 static void receive_hello(struct relay_conn *conn, const uint8_t *body)
@@ -61,6 +64,20 @@ static const struct {
     [CW_FRAME_FORWARD_SENT] = {recv_forward_sent, CONN_LINK},
 };
 
+/* Takes over the memory that outlives the process. False: no memory to read what was left there. */
+static bool open_ledger(struct relay_core *core, const struct relay_core_config *config)
+{
+    struct ledger_memory *memory = config->ledger;
+    bool left = ledger_open(&core->ledger, memory, config->region.size);
+
+    core->memory.supply.carved_note = &memory->header.carved;
+    if (!left)
+        return true;
+    store_return_begin(&core->shared.store);
+    core->remake = remake_new(&core->jobs);
+    return core->remake != NULL;
+}
+
 struct relay_core *relay_core_new(const struct relay_core_config *config)
 {
     struct relay_core *core = calloc(1, sizeof(*core));
@@ -73,18 +90,27 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     }
     core->pool.memory = &core->memory;
     conn_set_init(&core->conns, core, &core->pool, &core->stats);
-    mailbox_shared_init(&core->shared, &core->pool, config->log_memory, config->log_disk);
+    mailbox_shared_init(&core->shared, &core->pool, config->ledger ? &core->ledger : NULL,
+                        config->log_memory, config->log_disk);
+    core->conns.store = &core->shared.store;
     core->jobs = (struct job_set){.memory = &core->memory,
                                   .conns = &core->conns,
                                   .shared = &core->shared,
                                   .key = config->key};
     core->memory.relieve = share_relieve;
     core->memory.ctx = &core->jobs;
+    if (config->ledger && !open_ledger(core, config)) {
+        relay_core_free(core);
+        return NULL;
+    }
     return core;
 }
 
 void relay_core_free(struct relay_core *core)
 {
+    if (core->remake)
+        remake_free(core->remake);
+    ledger_forget_left(&core->ledger, &core->memory.supply);
     while (core->conns.first)
         relay_conn_close(core->conns.first, "the relay ends");
     while (core->jobs.first)
@@ -158,12 +184,43 @@ static void settle_ends(struct relay_core *core)
     struct relay_conn *conn;
 
     store_trim(&core->shared.store);
-    while (store_spent(&core->shared.store))
-        share_logs(&core->jobs);
+    while (store_spent(&core->shared.store) && share_logs(&core->jobs))
+        ;
     while ((mailbox = mailbox_next_unlogged(&core->shared)))
         job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", mailbox->unlogged_why);
     while ((conn = conn_next_ended(&core->conns)))
         tell_ended(conn);
+}
+
+/* Follows everything that the engine has asked for: what came of it counts. */
+static void finish(struct relay_core *core)
+{
+    settle_ends(core);
+    if (!core->shared.store.ledger || core->remake)
+        return;
+    copies_pay_all(&core->shared.copies);
+    ledger_step(&core->ledger);
+    store_settle(&core->shared.store);
+}
+
+bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
+{
+    struct log_store *store = &core->shared.store;
+
+    if (!core->remake)
+        return true;
+    if (!remake_step(core->remake, returned)) {
+        store_end_round(store);
+        return false;
+    }
+    remake_free(core->remake);
+    core->remake = NULL;
+    core->suspends = true;
+    ledger_forget_left(&core->ledger, &core->memory.supply);
+    store_returned(store);
+    store_end_round(store);
+    finish(core);
+    return true;
 }
 
 /* --- connections ---------------------------------------------------------------------------------
@@ -190,7 +247,7 @@ struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[
     stranger_enter(conn);
     memcpy(conn->nonce, nonce, sizeof(conn->nonce));
     challenge(conn);
-    settle_ends(core);
+    finish(core);
     return conn;
 }
 
@@ -224,9 +281,10 @@ struct relay_conn *relay_conn_dialled(struct relay_core *core, const struct rela
         conn->session = dialled->session;
         link_up(conn, job, dialled->peer);
     }
-    settle_ends(core);
+    finish(core);
     if (conn)
         act_on_input(conn); /* what an earlier connection brought */
+    finish(core);
     return conn;
 }
 
@@ -236,7 +294,7 @@ void relay_core_undialled(struct relay_core *core, const struct relay_dialled *d
 
     if (job)
         give_up_link(job, dialled->peer, dialled->failure);
-    settle_ends(core);
+    finish(core);
 }
 
 bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial)
@@ -270,9 +328,9 @@ bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
 void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done)
 {
     store_io_done(&core->shared.store, done);
-    if (core->shared.store.arrived)
+    if (core->shared.store.arrived && !core->remake)
         go_on(core);
-    settle_ends(core);
+    finish(core);
 }
 
 bool relay_core_next_surplus(struct relay_core *core, struct relay_pages *pages)
@@ -290,7 +348,7 @@ void relay_conn_close(struct relay_conn *conn, const char *why)
     struct relay_core *core = conn->set->core;
 
     close_conn(conn, why);
-    settle_ends(core);
+    finish(core);
 }
 
 /* Whether its session can go on without it. */
@@ -315,7 +373,17 @@ void relay_conn_broken(struct relay_conn *conn, const char *why, const struct io
     core->suspends = true;
     if (conn->state == CONN_LINK)
         link_want_again(conn);
-    settle_ends(core);
+    finish(core);
+}
+
+bool relay_core_outlives(const struct relay_core *core)
+{
+    return core->shared.store.ledger != NULL;
+}
+
+size_t relay_conn_held(const struct relay_conn *conn)
+{
+    return conn->end - conn->start;
 }
 
 void relay_conn_set_rings(struct relay_conn *conn)
@@ -403,6 +471,7 @@ static void act_on_input(struct relay_conn *conn)
     struct relay_core *core = conn->set->core;
     bool more = true;
 
+    ledger_change(&conn->entry);
     while (more && conn->state != CONN_CLOSING && !conn->broken) {
         more = conn->payload_left ? take_payload(conn) : take_frame(conn);
         settle_ends(core);
@@ -420,6 +489,7 @@ void relay_conn_input(struct relay_conn *conn, size_t size)
 {
     conn_arrived(conn, conn->broken ? 0 : size); /* a network that fails loses it */
     act_on_input(conn);
+    finish(conn->set->core);
 }
 
 bool relay_conn_is_stuck(const struct relay_conn *conn)
@@ -459,7 +529,7 @@ struct relay_cut relay_conn_cut(struct relay_conn *conn, size_t size)
 {
     struct relay_cut cut = cut_begin(conn, size);
 
-    settle_ends(conn->set->core);
+    finish(conn->set->core);
     return cut;
 }
 
@@ -484,7 +554,7 @@ void relay_conn_written(struct relay_conn *conn, size_t size)
     conn_written(conn, size);
     if (conn->rank && conn->rank->mailbox.feed.conn == conn)
         mailbox_pump(&conn->rank->mailbox);
-    settle_ends(conn->set->core);
+    finish(conn->set->core);
     if (conn_done(conn))
         conn_ready(conn);
 }
@@ -575,7 +645,7 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns)
 
     while ((late = tick_all(core, now_ns)))
         give_up(late);
-    settle_ends(core);
+    finish(core);
 }
 
 int relay_core_tick_ms(const struct relay_core *core)

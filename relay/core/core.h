@@ -21,10 +21,25 @@ struct relay_core_config {
     struct relay_region region; /* for blocks; outlives the core */
     uint64_t log_memory;        /* of them, in the logs of ranks ... */
     uint64_t log_disk;          /* ... and on disk; when both are spent, a log is given up */
+    struct ledger_memory
+        *ledger; /* what outlives the process, with the region; NULL: nothing does */
+};
+
+/* What came of the jobs of the relay whose place this one takes. */
+struct relay_returned {
+    uint32_t jobs;
+    uint32_t sessions;
+    uint32_t lost;             /* jobs that cannot go on */
+    char why[CW_TEXT_MAX + 1]; /* the last of them */
 };
 
 /* Returns NULL when there is no memory. */
 struct relay_core *relay_core_new(const struct relay_core_config *config);
+
+/* To be called first, where there is a ledger: takes up what was left there, and adds up what came
+ * of it in *returned, which is zero at first. False: what relay_core_next_io asks for is to be
+ * carried out, and then this is to be called again. */
+bool relay_core_return(struct relay_core *core, struct relay_returned *returned);
 
 /* Closes and frees every connection and job. */
 void relay_core_free(struct relay_core *core);
@@ -53,6 +68,12 @@ void relay_conn_close(struct relay_conn *conn, const char *why);
  */
 void relay_conn_broken(struct relay_conn *conn, const char *why, const struct iovec *unread,
                        int count);
+
+/* Whether something outlives the process. Then what has come through rings must stay there until
+ * relay_conn_input has returned, but for the last relay_conn_held bytes: these were not acted on.
+ */
+bool relay_core_outlives(const struct relay_core *core);
+size_t relay_conn_held(const struct relay_conn *conn);
 
 /* Its bytes go through rings from now on: what was written need not be kept. Before the first byte
  * that came that way is given to relay_conn_input. */

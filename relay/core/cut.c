@@ -40,7 +40,7 @@ struct relay_conn *cut_to(const struct relay_conn *conn)
         return NULL;
     to = &conn->source->to->feed;
     if (!to->direct || to->conn->state != CONN_RANK || to->conn == conn || conn->broken ||
-        to->conn->broken || to->conn->suspended || to->conn->out.keeps)
+        to->conn->broken || to->conn->suspended || to->conn->out.keeps || conn->entry.ledger)
         return NULL;
     return to->conn;
 }

@@ -14,6 +14,15 @@ void feed_detach(struct feed *feed)
     feed->direct = false;
 }
 
+void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event)
+{
+    *feed = (struct feed){.conn = conn,
+                          .skip = event,
+                          .hint_armed = true,
+                          .origin = feed->origin,
+                          .cursor = feed->origin};
+}
+
 void feed_hint(struct feed *feed)
 {
     if (!feed->hint_armed || !feed->conn || feed->conn->state != CONN_RANK)
@@ -75,7 +84,7 @@ static enum chain_found emit_next_event(struct feed *feed, const struct relay_lo
     struct log_event event;
     enum chain_found found = log_next_event(log, &feed->cursor, &event);
 
-    if (found != CHAIN_HERE)
+    if (found != CHAIN_HERE || feed->cursor.event <= feed->skip)
         return found;
     feed->taken_left -= feed->taken_left > 0;
     if (event.type != LOG_PASSED) {
@@ -191,7 +200,7 @@ bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_mess
     struct relay_conn *conn = feed->conn;
     enum chain_found found = CHAIN_HERE;
 
-    if (!conn || feed->direct)
+    if (!conn || feed->direct || feed->away)
         return true;
     while (found == CHAIN_HERE && conn->state != CONN_CLOSING &&
            conn->out.bytes < RELAY_REPLAY_AHEAD)

@@ -1,6 +1,7 @@
 #include "relay/core/job.h"
 #include "relay/core/bounds.h"
 #include "relay/core/forward.h"
+#include "relay/core/saved.h"
 #include "relay/core/stranger.h"
 
 #include <assert.h>
@@ -40,6 +41,7 @@ struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uin
                               .ranked = ranked,
                               .next = set->first};
     pool->owner = job;
+    chain_init(&job->told, &set->shared->store, pool);
     memset(job->ranked, 0, bytes);
     memcpy(job->id, id, CW_ID_SIZE);
     cw_cred_job_key(job->key, set->key, id);
@@ -66,6 +68,8 @@ static void release_conns(struct relay_job *job)
         if (conn->out.size == 0)
             out_init(&conn->out, job->set->conns->pool); /* it does not hold the job's */
         conn_end(conn);
+        if (job->links[conn->peer].conn == conn)
+            job->links[conn->peer].conn = NULL; /* a message may be on its way there */
         if (conn->suspended)
             conn_forget(conn);
     }
@@ -112,6 +116,8 @@ void job_free(struct relay_job *job)
     struct relay_pool *pool = job->pool;
     struct relay_job **at = &set->first;
 
+    ledger_leave(&job->entry);
+    chain_free(&job->told);
     release_conns(job);
     free_links(job);
     free_ranks(job);
@@ -167,19 +173,41 @@ void job_detach(struct relay_conn *conn)
 /* --- ranks and messages --------------------------------------------------------------------------
  */
 
+/* Not the job's yet. */
+static struct relay_rank *rank_new(struct relay_job *job, uint32_t number)
+{
+    struct relay_rank *rank = relay_pool_alloc(job->pool, sizeof(*rank));
+
+    if (!rank)
+        return NULL;
+    mailbox_init(&rank->mailbox, job->set->shared, job->pool, job, number, job->log);
+    rank->transfer = (struct transfer){.src = number, .entry = &rank->mailbox.entry};
+    return rank;
+}
+
 struct relay_rank *job_rank(struct relay_job *job, uint32_t number)
 {
     struct relay_rank *rank;
 
     assert(number < job->ranks);
-    rank = job->ranked[number];
-    if (rank)
-        return rank;
-    rank = relay_pool_alloc(job->pool, sizeof(*rank));
-    if (!rank)
+    if (job->ranked[number])
+        return job->ranked[number];
+    rank = rank_new(job, number);
+    if (rank && !saved_enter_rank(rank)) {
+        relay_pool_free(job->pool, rank, sizeof(*rank));
         return NULL;
-    mailbox_init(&rank->mailbox, job->set->shared, job->pool, job, number, job->log);
-    rank->transfer = (struct transfer){.src = number};
+    }
+    job->ranked[number] = rank;
+    return rank;
+}
+
+struct relay_rank *job_rank_return(struct relay_job *job, uint32_t number, uint32_t cell)
+{
+    struct relay_rank *rank = rank_new(job, number);
+
+    assert(!job->ranked[number]);
+    if (rank)
+        saved_return_rank(rank, cell);
     job->ranked[number] = rank;
     return rank;
 }

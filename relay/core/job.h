@@ -60,6 +60,10 @@ struct relay_job {
     uint32_t routed; /* ranks whose homes the dispatcher has told */
     bool settled;    /* a rank came, or a link: the homes stay as they are */
     struct job_link links[CW_RELAYS_MAX];
+
+    /* where it outlives the process */
+    struct ledger_entry entry;
+    struct chain told; /* the ROUTE and LINK frames of its dispatcher */
 };
 
 struct relay_job *job_find(const struct job_set *set, const uint8_t id[CW_ID_SIZE]);
@@ -89,6 +93,8 @@ static inline bool job_is_home(const struct relay_job *job, uint32_t rank)
 }
 /* What is kept of a rank, made at first use; NULL without memory. */
 struct relay_rank *job_rank(struct relay_job *job, uint32_t rank);
+/* The same for one that was left in a cell of the ledger. */
+struct relay_rank *job_rank_return(struct relay_job *job, uint32_t rank, uint32_t cell);
 
 /* --- messages */
 /* Tells the sender of a message that it was matched, if it is a synchronous one: `kind`, and the

@@ -1,4 +1,5 @@
 #include "relay/core/link.h"
+#include "relay/core/saved.h"
 
 #include <assert.h>
 #include <string.h>
@@ -29,6 +30,8 @@ void link_up(struct relay_conn *conn, struct relay_job *job, uint32_t relay)
     link->conn = conn;
     link->linked = true;
     job->settled = true;
+    if (job->entry.ledger)
+        conn_outlive(conn, true, saved_conn);
     if (count_linked(job) == job->relays - 1)
         job_notice(job, CW_NOTICE_LINKED, UINT32_MAX, "linked to the %u other relays of the job",
                    job->relays - 1);

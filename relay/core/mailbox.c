@@ -1,11 +1,14 @@
 #include "relay/core/mailbox.h"
 
 #include <assert.h>
+#include <string.h>
+
+#define PROBED_MIN 16u
 
 void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool,
-                         uint64_t log_memory, uint64_t log_disk)
+                         struct ledger *ledger, uint64_t log_memory, uint64_t log_disk)
 {
-    store_init(&shared->store, pool, log_memory, log_disk);
+    store_init(&shared->store, pool, ledger, log_memory, log_disk);
     shared->messages = (struct message_cache){.pool = pool};
 }
 
@@ -93,6 +96,53 @@ void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *me
     message->next_free = NULL;
     *mailbox->early_tail = message;
     mailbox->early_tail = &message->next_free;
+}
+
+static int probed_grow(struct relay_mailbox *mailbox)
+{
+    struct relay_pool *pool = mailbox->pool;
+    uint32_t size = mailbox->probed_size ? mailbox->probed_size * 2 : PROBED_MIN;
+    struct relay_message **probed;
+
+    if (size > PROBED_MAX)
+        return CW_ELIMIT;
+    probed = relay_pool_alloc(pool, size * sizeof(*probed));
+    if (!probed)
+        return CW_ENOMEM;
+    memset(probed, 0, size * sizeof(*probed));
+    if (mailbox->probed_size)
+        memcpy(probed, mailbox->probed, mailbox->probed_size * sizeof(*probed));
+    relay_pool_free(pool, mailbox->probed, mailbox->probed_size * sizeof(*probed));
+    mailbox->probed = probed;
+    mailbox->probed_size = size;
+    return CW_OK;
+}
+
+int64_t mailbox_take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting)
+{
+    uint32_t at = mailbox->probed_free_hint;
+    int failed;
+
+    while (at < mailbox->probed_size && mailbox->probed[at])
+        at++;
+    if (at == mailbox->probed_size && (failed = probed_grow(mailbox)) < 0)
+        return failed;
+    match_unwait(&mailbox->index, waiting);
+    mailbox->probed[at] = (struct relay_message *)waiting;
+    mailbox->probed_free_hint = at + 1;
+    return at;
+}
+
+struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number)
+{
+    struct relay_message *message = number < mailbox->probed_size ? mailbox->probed[number] : NULL;
+
+    if (!message)
+        return NULL;
+    mailbox->probed[number] = NULL;
+    if (number < mailbox->probed_free_hint)
+        mailbox->probed_free_hint = number;
+    return message;
 }
 
 /* The message is matched; parts of it are still to come. */
@@ -297,15 +347,27 @@ static void deliver_piece(void *ctx, const uint8_t *at, uint32_t size, struct re
     mailbox_deliver(delivery->mailbox, delivery->message, at, size, block);
 }
 
+static void give_receive(struct relay_message *message, uint32_t req, uint64_t capacity)
+{
+    assert(!message->matched);
+    message->matched = true;
+    message->req = req;
+    message->capacity = capacity;
+}
+
+void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+                  uint64_t capacity)
+{
+    give_receive(message, req, capacity);
+    open_message(mailbox, message);
+}
+
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                    uint64_t capacity)
 {
     struct delivery delivery = {mailbox, message};
 
-    assert(!message->matched);
-    message->matched = true;
-    message->req = req;
-    message->capacity = capacity;
+    give_receive(message, req, capacity);
     message_pieces(message, &mailbox->log, deliver_piece, &delivery);
     if (message_wanted(message) == 0)
         mailbox_deliver(mailbox, message, NULL, 0, NULL);
@@ -362,6 +424,7 @@ void mailbox_fini(struct relay_mailbox *mailbox)
 {
     forget_unlogged(mailbox);
     forget_stuck(mailbox);
+    ledger_leave(&mailbox->entry);
     log_free(&mailbox->log);
     while (mailbox->index.first) {
         struct match_waiting *waiting = mailbox->index.first;

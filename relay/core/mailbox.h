@@ -20,9 +20,9 @@ struct mailbox_shared {
     struct relay_mailbox *woken;    /* ... and may go on */
 };
 
-/* `pool`: of what is kept for any mailbox; the bounds are those of store_init. */
+/* `pool`: of what is kept for any mailbox; the rest is for store_init. */
 void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool,
-                         uint64_t log_memory, uint64_t log_disk);
+                         struct ledger *ledger, uint64_t log_memory, uint64_t log_disk);
 /* Gives back what is kept. There is no mailbox any more. */
 void mailbox_shared_fini(struct mailbox_shared *shared);
 
@@ -38,6 +38,8 @@ struct relay_mailbox {
     struct relay_message **early_tail;
     uint64_t event; /* number of the last event */
     struct relay_log log;
+    struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
+    struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
     struct relay_message *open; /* matched, and not whole yet */
     struct feed feed;
     struct relay_mailbox *next_unlogged;
@@ -84,6 +86,7 @@ static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
 {
     mailbox->acts++;
     mailbox->act_clock = clock;
+    ledger_change(&mailbox->entry);
 }
 
 /* --- its log */
@@ -114,6 +117,14 @@ void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *m
 int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);
 /* An active message came before the rank did. */
 void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message);
+/* A probe takes a waiting message out: only MRECV can receive it, by the number that is returned.
+ * Errors: CW_ENOMEM; CW_ELIMIT: too many were. */
+int64_t mailbox_take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting);
+/* The message of such a number, which is free then; NULL: there is none. */
+struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number);
+/* It has its receive. */
+void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
+                  uint64_t capacity);
 /* A receive and a message have found each other: hands over what is there. Frees the message once
  * it is delivered whole. */
 void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,

@@ -164,3 +164,22 @@ int message_reserve(struct relay_message *message, struct relay_log *log, uint32
     slice_add(message, *slice);
     return CW_OK;
 }
+
+int message_restore(struct relay_message *message, struct relay_pool *pool,
+                    const struct log_piece *piece)
+{
+    if (message->inline_size || !piece->block) {
+        if (piece->size > message->inline_size - message->inline_used)
+            return CW_ENOMEM;
+        memcpy(message->bytes + message->inline_used, piece->at, piece->size);
+        message->inline_used += piece->size;
+        return CW_OK;
+    }
+    if (slice_room(pool, message, 1) < 0)
+        return CW_ENOMEM;
+    piece->block->refs++;
+    slice_add(message, (struct message_slice){.block = piece->block,
+                                              .at = (uint32_t)(piece->at - piece->block->bytes),
+                                              .size = piece->size});
+    return CW_OK;
+}

@@ -25,8 +25,9 @@ struct relay_message {
     uint32_t sender_req;
     uint32_t req; /* of its receive, or the stream number of an active message */
     bool matched;
-    bool begun;  /* its first MESSAGE frame is out */
-    bool orphan; /* its sender is gone before its last byte */
+    bool begun;    /* its first MESSAGE frame is out */
+    bool orphan;   /* its sender is gone before its last byte */
+    bool restored; /* from a log that was left */
     struct message_slice *slices;
     uint32_t slice_count;
     uint32_t slice_size;
@@ -62,6 +63,9 @@ int message_reserve(struct relay_message *message, struct relay_log *log, uint32
 /* The bytes of it that are here; the log is the one that they may be stored in. */
 void message_pieces(const struct relay_message *message, const struct relay_log *log,
                     piece_give *give, void *ctx);
+/* More of its bytes, as they were found in the log. Returns 0 or CW_ENOMEM. */
+int message_restore(struct relay_message *message, struct relay_pool *pool,
+                    const struct log_piece *piece);
 /* Lets go of its bytes. */
 void message_forget(struct relay_message *message);
 

@@ -5,7 +5,7 @@
 #ifndef RELAY_OUT_H
 #define RELAY_OUT_H
 
-#include "relay/memory/block.h"
+#include "relay/log/chain.h"
 
 #include <stdbool.h>
 #include <sys/uio.h>
@@ -30,17 +30,34 @@ struct out_queue {
     uint64_t kept;    /* before them: sent, and kept until they are acknowledged */
     uint64_t front;   /* position of the first byte that is here */
     uint64_t acked;   /* the other side has said that it has all before this position */
+    uint64_t reached; /* after the last byte that was sent over any connection */
     uint64_t opened;  /* of the first byte sent over the present connection */
     uint32_t cursor;  /* the slice that is being sent ... */
     size_t cursor_at; /* ... and how much of it was */
     bool keeps;
     struct relay_block *block; /* the queue's own, being filled; NULL when idle */
     uint32_t block_used;
-    bool vital; /* what is queued here must go out even when memory is spent */
+    struct chain chain; /* where it outlives the process, all its bytes are here */
+    bool vital;         /* what is queued here must go out even when memory is spent */
 };
 
 void out_init(struct out_queue *out, struct relay_pool *pool);
 void out_fini(struct out_queue *out);
+
+/* What is queued outlives the process from now on; it is empty. `entry`: who saves it. */
+void out_outlive(struct out_queue *out, struct log_store *store, struct ledger_entry *entry);
+/* What of it is saved. */
+struct out_saved {
+    struct chain_end chain;
+    uint32_t skip; /* bytes of the first segment */
+    uint64_t front;
+    uint64_t end;
+    uint64_t acked;
+};
+struct out_saved out_save(const struct out_queue *out);
+/* The same for one that was left: nothing of it has been sent. Errors: as chain_return. */
+int out_return(struct out_queue *out, struct log_store *store, struct ledger_entry *entry,
+               const struct out_saved *saved);
 
 /* Makes the queue one that can take a few small frames even when memory is spent. Returns 0 or
  * CW_ENOMEM. */
@@ -69,14 +86,20 @@ bool out_acknowledge(struct out_queue *out, uint64_t position);
  * copied. What is more than was sent over the present connection is dropped: it was part of the
  * handshake. Nothing is kept. Returns 0 or CW_ENOMEM. */
 int out_restore(struct out_queue *out, const struct iovec *iov, int count);
-/* A new connection, and the other side has all before `position`: the rest is sent again. False: as
- * above, or it is not here any more; then nothing is changed. */
+/* Whether the other side can have received all before `position`, and has not said before that it
+ * has more. */
+bool out_may_rewind(const struct out_queue *out, uint64_t position);
+/* A new connection, and the other side has all before `position`: the rest is sent again. False: it
+ * may not; then nothing is changed. */
 bool out_rewind(struct out_queue *out, uint64_t position);
+/* All that is here is dropped, and the stream goes on a byte later. Returns that position. */
+uint64_t out_restart(struct out_queue *out);
 /* `size` bytes of the stream behind what is queued now do not go through the queue: they are sent
  * by someone else, when the queue is empty. It does not keep. */
 static inline void out_skip(struct out_queue *out, uint64_t size)
 {
     out->front += size;
+    out->reached = out->front;
 }
 
 /* Drops all but what is kept and the first `pieces` of out_peek. It is sent to no end: the stream

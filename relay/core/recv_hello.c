@@ -3,6 +3,7 @@
 #include "relay/core/link.h"
 #include "relay/core/recv.h"
 #include "relay/core/resume.h"
+#include "relay/core/saved.h"
 
 #include <string.h>
 
@@ -86,12 +87,18 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
         job->resume_ns = resume_ns_of(hello);
         welcome(conn, hello, key, &answer);
         job_join(job, conn);
+        if (job->log && !saved_enter_job(job)) {
+            conn_refuse(conn, CW_REFUSED_LIMIT, LEDGER_FULL);
+            return;
+        }
     }
     if (!job || out_make_vital(&conn->out) < 0) {
         conn_out_of_memory(conn, "opening a job");
         return;
     }
     conn->state = CONN_DISPATCHER;
+    if (job->entry.ledger)
+        conn_outlive(conn, true, saved_conn);
 }
 
 /* Section "Credentials" of docs/protocol.md: a newer incarnation replaces an older one; an older
@@ -195,7 +202,7 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
                     hello->rank, hello->incarnation, job->ranks);
         return;
     }
-    if (hello->event || hello->poll_clock || hello->acts) {
+    if (!(hello->flags & CW_HELLO_RESUME) && (hello->event || hello->poll_clock || hello->acts)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL,
                     "rank %u wants to go on from event %llu; this relay begins at the beginning",
                     hello->rank, (unsigned long long)hello->event);
@@ -228,6 +235,9 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
     conn->rank_number = hello->rank;
     conn->state = mailbox_has_past(mailbox) ? CONN_REPEATING : CONN_RANK;
     mailbox->incarnation = hello->incarnation;
+    ledger_change(&mailbox->entry);
+    if (job->entry.ledger && !conn_outlive(conn, false, saved_conn))
+        return;
     job_notice(job, CW_NOTICE_RANK_UP, hello->rank, "connected");
     mailbox_attach(mailbox, conn);
 }

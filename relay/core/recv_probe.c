@@ -1,52 +1,13 @@
 /* PROBE: is there a message? With `remove` it is taken out, and only MRECV can receive it. */
 #include "relay/core/recv.h"
 
-#define PROBED_MIN 16u
-
-static int probed_grow(struct relay_mailbox *mailbox)
-{
-    struct relay_pool *pool = mailbox->pool;
-    uint32_t size = mailbox->probed_size ? mailbox->probed_size * 2 : PROBED_MIN;
-    struct relay_message **probed;
-
-    if (size > PROBED_MAX)
-        return CW_ELIMIT;
-    probed = relay_pool_alloc(pool, size * sizeof(*probed));
-    if (!probed)
-        return CW_ENOMEM;
-    memset(probed, 0, size * sizeof(*probed));
-    if (mailbox->probed_size)
-        memcpy(probed, mailbox->probed, mailbox->probed_size * sizeof(*probed));
-    relay_pool_free(pool, mailbox->probed, mailbox->probed_size * sizeof(*probed));
-    mailbox->probed = probed;
-    mailbox->probed_size = size;
-    return CW_OK;
-}
-
-/* Returns the number that MRECV will give, or a negative code. */
-static int64_t take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting)
-{
-    uint32_t at = mailbox->probed_free_hint;
-    int failed;
-
-    while (at < mailbox->probed_size && mailbox->probed[at])
-        at++;
-    if (at == mailbox->probed_size && (failed = probed_grow(mailbox)) < 0)
-        return failed;
-    match_unwait(&mailbox->index, waiting);
-    mailbox->probed[at] = (struct relay_message *)waiting;
-    mailbox->probed_free_hint = at + 1;
-    return at;
-}
-
 /* A probe that found something is an act, and its answer a determinant: [MPICH-V] 3.5,
  * "non-deterministic events are receptions and probes". One that found nothing leaves no trace. */
-static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer)
+static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer, bool removed)
 {
-
     mailbox_act(mailbox, answer->clock);
     if (mailbox->log.kept)
-        mailbox_logged(mailbox, log_answer(&mailbox->log, answer));
+        mailbox_logged(mailbox, log_answer(&mailbox->log, answer, removed));
 }
 
 /* Fills the answer. Returns false when the connection had to be ended. */
@@ -63,7 +24,7 @@ static bool probe_answer(struct relay_conn *conn, const struct cw_probe *probe,
     answer->tag = waiting->tag;
     answer->total = ((struct relay_message *)waiting)->total;
     if (probe->remove)
-        msg = take_out(mailbox, waiting);
+        msg = mailbox_take_out(mailbox, waiting);
     if (msg == CW_ENOMEM)
         conn_out_of_memory(conn, "taking a message out for MPI_Mprobe");
     else if (msg < 0)
@@ -89,7 +50,7 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
     if (!probe_answer(conn, &probe, &answer))
         return;
     if (answer.found)
-        probe_found(mailbox, &answer);
+        probe_found(mailbox, &answer, probe.remove);
     if (conn->state == CONN_CLOSING)
         return; /* its log was given up, and it needed it */
     answer.unexpected = mailbox->index.waiting;

@@ -19,6 +19,7 @@ void recv_rank_end(struct relay_conn *conn, const uint8_t *body)
     if (end.incarnation <= mailbox->ended)
         return;
     mailbox->ended = end.incarnation;
+    ledger_change(&mailbox->entry);
     if (mailbox->feed.conn && mailbox_is_over(mailbox))
         conn_lose(mailbox->feed.conn);
 }

@@ -13,6 +13,8 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     mailbox_act(mailbox, recv.clock);
+    if (mailbox->log.outlives)
+        mailbox_logged(mailbox, log_recv(&mailbox->log, &recv));
     waiting = match_find_waiting(&mailbox->index, recv.tag, recv.mask);
     if (waiting) {
         match_unwait(&mailbox->index, waiting);
@@ -38,15 +40,13 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
     struct relay_message *message;
     struct cw_mrecv mrecv;
 
-    if (!cw_mrecv_get(body, &mrecv) || mrecv.msg >= mailbox->probed_size ||
-        !mailbox->probed[mrecv.msg]) {
+    message = cw_mrecv_get(body, &mrecv) ? mailbox_taken_out(mailbox, mrecv.msg) : NULL;
+    if (!message) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that no probe took out");
         return;
     }
     mailbox_act(mailbox, mrecv.clock);
-    message = mailbox->probed[mrecv.msg];
-    mailbox->probed[mrecv.msg] = NULL;
-    if (mrecv.msg < mailbox->probed_free_hint)
-        mailbox->probed_free_hint = mrecv.msg;
+    if (mailbox->log.outlives)
+        mailbox_logged(mailbox, log_mrecv(&mailbox->log, &mrecv));
     job_match(mailbox, message, mrecv.req, mrecv.capacity);
 }

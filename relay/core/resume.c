@@ -14,17 +14,32 @@ static void replace(struct relay_conn *conn, const struct relay_conn *old)
         old->rank->mailbox.feed.conn = conn;
 }
 
-static bool received_fits(const struct relay_conn *old, uint64_t received)
+/* Of a rank whose relay was killed. */
+static bool event_fits(const struct relay_conn *old, uint64_t event)
 {
-    const struct out_queue *out = &old->out;
+    const struct relay_mailbox *mailbox = &old->rank->mailbox;
 
-    return received >= out->front && received >= out->acked && received <= out->front + out->kept;
+    return event >= mailbox->feed.origin.event && event <= mailbox->event;
+}
+
+/* What the relay that was killed had said after this event is said again, or forgotten: events; the
+ * last answer to a probe that found something; hints, and answers that found nothing. */
+static void begin_anew(struct relay_conn *conn, uint64_t event)
+{
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    uint8_t *to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
+
+    if (to)
+        cw_probed_put(to, &mailbox->found);
+    feed_return(&mailbox->feed, conn, event);
+    mailbox_pump(mailbox);
 }
 
 void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct cw_hello *hello,
                   const uint8_t key[CW_KEY_SIZE])
 {
     struct cw_welcome answer = {.flags = CW_WELCOME_RESUMED};
+    bool returned = old && hello->received < old->anew;
     uint8_t *to;
 
     if (!old || old->state == CONN_CLOSING || old->job->resume_ns == 0) {
@@ -36,7 +51,7 @@ void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct 
         conn_refuse(conn, CW_REFUSED_BUSY, "the session's old connection is being ended");
         return;
     }
-    if (!received_fits(old, hello->received)) {
+    if (returned ? !event_fits(old, hello->event) : !out_may_rewind(&old->out, hello->received)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL,
                     "it has received what was not sent, or less than "
                     "it said before");
@@ -44,18 +59,25 @@ void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct 
         return;
     }
     answer.received = old->session.received;
+    if (returned) {
+        answer.flags |= CW_WELCOME_RETURNED;
+        answer.acts = old->session.out_seq;
+        answer.event = old->anew = out_restart(&old->out);
+    }
     to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
     cw_cred_mac_welcome(answer.mac, key, &answer, hello, conn->nonce);
     if (to)
         cw_welcome_put(to, &answer);
     stranger_leave(conn);
     replace(conn, old);
-    conn_resume(conn, old, hello->received);
+    conn_resume(conn, old, returned ? answer.event : hello->received);
+    if (returned)
+        begin_anew(conn, hello->event);
 }
 
 void resume_dialled(struct relay_conn *conn, struct relay_conn *old, uint64_t received)
 {
-    if (!received_fits(old, received)) {
+    if (!out_may_rewind(&old->out, received)) {
         conn_end(conn);
         conn_refuse(old, CW_REFUSED_PROTOCOL, "it cannot go on from what it has received");
         return;

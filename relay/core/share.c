@@ -1,6 +1,5 @@
 #include "relay/core/share.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@ static bool is_larger(const struct relay_log *log, const struct relay_log *than)
     return bytes > than_bytes || (bytes == than_bytes && log->bytes > than->bytes);
 }
 
-/* In memory, for that is what is needed. One log at least is kept. */
+/* In memory, for that is what is needed. NULL: none is kept. */
 static struct relay_mailbox *largest_log(const struct relay_job *job)
 {
     struct relay_mailbox *largest = NULL;
@@ -26,7 +25,6 @@ static struct relay_mailbox *largest_log(const struct relay_job *job)
             (!largest || is_larger(&ranked->mailbox.log, &largest->log)))
             largest = &ranked->mailbox;
     }
-    assert(largest);
     return largest;
 }
 
@@ -50,21 +48,27 @@ static void describe(char *to, size_t size, const struct log_store *store)
                  (unsigned long long)store->extents_max * RELAY_BLOCK_BYTES >> 20);
 }
 
-void share_logs(struct job_set *set)
+bool share_logs(struct job_set *set)
 {
     char what[WHAT_MAX];
     struct relay_job *most = set->first;
+    struct relay_mailbox *largest;
 
     for (struct relay_job *job = set->first; job; job = job->next)
         if (job->pool->log_bytes > most->pool->log_bytes)
             most = job;
+    largest = most ? largest_log(most) : NULL;
+    if (!largest)
+        return false;
     describe(what, sizeof(what), &set->shared->store);
     set->relieving = true;
-    job_unlog(largest_log(most),
+    job_unlog(largest,
               "the logs have used up %s; %llu bytes of them are this job's, and its log was the "
               "largest",
               what, (unsigned long long)most->pool->log_bytes);
+    store_settle(&set->shared->store);
     set->relieving = false;
+    return true;
 }
 
 /* --- memory --------------------------------------------------------------------------------------
@@ -127,9 +131,10 @@ static void end_job(struct relay_job *job)
 static void give_up(struct job_set *set, struct relay_pool *pool)
 {
     struct relay_job *job = pool->owner;
+    struct relay_mailbox *largest = job && pool->log_bytes > 0 ? largest_log(job) : NULL;
 
-    if (job && pool->log_bytes > 0) {
-        job_unlog(largest_log(job),
+    if (largest) {
+        job_unlog(largest,
                   "the relay's memory is spent (--memory-max), this job holds the most, %llu "
                   "bytes, and its log was its largest",
                   (unsigned long long)pool->held);
@@ -159,6 +164,7 @@ bool share_relieve(void *ctx, struct relay_pool *asker)
         return false;
     set->relieving = true;
     give_up(set, most);
+    store_settle(&set->shared->store);
     set->relieving = false;
     return true;
 }

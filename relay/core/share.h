@@ -9,7 +9,7 @@
 /* As relay_memory wants it; ctx is a job_set. */
 bool share_relieve(void *ctx, struct relay_pool *asker);
 /* The logs have neither memory nor disk: gives up the largest of the job whose logs hold the most.
- */
-void share_logs(struct job_set *set);
+ * False: there is none. */
+bool share_logs(struct job_set *set);
 
 #endif

@@ -16,7 +16,9 @@ void transfer_begin(struct transfer *transfer, struct relay_conn *conn, const st
 {
     assert(transfer->left == 0);
     conn->source = transfer;
-    *transfer = (struct transfer){.src = transfer->src, .left = send->total - conn->payload_left};
+    *transfer = (struct transfer){
+        .src = transfer->src, .entry = transfer->entry, .left = send->total - conn->payload_left};
+    ledger_change(transfer->entry);
 }
 
 /* --- to a mailbox --------------------------------------------------------------------------------
@@ -101,6 +103,7 @@ void transfer_arrived(struct transfer *transfer)
 
     if (message->arrived < message->total)
         return;
+    ledger_change(transfer->entry);
     transfer->message = NULL;
     if (message->matched)
         mailbox_close(transfer->to, message);
@@ -131,6 +134,7 @@ bool transfer_more(struct transfer *transfer, struct relay_conn *conn)
     }
     transfer->left -= conn->payload_left;
     conn->source = transfer;
+    ledger_change(transfer->entry);
     return true;
 }
 
@@ -189,6 +193,7 @@ void transfer_suspend(struct transfer *transfer, struct relay_conn *conn, bool l
         transfer->left += conn->payload_left;
     conn->source = NULL;
     conn->payload_left = 0;
+    ledger_change(transfer->entry);
     transfer->cut_deadline_ns = 0;
     transfer->cut_spent = false;
     if (!log)
@@ -202,7 +207,8 @@ void transfer_abandon(struct transfer *transfer)
 
     if (transfer->link && transfer->left && link_of(transfer))
         forward_end(link_of(transfer), transfer->src);
-    *transfer = (struct transfer){.src = transfer->src};
+    *transfer = (struct transfer){.src = transfer->src, .entry = transfer->entry};
+    ledger_change(transfer->entry);
     if (!message)
         return;
     if (message->matched)

@@ -9,6 +9,7 @@
 
 struct transfer {
     uint32_t src;                   /* the rank that sends */
+    struct ledger_entry *entry;     /* of its state */
     uint64_t left;                  /* bytes after the frame at hand */
     struct relay_message *message;  /* NULL: it is forwarded, or its bytes are dropped */
     struct relay_mailbox *to;       /* of the message */

@@ -211,7 +211,7 @@ static bool cut_through(struct relay_engine *e, struct poll_conn *c)
         passed -= cuts[i].size;
         relay_cut_done(&cuts[i]);
     }
-    cw_wire_release(&c->wire);
+    cw_wire_release(&c->wire, 0);
     c->sent_ns = e->now_ns;
     return true;
 }
@@ -220,6 +220,13 @@ static void tell_rings(struct poll_conn *c)
 {
     c->told_rings = true;
     relay_conn_set_rings(c->conn);
+}
+
+/* What outlives us need not stay in the ring. */
+static void release_acted(struct poll_conn *c)
+{
+    if (has_rings(c) && c->wire.holds)
+        cw_wire_release(&c->wire, relay_conn_held(c->conn));
 }
 
 /* Returns false when there was nothing to read. */
@@ -242,6 +249,7 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     n = cw_wire_recv(&c->wire, &(struct iovec){at, size}, 1);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         relay_conn_input(c->conn, 0); /* an idle connection holds no block */
+        release_acted(c);             /* it may have waited for the disk */
         return false;
     }
     if (n > 0) {
@@ -251,6 +259,7 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
         else if (!c->told_rings)
             tell_rings(c);
         relay_conn_input(c->conn, (size_t)n);
+        release_acted(c);
     } else {
         conn_close(e, c, n == 0 ? "its connection ended" : cw_wire_error(errno));
     }
@@ -292,6 +301,8 @@ static int conn_open(struct relay_engine *e, const struct relay_accepted *accept
     }
     if (e->config.rings && accepted->is_local && !cw_wire_offer(&c->wire))
         say_no_rings(e);
+    if (relay_core_outlives(e->config.core))
+        cw_wire_hold(&c->wire);
     return CW_OK;
 }
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #define TABLE_MIN 4u
-#define OFFSET_MASK ((1u << CHAIN_SHIFT) - 1)
 
 _Static_assert(RELAY_BLOCK_BYTES <= 1u << CHAIN_SHIFT, "a position holds a place in a segment");
 
@@ -18,7 +17,41 @@ void chain_free(struct chain *chain)
     for (uint32_t i = 0; i < chain->count; i++)
         store_drop(chain->store, chain->segments[i]);
     relay_pool_free(chain->pool, chain->segments, chain->room * sizeof(*chain->segments));
+    if (chain->entry)
+        ledger_change(chain->entry);
     chain_init(chain, chain->store, chain->pool);
+}
+
+void chain_keep(struct chain *chain, struct ledger_entry *entry, uint32_t which)
+{
+    if (!entry->ledger)
+        return;
+    chain->entry = entry;
+    chain->name = ledger_chain(entry, which);
+}
+
+struct chain_end chain_end(const struct chain *chain)
+{
+    return (struct chain_end){.first = chain->first,
+                              .count = chain->count,
+                              .used = chain->count ? chain->segments[chain->count - 1]->used : 0};
+}
+
+void chain_trim(struct chain *chain, uint32_t number)
+{
+    uint32_t gone = number - chain->first;
+
+    assert(gone <= chain->count);
+    if (gone == 0)
+        return;
+    for (uint32_t i = 0; i < gone; i++)
+        store_drop(chain->store, chain->segments[i]);
+    memmove(chain->segments, chain->segments + gone,
+            (chain->count - gone) * sizeof(*chain->segments));
+    chain->first = number;
+    chain->count -= gone;
+    if (chain->entry)
+        ledger_change(chain->entry);
 }
 
 uint64_t chain_memory(const struct chain *chain)
@@ -71,6 +104,8 @@ static struct log_segment *add(struct chain *chain, uint32_t size, uint64_t *hel
     if (last)
         store_seal(chain->store, last);
     *held += sizeof(*segment) + size;
+    if (chain->entry)
+        store_name(segment, chain->name, chain->first + chain->count);
     chain->segments[chain->count++] = segment;
     return segment;
 }
@@ -85,7 +120,9 @@ static struct log_segment *with_room(const struct chain *chain, uint32_t size)
 
 static uint32_t next_size(const struct chain *chain, uint32_t needed)
 {
-    uint32_t size = chain->count ? last_of(chain)->size * 2 : CHAIN_SEGMENT_MIN;
+    uint32_t size = chain->count   ? last_of(chain)->size * 2
+                    : chain->entry ? STORE_SEGMENT_BYTES
+                                   : CHAIN_SEGMENT_MIN;
 
     while (size < needed)
         size *= 2;
@@ -96,9 +133,11 @@ static uint32_t next_size(const struct chain *chain, uint32_t needed)
 
 static uint64_t take(struct chain *chain, struct log_segment *segment, uint32_t size)
 {
-    uint64_t position = (uint64_t)(chain->count - 1) << CHAIN_SHIFT | segment->used;
+    uint64_t position = (uint64_t)(chain->first + chain->count - 1) << CHAIN_SHIFT | segment->used;
 
     segment->used += size;
+    if (chain->entry)
+        ledger_change(chain->entry);
     return position;
 }
 
@@ -145,25 +184,64 @@ static void want(const struct chain *chain, uint32_t first)
 enum chain_found chain_read(const struct chain *chain, uint64_t *position,
                             struct chain_bytes *bytes)
 {
-    uint32_t number = (uint32_t)(*position >> CHAIN_SHIFT);
+    uint32_t number = (uint32_t)(*position >> CHAIN_SHIFT) - chain->first;
     struct log_segment *segment;
 
     if (number >= chain->count)
         return CHAIN_END;
-    if ((*position & OFFSET_MASK) == chain->segments[number]->used) {
+    if (chain_offset(*position) == chain->segments[number]->used) {
         if (++number == chain->count)
             return CHAIN_END;
-        *position = (uint64_t)number << CHAIN_SHIFT;
+        *position = (uint64_t)(chain->first + number) << CHAIN_SHIFT;
     }
     segment = chain->segments[number];
-    if ((*position & OFFSET_MASK) == 0)
+    if (chain_offset(*position) == 0)
         want(chain, number + 1);
     if (!store_want(chain->store, segment)) {
         want(chain, number + 1);
         return segment->state == SEGMENT_LOST ? CHAIN_LOST : CHAIN_AWAY;
     }
-    *bytes = (struct chain_bytes){.at = segment->bytes + (*position & OFFSET_MASK),
-                                  .size = segment->used - (uint32_t)(*position & OFFSET_MASK),
+    *bytes = (struct chain_bytes){.at = segment->bytes + chain_offset(*position),
+                                  .size = segment->used - chain_offset(*position),
                                   .block = segment->block};
     return CHAIN_HERE;
+}
+
+/* --- what was left -------------------------------------------------------------------------------
+ */
+
+static int return_piece(struct chain *chain, struct ledger_piece *piece)
+{
+    uint64_t held = 0;
+    struct log_segment *segment;
+
+    if (!piece || piece->taken || piece->used > RELAY_BLOCK_BYTES)
+        return CW_EPROTO;
+    segment = table_room(chain, &held) ? store_return(chain->store, chain->pool, piece) : NULL;
+    if (!segment)
+        return CW_ENOMEM;
+    chain->segments[chain->count++] = segment;
+    return CW_OK;
+}
+
+int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which,
+                 struct chain_end end)
+{
+    struct ledger *ledger = entry->ledger;
+
+    chain_keep(chain, entry, which);
+    chain->first = end.first;
+    for (uint32_t i = 0; i < end.count; i++) {
+        struct ledger_piece *piece = ledger_left(ledger, chain->name, end.first + i);
+        int failed;
+
+        if (piece && i == end.count - 1)
+            piece->used = end.used; /* what follows it there was never done */
+        failed = return_piece(chain, piece);
+        if (failed)
+            return failed;
+        if (i < end.count - 1 && chain->segments[i]->extent == STORE_NO_EXTENT)
+            store_seal(chain->store, chain->segments[i]);
+    }
+    return CW_OK;
 }

@@ -16,17 +16,43 @@
 struct chain {
     struct log_store *store;
     struct relay_pool *pool;
+    struct ledger_entry *entry; /* of whom it is; NULL: nothing of it outlives the process */
+    uint64_t name;              /* in the ledger */
     struct log_segment **segments;
+    uint32_t first; /* number of the first one; those before it were let go of */
     uint32_t count;
     uint32_t room; /* of the table */
 };
 
+/* What of it is saved in the state of its entry. */
+struct chain_end {
+    uint32_t first;
+    uint32_t count;
+    uint32_t used; /* of the last one */
+};
+
 void chain_init(struct chain *chain, struct log_store *store, struct relay_pool *pool);
+/* It outlives the process from now on, and is empty now: one of four of the entry's. Then each of
+ * its segments is a block. */
+void chain_keep(struct chain *chain, struct ledger_entry *entry, uint32_t which);
+struct chain_end chain_end(const struct chain *chain);
+/* The same for one that was left, and that ends there. Returns 0, CW_ENOMEM, or CW_EPROTO: some of
+ * it is missing. */
+int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which,
+                 struct chain_end end);
 /* Gives all back; blocks that others hold stay with them. It is empty then. */
 void chain_free(struct chain *chain);
 
 /* Bytes of its segments in memory. */
 uint64_t chain_memory(const struct chain *chain);
+
+/* Lets go of the segments before this one. */
+void chain_trim(struct chain *chain, uint32_t number);
+/* The block of its last segment; NULL: there is none. */
+static inline struct relay_block *chain_last_block(const struct chain *chain)
+{
+    return chain->count ? chain->segments[chain->count - 1]->block : NULL;
+}
 
 /* Room for `size` contiguous bytes, at most RELAY_BLOCK_BYTES, at the end, to be filled at once; at
  * *position. *held grows by the memory that was taken for it. NULL without memory. */
@@ -43,6 +69,12 @@ enum chain_found {
     CHAIN_LOST, /* it could not be read */
     CHAIN_HERE,
 };
+
+/* Where in its segment a position is. */
+static inline uint32_t chain_offset(uint64_t position)
+{
+    return (uint32_t)(position & ((1u << CHAIN_SHIFT) - 1));
+}
 
 struct chain_bytes {
     const uint8_t *at;

@@ -18,6 +18,14 @@ void log_free(struct relay_log *log)
     relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
     log->kept = false;
+    log->outlives = false;
+}
+
+void log_outlive(struct relay_log *log, struct ledger_entry *entry)
+{
+    chain_keep(&log->records, entry, 0);
+    chain_keep(&log->payload, entry, 1);
+    log->outlives = log->kept && entry->ledger;
 }
 
 /* --- writing -------------------------------------------------------------------------------------
@@ -76,7 +84,7 @@ static int set_aside(struct relay_log *log, uint32_t size, struct message_slice 
     slice->block = chain_reserve(&log->payload, &slice->size, position);
     if (!slice->block)
         return CW_ENOMEM;
-    slice->at = (uint32_t)(*position & ((1u << CHAIN_SHIFT) - 1));
+    slice->at = chain_offset(*position);
     hold(log, slice->size);
     return CW_OK;
 }
@@ -131,8 +139,12 @@ int log_message(struct relay_log *log, const struct cw_message *header, const ui
 int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record)
 {
     return append(log,
-                  &(struct log_record){
-                      .type = LOG_MESSAGE, .src = src, .tag = send->tag, .total = send->total},
+                  &(struct log_record){.type = LOG_MESSAGE,
+                                       .src = src,
+                                       .kind = send->kind,
+                                       .req = send->req,
+                                       .tag = send->tag,
+                                       .total = send->total},
                   record);
 }
 
@@ -206,9 +218,10 @@ int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size)
         log, &(struct log_record){.type = LOG_READINGS, .size = size, .bytes = bytes});
 }
 
-int log_answer(struct relay_log *log, const struct cw_probed *answer)
+int log_answer(struct relay_log *log, const struct cw_probed *answer, bool removed)
 {
     const struct log_record record = {.type = LOG_ANSWER,
+                                      .flags = removed ? LOG_REMOVED : 0,
                                       .clock = answer->clock - log->clock,
                                       .msg = answer->msg,
                                       .tag = answer->tag,
@@ -236,6 +249,38 @@ int log_send(struct relay_log *log, const struct cw_send *send)
     return CW_OK;
 }
 
+/* Something that leads to events. */
+static int append_input(struct relay_log *log, const struct log_record *record)
+{
+    uint64_t position;
+
+    return append(log, record, &position);
+}
+
+int log_recv(struct relay_log *log, const struct cw_recv *recv)
+{
+    return append_input(log, &(struct log_record){.type = LOG_RECV,
+                                                  .req = recv->req,
+                                                  .tag = recv->tag,
+                                                  .mask = recv->mask,
+                                                  .total = recv->capacity});
+}
+
+int log_mrecv(struct relay_log *log, const struct cw_mrecv *mrecv)
+{
+    return append_input(log, &(struct log_record){.type = LOG_MRECV,
+                                                  .msg = mrecv->msg,
+                                                  .req = mrecv->req,
+                                                  .total = mrecv->capacity});
+}
+
+int log_cancel(struct relay_log *log, const struct cw_recv *cancel)
+{
+    return append_input(
+        log, &(struct log_record){
+                 .type = LOG_CANCEL, .req = cancel->req, .tag = cancel->tag, .mask = cancel->mask});
+}
+
 /* --- reading -------------------------------------------------------------------------------------
  */
 
@@ -258,9 +303,8 @@ void log_pieces(const struct relay_log *log, const struct message_slice *slices,
                     ctx);
 }
 
-/* The record at a position, which then is behind it. */
-static enum chain_found next_record(const struct relay_log *log, uint64_t *position,
-                                    struct log_record *record)
+enum chain_found log_look(const struct relay_log *log, uint64_t *position,
+                          struct log_record *record)
 {
     struct chain_bytes bytes;
     enum chain_found found = chain_read(&log->records, position, &bytes);
@@ -269,9 +313,8 @@ static enum chain_found next_record(const struct relay_log *log, uint64_t *posit
     if (found != CHAIN_HERE)
         return found;
     size = log_record_get(bytes.at, bytes.size, record);
-    assert(size > 0);
     *position += size;
-    return CHAIN_HERE;
+    return size > 0 ? CHAIN_HERE : CHAIN_LOST;
 }
 
 /* The next one of these types: a bit each. The position stays before it where it is AWAY. */
@@ -281,7 +324,7 @@ static enum chain_found next_of(const struct relay_log *log, uint32_t types, uin
     enum chain_found found;
 
     do
-        found = next_record(log, position, record);
+        found = log_look(log, position, record);
     while (found == CHAIN_HERE && !(types & 1u << record->type));
     return found;
 }
@@ -314,7 +357,7 @@ static enum chain_found next_part(const struct relay_log *log, struct log_readin
     enum chain_found found;
 
     if (!reading->begun) {
-        found = next_record(log, &reading->position, record);
+        found = log_look(log, &reading->position, record);
         if (found != CHAIN_HERE)
             return found;
         reading->begun = true;
@@ -425,4 +468,31 @@ enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *c
         .tag = r.tag, .dst = (uint32_t)r.dst, .kind = (uint32_t)r.kind, .total = r.total};
     cursor->send++;
     return CHAIN_HERE;
+}
+
+/* --- what was left -------------------------------------------------------------------------------
+ */
+
+int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
+               struct chain_end payload)
+{
+    int failed = chain_return(&log->records, entry, 0, records);
+
+    if (!failed)
+        failed = chain_return(&log->payload, entry, 1, payload);
+    log->outlives = true;
+    hold(log, chain_memory(&log->records) + chain_memory(&log->payload));
+    return failed;
+}
+
+bool log_count(struct relay_log *log, const struct log_record *record)
+{
+    log->event_count += (EVENTS >> record->type) & 1;
+    log->determinant_count += (DETERMINANTS >> record->type) & 1;
+    log->send_count += record->type == LOG_SEND;
+    if (record->type == LOG_TAKEN)
+        log->taken += record->events;
+    if (record->type == LOG_TAKEN || record->type == LOG_ANSWER)
+        log->clock += record->clock;
+    return log->taken <= log->event_count;
 }

@@ -60,6 +60,7 @@ struct relay_log {
     uint64_t send_count;
     uint64_t bytes; /* memory held, payload included */
     bool kept;      /* false: nothing is kept, the rank cannot be started again */
+    bool outlives;  /* the process; then what leads to events is kept, too */
 };
 
 /* A place in the log, for each kind of what it holds. */
@@ -76,6 +77,16 @@ struct log_cursor {
 void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *store,
               struct owed_copies *copies, bool kept);
 void log_free(struct relay_log *log);
+/* It outlives the process from now on; of its two chains the entry saves the ends. */
+void log_outlive(struct relay_log *log, struct ledger_entry *entry);
+/* The same for one that was left: then log_look reads all that it holds,
+ * and log_count counts it. Errors: as chain_return. */
+int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
+               struct chain_end payload);
+enum chain_found log_look(const struct relay_log *log, uint64_t *position,
+                          struct log_record *record);
+/* False: it makes no sense. */
+bool log_count(struct relay_log *log, const struct log_record *record);
 /* Bytes of it in memory. */
 static inline uint64_t log_memory(const struct relay_log *log)
 {
@@ -105,8 +116,12 @@ int log_done(struct relay_log *log, enum log_record_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */
 int log_taken(struct relay_log *log, uint64_t event, uint64_t clock);
 int log_readings(struct relay_log *log, const uint8_t *bytes, uint32_t size);
-int log_answer(struct relay_log *log, const struct cw_probed *answer);
+int log_answer(struct relay_log *log, const struct cw_probed *answer, bool removed);
 int log_send(struct relay_log *log, const struct cw_send *send);
+/* Inputs: to be called only where the log outlives the process, before what they lead to. */
+int log_recv(struct relay_log *log, const struct cw_recv *recv);
+int log_mrecv(struct relay_log *log, const struct cw_mrecv *mrecv);
+int log_cancel(struct relay_log *log, const struct cw_recv *cancel);
 
 /* Gives bytes in order, in pieces that fit a frame. `block`: they lie in it; NULL: elsewhere. */
 typedef void piece_give(void *ctx, const uint8_t *at, uint32_t size, struct relay_block *block);

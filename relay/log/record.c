@@ -5,7 +5,23 @@
 #define PLACED 0x80u /* in the byte of the type */
 #define FIELDS_MAX 6 /* of one type */
 
-enum field { END, SRC, DST, KIND, FLAGS, TAG, TOTAL, REQ, MSG, EVENTS, CLOCK, MESSAGE, SIZE, AT };
+enum field {
+    END,
+    SRC,
+    DST,
+    KIND,
+    FLAGS,
+    TAG,
+    MASK,
+    TOTAL,
+    REQ,
+    MSG,
+    EVENTS,
+    CLOCK,
+    MESSAGE,
+    SIZE,
+    AT
+};
 
 /* Where a field is in a record, and the largest value that makes sense. */
 static const struct {
@@ -17,6 +33,7 @@ static const struct {
     [KIND] = {offsetof(struct log_record, kind), UINT32_MAX},
     [FLAGS] = {offsetof(struct log_record, flags), UINT8_MAX},
     [TAG] = {offsetof(struct log_record, tag), UINT64_MAX},
+    [MASK] = {offsetof(struct log_record, mask), UINT64_MAX},
     [TOTAL] = {offsetof(struct log_record, total), UINT64_MAX},
     [REQ] = {offsetof(struct log_record, req), UINT32_MAX},
     [MSG] = {offsetof(struct log_record, msg), UINT32_MAX},
@@ -29,7 +46,7 @@ static const struct {
 
 /* What a type has, in this order; AT follows where the bytes stand beside the records. */
 static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
-    [LOG_MESSAGE] = {SRC, TAG, TOTAL},
+    [LOG_MESSAGE] = {SRC, KIND, REQ, TAG, TOTAL},
     [LOG_PART] = {SRC, SIZE},
     [LOG_PASSED] = {FLAGS, TAG, TOTAL, REQ, SIZE},
     [LOG_MATCHED] = {FLAGS, TAG, TOTAL, REQ, MESSAGE, SIZE},
@@ -37,17 +54,25 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
     [LOG_CANCELED] = {REQ},
     [LOG_TAKEN] = {EVENTS, CLOCK},
     [LOG_READINGS] = {SIZE},
-    [LOG_ANSWER] = {TAG, TOTAL, MSG, CLOCK},
+    [LOG_ANSWER] = {FLAGS, TAG, TOTAL, MSG, CLOCK},
     [LOG_SEND] = {DST, KIND, TAG, TOTAL},
+    [LOG_RECV] = {REQ, TAG, MASK, TOTAL},
+    [LOG_MRECV] = {MSG, REQ, TOTAL},
+    [LOG_CANCEL] = {REQ, TAG, MASK},
 };
 
-/* A tag uses all of its bits, others are small numbers most of the time. */
+/* These use all of their bits, others are small numbers most of the time. */
+static bool is_fixed(uint8_t field)
+{
+    return field == TAG || field == MASK;
+}
+
 static uint8_t *put(uint8_t *to, uint8_t field, const struct log_record *r)
 {
     uint64_t v;
 
     memcpy(&v, (const uint8_t *)r + fields[field].offset, sizeof(v));
-    if (field == TAG) {
+    if (is_fixed(field)) {
         memcpy(to, &v, sizeof(v));
         return to + sizeof(v);
     }
@@ -86,7 +111,7 @@ static uint64_t get_number(struct cw_reader *from)
 
 static void get(struct cw_reader *from, uint8_t field, struct log_record *r)
 {
-    uint64_t v = field == TAG ? cw_get_u64(from) : get_number(from);
+    uint64_t v = is_fixed(field) ? cw_get_u64(from) : get_number(from);
 
     from->bad |= v > fields[field].most;
     memcpy((uint8_t *)r + fields[field].offset, &v, sizeof(v));

@@ -7,7 +7,7 @@
 #define LOG_RECORD_MAX 80u /* bytes of one, but for those that it carries */
 
 enum log_record_type {
-    LOG_MESSAGE = 1, /* one begins to arrive: src, tag, total */
+    LOG_MESSAGE = 1, /* one begins to arrive: src, kind, req (the sender's), tag, total */
     LOG_PART,        /* bytes of the message that src is sending */
     LOG_PASSED,   /* an event: a message that came whole and found its receive: flags, tag, total,
                      req,   size; its bytes */
@@ -17,10 +17,16 @@ enum log_record_type {
     LOG_CANCELED, /* an event: req */
     LOG_TAKEN,    /* events, clock */
     LOG_READINGS, /* bytes */
-    LOG_ANSWER,   /* clock, msg, tag, total */
+    LOG_ANSWER,   /* flags (LOG_REMOVED), clock, msg, tag, total */
     LOG_SEND,     /* dst, kind, tag, total */
+    /* inputs that lead to events; only where the log outlives its process */
+    LOG_RECV,   /* req, tag, mask, total (its room) */
+    LOG_MRECV,  /* msg, req, total (its room) */
+    LOG_CANCEL, /* of a posted receive: req, tag, mask */
     LOG_RECORD_TYPES
 };
+
+#define LOG_REMOVED 1u /* ANSWER: the message was taken out, as `msg` */
 
 struct log_record {
     uint8_t type;
@@ -33,6 +39,7 @@ struct log_record {
     uint64_t req;
     uint64_t msg; /* of a probe that took its message out */
     uint64_t tag;
+    uint64_t mask;
     uint64_t total;
     uint64_t size;   /* of the bytes; MATCHED: of those that the receive had room for */
     uint64_t events; /* taken since the last TAKEN */

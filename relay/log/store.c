@@ -1,25 +1,28 @@
 #include "relay/log/store.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define EXTENTS_MIN 64u
-#define NO_EXTENT UINT32_MAX
 
 _Static_assert(RELAY_BLOCK_BYTES % STORE_ALIGN == 0, "segments are aligned on disk");
 
-void store_init(struct log_store *store, struct relay_pool *pool, uint64_t memory_max,
-                uint64_t disk_max)
+void store_init(struct log_store *store, struct relay_pool *pool, struct ledger *ledger,
+                uint64_t memory_max, uint64_t disk_max)
 {
     uint64_t extents = disk_max / RELAY_BLOCK_BYTES;
 
-    *store = (struct log_store){.pool = pool, .memory_max = memory_max, .round = 1};
+    *store =
+        (struct log_store){.pool = pool, .ledger = ledger, .memory_max = memory_max, .round = 1};
+    if (ledger && extents > LEDGER_EXTENTS)
+        extents = LEDGER_EXTENTS;
     store->memory_begin = memory_max / STORE_BEGIN_SHARE;
     if (store->memory_begin > STORE_BEGIN_MAX)
         store->memory_begin = STORE_BEGIN_MAX;
-    store->extents_max = extents < NO_EXTENT ? (uint32_t)extents : NO_EXTENT - 1;
+    store->extents_max = extents < STORE_NO_EXTENT ? (uint32_t)extents : STORE_NO_EXTENT - 1;
 }
 
 /* --- lists ---------------------------------------------------------------------------------------
@@ -89,15 +92,25 @@ static bool has_extent(const struct log_store *store)
 
 static uint32_t take_extent(struct log_store *store)
 {
-    return store->free_count ? store->free_extents[--store->free_count] : store->extents++;
+    if (store->free_count)
+        return store->free_extents[--store->free_count];
+    if (store->ledger) {
+        store->ledger->memory->extents[store->extents].chain = 0;
+        store->ledger->memory->header.extents_used = store->extents + 1;
+    }
+    return store->extents++;
 }
 
-/* Without memory for it the place is used no more. */
+/* Without memory for it the place is used no more. One that was left is given by store_returned. */
 static void give_extent(struct log_store *store, uint32_t extent)
 {
     uint32_t room = store->free_room ? store->free_room * 2 : EXTENTS_MIN;
     uint32_t *more;
 
+    if (store->ledger)
+        store->ledger->memory->extents[extent].chain = 0;
+    if (extent < store->extents_left)
+        return;
     if (store->free_count == store->free_room) {
         more = relay_pool_alloc(store->pool, room * sizeof(*more));
         if (!more)
@@ -163,7 +176,7 @@ struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, 
 
     if (!segment)
         return NULL;
-    *segment = (struct log_segment){.pool = pool, .size = size, .extent = NO_EXTENT};
+    *segment = (struct log_segment){.pool = pool, .size = size, .extent = STORE_NO_EXTENT};
     if (size < STORE_SEGMENT_BYTES)
         segment->bytes = relay_pool_alloc(pool, size);
     else
@@ -176,15 +189,22 @@ struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, 
     return segment;
 }
 
+void store_name(struct log_segment *segment, uint64_t chain, uint32_t number)
+{
+    segment->chain = chain;
+    segment->number = number;
+    segment->block->mark = (struct relay_mark){.chain = chain, .number = number};
+}
+
 static void free_segment(struct log_store *store, struct log_segment *segment)
 {
     let_go(store, segment);
-    if (segment->extent != NO_EXTENT)
+    if (segment->extent != STORE_NO_EXTENT)
         give_extent(store, segment->extent);
     relay_pool_free(segment->pool, segment, sizeof(*segment));
 }
 
-void store_drop(struct log_store *store, struct log_segment *segment)
+static void drop(struct log_store *store, struct log_segment *segment)
 {
     if (list_of(store, segment->state) == &store->out) {
         segment->dropped = true;
@@ -194,8 +214,29 @@ void store_drop(struct log_store *store, struct log_segment *segment)
     free_segment(store, segment);
 }
 
+void store_drop(struct log_store *store, struct log_segment *segment)
+{
+    if (!segment->chain) {
+        drop(store, segment);
+        return;
+    }
+    segment->next_dropped = store->dropped;
+    store->dropped = segment;
+}
+
+void store_settle(struct log_store *store)
+{
+    while (store->dropped) {
+        struct log_segment *segment = store->dropped;
+
+        store->dropped = segment->next_dropped;
+        drop(store, segment);
+    }
+}
+
 void store_fini(struct log_store *store)
 {
+    store_settle(store);
     while (store->out.first) {
         struct log_segment *segment = store->out.first;
 
@@ -213,6 +254,8 @@ void store_fini(struct log_store *store)
 
 void store_seal(struct log_store *store, struct log_segment *segment)
 {
+    if (segment->block)
+        segment->block->mark.used = segment->used;
     if (segment->block && store->extents_max > 0)
         change(store, segment, SEGMENT_FULL);
 }
@@ -271,15 +314,32 @@ bool store_next_io(struct log_store *store, struct relay_log_io *io)
     return true;
 }
 
+/* It can be found on disk by who comes after us. */
+static void enter_extent(const struct log_store *store, const struct log_segment *segment)
+{
+    struct ledger_extent *extent;
+
+    if (!store->ledger || !segment->chain)
+        return;
+    extent = &store->ledger->memory->extents[segment->extent];
+    extent->number = segment->number;
+    extent->used = segment->used;
+    extent->sum = segment->sum;
+    atomic_signal_fence(memory_order_seq_cst);
+    extent->chain = segment->chain;
+}
+
 /* What could not be written stays in memory. */
 static void written(struct log_store *store, struct log_segment *segment, int error)
 {
     change(store, segment, error ? SEGMENT_FULL : SEGMENT_CLEAN);
-    if (!error)
+    if (!error) {
+        enter_extent(store, segment);
         return;
+    }
     store->error = error;
     give_extent(store, segment->extent);
-    segment->extent = NO_EXTENT;
+    segment->extent = STORE_NO_EXTENT;
 }
 
 /* A disk may also give other bytes than it was given. */
@@ -290,6 +350,9 @@ static void arrived(struct log_store *store, struct log_segment *segment, int er
     change(store, segment, good ? SEGMENT_CLEAN : SEGMENT_LOST);
     if (!good)
         let_go(store, segment);
+    else if (segment->chain)
+        segment->block->mark = (struct relay_mark){
+            .chain = segment->chain, .number = segment->number, .used = segment->used};
 }
 
 void store_io_done(struct log_store *store, const struct relay_log_done *done)
@@ -304,7 +367,7 @@ void store_io_done(struct log_store *store, const struct relay_log_done *done)
         arrived(store, segment, done->error);
     }
     if (segment->dropped)
-        store_drop(store, segment);
+        drop(store, segment);
 }
 
 void store_end_round(struct log_store *store)
@@ -325,4 +388,52 @@ bool store_spent(const struct log_store *store)
 
     return store->memory_now - store->clean_now > store->memory_max + slack &&
            store->writing == 0 && !may_write(store);
+}
+
+/* --- what was left -------------------------------------------------------------------------------
+ */
+
+struct log_segment *store_return(struct log_store *store, struct relay_pool *pool,
+                                 struct ledger_piece *piece)
+{
+    struct log_segment *segment = relay_pool_alloc(pool, sizeof(*segment));
+
+    if (!segment)
+        return NULL;
+    *segment = (struct log_segment){.pool = pool,
+                                    .chain = piece->chain,
+                                    .number = piece->number,
+                                    .size = piece->used > STORE_SEGMENT_BYTES ? piece->used
+                                                                              : STORE_SEGMENT_BYTES,
+                                    .used = piece->used,
+                                    .extent = STORE_NO_EXTENT};
+    if (piece->extent != LEDGER_EXTENTS) {
+        segment->extent = piece->extent;
+        segment->sum = piece->sum;
+    }
+    if (piece->block) {
+        relay_block_adopt(pool, piece->block);
+        segment->block = piece->block;
+        segment->bytes = piece->block->bytes;
+        store->memory_now += segment->size;
+    }
+    if (segment->extent != STORE_NO_EXTENT)
+        change(store, segment, segment->bytes ? SEGMENT_CLEAN : SEGMENT_COLD);
+    piece->taken = true;
+    return segment;
+}
+
+void store_return_begin(struct log_store *store)
+{
+    store->extents = store->extents_left = store->ledger->memory->header.extents_used;
+}
+
+void store_returned(struct log_store *store)
+{
+    uint32_t left = store->extents_left;
+
+    store->extents_left = 0;
+    for (uint32_t i = 0; i < left; i++)
+        if (store->ledger->memory->extents[i].chain == 0)
+            give_extent(store, i);
 }

@@ -7,8 +7,8 @@
 #ifndef RELAY_STORE_H
 #define RELAY_STORE_H
 
+#include "relay/log/ledger.h"
 #include "relay/log/store_io.h"
-#include "relay/memory/block.h"
 
 #ifndef STORE_SEGMENT_BYTES
 #define STORE_SEGMENT_BYTES RELAY_BLOCK_BYTES /* of those that go to disk; each has a block */
@@ -18,6 +18,8 @@
 #define STORE_BEGIN_SHARE 2            /* ... no more than one part in so many of the budget */
 #define STORE_SLACK_SHARE 8   /* one part in so many more is used before a log is given up */
 #define STORE_EVICT_TRIES 64u /* segments that others hold are passed over, so many at a time */
+
+#define STORE_NO_EXTENT UINT32_MAX
 
 enum segment_state {
     SEGMENT_OPEN,    /* being filled, or never written: it is small, or there is no disk */
@@ -33,12 +35,15 @@ enum segment_state {
 struct log_segment {
     struct log_segment *prev; /* in the list of its state, if that has one */
     struct log_segment *next;
+    struct log_segment *next_dropped;
     struct relay_pool *pool;
     uint8_t *bytes;            /* NULL: not in memory */
     struct relay_block *block; /* that they are of; NULL: they are few, in memory of their own */
+    uint64_t chain;            /* whose it is, for the ledger ... */
+    uint32_t number;           /* ... and which one of it */
     uint32_t size;
     uint32_t used;
-    uint32_t extent; /* its place on disk, from FULL on; counted in segments */
+    uint32_t extent; /* its place on disk, from FULL on; counted in segments; or STORE_NO_EXTENT */
     uint8_t state;   /* enum segment_state */
     bool dropped;    /* its log is gone, and a request is still out */
     uint32_t round;  /* in which it was read */
@@ -52,21 +57,25 @@ struct segment_list {
 
 struct log_store {
     struct relay_pool *pool; /* of what is kept for all logs */
+    struct ledger
+        *ledger; /* where what has a name is entered; NULL: nothing outlives the process */
     uint64_t memory_max;
     uint64_t memory_begin; /* beyond it memory is used again; beyond half of it, what is not on disk
                               is written */
     uint64_t memory_now;   /* bytes of segments in memory ... */
     uint64_t
         clean_now; /* ... of those that are on disk as well: others hold them, or they can go */
-    uint32_t extents_max; /* 0: there is no disk */
-    uint32_t extents;     /* that have been used */
+    uint32_t extents_max;  /* 0: there is no disk */
+    uint32_t extents;      /* that have been used ... */
+    uint32_t extents_left; /* ... of them by who was before us, until store_returned */
     uint32_t *free_extents;
     uint32_t free_count;
     uint32_t free_room;
     struct segment_list full;
     struct segment_list clean;
     struct segment_list wanted;
-    struct segment_list out; /* WRITING and READING */
+    struct segment_list out;     /* WRITING and READING */
+    struct log_segment *dropped; /* of chains that outlive the process; until store_settle */
     uint32_t out_count;
     uint32_t writing; /* of them */
     uint32_t round;   /* what was read in this one stays until it ends */
@@ -75,17 +84,28 @@ struct log_store {
 };
 
 /* `disk_max`: bytes; 0: there is no disk. */
-void store_init(struct log_store *store, struct relay_pool *pool, uint64_t memory_max,
-                uint64_t disk_max);
+void store_init(struct log_store *store, struct relay_pool *pool, struct ledger *ledger,
+                uint64_t memory_max, uint64_t disk_max);
 /* There is no log any more, and no request is carried out any more. */
 void store_fini(struct log_store *store);
 
 /* A segment of `size` bytes: from STORE_SEGMENT_BYTES to RELAY_BLOCK_BYTES, or fewer, which stay in
  * memory. NULL without memory. */
 struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, uint32_t size);
+/* It is this one of a chain, for who comes after us. It has a block. */
+void store_name(struct log_segment *segment, uint64_t chain, uint32_t number);
+/* Something was left: what is written meanwhile goes elsewhere. */
+void store_return_begin(struct log_store *store);
+/* One that was left. Returns NULL without memory. */
+struct log_segment *store_return(struct log_store *store, struct relay_pool *pool,
+                                 struct ledger_piece *piece);
+/* All that are taken were; other places on disk are free. */
+void store_returned(struct log_store *store);
 /* Nothing is added to it any more. */
 void store_seal(struct log_store *store, struct log_segment *segment);
 void store_drop(struct log_store *store, struct log_segment *segment);
+/* The ledger knows that they were dropped. */
+void store_settle(struct log_store *store);
 /* Whether it is in memory. Else it is asked for, unless it is LOST. What is in memory stays there
  * until the next call of store_new, store_next_io, store_io_done or store_trim; and as long as
  * others hold its block. */

@@ -156,7 +156,16 @@ static struct relay_block *block_for(struct relay_pool *pool, struct relay_block
     block->pool = pool;
     block->refs = 1;
     block->filling = 0;
+    block->mark.chain = 0;
     return block;
+}
+
+void relay_block_adopt(struct relay_pool *pool, struct relay_block *block)
+{
+    struct relay_mark mark = block->mark;
+
+    block_for(pool, grown(pool, block, sizeof(*block)));
+    block->mark = mark;
 }
 
 struct relay_block *relay_block_new(struct relay_pool *pool, bool vital)
@@ -185,6 +194,7 @@ void relay_block_release(struct relay_block *block)
     assert(block->refs > 0);
     if (--block->refs > 0)
         return;
+    block->mark.chain = 0;
     pool_drop(pool, sizeof(*block));
     if (block == memory->reserve) {
         memory->reserve_used = false;

@@ -18,11 +18,19 @@
 
 struct relay_pool;
 
+/* Of which chain a block is a segment, and which one: log/ledger.h. For who comes after us. */
+struct relay_mark {
+    uint64_t chain; /* 0: of none */
+    uint32_t number;
+    uint32_t used;
+};
+
 struct relay_block {
     struct relay_block *next; /* of those that are free */
     struct relay_pool *pool;  /* that holds it */
     uint32_t refs;
     uint32_t filling; /* places in it whose bytes others are about to copy there */
+    struct relay_mark mark;
     _Alignas(RELAY_BLOCK_ALIGN) uint8_t bytes[RELAY_BLOCK_BYTES];
 };
 
@@ -91,6 +99,8 @@ struct relay_block *relay_block_new(struct relay_pool *pool, bool vital);
  * those who read into them. */
 struct relay_block *relay_block_new_cold(struct relay_pool *pool);
 void relay_block_release(struct relay_block *block);
+/* Takes over a block that was left in the region, with one reference. */
+void relay_block_adopt(struct relay_pool *pool, struct relay_block *block);
 
 /* Other memory. Not cleared. */
 void *relay_pool_alloc(struct relay_pool *pool, size_t size);

@@ -27,6 +27,8 @@ static struct relay_block *carve(struct supply *supply)
     if (supply->region.size - supply->carved < SLOT)
         return NULL;
     supply->carved += SLOT;
+    if (supply->carved_note)
+        *supply->carved_note = supply->carved;
     return block;
 }
 
@@ -52,6 +54,19 @@ void supply_give(struct supply *supply, struct relay_block *block)
     block->next = *list;
     *list = block;
     supply->spare_count += spare;
+}
+
+uint64_t supply_return(struct supply *supply, uint64_t carved)
+{
+    supply->carved = carved;
+    return carved / SLOT;
+}
+
+struct relay_block *supply_at(const struct supply *supply, uint64_t number)
+{
+    bool there = number < supply->carved / SLOT;
+
+    return there ? (struct relay_block *)(supply->region.start + number * SLOT) : NULL;
 }
 
 /* The first page stays: the list goes through it. */

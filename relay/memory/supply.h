@@ -28,6 +28,7 @@ struct relay_pages {
 struct supply {
     struct relay_region region;
     uint64_t carved;             /* bytes that have been blocks */
+    uint64_t *carved_note;       /* where that is told, too; NULL: nowhere */
     struct relay_block *spare;   /* given back, with their memory */
     struct relay_block *surplus; /* given back, with memory that can go */
     struct relay_block *bare;    /* given back, without memory but for the first page */
@@ -43,6 +44,12 @@ static inline bool supply_has_region(const struct supply *supply)
 /* A block whose content is not defined; NULL: the region is used up. */
 struct relay_block *supply_take(struct supply *supply);
 void supply_give(struct supply *supply, struct relay_block *block);
+
+/* --- a region that was used before: `carved` bytes of it have been blocks, none of which the
+ * supply has. Returns how many blocks that are. */
+uint64_t supply_return(struct supply *supply, uint64_t carved);
+/* One of them, by number; NULL: there are not so many. */
+struct relay_block *supply_at(const struct supply *supply, uint64_t number);
 
 /* Memory that can go; false: none. */
 bool supply_next_surplus(struct supply *supply, struct relay_pages *pages);

@@ -83,6 +83,12 @@ void *arena_alloc(size_t size)
     return allocate(size);
 }
 
+void arena_free(void *at, size_t size)
+{
+    (void)size;
+    give_back(at);
+}
+
 void fatal_exit(uint32_t kind, const char *fmt, ...)
 {
     (void)kind;

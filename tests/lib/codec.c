@@ -226,6 +226,8 @@ static void say_welcome(struct words *w, const uint8_t *body)
         v.flags & CW_WELCOME_REPLAY ? " REPLAY" : "");
     if (v.flags & CW_WELCOME_RESUMED)
         say_number(w, "RESUMED", v.received);
+    if (v.flags & CW_WELCOME_RETURNED)
+        say(w, " RETURNED");
 }
 
 static void say_code(struct words *w, uint8_t type, const uint8_t *body, size_t size)
@@ -531,6 +533,19 @@ struct codec_received *codec_inbox_find(const struct codec_inbox *inbox, uint32_
         if (inbox->of[i].req == req && !(inbox->of[i].flags & CW_MESSAGE_ACTIVE))
             return &inbox->of[i];
     return NULL;
+}
+
+void codec_inbox_forget_open(struct codec_inbox *inbox)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < inbox->count; i++) {
+        if (inbox->of[i].event)
+            inbox->of[kept++] = inbox->of[i];
+        else
+            free(inbox->of[i].bytes);
+    }
+    inbox->count = kept;
 }
 
 void codec_inbox_fini(struct codec_inbox *inbox)

@@ -91,6 +91,8 @@ uint64_t codec_event(const struct codec_frame *frame);
  * before it. */
 struct codec_received *codec_inbox_take(struct codec_inbox *inbox, const struct codec_frame *frame);
 struct codec_received *codec_inbox_find(const struct codec_inbox *inbox, uint32_t req);
+/* Those that are not complete begin anew. */
+void codec_inbox_forget_open(struct codec_inbox *inbox);
 void codec_inbox_fini(struct codec_inbox *inbox);
 
 /* Bytes that can be told from those of another message and another place. */

@@ -118,9 +118,21 @@ static void cuts_step(void)
         begin_outage();
 }
 
+/* With it go the sessions that were being opened: these are not resumed, and the rank is started
+ * again. */
+static void kills_step(void)
+{
+    if (!sim.ready || sim.killed >= sim.plan.kills_max || !sim_one_in(sim.plan.kill_one_in))
+        return;
+    sim.killed++;
+    count_cut();
+    core_kill(&sim.relay[sim_below(sim.plan.relays)]);
+}
+
 void faults_step(void)
 {
     cuts_step();
+    kills_step();
     if (!sim.plan.fault_one_in || sim.faults >= sim.plan.faults_max)
         return;
     if (sim_one_in(REPLAY_ONE_IN)) {

@@ -31,6 +31,7 @@ struct totals {
     uint64_t faults;
     uint64_t restarts;
     uint64_t cuts;
+    uint64_t kills;
     uint64_t given_up;
     uint64_t detected;
     uint64_t steps;
@@ -88,7 +89,7 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
     struct sim_plan calm_plan = *plan;
     struct sim_result calm;
 
-    calm_plan.fault_one_in = calm_plan.cut_one_in = 0;
+    calm_plan.fault_one_in = calm_plan.cut_one_in = calm_plan.kill_one_in = 0;
     sim_run(&calm_plan, false, &calm);
     if (calm.failed) {
         *result = calm;
@@ -134,6 +135,7 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->faults += result.faults;
         totals->restarts += result.restarts;
         totals->cuts += result.cuts;
+        totals->kills += result.kills;
         totals->given_up += result.given_up;
         totals->detected += result.detected;
         totals->steps += result.steps;
@@ -145,13 +147,15 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
 
 static int summary(const struct totals *t, double seconds)
 {
-    printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu jobs given up, %llu "
+    printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu relays killed, %llu jobs "
+           "given up, %llu "
            "divergences found, %llu steps, "
            "%.1f s, %.0f seeds/s\n",
            (unsigned long long)t->seeds, (unsigned long long)t->faults,
            (unsigned long long)t->restarts, (unsigned long long)t->cuts,
-           (unsigned long long)t->given_up, (unsigned long long)t->detected,
-           (unsigned long long)t->steps, seconds, (double)t->seeds / seconds);
+           (unsigned long long)t->kills, (unsigned long long)t->given_up,
+           (unsigned long long)t->detected, (unsigned long long)t->steps, seconds,
+           (double)t->seeds / seconds);
     if (t->failed)
         printf("# %llu seeds failed\n", (unsigned long long)t->failed);
     else
@@ -166,6 +170,7 @@ static void add(struct totals *to, const struct totals *t)
     to->faults += t->faults;
     to->restarts += t->restarts;
     to->cuts += t->cuts;
+    to->kills += t->kills;
     to->given_up += t->given_up;
     to->detected += t->detected;
     to->steps += t->steps;

@@ -6,32 +6,65 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define ADDRESS "unix:/simulated/relay"
 #define RELAY_IOV 8
 #define HELD_NS 5000000ull /* a sender that is held back is looked at again after this */
 #define PATIENCE_MAX 30
-#define SLEEPS_ONE_IN 3 /* looks in vain at rings */
+#define SIM_REGION (256ull << 20) /* of blocks that outlive a relay */
+#define SLEEPS_ONE_IN 3           /* looks in vain at rings */
 
 /* --- beginning and end ---------------------------------------------------------------------------
  */
 
 static void on_dialled(void *ctx, const struct cw_dial_result *result);
 
+/* Memory that outlives a relay, with a region behind it. */
+static struct ledger_memory *left_new(void)
+{
+    void *at = mmap(NULL, sizeof(struct ledger_memory) + SIM_REGION, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (at == MAP_FAILED)
+        abort();
+    return at;
+}
+
+static void left_free(struct ledger_memory *left)
+{
+    if (left)
+        munmap(left, sizeof(*left) + SIM_REGION);
+}
+
+static struct relay_core *core_new(struct ledger_memory *left)
+{
+    struct relay_core_config config = {.key = sim.relay_key,
+                                       .memory_max = SIM_MEMORY,
+                                       .log_memory = sim.plan.log_memory,
+                                       .log_disk = sim.plan.disk ? SIM_MEMORY : 0,
+                                       .ledger = left};
+    struct relay_core *core;
+
+    if (left)
+        config.region = (struct relay_region){.start = (uint8_t *)(left + 1), .size = SIM_REGION};
+    core = relay_core_new(&config);
+    if (!core)
+        abort();
+    return core;
+}
+
 void cores_open(void)
 {
     for (uint32_t i = 0; i < sim.plan.relays; i++) {
         struct sim_relay *relay = &sim.relay[i];
-        struct relay_core_config config = {.key = sim.relay_key,
-                                           .memory_max = SIM_MEMORY,
-                                           .log_memory = sim.plan.log_memory,
-                                           .log_disk = sim.plan.disk ? SIM_MEMORY : 0};
 
         *relay = (struct sim_relay){
             .number = i, .tick_ns = sim.now_ns, .disk = {.seed = sim_below(UINT64_MAX)}};
-        relay->core = relay_core_new(&config);
+        relay->left = sim.plan.kill_one_in ? left_new() : NULL;
+        relay->core = core_new(relay->left);
         relay->dial = cw_dial_open(on_dialled, relay);
-        if (!relay->core || !relay->dial)
+        if (!relay->dial)
             abort();
     }
 }
@@ -49,6 +82,7 @@ void cores_close(void)
             }
         cw_dial_close(relay->dial);
         relay_core_free(relay->core);
+        left_free(relay->left);
         fake_disk_fini(&relay->disk);
         while (relay->conns) {
             struct sim_conn *c = relay->conns;
@@ -142,6 +176,8 @@ static void accept_it(struct sim_conn *c)
     assert(c->conn);
     if (c->local)
         cw_wire_offer(&c->wire); /* else it has the socket */
+    if (relay_core_outlives(c->relay->core))
+        cw_wire_hold(&c->wire);
 }
 
 static void close_it(struct sim_conn *c, const char *why)
@@ -203,12 +239,20 @@ static uint64_t conn_deadline_ns(struct sim_conn *c)
     return waits ? sim.now_ns + HELD_NS : UINT64_MAX;
 }
 
+static void release_acted(struct sim_conn *c)
+{
+    if (c->conn && has_rings(c) && c->wire.holds)
+        cw_wire_release(&c->wire, relay_conn_held(c->conn));
+}
+
 void core_disk_step(struct sim_relay *relay)
 {
     struct relay_log_done done;
 
     if (fake_disk_done(&relay->disk, &done))
         relay_core_io_done(relay->core, &done);
+    for (struct sim_conn *c = relay->conns; c; c = c->next)
+        release_acted(c); /* it may have waited for that */
     collect(relay);
 }
 
@@ -269,7 +313,7 @@ static bool cut_through(struct sim_conn *c)
     if (cut.log)
         cw_ring_keep(&c->wire.in, cut.size, cut.log, cut.size);
     relay_cut_done(&cut);
-    cw_wire_release(&c->wire);
+    cw_wire_release(&c->wire, 0);
     return true;
 }
 
@@ -297,9 +341,10 @@ static void read_it(struct sim_conn *c)
         c->told_rings = true;
         relay_conn_set_rings(c->conn);
     }
-    if (n > 0 || (n < 0 && errno == EAGAIN))
+    if (n > 0 || (n < 0 && errno == EAGAIN)) {
         relay_conn_input(c->conn, n > 0 ? (size_t)n : 0);
-    else
+        release_acted(c);
+    } else
         close_it(c, n == 0 ? "end of file" : cw_wire_error(errno));
 }
 
@@ -364,8 +409,10 @@ static bool sleeps_unseen(const struct sim_conn *c, const struct socket *sleeper
 static bool sleeps_on(const struct cw_ring *ring, const struct socket *reader)
 {
     const struct socket *writer = socket_other(reader);
-    uint64_t there = atomic_load(&ring->shared->written) - atomic_load(&ring->shared->taken);
-    bool for_bytes = there > 0 && reader->in.used == 0 && !reader->ended;
+    uint64_t written = atomic_load(&ring->shared->written);
+    uint64_t there = written - atomic_load(&ring->shared->taken);
+    uint64_t unread = ring->holds ? written - ring->at : there;
+    bool for_bytes = unread > 0 && reader->in.used == 0 && !reader->ended;
     bool for_room = there < sim_ring_bytes && writer->in.used == 0 && !writer->ended;
 
     return (for_bytes && is_flagged(&ring->shared->reader_sleeps)) ||
@@ -461,6 +508,85 @@ static void on_dialled(void *ctx, const struct cw_dial_result *result)
         c->conn = relay_conn_dialled(relay->core, &dialled, sim.now_ns, c);
     }
     collect(relay);
+}
+
+/* --- kills ---------------------------------------------------------------------------------------
+ */
+
+/* What outlives the relay, as it is now. */
+static struct ledger_memory *left_copy(const struct ledger_memory *left)
+{
+    struct ledger_memory *copy = left_new();
+
+    copy->header = left->header;
+    memcpy(copy->cells, left->cells, left->header.cells_used * sizeof(*left->cells));
+    memcpy(copy->extents, left->extents, left->header.extents_used * sizeof(*left->extents));
+    memcpy(copy + 1, left + 1, left->header.carved);
+    return copy;
+}
+
+static void conn_die(struct sim_conn *c)
+{
+    if (c->accepted && !c->conn)
+        return;
+    if (c->conn)
+        relay_conn_close(c->conn, "the relay is killed");
+    c->conn = NULL;
+    c->accepted = true;
+    cw_wire_close(&c->wire);
+    socket_die(socket_of(c), sim_below(sim.plan.news_delay_ns));
+    descriptor_free(c->wire.fd);
+}
+
+/* Some of what is on its way to the disk gets there. */
+static void disk_die(struct fake_disk *disk)
+{
+    struct relay_log_done done;
+
+    while (disk->count > 0 && sim_one_in(2))
+        fake_disk_done(disk, &done);
+    disk->count = 0;
+}
+
+static void take_up(struct sim_relay *relay)
+{
+    struct relay_returned returned = {0};
+    struct relay_log_done done;
+    struct relay_log_io io;
+
+    while (!relay_core_return(relay->core, &returned)) {
+        while (relay_core_next_io(relay->core, &io))
+            fake_disk_take(&relay->disk, &io);
+        if (!fake_disk_done(&relay->disk, &done)) {
+            sim_fail("a relay that is back waits for nothing");
+            return;
+        }
+        relay_core_io_done(relay->core, &done);
+    }
+    sim_trace("relay %u is back, with %u jobs and %u sessions", relay->number, returned.jobs,
+              returned.sessions);
+    if (returned.lost)
+        sim_fail("relay %u has lost a job: %s", relay->number, returned.why);
+    collect(relay);
+}
+
+void core_kill(struct sim_relay *relay)
+{
+    struct ledger_memory *left = left_copy(relay->left);
+
+    sim_trace("relay %u is killed", relay->number);
+    disk_die(&relay->disk);
+    for (struct sim_conn *c = relay->conns; c; c = c->next)
+        conn_die(c);
+    cw_dial_close(relay->dial);
+    relay_core_free(relay->core);
+    left_free(relay->left);
+    relay->left = left;
+    relay->core = core_new(left);
+    relay->dial = cw_dial_open(on_dialled, relay);
+    if (!relay->dial)
+        abort();
+    take_up(relay);
 }
 
 /* --- all of them ---------------------------------------------------------------------------------

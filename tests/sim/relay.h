@@ -30,6 +30,7 @@ struct sim_relay {
     uint64_t tick_ns;
     uint64_t reachable_ns; /* not before */
     struct relay_core *core;
+    struct ledger_memory *left; /* what outlives it; NULL: nothing does */
     struct sim_conn *conns;
     struct cw_dial *dial;
     struct fake_disk disk;
@@ -45,6 +46,9 @@ void relay_address(char *to, size_t size, uint32_t number);
 
 /* Connects to it; returns the client's descriptor. */
 int relay_connect(struct sim_relay *relay, const char *name, bool local);
+
+/* A relay's process is killed, and another one takes its place. */
+void core_kill(struct sim_relay *relay);
 
 void cores_tick(void);
 /* One request to its disk is carried out. */

@@ -84,6 +84,18 @@ static void choose_log(struct sim_plan *plan, uint64_t *random)
                            : SIM_MEMORY;
 }
 
+/* Whether relays are killed: their sessions are resumed. */
+static void choose_kills(struct sim_plan *plan, uint64_t *random)
+{
+    uint32_t one_in = PICK(random, 0, 100, 1000, 5000);
+    uint32_t max = PICK(random, 1, 3, 10);
+
+    if (plan->resume_ms == 0)
+        return;
+    plan->kill_one_in = one_in;
+    plan->kills_max = max;
+}
+
 struct sim_plan sim_plan_of(uint64_t seed)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -109,7 +121,10 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.cut_one_in = PICK(&r, 0, 50, 200, 1000);
         plan.cuts_max = PICK(&r, 1, 3, 10, 40);
     }
+    choose_kills(&plan, &r);
     plan.ring_bytes = PICK(&r, 256, 4096, 16384, 65536, 65536);
+    if (plan.kill_one_in && plan.ring_bytes < 65536)
+        plan.ring_bytes = 65536; /* what is not acted on stays there, up to a whole READINGS */
     plan.kept_max = PICK(&r, 4096, 65536, 2097152);
     /* what comes back from a ring has room */
     if (plan.kept_max < 2 * plan.ring_bytes)
@@ -234,11 +249,12 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s",
+        "%llu in memory%s, a relay killed in %u steps",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
-        (unsigned long long)plan->log_memory, plan->disk ? ", the rest on disk" : "");
+        (unsigned long long)plan->log_memory, plan->disk ? ", the rest on disk" : "",
+        plan->kill_one_in);
     cores_open();
     dispatch_open();
 }
@@ -273,7 +289,8 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
                                   .steps = sim.steps,
                                   .faults = sim.faults,
                                   .restarts = sim.restarts,
-                                  .cuts = sim.cut};
+                                  .cuts = sim.cut,
+                                  .kills = sim.killed};
     memcpy(result->why, sim.why, sizeof(result->why));
     for (uint32_t i = 0; i < plan->ranks; i++)
         if (sim.rank[i].process)

@@ -47,6 +47,8 @@ struct sim_plan {
     uint32_t faults_max;
     uint32_t cut_one_in; /* steps; 0: no connection breaks */
     uint32_t cuts_max;
+    uint32_t kill_one_in; /* steps; 0: relays live, and nothing outlives them */
+    uint32_t kills_max;
     uint64_t news_delay_ns; /* the longest until a death is known */
     bool outages;           /* relays cannot be reached for a time, perhaps too long */
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
@@ -75,8 +77,9 @@ struct sim {
     uint32_t faults;
     uint32_t restarts;
     uint32_t connects;
-    uint32_t cut; /* connections */
-    bool ready;   /* the job is open at all relays, and they are linked */
+    uint32_t cut;    /* connections */
+    uint32_t killed; /* relays */
+    bool ready;      /* the job is open at all relays, and they are linked */
     bool tracing;
     bool failed;
     bool over;       /* the job has ended */
@@ -102,6 +105,7 @@ struct sim_result {
     uint32_t faults;
     uint32_t restarts;
     uint32_t cuts;
+    uint32_t kills;
     uint64_t hashes[SIM_RANKS_MAX]; /* of the programs, at their ends */
     char why[640];
 };

@@ -15,5 +15,7 @@ extern size_t sim_segment_bytes;
 #define LOG_PART_SLICES 300 /* for segments of 1 KiB */
 #define STORE_SEGMENT_BYTES ((uint32_t)sim_segment_bytes)
 #define CW_ACK_BYTES (sim_kept_max / 8)
+#define LEDGER_CELLS 256u
+#define LEDGER_EXTENTS 65536u
 
 #endif

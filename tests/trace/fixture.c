@@ -47,11 +47,9 @@ static void note_dials(struct fixture *f)
     }
 }
 
-static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk)
+static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
+                 struct ledger_memory *left)
 {
-    struct relay_core_config config = {
-        .memory_max = memory_max, .log_memory = log_memory, .log_disk = log_disk};
-
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
     f->seed = f->disk.seed = 1;
@@ -59,26 +57,39 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, ui
     f->now_ns = 1000000000;
     memset(f->relay_key, 7, sizeof(f->relay_key));
     memcpy(f->job, "the job of tests", CW_ID_SIZE);
-    config.key = f->relay_key;
-    f->core = relay_core_new(&config);
+    f->left = left;
+    f->config = (struct relay_core_config){.key = f->relay_key,
+                                           .memory_max = memory_max,
+                                           .log_memory = log_memory,
+                                           .log_disk = log_disk,
+                                           .ledger = left};
+    if (left)
+        f->config.region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
+    f->core = relay_core_new(&f->config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(f->core);
 }
 
 void fixture_init(struct fixture *f, uint64_t memory_max)
 {
-    init(f, memory_max, memory_max, 0);
+    init(f, memory_max, memory_max, 0, NULL);
 }
 
 void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_memory)
 {
-    init(f, memory_max, log_memory, 0);
+    init(f, memory_max, log_memory, 0, NULL);
     f->log = true;
 }
 
 void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
                            uint64_t log_disk)
 {
-    init(f, memory_max, log_memory, log_disk);
+    init(f, memory_max, log_memory, log_disk, NULL);
+    f->log = true;
+}
+
+void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk)
+{
+    init(f, FIXTURE_MEMORY, log_memory, log_disk, left_new());
     f->log = true;
 }
 
@@ -112,6 +123,8 @@ void fixture_fini(struct fixture *f)
 {
     relay_core_free(f->core);
     f->core = NULL;
+    left_free(f->left);
+    f->left = NULL;
     fake_disk_fini(&f->disk);
     client_fini(&f->dispatcher);
     for (int i = 0; i < FIXTURE_RANKS; i++)
@@ -137,6 +150,15 @@ static void tell_whole(struct client *c, const struct codec_received *r)
     free(body);
 }
 
+/* What came of a stream that does not go on: the relay begins anew behind the last whole event. */
+static void begin_anew(struct client *c)
+{
+    c->codec.in.start = c->codec.in.end;
+    c->codec.session.in_seq = (uint32_t)c->welcome.acts;
+    c->saved_received = c->welcome.event;
+    codec_inbox_forget_open(&c->inbox);
+}
+
 /* The session's own numbers and bytes again. The rest of what came is of its stream. */
 static void go_on(struct client *c)
 {
@@ -147,6 +169,8 @@ static void go_on(struct client *c)
     CU_ASSERT_TRUE_FATAL(c->welcome.received <= c->log.end);
     c->codec = c->saved;
     c->saved = (struct codec){0};
+    if (c->welcome.flags & CW_WELCOME_RETURNED)
+        begin_anew(c);
     codec_receive(&c->codec, handshake.in.at + handshake.in.start, size);
     c->received = c->saved_received + size; /* the handshake is no part of it */
     codec_fini(&handshake);

@@ -12,6 +12,7 @@
 #include "relay/core/core.h"
 #include "tests/lib/codec.h"
 #include "tests/lib/fake_disk.h"
+#include "tests/lib/left.h"
 
 #define FIXTURE_RANKS 8
 #define FIXTURE_OTHERS 4
@@ -51,6 +52,8 @@ struct client {
 
 struct fixture {
     struct relay_core *core;
+    struct relay_core_config config; /* of the core */
+    struct ledger_memory *left;      /* what outlives the core; NULL: nothing does */
     enum fixture_feed feed;
     bool log;           /* jobs keep what is needed to restart ranks */
     bool merged;        /* the story tells of messages once they are whole */
@@ -83,6 +86,8 @@ void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_memor
 /* The same; beyond that they are on a disk of `log_disk` bytes. */
 void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
                            uint64_t log_disk);
+/* The same; and what it needs outlives the core: killed.h. */
+void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* Frees the core, which asserts that nothing leaked. */

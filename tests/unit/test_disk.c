@@ -50,6 +50,7 @@ struct slot {
 
 static struct cw_err err;
 static char dir[DIR_MAX];
+static int file = -1; /* in place of one of its own */
 static struct disk *disk;
 static struct relay_disk ops;
 static struct slot slots[SLOTS];
@@ -84,7 +85,7 @@ static void use(struct disk *of)
 /* False: this system does not have the kind. */
 static bool begin_in(const char *where, enum disk_kind kind)
 {
-    struct disk *of = disk_open_as(where, kind, &err);
+    struct disk *of = disk_open_as(where, file, kind, &err);
 
     if (!of && err.code == CW_ENOTFOUND)
         return false;
@@ -453,6 +454,67 @@ static void unlimit_files(const struct rlimit *before)
 #define FAR ((uint64_t)EXTENTS * RELAY_BLOCK_BYTES) /* other files of this process are smaller */
 #define HALF_MORE (FAR + RELAY_BLOCK_BYTES / 2)
 
+/* --- a file that another disk has used -------------------------------------------------------- */
+static off_t file_size(void)
+{
+    struct stat st;
+
+    return fstat(file, &st) == 0 ? st.st_size : -1;
+}
+
+/* This kind, if this system has it, finds what was written before it, and writes something else. */
+static void go_on(enum disk_kind kind, uint64_t *seed)
+{
+    off_t size = file_size();
+
+    if (!begin(kind))
+        return;
+    CU_ASSERT_TRUE(disk_held(disk) >= RELAY_BLOCK_BYTES);
+    CU_ASSERT_EQUAL(file_size(), size);
+    CU_ASSERT_EQUAL(error_of(0, false, 0), 0);
+    CU_ASSERT_TRUE(codec_pattern_is(slots[0].bytes, *seed, RELAY_BLOCK_BYTES));
+    codec_pattern(slots[1].bytes, ++*seed, 0, RELAY_BLOCK_BYTES);
+    CU_ASSERT_EQUAL(error_of(1, true, 0), 0);
+    end();
+}
+
+/* In all orders: O_DIRECT is of the file, not of the descriptor. */
+static void a_file_is_taken_over(void)
+{
+    static const enum disk_kind kinds[] = {DISK_RING,    DISK_CACHED,  DISK_THREADS,
+                                           DISK_CACHED,  DISK_RING,    DISK_RING,
+                                           DISK_THREADS, DISK_THREADS, DISK_CACHED};
+    int entries = count_entries("/proc/self/fd");
+    uint64_t seed = 31;
+
+    file = disk_make_file(dir);
+    CU_ASSERT_TRUE_FATAL(file >= 0);
+    CU_ASSERT_EQUAL_FATAL(begin(DISK_CACHED), true);
+    codec_pattern(slots[0].bytes, seed, 0, RELAY_BLOCK_BYTES);
+    CU_ASSERT_EQUAL(error_of(0, true, 0), 0);
+    end();
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        go_on(kinds[i], &seed);
+    CU_ASSERT_EQUAL(count_entries(dir), 0);
+    CU_ASSERT_EQUAL(close(file), 0);
+    file = -1;
+    CU_ASSERT_EQUAL(count_entries("/proc/self/fd"), entries);
+}
+
+/* One that ends in the middle of a page, as no disk leaves it: what is whole can be read. */
+static void a_file_with_part_of_a_page(void)
+{
+    file = disk_make_file(dir);
+    CU_ASSERT_TRUE_FATAL(file >= 0);
+    CU_ASSERT_EQUAL(ftruncate(file, RELAY_BLOCK_BYTES + 100), 0);
+    CU_ASSERT_EQUAL_FATAL(begin(DISK_CACHED), true);
+    CU_ASSERT_EQUAL(error_of(0, false, 0), 0);
+    CU_ASSERT_EQUAL(error_of(0, false, RELAY_BLOCK_BYTES), EIO);
+    end();
+    close(file);
+    file = -1;
+}
+
 static void no_room(void)
 {
     struct rlimit before;
@@ -492,10 +554,10 @@ static void short_writes_go_on(void)
 static void refused(const char *where, const char *cause, const char *what_to_do)
 {
     for (int kind = DISK_RING; kind <= DISK_CACHED; kind++) {
-        CU_ASSERT_PTR_NULL(disk_open_as(where, kind, &err));
+        CU_ASSERT_PTR_NULL(disk_open_as(where, -1, kind, &err));
         CU_ASSERT_EQUAL(err.code, CW_ESYS);
     }
-    CU_ASSERT_PTR_NULL(disk_open(where, &err));
+    CU_ASSERT_PTR_NULL(disk_open(where, -1, &err));
     CU_ASSERT_EQUAL(err.code, CW_ESYS);
     CU_ASSERT_EQUAL(strncmp(err.text, "--log-dir ", 10), 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, where));
@@ -581,7 +643,7 @@ static bool refuse(const struct refusal *what)
 /* Returns an exit code: 0 when a segment was written and read, and the directory stayed empty. */
 static int use_disk(void)
 {
-    struct disk *of = disk_open(dir, &err);
+    struct disk *of = disk_open(dir, -1, &err);
     int failed;
 
     if (!of) {
@@ -708,6 +770,8 @@ void add_disk_tests(void)
     CU_ADD_TEST(suite, page_cache_is_left_alone);
     CU_ADD_TEST(suite, file_has_no_name);
     CU_ADD_TEST(suite, reads_beyond_the_end);
+    CU_ADD_TEST(suite, a_file_is_taken_over);
+    CU_ADD_TEST(suite, a_file_with_part_of_a_page);
     CU_ADD_TEST(suite, no_room);
     CU_ADD_TEST(suite, short_writes_go_on);
     CU_ADD_TEST(suite, directories_of_no_use);

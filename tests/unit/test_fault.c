@@ -9,12 +9,14 @@
 #define MS 1000000ull
 #define START 7000000000ull
 #define RANKS 4
+#define RELAYS 3
 #define SHOTS 400
 
 static struct cw_err err;
 static struct fault_plan plan;
 static struct fault_shot shot;
 static bool down[RANKS];
+static bool relay_down[RELAYS];
 
 static bool can_hit(void *ctx, enum fault_kind kind, uint32_t rank)
 {
@@ -22,6 +24,11 @@ static bool can_hit(void *ctx, enum fault_kind kind, uint32_t rank)
     if (rank == FAULT_RELAYS || rank == FAULT_DISPATCHER) {
         CU_ASSERT_EQUAL(kind, FAULT_CUT);
         return true;
+    }
+    if (fault_is_relay(rank)) {
+        CU_ASSERT_EQUAL(kind, FAULT_KILL);
+        CU_ASSERT_TRUE_FATAL(rank - FAULT_RELAY_0 < RELAYS);
+        return !relay_down[rank - FAULT_RELAY_0];
     }
     CU_ASSERT_TRUE_FATAL(rank < RANKS);
     return !down[rank];
@@ -40,6 +47,7 @@ static void add(const char *text)
 static void make(const char *text)
 {
     memset(down, 0, sizeof(down));
+    memset(relay_down, 0, sizeof(relay_down));
     fault_plan_init(&plan);
     add(text);
 }
@@ -80,6 +88,11 @@ static void forms(void)
     is("cut:dispatcher@1s",
        (struct fault){
            .kind = FAULT_CUT, .when = FAULT_AT, .rank = FAULT_DISPATCHER, .time_ns = 1000 * MS});
+    is("kill:relay@1s",
+       (struct fault){.when = FAULT_AT, .rank = FAULT_RELAY, .time_ns = 1000 * MS});
+    is("kill:relay0@1s",
+       (struct fault){.when = FAULT_AT, .rank = FAULT_RELAY_0, .time_ns = 1000 * MS});
+    is("kill:relay15@0", (struct fault){.when = FAULT_AT, .rank = FAULT_RELAY_0 + 15});
     is("kill:65535@event:1200", (struct fault){.when = FAULT_EVENT, .rank = 65535, .event = 1200});
 }
 
@@ -154,6 +167,15 @@ static void no_forms(void)
                                       "kill:1,random@1s",
                                       "stop:random,1@1s",
                                       "kill:relays@1s",
+                                      "kill:relay16@1s",
+                                      "kill:relay-1@1s",
+                                      "kill:relayx@1s",
+                                      "kill:relay@event:5",
+                                      "kill:relay,1@1s",
+                                      "kill:relay0,relay1@1s",
+                                      "stop:relay@1s",
+                                      "cut:relay@1s",
+                                      "cut:relay0@1s",
                                       "stop:dispatcher@1s",
                                       "cut:relays,1@1s",
                                       "cut:1,dispatcher@1s",
@@ -189,15 +211,30 @@ static void ranks_of_the_job(void)
 {
     make("kill:3@1s");
     add("kill:random@1s");
-    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, &err), CW_OK);
-    CU_ASSERT_EQUAL(fault_plan_check(&plan, 3, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, 1, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 3, 1, &err), CW_EINVAL);
     CU_ASSERT_STRING_EQUAL(err.text, "--fault 'kill:3@1s': the job has no rank 3, the last is 2");
-    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 1, &err), CW_EINVAL);
     make("kill:0,4@event:9");
-    CU_ASSERT_EQUAL(fault_plan_check(&plan, 5, &err), CW_OK);
-    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 5, 1, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 4, 1, &err), CW_EINVAL);
     CU_ASSERT_STRING_EQUAL(err.text,
                            "--fault 'kill:0,4@event:9': the job has no rank 4, the last is 3");
+}
+
+static void relays_of_the_job(void)
+{
+    make("kill:relay@1s");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 1, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 0, &err), CW_EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.text,
+                           "--fault 'kill:relay@1s' is for the job's own relays, not with --relay");
+    make("kill:relay2@1s");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 3, &err), CW_OK);
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 2, &err), CW_EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.text,
+                           "--fault 'kill:relay2@1s': the job has no relay 2, the last is 1");
+    CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 0, &err), CW_EINVAL);
 }
 
 static void at_most(void)
@@ -447,6 +484,50 @@ static void followers_are_waited_for(void)
     CU_ASSERT_FALSE(next(START + 8 * MS));
 }
 
+static void a_relay_is_waited_for(void)
+{
+    make("kill:relay1@5ms");
+    CU_ASSERT_EQUAL_FATAL(fault_plan_check(&plan, RANKS, RELAYS, &err), CW_OK);
+    fault_plan_start(&plan, START);
+    relay_down[1] = true;
+    CU_ASSERT_FALSE(next(START + 5 * MS));
+    relay_down[1] = false;
+    CU_ASSERT_TRUE(next(START + 6 * MS));
+    CU_ASSERT_EQUAL(shot.rank, FAULT_RELAY_0 + 1);
+    CU_ASSERT_EQUAL(shot.kind, FAULT_KILL);
+    CU_ASSERT_FALSE(next(START + 7 * MS));
+}
+
+/* Each of them is hit sooner or later, and who is down waits for one that is not. */
+static void any_relay(void)
+{
+    uint32_t seen[RELAYS] = {0};
+
+    make("kill:relay@0");
+    for (int i = 1; i < FAULTS_MAX; i++)
+        add("kill:relay@0");
+    CU_ASSERT_EQUAL_FATAL(fault_plan_check(&plan, RANKS, RELAYS, &err), CW_OK);
+    fault_plan_start(&plan, START);
+    relay_down[0] = true;
+    for (int i = 0; i < SHOTS; i++)
+        while (next(START))
+            seen[shot.rank - FAULT_RELAY_0]++;
+    CU_ASSERT_EQUAL(seen[0], 0);
+    CU_ASSERT_TRUE(seen[1] > 0 && seen[2] > 0);
+    CU_ASSERT_EQUAL(seen[1] + seen[2], FAULTS_MAX);
+}
+
+/* The only one needs no number. */
+static void the_only_relay(void)
+{
+    make("kill:relay@0");
+    CU_ASSERT_EQUAL_FATAL(fault_plan_check(&plan, RANKS, 1, &err), CW_OK);
+    fault_plan_start(&plan, START);
+    CU_ASSERT_TRUE(next(START));
+    CU_ASSERT_EQUAL(shot.rank, FAULT_RELAY_0);
+    CU_ASSERT_FALSE(next(START + MS));
+}
+
 void add_fault_tests(void)
 {
     CU_pSuite suite = CU_add_suite("fault", NULL, NULL);
@@ -457,6 +538,7 @@ void add_fault_tests(void)
     CU_ADD_TEST(suite, no_forms);
     CU_ADD_TEST(suite, a_long_text_leaves_the_forms);
     CU_ADD_TEST(suite, ranks_of_the_job);
+    CU_ADD_TEST(suite, relays_of_the_job);
     CU_ADD_TEST(suite, at_most);
     CU_ADD_TEST(suite, each_rank_of_a_list_counts);
     CU_ADD_TEST(suite, one_that_is_no_fault_is_not_added);
@@ -473,4 +555,7 @@ void add_fault_tests(void)
     CU_ADD_TEST(suite, a_list_at_a_time);
     CU_ADD_TEST(suite, a_list_at_an_event);
     CU_ADD_TEST(suite, followers_are_waited_for);
+    CU_ADD_TEST(suite, a_relay_is_waited_for);
+    CU_ADD_TEST(suite, any_relay);
+    CU_ADD_TEST(suite, the_only_relay);
 }

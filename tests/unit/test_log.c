@@ -25,7 +25,7 @@ static void start(uint64_t memory_max)
     memory = (struct relay_memory){.memory_max = memory_max, .stats = &stats};
     pool = (struct relay_pool){.memory = &memory};
     copies = (struct owed_copies){0};
-    store_init(&store, &pool, memory_max, 0);
+    store_init(&store, &pool, NULL, memory_max, 0);
     log_init(&kept, &pool, &store, &copies, true);
     seed = 1;
 }
@@ -432,7 +432,7 @@ static void answers_and_readings(void)
     codec_pattern(bytes, 4, 0, sizeof(bytes));
     CU_ASSERT_EQUAL(log_readings(&kept, bytes, 1), CW_OK);
     CU_ASSERT_EQUAL(log_taken(&kept, 2, 70), CW_OK);
-    CU_ASSERT_EQUAL(log_answer(&kept, &answer), CW_OK);
+    CU_ASSERT_EQUAL(log_answer(&kept, &answer, false), CW_OK);
     CU_ASSERT_EQUAL(log_readings(&kept, bytes, sizeof(bytes)), CW_OK);
     CU_ASSERT_EQUAL(log_taken(&kept, 5, 77), CW_OK);
     CU_ASSERT_EQUAL_FATAL(log_next_determinant(&kept, &cursor, &d), CHAIN_HERE);
@@ -496,7 +496,7 @@ static int write_item(uint32_t i, struct relay_block *block)
     case 2:
         return log_readings(&kept, block->bytes, 1 + i % 300);
     case 3:
-        return log_answer(&kept, &answer);
+        return log_answer(&kept, &answer, false);
     default:
         return log_send(&kept, &send);
     }

@@ -134,6 +134,15 @@ static void options_of_the_own_relay(void)
     good("run --engine poll --memory-max 2G p");
     CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_ENGINE], "poll");
     CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_MEMORY_MAX], "2G");
+    CU_ASSERT_EQUAL(o.relay_settings.memory_max, 2ull << 30);
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_IN_MEMORY);
+    run_options_free(&o);
+    good("run --log-safety file --relays 3 --fault kill:relay2@1s p");
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_IN_FILE);
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_LOG_SAFETY], "file");
+    CU_ASSERT_EQUAL(o.faults.relays, 3);
+    run_options_free(&o);
+    good("run --log-safety memory --resume-timeout 0 p");
     run_options_free(&o);
     bad("run --relay unix:x --engine poll p", "not with --relay");
     bad("run --relay unix:x p : --memory-max 2G q", "not with --relay");
@@ -217,6 +226,12 @@ static void bad_recovery(void)
     bad("run --log-reserve 1G --no-log p", "--log-reserve is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
     bad("run --log-reserve x p", "--log-reserve 'x'");
+    bad("run --log-safety sync p", "--log-safety sync: expected memory or file");
+    bad("run --log-safety file --no-log p", "--log-safety is for the log");
+    bad("run --log-safety file --resume-timeout 0 p", "--resume-timeout 0 gives them up at once");
+    bad("run --relay unix:x --log-safety file p", "--log-safety is for the job's own relay");
+    bad("run --relay unix:x --fault kill:relay@1s p", "not with --relay");
+    bad("run --relays 2 --fault kill:relay2@1s p", "no relay 2, the last is 1");
     bad("run --log-lost perhaps p", "--log-lost perhaps: expected go-on or end");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-memory 1G p", "not with --relay");

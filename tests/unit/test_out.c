@@ -360,6 +360,26 @@ static void handshake_does_not_come_back(void)
     finish();
 }
 
+/* An earlier attempt to resume, which its opener had given up, is answered late: it says that less
+ * was received than the next one does, and nothing has been sent again meanwhile. */
+static void late_attempt_to_resume(void)
+{
+    struct iovec next;
+
+    start(64u << 20);
+    out_keep(&out, true);
+    CU_ASSERT_TRUE(reserve(600));
+    out_sent(&out, 500);
+    CU_ASSERT_TRUE(out_rewind(&out, 100));
+    CU_ASSERT_FALSE(out_may_rewind(&out, 99));
+    CU_ASSERT_FALSE(out_may_rewind(&out, 501));
+    CU_ASSERT_TRUE(out_rewind(&out, 400));
+    CU_ASSERT_EQUAL(out_peek(&out, &next, 1), 1);
+    CU_ASSERT_EQUAL(next.iov_len, 200);
+    CU_ASSERT_EQUAL(*(uint8_t *)next.iov_base, codec_pattern_at(1, 400));
+    finish();
+}
+
 void add_out_tests(void)
 {
     CU_pSuite suite = CU_add_suite("out", NULL, NULL);
@@ -374,4 +394,5 @@ void add_out_tests(void)
     CU_ADD_TEST(suite, kept_until_acknowledged);
     CU_ADD_TEST(suite, what_was_not_taken_comes_back);
     CU_ADD_TEST(suite, handshake_does_not_come_back);
+    CU_ADD_TEST(suite, late_attempt_to_resume);
 }

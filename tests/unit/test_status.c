@@ -83,6 +83,8 @@ static int tear_down(void)
     return rmdir(base); /* fails when a test left something */
 }
 
+static const uint32_t relay_restarts[] = {0, 3};
+
 static struct status_job job_of(const struct status_rank *rank, uint32_t ranks)
 {
     return (struct status_job){.id = id,
@@ -90,6 +92,8 @@ static struct status_job job_of(const struct status_rank *rank, uint32_t ranks)
                                .started = {.tv_sec = 1769904000, .tv_nsec = 5000},
                                .command = "-n 2 ./a.out",
                                .relay = "unix:/tmp/r",
+                               .relay_restarts = relay_restarts,
+                               .relays = 2,
                                .rank = rank,
                                .ranks = ranks};
 }
@@ -131,6 +135,7 @@ static void members(void)
 {
     json_t *document = document_of_two();
     const json_t *ranks = json_object_get(document, "ranks");
+    const json_t *restarts = json_object_get(document, "relay_restarts");
     const json_t *first = json_array_get(ranks, 0);
     const json_t *second = json_array_get(ranks, 1);
 
@@ -139,6 +144,9 @@ static void members(void)
     CU_ASSERT_STRING_EQUAL(text(document, "started"), "2026-02-01T00:00:00.000005Z");
     CU_ASSERT_STRING_EQUAL(text(document, "command"), "-n 2 ./a.out");
     CU_ASSERT_STRING_EQUAL(text(document, "relay"), "unix:/tmp/r");
+    CU_ASSERT_EQUAL(json_array_size(restarts), 2);
+    CU_ASSERT_EQUAL(json_integer_value(json_array_get(restarts, 0)), 0);
+    CU_ASSERT_EQUAL(json_integer_value(json_array_get(restarts, 1)), 3);
     CU_ASSERT_EQUAL(json_array_size(ranks), 2);
     CU_ASSERT_EQUAL(number(first, "rank"), 0);
     CU_ASSERT_EQUAL(number(first, "pid"), 4712);

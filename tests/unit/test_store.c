@@ -28,7 +28,7 @@ static void start(uint32_t memory_max, uint32_t disk_max)
     memset(&stats, 0, sizeof(stats));
     memory = (struct relay_memory){.memory_max = MEMORY, .stats = &stats};
     pool = (struct relay_pool){.memory = &memory};
-    store_init(&store, &pool, (uint64_t)memory_max * SEGMENT, (uint64_t)disk_max * SEGMENT);
+    store_init(&store, &pool, NULL, (uint64_t)memory_max * SEGMENT, (uint64_t)disk_max * SEGMENT);
     disk = (struct fake_disk){.seed = 1};
     seed = 1;
 }

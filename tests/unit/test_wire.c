@@ -522,7 +522,7 @@ static void wakes_by_passing(void)
     CU_ASSERT_EQUAL(cw_wire_sleep(&client, false, true), POLLIN);
     cw_wire_pass(&relay, NULL, LONG);
     CU_ASSERT_EQUAL(on_socket(&client), 0);
-    cw_wire_release(&relay);
+    cw_wire_release(&relay, 0);
     CU_ASSERT_EQUAL(on_socket(&client), 1);
     cw_wire_woke(&client, true);
     CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), 2 * LONG);

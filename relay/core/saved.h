@@ -1,0 +1,56 @@
+/* The states of jobs, ranks and sessions in the ledger, for who comes after us:
+ * docs/log-format.md. */
+#ifndef RELAY_SAVED_H
+#define RELAY_SAVED_H
+
+#include "relay/core/job.h"
+
+#define SAVED_NONE UINT32_MAX
+
+struct saved_job {
+    uint8_t id[CW_ID_SIZE];
+    uint64_t resume_ns;
+    uint32_t ranks;
+    struct chain_end told;
+};
+
+struct saved_rank {
+    uint32_t job; /* its cell */
+    uint32_t rank;
+    uint32_t incarnation;
+    uint32_t ended;
+    uint64_t acts;
+    uint64_t act_clock;
+    struct chain_end records;
+    struct chain_end payload;
+    uint32_t kept; /* 1: its log is */
+    /* the message that it is sending */
+    uint32_t to;   /* the rank whose mailbox it goes to; SAVED_NONE: to none */
+    uint32_t link; /* the relay that it is forwarded to; SAVED_NONE */
+    uint64_t left;
+    uint64_t record; /* of the message in that mailbox's log */
+};
+
+struct saved_conn {
+    uint32_t job; /* its cell */
+    uint32_t state;
+    uint32_t rank;   /* or SAVED_NONE */
+    uint32_t peer;   /* of a link */
+    uint32_t source; /* the rank whose message the payload at hand is of, or SAVED_NONE */
+    uint32_t payload_left;
+    struct cw_session session;
+    uint64_t acted; /* bytes of the other side's stream */
+    struct out_saved out;
+    uint32_t owes_ack;
+};
+
+/* For conn_outlive. */
+void saved_conn(const void *conn, void *body);
+/* From now on they outlive the process, where there is a ledger. False: there is no room. */
+bool saved_enter_job(struct relay_job *job);
+bool saved_enter_rank(struct relay_rank *rank);
+/* The same for what was left in a cell. */
+void saved_return_job(struct relay_job *job, uint32_t cell);
+void saved_return_rank(struct relay_rank *rank, uint32_t cell);
+
+#endif

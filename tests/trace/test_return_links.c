@@ -1,0 +1,321 @@
+/* A job of two relays, one of which is killed and comes back: what was under way on the link
+ * between them, either way, comes again, and once. Rank 0 is at home at relay 0, rank 1 at relay 1.
+ */
+#include "common/cred.h"
+#include "tests/trace/killed.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+
+#define RESUME_MS 5000
+#define TOTAL 60000u
+#define PART 20000u
+
+static struct fixture relay[2];
+static struct client *const r0 = &relay[0].rank[0];
+static struct client *const r1 = &relay[1].rank[1];
+static struct client *const end0 = &relay[0].other[0]; /* of the link: it dials */
+static struct client *const end1 = &relay[1].other[0];
+
+/* --- the link -----------------------------------------------------------------------------------
+ */
+static bool move(struct client *from, struct client *to)
+{
+    struct iovec iov;
+    size_t room;
+    void *at;
+
+    if (!from->conn || !to->conn || !relay_conn_has_output(from->conn))
+        return false;
+    CU_ASSERT_EQUAL_FATAL(relay_conn_output(from->conn, &iov, 1), 1);
+    CU_ASSERT_EQUAL_FATAL(relay_conn_space(to->conn, &at, &room), CW_OK);
+    room = iov.iov_len < room ? iov.iov_len : room;
+    memcpy(at, iov.iov_base, room);
+    relay_conn_written(from->conn, room);
+    relay_conn_input(to->conn, room);
+    fixture_collect(from->fixture);
+    fixture_collect(to->fixture);
+    return true;
+}
+
+static void pump(void)
+{
+    while (move(end0, end1) || move(end1, end0))
+        ;
+}
+
+/* What is queued is written, and gets lost on the way. */
+static void lose(struct client *from)
+{
+    while (relay_conn_has_output(from->conn)) {
+        struct iovec iov;
+
+        CU_ASSERT_EQUAL_FATAL(relay_conn_output(from->conn, &iov, 1), 1);
+        relay_conn_written(from->conn, iov.iov_len);
+    }
+}
+
+/* And no more than that: what follows is for who gets the link. */
+static void read_welcome(struct client *c)
+{
+    const size_t size = CW_FRAME_HEADER + CW_WELCOME_SIZE;
+    struct codec_frame frame;
+    struct cw_err err;
+    struct iovec iov;
+
+    CU_ASSERT_EQUAL_FATAL(relay_conn_output(c->conn, &iov, 1), 1);
+    CU_ASSERT_TRUE_FATAL(iov.iov_len >= size);
+    codec_receive(&c->codec, iov.iov_base, size);
+    relay_conn_written(c->conn, size);
+    CU_ASSERT_EQUAL_FATAL(codec_next(&c->codec, &frame, &err), 1);
+    CU_ASSERT_EQUAL_FATAL(frame.header.type, CW_FRAME_WELCOME);
+    CU_ASSERT_TRUE(cw_welcome_get(frame.body, &c->welcome));
+}
+
+/* What the dialler does: a handshake with relay 1, and then the link is relay 0's. */
+static void dial(void)
+{
+    const struct relay_dial *wanted = &relay[0].dial;
+    struct relay_dialled dialled = {.peer = wanted->peer, .resumed = wanted->resumes};
+
+    fixture_connect(&relay[1], end1, "x");
+    end1->hello = (struct cw_hello){.role = CW_ROLE_RELAY,
+                                    .rank = wanted->self,
+                                    .incarnation = 1,
+                                    .flags = wanted->resumes ? CW_HELLO_RESUME : 0,
+                                    .received = wanted->received};
+    memcpy(end1->key, wanted->key, CW_KEY_SIZE);
+    end1->stalled = true;
+    fixture_hello(end1);
+    read_welcome(end1);
+    CU_ASSERT_EQUAL(end1->welcome.flags, wanted->resumes ? CW_WELCOME_RESUMED : 0);
+    memcpy(dialled.job, wanted->job, CW_ID_SIZE);
+    dialled.session = end1->codec.session;
+    dialled.received = end1->welcome.received;
+    *end0 = (struct client){.fixture = &relay[0], .name = "x", .stalled = true};
+    end0->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, end0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end0->conn);
+    fixture_collect(&relay[0]);
+}
+
+/* --- the job ------------------------------------------------------------------------------------
+ */
+static void say_routes(struct fixture *f, uint32_t self)
+{
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        struct cw_route route = {
+            .self = self, .relays = 2, .home = rank, .first = rank, .step = 1, .count = 1};
+        uint8_t body[CW_ROUTE_SIZE];
+
+        cw_route_put(body, &route);
+        say_frame(&f->dispatcher, CW_FRAME_ROUTE, body, sizeof(body));
+    }
+}
+
+static void say_link(void)
+{
+    struct cw_link link = {.peer = 1, .address = "unix:there"};
+    uint8_t body[CW_LINK_SIZE + CW_LINK_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t under[CW_KEY_SIZE];
+
+    cw_cred_job_key(under, relay[0].relay_key, relay[0].job);
+    cw_cred_link_key(key, under, 0);
+    cw_cred_seal(link.sealed, key, under);
+    say_frame(&relay[0].dispatcher, CW_FRAME_LINK, body, cw_link_put(body, &link));
+}
+
+static void forget_stories(void)
+{
+    for (int i = 0; i < 2; i++) {
+        relay[i].story_size = 0;
+        relay[i].story[0] = '\0';
+    }
+}
+
+/* All but the link. */
+static void start_apart(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        fixture_init_left(&relay[i], FIXTURE_MEMORY, 0);
+        relay[i].resume_ms = RESUME_MS;
+        relay[i].merged = true;
+        fixture_connect(&relay[i], &relay[i].dispatcher, "d");
+        fixture_hello_dispatcher(&relay[i].dispatcher, 2);
+        say_routes(&relay[i], i);
+    }
+    say_link();
+}
+
+static void start(void)
+{
+    start_apart();
+    dial();
+    fixture_connect(&relay[0], r0, "0");
+    fixture_hello_rank(r0, 0, 1);
+    fixture_connect(&relay[1], r1, "1");
+    fixture_hello_rank(r1, 1, 1);
+    forget_stories();
+}
+
+static void finish(void)
+{
+    fixture_fini(&relay[0]);
+    fixture_fini(&relay[1]);
+}
+
+/* The link breaks at the other end, too. */
+static void kill_one(uint32_t which)
+{
+    struct relay_returned returned;
+    struct client *other = which ? end0 : end1;
+
+    relay[0].dial = (struct relay_dial){0};
+    relay[0].dials = 0;
+    returned = fixture_kill(&relay[which]);
+    CU_ASSERT_EQUAL(returned.jobs, 1);
+    CU_ASSERT_EQUAL(returned.sessions, 3);
+    CU_ASSERT_EQUAL(returned.lost, 0);
+    other->stalled = false;
+    fixture_close(other, "reset");
+    fixture_come_back(&relay[which].dispatcher);
+    fixture_come_back(which ? r1 : r0);
+    CU_ASSERT_EQUAL(relay[0].dial.peer, 1);
+    CU_ASSERT_STRING_EQUAL(relay[0].dial.address, "unix:there");
+    CU_ASSERT_TRUE_FATAL(relay[0].dial.resumes);
+    forget_stories();
+    dial();
+    pump();
+}
+
+/* --- tests --------------------------------------------------------------------------------------
+ */
+static void frames_come_again(uint32_t killed, bool lost)
+{
+    start();
+    say_send(r0, 1, 5, "one");
+    pump();
+    say_send_kind(r0, CW_SEND_SYNC, 1, 9, 6, "two");
+    say_send(r1, 0, 7, "three");
+    if (lost) {
+        lose(end0);
+        lose(end1);
+    }
+    kill_one(killed);
+    say_recv(r1, 1, 5);
+    say_recv(r1, 2, 6);
+    say_recv(r0, 3, 7);
+    pump();
+    CU_ASSERT_EQUAL(r1->inbox.complete, 2);
+    CU_ASSERT_EQUAL(r0->inbox.complete, 1);
+    CU_ASSERT_EQUAL(r0->event, 2); /* and SENT */
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, "1 > MESSAGE req 1 tag 5 total 3"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, "'two'"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "0 > SENT req 9"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "'three'"));
+    finish();
+}
+
+static void either_relay_is_killed(void)
+{
+    for (uint32_t killed = 0; killed < 2; killed++) {
+        frames_come_again(killed, false);
+        frames_come_again(killed, true);
+    }
+}
+
+/* A message that has come in part. */
+static void message_goes_on(uint32_t killed, bool posted, bool lost)
+{
+    start();
+    if (posted)
+        say_recv(r1, 7, 5);
+    say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PART);
+    pump();
+    say_more(r0, 5, PART, PART);
+    if (lost)
+        lose(end0);
+    kill_one(killed);
+    say_more(r0, 5, 2 * PART, PART);
+    pump();
+    if (!posted)
+        say_recv(r1, 7, 5);
+    CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
+    CU_ASSERT_EQUAL(r1->inbox.complete, 1);
+    finish();
+}
+
+static void messages_go_on(void)
+{
+    for (int how = 0; how < 8; how++)
+        message_goes_on(how & 1, how & 2, how & 4);
+}
+
+/* One after the other, and both with what they were to say. */
+static void both_relays_are_killed(void)
+{
+    start();
+    for (uint32_t i = 0; i < 6; i++) {
+        say_recv(r1, i, 5);
+        say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PART);
+        if (i % 3)
+            kill_one(i % 3 - 1);
+        say_more(r0, 5, PART, TOTAL - PART);
+        kill_one(i & 1);
+        kill_one(!(i & 1));
+        CU_ASSERT_TRUE(fixture_received(r1, i, 5, TOTAL));
+    }
+    CU_ASSERT_EQUAL(r1->inbox.complete, 6);
+    finish();
+}
+
+/* The link that was asked for and is not there yet is asked for again. */
+static void link_that_was_not_there_yet(void)
+{
+    struct relay_returned returned;
+
+    start_apart();
+    relay[0].dial = (struct relay_dial){0};
+    returned = fixture_kill(&relay[0]);
+    CU_ASSERT_EQUAL(returned.sessions, 1);
+    fixture_come_back(&relay[0].dispatcher);
+    CU_ASSERT_EQUAL(relay[0].dial.peer, 1);
+    CU_ASSERT_FALSE(relay[0].dial.resumes);
+    returned = fixture_kill(&relay[1]); /* which had been told of its ranks */
+    CU_ASSERT_EQUAL(returned.lost, 0);
+    fixture_come_back(&relay[1].dispatcher);
+    dial();
+    CU_ASSERT_PTR_NOT_NULL(strstr(relay[0].story, "d > NOTICE LINKED"));
+    expect_has(&relay[1], "d > NOTICE LINKED 'linked to the 1 other relays of the job'\n");
+    finish();
+}
+
+/* Nobody resumes it. */
+static void link_that_is_given_up(void)
+{
+    struct relay_returned returned;
+
+    start();
+    returned = fixture_kill(&relay[1]);
+    CU_ASSERT_EQUAL(returned.lost, 0);
+    fixture_come_back(&relay[1].dispatcher);
+    fixture_tick(&relay[1], 1);
+    forget_stories();
+    fixture_tick(&relay[1], 1 + RESUME_MS * 1000000ull);
+    expect_has(&relay[1],
+               "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: its relay was "
+               "killed; it was not resumed for 5000 ms'\n");
+    finish();
+}
+
+void add_return_link_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of links whose relay returns", NULL, NULL);
+
+    CU_ADD_TEST(suite, either_relay_is_killed);
+    CU_ADD_TEST(suite, messages_go_on);
+    CU_ADD_TEST(suite, both_relays_are_killed);
+    CU_ADD_TEST(suite, link_that_was_not_there_yet);
+    CU_ADD_TEST(suite, link_that_is_given_up);
+}
