@@ -346,9 +346,9 @@ void cw_wire_hold(struct cw_wire *wire)
 
 void cw_wire_release(struct cw_wire *from, size_t held)
 {
-    tell_cpu(from);
     if (cw_ring_released(&from->in) == from->in.at - held)
         return;
+    tell_cpu(from);
     cw_ring_release(&from->in, held);
     if (cw_ring_wakes_writer(&from->in))
         ring_bell(from);

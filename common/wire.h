@@ -24,10 +24,10 @@ enum cw_wire_mode {
 struct cw_wire {
     int fd; /* non-blocking or not; the owner's */
     enum cw_wire_mode mode;
-    bool of_relay; /* this is the relay's side of rings */
-    bool rang;     /* the other side was woken; the owner clears it */
-    bool ended;    /* with rings: the other side has closed the socket */
-    bool holds;
+    bool of_relay;   /* this is the relay's side of rings */
+    bool rang;       /* the other side was woken; the owner clears it */
+    bool ended;      /* with rings: the other side has closed the socket */
+    bool holds;      /* cw_wire_hold */
     uint32_t misses; /* reads in vain since the socket was read */
     int memory;      /* of CW_WIRE_OFFERED and CW_WIRE_WANTED: its descriptor and 1; 0: none */
     uint64_t *calls; /* system calls are counted there, unless NULL */
@@ -65,7 +65,7 @@ ssize_t cw_wire_send(struct cw_wire *wire, const struct iovec *iov, int count);
  * have room (NULL: drops them); see cw_ring_pass, cw_ring_release. */
 void cw_wire_pass(struct cw_wire *from, struct cw_wire *to, size_t size);
 void cw_wire_release(struct cw_wire *from, size_t held);
-/* From now on what is received through rings stays there until cw_wire_release. */
+/* What is received through rings stays there from now on, until cw_wire_release. */
 void cw_wire_hold(struct cw_wire *wire);
 
 /* The text of an errno of cw_wire_recv and cw_wire_send. Static or of strerror. */

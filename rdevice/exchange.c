@@ -29,11 +29,10 @@ static void broken(const struct exchange *x, const char *what)
 /* --- frames that come ---------------------------------------------------------------------------
  */
 
-/* The relay need not hand it over again. */
 static void payload_came(struct exchange *x)
 {
     inbox_payload_came(&x->inbox);
-    x->session.hello.event = inbox_last_event(&x->inbox);
+    session_came(&x->session, inbox_last_event(&x->inbox));
 }
 
 static void on_message(struct exchange *x, const struct session_frame *frame)
@@ -54,7 +53,7 @@ static void on_done(struct exchange *x, const struct session_frame *frame)
 
     if (wrong)
         broken(x, wrong);
-    x->session.hello.event = inbox_last_event(&x->inbox);
+    session_came(&x->session, inbox_last_event(&x->inbox));
 }
 
 static void on_probed(struct exchange *x, const struct session_frame *frame)

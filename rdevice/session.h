@@ -86,6 +86,12 @@ static inline uint32_t session_connections(const struct session *s)
     return s->connections;
 }
 
+/* Events until this one have come whole: a relay that comes back need not hand them over again. */
+static inline void session_came(struct session *s, uint64_t event)
+{
+    s->hello.event = event;
+}
+
 /* The position in our stream behind what is queued. */
 static inline uint64_t session_position(const struct session *s)
 {

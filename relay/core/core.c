@@ -321,8 +321,13 @@ static void go_on(struct relay_core *core)
 
 bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
 {
+    bool wanted;
+
     copies_pay_all(&core->shared.copies);
-    return store_next_io(&core->shared.store, io);
+    wanted = store_next_io(&core->shared.store, io);
+    if (core->ledger.changed) /* a log may have been given up for what is to be read */
+        finish(core);
+    return wanted;
 }
 
 void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done)
@@ -396,10 +401,11 @@ void relay_conn_set_rings(struct relay_conn *conn)
 
 int relay_conn_space(struct relay_conn *conn, void **at, size_t *size)
 {
+    struct relay_core *core = conn->set->core;
     int failed = conn_space(conn, at, size);
 
-    if (failed)
-        settle_ends(conn->set->core);
+    if (failed || core->ledger.changed) /* a log may have been given up for it */
+        finish(core);
     return failed;
 }
 
@@ -546,6 +552,8 @@ void relay_cut_done(const struct relay_cut *cut)
 
 int relay_conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 {
+    /* nothing is told to the world before its step is done */
+    assert(!conn->set->core->ledger.changed);
     return conn_output(conn, iov, max);
 }
 

@@ -3,10 +3,8 @@
 #include "relay/core/remake_mailbox.h"
 #include "relay/core/route.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A rank that was left. */
 struct left_rank {
@@ -70,11 +68,16 @@ static struct relay_job *job_of(const struct remake *r, uint32_t cell)
     return job;
 }
 
+/* `rank`: the one for whose sake; SAVED_NONE: none. */
 static void lose(struct remake *r, struct relay_job *job, struct relay_returned *returned,
-                 const char *why)
+                 uint32_t rank, const char *why)
 {
+    char who[32] = "";
+
+    if (rank != SAVED_NONE)
+        snprintf(who, sizeof(who), "rank %u: ", rank);
     returned->lost++;
-    snprintf(returned->why, sizeof(returned->why), "%s", why);
+    snprintf(returned->why, sizeof(returned->why), "%s%s", who, why);
     for (uint32_t i = 0; i < r->rank_count; i++) {
         struct left_rank *left = &r->ranks[i];
 
@@ -101,7 +104,8 @@ static void return_job(struct remake *r, uint32_t cell, const struct saved_job *
     saved_return_job(job, cell);
     r->taken[cell] = true;
     if (route_return(job, saved->told) < 0)
-        lose(r, job, returned, "what its dispatcher told of other relays cannot be read");
+        lose(r, job, returned, SAVED_NONE,
+             "what its dispatcher told of other relays cannot be read");
 }
 
 static void return_jobs(struct remake *r, struct relay_returned *returned)
@@ -128,7 +132,7 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
         return;
     left->rank = job_rank_return(job, saved->rank, cell);
     if (!left->rank) {
-        lose(r, job, returned, "there is no memory for its ranks (--memory-max)");
+        lose(r, job, returned, saved->rank, "there is no memory for it (--memory-max)");
         return;
     }
     r->taken[cell] = true;
@@ -143,9 +147,9 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     mailbox->feed.away = true;
     job->settled = true;
     if (!saved->kept)
-        lose(r, job, returned, "the log of one of its ranks had been given up");
+        lose(r, job, returned, saved->rank, "its log had been given up");
     else if (log_return(&mailbox->log, &mailbox->entry, saved->records, saved->payload) < 0)
-        lose(r, job, returned, "a log of it is not whole, or there is no memory for it");
+        lose(r, job, returned, saved->rank, "its log is not whole, or there is no memory for it");
 }
 
 static void return_ranks(struct remake *r, struct relay_returned *returned)
@@ -180,10 +184,10 @@ static bool read_logs(struct remake *r, struct relay_returned *returned)
         if (found == CHAIN_AWAY && !waits_in_vain(r))
             return false;
         if (found == CHAIN_AWAY)
-            lose(r, left->rank->mailbox.job, returned,
-                 "there is no memory to read its logs from disk (--memory-max)");
+            lose(r, left->rank->mailbox.job, returned, left->saved->rank,
+                 "there is no memory to read its log from disk (--memory-max)");
         if (found == CHAIN_LOST)
-            lose(r, left->rank->mailbox.job, returned, "a log of it cannot be read");
+            lose(r, left->rank->mailbox.job, returned, left->saved->rank, "its log cannot be read");
     }
     return true;
 }
@@ -293,7 +297,7 @@ static void return_conns(struct remake *r, struct relay_returned *returned)
         if (source)
             source->payload_left = saved->payload_left;
         if (is_open(saved) && return_conn(r, cell, saved, job) < 0)
-            lose(r, job, returned, "one of its sessions cannot be taken up");
+            lose(r, job, returned, saved->rank, "a session cannot be taken up");
         else
             returned->sessions += is_open(saved);
     }
@@ -342,7 +346,8 @@ static void return_transfers(struct remake *r, struct relay_returned *returned)
         if (!left->rank)
             continue;
         if (!return_transfer(r, left))
-            lose(r, left->rank->mailbox.job, returned, "a message on its way cannot be found");
+            lose(r, left->rank->mailbox.job, returned, left->saved->rank,
+                 "the message that it is sending cannot be found");
         else if (left->payload_left > 0)
             forget_frame(left);
     }
@@ -365,7 +370,7 @@ static void lose_headless(struct remake *r, struct relay_returned *returned)
     for (struct relay_job *job = r->set->first; job; job = next) {
         next = job->next;
         if (!job->dispatcher)
-            lose(r, job, returned, "its dispatcher had gone");
+            lose(r, job, returned, SAVED_NONE, "its dispatcher had gone");
     }
 }
 

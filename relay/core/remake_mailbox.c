@@ -1,8 +1,5 @@
 #include "relay/core/remake_mailbox.h"
 
-#include <assert.h>
-#include <string.h>
-
 void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox)
 {
     *r = (struct remake_mailbox){.mailbox = mailbox};

@@ -1,6 +1,5 @@
 #include "relay/log/ledger.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -245,9 +245,9 @@ static void spoil_record(void)
 
 static void logs_that_are_gone(void)
 {
-    job_is_lost(give_log_up, "the log of one of its ranks had been given up");
-    job_is_lost(lose_block, "a log of it is not whole, or there is no memory for it");
-    job_is_lost(spoil_record, "a log of it cannot be read");
+    job_is_lost(give_log_up, "rank 0: its log had been given up");
+    job_is_lost(lose_block, "rank 0: its log is not whole, or there is no memory for it");
+    job_is_lost(spoil_record, "rank 0: its log cannot be read");
     job_is_lost(forget_dispatcher, "its dispatcher had gone");
 }
 
