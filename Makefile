@@ -115,7 +115,7 @@ SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c li
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
-	dispatcher/relays/own_relay.o dispatcher/relays/relay_link.o dispatcher/relays/relay_restarts.o dispatcher/relays/relays.o) \
+	dispatcher/relays/own_relay.o dispatcher/relays/relay_link.o relay/restarts.o dispatcher/relays/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)

@@ -22,7 +22,7 @@ static void on_ready(void *ctx)
     struct own_relay *own = ctx;
     struct cw_err err;
 
-    own->listens = relay_child_listens(own->ready.fd);
+    own->listens = relay_process_listens(own->ready.fd);
     loop_close(own->loop, &own->ready);
     loop_timer_set(&own->timer, LOOP_NEVER);
     if (own->listens) {
@@ -37,14 +37,14 @@ static void on_ready(void *ctx)
 
 static int start(struct own_relay *own, struct cw_err *err)
 {
-    int ready_fd;
-    pid_t pid = relay_child_start(&own->child, &ready_fd, err);
+    int listens_fd;
+    pid_t pid = relay_child_start(&own->child, &listens_fd, err);
 
     if (pid < 0)
         return err->code;
     own->pid = pid;
     own->killed = false;
-    loop_watch(own->loop, &own->ready, ready_fd, EPOLLIN, on_ready, own);
+    loop_watch(own->loop, &own->ready, listens_fd, EPOLLIN, on_ready, own);
     own->events->started(own->ctx, pid);
     return CW_OK;
 }
@@ -112,10 +112,7 @@ void own_relay_close(struct own_relay *own)
     if (!own->loop)
         return; /* it was never to be started */
     loop_close(own->loop, &own->ready);
-    if (own->kept.state_fd >= 0)
-        close(own->kept.state_fd);
-    if (own->kept.disk_fd >= 0)
-        close(own->kept.disk_fd);
+    relay_kept_close(&own->kept);
     if (own->pid > 0)
         kill(own->pid, SIGTERM);
 }

@@ -5,7 +5,7 @@
 
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/relays/relay_child.h"
-#include "dispatcher/relays/relay_restarts.h"
+#include "relay/restarts.h"
 
 struct own_relay_events {
     void (*started)(void *ctx, pid_t pid);
@@ -20,7 +20,7 @@ struct own_relay {
     const struct own_relay_events *events;
     void *ctx;
     char path[CW_ADDRESS_MAX - 8]; /* of its socket */
-    struct relay_child_kept kept;
+    struct relay_kept kept;
     pid_t pid;               /* 0: it was not started, or has ended */
     struct loop_watch ready; /* until it listens */
     struct loop_timer timer; /* to its next start, and from there until it listens */

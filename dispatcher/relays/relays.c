@@ -117,7 +117,7 @@ void relays_free(struct relays *r)
     }
     for (uint32_t i = 0; i < relays; i++)
         if (r->relay[i].own.pid > 0)
-            relay_child_await_end(r->relay[i].own.pid);
+            relay_process_await_end(r->relay[i].own.pid);
     free(r->relay);
     cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
     free(r);

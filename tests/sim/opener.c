@@ -82,21 +82,28 @@ void cw_key_random(uint8_t key[CW_KEY_SIZE])
     abort();
 }
 
-pid_t relay_child_start(const struct relay_child_config *config, int *ready_fd, struct cw_err *err)
+pid_t relay_child_start(const struct relay_child_config *config, int *listens_fd,
+                        struct cw_err *err)
 {
     (void)config;
-    (void)ready_fd;
+    (void)listens_fd;
     (void)err;
     abort();
 }
 
-bool relay_child_listens(int ready_fd)
+bool relay_process_listens(int listens_fd)
 {
-    (void)ready_fd;
+    (void)listens_fd;
     abort();
 }
 
-void relay_child_await_end(pid_t pid)
+void relay_kept_close(struct relay_kept *kept)
+{
+    (void)kept;
+    abort();
+}
+
+void relay_process_await_end(pid_t pid)
 {
     (void)pid;
     abort();

@@ -1,5 +1,5 @@
 /* When a relay that has ended is started again. */
-#include "dispatcher/relays/relay_restarts.h"
+#include "relay/restarts.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -56,6 +56,31 @@ static void not_for_ever(void)
     CU_ASSERT_EQUAL(restarts.count, RELAY_RESTARTS_MAX);
 }
 
+/* A relay of months may need more restarts than these, but not soon after each other. */
+static void one_that_ran_for_long_begins_a_new_row(void)
+{
+    restarts = (struct relay_restarts){0};
+    at_ns = START;
+    for (uint32_t i = 0; i < RELAY_RESTARTS_MAX - 1; i++)
+        again(at_ns + RELAY_STEADY_NS, 0);
+    again(at_ns + RELAY_FORGET_NS - 1, 0);
+    CU_ASSERT_EQUAL(restarts.in_row, RELAY_RESTARTS_MAX);
+    again(at_ns + RELAY_FORGET_NS, 0);
+    CU_ASSERT_EQUAL(restarts.in_row, 1);
+    CU_ASSERT_EQUAL(restarts.count, RELAY_RESTARTS_MAX + 1);
+    again(at_ns + MS, RELAY_PAUSE_MIN_NS);
+}
+
+/* ... and the time before its first restart is no such time. */
+static void the_first_row_is_as_long(void)
+{
+    restarts = (struct relay_restarts){0};
+    at_ns = START + RELAY_FORGET_NS;
+    for (uint32_t i = 0; i < RELAY_RESTARTS_MAX; i++)
+        again(at_ns + RELAY_STEADY_NS, 0);
+    CU_ASSERT_FALSE(relay_restarts_next(&restarts, at_ns + RELAY_FORGET_NS - 1, &at_ns));
+}
+
 void add_relay_restarts_tests(void)
 {
     CU_pSuite suite = CU_add_suite("relay restarts", NULL, NULL);
@@ -64,4 +89,6 @@ void add_relay_restarts_tests(void)
     CU_ADD_TEST(suite, pauses_grow);
     CU_ADD_TEST(suite, one_that_was_steady_waits_no_more);
     CU_ADD_TEST(suite, not_for_ever);
+    CU_ADD_TEST(suite, one_that_ran_for_long_begins_a_new_row);
+    CU_ADD_TEST(suite, the_first_row_is_as_long);
 }

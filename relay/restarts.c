@@ -1,4 +1,4 @@
-#include "dispatcher/relays/relay_restarts.h"
+#include "relay/restarts.h"
 
 static uint64_t next_pause_ns(const struct relay_restarts *r, uint64_t now_ns)
 {
@@ -11,11 +11,15 @@ static uint64_t next_pause_ns(const struct relay_restarts *r, uint64_t now_ns)
 
 bool relay_restarts_next(struct relay_restarts *r, uint64_t now_ns, uint64_t *at_ns)
 {
-    if (r->count == RELAY_RESTARTS_MAX)
+    /* what killed it once a week does not count for ever */
+    if (r->count > 0 && now_ns >= r->started_ns + RELAY_FORGET_NS)
+        r->in_row = 0;
+    if (r->in_row == RELAY_RESTARTS_MAX)
         return false;
     r->pause_ns = next_pause_ns(r, now_ns);
     r->started_ns = now_ns + r->pause_ns;
     r->count++;
+    r->in_row++;
     *at_ns = r->started_ns;
     return true;
 }

@@ -1,11 +1,12 @@
-/* When a relay of the job's own that has ended is started again. Pure: times are given. */
-#ifndef DISPATCHER_RELAY_RESTARTS_H
-#define DISPATCHER_RELAY_RESTARTS_H
+/* When a relay that has ended is started again, by whoever keeps its log. Pure: times are given. */
+#ifndef RELAY_RESTARTS_H
+#define RELAY_RESTARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RELAY_RESTARTS_MAX 16              /* of one relay in a job */
+#define RELAY_RESTARTS_MAX 16              /* in a row, of one relay */
+#define RELAY_FORGET_NS 3600000000000ull   /* from a restart to its end: a new row begins */
 #define RELAY_STEADY_NS 10000000000ull     /* one that ends sooner after its start waits: */
 #define RELAY_PAUSE_MIN_NS 50000000ull     /* doubled each time ... */
 #define RELAY_PAUSE_MAX_NS 2000000000ull   /* ... up to this */
@@ -13,7 +14,8 @@
 
 /* All zero: it was never started again. */
 struct relay_restarts {
-    uint32_t count;
+    uint32_t count;      /* all restarts of this relay */
+    uint32_t in_row;     /* those that count against RELAY_RESTARTS_MAX */
     uint64_t started_ns; /* the last start of these */
     uint64_t pause_ns;   /* before it */
 };
