@@ -542,9 +542,9 @@ int relays_reap(struct relays *r, int *status)
     return -1;
 }
 
-bool relays_return(const struct relays *r)
+bool relays_may_return(const struct relays *r)
 {
-    return r->config.returns;
+    return r->config.returns || r->config.addresses;
 }
 
 uint32_t relays_restarts(const struct relays *r, uint32_t relay)

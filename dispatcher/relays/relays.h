@@ -62,8 +62,9 @@ bool relays_child_ended(struct relays *relays, uint32_t relay);
 /* One of our own that has ended is waited for: its number, and *status as of waitpid(2);
  * relays_child_ended is to follow. -1: there is none. */
 int relays_reap(struct relays *relays, int *status);
-/* Whether those of our own that end are started again; how often this one was until now. */
-bool relays_return(const struct relays *relays);
+/* Whether one that ends may be started again: by us, or, of those that are not our own, by whoever
+ * keeps it. How often this one of our own was until now. */
+bool relays_may_return(const struct relays *relays);
 uint32_t relays_restarts(const struct relays *relays, uint32_t relay);
 /* As far as is known, it can be connected to: it is not our own, or its process listens. */
 bool relays_listens(const struct relays *relays, uint32_t relay);

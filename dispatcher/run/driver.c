@@ -394,7 +394,7 @@ static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
     uint32_t home = relays_home(d->parts.relays, rank);
     char why[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
 
-    if (!relays_return(d->parts.relays) && relays_is_suspended(d->parts.relays, home)) {
+    if (!relays_may_return(d->parts.relays) && relays_is_suspended(d->parts.relays, home)) {
         snprintf(why, sizeof(why), "relay %s: %.*s", relays_address(d->parts.relays, home),
                  CW_TEXT_MAX, text);
         job_relay_lost(&d->job, why, now_of(d));
