@@ -1,11 +1,11 @@
 /* `causeway relay`: one relay in the foreground. */
 #include "relay/main.h"
-#include "common/keyfile.h"
 #include "common/parse.h"
-#include "common/secret.h"
 #include "relay/dial.h"
 #include "relay/disk.h"
+#include "relay/keeper.h"
 #include "relay/options.h"
+#include "relay/place.h"
 #include "relay/region.h"
 
 #include <errno.h>
@@ -20,16 +20,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LISTEN_MAX (RELAY_LISTENERS_MAX - 2)
 #define SPIN_NS_DEFAULT 200000ull
 #define RETURN_POLL_MS 1000 /* between looks at a disk that says nothing */
 
 struct relay_options {
     struct relay_settings settings;
-    struct relay_listener listeners[LISTEN_MAX];
-    int listener_count;
-    const char *key_file;
-    int key_fd;   /* -1, or where the key comes from */
+    struct relay_place place;
     int ready_fd; /* -1, or where to say that all listeners are open */
     int state_fd; /* -1, or what is kept of a relay whose process ends, and is there for the next */
     int disk_fd;  /* -1, or the file of its log, likewise */
@@ -68,9 +64,9 @@ static const char usage[] =
     "                       the job whose logs hold the most, can no longer be restarted\n"
     "  --log-safety memory|file\n"
     "                       what the log outlives: memory (default): nothing, it ends with the\n"
-    "                       relay's process, and so do the jobs; file: that process, which "
-    "causeway\n"
-    "                       run then starts again on its log\n"
+    "                       relay's process, and so do the jobs; file: that process. Whoever "
+    "keeps\n"
+    "                       its log starts it again: causeway run, or here its parent process\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -102,16 +98,6 @@ static const struct option own_options[] = {
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
-static int take_listen(struct relay_options *o, const char *text, struct cw_err *err)
-{
-    if (o->listener_count == LISTEN_MAX)
-        return cw_err_set(err, CW_EINVAL, "--listen %s: at most %d addresses", text, LISTEN_MAX);
-    if (cw_address_parse(&o->listeners[o->listener_count].address, text, err) < 0)
-        return cw_err_wrap(err, "--listen");
-    o->listener_count++;
-    return CW_OK;
-}
-
 static int take_descriptor(int *fd, const char *value, struct cw_err *err)
 {
     uint64_t number;
@@ -128,12 +114,12 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
 {
     switch (opt) {
     case OPT_LISTEN:
-        return take_listen(o, value, err);
+        return relay_place_add(&o->place, value, err);
     case OPT_KEY_FILE:
-        o->key_file = value;
+        o->place.key_file = value;
         return CW_OK;
     case OPT_KEY_FD:
-        return take_descriptor(&o->key_fd, value, err);
+        return take_descriptor(&o->place.key_fd, value, err);
     case OPT_READY_FD:
         return take_descriptor(&o->ready_fd, value, err);
     case OPT_STATE_FD:
@@ -182,39 +168,11 @@ static int parse_options(struct relay_options *o, int argc, char **argv, struct 
     if (optind < argc)
         cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway relay --help",
                    argv[optind]);
-    else if (o->listener_count == 0)
+    else if (o->place.count == 0)
         cw_err_set(err, CW_EINVAL, "no --listen ADDRESS; see causeway relay --help");
-    else if (o->settings.log_safety == RELAY_LOG_IN_FILE && o->state_fd < 0)
-        cw_err_set(err, CW_EINVAL,
-                   "--log-safety file is for relays that causeway run starts: nobody would start "
-                   "this one again");
     else
         return -1;
     return 2;
-}
-
-/* Where the key of this relay is: --key-fd, --key-file, or beside its Unix socket. `beside` is
- * filled with the last: such a key is of this relay alone, or of a killed one whose place it takes,
- * and goes away with it. One that cannot be used is left as it is. */
-static int find_key(const struct relay_options *o, uint8_t key[CW_KEY_SIZE], char *beside,
-                    size_t size, struct cw_err *err)
-{
-    bool made;
-
-    beside[0] = '\0';
-    if (o->key_fd >= 0)
-        return cw_key_read_fd(o->key_fd, key, err);
-    if (o->key_file)
-        return cw_key_load_or_make(o->key_file, key, &made, err);
-    for (int i = 0; i < o->listener_count; i++) {
-        if (strncmp(o->listeners[i].address.text, "unix:", 5) == 0) {
-            snprintf(beside, size, "%s.key", o->listeners[i].address.text + 5);
-            if (cw_key_load_or_make(beside, key, &made, err) < 0)
-                beside[0] = '\0';
-            return err->code;
-        }
-    }
-    return cw_err_set(err, CW_EINVAL, "a relay that listens on tcp alone needs --key-file FILE");
 }
 
 static void on_signal(int signal_number)
@@ -249,12 +207,12 @@ static void raise_descriptor_limit(void)
 
 static void announce(const struct relay_options *o)
 {
-    for (int i = 0; i < o->listener_count; i++) {
+    for (int i = 0; i < o->place.count; i++) {
         if (o->ready_fd >= 0)
-            dprintf(o->ready_fd, "%s\n", o->listeners[i].address.text);
+            dprintf(o->ready_fd, "%s\n", o->place.listeners[i].address.text);
         else
             fprintf(stderr, "causeway relay: listening on %s (engine %s)\n",
-                    o->listeners[i].address.text, o->settings.engine->name);
+                    o->place.listeners[i].address.text, o->settings.engine->name);
     }
     if (o->ready_fd >= 0)
         close(o->ready_fd);
@@ -266,7 +224,7 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
                                          .listeners = listeners,
-                                         .listener_count = o->listener_count + (disk ? 2 : 1),
+                                         .listener_count = o->place.count + (disk ? 2 : 1),
                                          .dialler = dial_dialler(dial),
                                          .disk = disk_ops(disk),
                                          .give_back = region_give_back,
@@ -276,10 +234,10 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
     const struct relay_engine_ops *engine = o->settings.engine;
     int failed;
 
-    memcpy(listeners, o->listeners, sizeof(o->listeners));
-    listeners[o->listener_count] = dial_listener(dial);
+    memcpy(listeners, o->place.listeners, sizeof(o->place.listeners));
+    listeners[o->place.count] = dial_listener(dial);
     if (disk)
-        listeners[o->listener_count + 1] = disk_listener(disk);
+        listeners[o->place.count + 1] = disk_listener(disk);
     failed = engine->open(&running, &config, err);
     if (failed)
         return failed;
@@ -292,19 +250,6 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
     signal(SIGHUP, SIG_IGN);
     engine->close(running);
     return failed;
-}
-
-static int listen_all(struct relay_options *o, struct cw_err *err)
-{
-    for (int i = 0; i < o->listener_count; i++) {
-        o->listeners[i].fd = cw_listen(&o->listeners[i].address, err);
-        if (o->listeners[i].fd < 0) {
-            while (i-- > 0)
-                cw_unlisten(o->listeners[i].fd, &o->listeners[i].address);
-            return err->code;
-        }
-    }
-    return CW_OK;
 }
 
 /* Returns whether there were results. */
@@ -371,7 +316,8 @@ static struct disk *open_file(const struct relay_options *o, const char *dir, st
     struct disk *disk = disk_open(dir, o->disk_fd, err);
 
     if (disk && o->state_fd >= 0 && o->disk_fd < 0) {
-        cw_err_set(err, CW_ESYS, "--log-dir %s: causeway run had no file there", dir);
+        cw_err_set(err, CW_ESYS, "--log-dir %s: who started the relay could make no file there",
+                   dir);
         disk_close(disk);
         disk = NULL;
     }
@@ -409,52 +355,42 @@ static int open_disk(const struct relay_options *o, struct disk **disk, uint64_t
     return CW_OK;
 }
 
-static int run(struct relay_options *o, uint8_t key[CW_KEY_SIZE], const struct relay_region *region,
+static int run(struct relay_options *o, const struct relay_region *region,
                struct ledger_memory *ledger, struct cw_err *err)
 {
     const struct relay_settings *settings = &o->settings;
-    struct relay_core_config config = {.key = key,
-                                       .memory_max = settings->memory_max,
+    struct relay_core_config config = {.memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
                                        .region = *region,
                                        .ledger = ledger};
     struct disk *disk = NULL;
-    char beside[CW_ADDRESS_MAX + 8] = "";
-    int failed = listen_all(o, err);
+    int failed = relay_place_open(&o->place, err);
 
     if (failed)
         return failed;
-    failed = find_key(o, key, beside, sizeof(beside), err);
-    if (!failed)
-        failed = open_disk(o, &disk, &config.log_disk, err);
+    config.key = o->place.key;
+    failed = open_disk(o, &disk, &config.log_disk, err);
     if (!failed)
         failed = serve_core(o, &config, disk, err);
-    if (beside[0])
-        unlink(beside);
-    for (int i = 0; i < o->listener_count; i++)
-        cw_unlisten(o->listeners[i].fd, &o->listeners[i].address);
+    relay_place_close(&o->place);
     return failed;
 }
 
 /* Nobody can connect before the reserve is there: it may take a while. */
 static int run_reserved(struct relay_options *o, struct cw_err *err)
 {
-    uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
     struct ledger_memory *ledger = NULL;
     struct relay_region region;
 
-    if (!key)
-        return cw_err_set(err, CW_ENOMEM, "no memory for a relay");
     if (o->state_fd < 0) {
         region = region_open(o->settings.memory_max, o->settings.log_reserve);
-        run(o, key, &region, NULL, err);
+        run(o, &region, NULL, err);
         region_close(&region);
     } else if (region_open_outliving(o->state_fd, o->settings.memory_max, o->settings.log_reserve,
                                      &region, &ledger, err) == CW_OK) {
-        run(o, key, &region, ledger, err);
+        run(o, &region, ledger, err);
         region_close_outliving(&region, ledger);
     }
-    cw_secret_free(key, CW_KEY_SIZE);
     return err->code;
 }
 
@@ -472,10 +408,58 @@ static int settle_engine(struct relay_settings *settings, struct cw_err *err)
     return CW_OK;
 }
 
+/* Returns `code`; says why. */
+static int report(int code, const struct cw_err *err)
+{
+    if (err->code)
+        fprintf(stderr, "causeway relay: %s\n", err->text);
+    return code;
+}
+
+/* In a child of the keeper. */
+static int run_kept(void *ctx, const struct keeper_child *child)
+{
+    struct relay_options *o = ctx;
+    struct cw_err err = {0};
+
+    if (o->ready_fd >= 0)
+        close(o->ready_fd); /* the keeper's */
+    o->place.kept = true;
+    o->place.key_fd = child->key_fd;
+    o->ready_fd = child->ready_fd;
+    o->state_fd = child->state_fd;
+    o->disk_fd = child->disk_fd;
+    return report(run_reserved(o, &err) < 0 ? 1 : 0, &err);
+}
+
+static void on_listens(void *ctx)
+{
+    announce(ctx);
+}
+
+static int run_keeper(struct relay_options *o, struct cw_err *err)
+{
+    struct keeper_config config = {.log_dir = relay_settings_disk_dir(&o->settings),
+                                   .ctx = o,
+                                   .run = run_kept,
+                                   .listens = on_listens};
+    int code;
+
+    if (relay_place_open(&o->place, err) < 0)
+        return 1;
+    config.key = o->place.key;
+    code = keeper_run(&config, err);
+    relay_place_close(&o->place);
+    return code;
+}
+
 int cmd_relay(int argc, char **argv)
 {
-    struct relay_options o = {
-        .key_fd = -1, .ready_fd = -1, .state_fd = -1, .disk_fd = -1, .spin_ns = SPIN_NS_DEFAULT};
+    struct relay_options o = {.place.key_fd = -1,
+                              .ready_fd = -1,
+                              .state_fd = -1,
+                              .disk_fd = -1,
+                              .spin_ns = SPIN_NS_DEFAULT};
     struct cw_err err = {0};
     int code;
 
@@ -485,9 +469,11 @@ int cmd_relay(int argc, char **argv)
         code = 1;
     if (code < 0) {
         raise_descriptor_limit();
-        code = run_reserved(&o, &err) < 0 ? 1 : 0;
+        /* with --state-fd its keeper is another program */
+        if (o.settings.log_safety == RELAY_LOG_IN_MEMORY || o.state_fd >= 0)
+            code = run_reserved(&o, &err) < 0 ? 1 : 0;
+        else
+            code = run_keeper(&o, &err);
     }
-    if (err.code)
-        fprintf(stderr, "causeway relay: %s\n", err.text);
-    return code;
+    return report(code, &err);
 }

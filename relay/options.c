@@ -43,6 +43,13 @@ const char *relay_settings_log_dir(const struct relay_settings *settings)
     return dir && dir[0] ? dir : "/var/tmp";
 }
 
+const char *relay_settings_disk_dir(const struct relay_settings *settings)
+{
+    bool none = settings->log_disk_given && settings->log_disk == 0;
+
+    return none ? NULL : relay_settings_log_dir(settings);
+}
+
 void relay_settings_init(struct relay_settings *settings)
 {
     *settings = (struct relay_settings){.engine = relay_engine_find(RELAY_ENGINE_DEFAULT),

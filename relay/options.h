@@ -53,6 +53,8 @@ void relay_settings_init(struct relay_settings *settings);
 /* What the logs may hold in memory, and where what is more is kept. */
 uint64_t relay_settings_log_memory(const struct relay_settings *settings);
 const char *relay_settings_log_dir(const struct relay_settings *settings);
+/* The same, or NULL: no disk is wanted. */
+const char *relay_settings_disk_dir(const struct relay_settings *settings);
 
 /* Errors: CW_EINVAL, naming the option, the value and what was expected. */
 int relay_settings_take(struct relay_settings *settings, enum relay_option option,

@@ -104,6 +104,7 @@ one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
+  suite "relays by hand that come back, $1" env ENGINE="$2" tests/system/relay_keeper.sh '^(rings|the keeper is killed)'
 }
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
@@ -126,6 +127,7 @@ queue_jobs() {
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh
+  suite "relays by hand that come back" tests/system/relay_keeper.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \

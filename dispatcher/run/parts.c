@@ -66,7 +66,6 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
 {
     const struct run_options *o = p->options;
     const struct relay_settings *settings = &o->relay_settings;
-    bool has_disk = !settings->log_disk_given || settings->log_disk > 0;
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .ranks = o->ranks,
@@ -76,7 +75,7 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
                                    .dir = p->dir.path,
                                    .options = o->relay_options,
                                    .returns = settings->log_safety == RELAY_LOG_IN_FILE,
-                                   .log_dir = has_disk ? relay_settings_log_dir(settings) : NULL,
+                                   .log_dir = relay_settings_disk_dir(settings),
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
                                    .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,

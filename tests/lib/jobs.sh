@@ -49,11 +49,16 @@ own_relay() {
   done
 }
 
-# start_relay OPTION...: leaves its process in $helper, its first address in $address.
+# start_named_relay NAME OPTION...: leaves its process in $helper, its first address in $address; it writes to
+# $tmp/NAME.err.
+start_named_relay() {
+  helper "$1" "${causeway[@]}" relay "${@:2}"
+  await_true "the relay to listen" grep -q 'listening on' "$tmp/$1.err"
+  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$tmp/$1.err")
+}
+
 start_relay() {
-  helper relay "${causeway[@]}" relay "$@"
-  await_true "the relay to listen" grep -q 'listening on' "$tmp/relay.err"
-  address=$(sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$tmp/relay.err")
+  start_named_relay relay "$@"
 }
 
 start_tcp_relay() {

@@ -17,6 +17,8 @@ LIMIT=${LIMIT:-60}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/lib/jobs.sh
 . "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/rings.sh
+. "$here/../lib/rings.sh"
 only=${1-}
 find_causeway
 
@@ -25,24 +27,9 @@ down_line="^causeway: relay unix:[^ ]* ($killed|ended with code 1); starting it 
 
 # --- jobs, and the processes of their relays --------------------------------------
 
-# start_safe OPTION... COMMAND...: a job whose relays come back, with its events in $tmp/events.
+# start_safe OPTION... COMMAND...: a job whose relays come back
 start_safe() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --log-safety file --events "$tmp/events" "$@"
-}
-
-# How often an event was told until now.
-count() {
-  grep -c "\"event\":\"$1\"" "$tmp/events"
-}
-
-happened() {
-  (($(count "$1") >= $2)) || gone "$pid"
-}
-
-# await_event EVENT COUNT
-await_event() {
-  await_true "$2 events $1" happened "$1" "$2"
+  start_told --log-safety file "$@"
 }
 
 first_relay() {
@@ -306,31 +293,8 @@ kills() {
   done
 }
 
-# A job whose ranks exchange messages all the time until $work/go is there, and print then.
-start_rings() {
-  rm -f "$work/go"
-  start_safe "$@" "$actor" init "ring_until=$work/go" lines=200,40 ring lines=200,40 finalize
-}
-
-# Leaves in $lines how many lines such a job prints.
-reference() {
-  start_rings -n "$1"
-  touch "$work/go"
-  finish
-  lines=$(wc -l <"$tmp/out")
-}
-
-# It ends well; nothing was lost, printed twice or restarted but relays.
-expect_untouched() {
-  local ranks=$1
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out_like "^rings of $ranks$"
-  [[ $(count rank_started) = "$ranks" ]] || wrong "expected $ranks starts of ranks, saw $(count rank_started)"
-  ! grep -Eq '"rank_(down|hung)"' "$tmp/events" || wrong "expected no rank to go down"
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
-}
+# Of the jobs of start_rings
+job_options=(--log-safety file)
 
 expect_only_relays() {
   local other
@@ -403,17 +367,6 @@ with_cuts() {
 }
 
 # Ranks that crash meanwhile repeat what they did, from the log of a relay that was killed.
-# Whether no rank repeats what it did, nor is about to: of a program that looks for a file, each execution must see the
-# same.
-all_live() {
-  local rank incarnation
-  for rank in 0 1 2; do
-    incarnation=$(sed -n "s/.*\"rank_started\",\"rank\":$rank,\"incarnation\":\([0-9]*\),.*/\1/p" "$tmp/events" | tail -n 1)
-    ((incarnation == 1)) || grep -q "\"rank_live\",\"rank\":$rank,\"incarnation\":$incarnation," "$tmp/events" || return 1
-    ! grep -q "\"rank_down\",\"rank\":$rank,\"incarnation\":$incarnation," "$tmp/events" || return 1
-  done
-}
-
 with_killed_ranks() {
   local kills lines
   reference 3
@@ -467,7 +420,7 @@ counted() {
   [[ $(grep -c '^ *[01] ' "$tmp/err") = 2 ]] || wrong "expected a line for each of 2 ranks"
 }
 
-# --- over TCP: relays by hand, as the dispatcher would start them -----------------
+# --- over TCP: a relay that this test keeps, as the dispatcher would ---------------
 
 # start_by_hand ADDRESS: with what is kept in descriptor $state. Leaves its process in $relay, its address in $address.
 start_by_hand() {
@@ -482,10 +435,8 @@ over_tcp() {
   exec {state}<>"$work/state"
   reference 3
   start_by_hand tcp:127.0.0.1:0
-  : >"$tmp/events"
-  rm -f "$work/go"
-  start "${causeway[@]}" run --events "$tmp/events" --relay "$address" --key-file "$work/key" -n 3 "$actor" init \
-    "ring_until=$work/go" lines=200,40 ring lines=200,40 finalize
+  local job_options=(--relay "$address" --key-file "$work/key")
+  start_rings -n 3
   await_event rank_up 3
   for i in 1 2 3; do
     sleep 0.3
@@ -511,8 +462,6 @@ main() {
     --fault kill:relay@1s true
   t "kill:relay1 of one relay" refused 'the job has no relay 1, only 0' --fault kill:relay1@1s true
   t "stop:relay" refused "--fault 'stop:relay@1s'" --fault stop:relay@1s true
-  t "a relay by hand, --log-safety file" refused_relay '--log-safety file is for relays that causeway run starts' \
-    --log-safety file
   t "--state-fd that is not open" refused_relay "descriptor '77': it is not open" --state-fd 77
   t "--disk-fd that is not a number" refused_relay "descriptor 'x'" --disk-fd x
   t "in memory alone: the job ends" in_memory_alone
