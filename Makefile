@@ -228,17 +228,21 @@ build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
 
 # --- installing -----------------------------------------------------------------------------------
+UNIT_FILE = $(DESTDIR)$(PREFIX)/lib/systemd/system/causeway-relay@.service
 install: all
 	install -D -m 755 build/causeway $(DESTDIR)$(PREFIX)/bin/causeway
 	install -D -m 755 build/librdevice.so $(DESTDIR)$(PREFIX)/lib/causeway/librdevice.so
 	install -D -m 644 docs/causeway.1 $(DESTDIR)$(PREFIX)/share/man/man1/causeway.1
 	install -D -m 644 docs/causeway.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/causeway
+	install -d $(dir $(UNIT_FILE))
+	sed 's|@PREFIX@|$(PREFIX)|' docs/causeway-relay@.service.in >$(UNIT_FILE)
+	chmod 644 $(UNIT_FILE)
 
 uninstall:
 	rm -rf $(DESTDIR)$(PREFIX)/bin/causeway $(DESTDIR)$(PREFIX)/lib/causeway \
 		$(DESTDIR)$(PREFIX)/share/man/man1/causeway.1 \
-		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/causeway
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/causeway $(UNIT_FILE)
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i

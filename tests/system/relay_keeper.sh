@@ -372,6 +372,24 @@ several_jobs() {
   expect_keeper relay 3
 }
 
+# --- its unit ---------------------------------------------------------------------------
+
+# shellcheck disable=SC2016 # text of the unit
+unit_is_valid() {
+  local unit="$work/usr/lib/systemd/system/causeway-relay@.service"
+  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "$root" install PREFIX="$work/usr" >/dev/null 2>&1 ||
+    wrong "make install failed"
+  grep -q "^ExecStart=$work/usr/bin/causeway relay .*--log-safety file .*\$CAUSEWAY_RELAY_OPTIONS\$" "$unit" ||
+    wrong "expected the installed command, saw $(grep ExecStart "$unit")"
+  if type systemd-analyze >/dev/null 2>&1; then
+    run systemd-analyze verify --man=no "$unit"
+    expect_code 0
+    expect_silence
+  fi
+  env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make -s -C "$root" uninstall PREFIX="$work/usr"
+  [[ -z $(find "$work/usr" -type f) ]] || wrong "expected nothing, saw $(find "$work/usr" -type f)"
+}
+
 main() {
   lib_start
   t "an address in use" in_use tcp:127.0.0.1:0 '^causeway relay: listen on tcp:[^ ]*: Address already in use$'
@@ -402,6 +420,7 @@ main() {
   t "rings: two relays, each killed" two_relays
   t "rings: away for a while" away_for_a_while
   t "several jobs, one after the other" several_jobs
+  t "the systemd unit" unit_is_valid
   tap_end
 }
 
