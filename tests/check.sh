@@ -104,7 +104,7 @@ one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
-  suite "relays by hand that come back, $1" env ENGINE="$2" tests/system/relay_keeper.sh '^(rings|the keeper is killed)'
+  suite "relays by hand that come back, $1" env ENGINE="$2" tests/system/relay_keeper.sh '^(rings: (killed often|with ranks)|the keeper is killed)'
 }
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
