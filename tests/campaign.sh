@@ -1,6 +1,6 @@
 #!/bin/bash
 # The long tests, each bounded: all of scalapack-mpi-test, every MPI program many times over, ranks
-# killed at random, the fuzzers.
+# killed at random, alone and with relays, the fuzzers.
 #
 # Environment: TIME (seconds for each fuzzer, default 600), ROUNDS (of the MPI programs, default 5), KILLS
 # (at least so many ranks are killed, default 500), SEEDS (of simulated jobs, FROM:COUNT, default 1:100000)
@@ -25,6 +25,7 @@ run_engine() {
   run env ENGINE="$1" tests/system/programs.sh
   run env ENGINE="$1" tests/system/programs.sh --relay-tcp
   run env ENGINE="$1" tests/system/kills.sh --campaign "$KILLS"
+  run env ENGINE="$1" tests/system/kills.sh --relays --campaign "$KILLS"
   run env ENGINE="$1" CAUSEWAY="$PWD/tests/system/engine.sh" tests/system/scalapack.sh --causeway --slice 20
 }
 
@@ -40,6 +41,7 @@ run build/address/sim --seeds 1:2000
 run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2
 run env CAUSEWAY="$PWD/tests/system/sanitized.sh" tests/system/programs.sh --slice --kills-per-run 2
 run env ENGINE="poll --relays 2" tests/system/programs.sh --kills 2
+run env ENGINE="poll --relays 2" tests/system/kills.sh --relays
 for engine in $(build/causeway relay --list-engines | cut -d ' ' -f 1) \
   'poll --rings off' 'pool --threads 4' 'pipeline --receivers 2 --loggers 2 --senders 2'; do
   run_engine "$engine"

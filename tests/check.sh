@@ -120,6 +120,7 @@ queue_jobs() {
   suite "command line" tests/system/cli.sh
   suite "MPI programs" tests/system/programs.sh
   suite "ranks killed" tests/system/kills.sh --slice
+  suite "ranks and relays killed" env DRAW="1/5 $SLICE" tests/system/kills.sh --relays --slice
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh

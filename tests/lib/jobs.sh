@@ -6,6 +6,7 @@
 
 programs=$root/build/programs # of make programs
 actor=$programs/actor
+job_options=() # of `causeway run`, for jobs of this suite
 
 # --- jobs of the actor ------------------------------------------------------------
 
@@ -20,7 +21,7 @@ job_expect() {
 }
 
 start_job() {
-  start "${causeway[@]}" run -n "$1" "$actor" "${@:2}"
+  start "${causeway[@]}" run "${job_options[@]}" -n "$1" "$actor" "${@:2}"
 }
 
 # expect_end CODE REGEX: of what start started.
@@ -65,33 +66,71 @@ start_tcp_relay() {
   start_relay --listen tcp:127.0.0.1:0 --key-file "$work/key"
 }
 
+# --- relays that are killed, and come back ----------------------------------------
+
+relay_line='^causeway: relay unix:[^ ]* was killed by signal 9 \(Killed\); starting it again on its log$'
+kill_relays=0   # whether the relays of $job_options are killed
+relay_kills=5   # of a job, while it lasts: at most
+relays_killed=0 # what came of it
+
+# draw_relay_kills SEED TITLE: leaves in $job_options that relays are killed. Each time is 20 ms to 2.5 s after the ranks
+# were started, with the same chance for 20 to 40 ms, 40 to 80 ms, ...: ranks connect, go on, or repeat themselves.
+draw_relay_kills() {
+  local i ms
+  RANDOM=$(cksum <<<"$*" | cut -d ' ' -f 1)
+  job_options=(--log-safety file --events "$tmp/events")
+  for ((i = 0; i < relay_kills; i++)); do
+    ms=$((20 << RANDOM % 7))
+    job_options+=(--fault "kill:relay@$((ms + RANDOM % ms))ms")
+  done
+}
+
+# To be called when all tests have run with relays that are killed.
+test_relays_killed() {
+  notes=()
+  ((relays_killed)) || wrong "expected that a relay was killed"
+  tap_result "relays were killed"
+}
+
 # --- ranks that come back ---------------------------------------------------------
 
 restart_line='^causeway: rank [0-9]+ .*restarting it \(incarnation [0-9]+\)'
 back_line='^causeway: rank [0-9]+ is back: it repeated [0-9]+ events? in [0-9.]+ s and goes on$'
 delivered=0   # kills of --fault
 lost=0        # processes of ranks that ended before their time, for whatever reason
+in_test=0     # kills of ranks in this test, for a suite with relays that are killed
 restarts=0    # that `causeway run` told of
 lines_wrong=0 # lines of output, too many or missing
 
 # count_faults FILE: of --events, which is then FILE.last.
 count_faults() {
-  local fired downs
-  fired=$(grep '"fault_fired"' "$1" 2>/dev/null | grep -vc 'stop:')
-  downs=$(grep -c '"rank_down"' "$1" 2>/dev/null)
+  local fired
+  [[ -e $1 ]] || return
+  fired=$(grep '"fault_fired"' "$1" | grep -Evc '"(stop|kill:relay[^"]*)')
   delivered=$((delivered + fired))
-  lost=$((lost + ${downs:-0}))
-  [[ ! -e $1 ]] || mv -f "$1" "$1.last"
+  in_test=$((in_test + fired))
+  lost=$((lost + $(grep -c '"rank_down"' "$1")))
+  relays_killed=$((relays_killed + $(grep -c '"relay_down"' "$1")))
+  mv -f "$1" "$1.last"
+}
+
+# enough_restarts COUNT LEAST [MOST]: that of a test. A rank that connects or repeats itself when its relay is killed is
+# restarted, without the kill that was meant for its incarnation: with relays killed only what was delivered counts.
+enough_restarts() {
+  local least=$2 most=${3:-$1}
+  if ((kill_relays)); then
+    least=$in_test
+    most=$1
+  fi
+  restarts=$((restarts + $1))
+  (($1 >= least)) || wrong "expected at least $least restarts, saw $1"
+  (($1 <= most)) || wrong "expected at most $most restarts, saw $1"
 }
 
 # expect_restarts LEAST [MOST]: standard error tells of so many, each rank's incarnations
 # being 2, 3, 4, ...
 expect_restarts() {
-  local count
-  count=$(grep -Ec -- "$restart_line" "$tmp/err")
-  restarts=$((restarts + count))
-  ((count >= $1)) || wrong "expected at least $1 restarts, saw $count"
-  ((count <= ${2:-count})) || wrong "expected at most $2 restarts, saw $count"
+  enough_restarts "$(grep -Ec -- "$restart_line" "$tmp/err")" "$@"
   grep -E -- "$restart_line" "$tmp/err" | awk '
     match($0, /\(incarnation [0-9]+\)/) {
       number = substr($0, RSTART + 13) + 0
@@ -100,10 +139,11 @@ expect_restarts() {
     }' || wrong "expected the incarnations of a rank to be 2, 3, 4, ..."
 }
 
-# Nothing else is on standard error.
+# Nothing else is on standard error, but for relays that were killed.
 expect_only_restarts() {
-  local other
-  other=$(grep -Ev -- "$restart_line|$back_line" "$tmp/err" | head -n 3)
+  local other lines="$restart_line|$back_line"
+  ((kill_relays)) && lines+="|$relay_line"
+  other=$(grep -Ev -- "$lines" "$tmp/err" | head -n 3)
   [[ -z $other ]] || wrong "expected nothing else on standard error than restarts, saw: $other"
 }
 

@@ -71,6 +71,15 @@ skip() {
   skipped=$*
 }
 
+# before_test TITLE, and after_test: what a suite does around each test. It may define them anew.
+before_test() {
+  :
+}
+
+after_test() {
+  :
+}
+
 # t TITLE COMMAND...: one test.
 t() {
   local title=$1
@@ -84,7 +93,9 @@ t() {
   : >"$tmp/err"
   rm -rf "$work"
   mkdir "$work"
+  before_test "$title"
   "$@"
+  after_test
   stop_helpers
   no_leftovers
   if ((${#notes[@]})); then

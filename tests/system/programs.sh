@@ -8,7 +8,8 @@
 #   --relay-tcp           a few of them, over one relay of their own on tcp
 #   --kills EVERY         a random rank is killed again and again, about every EVERY (like 300ms)
 #   --kills-per-run N     N kills, of random ranks at random times of the run
-#   --fault-seed N        for both: other ranks and times (default 1)
+#   --relays              relays are killed while ranks are, or alone, and come back from their logs
+#   --fault-seed N        for all three: other ranks and times (default 1)
 #   REGEX                 those whose titles match
 #
 # Environment:
@@ -16,7 +17,7 @@
 #   ENGINE    of the relays (default: the command's own)
 #
 # A line of LIST is: name, numbers of ranks (with commas between), seconds, arguments.
-# With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N".
+# With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N, relays killed: N".
 # shellcheck disable=SC2317 # the tests are called by t
 set -u
 
@@ -46,7 +47,7 @@ fail() {
 }
 
 usage() {
-  sed -n '2,19s/^# \{0,1\}//p' "$0"
+  sed -n '2,20s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -55,7 +56,12 @@ rows() {
 }
 
 killing() {
-  [[ -n $every ]] || ((per_run))
+  [[ -n $every ]] || ((per_run || kill_relays))
+}
+
+before_test() {
+  in_test=0
+  ((kill_relays)) && draw_relay_kills "$seed" "$1"
 }
 
 # program NAME RANKS SECONDS ARGUMENT...
@@ -85,10 +91,10 @@ run_and_kill() {
     run_program "$@"
     choose_kills "$2" $(($(now_ms) - before))
     find "$work" -mindepth 1 -delete
-  else
+  elif [[ -n $every ]]; then
     faults=(--fault "kill:random@$every" --fault-seed "$seed")
   fi
-  faults+=(--events "$tmp/events")
+  faults+=(--events "$tmp/events" "${job_options[@]}")
   [[ $1 != "$trusted" ]] || faults+=(--trust-files)
   run_program "$@"
   count_faults "$tmp/events"
@@ -166,6 +172,7 @@ parse() {
     case $1 in
       --slice) slice=1 ;;
       --relay-tcp) tcp=1 ;;
+      --relays) kill_relays=1 ;;
       --kills)
         [[ -n ${2-} ]] || fail "--kills: expected a time, like 300ms"
         every=$2 && shift
@@ -178,6 +185,7 @@ parse() {
     shift
   done
   [[ -z $every ]] || ((per_run == 0)) || fail "--kills and --kills-per-run exclude each other"
+  ((tcp == 0 || kill_relays == 0)) || fail "--relay-tcp and --relays exclude each other"
   only=${1-}
 }
 
@@ -194,9 +202,11 @@ main() {
     start_shared_relay
   fi
   killing && transport+=", killed, seed $seed"
+  ((kill_relays)) && transport+=", and relays"
   all_rows
   ((tcp)) && t "the relay that carried them" end_shared_relay
-  killing && echo "# kills delivered: $delivered, ranks lost: $lost, restarts: $restarts"
+  ((kill_relays && tap_count)) && test_relays_killed
+  killing && echo "# kills delivered: $delivered, ranks lost: $lost, restarts: $restarts, relays killed: $relays_killed"
   tap_end
 }
 

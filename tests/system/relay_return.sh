@@ -22,9 +22,6 @@ LIMIT=${LIMIT:-60}
 only=${1-}
 find_causeway
 
-killed="was killed by signal 9 \\(Killed\\)"
-down_line="^causeway: relay unix:[^ ]* ($killed|ended with code 1); starting it again on its log\$"
-
 # --- jobs, and the processes of their relays --------------------------------------
 
 # start_safe OPTION... COMMAND...: a job whose relays come back
@@ -98,7 +95,7 @@ started_again() {
     wrong "expected the same address and its state, saw $(describe_process "$next")"
   [[ -S $socket ]] || wrong "expected the socket $socket"
   end_idle
-  expect_err_like "$down_line"
+  expect_err_like "$relay_line"
   expect_value relay_down signal 9
   expect_value relay_down relay "\"unix:$socket\""
   expect_value relay_up relay "\"unix:$socket\""
@@ -128,7 +125,7 @@ by_a_drill() {
   start_idle --fault kill:relay@100ms
   await_event relay_up 1
   end_idle
-  expect_err_like "$down_line"
+  expect_err_like "$relay_line"
   [[ $(count fault_fired) = 1 ]] || wrong "expected one fault"
 }
 
@@ -185,7 +182,7 @@ not_for_ever() {
   kill -9 "$relay"
   finish
   expect_code 1
-  expect_err_like "$down_line"
+  expect_err_like "$relay_line"
   expect_err_like '^causeway: the relay unix:[^ ]* ended with code 1 after it was started again 16 times, so the job ends$'
   [[ $(count relay_down) = 16 ]] || wrong "expected 16 restarts, saw $(count relay_down)"
   [[ $(count relay_up) = 0 ]] || wrong "expected that it never listened"
@@ -298,7 +295,7 @@ job_options=(--log-safety file)
 
 expect_only_relays() {
   local other
-  other=$(grep -Ev -- "$down_line" "$tmp/err" | head -n 3)
+  other=$(grep -Ev -- "$relay_line" "$tmp/err" | head -n 3)
   [[ -z $other ]] || wrong "expected nothing else on standard error than relays, saw: $other"
 }
 
