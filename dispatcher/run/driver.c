@@ -32,6 +32,7 @@ struct driver {
     uint32_t held; /* ranks whose start waits */
     bool relays_ready;
     bool all_started;       /* every rank has been started once */
+    bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
     bool told_shared;       /* that ranks share files */
     uint64_t timeout_at_ns; /* 0: none */
 };
@@ -156,6 +157,8 @@ static void relay_failed(struct driver *d, uint32_t relay, int status)
     uint32_t restarts = relays_restarts(d->parts.relays, relay);
     char often[64] = "";
 
+    if (d->all_ended)
+        return;
     if (restarts)
         snprintf(often, sizeof(often), " after it was started again %u time%s", restarts,
                  restarts == 1 ? "" : "s");
@@ -803,6 +806,7 @@ static void report(const struct driver *d)
 static int run_opened(struct driver *d)
 {
     run_until_done(d);
+    d->all_ended = true;
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
         telling_unprotected(&d->job, now_of(d));

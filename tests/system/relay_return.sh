@@ -7,7 +7,7 @@
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
 #   ENGINE    of the relays (default: the command's own)
-# shellcheck disable=SC2317,SC2154 # the tests are called by t; of lib.sh
+# shellcheck disable=SC2016,SC2317,SC2154 # text for bash -c; the tests are called by t; of lib.sh
 set -u
 
 suite="relays that come back"
@@ -266,6 +266,40 @@ job_ends_while_it_is_away() {
   end_idle
 }
 
+# It is away when all ranks have ended, and cannot start again: nobody needs it.
+ranks_end_while_it_is_away() {
+  start_safe --resume-timeout 1h -n 2 "$actor" init ring finalize "pid=$work/pid" "await=$work/go"
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  relay=$(first_relay)
+  socket=$(echo "$TMPDIR"/causeway-*/relay)
+  block_socket
+  kill -9 "$relay"
+  await_event relay_down 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_out 'ring of 2'
+}
+
+# All ranks have ended, and the dispatcher waits for the reader of what they printed.
+killed_after_the_ranks() {
+  mkfifo "$work/pipe"
+  : >"$tmp/events"
+  start bash -c 'exec "${@:2}" >"$1"' _ "$work/pipe" "${causeway[@]}" run --events "$tmp/events" -n 2 \
+    "$actor" init ring finalize 0:lines=1500,100
+  {
+    await_event rank_ended 2
+    relay=$(first_relay)
+    kill -9 "$relay"
+    await_true "the dispatcher to hear of it" gone "$relay"
+    cat
+  } <"$work/pipe" >"$tmp/out"
+  finish
+  expect_code 0
+  [[ $(wc -l <"$tmp/out") = 1501 ]] || wrong "expected 1501 lines, saw $(wc -l <"$tmp/out")"
+  expect_silence
+}
+
 dispatcher_dies_while_it_is_away() {
   start_idle --resume-timeout 1h
   block_socket
@@ -480,6 +514,8 @@ main() {
   t "a rank waits for it" rank_waits
   t "a rank waits for it in vain" rank_waits_in_vain
   t "the job ends while it is away" job_ends_while_it_is_away
+  t "all ranks end while it is away" ranks_end_while_it_is_away
+  t "killed when all ranks have ended" killed_after_the_ranks
   t "causeway run is killed while it is away" dispatcher_dies_while_it_is_away
   t "stopped for a second" stopped
   t "rings: killed once" killed_once
