@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 5
+#define CW_PROTOCOL_VERSION 6
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -50,6 +50,7 @@ enum cw_frame_type {
     CW_FRAME_CHECK = 25,
     CW_FRAME_LIVE = 26,
     CW_FRAME_UNLOGGED = 27,
+    CW_FRAME_POINT = 28,
     /* determinants: from a live rank, and back to one that replays */
     CW_FRAME_TAKEN = 23,
     CW_FRAME_READINGS = 24,
@@ -232,6 +233,15 @@ struct cw_taken {
     uint64_t clock; /* ... were taken at this poll clock */
 };
 #define CW_TAKEN_SIZE 16u
+
+/* POINT: where a rank is when an image of its process is taken, and a HELLO of the rank that is
+ * started from that image. */
+struct cw_point {
+    uint64_t event; /* the last event that it took */
+    uint64_t clock; /* its poll clock */
+    uint64_t acts;  /* that it made */
+};
+#define CW_POINT_SIZE 24u
 
 /* Why a rank cannot be started again. */
 enum cw_unlogged {
@@ -636,6 +646,25 @@ static inline bool cw_taken_get(const uint8_t *from, struct cw_taken *v)
 
     v->event = cw_get_u64(&r);
     v->clock = cw_get_u64(&r);
+    return cw_reader_end(&r);
+}
+
+static inline void cw_point_put(uint8_t *to, const struct cw_point *v)
+{
+    struct cw_writer w = cw_writer(to, CW_POINT_SIZE);
+
+    cw_put_u64(&w, v->event);
+    cw_put_u64(&w, v->clock);
+    cw_put_u64(&w, v->acts);
+}
+
+static inline bool cw_point_get(const uint8_t *from, struct cw_point *v)
+{
+    struct cw_reader r = cw_reader(from, CW_POINT_SIZE);
+
+    v->event = cw_get_u64(&r);
+    v->clock = cw_get_u64(&r);
+    v->acts = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 

@@ -7,6 +7,7 @@
 #include "relay/core/remake.h"
 #include "relay/core/resume.h"
 #include "relay/core/share.h"
+#include "relay/core/snapshot.h"
 #include "relay/core/stranger.h"
 
 #include <assert.h>
@@ -49,6 +50,7 @@ static const struct {
     [CW_FRAME_BYE] = {recv_bye, CONN_RANK},
     [CW_FRAME_TAKEN] = {recv_taken, CONN_RANK},
     [CW_FRAME_READINGS] = {recv_readings, CONN_RANK, true},
+    [CW_FRAME_POINT] = {recv_point, CONN_RANK},
     [CW_FRAME_CHECK] = {recv_check, CONN_REPEATING, .ready = check_is_ready},
     [CW_FRAME_LIVE] = {recv_live, CONN_REPEATING},
     [CW_FRAME_UNLOGGED] = {recv_unlogged, CONN_RANK | CONN_REPEATING},
@@ -221,6 +223,18 @@ bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
     store_end_round(store);
     finish(core);
     return true;
+}
+
+enum relay_trimmed relay_core_trim(struct relay_core *core, const uint8_t job_id[CW_ID_SIZE],
+                                   uint32_t rank, const struct cw_point *point)
+{
+    const struct relay_job *job = job_find(&core->jobs, job_id);
+    enum relay_trimmed trimmed = RELAY_TRIM_UNKNOWN;
+
+    if (job && rank < job->ranks && job->ranked[rank])
+        trimmed = mailbox_trim(&job->ranked[rank]->mailbox, point);
+    finish(core);
+    return trimmed;
 }
 
 /* --- connections ---------------------------------------------------------------------------------

@@ -154,6 +154,11 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns);
 /* How long to wait at most between two calls of it, in milliseconds. */
 int relay_core_tick_ms(const struct relay_core *core);
 
+/* The image of a rank's process that was taken at this point is safe: the rank is started from it,
+ * or from a later one, and what the log holds for an earlier start is let go of. */
+enum relay_trimmed relay_core_trim(struct relay_core *core, const uint8_t job[CW_ID_SIZE],
+                                   uint32_t rank, const struct cw_point *point);
+
 /* Counters; the engine adds its own. */
 struct cw_relay_stats *relay_core_stats(struct relay_core *core);
 

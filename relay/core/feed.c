@@ -14,6 +14,12 @@ void feed_detach(struct feed *feed)
     feed->direct = false;
 }
 
+void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event)
+{
+    feed->cursor = feed->checked = *from;
+    feed->skip = event;
+}
+
 void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event)
 {
     *feed = (struct feed){.conn = conn,
@@ -185,6 +191,8 @@ static enum chain_found pump_step(struct feed *feed, const struct relay_log *log
         feed->emitting = found != CHAIN_HERE || feed->reading.left > 0;
         return found;
     }
+    if (feed->cursor.event < feed->skip)
+        return emit_next_event(feed, log);
     if (feed->taken_left == 0 && feed->conn->state == CONN_REPEATING)
         return repeat_step(feed, log);
     found = emit_next_event(feed, log);

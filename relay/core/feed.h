@@ -7,17 +7,18 @@
 #include "relay/core/message.h"
 
 struct feed {
-    struct relay_conn *conn;    /* NULL while no process plays the rank */
-    bool direct;                /* what happens goes to the connection at once; else feed_pump */
-    bool repeated;              /* all determinants are out, LIVE is awaited */
-    bool hint_armed;            /* it is told when a message comes that nobody asked for */
-    bool away;                  /* it had a relay that was killed, and has not come to us yet */
-    uint64_t skip;              /* it was handed the events until this one by that relay */
-    bool stuck;                 /* what comes next is being read from disk: feed_pump then */
-    bool check_stuck;           /* likewise what the rank's CHECK is to be compared with */
-    uint64_t taken_left;        /* events of the last TAKEN that are still to be handed out */
-    bool emitting;              /* an event is partly handed out */
-    struct cw_message header;   /* of the event that is being handed out ... */
+    struct relay_conn *conn;  /* NULL while no process plays the rank */
+    bool direct;              /* what happens goes to the connection at once; else feed_pump */
+    bool repeated;            /* all determinants are out, LIVE is awaited */
+    bool hint_armed;          /* it is told when a message comes that nobody asked for */
+    bool away;                /* it had a relay that was killed, and has not come to us yet */
+    uint64_t skip;            /* the events until this one it was handed by that relay, or has taken
+                                 before its image */
+    bool stuck;               /* what comes next is being read from disk: feed_pump then */
+    bool check_stuck;         /* likewise what the rank's CHECK is to be compared with */
+    uint64_t taken_left;      /* events of the last TAKEN that are still to be handed out */
+    bool emitting;            /* an event is partly handed out */
+    struct cw_message header; /* of the event that is being handed out ... */
     struct log_reading reading; /* ... and what is left of it */
     struct log_cursor origin;   /* where one that had a relay that was killed may begin */
     struct log_cursor cursor;   /* of what this incarnation was handed */
@@ -27,6 +28,8 @@ struct feed {
 /* A process plays the rank. `direct`: there is no log to be handed out first. */
 void feed_attach(struct feed *feed, struct relay_conn *conn, bool direct);
 void feed_detach(struct feed *feed);
+/* It begins at this place in the log, and has taken the events until this one. */
+void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event);
 /* A process that played the rank at a relay that was killed has come to us, and was handed all
  * until this event; the cursor is at it or before. */
 void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event);

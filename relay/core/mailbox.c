@@ -74,6 +74,8 @@ struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const s
 
     if (message && mailbox->log.kept)
         mailbox_logged(mailbox, log_arrives(&mailbox->log, send, src, &message->record));
+    if (message)
+        message->floor = chain_next(&mailbox->log.payload);
     return message;
 }
 
@@ -143,6 +145,17 @@ struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t 
     if (number < mailbox->probed_free_hint)
         mailbox->probed_free_hint = number;
     return message;
+}
+
+int mailbox_put_out(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number)
+{
+    int failed = CW_OK;
+
+    while (!failed && number >= mailbox->probed_size)
+        failed = probed_grow(mailbox);
+    if (!failed)
+        mailbox->probed[number] = message;
+    return failed;
 }
 
 /* The message is matched; parts of it are still to come. */
@@ -215,9 +228,12 @@ static void take_early(struct relay_mailbox *mailbox)
     mailbox->early_tail = &mailbox->early;
 }
 
-void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn)
+void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,
+                    const struct log_point *from)
 {
     feed_attach(&mailbox->feed, conn, !mailbox->log.kept);
+    if (from)
+        feed_begin(&mailbox->feed, &from->from, from->at.event);
     take_early(mailbox);
     mailbox_pump(mailbox);
 }
@@ -293,8 +309,8 @@ static void message_happened(struct relay_mailbox *mailbox, const struct relay_m
     header->event = ++mailbox->event;
     mailbox->stats.received++;
     if (mailbox->log.kept)
-        mailbox_logged(
-            mailbox, log_matched(&mailbox->log, header, message->record, message_wanted(message)));
+        mailbox_logged(mailbox, log_matched(&mailbox->log, header, message->record, message->floor,
+                                            message_wanted(message)));
 }
 
 /* The next `size` bytes of what the receive has room for go out under this header. */

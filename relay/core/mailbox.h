@@ -4,6 +4,7 @@
 #define RELAY_MAILBOX_H
 
 #include "relay/core/feed.h"
+#include "relay/log/point.h"
 
 #define POSTED_KEPT 4096u /* free posted receives kept */
 #define PROBED_MAX 65536u /* messages of a mailbox taken out by probes and not yet received */
@@ -39,7 +40,7 @@ struct relay_mailbox {
     uint64_t event; /* number of the last event */
     struct relay_log log;
     struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
-    struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
+    struct cw_probed found;     /* the last answer to a probe that found something */
     struct relay_message *open; /* matched, and not whole yet */
     struct feed feed;
     struct relay_mailbox *next_unlogged;
@@ -64,8 +65,10 @@ void mailbox_init(struct relay_mailbox *mailbox, struct mailbox_shared *shared,
 void mailbox_fini(struct relay_mailbox *mailbox);
 
 /* --- incarnations */
-/* A process plays the rank: what waited for it goes out. */
-void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn);
+/* A process plays the rank, from this point on (NULL: from its beginning): what waited for it goes
+ * out. */
+void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,
+                    const struct log_point *from);
 /* The process that was let in last has ended: its session is not resumed. */
 static inline bool mailbox_is_over(const struct relay_mailbox *mailbox)
 {
@@ -122,6 +125,8 @@ void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *me
 int64_t mailbox_take_out(struct relay_mailbox *mailbox, struct match_waiting *waiting);
 /* The message of such a number, which is free then; NULL: there is none. */
 struct relay_message *mailbox_taken_out(struct relay_mailbox *mailbox, uint32_t number);
+/* It had been taken out as this number. Errors: as above. */
+int mailbox_put_out(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t number);
 /* It has its receive. */
 void mailbox_bind(struct relay_mailbox *mailbox, struct relay_message *message, uint32_t req,
                   uint64_t capacity);

@@ -1,6 +1,7 @@
 #include "relay/core/match.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TABLE_MIN 16u
@@ -273,6 +274,38 @@ struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, ui
         if (((struct relay_posted *)l)->req == req)
             return (struct relay_posted *)l;
     return NULL;
+}
+
+uint64_t match_posted_count(const struct match_index *ix)
+{
+    uint64_t count = 0;
+
+    for (uint32_t class = 0; class < ix->classes; class ++)
+        count += ix->posted_in[class];
+    for (const struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
+        count++;
+    return count;
+}
+
+static int compare_order(const void *a, const void *b)
+{
+    uint64_t left = (*(struct relay_posted *const *)a)->order;
+    uint64_t right = (*(struct relay_posted *const *)b)->order;
+
+    return (left > right) - (left < right);
+}
+
+void match_posted_all(const struct match_index *ix, struct relay_posted **all)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < ix->posted_keys.size; i++)
+        for (const struct match_key *key = ix->posted_keys.buckets[i]; key; key = key->next)
+            for (struct match_link *l = key->head; l; l = l->next)
+                all[count++] = (struct relay_posted *)l;
+    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
+        all[count++] = (struct relay_posted *)l;
+    qsort(all, count, sizeof(struct relay_posted *), compare_order);
 }
 
 int match_wait(struct match_index *ix, struct match_waiting *message)

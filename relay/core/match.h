@@ -83,6 +83,11 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag);
 struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
                                         uint64_t mask);
 
+/* How many are posted. */
+uint64_t match_posted_count(const struct match_index *ix);
+/* All of them, in the order in which they were. */
+void match_posted_all(const struct match_index *ix, struct relay_posted **all);
+
 /* Returns 0 or CW_ENOMEM. */
 int match_wait(struct match_index *ix, struct match_waiting *message);
 void match_unwait(struct match_index *ix, struct match_waiting *message);

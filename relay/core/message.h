@@ -19,7 +19,8 @@ struct relay_message {
     uint64_t arrived;
     uint64_t capacity;  /* of its receive, once matched */
     uint64_t delivered; /* bytes handed to the rank's connection */
-    uint64_t record;    /* where it begins in its mailbox's log, if that is kept */
+    uint64_t record;    /* where it begins in its mailbox's log, if that is kept ... */
+    uint64_t floor;     /* ... and where the payload there ended then */
     uint32_t src;
     uint32_t kind; /* enum cw_send_kind */
     uint32_t sender_req;

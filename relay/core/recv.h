@@ -17,6 +17,7 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body);
 void recv_cancel(struct relay_conn *conn, const uint8_t *body);
 void recv_bye(struct relay_conn *conn, const uint8_t *body);
 void recv_taken(struct relay_conn *conn, const uint8_t *body);
+void recv_point(struct relay_conn *conn, const uint8_t *body);
 void recv_readings(struct relay_conn *conn, const uint8_t *body);
 void recv_check(struct relay_conn *conn, const uint8_t *body);
 /* False: what it is to be compared with is being read from disk. */

@@ -101,6 +101,21 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
         conn_outlive(conn, true, saved_conn);
 }
 
+/* A rank from its beginning, or from an image. */
+static bool begins(const struct cw_hello *hello)
+{
+    return hello->event == 0 && hello->poll_clock == 0 && hello->acts == 0;
+}
+
+/* Where the image was taken; NULL: there was none. */
+static const struct log_point *point_of(const struct relay_mailbox *mailbox,
+                                        const struct cw_hello *hello)
+{
+    return log_point_find(
+        &mailbox->log,
+        &(struct cw_point){.event = hello->event, .clock = hello->poll_clock, .acts = hello->acts});
+}
+
 /* Section "Credentials" of docs/protocol.md: a newer incarnation replaces an older one; an older
  * one is refused for ever. Returns false after refusing. */
 static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
@@ -123,6 +138,18 @@ static bool fence(struct relay_conn *conn, const struct cw_hello *hello,
     if ((mailbox->incarnation > 0 || mailbox->event > 0) && !mailbox->log.kept) {
         conn_refuse(conn, CW_REFUSED_LIMIT,
                     "rank %u cannot be started again: nothing was kept of what it did",
+                    hello->rank);
+        return false;
+    }
+    if (!begins(hello) && !point_of(mailbox, hello)) {
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "rank %u cannot go on from event %llu: the relay knows of no image there",
+                    hello->rank, (unsigned long long)hello->event);
+        return false;
+    }
+    if (begins(hello) && !log_is_whole(&mailbox->log)) {
+        conn_refuse(conn, CW_REFUSED_LIMIT,
+                    "rank %u cannot be started from its beginning: its log begins at an image",
                     hello->rank);
         return false;
     }
@@ -202,12 +229,6 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
                     hello->rank, hello->incarnation, job->ranks);
         return;
     }
-    if (!(hello->flags & CW_HELLO_RESUME) && (hello->event || hello->poll_clock || hello->acts)) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL,
-                    "rank %u wants to go on from event %llu; this relay begins at the beginning",
-                    hello->rank, (unsigned long long)hello->event);
-        return;
-    }
     if (!job_is_home(job, hello->rank)) {
         conn_refuse(conn, CW_REFUSED_JOB,
                     "the home of rank %u is relay %u of the job, not this one", hello->rank,
@@ -234,12 +255,14 @@ static void hello_rank(struct job_set *jobs, struct relay_conn *conn, const stru
     conn->rank = rank;
     conn->rank_number = hello->rank;
     conn->state = mailbox_has_past(mailbox) ? CONN_REPEATING : CONN_RANK;
+    if (conn->state == CONN_RANK)
+        log_points_forget(&mailbox->log, hello->poll_clock);
     mailbox->incarnation = hello->incarnation;
     ledger_change(&mailbox->entry);
     if (job->entry.ledger && !conn_outlive(conn, false, saved_conn))
         return;
     job_notice(job, CW_NOTICE_RANK_UP, hello->rank, "connected");
-    mailbox_attach(mailbox, conn);
+    mailbox_attach(mailbox, conn, point_of(mailbox, hello));
 }
 
 void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *body)

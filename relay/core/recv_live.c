@@ -17,6 +17,8 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
                      mailbox->feed.checked.send);
         return;
     }
+    log_points_forget(&mailbox->log, live.clock);
+    ledger_change(&mailbox->entry);
     conn->state = CONN_RANK;
     job_notice(conn->job, CW_NOTICE_RANK_LIVE, mailbox->rank, "repeated %" PRIu64 " events",
                live.event);

@@ -139,7 +139,7 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     r->rank_count++;
     left->saved = saved;
     mailbox = &left->rank->mailbox;
-    remake_mailbox_begin(&left->mailbox, mailbox);
+    remake_mailbox_begin(&left->mailbox, mailbox, &saved->points);
     mailbox->incarnation = saved->incarnation;
     mailbox->ended = saved->ended;
     mailbox->acts = saved->acts;

@@ -1,11 +1,12 @@
-#include "relay/core/remake_mailbox.h"
+#include "relay/core/remake_point.h"
 
-void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox)
+void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox,
+                          const struct log_points_left *points)
 {
-    *r = (struct remake_mailbox){.mailbox = mailbox};
+    *r = (struct remake_mailbox){.mailbox = mailbox, .points = *points};
 }
 
-static int post(struct relay_mailbox *mailbox, const struct log_record *record)
+int remake_post(struct relay_mailbox *mailbox, const struct log_record *record)
 {
     struct relay_posted *posted = mailbox_posted_new(mailbox);
 
@@ -32,7 +33,7 @@ static bool on_recv(struct relay_mailbox *mailbox, const struct log_record *reco
     struct match_waiting *waiting = match_find_waiting(&mailbox->index, record->tag, record->mask);
 
     if (!waiting)
-        return post(mailbox, record) == CW_OK;
+        return remake_post(mailbox, record) == CW_OK;
     match_unwait(&mailbox->index, waiting);
     mailbox_bind(mailbox, (struct relay_message *)waiting, (uint32_t)record->req, record->total);
     return true;
@@ -70,6 +71,12 @@ static void bind_posted(struct relay_mailbox *mailbox, struct relay_message *mes
     mailbox_bind(mailbox, message, req, capacity);
 }
 
+void remake_arrives(struct remake_mailbox *r, struct relay_message *message)
+{
+    message->next_free = r->arriving;
+    r->arriving = message;
+}
+
 static bool on_message(struct remake_mailbox *r, const struct log_record *record, uint64_t at)
 {
     const struct cw_send send = {.tag = record->tag,
@@ -85,6 +92,7 @@ static bool on_message(struct remake_mailbox *r, const struct log_record *record
     if (!message)
         return false;
     message->record = at;
+    message->floor = r->payload;
     if (active)
         mailbox_bind(mailbox, message, mailbox->streams++, UINT64_MAX);
     else if (posted)
@@ -93,10 +101,8 @@ static bool on_message(struct remake_mailbox *r, const struct log_record *record
         mailbox_message_free(mailbox, message);
         return false;
     }
-    if (message->total > 0) {
-        message->next_free = r->arriving;
-        r->arriving = message;
-    }
+    if (message->total > 0)
+        remake_arrives(r, message);
     return true;
 }
 
@@ -176,6 +182,8 @@ static enum chain_found take(struct remake_mailbox *r, const struct log_record *
     struct relay_mailbox *mailbox = r->mailbox;
     bool good = true;
 
+    if (record->placed)
+        r->payload = record->at + record->size;
     switch (record->type) {
     case LOG_RECV:
         good = on_recv(mailbox, record);
@@ -290,8 +298,8 @@ static enum chain_found read_records(struct remake_mailbox *r)
         found = follow(mailbox);
         if (found == CHAIN_HERE)
             found = log_look(&mailbox->log, &r->position, &record);
-        if (found == CHAIN_HERE &&
-            (!take(r, &record, r->position - record.whole) || !log_count(&mailbox->log, &record)))
+        if (found == CHAIN_HERE && (!take(r, &record, r->position - record.whole) ||
+                                    !log_count(&mailbox->log, &record, r->position)))
             found = CHAIN_LOST;
     }
     mailbox->event = mailbox->log.event_count;
@@ -300,8 +308,10 @@ static enum chain_found read_records(struct remake_mailbox *r)
 
 enum chain_found remake_mailbox_step(struct remake_mailbox *r)
 {
-    enum chain_found found = read_records(r);
+    enum chain_found found = remake_points(r);
 
+    if (found == CHAIN_END)
+        found = read_records(r);
     if (found == CHAIN_END)
         found = restore_all(r);
     return found == CHAIN_HERE ? CHAIN_END : found;
@@ -342,6 +352,9 @@ void remake_mailbox_end(struct remake_mailbox *r)
         else
             message->orphan = true;
     }
+    if (r->held)
+        mailbox_message_free(r->mailbox, r->held);
+    r->held = NULL;
     for (struct relay_message *message = r->mailbox->open, *next; message; message = next) {
         next = message->next_open;
         if (is_unfinished(message)) /* the log makes no sense, and goes */

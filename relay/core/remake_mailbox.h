@@ -9,10 +9,18 @@ struct remake_mailbox {
     uint64_t position;              /* of the next record */
     struct relay_message *arriving; /* messages that are not whole */
     struct log_reading reading;     /* of the message whose bytes are being taken up */
+    uint64_t payload;               /* what has come before the next record ends here */
+
+    /* its points */
+    struct log_points_left points;
+    uint32_t point;             /* the next one */
+    bool amid;                  /* its snapshot is being read ... */
+    struct relay_message *held; /* ... and this message of it */
 };
 
 /* `mailbox` is new, and its log has been returned. */
-void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox);
+void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbox,
+                          const struct log_points_left *points);
 /* Reads on: CHAIN_END: all was; CHAIN_AWAY: it is to be called again; CHAIN_LOST: it makes no
  * sense. */
 enum chain_found remake_mailbox_step(struct remake_mailbox *r);

@@ -39,6 +39,7 @@ static void save_rank(const void *owner, void *body)
                                .records = chain_end(&mailbox->log.records),
                                .payload = chain_end(&mailbox->log.payload),
                                .kept = mailbox->log.kept,
+                               .points = log_points_left(&mailbox->log),
                                .to = SAVED_NONE,
                                .link = link_number(mailbox->job, transfer),
                                .left = transfer->left};

@@ -24,6 +24,7 @@ struct saved_rank {
     struct chain_end records;
     struct chain_end payload;
     uint32_t kept; /* 1: its log is */
+    struct log_points_left points;
     /* the message that it is sending */
     uint32_t to;   /* the rank whose mailbox it goes to; SAVED_NONE: to none */
     uint32_t link; /* the relay that it is forwarded to; SAVED_NONE */

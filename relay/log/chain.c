@@ -12,10 +12,17 @@ void chain_init(struct chain *chain, struct log_store *store, struct relay_pool 
     *chain = (struct chain){.store = store, .pool = pool};
 }
 
+static void drop(struct chain *chain, uint32_t at)
+{
+    if (chain->segments[at])
+        store_drop(chain->store, chain->segments[at]);
+    chain->segments[at] = NULL;
+}
+
 void chain_free(struct chain *chain)
 {
     for (uint32_t i = 0; i < chain->count; i++)
-        store_drop(chain->store, chain->segments[i]);
+        drop(chain, i);
     relay_pool_free(chain->pool, chain->segments, chain->room * sizeof(*chain->segments));
     if (chain->entry)
         ledger_change(chain->entry);
@@ -34,24 +41,44 @@ struct chain_end chain_end(const struct chain *chain)
 {
     return (struct chain_end){.first = chain->first,
                               .count = chain->count,
-                              .used = chain->count ? chain->segments[chain->count - 1]->used : 0};
+                              .used = chain->count ? chain->segments[chain->count - 1]->used : 0,
+                              .solid = chain->solid};
+}
+
+void chain_thin(struct chain *chain, uint32_t number, uint64_t pin)
+{
+    uint32_t gone = 0;
+
+    if (number <= chain->first)
+        return;
+    assert(number - chain->first <= chain->count);
+    for (uint32_t i = 0; i < number - chain->first; i++)
+        if (chain->segments[i] && chain->segments[i]->pin < pin)
+            drop(chain, i);
+    while (gone < number - chain->first && !chain->segments[gone])
+        gone++;
+    if (gone)
+        memmove(chain->segments, chain->segments + gone,
+                (chain->count - gone) * sizeof(*chain->segments));
+    chain->first += gone;
+    chain->count -= gone;
+    if (number > chain->solid)
+        chain->solid = number;
+    if (chain->entry)
+        ledger_change(chain->entry);
 }
 
 void chain_trim(struct chain *chain, uint32_t number)
 {
-    uint32_t gone = number - chain->first;
+    chain_thin(chain, number, UINT64_MAX);
+}
 
-    assert(gone <= chain->count);
-    if (gone == 0)
-        return;
-    for (uint32_t i = 0; i < gone; i++)
-        store_drop(chain->store, chain->segments[i]);
-    memmove(chain->segments, chain->segments + gone,
-            (chain->count - gone) * sizeof(*chain->segments));
-    chain->first = number;
-    chain->count -= gone;
-    if (chain->entry)
-        ledger_change(chain->entry);
+uint64_t chain_next(const struct chain *chain)
+{
+    uint32_t end = chain->first + chain->count;
+
+    return chain->count ? chain_position(end - 1, chain->segments[chain->count - 1]->used)
+                        : chain_position(end, 0);
 }
 
 uint64_t chain_memory(const struct chain *chain)
@@ -59,7 +86,7 @@ uint64_t chain_memory(const struct chain *chain)
     uint64_t bytes = 0;
 
     for (uint32_t i = 0; i < chain->count; i++)
-        bytes += chain->segments[i]->bytes ? chain->segments[i]->size : 0;
+        bytes += chain->segments[i] && chain->segments[i]->bytes ? chain->segments[i]->size : 0;
     return bytes;
 }
 
@@ -104,7 +131,7 @@ static struct log_segment *add(struct chain *chain, uint32_t size, uint64_t *hel
     if (last)
         store_seal(chain->store, last);
     *held += sizeof(*segment) + size;
-    if (chain->entry)
+    if (segment->block)
         store_name(segment, chain->name, chain->first + chain->count);
     chain->segments[chain->count++] = segment;
     return segment;
@@ -178,23 +205,29 @@ static void want(const struct chain *chain, uint32_t first)
     if (chain->store->memory_now > chain->store->memory_max)
         return;
     for (uint32_t i = first; i < chain->count && i - first < CHAIN_AHEAD; i++)
-        store_want(chain->store, chain->segments[i]);
+        if (chain->segments[i])
+            store_want(chain->store, chain->segments[i]);
 }
 
 enum chain_found chain_read(const struct chain *chain, uint64_t *position,
                             struct chain_bytes *bytes)
 {
-    uint32_t number = (uint32_t)(*position >> CHAIN_SHIFT) - chain->first;
+    uint32_t number = chain_number(*position) - chain->first;
     struct log_segment *segment;
 
+    if (chain_number(*position) < chain->first)
+        return CHAIN_LOST;
     if (number >= chain->count)
         return CHAIN_END;
-    if (chain_offset(*position) == chain->segments[number]->used) {
+    segment = chain->segments[number];
+    if (segment && chain_offset(*position) == segment->used) {
         if (++number == chain->count)
             return CHAIN_END;
         *position = (uint64_t)(chain->first + number) << CHAIN_SHIFT;
+        segment = chain->segments[number];
     }
-    segment = chain->segments[number];
+    if (!segment)
+        return CHAIN_LOST;
     if (chain_offset(*position) == 0)
         want(chain, number + 1);
     if (!store_want(chain->store, segment)) {
@@ -224,6 +257,17 @@ static int return_piece(struct chain *chain, struct ledger_piece *piece)
     return CW_OK;
 }
 
+/* One that had been let go of. */
+static int skip(struct chain *chain)
+{
+    uint64_t held = 0;
+
+    if (!table_room(chain, &held))
+        return CW_ENOMEM;
+    chain->segments[chain->count++] = NULL;
+    return CW_OK;
+}
+
 int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which,
                  struct chain_end end)
 {
@@ -231,16 +275,17 @@ int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which
 
     chain_keep(chain, entry, which);
     chain->first = end.first;
+    chain->solid = end.solid;
     for (uint32_t i = 0; i < end.count; i++) {
         struct ledger_piece *piece = ledger_left(ledger, chain->name, end.first + i);
         int failed;
 
         if (piece && i == end.count - 1)
             piece->used = end.used; /* what follows it there was never done */
-        failed = return_piece(chain, piece);
+        failed = piece || end.first + i >= end.solid ? return_piece(chain, piece) : skip(chain);
         if (failed)
             return failed;
-        if (i < end.count - 1 && chain->segments[i]->extent == STORE_NO_EXTENT)
+        if (piece && i < end.count - 1 && chain->segments[i]->extent == STORE_NO_EXTENT)
             store_seal(chain->store, chain->segments[i]);
     }
     return CW_OK;

@@ -21,7 +21,8 @@ struct chain {
     struct log_segment **segments;
     uint32_t first; /* number of the first one; those before it were let go of */
     uint32_t count;
-    uint32_t room; /* of the table */
+    uint32_t room;  /* of the table */
+    uint32_t solid; /* none is missing from this number on; before it some may be: NULL */
 };
 
 /* What of it is saved in the state of its entry. */
@@ -29,6 +30,7 @@ struct chain_end {
     uint32_t first;
     uint32_t count;
     uint32_t used; /* of the last one */
+    uint32_t solid;
 };
 
 void chain_init(struct chain *chain, struct log_store *store, struct relay_pool *pool);
@@ -48,6 +50,10 @@ uint64_t chain_memory(const struct chain *chain);
 
 /* Lets go of the segments before this one. */
 void chain_trim(struct chain *chain, uint32_t number);
+/* The same, but those that have a pin of `pin` or above stay. */
+void chain_thin(struct chain *chain, uint32_t number, uint64_t pin);
+/* Where the next byte goes, or the segment after it begins. */
+uint64_t chain_next(const struct chain *chain);
 /* The block of its last segment; NULL: there is none. */
 static inline struct relay_block *chain_last_block(const struct chain *chain)
 {
@@ -70,10 +76,19 @@ enum chain_found {
     CHAIN_HERE,
 };
 
-/* Where in its segment a position is. */
+/* In which segment a position is, and where in it. */
+static inline uint32_t chain_number(uint64_t position)
+{
+    return (uint32_t)(position >> CHAIN_SHIFT);
+}
 static inline uint32_t chain_offset(uint64_t position)
 {
     return (uint32_t)(position & ((1u << CHAIN_SHIFT) - 1));
+}
+
+static inline uint64_t chain_position(uint32_t number, uint32_t offset)
+{
+    return ((uint64_t)number << CHAIN_SHIFT) + offset;
 }
 
 struct chain_bytes {
@@ -81,6 +96,14 @@ struct chain_bytes {
     uint32_t size;             /* that follow in this segment */
     struct relay_block *block; /* NULL: memory of its own */
 };
+
+/* The segment of a position; NULL: it was let go of, or is still to come. */
+static inline struct log_segment *chain_segment(const struct chain *chain, uint64_t position)
+{
+    uint32_t at = chain_number(position) - chain->first; /* large for one before the first */
+
+    return at < chain->count ? chain->segments[at] : NULL;
+}
 
 /* The bytes at a position where one who reads all in order has come to; the position is moved on to
  * the next segment if that is where they are. They stay as store_want says. */

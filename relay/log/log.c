@@ -1,4 +1,4 @@
-#include "relay/log/log.h"
+#include "relay/log/point.h"
 
 #include <assert.h>
 #include <string.h>
@@ -15,6 +15,7 @@ void log_free(struct relay_log *log)
 {
     chain_free(&log->records);
     chain_free(&log->payload);
+    log_points_free(log);
     relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
     log->kept = false;
@@ -37,8 +38,7 @@ static void hold(struct relay_log *log, uint64_t size)
     relay_pool_log(log->pool, size);
 }
 
-/* Writes a record, with what it carries; *position is where. */
-static int append(struct relay_log *log, const struct log_record *record, uint64_t *position)
+int log_append(struct relay_log *log, const struct log_record *record, uint64_t *position)
 {
     uint8_t head[LOG_RECORD_MAX];
     uint32_t size = log_record_put(head, record);
@@ -56,13 +56,39 @@ static int append(struct relay_log *log, const struct log_record *record, uint64
     return CW_OK;
 }
 
+/* --- what the rank has not taken */
+/* An event, whose record is at `position`. */
+static void note_event(struct relay_log *log, const struct log_record *record, uint64_t position)
+{
+    bool matched = record->type == LOG_MATCHED;
+    uint64_t low = matched ? record->message : position;
+
+    log->event_count++;
+    if (low < log->late.low)
+        log->late.low = low;
+    if ((matched || record->placed) && record->at < log->late.floor)
+        log->late.floor = record->at;
+}
+
+/* The marks follow what was taken: with two of them, no event need be looked for. */
+static void note_taken(struct relay_log *log, uint64_t position)
+{
+    const struct log_mark now = {
+        .position = position, .event = log->event_count, .low = UINT64_MAX, .floor = UINT64_MAX};
+
+    if (log->taken < log->late.event)
+        return;
+    log->early = log->taken == now.event ? now : log->late;
+    log->late = now;
+}
+
 static int append_event(struct relay_log *log, const struct log_record *record)
 {
     uint64_t position;
 
-    if (append(log, record, &position) < 0)
+    if (log_append(log, record, &position) < 0)
         return CW_ENOMEM;
-    log->event_count++;
+    note_event(log, record, position);
     return CW_OK;
 }
 
@@ -70,7 +96,7 @@ static int append_determinant(struct relay_log *log, const struct log_record *re
 {
     uint64_t position;
 
-    if (append(log, record, &position) < 0)
+    if (log_append(log, record, &position) < 0)
         return CW_ENOMEM;
     log->determinant_count++;
     return CW_OK;
@@ -138,14 +164,14 @@ int log_message(struct relay_log *log, const struct cw_message *header, const ui
 
 int log_arrives(struct relay_log *log, const struct cw_send *send, uint32_t src, uint64_t *record)
 {
-    return append(log,
-                  &(struct log_record){.type = LOG_MESSAGE,
-                                       .src = src,
-                                       .kind = send->kind,
-                                       .req = send->req,
-                                       .tag = send->tag,
-                                       .total = send->total},
-                  record);
+    return log_append(log,
+                      &(struct log_record){.type = LOG_MESSAGE,
+                                           .src = src,
+                                           .kind = send->kind,
+                                           .req = send->req,
+                                           .tag = send->tag,
+                                           .total = send->total},
+                      record);
 }
 
 int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t size,
@@ -158,7 +184,7 @@ int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t si
 
     if (slices || size > LOG_INLINE_MAX)
         count = place(log, &record, block, placed);
-    if (count < 0 || append(log, &record, &position) < 0)
+    if (count < 0 || log_append(log, &record, &position) < 0)
         return CW_ENOMEM;
     for (int i = 0; slices && i < count; i++) {
         slices[i] = placed[i];
@@ -176,14 +202,14 @@ int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
     if (set_aside(log, size, slice, &record.at) < 0)
         return CW_ENOMEM;
     record.size = slice->size;
-    if (append(log, &record, &position) < 0)
+    if (log_append(log, &record, &position) < 0)
         return CW_ENOMEM;
     slice->block->refs++;
     return CW_OK;
 }
 
 int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
-                uint64_t size)
+                uint64_t floor, uint64_t size)
 {
     return append_event(log, &(struct log_record){.type = LOG_MATCHED,
                                                   .flags = flags_of(header),
@@ -191,6 +217,7 @@ int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t
                                                   .total = header->total,
                                                   .req = header->req,
                                                   .message = record,
+                                                  .at = floor,
                                                   .size = size});
 }
 
@@ -209,6 +236,7 @@ int log_taken(struct relay_log *log, uint64_t event, uint64_t clock)
         return CW_ENOMEM;
     log->taken = event;
     log->clock = clock;
+    note_taken(log, chain_next(&log->records));
     return CW_OK;
 }
 
@@ -243,7 +271,7 @@ int log_send(struct relay_log *log, const struct cw_send *send)
                                       .total = send->total};
     uint64_t position;
 
-    if (append(log, &record, &position) < 0)
+    if (log_append(log, &record, &position) < 0)
         return CW_ENOMEM;
     log->send_count++;
     return CW_OK;
@@ -254,7 +282,7 @@ static int append_input(struct relay_log *log, const struct log_record *record)
 {
     uint64_t position;
 
-    return append(log, record, &position);
+    return log_append(log, record, &position);
 }
 
 int log_recv(struct relay_log *log, const struct cw_recv *recv)
@@ -350,20 +378,37 @@ static enum chain_found placed_piece(const struct relay_log *log, struct log_rea
     return CHAIN_HERE;
 }
 
-/* The next record that has bytes of the message. */
+/* The record of a message that is read. */
+static enum chain_found first_part(const struct relay_log *log, struct log_reading *reading,
+                                   struct log_record *record)
+{
+    enum chain_found found = log_look(log, &reading->position, record);
+
+    if (found != CHAIN_HERE)
+        return found;
+    reading->begun = true;
+    reading->src = (uint32_t)record->src;
+    reading->held = record->type == LOG_HELD;
+    return CHAIN_HERE;
+}
+
+/* The next record that has bytes of the message: in a snapshot they follow it, else they stand
+ * among those of others. */
 static enum chain_found next_part(const struct relay_log *log, struct log_reading *reading,
                                   struct log_record *record)
 {
     enum chain_found found;
 
     if (!reading->begun) {
-        found = log_look(log, &reading->position, record);
-        if (found != CHAIN_HERE)
+        found = first_part(log, reading, record);
+        if (found != CHAIN_HERE || record->type == LOG_PASSED)
             return found;
-        reading->begun = true;
-        reading->src = (uint32_t)record->src;
-        if (record->type == LOG_PASSED)
-            return CHAIN_HERE;
+    }
+    while (reading->held) {
+        found = log_look(log, &reading->position, record);
+        if (found != CHAIN_HERE || record->type == LOG_HELD_PART)
+            return found;
+        reading->held = false;
     }
     do
         found = next_of(log, 1u << LOG_PART, &reading->position, record);
@@ -481,18 +526,39 @@ int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_e
     if (!failed)
         failed = chain_return(&log->payload, entry, 1, payload);
     log->outlives = true;
-    hold(log, chain_memory(&log->records) + chain_memory(&log->payload));
+    log_weigh(log);
     return failed;
 }
 
-bool log_count(struct relay_log *log, const struct log_record *record)
+static uint64_t weight(const struct relay_log *log)
 {
-    log->event_count += (EVENTS >> record->type) & 1;
+    uint64_t bytes = log->records.room * sizeof(*log->records.segments);
+
+    for (uint32_t i = 0; i < log->records.count; i++)
+        bytes += sizeof(*log->records.segments[i]) + log->records.segments[i]->size;
+    for (uint32_t i = 0; i < log->payload.count; i++)
+        bytes += log->payload.segments[i] ? log->payload.segments[i]->used : 0;
+    return bytes;
+}
+
+void log_weigh(struct relay_log *log)
+{
+    relay_pool_unlog(log->pool, log->bytes);
+    log->bytes = 0;
+    hold(log, weight(log));
+}
+
+bool log_count(struct relay_log *log, const struct log_record *record, uint64_t position)
+{
+    if (EVENTS >> record->type & 1)
+        note_event(log, record, position - record->whole);
     log->determinant_count += (DETERMINANTS >> record->type) & 1;
     log->send_count += record->type == LOG_SEND;
-    if (record->type == LOG_TAKEN)
-        log->taken += record->events;
     if (record->type == LOG_TAKEN || record->type == LOG_ANSWER)
         log->clock += record->clock;
+    if (record->type != LOG_TAKEN)
+        return true;
+    log->taken += record->events;
+    note_taken(log, position);
     return log->taken <= log->event_count;
 }

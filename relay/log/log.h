@@ -48,19 +48,13 @@ struct log_determinant {
     struct cw_probed answer; /* ANSWER: a probe that found a message */
 };
 
-struct relay_log {
-    struct relay_pool *pool;
-    struct owed_copies *copies; /* of large payloads to their place here */
-    struct chain records;
-    struct chain payload;
-    uint64_t event_count;
-    uint64_t taken; /* events with a determinant */
-    uint64_t clock; /* of the last TAKEN or ANSWER */
-    uint64_t determinant_count;
-    uint64_t send_count;
-    uint64_t bytes; /* memory held, payload included */
-    bool kept;      /* false: nothing is kept, the rank cannot be started again */
-    bool outlives;  /* the process; then what leads to events is kept, too */
+/* A place in the log such that the events behind it, and the messages that they are, are all those
+ * that the rank has not said it took, and perhaps some more. */
+struct log_mark {
+    uint64_t position; /* event `event` and those before it are before it ... */
+    uint64_t event;
+    uint64_t low;   /* ... and the messages of those behind it begin here, or later ... */
+    uint64_t floor; /* ... and their payload here */
 };
 
 /* A place in the log, for each kind of what it holds. */
@@ -73,6 +67,27 @@ struct log_cursor {
     uint64_t send;
 };
 
+struct log_points;
+
+struct relay_log {
+    struct relay_pool *pool;
+    struct owed_copies *copies; /* of large payloads to their place here */
+    struct chain records;
+    struct chain payload;
+    uint64_t event_count;
+    uint64_t taken; /* events with a determinant */
+    uint64_t clock; /* of the last TAKEN or ANSWER */
+    uint64_t determinant_count;
+    uint64_t send_count;
+    uint64_t bytes;            /* memory held, payload included */
+    bool kept;                 /* false: nothing is kept, the rank cannot be started again */
+    bool outlives;             /* the process; then what leads to events is kept, too */
+    struct log_mark early;     /* all its events were taken */
+    struct log_mark late;      /* the next one, once all of its events are */
+    struct log_points *points; /* where the rank may be started again: point.h; NULL: nowhere but
+                                  at its beginning */
+};
+
 /* `store` and `copies` are those of the core. */
 void log_init(struct relay_log *log, struct relay_pool *pool, struct log_store *store,
               struct owed_copies *copies, bool kept);
@@ -83,10 +98,12 @@ void log_outlive(struct relay_log *log, struct ledger_entry *entry);
  * and log_count counts it. Errors: as chain_return. */
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
                struct chain_end payload);
+/* Counts its bytes again. */
+void log_weigh(struct relay_log *log);
 enum chain_found log_look(const struct relay_log *log, uint64_t *position,
                           struct log_record *record);
-/* False: it makes no sense. */
-bool log_count(struct relay_log *log, const struct log_record *record);
+/* `position`: behind it. False: it makes no sense. */
+bool log_count(struct relay_log *log, const struct log_record *record, uint64_t position);
 /* Bytes of it in memory. */
 static inline uint64_t log_memory(const struct relay_log *log)
 {
@@ -94,6 +111,8 @@ static inline uint64_t log_memory(const struct relay_log *log)
 }
 
 /* All of these return 0 or CW_ENOMEM; then the log cannot be read on, and is to be given up. */
+/* Writes a record, with what it carries; *position is where. */
+int log_append(struct relay_log *log, const struct log_record *record, uint64_t *position);
 /* A message that came whole, and has its receive. The payload is `size` bytes, at most
  * CW_FRAME_DATA_MAX, at `at`, in `block` (or elsewhere, when block is NULL). */
 int log_message(struct relay_log *log, const struct cw_message *header, const uint8_t *at,
@@ -107,10 +126,10 @@ int log_part(struct relay_log *log, uint32_t src, const uint8_t *at, uint32_t si
 /* Likewise, but the caller sees to the copy: one slice of at most `size` bytes. */
 int log_part_reserve(struct relay_log *log, uint32_t src, uint32_t size,
                      struct message_slice *slice);
-/* An event: the message that began to arrive at `record` has its receive, and the first `size`
- * bytes of it, which that has room for, are here. */
+/* An event: the message that began to arrive at `record`, when the payload ended at `floor`, has
+ * its receive, and the first `size` bytes of it, which that has room for, are here. */
 int log_matched(struct relay_log *log, const struct cw_message *header, uint64_t record,
-                uint64_t size);
+                uint64_t floor, uint64_t size);
 /* SENT or CANCELED. */
 int log_done(struct relay_log *log, enum log_record_type type, uint32_t req);
 /* `event`: the last one taken, `clock` not before the last. */
@@ -149,6 +168,7 @@ struct log_reading {
     uint64_t placed;   /* ... bytes of that which are left */
     uint32_t src;
     bool begun;
+    bool held; /* by a snapshot, and being read from there */
 };
 
 struct log_piece {

@@ -3,7 +3,7 @@
 #include <stddef.h>
 
 #define PLACED 0x80u /* in the byte of the type */
-#define FIELDS_MAX 6 /* of one type */
+#define FIELDS_MAX 7 /* of one type */
 
 enum field {
     END,
@@ -49,7 +49,7 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
     [LOG_MESSAGE] = {SRC, KIND, REQ, TAG, TOTAL},
     [LOG_PART] = {SRC, SIZE},
     [LOG_PASSED] = {FLAGS, TAG, TOTAL, REQ, SIZE},
-    [LOG_MATCHED] = {FLAGS, TAG, TOTAL, REQ, MESSAGE, SIZE},
+    [LOG_MATCHED] = {FLAGS, TAG, TOTAL, REQ, MESSAGE, AT, SIZE},
     [LOG_SENT] = {REQ},
     [LOG_CANCELED] = {REQ},
     [LOG_TAKEN] = {EVENTS, CLOCK},
@@ -59,6 +59,12 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
     [LOG_RECV] = {REQ, TAG, MASK, TOTAL},
     [LOG_MRECV] = {MSG, REQ, TOTAL},
     [LOG_CANCEL] = {REQ, TAG, MASK},
+    [LOG_POINT] = {SIZE},
+    [LOG_STATE] = {SIZE},
+    [LOG_HELD] = {SRC, KIND, REQ, TAG, TOTAL, AT},
+    [LOG_HELD_PART] = {SIZE},
+    [LOG_HELD_END] = {FLAGS, MSG, TOTAL},
+    [LOG_POSTED] = {REQ, TAG, MASK, TOTAL},
 };
 
 /* These use all of their bits, others are small numbers most of the time. */

@@ -23,14 +23,27 @@ enum log_record_type {
     LOG_RECV,   /* req, tag, mask, total (its room) */
     LOG_MRECV,  /* msg, req, total (its room) */
     LOG_CANCEL, /* of a posted receive: req, tag, mask */
+    /* a snapshot: what the mailbox holds at a point where a rank may be started again */
+    LOG_POINT,     /* it begins: bytes, a struct log_point */
+    LOG_STATE,     /* bytes, a struct snapshot_state of the mailbox */
+    LOG_HELD,      /* a message that was not delivered whole: as MESSAGE */
+    LOG_HELD_PART, /* bytes of it */
+    LOG_HELD_END,  /* flags (LOG_HELD_*), msg, total */
+    LOG_POSTED,    /* a receive that waits: as RECV; only where the log outlives its process */
     LOG_RECORD_TYPES
 };
 
 #define LOG_REMOVED 1u /* ANSWER: the message was taken out, as `msg` */
 
+/* HELD_END; without any of the first two the message waits for its receive. */
+#define LOG_HELD_OUT 1u       /* it was taken out, as `msg` */
+#define LOG_HELD_MATCHED 2u   /* it has its receive `msg`, which has room for `total` bytes ... */
+#define LOG_HELD_DELIVERED 4u /* ... and these were an event */
+#define LOG_HELD_ORPHAN 8u    /* the rest of it never comes */
+
 struct log_record {
     uint8_t type;
-    bool placed;    /* PART and PASSED: the bytes are at `at` of the payload, not here */
+    bool placed;    /* the bytes are at `at` of the payload, not here */
     uint32_t whole; /* bytes of it, with those that it carries, once it was read */
     uint64_t src;
     uint64_t dst;
@@ -45,7 +58,7 @@ struct log_record {
     uint64_t events; /* taken since the last TAKEN */
     uint64_t clock;  /* since the last TAKEN or ANSWER */
     uint64_t message;
-    uint64_t at;
+    uint64_t at; /* MATCHED, HELD: where the payload ended when the message began */
     const uint8_t *bytes;
 };
 
@@ -55,7 +68,10 @@ uint32_t log_record_put(uint8_t *to, const struct log_record *record);
 
 static inline bool log_record_has_bytes(const struct log_record *record)
 {
-    return record->type == LOG_PART || record->type == LOG_PASSED || record->type == LOG_READINGS;
+    const uint32_t types = 1u << LOG_PART | 1u << LOG_PASSED | 1u << LOG_READINGS |
+                           1u << LOG_POINT | 1u << LOG_STATE | 1u << LOG_HELD_PART;
+
+    return types >> record->type & 1;
 }
 
 /* How many bytes it carries itself. */

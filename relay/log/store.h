@@ -48,6 +48,7 @@ struct log_segment {
     bool dropped;    /* its log is gone, and a request is still out */
     uint32_t round;  /* in which it was read */
     uint64_t sum;    /* XXH3 of its bytes, once it was written */
+    uint64_t pin;    /* of payload: the last point whose snapshot refers to it; 0: none */
 };
 
 struct segment_list {

@@ -148,6 +148,13 @@ void codec_taken(struct codec *c, uint8_t type, uint64_t event)
     cw_taken_put(codec_begin(c, type, CW_TAKEN_SIZE), &taken);
 }
 
+void codec_point(struct codec *c, uint64_t event, uint64_t acts)
+{
+    struct cw_point point = {.event = event, .clock = c->clock, .acts = acts};
+
+    cw_point_put(codec_begin(c, CW_FRAME_POINT, CW_POINT_SIZE), &point);
+}
+
 void codec_unlogged(struct codec *c, uint32_t why)
 {
     cw_unlogged_put(codec_begin(c, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
@@ -375,6 +382,16 @@ static void say_taken(struct words *w, const uint8_t *body)
     say_number(w, "clock", v.clock);
 }
 
+static void say_point(struct words *w, const uint8_t *body)
+{
+    struct cw_point v;
+
+    cw_point_get(body, &v);
+    say_number(w, "event", v.event);
+    say_number(w, "clock", v.clock);
+    say_number(w, "acts", v.acts);
+}
+
 static void say_unlogged(struct words *w, const uint8_t *body)
 {
     uint32_t why;
@@ -429,6 +446,9 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
     case CW_FRAME_TAKEN:
     case CW_FRAME_LIVE:
         say_taken(&w, body);
+        break;
+    case CW_FRAME_POINT:
+        say_point(&w, body);
         break;
     case CW_FRAME_UNLOGGED:
         say_unlogged(&w, body);

@@ -79,6 +79,7 @@ void codec_bye(struct codec *c);
 void codec_check(struct codec *c, const struct cw_send *send);
 /* TAKEN or LIVE. */
 void codec_taken(struct codec *c, uint8_t type, uint64_t event);
+void codec_point(struct codec *c, uint64_t event, uint64_t acts);
 void codec_unlogged(struct codec *c, uint32_t why);
 
 /* One line without a newline: "RECV req 7 tag 5". */

@@ -190,7 +190,7 @@ static void take_welcome(struct client *c, const struct codec_frame *frame)
     CU_ASSERT_TRUE(cw_cred_equal(mac, c->welcome.mac));
     if (c->resuming)
         return;
-    c->event = 0; /* every incarnation is told from the beginning */
+    c->event = c->hello.event; /* what came before is not told again */
     c->open = true;
     c->received = codec_left(&c->codec.in);
 }
@@ -486,7 +486,7 @@ uint64_t fixture_spend(struct fixture *f, uint64_t room)
     return taken - room;
 }
 
-void fixture_again(struct client *c)
+void fixture_again_from(struct client *c, const struct cw_point *point)
 {
     uint32_t rank = c->hello.rank;
     uint32_t incarnation = c->hello.incarnation + 1;
@@ -494,7 +494,19 @@ void fixture_again(struct client *c)
 
     memcpy(name, c->name, sizeof(name));
     CU_ASSERT_TRUE(fixture_connect(c->fixture, c, name));
-    fixture_hello_rank(c, rank, incarnation);
+    c->hello = (struct cw_hello){.role = CW_ROLE_RANK,
+                                 .rank = rank,
+                                 .incarnation = incarnation,
+                                 .event = point->event,
+                                 .poll_clock = point->clock,
+                                 .acts = point->acts};
+    fixture_rank_key(c, rank, incarnation);
+    fixture_hello(c);
+}
+
+void fixture_again(struct client *c)
+{
+    fixture_again_from(c, &(struct cw_point){0});
 }
 
 void fixture_close(struct client *c, const char *why)
@@ -709,6 +721,13 @@ void say_live(struct client *c, uint64_t event, uint64_t clock)
 {
     c->codec.clock = clock;
     codec_taken(&c->codec, CW_FRAME_LIVE, event);
+    fixture_feed(c);
+}
+
+void say_point(struct client *c, const struct cw_point *point)
+{
+    c->codec.clock = point->clock;
+    codec_point(&c->codec, point->event, point->acts);
     fixture_feed(c);
 }
 

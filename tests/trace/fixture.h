@@ -123,6 +123,8 @@ void fixture_disk_all(struct fixture *f);
 
 /* The next incarnation of the rank, on a new connection. */
 void fixture_again(struct client *c);
+/* The same, from an image that was taken at this point. */
+void fixture_again_from(struct client *c, const struct cw_point *point);
 
 /* Gives the core what the client's codec holds; tells the story of it. Where the disk waits, it
  * gives no more than the core wants now. */
@@ -150,6 +152,8 @@ void say_taken(struct client *c, uint64_t event, uint64_t clock);
 void say_readings(struct client *c, const char *text);
 void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint64_t total);
 void say_live(struct client *c, uint64_t event, uint64_t clock);
+/* An image is taken now. */
+void say_point(struct client *c, const struct cw_point *point);
 void say_unlogged(struct client *c, uint32_t why);
 void say_frame(struct client *c, uint8_t type, const void *body, size_t size);
 

@@ -192,7 +192,7 @@ static void going_on_from_the_middle(void)
         x->hello.incarnation = 2;
         fixture_rank_key(x, 0, 2);
         fixture_hello(x);
-        expect_has(&f, "x > REFUSED PROTOCOL 'rank 0 wants to go on from event ");
+        expect_has(&f, "x > REFUSED LIMIT 'rank 0 cannot go on from event ");
         /* it has fenced nobody */
         say_recv(r0, 1, 5);
         say_send(r1, 0, 5, "on");

@@ -385,7 +385,7 @@ static void strange_hellos(void)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 5'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 6'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 4;
     fixture_hello(x);
@@ -400,10 +400,10 @@ static void strange_hellos(void)
 }
 
 /* --- what may be said when -------------------------------------------------------------------- */
-static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,    CW_FRAME_SEND_DATA,
-                                     CW_FRAME_RECV,     CW_FRAME_MRECV,   CW_FRAME_PROBE,
-                                     CW_FRAME_CANCEL,   CW_FRAME_BYE,     CW_FRAME_TAKEN,
-                                     CW_FRAME_READINGS, CW_FRAME_UNLOGGED};
+static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,     CW_FRAME_SEND_DATA,
+                                     CW_FRAME_RECV,     CW_FRAME_MRECV,    CW_FRAME_PROBE,
+                                     CW_FRAME_CANCEL,   CW_FRAME_BYE,      CW_FRAME_TAKEN,
+                                     CW_FRAME_READINGS, CW_FRAME_UNLOGGED, CW_FRAME_POINT};
 static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,    CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,
                                            CW_FRAME_LINK,   CW_FRAME_CUT,       CW_FRAME_RANK_END,
                                            CW_FRAME_JOB_END};

@@ -341,7 +341,7 @@ static void messages_in_parts(void)
         }
         m.flags = size < m.total ? CW_MESSAGE_TRUNC : 0;
         for (m.tag = SENDERS; m.tag-- > 0;)
-            CU_ASSERT_EQUAL(log_matched(&kept, &m, records[m.tag], size), CW_OK);
+            CU_ASSERT_EQUAL(log_matched(&kept, &m, records[m.tag], 0, size), CW_OK);
         for (m.tag = SENDERS; m.tag-- > 0;)
             CU_ASSERT_TRUE(next_is_message(&cursor, &m, size));
         CU_ASSERT_EQUAL(log_next_event(&kept, &cursor, &event), CHAIN_END);

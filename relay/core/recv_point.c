@@ -1,0 +1,28 @@
+/* POINT: an image of the rank's process is being taken; the rank may be started again from there.
+ * All that it did before is logged already. */
+#include "relay/core/recv.h"
+#include "relay/core/snapshot.h"
+
+static bool point_adds_up(const struct relay_mailbox *mailbox, const struct cw_point *point)
+{
+    const struct relay_log *log = &mailbox->log;
+    const struct log_point *last = log_point_last(log);
+
+    return point->event == log->taken && point->acts == mailbox->acts && point->clock > 0 &&
+           point->clock >= log->clock && point->clock >= mailbox->act_clock &&
+           (!last || point->clock > last->at.clock);
+}
+
+void recv_point(struct relay_conn *conn, const uint8_t *body)
+{
+    struct relay_mailbox *mailbox = &conn->rank->mailbox;
+    struct cw_point point;
+
+    if (!mailbox->log.kept)
+        return;
+    if (!cw_point_get(body, &point) || !point_adds_up(mailbox, &point)) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "POINT frame that does not add up");
+        return;
+    }
+    snapshot_take(mailbox, &point);
+}

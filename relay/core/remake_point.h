@@ -1,0 +1,18 @@
+/* The points of a mailbox that is made again. What it held at the last one stands in its log's
+ * snapshot: there it begins, and what came later is matched again. */
+#ifndef RELAY_REMAKE_POINT_H
+#define RELAY_REMAKE_POINT_H
+
+#include "relay/core/remake_mailbox.h"
+
+/* Reads on: CHAIN_END: all were, and r->position is behind the last one; else as
+ * remake_mailbox_step. */
+enum chain_found remake_points(struct remake_mailbox *r);
+
+/* --- what also later records need */
+/* A receive waits. Returns 0 or CW_ENOMEM. */
+int remake_post(struct relay_mailbox *mailbox, const struct log_record *record);
+/* More bytes of a message are to come. */
+void remake_arrives(struct remake_mailbox *r, struct relay_message *message);
+
+#endif

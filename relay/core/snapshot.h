@@ -1,0 +1,21 @@
+/* Points where a rank may be started again, of a mailbox: its snapshot in the log, which holds what
+ * it was then, and the end of all that was before. */
+#ifndef RELAY_SNAPSHOT_H
+#define RELAY_SNAPSHOT_H
+
+#include "relay/core/job.h"
+
+/* Of a mailbox that is made again, beside its log's counts, messages and receives. */
+struct snapshot_state {
+    uint64_t streams;
+    struct cw_rank_stats stats;
+    struct cw_probed found;
+};
+
+/* Its rank is at a point now. */
+void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at);
+
+/* Lets go of all that is needed for a start before the point only. */
+enum relay_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at);
+
+#endif
