@@ -45,6 +45,7 @@ static void (*const suites[])(void) = {
     add_left_tests,
     add_left_out_tests,
     add_log_tests,
+    add_point_tests,
     add_match_tests,
     add_options_tests,
     add_out_tests,
