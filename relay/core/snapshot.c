@@ -150,5 +150,6 @@ enum relay_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_p
         return RELAY_TRIM_LATER;
     move_origin(feed, &point->from);
     log_trim(&mailbox->log, point);
+    ledger_change(&mailbox->entry);
     return RELAY_TRIM_DONE;
 }

@@ -71,6 +71,8 @@ static void (*const suites[])(void) = {
     add_matching_tests,
     add_memory_tests,
     add_share_tests,
+    add_start_from_point_tests,
+    add_random_points_tests,
     add_probe_tests,
     add_recovery_large_tests,
     add_recovery_tests,

@@ -1,0 +1,480 @@
+/* Points: a rank is started again from an image of its process, and is told what came after it; its
+ * log begins there. What waited at the point is still there, whoever was killed meanwhile. */
+#include "tests/trace/killed.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+
+#define RESUME_MS 5000
+#define LARGE 100000u
+#define HALF 40000u
+
+static struct fixture f;
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+static struct client *const r2 = &f.rank[2];
+
+static void start(void)
+{
+    fixture_init_left(&f, FIXTURE_MEMORY, 0);
+    f.resume_ms = RESUME_MS;
+    f.merged = true;
+    fixture_start(&f, 3);
+}
+
+static void forget_story(void)
+{
+    f.story_size = 0;
+    f.story[0] = '\0';
+}
+
+static enum relay_trimmed trim(const struct cw_point *point)
+{
+    enum relay_trimmed trimmed = relay_core_trim(f.core, f.job, 0, point);
+
+    fixture_collect(&f);
+    return trimmed;
+}
+
+static void crash(struct client *c)
+{
+    fixture_close(c, "crash");
+    forget_story();
+}
+
+/* Rank 0 is killed, and started again from a point. */
+static void again_from(const struct cw_point *point)
+{
+    crash(r0);
+    fixture_again_from(r0, point);
+}
+
+static void kill_relay(void)
+{
+    struct relay_returned returned = fixture_kill(&f);
+
+    CU_ASSERT_EQUAL(returned.lost, 0);
+    CU_ASSERT_STRING_EQUAL(returned.why, "");
+    fixture_all_come_back(&f, 3);
+    forget_story();
+}
+
+/* --- what is told -------------------------------------------------------------------------------
+ */
+static const struct cw_point one = {.event = 1, .clock = 15, .acts = 3};
+
+/* Rank 0 receives "ask", looks at its clock and answers; then an image is taken. */
+static void live_until_one(void)
+{
+    say_recv(r0, 1, 5);
+    say_send(r1, 0, 5, "ask");
+    say_taken(r0, 1, 10);
+    say_readings(r0, "noon");
+    say_send(r0, 1, 6, "answer");
+    say_recv(r0, 2, 5);
+    say_point(r0, &one);
+}
+
+static void live_on(void)
+{
+    say_readings(r0, "five");
+    say_send(r1, 0, 5, "again");
+    say_taken(r0, 2, 20);
+    say_send(r0, 1, 6, "well");
+    forget_story();
+}
+
+static void live_again(void)
+{
+    say_check(r0, CW_SEND_TAG, 1, 6, 4);
+    say_live(r0, 2, 25);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "NOTICE RANK_LIVE"));
+    forget_story();
+}
+
+static const char *const after_one = "0 > READINGS 'five'\n"
+                                     "0 > TAKEN event 2 clock 20\n"
+                                     "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 2 'again'\n"
+                                     "0 > REPLAYED\n";
+
+static void told_what_came_after(void)
+{
+    for (int trimmed = 0; trimmed < 2; trimmed++) {
+        start();
+        live_until_one();
+        live_on();
+        if (trimmed)
+            CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+        for (int i = 0; i < 3; i++) {
+            if (i == 2)
+                kill_relay();
+            again_from(&one);
+            CU_ASSERT_EQUAL(r0->welcome.acts, 4);
+            expect_has(&f, after_one);
+            live_again();
+        }
+        say_recv(r0, 3, 5);
+        say_send(r1, 0, 5, "on");
+        expect_has(&f, "0 > MESSAGE req 3 tag 5 total 2 FIRST LAST event 3 'on'\n");
+        fixture_fini(&f);
+    }
+}
+
+/* An event that the rank had, but had not taken. */
+static void event_that_was_not_taken(void)
+{
+    start();
+    live_until_one();
+    say_send(r1, 0, 5, "early");
+    say_recv(r0, 3, 5);
+    say_point(r0, &(struct cw_point){.event = 1, .clock = 18, .acts = 4});
+    CU_ASSERT_EQUAL(trim(&(struct cw_point){1, 18, 4}), RELAY_TRIM_DONE);
+    kill_relay();
+    again_from(&(struct cw_point){1, 18, 4});
+    forget_story();
+    say_live(r0, 1, 18);
+    expect_has(&f, "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 2 'early'\n");
+    fixture_fini(&f);
+}
+
+static void nothing_came_after(void)
+{
+    start();
+    live_until_one();
+    again_from(&one);
+    expect(&f, "0 < HELLO rank 0 incarnation 2 event 1 clock 15 acts 3\n"
+               "0 > WELCOME event 1 acts 3 clock 10 LOG REPLAY\n"
+               "0 > REPLAYED\n"
+               "d > NOTICE RANK_UP rank 0 incarnation 2 acts 3 event 1 'connected'\n");
+    say_live(r0, 1, 15);
+    fixture_fini(&f);
+}
+
+/* --- what is refused ----------------------------------------------------------------------------
+ */
+static void refused_from(const struct cw_point *point, const char *text)
+{
+    struct client *x = &f.other[0];
+
+    fixture_connect(&f, x, "x");
+    x->hello.incarnation = 8;
+    fixture_again_from(x, point);
+    expect_has(&f, text);
+}
+
+static void point_that_is_not_known(void)
+{
+    static const struct cw_point points[] = {{1, 15, 2}, {1, 14, 3}, {2, 15, 3}, {1, 0, 0}};
+
+    start();
+    live_until_one();
+    for (int i = 0; i < 4; i++) {
+        CU_ASSERT_EQUAL(trim(&points[i]), RELAY_TRIM_UNKNOWN);
+        refused_from(&points[i], "x > REFUSED LIMIT 'rank 0 cannot go on from event");
+    }
+    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.job, 1, &one), RELAY_TRIM_UNKNOWN);
+    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.job, 9, &one), RELAY_TRIM_UNKNOWN);
+    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.relay_key, 0, &one), RELAY_TRIM_UNKNOWN);
+    CU_ASSERT_PTR_NOT_NULL(r0->conn);
+    fixture_fini(&f);
+}
+
+static void beginning_that_is_gone(void)
+{
+    static const struct cw_point beginning = {0};
+
+    start();
+    live_until_one();
+    again_from(&beginning);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "'ask'"));
+    say_check(r0, CW_SEND_TAG, 1, 6, 6);
+    say_live(r0, 1, 15);
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    for (int i = 0; i < 2; i++) {
+        refused_from(&beginning, "x > REFUSED LIMIT 'rank 0 cannot be started from its beginning");
+        kill_relay();
+    }
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    fixture_fini(&f);
+}
+
+static void points_that_do_not_add_up(void)
+{
+    static const struct cw_point points[] = {{2, 30, 3}, {0, 30, 3}, {1, 30, 2},
+                                             {1, 30, 4}, {1, 9, 3},  {1, 15, 3}};
+
+    for (int i = 0; i < 6; i++) {
+        start();
+        live_until_one();
+        say_point(r0, &points[i]);
+        expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'POINT frame that does not add up'\n");
+        fixture_fini(&f);
+    }
+}
+
+static void rank_without_a_log(void)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_start(&f, 1);
+    say_point(r0, &one);
+    expect(&f, "0 < POINT event 1 clock 15 acts 3\n");
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_UNKNOWN);
+    fixture_fini(&f);
+}
+
+/* While the rank is handed its log, all of it is needed. */
+static void not_while_it_repeats(void)
+{
+    start();
+    live_until_one();
+    live_on();
+    again_from(&(struct cw_point){0});
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_LATER);
+    say_check(r0, CW_SEND_TAG, 1, 6, 6);
+    live_again();
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    crash(r0);
+    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    fixture_fini(&f);
+}
+
+/* The rank's next incarnation went on before it came to the point: that image has seen polls which
+ * the log does not know of. */
+static void point_that_was_not_reached(void)
+{
+    static const struct cw_point late = {.event = 1, .clock = 50, .acts = 3};
+
+    for (int killed = 0; killed < 2; killed++) {
+        start();
+        live_until_one();
+        say_point(r0, &late);
+        again_from(&one);
+        say_live(r0, 1, 49);
+        if (killed)
+            kill_relay();
+        CU_ASSERT_EQUAL(trim(&late), RELAY_TRIM_UNKNOWN);
+        live_on();
+        if (killed)
+            kill_relay();
+        CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+        again_from(&one);
+        expect_has(&f, after_one);
+        live_again();
+        fixture_fini(&f);
+    }
+}
+
+/* It had nothing to repeat, and so it says no LIVE. */
+static void point_before_the_first_act(void)
+{
+    static const struct cw_point first = {.clock = 5};
+
+    start();
+    say_point(r0, &first);
+    again_from(&(struct cw_point){0});
+    CU_ASSERT_EQUAL(trim(&first), RELAY_TRIM_UNKNOWN);
+    say_point(r0, &first);
+    CU_ASSERT_EQUAL(trim(&first), RELAY_TRIM_DONE);
+    again_from(&first);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "WELCOME"));
+    live_on();
+    fixture_fini(&f);
+}
+
+/* --- what waits at the point --------------------------------------------------------------------
+ */
+/* Rank 0 was sent much, and has taken all of it: this is what goes. Returns its last event. */
+static uint64_t live_long(void)
+{
+    bool mute = f.mute;
+
+    f.mute = true;
+    for (uint32_t i = 0; i < 40; i++) {
+        say_begin(r2, CW_SEND_AM, 0, i, 60000, 60000);
+        say_begin(r2, CW_SEND_AM, 0, 1000 + i, 500, 500);
+    }
+    f.mute = mute;
+    say_taken(r0, r0->event, 10);
+    return r0->event;
+}
+
+enum { TAKEN_OUT = 61, WAITS_SMALL, WAITS_LARGE, COMES_IN, CUT_OFF, ACTIVE, TO_BE_POSTED };
+
+/* The mailbox holds one of everything. */
+static void hold_much(void)
+{
+    say_begin(r1, CW_SEND_TAG, 0, TAKEN_OUT, LARGE, LARGE);
+    say_probe(r0, TAKEN_OUT, CODEC_ALL, true);
+    say_begin(r1, CW_SEND_SYNC, 0, WAITS_SMALL, 3000, 3000);
+    say_begin(r1, CW_SEND_TAG, 0, WAITS_LARGE, LARGE, LARGE);
+    say_recv(r0, 1, TO_BE_POSTED);
+    say_recv(r0, 2, 99);
+    say_recv(r0, 3, TO_BE_POSTED);
+    say_cancel(r0, 3, TO_BE_POSTED, CODEC_ALL);
+    say_recv(r0, 4, COMES_IN);
+    say_begin(r1, CW_SEND_TAG, 0, COMES_IN, LARGE, HALF);
+    say_recv_mask(r0, 5, CUT_OFF, CODEC_ALL, 1000);
+    say_begin(r2, CW_SEND_TAG, 0, CUT_OFF, LARGE, HALF);
+}
+
+static void receive_all(void)
+{
+    say_more(r1, COMES_IN, HALF, LARGE - HALF);
+    say_more(r2, CUT_OFF, HALF, LARGE - HALF);
+    say_mrecv(r0, 6, 0, CODEC_ALL);
+    say_recv(r0, 7, WAITS_SMALL);
+    say_recv(r0, 8, WAITS_LARGE);
+    say_begin(r1, CW_SEND_TAG, 0, TO_BE_POSTED, 200, 200);
+    say_begin(r2, CW_SEND_AM, 0, ACTIVE, LARGE, HALF);
+    say_more(r2, ACTIVE, HALF, LARGE - HALF);
+}
+
+static void check_received(void)
+{
+    CU_ASSERT_TRUE(fixture_received(r0, 1, TO_BE_POSTED, 200));
+    CU_ASSERT_TRUE(fixture_received(r0, 4, COMES_IN, LARGE));
+    CU_ASSERT_TRUE(fixture_received(r0, 5, CUT_OFF, 1000));
+    CU_ASSERT_TRUE(fixture_received(r0, 6, TAKEN_OUT, LARGE));
+    CU_ASSERT_TRUE(fixture_received(r0, 7, WAITS_SMALL, 3000));
+    CU_ASSERT_TRUE(fixture_received(r0, 8, WAITS_LARGE, LARGE));
+}
+
+/* `kills`: bits for when the relay is killed: before the point, before the log is trimmed, after
+ * that, and when all was received. */
+static void all_that_waits(unsigned kills)
+{
+    struct cw_point point = {.clock = 20, .acts = 7};
+    uint64_t events;
+
+    start();
+    point.event = live_long();
+    hold_much();
+    if (kills & 1)
+        kill_relay();
+    say_point(r0, &point);
+    if (kills & 2)
+        kill_relay();
+    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+    if (kills & 4)
+        kill_relay();
+    receive_all();
+    check_received();
+    if (kills & 8)
+        kill_relay();
+    events = r0->event;
+    say_taken(r0, events, 30);
+    again_from(&point);
+    CU_ASSERT_EQUAL(r0->welcome.acts, 10);
+    CU_ASSERT_EQUAL(r0->event, events);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "REPLAYED"));
+    check_received();
+    say_live(r0, events, 30);
+    say_send(r1, 0, 99, "on");
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 > MESSAGE req 2 tag 99 total 2"));
+    fixture_fini(&f);
+}
+
+static void what_waits_is_kept(void)
+{
+    for (unsigned kills = 0; kills < 16; kills++)
+        all_that_waits(kills);
+}
+
+/* Every point has a snapshot of its own: the message that waits moves from one to the next. */
+static void message_waits_at_many_points(void)
+{
+    struct cw_point point = {.acts = 1};
+    struct cw_point older;
+
+    start();
+    say_begin(r1, CW_SEND_TAG, 0, WAITS_LARGE, LARGE, HALF);
+    say_begin(r2, CW_SEND_TAG, 0, TAKEN_OUT, 700, 700);
+    say_probe(r0, TAKEN_OUT, CODEC_ALL, true);
+    for (uint32_t i = 1; i <= 10; i++) {
+        older = point;
+        point.event = live_long();
+        point.clock = 10 + i;
+        say_point(r0, &point);
+        if (i % 3 == 0)
+            kill_relay();
+        if (i > 1)
+            CU_ASSERT_EQUAL(trim(&older), RELAY_TRIM_DONE);
+        if (i % 4 == 0)
+            kill_relay();
+    }
+    say_more(r1, WAITS_LARGE, HALF, LARGE - HALF);
+    say_recv(r0, 7, WAITS_LARGE);
+    say_mrecv(r0, 8, 0, CODEC_ALL);
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_TRUE(fixture_received(r0, 7, WAITS_LARGE, LARGE));
+        CU_ASSERT_TRUE(fixture_received(r0, 8, TAKEN_OUT, 700));
+        again_from(i ? &older : &point);
+        CU_ASSERT_EQUAL(r0->welcome.acts, 3);
+        say_live(r0, point.event, 30);
+    }
+    CU_ASSERT_TRUE(fixture_received(r0, 7, WAITS_LARGE, LARGE));
+    fixture_fini(&f);
+}
+
+static void memory_is_free_at_once(void)
+{
+    struct cw_relay_stats *stats;
+    uint64_t before = 0;
+
+    fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    fixture_start(&f, 3);
+    stats = relay_core_stats(f.core);
+    for (uint64_t i = 1; i <= 30; i++) {
+        struct cw_point point = {.event = live_long(), .clock = 10 + i};
+
+        say_point(r0, &point);
+        CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+        before = i <= 10 ? stats->memory_now : before;
+    }
+    CU_ASSERT_TRUE(r0->event > 2000);
+    CU_ASSERT_TRUE(stats->memory_now < before + (1u << 20));
+    fixture_fini(&f);
+}
+
+/* The sender of a half message comes again, and sends the rest. */
+static void sender_comes_again(void)
+{
+    struct cw_point point = {.clock = 11, .acts = 1};
+
+    start();
+    point.event = live_long();
+    say_recv(r0, 4, COMES_IN);
+    say_begin(r1, CW_SEND_TAG, 0, COMES_IN, LARGE, HALF);
+    say_point(r0, &point);
+    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+    kill_relay();
+    crash(r1);
+    fixture_again(r1);
+    CU_ASSERT_EQUAL(r1->welcome.missing, LARGE - HALF);
+    say_check(r1, CW_SEND_TAG, 0, COMES_IN, LARGE);
+    say_live(r1, 0, 0);
+    say_more(r1, COMES_IN, HALF, LARGE - HALF);
+    CU_ASSERT_TRUE(fixture_received(r0, 4, COMES_IN, LARGE));
+    fixture_fini(&f);
+}
+
+void add_start_from_point_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of points", NULL, NULL);
+
+    CU_ADD_TEST(suite, told_what_came_after);
+    CU_ADD_TEST(suite, event_that_was_not_taken);
+    CU_ADD_TEST(suite, nothing_came_after);
+    CU_ADD_TEST(suite, point_that_is_not_known);
+    CU_ADD_TEST(suite, beginning_that_is_gone);
+    CU_ADD_TEST(suite, points_that_do_not_add_up);
+    CU_ADD_TEST(suite, rank_without_a_log);
+    CU_ADD_TEST(suite, not_while_it_repeats);
+    CU_ADD_TEST(suite, point_that_was_not_reached);
+    CU_ADD_TEST(suite, point_before_the_first_act);
+    CU_ADD_TEST(suite, what_waits_is_kept);
+    CU_ADD_TEST(suite, message_waits_at_many_points);
+    CU_ADD_TEST(suite, memory_is_free_at_once);
+    CU_ADD_TEST(suite, sender_comes_again);
+}
