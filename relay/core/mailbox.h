@@ -40,7 +40,7 @@ struct relay_mailbox {
     uint64_t event; /* number of the last event */
     struct relay_log log;
     struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
-    struct cw_probed found;     /* the last answer to a probe that found something */
+    struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
     struct relay_message *open; /* matched, and not whole yet */
     struct feed feed;
     struct relay_mailbox *next_unlogged;

@@ -6,7 +6,6 @@
 static void probe_found(struct relay_mailbox *mailbox, const struct cw_probed *answer, bool removed)
 {
     mailbox_act(mailbox, answer->clock);
-    mailbox->found = *answer;
     if (mailbox->log.kept)
         mailbox_logged(mailbox, log_answer(&mailbox->log, answer, removed));
 }

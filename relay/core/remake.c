@@ -148,7 +148,8 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     job->settled = true;
     if (!saved->kept)
         lose(r, job, returned, saved->rank, "its log had been given up");
-    else if (log_return(&mailbox->log, &mailbox->entry, saved->records, saved->payload) < 0)
+    else if (log_return(&mailbox->log, &mailbox->entry, saved->records, saved->payload,
+                        saved->payload_solid) < 0)
         lose(r, job, returned, saved->rank, "its log is not whole, or there is no memory for it");
 }
 

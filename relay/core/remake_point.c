@@ -33,7 +33,6 @@ static bool on_state(struct relay_mailbox *mailbox, const struct log_record *rec
     memcpy(&state, record->bytes, sizeof(state));
     mailbox->streams = (uint32_t)state.streams;
     mailbox->stats = state.stats;
-    mailbox->found = state.found;
     return true;
 }
 
@@ -87,8 +86,7 @@ static bool on_held_end(struct remake_mailbox *r, const struct log_record *end)
                                        : match_wait(&mailbox->index, &message->waiting) < 0)
         return false;
     r->held = NULL;
-    message->orphan = end->flags & LOG_HELD_ORPHAN;
-    if (message->arrived < message->total && !message->orphan)
+    if (message->arrived < message->total)
         remake_arrives(r, message);
     return true;
 }
@@ -166,6 +164,8 @@ enum chain_found remake_points(struct remake_mailbox *r)
 {
     enum chain_found found = CHAIN_END;
 
+    if (r->points.count > LOG_POINTS_MAX || r->points.trimmed > r->points.count)
+        return CHAIN_LOST;
     while (found == CHAIN_END && r->point < count_of(&r->points)) {
         do
             found = read_record(r);

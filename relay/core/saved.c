@@ -38,6 +38,7 @@ static void save_rank(const void *owner, void *body)
                                .act_clock = mailbox->act_clock,
                                .records = chain_end(&mailbox->log.records),
                                .payload = chain_end(&mailbox->log.payload),
+                               .payload_solid = mailbox->log.payload.solid,
                                .kept = mailbox->log.kept,
                                .points = log_points_left(&mailbox->log),
                                .to = SAVED_NONE,

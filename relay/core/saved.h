@@ -23,7 +23,8 @@ struct saved_rank {
     uint64_t act_clock;
     struct chain_end records;
     struct chain_end payload;
-    uint32_t kept; /* 1: its log is */
+    uint32_t payload_solid; /* before this segment of it some may have been let go of */
+    uint32_t kept;          /* 1: its log is */
     struct log_points_left points;
     /* the message that it is sending */
     uint32_t to;   /* the rank whose mailbox it goes to; SAVED_NONE: to none */

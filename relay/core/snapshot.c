@@ -64,7 +64,7 @@ static int append_message(struct relay_mailbox *mailbox, struct relay_message *m
         return failed;
     move(mailbox, message, position);
     end.type = LOG_HELD_END;
-    end.flags |= (delivered ? LOG_HELD_DELIVERED : 0) | (message->orphan ? LOG_HELD_ORPHAN : 0);
+    end.flags |= delivered ? LOG_HELD_DELIVERED : 0;
     if (!delivered)
         failed = append_bytes(mailbox, message, log_point_last(&mailbox->log)->position);
     return failed ? failed : append(mailbox, &end);
@@ -108,8 +108,7 @@ static int append_posted(struct relay_mailbox *mailbox)
 
 static int append_state(struct relay_mailbox *mailbox)
 {
-    const struct snapshot_state state = {
-        .streams = mailbox->streams, .stats = mailbox->stats, .found = mailbox->found};
+    const struct snapshot_state state = {.streams = mailbox->streams, .stats = mailbox->stats};
 
     return append(mailbox, &(struct log_record){.type = LOG_STATE,
                                                 .size = sizeof(state),
@@ -132,23 +131,15 @@ void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
 /* --- the end of what was before ------------------------------------------------------------------
  */
 
-/* One that was handed events by a relay that was killed begins no earlier. */
-static void move_origin(struct feed *feed, const struct log_cursor *from)
-{
-    if (feed->origin.events < from->events)
-        feed->origin = *from;
-}
-
 enum relay_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at)
 {
     const struct log_point *point = log_point_find(&mailbox->log, at);
-    struct feed *feed = &mailbox->feed;
+    const struct feed *feed = &mailbox->feed;
 
     if (!point)
         return RELAY_TRIM_UNKNOWN;
     if (feed->conn && !feed->direct && !feed->away)
         return RELAY_TRIM_LATER;
-    move_origin(feed, &point->from);
     log_trim(&mailbox->log, point);
     ledger_change(&mailbox->entry);
     return RELAY_TRIM_DONE;

@@ -9,7 +9,6 @@
 struct snapshot_state {
     uint64_t streams;
     struct cw_rank_stats stats;
-    struct cw_probed found;
 };
 
 /* Its rank is at a point now. */

@@ -41,8 +41,7 @@ struct chain_end chain_end(const struct chain *chain)
 {
     return (struct chain_end){.first = chain->first,
                               .count = chain->count,
-                              .used = chain->count ? chain->segments[chain->count - 1]->used : 0,
-                              .solid = chain->solid};
+                              .used = chain->count ? chain->segments[chain->count - 1]->used : 0};
 }
 
 void chain_thin(struct chain *chain, uint32_t number, uint64_t pin)
@@ -275,14 +274,13 @@ int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which
 
     chain_keep(chain, entry, which);
     chain->first = end.first;
-    chain->solid = end.solid;
     for (uint32_t i = 0; i < end.count; i++) {
         struct ledger_piece *piece = ledger_left(ledger, chain->name, end.first + i);
         int failed;
 
         if (piece && i == end.count - 1)
             piece->used = end.used; /* what follows it there was never done */
-        failed = piece || end.first + i >= end.solid ? return_piece(chain, piece) : skip(chain);
+        failed = piece || end.first + i >= chain->solid ? return_piece(chain, piece) : skip(chain);
         if (failed)
             return failed;
         if (piece && i < end.count - 1 && chain->segments[i]->extent == STORE_NO_EXTENT)

@@ -30,7 +30,6 @@ struct chain_end {
     uint32_t first;
     uint32_t count;
     uint32_t used; /* of the last one */
-    uint32_t solid;
 };
 
 void chain_init(struct chain *chain, struct log_store *store, struct relay_pool *pool);
@@ -38,7 +37,8 @@ void chain_init(struct chain *chain, struct log_store *store, struct relay_pool 
  * its segments is a block. */
 void chain_keep(struct chain *chain, struct ledger_entry *entry, uint32_t which);
 struct chain_end chain_end(const struct chain *chain);
-/* The same for one that was left, and that ends there. Returns 0, CW_ENOMEM, or CW_EPROTO: some of
+/* The same for one that was left, and that ends there; what is missing before `solid`, which is set
+ * already, had been let go of. Returns 0, CW_ENOMEM, or CW_EPROTO: some of
  * it is missing. */
 int chain_return(struct chain *chain, struct ledger_entry *entry, uint32_t which,
                  struct chain_end end);

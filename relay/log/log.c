@@ -519,10 +519,11 @@ enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *c
  */
 
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
-               struct chain_end payload)
+               struct chain_end payload, uint32_t payload_solid)
 {
     int failed = chain_return(&log->records, entry, 0, records);
 
+    log->payload.solid = payload_solid;
     if (!failed)
         failed = chain_return(&log->payload, entry, 1, payload);
     log->outlives = true;

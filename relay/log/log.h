@@ -97,7 +97,7 @@ void log_outlive(struct relay_log *log, struct ledger_entry *entry);
 /* The same for one that was left: then log_look reads all that it holds,
  * and log_count counts it. Errors: as chain_return. */
 int log_return(struct relay_log *log, struct ledger_entry *entry, struct chain_end records,
-               struct chain_end payload);
+               struct chain_end payload, uint32_t payload_solid);
 /* Counts its bytes again. */
 void log_weigh(struct relay_log *log);
 enum chain_found log_look(const struct relay_log *log, uint64_t *position,

@@ -39,7 +39,6 @@ enum log_record_type {
 #define LOG_HELD_OUT 1u       /* it was taken out, as `msg` */
 #define LOG_HELD_MATCHED 2u   /* it has its receive `msg`, which has room for `total` bytes ... */
 #define LOG_HELD_DELIVERED 4u /* ... and these were an event */
-#define LOG_HELD_ORPHAN 8u    /* the rest of it never comes */
 
 struct log_record {
     uint8_t type;

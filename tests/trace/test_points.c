@@ -381,6 +381,27 @@ static void what_waits_is_kept(void)
         all_that_waits(kills);
 }
 
+/* The relay came back, and the rank has not come to it yet. */
+static void trimmed_while_it_is_away(void)
+{
+    struct cw_point point = {.clock = 20};
+
+    start();
+    point.event = live_long();
+    say_point(r0, &point);
+    CU_ASSERT_EQUAL(fixture_kill(&f).lost, 0);
+    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+    fixture_all_come_back(&f, 3);
+    say_recv(r0, 1, 5);
+    say_send(r1, 0, 5, "on");
+    CU_ASSERT_EQUAL(r0->event, point.event + 1);
+    kill_relay();
+    say_taken(r0, point.event + 1, 30);
+    again_from(&point);
+    expect_has(&f, "FIRST LAST event 81 'on'\n0 > REPLAYED\n");
+    fixture_fini(&f);
+}
+
 /* Every point has a snapshot of its own: the message that waits moves from one to the next. */
 static void message_waits_at_many_points(void)
 {
@@ -474,6 +495,7 @@ void add_start_from_point_tests(void)
     CU_ADD_TEST(suite, point_that_was_not_reached);
     CU_ADD_TEST(suite, point_before_the_first_act);
     CU_ADD_TEST(suite, what_waits_is_kept);
+    CU_ADD_TEST(suite, trimmed_while_it_is_away);
     CU_ADD_TEST(suite, message_waits_at_many_points);
     CU_ADD_TEST(suite, memory_is_free_at_once);
     CU_ADD_TEST(suite, sender_comes_again);
