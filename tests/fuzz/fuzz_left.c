@@ -203,6 +203,47 @@ static void put_probe(uint32_t who, uint64_t tag, bool take)
     feed(&clients[who]);
 }
 
+static const struct relay_mailbox *mailbox_of(uint32_t who)
+{
+    const struct relay_conn *conn = clients[who].conn;
+
+    return conn && conn->rank ? &conn->rank->mailbox : NULL;
+}
+
+static void put_point(uint32_t who)
+{
+    const struct relay_mailbox *mailbox = mailbox_of(who);
+    const struct log_point *last = mailbox ? log_point_last(&mailbox->log) : NULL;
+
+    if (!mailbox)
+        return;
+    clients[who].codec.clock = last ? last->at.clock + 1 : 20;
+    codec_point(&clients[who].codec, mailbox->log.taken, mailbox->acts);
+    feed(&clients[who]);
+}
+
+/* Trims its log to the last point, or starts it there. */
+static void use_point(uint32_t who, bool trim)
+{
+    const struct relay_mailbox *mailbox = mailbox_of(who);
+    const struct log_point *last = mailbox ? log_point_last(&mailbox->log) : NULL;
+    struct cw_point at;
+
+    if (!last)
+        return;
+    at = last->at;
+    if (trim) {
+        relay_core_trim(core, job_id, who, &at);
+        collect();
+        return;
+    }
+    drop_client(&clients[who]);
+    collect();
+    put_hello(who,
+              &(struct cw_hello){
+                  .incarnation = 3, .event = at.event, .poll_clock = at.clock, .acts = at.acts});
+}
+
 /* From rank 2, over the link. */
 static void put_forward(uint32_t dst, uint64_t total, size_t size)
 {
@@ -271,12 +312,17 @@ static void put_much(void)
     put_send(0, 2, CW_SEND_TAG, 200, 200);
     put_forward(1, 300, 300);
     put_recv(1, 9, 3, UINT64_MAX);
+    put_point(0);
+    put_point(1);
+    use_point(0, true);
     /* and those that are on their way */
     put_recv(0, 10, 5, UINT64_MAX);
     put_send(1, 0, CW_SEND_TAG, 50000, 10000);
     put_send(3, 1, CW_SEND_TAG, 50000, 20000);
     put_send(0, 2, CW_SEND_TAG, 10000, 3000);
     put_forward(1, 10000, 3000);
+    put_point(0);
+    put_point(3);
     memset(codec_begin(&clients[1].codec, CW_FRAME_SEND_DATA, 9000), 1, 9000);
     clients[1].codec.out.end -= 100;
     feed(&clients[1]);
@@ -441,6 +487,12 @@ static void act(struct cw_reader *r)
     case 4:
         memset(codec_begin(&c->codec, CW_FRAME_SEND_DATA, 500), 1, 500);
         feed(c);
+        break;
+    case 6:
+        if (how >> 6 & 1)
+            put_point(who);
+        else
+            use_point(who, how >> 7);
         break;
     case 5:
         drop_client(c);
