@@ -21,6 +21,6 @@ void recv_live(struct relay_conn *conn, const uint8_t *body)
     ledger_change(&mailbox->entry);
     conn->state = CONN_RANK;
     job_notice(conn->job, CW_NOTICE_RANK_LIVE, mailbox->rank, "repeated %" PRIu64 " events",
-               live.event);
+               live.event - mailbox->feed.skip);
     mailbox_pump(mailbox);
 }

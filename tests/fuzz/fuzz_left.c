@@ -322,6 +322,7 @@ static void put_much(void)
     put_send(0, 2, CW_SEND_TAG, 10000, 3000);
     put_forward(1, 10000, 3000);
     put_point(0);
+    put_point(1);
     put_point(3);
     memset(codec_begin(&clients[1].codec, CW_FRAME_SEND_DATA, 9000), 1, 9000);
     clients[1].codec.out.end -= 100;

@@ -84,11 +84,11 @@ static void live_on(void)
     forget_story();
 }
 
-static void live_again(void)
+static void live_again(const char *repeated)
 {
     say_check(r0, CW_SEND_TAG, 1, 6, 4);
     say_live(r0, 2, 25);
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "NOTICE RANK_LIVE"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, repeated));
     forget_story();
 }
 
@@ -111,7 +111,7 @@ static void told_what_came_after(void)
             again_from(&one);
             CU_ASSERT_EQUAL(r0->welcome.acts, 4);
             expect_has(&f, after_one);
-            live_again();
+            live_again("'repeated 1 events'");
         }
         say_recv(r0, 3, 5);
         say_send(r1, 0, 5, "on");
@@ -232,7 +232,7 @@ static void not_while_it_repeats(void)
     again_from(&(struct cw_point){0});
     CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_LATER);
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
-    live_again();
+    live_again("'repeated 2 events'");
     CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
     crash(r0);
     CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
@@ -260,7 +260,7 @@ static void point_that_was_not_reached(void)
         CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
         again_from(&one);
         expect_has(&f, after_one);
-        live_again();
+        live_again("'repeated 1 events'");
         fixture_fini(&f);
     }
 }

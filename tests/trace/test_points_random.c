@@ -402,6 +402,7 @@ static void live(uint64_t from)
     f.mute = true;
     f.resume_ms = RESUME_MS;
     f.seed = f.disk.seed = from;
+    f.cuts = from % 3 == 0;
     f.feed = from % 4 == 0 ? FEED_RANDOM : FEED_WHOLE;
     fixture_start(&f, 3);
     for (uint32_t i = 0; i < STEPS && CU_get_number_of_failure_records() == failed; i++)
