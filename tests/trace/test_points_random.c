@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define STEPS 1000u
-#define LIVES 40u
+#define LIVES 20u
 #define OPEN_MAX 16u
 #define FIRST_REQ 1000000u /* active messages have numbers below */
 #define MASK_USER 0xffull
@@ -45,6 +45,8 @@ struct sender {
     uint64_t tag;
     uint64_t total;
     uint64_t said;
+    struct cw_send sends[STEPS];
+    uint32_t send_count;
 };
 
 /* All that rank 0 did and was told, over all its incarnations. */
@@ -272,6 +274,8 @@ static void speak(struct sender *s)
         s->tag = ++life.tags << 8 | below(USERS);
         s->total = 1 + below(most[below(4)]);
         s->said = 1 + below(s->total);
+        s->sends[s->send_count++] =
+            (struct cw_send){.kind = kind, .tag = s->tag, .total = s->total};
         say_begin(s->c, kind, 0, s->tag, s->total, s->said);
         return;
     }
@@ -348,13 +352,41 @@ static void restart(void)
     CU_ASSERT_EQUAL(r0->event, life.event_count);
 }
 
+/* What rank 0 is told meanwhile is lost on the way. */
 static void kill_relay(void)
 {
-    if (!f.left)
-        return;
+    r0->deaf = below(2);
+    speak(&life.senders[0]);
+    speak(&life.senders[1]);
+    r0->deaf = false;
     CU_ASSERT_EQUAL_FATAL(fixture_kill(&f).lost, 0);
     fixture_all_come_back(&f, 3);
     CU_ASSERT_EQUAL(r0->event, life.event_count);
+}
+
+static void cut(struct client *c)
+{
+    c->deaf = c == r0;
+    speak(&life.senders[0]);
+    fixture_close(c, "cut");
+    speak(&life.senders[c == life.senders[0].c]);
+    fixture_resume(c, c->received);
+    CU_ASSERT_TRUE_FATAL(c->open);
+    CU_ASSERT_EQUAL(r0->event, life.event_count);
+}
+
+/* The next one sends the rest of its message. */
+static void restart_sender(struct sender *s)
+{
+    fixture_close(s->c, "crash");
+    fixture_again(s->c);
+    CU_ASSERT_EQUAL(s->c->welcome.missing, s->total - s->said);
+    for (uint32_t i = 0; i < s->send_count; i++)
+        codec_check(&s->c->codec, &s->sends[i]);
+    fixture_feed_some(s->c, codec_left(&s->c->codec.out));
+    if (s->c->welcome.flags & CW_WELCOME_REPLAY)
+        say_live(s->c, 0, 0);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s->c->conn);
 }
 
 /* --- lives --------------------------------------------------------------------------------------
@@ -367,7 +399,8 @@ static void step(void)
 
     switch (below(40)) {
     case 0:
-        kill_relay();
+        if (f.left)
+            kill_relay();
         break;
     case 1:
         restart();
@@ -380,6 +413,12 @@ static void step(void)
     case 5:
     case 6:
         probe(below(2));
+        break;
+    case 7:
+        cut(below(2) ? r0 : life.senders[below(2)].c);
+        break;
+    case 8:
+        restart_sender(&life.senders[below(2)]);
         break;
     default:
         if (below(2))
