@@ -159,12 +159,17 @@ static void determinants(void)
 {
     struct cw_taken taken = {.event = 0x1112131415161718, .clock = 0x2122232425262728};
     struct cw_taken taken_back;
-    uint8_t bytes[CW_TAKEN_SIZE];
+    struct cw_point point = {.event = 0x1112131415161718, .clock = 2, .acts = UINT64_MAX};
+    struct cw_point point_back;
+    uint8_t bytes[CW_POINT_SIZE];
     uint32_t why;
 
     cw_taken_put(bytes, &taken);
     CU_ASSERT_TRUE(cw_taken_get(bytes, &taken_back));
     CU_ASSERT_TRUE(taken_back.event == taken.event && taken_back.clock == taken.clock);
+    cw_point_put(bytes, &point);
+    CU_ASSERT_TRUE(cw_point_get(bytes, &point_back));
+    CU_ASSERT_EQUAL(memcmp(&point, &point_back, sizeof(point)), 0);
     for (uint32_t said = 0; said < 5; said++) {
         cw_unlogged_put(bytes, said);
         CU_ASSERT_EQUAL(cw_unlogged_get(bytes, &why),
