@@ -45,10 +45,10 @@ LDFLAGS = $(SANITIZE_FLAGS)
 
 COMMON = $(wildcard common/*.c)
 RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
-RELAY = $(wildcard relay/*.c relay/engine/*.c) $(RELAY_CORE)
+RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/left.c
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
@@ -57,7 +57,7 @@ all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
-RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev libucx-dev mpich libmpich-dev \
+RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev liblz4-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
@@ -88,7 +88,7 @@ $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring || $(call hint,deps)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps)
 
 # Every function of the installed MPI that may look for progress, for rdevice/calls.c
 build/include/rdevice/calls.inc: Makefile
@@ -107,7 +107,7 @@ $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring || $(call hint,deps-check)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
@@ -129,16 +129,22 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
-		tests/lib/codec.c tests/lib/fake_disk.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
+		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
 		dispatcher/job/homes.c dispatcher/job/job.c relay/dial_request.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium
+	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 
 # A client of many connections, for tests and benchmarks of relays
 build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
 		ring.c transport.c wire.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
+
+# Makes a directory of logs, for tests of what looks at them
+build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c \
+		frame.c keyfile.c) $(RELAY_CORE))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
 -include $(shell find build -name '*.d' 2>/dev/null)
 
@@ -181,7 +187,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 
@@ -208,9 +214,9 @@ campaign: deps-check
 
 # --- fuzzing --------------------------------------------------------------------------------------
 FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
-# with small segments of logs, so that few bytes go to disk, and a small ledger
+# with small segments of logs, so that few bytes go to disk, a small ledger, and short journals
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
-	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u
+	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
@@ -223,9 +229,13 @@ build/fuzz-obj/%.o: %.c
 build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@mkdir -p $(@D)
 	@echo '  FUZZ  $@'
-	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium
+	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
+build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
+build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
+	dispatcher/status/json_value.c dispatcher/status/log_document.c relay/log_dir.c relay/disk.c)
+build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------
 UNIT_FILE = $(DESTDIR)$(PREFIX)/lib/systemd/system/causeway-relay@.service

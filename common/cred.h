@@ -5,6 +5,7 @@
  *   job key     H(relay key, "job" | job id): the dispatcher of one job
  *   rank key    H(job key, "rank" | rank | incarnation): one process, given by its dispatcher
  *   link key    H(job key, "link" | number): a relay of the job that connects to this one
+ *   mark        the first 8 bytes of H(relay key, "log"): whose log a file is
  *
  * Each side proves that it knows the key, by a MAC over both nonces and its HELLO or WELCOME. No
  * key is sent over a connection but the link key: the dispatcher sends it to the relay that is to
@@ -29,6 +30,9 @@ void cw_cred_seal(uint8_t sealed[CW_SEALED_SIZE], const uint8_t key[CW_KEY_SIZE]
                   const uint8_t under[CW_KEY_SIZE]);
 int cw_cred_open(uint8_t key[CW_KEY_SIZE], const uint8_t sealed[CW_SEALED_SIZE],
                  const uint8_t under[CW_KEY_SIZE]);
+
+/* Says of a relay's key whether it is the same, and nothing else of it. */
+uint64_t cw_cred_mark(const uint8_t relay_key[CW_KEY_SIZE]);
 
 /* The MAC of a HELLO, and of the WELCOME that answers it. Each covers every field of its frame but
  * the MAC itself; that of a WELCOME covers the HELLO too. */

@@ -118,6 +118,7 @@ enum cw_notice {
     CW_NOTICE_DIVERGED = 8,  /* its re-execution differs from the execution before it */
     CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
     CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
+    CW_NOTICE_UNSYNCED = 11, /* the relay's log does not survive the loss of power any more */
 };
 
 struct cw_header {

@@ -58,7 +58,8 @@ _causeway_value() {
     --fault) _causeway_fault ;;
     --rings) _causeway_words 'on off' ;;
     --log-lost) _causeway_words 'go-on end' ;;
-    --log-safety) _causeway_words 'memory file' ;;
+    --log-safety) _causeway_words 'memory file sync' ;;
+    --log-compress) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval) ;;
@@ -83,7 +84,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-reserve | --log-lost | --max-restarts | --slots | \
+        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -100,7 +101,7 @@ _causeway_run() {
   elif [[ $word == -* ]]; then
     _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --threads --receivers --loggers --senders --rings --memory-max
-      --log-memory --log-dir --log-disk --log-safety --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
+      --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --help'
   else
@@ -111,7 +112,7 @@ _causeway_run() {
 _causeway_relay() {
   _causeway_option_value ||
     _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-safety
-      --log-reserve --spin --help'
+      --log-compress --log-reserve --spin --help'
 }
 
 _causeway_status() {
@@ -126,18 +127,33 @@ _causeway_status() {
   fi
 }
 
+_causeway_log() {
+  local options='--json --help'
+  [[ ${words[2]} == verify ]] && options='--key-file --help'
+  if ((${#words[@]} == 3)); then
+    _causeway_words 'show verify --help'
+  elif _causeway_option_value; then
+    return
+  elif [[ $word == -* ]]; then
+    _causeway_words "$options"
+  else
+    _causeway_files -d
+  fi
+}
+
 _causeway() {
   local words word cur
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay status top doctor help --help --version'
+    _causeway_words 'run relay status top log doctor help --help --version'
     return
   fi
   case ${words[1]} in
     run) _causeway_run ;;
     relay) _causeway_relay ;;
     status | top) _causeway_status ;;
+    log) _causeway_log ;;
     doctor) if [[ $word == -* ]]; then _causeway_words --help; else _causeway_program; fi ;;
   esac
 }

@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #define DISK_THREADS_COUNT 2
-#define DISK_TRIES_MAX 100u       /* of a request, in a row, that were interrupted */
-#define TRIED_HOLE (1 << 20)      /* bytes, to see whether the file system stores holes */
+#define DISK_OUT_MAX (STORE_IO_MAX + 1) /* a part of the journal is one more */
+#define DISK_TRIES_MAX 100u             /* of a request, in a row, that were interrupted */
+#define TRIED_HOLE (1 << 20)            /* bytes, to see whether the file system stores holes */
 #define SIZE_LARGEST (8ull << 40) /* of the file in advance; ext4 has files of 16 TiB at most */
 
 struct request {
@@ -40,12 +41,13 @@ struct queue {
 
 struct disk {
     enum disk_kind kind;
-    int file;
-    int wakes; /* an eventfd */
-    struct request requests[STORE_IO_MAX];
+    const char *dir;
+    int files[STORE_FILES]; /* -1: there is none */
+    int wakes;              /* an eventfd */
+    struct request requests[DISK_OUT_MAX];
     struct request *unused;
     uint32_t out; /* requests whose result has not been given */
-    uint64_t end; /* of what was written */
+    uint64_t end; /* of what was written to the segments */
 
     struct io_uring ring; /* DISK_RING */
 
@@ -71,6 +73,8 @@ static struct request *request_new(struct disk *d, const struct relay_log_io *io
     d->unused = r->next;
     d->out++;
     *r = (struct request){.io = *io};
+    if (io->file != STORE_SEGMENTS)
+        return r;
     if (io->write && end > d->end)
         d->end = end;
     if (!io->write && end > d->end)
@@ -104,6 +108,12 @@ static bool request_advance(struct request *r, int result)
     return r->error || r->done == r->io.size;
 }
 
+/* Of pwritev2. */
+static int sync_flag(const struct request *r)
+{
+    return r->io.sync ? RWF_DSYNC : 0;
+}
+
 /* --- io_uring --------------------------------------------------------------------------------- */
 /* No buffers are registered: the core's memory grows on demand, and locked memory is limited. */
 static void ring_ask(struct disk *d, struct request *r)
@@ -115,9 +125,10 @@ static void ring_ask(struct disk *d, struct request *r)
 
     assert(sqe); /* there are as many as requests */
     if (r->io.write)
-        io_uring_prep_write(sqe, d->file, at, size, offset);
+        io_uring_prep_write(sqe, d->files[r->io.file], at, size, offset);
     else
-        io_uring_prep_read(sqe, d->file, at, size, offset);
+        io_uring_prep_read(sqe, d->files[r->io.file], at, size, offset);
+    sqe->rw_flags = sync_flag(r);
     io_uring_sqe_set_data(sqe, r);
 }
 
@@ -192,7 +203,7 @@ static int ring_try(struct disk *d, uint8_t *page, struct cw_err *err)
 /* Not for a single issuer: the threads of an engine take turns. */
 static int ring_start(struct disk *d, uint8_t *page, struct cw_err *err)
 {
-    int failed = io_uring_queue_init(STORE_IO_MAX, &d->ring, 0);
+    int failed = io_uring_queue_init(DISK_OUT_MAX, &d->ring, 0);
 
     if (failed)
         return no_ring(err, "io_uring_setup", -failed);
@@ -246,14 +257,29 @@ static struct request *queue_take(struct queue *q)
 static void drop_cached(struct disk *d, struct request *r)
 {
     const struct relay_log_io *io = &r->io;
+    int file = d->files[io->file];
 
-    if (io->write && !r->error &&
-        sync_file_range(d->file, (off_t)io->offset, io->size,
+    if (io->write && !r->error && !io->sync &&
+        sync_file_range(file, (off_t)io->offset, io->size,
                         SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
                             SYNC_FILE_RANGE_WAIT_AFTER) < 0 &&
-        fdatasync(d->file) < 0)
+        fdatasync(file) < 0)
         r->error = errno;
-    posix_fadvise(d->file, (off_t)io->offset, io->size, POSIX_FADV_DONTNEED);
+    posix_fadvise(file, (off_t)io->offset, io->size, POSIX_FADV_DONTNEED);
+}
+
+/* Returns a number of bytes, or -1. */
+static ssize_t move(const struct disk *d, const struct request *r)
+{
+    struct iovec rest = {r->io.at + r->done, r->io.size - r->done};
+    off_t offset = (off_t)(r->io.offset + r->done);
+    int file = d->files[r->io.file];
+
+    if (!r->io.write)
+        return pread(file, rest.iov_base, rest.iov_len, offset);
+    if (r->io.sync)
+        return pwritev2(file, &rest, 1, offset, sync_flag(r));
+    return pwrite(file, rest.iov_base, rest.iov_len, offset);
 }
 
 /* Blocks. */
@@ -261,13 +287,9 @@ static void carry_out(struct disk *d, struct request *r)
 {
     ssize_t n;
 
-    do {
-        uint8_t *at = r->io.at + r->done;
-        uint32_t size = r->io.size - r->done;
-        off_t offset = (off_t)(r->io.offset + r->done);
-
-        n = r->io.write ? pwrite(d->file, at, size, offset) : pread(d->file, at, size, offset);
-    } while (!request_advance(r, n < 0 ? -errno : (int)n));
+    do
+        n = move(d, r);
+    while (!request_advance(r, n < 0 ? -errno : (int)n));
     if (d->kind == DISK_CACHED)
         drop_cached(d, r);
 }
@@ -431,7 +453,7 @@ static int try_file(struct disk *d, uint8_t *page, struct cw_err *err)
     struct request r = {.io = {.write = d->end == 0, .at = page, .size = STORE_ALIGN}};
 
     /* not by open(2), which leaves the file behind that it then refuses */
-    if (fcntl(d->file, F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0)
+    if (fcntl(d->files[STORE_SEGMENTS], F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0)
         return no_direct(err);
     carry_out(d, &r);
     if (r.error == EINVAL && d->kind != DISK_CACHED)
@@ -447,8 +469,8 @@ static bool has_holes(const struct disk *d)
 {
     struct stat st;
 
-    return ftruncate(d->file, TRIED_HOLE) == 0 && fstat(d->file, &st) == 0 &&
-           st.st_blocks * 512 < TRIED_HOLE;
+    return ftruncate(d->files[STORE_SEGMENTS], TRIED_HOLE) == 0 &&
+           fstat(d->files[STORE_SEGMENTS], &st) == 0 && st.st_blocks * 512 < TRIED_HOLE;
 }
 
 /* Makes the file as long as it can become, of one hole, which takes no room: the kernel carries out
@@ -464,21 +486,28 @@ static bool set_size(const struct disk *d, uint64_t bytes)
         bytes = SIZE_LARGEST;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
         bytes = limit.rlim_cur; /* beyond it there is a signal */
-    return bytes >= TRIED_HOLE && has_holes(d) && ftruncate(d->file, (off_t)bytes) == 0;
+    return bytes >= TRIED_HOLE && has_holes(d) &&
+           ftruncate(d->files[STORE_SEGMENTS], (off_t)bytes) == 0;
 }
 
-/* What another disk has written, by a process that was perhaps killed: the kernel may still be
- * writing for it, past the page cache, after its end. Making a file shorter waits for such writes
- * (inode_dio_wait in the kernel's file systems); it is made one page longer before. */
+int disk_settle_file(int file, struct cw_err *err)
+{
+    struct stat st;
+
+    if (fstat(file, &st) == 0 &&
+        (st.st_size == 0 || ftruncate(file, st.st_size + STORE_ALIGN) < 0 ||
+         ftruncate(file, st.st_size) == 0))
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS, "a file of the log: %s", strerror(errno));
+}
+
 static int take_over(struct disk *d, struct cw_err *err)
 {
     struct stat st;
 
-    if (fstat(d->file, &st) < 0)
-        return cw_err_set(err, CW_ESYS, "the file of the log: %s", strerror(errno));
-    if (st.st_size > 0 && ftruncate(d->file, st.st_size + STORE_ALIGN) == 0 &&
-        ftruncate(d->file, st.st_size) < 0)
-        return cw_err_set(err, CW_ESYS, "the file of the log: %s", strerror(errno));
+    if (disk_settle_file(d->files[STORE_SEGMENTS], err) < 0)
+        return err->code;
+    fstat(d->files[STORE_SEGMENTS], &st);
     d->end = (uint64_t)st.st_size / STORE_ALIGN * STORE_ALIGN;
     return CW_OK;
 }
@@ -499,35 +528,60 @@ static int start(struct disk *d, const char *dir, struct cw_err *err)
     if (failed)
         return failed;
     if (d->kind == DISK_CACHED)
-        posix_fadvise(d->file, 0, 0, POSIX_FADV_RANDOM); /* reads nothing ahead */
+        posix_fadvise(d->files[STORE_SEGMENTS], 0, 0, POSIX_FADV_RANDOM); /* reads nothing ahead */
     else if (d->end == 0)
         set_size(d, disk_free(dir)); /* an error costs time later, nothing else */
     return CW_OK;
+}
+
+static void close_files(const struct disk *d)
+{
+    for (int i = 0; i < STORE_FILES; i++)
+        if (d->files[i] >= 0)
+            close(d->files[i]);
 }
 
 static int open_as(struct disk *d, const char *dir, int file, struct cw_err *err)
 {
     int failed;
 
-    d->file = open_file(dir, file);
-    if (d->file < 0)
+    d->files[STORE_SEGMENTS] = open_file(dir, file);
+    if (d->files[STORE_SEGMENTS] < 0)
         return cw_err_set(err, CW_ESYS, "making a file there: %s; %s", strerror(errno),
                           advice(errno));
-    write_in_place(d->file); /* as long as it is empty */
+    write_in_place(d->files[STORE_SEGMENTS]); /* as long as it is empty */
     d->wakes = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (d->wakes < 0) {
         cw_err_set(err, CW_ESYS, "eventfd: %s; %s", strerror(errno), advice(errno));
-        close(d->file);
+        close_files(d);
         return err->code;
     }
     failed = take_over(d, err);
     if (!failed)
         failed = start(d, dir, err);
     if (failed) {
-        close(d->file);
+        close_files(d);
         close(d->wakes);
     }
     return failed;
+}
+
+int disk_keep_journals(struct disk *d, const int journals[2], struct cw_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        int fd = fcntl(journals[i], F_DUPFD_CLOEXEC, 0);
+
+        if (fd < 0 || fcntl(fd, F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0) {
+            cw_err_set(err, CW_ESYS, "--log-dir %s: a file of the journal: %s; %s", d->dir,
+                       strerror(errno), advice(errno));
+            if (fd >= 0)
+                close(fd);
+            return err->code;
+        }
+        d->files[STORE_JOURNAL_0 + i] = fd;
+        write_in_place(fd);
+    }
+    return CW_OK;
 }
 
 struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct cw_err *err)
@@ -540,8 +594,11 @@ struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct
         return NULL;
     }
     d->kind = kind;
-    for (uint32_t i = 0; i < STORE_IO_MAX; i++)
-        d->requests[i].next = i + 1 < STORE_IO_MAX ? &d->requests[i + 1] : NULL;
+    d->dir = dir;
+    for (int i = 0; i < STORE_FILES; i++)
+        d->files[i] = -1;
+    for (uint32_t i = 0; i < DISK_OUT_MAX; i++)
+        d->requests[i].next = i + 1 < DISK_OUT_MAX ? &d->requests[i + 1] : NULL;
     d->unused = d->requests;
     failed = open_as(d, dir, file, err);
     if (!failed)
@@ -573,7 +630,7 @@ void disk_close(struct disk *d)
         ring_end(d);
     else
         threads_end(d);
-    close(d->file);
+    close_files(d);
     close(d->wakes);
     free(d);
 }
@@ -590,6 +647,20 @@ static void disk_take(void *ctx, const struct relay_log_io *io)
         threads_take(d, r);
 }
 
+/* What was last written there does not count any more: the relay is about to tell the world what
+ * follows it. */
+static void end_journal(struct disk *d, int error)
+{
+    for (int i = STORE_JOURNAL_0; i <= STORE_JOURNAL_1; i++)
+        if (ftruncate(d->files[i], 0) < 0 || fsync(d->files[i]) < 0)
+            dprintf(STDERR_FILENO, "causeway relay: --log-dir %s: emptying the journal: %s\n",
+                    d->dir, strerror(errno));
+    dprintf(STDERR_FILENO,
+            "causeway relay: --log-dir %s: writing the journal: %s; %s. The relay goes on as with "
+            "--log-safety file: its log does not survive the loss of power any more\n",
+            d->dir, strerror(error), advice(error));
+}
+
 static bool disk_next_done(void *ctx, struct relay_log_done *done)
 {
     struct disk *d = ctx;
@@ -598,9 +669,12 @@ static bool disk_next_done(void *ctx, struct relay_log_done *done)
     if (d->out == 0)
         return false;
     r = d->kind == DISK_RING ? ring_next(d) : threads_next(d);
-    if (r)
-        request_give(d, r, done);
-    return r != NULL;
+    if (!r)
+        return false;
+    if (r->error && r->io.file != STORE_SEGMENTS)
+        end_journal(d, r->error);
+    request_give(d, r, done);
+    return true;
 }
 
 struct relay_listener disk_listener(const struct disk *d)
@@ -626,7 +700,7 @@ uint64_t disk_held(const struct disk *d)
 {
     struct stat st;
 
-    return fstat(d->file, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+    return fstat(d->files[STORE_SEGMENTS], &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
 }
 
 uint64_t disk_free(const char *dir)

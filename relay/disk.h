@@ -25,6 +25,12 @@ struct disk *disk_open(const char *dir, int file, struct cw_err *err);
 /* As disk_open, which chooses the kind; this is for tests. Also CW_ENOTFOUND: the system does not
  * have this kind. Says nothing on stderr. */
 struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct cw_err *err);
+/* Writes journals, too, to these files, which stay the caller's. Errors: CW_ESYS. */
+int disk_keep_journals(struct disk *disk, const int journals[2], struct cw_err *err);
+/* Of a process that was perhaps killed the kernel may still be writing to the file, past the page
+ * cache, after its end: waits for such writes. Making a file shorter does (inode_dio_wait in the
+ * kernel's file systems); it is made one page longer before. Errors: CW_ESYS. */
+int disk_settle_file(int file, struct cw_err *err);
 /* Waits until every request that was taken has been carried out; no result is given any more. To be
  * called when the engine is closed and the core is not yet freed, for the requests are about its
  * memory. `disk` may be NULL. */
@@ -33,9 +39,9 @@ void disk_close(struct disk *disk);
 /* To be given to an engine beside the others: readable when there is a result. Belongs to the
  * disk. */
 struct relay_listener disk_listener(const struct disk *disk);
-/* To be given to the same engine. Any thread, but one at a time. At most STORE_IO_MAX requests are
- * out; their offset, size and memory are multiples of STORE_ALIGN. `disk` may be NULL: then all
- * zero.
+/* To be given to the same engine. Any thread, but one at a time. At most STORE_IO_MAX requests
+ * about segments are out, and one about a journal; their offset, size and memory are multiples of
+ * STORE_ALIGN. `disk` may be NULL: then all zero.
  *
  * Errors of a result: what pwrite and pread say, like ENOSPC; EIO where a read reaches beyond the
  * last byte that was written. */

@@ -2,8 +2,8 @@
 #include "relay/main.h"
 #include "common/parse.h"
 #include "relay/dial.h"
-#include "relay/disk.h"
 #include "relay/keeper.h"
+#include "relay/log_files.h"
 #include "relay/options.h"
 #include "relay/place.h"
 #include "relay/region.h"
@@ -62,10 +62,17 @@ static const char usage[] =
     "  --log-disk BYTES     how much at most; 0: nothing (default: half of what is free there).\n"
     "                       When memory and disk are spent, the rank with the largest log, of\n"
     "                       the job whose logs hold the most, can no longer be restarted\n"
-    "  --log-safety memory|file\n"
+    "  --log-safety memory|file|sync\n"
     "                       what the log outlives: memory (default): nothing, it ends with the\n"
     "                       relay's process, and so do the jobs; file: that process, which this\n"
-    "                       one, its keeper, starts again on its log\n"
+    "                       one, its keeper, starts again on its log; sync: the loss of power, "
+    "too:\n"
+    "                       nothing is told to anybody before it is on disk, in --log-dir, which "
+    "is\n"
+    "                       of this relay alone, and where its next start goes on. With "
+    "--key-file\n"
+    "  --log-compress on|off\n"
+    "                       what goes to disk, by LZ4, while the disk is behind (default off)\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -138,6 +145,26 @@ static void list_engines(void)
         printf("%-10s %s\n", relay_engines[i]->name, relay_engines[i]->summary);
 }
 
+/* What survives the loss of power has to be found again, and its sessions go on with the same key
+ * only. */
+static int check_sync(const struct relay_options *o, struct cw_err *err)
+{
+    const struct relay_settings *settings = &o->settings;
+
+    if (settings->log_safety != RELAY_LOG_SYNCED)
+        return CW_OK;
+    if (!settings->log_dir)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-safety sync needs --log-dir DIR: a directory of this relay alone");
+    if (!o->place.key_file && o->place.key_fd < 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-safety sync needs --key-file FILE, with the key that the relay "
+                          "will have the next time");
+    if (settings->log_disk_given && settings->log_disk == 0)
+        return cw_err_set(err, CW_EINVAL, "--log-disk 0: --log-safety sync keeps the log on disk");
+    return CW_OK;
+}
+
 /* Returns -1 to go on, or an exit code. */
 static int parse_options(struct relay_options *o, int argc, char **argv, struct cw_err *err)
 {
@@ -169,7 +196,7 @@ static int parse_options(struct relay_options *o, int argc, char **argv, struct 
                    argv[optind]);
     else if (o->place.count == 0)
         cw_err_set(err, CW_EINVAL, "no --listen ADDRESS; see causeway relay --help");
-    else
+    else if (check_sync(o, err) == CW_OK)
         return -1;
     return 2;
 }
@@ -218,7 +245,7 @@ static void announce(const struct relay_options *o)
 }
 
 static int serve(const struct relay_options *o, struct relay_core *core, struct dial *dial,
-                 struct disk *disk, struct cw_err *err)
+                 struct disk *disk, uint32_t *jobs, struct cw_err *err)
 {
     struct relay_listener listeners[RELAY_LISTENERS_MAX];
     struct relay_engine_config config = {.core = core,
@@ -247,6 +274,7 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    *jobs = relay_core_jobs(core);
     engine->close(running);
     return failed;
 }
@@ -289,69 +317,39 @@ static int take_up(struct relay_core *core, struct disk *disk, struct cw_err *er
     return CW_OK;
 }
 
-static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
-                      struct disk *disk, struct cw_err *err)
+/* *jobs: how many were left. */
+static int serve_jobs(const struct relay_options *o, struct relay_core *core, struct disk *disk,
+                      uint32_t *jobs, struct cw_err *err)
 {
     struct dial *dial = dial_open(err);
-    struct relay_core *core;
 
     if (!dial)
         return err->code;
-    core = relay_core_new(config);
-    if (core && take_up(core, disk, err) == CW_OK)
-        serve(o, core, dial, disk, err);
-    if (!core)
-        cw_err_set(err, CW_ENOMEM, "no memory for a relay");
-    disk_close(disk); /* before the memory goes that it may be writing */
-    if (core)
-        relay_core_free(core);
+    if (take_up(core, disk, err) == CW_OK)
+        serve(o, core, dial, disk, jobs, err);
     dial_close(dial);
     return err->code;
 }
 
-/* A log that is to outlive the relay is in a file that does. */
-static struct disk *open_file(const struct relay_options *o, const char *dir, struct cw_err *err)
+/* Closes the files. What was restored and not served stays there. */
+static int serve_core(const struct relay_options *o, const struct relay_core_config *config,
+                      struct log_files *files, struct cw_err *err)
 {
-    struct disk *disk = disk_open(dir, o->disk_fd, err);
+    struct relay_core *core = relay_core_new(config);
+    uint32_t jobs = 0;
 
-    if (disk && o->state_fd >= 0 && o->disk_fd < 0) {
-        cw_err_set(err, CW_ESYS, "--log-dir %s: who started the relay could make no file there",
-                   dir);
-        disk_close(disk);
-        disk = NULL;
-    }
-    return disk;
-}
-
-/* Nothing where none is wanted. One that nobody asked for by name is done without, if need be. */
-static int open_disk(const struct relay_options *o, struct disk **disk, uint64_t *bytes,
-                     struct cw_err *err)
-{
-    const struct relay_settings *settings = &o->settings;
-    const char *dir = relay_settings_log_dir(settings);
-    bool asked = settings->log_dir || settings->log_disk > 0;
-    struct cw_err why = {0};
-
-    if (settings->log_disk_given && settings->log_disk == 0)
-        return CW_OK;
-    if (disk_in_memory(dir)) {
-        if (!asked)
-            return CW_OK;
-        return cw_err_set(err, CW_EINVAL,
-                          "--log-dir %s: its files are kept in memory, of which the log is to be "
-                          "relieved; choose a directory on a disk, or --log-disk 0",
-                          dir);
-    }
-    *disk = open_file(o, dir, &why);
-    if (*disk) {
-        *bytes =
-            settings->log_disk_given ? settings->log_disk : (disk_free(dir) + disk_held(*disk)) / 2;
-        return CW_OK;
-    }
-    if (asked)
-        return cw_err_set(err, why.code, "%s", why.text);
-    fprintf(stderr, "causeway relay: the logs have no disk: %s\n", why.text);
-    return CW_OK;
+    if (core)
+        serve_jobs(o, core, files->disk, &jobs, err);
+    else
+        cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+    log_files_settle(files); /* before the memory goes that it may be writing */
+    if (core)
+        relay_core_free(core);
+    if (jobs > 0 && files->dir.dir >= 0)
+        fprintf(stderr, "causeway relay: the log of %u jobs stays in %s for the next start\n", jobs,
+                files->dir.path);
+    log_files_close(files, jobs > 0 || err->code);
+    return err->code;
 }
 
 static int run(struct relay_options *o, const struct relay_region *region,
@@ -360,17 +358,18 @@ static int run(struct relay_options *o, const struct relay_region *region,
     const struct relay_settings *settings = &o->settings;
     struct relay_core_config config = {.memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
+                                       .log_compress = settings->log_compress,
                                        .region = *region,
                                        .ledger = ledger};
-    struct disk *disk = NULL;
+    struct log_files files;
     int failed = relay_place_open(&o->place, err);
 
     if (failed)
         return failed;
     config.key = o->place.key;
-    failed = open_disk(o, &disk, &config.log_disk, err);
+    failed = log_files_open(&files, settings, o->disk_fd, o->state_fd >= 0, &config, err);
     if (!failed)
-        failed = serve_core(o, &config, disk, err);
+        failed = serve_core(o, &config, &files, err);
     relay_place_close(&o->place);
     return failed;
 }

@@ -13,7 +13,8 @@ const char *const relay_option_names[RELAY_OPTIONS] = {
     [RELAY_OPTION_SENDERS] = "senders",       [RELAY_OPTION_MEMORY_MAX] = "memory-max",
     [RELAY_OPTION_LOG_MEMORY] = "log-memory", [RELAY_OPTION_LOG_DISK] = "log-disk",
     [RELAY_OPTION_LOG_DIR] = "log-dir",       [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
-    [RELAY_OPTION_LOG_SAFETY] = "log-safety", [RELAY_OPTION_RINGS] = "rings",
+    [RELAY_OPTION_LOG_SAFETY] = "log-safety", [RELAY_OPTION_LOG_COMPRESS] = "log-compress",
+    [RELAY_OPTION_RINGS] = "rings",
 };
 
 void relay_option_list(struct option *options, int first)
@@ -47,6 +48,7 @@ const char *relay_settings_disk_dir(const struct relay_settings *settings)
 {
     bool none = settings->log_disk_given && settings->log_disk == 0;
 
+    none |= settings->log_safety == RELAY_LOG_SYNCED;
     return none ? NULL : relay_settings_log_dir(settings);
 }
 
@@ -88,20 +90,26 @@ static int take_pool(uint32_t *threads, const char *name, const char *text, uint
     return CW_OK;
 }
 
-static int take_rings(struct relay_settings *settings, const char *text, struct cw_err *err)
+static int take_switch(bool *on, const char *name, const char *text, struct cw_err *err)
 {
-    settings->rings = strcmp(text, "on") == 0;
-    if (settings->rings || strcmp(text, "off") == 0)
+    *on = strcmp(text, "on") == 0;
+    if (*on || strcmp(text, "off") == 0)
         return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--rings %s: expected on or off", text);
+    return cw_err_set(err, CW_EINVAL, "--%s %s: expected on or off", name, text);
 }
 
 static int take_log_safety(struct relay_settings *settings, const char *text, struct cw_err *err)
 {
-    settings->log_safety = strcmp(text, "file") == 0 ? RELAY_LOG_IN_FILE : RELAY_LOG_IN_MEMORY;
-    if (settings->log_safety == RELAY_LOG_IN_FILE || strcmp(text, "memory") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--log-safety %s: expected memory or file", text);
+    static const char *const names[] = {[RELAY_LOG_IN_MEMORY] = "memory",
+                                        [RELAY_LOG_IN_FILE] = "file",
+                                        [RELAY_LOG_SYNCED] = "sync"};
+
+    for (int i = 0; i <= RELAY_LOG_SYNCED; i++)
+        if (strcmp(text, names[i]) == 0) {
+            settings->log_safety = (enum relay_log_safety)i;
+            return CW_OK;
+        }
+    return cw_err_set(err, CW_EINVAL, "--log-safety %s: expected memory, file or sync", text);
 }
 
 int relay_settings_take(struct relay_settings *settings, enum relay_option option,
@@ -132,10 +140,12 @@ int relay_settings_take(struct relay_settings *settings, enum relay_option optio
         return CW_OK;
     case RELAY_OPTION_LOG_SAFETY:
         return take_log_safety(settings, value, err);
+    case RELAY_OPTION_LOG_COMPRESS:
+        return take_switch(&settings->log_compress, relay_option_names[option], value, err);
     case RELAY_OPTION_LOG_RESERVE:
         return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
     case RELAY_OPTION_RINGS:
-        return take_rings(settings, value, err);
+        return take_switch(&settings->rings, relay_option_names[option], value, err);
     case RELAY_OPTIONS:
         break;
     }

@@ -17,6 +17,7 @@ enum relay_option {
     RELAY_OPTION_LOG_DISK,
     RELAY_OPTION_LOG_DIR,
     RELAY_OPTION_LOG_SAFETY,
+    RELAY_OPTION_LOG_COMPRESS,
     RELAY_OPTION_LOG_RESERVE,
     RELAY_OPTION_RINGS,
     RELAY_OPTIONS
@@ -33,6 +34,7 @@ void relay_option_list(struct option *options, int first);
 enum relay_log_safety {
     RELAY_LOG_IN_MEMORY, /* nothing: it ends with the relay's process, and so do its jobs */
     RELAY_LOG_IN_FILE,   /* that process: another one goes on with the log */
+    RELAY_LOG_SYNCED,    /* also the loss of power: what was told to the world is on disk */
 };
 
 struct relay_settings {
@@ -44,6 +46,7 @@ struct relay_settings {
     uint64_t log_disk;    /* ... and on disk */
     bool log_disk_given;  /* else a share of what is free there */
     const char *log_dir;  /* NULL: where temporary files are kept */
+    bool log_compress;    /* what is written there, while the disk is behind */
     uint64_t log_reserve; /* of it, touched at the start */
     enum relay_log_safety log_safety;
 };
@@ -53,7 +56,7 @@ void relay_settings_init(struct relay_settings *settings);
 /* What the logs may hold in memory, and where what is more is kept. */
 uint64_t relay_settings_log_memory(const struct relay_settings *settings);
 const char *relay_settings_log_dir(const struct relay_settings *settings);
-/* The same, or NULL: no disk is wanted. */
+/* The same, or NULL: no disk is wanted, or the relay has a directory of its own there. */
 const char *relay_settings_disk_dir(const struct relay_settings *settings);
 
 /* Errors: CW_EINVAL, naming the option, the value and what was expected. */

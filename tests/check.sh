@@ -105,6 +105,7 @@ one_engine() {
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
   suite "relays by hand that come back, $1" env ENGINE="$2" tests/system/relay_keeper.sh '^(rings: (killed often|with ranks)|the keeper is killed)'
+  suite "relays that lose power, $1" env ENGINE="$2" tests/system/relay_sync.sh '^(rings: (once|often$|two)|storm|journal: (torn|garbage))'
 }
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
@@ -125,10 +126,12 @@ queue_jobs() {
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
   suite "logs on disk" tests/system/log_disk.sh
+  suite "logs that are looked at" tests/system/log_command.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh
   suite "relays by hand that come back" tests/system/relay_keeper.sh
+  suite "relays that lose power" tests/system/relay_sync.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \

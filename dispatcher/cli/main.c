@@ -1,6 +1,7 @@
 /* The `causeway` command: a table of subcommands. */
 #include "relay/main.h"
 #include "dispatcher/cli/cmd_doctor.h"
+#include "dispatcher/cli/cmd_log.h"
 #include "dispatcher/cli/cmd_run.h"
 #include "dispatcher/cli/cmd_status.h"
 #include "dispatcher/cli/cmd_top.h"
@@ -25,6 +26,7 @@ static const struct {
     {"relay", cmd_relay, "run a relay in the foreground"},
     {"status", cmd_status, "show how a running job stands"},
     {"top", cmd_top, "show it again and again"},
+    {"log", cmd_log, "look at the logs of a relay that is not running"},
     {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
     {"help", cmd_help, "this text"},
 };

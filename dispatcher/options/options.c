@@ -30,7 +30,7 @@ const char run_usage[] =
     "                       (default: ranks in turn)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
-    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file\n"
+    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file, --log-compress on|off\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
@@ -357,6 +357,11 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         if (o->no_log && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
                               relay_option_names[i]);
+    if (o->relay_settings.log_safety == RELAY_LOG_SYNCED)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-safety sync is for relays that are started by hand (causeway "
+                          "relay, and --relay here): when this machine loses power, causeway run "
+                          "and its ranks end as well");
     if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety file: a relay that is started again finds its connections "

@@ -74,6 +74,15 @@ static void unlogged(struct driver *d, uint32_t rank, const char *why)
         telling_tell(&d->parts.telling, "rank %u can no longer be restarted: %s", rank, why);
 }
 
+static void unsynced(struct driver *d, const char *relay, const char *why)
+{
+    static const char text[] = "a relay's log no longer survives the loss of power";
+
+    telling_warn(&d->parts.telling, now_of(d), JOB_NO_RANK, text, why);
+    telling_tell(&d->parts.telling, "relay %s: its log no longer survives the loss of power: %s",
+                 relay, why);
+}
+
 static void on_overrun(void *ctx)
 {
     char why[96];
@@ -302,6 +311,8 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         snprintf(text, sizeof(text), "relay %s: %s", relays_address(d->parts.relays, relay),
                  notice->text);
         job_relay_lost(&d->job, text, now_of(d));
+    } else if (notice->code == CW_NOTICE_UNSYNCED) {
+        unsynced(d, relays_address(d->parts.relays, relay), notice->text);
     } else if (notice->rank < d->parts.options->ranks || notice->rank == JOB_NO_RANK) {
         if (notice->code == CW_NOTICE_UNLOGGED)
             unlogged(d, notice->rank, notice->text);

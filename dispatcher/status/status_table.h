@@ -16,7 +16,4 @@ void status_table_job(FILE *to, const json_t *document, size_t ranks_max);
 /* A line for each job; `documents` is an array. */
 void status_table_jobs(FILE *to, const json_t *documents);
 
-/* "0", "812", "1.2K", "3.4M", ...: powers of 1024. */
-void status_table_bytes(uint64_t bytes, char *to, size_t size);
-
 #endif

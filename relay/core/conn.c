@@ -115,6 +115,13 @@ int conn_suspend(struct relay_conn *conn, const struct iovec *unread, int count)
     return CW_OK;
 }
 
+/* Of what is queued on it nothing is sent before a commit. */
+static void want_commit(const struct relay_conn *conn)
+{
+    if (conn->entry.ledger)
+        commit_want(&conn->set->store->commit);
+}
+
 bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t received)
 {
     assert(old->suspended && !conn->block && conn->out.size == 0);
@@ -143,6 +150,7 @@ bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t recei
     old->block = NULL;
     out_init(&old->out, conn->set->pool);
     conn_free(old);
+    want_commit(conn);
     conn_ready(conn);
     return true;
 }
@@ -155,6 +163,7 @@ bool conn_outlive(struct relay_conn *conn, bool out, void (*save)(const void *co
         conn_refuse(conn, CW_REFUSED_LIMIT, LEDGER_FULL);
         return false;
     }
+    want_commit(conn);
     if (out && conn->entry.ledger)
         out_outlive(&conn->out, store, &conn->entry);
     return true;
@@ -199,6 +208,7 @@ uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint
     }
     cw_frame_begin(&conn->session, at, type, (uint32_t)fixed + size);
     ledger_change(&conn->entry);
+    want_commit(conn);
     conn->set->stats->frames_out++;
     conn_ready(conn);
     return at + CW_FRAME_HEADER;
@@ -221,6 +231,7 @@ uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, co
     }
     cw_frame_begin(&conn->session, to, type, (uint32_t)fixed + size);
     ledger_change(&conn->entry);
+    want_commit(conn);
     conn->set->stats->frames_out++;
     if (copy && size)
         memcpy(to + CW_FRAME_HEADER + fixed, at, size);
@@ -260,13 +271,30 @@ int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 
     conn->writing = true;
     conn->written = 0;
+    if (!conn_has_output(conn))
+        return 0;
     if (door_left(door) > 0) {
         *iov = (struct iovec){door->out + door->written, door_left(door)};
         return 1;
     }
-    n = out_peek(&conn->out, iov, max);
+    n = out_peek(&conn->out, iov, max,
+                 conn_is_held(conn) ? out_stable(&conn->out) : conn->out.bytes);
     conn->written = (uint32_t)n;
     return n;
+}
+
+void conn_note_output(struct relay_conn *conn)
+{
+    conn->door_noted = conn->door.queued;
+    out_note(&conn->out);
+}
+
+void conn_free_output(struct relay_conn *conn)
+{
+    conn->door_stable = conn->door_noted;
+    out_settle(&conn->out);
+    if (conn_has_output(conn))
+        conn_ready(conn);
 }
 
 bool conn_acknowledge(struct relay_conn *conn, uint64_t position)

@@ -69,6 +69,8 @@ struct relay_conn {
     bool owes_ack;         /* something but ACK was received since the last one was sent */
 
     struct ledger_entry entry; /* of the session, where it outlives the process */
+    uint32_t door_noted;       /* bytes queued there that are part of a commit: see out.h */
+    uint32_t door_stable;
     uint64_t anew; /* it did, and our stream began anew at this position: an opener that has
                       received less does not know it yet */
 
@@ -167,13 +169,28 @@ static inline uint64_t conn_acted(const struct relay_conn *conn)
  * does. False: it acknowledges what was not sent. */
 bool conn_acknowledge(struct relay_conn *conn, uint64_t position);
 #define CONN_ACK_REFUSED "ACK of what was not sent"
+/* Whether what it says is held back until it survives the loss of power. */
+static inline bool conn_is_held(const struct relay_conn *conn)
+{
+    return conn->entry.ledger && commit_is_on(&conn->set->store->commit);
+}
 static inline bool conn_has_output(const struct relay_conn *conn)
 {
-    return !conn->broken && (door_left(&conn->door) > 0 || conn->out.bytes > 0);
+    bool held = conn_is_held(conn);
+
+    if (conn->broken)
+        return false;
+    if (door_left(&conn->door) > 0)
+        return !held || conn->door_stable == conn->door.queued;
+    return held ? out_stable(&conn->out) > 0 : conn->out.bytes > 0;
 }
+/* What is queued is part of a commit; which has ended, or there will be none. */
+void conn_note_output(struct relay_conn *conn);
+void conn_free_output(struct relay_conn *conn);
 static inline bool conn_done(const struct relay_conn *conn)
 {
-    return conn->broken || (conn->state == CONN_CLOSING && !conn_has_output(conn));
+    return conn->broken ||
+           (conn->state == CONN_CLOSING && door_left(&conn->door) == 0 && conn->out.bytes == 0);
 }
 
 /* --- input */

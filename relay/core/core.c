@@ -73,6 +73,11 @@ static bool open_ledger(struct relay_core *core, const struct relay_core_config 
     bool left = ledger_open(&core->ledger, memory, config->region.size);
 
     core->memory.supply.carved_note = &memory->header.carved;
+    if (config->journal.number > 0) {
+        if (store_keep_journal(&core->shared.store, &config->journal) < 0)
+            return false;
+        core->ledger.commit = &core->shared.store.commit;
+    }
     if (!left)
         return true;
     store_return_begin(&core->shared.store);
@@ -94,6 +99,7 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     conn_set_init(&core->conns, core, &core->pool, &core->stats);
     mailbox_shared_init(&core->shared, &core->pool, config->ledger ? &core->ledger : NULL,
                         config->log_memory, config->log_disk);
+    core->shared.store.compresses = config->log_compress;
     core->conns.store = &core->shared.store;
     core->jobs = (struct job_set){.memory = &core->memory,
                                   .conns = &core->conns,
@@ -121,6 +127,15 @@ void relay_core_free(struct relay_core *core)
     relay_memory_fini(&core->memory);
     assert(core->stats.memory_now == 0);
     free(core);
+}
+
+uint32_t relay_core_jobs(const struct relay_core *core)
+{
+    uint32_t jobs = 0;
+
+    for (const struct relay_job *job = core->jobs.first; job; job = job->next)
+        jobs++;
+    return jobs;
 }
 
 struct cw_relay_stats *relay_core_stats(struct relay_core *core)
@@ -221,6 +236,7 @@ bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
     ledger_forget_left(&core->ledger, &core->memory.supply);
     store_returned(store);
     store_end_round(store);
+    commit_begin(&store->commit);
     finish(core);
     return true;
 }
@@ -333,20 +349,60 @@ static void go_on(struct relay_core *core)
     store_end_round(&core->shared.store);
 }
 
+/* What is queued by now can be told to the world once this commit has ended. */
+static void note_output(struct relay_core *core)
+{
+    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next)
+        conn_note_output(conn);
+}
+
+static void free_output(struct relay_core *core)
+{
+    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next)
+        conn_free_output(conn);
+}
+
 bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
 {
+    struct commit *commit = &core->shared.store.commit;
     bool wanted;
 
     copies_pay_all(&core->shared.copies);
+    assert(core->remake || !core->ledger.changed); /* a commit is of whole steps */
+    if (!core->remake && commit_next(commit, io)) {
+        if (commit->ends)
+            note_output(core);
+        return true;
+    }
     wanted = store_next_io(&core->shared.store, io);
     if (core->ledger.changed) /* a log may have been given up for what is to be read */
         finish(core);
     return wanted;
 }
 
+static void tell_unsynced(struct relay_core *core, int error)
+{
+    for (struct relay_job *job = core->jobs.first; job; job = job->next)
+        job_notice(job, CW_NOTICE_UNSYNCED, UINT32_MAX, "writing the journal (--log-dir): %s",
+                   strerror(error));
+}
+
+static void commit_came(struct relay_core *core, int error)
+{
+    if (!commit_done(&core->shared.store.commit, error))
+        return;
+    store_committed(&core->shared.store);
+    free_output(core);
+    if (error)
+        tell_unsynced(core, error);
+}
+
 void relay_core_io_done(struct relay_core *core, const struct relay_log_done *done)
 {
-    store_io_done(&core->shared.store, done);
+    if (done->segment)
+        store_io_done(&core->shared.store, done);
+    else
+        commit_came(core, done->error);
     if (core->shared.store.arrived && !core->remake)
         go_on(core);
     finish(core);
@@ -667,6 +723,7 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns)
 
     while ((late = tick_all(core, now_ns)))
         give_up(late);
+    commit_want(&core->shared.store.commit);
     finish(core);
 }
 

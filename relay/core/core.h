@@ -8,7 +8,7 @@
 
 #include "relay/core/bounds.h"
 #include "relay/core/requests.h"
-#include "relay/log/store_io.h"
+#include "relay/log/commit.h"
 
 #include <sys/uio.h>
 
@@ -21,8 +21,10 @@ struct relay_core_config {
     struct relay_region region; /* for blocks; outlives the core */
     uint64_t log_memory;        /* of them, in the logs of ranks ... */
     uint64_t log_disk;          /* ... and on disk; when both are spent, a log is given up */
+    bool log_compress;          /* what goes to disk, while that is behind */
     struct ledger_memory
         *ledger; /* what outlives the process, with the region; NULL: nothing does */
+    struct relay_journal journal; /* of that, where it is to survive the loss of power, too */
 };
 
 /* What came of the jobs of the relay whose place this one takes. */
@@ -153,6 +155,9 @@ void relay_core_tick(struct relay_core *core, uint64_t now_ns);
 
 /* How long to wait at most between two calls of it, in milliseconds. */
 int relay_core_tick_ms(const struct relay_core *core);
+
+/* How many jobs there are. */
+uint32_t relay_core_jobs(const struct relay_core *core);
 
 /* The image of a rank's process that was taken at this point is safe: the rank is started from it,
  * or from a later one, and what the log holds for an earlier start is let go of. Earlier images are

@@ -42,6 +42,7 @@ struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uin
                               .next = set->first};
     pool->owner = job;
     chain_init(&job->told, &set->shared->store, pool);
+    job->told.stays = true;
     memset(job->ranked, 0, bytes);
     memcpy(job->id, id, CW_ID_SIZE);
     cw_cred_job_key(job->key, set->key, id);

@@ -176,17 +176,18 @@ static uint32_t first_unsent(const struct out_queue *out)
     return out->cursor + sent;
 }
 
-int out_peek(const struct out_queue *out, struct iovec *iov, int max)
+int out_peek(const struct out_queue *out, struct iovec *iov, int max, uint64_t size)
 {
     uint32_t first = first_unsent(out);
     int n = 0;
 
-    for (uint32_t i = first; i < out->count && n < max; i++, n++) {
+    for (uint32_t i = first; i < out->count && n < max && size > 0; i++, n++) {
         const struct out_slice *slice = slice_at(out, i);
         size_t skip = i == out->cursor ? out->cursor_at : 0;
+        size_t length = slice->size - skip < size ? slice->size - skip : (size_t)size;
 
-        iov[n] =
-            (struct iovec){.iov_base = (void *)(slice->at + skip), .iov_len = slice->size - skip};
+        iov[n] = (struct iovec){.iov_base = (void *)(slice->at + skip), .iov_len = length};
+        size -= length;
     }
     return n;
 }
@@ -410,6 +411,7 @@ void out_outlive(struct out_queue *out, struct log_store *store, struct ledger_e
 {
     assert(out->count == 0);
     chain_init(&out->chain, store, out->pool);
+    out->chain.stays = true;
     chain_keep(&out->chain, entry, 0);
 }
 
@@ -448,6 +450,7 @@ int out_return(struct out_queue *out, struct log_store *store, struct ledger_ent
     int failed;
 
     chain_init(&out->chain, store, out->pool);
+    out->chain.stays = true;
     failed = chain_return(&out->chain, entry, 0, saved->chain);
     out->front = out->opened = saved->front;
     out->acked = saved->acked;

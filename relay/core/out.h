@@ -34,6 +34,8 @@ struct out_queue {
     uint64_t opened;  /* of the first byte sent over the present connection */
     uint32_t cursor;  /* the slice that is being sent ... */
     size_t cursor_at; /* ... and how much of it was */
+    uint64_t noted;   /* end of what is part of a commit that is being written ... */
+    uint64_t stable;  /* ... or has been: it survives the loss of power */
     bool keeps;
     struct relay_block *block; /* the queue's own, being filled; NULL when idle */
     uint32_t block_used;
@@ -71,8 +73,9 @@ uint8_t *out_reserve(struct out_queue *out, size_t size);
  * or CW_ENOMEM. */
 int out_append(struct out_queue *out, const uint8_t *at, size_t size, struct relay_block *block);
 
-/* Fills up to `max` vectors with what is to be sent next; returns how many. */
-int out_peek(const struct out_queue *out, struct iovec *iov, int max);
+/* Fills up to `max` vectors with what is to be sent next, at most `size` bytes; returns how many.
+ */
+int out_peek(const struct out_queue *out, struct iovec *iov, int max, uint64_t size);
 /* The first `size` bytes of it were sent. They are held on if the queue keeps. */
 void out_sent(struct out_queue *out, size_t size);
 
@@ -105,5 +108,23 @@ static inline void out_skip(struct out_queue *out, uint64_t size)
 /* Drops all but what is kept and the first `pieces` of out_peek. It is sent to no end: the stream
  * does not go on. */
 void out_cut(struct out_queue *out, uint32_t pieces);
+
+/* What is here now is part of a commit; which has ended. */
+static inline void out_note(struct out_queue *out)
+{
+    out->noted = out->front + out->kept + out->bytes;
+}
+static inline void out_settle(struct out_queue *out)
+{
+    out->stable = out->noted;
+}
+/* Bytes that are to be sent, and survive the loss of power. */
+static inline uint64_t out_stable(const struct out_queue *out)
+{
+    uint64_t sent = out->front + out->kept;
+    uint64_t stable = out->stable > sent ? out->stable - sent : 0;
+
+    return stable < out->bytes ? stable : out->bytes;
+}
 
 #endif

@@ -6,22 +6,6 @@ void remake_mailbox_begin(struct remake_mailbox *r, struct relay_mailbox *mailbo
     *r = (struct remake_mailbox){.mailbox = mailbox, .points = *points};
 }
 
-int remake_post(struct relay_mailbox *mailbox, const struct log_record *record)
-{
-    struct relay_posted *posted = mailbox_posted_new(mailbox);
-
-    if (!posted)
-        return CW_ENOMEM;
-    posted->req = (uint32_t)record->req;
-    posted->tag = record->tag;
-    posted->mask = record->mask;
-    posted->capacity = record->total;
-    if (match_post(&mailbox->index, posted) == CW_OK)
-        return CW_OK;
-    mailbox_posted_free(mailbox, posted);
-    return CW_ENOMEM;
-}
-
 static void unpost(struct relay_mailbox *mailbox, struct relay_posted *posted)
 {
     match_unpost(&mailbox->index, posted);
@@ -69,12 +53,6 @@ static void bind_posted(struct relay_mailbox *mailbox, struct relay_message *mes
 
     unpost(mailbox, posted);
     mailbox_bind(mailbox, message, req, capacity);
-}
-
-void remake_arrives(struct remake_mailbox *r, struct relay_message *message)
-{
-    message->next_free = r->arriving;
-    r->arriving = message;
 }
 
 static bool on_message(struct remake_mailbox *r, const struct log_record *record, uint64_t at)

@@ -3,6 +3,28 @@
 
 #include <string.h>
 
+int remake_post(struct relay_mailbox *mailbox, const struct log_record *record)
+{
+    struct relay_posted *posted = mailbox_posted_new(mailbox);
+
+    if (!posted)
+        return CW_ENOMEM;
+    posted->req = (uint32_t)record->req;
+    posted->tag = record->tag;
+    posted->mask = record->mask;
+    posted->capacity = record->total;
+    if (match_post(&mailbox->index, posted) == CW_OK)
+        return CW_OK;
+    mailbox_posted_free(mailbox, posted);
+    return CW_ENOMEM;
+}
+
+void remake_arrives(struct remake_mailbox *r, struct relay_message *message)
+{
+    message->next_free = r->arriving;
+    r->arriving = message;
+}
+
 /* All that are known, and the last one that there was. */
 static uint32_t count_of(const struct log_points_left *left)
 {

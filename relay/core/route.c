@@ -88,9 +88,10 @@ int route_return(struct relay_job *job, struct chain_end end)
 {
     int failed = chain_return(&job->told, &job->entry, 0, end);
     uint64_t position = (uint64_t)end.first << CHAIN_SHIFT;
+    enum chain_found found = CHAIN_END;
     struct chain_bytes bytes;
 
-    while (!failed && chain_read(&job->told, &position, &bytes) == CHAIN_HERE) {
+    while (!failed && (found = chain_read(&job->told, &position, &bytes)) == CHAIN_HERE) {
         struct cw_reader r = cw_reader(bytes.at, bytes.size);
         uint32_t type = cw_get_u32(&r);
         uint32_t size = cw_get_u32(&r);
@@ -100,5 +101,5 @@ int route_return(struct relay_job *job, struct chain_end end)
         failed = take(job, (uint8_t)type, bytes.at + TOLD_HEAD, size);
         position += TOLD_HEAD + size;
     }
-    return failed;
+    return failed || found == CHAIN_END ? failed : CW_EPROTO;
 }

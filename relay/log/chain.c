@@ -26,7 +26,7 @@ void chain_free(struct chain *chain)
     relay_pool_free(chain->pool, chain->segments, chain->room * sizeof(*chain->segments));
     if (chain->entry)
         ledger_change(chain->entry);
-    chain_init(chain, chain->store, chain->pool);
+    *chain = (struct chain){.store = chain->store, .pool = chain->pool, .stays = chain->stays};
 }
 
 void chain_keep(struct chain *chain, struct ledger_entry *entry, uint32_t which)
@@ -124,14 +124,14 @@ static struct log_segment *add(struct chain *chain, uint32_t size, uint64_t *hel
 
     if (!table_room(chain, held))
         return NULL;
-    segment = store_new(chain->store, chain->pool, size);
+    segment = store_new(chain->store, chain->pool, size, chain->stays);
     if (!segment)
         return NULL;
     if (last)
         store_seal(chain->store, last);
     *held += sizeof(*segment) + size;
     if (segment->block)
-        store_name(segment, chain->name, chain->first + chain->count);
+        store_name(chain->store, segment, chain->name, chain->first + chain->count);
     chain->segments[chain->count++] = segment;
     return segment;
 }
@@ -161,7 +161,7 @@ static uint64_t take(struct chain *chain, struct log_segment *segment, uint32_t 
 {
     uint64_t position = (uint64_t)(chain->first + chain->count - 1) << CHAIN_SHIFT | segment->used;
 
-    segment->used += size;
+    store_use(chain->store, segment, size);
     if (chain->entry)
         ledger_change(chain->entry);
     return position;
@@ -247,9 +247,12 @@ static int return_piece(struct chain *chain, struct ledger_piece *piece)
     uint64_t held = 0;
     struct log_segment *segment;
 
-    if (!piece || piece->taken || piece->used > RELAY_BLOCK_BYTES)
+    if (!piece || piece->taken || piece->used > RELAY_BLOCK_BYTES ||
+        piece->stored > RELAY_BLOCK_BYTES)
         return CW_EPROTO;
-    segment = table_room(chain, &held) ? store_return(chain->store, chain->pool, piece) : NULL;
+    segment = table_room(chain, &held)
+                  ? store_return(chain->store, chain->pool, piece, chain->stays)
+                  : NULL;
     if (!segment)
         return CW_ENOMEM;
     chain->segments[chain->count++] = segment;

@@ -18,6 +18,7 @@ struct chain {
     struct relay_pool *pool;
     struct ledger_entry *entry; /* of whom it is; NULL: nothing of it outlives the process */
     uint64_t name;              /* in the ledger */
+    bool stays;                 /* in memory: it is read without asking; set after chain_init */
     struct log_segment **segments;
     uint32_t first; /* number of the first one; those before it were let go of */
     uint32_t count;

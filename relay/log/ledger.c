@@ -1,4 +1,5 @@
 #include "relay/log/ledger.h"
+#include "relay/log/commit.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,10 +14,9 @@ static bool makes_sense(const struct ledger_header *header, uint64_t region_size
            header->extents_used <= LEDGER_EXTENTS;
 }
 
-/* The copy that counts; NULL: none. */
-static struct ledger_copy *counts(const struct ledger *ledger, uint32_t cell)
+const struct ledger_copy *ledger_copy_of(const struct ledger *ledger, uint32_t cell)
 {
-    struct ledger_copy *copy = ledger->memory->cells[cell].copy;
+    const struct ledger_copy *copy = ledger->memory->cells[cell].copy;
     uint64_t done = ledger->memory->header.done;
     bool valid[2] = {copy[0].step > 0 && copy[0].step <= done,
                      copy[1].step > 0 && copy[1].step <= done};
@@ -70,7 +70,7 @@ bool ledger_open(struct ledger *ledger, struct ledger_memory *memory, uint64_t r
 static bool is_free(const struct ledger *ledger, uint32_t cell)
 {
     const struct ledger_copy *copy = ledger->memory->cells[cell].copy;
-    const struct ledger_copy *now = counts(ledger, cell);
+    const struct ledger_copy *now = ledger_copy_of(ledger, cell);
 
     return (!now || now->kind == LEDGER_FREE) &&
            (copy[0].step != ledger->step || copy[0].kind == LEDGER_FREE) &&
@@ -104,6 +104,8 @@ static void write_copy(struct ledger *ledger, uint32_t cell, uint32_t kind, uint
     memset(copy->body, 0, sizeof(copy->body));
     if (entry)
         entry->save(entry->owner, copy->body);
+    if (ledger->commit)
+        commit_cell(ledger->commit, cell);
 }
 
 bool ledger_enter(struct ledger *ledger, struct ledger_entry *entry, enum ledger_kind kind,
@@ -129,7 +131,7 @@ bool ledger_enter(struct ledger *ledger, struct ledger_entry *entry, enum ledger
 void ledger_return(struct ledger *ledger, struct ledger_entry *entry, uint32_t cell,
                    const void *owner, void (*save)(const void *owner, void *body))
 {
-    const struct ledger_copy *copy = counts(ledger, cell);
+    const struct ledger_copy *copy = ledger_copy_of(ledger, cell);
 
     *entry = (struct ledger_entry){.ledger = ledger,
                                    .owner = owner,
@@ -143,6 +145,8 @@ void ledger_return(struct ledger *ledger, struct ledger_entry *entry, uint32_t c
 void ledger_drop(struct ledger *ledger, uint32_t cell)
 {
     write_copy(ledger, cell, LEDGER_FREE, 0, NULL);
+    if (ledger->commit) /* else what has ended might come back, for long */
+        commit_want(ledger->commit);
     if (cell < ledger->dropped)
         ledger->dropped = cell;
 }
@@ -200,7 +204,7 @@ void ledger_step(struct ledger *ledger)
 const void *ledger_find(const struct ledger *ledger, uint32_t cell, enum ledger_kind kind)
 {
     const struct ledger_copy *copy =
-        cell < ledger->memory->header.cells_used ? counts(ledger, cell) : NULL;
+        cell < ledger->memory->header.cells_used ? ledger_copy_of(ledger, cell) : NULL;
 
     return copy && copy->kind == (uint32_t)kind ? copy->body : NULL;
 }
@@ -237,6 +241,7 @@ static void merge(struct ledger *ledger)
         } else {
             last->extent = piece->extent;
             last->sum = piece->sum;
+            last->stored = piece->stored;
         }
     }
     ledger->left_count = count;
@@ -257,7 +262,8 @@ static void add_extents(struct ledger *ledger)
                                                .number = extent->number,
                                                .used = extent->used,
                                                .extent = i,
-                                               .sum = extent->sum});
+                                               .sum = extent->sum,
+                                               .stored = extent->stored});
     }
 }
 

@@ -45,6 +45,8 @@ struct ledger_extent {
     uint32_t number;
     uint32_t used;
     uint64_t sum;
+    uint32_t stored; /* bytes on disk, where squeezed; 0: as many as used */
+    uint32_t zero;
 };
 
 struct ledger_header {
@@ -87,11 +89,13 @@ struct ledger_piece {
     uint32_t extent;           /* LEDGER_EXTENTS: none */
     bool taken;
     uint64_t sum;
+    uint32_t stored;
 };
 
 struct ledger {
     struct ledger_memory *memory;
-    uint64_t step; /* that is being made */
+    struct commit *commit; /* that notes which cells change; set by the owner, or NULL */
+    uint64_t step;         /* that is being made */
     struct ledger_entry *changed;
     uint32_t free_hint;        /* no cell before it is free ... */
     uint32_t dropped;          /* ... nor before this one, once the step is done */
@@ -125,6 +129,8 @@ static inline void ledger_change(struct ledger_entry *entry)
 /* The step is done: what it changed counts. */
 void ledger_step(struct ledger *ledger);
 
+/* What counts of a cell, between two steps; NULL: nothing. */
+const struct ledger_copy *ledger_copy_of(const struct ledger *ledger, uint32_t cell);
 /* The state that was left in a cell, of this kind; NULL: none. */
 const void *ledger_find(const struct ledger *ledger, uint32_t cell, enum ledger_kind kind);
 /* Nobody takes it. */

@@ -15,7 +15,8 @@ void log_free(struct relay_log *log)
 {
     chain_free(&log->records);
     chain_free(&log->payload);
-    log_points_free(log);
+    relay_pool_free(log->pool, log->points, sizeof(*log->points));
+    log->points = NULL;
     relay_pool_unlog(log->pool, log->bytes);
     log->bytes = 0;
     log->kept = false;

@@ -3,12 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-void log_points_free(struct relay_log *log)
-{
-    relay_pool_free(log->pool, log->points, sizeof(*log->points));
-    log->points = NULL;
-}
-
 static int make_room(struct relay_log *log)
 {
     struct log_points *points = log->points;

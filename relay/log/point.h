@@ -61,7 +61,5 @@ bool log_point_read(const struct log_record *record, uint64_t position, struct l
 void log_point_return(struct relay_log *log, const struct log_point *point);
 /* Counts go on from here. */
 void log_go_on_from(struct relay_log *log, const struct log_point *point);
-/* No point is known. */
-void log_points_free(struct relay_log *log);
 
 #endif

@@ -1,6 +1,7 @@
 #include "relay/log/store.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #define XXH_INLINE_ALL
@@ -22,7 +23,15 @@ void store_init(struct log_store *store, struct relay_pool *pool, struct ledger 
     store->memory_begin = memory_max / STORE_BEGIN_SHARE;
     if (store->memory_begin > STORE_BEGIN_MAX)
         store->memory_begin = STORE_BEGIN_MAX;
+    store->write_begin = store->memory_begin / 2;
     store->extents_max = extents < STORE_NO_EXTENT ? (uint32_t)extents : STORE_NO_EXTENT - 1;
+}
+
+int store_keep_journal(struct log_store *store, const struct relay_journal *journal)
+{
+    if (store->write_begin > STORE_BEGIN_JOURNAL)
+        store->write_begin = STORE_BEGIN_JOURNAL;
+    return commit_init(&store->commit, store->ledger, journal);
 }
 
 /* --- lists ---------------------------------------------------------------------------------------
@@ -137,7 +146,7 @@ static void let_go(struct log_store *store, struct log_segment *segment)
         relay_pool_free(segment->pool, segment->bytes, segment->size);
     segment->block = NULL;
     segment->bytes = NULL;
-    store->memory_now -= segment->size;
+    store->memory_now -= segment->stays ? 0 : segment->size;
 }
 
 /* The memory of one segment that is on disk as well, and that nobody else holds. */
@@ -170,13 +179,15 @@ static bool take_block(struct log_store *store, struct log_segment *segment)
     return true;
 }
 
-struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, uint32_t size)
+struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, uint32_t size,
+                              bool stays)
 {
     struct log_segment *segment = relay_pool_alloc(pool, sizeof(*segment));
 
     if (!segment)
         return NULL;
-    *segment = (struct log_segment){.pool = pool, .size = size, .extent = STORE_NO_EXTENT};
+    *segment =
+        (struct log_segment){.pool = pool, .size = size, .extent = STORE_NO_EXTENT, .stays = stays};
     if (size < STORE_SEGMENT_BYTES)
         segment->bytes = relay_pool_alloc(pool, size);
     else
@@ -185,19 +196,24 @@ struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, 
         relay_pool_free(pool, segment, sizeof(*segment));
         return NULL;
     }
-    store->memory_now += size;
+    store->memory_now += stays ? 0 : size;
     return segment;
 }
 
-void store_name(struct log_segment *segment, uint64_t chain, uint32_t number)
+void store_name(struct log_store *store, struct log_segment *segment, uint64_t chain,
+                uint32_t number)
 {
     segment->chain = chain;
     segment->number = number;
+    if (chain)
+        commit_segment(&store->commit, segment, 0);
     segment->block->mark = (struct relay_mark){.chain = chain, .number = number};
 }
 
 static void free_segment(struct log_store *store, struct log_segment *segment)
 {
+    if (segment->squeezed)
+        relay_block_release(segment->squeezed);
     let_go(store, segment);
     if (segment->extent != STORE_NO_EXTENT)
         give_extent(store, segment->extent);
@@ -211,7 +227,10 @@ static void drop(struct log_store *store, struct log_segment *segment)
         return;
     }
     change(store, segment, SEGMENT_OPEN);
-    free_segment(store, segment);
+    if (segment->chain && commit_gone(&store->commit, segment))
+        let_go(store, segment);
+    else
+        free_segment(store, segment);
 }
 
 void store_drop(struct log_store *store, struct log_segment *segment)
@@ -234,8 +253,18 @@ void store_settle(struct log_store *store)
     }
 }
 
+void store_committed(struct log_store *store)
+{
+    struct log_segment *segment;
+
+    while ((segment = commit_next_gone(&store->commit)))
+        free_segment(store, segment);
+}
+
 void store_fini(struct log_store *store)
 {
+    commit_stop(&store->commit, ECANCELED);
+    store_committed(store);
     store_settle(store);
     while (store->out.first) {
         struct log_segment *segment = store->out.first;
@@ -246,7 +275,10 @@ void store_fini(struct log_store *store)
     }
     relay_pool_free(store->pool, store->free_extents,
                     store->free_room * sizeof(*store->free_extents));
+    if (store->spare)
+        relay_block_release(store->spare);
     assert(store->memory_now == 0);
+    commit_fini(&store->commit);
 }
 
 /* --- to disk and back ----------------------------------------------------------------------------
@@ -256,7 +288,7 @@ void store_seal(struct log_store *store, struct log_segment *segment)
 {
     if (segment->block)
         segment->block->mark.used = segment->used;
-    if (segment->block && store->extents_max > 0)
+    if (segment->block && store->extents_max > 0 && !segment->stays)
         change(store, segment, SEGMENT_FULL);
 }
 
@@ -269,22 +301,88 @@ bool store_want(struct log_store *store, struct log_segment *segment)
     return false;
 }
 
+/* Now, or after the first commit: what a place holds that is free may still count in a journal,
+ * until the next one does. */
+static bool can_write(const struct log_store *store)
+{
+    return store->full.first && !store->error &&
+           (has_extent(store) || commit_frees(&store->commit));
+}
+
 static bool may_write(const struct log_store *store)
 {
-    return store->full.first && !store->error && has_extent(store);
+    return can_write(store) && has_extent(store) &&
+           (!commit_is_on(&store->commit) || store->commit.held);
+}
+
+/* --- squeezed segments */
+
+/* There is one, for as long as there may be squeezed segments. */
+static bool keep_spare(struct log_store *store)
+{
+    if (!store->spare)
+        store->spare = relay_block_new(store->pool, false);
+    return store->spare != NULL;
+}
+
+static struct relay_block *take_spare(struct log_store *store)
+{
+    struct relay_block *block = relay_block_new(store->pool, false);
+
+    if (!block) {
+        block = store->spare;
+        store->spare = NULL;
+    }
+    return block;
+}
+
+/* The request is over. */
+static void drop_squeezed(struct log_store *store, struct log_segment *segment)
+{
+    if (!segment->squeezed)
+        return;
+    if (store->spare)
+        relay_block_release(segment->squeezed);
+    else
+        store->spare = segment->squeezed;
+    segment->squeezed = NULL;
+}
+
+static uint32_t whole_pages(uint32_t size)
+{
+    return (size + STORE_ALIGN - 1) / STORE_ALIGN * STORE_ALIGN;
+}
+
+/* If the disk is behind, and something is gained. */
+static void squeeze(struct log_store *store, struct log_segment *segment)
+{
+    segment->stored = 0;
+    if (!store->compresses || store->out_count < STORE_SQUEEZE_AT || !keep_spare(store))
+        return;
+    segment->squeezed = relay_block_new(store->pool, false);
+    if (!segment->squeezed)
+        return;
+    segment->stored =
+        squeeze_try(&store->squeeze, segment->bytes, segment->used, segment->squeezed->bytes);
+    if (segment->stored == 0)
+        drop_squeezed(store, segment);
+    else
+        memset(segment->squeezed->bytes + segment->stored, 0,
+               whole_pages(segment->stored) - segment->stored);
 }
 
 static bool next_write(struct log_store *store, struct relay_log_io *io)
 {
     struct log_segment *segment = store->full.first;
 
-    if (!may_write(store) || store->memory_now - store->clean_now <= store->memory_begin / 2 ||
+    if (!may_write(store) || store->memory_now - store->clean_now <= store->write_begin ||
         segment->block->filling > 0)
         return false;
     segment->extent = take_extent(store);
     segment->sum = XXH3_64bits(segment->bytes, segment->used);
+    squeeze(store, segment);
     change(store, segment, SEGMENT_WRITING);
-    *io = (struct relay_log_io){.write = true};
+    *io = (struct relay_log_io){.write = true, .sync = commit_is_on(&store->commit)};
     return true;
 }
 
@@ -292,7 +390,11 @@ static bool next_read(struct log_store *store)
 {
     struct log_segment *segment = store->wanted.first;
 
-    if (!segment || !take_block(store, segment))
+    if (!segment)
+        return false;
+    if (segment->stored > 0 && !segment->squeezed)
+        segment->squeezed = take_spare(store);
+    if ((segment->stored > 0 && !segment->squeezed) || !take_block(store, segment))
         return false;
     store->memory_now += segment->size;
     change(store, segment, SEGMENT_READING);
@@ -308,23 +410,26 @@ bool store_next_io(struct log_store *store, struct relay_log_io *io)
         return false;
     segment = store->out.last;
     io->offset = (uint64_t)segment->extent * RELAY_BLOCK_BYTES;
-    io->at = segment->bytes;
-    io->size = segment->size;
+    io->at = segment->squeezed ? segment->squeezed->bytes : segment->bytes;
+    io->size = segment->squeezed ? whole_pages(segment->stored) : segment->size;
     io->segment = store->out.last;
     return true;
 }
 
 /* It can be found on disk by who comes after us. */
-static void enter_extent(const struct log_store *store, const struct log_segment *segment)
+static void enter_extent(struct log_store *store, struct log_segment *segment)
 {
     struct ledger_extent *extent;
 
     if (!store->ledger || !segment->chain)
         return;
+    if (!segment->dropped)
+        commit_segment(&store->commit, segment, 0);
     extent = &store->ledger->memory->extents[segment->extent];
     extent->number = segment->number;
     extent->used = segment->used;
     extent->sum = segment->sum;
+    extent->stored = segment->stored;
     atomic_signal_fence(memory_order_seq_cst);
     extent->chain = segment->chain;
 }
@@ -342,10 +447,17 @@ static void written(struct log_store *store, struct log_segment *segment, int er
     segment->extent = STORE_NO_EXTENT;
 }
 
+static bool unsqueeze(const struct log_segment *segment)
+{
+    return !segment->squeezed ||
+           squeeze_undo(segment->squeezed->bytes, segment->stored, segment->bytes, segment->used);
+}
+
 /* A disk may also give other bytes than it was given. */
 static void arrived(struct log_store *store, struct log_segment *segment, int error)
 {
-    bool good = !error && XXH3_64bits(segment->bytes, segment->used) == segment->sum;
+    bool good =
+        !error && unsqueeze(segment) && XXH3_64bits(segment->bytes, segment->used) == segment->sum;
 
     change(store, segment, good ? SEGMENT_CLEAN : SEGMENT_LOST);
     if (!good)
@@ -366,6 +478,7 @@ void store_io_done(struct log_store *store, const struct relay_log_done *done)
         segment->round = store->round;
         arrived(store, segment, done->error);
     }
+    drop_squeezed(store, segment);
     if (segment->dropped)
         drop(store, segment);
 }
@@ -387,17 +500,20 @@ bool store_spent(const struct log_store *store)
     uint64_t slack = store->extents_max ? store->memory_max / STORE_SLACK_SHARE : 0;
 
     return store->memory_now - store->clean_now > store->memory_max + slack &&
-           store->writing == 0 && !may_write(store);
+           store->writing == 0 && !can_write(store);
 }
 
 /* --- what was left -------------------------------------------------------------------------------
  */
 
 struct log_segment *store_return(struct log_store *store, struct relay_pool *pool,
-                                 struct ledger_piece *piece)
+                                 struct ledger_piece *piece, bool stays)
 {
-    struct log_segment *segment = relay_pool_alloc(pool, sizeof(*segment));
+    struct log_segment *segment;
 
+    if (piece->stored > 0 && !keep_spare(store))
+        return NULL;
+    segment = relay_pool_alloc(pool, sizeof(*segment));
     if (!segment)
         return NULL;
     *segment = (struct log_segment){.pool = pool,
@@ -406,19 +522,22 @@ struct log_segment *store_return(struct log_store *store, struct relay_pool *poo
                                     .size = piece->used > STORE_SEGMENT_BYTES ? piece->used
                                                                               : STORE_SEGMENT_BYTES,
                                     .used = piece->used,
-                                    .extent = STORE_NO_EXTENT};
+                                    .extent = STORE_NO_EXTENT,
+                                    .stays = stays};
     if (piece->extent != LEDGER_EXTENTS) {
         segment->extent = piece->extent;
         segment->sum = piece->sum;
+        segment->stored = piece->stored;
     }
     if (piece->block) {
         relay_block_adopt(pool, piece->block);
         segment->block = piece->block;
         segment->bytes = piece->block->bytes;
-        store->memory_now += segment->size;
+        store->memory_now += stays ? 0 : segment->size;
     }
     if (segment->extent != STORE_NO_EXTENT)
         change(store, segment, segment->bytes ? SEGMENT_CLEAN : SEGMENT_COLD);
+    commit_segment(&store->commit, segment, segment->used);
     piece->taken = true;
     return segment;
 }

@@ -7,8 +7,9 @@
 #ifndef RELAY_STORE_H
 #define RELAY_STORE_H
 
+#include "relay/log/commit.h"
 #include "relay/log/ledger.h"
-#include "relay/log/store_io.h"
+#include "relay/log/squeeze.h"
 
 #ifndef STORE_SEGMENT_BYTES
 #define STORE_SEGMENT_BYTES RELAY_BLOCK_BYTES /* of those that go to disk; each has a block */
@@ -16,6 +17,13 @@
 #define STORE_IO_MAX 16u               /* requests that are out at a time */
 #define STORE_BEGIN_MAX (256ull << 20) /* memory in use when writing begins; but ... */
 #define STORE_BEGIN_SHARE 2            /* ... no more than one part in so many of the budget */
+#define STORE_BEGIN_JOURNAL                                                                        \
+    (16ull << 20) /* with a journal, which holds all that is not on disk, writing begins here      \
+                   */
+#ifndef STORE_SQUEEZE_AT
+#define STORE_SQUEEZE_AT                                                                           \
+    8u /* requests that are out when the disk counts as behind: see squeeze.h */
+#endif
 #define STORE_SLACK_SHARE 8   /* one part in so many more is used before a log is given up */
 #define STORE_EVICT_TRIES 64u /* segments that others hold are passed over, so many at a time */
 
@@ -45,25 +53,25 @@ struct log_segment {
     uint32_t used;
     uint32_t extent; /* its place on disk, from FULL on; counted in segments; or STORE_NO_EXTENT */
     uint8_t state;   /* enum segment_state */
+    bool stays;      /* in memory, as long as it is there; it is not of a log */
     bool dropped;    /* its log is gone, and a request is still out */
     uint32_t round;  /* in which it was read */
     uint64_t sum;    /* XXH3 of its bytes, once it was written */
-    uint64_t pin;    /* of payload: the last point whose snapshot refers to it; 0: none */
-};
-
-struct segment_list {
-    struct log_segment *first;
-    struct log_segment *last;
+    uint32_t stored; /* bytes on disk, where squeezed; 0: as they are */
+    struct relay_block *squeezed; /* them, while a request is out */
+    struct segment_notes notes;
+    uint64_t pin; /* of payload: the last point whose snapshot refers to it; 0: none */
 };
 
 struct log_store {
     struct relay_pool *pool; /* of what is kept for all logs */
     struct ledger
-        *ledger; /* where what has a name is entered; NULL: nothing outlives the process */
+        *ledger;          /* where what has a name is entered; NULL: nothing outlives the process */
+    struct commit commit; /* of it to the journal, where there is one */
     uint64_t memory_max;
-    uint64_t memory_begin; /* beyond it memory is used again; beyond half of it, what is not on disk
-                              is written */
-    uint64_t memory_now;   /* bytes of segments in memory ... */
+    uint64_t memory_begin; /* beyond it memory is used again */
+    uint64_t write_begin;  /* beyond it what is not on disk is written */
+    uint64_t memory_now;   /* bytes of segments in memory, but for those that stay there ... */
     uint64_t
         clean_now; /* ... of those that are on disk as well: others hold them, or they can go */
     uint32_t extents_max;  /* 0: there is no disk */
@@ -82,26 +90,42 @@ struct log_store {
     uint32_t round;   /* what was read in this one stays until it ends */
     bool arrived;     /* something was */
     int error;        /* an errno: nothing can be written any more */
+    bool compresses;  /* what goes to disk, while that is behind; set by the owner */
+    struct squeeze squeeze;
+    struct relay_block *spare; /* for one squeezed segment, so that any can be read; NULL while it
+                                  is used, or as long as there are none */
 };
 
 /* `disk_max`: bytes; 0: there is no disk. */
 void store_init(struct log_store *store, struct relay_pool *pool, struct ledger *ledger,
                 uint64_t memory_max, uint64_t disk_max);
+/* What has a name is kept in a journal from now on, so that it survives the loss of power. Returns
+ * 0 or CW_ENOMEM. */
+int store_keep_journal(struct log_store *store, const struct relay_journal *journal);
 /* There is no log any more, and no request is carried out any more. */
 void store_fini(struct log_store *store);
 
 /* A segment of `size` bytes: from STORE_SEGMENT_BYTES to RELAY_BLOCK_BYTES, or fewer, which stay in
- * memory. NULL without memory. */
-struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, uint32_t size);
+ * memory. `stays`: that one is never written to disk, nor counted. NULL without memory. */
+struct log_segment *store_new(struct log_store *store, struct relay_pool *pool, uint32_t size,
+                              bool stays);
 /* It is this one of a chain, for who comes after us. It has a block. */
-void store_name(struct log_segment *segment, uint64_t chain, uint32_t number);
+void store_name(struct log_store *store, struct log_segment *segment, uint64_t chain,
+                uint32_t number);
 /* Something was left: what is written meanwhile goes elsewhere. */
 void store_return_begin(struct log_store *store);
 /* One that was left. Returns NULL without memory. */
 struct log_segment *store_return(struct log_store *store, struct relay_pool *pool,
-                                 struct ledger_piece *piece);
+                                 struct ledger_piece *piece, bool stays);
 /* All that are taken were; other places on disk are free. */
 void store_returned(struct log_store *store);
+/* `size` bytes more of it are used. */
+static inline void store_use(struct log_store *store, struct log_segment *segment, uint32_t size)
+{
+    segment->used += size;
+    if (segment->chain)
+        commit_segment(&store->commit, segment, size);
+}
 /* Nothing is added to it any more. */
 void store_seal(struct log_store *store, struct log_segment *segment);
 void store_drop(struct log_store *store, struct log_segment *segment);
@@ -114,6 +138,8 @@ bool store_want(struct log_store *store, struct log_segment *segment);
 
 /* What is to be written or read next; false: nothing now. Copies into segments have been made. */
 bool store_next_io(struct log_store *store, struct relay_log_io *io);
+/* The ends of segments have been committed: their places are free. */
+void store_committed(struct log_store *store);
 /* A request has been carried out. */
 void store_io_done(struct log_store *store, const struct relay_log_done *done);
 /* All who waited for what has arrived have looked at it. */
@@ -121,10 +147,11 @@ void store_end_round(struct log_store *store);
 
 /* Lets go of memory that is not needed, where the budget is spent. */
 void store_trim(struct log_store *store);
-/* The budget is spent, and what is being written will make room. */
+/* The budget is spent, and what is being written will make room; or the journal is behind. */
 static inline bool store_waits(const struct log_store *store)
 {
-    return store->memory_now - store->clean_now > store->memory_max && store->writing > 0;
+    return (store->memory_now - store->clean_now > store->memory_max && store->writing > 0) ||
+           commit_waits(&store->commit);
 }
 /* Memory and disk are spent: a log is to be given up. */
 bool store_spent(const struct log_store *store);

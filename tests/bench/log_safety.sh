@@ -4,7 +4,7 @@
 #
 # Environment: SAFETY_ROUNDS (default 2 RUNS + 1), SAFETY_RANKS (of a job whose relay is killed, 16)
 
-# shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir
+# shellcheck disable=SC2154 # bench.sh sets RUNS, programs and dir; log_disk.sh LOG_DISK_DIR
 
 SAFETY_ROUNDS=${SAFETY_ROUNDS:-$((2 * RUNS + 1))}
 SAFETY_RANKS=${SAFETY_RANKS:-16}
@@ -95,4 +95,55 @@ relay_back() {
   echo
   echo "ranks: $SAFETY_RANKS of them. log: 2 ranks that send messages of 1 KiB at full speed, $(median log.mb "$dir/back") MB"
   echo "in all. Until it listens a new process is started and reads its log (goal: below 200 ms, and 1 s for each GB)."
+}
+
+# --- when the machine loses power -------------------------------------------------------------------------------------
+
+SYNC_CLIENTS="1 8 64" # pairs of ranks, each with one message on its way
+SYNC_SECONDS=${SYNC_SECONDS:-3}
+
+# how many pages a second reach the disk, one after the other, in a file that is there already
+sync_probe() {
+  local probe=$dir_on_disk/probe
+  dd if=/dev/zero of="$probe" bs=1M count=16 conv=fsync 2>/dev/null
+  LC_ALL=C dd if=/dev/zero of="$probe" bs=4k count=4096 conv=notrunc oflag=direct,dsync 2>&1 |
+    awk '/copied/ { printf "fsyncs %.0f\n", $1 / 4096 / $(NF - 3); found = 1 } END { exit !found }' >>"$dir/sync"
+  rm -f "$probe"
+}
+
+# sync_job PAIRS: over the relay that runs
+sync_job() {
+  timeout -k 5 60 "$causeway" run --relay "$(relay_address)" --key-file "$dir/key" -n $((2 * $1)) \
+    "$programs/message_rate" "$SYNC_SECONDS" >"$dir/out" 2>"$dir/stats" </dev/null || return 1
+  awk -v clients="$1" '$1 == "message_rate" { print "rate." clients, $2; found = 1 } END { exit !found }' \
+    "$dir/out" >>"$dir/sync"
+}
+
+sync_round() {
+  local clients
+  sync_probe || uncounted "the disk's rate"
+  start_relay "unix:$dir/relay" --key-file "$dir/key" --log-safety sync --log-dir "$dir_on_disk/log"
+  for clients in $SYNC_CLIENTS; do
+    sync_job "$clients" || uncounted "sync, $clients clients"
+  done
+  end_relay
+}
+
+sync_rate() {
+  local clients by dir_on_disk
+  title "A log that survives the loss of power: messages of 1 B, medians of $RUNS rounds"
+  dir_on_disk=$(mktemp -d "$LOG_DISK_DIR/cwbench.XXXXXX") || {
+    missing "sync: there is no directory on a disk"
+    return
+  }
+  rm -f "$dir/sync"
+  rounds "$RUNS" "a round of sync" sync_round
+  rm -rf "$dir_on_disk"
+  table clients "messages/s" "writes of a page to the disk/s" "ratio"
+  for clients in $SYNC_CLIENTS; do
+    by=$(ratio "$(median "rate.$clients" "$dir/sync")" "$(median fsyncs "$dir/sync")")
+    row "$dir/sync" "sync, $clients clients" "$clients" "=median rate.$clients" "=median fsyncs" "$by"
+  done
+  echo
+  echo "A client is a pair of ranks with one message on its way."
 }

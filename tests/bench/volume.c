@@ -9,6 +9,7 @@
  */
 #include <mpi.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,19 @@ static double megabytes(long trips, int bytes)
     return 2e-6 * (double)trips * bytes;
 }
 
+/* Bytes that cannot be compressed. */
+static void fill(char *to, size_t bytes)
+{
+    uint64_t x = 88172645463325252u;
+
+    for (size_t i = 0; i < bytes; i++) {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        to[i] = (char)x;
+    }
+}
+
 int main(int argc, char **argv)
 {
     int bytes = argc > 1 ? atoi(argv[1]) : 65536;
@@ -50,7 +64,7 @@ int main(int argc, char **argv)
     long trips = 0;
     int rank;
 
-    memset(out, 1, (size_t)bytes);
+    fill(out, (size_t)bytes);
     memset(in, 1, (size_t)bytes);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -26,3 +26,10 @@ none_marked() {
 describe_process() {
   echo "$1 ($(tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null))"
 }
+
+# has_ended PID: it and all its threads hold nothing any more, though nobody may have waited for it yet.
+has_ended() {
+  local state
+  state=$(sed -nE 's/^(State|Threads):[[:space:]]*([^ ]*).*/\2/p' "/proc/$1/status" 2>/dev/null) || return 0
+  [[ $state = Z$'\n'[01] ]]
+}

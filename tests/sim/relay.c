@@ -1,5 +1,7 @@
 #include "tests/sim/relay.h"
 #include "relay/dial_request.h"
+#include "relay/log/restore.h"
+#include "tests/lib/journals.h"
 #include "tests/sim/sim.h"
 
 #include <assert.h>
@@ -37,13 +39,15 @@ static void left_free(struct ledger_memory *left)
         munmap(left, sizeof(*left) + SIM_REGION);
 }
 
-static struct relay_core *core_new(struct ledger_memory *left)
+static struct relay_core *core_new(struct ledger_memory *left, const struct relay_journal *journal)
 {
     struct relay_core_config config = {.key = sim.relay_key,
                                        .memory_max = SIM_MEMORY,
                                        .log_memory = sim.plan.log_memory,
                                        .log_disk = sim.plan.disk ? SIM_MEMORY : 0,
-                                       .ledger = left};
+                                       .log_compress = true,
+                                       .ledger = left,
+                                       .journal = *journal};
     struct relay_core *core;
 
     if (left)
@@ -62,7 +66,8 @@ void cores_open(void)
         *relay = (struct sim_relay){
             .number = i, .tick_ns = sim.now_ns, .disk = {.seed = sim_below(UINT64_MAX)}};
         relay->left = sim.plan.kill_one_in ? left_new() : NULL;
-        relay->core = core_new(relay->left);
+        relay->journal.number = sim.plan.sync ? 1 : 0;
+        relay->core = core_new(relay->left, &relay->journal);
         relay->dial = cw_dial_open(on_dialled, relay);
         if (!relay->dial)
             abort();
@@ -570,19 +575,48 @@ static void take_up(struct sim_relay *relay)
     collect(relay);
 }
 
-void core_kill(struct sim_relay *relay)
+/* What its disk makes of its memory, which is gone. */
+static struct ledger_memory *left_on_disk(struct sim_relay *relay)
 {
-    struct ledger_memory *left = left_copy(relay->left);
+    struct ledger_memory *left = left_new();
+    const struct relay_region region = {.start = (uint8_t *)(left + 1), .size = SIM_REGION};
+    struct journal_summary summary;
+    const struct fake_file *file;
+    struct cw_err err = {0};
+
+    fake_disk_lose_power(&relay->disk);
+    file = journals_find(&relay->disk, &summary, &relay->journal);
+    sim_trace("relay %u has lost power: journal %llu, %llu commits", relay->number,
+              (unsigned long long)summary.journal, (unsigned long long)summary.commits);
+    if (summary.commits > 0 && restore(left, &region, file->bytes, &summary, &err) < 0)
+        sim_fail("relay %u cannot be restored from its journal: %s", relay->number, err.text);
+    return left;
+}
+
+/* What its process leaves. */
+static struct ledger_memory *left_in_memory(struct sim_relay *relay)
+{
+    struct journal_summary summary;
 
     sim_trace("relay %u is killed", relay->number);
     disk_die(&relay->disk);
+    if (sim.plan.sync)
+        journals_find(&relay->disk, &summary, &relay->journal);
+    return left_copy(relay->left);
+}
+
+void core_kill(struct sim_relay *relay)
+{
+    struct ledger_memory *left =
+        sim.plan.power && sim_one_in(2) ? left_on_disk(relay) : left_in_memory(relay);
+
     for (struct sim_conn *c = relay->conns; c; c = c->next)
         conn_die(c);
     cw_dial_close(relay->dial);
     relay_core_free(relay->core);
     left_free(relay->left);
     relay->left = left;
-    relay->core = core_new(left);
+    relay->core = core_new(left, &relay->journal);
     relay->dial = cw_dial_open(on_dialled, relay);
     if (!relay->dial)
         abort();

@@ -34,6 +34,7 @@ struct sim_relay {
     struct sim_conn *conns;
     struct cw_dial *dial;
     struct fake_disk disk;
+    struct relay_journal journal;
 };
 
 void cores_open(void);
@@ -47,7 +48,7 @@ void relay_address(char *to, size_t size, uint32_t number);
 /* Connects to it; returns the client's descriptor. */
 int relay_connect(struct sim_relay *relay, const char *name, bool local);
 
-/* A relay's process is killed, and another one takes its place. */
+/* A relay's process is killed, or its machine loses power, and another one takes its place. */
 void core_kill(struct sim_relay *relay);
 
 void cores_tick(void);

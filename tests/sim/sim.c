@@ -96,6 +96,15 @@ static void choose_kills(struct sim_plan *plan, uint64_t *random)
     plan->kills_max = max;
 }
 
+/* Whether they keep a journal. */
+static void choose_safety(struct sim_plan *plan, uint64_t *random)
+{
+    plan->sync = plan->kill_one_in > 0 && codec_random_below(random, 2) == 0;
+    plan->power = plan->sync && codec_random_below(random, 3) > 0;
+    for (uint32_t i = 0; plan->power && i < plan->ranks; i++)
+        plan->rings[i] = false;
+}
+
 struct sim_plan sim_plan_of(uint64_t seed)
 {
     uint64_t r = sim_mix(seed, 0);
@@ -131,6 +140,7 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.kept_max = 2 * plan.ring_bytes;
     choose_relays(&plan, &r);
     choose_log(&plan, &r);
+    choose_safety(&plan, &r);
     /* a large message through a narrow pipe would take all the steps there are */
     narrow = plan.pipe_size < plan.ring_bytes ? plan.pipe_size : plan.ring_bytes;
     plan.message_max = narrow < 4096 ? 1500 : narrow < 65536 ? 20000 : 600000;
@@ -249,12 +259,15 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s, a relay killed in %u steps",
+        "%llu in memory%s, a relay killed in %u steps%s",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
         (unsigned long long)plan->log_memory, plan->disk ? ", the rest on disk" : "",
-        plan->kill_one_in);
+        plan->kill_one_in,
+        plan->power  ? ", or its power lost"
+        : plan->sync ? ", with a journal"
+                     : "");
     cores_open();
     dispatch_open();
 }

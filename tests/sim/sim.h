@@ -49,6 +49,8 @@ struct sim_plan {
     uint32_t cuts_max;
     uint32_t kill_one_in; /* steps; 0: relays live, and nothing outlives them */
     uint32_t kills_max;
+    bool sync;              /* they keep a journal ... */
+    bool power;             /* ... and may lose power: no rank is on the same machine */
     uint64_t news_delay_ns; /* the longest until a death is known */
     bool outages;           /* relays cannot be reached for a time, perhaps too long */
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */

@@ -15,6 +15,9 @@ extern size_t sim_segment_bytes;
 #define LOG_PART_SLICES 300 /* for segments of 1 KiB */
 #define STORE_SEGMENT_BYTES ((uint32_t)sim_segment_bytes)
 #define CW_ACK_BYTES (sim_kept_max / 8)
+#define JOURNAL_PART_MAX (16u << 10)
+#define COMMIT_JOURNAL_MIN (64ull << 10)
+#define STORE_SQUEEZE_AT 1u
 #define LEDGER_CELLS 256u
 #define LEDGER_EXTENTS 65536u
 

@@ -99,7 +99,7 @@ option_tests() {
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
-  for command in run relay doctor status top; do
+  for command in run relay doctor status top log; do
     t "$command --help" expect_help "$causeway" "$command"
   done
   t "--help" expect_help "$causeway"

@@ -17,6 +17,8 @@ LIMIT=${LIMIT:-60}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/lib/jobs.sh
 . "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/disk.sh
+. "$here/../lib/disk.sh"
 only=${1-}
 find_causeway
 
@@ -28,25 +30,6 @@ of_memory='the logs have used up their memory \(4 MiB, --log-memory\)'
 given_up="^causeway: (rank [01]|the ranks) can no longer be restarted: $of_memory and"
 
 # --- a directory on a disk --------------------------------------------------------
-
-in_memory() {
-  [[ $(stat -f -c %T "$1") =~ ^(tmpfs|ramfs)$ ]]
-}
-
-# Leaves in $logs a directory of its own where files are on a disk; false: there is none.
-find_disk() {
-  local dir
-  for dir in "$tmp" /var/tmp "$root/build"; do
-    in_memory "$dir" && continue
-    logs=$(mktemp -d "$dir/cwlogs.XXXXXX") && return
-  done
-  return 1
-}
-
-suite_end() {
-  [[ -z ${logs-} ]] || rm -rf "$logs"
-  lib_end
-}
 
 expect_no_files() {
   local left
@@ -252,27 +235,16 @@ limited_files() {
   [[ -z $(<"$work/notes") ]] || wrong "$(<"$work/notes")"
 }
 
-# small_disk SIZE: a file system that is only mounted in name spaces of their own, so that nothing stays mounted. $work/disk is a file system
-# of SIZE.
-small_disk() {
-  mkdir "$work/disk"
-  truncate -s "$1" "$work/image"
-  if ! PATH=$PATH:/usr/sbin:/sbin mkfs.ext4 -q "$work/image" 2>/dev/null ||
-    ! unshare -m mount -o loop "$work/image" "$work/disk" 2>/dev/null; then
-    skip "no file system can be mounted here"
-    return 1
-  fi
-}
-
-# on_small_disk OPTION... -n RANKS COMMAND...: with $logs there.
-on_small_disk() {
-  run unshare -m sh -c 'mount -o loop "$1" "$2" && shift 2 && exec "$@"' _ "$work/image" "$work/disk" \
-    "${causeway[@]}" run --log-memory "$budget" --log-dir "$work/disk" "$@"
+# on_a_small_disk OPTION... -n RANKS COMMAND...: with its log there.
+on_a_small_disk() {
+  local on_small_disk
+  see_small_disk
+  run "${on_small_disk[@]}" "${causeway[@]}" run --log-memory "$budget" --log-dir "$work/disk" "$@"
 }
 
 no_space() {
   small_disk 48M || return
-  on_small_disk --log-disk 1G -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+  on_a_small_disk --log-disk 1G -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   expect_code 0
   expect_out 'ok token_ring'
   expect_err_like "$given_up cannot be written to disk \(--log-dir\): No space left on device"
@@ -281,7 +253,7 @@ no_space() {
 # Without --log-disk it is half of what is free.
 half_of_it() {
   small_disk 48M || return
-  on_small_disk -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+  on_a_small_disk -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   expect_code 0
   expect_out 'ok token_ring'
   expect_err_like "$given_up their disk \((1[5-9]|2[0-4]) MiB, --log-disk\)"
@@ -375,17 +347,11 @@ is_in_memory() {
 
 # A file system that is read-only, where this can be had; else a directory without permission.
 is_read_only() {
-  local why='--log-dir .*/closed: .*(Read-only file system|Permission denied); .*write'
+  local where_read_only
   mkdir "$work/closed"
-  if ((UID)); then
-    chmod a-w "$work/closed"
-    at_dir "$why" "$work/closed"
-  elif unshare -m mount -o bind,ro "$work/closed" "$work/closed" 2>/dev/null; then
-    local causeway=(unshare -m sh -c 'mount -o bind,ro "$0" "$0" && exec "$@"' "$work/closed" "${causeway[@]}")
-    at_dir "$why" "$work/closed"
-  else
-    skip "root may write everywhere, and nothing can be mounted here"
-  fi
+  see_read_only "$work/closed" || return
+  local causeway=("${where_read_only[@]}" "${causeway[@]}")
+  at_dir '--log-dir .*/closed: .*(Read-only file system|Permission denied); .*write' "$work/closed"
 }
 
 with_relay() {
@@ -501,7 +467,7 @@ main() {
     [[ -x $it ]] || { echo "log_disk.sh: no $it" >&2 && exit 2; }
   done
   lib_start
-  trap suite_end EXIT
+  trap disk_end EXIT
   cd "$tmp" || exit 2
   if find_disk; then
     engine_tests

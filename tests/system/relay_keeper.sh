@@ -19,11 +19,10 @@ LIMIT=${LIMIT:-60}
 . "$here/../lib/jobs.sh"
 # shellcheck source=tests/lib/rings.sh
 . "$here/../lib/rings.sh"
+# shellcheck source=tests/lib/keepers.sh
+. "$here/../lib/keepers.sh"
 only=${1-}
 find_causeway
-
-killed="the relay was killed by signal 9 \\(Killed\\)"
-again="starting it again on its log"
 
 # --- keepers and their relays -------------------------------------------------------
 
@@ -38,24 +37,9 @@ start_unix_keeper() {
   start_keeper --listen "unix:$work/relay" "$@"
 }
 
-# keep NAME OPTION...: beside the job of the test. Leaves its process in $keeper, its address in $address.
-keep() {
-  start_named_relay "$1" --log-safety file "${@:2}"
-  keeper=$helper
-}
-
-has_next() {
-  local next
-  next=$(child_of "$1")
-  [[ -n $next && $next != "$2" ]]
-}
-
-# kill_relay KEEPER: and waits until there is another
-kill_relay() {
-  local it
-  it=$(child_of "$1")
-  kill -9 "$it"
-  await_true "another relay" has_next "$1" "$it"
+# keep_file NAME OPTION...: beside the job of the test
+keep_file() {
+  keep "$1" --log-safety file "${@:2}"
 }
 
 # hold KEEPER COUNT: until let_it_start, so many descriptors are left: 4 let the keeper start a relay that cannot listen,
@@ -70,11 +54,6 @@ let_it_start() {
   prlimit --pid "$1" --nofile=512:
 }
 
-# lines_like FILE REGEX: how many
-lines_like() {
-  grep -Ec -- "$2" "$1"
-}
-
 # ended_often FILE COUNT: whether the keeper that writes there has told of so many ends
 ended_often() {
   (($(lines_like "$1" "$again") >= $2))
@@ -84,12 +63,6 @@ ended_often() {
 expect_nothing() {
   gone "$relay" || wrong "expected that the relay has ended, saw $(describe_process "$relay")"
   [[ -z $(ls "$work") ]] || wrong "expected no file, saw $(ls "$work")"
-}
-
-# A job over the relay at $address runs.
-expect_service() {
-  timeout 20 "${causeway[@]}" run --relay "$address" "$@" -n 2 "$actor" init ring finalize >"$tmp/ring" 2>&1 ||
-    wrong "expected that a job runs, saw $(<"$tmp/ring")"
 }
 
 # --- its start ------------------------------------------------------------------------
@@ -241,7 +214,7 @@ does_not_come_back() {
 
 never_listens() {
   local job first # of does_not_come_back
-  keep other --listen "unix:$tmp/other" --log-reserve 1G --memory-max 2G
+  keep_file other --listen "unix:$tmp/other" --log-reserve 1G --memory-max 2G
   first=$(child_of "$keeper")
   kill -9 "$first"
   until stop_next "$first" || gone "$keeper"; do :; done
@@ -278,7 +251,7 @@ expect_keeper() {
 # rings_go_on TIMES OPTION...: while the relay is killed so often
 rings_go_on() {
   local i lines
-  keep relay --key-file "$work/key" "${@:2}"
+  keep_file relay --key-file "$work/key" "${@:2}"
   local job_options=(--relay "$address" --key-file "$work/key")
   reference 3
   start_rings -n 3
@@ -296,7 +269,7 @@ rings_go_on() {
 # A rank and its relay at once: neither is there when the other one starts.
 with_killed_ranks() {
   local lines
-  keep relay --key-file "$work/key" --listen "unix:$work/relay" "$@"
+  keep_file relay --key-file "$work/key" --listen "unix:$work/relay" "$@"
   local job_options=(--relay "$address" --key-file "$work/key")
   reference 3
   start_rings -n 3 --fault kill:1@600ms --fault kill:0,2@1200ms
@@ -315,10 +288,10 @@ with_killed_ranks() {
 
 two_relays() {
   local one two i lines
-  keep one --listen tcp:127.0.0.1:0 --key-file "$work/key"
+  keep_file one --listen tcp:127.0.0.1:0 --key-file "$work/key"
   one=$keeper
   local job_options=(--key-file "$work/key" --relay "$address")
-  keep two --listen tcp:127.0.0.1:0 --key-file "$work/key"
+  keep_file two --listen tcp:127.0.0.1:0 --key-file "$work/key"
   two=$keeper
   job_options+=(--relay "$address")
   reference 4
@@ -340,7 +313,7 @@ two_relays() {
 # Messages wait, and so does a job that comes.
 away_for_a_while() {
   local lines waiting
-  keep relay --key-file "$work/key" --listen "unix:$work/relay"
+  keep_file relay --key-file "$work/key" --listen "unix:$work/relay"
   local job_options=(--relay "$address" --key-file "$work/key" --resume-timeout 1m)
   reference 2
   start_rings -n 2
@@ -363,7 +336,7 @@ away_for_a_while() {
 # The log outlives several jobs, and jobs of which the relay still knows go on beside new ones.
 several_jobs() {
   local i
-  keep relay --key-file "$work/key" --listen "unix:$work/relay"
+  keep_file relay --key-file "$work/key" --listen "unix:$work/relay"
   for i in 1 2 3; do
     expect_service --key-file "$work/key"
     kill_relay "$keeper"

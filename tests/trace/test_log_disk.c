@@ -566,7 +566,7 @@ static void jobs_follow_each_other(void)
         if (i > 0)
             fixture_start(&f, 4);
         send_many(1, 110);
-        CU_ASSERT_TRUE(f.disk.high <= 7u << 20);
+        CU_ASSERT_TRUE(f.disk.files[STORE_SEGMENTS].high <= 7u << 20);
         come_again(one);
         CU_ASSERT_TRUE(has_received_many(r1, 110));
         fixture_close(&f.dispatcher, "gone");
@@ -791,7 +791,7 @@ static void disk_is_full(void)
     fixture_start(&f, 4);
     sent = send_until_unlogged();
     CU_ASSERT_TRUE(sent > (7u << 20) / 60000 && sent < 140);
-    CU_ASSERT_EQUAL(f.disk.high, 3u << 20);
+    CU_ASSERT_EQUAL(f.disk.files[STORE_SEGMENTS].high, 3u << 20);
     expect_has(&f, "d > NOTICE UNLOGGED rank 1 'the logs have used up their memory (4 MiB, "
                    "--log-memory) and their disk (3 MiB, --log-disk); ");
     /* its places are free again */

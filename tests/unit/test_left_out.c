@@ -78,7 +78,7 @@ static void check_queue(struct out_queue *out, uint64_t end)
 
     CU_ASSERT_TRUE_FATAL(out_rewind(out, position));
     while (out->bytes > 0) {
-        int n = out_peek(out, iov, 64);
+        int n = out_peek(out, iov, 64, UINT64_MAX);
 
         for (int i = 0; i < n; i++) {
             for (size_t j = 0; j < iov[i].iov_len; j++)

@@ -226,7 +226,9 @@ static void bad_recovery(void)
     bad("run --log-reserve 1G --no-log p", "--log-reserve is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
     bad("run --log-reserve x p", "--log-reserve 'x'");
-    bad("run --log-safety sync p", "--log-safety sync: expected memory or file");
+    bad("run --log-compress perhaps p", "--log-compress perhaps: expected on or off");
+    bad("run --log-safety never p", "--log-safety never: expected memory, file or sync");
+    bad("run --log-safety sync p", "--log-safety sync is for relays that are started by hand");
     bad("run --log-safety file --no-log p", "--log-safety is for the log");
     bad("run --log-safety file --resume-timeout 0 p", "--resume-timeout 0 gives them up at once");
     bad("run --relay unix:x --log-safety file p", "--log-safety is for the job's own relay");

@@ -67,7 +67,7 @@ static bool append(struct relay_block *block, size_t from, size_t size)
 static void consume(int max)
 {
     struct iovec iov[16];
-    int n = out_peek(&out, iov, max);
+    int n = out_peek(&out, iov, max, UINT64_MAX);
     uint64_t seen = 0;
     bool right = true;
 
@@ -151,17 +151,17 @@ static void small_payloads_share_a_piece(void)
     reserve(48);
     append(block, 0, RELAY_OUT_COPY_MAX);
     reserve(48);
-    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 1);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4, UINT64_MAX), 1);
     CU_ASSERT_EQUAL(block->refs, 1);
     append(block, 0, RELAY_OUT_COPY_MAX + 1);
-    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 2);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4, UINT64_MAX), 2);
     CU_ASSERT_EQUAL(block->refs, 2);
     CU_ASSERT_PTR_EQUAL(iov[1].iov_base, block->bytes);
     CU_ASSERT_EQUAL(out_append(&out, NULL, 0, block), CW_OK);
-    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 2);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4, UINT64_MAX), 2);
     out_sent(&out, out.bytes);
     CU_ASSERT_EQUAL(block->refs, 1);
-    CU_ASSERT_EQUAL(out_peek(&out, iov, 4), 0);
+    CU_ASSERT_EQUAL(out_peek(&out, iov, 4, UINT64_MAX), 0);
     relay_block_release(block);
     finish();
 }
@@ -267,7 +267,7 @@ static void put_some(void)
 static void send_some(void)
 {
     struct iovec iov[3];
-    int n = out_peek(&out, iov, 3);
+    int n = out_peek(&out, iov, 3, UINT64_MAX);
     uint64_t position = out.front + out.kept;
     size_t size = 0;
     size_t wrong = 0;
@@ -374,7 +374,7 @@ static void late_attempt_to_resume(void)
     CU_ASSERT_FALSE(out_may_rewind(&out, 99));
     CU_ASSERT_FALSE(out_may_rewind(&out, 501));
     CU_ASSERT_TRUE(out_rewind(&out, 400));
-    CU_ASSERT_EQUAL(out_peek(&out, &next, 1), 1);
+    CU_ASSERT_EQUAL(out_peek(&out, &next, 1, UINT64_MAX), 1);
     CU_ASSERT_EQUAL(next.iov_len, 200);
     CU_ASSERT_EQUAL(*(uint8_t *)next.iov_base, codec_pattern_at(1, 400));
     finish();

@@ -3,6 +3,7 @@
 #include "dispatcher/status/status.h"
 #include "dispatcher/status/status_client.h"
 #include "dispatcher/status/status_table.h"
+#include "dispatcher/status/table.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -290,7 +291,7 @@ static void sizes(void)
     char to[16];
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        status_table_bytes(cases[i].bytes, to, sizeof(to));
+        table_bytes(cases[i].bytes, to, sizeof(to));
         CU_ASSERT_STRING_EQUAL(to, cases[i].expected);
     }
 }

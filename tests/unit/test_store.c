@@ -29,6 +29,7 @@ static void start(uint32_t memory_max, uint32_t disk_max)
     memory = (struct relay_memory){.memory_max = MEMORY, .stats = &stats};
     pool = (struct relay_pool){.memory = &memory};
     store_init(&store, &pool, NULL, (uint64_t)memory_max * SEGMENT, (uint64_t)disk_max * SEGMENT);
+    store.compresses = true;
     disk = (struct fake_disk){.seed = 1};
     seed = 1;
 }
@@ -70,7 +71,7 @@ static bool is_of(const struct log_segment *segment, uint64_t number)
 
 static struct log_segment *add(uint64_t number)
 {
-    struct log_segment *segment = store_new(&store, &pool, SEGMENT);
+    struct log_segment *segment = store_new(&store, &pool, SEGMENT, false);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(segment);
     CU_ASSERT_PTR_EQUAL(segment->bytes, segment->block->bytes);
@@ -191,7 +192,7 @@ static void small_ones_stay(void)
 
     start(2, 100);
     for (uint32_t i = 0; i < 32; i++) {
-        segments[i] = store_new(&store, &pool, SEGMENT / 4);
+        segments[i] = store_new(&store, &pool, SEGMENT / 4, false);
         CU_ASSERT_PTR_NOT_NULL_FATAL(segments[i]);
         CU_ASSERT_PTR_NULL(segments[i]->block);
         store_seal(&store, segments[i]);
@@ -419,7 +420,7 @@ static void places_are_used_again(void)
         for (uint32_t i = 0; i < COUNT; i++)
             CU_ASSERT_TRUE(comes_back(segments[i], round * COUNT + i));
         drop_all(segments, COUNT);
-        CU_ASSERT_TRUE(disk.high <= (uint64_t)COUNT * SEGMENT);
+        CU_ASSERT_TRUE(disk.files[STORE_SEGMENTS].high <= (uint64_t)COUNT * SEGMENT);
         CU_ASSERT_EQUAL(store.free_count, store.extents);
     }
     CU_ASSERT_TRUE(disk.writes >= (COUNT - 1) * ROUNDS);
@@ -601,7 +602,7 @@ static void full_disk(void)
         segments[count] = add(count);
         count++;
         settle();
-        CU_ASSERT_TRUE(disk.high <= 6 * SEGMENT);
+        CU_ASSERT_TRUE(disk.files[STORE_SEGMENTS].high <= 6 * SEGMENT);
     }
     CU_ASSERT_EQUAL(store.error, 0);
     CU_ASSERT_EQUAL(count, 6 + 8 + 1 + 1);
@@ -677,8 +678,8 @@ static void without_memory(void)
     held = store.memory_now;
     CU_ASSERT_FALSE(store_want(&store, segments[0]));
     count = take_memory(blocks, RELAY_BLOCKS_KEPT);
-    CU_ASSERT_PTR_NULL(store_new(&store, &pool, SEGMENT / 8));
-    CU_ASSERT_PTR_NULL(store_new(&store, &pool, SEGMENT));
+    CU_ASSERT_PTR_NULL(store_new(&store, &pool, SEGMENT / 8, false));
+    CU_ASSERT_PTR_NULL(store_new(&store, &pool, SEGMENT, false));
     CU_ASSERT_FALSE(store_next_io(&store, &io));
     CU_ASSERT_TRUE(store.memory_now <= held);
     CU_ASSERT_EQUAL(segments[0]->state, SEGMENT_WANTED);

@@ -1,0 +1,36 @@
+/* The memory that a relay would make of a journal: states, and the segments of chains. In memory of
+ * its own; the files stay as they are. */
+#ifndef RELAY_INSPECT_IMAGE_H
+#define RELAY_INSPECT_IMAGE_H
+
+#include "common/err.h"
+#include "relay/log/journal.h"
+#include "relay/log/ledger.h"
+
+/* Blocks that the region has beside those of the journal and as many as are on disk: what is read
+ * stays for a while. */
+#define INSPECT_BLOCKS 2048u
+
+/* The first `size` bytes of a place on disk. Returns 0 or an errno. */
+typedef int inspect_read(void *ctx, uint32_t extent, uint8_t *to, uint32_t size);
+
+struct inspect_image {
+    struct ledger_memory *memory;
+    struct relay_region region;
+    struct ledger ledger;
+    struct supply supply;
+    inspect_read *read;
+    void *ctx;
+    uint8_t *buffer;   /* of a segment */
+    uint8_t *squeezed; /* of one as it is on disk, where it was squeezed */
+};
+
+/* `bytes`: a journal with commits that count. Errors: as restore(). */
+int inspect_image_open(struct inspect_image *image, const uint8_t *bytes,
+                       const struct journal_summary *summary, inspect_read *read, void *ctx,
+                       struct cw_err *err);
+/* The pieces that were found are let go of; the memory is as a relay finds it. */
+void inspect_image_give_up_pieces(struct inspect_image *image);
+void inspect_image_close(struct inspect_image *image);
+
+#endif

@@ -1,0 +1,129 @@
+/* Group commit, for logs that are to survive the loss of power: notes what of ledger, chains and
+ * places on disk has changed since the journal was last written, and makes the next part of it. One
+ * part is on its way at a time; what comes meanwhile is of the next one. What was told to the world
+ * must have been committed before: core.c holds output back until then.
+ *
+ * When the journal has become long, another one begins, in the other one of two files, with all
+ * that is. Until its first commit is on disk, the one before counts.
+ *
+ * Pure. Thread rule: that of the core. */
+#ifndef RELAY_COMMIT_H
+#define RELAY_COMMIT_H
+
+#include "relay/log/journal.h"
+#include "relay/log/store_io.h"
+
+#ifndef COMMIT_JOURNAL_MIN
+#define COMMIT_JOURNAL_MIN (64ull << 20) /* bytes of a journal, before another one begins ... */
+#endif
+#define COMMIT_JOURNAL_SHARE 3 /* ... and so many times as many as it began with */
+#define COMMIT_BEHIND_MAX                                                                          \
+    (2ull * JOURNAL_PART_MAX) /* bytes that wait to be committed; then input waits */
+
+struct ledger;
+struct log_segment;
+
+/* A segment in one of the lists below. All zero: in none. */
+struct segment_notes {
+    struct log_segment *prev;
+    struct log_segment *next;
+    struct segment_list *list;
+    uint32_t bytes; /* of it that are in the journal */
+    bool told;      /* the journal knows of it, or of its place on disk: */
+    bool placed;
+};
+
+struct segment_list {
+    struct log_segment *first;
+    struct log_segment *last;
+};
+
+struct commit {
+    struct ledger *ledger;
+    uint8_t *buffer;  /* of a part; NULL: there is no journal */
+    uint64_t relay;   /* that writes it */
+    uint64_t journal; /* its number */
+    unsigned file;    /* that it is in: 0 or 1 */
+    uint64_t part;    /* the number of the next one ... */
+    uint64_t at;      /* ... and its offset ... */
+    uint32_t size;    /* ... and bytes, while it is out */
+    uint64_t began;   /* bytes of the first commit; 0: it is not on disk */
+    bool wanted;      /* something waits for it to be told to the world */
+    bool out;         /* a part is being written ... */
+    bool ends;        /* ... or the last one was, with which its commit ends */
+    bool held;        /* some commit of any journal is on disk */
+    int error;        /* an errno: nothing is committed any more */
+
+    struct segment_list due;   /* to be noted */
+    struct segment_list done;  /* all of it is noted */
+    struct segment_list gone;  /* dropped; that is to be noted ... */
+    struct segment_list going; /* ... or was, and counts with the end of the commit ... */
+    struct segment_list free;  /* ... which is on disk */
+    uint64_t due_bytes;        /* of segments that are due */
+    uint32_t *cells;           /* that have changed */
+    uint32_t cell_count;
+    uint8_t *cell_due; /* 1: it is among them */
+};
+
+/* Where the journal goes. All zero: there is none. */
+struct relay_journal {
+    uint64_t relay;  /* cw_cred_mark of its key */
+    uint64_t number; /* larger than that of any journal before */
+    unsigned file;   /* 0 or 1: one that holds no journal that counts */
+};
+
+/* Returns 0 or CW_ENOMEM. */
+int commit_init(struct commit *commit, struct ledger *ledger, const struct relay_journal *journal);
+void commit_fini(struct commit *commit);
+/* There is a journal. */
+static inline bool commit_is_on(const struct commit *commit)
+{
+    return commit->buffer && !commit->error;
+}
+
+/* Something is to be told to the world once all that led to it is safe. What nothing waits for is
+ * not written for its own sake, but with what is. */
+static inline void commit_want(struct commit *commit)
+{
+    commit->wanted = true;
+}
+
+/* --- what changes */
+static inline void commit_cell(struct commit *commit, uint32_t cell)
+{
+    if (!commit->buffer || commit->cell_due[cell])
+        return;
+    commit->cell_due[cell] = 1;
+    commit->cells[commit->cell_count++] = cell;
+}
+/* A segment that has a name: it has `size` bytes more, perhaps none, or a place on disk. */
+void commit_segment(struct commit *commit, struct log_segment *segment, uint32_t size);
+/* It is dropped. False: nobody need know. Else it is the commit's from now on, but for the memory
+ * of its bytes, until commit_next_gone returns it. */
+bool commit_gone(struct commit *commit, struct log_segment *segment);
+/* A segment whose end has been committed: its place on disk is free. NULL: there is none. */
+struct log_segment *commit_next_gone(struct commit *commit);
+
+/* Places on disk become free with the next commit. */
+static inline bool commit_frees(const struct commit *commit)
+{
+    return commit_is_on(commit) && (commit->gone.first || commit->going.first);
+}
+
+/* --- writing */
+/* What was there before is to be noted as well. */
+void commit_begin(struct commit *commit);
+/* Nothing is committed any more. */
+void commit_stop(struct commit *commit, int error);
+/* What is to be written next, between two steps; false: nothing, or not now. */
+bool commit_next(struct commit *commit, struct relay_log_io *io);
+/* It was. True: a commit has ended with it, and all that had been done when commit_next gave its
+ * last part is safe; or nothing is committed any more. */
+bool commit_done(struct commit *commit, int error);
+/* Input is to wait for the disk. */
+static inline bool commit_waits(const struct commit *commit)
+{
+    return commit_is_on(commit) && commit->due_bytes > COMMIT_BEHIND_MAX;
+}
+
+#endif

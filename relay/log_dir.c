@@ -1,0 +1,269 @@
+#include "relay/log_dir.h"
+#include "common/err.h"
+#include "relay/disk.h"
+#include "relay/log/restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAME_MAX_HERE 16
+#define PREWRITTEN (16u << 20) /* bytes of each journal */
+#define PIECE (1u << 20)
+
+static void name_of(char name[NAME_MAX_HERE], unsigned journal)
+{
+    snprintf(name, NAME_MAX_HERE, LOG_DIR_JOURNAL, journal);
+}
+
+static int failure(const struct log_dir *dir, const char *doing, const char *name,
+                   struct cw_err *err)
+{
+    return cw_err_set(err, CW_ESYS,
+                      "--log-dir %s: %s %s: %s; give a directory that this user alone writes to",
+                      dir->path, doing, name, strerror(errno));
+}
+
+/* --- files ---------------------------------------------------------------------------------------
+ */
+
+/* Returns its descriptor, or -1. */
+static int open_file(const struct log_dir *dir, const char *name, struct cw_err *err)
+{
+    int fd = openat(dir->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        failure(dir, "opening", name, err);
+        return fd < 0 ? fd : (close(fd), -1);
+    }
+    if (S_ISREG(st.st_mode) && st.st_uid == geteuid())
+        return fd;
+    cw_err_set(err, CW_EINVAL,
+               "--log-dir %s: %s is not a file of this user's; give another directory", dir->path,
+               name);
+    close(fd);
+    return -1;
+}
+
+static int take_lock(struct log_dir *dir, struct cw_err *err)
+{
+    dir->lock = open_file(dir, LOG_DIR_LOCK, err);
+    if (dir->lock < 0)
+        return err->code;
+    if (flock(dir->lock, LOCK_EX | LOCK_NB) == 0)
+        return CW_OK;
+    if (errno != EWOULDBLOCK)
+        return failure(dir, "locking", LOG_DIR_LOCK, err);
+    return cw_err_set(err, CW_EBUSY,
+                      "--log-dir %s: another relay uses it; give each relay a directory of its own",
+                      dir->path);
+}
+
+/* What is written in place of other bytes is on disk sooner than what makes a file longer: 8000
+ * against 5000 pages a second on ext4 (Linux 6.18, virtual machine). An error costs time later,
+ * nothing else. */
+static void prewrite(int file)
+{
+    static const uint8_t zeros[PIECE];
+    struct stat st;
+    off_t at = fstat(file, &st) == 0 ? st.st_size : PREWRITTEN;
+
+    while (at < PREWRITTEN && pwrite(file, zeros, PIECE - (size_t)at % PIECE, at) > 0)
+        at += PIECE - at % PIECE;
+    fdatasync(file);
+    posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static int open_files(struct log_dir *dir, struct cw_err *err)
+{
+    char name[NAME_MAX_HERE];
+
+    if (take_lock(dir, err) < 0)
+        return err->code;
+    dir->segments = open_file(dir, LOG_DIR_SEGMENTS, err);
+    for (unsigned i = 0; i < 2 && !err->code; i++) {
+        name_of(name, i);
+        dir->journals[i] = open_file(dir, name, err);
+        if (dir->journals[i] >= 0 && disk_settle_file(dir->journals[i], err) == CW_OK)
+            prewrite(dir->journals[i]);
+    }
+    return err->code;
+}
+
+/* Before anything is made there. */
+static int check_dir(const struct log_dir *dir, struct cw_err *err)
+{
+    struct stat st;
+
+    if (fstat(dir->dir, &st) < 0)
+        return failure(dir, "looking at", "it", err);
+    if (disk_in_memory(dir->path))
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-dir %s: its files are kept in memory, which does not survive the "
+                          "loss of power; choose a directory on a disk",
+                          dir->path);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-dir %s: other users may write there; give a directory of this "
+                          "relay alone, or take that away (chmod go-w)",
+                          dir->path);
+    return CW_OK;
+}
+
+int log_dir_open(struct log_dir *dir, const char *path, struct cw_err *err)
+{
+    bool made = mkdir(path, 0700) == 0;
+
+    *dir = LOG_DIR_CLOSED;
+    dir->path = path;
+    if (!made && errno != EEXIST)
+        return failure(dir, "making", "it", err);
+    dir->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->dir < 0)
+        return failure(dir, "opening", "it", err);
+    if (check_dir(dir, err) < 0) {
+        log_dir_close(dir, true);
+        if (made)
+            rmdir(path);
+        return err->code;
+    }
+    if (open_files(dir, err) < 0)
+        log_dir_close(dir, true);
+    else if (fsync(dir->dir) < 0)
+        failure(dir, "syncing", "it", err);
+    return err->code;
+}
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* The lock goes last. */
+static void remove_files(const struct log_dir *dir)
+{
+    char name[NAME_MAX_HERE];
+
+    for (unsigned i = 0; i < 2; i++) {
+        name_of(name, i);
+        unlinkat(dir->dir, name, 0);
+    }
+    unlinkat(dir->dir, LOG_DIR_SEGMENTS, 0);
+    unlinkat(dir->dir, LOG_DIR_LOCK, 0);
+    rmdir(dir->path);
+}
+
+void log_dir_close(struct log_dir *dir, bool keep)
+{
+    if (dir->dir >= 0 && !keep)
+        remove_files(dir);
+    close_one(&dir->journals[0]);
+    close_one(&dir->journals[1]);
+    close_one(&dir->segments);
+    close_one(&dir->lock);
+    close_one(&dir->dir);
+}
+
+/* --- what was left -------------------------------------------------------------------------------
+ */
+
+/* What is in a file. */
+struct content {
+    uint8_t *bytes;
+    size_t size;
+};
+
+int log_dir_read_at(int file, uint8_t *to, uint64_t size, uint64_t offset)
+{
+    while (size > 0) {
+        ssize_t n = pread(file, to, size, (off_t)offset);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENODATA;
+        to += n;
+        size -= (uint64_t)n;
+        offset += (uint64_t)n;
+    }
+    return 0;
+}
+
+static int read_journal(const struct log_dir *dir, unsigned journal, struct content *content,
+                        struct cw_err *err)
+{
+    int file = dir->journals[journal];
+    struct stat st;
+
+    if (fstat(file, &st) < 0)
+        return failure(dir, "reading", "the journal", err);
+    *content =
+        (struct content){.bytes = malloc((size_t)st.st_size + 1), .size = (size_t)st.st_size};
+    if (!content->bytes)
+        return cw_err_set(err, CW_ENOMEM, "--log-dir %s: no memory to read the journal", dir->path);
+    errno = log_dir_read_at(file, content->bytes, content->size, 0);
+    return errno ? failure(dir, "reading", "the journal", err) : CW_OK;
+}
+
+/* What one of the two files holds, where that can be used. */
+static int look(const struct log_dir *dir, uint64_t relay, const struct content *content,
+                struct journal_summary *found, struct cw_err *err)
+{
+    journal_look(content->bytes, content->size, found);
+    if (found->version != 0 && found->version != JOURNAL_VERSION)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-dir %s: its journal is of version %u, and this program reads %u; "
+                          "use the program that wrote it, or give another directory",
+                          dir->path, found->version, JOURNAL_VERSION);
+    if (found->commits > 0 && found->relay != relay)
+        return cw_err_set(err, CW_EINVAL,
+                          "--log-dir %s: it is the log of a relay with another key; give the key "
+                          "that it had (--key-file), or another directory",
+                          dir->path);
+    return CW_OK;
+}
+
+static int restore_from(const struct log_dir *dir, const struct content contents[2], uint64_t relay,
+                        struct ledger_memory *memory, const struct relay_region *region,
+                        struct relay_journal *journal, struct cw_err *err)
+{
+    struct journal_summary found[2];
+    unsigned newest;
+
+    for (unsigned i = 0; i < 2; i++)
+        if (look(dir, relay, &contents[i], &found[i], err) < 0)
+            return err->code;
+    newest = journal_newest(found);
+    *journal = (struct relay_journal){
+        .relay = relay, .number = journal_next_number(found), .file = !newest};
+    if (found[newest].commits == 0 || memory->header.magic == LEDGER_MAGIC)
+        return CW_OK;
+    if (restore(memory, region, contents[newest].bytes, &found[newest], err) < 0)
+        return cw_err_wrap(err, "--log-dir %s", dir->path);
+    fprintf(stderr, "causeway relay: --log-dir %s: taking up what a relay has left there\n",
+            dir->path);
+    return CW_OK;
+}
+
+int log_dir_restore(const struct log_dir *dir, uint64_t relay, struct ledger_memory *memory,
+                    const struct relay_region *region, struct relay_journal *journal,
+                    struct cw_err *err)
+{
+    struct content contents[2] = {0};
+
+    for (unsigned i = 0; i < 2 && !err->code; i++)
+        read_journal(dir, i, &contents[i], err);
+    if (!err->code)
+        restore_from(dir, contents, relay, memory, region, journal, err);
+    free(contents[0].bytes);
+    free(contents[1].bytes);
+    return err->code;
+}
