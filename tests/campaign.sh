@@ -26,6 +26,9 @@ run_engine() {
   run env ENGINE="$1" tests/system/programs.sh --relay-tcp
   run env ENGINE="$1" tests/system/kills.sh --campaign "$KILLS"
   run env ENGINE="$1" tests/system/kills.sh --relays --campaign "$KILLS"
+  run env ENGINE="$1" tests/system/relay_return.sh
+  run env ENGINE="$1" tests/system/relay_keeper.sh
+  run env ENGINE="$1" tests/system/relay_sync.sh
   run env ENGINE="$1" CAUSEWAY="$PWD/tests/system/engine.sh" tests/system/scalapack.sh --causeway --slice 20
 }
 
