@@ -80,11 +80,29 @@ static void prewrite(int file)
     posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-static int open_files(struct log_dir *dir, struct cw_err *err)
+/* A directory that was there stays when its files go: perhaps this user could not make it again.
+ * That we made it is told by the lock, which is not empty then. */
+static int note_made(const struct log_dir *dir, struct cw_err *err)
+{
+    static const char made[] = "made by causeway relay\n";
+
+    if (pwrite(dir->lock, made, sizeof(made) - 1, 0) != (ssize_t)sizeof(made) - 1)
+        return failure(dir, "writing", LOG_DIR_LOCK, err);
+    return CW_OK;
+}
+
+static bool was_made(const struct log_dir *dir)
+{
+    struct stat st;
+
+    return fstat(dir->lock, &st) == 0 && st.st_size > 0;
+}
+
+static int open_files(struct log_dir *dir, bool made, struct cw_err *err)
 {
     char name[NAME_MAX_HERE];
 
-    if (take_lock(dir, err) < 0)
+    if (take_lock(dir, err) < 0 || (made && note_made(dir, err) < 0))
         return err->code;
     dir->segments = open_file(dir, LOG_DIR_SEGMENTS, err);
     for (unsigned i = 0; i < 2 && !err->code; i++) {
@@ -133,7 +151,7 @@ int log_dir_open(struct log_dir *dir, const char *path, struct cw_err *err)
             rmdir(path);
         return err->code;
     }
-    if (open_files(dir, err) < 0)
+    if (open_files(dir, made, err) < 0)
         log_dir_close(dir, true);
     else if (fsync(dir->dir) < 0)
         failure(dir, "syncing", "it", err);
@@ -158,7 +176,8 @@ static void remove_files(const struct log_dir *dir)
     }
     unlinkat(dir->dir, LOG_DIR_SEGMENTS, 0);
     unlinkat(dir->dir, LOG_DIR_LOCK, 0);
-    rmdir(dir->path);
+    if (was_made(dir))
+        rmdir(dir->path);
 }
 
 void log_dir_close(struct log_dir *dir, bool keep)
@@ -236,6 +255,7 @@ static int restore_from(const struct log_dir *dir, const struct content contents
                         struct relay_journal *journal, struct cw_err *err)
 {
     struct journal_summary found[2];
+    struct cw_err why = {0};
     unsigned newest;
 
     for (unsigned i = 0; i < 2; i++)
@@ -246,8 +266,11 @@ static int restore_from(const struct log_dir *dir, const struct content contents
         .relay = relay, .number = journal_next_number(found), .file = !newest};
     if (found[newest].commits == 0 || memory->header.magic == LEDGER_MAGIC)
         return CW_OK;
-    if (restore(memory, region, contents[newest].bytes, &found[newest], err) < 0)
-        return cw_err_wrap(err, "--log-dir %s", dir->path);
+    if (restore(memory, region, contents[newest].bytes, &found[newest], &why) < 0)
+        return cw_err_set(err, why.code,
+                          "--log-dir %s: journal.%u: %s; 'causeway log verify' says more; to begin "
+                          "without it, give another directory",
+                          dir->path, newest, why.text);
     fprintf(stderr, "causeway relay: --log-dir %s: taking up what a relay has left there\n",
             dir->path);
     return CW_OK;

@@ -39,8 +39,8 @@ int log_dir_restore(const struct log_dir *dir, uint64_t relay, struct ledger_mem
 /* Returns 0 or an errno: ENODATA where the file ends before. */
 int log_dir_read_at(int file, uint8_t *to, uint64_t size, uint64_t offset);
 
-/* `keep`: its files stay, for who comes after us; else they go, and the directory too where nothing
- * else is in it. */
+/* `keep`: its files stay, for who comes after us; else they go, and the directory too where we
+ * made it and nothing else is in it. */
 void log_dir_close(struct log_dir *dir, bool keep);
 
 #endif

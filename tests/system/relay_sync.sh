@@ -677,6 +677,14 @@ is_in_memory() {
   rm -rf "$logs"
 }
 
+was_there() {
+  mkdir "$logs/relay"
+  synced relay "unix:$work/relay"
+  switch_off relay
+  [[ -d $logs/relay ]] || wrong "expected that the directory is still there"
+  rmdir "$logs/relay" || wrong "expected no file there"
+}
+
 is_open_to_others() {
   mkdir "$logs/relay"
   chmod go+w "$logs/relay"
@@ -748,6 +756,7 @@ directory_tests() {
   tt "a directory that cannot be written to" is_read_only
   tt "a directory in memory" is_in_memory
   tt "a directory that others may write to" is_open_to_others
+  tt "a directory that was there" was_there
   tt "a directory that is removed" vanishes
   tt "a disk of 64 MB" disk_is_full
   tt "a disk of 64 MB, and power fails" full_and_power_fails
