@@ -5,7 +5,7 @@
  *
  *   --quick           without the slow tests
  *   --slow            the slow tests only
- *   --without TEXT    without the tests whose names contain the text; may be given up to 4 times
+ *   --without TEXT    without the tests whose names contain the text; may be given up to 8 times
  *   --draw K/N SEED   of these about K of N, chosen by the seed */
 #include "tests/unit/suites.h"
 
@@ -64,7 +64,7 @@ static const char *const slow[] = {
     "restored journals: power_is_lost_at_any_time",
 };
 
-#define WITHOUT_MAX 4
+#define WITHOUT_MAX 8
 
 struct choice {
     char *const *texts; /* NULL-terminated */
