@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 6
+#define CW_PROTOCOL_VERSION 7
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -51,6 +51,10 @@ enum cw_frame_type {
     CW_FRAME_LIVE = 26,
     CW_FRAME_UNLOGGED = 27,
     CW_FRAME_POINT = 28,
+    /* images: dispatcher to relay, and on to the rank; dispatcher to relay; its answer */
+    CW_FRAME_CHECKPOINT = 29,
+    CW_FRAME_TRIM = 30,
+    CW_FRAME_TRIMMED = 31,
     /* determinants: from a live rank, and back to one that replays */
     CW_FRAME_TAKEN = 23,
     CW_FRAME_READINGS = 24,
@@ -77,10 +81,25 @@ enum cw_frame_type {
     CW_FRAME_FORWARD_DATA = 57,
     CW_FRAME_FORWARD_END = 58,
     CW_FRAME_FORWARD_SENT = 59,
-    CW_FRAME_TYPES = 60,
+    /* with a checkpoint server: from a rank's image, and back */
+    CW_FRAME_PUT = 64,
+    CW_FRAME_GO = 65,
+    CW_FRAME_STORED = 66, /* to the dispatcher as well */
+    /* ... to a dispatcher, and back */
+    CW_FRAME_HELD = 67,
+    CW_FRAME_HELD_END = 68,
+    CW_FRAME_FETCH = 69,
+    CW_FRAME_IMAGE = 70,
+    CW_FRAME_DROP = 71,
+    CW_FRAME_TYPES = 72,
 };
 
-enum cw_role { CW_ROLE_RANK = 1, CW_ROLE_DISPATCHER = 2, CW_ROLE_RELAY = 3 };
+enum cw_role {
+    CW_ROLE_RANK = 1,
+    CW_ROLE_DISPATCHER = 2,
+    CW_ROLE_RELAY = 3,
+    CW_ROLE_IMAGE = 4, /* what copies a rank's process to a checkpoint server */
+};
 
 /* How a message is matched, and when it is complete for its sender. */
 enum cw_send_kind {
@@ -243,6 +262,57 @@ struct cw_point {
     uint64_t acts;  /* that it made */
 };
 #define CW_POINT_SIZE 24u
+
+/* CHECKPOINT: the rank is to take an image of its process. */
+struct cw_checkpoint {
+    uint32_t rank;
+    uint32_t number; /* of the image: 1, 2, ... of a rank, over all incarnations */
+    uint32_t base;   /* of the newest one that the checkpoint server holds; 0: none */
+};
+#define CW_CHECKPOINT_SIZE 16u
+
+/* TRIM: the image of this point is safe. TRIMMED: what became of that. */
+struct cw_trim {
+    uint32_t rank;
+    uint32_t known; /* TRIMMED: 1: the log begins there now; 0: the point is not known */
+    struct cw_point point;
+};
+#define CW_TRIM_SIZE 32u
+
+/* PUT: an image follows, as the stream of common/image.h, once GO has come. */
+struct cw_put {
+    uint32_t number;
+    uint32_t base;  /* the image in which blocks may be that are the SAME; 0: none */
+    uint64_t bytes; /* of memory that are to come, about */
+    struct cw_point point;
+};
+#define CW_PUT_SIZE 40u
+
+/* GO: the base that the stream may refer to: that of PUT, or 0. */
+#define CW_GO_SIZE 8u
+
+/* STORED: the image is verified and on disk. HELD: it is since before this session. */
+struct cw_stored {
+    uint32_t rank;
+    uint32_t incarnation; /* that it was taken of */
+    uint32_t number;
+    uint64_t bytes;  /* of memory in it */
+    uint64_t stored; /* bytes that were new on disk */
+    struct cw_point point;
+};
+#define CW_STORED_SIZE 56u
+
+/* FETCH: IMAGE and the image's stream follow, and then the end of the connection; or REFUSED. DROP:
+ * it is not needed any more, nor are older ones of the rank. */
+struct cw_image_ref {
+    uint32_t rank;   /* DROP: CW_EVERY_RANK: the whole job */
+    uint32_t number; /* DROP: and all before it */
+};
+#define CW_IMAGE_REF_SIZE 8u
+#define CW_EVERY_RANK UINT32_MAX
+
+/* IMAGE: bytes of the stream that follows, u64. */
+#define CW_IMAGE_SIZE 8u
 
 /* Why a rank cannot be started again. */
 enum cw_unlogged {
@@ -667,6 +737,129 @@ static inline bool cw_point_get(const uint8_t *from, struct cw_point *v)
     v->clock = cw_get_u64(&r);
     v->acts = cw_get_u64(&r);
     return cw_reader_end(&r);
+}
+
+static inline void cw_checkpoint_put(uint8_t *to, const struct cw_checkpoint *v)
+{
+    struct cw_writer w = cw_writer(to, CW_CHECKPOINT_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, v->base);
+    cw_put_u32(&w, 0);
+}
+
+static inline bool cw_checkpoint_get(const uint8_t *from, struct cw_checkpoint *v)
+{
+    struct cw_reader r = cw_reader(from, CW_CHECKPOINT_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->number = cw_get_u32(&r);
+    v->base = cw_get_u32(&r);
+    cw_get_u32(&r);
+    return cw_reader_end(&r) && v->number > 0 && v->base < v->number;
+}
+
+/* TRIM and TRIMMED */
+static inline void cw_trim_put(uint8_t *to, const struct cw_trim *v)
+{
+    struct cw_writer w = cw_writer(to, CW_TRIM_SIZE - CW_POINT_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->known);
+    cw_point_put(to + w.used, &v->point);
+}
+
+static inline bool cw_trim_get(const uint8_t *from, struct cw_trim *v)
+{
+    struct cw_reader r = cw_reader(from, CW_TRIM_SIZE - CW_POINT_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->known = cw_get_u32(&r);
+    return cw_reader_end(&r) && cw_point_get(from + CW_TRIM_SIZE - CW_POINT_SIZE, &v->point) &&
+           v->known <= 1;
+}
+
+static inline void cw_put_put(uint8_t *to, const struct cw_put *v)
+{
+    struct cw_writer w = cw_writer(to, CW_PUT_SIZE - CW_POINT_SIZE);
+
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, v->base);
+    cw_put_u64(&w, v->bytes);
+    cw_point_put(to + w.used, &v->point);
+}
+
+static inline bool cw_put_get(const uint8_t *from, struct cw_put *v)
+{
+    struct cw_reader r = cw_reader(from, CW_PUT_SIZE - CW_POINT_SIZE);
+
+    v->number = cw_get_u32(&r);
+    v->base = cw_get_u32(&r);
+    v->bytes = cw_get_u64(&r);
+    return cw_reader_end(&r) && cw_point_get(from + CW_PUT_SIZE - CW_POINT_SIZE, &v->point) &&
+           v->number > 0 && v->base < v->number;
+}
+
+/* The base of GO. */
+static inline void cw_go_put(uint8_t *to, uint32_t base)
+{
+    struct cw_writer w = cw_writer(to, CW_GO_SIZE);
+
+    cw_put_u32(&w, base);
+    cw_put_u32(&w, 0);
+}
+
+static inline uint32_t cw_go_get(const uint8_t *from)
+{
+    struct cw_reader r = cw_reader(from, CW_GO_SIZE);
+
+    return cw_get_u32(&r);
+}
+
+/* STORED and HELD */
+static inline void cw_stored_put(uint8_t *to, const struct cw_stored *v)
+{
+    struct cw_writer w = cw_writer(to, CW_STORED_SIZE - CW_POINT_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->incarnation);
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->bytes);
+    cw_put_u64(&w, v->stored);
+    cw_point_put(to + w.used, &v->point);
+}
+
+static inline bool cw_stored_get(const uint8_t *from, struct cw_stored *v)
+{
+    struct cw_reader r = cw_reader(from, CW_STORED_SIZE - CW_POINT_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->incarnation = cw_get_u32(&r);
+    v->number = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->bytes = cw_get_u64(&r);
+    v->stored = cw_get_u64(&r);
+    return cw_reader_end(&r) && cw_point_get(from + CW_STORED_SIZE - CW_POINT_SIZE, &v->point) &&
+           v->number > 0;
+}
+
+/* FETCH and DROP */
+static inline void cw_image_ref_put(uint8_t *to, const struct cw_image_ref *v)
+{
+    struct cw_writer w = cw_writer(to, CW_IMAGE_REF_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, v->number);
+}
+
+static inline void cw_image_ref_get(const uint8_t *from, struct cw_image_ref *v)
+{
+    struct cw_reader r = cw_reader(from, CW_IMAGE_REF_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    v->number = cw_get_u32(&r);
 }
 
 static inline void cw_unlogged_put(uint8_t *to, uint32_t why)

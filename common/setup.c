@@ -17,6 +17,10 @@ size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
     cw_put_u32(&w, v->resume_ms);
     cw_put_u64(&w, v->fault_event);
     cw_put_bytes(&w, v->address, sizeof(v->address));
+    cw_put_bytes(&w, v->image_address, sizeof(v->image_address));
+    cw_put_bytes(&w, v->image_key, sizeof(v->image_key));
+    cw_put_bytes(&w, v->mark, sizeof(v->mark));
+    cw_put_u32(&w, v->flags);
     if (v->early_size)
         cw_put_bytes(&w, v->early, v->early_size);
     return w.used;
@@ -36,10 +40,15 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     v->resume_ms = cw_get_u32(&r);
     v->fault_event = cw_get_u64(&r);
     cw_get_copy(&r, v->address, sizeof(v->address));
+    cw_get_copy(&r, v->image_address, sizeof(v->image_address));
+    cw_get_copy(&r, v->image_key, sizeof(v->image_key));
+    cw_get_copy(&r, v->mark, sizeof(v->mark));
+    v->flags = cw_get_u32(&r);
     v->early_size = (uint32_t)r.left;
     v->early = cw_get_bytes(&r, r.left);
     return known && cw_reader_end(&r) && v->early_size <= CW_EARLY_MAX &&
-           memchr(v->address, '\0', sizeof(v->address)) && v->rank < v->ranks &&
+           memchr(v->address, '\0', sizeof(v->address)) &&
+           memchr(v->image_address, '\0', sizeof(v->image_address)) && v->rank < v->ranks &&
            v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS;
 }
 
@@ -70,6 +79,47 @@ size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const c
     return w.used;
 }
 
+size_t cw_report_put_image(uint8_t *to, uint32_t kind, const struct cw_image_report *image,
+                           const char *text)
+{
+    struct cw_writer w = cw_writer(to, CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX);
+    size_t size = strlen(text);
+
+    cw_put_u32(&w, kind);
+    cw_put_u32(&w, 0);
+    cw_put_u32(&w, image->number);
+    cw_put_u32(&w, image->stored);
+    cw_put_u64(&w, image->point.event);
+    cw_put_u64(&w, image->point.clock);
+    cw_put_u64(&w, image->point.acts);
+    cw_put_u64(&w, image->unread);
+    cw_put_u64(&w, image->stall_ns);
+    cw_put_u64(&w, image->sent);
+    cw_put_bytes(&w, text, size < CW_TEXT_MAX ? size : CW_TEXT_MAX);
+    return w.used;
+}
+
+void cw_output_mark_put(uint8_t *to, const struct cw_output_mark *v)
+{
+    struct cw_writer w = cw_writer(to, CW_OUTPUT_MARK_SIZE);
+
+    cw_put_bytes(&w, v->mark, sizeof(v->mark));
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, v->check);
+}
+
+static void get_image(struct cw_reader *r, struct cw_image_report *v)
+{
+    v->number = cw_get_u32(r);
+    v->stored = cw_get_u32(r);
+    v->point.event = cw_get_u64(r);
+    v->point.clock = cw_get_u64(r);
+    v->point.acts = cw_get_u64(r);
+    v->unread = cw_get_u64(r);
+    v->stall_ns = cw_get_u64(r);
+    v->sent = cw_get_u64(r);
+}
+
 static void get_opening(struct cw_reader *r, struct cw_opening *v)
 {
     v->device = cw_get_u64(r);
@@ -92,6 +142,8 @@ bool cw_report_get(const uint8_t *from, size_t size, struct cw_report *v)
         return false;
     if (v->kind == CW_REPORT_FILE)
         get_opening(&r, &v->opening);
+    if (v->kind == CW_REPORT_IMAGE_TAKEN || v->kind == CW_REPORT_IMAGE_ENDED)
+        get_image(&r, &v->image);
     if (v->kind != CW_REPORT_EARLY)
         cw_get_text(&r, v->text, CW_TEXT_MAX);
     return v->kind == CW_REPORT_EARLY ? size - CW_REPORT_HEADER <= CW_EARLY_MAX : cw_reader_end(&r);

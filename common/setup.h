@@ -10,7 +10,8 @@
 #define CW_SETUP_ADDRESS_MAX 300
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */
-#define CW_SETUP_MAX (512u + CW_EARLY_MAX)
+#define CW_SETUP_MAX (1024u + CW_EARLY_MAX)
+#define CW_MARK_SIZE 16    /* bytes of a secret that marks a place in a rank's output */
 #define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
@@ -25,9 +26,27 @@ struct cw_setup {
                                * with its connection */
     uint64_t fault_event; /* a drill: the process kills itself when it takes this event; 0: none */
     char address[CW_SETUP_ADDRESS_MAX]; /* of the home relay */
-    const uint8_t *early;               /* early readings of an earlier incarnation; borrowed */
+    char
+        image_address[CW_SETUP_ADDRESS_MAX]; /* of the checkpoint server; "": no images are taken */
+    uint8_t image_key[CW_KEY_SIZE];          /* the rank key there */
+    uint8_t mark[CW_MARK_SIZE];
+    uint32_t flags;       /* enum cw_setup_flag */
+    const uint8_t *early; /* early readings of an earlier incarnation; borrowed */
     uint32_t early_size;
 };
+
+enum cw_setup_flag {
+    CW_SETUP_SHARES_FILES = 1, /* others write files of this rank: none is cut */
+};
+
+/* Where a rank is in its output when an image is taken: written to each of stdout and stderr that
+ * is still the pipe of its launcher. */
+struct cw_output_mark {
+    uint8_t mark[CW_MARK_SIZE]; /* of SETUP */
+    uint32_t number;            /* of the image */
+    uint32_t check;             /* ~number */
+};
+#define CW_OUTPUT_MARK_SIZE 24u /* less than PIPE_BUF: it stays in one piece */
 
 enum cw_report_kind {
     CW_REPORT_RELAY_LOST = 1, /* the session with the relay was given up */
@@ -35,7 +54,23 @@ enum cw_report_kind {
     CW_REPORT_EARLY = 3, /* the bytes are early readings, not text */
     CW_REPORT_DRILL = 4, /* it kills itself now, as fault_event says */
     CW_REPORT_FILE = 5,  /* it opens a file; the text is the path */
+    /* images, see struct cw_image_report */
+    CW_REPORT_IMAGE_TAKEN = 6, /* its process is being copied, at this point */
+    CW_REPORT_IMAGE_ENDED = 7, /* the copy is at the server, or the text says why not */
+    CW_REPORT_NOT_RESTORED =
+        8, /* the image that it was to be started from is of no use: the text */
 };
+
+/* IMAGE_TAKEN is sent before anything that the rank does after that moment. */
+struct cw_image_report {
+    uint32_t number;
+    uint32_t stored; /* ENDED: 1: the server has it; 0: the text says why not */
+    struct cw_point point;
+    uint64_t unread;   /* TAKEN: bytes in stdin that the rank has not read; UINT64_MAX: unknown */
+    uint64_t stall_ns; /* ENDED: that the program stood still */
+    uint64_t sent;     /* ENDED: bytes of the stream */
+};
+#define CW_IMAGE_REPORT_SIZE 56u /* between the report's header and the text */
 
 /* A regular file that a rank opens. A file system reuses inode numbers; inode and time of birth
  * together identify a file. */
@@ -52,7 +87,8 @@ struct cw_report {
     char text[CW_TEXT_MAX + 1]; /* terminated, printable; but for EARLY */
     const uint8_t *early;       /* for EARLY: points into the record */
     size_t early_size;
-    struct cw_opening opening; /* for FILE */
+    struct cw_opening opening;    /* for FILE */
+    struct cw_image_report image; /* for IMAGE_TAKEN and IMAGE_ENDED */
 };
 #define CW_REPORT_HEADER 8u
 #define CW_OPENING_SIZE 40u /* of a report FILE, between its header and the path */
@@ -65,6 +101,13 @@ size_t cw_report_put(uint8_t *to, uint32_t kind, const void *bytes, size_t size)
 
 /* A report FILE, into CW_REPORT_FILE_MAX bytes. */
 size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const char *path);
+
+/* A report IMAGE_TAKEN or IMAGE_ENDED with a text of at most CW_TEXT_MAX bytes. */
+size_t cw_report_put_image(uint8_t *to, uint32_t kind, const struct cw_image_report *image,
+                           const char *text);
+
+/* CW_OUTPUT_MARK_SIZE bytes. */
+void cw_output_mark_put(uint8_t *to, const struct cw_output_mark *v);
 
 /* Decode. Return false if a size or a value is wrong. `early` points into `from`. */
 bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v);

@@ -1,0 +1,92 @@
+/* Images of this process: copied at a call for progress, while the program goes on, and gone on
+ * with by another process (docs/image-format.md). It knows nothing of MPI, relays or rings; the
+ * device says when, where to, and what stays out.
+ *
+ * For the thread that calls MPI; one image at a time. No memory of the program's heap is used. */
+#ifndef RDEVICE_IMAGE_H
+#define RDEVICE_IMAGE_H
+
+#include "common/err.h"
+#include "common/image.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IMAGE_GIVEN_MAX 8
+#define IMAGE_LEFT_OUT_MAX 8
+
+/* What an image is of. */
+struct image_order {
+    uint8_t job[16];
+    uint32_t rank, ranks, incarnation;
+    uint32_t number;
+    uint32_t base; /* blocks that did not change since that image may be SAME; 0: none may */
+    uint64_t event, clock, acts;
+};
+
+struct image_range {
+    uint64_t start, size;
+};
+
+struct image_setting {
+    /* Descriptors that a process which goes on brings along under these numbers, beside 0 to 2, and
+     * of which nothing is kept. */
+    int given[IMAGE_GIVEN_MAX];
+    uint32_t given_count;
+    /* ... that it does not have at all. */
+    int closed[IMAGE_GIVEN_MAX];
+    uint32_t closed_count;
+    /* Memory that it does not have. */
+    struct image_range left_out[IMAGE_LEFT_OUT_MAX];
+    uint32_t left_out_count;
+    bool cut_appended; /* a file that is written by appending is cut to its length of then */
+    /* In the copy: opens where the stream goes to, to be written with write(2). `base`: in: as
+     * ordered; out: what may be referred to. Returns a descriptor, or -1 with *err set. The copy is
+     * a process of its own with one thread; no function here may use the heap, or descriptors of
+     * the program. */
+    int (*open)(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err);
+    /* In the copy: the stream is written. Returns 0 when it is safe, or -1 with *err set. */
+    int (*finish)(void *ctx, int fd, struct cw_err *err);
+    void *ctx;
+};
+
+/* Once: what images need of this system. Returns 0, or CW_ESYS with *err saying what is missing and
+ * what to do. */
+int image_probe(struct cw_err *err);
+
+enum image_result {
+    IMAGE_BEGUN,    /* the copy is on its way: image_poll() tells what becomes of it */
+    IMAGE_RESTORED, /* this is another process, which goes on from an image */
+    IMAGE_REFUSED,  /* *err says why; nothing has changed */
+};
+
+/* Signals are blocked meanwhile. */
+enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
+                             struct cw_err *err);
+
+enum image_state { IMAGE_NONE, IMAGE_ON_ITS_WAY, IMAGE_STORED, IMAGE_FAILED };
+
+struct image_outcome {
+    uint32_t number;
+    uint64_t stall_ns; /* that image_take() took */
+    uint64_t sent;     /* bytes of the stream */
+    uint64_t bytes;    /* of memory */
+    struct cw_err err; /* of IMAGE_FAILED */
+};
+
+/* What became of the image; STORED and FAILED are said once. One system call where an image is on
+ * its way, else none. */
+enum image_state image_poll(struct image_outcome *outcome);
+
+/* Gives the copy up, and waits for its end. */
+void image_cancel(void);
+
+/* After IMAGE_RESTORED: what could not be restored as it was, one line each, for a person; NULL: no
+ * more. Forgotten by the next image. */
+const char *image_remark(uint32_t index);
+
+/* ... and what the thread's number was before. */
+int32_t image_former_tid(void);
+
+#endif
