@@ -189,8 +189,8 @@ static void use_point(uint32_t who, bool trim)
         return;
     at = last->at;
     if (trim) {
-        relay_core_trim(core, job_id, who, &at);
-        collect();
+        codec_trim(&clients[DISPATCHER].codec, who, &at);
+        feed(&clients[DISPATCHER]);
         return;
     }
     drop_client(&clients[who]);
