@@ -306,6 +306,55 @@ static void answer_outlives_the_relay(void)
     }
 }
 
+/* --- what becomes of the memory -----------------------------------------------------------------
+ */
+static uint64_t log_bytes; /* of rank 0 */
+
+static void note_stats(struct client *c, const struct codec_frame *frame)
+{
+    struct cw_stats stats;
+
+    (void)c;
+    if (frame->header.type == CW_FRAME_STATS && cw_stats_get(frame->body, &stats) &&
+        stats.rank == 0)
+        log_bytes = stats.of_rank.log_bytes;
+}
+
+static uint64_t ask_log_bytes(void)
+{
+    f.on_frame = note_stats;
+    log_bytes = UINT64_MAX;
+    say_frame(d, CW_FRAME_STATS_ASK, NULL, 0);
+    return log_bytes;
+}
+
+/* Its memory is free when it is answered, and is what the next messages are logged in. */
+static void memory_is_used_again(void)
+{
+    uint64_t carved = 0;
+
+    fixture_init_left(&f, FIXTURE_MEMORY, 0);
+    fixture_start(&f, 2);
+    f.mute = true;
+    for (uint64_t i = 1; i <= 20; i++) {
+        struct cw_point point = {.clock = 10 + i};
+
+        for (uint32_t k = 0; k < 40; k++)
+            say_begin(r1, CW_SEND_AM, 0, k, 60000, 60000);
+        say_taken(r0, r0->event, 10 + i);
+        point.event = r0->event;
+        say_point(r0, &point);
+        CU_ASSERT_TRUE(ask_log_bytes() > 40 * 60000);
+        say_trim(&f, 0, &point);
+        CU_ASSERT_EQUAL(f.trims, i);
+        CU_ASSERT_TRUE(ask_log_bytes() < 1u << 20);
+        carved = i == 10 ? f.left->header.carved : carved;
+    }
+    CU_ASSERT_TRUE(carved > 0);
+    CU_ASSERT_EQUAL(f.left->header.carved, carved);
+    fixture_fini(&f);
+}
+
 /* --- what is refused ----------------------------------------------------------------------------
  */
 static void frames_that_make_no_sense(void)
@@ -357,6 +406,7 @@ void add_trim_tests(void)
     CU_ADD_TEST(suite, log_that_is_given_up_meanwhile);
     CU_ADD_TEST(suite, asked_again_after_the_relay);
     CU_ADD_TEST(suite, answer_outlives_the_relay);
+    CU_ADD_TEST(suite, memory_is_used_again);
     CU_ADD_TEST(suite, frames_that_make_no_sense);
     CU_ADD_TEST(suite, frames_of_ranks);
 }
