@@ -70,13 +70,13 @@ static void given_again(void)
     give("one ");
     rank_reads("one ");
     give("two ");
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     CU_ASSERT_FALSE(input_wants_read(&pump)); /* first what came before */
     move(false);
     rank_reads("one two ");
     give("three");
     rank_reads("three");
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     move(false);
     rank_reads("one two three");
     close_pump();
@@ -94,7 +94,7 @@ static void end_again(void)
     move(true);
     CU_ASSERT_EQUAL(pump.to, -1);
     for (int i = 0; i < 2; i++) {
-        CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+        CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
         move(false);
         rank_reads("all");
         CU_ASSERT_EQUAL(pump.to, -1);
@@ -113,7 +113,7 @@ static void nobody_reads(void)
     give("two ");
     CU_ASSERT_EQUAL(pump.to, -1);
     CU_ASSERT_FALSE(input_wants_read(&pump) || input_wants_write(&pump));
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     move(false);
     rank_reads("one two ");
     close_pump();

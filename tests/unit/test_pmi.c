@@ -461,7 +461,7 @@ static void restart_begins_anew(void)
     init(pmi, 1);
     say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n");
     say(pmi, 1, "cmd=get kvs"); /* killed in the middle of a line */
-    pmi_rank_restarted(pmi, 1);
+    pmi_rank_restarted(pmi, 1, 0);
     CU_ASSERT_EQUAL(pmi_state_of(pmi, 1), PMI_NONE);
     refused(pmi, 1, "cmd=get_maxes\n", "not allowed before init");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=init pmi_version=1 pmi_subversion=1\n"),
@@ -480,7 +480,7 @@ static void restart_after_finalize(void)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=finalize\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=finalize\n"), "0< cmd=finalize_ack\n0 finalized\n");
     pmi_free(pmi);
@@ -497,7 +497,7 @@ static void restart_passes_barriers(void)
         say(pmi, 0, "cmd=barrier_in\n");
         say(pmi, 1, "cmd=barrier_in\n");
     }
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
@@ -520,7 +520,7 @@ static void restart_of_one_in_a_barrier(void)
         init(pmi, r);
     say(pmi, 0, "cmd=barrier_in\n");
     say(pmi, 1, "cmd=barrier_in\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=barrier_in\n"), "");
     init(pmi, 0);
@@ -546,7 +546,7 @@ static void restart_hears_the_same_of_names(void)
                            "1< cmd=publish_result rc=0 msg=success\n");
     say(pmi, 0, "cmd=unpublish_name service=ocean\n");
     for (int i = 0; i < 2; i++) {
-        pmi_rank_restarted(pmi, 1);
+        pmi_rank_restarted(pmi, 1, 0);
         init(pmi, 1);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), found);
@@ -565,7 +565,7 @@ static void restart_asks_something_else(void)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=publish_name service=a port=b\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     refused(pmi, 0, "cmd=lookup_name service=a\n", "another request than before the restart");
     pmi_free(pmi);
