@@ -111,7 +111,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdev
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
-SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c libc_machine.c lock.c ucp_unreachable.c ucs.c)
+SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c libc_machine.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
@@ -218,7 +218,7 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
+FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c dispatcher/places/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
