@@ -52,7 +52,6 @@ struct output_stream {
     size_t held;         /* bytes behind `used` that a mark may begin with */
     uint64_t held_ns;    /* since when they are all that there is; 0: not known to be */
     struct places places;
-    uint64_t dropped_bytes; /* of the line that is being dropped */
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
     uint32_t from;    /* the image that the process goes on from */
 };
