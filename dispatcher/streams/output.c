@@ -266,7 +266,9 @@ static void drop_from_place(struct output_stream *stream)
 {
     const struct place *place = places_find(&stream->places, stream->from);
 
-    assert(place);
+    stream->drop_lines = stream->drop_bytes = 0;
+    if (!place)
+        return;
     stream->drop_lines = stream->lines - place->at[AT_LINE];
     stream->drop_bytes = stream->line_bytes;
     if (stream->drop_lines == 0)
