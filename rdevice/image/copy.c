@@ -4,7 +4,6 @@
 #include "rdevice/image/memory.h"
 #include "rdevice/image/stream.h"
 #include "rdevice/image/system.h"
-#include "rdevice/image/table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,18 +24,18 @@ static uint64_t page_up(uint64_t size)
     return (size + CW_IMAGE_PAGE - 1) / CW_IMAGE_PAGE * CW_IMAGE_PAGE;
 }
 
-int copy_prepare(struct cw_err *err)
+int copy_prepare(struct image_range *range, struct cw_err *err)
 {
-    void *at;
+    uint64_t size = page_up(sizeof(*shared));
+    void *at = shared;
 
-    if (shared)
-        return 0;
-    at = system_map(0, page_up(sizeof(*shared)), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                    -1, 0);
+    if (!at)
+        at = system_map(0, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (system_failed(at))
         return cw_err_set(err, CW_ENOMEM, "no memory for the outcome of an image: %s",
                           strerrordesc_np((int)-(long)at));
     shared = at;
+    *range = (struct image_range){(uint64_t)(uintptr_t)at, size};
     return 0;
 }
 
@@ -83,18 +82,6 @@ static struct workspace *make_workspace(struct cw_err *err)
     return w;
 }
 
-static void leave_out(const struct workspace *w, const struct image_setting *setting)
-{
-    uint64_t start, size;
-
-    memory_leave_out(w->memory, w->start, w->size);
-    memory_leave_out(w->memory, (uint64_t)(uintptr_t)shared, page_up(sizeof(*shared)));
-    table_range(&start, &size);
-    memory_leave_out(w->memory, start, size);
-    for (uint32_t i = 0; i < setting->left_out_count; i++)
-        memory_leave_out(w->memory, setting->left_out[i].start, setting->left_out[i].size);
-}
-
 static int write_image(struct workspace *w, const struct copy_work *work, int fd, uint32_t base,
                        struct cw_err *err)
 {
@@ -118,7 +105,9 @@ static int do_work(const struct copy_work *work, struct cw_err *err)
     if (!w || memory_look(w->memory, &w->header, err) ||
         header_fill(&w->header, work->order, work->context, work->handoff, err))
         return err->code;
-    leave_out(w, setting);
+    memory_leave_out(w->memory, w->start, w->size);
+    for (uint32_t i = 0; i < work->left_out_count; i++)
+        memory_leave_out(w->memory, work->left_out[i].start, work->left_out[i].size);
     fd = setting->open(setting->ctx, memory_bytes(w->memory), &base, err);
     if (fd < 0)
         return err->code ? err->code : cw_err_set(err, CW_ESYS, "the image has nowhere to go");
@@ -140,10 +129,8 @@ static void __attribute__((noreturn)) copy_main(const struct copy_work *work)
 /* No exit signal: the program's wait() and SIGCHLD do not see the copy. */
 int copy_begin(const struct copy_work *work, struct cw_err *err)
 {
-    uint64_t start, size;
     long made;
 
-    table_range(&start, &size);
     memset(shared, 0, sizeof(*shared));
     made = system_call(SYS_clone, 0, 0, 0, 0, 0);
     if (made == 0)

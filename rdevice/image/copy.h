@@ -13,6 +13,8 @@ struct copy_work {
     const struct image_order *order;
     const struct image_setting *setting;
     const struct cw_image_context *context;
+    const struct image_range *left_out; /* that is not for the image */
+    uint32_t left_out_count;
     uint64_t handoff;        /* address */
     uint32_t base, base_tag; /* of image.h, and of table.h; 0: none */
     uint32_t tag;            /* of this image, of table.h */
@@ -24,8 +26,9 @@ struct copy_outcome {
     struct cw_err err; /* unless stored */
 };
 
-/* Before the first copy. Returns 0 or CW_ENOMEM with *err set. */
-int copy_prepare(struct cw_err *err);
+/* Before each copy: *range is memory that this keeps, and that is not for the image. Returns 0 or
+ * CW_ENOMEM with *err set. */
+int copy_prepare(struct image_range *range, struct cw_err *err);
 
 /* Makes the copy, which does the work. Returns 0, or CW_ESYS with *err set. */
 int copy_begin(const struct copy_work *work, struct cw_err *err);

@@ -18,7 +18,7 @@ int files_read(const struct image_setting *setting, struct cw_err *err);
 void files_release(void);
 
 /* Whether a descriptor is open to this file, which has no path. */
-bool files_have(uint64_t device, uint64_t inode);
+bool files_have(uint64_t inode);
 
 /* In the restored process: `given` are the descriptors that it has brought, -1: none, in the order
  * of setting->given. Returns 0, or CW_ESYS or CW_EINVAL with *err set. */

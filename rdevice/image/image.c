@@ -14,8 +14,12 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#define LEFT_OUT_MAX (IMAGE_LEFT_OUT_MAX + 2u)
+
 static struct {
     bool on_its_way;
+    struct image_range left_out[LEFT_OUT_MAX]; /* the setting's, and the library's own */
+    uint32_t left_out_count;
     uint32_t number, tag;               /* of the newest image */
     uint32_t stored_number, stored_tag; /* of the newest that is safe; tag 0: unknown */
     uint64_t stall_ns;
@@ -45,12 +49,24 @@ static int check_setting(const struct image_order *order, const struct image_set
     return 0;
 }
 
+static int list_left_out(const struct image_setting *setting, struct cw_err *err)
+{
+    struct image_range *own = &state.left_out[setting->left_out_count];
+
+    memcpy(state.left_out, setting->left_out, setting->left_out_count * sizeof(*own));
+    if (copy_prepare(&own[0], err))
+        return err->code;
+    table_range(&own[1].start, &own[1].size);
+    state.left_out_count = setting->left_out_count + 2;
+    return 0;
+}
+
 /* All that is not memory. On failure nothing is held. */
 static int gather_all(const struct image_setting *setting, struct cw_err *err)
 {
-    if (copy_prepare(err) || gather_read(err) || files_read(setting, err))
+    if (list_left_out(setting, err) || gather_read(err) || files_read(setting, err))
         return err->code;
-    if (shared_take(setting, err)) {
+    if (shared_take(state.left_out, state.left_out_count, err)) {
         files_release();
         return err->code;
     }
@@ -64,6 +80,8 @@ static int begin_copy(const struct image_order *order, const struct image_settin
         .order = order,
         .setting = setting,
         .context = &state.context,
+        .left_out = state.left_out,
+        .left_out_count = state.left_out_count,
         .handoff = (uint64_t)(uintptr_t)&state.handoff,
         .tag = state.tag + 1,
     };

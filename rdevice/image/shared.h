@@ -11,15 +11,16 @@
 #define SHARED_MAX 256u
 
 struct shared_copy {
-    uint64_t start, end;    /* of the mapping */
-    uint64_t device, inode; /* of its file, which nobody can open */
+    uint64_t start, end; /* of the mapping */
+    uint64_t inode;      /* of its file, which nobody can open */
     uint64_t offset;
     const char *copy;
 };
 
-/* Returns 0; or CW_EINVAL, CW_ELIMIT or CW_ENOMEM with *err set: an image cannot hold it, and
+/* What is left out is not looked at.
+ * Returns 0; or CW_EINVAL, CW_ELIMIT or CW_ENOMEM with *err set: an image cannot hold it, and
  * nothing is copied. */
-int shared_take(const struct image_setting *setting, struct cw_err *err);
+int shared_take(const struct image_range *left_out, uint32_t left_out_count, struct cw_err *err);
 void shared_release(void);
 
 /* The i-th of them, or NULL. */
