@@ -46,6 +46,7 @@ LDFLAGS = $(SANITIZE_FLAGS)
 COMMON = $(wildcard common/*.c)
 RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
 RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
+CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c tests/lib/left.c
@@ -86,7 +87,7 @@ $(BUILD)/obj/%.o: %.c
 # the sanitizers open files themselves, before they can watch anything
 $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
-$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
+$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps)
 
@@ -104,7 +105,7 @@ $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
 		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
