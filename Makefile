@@ -46,6 +46,7 @@ LDFLAGS = $(SANITIZE_FLAGS)
 COMMON = $(wildcard common/*.c)
 RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
 RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
+CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
@@ -87,7 +88,7 @@ $(BUILD)/obj/%.o: %.c
 # the sanitizers open files themselves, before they can watch anything
 $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
-$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
+$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps)
 
@@ -118,7 +119,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
