@@ -80,3 +80,8 @@ int taker_take(void)
     fprintf(stderr, "no image: %s\n", taker_error);
     exit(3);
 }
+
+int taker_former_tid(void)
+{
+    return image_former_tid();
+}
