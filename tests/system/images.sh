@@ -61,6 +61,15 @@ everything() {
   done
 }
 
+# Written to a slow reader, an image is compressed.
+slow() {
+  everything "env SLOW=1" env
+  slow=$(stat -c %s image.1)
+  rm -f append image.1
+  take "$programs/everything"
+  ((slow * 2 < $(stat -c %s image.1))) || wrong "compressed to $slow of $(stat -c %s image.1) bytes"
+}
+
 # As a user who may nothing.
 nobody() {
   ((UID == 0)) || { skip "not root" && return; }
@@ -99,6 +108,7 @@ program_tests() {
   t "taken and restored at fixed addresses" everything "$fixed" "$fixed"
   t "restored in the old layout of memory" everything "$plain" "setarch -L"
   t "restored in an empty environment" everything "$plain" "env -i"
+  t "to a slow reader" slow
   t "as a user without privileges" nobody
   t "C++ with exceptions in flight" language exceptions
   t "Fortran with open units" language units
