@@ -104,7 +104,7 @@ $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
-		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
+		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium -llz4 || $(call hint,deps)
 
 # Without libc, and where no program has anything: rdevice/image/system.h says where
 $(BUILD)/restorer/%.o: %.c
@@ -156,7 +156,7 @@ image-programs: $(IMAGE_PROGRAMS) build/causeway-restore
 build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@
+	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
 $(BUILD)/obj/tests/image/taker.o: CFLAGS += -fvisibility=default
 build/image/%: tests/image/%.c build/image/libtaker.so
 	@echo '  CC    $@'

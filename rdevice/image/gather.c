@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #define SIGNALS 64
@@ -76,6 +77,21 @@ static int read_timers(struct cw_err *err)
     return 0;
 }
 
+/* The directory of threads has a link for each, and two of its own. */
+static int check_alone(struct cw_err *err)
+{
+    struct stat st;
+    long status = system_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0);
+
+    if (status < 0 || st.st_nlink < 3)
+        return cw_err_set(err, CW_ESYS, "/proc/self/task does not say how many threads there are");
+    if (st.st_nlink > 3)
+        return cw_err_set(err, CW_EINVAL,
+                          "the program has %u threads; an image can be taken of a program with one",
+                          (unsigned)st.st_nlink - 2);
+    return 0;
+}
+
 static int read_thread(struct cw_err *err)
 {
     kept.tid = (int32_t)system_call(SYS_gettid);
@@ -104,7 +120,7 @@ int gather_read(struct cw_err *err)
         system_call(SYS_prlimit64, 0, i, NULL, &kept.limit[i]);
     kept.umask = (unsigned)system_call(SYS_umask, 0);
     system_call(SYS_umask, kept.umask);
-    if (read_timers(err) || read_thread(err))
+    if (check_alone(err) || read_timers(err) || read_thread(err))
         return err->code;
     return read_cwd(err);
 }

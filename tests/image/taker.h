@@ -18,6 +18,7 @@ int taker_take(void);
 int taker_take_with(struct image_setting *setting);
 extern const char *taker_error;
 extern struct image_outcome taker_outcome;
+int taker_former_tid(void);
 
 #ifdef __cplusplus
 }
