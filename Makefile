@@ -181,6 +181,12 @@ build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
+# A client of checkpoint servers, with images that it makes up
+build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c tests/lib/image_client.c $(addprefix common/,copy.c \
+		cred.c err.c frame.c hello.c keyfile.c parse.c ring.c transport.c wire.c))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
@@ -222,7 +228,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 
