@@ -310,7 +310,9 @@ void images_held(struct images *im, const struct cw_stored *held, uint64_t now_n
     if (held->rank >= im->config.ranks)
         return;
     r = &im->rank[held->rank];
-    if (held->number > r->last || held->number <= r->dropped)
+    if (held->number <= r->dropped)
+        r->dropped = held->number - 1; /* it was not told, or did not listen: once more */
+    if (held->number > r->last || held->number < r->begin)
         return;
     if (!find(r, held->number))
         take_stored(im, held, now_ns);

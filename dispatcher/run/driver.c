@@ -441,6 +441,10 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program,
                  report->text);
         break;
+    case CW_REPORT_IMAGE_TAKEN:
+    case CW_REPORT_IMAGE_ENDED:
+    case CW_REPORT_NOT_RESTORED:
+        break;
     }
 }
 
