@@ -33,6 +33,7 @@ static void (*const suites[])(void) = {
     add_frame_tests,
     add_hello_tests,
     add_images_tests,
+    add_servers_tests,
     add_kept_tests,
     add_loop_tests,
     add_relay_link_tests,

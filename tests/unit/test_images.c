@@ -535,25 +535,23 @@ void add_images_tests(void)
 {
     CU_pSuite suite = CU_add_suite("images", NULL, NULL);
 
-#define T(test) CU_add_test(suite, #test, test)
-    T(an_image_is_asked_for_stored_and_trimmed_to);
-    T(older_images_are_tried_while_the_log_allows_them);
-    T(the_beginning_is_there_until_the_log_begins_later);
-    T(one_whose_point_the_relay_does_not_know_is_of_no_use);
-    T(one_without_its_places_is_neither_chosen_nor_trimmed_to);
-    T(a_trim_without_an_answer_is_said_again);
-    T(what_is_not_taken_or_stored_is_given_up_and_asked_again);
-    T(ranks_take_turns_and_a_server_has_few_at_a_time);
-    T(a_crash_ends_what_was_asked_for);
-    T(nothing_is_asked_while_the_server_is_away);
-    T(what_a_server_has_lost_is_not_chosen);
-    T(one_stored_while_nobody_listened_is_known_from_the_list);
-    T(a_person_can_have_one_now);
-    T(the_first_one_waits_for_a_moment);
-    T(a_log_as_large_as_an_image_makes_one_due);
-    T(crashes_make_them_due_more_often);
-    T(what_the_user_says_counts);
-    T(large_numbers_do_not_wrap);
-    T(nothing_that_is_needed_goes);
-#undef T
+    CU_ADD_TEST(suite, an_image_is_asked_for_stored_and_trimmed_to);
+    CU_ADD_TEST(suite, older_images_are_tried_while_the_log_allows_them);
+    CU_ADD_TEST(suite, the_beginning_is_there_until_the_log_begins_later);
+    CU_ADD_TEST(suite, one_whose_point_the_relay_does_not_know_is_of_no_use);
+    CU_ADD_TEST(suite, one_without_its_places_is_neither_chosen_nor_trimmed_to);
+    CU_ADD_TEST(suite, a_trim_without_an_answer_is_said_again);
+    CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
+    CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
+    CU_ADD_TEST(suite, a_crash_ends_what_was_asked_for);
+    CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
+    CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
+    CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
+    CU_ADD_TEST(suite, a_person_can_have_one_now);
+    CU_ADD_TEST(suite, the_first_one_waits_for_a_moment);
+    CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
+    CU_ADD_TEST(suite, crashes_make_them_due_more_often);
+    CU_ADD_TEST(suite, what_the_user_says_counts);
+    CU_ADD_TEST(suite, large_numbers_do_not_wrap);
+    CU_ADD_TEST(suite, nothing_that_is_needed_goes);
 }
