@@ -1,6 +1,6 @@
 /* The stream of an image: all that is needed to go on with a process from one moment.
  * docs/image-format.md is the contract. Written by rdevice/image, kept by ckptsrv, read by the
- * restorer, which has no libc: this file and image.c call nothing but memcpy and memcmp. Integers
+ * restorer, which has no libc: image.c calls nothing. Integers
  * are little-endian, structs as x86-64 lays them out.
  *
  * A stream is records, each with its header: HEADER; then for each region of memory REGION and its
@@ -20,7 +20,9 @@
 #define CW_IMAGE_REGIONS_MAX 65536u
 #define CW_IMAGE_SYSTEM_MAX 4u
 #define CW_IMAGE_VDSO_MAX 16384u
-#define CW_IMAGE_AUXV_MAX 64u /* words */
+#define CW_IMAGE_AUXV_MAX 64u               /* words */
+#define CW_IMAGE_USER_END 0x7ffffffff000ull /* no address of a process is there or above */
+#define CW_IMAGE_PROT_ALL 7u                /* PROT_READ | PROT_WRITE | PROT_EXEC */
 
 enum cw_image_record_type {
     CW_IMAGE_HEADER = 1,
@@ -142,7 +144,7 @@ const char *cw_image_check_header(const struct cw_image_header *header);
 
 /* The order of a stream: one record after the other. All zero at first. */
 struct cw_image_order {
-    bool begun, ended;
+    bool ended;
     uint64_t region_start, region_end; /* of the region at hand */
     uint64_t region_kind;
     uint64_t last_end; /* where the block before it, or the region, ended */

@@ -68,7 +68,7 @@ static int open_pairs(int ours[RANK_CHILD_ENDS], int theirs[RANK_CHILD_ENDS], in
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, watcher);
 }
 
-/* The key is wiped. */
+/* The keys are wiped. */
 static int send_setup(int fd, struct cw_setup *setup, struct cw_err *err)
 {
     uint8_t record[CW_SETUP_MAX];
@@ -77,6 +77,7 @@ static int send_setup(int fd, struct cw_setup *setup, struct cw_err *err)
 
     sodium_memzero(record, size);
     sodium_memzero(setup->key, sizeof(setup->key));
+    sodium_memzero(setup->image_key, sizeof(setup->image_key));
     if (sent != (ssize_t)size)
         return cw_err_set(err, CW_ESYS, "sending the setup: %s", strerror(errno));
     return CW_OK;
@@ -284,7 +285,7 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
 }
 
 static int local_start(void *launcher, const struct launch_program *program, struct cw_setup *setup,
-                       int stdin_fd, struct cw_err *err)
+                       int stdin_fd, int image_fd, struct cw_err *err)
 {
     struct local *l = launcher;
     struct process *p = calloc(1, sizeof(*p));
@@ -302,7 +303,7 @@ static int local_start(void *launcher, const struct launch_program *program, str
                           .status.fd = -1,
                           .watch.fd = -1};
     p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
-    if (rank_child_prepare(&child, program, setup) < 0)
+    if (rank_child_prepare(&child, program, setup, image_fd) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
     child.stdin_fd = stdin_fd;
