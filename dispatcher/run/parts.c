@@ -5,6 +5,7 @@
 
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -142,12 +143,15 @@ static int open_telling(struct parts *p, const struct job *job, const struct par
 static int open_sharing(struct parts *p, const struct parts_events *events, void *ctx,
                         struct cw_err *err)
 {
-    p->sharing = (struct sharing){.unsafe = events->unsafe, .ctx = ctx};
-    if (p->options->no_log || p->options->trust_files)
+    p->sharing =
+        (struct sharing){.trusted = p->options->trust_files, .unsafe = events->unsafe, .ctx = ctx};
+    if (p->options->no_log || (p->options->trust_files && p->options->no_images))
         return CW_OK;
     p->sharing.files = files_new(p->options->ranks);
-    return p->sharing.files ? CW_OK
-                            : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
+    p->sharing.shares = calloc(p->options->ranks, sizeof(*p->sharing.shares));
+    return p->sharing.files && p->sharing.shares
+               ? CW_OK
+               : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
 }
 
 int parts_open_programs(struct parts *p, const struct run_options *options, int *exit_code,
@@ -211,5 +215,6 @@ void parts_close(struct parts *p)
     signals_close(&p->signals);
     loop_free(p->loop);
     files_free(p->sharing.files);
+    free(p->sharing.shares);
     programs_close(&p->programs);
 }
