@@ -158,9 +158,9 @@ void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now
 /* `status` is that of waitpid(2). */
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns);
 
-/* The incarnation that is being started, or has started, goes on from an image. Until its relay has
- * heard of it: no process can go on from that one. Its end then counts as no crash: another is
- * started at once, from something else. */
+/* The incarnation that has just started goes on from an image. ... No process can go on from that one, as
+ * was found before its relay heard of it: its end then counts as no crash, and another is started at
+ * once, from something else. */
 void job_rank_from_image(struct job *job, uint32_t rank);
 void job_rank_not_restored(struct job *job, uint32_t rank);
 

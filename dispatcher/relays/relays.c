@@ -581,13 +581,25 @@ static bool is_there(const struct relay *relay)
     return relay->opened && !relay->over;
 }
 
-void relays_ask_stats(struct relays *r)
+static uint32_t ranks_at(const struct relays *r, uint32_t relay)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
+        count += relays_home(r, rank) == relay;
+    return count;
+}
+
+uint32_t relays_ask_stats(struct relays *r)
 {
     struct cw_err err;
+    uint32_t count = 0;
 
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (is_there(&r->relay[i]))
-            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err);
+        if (is_there(&r->relay[i]) &&
+            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err) == CW_OK)
+            count += ranks_at(r, i);
+    return count;
 }
 
 bool relays_are_there(const struct relays *r)

@@ -72,8 +72,8 @@ bool relays_listens(const struct relays *relays, uint32_t relay);
 /* A drill, of our own: SIGKILL. */
 void relays_kill(struct relays *relays, uint32_t relay);
 
-/* Asks for one STATS of every rank. */
-void relays_ask_stats(struct relays *relays);
+/* Asks for one STATS of every rank. Returns how many ranks' are to come. */
+uint32_t relays_ask_stats(struct relays *relays);
 /* The sessions with all are open, or may be resumed. */
 bool relays_are_there(const struct relays *relays);
 /* The connection with this one broke, and the session is not resumed yet. */
