@@ -71,6 +71,7 @@ void add_matching_tests(void);
 void add_memory_tests(void);
 void add_share_tests(void);
 void add_start_from_point_tests(void);
+void add_trim_tests(void);
 void add_random_points_tests(void);
 void add_probe_tests(void);
 void add_recovery_large_tests(void);
