@@ -1,5 +1,6 @@
 /* The `causeway` command: a table of subcommands. */
 #include "ckptsrv/main.h"
+#include "dispatcher/cli/cmd_ckpt.h"
 #include "dispatcher/cli/cmd_doctor.h"
 #include "dispatcher/cli/cmd_log.h"
 #include "dispatcher/cli/cmd_run.h"
@@ -29,6 +30,7 @@ static const struct {
     {"status", cmd_status, "show how a running job stands"},
     {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
+    {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
     {"help", cmd_help, "this text"},
 };

@@ -18,13 +18,16 @@ struct standing {
     uint32_t relay_restarts[CW_RELAYS_MAX];
     struct cw_stats *stats; /* the last known of each rank */
     pid_t *pids;
-    uint32_t received; /* since they were asked for */
+    uint32_t received; /* since they were asked for ... */
+    uint32_t coming;   /* ... and that are to come still, with those of earlier questions ... */
+    uint32_t earlier;  /* ... which come first */
 };
 
 void standing_ask(struct standing *s)
 {
     s->received = 0;
-    s->config.ask(s->config.ctx);
+    s->earlier = s->coming;
+    s->coming += s->config.ask(s->config.ctx);
 }
 
 static struct status_rank status_of(const struct standing *s, uint32_t rank)
@@ -147,11 +150,22 @@ void standing_take(struct standing *s, const struct cw_stats *stats)
     if (stats->rank >= s->config.options->ranks)
         return;
     s->stats[stats->rank] = *stats;
+    s->coming -= s->coming > 0;
+    if (s->earlier > 0) {
+        s->earlier--;
+        return;
+    }
     s->received++;
     if (standing_missing(s) == 0 && status_waiting(&s->server)) {
         answer(s);
         loop_timer_set(&s->timer, status_deadline_ns(&s->server));
     }
+}
+
+void standing_refresh(struct standing *s)
+{
+    if (s->coming == 0)
+        standing_ask(s);
 }
 
 uint32_t standing_missing(const struct standing *s)

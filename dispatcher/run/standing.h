@@ -19,8 +19,8 @@ struct standing_config {
     const struct job *job;
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     const char *dir;       /* for the socket */
-    /* Fresh counters are wanted: standing_take follows for each rank. */
-    void (*ask)(void *ctx);
+    /* Fresh counters are wanted: returns for how many ranks standing_take follows. */
+    uint32_t (*ask)(void *ctx);
     void *ctx;
 };
 
@@ -36,6 +36,9 @@ void standing_set_pid(struct standing *standing, uint32_t rank, pid_t pid);
 
 /* Counters of a rank have come. */
 void standing_take(struct standing *standing, const struct cw_stats *stats);
+
+/* Asks, unless answers are on their way. */
+void standing_refresh(struct standing *standing);
 
 /* For --stats: asks; how many ranks' have not come since; prints the table. */
 void standing_ask(struct standing *standing);
