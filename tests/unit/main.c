@@ -48,7 +48,7 @@ static void (*const suites[])(void) = {
     add_door_tests,          add_link_tests,         add_uring_tests,
     add_ring_tests,          add_wire_tests,         add_dial_tests,
     add_disk_tests,          add_engine_tests,       add_wait_policy_tests,
-    add_store_tests,         add_log_disk_tests,
+    add_store_tests,         add_log_disk_tests,     add_image_stream_tests,
 };
 
 /* Take more than 2 s, or 10 s under a sanitizer. Tests of engines are there once for each engine.
