@@ -120,6 +120,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+		$(addprefix rdevice/image/,maps_line.c pack.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
@@ -272,6 +273,7 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@echo '  FUZZ  $@'
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
+build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/restorer/vdso.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define DESCRIPTORS_MAX 1048576 /* closed one by one where close_range() is not known */
+#define CLOSED_MAX 1048576 /* closed one by one where close_range() is not known */
 #define WAIT_TRIES_MAX 1000u
 
 static struct copy_outcome *shared; /* with the copy */
@@ -47,7 +47,7 @@ static void close_descriptors(void)
     int null;
 
     if (system_call(SYS_close_range, 0, ~0u, 0) < 0)
-        for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
+        for (int fd = 0; fd < CLOSED_MAX; fd++)
             system_close(fd);
     null = system_open("/dev/null", O_RDWR, 0);
     if (null == 0) {

@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define FILES_MAX 1024u
+#define OPEN_FILES_MAX 1024u
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
 #define KCMP_FILE 0
 
-static struct file files[FILES_MAX];
+static struct file files[OPEN_FILES_MAX];
 static uint32_t count;
 static struct file_watch watches[EPOLLS_MAX][FILE_WATCHES_MAX];
 static uint32_t epolls;
@@ -214,9 +214,9 @@ static int add_file(const struct image_setting *setting, int fd, struct cw_err *
 
     if (is_among(setting->closed, setting->closed_count, fd))
         return 0;
-    if (count == FILES_MAX)
+    if (count == OPEN_FILES_MAX)
         return cw_err_set(err, CW_ELIMIT, "the program has more than %u descriptors open",
-                          FILES_MAX);
+                          OPEN_FILES_MAX);
     memset(file, 0, sizeof(*file));
     file->fd = fd;
     if (stat_file(file, &st, err))

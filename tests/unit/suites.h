@@ -14,6 +14,7 @@ void add_relay_restarts_tests(void);
 void add_fault_tests(void);
 void add_files_tests(void);
 void add_frame_tests(void);
+void add_image_stream_tests(void);
 void add_input_tests(void);
 void add_commit_tests(void);
 void add_job_events_tests(void);
