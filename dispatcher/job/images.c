@@ -413,8 +413,9 @@ static enum images_action order_give_up(struct images *im, uint32_t rank, uint64
     return IMAGES_GIVE_UP;
 }
 
-/* The newest one that the log could begin at, and is not known to begin at or behind. None while
- * the rank is being restarted: it may be on its way from an older one. */
+/* The newest one that the log could begin at, and is not known to begin at or behind. Not while the
+ * rank is down or repeats: what it is started from was chosen, and must not be trimmed away
+ * meanwhile. */
 static struct images_image *to_trim(struct images_rank *r)
 {
     struct images_image *newest = NULL;

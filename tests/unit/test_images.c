@@ -180,6 +180,24 @@ static void one_without_its_places_is_neither_chosen_nor_trimmed_to(void)
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
 }
 
+/* Its copy was not a process of the rank's, and came to its end. */
+static void one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 1);
+    images_rank_down(&im, 0, true);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    stored(0, 1);
+    images_placed(&im, 0, 1);
+    /* it may be starting from its beginning */
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_rank_live(&im, 0, 2, now);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+}
+
 static void a_trim_without_an_answer_is_said_again(void)
 {
     begin(1, 1, 100 * S);
@@ -561,6 +579,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, the_beginning_is_there_until_the_log_begins_later);
     CU_ADD_TEST(suite, one_whose_point_the_relay_does_not_know_is_of_no_use);
     CU_ADD_TEST(suite, one_without_its_places_is_neither_chosen_nor_trimmed_to);
+    CU_ADD_TEST(suite, one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again);
     CU_ADD_TEST(suite, a_trim_without_an_answer_is_said_again);
     CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
     CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
