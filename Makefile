@@ -157,7 +157,7 @@ build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildc
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
-$(BUILD)/obj/tests/image/taker.o: CFLAGS += -fvisibility=default
+$(BUILD)/obj/tests/image/taker.o $(BUILD)/obj/rdevice/image/image.o $(BUILD)/obj/common/err.o: CFLAGS += -fvisibility=default
 build/image/%: tests/image/%.c build/image/libtaker.so
 	@echo '  CC    $@'
 	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
