@@ -158,7 +158,7 @@ build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildc
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
-$(BUILD)/obj/tests/image/taker.o: CFLAGS += -fvisibility=default
+$(BUILD)/obj/tests/image/taker.o $(BUILD)/obj/rdevice/image/image.o $(BUILD)/obj/common/err.o: CFLAGS += -fvisibility=default
 build/image/%: tests/image/%.c build/image/libtaker.so
 	@echo '  CC    $@'
 	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
@@ -229,7 +229,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

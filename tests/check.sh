@@ -124,6 +124,7 @@ queue_jobs() {
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
+  suite "images of processes" tests/system/images.sh
   suite "logs on disk" tests/system/log_disk.sh
   suite "logs that are looked at" tests/system/log_command.sh
   suite "several relays" tests/system/relays.sh

@@ -111,6 +111,8 @@ static void __attribute__((noreturn)) give_up(const struct cw_err *err)
     if (size > sizeof(report.text))
         size = sizeof(report.text);
     memcpy(report.text, err->text, size);
+    if (state.handoff.control_fd < 0)
+        system_call(SYS_write, 2, report.text, size);
     system_call(SYS_sendto, state.handoff.control_fd, &report, 8 + size, MSG_NOSIGNAL, 0, 0);
     for (;;)
         system_call(SYS_exit_group, HANDOFF_EXIT);

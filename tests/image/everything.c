@@ -134,7 +134,7 @@ static void check_constant(int signal)
 static FILE *out, *in, *temporary;
 static long in_position;
 static int append, append_copy, memory_file, deleted, channel[2], event, timer, poller, null, dir;
-static int control = -1, given[2];
+static int given[2];
 
 static void open_files(void)
 {
@@ -293,7 +293,7 @@ static void check_process(void)
     CHECK(WEXITSTATUS(system("exit 3")) == 3);
     CHECK(sched_getcpu() >= 0);
     if (restored)
-        CHECK(taker_former_tid() != 0 && taker_former_tid() != gettid());
+        CHECK(image_former_tid() != 0 && image_former_tid() != gettid());
 }
 
 /* The kernel's functions without a system call. */
@@ -340,8 +340,6 @@ int main(void)
     volatile int turns = 0;
     double sine = sin(1.0);
 
-    if (getenv("CONTROL_FD"))
-        control = atoi(getenv("CONTROL_FD"));
     setting.cut_appended = true;
     fill_memory();
     open_files();
@@ -364,8 +362,8 @@ int main(void)
     check_process();
     check_clock();
     deeper(1700);
-    if (control >= 0)
-        CHECK(send(control, "hello", 5, MSG_NOSIGNAL) == 5);
+    if (restored && taker_control >= 0)
+        CHECK(send(taker_control, "12345678hello", 13, MSG_NOSIGNAL) == 13);
     printf("%s, %d failures\n", restored ? "restored" : "went on", failures);
     fflush(stdout);
     signal(SIGSEGV, check_constant);

@@ -132,6 +132,7 @@ replaced() {
   cp in other && mv other in
   restore 1
   expect_code 113
+  expect_output 'image 1: .*/in is another file than the program has open'
 }
 
 removed_program() {
@@ -169,7 +170,29 @@ refused() {
   [[ ! -e image.1 ]] || wrong "there is an image"
 }
 
+# The copy is not left behind: t sees to that.
+orphan() {
+  run "${alone[@]}" "$programs/given_up" orphan
+  expect_code 0
+}
+
+# given_up WHAT REGEX: the copy does not come to its end; the next image does
+given_up() {
+  take "$programs/given_up" "$1"
+  expect_code 0
+  expect_output "$2"
+  expect_output '^the next one: went on'
+  restore 1
+  expect_output '^the next one: restored'
+}
+
 refusal_tests() {
+  t "the copy is killed" given_up killed 'was ended by signal 9'
+  t "the copy is given up" given_up cancelled '^state 0'
+  t "no place for the image" given_up failed 'nowhere to go'
+  t "not taken to its end" given_up unfinished 'not safe'
+  t "while one is on its way" given_up busy 'image 1 is still on its way'
+  t "the program ends during its copy" orphan
   t "two threads" refused threads 'has 2 threads'
   t "a socket" refused socket 'is a socket'
   t "a pipe to another process" refused pipe 'a pipe to another process'
@@ -185,7 +208,7 @@ refusal_tests() {
 # hurt REGEX ARGUMENT...: of hurt.c
 hurt() {
   take "$programs/simple"
-  run "$programs/hurt" "$restorer" image.1 "${@:2}"
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 "${@:2}"
   expect_code 0
   expect_output "$1"
 }
@@ -194,12 +217,35 @@ hurt() {
 other_kernel() {
   make_files
   take "$programs/everything"
-  run "$programs/hurt" "$restorer" image.1 vdso
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 vdso
   expect_output '^restored, 0 failures'
   expect_output '^code 0: $'
 }
 
+# From one kernel to another, and to a third.
+generations_of_kernels() {
+  local i
+  take "$programs/chain" 5
+  for ((i = 1; i <= 5; i++)); do
+    run "${alone[@]}" "$programs/hurt" "$restorer" "image.$i" vdso
+    expect_output '^code 0: $'
+  done
+  expect_output '^5 generations'
+}
+
+# The control socket has the number of then, not that of the restorer.
+control() {
+  make_files
+  take env CONTROL=1 "$programs/everything"
+  expect_code 0
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 whole
+  expect_output '^restored, 0 failures'
+  expect_output '^code 0: hello$'
+}
+
 stream_tests() {
+  t "the control socket" control
+  t "generations, each of another kernel" generations_of_kernels
   t "all that a program has, of another kernel" other_kernel
   t "a whole image" hurt '^code 0: $' whole
   t "of another kernel" hurt '^code 0: $' vdso
@@ -210,13 +256,13 @@ stream_tests() {
   t "no end" hurt '^code 113: .*ends too early' end
   t "nothing" hurt '^code 113: .*ends too early' empty
   t "something else" hurt '^code 113: .*(not an image|ends too early)' foreign
-  t "a bit anywhere" hurt '^150 refused' flip 150 "$RANDOM"
+  t "a bit anywhere" hurt '^150 refused$' flip 150 "$RANDOM"
   t "an end anywhere" hurt '^60 refused' cut 60 "$RANDOM"
 }
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,simple,exceptions,units,refused,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,simple,exceptions,units,refused,given_up,hurt}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start
