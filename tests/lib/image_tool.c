@@ -7,8 +7,8 @@
  *
  * JOB is 32 hexadecimal digits. Options of put: plain (no block is compressed or zero), piece=N
  * (bytes of a write), stop=N (ends after N bytes of the stream), hang=N (waits there to be
- * killed), flip=N (byte N of the stream is another one), end=1 (a byte follows the end),
- * rank=N, number=N, version=N (in the stream's header). */
+ * killed), flip=N (byte N of the stream is another one), rank=N, number=N, version=N (in the
+ * stream's header). */
 #include "common/keyfile.h"
 #include "tests/lib/image_client.h"
 #include "tests/lib/image_maker.h"
@@ -93,12 +93,9 @@ static int send_stream(struct image_client *client, const struct image_stream *s
     uint64_t stop = option(options, "stop", hang);
     size_t piece = option(options, "piece", 1 << 20);
     size_t size = stop < stream->size ? stop : stream->size;
-    uint8_t zero = 0;
 
     for (size_t at = 0; at < size && !err->code; at += piece)
         image_client_write(client, stream->bytes + at, size - at < piece ? size - at : piece, err);
-    if (option(options, "end", 0))
-        image_client_write(client, &zero, 1, err);
     if (size == stream->size)
         return CW_OK; /* what is wrong is read */
     if (hang != UINT64_MAX) {
