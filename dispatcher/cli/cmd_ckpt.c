@@ -4,6 +4,7 @@
 #include "ckptsrv/verify.h"
 #include "common/parse.h"
 #include "dispatcher/cli/ckpt_images.h"
+#include "dispatcher/cli/ckpt_now.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 static const char usage[] =
     "usage: causeway ckpt list|show|verify|rm [options] --dir DIR [JOB [RANK [NUMBER]]]\n"
+    "       causeway ckpt now [JOB]\n"
     "\n"
     "Looks at the images in the directory of a checkpoint server: all of them, those of a job,\n"
     "of a rank, or one. JOB is its identifier or how that begins.\n"
@@ -19,6 +21,8 @@ static const char usage[] =
     "list prints a line for each image, show all that is known of it. verify reads all blocks,\n"
     "and compares them with their checksums. rm removes the images: JOB is needed, and no server\n"
     "may be using the directory. The others change nothing, and a server may run.\n"
+    "\n"
+    "now has an image taken of each rank of a running job; see causeway ckpt now --help.\n"
     "\n"
     "  --dir DIR            the directory\n"
     "  --json               list and show: a document, on one line\n"
@@ -76,7 +80,7 @@ static int parse_words(struct ckpt_options *o, int count, char **words, struct c
 
     if (count == 0)
         return cw_err_set(err, CW_EINVAL,
-                          "expected list, show, verify or rm; see causeway ckpt --help");
+                          "expected list, show, verify, rm or now; see causeway ckpt --help");
     while (action < ACTIONS && strcmp(words[0], actions[action]) != 0)
         action++;
     if (action == ACTIONS)
@@ -233,6 +237,8 @@ int cmd_ckpt(int argc, char **argv)
     struct cw_err err = {0};
     int code = 0;
 
+    if (argc > 1 && strcmp(argv[1], "now") == 0)
+        return ckpt_now(argc - 1, argv + 1);
     if (parse(&options, argc, argv, &err) < 0)
         code = 2;
     else if (options.help)

@@ -13,7 +13,6 @@ struct rank_images {
     uint32_t from;             /* the image that its process went on from; 0: its beginning */
     uint32_t unplaced;         /* a stored image whose place is still looked for; 0: none */
     bool fetching;             /* source() is to come */
-    bool tried;                /* an image of it failed since it was last started */
     char why[CW_ERR_TEXT_MAX]; /* the last one failed */
 };
 
@@ -73,6 +72,7 @@ static bool is_news(struct imaging *im, const char *why)
 
 static void warn_failed(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
 {
+    snprintf(im->rank[rank].why, sizeof(im->rank[rank].why), "%s", why);
     telling_image_failed(im->config.telling, now_of(im), rank, number, why);
     if (!im->ending && is_news(im, why))
         telling_tell(im->config.telling,
@@ -263,6 +263,10 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     images_server_lost(&im->core, server);
     if (im->ending || im->server_told[server])
         return;
+    if (im->config.options->image_server_count == 0) {
+        telling_say(im->config.telling, "%s", err->text); /* how its process ended says more */
+        return;
+    }
     im->server_told[server] = true;
     telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "a checkpoint server is away",
                  err->text);
@@ -591,8 +595,17 @@ void imaging_stats(struct imaging *im, const struct cw_stats *stats)
         soon(im);
 }
 
+const char *imaging_why(const struct imaging *im, uint32_t rank)
+{
+    return im->rank[rank].why;
+}
+
 void imaging_demand(struct imaging *im)
 {
+    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
+        if (!im->core.rank[rank].live)
+            snprintf(im->rank[rank].why, sizeof(im->rank[rank].why),
+                     "it has ended, is down, or repeats what it did");
     images_demand_all(&im->core);
     soon(im);
 }

@@ -86,5 +86,7 @@ void imaging_not_restored(struct imaging *imaging, uint32_t rank, const char *wh
 
 /* --- on demand --- */
 void imaging_demand(struct imaging *imaging);
+/* Why the last image of the rank failed. */
+const char *imaging_why(const struct imaging *imaging, uint32_t rank);
 
 #endif

@@ -173,7 +173,11 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
     if (p->options->no_images)
         return CW_OK;
     p->imaging = imaging_new(&config, err);
-    return p->imaging ? CW_OK : err->code;
+    if (!p->imaging)
+        return err->code;
+    standing_set_images(p->standing, imaging_images(p->imaging));
+    p->demand = demand_new(p->loop, p->dir.path, p->options->ranks, p->imaging, err);
+    return p->demand ? CW_OK : err->code;
 }
 
 int parts_open_programs(struct parts *p, const struct run_options *options, int *exit_code,
@@ -228,6 +232,7 @@ void parts_close(struct parts *p)
     relays_free(p->relays);
     p->relays = NULL;
     parts_end_processes(p);
+    demand_free(p->demand);
     imaging_free(p->imaging);
     children_reap(NULL, NULL);
     rank_input_free(p->input);

@@ -6,6 +6,7 @@
 #include "dispatcher/launch/launcher.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
+#include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/sharing.h"
@@ -34,6 +35,7 @@ struct parts {
     struct standing *standing;
     struct sharing sharing;
     struct imaging *imaging; /* NULL: no images are taken */
+    struct demand *demand;   /* likewise */
 };
 
 /* What is heard of them, with the `ctx` of parts_open. */

@@ -4,6 +4,7 @@
 #define DISPATCHER_STANDING_H
 
 #include "common/frame.h"
+#include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/options/options.h"
@@ -33,6 +34,9 @@ void standing_free(struct standing *standing); /* NULL is allowed */
 void standing_set_relays(struct standing *standing, const char *addresses);
 void standing_set_relay_restarts(struct standing *standing, uint32_t relay, uint32_t restarts);
 void standing_set_pid(struct standing *standing, uint32_t rank, pid_t pid);
+
+/* What is known of images of ranks, which stays; NULL: none are taken. */
+void standing_set_images(struct standing *standing, const struct images *images);
 
 /* Counters of a rank have come. */
 void standing_take(struct standing *standing, const struct cw_stats *stats);
