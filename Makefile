@@ -48,11 +48,12 @@ RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
 RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
-RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
+PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so $(BUILD)/causeway-restore
 
 all: $(PROGRAMS)
 
@@ -103,7 +104,20 @@ $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
-		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
+		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium -llz4 || $(call hint,deps)
+
+# Without libc, and where no program has anything: rdevice/image/system.h says where
+$(BUILD)/restorer/%.o: %.c
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -fpie -fno-stack-protector -fcf-protection=none \
+		-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns -fno-builtin-strcpy -ffunction-sections \
+		-MMD -MP -c $< -o $@ || $(call hint,deps)
+
+$(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
+	@echo '  LINK  $@'
+	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
+		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
@@ -112,7 +126,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/read
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
-SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c libc_machine.c lock.c ucp_unreachable.c ucs.c)
+SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c libc_machine.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
@@ -134,6 +148,26 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 		dispatcher/job/homes.c dispatcher/job/job.c relay/dial_request.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
+
+# Programs of the tests of images, without MPI; the library is theirs
+IMAGE_PROGRAMS = $(patsubst tests/image/%,build/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
+	$(wildcard tests/image/*.cc tests/image/*.f90)))
+image-programs: $(IMAGE_PROGRAMS) build/causeway-restore
+build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
+	@mkdir -p $(@D)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
+$(BUILD)/obj/tests/image/taker.o: CFLAGS += -fvisibility=default
+build/image/%: tests/image/%.c build/image/libtaker.so
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
+		-Wl,-rpath,'$$ORIGIN' -lm -lpthread
+build/image/%: tests/image/%.cc build/image/libtaker.so
+	@echo '  CXX   $@'
+	@g++ $(CPPFLAGS) -O2 -g -Wall -Wextra $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
+build/image/%: tests/image/%.f90 build/image/libtaker.so
+	@echo '  F90   $@'
+	@gfortran -O2 -g $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
 
 # A client of many connections, for tests and benchmarks of relays
 build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
@@ -225,7 +259,7 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c) rdevice/readings.c
+FUZZED = $(COMMON) $(RELAY_CORE) $(wildcard dispatcher/pmi/*.c dispatcher/places/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
@@ -251,6 +285,7 @@ UNIT_FILE = $(DESTDIR)$(PREFIX)/lib/systemd/system/causeway-relay@.service
 install: all
 	install -D -m 755 build/causeway $(DESTDIR)$(PREFIX)/bin/causeway
 	install -D -m 755 build/librdevice.so $(DESTDIR)$(PREFIX)/lib/causeway/librdevice.so
+	install -D -m 755 build/causeway-restore $(DESTDIR)$(PREFIX)/lib/causeway/causeway-restore
 	install -D -m 644 docs/causeway.1 $(DESTDIR)$(PREFIX)/share/man/man1/causeway.1
 	install -D -m 644 docs/causeway.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/causeway
@@ -269,6 +304,6 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers
+.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -30,7 +30,7 @@ static int read_all(struct cw_wire *wire, uint8_t *to, size_t size, int timeout_
             to += n;
             size -= (size_t)n;
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-            return cw_err_set(err, CW_ECLOSED, "connection lost while it was opened: %s",
+            return cw_err_set(err, CW_ECLOSED, "the connection broke: %s",
                               n < 0 ? strerror(errno) : "end of file");
         } else if (await(wire, true, timeout_ms, err) < 0) {
             return err->code;
@@ -57,9 +57,8 @@ int cw_write_all(struct cw_wire *wire, const uint8_t *from, size_t size, int tim
     return CW_OK;
 }
 
-/* Reads one frame whose body fits CW_FRAME_BODY_MAX bytes. */
-static int read_frame(struct cw_wire *wire, struct cw_session *session, struct cw_header *header,
-                      uint8_t *body, int timeout_ms, struct cw_err *err)
+int cw_read_frame(struct cw_wire *wire, struct cw_session *session, struct cw_header *header,
+                  uint8_t *body, int timeout_ms, struct cw_err *err)
 {
     uint8_t bytes[CW_FRAME_HEADER];
 
@@ -114,7 +113,7 @@ static int shake_hands(struct cw_wire *wire, struct cw_session *session, struct 
     struct cw_challenge challenge;
     struct cw_header header;
 
-    if (read_frame(wire, session, &header, body, timeout_ms, err) < 0 ||
+    if (cw_read_frame(wire, session, &header, body, timeout_ms, err) < 0 ||
         check_challenge(&header, body, &challenge, err) < 0)
         return err->code;
     if (wire->mode == CW_WIRE_WANTED)
@@ -126,7 +125,7 @@ static int shake_hands(struct cw_wire *wire, struct cw_session *session, struct 
     cw_frame_begin(session, frame, CW_FRAME_HELLO, CW_HELLO_SIZE);
     cw_hello_put(frame + CW_FRAME_HEADER, hello);
     if (cw_write_all(wire, frame, sizeof(frame), timeout_ms, err) < 0 ||
-        read_frame(wire, session, &header, body, timeout_ms, err) < 0)
+        cw_read_frame(wire, session, &header, body, timeout_ms, err) < 0)
         return err->code;
     return check_welcome(&header, body, hello, &challenge, key, welcome, err);
 }

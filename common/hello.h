@@ -22,6 +22,11 @@ int cw_hello_resume(struct cw_wire *wire, uint64_t received, struct cw_hello *he
                     const uint8_t key[CW_KEY_SIZE], int timeout_ms, struct cw_welcome *welcome,
                     struct cw_err *err);
 
+/* Reads one frame whose body fits CW_FRAME_BODY_MAX bytes, from such a wire. Blocks for at most
+ * `timeout_ms` between bytes. Errors: CW_ECLOSED, CW_ETIME, CW_EPROTO. */
+int cw_read_frame(struct cw_wire *wire, struct cw_session *session, struct cw_header *header,
+                  uint8_t *body, int timeout_ms, struct cw_err *err);
+
 /* Writes to such a wire; blocks for at most `timeout_ms` at a time. Errors: CW_ECLOSED, CW_ETIME
  * (the other side does not read). */
 int cw_write_all(struct cw_wire *wire, const uint8_t *from, size_t size, int timeout_ms,

@@ -19,8 +19,9 @@ struct cw_wire_shared {
     _Atomic uint32_t joined; /* by the opener: the rings are used */
 };
 
-#define HEADER_BYTES 4096u /* of the struct; the bytes of both rings follow, to_relay first */
-#define MEMORY_BYTES (HEADER_BYTES + 2 * (size_t)CW_RING_BYTES)
+#define HEADER_BYTES                                                                               \
+    CW_WIRE_HEADER_BYTES /* of the struct; the bytes of both rings follow, to_relay first */
+#define MEMORY_BYTES CW_WIRE_SHARED_BYTES
 _Static_assert(sizeof(struct cw_wire_shared) <= HEADER_BYTES, "the header has its page");
 
 /* docs/protocol.md, "Rings": both sides may be of different builds */

@@ -478,6 +478,16 @@ void clock_attach(bool log)
     pthread_mutex_unlock(&device_use);
 }
 
+/* The differences of what is repeated go on from what was sent last. */
+void clock_go_on_from_image(bool log)
+{
+    state.pid = getpid();
+    clock_written.used = 0;
+    repeated = (struct readings_reader){.bytes = stream_bytes};
+    memcpy(repeated.last, clock_written.last, sizeof(repeated.last));
+    start(log ? MODE_REPEAT : MODE_OFF);
+}
+
 void clock_flushed(void)
 {
     clock_written.used = 0;

@@ -37,6 +37,10 @@ const uint8_t *clock_early(size_t *size, bool *overflow);
  * earlier incarnation read. */
 void clock_attach(bool log);
 
+/* The process goes on from an image: another process, and with `log` a later incarnation, whose
+ * readings after that moment are repeated. What was pending then was sent. */
+void clock_go_on_from_image(bool log);
+
 /* The readings not yet at the relay. The device sends them as one READINGS frame (never more than
  * CW_READINGS_MAX - READINGS_HEAD bytes) before its next act, and says so. `size` 0: none. */
 extern struct readings_writer clock_written; /* for clock_pending() alone */

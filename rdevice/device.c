@@ -3,6 +3,8 @@
 #include "rdevice/arena.h"
 #include "rdevice/clock.h"
 #include "rdevice/fatal.h"
+#include "rdevice/image/image.h"
+#include "rdevice/lock.h"
 #include "rdevice/real.h"
 #include "rdevice/replay.h"
 #include "rdevice/trace.h"
@@ -69,17 +71,36 @@ static void read_setup(void)
     sodium_memzero(record, sizeof(device.setup_record));
 }
 
+/* From a point; all zeros: from the beginning. */
+static void open_session(const struct cw_point *from, struct cw_welcome *welcome)
+{
+    struct session *s = &device.exchange.session;
+    struct cw_hello hello = {.role = CW_ROLE_RANK,
+                             .rank = device.setup.rank,
+                             .incarnation = device.setup.incarnation,
+                             .event = from->event,
+                             .poll_clock = from->clock,
+                             .acts = from->acts};
+
+    memcpy(hello.job, device.setup.job, sizeof(hello.job));
+    session_begin(s, device.setup.address, &hello, device.setup.resume_ms);
+    session_open(s, device.setup.key, welcome);
+    sodium_memzero(device.setup.key, sizeof(device.setup.key));
+}
+
+/* The rank is known to its relay now. */
+static void begin_checkpoints(void)
+{
+    checkpoint_begin(&device.checkpoint, &device.setup, device.control_fd, &device.exchange);
+    sodium_memzero(device.setup.image_key, sizeof(device.setup.image_key));
+}
+
 static void open_exchange(void)
 {
     struct exchange *x = &device.exchange;
-    struct cw_hello hello = {
-        .role = CW_ROLE_RANK, .rank = device.setup.rank, .incarnation = device.setup.incarnation};
     struct cw_welcome welcome;
 
-    memcpy(hello.job, device.setup.job, sizeof(hello.job));
-    session_begin(&x->session, device.setup.address, &hello, device.setup.resume_ms);
-    session_open(&x->session, device.setup.key, &welcome);
-    sodium_memzero(device.setup.key, sizeof(device.setup.key));
+    open_session(&(struct cw_point){.event = 0}, &welcome);
     exchange_begin(x, &device.setup, &welcome);
     trace_repeats(journal_is_active(&x->journal));
 }
@@ -119,7 +140,27 @@ void device_open(void)
     if (!clock_is_mine())
         second_thread();
     report_early();
+    begin_checkpoints();
     clock_attach(journal_is_logged(&device.exchange.journal));
+}
+
+/* This is another process than the one that took the image: another session, setup and number. */
+static void go_on_from_image(void)
+{
+    struct exchange *x = &device.exchange;
+    struct cw_point point = {
+        .event = inbox_last_taken(&x->inbox), .clock = device_polls(), .acts = device_acts()};
+    struct cw_welcome welcome;
+
+    clock_pause();
+    lock_rename(image_former_tid());
+    read_setup();
+    session_forsake(&x->session);
+    open_session(&point, &welcome);
+    exchange_go_on(x, &device.setup, &welcome);
+    begin_checkpoints();
+    clock_go_on_from_image(journal_is_logged(&x->journal));
+    clock_go_on();
 }
 
 /* --- closing ------------------------------------------------------------------------------------
@@ -159,6 +200,7 @@ void device_close(void)
     struct exchange *x = &device.exchange;
     struct cw_rank_stats stats;
 
+    checkpoint_end(&device.checkpoint);
     replay_finish(x);
     act_readings(x);
     clock_pause();
@@ -267,6 +309,8 @@ void device_polled(const struct device_poll *poll, unsigned count)
         exchange_flush(x); /* what nobody waits for goes out while there is time */
         wait_sleep(&x->waiter);
     }
+    if (checkpoint_is_due(&device.checkpoint, x) && checkpoint_turn(&device.checkpoint, x))
+        go_on_from_image();
 }
 
 /* --- readings -----------------------------------------------------------------------------------

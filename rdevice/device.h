@@ -6,6 +6,7 @@
 
 #include "common/setup.h"
 #include "rdevice/act.h"
+#include "rdevice/checkpoint.h"
 #include "rdevice/exchange.h"
 
 #include <pthread.h>
@@ -21,6 +22,7 @@ struct device {
     struct cw_setup setup;
     int control_fd; /* to the dispatcher */
     struct exchange exchange;
+    struct checkpoint checkpoint;
     uint64_t skip; /* bytes of the message at hand that the relay has already */
     pthread_t thread;
     bool threads; /* more than one thread calls */

@@ -15,6 +15,16 @@ void exchange_begin(struct exchange *x, const struct cw_setup *setup,
     inbox_begin(&x->inbox);
 }
 
+void exchange_go_on(struct exchange *x, const struct cw_setup *setup,
+                    const struct cw_welcome *welcome)
+{
+    wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
+    journal_go_on(&x->journal, setup->incarnation, welcome);
+    inbox_on_restore(&x->inbox, &x->requests);
+    x->probes = (struct probes){.answered = false};
+    x->asked.number = 0;
+}
+
 static void broken(const struct exchange *x, const char *what) __attribute__((noreturn, cold));
 
 static void broken(const struct exchange *x, const char *what)
@@ -116,6 +126,10 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
         break;
     case CW_FRAME_REPLAYED:
         journal_on_end(&x->journal);
+        break;
+    case CW_FRAME_CHECKPOINT:
+        if (!cw_checkpoint_get(frame->body, &x->asked))
+            broken(x, "CHECKPOINT that cannot be read");
         break;
     case CW_FRAME_HINT:
         probes_on_hint(&x->probes);

@@ -21,10 +21,15 @@ struct exchange {
     struct probes probes;
     struct request_table requests; /* set up apart */
     bool farewell;                 /* has come */
+    struct cw_checkpoint asked;    /* for an image; its number is 0: for none */
 };
 
 /* After WELCOME, over the session, which is open. The request table is set up apart. */
 void exchange_begin(struct exchange *x, const struct cw_setup *setup,
+                    const struct cw_welcome *welcome);
+
+/* The process goes on from an image, over a session that is open again. */
+void exchange_go_on(struct exchange *x, const struct cw_setup *setup,
                     const struct cw_welcome *welcome);
 
 /* Room in the buffer for a frame with `size` bytes of body there: flushes when there is none. */

@@ -178,6 +178,26 @@ void inbox_on_return(struct inbox *b, const struct request_table *requests)
     request_each(requests, restart, NULL);
 }
 
+void inbox_on_restore(struct inbox *b, const struct request_table *requests)
+{
+    uint64_t taken = inbox_last_taken(b);
+    struct event *event = b->happened;
+
+    while (event) {
+        struct event *next = event->next;
+
+        if (event->active)
+            drop_am((struct am *)event);
+        else
+            ((struct request *)event)->busy = true;
+        event = next;
+    }
+    b->happened = NULL;
+    b->happened_tail = &b->happened;
+    inbox_on_return(b, requests);
+    b->event = taken;
+}
+
 /* --- other events -------------------------------------------------------------------------------
  */
 

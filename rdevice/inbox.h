@@ -50,6 +50,16 @@ const char *inbox_on_done(struct inbox *b, const struct request_table *requests,
  * begin anew. */
 void inbox_on_return(struct inbox *b, const struct request_table *requests);
 
+/* The process goes on from an image that was taken of it: the relay begins anew after the last
+ * event that was taken, whatever had come since. */
+void inbox_on_restore(struct inbox *b, const struct request_table *requests);
+
+/* Number of the last event that was taken. */
+static inline uint64_t inbox_last_taken(const struct inbox *b)
+{
+    return b->happened ? b->happened->number - 1 : b->event - (b->ends != NULL);
+}
+
 /* Number of the last event that came. */
 static inline uint64_t inbox_last_event(const struct inbox *b)
 {

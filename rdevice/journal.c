@@ -48,6 +48,16 @@ void journal_begin(struct journal *j, uint32_t incarnation, const struct cw_welc
                           .missing = welcome->missing};
 }
 
+void journal_go_on(struct journal *j, uint32_t incarnation, const struct cw_welcome *welcome)
+{
+    uint64_t polls = j->polls;
+    uint64_t acts = j->acts;
+
+    journal_begin(j, incarnation, welcome);
+    j->polls = polls;
+    j->acts = acts;
+}
+
 /* Only of the last one may bytes be missing. */
 uint64_t journal_bytes_sent(const struct journal *j, uint64_t total)
 {

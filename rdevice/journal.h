@@ -36,6 +36,10 @@ struct journal {
 /* After WELCOME. */
 void journal_begin(struct journal *j, uint32_t incarnation, const struct cw_welcome *welcome);
 
+/* The process goes on from an image: the poll clock and the acts go on from there. After WELCOME.
+ */
+void journal_go_on(struct journal *j, uint32_t incarnation, const struct cw_welcome *welcome);
+
 /* The rank repeats what its predecessors did. */
 static inline bool journal_is_active(const struct journal *j)
 {

@@ -60,6 +60,7 @@ void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_w
         fatal_exit(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL, "relay %s: %s",
                    s->place.text, err.text);
     s->connections = 1;
+    s->hello.poll_clock = s->hello.acts = 0; /* of the point that it starts from */
     keep_key(s, key);
 }
 
@@ -76,6 +77,22 @@ void session_close(struct session *s)
         drop_connection(s);
     cw_secret_free(s->key, CW_KEY_SIZE);
     s->key = NULL;
+}
+
+void session_forsake(struct session *s)
+{
+    arena_free(s->in, SESSION_IN_BYTES);
+    arena_free(s->out, SESSION_OUT_BYTES);
+    arena_free(s->kept.bytes, CW_KEPT_MAX);
+    *s = (struct session)SESSION_BEFORE;
+}
+
+struct session_parts session_parts(const struct session *s)
+{
+    return (struct session_parts){.rings = s->wire.shared,
+                                  .rings_size = s->wire.shared ? CW_WIRE_SHARED_BYTES : 0,
+                                  .key = s->key,
+                                  .fd = s->wire.fd};
 }
 
 /* --- resuming -----------------------------------------------------------------------------------

@@ -73,6 +73,20 @@ void session_begin(struct session *s, const char *address, const struct cw_hello
 void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome);
 void session_close(struct session *s);
 
+/* The process goes on from an image, without the connection that its predecessor had: forgets all
+ * of it, for session_begin(). */
+void session_forsake(struct session *s);
+
+/* Memory and a descriptor that an image is taken without: of the rings, and of the key (in pages).
+ */
+struct session_parts {
+    void *rings;
+    size_t rings_size; /* 0: there are none */
+    void *key;         /* NULL: none is kept */
+    int fd;
+};
+struct session_parts session_parts(const struct session *s);
+
 /* Of the relay, for words to a person. */
 static inline const char *session_address(const struct session *s)
 {

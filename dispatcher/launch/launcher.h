@@ -19,7 +19,8 @@ struct launch_program {
     uint32_t env_count;
     const char *const *more; /* ... and more_count for this one */
     uint32_t more_count;
-    const char *device_path; /* librdevice.so */
+    const char *device_path;  /* librdevice.so */
+    const char *restore_path; /* the program that goes on from an image; NULL: none does */
 };
 
 /* A process that has become its program. The descriptors are our ends, all non-blocking; from now
@@ -63,11 +64,14 @@ struct launcher_ops {
     void (*close)(void *launcher);
 
     /* Begins to start a process of the rank setup->rank, which has none; never waits for it.
-     * `stdin_fd` is duplicated; -1: it reads nothing. The key of the setup is wiped as soon as it
-     * is sent. What becomes of it comes by started() or failed(), never from inside this call.
+     * `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to go on from
+     * is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning. The
+     * keys of the setup are wiped as soon as it is sent. What becomes of it comes by started() or
+     * failed(), never from inside this call; of one with an image, started() says that the restorer
+     * runs.
      * Errors: CW_ESYS, CW_ENOMEM, naming the rank and the program; no event comes. */
     int (*start)(void *launcher, const struct launch_program *program, struct cw_setup *setup,
-                 int stdin_fd, struct cw_err *err);
+                 int stdin_fd, int image_fd, struct cw_err *err);
 
     /* The process is known to run its program, by what it did: what has not been told, started()
      * that is, is told from inside this call. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A process of a rank, and its watcher. */
@@ -68,15 +69,28 @@ static int open_pairs(int ours[RANK_CHILD_ENDS], int theirs[RANK_CHILD_ENDS], in
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, watcher);
 }
 
-/* The key is wiped. */
-static int send_setup(int fd, struct cw_setup *setup, struct cw_err *err)
+/* What a rank has as stdout and stderr it may replace by something else. */
+static uint64_t inode_of(int fd)
+{
+    struct stat s;
+
+    return fstat(fd, &s) == 0 ? s.st_ino : 0;
+}
+
+/* Over our ends of what the process gets. The keys are wiped. */
+static int send_setup(const int ours[RANK_CHILD_ENDS], struct cw_setup *setup, struct cw_err *err)
 {
     uint8_t record[CW_SETUP_MAX];
-    size_t size = cw_setup_put(record, setup);
-    ssize_t sent = send(fd, record, size, MSG_NOSIGNAL);
+    size_t size;
+    ssize_t sent;
 
+    setup->output_inodes[0] = inode_of(ours[RANK_CHILD_OUT]);
+    setup->output_inodes[1] = inode_of(ours[RANK_CHILD_ERR]);
+    size = cw_setup_put(record, setup);
+    sent = send(ours[RANK_CHILD_CONTROL], record, size, MSG_NOSIGNAL);
     sodium_memzero(record, size);
     sodium_memzero(setup->key, sizeof(setup->key));
+    sodium_memzero(setup->image_key, sizeof(setup->image_key));
     if (sent != (ssize_t)size)
         return cw_err_set(err, CW_ESYS, "sending the setup: %s", strerror(errno));
     return CW_OK;
@@ -263,8 +277,7 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
     if (open_pairs(ours, child->ends, watcher) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
-    else if (send_setup(ours[RANK_CHILD_CONTROL], setup, err) == CW_OK &&
-             (p->watcher_pid = _Fork()) < 0)
+    else if (send_setup(ours, setup, err) == CW_OK && (p->watcher_pid = _Fork()) < 0)
         cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
     if (err->code == CW_OK && p->watcher_pid == 0)
         become_watcher(p, watcher[1], child);
@@ -284,7 +297,7 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
 }
 
 static int local_start(void *launcher, const struct launch_program *program, struct cw_setup *setup,
-                       int stdin_fd, struct cw_err *err)
+                       int stdin_fd, int image_fd, struct cw_err *err)
 {
     struct local *l = launcher;
     struct process *p = calloc(1, sizeof(*p));
@@ -302,7 +315,7 @@ static int local_start(void *launcher, const struct launch_program *program, str
                           .status.fd = -1,
                           .watch.fd = -1};
     p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
-    if (rank_child_prepare(&child, program, setup) < 0)
+    if (rank_child_prepare(&child, program, setup, image_fd) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
     child.stdin_fd = stdin_fd;

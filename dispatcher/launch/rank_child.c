@@ -109,17 +109,30 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
            set_own(child, "LD_PRELOAD=%s%s%s", program->device_path, *others ? ":" : "", others);
 }
 
+/* causeway-restore IMAGE_FD CONTROL_FD PMI_FD */
+static void make_arguments(struct rank_child *child)
+{
+    const int fds[3] = {child->base + 3, child->base + 1, child->base};
+
+    child->restore_argv[0] = (char *)child->program->restore_path;
+    for (int i = 0; i < 3; i++) {
+        snprintf(child->numbers[i], sizeof(child->numbers[i]), "%d", fds[i]);
+        child->restore_argv[i + 1] = child->numbers[i];
+    }
+}
+
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup)
+                       const struct cw_setup *setup, int image_fd)
 {
     struct rlimit limit = {.rlim_cur = 2 * NUMBERS_FROM};
 
-    *child = (struct rank_child){.program = program, .stdin_fd = -1};
+    *child = (struct rank_child){.program = program, .stdin_fd = -1, .image_fd = image_fd};
     getrlimit(RLIMIT_NOFILE, &limit);
     child->base = limit.rlim_cur < 2 * NUMBERS_FROM ? (int)limit.rlim_cur / 2 : NUMBERS_FROM;
     errno = EMFILE;
     if (limit.rlim_cur < DESCRIPTORS_MIN)
         return -1;
+    make_arguments(child);
     errno = ENOMEM;
     return make_environment(child, setup) ? 0 : -1;
 }
@@ -141,15 +154,21 @@ static void place(int fd, int number)
         _exit(126);
 }
 
+/* A duplicate above all numbers that are placed. */
+static int move(const struct rank_child *child, int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, child->base + 3 + 1);
+}
+
 /* Moved out of the way first, so that no placement overwrites what another one still needs. */
 static void place_all(const struct rank_child *child)
 {
     int moved[RANK_CHILD_ENDS];
-    int input = child->stdin_fd >= 0 ? child->stdin_fd : open("/dev/null", O_RDONLY);
+    int input = move(child, child->stdin_fd >= 0 ? child->stdin_fd : open("/dev/null", O_RDONLY));
+    int image = child->image_fd >= 0 ? move(child, child->image_fd) : -1;
 
-    input = fcntl(input, F_DUPFD_CLOEXEC, child->base + 2 + 1);
     for (int i = 0; i < RANK_CHILD_ENDS; i++)
-        moved[i] = fcntl(child->ends[i], F_DUPFD_CLOEXEC, child->base + 2 + 1);
+        moved[i] = move(child, child->ends[i]);
     place(input, STDIN_FILENO);
     place(moved[RANK_CHILD_OUT], STDOUT_FILENO);
     place(moved[RANK_CHILD_ERR], STDERR_FILENO);
@@ -157,8 +176,10 @@ static void place_all(const struct rank_child *child)
     place(moved[RANK_CHILD_CONTROL], child->base + 1);
     place(moved[RANK_CHILD_STATUS], child->base + 2);
     fcntl(child->base + 2, F_SETFD, FD_CLOEXEC);
+    if (child->image_fd >= 0)
+        place(image, child->base + 3);
     /* what a shell had open is not there in a later incarnation's number either */
-    closefrom(child->base + 3);
+    closefrom(child->base + (child->image_fd >= 0 ? 4 : 3));
     for (int fd = STDERR_FILENO + 1; fd < child->base; fd++)
         close(fd);
 }
@@ -195,6 +216,10 @@ void rank_child_become(void *ctx)
     personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
     if (program->wdir && chdir(program->wdir) < 0)
         fail(child->base + 2, RANK_CHILD_WDIR);
+    if (child->image_fd >= 0) {
+        execve(program->restore_path, child->restore_argv, child->env);
+        fail(child->base + 2, RANK_CHILD_RESTORE);
+    }
     execve(program->path, program->argv, child->env);
     fail(child->base + 2, RANK_CHILD_EXEC);
 }
@@ -212,6 +237,11 @@ int rank_child_explain(const struct rank_child_failure *failure,
     if (failure->doing == RANK_CHILD_WDIR)
         return cw_err_set(err, CW_ENOTFOUND, "working directory %.200s: %s", program->wdir,
                           strerror(failure->error));
+    if (failure->doing == RANK_CHILD_RESTORE)
+        return cw_err_set(err, CW_ESYS,
+                          "the restorer %.300s: %s; the installation is incomplete: "
+                          "run make and make install",
+                          program->restore_path, strerror(failure->error));
     return cw_err_set(err, CW_ENOTFOUND, "%s: %s",
                       failure->doing == RANK_CHILD_FORK ? "fork" : "exec",
                       strerror(failure->error));

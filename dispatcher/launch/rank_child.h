@@ -18,7 +18,7 @@ enum {
 /* What could not be done, as the child writes it to RANK_CHILD_STATUS; nothing, when it has become
  * the program. */
 struct rank_child_failure {
-    enum { RANK_CHILD_EXEC, RANK_CHILD_WDIR, RANK_CHILD_FORK } doing;
+    enum { RANK_CHILD_EXEC, RANK_CHILD_RESTORE, RANK_CHILD_WDIR, RANK_CHILD_FORK } doing;
     int error; /* errno */
 };
 
@@ -27,15 +27,18 @@ struct rank_child {
     char **env;                           /* of the program; owned */
     char *own[8];                         /* of its settings, those that were made; owned */
     int own_count;
-    int base;                  /* where the rank finds PMI; CONTROL and STATUS follow */
+    int base;                  /* where the rank finds PMI; CONTROL, STATUS and the image follow */
     int ends[RANK_CHILD_ENDS]; /* the child's; borrowed */
     int stdin_fd;              /* borrowed; -1: it reads nothing */
+    int image_fd;              /* borrowed; -1: it does not go on from an image */
+    char numbers[3][16];       /* of the restorer's descriptors, ... */
+    char *restore_argv[5];     /* ... its arguments */
 };
 
 /* Numbers of descriptors from the limit of open files, and the environment of rank setup->rank.
  * Returns 0, or -1 with errno set. `ends` and `stdin_fd` are set by the caller afterwards. */
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
-                       const struct cw_setup *setup);
+                       const struct cw_setup *setup, int image_fd);
 void rank_child_forget(struct rank_child *child);
 
 /* In the rank's process; does not return. `ctx` is a struct rank_child. */

@@ -1,4 +1,5 @@
 #include "dispatcher/pmi/pmi.h"
+#include "dispatcher/places/places.h"
 #include "dispatcher/pmi/pmi_line.h"
 
 #include <assert.h>
@@ -40,7 +41,11 @@ struct rank {
     uint32_t answer_room;
     bool forgotten;         /* not all of them are kept */
     struct pmi_owner owner; /* of entries in both stores, which outlive the process */
+    struct places places;   /* of its images */
 };
+
+/* Values of a place, as those of struct talk. */
+enum { AT_STATE, AT_BARRIERS, AT_ANSWERS };
 
 struct pmi {
     uint32_t ranks;
@@ -612,9 +617,36 @@ void pmi_free(struct pmi *pmi)
     free(pmi);
 }
 
-void pmi_rank_restarted(struct pmi *pmi, uint32_t rank)
+void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number)
+{
+    const struct talk *talk = &pmi->rank[rank].talk;
+    struct place place = {.number = number};
+
+    assert(rank < pmi->ranks);
+    if (number == 0 || talk->partial || talk->spawning || pmi_rank_in_barrier(pmi, rank))
+        return;
+    place.at[AT_STATE] = talk->state;
+    place.at[AT_BARRIERS] = talk->barriers;
+    place.at[AT_ANSWERS] = talk->answers;
+    places_add(&pmi->rank[rank].places, &place);
+}
+
+bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number)
+{
+    assert(rank < pmi->ranks);
+    return places_find(&pmi->rank[rank].places, number);
+}
+
+void pmi_rank_forget_before(struct pmi *pmi, uint32_t rank, uint32_t number)
+{
+    assert(rank < pmi->ranks);
+    places_forget_before(&pmi->rank[rank].places, number);
+}
+
+void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number)
 {
     struct talk *talk = &pmi->rank[rank].talk;
+    const struct place *place = places_find(&pmi->rank[rank].places, number);
 
     assert(rank < pmi->ranks);
     if (pmi_rank_in_barrier(pmi, rank)) {
@@ -623,6 +655,11 @@ void pmi_rank_restarted(struct pmi *pmi, uint32_t rank)
     }
     drop_partial(talk);
     *talk = (struct talk){0};
+    if (!place)
+        return;
+    talk->state = (enum pmi_state)place->at[AT_STATE];
+    talk->barriers = place->at[AT_BARRIERS];
+    talk->answers = (uint32_t)place->at[AT_ANSWERS];
 }
 
 bool pmi_rank_in_barrier(const struct pmi *pmi, uint32_t rank)

@@ -59,9 +59,22 @@ void pmi_free(struct pmi *pmi);
  * What followed the bad line is dropped: end the rank. */
 int pmi_input(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, struct cw_err *err);
 
-/* Another process plays the rank, from the beginning: it is told what the one before was told, and
- * passes the barriers that were passed. What it publishes is there already. */
-void pmi_rank_restarted(struct pmi *pmi, uint32_t rank);
+/* The rank takes an image of its process, between two requests: what it has been told so far is
+ * remembered as the image's place, of which there are PLACES_MAX a rank. In the middle of a
+ * request, where MPICH takes none, there is no place. */
+void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number);
+
+/* Whether there is that place; of number 0, the beginning, always. */
+bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number);
+
+/* Images of the rank before this one are of no use any more; the place of this one is kept until
+ * the next call. Without it the oldest goes when there are too many. */
+void pmi_rank_forget_before(struct pmi *pmi, uint32_t rank, uint32_t number);
+
+/* Another process plays the rank, from the place of this image, or from the beginning (0, and when
+ * there is no such place): it is told what the one before was told, and passes the barriers that
+ * were passed. What it publishes is there already. */
+void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number);
 
 /* A barrier takes every rank of the job, so a rank that ended, finalized or not, stalls the ones
  * that wait: the caller sees it from these and from its own knowledge of processes. */

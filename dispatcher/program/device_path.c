@@ -34,6 +34,21 @@ int device_path_find(char path[PATH_MAX], struct cw_err *err)
         self);
 }
 
+int device_path_find_restorer(const char *device, char path[PATH_MAX], struct cw_err *err)
+{
+    const char *slash = strrchr(device, '/');
+    int dir = slash ? (int)(slash - device) + 1 : 0;
+
+    if (snprintf(path, PATH_MAX, "%.*scauseway-restore", dir, device) >= PATH_MAX)
+        return cw_err_set(err, CW_EINVAL, "the path %.200s... is too long", path);
+    if (access(path, X_OK) < 0)
+        return cw_err_set(err, CW_ENOTFOUND,
+                          "the restorer %.300s: %s; the installation is incomplete: run make and "
+                          "make install",
+                          path, strerror(errno));
+    return CW_OK;
+}
+
 bool device_path_is_plain(const char *path)
 {
     return !strpbrk(path, " :$");

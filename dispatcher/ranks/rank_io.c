@@ -123,11 +123,12 @@ void rank_io_free(struct rank_io *io)
     free(io);
 }
 
-/* Takes what a rank's socket has. Returns 0 when there is nothing now, or no more at all: then the
- * socket is closed. */
-static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, size_t size)
+/* Takes what a rank's socket has, or looks at it (MSG_PEEK). Returns 0 when there is nothing now,
+ * or no more at all: then the socket is closed. */
+static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, size_t size,
+                   int flags)
 {
-    ssize_t n = watch->fd < 0 ? -1 : recv(watch->fd, bytes, size, MSG_DONTWAIT);
+    ssize_t n = watch->fd < 0 ? -1 : recv(watch->fd, bytes, size, MSG_DONTWAIT | flags);
 
     if (n > 0)
         return (size_t)n;
@@ -136,20 +137,13 @@ static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, si
     return 0;
 }
 
-static void read_pmi(void *ctx)
+static void take_report(struct one *one, const struct cw_report *report)
 {
-    struct one *one = ctx;
-    struct rank_io *io = one->of;
-    char bytes[4096];
-    struct cw_err err;
-    size_t size;
+    const struct rank_io_config *config = &one->of->config;
 
-    while ((size = take(io, &one->pmi, bytes, sizeof(bytes))) > 0) {
-        if (pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
-            continue;
-        io->config.events->broken(io->config.ctx, one->rank, &err);
-        loop_close(io->config.loop, &one->pmi);
-    }
+    if (report->kind == CW_REPORT_IMAGE_TAKEN)
+        pmi_rank_mark(one->of->pmi, one->rank, report->image.number);
+    config->events->report(config->ctx, one->rank, report);
 }
 
 static void read_control(void *ctx)
@@ -160,23 +154,54 @@ static void read_control(void *ctx)
     struct cw_report report;
     size_t size;
 
-    while ((size = take(one->of, &one->control, bytes, sizeof(bytes))) > 0) {
+    while ((size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0) {
         if (cw_report_get(bytes, size, &report))
-            config->events->report(config->ctx, one->rank, &report);
+            take_report(one, &report);
         else
             config->events->no_report(config->ctx, one->rank);
     }
 }
 
-void rank_io_open(struct rank_io *io, uint32_t rank, bool again, int pmi_fd, int control_fd)
+/* What is there is looked at, then the reports are heard that were sent before it, then it is
+ * taken. It stays in the socket meanwhile: what a report leads to may take it. */
+static void read_pmi(void *ctx)
+{
+    struct one *one = ctx;
+    struct rank_io *io = one->of;
+    char bytes[4096];
+    struct cw_err err;
+    size_t size;
+
+    while ((size = take(io, &one->pmi, bytes, sizeof(bytes), MSG_PEEK)) > 0) {
+        read_control(one);
+        size = take(io, &one->pmi, bytes, size, 0);
+        if (size == 0 || pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
+            continue;
+        io->config.events->broken(io->config.ctx, one->rank, &err);
+        loop_close(io->config.loop, &one->pmi);
+    }
+}
+
+void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
+                  int control_fd)
 {
     struct one *one = &io->of_rank[rank];
 
     one->has_device = false;
     if (again)
-        pmi_rank_restarted(io->pmi, rank);
+        pmi_rank_restarted(io->pmi, rank, number);
     loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);
     loop_watch(io->config.loop, &one->control, control_fd, EPOLLIN, read_control, one);
+}
+
+bool rank_io_has_place(const struct rank_io *io, uint32_t rank, uint32_t number)
+{
+    return pmi_rank_has_place(io->pmi, rank, number);
+}
+
+void rank_io_forget_before(struct rank_io *io, uint32_t rank, uint32_t number)
+{
+    pmi_rank_forget_before(io->pmi, rank, number);
 }
 
 void rank_io_hear_pmi(struct rank_io *io, uint32_t rank)

@@ -1,5 +1,7 @@
 /* What the processes of ranks say to the dispatcher: PMI requests, and reports of the R-device over
- * the control descriptor. */
+ * the control descriptor. What a rank says to both is heard in the order in which it said it: its
+ * report of an image before the PMI requests that follow it, which makes the image's place among
+ * them exact. */
 #ifndef DISPATCHER_RANK_IO_H
 #define DISPATCHER_RANK_IO_H
 
@@ -37,8 +39,21 @@ struct rank_io *rank_io_new(const struct rank_io_config *config);
 void rank_io_free(struct rank_io *io); /* NULL is allowed */
 
 /* A process of the rank has started; takes over both descriptors. `again`: it is not the first one,
- * and is told by PMI what that one was told. */
-void rank_io_open(struct rank_io *io, uint32_t rank, bool again, int pmi_fd, int control_fd);
+ * and is told by PMI what that one was told. `number`: of the image that it goes on from, which has
+ * its place; 0: from its beginning. */
+void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
+                  int control_fd);
+
+/* Whether it is known what the rank was told by PMI when it took this image; of number 0 it always
+ * is. Known from before report() tells of the image, unless it was taken in the middle of a
+ * request.
+ */
+bool rank_io_has_place(const struct rank_io *io, uint32_t rank, uint32_t number);
+
+/* Images of the rank before this one are of no use any more; the place of this one is kept until
+ * the next call. Without it the place of the oldest image goes when there are more than PLACES_MAX.
+ */
+void rank_io_forget_before(struct rank_io *io, uint32_t rank, uint32_t number);
 
 /* Takes what it has said until now. */
 void rank_io_hear_pmi(struct rank_io *io, uint32_t rank);

@@ -441,6 +441,10 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program,
                  report->text);
         break;
+    case CW_REPORT_IMAGE_TAKEN:
+    case CW_REPORT_IMAGE_ENDED:
+    case CW_REPORT_NOT_RESTORED:
+        break;
     }
 }
 
@@ -466,7 +470,7 @@ static void on_started(void *ctx, const struct launch_process *process)
 
     job_rank_started(&d->job, rank, now_of(d));
     standing_set_pid(d->parts.standing, rank, process->pid);
-    rank_io_open(d->parts.rank_io, rank, process->incarnation > 1, process->pmi_fd,
+    rank_io_open(d->parts.rank_io, rank, 0, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
     telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid);
     if (outputs_open(d->parts.outputs, rank, process->output_fds, &err) < 0)
@@ -574,12 +578,12 @@ static int launch(struct driver *d, const struct job_order *order, struct cw_err
     int failed;
 
     /* rank 0 reads from the beginning what the process before it was given */
-    if (reads && order->incarnation > 1 && rank_input_restart(d->parts.input, err) < 0)
+    if (reads && order->incarnation > 1 && rank_input_restart(d->parts.input, 0, err) < 0)
         return err->code;
     setup = setup_of(d, order);
     failed = d->parts.launcher_ops->start(d->parts.launcher,
                                           programs_of(&d->parts.programs, order->rank), &setup,
-                                          reads ? rank_input_end(d->parts.input) : -1, err);
+                                          reads ? rank_input_end(d->parts.input) : -1, -1, err);
     sodium_memzero(setup.key, sizeof(setup.key));
     if (!failed && reads)
         rank_input_taken(d->parts.input);

@@ -12,6 +12,7 @@ struct programs {
     uint32_t *segment_of;              /* of each rank, which is its MPI_APPNUM too; owned */
     char (*paths)[PATH_MAX];           /* of each segment's file; owned */
     char device_path[PATH_MAX];
+    char restore_path[PATH_MAX]; /* of the restorer, which may not be there */
 };
 
 /* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,

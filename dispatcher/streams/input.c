@@ -1,7 +1,9 @@
 #include "dispatcher/streams/input.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,19 +54,25 @@ static bool in_background(const struct input_pump *pump)
     return isatty(pump->from) && tcgetpgrp(pump->from) != getpgrp();
 }
 
+/* All that came is given, and more may come. */
+static bool lacks(const struct input_pump *pump)
+{
+    return pump->from >= 0 && pump->to >= 0 && pump->given == pump->size && !pump->paused;
+}
+
 bool input_wants_read(const struct input_pump *pump)
 {
-    return pump->from >= 0 && pump->to >= 0 && pump->given == pump->size && !in_background(pump);
+    return lacks(pump) && !in_background(pump);
 }
 
 bool input_waits(const struct input_pump *pump)
 {
-    return pump->from >= 0 && pump->to >= 0 && pump->given == pump->size && in_background(pump);
+    return lacks(pump) && in_background(pump);
 }
 
 bool input_wants_write(const struct input_pump *pump)
 {
-    return pump->to >= 0 && pump->given < pump->size;
+    return pump->to >= 0 && pump->given < pump->size && !pump->paused;
 }
 
 /* All is given, and no more will come. */
@@ -76,14 +84,50 @@ static void check_end(struct input_pump *pump)
     pump->to = -1;
 }
 
-int input_restart(struct input_pump *pump, struct cw_err *err)
+uint64_t input_given(const struct input_pump *pump)
 {
+    return pump->base + pump->given;
+}
+
+bool input_is_unread(const struct input_pump *pump)
+{
+    struct pollfd p = {.fd = pump->to};
+
+    return pump->unread || (pump->to >= 0 && poll(&p, 1, 0) == 1 && p.revents & POLLERR);
+}
+
+bool input_keeps(const struct input_pump *pump, uint64_t place)
+{
+    return pump->keep && place >= pump->base && place - pump->base <= pump->size;
+}
+
+int input_restart(struct input_pump *pump, uint64_t place, struct cw_err *err)
+{
+    assert(input_keeps(pump, place));
     close_pipe(pump);
     if (open_pipe(pump, err) < 0)
         return err->code;
-    pump->given = 0;
+    pump->unread = false;
+    pump->given = (size_t)(place - pump->base);
     check_end(pump);
     return CW_OK;
+}
+
+/* The first `size` bytes, all given. */
+static void forget(struct input_pump *pump, size_t size)
+{
+    memmove(pump->bytes, pump->bytes + size, pump->size - size);
+    pump->base += size;
+    pump->size -= size;
+    pump->given -= size;
+}
+
+void input_let_go(struct input_pump *pump, uint64_t place)
+{
+    if (place > input_given(pump))
+        place = input_given(pump);
+    if (place > pump->base)
+        forget(pump, (size_t)(place - pump->base));
 }
 
 /* Makes room for one more read: behind what is kept, or else over what was given. */
@@ -93,7 +137,7 @@ static void make_room(struct input_pump *pump)
     char *more = NULL;
 
     if (!pump->keep)
-        pump->size = pump->given = 0;
+        forget(pump, pump->given);
     if (pump->room - pump->size >= INPUT_BUFFER)
         return;
     if (wanted <= INPUT_KEPT_MAX)
@@ -103,7 +147,7 @@ static void make_room(struct input_pump *pump)
         pump->room = wanted;
     } else {
         pump->keep = false;
-        pump->size = pump->given = 0;
+        forget(pump, pump->given);
     }
 }
 
@@ -130,6 +174,7 @@ static void drain(struct input_pump *pump)
         return;
     if (n < 0) {
         /* rank 0 does not read any more: nobody misses the rest */
+        pump->unread = true;
         close(pump->to);
         pump->to = -1;
         return;

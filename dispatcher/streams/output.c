@@ -47,7 +47,7 @@ int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
     *stream = (struct output_stream){
         .fd = fd, .rank = rank, .sink = sink, .tag = tag, .at_line_start = true};
     fcntl(fd, F_SETFL, O_NONBLOCK);
-    stream->buffer = malloc(OUTPUT_LINE_MAX);
+    stream->buffer = malloc(OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE);
     if (!stream->buffer)
         return cw_err_set(err, CW_ENOMEM, "no memory for the output of rank %u", rank);
     return CW_OK;
@@ -64,36 +64,7 @@ void output_stream_close(struct output_stream *stream)
     stream->buffer = NULL;
 }
 
-static void close_pipe(struct output_stream *stream)
-{
-    if (stream->fd >= 0)
-        close(stream->fd);
-    stream->fd = -1;
-}
-
-void output_stream_interrupt(struct output_stream *stream, bool at_once)
-{
-    stream->interrupted = true;
-    if (at_once)
-        close_pipe(stream);
-}
-
-void output_stream_resume(struct output_stream *stream, int fd)
-{
-    assert(stream->interrupted);
-    close_pipe(stream);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    stream->fd = fd;
-    stream->interrupted = false;
-    stream->drop_lines = stream->lines;
-    stream->drop_bytes = stream->line_bytes;
-}
-
-void output_stream_give_up(struct output_stream *stream)
-{
-    stream->interrupted = false;
-    stream->drop_lines = stream->drop_bytes = 0;
-}
+/* --- what was printed before --- */
 
 /* Its next bytes are some that were printed before. */
 static bool is_dropping(const struct output_stream *stream)
@@ -101,12 +72,12 @@ static bool is_dropping(const struct output_stream *stream)
     return stream->drop_lines || stream->drop_bytes;
 }
 
-/* Drops what was printed before from the start of `bytes`, in place. Returns how many are left.
+/* Drops what was printed before from the start of `bytes`. Returns how many bytes that were.
  *
  * Counted in lines, and in bytes only for a line that is not complete: the same as counting bytes
  * as long as the repetition is exact. Where it is not (a program may print what it saw after its
  * last logged act, such as the time), whole lines stay whole. */
-static size_t drop_printed(struct output_stream *stream, char *bytes, size_t size)
+static size_t drop_printed(struct output_stream *stream, const char *bytes, size_t size)
 {
     size_t at = 0;
 
@@ -114,7 +85,7 @@ static size_t drop_printed(struct output_stream *stream, char *bytes, size_t siz
         const char *newline = memchr(bytes + at, '\n', size - at);
 
         if (!newline)
-            return 0;
+            return size;
         at = (size_t)(newline - bytes) + 1;
         stream->drop_lines--;
     }
@@ -126,8 +97,7 @@ static size_t drop_printed(struct output_stream *stream, char *bytes, size_t siz
             at++;
         }
     }
-    memmove(bytes, bytes + at, size - at);
-    return size - at;
+    return at;
 }
 
 static void count_printed(struct output_stream *stream, const char *bytes, size_t size)
@@ -141,6 +111,206 @@ static void count_printed(struct output_stream *stream, const char *bytes, size_
         bytes = newline + 1;
     }
     stream->line_bytes += (size_t)(end - bytes);
+}
+
+/* Output of the rank, from anywhere behind what is used of the buffer. */
+static void take_output(struct output_stream *stream, const char *bytes, size_t size)
+{
+    if (is_dropping(stream)) {
+        size_t dropped = drop_printed(stream, bytes, size);
+
+        bytes += dropped;
+        size -= dropped;
+        if (!is_dropping(stream))
+            stream->partial_ns = 0; /* only now could the line have been completed */
+    }
+    count_printed(stream, bytes, size);
+    if (size)
+        memmove(stream->buffer + stream->used, bytes, size);
+    stream->used += size;
+}
+
+/* --- marks in it --- */
+
+enum { AT_LINE, AT_BYTE }; /* values of a place: lines before, and bytes of the next one */
+
+void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark)
+{
+    stream->mark = mark;
+}
+
+/* Whether `size` bytes, at most CW_OUTPUT_MARK_SIZE, are a mark or the beginning of one. */
+static bool may_be_mark(const struct output_stream *stream, const char *bytes, size_t size)
+{
+    struct cw_output_mark mark = {0};
+
+    memcpy(&mark, bytes, size);
+    if (memcmp(mark.mark, stream->mark, size < CW_MARK_SIZE ? size : CW_MARK_SIZE) != 0)
+        return false;
+    return size < CW_OUTPUT_MARK_SIZE || (mark.number > 0 && mark.check == ~mark.number);
+}
+
+/* Bytes before the first mark, or the beginning of one at the end. */
+static size_t size_of_output(const struct output_stream *stream, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    const char *at = bytes;
+
+    if (!stream->mark)
+        return size;
+    while ((at = memchr(at, stream->mark[0], (size_t)(end - at)))) {
+        size_t left = (size_t)(end - at);
+
+        if (may_be_mark(stream, at, left < CW_OUTPUT_MARK_SIZE ? left : CW_OUTPUT_MARK_SIZE))
+            return (size_t)(at - bytes);
+        at++;
+    }
+    return size;
+}
+
+/* The process took an image here. It may still repeat what an earlier one printed: of a line that
+ * was printed to its end the number is enough. */
+static void add_place(struct output_stream *stream, uint32_t number)
+{
+    struct place place = {.number = number};
+
+    place.at[AT_LINE] = stream->lines - stream->drop_lines;
+    place.at[AT_BYTE] = stream->drop_lines ? 0 : stream->line_bytes - stream->drop_bytes;
+    places_add(&stream->places, &place);
+    if (stream->awaited == number)
+        stream->awaited = 0;
+}
+
+/* Takes in `size` bytes that stand behind those that are used and held. */
+static void take_in(struct output_stream *stream, size_t size)
+{
+    const char *bytes = stream->buffer + stream->used;
+    struct cw_output_mark mark;
+
+    size += stream->held;
+    stream->held = 0;
+    stream->held_ns = 0;
+    while (size) {
+        size_t output = size_of_output(stream, bytes, size);
+
+        take_output(stream, bytes, output);
+        bytes += output;
+        size -= output;
+        if (size < CW_OUTPUT_MARK_SIZE) {
+            memmove(stream->buffer + stream->used, bytes, size);
+            stream->held = size;
+            return;
+        }
+        memcpy(&mark, bytes, sizeof(mark));
+        add_place(stream, mark.number);
+        bytes += sizeof(mark);
+        size -= sizeof(mark);
+    }
+}
+
+/* No mark came of it. */
+static void release_held(struct output_stream *stream)
+{
+    size_t size = stream->held;
+
+    stream->held = 0;
+    stream->held_ns = 0;
+    take_output(stream, stream->buffer + stream->used, size);
+}
+
+/* All that was in the pipe has been looked at. */
+static void pipe_is_empty(struct output_stream *stream, uint64_t now_ns)
+{
+    if (stream->awaited)
+        add_place(stream, stream->awaited);
+    if (stream->held && !stream->held_ns)
+        stream->held_ns = now_ns;
+}
+
+void output_stream_await(struct output_stream *stream, uint32_t number)
+{
+    if (output_stream_has_place(stream, number))
+        return;
+    if (stream->fd >= 0)
+        stream->awaited = number;
+    else if (!stream->interrupted)
+        add_place(stream, number);
+}
+
+bool output_stream_has_place(const struct output_stream *stream, uint32_t number)
+{
+    return places_find(&stream->places, number);
+}
+
+/* --- the processes of a rank --- */
+
+static void close_pipe(struct output_stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    stream->fd = -1;
+    stream->awaited = 0;
+    release_held(stream);
+}
+
+void output_stream_interrupt(struct output_stream *stream, bool at_once)
+{
+    stream->interrupted = true;
+    stream->from = 0;
+    if (at_once)
+        close_pipe(stream);
+}
+
+/* What the process prints from its place on, and has been printed. */
+static void drop_from_place(struct output_stream *stream)
+{
+    const struct place *place = places_find(&stream->places, stream->from);
+
+    stream->drop_lines = stream->drop_bytes = 0;
+    if (!place)
+        return;
+    stream->drop_lines = stream->lines - place->at[AT_LINE];
+    stream->drop_bytes = stream->line_bytes;
+    if (stream->drop_lines == 0)
+        stream->drop_bytes -= place->at[AT_BYTE];
+    if (!is_dropping(stream))
+        stream->partial_ns = 0;
+}
+
+void output_stream_resume(struct output_stream *stream, int fd)
+{
+    assert(stream->interrupted);
+    close_pipe(stream);
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    stream->fd = fd;
+    stream->interrupted = false;
+    drop_from_place(stream);
+}
+
+void output_stream_go_on_from(struct output_stream *stream, uint32_t number)
+{
+    stream->from = number;
+    if (!stream->interrupted)
+        drop_from_place(stream);
+}
+
+void output_stream_give_up(struct output_stream *stream)
+{
+    stream->interrupted = false;
+    stream->drop_lines = stream->drop_bytes = 0;
+}
+
+/* --- passing it on --- */
+
+void output_stream_discard(struct output_stream *stream)
+{
+    memmove(stream->buffer, stream->buffer + stream->used, stream->held);
+    stream->used = 0;
+}
+
+bool output_stream_holds(const struct output_stream *stream)
+{
+    return stream->used || stream->held;
 }
 
 bool output_stream_wants_input(const struct output_stream *stream)
@@ -199,7 +369,7 @@ static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_
 static ssize_t stream_write(struct output_stream *stream, const char *bytes, size_t size,
                             uint64_t now_ns, struct cw_err *err)
 {
-    char line[OUTPUT_LINE_MAX + 16];
+    char line[OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE + 16];
     const char *end = memchr(bytes, '\n', size);
     size_t part = end ? (size_t)(end - bytes) + 1 : size;
     int prefix = 0;
@@ -223,12 +393,12 @@ static ssize_t stream_write(struct output_stream *stream, const char *bytes, siz
 static size_t passable(const struct output_stream *stream, uint64_t now_ns)
 {
     const char *newline = memrchr(stream->buffer, '\n', stream->used);
-    bool all = stream->fd < 0 || stream->used == OUTPUT_LINE_MAX ||
+    bool all = stream->fd < 0 || stream->used >= OUTPUT_LINE_MAX ||
                (stream->partial_ns && now_ns - stream->partial_ns >= OUTPUT_PARTIAL_NS);
 
     /* the next incarnation completes the line */
     if (stream->interrupted || is_dropping(stream))
-        all = stream->used == OUTPUT_LINE_MAX;
+        all = stream->used >= OUTPUT_LINE_MAX;
 
     if (all)
         return stream->used;
@@ -247,7 +417,7 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
             return (int)n;
         done += (size_t)n;
     }
-    memmove(stream->buffer, stream->buffer + done, stream->used - done);
+    memmove(stream->buffer, stream->buffer + done, stream->used - done + stream->held);
     stream->used -= done;
     stream->blocked = done < size;
     if (stream->used == 0)
@@ -257,32 +427,21 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     return CW_OK;
 }
 
-/* Takes in `size` bytes that stand behind those that are held. */
-static void take_in(struct output_stream *stream, size_t size)
-{
-    char *bytes = stream->buffer + stream->used;
-
-    if (is_dropping(stream)) {
-        size = drop_printed(stream, bytes, size);
-        if (!is_dropping(stream))
-            stream->partial_ns = 0; /* only now could the line have been completed */
-    }
-    count_printed(stream, bytes, size);
-    stream->used += size;
-}
-
 int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
     while (output_stream_wants_input(stream)) {
-        ssize_t n = read(stream->fd, stream->buffer + stream->used, OUTPUT_LINE_MAX - stream->used);
+        ssize_t n = read(stream->fd, stream->buffer + stream->used + stream->held,
+                         OUTPUT_LINE_MAX - stream->used);
 
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN)
+        if (n < 0 && errno == EAGAIN) {
+            pipe_is_empty(stream, now_ns);
             break;
+        }
         if (n <= 0) {
-            close(stream->fd);
-            stream->fd = -1;
+            pipe_is_empty(stream, now_ns);
+            close_pipe(stream);
         } else {
             take_in(stream, (size_t)n);
         }
@@ -294,10 +453,12 @@ int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_
 
 int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
+    if (stream->held_ns && now_ns - stream->held_ns >= OUTPUT_PARTIAL_NS)
+        release_held(stream);
     return stream->used ? pass_on(stream, now_ns, err) : CW_OK;
 }
 
-uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t now_ns)
+static uint64_t passing_deadline_ns(const struct output_stream *stream, uint64_t now_ns)
 {
     if (!stream->used)
         return UINT64_MAX;
@@ -306,4 +467,12 @@ uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t 
     if (stream->blocked || stream->fd < 0)
         return now_ns + OUTPUT_RETRY_NS;
     return stream->partial_ns + OUTPUT_PARTIAL_NS;
+}
+
+uint64_t output_stream_deadline_ns(const struct output_stream *stream, uint64_t now_ns)
+{
+    uint64_t passing = passing_deadline_ns(stream, now_ns);
+    uint64_t held = stream->held_ns ? stream->held_ns + OUTPUT_PARTIAL_NS : UINT64_MAX;
+
+    return held < passing ? held : passing;
 }

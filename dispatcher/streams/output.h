@@ -5,6 +5,8 @@
 #define DISPATCHER_OUTPUT_H
 
 #include "common/err.h"
+#include "common/setup.h"
+#include "dispatcher/places/places.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,7 +37,7 @@ struct output_stream {
     bool blocked;        /* the sink does not take more now */
     uint64_t partial_ns; /* since when an incomplete line waits; 0: none does */
     size_t used;
-    char *buffer; /* OUTPUT_LINE_MAX bytes, owned */
+    char *buffer; /* OUTPUT_LINE_MAX bytes, and those of a mark; owned */
 
     /* What a rank's incarnations have printed, each line once: how far the output has come, ... */
     uint64_t lines;
@@ -44,6 +46,14 @@ struct output_stream {
     uint64_t drop_lines;
     uint64_t drop_bytes;
     bool interrupted; /* the process is gone, and another one will go on */
+
+    /* Places of images, which marks in the output tell; see output_stream_set_mark. */
+    const uint8_t *mark; /* CW_MARK_SIZE bytes, borrowed; NULL: there are none */
+    size_t held;         /* bytes behind `used` that a mark may begin with */
+    uint64_t held_ns;    /* since when they are all that there is; 0: not known to be */
+    struct places places;
+    uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
+    uint32_t from;    /* the image that the process goes on from */
 };
 
 /* An output for fd 1 or 2 of this process. */
@@ -59,6 +69,22 @@ int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
                        struct output_sink *sink, bool tag, struct cw_err *err);
 void output_stream_close(struct output_stream *stream);
 
+/* From now on output marks (struct cw_output_mark) with these bytes are taken out of what the rank
+ * prints, and their places are remembered: how much a process printed before, all incarnations
+ * before it counted once. Anything else is output, also what is like a mark but for some bytes.
+ *
+ * A mark is looked for where its first byte is. What may be its beginning waits for what follows,
+ * at the end of what there is for OUTPUT_PARTIAL_NS. */
+void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark);
+
+/* The mark of this image is in the pipe, or will never come: the rank's stream is not its pipe any
+ * more. In that case the place of the image is where the output ends. To be followed by
+ * output_stream_read; decided when that has found the pipe empty. */
+void output_stream_await(struct output_stream *stream, uint32_t number);
+
+/* Whether a process that goes on from this image can be met. */
+bool output_stream_has_place(const struct output_stream *stream, uint32_t number);
+
 /* The rank crashed, and another process will go on. What is still in its pipe counts as printed if
  * it is read before that begins; `at_once`: it does not, for the process may still live. */
 void output_stream_interrupt(struct output_stream *stream, bool at_once);
@@ -67,8 +93,19 @@ void output_stream_interrupt(struct output_stream *stream, bool at_once);
  * What was read from the ones before is dropped from it when it comes again. */
 void output_stream_resume(struct output_stream *stream, int fd);
 
+/* It goes on from this image; 0: from its beginning. Called before or after output_stream_resume,
+ * but before anything is read; what was said last since output_stream_interrupt counts, and the
+ * beginning when nothing was. Of an image without a place nothing is dropped. */
+void output_stream_go_on_from(struct output_stream *stream, uint32_t number);
+
 /* There will be no other incarnation: what is held of an incomplete line may go out. */
 void output_stream_give_up(struct output_stream *stream);
+
+/* What waits to be passed on is lost. */
+void output_stream_discard(struct output_stream *stream);
+
+/* Whether something waits to be passed on. */
+bool output_stream_holds(const struct output_stream *stream);
 
 /* True when the stream should be watched for input. */
 bool output_stream_wants_input(const struct output_stream *stream);

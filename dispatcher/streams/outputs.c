@@ -2,6 +2,7 @@
 #include "dispatcher/streams/output.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@ struct outputs {
     struct output_sink sinks[2];
     struct loop_timer timer; /* when a stream may have something to pass on */
     struct one (*of_rank)[2];
+    bool marked;
+    uint8_t mark[CW_MARK_SIZE];
 };
 
 static void tick(void *ctx);
@@ -92,7 +95,7 @@ static void check(struct one *one, int code, const struct cw_err *err)
 {
     if (code == CW_OK)
         return;
-    one->stream.used = 0;
+    output_stream_discard(&one->stream);
     one->of->config.failed(one->of->config.ctx, err);
 }
 
@@ -119,7 +122,7 @@ static void tick(void *ctx)
             struct one *one = &o->of_rank[rank][which];
             struct cw_err err = {0};
 
-            if (!one->stream.used)
+            if (!output_stream_holds(&one->stream))
                 continue;
             check(one, output_stream_tick(&one->stream, now_ns, &err), &err);
             update(one);
@@ -141,7 +144,11 @@ static int open_first(struct one *one, uint32_t rank, int which, int fd, struct 
             return err->code;
         }
     }
-    return output_stream_open(&one->stream, fd, rank, sink, config->tag, err);
+    if (output_stream_open(&one->stream, fd, rank, sink, config->tag, err) < 0)
+        return err->code;
+    if (one->of->marked)
+        output_stream_set_mark(&one->stream, one->of->mark);
+    return CW_OK;
 }
 
 int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_err *err)
@@ -175,6 +182,52 @@ void outputs_interrupt(struct outputs *o, uint32_t rank, bool at_once)
     }
 }
 
+/* --- images of ranks --- */
+
+#define NO_TEXT 0xff /* no byte of ASCII or UTF-8, and rare in other encodings */
+
+void outputs_draw_mark(uint8_t mark[CW_MARK_SIZE])
+{
+    randombytes_buf(mark, CW_MARK_SIZE);
+    mark[0] = NO_TEXT;
+}
+
+void outputs_set_mark(struct outputs *o, const uint8_t mark[CW_MARK_SIZE])
+{
+    memcpy(o->mark, mark, CW_MARK_SIZE);
+    o->marked = true;
+}
+
+void outputs_settle(struct outputs *o, uint32_t rank, uint32_t number)
+{
+    for (int which = 0; which < 2; which++) {
+        struct one *one = &o->of_rank[rank][which];
+
+        output_stream_await(&one->stream, number);
+        read_one(one);
+    }
+}
+
+bool outputs_has_place(const struct outputs *o, uint32_t rank, uint32_t number)
+{
+    return output_stream_has_place(&o->of_rank[rank][0].stream, number) &&
+           output_stream_has_place(&o->of_rank[rank][1].stream, number);
+}
+
+void outputs_forget_before(struct outputs *o, uint32_t rank, uint32_t number)
+{
+    for (int which = 0; which < 2; which++)
+        places_forget_before(&o->of_rank[rank][which].stream.places, number);
+}
+
+void outputs_restart(struct outputs *o, uint32_t rank, uint32_t number)
+{
+    for (int which = 0; which < 2; which++)
+        output_stream_go_on_from(&o->of_rank[rank][which].stream, number);
+}
+
+/* --- the end --- */
+
 void outputs_give_up(struct outputs *o)
 {
     for (uint32_t rank = 0; rank < o->config.ranks; rank++)
@@ -190,7 +243,7 @@ bool outputs_are_open(const struct outputs *o)
         for (int which = 0; which < 2; which++) {
             const struct output_stream *stream = &o->of_rank[rank][which].stream;
 
-            if (stream->fd >= 0 || stream->used)
+            if (stream->fd >= 0 || output_stream_holds(stream))
                 return true;
         }
     return false;

@@ -3,6 +3,7 @@
 #define DISPATCHER_OUTPUTS_H
 
 #include "common/err.h"
+#include "common/setup.h"
 #include "dispatcher/loop/loop.h"
 
 #include <stdbool.h>
@@ -26,6 +27,33 @@ void outputs_free(struct outputs *outputs); /* NULL is allowed */
 /* A process of the rank has started: takes over our ends of its two pipes. Errors: CW_ENOMEM,
  * CW_ESYS. */
 int outputs_open(struct outputs *outputs, uint32_t rank, const int fds[2], struct cw_err *err);
+
+/* Bytes for output marks (docs/protocol.md, "Images"): secret, and the first one, for which all
+ * that ranks print is searched, is in no text. */
+void outputs_draw_mark(uint8_t mark[CW_MARK_SIZE]);
+
+/* From now on marks with these bytes, which are copied, are taken out of what ranks print, and tell
+ * the places of images. Once, before a rank is started. */
+void outputs_set_mark(struct outputs *outputs, const uint8_t mark[CW_MARK_SIZE]);
+
+/* The rank has said that it took this image: its marks are looked for. One that is not there will
+ * not come on that stream, which is the rank's no more: the image's place is at its end. */
+void outputs_settle(struct outputs *outputs, uint32_t rank, uint32_t number);
+
+/* Whether the places of this image are known, so that a process can go on from it; of number 0 they
+ * always are. After outputs_settle it stays false while nobody takes what the rank has printed: its
+ * mark is then behind that. */
+bool outputs_has_place(const struct outputs *outputs, uint32_t rank, uint32_t number);
+
+/* Images of the rank before this one are of no use any more; the place of this one is kept until
+ * the next call. Without it the place of the oldest image goes when there are more than PLACES_MAX.
+ */
+void outputs_forget_before(struct outputs *outputs, uint32_t rank, uint32_t number);
+
+/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes on
+ * from this image, which has its place; 0: from its beginning. What was said last since
+ * outputs_interrupt counts, and the beginning when nothing was. */
+void outputs_restart(struct outputs *outputs, uint32_t rank, uint32_t number);
 
 /* The rank has crashed, and another process will go on; `at_once`: it may still live. */
 void outputs_interrupt(struct outputs *outputs, uint32_t rank, bool at_once);

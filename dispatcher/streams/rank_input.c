@@ -1,4 +1,5 @@
 #include "dispatcher/streams/rank_input.h"
+#include "dispatcher/places/places.h"
 #include "dispatcher/streams/input.h"
 
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 struct rank_input {
     struct rank_input_config config;
     struct input_pump pump;
+    struct places places;          /* each one value: bytes that the rank had read */
     bool told;                     /* that it does not keep all any more */
     struct loop_watch stdin_watch; /* of a kind that epoll takes, or not watched: a file */
     struct loop_watch pipe_watch;
@@ -97,11 +99,71 @@ void rank_input_free(struct rank_input *input)
     free(input);
 }
 
-int rank_input_restart(struct rank_input *input, struct cw_err *err)
+/* --- images of rank 0 --- */
+
+void rank_input_pause(struct rank_input *input)
 {
+    input->pump.paused = true;
+}
+
+void rank_input_resume(struct rank_input *input)
+{
+    input->pump.paused = false;
+    loop_timer_set(&input->timer, 0);
+}
+
+/* How much is in the pipe does not change between the image and now, but by what the rank reads. */
+static bool stands(const struct input_pump *pump)
+{
+    return pump->paused || pump->to < 0;
+}
+
+bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread)
+{
+    const struct input_pump *pump = &input->pump;
+    struct place place = {.number = number, .at = {input_given(pump)}};
+
+    if (number == 0)
+        return false;
+    if (place.at[0] > 0 && unread == UINT64_MAX && !input_is_unread(pump))
+        return false;
+    if (place.at[0] > 0 && unread != UINT64_MAX) {
+        if (!stands(pump) || unread > place.at[0])
+            return false;
+        place.at[0] -= unread;
+    }
+    places_add(&input->places, &place);
+    return rank_input_has_place(input, number);
+}
+
+bool rank_input_has_place(const struct rank_input *input, uint32_t number)
+{
+    const struct place *place = places_find(&input->places, number);
+
+    return place && input_keeps(&input->pump, place->at[0]);
+}
+
+void rank_input_forget_before(struct rank_input *input, uint32_t number)
+{
+    const struct place *place = places_find(&input->places, number);
+
+    if (place)
+        input_let_go(&input->pump, place->at[0]);
+    places_forget_before(&input->places, number);
+}
+
+int rank_input_restart(struct rank_input *input, uint32_t number, struct cw_err *err)
+{
+    const struct place *place = places_find(&input->places, number);
+
+    if (!rank_input_has_place(input, number))
+        return cw_err_set(err, CW_ELIMIT,
+                          "what rank 0 read on its standard input from image %u on is not kept",
+                          number);
     if (input->pump.to >= 0)
         loop_unwatch(input->config.loop, &input->pipe_watch);
-    if (input_restart(&input->pump, err) < 0)
+    input->pump.paused = false;
+    if (input_restart(&input->pump, place->at[0], err) < 0)
         return err->code;
     watch_pipe(input);
     loop_timer_set(&input->timer, 0);

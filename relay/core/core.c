@@ -7,8 +7,8 @@
 #include "relay/core/remake.h"
 #include "relay/core/resume.h"
 #include "relay/core/share.h"
-#include "relay/core/snapshot.h"
 #include "relay/core/stranger.h"
+#include "relay/core/trim.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -57,6 +57,8 @@ static const struct {
     [CW_FRAME_STATS_ASK] = {recv_stats_ask, CONN_DISPATCHER},
     [CW_FRAME_ROUTE] = {recv_route, CONN_DISPATCHER},
     [CW_FRAME_LINK] = {recv_link, CONN_DISPATCHER, true},
+    [CW_FRAME_CHECKPOINT] = {recv_checkpoint, CONN_DISPATCHER},
+    [CW_FRAME_TRIM] = {recv_trim, CONN_DISPATCHER},
     [CW_FRAME_CUT] = {recv_cut, CONN_DISPATCHER},
     [CW_FRAME_RANK_END] = {recv_rank_end, CONN_DISPATCHER},
     [CW_FRAME_JOB_END] = {recv_job_end, CONN_DISPATCHER},
@@ -213,6 +215,8 @@ static void settle_ends(struct relay_core *core)
 static void finish(struct relay_core *core)
 {
     settle_ends(core);
+    if (trim_settle(&core->shared))
+        settle_ends(core);
     if (!core->shared.store.ledger || core->remake)
         return;
     copies_pay_all(&core->shared.copies);
@@ -239,18 +243,6 @@ bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
     commit_begin(&store->commit);
     finish(core);
     return true;
-}
-
-enum relay_trimmed relay_core_trim(struct relay_core *core, const uint8_t job_id[CW_ID_SIZE],
-                                   uint32_t rank, const struct cw_point *point)
-{
-    const struct relay_job *job = job_find(&core->jobs, job_id);
-    enum relay_trimmed trimmed = RELAY_TRIM_UNKNOWN;
-
-    if (job && rank < job->ranks && job->ranked[rank])
-        trimmed = mailbox_trim(&job->ranked[rank]->mailbox, point);
-    finish(core);
-    return trimmed;
 }
 
 /* --- connections ---------------------------------------------------------------------------------

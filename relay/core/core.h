@@ -159,12 +159,6 @@ int relay_core_tick_ms(const struct relay_core *core);
 /* How many jobs there are. */
 uint32_t relay_core_jobs(const struct relay_core *core);
 
-/* The image of a rank's process that was taken at this point is safe: the rank is started from it,
- * or from a later one, and what the log holds for an earlier start is let go of. Earlier images are
- * needed until the answer is RELAY_TRIM_DONE. */
-enum relay_trimmed relay_core_trim(struct relay_core *core, const uint8_t job[CW_ID_SIZE],
-                                   uint32_t rank, const struct cw_point *point);
-
 /* Counters; the engine adds its own. */
 struct cw_relay_stats *relay_core_stats(struct relay_core *core);
 

@@ -37,6 +37,28 @@ void feed_hint(struct feed *feed)
     conn_frame(feed->conn, CW_FRAME_HINT, 0);
 }
 
+/* The one that was queued last is still to be sent. */
+static bool is_asked(const struct feed *feed)
+{
+    const struct out_queue *out = &feed->conn->out;
+
+    return out->front + out->kept < feed->checkpoint;
+}
+
+void feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint)
+{
+    struct relay_conn *conn = feed->conn;
+    uint8_t *to;
+
+    if (!conn || feed->away || !(conn->state & (CONN_RANK | CONN_REPEATING)) || is_asked(feed))
+        return;
+    to = conn_frame(conn, CW_FRAME_CHECKPOINT, CW_CHECKPOINT_SIZE);
+    if (!to)
+        return;
+    cw_checkpoint_put(to, checkpoint);
+    feed->checkpoint = conn->out.front + conn->out.kept + conn->out.bytes;
+}
+
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event)
 {
     struct cw_done done = {.req = req, .event = event};

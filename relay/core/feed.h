@@ -18,6 +18,7 @@ struct feed {
     bool check_stuck;         /* likewise what the rank's CHECK is to be compared with */
     uint64_t taken_left;      /* events of the last TAKEN that are still to be handed out */
     bool emitting;            /* an event is partly handed out */
+    uint64_t checkpoint;      /* where the last CHECKPOINT ends in the stream to it */
     struct cw_message header; /* of the event that is being handed out ... */
     struct log_reading reading; /* ... and what is left of it */
     struct log_cursor origin;   /* where one that had a relay that was killed may begin */
@@ -41,6 +42,10 @@ bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_mess
 
 /* A message came that nobody asked for. */
 void feed_hint(struct feed *feed);
+
+/* It is asked for an image, if there is a connection; not while it was asked before and is not
+ * reading. */
+void feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint);
 
 /* One SENT or CANCELED frame. */
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event);

@@ -169,6 +169,7 @@ void job_detach(struct relay_conn *conn)
         return;
     transfer_suspend(&rank->transfer, conn, rank->mailbox.log.kept);
     feed_detach(&rank->mailbox.feed);
+    mailbox_let_trim(&rank->mailbox);
 }
 
 /* --- ranks and messages --------------------------------------------------------------------------

@@ -244,6 +244,8 @@ void mailbox_pump(struct relay_mailbox *mailbox)
         mailbox_log_failed(mailbox, MAILBOX_LOST);
     if (mailbox->feed.stuck)
         mailbox_stick(mailbox);
+    if (mailbox->feed.direct)
+        mailbox_let_trim(mailbox);
 }
 
 void mailbox_stick(struct relay_mailbox *mailbox)
@@ -272,6 +274,32 @@ struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared)
     if (mailbox) {
         shared->woken = mailbox->next_stuck;
         mailbox->is_stuck = false;
+    }
+    return mailbox;
+}
+
+void mailbox_trim_later(struct relay_mailbox *mailbox, const struct cw_point *to)
+{
+    mailbox->trims = true;
+    mailbox->trim = *to;
+}
+
+void mailbox_let_trim(struct relay_mailbox *mailbox)
+{
+    if (!mailbox->trims || mailbox->is_due)
+        return;
+    mailbox->is_due = true;
+    mailbox->next_due = mailbox->shared->due;
+    mailbox->shared->due = mailbox;
+}
+
+struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared)
+{
+    struct relay_mailbox *mailbox = shared->due;
+
+    if (mailbox) {
+        shared->due = mailbox->next_due;
+        mailbox->is_due = false;
     }
     return mailbox;
 }
@@ -436,8 +464,20 @@ static void forget_stuck(struct relay_mailbox *mailbox)
     *at = mailbox->next_stuck;
 }
 
+static void forget_due(struct relay_mailbox *mailbox)
+{
+    struct relay_mailbox **at = &mailbox->shared->due;
+
+    if (!mailbox->is_due)
+        return;
+    while (*at != mailbox)
+        at = &(*at)->next_due;
+    *at = mailbox->next_due;
+}
+
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
+    forget_due(mailbox);
     forget_unlogged(mailbox);
     forget_stuck(mailbox);
     ledger_leave(&mailbox->entry);

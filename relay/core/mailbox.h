@@ -19,6 +19,7 @@ struct mailbox_shared {
     struct relay_mailbox *unlogged; /* whose log could not be kept; nobody has been told yet */
     struct relay_mailbox *stuck;    /* whose feed waits for what is being read from disk ... */
     struct relay_mailbox *woken;    /* ... and may go on */
+    struct relay_mailbox *due;      /* whose log may be trimmed now, which had to wait */
 };
 
 /* `pool`: of what is kept for any mailbox; the rest is for store_init. */
@@ -47,6 +48,10 @@ struct relay_mailbox {
     const char *unlogged_why;
     struct relay_mailbox *next_stuck;
     bool is_stuck; /* it is in one of these lists */
+    struct relay_mailbox *next_due;
+    bool is_due;          /* it is in that list */
+    bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
+    struct cw_point trim; /* ... to this point */
 
     /* what its rank did */
     uint64_t acts;
@@ -84,6 +89,13 @@ void mailbox_stick(struct relay_mailbox *mailbox);
 void mailbox_wake(struct mailbox_shared *shared);
 /* One of them; NULL: there is none any more. */
 struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared);
+/* Its log is to be trimmed to this point, in place of any other, when its rank is not being handed
+ * it. Does not outlive the process. */
+void mailbox_trim_later(struct relay_mailbox *mailbox, const struct cw_point *to);
+/* Its rank is not being handed its log any more. */
+void mailbox_let_trim(struct relay_mailbox *mailbox);
+/* One of those whose logs may be trimmed, once; NULL: there is none any more. */
+struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared);
 /* The rank did something that others may see. */
 static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
 {

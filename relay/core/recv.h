@@ -27,6 +27,8 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body);
 void recv_stats_ask(struct relay_conn *conn, const uint8_t *body);
 void recv_route(struct relay_conn *conn, const uint8_t *body);
 void recv_link(struct relay_conn *conn, const uint8_t *body);
+void recv_checkpoint(struct relay_conn *conn, const uint8_t *body);
+void recv_trim(struct relay_conn *conn, const uint8_t *body);
 void recv_cut(struct relay_conn *conn, const uint8_t *body);
 void recv_rank_end(struct relay_conn *conn, const uint8_t *body);
 void recv_job_end(struct relay_conn *conn, const uint8_t *body);

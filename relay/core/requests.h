@@ -5,13 +5,6 @@
 #include "common/frame.h"
 #include "relay/memory/block.h"
 
-/* What came of the wish to let go of a rank's log before a point. */
-enum relay_trimmed {
-    RELAY_TRIM_DONE,
-    RELAY_TRIM_LATER,   /* its rank is being handed the log: ask again */
-    RELAY_TRIM_UNKNOWN, /* there is no such point any more: its image is of no use */
-};
-
 /* A link that a core wants: to relay `peer` of a job, as relay `self`. */
 struct relay_dial {
     uint8_t job[CW_ID_SIZE];

@@ -131,16 +131,16 @@ void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
 /* --- the end of what was before ------------------------------------------------------------------
  */
 
-enum relay_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at)
+enum snapshot_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at)
 {
     const struct log_point *point = log_point_find(&mailbox->log, at);
     const struct feed *feed = &mailbox->feed;
 
     if (!point)
-        return RELAY_TRIM_UNKNOWN;
+        return TRIM_UNKNOWN;
     if (feed->conn && !feed->direct && !feed->away)
-        return RELAY_TRIM_LATER;
+        return TRIM_LATER;
     log_trim(&mailbox->log, point);
     ledger_change(&mailbox->entry);
-    return RELAY_TRIM_DONE;
+    return TRIM_DONE;
 }

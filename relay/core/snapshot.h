@@ -14,7 +14,14 @@ struct snapshot_state {
 /* Its rank is at a point now. */
 void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at);
 
+/* What came of the wish to let go of a rank's log before a point. */
+enum snapshot_trimmed {
+    TRIM_DONE,
+    TRIM_LATER,   /* its rank is being handed the log */
+    TRIM_UNKNOWN, /* there is no such point any more: its image is of no use */
+};
+
 /* Lets go of all that is needed for a start before the point only. */
-enum relay_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at);
+enum snapshot_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct cw_point *at);
 
 #endif

@@ -1,4 +1,5 @@
 #include "relay/inspect/rank.h"
+#include "relay/log/point.h"
 
 #include <stdio.h>
 
@@ -10,7 +11,8 @@ struct look {
     struct inspect_chain payload;
     const char *what;     /* the records, and whose */
     struct relay_log log; /* its counts alone */
-    bool trimmed;         /* its first events are not here */
+    bool trimmed;         /* its first events are not here, and the point is still to come ... */
+    uint64_t begins;      /* ... at which the log begins: the position of its record */
     uint64_t bytes;
     struct inspect_damage *damage;
 };
@@ -44,6 +46,18 @@ static bool is_placed_well(const struct look *look, const struct log_record *rec
     return true;
 }
 
+/* What was let go of is counted there. `position`: of the record. */
+static bool begin_at(struct look *look, const struct log_record *record, uint64_t position)
+{
+    struct log_point point;
+
+    if (!log_point_read(record, position, &point))
+        return false;
+    log_go_on_from(&look->log, &point);
+    look->trimmed = false;
+    return true;
+}
+
 /* `position`: behind it. */
 static const char *what_is_wrong(struct look *look, uint32_t size, const struct log_record *record,
                                  uint64_t position)
@@ -52,7 +66,10 @@ static const char *what_is_wrong(struct look *look, uint32_t size, const struct 
         return "there is no record that makes sense";
     if (record->placed && !is_placed_well(look, record))
         return "a record whose payload is missing";
-    if (!log_count(&look->log, record, position) && !look->trimmed)
+    if (look->trimmed && position - size == look->begins)
+        return begin_at(look, record, look->begins) ? NULL
+                                                    : "there is no point where the log begins";
+    if (!look->trimmed && !log_count(&look->log, record, position))
         return "more events are taken than there are";
     return NULL;
 }
@@ -93,6 +110,7 @@ void inspect_rank(struct inspect_image *image, uint32_t cell, const char *who,
                                     .end = saved->payload,
                                     .solid = saved->payload_solid},
                         .trimmed = saved->points.trimmed,
+                        .begins = saved->points.at[0],
                         .what = records_of,
                         .damage = damage};
 

@@ -69,7 +69,7 @@ static void clients_that_vanish(void)
         peer_recv(rank_of(receiver), ranks_lost, 5);
         peer_send(sender, receiver, 5, LARGE);
         CU_ASSERT_TRUE(pump_until(half_sent));
-        peer_close(sender);
+        peer_leave(sender);
         CU_ASSERT_TRUE(pump_until(rank_lost));
         ping_pong(VANISHING + 1, VANISHING + 2, 5, 0);
     }
@@ -87,7 +87,7 @@ static void receiver_that_vanishes(void)
     sender = rank_of(0);
     peer_send(sender, 1, 5, 4 * LARGE);
     CU_ASSERT_TRUE(pump_until(half_sent));
-    peer_close(rank_of(1));
+    peer_leave(rank_of(1));
     CU_ASSERT_TRUE(pump_until(all_sent));
     ranks_lost = 1;
     CU_ASSERT_TRUE(pump_until(rank_lost));
@@ -235,8 +235,41 @@ static void clients_that_come_and_go(void)
     site_stop();
 }
 
+static bool images_asked_for(void)
+{
+    for (uint32_t rank = 0; rank < 4; rank++)
+        if (rank_of(rank)->heard[CW_FRAME_CHECKPOINT] == 0)
+            return false;
+    return true;
+}
+
+static bool trims_answered(void)
+{
+    return peers[0].heard[CW_FRAME_TRIMMED] == 4;
+}
+
+/* Ranks that are idle are asked for images, and their relay is told to trim. */
+static void images_of_idle_ranks(void)
+{
+    static const struct cw_point point = {.clock = 1};
+
+    site_start_job(engine(), 4);
+    for (uint32_t rank = 0; rank < 4; rank++)
+        codec_checkpoint(&peers[0].codec, rank, 1, 0);
+    CU_ASSERT_TRUE(pump_until(images_asked_for));
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        rank_of(rank)->codec.clock = 1;
+        codec_point(&rank_of(rank)->codec, 0, 0);
+        codec_trim(&peers[0].codec, rank, &point);
+    }
+    CU_ASSERT_TRUE(pump_until(trims_answered));
+    ping_pong(0, 2, 5, 0);
+    site_stop();
+}
+
 void add_client_tests(CU_pSuite suite)
 {
+    CU_ADD_TEST(suite, images_of_idle_ranks);
     CU_ADD_TEST(suite, client_that_stops_reading);
     CU_ADD_TEST(suite, clients_that_vanish);
     CU_ADD_TEST(suite, receiver_that_vanishes);

@@ -244,8 +244,27 @@ static void open_connection(struct client *c)
     collect();
 }
 
-/* `resumes`: to go on with its session, and `how` says from where. */
-static void put_hello(struct client *c, bool resumes, uint8_t how)
+/* What the relay keeps for a rank of the client's job; NULL: nothing, or it cannot be found. */
+static const struct relay_mailbox *mailbox_of(const struct client *c, uint32_t rank)
+{
+    const struct relay_conn *dispatcher = clients[c->job * WHO].conn;
+    const struct relay_rank *ranked =
+        dispatcher && dispatcher->job && rank < RANKS ? dispatcher->job->ranked[rank] : NULL;
+
+    return ranked && ranked->mailbox.log.kept ? &ranked->mailbox : NULL;
+}
+
+/* One of the points that are known; NULL: the rank's beginning. */
+static const struct log_point *some_point(const struct relay_mailbox *mailbox, uint8_t how)
+{
+    const struct log_points *points = mailbox ? mailbox->log.points : NULL;
+
+    return points && points->count && how & 1 ? &points->at[(how >> 1) % points->count] : NULL;
+}
+
+/* `resumes`: to go on with its session, and `how` says from where. `from`: an image's point. */
+static void put_hello_from(struct client *c, bool resumes, uint8_t how,
+                           const struct log_point *from)
 {
     const struct relay_conn *old = resumes ? suspended_of(c) : NULL;
     struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = RANKS};
@@ -271,10 +290,19 @@ static void put_hello(struct client *c, bool resumes, uint8_t how)
         hello.role = CW_ROLE_RANK;
         hello.rank = c->who - 1;
         hello.incarnation = old ? old->rank->mailbox.incarnation : incarnation;
+        hello.event = from ? from->at.event : 0;
+        hello.poll_clock = from ? from->at.clock : 0;
+        hello.acts = from ? from->at.acts : 0;
+        c->event = hello.event;
         cw_cred_rank_key(key, key, hello.rank, hello.incarnation);
     }
     codec_hello(&c->codec, &hello, key, &c->challenge);
     feed_all(c);
+}
+
+static void put_hello(struct client *c, bool resumes, uint8_t how)
+{
+    put_hello_from(c, resumes, how, NULL);
 }
 
 static void put_route(struct client *c, uint8_t how)
@@ -391,25 +419,46 @@ static void put_ref(struct client *c, uint8_t how)
     cw_forward_ref_put(codec_begin(&c->codec, type, CW_FORWARD_REF_SIZE), &ref);
 }
 
-/* What the rank repeats, as the relay's own log has it, or less. */
+/* The next incarnation comes, and repeats what it has to, as the relay's own log has it, or less.
+ */
 static void put_repetition(struct client *c, uint8_t how)
 {
-    const struct relay_conn *dispatcher = clients[c->job * WHO].conn;
-    const struct relay_rank *rank = NULL;
-    const struct relay_mailbox *mailbox;
-    struct log_cursor cursor = {0};
+    const struct relay_mailbox *mailbox = mailbox_of(c, c->who - 1);
+    const struct log_point *from = some_point(mailbox, how >> 3);
+    struct log_cursor cursor = from ? from->from : (struct log_cursor){0};
     struct cw_send send;
 
-    if (dispatcher && dispatcher->job && c->who > 0 && c->who <= RANKS)
-        rank = dispatcher->job->ranked[c->who - 1];
-    mailbox = rank ? &rank->mailbox : NULL;
-    if (!mailbox || !mailbox->log.kept)
+    put_hello_from(c, false, 0, from);
+    mailbox = mailbox_of(c, c->who - 1);
+    if (!mailbox)
         return;
-    c->missing = rank->transfer.left;
+    c->missing = mailbox->job->ranked[c->who - 1]->transfer.left;
     c->codec.clock = mailbox->log.clock;
-    while (log_next_send(&mailbox->log, &cursor, &send))
+    while (log_next_send(&mailbox->log, &cursor, &send) == CHAIN_HERE)
         codec_check(&c->codec, &send);
     codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
+}
+
+/* A rank is at a point; or what its dispatcher asks for then. */
+static void put_point(struct client *c, uint8_t how)
+{
+    const struct relay_mailbox *mailbox = mailbox_of(c, c->who > 0 ? c->who - 1 : how & 3);
+    const struct log_point *last = mailbox ? log_point_last(&mailbox->log) : NULL;
+    const struct log_point *safe = some_point(mailbox, how >> 2 | 1);
+    struct cw_point none = {.event = how, .clock = how};
+
+    if (c->who == 0 && how & 0x80) {
+        codec_checkpoint(&c->codec, how & 3, 1 + how, how >> 2 & 1);
+    } else if (c->who == 0) {
+        codec_trim(&c->codec, how & 3, safe ? &safe->at : &none);
+    } else if (mailbox) {
+        if (c->codec.clock < mailbox->log.clock)
+            c->codec.clock = mailbox->log.clock;
+        if (last && c->codec.clock < last->at.clock)
+            c->codec.clock = last->at.clock;
+        c->codec.clock++;
+        codec_point(&c->codec, mailbox->log.taken, mailbox->acts + (how == 0));
+    }
 }
 
 /* Breaks off, and comes again as the same one. */
@@ -453,6 +502,10 @@ static void put_request(struct client *c, uint8_t how, uint8_t what)
     case 9:
         c->codec.clock += what;
         codec_taken(&c->codec, CW_FRAME_TAKEN, c->event - (what & 1));
+        break;
+    case 10:
+    case 11:
+        put_point(c, what);
         break;
     default:
         codec_recv(&c->codec, CW_FRAME_RECV, what, what & 3, mask, capacity);
@@ -548,7 +601,6 @@ static void act(struct cw_reader *r)
             feed(c, codec_left(&c->codec.out) - (how >> 3));
         }
         drop_client(c);
-        put_hello(c, false, 0);
         put_repetition(c, how);
         break;
     case 11:

@@ -136,7 +136,7 @@ static void make_journal(void)
     making = true;
     wrong_read = UINT64_MAX;
     open_core(left, &(struct relay_journal){.number = 1});
-    left_job_begin(0);
+    left_job_begin(0, 0);
     first = left_job_leave();
     making = false;
     for (int i = 0; i < 2; i++)

@@ -76,7 +76,7 @@ static void make_left(void)
     making = true;
     good_reads = UINT64_MAX;
     open_core(left, 1);
-    left_job_begin(0);
+    left_job_begin(0, 0);
     first = left_job_leave();
     making = false;
     must_hold(first && left->header.extents_used > 0);

@@ -160,6 +160,20 @@ void codec_unlogged(struct codec *c, uint32_t why)
     cw_unlogged_put(codec_begin(c, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
 }
 
+void codec_checkpoint(struct codec *c, uint32_t rank, uint32_t number, uint32_t base)
+{
+    struct cw_checkpoint checkpoint = {.rank = rank, .number = number, .base = base};
+
+    cw_checkpoint_put(codec_begin(c, CW_FRAME_CHECKPOINT, CW_CHECKPOINT_SIZE), &checkpoint);
+}
+
+void codec_trim(struct codec *c, uint32_t rank, const struct cw_point *point)
+{
+    struct cw_trim trim = {.rank = rank, .point = *point};
+
+    cw_trim_put(codec_begin(c, CW_FRAME_TRIM, CW_TRIM_SIZE), &trim);
+}
+
 /* --- words ------------------------------------------------------------------------------------ */
 struct words {
     char *at;
@@ -383,14 +397,40 @@ static void say_taken(struct words *w, const uint8_t *body)
     say_number(w, "clock", v.clock);
 }
 
+static void say_place(struct words *w, const struct cw_point *v)
+{
+    say_number(w, "event", v->event);
+    say_number(w, "clock", v->clock);
+    say_number(w, "acts", v->acts);
+}
+
 static void say_point(struct words *w, const uint8_t *body)
 {
     struct cw_point v;
 
     cw_point_get(body, &v);
-    say_number(w, "event", v.event);
-    say_number(w, "clock", v.clock);
-    say_number(w, "acts", v.acts);
+    say_place(w, &v);
+}
+
+static void say_checkpoint(struct words *w, const uint8_t *body)
+{
+    struct cw_checkpoint v;
+
+    cw_checkpoint_get(body, &v);
+    say(w, " rank %u number %u", v.rank, v.number);
+    say_some(w, "base", v.base);
+}
+
+/* TRIM or TRIMMED */
+static void say_trim(struct words *w, uint8_t type, const uint8_t *body)
+{
+    struct cw_trim v;
+
+    cw_trim_get(body, &v);
+    say(w, " rank %u", v.rank);
+    if (type == CW_FRAME_TRIMMED)
+        say(w, v.known ? " known" : " unknown");
+    say_place(w, &v.point);
 }
 
 static void say_unlogged(struct words *w, const uint8_t *body)
@@ -450,6 +490,13 @@ void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, c
         break;
     case CW_FRAME_POINT:
         say_point(&w, body);
+        break;
+    case CW_FRAME_CHECKPOINT:
+        say_checkpoint(&w, body);
+        break;
+    case CW_FRAME_TRIM:
+    case CW_FRAME_TRIMMED:
+        say_trim(&w, header->type, body);
         break;
     case CW_FRAME_UNLOGGED:
         say_unlogged(&w, body);

@@ -81,6 +81,9 @@ void codec_check(struct codec *c, const struct cw_send *send);
 void codec_taken(struct codec *c, uint8_t type, uint64_t event);
 void codec_point(struct codec *c, uint64_t event, uint64_t acts);
 void codec_unlogged(struct codec *c, uint32_t why);
+/* What a dispatcher asks of a rank's relay. */
+void codec_checkpoint(struct codec *c, uint32_t rank, uint32_t number, uint32_t base);
+void codec_trim(struct codec *c, uint32_t rank, const struct cw_point *point);
 
 /* One line without a newline: "RECV req 7 tag 5". */
 void codec_describe(char line[CODEC_LINE_MAX], const struct cw_header *header, const uint8_t *body);

@@ -189,8 +189,8 @@ static void use_point(uint32_t who, bool trim)
         return;
     at = last->at;
     if (trim) {
-        relay_core_trim(core, job_id, who, &at);
-        collect();
+        codec_trim(&clients[DISPATCHER].codec, who, &at);
+        feed(&clients[DISPATCHER]);
         return;
     }
     drop_client(&clients[who]);
@@ -285,7 +285,19 @@ static void put_much(void)
     feed(&clients[1]);
 }
 
-void left_job_begin(uint32_t more)
+/* Rank 1 takes so many messages; then its log begins there. */
+static void put_and_trim(uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        put_send(3, 1, CW_SEND_AM, LEFT_JOB_MESSAGE, LEFT_JOB_MESSAGE);
+    clients[1].codec.clock = 9;
+    codec_taken(&clients[1].codec, CW_FRAME_TAKEN, count);
+    feed(&clients[1]);
+    put_point(1);
+    use_point(1, true);
+}
+
+void left_job_begin(uint32_t more, uint32_t trimmed)
 {
     put_hello(DISPATCHER, &(struct cw_hello){.flags = CW_HELLO_LOG, .resume_ms = 1000});
     put_route();
@@ -295,6 +307,8 @@ void left_job_begin(uint32_t more)
             put_hello(rank, &(struct cw_hello){.incarnation = 1});
     for (uint32_t i = 0; i < more; i++)
         put_send(3, 0, CW_SEND_TAG, LEFT_JOB_MESSAGE, LEFT_JOB_MESSAGE);
+    if (trimmed)
+        put_and_trim(trimmed);
     put_much();
 }
 

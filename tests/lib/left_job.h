@@ -17,9 +17,10 @@ extern const uint8_t left_job_key[]; /* of the relay */
 
 /* Opens the core; the key is set here. */
 void left_job_open(const struct relay_core_config *config, left_job_disk *disk);
-/* The job, with `more` messages of LEFT_JOB_MESSAGE bytes that nobody has received. */
+/* The job, with `more` messages of LEFT_JOB_MESSAGE bytes that nobody has received, and `trimmed`
+ * ones that were, and were let go of. */
 #define LEFT_JOB_MESSAGE 100000u
-void left_job_begin(uint32_t more);
+void left_job_begin(uint32_t more, uint32_t trimmed);
 /* Takes up what was left to the core that was opened, and says what came of it. */
 void left_job_return(struct relay_returned *returned);
 /* One of the clients does something, or comes back. */

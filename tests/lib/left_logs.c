@@ -1,9 +1,10 @@
 /* Makes a directory of logs, as a relay leaves it that has lost power:
  *
- *   left_logs DIR [KEY-FILE]
+ *   left_logs DIR [KEY-FILE [trimmed]]
  *
  * A job of two relays, with messages that wait, are on their way, and are logged in the journal and
- * on disk. The key of the relay is written to KEY-FILE. */
+ * on disk. The key of the relay is written to KEY-FILE. `trimmed`: a rank's log begins at an image.
+ */
 #include "common/cred.h"
 #include "common/keyfile.h"
 #include "relay/log/store.h"
@@ -55,7 +56,7 @@ static int write_key(const char *path)
     return -1;
 }
 
-static int make(void)
+static int make(bool trimmed)
 {
     struct relay_core_config config = {.memory_max = MEMORY_MAX,
                                        .log_memory = LOG_MEMORY,
@@ -69,17 +70,17 @@ static int make(void)
         return -1;
     config.region = (struct relay_region){.start = (uint8_t *)(config.ledger + 1), .size = REGION};
     left_job_open(&config, carry_out);
-    left_job_begin(MESSAGES);
+    left_job_begin(MESSAGES, trimmed ? MESSAGES : 0);
     return left_job_leave() ? 0 : -1; /* nothing of it is given back */
 }
 
 int main(int argc, char **argv)
 {
-    if (argc < 2 || argc > 3) {
-        fputs("usage: left_logs DIR [KEY-FILE]\n", stderr);
+    if (argc < 2 || argc > 4) {
+        fputs("usage: left_logs DIR [KEY-FILE [trimmed]]\n", stderr);
         return 2;
     }
-    if (open_files(argv[1]) || (argc > 2 && write_key(argv[2])) || make()) {
+    if (open_files(argv[1]) || (argc > 2 && write_key(argv[2])) || make(argc > 3)) {
         fprintf(stderr, "left_logs: %s: %s\n", argv[1], strerror(errno));
         return 1;
     }

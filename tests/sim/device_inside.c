@@ -2,7 +2,9 @@
 #include "rdevice/arena.h"
 #include "rdevice/calls.h"
 #include "rdevice/device.h"
+#include "rdevice/image/image.h"
 #include "rdevice/lock.h"
+#include "rdevice/store.h"
 #include "tests/sim/device_view.h"
 
 _Thread_local uint64_t calls_made;
@@ -34,6 +36,81 @@ struct device_view device_look(void)
 void lock_owe_yield(void)
 {
 }
+
+void lock_rename(int former_tid)
+{
+    (void)former_tid;
+}
+
+/* --- images: there are none --- */
+
+int image_probe(struct cw_err *err)
+{
+    return cw_err_set(err, CW_ESYS, "simulated processes have no images");
+}
+
+enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
+                             struct cw_err *err)
+{
+    (void)order;
+    (void)setting;
+    image_probe(err);
+    return IMAGE_REFUSED;
+}
+
+enum image_state image_poll(struct image_outcome *outcome)
+{
+    (void)outcome;
+    return IMAGE_NONE;
+}
+
+void image_cancel(void)
+{
+}
+
+int32_t image_former_tid(void)
+{
+    return 0;
+}
+
+int store_begin(const struct cw_setup *setup, struct cw_err *err)
+{
+    (void)setup;
+    err->code = CW_OK;
+    return CW_OK;
+}
+
+const void *store_secret(void)
+{
+    return NULL;
+}
+
+void store_put_in(struct store_place *place, const struct image_order *order)
+{
+    place->order = order;
+}
+
+void store_wipe(struct store_place *place)
+{
+    (void)place;
+}
+
+int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)base;
+    return cw_err_set(err, CW_ESYS, "there are no checkpoint servers");
+}
+
+int store_finish(void *ctx, int fd, struct cw_err *err)
+{
+    (void)ctx;
+    (void)fd;
+    return cw_err_set(err, CW_ESYS, "there are no checkpoint servers");
+}
+
+/* --- memory --- */
 
 int arena_init(void)
 {

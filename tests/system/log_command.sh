@@ -23,12 +23,12 @@ segment=262144
 
 # --- directories ------------------------------------------------------------------
 
-# Leaves in $logs the directory that a relay has left, and in $key the key of that relay.
+# make_logs [trimmed]: leaves in $logs the directory that a relay has left, and in $key the key of that relay.
 make_logs() {
   logs=$work/logs
   key=$work/key
   mkdir "$logs"
-  "$root/build/left_logs" "$logs" "$key" || wrong "left_logs failed"
+  "$root/build/left_logs" "$logs" "$key" "$@" || wrong "left_logs failed"
   journal=$logs/journal.0
 }
 
@@ -215,6 +215,14 @@ shown() {
   expect_out_like '^relay +1 '
 }
 
+# A rank has taken 60 messages of 100000 bytes, and its log begins behind them. Their number is known.
+shown_trimmed() {
+  make_logs trimmed
+  expect_whole
+  run_expect 0 '' "$causeway" log show "$logs"
+  expect_out_like '^ +1 +1 +7 +63 +[0-9.]+K +[0-9]{3}[.][0-9]K .* whole$'
+}
+
 shown_as_json() {
   make_logs
   run_expect 0 '' "$causeway" log show --json "$logs"
@@ -265,6 +273,7 @@ whole_tests() {
   t "verify without a lock file" without_lock_file
   t "show" shown
   t "show --json" shown_as_json
+  t "a log that was trimmed" shown_trimmed
   t "empty journals" empty
   t "a relay that is killed" killed_relay
 }

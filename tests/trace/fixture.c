@@ -214,6 +214,10 @@ static void client_hear(struct client *c, const struct codec_frame *frame)
         r = codec_inbox_take(&c->inbox, frame);
         CU_ASSERT_PTR_NOT_NULL(r);
     }
+    if (frame->header.type == CW_FRAME_TRIMMED) {
+        CU_ASSERT_TRUE(cw_trim_get(frame->body, &f->trimmed));
+        f->trims++;
+    }
     if (f->on_frame)
         f->on_frame(c, frame);
     if (f->mute)
@@ -729,6 +733,18 @@ void say_point(struct client *c, const struct cw_point *point)
     c->codec.clock = point->clock;
     codec_point(&c->codec, point->event, point->acts);
     fixture_feed(c);
+}
+
+void say_checkpoint(struct fixture *f, uint32_t rank, uint32_t number, uint32_t base)
+{
+    codec_checkpoint(&f->dispatcher.codec, rank, number, base);
+    fixture_feed(&f->dispatcher);
+}
+
+void say_trim(struct fixture *f, uint32_t rank, const struct cw_point *point)
+{
+    codec_trim(&f->dispatcher.codec, rank, point);
+    fixture_feed(&f->dispatcher);
 }
 
 void say_readings(struct client *c, const char *text)

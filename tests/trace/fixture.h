@@ -69,6 +69,8 @@ struct fixture {
     void (*on_frame)(struct client *c, const struct codec_frame *frame);
     struct relay_dial dial; /* the last that the core asked for */
     uint32_t dials;
+    struct cw_trim trimmed;   /* the last one */
+    uint32_t trims;           /* that were answered */
     uint32_t cancels;         /* jobs whose links it wants no more */
     struct fake_disk disk;    /* of the core's logs */
     bool disk_waits;          /* its requests wait until the test carries them out */
@@ -154,6 +156,9 @@ void say_check(struct client *c, uint32_t kind, uint32_t dst, uint64_t tag, uint
 void say_live(struct client *c, uint64_t event, uint64_t clock);
 /* An image is taken now. */
 void say_point(struct client *c, const struct cw_point *point);
+/* The dispatcher wants an image of this rank; knows that the image of this point is safe. */
+void say_checkpoint(struct fixture *f, uint32_t rank, uint32_t number, uint32_t base);
+void say_trim(struct fixture *f, uint32_t rank, const struct cw_point *point);
 void say_unlogged(struct client *c, uint32_t why);
 void say_frame(struct client *c, uint8_t type, const void *body, size_t size);
 

@@ -28,12 +28,24 @@ static void forget_story(void)
     f.story[0] = '\0';
 }
 
-static enum relay_trimmed trim(const struct cw_point *point)
-{
-    enum relay_trimmed trimmed = relay_core_trim(f.core, f.job, 0, point);
+enum trimmed { UNKNOWN, DONE, LATER };
 
-    fixture_collect(&f);
-    return trimmed;
+static enum trimmed trim_rank(uint32_t rank, const struct cw_point *point)
+{
+    uint32_t answers = f.trims;
+
+    say_trim(&f, rank, point);
+    if (f.trims == answers)
+        return LATER;
+    CU_ASSERT_EQUAL(f.trims, answers + 1);
+    CU_ASSERT_EQUAL(f.trimmed.rank, rank);
+    CU_ASSERT_EQUAL(memcmp(&f.trimmed.point, point, sizeof(*point)), 0);
+    return f.trimmed.known;
+}
+
+static enum trimmed trim(const struct cw_point *point)
+{
+    return trim_rank(0, point);
 }
 
 static void crash(struct client *c)
@@ -104,7 +116,7 @@ static void told_what_came_after(void)
         live_until_one();
         live_on();
         if (trimmed)
-            CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+            CU_ASSERT_EQUAL(trim(&one), DONE);
         for (int i = 0; i < 3; i++) {
             if (i == 2)
                 kill_relay();
@@ -128,7 +140,7 @@ static void event_that_was_not_taken(void)
     say_send(r1, 0, 5, "early");
     say_recv(r0, 3, 5);
     say_point(r0, &(struct cw_point){.event = 1, .clock = 18, .acts = 4});
-    CU_ASSERT_EQUAL(trim(&(struct cw_point){1, 18, 4}), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&(struct cw_point){1, 18, 4}), DONE);
     kill_relay();
     again_from(&(struct cw_point){1, 18, 4});
     forget_story();
@@ -169,12 +181,10 @@ static void point_that_is_not_known(void)
     start();
     live_until_one();
     for (int i = 0; i < 4; i++) {
-        CU_ASSERT_EQUAL(trim(&points[i]), RELAY_TRIM_UNKNOWN);
+        CU_ASSERT_EQUAL(trim(&points[i]), UNKNOWN);
         refused_from(&points[i], "x > REFUSED LIMIT 'rank 0 cannot go on from event");
     }
-    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.job, 1, &one), RELAY_TRIM_UNKNOWN);
-    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.job, 9, &one), RELAY_TRIM_UNKNOWN);
-    CU_ASSERT_EQUAL(relay_core_trim(f.core, f.relay_key, 0, &one), RELAY_TRIM_UNKNOWN);
+    CU_ASSERT_EQUAL(trim_rank(1, &one), UNKNOWN);
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
     fixture_fini(&f);
 }
@@ -189,13 +199,13 @@ static void beginning_that_is_gone(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "'ask'"));
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 15);
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&one), DONE);
+    CU_ASSERT_EQUAL(trim(&one), DONE);
     for (int i = 0; i < 2; i++) {
         refused_from(&beginning, "x > REFUSED LIMIT 'rank 0 cannot be started from its beginning");
         kill_relay();
     }
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&one), DONE);
     fixture_fini(&f);
 }
 
@@ -219,23 +229,7 @@ static void rank_without_a_log(void)
     fixture_start(&f, 1);
     say_point(r0, &one);
     expect(&f, "0 < POINT event 1 clock 15 acts 3\n");
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_UNKNOWN);
-    fixture_fini(&f);
-}
-
-/* While the rank is handed its log, all of it is needed. */
-static void not_while_it_repeats(void)
-{
-    start();
-    live_until_one();
-    live_on();
-    again_from(&(struct cw_point){0});
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_LATER);
-    say_check(r0, CW_SEND_TAG, 1, 6, 6);
-    live_again("'repeated 2 events'");
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
-    crash(r0);
-    CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&one), UNKNOWN);
     fixture_fini(&f);
 }
 
@@ -253,11 +247,11 @@ static void point_that_was_not_reached(void)
         say_live(r0, 1, 49);
         if (killed)
             kill_relay();
-        CU_ASSERT_EQUAL(trim(&late), RELAY_TRIM_UNKNOWN);
+        CU_ASSERT_EQUAL(trim(&late), UNKNOWN);
         live_on();
         if (killed)
             kill_relay();
-        CU_ASSERT_EQUAL(trim(&one), RELAY_TRIM_DONE);
+        CU_ASSERT_EQUAL(trim(&one), DONE);
         again_from(&one);
         expect_has(&f, after_one);
         live_again("'repeated 1 events'");
@@ -273,9 +267,9 @@ static void point_before_the_first_act(void)
     start();
     say_point(r0, &first);
     again_from(&(struct cw_point){0});
-    CU_ASSERT_EQUAL(trim(&first), RELAY_TRIM_UNKNOWN);
+    CU_ASSERT_EQUAL(trim(&first), UNKNOWN);
     say_point(r0, &first);
-    CU_ASSERT_EQUAL(trim(&first), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&first), DONE);
     again_from(&first);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "WELCOME"));
     live_on();
@@ -355,7 +349,7 @@ static void all_that_waits(unsigned kills)
     say_point(r0, &point);
     if (kills & 2)
         kill_relay();
-    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&point), DONE);
     if (kills & 4)
         kill_relay();
     receive_all();
@@ -390,8 +384,10 @@ static void trimmed_while_it_is_away(void)
     point.event = live_long();
     say_point(r0, &point);
     CU_ASSERT_EQUAL(fixture_kill(&f).lost, 0);
-    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
-    fixture_all_come_back(&f, 3);
+    fixture_come_back(&f.dispatcher);
+    CU_ASSERT_EQUAL(trim(&point), DONE);
+    for (int i = 0; i < 3; i++)
+        fixture_come_back(&f.rank[i]);
     say_recv(r0, 1, 5);
     say_send(r1, 0, 5, "on");
     CU_ASSERT_EQUAL(r0->event, point.event + 1);
@@ -420,7 +416,7 @@ static void message_waits_at_many_points(void)
         if (i % 3 == 0)
             kill_relay();
         if (i > 1)
-            CU_ASSERT_EQUAL(trim(&older), RELAY_TRIM_DONE);
+            CU_ASSERT_EQUAL(trim(&older), DONE);
         if (i % 4 == 0)
             kill_relay();
     }
@@ -450,7 +446,7 @@ static void memory_is_free_at_once(void)
         struct cw_point point = {.event = live_long(), .clock = 10 + i};
 
         say_point(r0, &point);
-        CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+        CU_ASSERT_EQUAL(trim(&point), DONE);
         before = i <= 10 ? stats->memory_now : before;
     }
     CU_ASSERT_TRUE(r0->event > 2000);
@@ -468,7 +464,7 @@ static void sender_comes_again(void)
     say_recv(r0, 4, COMES_IN);
     say_begin(r1, CW_SEND_TAG, 0, COMES_IN, LARGE, HALF);
     say_point(r0, &point);
-    CU_ASSERT_EQUAL(trim(&point), RELAY_TRIM_DONE);
+    CU_ASSERT_EQUAL(trim(&point), DONE);
     kill_relay();
     crash(r1);
     fixture_again(r1);
@@ -491,7 +487,6 @@ void add_start_from_point_tests(void)
     CU_ADD_TEST(suite, beginning_that_is_gone);
     CU_ADD_TEST(suite, points_that_do_not_add_up);
     CU_ADD_TEST(suite, rank_without_a_log);
-    CU_ADD_TEST(suite, not_while_it_repeats);
     CU_ADD_TEST(suite, point_that_was_not_reached);
     CU_ADD_TEST(suite, point_before_the_first_act);
     CU_ADD_TEST(suite, what_waits_is_kept);

@@ -385,11 +385,15 @@ static void strange_hellos(void)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 6'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 7'\nx is closed\n");
     fixture_connect(&f, x, "x");
-    x->hello.role = 4;
+    x->hello.role = 5;
     fixture_hello(x);
     expect_has(&f, "x > REFUSED PROTOCOL 'HELLO of something else than Causeway'\nx is closed\n");
+    fixture_connect(&f, x, "x");
+    x->hello.role = CW_ROLE_IMAGE;
+    fixture_hello(x);
+    expect_has(&f, "x > REFUSED PROTOCOL '");
     fixture_connect(&f, x, "x");
     x->hello = (struct cw_hello){.role = CW_ROLE_RANK, .incarnation = 1, .flags = CW_HELLO_RESUME};
     fixture_rank_key(x, 0, 1);
@@ -404,9 +408,9 @@ static const uint8_t rank_types[] = {CW_FRAME_ACK,      CW_FRAME_SEND,     CW_FR
                                      CW_FRAME_RECV,     CW_FRAME_MRECV,    CW_FRAME_PROBE,
                                      CW_FRAME_CANCEL,   CW_FRAME_BYE,      CW_FRAME_TAKEN,
                                      CW_FRAME_READINGS, CW_FRAME_UNLOGGED, CW_FRAME_POINT};
-static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,    CW_FRAME_STATS_ASK, CW_FRAME_ROUTE,
-                                           CW_FRAME_LINK,   CW_FRAME_CUT,       CW_FRAME_RANK_END,
-                                           CW_FRAME_JOB_END};
+static const uint8_t dispatcher_types[] = {CW_FRAME_ACK,     CW_FRAME_STATS_ASK,  CW_FRAME_ROUTE,
+                                           CW_FRAME_LINK,    CW_FRAME_CUT,        CW_FRAME_RANK_END,
+                                           CW_FRAME_JOB_END, CW_FRAME_CHECKPOINT, CW_FRAME_TRIM};
 static const uint8_t new_types[] = {CW_FRAME_HELLO};
 
 static bool is_one_of(uint8_t type, const uint8_t *types, size_t count)

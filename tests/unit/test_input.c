@@ -70,13 +70,13 @@ static void given_again(void)
     give("one ");
     rank_reads("one ");
     give("two ");
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     CU_ASSERT_FALSE(input_wants_read(&pump)); /* first what came before */
     move(false);
     rank_reads("one two ");
     give("three");
     rank_reads("three");
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     move(false);
     rank_reads("one two three");
     close_pump();
@@ -94,7 +94,7 @@ static void end_again(void)
     move(true);
     CU_ASSERT_EQUAL(pump.to, -1);
     for (int i = 0; i < 2; i++) {
-        CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+        CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
         move(false);
         rank_reads("all");
         CU_ASSERT_EQUAL(pump.to, -1);
@@ -113,7 +113,7 @@ static void nobody_reads(void)
     give("two ");
     CU_ASSERT_EQUAL(pump.to, -1);
     CU_ASSERT_FALSE(input_wants_read(&pump) || input_wants_write(&pump));
-    CU_ASSERT_EQUAL(input_restart(&pump, &err), CW_OK);
+    CU_ASSERT_EQUAL(input_restart(&pump, 0, &err), CW_OK);
     move(false);
     rank_reads("one two ");
     close_pump();
@@ -161,6 +161,84 @@ static void memory_is_bounded(void)
     close_pump();
 }
 
+/* --- images of rank 0 --- */
+
+static void given_from_a_place(void)
+{
+    open_pump(true);
+    give("one two three");
+    for (uint64_t place = 12; place > 0; place -= 3) {
+        CU_ASSERT_TRUE(input_keeps(&pump, place));
+        CU_ASSERT_EQUAL(input_restart(&pump, place, &err), CW_OK);
+        CU_ASSERT_EQUAL(input_given(&pump), place);
+        move(false);
+        rank_reads(&"one two three"[place]);
+        CU_ASSERT_EQUAL(input_given(&pump), 13);
+    }
+    CU_ASSERT_FALSE(input_keeps(&pump, 14));
+    give(" four");
+    rank_reads(" four");
+    close_pump();
+}
+
+/* What is let go is not counted, and what follows it is there all the same. */
+static void let_go(void)
+{
+    open_pump(true);
+    give("one two three");
+    input_let_go(&pump, 4);
+    CU_ASSERT_FALSE(input_keeps(&pump, 3));
+    CU_ASSERT_TRUE(input_keeps(&pump, 4));
+    CU_ASSERT_EQUAL(pump.size, 9);
+    CU_ASSERT_EQUAL(input_given(&pump), 13);
+    CU_ASSERT_EQUAL(input_restart(&pump, 4, &err), CW_OK);
+    input_let_go(&pump, 8); /* not before it is given */
+    CU_ASSERT_TRUE(input_keeps(&pump, 4));
+    move(false);
+    rank_reads("two three");
+    input_let_go(&pump, 2); /* is gone */
+    input_let_go(&pump, 8);
+    CU_ASSERT_FALSE(input_keeps(&pump, 4));
+    CU_ASSERT_EQUAL(input_restart(&pump, 8, &err), CW_OK);
+    move(false);
+    rank_reads("three");
+    close_pump();
+}
+
+static void nothing_moves_in_a_pause(void)
+{
+    open_pump(true);
+    give("one ");
+    pump.paused = true;
+    give("two ");
+    rank_reads("one ");
+    CU_ASSERT_FALSE(input_wants_read(&pump) || input_wants_write(&pump) || input_waits(&pump));
+    CU_ASSERT_EQUAL(input_given(&pump), 4);
+    pump.paused = false;
+    move(true);
+    rank_reads("two ");
+    close_pump();
+}
+
+/* As much as is kept at most, four times, with an image after each half. */
+static void much_input_with_images(void)
+{
+    open_pump(true);
+    for (int i = 0; i < 8; i++) {
+        CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX / 2), 0);
+        CU_ASSERT_TRUE(pump.keep);
+        input_let_go(&pump, input_given(&pump));
+    }
+    CU_ASSERT_EQUAL(input_given(&pump), 4 * INPUT_KEPT_MAX);
+    CU_ASSERT_TRUE(pump.room <= INPUT_KEPT_MAX);
+    close_pump();
+    open_pump(false);
+    CU_ASSERT_EQUAL(pass(10 * INPUT_BUFFER), 0);
+    CU_ASSERT_EQUAL(input_given(&pump), 10 * INPUT_BUFFER);
+    CU_ASSERT_FALSE(input_keeps(&pump, input_given(&pump)));
+    close_pump();
+}
+
 void add_input_tests(void)
 {
     CU_pSuite suite = CU_add_suite("input", NULL, NULL);
@@ -169,4 +247,8 @@ void add_input_tests(void)
     CU_ADD_TEST(suite, end_again);
     CU_ADD_TEST(suite, nobody_reads);
     CU_ADD_TEST(suite, memory_is_bounded);
+    CU_ADD_TEST(suite, given_from_a_place);
+    CU_ADD_TEST(suite, let_go);
+    CU_ADD_TEST(suite, nothing_moves_in_a_pause);
+    CU_ADD_TEST(suite, much_input_with_images);
 }

@@ -461,7 +461,7 @@ static void restart_begins_anew(void)
     init(pmi, 1);
     say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n");
     say(pmi, 1, "cmd=get kvs"); /* killed in the middle of a line */
-    pmi_rank_restarted(pmi, 1);
+    pmi_rank_restarted(pmi, 1, 0);
     CU_ASSERT_EQUAL(pmi_state_of(pmi, 1), PMI_NONE);
     refused(pmi, 1, "cmd=get_maxes\n", "not allowed before init");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=init pmi_version=1 pmi_subversion=1\n"),
@@ -480,7 +480,7 @@ static void restart_after_finalize(void)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=finalize\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=finalize\n"), "0< cmd=finalize_ack\n0 finalized\n");
     pmi_free(pmi);
@@ -497,7 +497,7 @@ static void restart_passes_barriers(void)
         say(pmi, 0, "cmd=barrier_in\n");
         say(pmi, 1, "cmd=barrier_in\n");
     }
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
@@ -520,7 +520,7 @@ static void restart_of_one_in_a_barrier(void)
         init(pmi, r);
     say(pmi, 0, "cmd=barrier_in\n");
     say(pmi, 1, "cmd=barrier_in\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=barrier_in\n"), "");
     init(pmi, 0);
@@ -546,7 +546,7 @@ static void restart_hears_the_same_of_names(void)
                            "1< cmd=publish_result rc=0 msg=success\n");
     say(pmi, 0, "cmd=unpublish_name service=ocean\n");
     for (int i = 0; i < 2; i++) {
-        pmi_rank_restarted(pmi, 1);
+        pmi_rank_restarted(pmi, 1, 0);
         init(pmi, 1);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), found);
@@ -565,7 +565,7 @@ static void restart_asks_something_else(void)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=publish_name service=a port=b\n");
-    pmi_rank_restarted(pmi, 0);
+    pmi_rank_restarted(pmi, 0, 0);
     init(pmi, 0);
     refused(pmi, 0, "cmd=lookup_name service=a\n", "another request than before the restart");
     pmi_free(pmi);
@@ -584,6 +584,101 @@ static void answers_are_bounded(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(story, "0 forgotten"));
     say(pmi, 0, "cmd=lookup_name service=a\n");
     CU_ASSERT_PTR_NULL(strstr(story, "forgotten"));
+    pmi_free(pmi);
+}
+
+/* --- going on from images --- */
+
+static void barrier_of_two(struct pmi *pmi)
+{
+    say(pmi, 0, "cmd=barrier_in\n");
+    say(pmi, 1, "cmd=barrier_in\n");
+}
+
+static void image_after_a_barrier(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 0));
+    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 1));
+    barrier_of_two(pmi);
+    pmi_rank_mark(pmi, 0, 1);
+    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 1));
+    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 1, 1));
+    barrier_of_two(pmi);
+    pmi_rank_mark(pmi, 0, 2);
+    say(pmi, 0, "cmd=barrier_in\n");
+    CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
+    pmi_rank_restarted(pmi, 0, 1); /* it is past init, and has one barrier to pass that is over */
+    CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
+    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_RUNNING);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
+    pmi_rank_restarted(pmi, 0, 2);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
+                           "0< cmd=barrier_out\n1< cmd=barrier_out\n");
+    pmi_rank_forget_before(pmi, 0, 2);
+    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 1));
+    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 2));
+    pmi_rank_restarted(pmi, 0, 0);
+    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
+    pmi_free(pmi);
+}
+
+static void image_between_answers(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    say(pmi, 0, "cmd=lookup_name service=a\n");
+    pmi_rank_mark(pmi, 0, 1);
+    say(pmi, 1, "cmd=publish_name service=a port=p\n");
+    say(pmi, 0, "cmd=lookup_name service=a\n");
+    say(pmi, 1, "cmd=unpublish_name service=a\n");
+    pmi_rank_restarted(pmi, 0, 1);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=lookup_name service=a\n"),
+                           "0< cmd=lookup_result rc=0 msg=success port=p\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=lookup_name service=a\n"),
+                           "0< cmd=lookup_result rc=-1 msg=service_not_found\n");
+    pmi_free(pmi);
+}
+
+/* The image of a rank that is past MPI_Finalize. */
+static void image_after_finalize(void)
+{
+    struct pmi *pmi = make(1);
+
+    init(pmi, 0);
+    say(pmi, 0, "cmd=finalize\n");
+    pmi_rank_mark(pmi, 0, 4);
+    pmi_rank_restarted(pmi, 0, 4);
+    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_FINALIZED);
+    pmi_free(pmi);
+}
+
+/* MPICH takes none there: whoever says so gets no place, and cannot upset the barrier. */
+static void image_in_a_request(void)
+{
+    struct pmi *pmi = make(2);
+
+    init(pmi, 0);
+    init(pmi, 1);
+    pmi_rank_mark(pmi, 0, 0);
+    say(pmi, 0, "cmd=get_");
+    pmi_rank_mark(pmi, 0, 1);
+    say(pmi, 0, "maxes\nmcmd=spawn\n");
+    pmi_rank_mark(pmi, 0, 2);
+    say(pmi, 0, "totspawns=1\nendcmd\ncmd=barrier_in\n");
+    pmi_rank_mark(pmi, 0, 3);
+    for (uint32_t number = 1; number <= 3; number++)
+        CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, number));
+    pmi_rank_restarted(pmi, 0, 3); /* of no place: from the beginning */
+    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
+    CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
     pmi_free(pmi);
 }
 
@@ -615,4 +710,8 @@ void add_pmi_tests(void)
     CU_ADD_TEST(suite, restart_hears_the_same_of_names);
     CU_ADD_TEST(suite, restart_asks_something_else);
     CU_ADD_TEST(suite, answers_are_bounded);
+    CU_ADD_TEST(suite, image_after_a_barrier);
+    CU_ADD_TEST(suite, image_between_answers);
+    CU_ADD_TEST(suite, image_after_finalize);
+    CU_ADD_TEST(suite, image_in_a_request);
 }

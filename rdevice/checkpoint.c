@@ -1,0 +1,256 @@
+#include "rdevice/checkpoint.h"
+#include "rdevice/act.h"
+#include "rdevice/image/image.h"
+#include "rdevice/store.h"
+#include "rdevice/trace.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LOOK_EVERY                                                                                 \
+    64 /* turns between two looks at a copy that is on its way: one is a system call */
+#define PMI_ENV "PMI_FD"
+#define SECRET_PAGE 4096u
+
+/* --- reports ------------------------------------------------------------------------------------
+ */
+
+static void report(const struct checkpoint *c, uint32_t kind, const struct cw_image_report *image,
+                   const char *text)
+{
+    uint8_t bytes[CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX];
+    size_t size = cw_report_put_image(bytes, kind, image, text);
+
+    /* a dispatcher that is gone, or so far behind, does without */
+    if (send(c->control_fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return;
+}
+
+static void report_refused(const struct checkpoint *c, uint32_t number, const char *why)
+{
+    report(c, CW_REPORT_IMAGE_ENDED, &(struct cw_image_report){.number = number}, why);
+}
+
+static void report_ended(const struct checkpoint *c, const struct image_outcome *outcome,
+                         bool stored)
+{
+    struct cw_image_report image = {.number = outcome->number,
+                                    .stored = stored,
+                                    .stall_ns = outcome->stall_ns,
+                                    .sent = outcome->sent};
+
+    report(c, CW_REPORT_IMAGE_ENDED, &image, stored ? "" : outcome->err.text);
+}
+
+/* --- the moment ---------------------------------------------------------------------------------
+ */
+
+static struct cw_point point_of(const struct exchange *x)
+{
+    return (struct cw_point){.event = inbox_last_taken(&x->inbox),
+                             .clock = journal_polls(&x->journal),
+                             .acts = journal_acts(&x->journal)};
+}
+
+/* All that others can know of this rank is at the relay, and then POINT. */
+static void tell_relay(struct exchange *x, struct cw_point *point)
+{
+    act_readings(x);
+    exchange_make_room(x, CW_POINT_SIZE);
+    *point = point_of(x);
+    cw_point_put(exchange_frame(x, CW_FRAME_POINT, CW_POINT_SIZE), point);
+    exchange_flush(x);
+}
+
+/* The program may have put something else in the place of the pipe: that is left alone. */
+static bool mark_output(const struct checkpoint *c, int fd, uint64_t inode, uint32_t number)
+{
+    struct cw_output_mark mark = {.number = number, .check = ~number};
+    uint8_t bytes[CW_OUTPUT_MARK_SIZE];
+    struct stat s;
+
+    if (fstat(fd, &s) < 0 || !S_ISFIFO(s.st_mode) || s.st_ino != inode)
+        return true;
+    memcpy(mark.mark, c->setup->mark, sizeof(mark.mark));
+    cw_output_mark_put(bytes, &mark);
+    return write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes);
+}
+
+static bool mark_outputs(const struct checkpoint *c, uint32_t number)
+{
+    return mark_output(c, STDOUT_FILENO, c->setup->output_inodes[0], number) &&
+           mark_output(c, STDERR_FILENO, c->setup->output_inodes[1], number);
+}
+
+static uint64_t unread_input(void)
+{
+    int unread;
+
+    return ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+}
+
+/* --- what stays out of an image -----------------------------------------------------------------
+ */
+
+static int pmi_descriptor(void)
+{
+    const char *text = getenv(PMI_ENV);
+
+    return text ? atoi(text) : -1;
+}
+
+static void leave_out(struct image_setting *setting, const void *start, size_t size)
+{
+    setting->left_out[setting->left_out_count++] =
+        (struct image_range){.start = (uintptr_t)start, .size = size};
+}
+
+static struct image_setting setting_of(const struct checkpoint *c, const struct exchange *x)
+{
+    struct session_parts parts = session_parts(&x->session);
+    struct image_setting setting = {.given = {c->control_fd, pmi_descriptor()},
+                                    .given_count = 2,
+                                    .closed = {parts.fd},
+                                    .closed_count = 1,
+                                    .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES)};
+
+    if (parts.rings_size)
+        leave_out(&setting, parts.rings, parts.rings_size);
+    if (parts.key)
+        leave_out(&setting, parts.key, SECRET_PAGE);
+    leave_out(&setting, store_secret(), SECRET_PAGE);
+    return setting;
+}
+
+/* --- taking one ---------------------------------------------------------------------------------
+ */
+
+static enum image_result take(struct checkpoint *c, struct exchange *x,
+                              const struct image_order *order, struct cw_err *err)
+{
+    struct image_setting setting = setting_of(c, x);
+    struct store_place place;
+    enum image_result result;
+
+    store_put_in(&place, order);
+    setting.open = store_open;
+    setting.finish = store_finish;
+    setting.ctx = &place;
+    result = image_take(order, &setting, err);
+    store_wipe(&place);
+    return result;
+}
+
+static struct image_order order_of(const struct checkpoint *c, const struct cw_checkpoint *asked,
+                                   const struct cw_point *point)
+{
+    struct image_order order = {.rank = c->setup->rank,
+                                .ranks = c->setup->ranks,
+                                .incarnation = c->setup->incarnation,
+                                .number = asked->number,
+                                .base = asked->base,
+                                .event = point->event,
+                                .clock = point->clock,
+                                .acts = point->acts};
+
+    memcpy(order.job, c->setup->job, sizeof(order.job));
+    return order;
+}
+
+/* Returns true in a process that goes on from it. */
+static bool begin(struct checkpoint *c, struct exchange *x)
+{
+    struct cw_checkpoint asked = x->asked;
+    struct cw_image_report taken = {.number = asked.number, .unread = unread_input()};
+    struct image_order order;
+    struct cw_err err = {0};
+
+    x->asked.number = 0;
+    tell_relay(x, &taken.point);
+    if (!mark_outputs(c, asked.number)) {
+        report_refused(c, asked.number, "its output is not taken");
+        return false;
+    }
+    report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
+    order = order_of(c, &asked, &taken.point);
+    switch (take(c, x, &order, &err)) {
+    case IMAGE_RESTORED:
+        return true;
+    case IMAGE_BEGUN:
+        c->on_its_way = true;
+        c->looks = 0;
+        return false;
+    case IMAGE_REFUSED:
+        break;
+    }
+    report_refused(c, asked.number, err.text);
+    return false;
+}
+
+/* Why there can be no image of this rank; NULL: there can. */
+static const char *refusal(const struct checkpoint *c, const struct exchange *x)
+{
+    if (!journal_is_logged(&x->journal))
+        return "the rank has no log, so it cannot be restarted";
+    if (trace_on)
+        return "CAUSEWAY_TRACE is set: what it compares goes on from the beginning alone";
+    return c->possible ? NULL : "no checkpoint server is known to the rank";
+}
+
+static void look_after(struct checkpoint *c)
+{
+    struct image_outcome outcome;
+    enum image_state state;
+
+    if (c->looks++ % LOOK_EVERY)
+        return;
+    state = image_poll(&outcome);
+    if (state == IMAGE_ON_ITS_WAY)
+        return;
+    c->on_its_way = false;
+    report_ended(c, &outcome, state == IMAGE_STORED);
+}
+
+bool checkpoint_turn(struct checkpoint *c, struct exchange *x)
+{
+    const char *why;
+
+    if (c->on_its_way) {
+        look_after(c);
+        return false;
+    }
+    why = refusal(c, x);
+    if (!why)
+        return begin(c, x);
+    report_refused(c, x->asked.number, why);
+    x->asked.number = 0;
+    return false;
+}
+
+void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int control_fd,
+                      const struct exchange *x)
+{
+    struct cw_err err = {0};
+
+    *c = (struct checkpoint){.setup = setup, .control_fd = control_fd};
+    if (!setup->image_address[0] || !journal_is_logged(&x->journal))
+        return;
+    if (image_probe(&err) < 0 || store_begin(setup, &err) < 0)
+        report_refused(c, 0, err.text);
+    else
+        c->possible = true;
+}
+
+void checkpoint_end(struct checkpoint *c)
+{
+    if (!c->on_its_way)
+        return;
+    image_cancel();
+    c->on_its_way = false;
+}

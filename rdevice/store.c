@@ -1,0 +1,136 @@
+#include "rdevice/store.h"
+#include "common/hello.h"
+#include "common/secret.h"
+#include "common/transport.h"
+#include "rdevice/clock.h"
+
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HANDSHAKE_MS 20000 /* between two bytes of the server, until the stream may be sent */
+#define STORED_MS 120000   /* for what was sent to be on its disk */
+
+static struct cw_address server;
+static uint8_t *key;
+
+int store_begin(const struct cw_setup *setup, struct cw_err *err)
+{
+    if (cw_address_parse(&server, setup->image_address, err) < 0)
+        return cw_err_wrap(err, "the checkpoint server");
+    key = cw_secret_alloc(CW_KEY_SIZE);
+    if (!key)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the key of the checkpoint server");
+    memcpy(key, setup->image_key, CW_KEY_SIZE);
+    return CW_OK;
+}
+
+const void *store_secret(void)
+{
+    return key;
+}
+
+void store_put_in(struct store_place *place, const struct image_order *order)
+{
+    *place = (struct store_place){.order = order, .wire = {.fd = -1}};
+    memcpy(place->key, key, CW_KEY_SIZE);
+}
+
+void store_wipe(struct store_place *place)
+{
+    sodium_memzero(place->key, CW_KEY_SIZE);
+}
+
+static int shake_hands(struct store_place *place, struct cw_err *err)
+{
+    struct cw_hello hello = {.role = CW_ROLE_IMAGE,
+                             .rank = place->order->rank,
+                             .incarnation = place->order->incarnation};
+    struct cw_welcome welcome;
+
+    memcpy(hello.job, place->order->job, sizeof(hello.job));
+    return cw_hello_open(&place->wire, &place->numbers, &hello, place->key, HANDSHAKE_MS, &welcome,
+                         err);
+}
+
+/* Reads the answer of this type, into CW_FRAME_BODY_MAX bytes. */
+static int answer(struct store_place *place, uint8_t type, uint8_t *body, int timeout_ms,
+                  struct cw_err *err)
+{
+    struct cw_notice_body refused;
+    struct cw_header header;
+
+    if (cw_read_frame(&place->wire, &place->numbers, &header, body, timeout_ms, err) < 0)
+        return err->code;
+    if (header.type == CW_FRAME_REFUSED && cw_notice_get(body, header.length, &refused))
+        return cw_err_set(err, CW_ELIMIT, "%s", refused.text);
+    if (header.type != type)
+        return cw_err_set(err, CW_EPROTO, "it speaks something else: %s frame, expected %s",
+                          cw_frame_name(header.type), cw_frame_name(type));
+    return CW_OK;
+}
+
+static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, struct cw_err *err)
+{
+    uint8_t frame[CW_FRAME_HEADER + CW_PUT_SIZE];
+    uint8_t body[CW_FRAME_BODY_MAX];
+    struct cw_put put = {.number = place->order->number,
+                         .base = *base,
+                         .bytes = bytes,
+                         .point = {.event = place->order->event,
+                                   .clock = place->order->clock,
+                                   .acts = place->order->acts}};
+
+    cw_frame_begin(&place->numbers, frame, CW_FRAME_PUT, CW_PUT_SIZE);
+    cw_put_put(frame + CW_FRAME_HEADER, &put);
+    if (cw_write_all(&place->wire, frame, sizeof(frame), HANDSHAKE_MS, err) < 0 ||
+        answer(place, CW_FRAME_GO, body, HANDSHAKE_MS, err) < 0)
+        return err->code;
+    if (cw_go_get(body) != *base)
+        *base = 0;
+    return CW_OK;
+}
+
+static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base,
+                       struct cw_err *err)
+{
+    int fd = cw_connect(&server, err);
+
+    if (fd < 0)
+        return err->code;
+    place->wire.fd = fd;
+    if (shake_hands(place, err) < 0 || announce(place, bytes, base, err) < 0)
+        return err->code;
+    fcntl(fd, F_SETFL, 0); /* the stream waits for room */
+    return CW_OK;
+}
+
+/* The handshake's random numbers are no readings of the program's, and the key does not get into
+ * the stream: it is wiped before the memory is read. */
+int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
+{
+    struct store_place *place = ctx;
+    int failed;
+
+    clock_pause();
+    failed = open_stream(place, bytes, base, err);
+    clock_go_on();
+    store_wipe(place);
+    if (failed)
+        cw_err_wrap(err, "checkpoint server %s", server.text);
+    return failed ? -1 : place->wire.fd;
+}
+
+int store_finish(void *ctx, int fd, struct cw_err *err)
+{
+    struct store_place *place = ctx;
+    uint8_t body[CW_FRAME_BODY_MAX];
+
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    if (answer(place, CW_FRAME_STORED, body, STORED_MS, err) < 0) {
+        cw_err_wrap(err, "checkpoint server %s", server.text);
+        return -1;
+    }
+    return 0;
+}

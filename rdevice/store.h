@@ -1,0 +1,33 @@
+/* Where images of this rank go: a session with its checkpoint server, opened by the copy of the
+ * process (docs/protocol.md, "Checkpoint servers"). It takes no memory of the heap, and resolves no
+ * name after store_begin(). */
+#ifndef RDEVICE_STORE_H
+#define RDEVICE_STORE_H
+
+#include "common/setup.h"
+#include "common/wire.h"
+#include "rdevice/image/image.h"
+
+/* For one image; on the stack of the process, and so in its copy. */
+struct store_place {
+    const struct image_order *order;
+    uint8_t key[CW_KEY_SIZE];
+    struct cw_wire wire;
+    struct cw_session numbers;
+};
+
+/* Keeps what `setup` says of the server; its key, away from images. Errors: CW_EINVAL, CW_ENOMEM.
+ */
+int store_begin(const struct cw_setup *setup, struct cw_err *err);
+/* The page of the key. */
+const void *store_secret(void);
+
+/* Before the process is copied: the key is no longer readable afterwards. */
+void store_put_in(struct store_place *place, const struct image_order *order);
+void store_wipe(struct store_place *place);
+
+/* For struct image_setting; ctx is a struct store_place. */
+int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err);
+int store_finish(void *ctx, int fd, struct cw_err *err);
+
+#endif

@@ -1,0 +1,248 @@
+/* The launcher of this host, with a script in place of the restorer. */
+#include "common/clock.h"
+#include "dispatcher/launch/local.h"
+#include "dispatcher/program/device_path.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_NS 20000000000ull /* for anything that must come */
+#define PERIOD_NS 1000000000ull
+
+static struct cw_err err;
+static struct loop *loop;
+static void *launcher;
+static char dir[64];
+static char restorer[128];
+static struct launch_process made;
+static struct cw_err failure;
+static bool started, has_ended, has_failed;
+static int status;
+
+static void on_started(void *ctx, const struct launch_process *process)
+{
+    (void)ctx;
+    made = *process;
+    started = true;
+}
+
+static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+{
+    (void)ctx;
+    CU_ASSERT_EQUAL(rank, 2);
+    failure = *e;
+    has_failed = true;
+}
+
+static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    (void)ctx;
+    (void)rank;
+    (void)incarnation;
+}
+
+static void on_ended(void *ctx, uint32_t rank, int how)
+{
+    (void)ctx;
+    (void)rank;
+    status = how;
+    has_ended = true;
+}
+
+static void on_lost(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    (void)rank;
+    CU_FAIL("the watcher is gone");
+}
+
+static const struct launcher_events events = {on_started, on_failed, on_alive,
+                                              on_ended,   on_lost,   on_alive};
+
+static void open_launcher(void)
+{
+    struct launcher_config config = {.ranks = 3, .alive_period_ns = PERIOD_NS, .events = &events};
+
+    strcpy(dir, "/tmp/test-launch-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(restorer, sizeof(restorer), "%s/causeway-restore", dir);
+    loop = loop_new(&err);
+    config.loop = loop;
+    launcher = local_launcher.open(&config, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
+    started = has_ended = has_failed = false;
+}
+
+static void close_launcher(void)
+{
+    local_launcher.close(launcher);
+    loop_free(loop);
+    unlink(restorer);
+    CU_ASSERT_EQUAL(rmdir(dir), 0);
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        ;
+}
+
+static void write_restorer(const char *text)
+{
+    int fd = open(restorer, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    fchmod(fd, 0755);
+    close(fd);
+}
+
+/* The image is a file with this text. */
+static int image_of(const char *text)
+{
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/image", dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    lseek(fd, 0, SEEK_SET);
+    unlink(path);
+    return fd;
+}
+
+static void start(int image_fd)
+{
+    static const char *const env[] = {"LD_PRELOAD="};
+    static const char *const more[] = {"GREETING=hello"};
+    static char *const argv[] = {"/bin/true", NULL};
+    struct launch_program program = {.path = "/bin/true",
+                                     .argv = argv,
+                                     .wdir = dir,
+                                     .env = env,
+                                     .env_count = 1,
+                                     .more = more,
+                                     .more_count = 1,
+                                     .device_path = "",
+                                     .restore_path = restorer};
+    struct cw_setup setup = {.rank = 2, .ranks = 3, .incarnation = 2, .address = "here"};
+    uint8_t zeros[CW_KEY_SIZE] = {0};
+    uint64_t until_ns;
+
+    memset(setup.key, 1, sizeof(setup.key));
+    memset(setup.image_key, 1, sizeof(setup.image_key));
+    CU_ASSERT_EQUAL_FATAL(local_launcher.start(launcher, &program, &setup, -1, image_fd, &err),
+                          CW_OK);
+    CU_ASSERT_EQUAL(memcmp(setup.key, zeros, sizeof(zeros)), 0);
+    CU_ASSERT_EQUAL(memcmp(setup.image_key, zeros, sizeof(zeros)), 0);
+    until_ns = cw_clock_ns() + WAIT_NS;
+    while (!has_failed && !has_ended && loop_now_ns(loop) < until_ns)
+        loop_turn(loop, until_ns);
+}
+
+static void end_process(void)
+{
+    CU_ASSERT_TRUE_FATAL(started);
+    close(made.pmi_fd);
+    close(made.control_fd);
+    close(made.output_fds[0]);
+    close(made.output_fds[1]);
+}
+
+static void printed(const char *text)
+{
+    char got[1024];
+    ssize_t n = read(made.output_fds[0], got, sizeof(got) - 1);
+
+    got[n > 0 ? n : 0] = '\0';
+    CU_ASSERT_STRING_EQUAL(got, text);
+}
+
+static void goes_on_from_an_image(void)
+{
+    char text[256];
+    uint8_t report[64];
+    int image;
+
+    open_launcher();
+    image = image_of("the image\n");
+    /* the descriptors as they are named, no others, the environment, the working directory */
+    write_restorer("#!/bin/bash\n"
+                   "eval \"cat <&$1\"\n"
+                   "echo $2 $3 $# $CAUSEWAY_FD $PMI_FD $PMI_RANK $GREETING\n"
+                   "pwd\n"
+                   "ls /proc/self/fd | wc -w\n"
+                   "eval \"dd bs=4096 count=1 <&$2 >/dev/null 2>&1\"\n"
+                   "eval \"printf pmi >&$3\"\n"
+                   "eval \"printf report >&$2\"\n"
+                   "exit 3\n");
+    start(image);
+    CU_ASSERT_TRUE(fcntl(image, F_GETFD) >= 0); /* borrowed */
+    CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    CU_ASSERT_EQUAL(made.incarnation, 2);
+    /* of 8: 0 to 2, PMI, control, image, that of the script, which ls does not have, its own */
+    snprintf(text, sizeof(text), "the image\n101 100 3 101 100 2 hello\n%s\n7\n", dir);
+    printed(text);
+    CU_ASSERT_EQUAL(read(made.pmi_fd, report, sizeof(report)), 3);
+    CU_ASSERT_EQUAL(recv(made.control_fd, report, sizeof(report), 0), 6);
+    end_process();
+    close(image);
+    close_launcher();
+}
+
+static void begins_at_the_beginning(void)
+{
+    open_launcher();
+    write_restorer("#!/bin/sh\nexit 3\n");
+    start(-1);
+    CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    end_process();
+    close_launcher();
+}
+
+static void no_restorer(void)
+{
+    int image;
+
+    open_launcher();
+    image = image_of("");
+    start(image);
+    CU_ASSERT_TRUE(has_failed && !started);
+    CU_ASSERT_EQUAL(failure.code, CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "starting rank 2"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, restorer));
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "No such file"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "installation is incomplete"));
+    close(image);
+    close_launcher();
+}
+
+static void restorer_is_beside_the_device(void)
+{
+    char device[128];
+    char path[PATH_MAX];
+
+    open_launcher();
+    snprintf(device, sizeof(device), "%s/librdevice.so", dir);
+    CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_ENOTFOUND);
+    CU_ASSERT_STRING_EQUAL(path, restorer);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, restorer));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "make install"));
+    write_restorer("#!/bin/sh\n");
+    CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_OK);
+    close_launcher();
+}
+
+void add_launch_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("launcher", NULL, NULL);
+
+    CU_ADD_TEST(suite, goes_on_from_an_image);
+    CU_ADD_TEST(suite, begins_at_the_beginning);
+    CU_ADD_TEST(suite, no_restorer);
+    CU_ADD_TEST(suite, restorer_is_beside_the_device);
+}

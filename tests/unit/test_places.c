@@ -1,0 +1,82 @@
+/* Places of images by their numbers. */
+#include "dispatcher/places/places.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdbool.h>
+
+static void add(struct places *places, uint32_t number, uint64_t value)
+{
+    struct place place = {.number = number, .at = {value}};
+
+    places_add(places, &place);
+}
+
+static bool is_at(const struct places *places, uint32_t number, uint64_t value)
+{
+    const struct place *place = places_find(places, number);
+
+    return place && place->number == number && place->at[0] == value;
+}
+
+static void found_by_number(void)
+{
+    struct places places = {0};
+
+    CU_ASSERT_TRUE(is_at(&places, 0, 0));
+    CU_ASSERT_PTR_NULL(places_find(&places, 1));
+    add(&places, 7, 70);
+    add(&places, 9, 90);
+    CU_ASSERT_TRUE(is_at(&places, 7, 70));
+    CU_ASSERT_TRUE(is_at(&places, 9, 90));
+    CU_ASSERT_TRUE(is_at(&places, 0, 0));
+    CU_ASSERT_PTR_NULL(places_find(&places, 8));
+    add(&places, 7, 71);
+    CU_ASSERT_TRUE(is_at(&places, 7, 71));
+    CU_ASSERT_EQUAL(places.count, 2);
+}
+
+static void oldest_is_forgotten(void)
+{
+    struct places places = {0};
+
+    for (uint32_t number = 1; number <= 20; number++) {
+        add(&places, number, number);
+        for (uint32_t n = 1; n <= number; n++)
+            CU_ASSERT_EQUAL(is_at(&places, n, n), n + PLACES_MAX > number);
+    }
+}
+
+/* Newer images may all fail: the one that can be gone on from stays. */
+static void base_is_kept(void)
+{
+    for (uint32_t base = 1; base <= PLACES_MAX; base++) {
+        struct places places = {0};
+
+        for (uint32_t number = 1; number <= PLACES_MAX; number++)
+            add(&places, number, number);
+        places_forget_before(&places, base);
+        for (uint32_t number = 1; number <= PLACES_MAX; number++)
+            CU_ASSERT_EQUAL(is_at(&places, number, number), number >= base);
+        for (uint32_t number = 10; number < 30; number++) {
+            add(&places, number, number);
+            CU_ASSERT_TRUE(is_at(&places, base, base));
+            CU_ASSERT_TRUE(is_at(&places, number, number));
+        }
+        CU_ASSERT_TRUE(is_at(&places, 27, 27));
+        CU_ASSERT_PTR_NULL(places_find(&places, 26));
+        places_forget_before(&places, 28);
+        CU_ASSERT_PTR_NULL(places_find(&places, base));
+        CU_ASSERT_PTR_NULL(places_find(&places, 27));
+        CU_ASSERT_TRUE(is_at(&places, 28, 28));
+    }
+}
+
+void add_places_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("places", NULL, NULL);
+
+    CU_ADD_TEST(suite, found_by_number);
+    CU_ADD_TEST(suite, oldest_is_forgotten);
+    CU_ADD_TEST(suite, base_is_kept);
+}

@@ -1,0 +1,275 @@
+/* What ranks say over both descriptors: the order of reports and PMI requests. */
+#include "common/clock.h"
+#include "dispatcher/ranks/rank_io.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define RANKS 2
+#define INIT "cmd=init pmi_version=1 pmi_subversion=1\n"
+#define BARRIER "cmd=barrier_in\n"
+
+static struct cw_err err;
+static struct loop *loop;
+static struct rank_io *io;
+static int pmi[RANKS], control[RANKS]; /* ends of the ranks */
+static char story[1024];               /* of events */
+static bool closes;                    /* on a report, as when a rank is let go of */
+
+static void tell(const char *what, uint32_t rank)
+{
+    size_t size = strlen(story);
+
+    snprintf(story + size, sizeof(story) - size, "%u %s\n", rank, what);
+}
+
+static void on_initialized(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    tell("initialized", rank);
+}
+
+static void on_finalized(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    tell("finalized", rank);
+}
+
+static void on_aborted(void *ctx, uint32_t rank, int exit_code)
+{
+    (void)ctx;
+    (void)exit_code;
+    tell("aborted", rank);
+}
+
+static void on_without_device(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    tell("without device", rank);
+}
+
+static void on_forgotten(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    tell("forgotten", rank);
+}
+
+static void on_broken(void *ctx, uint32_t rank, const struct cw_err *e)
+{
+    (void)ctx;
+    tell(e->text, rank);
+}
+
+static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
+{
+    (void)ctx;
+    tell("report", rank);
+    if (report->kind == CW_REPORT_IMAGE_TAKEN)
+        tell(rank_io_has_place(io, rank, report->image.number) ? "with a place" : "without", rank);
+    if (closes) {
+        rank_io_hear_pmi(io, rank);
+        rank_io_close(io, rank);
+    }
+}
+
+static void on_no_report(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    tell("no report", rank);
+}
+
+static const struct rank_io_events events = {on_initialized,    on_finalized, on_aborted,
+                                             on_without_device, on_forgotten, on_broken,
+                                             on_report,         on_no_report};
+
+/* A process of the rank; `setup`: one waits in its socket. */
+static void start(uint32_t rank, uint32_t number, bool again, bool setup)
+{
+    int fds[2][2];
+
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[0]), 0);
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds[1]), 0);
+    if (setup)
+        CU_ASSERT_EQUAL(write(fds[1][0], "setup", 5), 5);
+    pmi[rank] = fds[0][1];
+    control[rank] = fds[1][1];
+    fcntl(pmi[rank], F_SETFL, O_NONBLOCK);
+    rank_io_open(io, rank, number, again, fds[0][0], fds[1][0]);
+}
+
+static void end(uint32_t rank)
+{
+    rank_io_close(io, rank);
+    close(pmi[rank]);
+    close(control[rank]);
+}
+
+static void open_io(void)
+{
+    static const uint8_t id[CW_ID_SIZE] = {1};
+    struct rank_io_config config = {.ranks = RANKS, .job_id = id, .events = &events};
+
+    loop = loop_new(&err);
+    config.loop = loop;
+    io = rank_io_new(&config);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(io);
+    story[0] = '\0';
+    closes = false;
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        start(rank, 0, false, false);
+}
+
+static void close_io(void)
+{
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        end(rank);
+    rank_io_free(io);
+    loop_free(loop);
+}
+
+static void turns(void)
+{
+    for (int i = 0; i < 4; i++)
+        loop_turn(loop, cw_clock_ns());
+}
+
+static void ask(uint32_t rank, const char *lines)
+{
+    CU_ASSERT_EQUAL(write(pmi[rank], lines, strlen(lines)), (ssize_t)strlen(lines));
+}
+
+static void answered(uint32_t rank, const char *text)
+{
+    char got[512];
+    ssize_t n = read(pmi[rank], got, sizeof(got) - 1);
+
+    got[n > 0 ? n : 0] = '\0';
+    CU_ASSERT_STRING_EQUAL(got, text);
+}
+
+static void take_image(uint32_t rank, uint32_t number)
+{
+    struct cw_image_report image = {.number = number};
+    uint8_t bytes[1024];
+    size_t size = cw_report_put_image(bytes, CW_REPORT_IMAGE_TAKEN, &image, "");
+
+    CU_ASSERT_EQUAL(write(control[rank], bytes, size), (ssize_t)size);
+}
+
+static void tells(const char *text)
+{
+    CU_ASSERT_STRING_EQUAL(story, text);
+    story[0] = '\0';
+}
+
+static void begin_both(void)
+{
+    ask(0, INIT);
+    ask(1, INIT);
+    turns();
+    answered(0, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
+    answered(1, "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
+    story[0] = '\0';
+}
+
+/* Both are there when the dispatcher looks, whichever it looks at. */
+static void image_before_a_request(void)
+{
+    for (int which = 0; which < 2; which++) {
+        open_io();
+        begin_both();
+        take_image(0, 1);
+        ask(0, BARRIER);
+        if (which)
+            rank_io_hear_pmi(io, 0);
+        else
+            turns();
+        tells("0 report\n0 with a place\n");
+        ask(1, BARRIER);
+        turns();
+        answered(0, "cmd=barrier_out\n");
+        end(0);
+        start(0, 1, true, false); /* it asks for the barrier that has been passed */
+        ask(0, BARRIER);
+        turns();
+        answered(0, "cmd=barrier_out\n");
+        ask(0, BARRIER);
+        turns();
+        answered(0, "");
+        close_io();
+    }
+}
+
+static void image_after_an_answer(void)
+{
+    open_io();
+    begin_both();
+    ask(0, BARRIER);
+    ask(1, BARRIER);
+    turns();
+    answered(0, "cmd=barrier_out\n");
+    take_image(0, 1);
+    turns();
+    take_image(0, 0); /* there is no such image */
+    turns();
+    tells("0 report\n0 with a place\n0 report\n0 with a place\n");
+    end(0);
+    start(0, 1, true, false);
+    ask(0, BARRIER);
+    turns();
+    answered(0, "");
+    rank_io_forget_before(io, 0, 2);
+    CU_ASSERT_FALSE(rank_io_has_place(io, 0, 1));
+    close_io();
+}
+
+/* A report that ends the interest in a rank: what it asked is heard first, and once. */
+static void report_that_closes(void)
+{
+    open_io();
+    begin_both();
+    closes = true;
+    take_image(0, 1);
+    ask(0, "cmd=finalize\n");
+    rank_io_hear_pmi(io, 0);
+    turns();
+    tells("0 report\n0 with a place\n0 finalized\n");
+    close_io();
+}
+
+/* A process that goes on from an image reads its setup, too, before anything else. */
+static void device_of_one_that_goes_on(void)
+{
+    char setup[16];
+
+    open_io();
+    begin_both();
+    take_image(0, 1);
+    turns();
+    story[0] = '\0';
+    for (int reads = 0; reads < 2; reads++) {
+        end(0);
+        start(0, 1, true, true);
+        if (reads)
+            CU_ASSERT_EQUAL(read(control[0], setup, sizeof(setup)), 5);
+        ask(0, BARRIER);
+        turns();
+        tells(reads ? "" : "0 without device\n");
+    }
+    close_io();
+}
+
+void add_rank_io_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("what ranks say", NULL, NULL);
+
+    CU_ADD_TEST(suite, image_before_a_request);
+    CU_ADD_TEST(suite, image_after_an_answer);
+    CU_ADD_TEST(suite, report_that_closes);
+    CU_ADD_TEST(suite, device_of_one_that_goes_on);
+}
