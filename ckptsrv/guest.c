@@ -83,6 +83,7 @@ bool guest_closes(const struct guest *guest)
 void guest_abandon(struct guest *guest)
 {
     guest->closing = guest->abandoned = true;
+    guest->deadline_ns = 0; /* guest_tick sees to it where the other side does not read */
     watch(guest);
 }
 

@@ -289,7 +289,8 @@ static void download_failed(void *ctx, const struct cw_err *err)
 {
     struct session *s = ctx;
 
-    fprintf(stderr, "causeway ckptsrv: reading an image: %s\n", err->text);
+    if (err->code != CW_ENOTFOUND)
+        fprintf(stderr, "causeway ckptsrv: reading an image: %s\n", err->text);
     if (s->streaming)
         guest_abandon(s->guest);
     refuse_and_finish(s, refusal_of(err), err->text);

@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (data[0] == 1) {
-        take(&plan, data + 2, size - 2, 1 + data[1] * 64u);
+        take(&plan, data + 2, size - 2, 16 + data[1] * 64u);
         return 0;
     }
     if (!right.bytes)
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(&where, data + at, 4);
         stream.bytes[where % stream.size] = data[at + 4];
     }
-    take(&plan, stream.bytes, stream.size, 1 + data[1] * 1024u);
+    take(&plan, stream.bytes, stream.size, 64 + data[1] * 1024u);
     free(stream.bytes);
     return 0;
 }

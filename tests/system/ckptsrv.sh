@@ -64,7 +64,7 @@ client() {
 
 # A dispatcher, so that the job is known; what it is told is in $tmp/dispatcher.out
 dispatcher() {
-  helper dispatcher "$tool" wait "unix:$work/socket" "$work/key" "${1:-$job_id}" 1000
+  helper dispatcher "$tool" wait "unix:$work/socket" "$work/key" "$job_id" 1000
   await_true "the dispatcher" grep -q waits "$tmp/dispatcher.out"
 }
 
@@ -347,6 +347,31 @@ other_jobs() {
   expect_err_like 'does not hold image 1'
 }
 
+# An image that is on its way is dropped, too.
+dropped_on_its_way() {
+  serve
+  dispatcher
+  helper slow "$tool" put "unix:$work/socket" "$work/key" "$job_id" 0 1 3 0 60 hang=500000
+  await_true "it to hang" grep -q hangs "$tmp/slow.out"
+  client drop "$job_id" all 2
+  stored 1 1 1 0 9
+  kill -0 "$helper" || wrong "an image above the one that was dropped is gone"
+  client drop "$job_id" all 3
+  holds
+  stored 0 1 1 0 60
+  fetched 0 1 1 60
+}
+
+# What is no protocol, and frames that are not for here
+strangers() {
+  serve
+  dispatcher
+  run "$tool" garbage "unix:$work/socket" "$work/key" "$job_id" 60
+  expect_code 0
+  stored 0 1 1 0 9
+  fetched 0 1 1 9
+}
+
 quota() {
   serve --max 4M
   dispatcher
@@ -559,6 +584,8 @@ main() {
   t "a job without a dispatcher" no_dispatcher
   t "a wrong credential" wrong_credential
   t "images of another job" other_jobs
+  t "an image that is dropped on its way" dropped_on_its_way
+  t "strangers" strangers
   t "--max" quota
   t "a full disk" full_disk
   usage_tests
