@@ -164,7 +164,18 @@ changed_program() {
   expect_output 'simple is not the file that it was'
 }
 
+# A shell's own, which the program knows nothing of.
+inherited() {
+  run "${alone[@]}" bash -c 'IMAGE=$0/image exec "$1" 7< <(:)' "$work" "$programs/simple"
+  expect_code 0
+  restore 1
+  expect_code 0
+  expect_output 'remark: descriptor 7, which the program was started with'
+  expect_output '^restored'
+}
+
 change_tests() {
+  t "a pipe that the program was started with" inherited
   t "a file that was replaced" replaced
   t "a program that was removed" removed_program
   t "a program that was replaced" changed_program
