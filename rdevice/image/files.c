@@ -2,6 +2,7 @@
 
 #include "rdevice/image/content.h"
 #include "rdevice/image/file.h"
+#include "rdevice/image/inherited.h"
 #include "rdevice/image/reopen.h"
 #include "rdevice/image/special.h"
 #include "rdevice/image/system.h"
@@ -52,8 +53,12 @@ static bool is_among(const int *fds, uint32_t n, int fd)
     return false;
 }
 
-static int refuse(const struct file *file, const char *what, struct cw_err *err)
+static int refuse(struct file *file, const char *what, struct cw_err *err)
 {
+    if (inherited_has(file->fd, file->inode)) {
+        file->kind = FILE_LOST;
+        return 0;
+    }
     return cw_err_set(err, CW_EINVAL,
                       "descriptor %d of the program is %s (%.200s), which an image "
                       "cannot hold",
@@ -280,8 +285,8 @@ static int join_pipes(struct cw_err *err)
         for (uint32_t k = 0; k < count; k++)
             if (files[k].kind == wanted && files[k].inode == f->inode)
                 f->other = (int)k;
-        if (f->other < 0)
-            return refuse(f, "a pipe to another process", err);
+        if (f->other < 0 && refuse(f, "a pipe to another process", err))
+            return err->code;
         if (f->kind == FILE_PIPE_READ && content_take_pipe(f, &held, err))
             return err->code;
     }

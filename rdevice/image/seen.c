@@ -71,7 +71,7 @@ void seen_put(uint32_t number, const struct cw_image_block *block)
             free = e;
             break;
         }
-        if (!free && e->number + 1 < number)
+        if (!free && (e->size == 0 || e->number + 1 < number))
             free = e;
     }
     if (free)

@@ -158,20 +158,25 @@ static struct cw_image_header *header(void)
     return (struct cw_image_header *)(void *)(bytes + 8);
 }
 
-/* The first two DATA blocks of one length that follow each other. */
+static bool is_block(size_t at)
+{
+    uint32_t type = record_at(at).type;
+
+    return type == CW_IMAGE_BLOCK_DATA || type == CW_IMAGE_BLOCK_LZ4;
+}
+
+/* The first two blocks that follow each other. */
 static int swap(void)
 {
     for (size_t at = 0, next; record_at(at).type != CW_IMAGE_END; at = next) {
         next = after(at);
-        if (record_at(at).type == CW_IMAGE_BLOCK_DATA &&
-            record_at(next).type == CW_IMAGE_BLOCK_DATA &&
-            record_at(at).length == record_at(next).length) {
-            size_t length = next - at;
-            uint8_t *kept = malloc(length);
+        if (is_block(at) && is_block(next)) {
+            size_t first = next - at, second = after(next) - next;
+            uint8_t *kept = malloc(first);
 
-            memcpy(kept, bytes + at, length);
-            memcpy(bytes + at, bytes + next, length);
-            memcpy(bytes + next, kept, length);
+            memcpy(kept, bytes + at, first);
+            memmove(bytes + at, bytes + next, second);
+            memcpy(bytes + at + second, kept, first);
             seal();
             free(kept);
             return tell(restore(bytes, size));
@@ -184,7 +189,7 @@ static int swap(void)
 static int same(void)
 {
     for (size_t at = 0; record_at(at).type != CW_IMAGE_END; at = after(at))
-        if (record_at(at).type == CW_IMAGE_BLOCK_DATA) {
+        if (is_block(at)) {
             struct cw_image_record record = {CW_IMAGE_BLOCK_SAME, sizeof(struct cw_image_block)};
             size_t next = after(at), kept = at + 8 + sizeof(struct cw_image_block);
 

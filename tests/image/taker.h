@@ -1,6 +1,6 @@
 /* How the programs of tests/image take an image: into the file that the environment's IMAGE names,
- * with a dot and the number; through a slow reader with SLOW. With CONTROL, there is a control
- * socket, taker_control, which the process that goes on is given. */
+ * with a dot and the number; through a slow reader with SLOW; with BASE, on the one before. With
+ * CONTROL, there is a control socket, taker_control, which the process that goes on is given. */
 #ifndef IMAGE_TAKER_H
 #define IMAGE_TAKER_H
 

@@ -70,6 +70,15 @@ slow() {
   ((slow * 2 < $(stat -c %s image.1))) || wrong "compressed to $slow of $(stat -c %s image.1) bytes"
 }
 
+# Blocks that are in the image before are not sent.
+increments() {
+  take env BASE=1 "$programs/stall" 64 small
+  expect_code 0
+  (($(stat -c %s image.1) > 67000000)) || wrong "the first image has $(stat -c %s image.1) bytes"
+  (($(stat -c %s image.2) < 2000000)) || wrong "the second image has $(stat -c %s image.2) bytes"
+  (($(stat -c %s image.3) < 2000000)) || wrong "the third image has $(stat -c %s image.3) bytes"
+}
+
 # As a user who may nothing.
 nobody() {
   ((UID == 0)) || { skip "not root" && return; }
@@ -109,6 +118,7 @@ program_tests() {
   t "restored in the old layout of memory" everything "$plain" "setarch -L"
   t "restored in an empty environment" everything "$plain" "env -i"
   t "to a slow reader" slow
+  t "increments" increments
   t "as a user without privileges" nobody
   t "C++ with exceptions in flight" language exceptions
   t "Fortran with open units" language units
@@ -154,7 +164,18 @@ changed_program() {
   expect_output 'simple is not the file that it was'
 }
 
+# A shell's own, which the program knows nothing of.
+inherited() {
+  run "${alone[@]}" bash -c 'IMAGE=$0/image exec "$1" 7< <(:)' "$work" "$programs/simple"
+  expect_code 0
+  restore 1
+  expect_code 0
+  expect_output 'remark: descriptor 7, which the program was started with'
+  expect_output '^restored'
+}
+
 change_tests() {
+  t "a pipe that the program was started with" inherited
   t "a file that was replaced" replaced
   t "a program that was removed" removed_program
   t "a program that was replaced" changed_program
@@ -262,7 +283,7 @@ stream_tests() {
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,simple,exceptions,units,refused,given_up,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,simple,stall,exceptions,units,refused,given_up,hurt}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start
