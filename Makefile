@@ -50,7 +50,7 @@ CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c tests/lib/left.c
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so $(BUILD)/causeway-restore
@@ -276,6 +276,8 @@ build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
 	dispatcher/status/json_value.c dispatcher/status/log_document.c relay/log_dir.c relay/disk.c)
+build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
+build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

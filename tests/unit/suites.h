@@ -3,6 +3,7 @@
 #define UNIT_SUITES_H
 
 /* tests/unit */
+void add_ckptsrv_tests(void);
 void add_clock_tests(void);
 void add_copy_tests(void);
 void add_cred_tests(void);
