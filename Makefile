@@ -46,12 +46,14 @@ LDFLAGS = $(SANITIZE_FLAGS)
 COMMON = $(wildcard common/*.c)
 RELAY_CORE = $(wildcard relay/core/*.c relay/log/*.c relay/memory/*.c)
 RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
+CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
-RDEVICE = $(wildcard rdevice/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so
+PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so $(BUILD)/causeway-restore
 
 all: $(PROGRAMS)
 
@@ -86,7 +88,7 @@ $(BUILD)/obj/%.o: %.c
 # the sanitizers open files themselves, before they can watch anything
 $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
-$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(DISPATCHER))
+$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps)
 
@@ -102,9 +104,22 @@ $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
-		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium
+		-Wl,-z,defs $(filter %.o,$^) -o $@ -lsodium -llz4 || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+# Without libc, and where no program has anything: rdevice/image/system.h says where
+$(BUILD)/restorer/%.o: %.c
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -fpie -fno-stack-protector -fcf-protection=none \
+		-fno-asynchronous-unwind-tables -fno-tree-loop-distribute-patterns -fno-builtin-strcpy -ffunction-sections \
+		-MMD -MP -c $< -o $@ || $(call hint,deps)
+
+$(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
+	@echo '  LINK  $@'
+	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
+		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
+
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
@@ -134,6 +149,26 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 
+# Programs of the tests of images, without MPI; the library is theirs
+IMAGE_PROGRAMS = $(patsubst tests/image/%,build/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
+	$(wildcard tests/image/*.cc tests/image/*.f90)))
+image-programs: $(IMAGE_PROGRAMS) build/causeway-restore
+build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
+	@mkdir -p $(@D)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
+$(BUILD)/obj/tests/image/taker.o: CFLAGS += -fvisibility=default
+build/image/%: tests/image/%.c build/image/libtaker.so
+	@echo '  CC    $@'
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
+		-Wl,-rpath,'$$ORIGIN' -lm -lpthread
+build/image/%: tests/image/%.cc build/image/libtaker.so
+	@echo '  CXX   $@'
+	@g++ $(CPPFLAGS) -O2 -g -Wall -Wextra $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
+build/image/%: tests/image/%.f90 build/image/libtaker.so
+	@echo '  F90   $@'
+	@gfortran -O2 -g $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
+
 # A client of many connections, for tests and benchmarks of relays
 build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
 		ring.c transport.c wire.c))
@@ -143,6 +178,12 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 # Makes a directory of logs, for tests of what looks at them
 build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c \
 		frame.c keyfile.c) $(RELAY_CORE))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
+
+# A client of checkpoint servers, with images that it makes up
+build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c tests/lib/image_client.c $(addprefix common/,copy.c \
+		cred.c err.c frame.c hello.c keyfile.c parse.c ring.c transport.c wire.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
@@ -187,7 +228,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 
@@ -242,6 +283,7 @@ UNIT_FILE = $(DESTDIR)$(PREFIX)/lib/systemd/system/causeway-relay@.service
 install: all
 	install -D -m 755 build/causeway $(DESTDIR)$(PREFIX)/bin/causeway
 	install -D -m 755 build/librdevice.so $(DESTDIR)$(PREFIX)/lib/causeway/librdevice.so
+	install -D -m 755 build/causeway-restore $(DESTDIR)$(PREFIX)/lib/causeway/causeway-restore
 	install -D -m 644 docs/causeway.1 $(DESTDIR)$(PREFIX)/share/man/man1/causeway.1
 	install -D -m 644 docs/causeway.bash \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/causeway
@@ -260,6 +302,6 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers
+.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -170,7 +170,7 @@ bool cw_hello_get(const uint8_t *from, struct cw_hello *v)
     v->resume_ms = cw_get_u32(&r);
     v->received = cw_get_u64(&r);
     return cw_reader_end(&r) && v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK &&
-           v->role <= CW_ROLE_RELAY;
+           v->role <= CW_ROLE_IMAGE;
 }
 
 void cw_welcome_put(uint8_t *to, const struct cw_welcome *v)

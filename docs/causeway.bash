@@ -50,9 +50,9 @@ _causeway_job() {
 # Completes the value of option $1; false when it takes none.
 _causeway_value() {
   case $1 in
-    --relay | --listen) _causeway_address ;;
-    --key-file | --events) _causeway_files -f ;;
-    --wdir | --output-dir | --log-dir) _causeway_files -d ;;
+    --relay | --listen | --ckpt-server) _causeway_address ;;
+    --key-file | --events | --ckpt-key-file) _causeway_files -f ;;
+    --wdir | --output-dir | --log-dir | --ckpt-dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
@@ -62,7 +62,8 @@ _causeway_value() {
     --log-compress) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
-      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval) ;;
+      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval | \
+      --ckpt-every | --mtbf | --ckpt-max) ;;
     *) return 1 ;;
   esac
 }
@@ -85,7 +86,8 @@ _causeway_has_program() {
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
-        --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events) ((found)) && ((i++)) ;;
+        --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
+        --ckpt-every | --mtbf | --ckpt-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -103,7 +105,7 @@ _causeway_run() {
       --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --help'
+      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --help'
   else
     _causeway_program
   fi

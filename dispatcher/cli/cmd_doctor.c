@@ -1,4 +1,5 @@
 #include "dispatcher/cli/cmd_doctor.h"
+#include "dispatcher/cli/doctor_images.h"
 #include "dispatcher/cli/doctor_library.h"
 #include "dispatcher/cli/doctor_machine.h"
 #include "dispatcher/program/program.h"
@@ -56,6 +57,7 @@ static int examine(const char *program)
     }
     doctor_check_library(&d);
     doctor_check_machine(&d);
+    doctor_check_images(&d);
     if (program)
         check_program(&d, program);
     free(d.output);

@@ -1,10 +1,12 @@
 /* The `causeway` command: a table of subcommands. */
-#include "relay/main.h"
+#include "ckptsrv/main.h"
+#include "dispatcher/cli/cmd_ckpt.h"
 #include "dispatcher/cli/cmd_doctor.h"
 #include "dispatcher/cli/cmd_log.h"
 #include "dispatcher/cli/cmd_run.h"
 #include "dispatcher/cli/cmd_status.h"
 #include "dispatcher/cli/cmd_top.h"
+#include "relay/main.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,9 +26,11 @@ static const struct {
 } commands[] = {
     {"run", cmd_run, "run an MPI program, every message carried by a relay"},
     {"relay", cmd_relay, "run a relay in the foreground"},
+    {"ckptsrv", cmd_ckptsrv, "run a checkpoint server in the foreground"},
     {"status", cmd_status, "show how a running job stands"},
     {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
+    {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
     {"help", cmd_help, "this text"},
 };

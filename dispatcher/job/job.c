@@ -293,6 +293,7 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     r->fault = 0;
     r->incarnation++;
     r->called_init = r->called_finalize = r->up = r->live = r->told_lost = false;
+    r->from_image = r->not_restored = false;
     r->to_repeat = r->lost_ns = 0;
     r->alive_ns = now_ns;
     due(job, silent_at_ns(job, rank));
@@ -376,6 +377,42 @@ static bool is_own_fault(int signal_number)
     return true;
 }
 
+bool job_is_own_fault(int status)
+{
+    return WIFSIGNALED(status) ? is_own_fault(WTERMSIG(status)) : WEXITSTATUS(status) != 0;
+}
+
+void job_rank_from_image(struct job *job, uint32_t rank)
+{
+    job->rank[rank].from_image = true;
+}
+
+void job_rank_not_restored(struct job *job, uint32_t rank)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    r->not_restored |= r->from_image && !r->up;
+}
+
+/* As if it had not been started: what is known of the crash before it stays. */
+static void start_from_something_else(struct job *job, uint32_t rank, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    set_state(job, rank, job->ending ? JOB_RANK_ENDED : JOB_RANK_DOWN);
+    if (job->ending)
+        return;
+    r->place = r->place_before;
+    r->fault = r->fault_before;
+    set_why(r, "could not be restored");
+    r->down_due = true;
+    r->remains = JOB_REMAINS_NOTHING;
+    r->start_ns = now_ns;
+    leave_slot(job, r);
+    take_slot(job, r);
+    due(job, now_ns);
+}
+
 static void killed(struct job *job, uint32_t rank, int signal_number, uint64_t now_ns)
 {
     struct job_rank *r = &job->rank[rank];
@@ -417,7 +454,9 @@ static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
 {
     assert(job_rank_runs(job, rank) && job->running > 0);
-    if (WIFSIGNALED(status))
+    if (job->rank[rank].not_restored)
+        start_from_something_else(job, rank, now_ns);
+    else if (WIFSIGNALED(status))
         killed(job, rank, WTERMSIG(status), now_ns);
     else if (WEXITSTATUS(status) == CW_EXIT_DEVICE && job->rank[rank].told_lost)
         crash(job, rank, JOB_REMAINS_NOTHING, 1, now_ns);

@@ -52,6 +52,8 @@ struct job_rank {
     const char *program;  /* borrowed; for messages */
     uint32_t incarnation; /* of the process that runs or ran last; 0: none yet */
     uint32_t restarts;
+    bool from_image;   /* this incarnation was to go on from an image ... */
+    bool not_restored; /* ... and cannot: it ends, or has ended, without having done anything */
     uint32_t slot;
     uint32_t slot_first;  /* of those to be tried for the next incarnation ... */
     uint32_t slots_tried; /* ... and how many were looked at */
@@ -155,6 +157,15 @@ void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now
 
 /* `status` is that of waitpid(2). */
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns);
+
+/* The incarnation that has just started goes on from an image. ... No process can go on from that one, as
+ * was found before its relay heard of it: its end then counts as no crash, and another is started at
+ * once, from something else. */
+void job_rank_from_image(struct job *job, uint32_t rank);
+void job_rank_not_restored(struct job *job, uint32_t rank);
+
+/* Whether that signal, or exit code, in a status of waitpid(2) comes from the process itself. */
+bool job_is_own_fault(int status);
 
 /* Who watched it is gone, and took it along. */
 void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns);

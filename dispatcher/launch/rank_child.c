@@ -239,7 +239,7 @@ int rank_child_explain(const struct rank_child_failure *failure,
                           strerror(failure->error));
     if (failure->doing == RANK_CHILD_RESTORE)
         return cw_err_set(err, CW_ESYS,
-                          "going on from an image by %.300s: %s; the installation is incomplete: "
+                          "the restorer %.300s: %s; the installation is incomplete: "
                           "run make and make install",
                           program->restore_path, strerror(failure->error));
     return cw_err_set(err, CW_ENOTFOUND, "%s: %s",

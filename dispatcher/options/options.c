@@ -55,6 +55,19 @@ const char run_usage[] =
     "                       a broken connection is opened again within this time, and nothing is\n"
     "                       lost; after it, the process counts as crashed (default: the\n"
     "                       alive-timeout)\n"
+    "images (of the processes of ranks, so that less is to be repeated and logs stay short):\n"
+    "  --no-ckpt            take none; also without a log (--no-log)\n"
+    "  --ckpt-every TIME    of each rank one in this time (default: by what they cost and gain)\n"
+    "  --mtbf TIME          mean time between crashes of a rank (default: as observed)\n"
+    "  --ckpt-dir DIR       where the own checkpoint server keeps them (default: a new directory\n"
+    "                       under $TMPDIR or /var/tmp, which is removed at the end)\n"
+    "  --ckpt-max BYTES     what they may take there (default: half of what is free)\n"
+    "  --ckpt-server ADDRESS\n"
+    "                       use this checkpoint server (unix:PATH or tcp:HOST:PORT) instead of "
+    "one\n"
+    "                       of its own (given again: several servers)\n"
+    "  --ckpt-key-file FILE the key of that server (default for unix:PATH: PATH.key)\n"
+    "drills:\n"
     "  --fault WHAT         a drill, may be given again: kill:RANK[,RANK...]@TIME,\n"
     "                       stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N,\n"
     "                       kill:random@TIME (about every TIME); to break connections instead:\n"
@@ -93,6 +106,13 @@ enum {
     OPT_FAULT,
     OPT_FAULT_SEED,
     OPT_EVENTS,
+    OPT_NO_CKPT,
+    OPT_CKPT_EVERY,
+    OPT_MTBF,
+    OPT_CKPT_DIR,
+    OPT_CKPT_MAX,
+    OPT_CKPT_SERVER,
+    OPT_CKPT_KEY_FILE,
     OPT_RELAY_SETTING /* + enum relay_option */
 };
 
@@ -125,6 +145,13 @@ static const struct option own_options[] = {
     {"fault", required_argument, NULL, OPT_FAULT},
     {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
     {"events", required_argument, NULL, OPT_EVENTS},
+    {"no-ckpt", no_argument, NULL, OPT_NO_CKPT},
+    {"ckpt-every", required_argument, NULL, OPT_CKPT_EVERY},
+    {"mtbf", required_argument, NULL, OPT_MTBF},
+    {"ckpt-dir", required_argument, NULL, OPT_CKPT_DIR},
+    {"ckpt-max", required_argument, NULL, OPT_CKPT_MAX},
+    {"ckpt-server", required_argument, NULL, OPT_CKPT_SERVER},
+    {"ckpt-key-file", required_argument, NULL, OPT_CKPT_KEY_FILE},
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
@@ -192,6 +219,39 @@ static int take_log_lost(struct run_options *o, const char *value, struct cw_err
     return cw_err_set(err, CW_EINVAL, "--log-lost %s: expected go-on or end", value);
 }
 
+static int take_image_server(struct run_options *o, const char *value, struct cw_err *err)
+{
+    if (o->image_server_count == CKPT_SERVERS_MAX)
+        return cw_err_set(err, CW_EINVAL, "--ckpt-server %s: a job has at most %d of them", value,
+                          CKPT_SERVERS_MAX);
+    o->image_servers[o->image_server_count++] = value;
+    return CW_OK;
+}
+
+static int take_image_option(struct run_options *o, int opt, const char *value, struct cw_err *err)
+{
+    switch (opt) {
+    case OPT_NO_CKPT:
+        o->no_images = true;
+        break;
+    case OPT_CKPT_EVERY:
+        return cw_parse_duration("--ckpt-every", value, &o->image_every_ns, err);
+    case OPT_MTBF:
+        return cw_parse_duration("--mtbf", value, &o->image_mtbf_ns, err);
+    case OPT_CKPT_DIR:
+        o->image_dir = value;
+        break;
+    case OPT_CKPT_MAX:
+        return cw_parse_bytes("--ckpt-max", value, &o->image_bytes_max, err);
+    case OPT_CKPT_SERVER:
+        return take_image_server(o, value, err);
+    case OPT_CKPT_KEY_FILE:
+        o->image_key_file = value;
+        break;
+    }
+    return CW_OK;
+}
+
 /* What has to do with crashes. */
 static int take_recovery_option(struct run_options *o, int opt, const char *value,
                                 struct cw_err *err)
@@ -224,6 +284,8 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
             return err->code;
         fault_plan_seed(&o->faults, number);
         break;
+    default:
+        return take_image_option(o, opt, value, err);
     }
     return CW_OK;
 }
@@ -379,6 +441,41 @@ static void choose_resume_timeout(struct run_options *o)
         o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
 }
 
+/* An option of images that says nothing without them is a mistake. */
+static const char *image_option_of(const struct run_options *o)
+{
+    if (o->image_every_ns)
+        return "--ckpt-every";
+    if (o->image_mtbf_ns)
+        return "--mtbf";
+    if (o->image_dir)
+        return "--ckpt-dir";
+    if (o->image_bytes_max)
+        return "--ckpt-max";
+    return o->image_server_count ? "--ckpt-server" : NULL;
+}
+
+static int check_images(struct run_options *o, struct cw_err *err)
+{
+    const char *given = image_option_of(o);
+
+    if (given && (o->no_log || o->no_images))
+        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given,
+                          o->no_images ? "--no-ckpt" : "--no-log");
+    if (o->image_every_ns && o->image_every_ns < CKPT_EVERY_MIN_NS)
+        return cw_err_set(err, CW_EINVAL, "--ckpt-every: at least %llums",
+                          CKPT_EVERY_MIN_NS / 1000000);
+    if (o->image_server_count && (o->image_dir || o->image_bytes_max))
+        return cw_err_set(err, CW_EINVAL,
+                          "%s is for the job's own checkpoint server, not with --ckpt-server",
+                          o->image_dir ? "--ckpt-dir" : "--ckpt-max");
+    if (!o->image_server_count && o->image_key_file)
+        return cw_err_set(err, CW_EINVAL,
+                          "--ckpt-key-file is for --ckpt-server ADDRESS, which is missing");
+    o->no_images |= o->no_log;
+    return CW_OK;
+}
+
 static int choose_homes(struct run_options *o, struct cw_err *err)
 {
     if (!o->relays)
@@ -426,7 +523,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
         start = i;
     }
     choose_resume_timeout(o);
-    if (!o->help && check_relay(o, err) == CW_OK)
+    if (!o->help && check_relay(o, err) == CW_OK && check_images(o, err) == CW_OK)
         return check_recovery(o, err);
     return err->code;
 }

@@ -13,6 +13,8 @@
 #define OPTIONS_ENV_MAX 256
 #define OPTIONS_ALIVE_PERIOD_NS 500000000ull    /* unless the user says otherwise */
 #define OPTIONS_ALIVE_TIMEOUT_NS 10000000000ull /* likewise */
+#define CKPT_SERVERS_MAX 16                     /* of a job */
+#define CKPT_EVERY_MIN_NS 1000000ull            /* a shorter --ckpt-every is refused */
 #define OPTIONS_ALIVE_MIN_NS 1000000ull         /* a shorter period is refused */
 
 /* One program of the job: what stands between two ':'. */
@@ -50,6 +52,14 @@ struct run_options {
     uint64_t alive_timeout_ns; /* more than the period */
     uint32_t resume_ms;        /* how long a session may be suspended; 0: it ends at once */
     struct fault_plan faults;
+    bool no_images;                              /* none are taken; as with no_log */
+    uint64_t image_every_ns;                     /* 0: chosen by what they cost and gain */
+    uint64_t image_mtbf_ns;                      /* of a rank; 0: as observed */
+    const char *image_dir;                       /* of the own checkpoint server; NULL: chosen */
+    uint64_t image_bytes_max;                    /* of it; 0: chosen */
+    const char *image_servers[CKPT_SERVERS_MAX]; /* that run already */
+    uint32_t image_server_count;                 /* 0: the job has one of its own */
+    const char *image_key_file;
     const char *events; /* file for the job's events; NULL: none */
     bool tag_output;
     bool stats;

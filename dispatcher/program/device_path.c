@@ -43,8 +43,8 @@ int device_path_find_restorer(const char *device, char path[PATH_MAX], struct cw
         return cw_err_set(err, CW_EINVAL, "the path %.200s... is too long", path);
     if (access(path, X_OK) < 0)
         return cw_err_set(err, CW_ENOTFOUND,
-                          "%.300s, which goes on from images of ranks: %s; the installation is "
-                          "incomplete: run make and make install",
+                          "the restorer %.300s: %s; the installation is incomplete: run make and "
+                          "make install",
                           path, strerror(errno));
     return CW_OK;
 }

@@ -19,6 +19,7 @@ struct relay_link {
 struct relay_link_ops {
     void (*notice)(void *ctx, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
+    void (*trimmed)(void *ctx, const struct cw_trim *trimmed);
 };
 
 /* Without a connection; `room`: bytes that the relay can be told before it acknowledges any.

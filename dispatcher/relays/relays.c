@@ -397,7 +397,17 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
     config->events->stats(config->ctx, stats);
 }
 
-static const struct relay_link_ops link_ops = {on_notice, on_stats};
+static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
+{
+    const struct relay *relay = ctx;
+    const struct relays_config *config = &relay->of->config;
+
+    /* of a rank that has its log elsewhere it says nothing that is true */
+    if (trimmed->rank < config->ranks && relays_home(relay->of, trimmed->rank) == relay->number)
+        config->events->trimmed(config->ctx, trimmed);
+}
+
+static const struct relay_link_ops link_ops = {on_notice, on_stats, on_trimmed};
 
 /* The session is over. */
 static void give_up(struct relay *relay, struct cw_err *err)
@@ -571,13 +581,25 @@ static bool is_there(const struct relay *relay)
     return relay->opened && !relay->over;
 }
 
-void relays_ask_stats(struct relays *r)
+static uint32_t ranks_at(const struct relays *r, uint32_t relay)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
+        count += relays_home(r, rank) == relay;
+    return count;
+}
+
+uint32_t relays_ask_stats(struct relays *r)
 {
     struct cw_err err;
+    uint32_t count = 0;
 
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (is_there(&r->relay[i]))
-            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err);
+        if (is_there(&r->relay[i]) &&
+            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err) == CW_OK)
+            count += ranks_at(r, i);
+    return count;
 }
 
 bool relays_are_there(const struct relays *r)
@@ -612,6 +634,28 @@ void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
     cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
     if (is_there(relay))
         tell(relay, CW_FRAME_RANK_END, body, sizeof(body), &err);
+}
+
+void relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)
+{
+    struct relay *relay = &r->relay[relays_home(r, checkpoint->rank)];
+    uint8_t body[CW_CHECKPOINT_SIZE];
+    struct cw_err err;
+
+    cw_checkpoint_put(body, checkpoint);
+    if (is_there(relay))
+        tell(relay, CW_FRAME_CHECKPOINT, body, sizeof(body), &err);
+}
+
+void relays_trim(struct relays *r, uint32_t rank, const struct cw_point *point)
+{
+    struct relay *relay = &r->relay[relays_home(r, rank)];
+    uint8_t body[CW_TRIM_SIZE];
+    struct cw_err err;
+
+    cw_trim_put(body, &(struct cw_trim){.rank = rank, .point = *point});
+    if (is_there(relay))
+        tell(relay, CW_FRAME_TRIM, body, sizeof(body), &err);
 }
 
 void relays_end(struct relays *r)

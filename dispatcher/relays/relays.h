@@ -18,7 +18,8 @@ struct relays_events {
     void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
     void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
-    void (*resumed)(void *ctx, uint32_t relay);                        /* its session goes on */
+    void (*trimmed)(void *ctx, const struct cw_trim *trimmed); /* the answer to relays_trim */
+    void (*resumed)(void *ctx, uint32_t relay);                /* its session goes on */
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
 };
 
@@ -71,8 +72,8 @@ bool relays_listens(const struct relays *relays, uint32_t relay);
 /* A drill, of our own: SIGKILL. */
 void relays_kill(struct relays *relays, uint32_t relay);
 
-/* Asks for one STATS of every rank. */
-void relays_ask_stats(struct relays *relays);
+/* Asks for one STATS of every rank. Returns how many ranks' are to come. */
+uint32_t relays_ask_stats(struct relays *relays);
 /* The sessions with all are open, or may be resumed. */
 bool relays_are_there(const struct relays *relays);
 /* The connection with this one broke, and the session is not resumed yet. */
@@ -80,6 +81,11 @@ bool relays_is_suspended(const struct relays *relays, uint32_t relay);
 
 /* The process that played the rank has ended: its relay gives up its session, and says so. */
 void relays_rank_end(struct relays *relays, uint32_t rank, uint32_t incarnation);
+
+/* The rank is asked for an image: this can be lost. */
+void relays_checkpoint(struct relays *relays, const struct cw_checkpoint *checkpoint);
+/* The image of this point is safe: trimmed() is to come, but may not. */
+void relays_trim(struct relays *relays, uint32_t rank, const struct cw_point *point);
 
 /* A drill: the relay breaks a connection, as of CUT in docs/protocol.md. */
 void relays_cut(struct relays *relays, uint32_t relay, uint32_t what);

@@ -5,39 +5,28 @@
 #include "dispatcher/run/drills.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/parts.h"
+#include "dispatcher/run/starts.h"
 
 #include <signal.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-struct rank {
-    bool has_early;
-    uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
-    uint32_t early_size;
-    int status; /* of the last process that ended, as of waitpid(2) */
-    bool held;  /* its start waits until its relay listens: */
-    struct job_order start;
-};
 
 struct driver {
     struct parts parts;
     struct job job;
     struct job_rank *job_ranks;
     bool *slot_used;
-    struct rank *ranks;
+    int *status; /* of each rank's last process that ended, as of waitpid(2) */
     struct drills drills;
-    uint32_t held; /* ranks whose start waits */
+    struct starts starts;
     bool relays_ready;
     bool all_started;       /* every rank has been started once */
     bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
     bool told_shared;       /* that ranks share files */
     uint64_t timeout_at_ns; /* 0: none */
 };
-
-static void start_held(struct driver *d, uint32_t rank);
 
 static uint64_t now_of(const struct driver *d)
 {
@@ -220,9 +209,7 @@ static void on_relay_back(void *ctx, uint32_t relay)
 
     telling_relay_up(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay),
                      relays_restarts(d->parts.relays, relay));
-    for (uint32_t rank = 0; d->held && rank < d->parts.options->ranks; rank++)
-        if (d->ranks[rank].held && relays_home(d->parts.relays, rank) == relay)
-            start_held(d, rank);
+    starts_relay_back(&d->starts, relay);
 }
 
 static void on_relays_ready(void *ctx)
@@ -255,7 +242,15 @@ static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
 
 static void on_stats(void *ctx, const struct cw_stats *stats)
 {
-    standing_take(((struct driver *)ctx)->parts.standing, stats);
+    struct driver *d = ctx;
+
+    standing_take(d->parts.standing, stats);
+    imaging_stats(d->parts.imaging, stats);
+}
+
+static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
+{
+    imaging_trimmed(((struct driver *)ctx)->parts.imaging, trimmed);
 }
 
 static void rank_back(struct driver *d, uint32_t rank, uint64_t repeated)
@@ -276,6 +271,7 @@ static void rank_up(struct driver *d, const struct cw_notice_body *notice)
     telling_up(&d->parts.telling, now_of(d), notice, !live && notice->incarnation > 1);
     if (live)
         rank_back(d, notice->rank, 0);
+    imaging_look(d->parts.imaging, notice->rank);
 }
 
 static void on_rank_notice(struct driver *d, const struct cw_notice_body *notice)
@@ -287,6 +283,7 @@ static void on_rank_notice(struct driver *d, const struct cw_notice_body *notice
     case CW_NOTICE_RANK_LIVE:
         if (job_rank_live(&d->job, notice->rank, notice->incarnation))
             rank_back(d, notice->rank, notice->event);
+        imaging_look(d->parts.imaging, notice->rank);
         break;
     case CW_NOTICE_RANK_LOST:
         job_rank_lost(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
@@ -327,6 +324,7 @@ static const struct relays_events relays_events = {.child = on_relay_child,
                                                    .failed = on_relays_failed,
                                                    .notice = on_notice,
                                                    .stats = on_stats,
+                                                   .trimmed = on_trimmed,
                                                    .resumed = on_relay_resumed,
                                                    .lost = on_relay_lost};
 
@@ -338,6 +336,7 @@ static void on_initialized(void *ctx, uint32_t rank)
 
     telling_say(&d->parts.telling, "rank %u has called MPI_Init", rank);
     job_rank_initialized(&d->job, rank, now_of(d));
+    imaging_look(d->parts.imaging, rank);
 }
 
 static void on_finalized(void *ctx, uint32_t rank)
@@ -346,6 +345,7 @@ static void on_finalized(void *ctx, uint32_t rank)
 
     telling_say(&d->parts.telling, "rank %u has called MPI_Finalize", rank);
     job_rank_finalized(&d->job, rank);
+    imaging_look(d->parts.imaging, rank);
 }
 
 static void on_aborted(void *ctx, uint32_t rank, int exit_code)
@@ -384,23 +384,6 @@ static void on_broken(void *ctx, uint32_t rank, const struct cw_err *err)
     job_fail(&d->job, 1, now_of(d), "%s", err->text);
 }
 
-/* The first one counts: later incarnations are given it, and begin with the same. */
-static void take_early(struct driver *d, uint32_t rank, const struct cw_report *report)
-{
-    struct rank *r = &d->ranks[rank];
-
-    if (r->has_early)
-        return;
-    r->early = malloc(report->early_size + 1);
-    if (!r->early) {
-        unlogged(d, rank, "there is no memory for what it read before MPI_Init");
-        return;
-    }
-    memcpy(r->early, report->early, report->early_size);
-    r->early_size = (uint32_t)report->early_size;
-    r->has_early = true;
-}
-
 /* The rank has given up its session. A relay that we do not reach either is gone, unless it may be
  * started again: then our own session with it decides. */
 static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
@@ -416,6 +399,30 @@ static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
     job_rank_cut(&d->job, rank, text, now_of(d));
 }
 
+/* The process cannot go on from its image. */
+static void not_restored(struct driver *d, uint32_t rank, const char *why)
+{
+    if (d->job_ranks[rank].not_restored)
+        return;
+    job_rank_not_restored(&d->job, rank);
+    imaging_not_restored(d->parts.imaging, rank, why);
+}
+
+/* What goes wrong before the relay has heard of it has to do with the image. */
+static bool is_being_restored(const struct driver *d, uint32_t rank)
+{
+    return d->job_ranks[rank].from_image && !d->job_ranks[rank].up;
+}
+
+static void device_failed(struct driver *d, uint32_t rank, const char *text)
+{
+    relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
+    if (is_being_restored(d, rank))
+        not_restored(d, rank, text);
+    else
+        job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program, text);
+}
+
 static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
 {
     struct driver *d = ctx;
@@ -423,7 +430,8 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
 
     switch ((enum cw_report_kind)report->kind) {
     case CW_REPORT_EARLY:
-        take_early(d, rank, report);
+        if (!starts_take_early(&d->starts, rank, report))
+            unlogged(d, rank, "there is no memory for what it read before MPI_Init");
         break;
     case CW_REPORT_FILE:
         sharing_take(&d->parts.sharing, rank, report);
@@ -438,12 +446,14 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
             lost_by_rank(d, rank, report->text);
         break;
     case CW_REPORT_FATAL:
-        job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program,
-                 report->text);
+        device_failed(d, rank, report->text);
         break;
     case CW_REPORT_IMAGE_TAKEN:
     case CW_REPORT_IMAGE_ENDED:
+        imaging_report(d->parts.imaging, rank, report);
+        break;
     case CW_REPORT_NOT_RESTORED:
+        not_restored(d, rank, report->text);
         break;
     }
 }
@@ -466,25 +476,27 @@ static void on_started(void *ctx, const struct launch_process *process)
 {
     struct driver *d = ctx;
     uint32_t rank = process->rank;
+    uint32_t image = starts_image(&d->starts, rank);
     struct cw_err err = {0};
 
     job_rank_started(&d->job, rank, now_of(d));
+    if (image)
+        job_rank_from_image(&d->job, rank);
     standing_set_pid(d->parts.standing, rank, process->pid);
-    rank_io_open(d->parts.rank_io, rank, 0, process->incarnation > 1, process->pmi_fd,
+    rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
     telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid);
+    imaging_started(d->parts.imaging, rank, image);
+    outputs_restart(d->parts.outputs, rank, image);
+    if (image) /* it has called MPI_Init, which its image knows of */
+        job_rank_initialized(&d->job, rank, now_of(d));
     if (outputs_open(d->parts.outputs, rank, process->output_fds, &err) < 0)
         job_fail(&d->job, 1, now_of(d), "%s", err.text);
 }
 
 static void on_start_failed(void *ctx, uint32_t rank, const struct cw_err *err)
 {
-    struct driver *d = ctx;
-    const struct job_rank *r = &d->job_ranks[rank];
-
-    telling_say(&d->parts.telling, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
-                r->slot);
-    job_start_failed(&d->job, rank, err->code == CW_ENOTFOUND ? 127 : 1, now_of(d), err->text);
+    starts_failed(&((struct driver *)ctx)->starts, rank, err);
 }
 
 static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
@@ -521,9 +533,11 @@ static void on_ended(void *ctx, uint32_t rank, int status)
 {
     struct driver *d = ctx;
 
-    d->ranks[rank].status = status;
+    d->status[rank] = status;
     relays_rank_end(d->parts.relays, rank, d->job_ranks[rank].incarnation);
     hear_out(d, rank);
+    if (is_being_restored(d, rank) && job_is_own_fault(status))
+        not_restored(d, rank, "its process ended before it went on");
     hear_aborts(d, rank, status);
     telling_exit(&d->parts.telling, rank, status);
     job_rank_ended(&d->job, rank, status, now_of(d));
@@ -552,93 +566,9 @@ static const struct launcher_events launcher_events = {
 
 /* --- orders of the core --- */
 
-static struct cw_setup setup_of(const struct driver *d, const struct job_order *order)
-{
-    const struct rank *r = &d->ranks[order->rank];
-    struct cw_setup setup = {.rank = order->rank,
-                             .ranks = d->parts.options->ranks,
-                             .incarnation = order->incarnation,
-                             .spin_ns = d->parts.spin_ns,
-                             .resume_ms = d->parts.options->resume_ms,
-                             .early = r->early,
-                             .early_size = r->early_size};
-
-    setup.fault_event = fault_plan_event_of(&d->drills.plan, order->rank, order->incarnation);
-    memcpy(setup.job, d->parts.job_id, sizeof(setup.job));
-    snprintf(setup.address, sizeof(setup.address), "%s",
-             relays_address(d->parts.relays, relays_home(d->parts.relays, order->rank)));
-    relays_rank_key(d->parts.relays, order->rank, order->incarnation, setup.key);
-    return setup;
-}
-
-static int launch(struct driver *d, const struct job_order *order, struct cw_err *err)
-{
-    bool reads = order->rank == 0;
-    struct cw_setup setup;
-    int failed;
-
-    /* rank 0 reads from the beginning what the process before it was given */
-    if (reads && order->incarnation > 1 && rank_input_restart(d->parts.input, 0, err) < 0)
-        return err->code;
-    setup = setup_of(d, order);
-    failed = d->parts.launcher_ops->start(d->parts.launcher,
-                                          programs_of(&d->parts.programs, order->rank), &setup,
-                                          reads ? rank_input_end(d->parts.input) : -1, -1, err);
-    sodium_memzero(setup.key, sizeof(setup.key));
-    if (!failed && reads)
-        rank_input_taken(d->parts.input);
-    return failed;
-}
-
-/* A rank that starts without a relay would fail at once. */
-static void hold(struct driver *d, const struct job_order *order)
-{
-    d->ranks[order->rank].held = true;
-    d->ranks[order->rank].start = *order;
-    d->held++;
-}
-
-static void start_rank(struct driver *d, const struct job_order *order)
-{
-    struct cw_err err = {0};
-    int failed;
-
-    if (!relays_listens(d->parts.relays, relays_home(d->parts.relays, order->rank))) {
-        hold(d, order);
-        return;
-    }
-    if (order->incarnation > 1 && !order->again)
-        telling_tell(&d->parts.telling, "rank %u %s; restarting it (incarnation %u)", order->rank,
-                     order->why, order->incarnation);
-    failed = launch(d, order, &err);
-    loop_look(d->parts.loop);
-    if (failed)
-        on_start_failed(d, order->rank, &err);
-}
-
-static void start_held(struct driver *d, uint32_t rank)
-{
-    struct job_order order = d->ranks[rank].start;
-
-    d->ranks[rank].held = false;
-    d->held--;
-    start_rank(d, &order);
-}
-
-/* The job ends before their relays listened. */
-static void drop_held(struct driver *d)
-{
-    for (uint32_t rank = 0; d->held && rank < d->parts.options->ranks; rank++)
-        if (d->ranks[rank].held) {
-            d->ranks[rank].held = false;
-            d->held--;
-            job_start_failed(&d->job, rank, 1, now_of(d), "its relay is not there");
-        }
-}
-
 static void let_go(struct driver *d, const struct job_order *order)
 {
-    telling_down(&d->parts.telling, now_of(d), order, d->ranks[order->rank].status);
+    telling_down(&d->parts.telling, now_of(d), order, d->status[order->rank]);
     rank_io_hear_pmi(d->parts.rank_io, order->rank);
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
         rank_io_hear_reports(d->parts.rank_io, rank);
@@ -646,6 +576,8 @@ static void let_go(struct driver *d, const struct job_order *order)
     standing_set_pid(d->parts.standing, order->rank, 0);
     d->parts.launcher_ops->let_go(d->parts.launcher, order->rank,
                                   order->remains == JOB_REMAINS_KILL);
+    if (!d->job_ranks[order->rank].not_restored)
+        imaging_crashed(d->parts.imaging, order->rank);
     if (!d->job.ending)
         outputs_interrupt(d->parts.outputs, order->rank, order->remains != JOB_REMAINS_NOTHING);
 }
@@ -665,6 +597,8 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
 
     if (relay >= 0)
         relay_ended(d, (uint32_t)relay, status);
+    else if (imaging_is_child(d->parts.imaging, pid))
+        imaging_child_ended(d->parts.imaging, status);
 }
 
 /* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
@@ -692,16 +626,32 @@ static void on_output_failed(void *ctx, const struct cw_err *err)
         job_fail(&d->job, 1, now_of(d), "%s; the job ends", err->text);
 }
 
-static void on_stats_wanted(void *ctx)
+static uint32_t on_stats_wanted(void *ctx)
 {
-    relays_ask_stats(((struct driver *)ctx)->parts.relays);
+    return relays_ask_stats(((struct driver *)ctx)->parts.relays);
 }
 
 /* --- opening --- */
 
+static void on_source(void *ctx, uint32_t rank, uint32_t number, int fd)
+{
+    starts_from(&((struct driver *)ctx)->starts, rank, number, fd);
+}
+
+static void on_no_source(void *ctx, uint32_t rank, const char *why)
+{
+    struct driver *d = ctx;
+
+    job_fail(&d->job, 1, now_of(d), "rank %u (%s) %s, and there is nothing to restart it from: %s",
+             rank, d->job_ranks[rank].program, d->job_ranks[rank].why, why);
+}
+
+static const struct imaging_events imaging_events = {on_source, on_no_source};
+
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,
                                                  .relays = &relays_events,
+                                                 .imaging = &imaging_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
                                                  .input_overrun = on_overrun,
@@ -717,15 +667,17 @@ static int open_core(struct driver *d, struct cw_err *err)
                                 .restarts_max = o->max_restarts,
                                 .alive_timeout_ns = o->alive_timeout_ns};
 
-    d->ranks = calloc(o->ranks, sizeof(*d->ranks));
+    d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
     d->slot_used = calloc(config.slots, sizeof(*d->slot_used));
-    if (!d->ranks || !d->job_ranks || !d->slot_used)
+    if (!d->status || !d->job_ranks || !d->slot_used)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
     job_init(&d->job, &config, d->job_ranks, d->slot_used);
-    return drills_init(&d->drills, &o->faults, &d->job, err);
+    if (drills_init(&d->drills, &o->faults, &d->job, err) < 0)
+        return err->code;
+    return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
 }
 
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
@@ -766,10 +718,10 @@ static uint64_t next_deadline(const struct driver *d)
 /* The core has nothing more to be done now. */
 static void settled(struct driver *d)
 {
-    if (d->job.ending && d->held) {
-        drop_held(d);
+    if (d->job.ending)
+        imaging_end(d->parts.imaging);
+    if (d->job.ending && starts_drop(&d->starts))
         return;
-    }
     if (!d->all_started && d->job.starting == 0) {
         d->all_started = true;
         fault_plan_start(&d->drills.plan, now_of(d));
@@ -794,7 +746,7 @@ static void run_until_done(struct driver *d)
             let_go(d, &order);
             break;
         case JOB_START:
-            start_rank(d, &order);
+            starts_begin(&d->starts, &order);
             break;
         case JOB_SIGNAL:
             signal_ranks(d, d->job.signal_number);
@@ -822,6 +774,7 @@ static int run_opened(struct driver *d)
 {
     run_until_done(d);
     d->all_ended = true;
+    imaging_end(d->parts.imaging);
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
         telling_unprotected(&d->job, now_of(d));
@@ -832,10 +785,9 @@ static int run_opened(struct driver *d)
 
 static void free_core(struct driver *d)
 {
-    for (uint32_t rank = 0; d->ranks && rank < d->parts.options->ranks; rank++)
-        free(d->ranks[rank].early);
+    starts_close(&d->starts);
     drills_free(&d->drills);
-    free(d->ranks);
+    free(d->status);
     free(d->job_ranks);
     free(d->slot_used);
 }

@@ -5,6 +5,7 @@
 
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -142,12 +143,41 @@ static int open_telling(struct parts *p, const struct job *job, const struct par
 static int open_sharing(struct parts *p, const struct parts_events *events, void *ctx,
                         struct cw_err *err)
 {
-    p->sharing = (struct sharing){.unsafe = events->unsafe, .ctx = ctx};
-    if (p->options->no_log || p->options->trust_files)
+    p->sharing =
+        (struct sharing){.trusted = p->options->trust_files, .unsafe = events->unsafe, .ctx = ctx};
+    if (p->options->no_log || (p->options->trust_files && p->options->no_images))
         return CW_OK;
     p->sharing.files = files_new(p->options->ranks);
-    return p->sharing.files ? CW_OK
-                            : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
+    p->sharing.shares = calloc(p->options->ranks, sizeof(*p->sharing.shares));
+    return p->sharing.files && p->sharing.shares
+               ? CW_OK
+               : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
+}
+
+static int open_imaging(struct parts *p, const struct job *job, const struct parts_events *events,
+                        void *ctx, struct cw_err *err)
+{
+    struct imaging_config config = {.loop = p->loop,
+                                    .options = p->options,
+                                    .job_id = p->job_id,
+                                    .dir = p->dir.path,
+                                    .job = job,
+                                    .telling = &p->telling,
+                                    .relays = p->relays,
+                                    .rank_io = p->rank_io,
+                                    .input = p->input,
+                                    .standing = p->standing,
+                                    .events = events->imaging,
+                                    .ctx = ctx};
+
+    if (p->options->no_images)
+        return CW_OK;
+    p->imaging = imaging_new(&config, err);
+    if (!p->imaging)
+        return err->code;
+    standing_set_images(p->standing, imaging_images(p->imaging));
+    p->demand = demand_new(p->loop, p->dir.path, p->options->ranks, p->imaging, err);
+    return p->demand ? CW_OK : err->code;
 }
 
 int parts_open_programs(struct parts *p, const struct run_options *options, int *exit_code,
@@ -175,16 +205,18 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, void *
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err)
 {
-    if (open_ranks(p, events, ctx, err) < 0 || open_sharing(p, events, ctx, err) < 0)
+    if (open_ranks(p, events, ctx, err) < 0 || open_sharing(p, events, ctx, err) < 0 ||
+        open_telling(p, job, events, ctx, err) < 0)
         return err->code;
-    return open_telling(p, job, events, ctx, err);
+    return open_imaging(p, job, events, ctx, err);
 }
 
-static bool is_relay(void *ctx, pid_t pid)
+static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return p->relays && relays_number_of(p->relays, pid) >= 0;
+    return (p->relays && relays_number_of(p->relays, pid) >= 0) ||
+           imaging_is_child(p->imaging, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -192,7 +224,7 @@ void parts_end_processes(struct parts *p)
     if (p->launcher)
         p->launcher_ops->close(p->launcher);
     p->launcher = NULL;
-    children_kill(is_relay, p);
+    children_kill(is_server, p);
 }
 
 void parts_close(struct parts *p)
@@ -200,6 +232,8 @@ void parts_close(struct parts *p)
     relays_free(p->relays);
     p->relays = NULL;
     parts_end_processes(p);
+    demand_free(p->demand);
+    imaging_free(p->imaging);
     children_reap(NULL, NULL);
     rank_input_free(p->input);
     standing_free(p->standing);
@@ -211,5 +245,6 @@ void parts_close(struct parts *p)
     signals_close(&p->signals);
     loop_free(p->loop);
     files_free(p->sharing.files);
+    free(p->sharing.shares);
     programs_close(&p->programs);
 }

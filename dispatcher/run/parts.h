@@ -6,6 +6,8 @@
 #include "dispatcher/launch/launcher.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
+#include "dispatcher/run/demand.h"
+#include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/sharing.h"
 #include "dispatcher/run/signals.h"
@@ -32,6 +34,8 @@ struct parts {
     struct rank_io *rank_io;
     struct standing *standing;
     struct sharing sharing;
+    struct imaging *imaging; /* NULL: no images are taken */
+    struct demand *demand;   /* likewise */
 };
 
 /* What is heard of them, with the `ctx` of parts_open. */
@@ -39,11 +43,12 @@ struct parts_events {
     const struct launcher_events *launcher;
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
+    const struct imaging_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
     void (*input_overrun)(void *ctx);
     void (*unsafe)(void *ctx, uint32_t rank, bool own, const char *why);
-    void (*ask_stats)(void *ctx);
+    uint32_t (*ask_stats)(void *ctx); /* as of struct standing_config */
 };
 
 /* All but the ranks' processes, in three steps: the programs, which says what the exit code is when

@@ -26,6 +26,11 @@ static void on_unsafe(void *ctx, const struct files_unsafe *unsafe)
     const struct context *c = ctx;
     char why[SHARING_TEXT_MAX];
 
+    c->sharing->shares[unsafe->rank] = true;
+    if (unsafe->other != FILES_NO_RANK)
+        c->sharing->shares[unsafe->other] = true;
+    if (c->sharing->trusted)
+        return;
     describe(unsafe, c->report->text, why, sizeof(why));
     c->sharing->unsafe(c->sharing->ctx, unsafe->rank, unsafe->rank == c->rank, why);
 }

@@ -12,6 +12,8 @@
 
 struct sharing {
     struct files *files; /* owned; NULL: it does not matter in this job */
+    bool *shares; /* of each rank: others open files that it writes, or the other way round */
+    bool trusted; /* that hinders no restart */
     /* `rank` can no longer be restarted, because of `why`; also when that was known. `own`: by what
      * it has opened itself just now. */
     void (*unsafe)(void *ctx, uint32_t rank, bool own, const char *why);

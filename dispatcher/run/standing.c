@@ -16,21 +16,26 @@ struct standing {
     struct timespec started;
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
     uint32_t relay_restarts[CW_RELAYS_MAX];
-    struct cw_stats *stats; /* the last known of each rank */
+    const struct images *images; /* borrowed; NULL: there are none */
+    struct cw_stats *stats;      /* the last known of each rank */
     pid_t *pids;
-    uint32_t received; /* since they were asked for */
+    uint32_t received; /* since they were asked for ... */
+    uint32_t coming;   /* ... and that are to come still, with those of earlier questions ... */
+    uint32_t earlier;  /* ... which come first */
 };
 
 void standing_ask(struct standing *s)
 {
     s->received = 0;
-    s->config.ask(s->config.ctx);
+    s->earlier = s->coming;
+    s->coming += s->config.ask(s->config.ctx);
 }
 
 static struct status_rank status_of(const struct standing *s, uint32_t rank)
 {
     const struct job_rank *r = &s->config.job->rank[rank];
     const struct cw_rank_stats *stats = &s->stats[rank].of_rank;
+    const struct images_image *image = s->images ? images_find(s->images, rank, 0) : NULL;
 
     return (struct status_rank){
         .rank = rank,
@@ -48,6 +53,9 @@ static struct status_rank status_of(const struct standing *s, uint32_t rank)
         .log_bytes = stats->log_bytes,
         .unprotected = r->unlogged,
         .unprotected_s = (double)(loop_now_ns(s->config.loop) - r->unlogged_ns) / 1e9,
+        .image = image ? image->number : 0,
+        .image_age_s = image ? (double)(loop_now_ns(s->config.loop) - image->stored_ns) / 1e9 : 0.0,
+        .image_bytes = image ? image->bytes : 0,
         .restarts = r->restarts,
         .program = r->program};
 }
@@ -103,7 +111,7 @@ struct standing *standing_new(const struct standing_config *config, struct cw_er
     }
     if (!s || !s->stats || !s->pids)
         cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->options->ranks);
-    else if (status_open(&s->server, config->dir, err) == CW_OK &&
+    else if (status_open(&s->server, config->dir, STATUS_NAME, STATUS_FRESH_NS, err) == CW_OK &&
              loop_watch(config->loop, &s->watch, s->server.fd, EPOLLIN, step, s) < 0)
         cw_err_set(err, CW_ESYS, "watching %s/" STATUS_NAME, config->dir);
     if (err->code) {
@@ -137,6 +145,11 @@ void standing_set_relay_restarts(struct standing *s, uint32_t relay, uint32_t re
     s->relay_restarts[relay] = restarts;
 }
 
+void standing_set_images(struct standing *s, const struct images *images)
+{
+    s->images = images;
+}
+
 void standing_set_pid(struct standing *s, uint32_t rank, pid_t pid)
 {
     s->pids[rank] = pid;
@@ -147,11 +160,22 @@ void standing_take(struct standing *s, const struct cw_stats *stats)
     if (stats->rank >= s->config.options->ranks)
         return;
     s->stats[stats->rank] = *stats;
+    s->coming -= s->coming > 0;
+    if (s->earlier > 0) {
+        s->earlier--;
+        return;
+    }
     s->received++;
     if (standing_missing(s) == 0 && status_waiting(&s->server)) {
         answer(s);
         loop_timer_set(&s->timer, status_deadline_ns(&s->server));
     }
+}
+
+void standing_refresh(struct standing *s)
+{
+    if (s->coming == 0)
+        standing_ask(s);
 }
 
 uint32_t standing_missing(const struct standing *s)

@@ -4,6 +4,7 @@
 #define DISPATCHER_STANDING_H
 
 #include "common/frame.h"
+#include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/options/options.h"
@@ -19,8 +20,8 @@ struct standing_config {
     const struct job *job;
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     const char *dir;       /* for the socket */
-    /* Fresh counters are wanted: standing_take follows for each rank. */
-    void (*ask)(void *ctx);
+    /* Fresh counters are wanted: returns for how many ranks standing_take follows. */
+    uint32_t (*ask)(void *ctx);
     void *ctx;
 };
 
@@ -34,8 +35,14 @@ void standing_set_relays(struct standing *standing, const char *addresses);
 void standing_set_relay_restarts(struct standing *standing, uint32_t relay, uint32_t restarts);
 void standing_set_pid(struct standing *standing, uint32_t rank, pid_t pid);
 
+/* What is known of images of ranks, which stays; NULL: none are taken. */
+void standing_set_images(struct standing *standing, const struct images *images);
+
 /* Counters of a rank have come. */
 void standing_take(struct standing *standing, const struct cw_stats *stats);
+
+/* Asks, unless answers are on their way. */
+void standing_refresh(struct standing *standing);
 
 /* For --stats: asks; how many ranks' have not come since; prints the table. */
 void standing_ask(struct standing *standing);

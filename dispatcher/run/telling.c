@@ -196,3 +196,40 @@ void telling_resumed(struct telling *t, uint64_t now_ns, const char *address)
     job_events_write(&t->events, now_ns, JOB_EVENT_SESSION_RESUMED, JOB_EVENTS_NO_RANK,
                      job_text("relay", address));
 }
+
+/* --- images --- */
+
+void telling_image_taken(struct telling *t, uint64_t now_ns, uint32_t rank, uint32_t incarnation,
+                         uint32_t image)
+{
+    telling_say(t, "rank %u: image %u is being copied", rank, image);
+    job_events_write(&t->events, now_ns, JOB_EVENT_IMAGE_TAKEN, rank,
+                     job_number("incarnation", incarnation), job_number("image", image));
+}
+
+void telling_image_stored(struct telling *t, uint64_t now_ns, const struct cw_stored *stored,
+                          uint64_t took_ns)
+{
+    telling_say(t, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
+                stored->rank, stored->number, (double)stored->bytes / (1 << 20),
+                (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
+    job_events_write(&t->events, now_ns, JOB_EVENT_IMAGE_STORED, stored->rank,
+                     job_number("incarnation", stored->incarnation),
+                     job_number("image", stored->number), job_number("bytes", stored->bytes),
+                     job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
+}
+
+void telling_image_failed(struct telling *t, uint64_t now_ns, uint32_t rank, uint32_t image,
+                          const char *cause)
+{
+    telling_say(t, "rank %u: image %u is of no use: %s", rank, image, cause);
+    job_events_write(&t->events, now_ns, JOB_EVENT_IMAGE_FAILED, rank, job_number("image", image),
+                     job_text("cause", cause));
+}
+
+void telling_restored(struct telling *t, uint64_t now_ns, uint32_t rank, uint32_t incarnation,
+                      uint32_t image)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_RESTORED, rank,
+                     job_number("incarnation", incarnation), job_number("image", image));
+}

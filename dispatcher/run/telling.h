@@ -62,6 +62,17 @@ void telling_relay_down(struct telling *telling, uint64_t now_ns, const char *ad
 void telling_relay_up(struct telling *telling, uint64_t now_ns, const char *address,
                       uint32_t restarts);
 
+/* Of an image of a rank: it is being taken; it is stored, so long after; it will not be of use. */
+void telling_image_taken(struct telling *telling, uint64_t now_ns, uint32_t rank,
+                         uint32_t incarnation, uint32_t image);
+void telling_image_stored(struct telling *telling, uint64_t now_ns, const struct cw_stored *stored,
+                          uint64_t took_ns);
+void telling_image_failed(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t image,
+                          const char *cause);
+/* A process of the rank goes on from one. */
+void telling_restored(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t incarnation,
+                      uint32_t image);
+
 /* Our session with the relay of this address goes on over a new connection. */
 void telling_resumed(struct telling *telling, uint64_t now_ns, const char *address);
 

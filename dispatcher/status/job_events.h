@@ -27,7 +27,12 @@ enum job_event {
     JOB_EVENT_SESSION_RESUMED, /* ours with a relay: relay */
     JOB_EVENT_RELAY_DOWN,      /* one of the job's own has ended: relay, signal or exit_code */
     JOB_EVENT_RELAY_UP,        /* ... and listens again: relay, restarts */
-    JOB_EVENT_JOB_ENDED,       /* exit_code, reason */
+    JOB_EVENT_IMAGE_TAKEN,     /* a rank is being copied: image, incarnation */
+    JOB_EVENT_IMAGE_STORED, /* ... and can be restarted from it: image, bytes, stored_bytes, seconds
+                             */
+    JOB_EVENT_IMAGE_FAILED, /* ... or not: image, cause */
+    JOB_EVENT_RANK_RESTORED, /* it goes on from an image: image */
+    JOB_EVENT_JOB_ENDED,     /* exit_code, reason */
     JOB_EVENT_COUNT
 };
 

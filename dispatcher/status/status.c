@@ -17,12 +17,12 @@ static int watch(const struct status_server *s, int op, int fd, uint32_t number,
     return epoll_ctl(s->fd, op, fd, &e);
 }
 
-static int listen_in(struct status_server *s, const char *dir, struct cw_err *err)
+static int listen_in(struct status_server *s, const char *dir, const char *name, struct cw_err *err)
 {
     char text[CW_ADDRESS_MAX];
     const char *path = text + strlen("unix:");
 
-    snprintf(text, sizeof(text), "unix:%s/" STATUS_NAME, dir);
+    snprintf(text, sizeof(text), "unix:%s/%s", dir, name);
     if (cw_address_parse(&s->address, text, err) < 0)
         return err->code;
     s->listener = cw_listen(&s->address, err);
@@ -33,15 +33,16 @@ static int listen_in(struct status_server *s, const char *dir, struct cw_err *er
     return CW_OK;
 }
 
-int status_open(struct status_server *s, const char *dir, struct cw_err *err)
+int status_open(struct status_server *s, const char *dir, const char *name, uint64_t fresh_ns,
+                struct cw_err *err)
 {
-    *s = (struct status_server){.listener = -1};
+    *s = (struct status_server){.listener = -1, .fresh_ns = fresh_ns};
     for (int i = 0; i < STATUS_CLIENTS_MAX; i++)
         s->clients[i].fd = -1;
     s->fd = epoll_create1(EPOLL_CLOEXEC);
     if (s->fd < 0)
         return cw_err_set(err, CW_ESYS, "epoll: %s", strerror(errno));
-    if (listen_in(s, dir, err) == CW_OK)
+    if (listen_in(s, dir, name, err) == CW_OK)
         return CW_OK;
     status_close(s);
     return cw_err_wrap(err, "opening what causeway status asks");
@@ -110,11 +111,11 @@ static bool accept_client(struct status_server *s, uint64_t now_ns)
     return fd >= 0;
 }
 
-static uint64_t client_deadline_ns(const struct status_client *c)
+static uint64_t client_deadline_ns(const struct status_server *s, const struct status_client *c)
 {
     if (c->fd < 0)
         return UINT64_MAX;
-    return c->since_ns + (c->text ? STATUS_READ_NS : STATUS_FRESH_NS);
+    return c->since_ns + (c->text ? STATUS_READ_NS : s->fresh_ns);
 }
 
 bool status_step(struct status_server *s, uint64_t now_ns)
@@ -136,7 +137,7 @@ bool status_step(struct status_server *s, uint64_t now_ns)
     if (s->retry_at_ns && s->retry_at_ns <= now_ns)
         accept_again(s);
     for (int i = 0; s->fd >= 0 && i < STATUS_CLIENTS_MAX; i++)
-        if (s->clients[i].text && client_deadline_ns(&s->clients[i]) <= now_ns)
+        if (s->clients[i].text && client_deadline_ns(s, &s->clients[i]) <= now_ns)
             drop(s, &s->clients[i]);
     return somebody_new;
 }
@@ -154,7 +155,7 @@ bool status_waiting(const struct status_server *s)
 bool status_due(const struct status_server *s, uint64_t now_ns)
 {
     for (int i = 0; s->fd >= 0 && i < STATUS_CLIENTS_MAX; i++)
-        if (waits(&s->clients[i]) && client_deadline_ns(&s->clients[i]) <= now_ns)
+        if (waits(&s->clients[i]) && client_deadline_ns(s, &s->clients[i]) <= now_ns)
             return true;
     return false;
 }
@@ -164,8 +165,8 @@ uint64_t status_deadline_ns(const struct status_server *s)
     uint64_t first = s->fd >= 0 && s->retry_at_ns ? s->retry_at_ns : UINT64_MAX;
 
     for (int i = 0; s->fd >= 0 && i < STATUS_CLIENTS_MAX; i++)
-        if (client_deadline_ns(&s->clients[i]) < first)
-            first = client_deadline_ns(&s->clients[i]);
+        if (client_deadline_ns(s, &s->clients[i]) < first)
+            first = client_deadline_ns(s, &s->clients[i]);
     return first;
 }
 

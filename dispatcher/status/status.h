@@ -13,11 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STATUS_NAME "status"          /* of the socket, in the job's directory */
-#define STATUS_CLIENTS_MAX 8          /* further ones wait in the kernel's queue */
-#define STATUS_FRESH_NS 200000000ull  /* for the relay's counters; then the last known are told */
-#define STATUS_READ_NS 5000000000ull  /* for a client to read all; then it is dropped */
-#define STATUS_RETRY_NS 1000000000ull /* before accepting again, when a descriptor was wanting */
+#define STATUS_NAME "status"            /* of the socket, in the job's directory */
+#define STATUS_IMAGES_NAME "demand"     /* of the socket where images are asked for */
+#define STATUS_IMAGES_NS 60000000000ull /* for them; then what became of them so far is told */
+#define STATUS_CLIENTS_MAX 8            /* further ones wait in the kernel's queue */
+#define STATUS_FRESH_NS 200000000ull    /* for the relay's counters; then the last known are told */
+#define STATUS_READ_NS 5000000000ull    /* for a client to read all; then it is dropped */
+#define STATUS_RETRY_NS 1000000000ull   /* before accepting again, when a descriptor was wanting */
 
 struct status_client {
     int fd;            /* -1: none */
@@ -30,15 +32,18 @@ struct status_client {
 struct status_server {
     int fd; /* watch it for EPOLLIN; -1 when closed */
     int listener;
+    uint64_t fresh_ns;    /* that a client waits at most for fresh news */
     uint64_t retry_at_ns; /* 0: clients are accepted */
     struct cw_address address;
     struct status_client clients[STATUS_CLIENTS_MAX];
 };
 
-/* Listens on DIR/status, which only its user may reach. With `fd` -1
- * in a zeroed server the other functions do nothing. Errors: CW_ESYS, CW_EINVAL, naming the socket.
+/* Listens on DIR/NAME, which only its user may reach. A client waits for its answer for `fresh_ns`
+ * at most. With `fd` -1 in a zeroed server the other functions do nothing. Errors: CW_ESYS,
+ * CW_EINVAL, naming the socket.
  */
-int status_open(struct status_server *server, const char *dir, struct cw_err *err);
+int status_open(struct status_server *server, const char *dir, const char *name, uint64_t fresh_ns,
+                struct cw_err *err);
 
 /* To be called when `fd` is readable and when the deadline has come. True: somebody new waits for
  * an answer. */

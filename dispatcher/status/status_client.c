@@ -39,9 +39,9 @@ static int make_room(struct answer *a, struct cw_err *err)
 }
 
 /* All up to the end of the stream. */
-static int read_answer(int fd, struct answer *a, struct cw_err *err)
+static int read_answer(int fd, int wait_ms, struct answer *a, struct cw_err *err)
 {
-    uint64_t until_ns = cw_clock_ns() + STATUS_WAIT_MS * 1000000ull;
+    uint64_t until_ns = cw_clock_ns() + (uint64_t)wait_ms * 1000000ull;
 
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -49,8 +49,7 @@ static int read_answer(int fd, struct answer *a, struct cw_err *err)
         ssize_t n;
 
         if (now_ns >= until_ns)
-            return cw_err_set(err, CW_ELIMIT, "no answer for %d s; is it stopped?",
-                              STATUS_WAIT_MS / 1000);
+            return cw_err_set(err, CW_ELIMIT, "no answer for %d s; is it stopped?", wait_ms / 1000);
         poll(&p, 1, (int)((until_ns - now_ns) / 1000000) + 1);
         if (make_room(a, err) < 0)
             return err->code;
@@ -96,12 +95,12 @@ static json_t *parse(const struct answer *a, struct cw_err *err)
     return NULL;
 }
 
-static int connect_to(const char *dir, struct cw_err *err)
+static int connect_to(const char *dir, const char *name, struct cw_err *err)
 {
     char text[CW_ADDRESS_MAX];
     struct cw_address address;
 
-    snprintf(text, sizeof(text), "unix:%s/" STATUS_NAME, dir);
+    snprintf(text, sizeof(text), "unix:%s/%s", dir, name);
     if (access(text + strlen("unix:"), F_OK) < 0)
         return cw_err_set(err, CW_ENOTFOUND, "no job is there, or it has only begun");
     if (cw_address_parse(&address, text, err) < 0)
@@ -117,7 +116,7 @@ static pid_t pid_of_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
 }
 
-json_t *status_ask(const char *dir, pid_t *pid, struct cw_err *err)
+static json_t *ask(const char *dir, const char *name, int wait_ms, pid_t *pid, struct cw_err *err)
 {
     struct answer answer = {0};
     json_t *document = NULL;
@@ -125,10 +124,10 @@ json_t *status_ask(const char *dir, pid_t *pid, struct cw_err *err)
 
     *err = (struct cw_err){0};
     *pid = 0;
-    fd = connect_to(dir, err);
+    fd = connect_to(dir, name, err);
     if (fd >= 0) {
         *pid = pid_of_peer(fd);
-        if (read_answer(fd, &answer, err) == CW_OK)
+        if (read_answer(fd, wait_ms, &answer, err) == CW_OK)
             document = parse(&answer, err);
         close(fd);
         free(answer.bytes);
@@ -140,6 +139,18 @@ json_t *status_ask(const char *dir, pid_t *pid, struct cw_err *err)
                    dir);
     }
     return document;
+}
+
+json_t *status_ask(const char *dir, pid_t *pid, struct cw_err *err)
+{
+    return ask(dir, STATUS_NAME, STATUS_WAIT_MS, pid, err);
+}
+
+json_t *status_ask_images(const char *dir, struct cw_err *err)
+{
+    pid_t pid;
+
+    return ask(dir, STATUS_IMAGES_NAME, STATUS_IMAGES_NS / 1000000 + STATUS_WAIT_MS, &pid, err);
 }
 
 /* Where rundir_make() makes directories, in whatever environment it ran. */

@@ -27,6 +27,10 @@ struct status_found {
  * CW_ELIMIT (no answer in time, or too long a one), CW_EPROTO, CW_ESYS, CW_ENOMEM. */
 json_t *status_ask(const char *dir, pid_t *pid, struct cw_err *err);
 
+/* Has images taken of the ranks of the job in `dir`: the document that says what became of them.
+ * Waits as long as the job does for that. Errors: as above. */
+json_t *status_ask_images(const char *dir, struct cw_err *err);
+
 /* Asks all jobs of this user, in every place where causeway run may have made a directory. Returns
  * how many directories were found, at most STATUS_JOBS_MAX; the caller calls status_forget. */
 int status_find(struct status_found found[STATUS_JOBS_MAX]);

@@ -5,18 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* null: there is none. */
+static json_t *image_document(const struct status_rank *r)
+{
+    if (!r->image)
+        return json_null();
+    return json_pack("{s:I, s:f, s:I}", "number", (json_int_t)r->image, "age_s", r->image_age_s,
+                     "bytes", (json_int_t)r->image_bytes);
+}
+
 /* json_pack takes the references of what it is given, and fails when one of them is NULL. */
 static json_t *rank_document(const struct status_rank *r)
 {
-    return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:o}",
-                     "rank", (json_int_t)r->rank, "pid", (json_int_t)r->pid, "host",
-                     json_value_text(r->host), "slot", (json_int_t)r->slot, "incarnation",
-                     (json_int_t)r->incarnation, "state", json_value_text(r->state), "events",
-                     (json_int_t)r->events, "taken", (json_int_t)r->taken, "replayed",
-                     (json_int_t)r->replayed, "to_replay", (json_int_t)r->to_replay, "acts",
-                     (json_int_t)r->acts, "log_bytes", (json_int_t)r->log_bytes, "unprotected_s",
-                     r->unprotected ? json_real(r->unprotected_s) : json_null(), "restarts",
-                     (json_int_t)r->restarts, "program", json_value_text(r->program));
+    return json_pack(
+        "{s:I, s:I, s:o, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "rank",
+        (json_int_t)r->rank, "pid", (json_int_t)r->pid, "host", json_value_text(r->host), "slot",
+        (json_int_t)r->slot, "incarnation", (json_int_t)r->incarnation, "state",
+        json_value_text(r->state), "events", (json_int_t)r->events, "taken", (json_int_t)r->taken,
+        "replayed", (json_int_t)r->replayed, "to_replay", (json_int_t)r->to_replay, "acts",
+        (json_int_t)r->acts, "log_bytes", (json_int_t)r->log_bytes, "unprotected_s",
+        r->unprotected ? json_real(r->unprotected_s) : json_null(), "image", image_document(r),
+        "restarts", (json_int_t)r->restarts, "program", json_value_text(r->program));
 }
 
 /* NULL without memory. */

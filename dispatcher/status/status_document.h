@@ -26,6 +26,9 @@ struct status_rank {
     uint64_t log_bytes;   /* kept for a restart */
     bool unprotected;     /* it can no longer be restarted ... */
     double unprotected_s; /* ... for so long */
+    uint32_t image;       /* its newest one that is stored; 0: none */
+    double image_age_s;
+    uint64_t image_bytes; /* of memory in it */
     uint32_t restarts;
     const char *program;
 };

@@ -38,6 +38,18 @@ static void cell_log(const json_t *row, char *to)
         table_bytes(table_number(row, "log_bytes"), to, TABLE_CELL_MAX);
 }
 
+static void cell_image(const json_t *row, char *to)
+{
+    const json_t *image = json_object_get(row, "image");
+
+    if (!json_is_object(image))
+        strcpy(to, "-");
+    else
+        snprintf(to, TABLE_CELL_MAX, "%llu, %.0f s ago",
+                 (unsigned long long)table_number(image, "number"),
+                 json_number_value(json_object_get(image, "age_s")));
+}
+
 static void cell_job(const json_t *row, char *to)
 {
     snprintf(to, TABLE_CELL_MAX, "%.8s", table_text(row, "job"));
@@ -59,10 +71,11 @@ static void cell_command(const json_t *row, char *to)
 }
 
 static const struct table_column rank_columns[] = {
-    {"RANK", true, .number = "rank"},     {"HOST", false, .cell = cell_host},
-    {"PID", true, .cell = cell_pid},      {"INCARNATION", true, .number = "incarnation"},
-    {"STATE", false, .cell = cell_state}, {"EVENTS", true, .number = "events"},
-    {"LOG", true, .cell = cell_log},      {"RESTARTS", true, .number = "restarts"},
+    {"RANK", true, .number = "rank"},         {"HOST", false, .cell = cell_host},
+    {"PID", true, .cell = cell_pid},          {"INCARNATION", true, .number = "incarnation"},
+    {"STATE", false, .cell = cell_state},     {"EVENTS", true, .number = "events"},
+    {"LOG", true, .cell = cell_log},          {"IMAGE", true, .cell = cell_image},
+    {"RESTARTS", true, .number = "restarts"},
 };
 
 static const struct table_column job_columns[] = {

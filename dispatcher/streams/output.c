@@ -72,25 +72,6 @@ static bool is_dropping(const struct output_stream *stream)
     return stream->drop_lines || stream->drop_bytes;
 }
 
-/* Drops whole lines. Returns how many bytes that were. */
-static size_t drop_lines(struct output_stream *stream, const char *bytes, size_t size)
-{
-    size_t at = 0;
-
-    while (stream->drop_lines && at < size) {
-        const char *newline = memchr(bytes + at, '\n', size - at);
-
-        if (!newline) {
-            stream->dropped_bytes += size - at;
-            return size;
-        }
-        at = (size_t)(newline - bytes) + 1;
-        stream->drop_lines--;
-        stream->dropped_bytes = 0;
-    }
-    return at;
-}
-
 /* Drops what was printed before from the start of `bytes`. Returns how many bytes that were.
  *
  * Counted in lines, and in bytes only for a line that is not complete: the same as counting bytes
@@ -98,8 +79,16 @@ static size_t drop_lines(struct output_stream *stream, const char *bytes, size_t
  * last logged act, such as the time), whole lines stay whole. */
 static size_t drop_printed(struct output_stream *stream, const char *bytes, size_t size)
 {
-    size_t at = drop_lines(stream, bytes, size);
+    size_t at = 0;
 
+    while (stream->drop_lines && at < size) {
+        const char *newline = memchr(bytes + at, '\n', size - at);
+
+        if (!newline)
+            return size;
+        at = (size_t)(newline - bytes) + 1;
+        stream->drop_lines--;
+    }
     while (!stream->drop_lines && stream->drop_bytes && at < size) {
         if (bytes[at] == '\n')
             stream->drop_bytes = 0;
@@ -179,14 +168,14 @@ static size_t size_of_output(const struct output_stream *stream, const char *byt
     return size;
 }
 
-/* The process took an image here. It may still repeat what an earlier one printed. */
+/* The process took an image here. It may still repeat what an earlier one printed: of a line that
+ * was printed to its end the number is enough. */
 static void add_place(struct output_stream *stream, uint32_t number)
 {
     struct place place = {.number = number};
 
     place.at[AT_LINE] = stream->lines - stream->drop_lines;
-    place.at[AT_BYTE] =
-        stream->drop_lines ? stream->dropped_bytes : stream->line_bytes - stream->drop_bytes;
+    place.at[AT_BYTE] = stream->drop_lines ? 0 : stream->line_bytes - stream->drop_bytes;
     places_add(&stream->places, &place);
     if (stream->awaited == number)
         stream->awaited = 0;
@@ -277,10 +266,11 @@ static void drop_from_place(struct output_stream *stream)
 {
     const struct place *place = places_find(&stream->places, stream->from);
 
-    assert(place);
+    stream->drop_lines = stream->drop_bytes = 0;
+    if (!place)
+        return;
     stream->drop_lines = stream->lines - place->at[AT_LINE];
     stream->drop_bytes = stream->line_bytes;
-    stream->dropped_bytes = place->at[AT_BYTE];
     if (stream->drop_lines == 0)
         stream->drop_bytes -= place->at[AT_BYTE];
     if (!is_dropping(stream))

@@ -52,7 +52,6 @@ struct output_stream {
     size_t held;         /* bytes behind `used` that a mark may begin with */
     uint64_t held_ns;    /* since when they are all that there is; 0: not known to be */
     struct places places;
-    uint64_t dropped_bytes; /* of the line that is being dropped */
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
     uint32_t from;    /* the image that the process goes on from */
 };
@@ -94,8 +93,9 @@ void output_stream_interrupt(struct output_stream *stream, bool at_once);
  * What was read from the ones before is dropped from it when it comes again. */
 void output_stream_resume(struct output_stream *stream, int fd);
 
-/* It goes on from this image, which has a place; 0: from its beginning. Called before or after
- * output_stream_resume, but before anything is read; without it, the beginning is meant. */
+/* It goes on from this image; 0: from its beginning. Called before or after output_stream_resume,
+ * but before anything is read; what was said last since output_stream_interrupt counts, and the
+ * beginning when nothing was. Of an image without a place nothing is dropped. */
 void output_stream_go_on_from(struct output_stream *stream, uint32_t number);
 
 /* There will be no other incarnation: what is held of an incomplete line may go out. */

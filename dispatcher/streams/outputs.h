@@ -50,8 +50,9 @@ bool outputs_has_place(const struct outputs *outputs, uint32_t rank, uint32_t nu
  */
 void outputs_forget_before(struct outputs *outputs, uint32_t rank, uint32_t number);
 
-/* The process for which outputs_open is called, just before or after, goes on from this image,
- * which has its place; 0: from its beginning, as does one for which this is not called. */
+/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes on
+ * from this image, which has its place; 0: from its beginning. What was said last since
+ * outputs_interrupt counts, and the beginning when nothing was. */
 void outputs_restart(struct outputs *outputs, uint32_t rank, uint32_t number);
 
 /* The rank has crashed, and another process will go on; `at_once`: it may still live. */

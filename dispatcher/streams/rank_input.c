@@ -125,12 +125,12 @@ bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread)
 
     if (number == 0)
         return false;
-    if (unread != UINT64_MAX) {
+    if (place.at[0] > 0 && unread == UINT64_MAX && !input_is_unread(pump))
+        return false;
+    if (place.at[0] > 0 && unread != UINT64_MAX) {
         if (!stands(pump) || unread > place.at[0])
             return false;
         place.at[0] -= unread;
-    } else if (place.at[0] > 0 && !input_is_unread(pump)) {
-        return false;
     }
     places_add(&input->places, &place);
     return rank_input_has_place(input, number);

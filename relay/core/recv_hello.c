@@ -278,8 +278,9 @@ void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *bo
         hello_dispatcher(jobs, conn, &hello);
     else if (hello.role == CW_ROLE_RELAY)
         hello_relay(jobs, conn, &hello);
-    else if (hello.role == CW_ROLE_IMAGE)
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "this is a relay, not a checkpoint server");
-    else
+    else if (hello.role == CW_ROLE_RANK)
         hello_rank(jobs, conn, &hello);
+    else
+        conn_refuse(conn, CW_REFUSED_PROTOCOL,
+                    "this is a relay, not a checkpoint server: look at the addresses");
 }

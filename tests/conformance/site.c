@@ -145,7 +145,7 @@ void site_close(void)
 {
     relay_core_free(site.core);
     for (int i = 0; i < peer_count; i++)
-        peer_close(&peers[i]);
+        peer_leave(&peers[i]);
     for (int i = 0; i < 2; i++)
         cw_unlisten(site.listeners[i].fd, &site.listeners[i].address);
     CU_ASSERT_EQUAL(rmdir(site.dir), 0);
@@ -184,7 +184,7 @@ struct peer *peer_connect(int listener)
 
 void peer_reconnect(struct peer *p, int listener)
 {
-    peer_close(p);
+    peer_leave(p);
     connect_as(p, listener);
 }
 
@@ -223,7 +223,7 @@ int peer_hello_relay(struct peer *p, uint32_t number)
     return hello(p);
 }
 
-void peer_close(struct peer *p)
+void peer_leave(struct peer *p)
 {
     cw_wire_close(&p->wire);
     if (p->wire.fd >= 0)

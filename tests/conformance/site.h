@@ -93,7 +93,7 @@ void peer_reconnect(struct peer *p, int listener);
 int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation);
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks);
 int peer_hello_relay(struct peer *p, uint32_t number);
-void peer_close(struct peer *p);
+void peer_leave(struct peer *p);
 
 /* From now on the peer keeps what it sends, so that it can resume its session. */
 void peer_keep(struct peer *p);

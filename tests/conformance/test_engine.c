@@ -120,7 +120,7 @@ static void sender_that_comes_back(void)
     peer_recv(rank_of(1), 7, 5);
     peer_send(rank_of(0), 1, 5, LARGE);
     CU_ASSERT_TRUE(pump_until(half_sent));
-    peer_close(rank_of(0));
+    peer_leave(rank_of(0));
     CU_ASSERT_TRUE(pump_until(rank_lost));
     again = peer_connect(SITE_TCP);
     CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 0, 2), CW_OK);
@@ -142,7 +142,7 @@ static void receiver_that_comes_back(void)
     peer_recv(rank_of(1), 7, 5);
     peer_send(rank_of(0), 1, 5, LARGE);
     CU_ASSERT_TRUE(pump_until(half_sent));
-    peer_close(rank_of(1));
+    peer_leave(rank_of(1));
     CU_ASSERT_TRUE(pump_until(rank_lost));
     again = peer_connect(SITE_UNIX);
     CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 1, 2), CW_OK);
@@ -170,7 +170,7 @@ static void long_log(void)
         codec_taken(&rank_of(0)->codec, CW_FRAME_TAKEN, logged);
     }
     CU_ASSERT_TRUE(pump_until(all_sent));
-    peer_close(rank_of(0));
+    peer_leave(rank_of(0));
     CU_ASSERT_TRUE(pump_until(rank_lost));
     again = peer_connect(SITE_UNIX);
     CU_ASSERT_EQUAL_FATAL(peer_hello_rank(again, 0, 2), CW_OK);
@@ -203,7 +203,7 @@ static void farewell(void)
 static void dispatcher_that_leaves(void)
 {
     site_start_job(engine(), 2);
-    peer_close(&peers[0]);
+    peer_leave(&peers[0]);
     CU_ASSERT_TRUE(pump_until(two_ended));
     CU_ASSERT_EQUAL(peer_hello_rank(peer_connect(SITE_TCP), 1, 2), CW_EAUTH);
     site_stop();

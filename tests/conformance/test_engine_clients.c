@@ -69,7 +69,7 @@ static void clients_that_vanish(void)
         peer_recv(rank_of(receiver), ranks_lost, 5);
         peer_send(sender, receiver, 5, LARGE);
         CU_ASSERT_TRUE(pump_until(half_sent));
-        peer_close(sender);
+        peer_leave(sender);
         CU_ASSERT_TRUE(pump_until(rank_lost));
         ping_pong(VANISHING + 1, VANISHING + 2, 5, 0);
     }
@@ -87,7 +87,7 @@ static void receiver_that_vanishes(void)
     sender = rank_of(0);
     peer_send(sender, 1, 5, 4 * LARGE);
     CU_ASSERT_TRUE(pump_until(half_sent));
-    peer_close(rank_of(1));
+    peer_leave(rank_of(1));
     CU_ASSERT_TRUE(pump_until(all_sent));
     ranks_lost = 1;
     CU_ASSERT_TRUE(pump_until(rank_lost));

@@ -48,7 +48,7 @@ static void crowd_that_connects_at_once(void)
     ping_pong(0, CROWD - 1, 3, 0);
     /* all leave at once */
     for (uint32_t r = 2; r < CROWD - 1; r++)
-        peer_close(rank_of(r));
+        peer_leave(rank_of(r));
     ping_pong(0, CROWD - 1, 3, 0);
     site_stop();
 }
@@ -104,7 +104,7 @@ static void idle_crowd(void)
     CU_ASSERT_TRUE(pump_until(idle_are_up));
     ping_pong(0, IDLE + 1, 20, 1000);
     for (uint32_t r = 1; r <= IDLE; r++)
-        peer_close(rank_of(r));
+        peer_leave(rank_of(r));
     ping_pong(0, IDLE + 1, 20, 1000);
     CU_ASSERT_TRUE(pump_until(idle_are_lost));
     ping_pong(0, IDLE + 1, 20, 1000);
@@ -205,7 +205,7 @@ static void descriptors_run_out(void)
     ping_pong(0, 1, 20, 0);
     CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &old), 0);
     for (int i = 3; i < peer_count; i++)
-        peer_close(&peers[i]);
+        peer_leave(&peers[i]);
     CU_ASSERT_EQUAL(peer_hello_rank(peer_connect(SITE_UNIX), 1, 2), CW_OK);
     site_stop();
 }

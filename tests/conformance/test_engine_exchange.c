@@ -216,7 +216,7 @@ static void job_in_full_flow(void)
     mesh_begin(0);
     mesh_begin(1);
     CU_ASSERT_TRUE(pump_until(mesh_flows));
-    peer_close(&peers[0]);
+    peer_leave(&peers[0]);
 }
 
 static void dispatcher_that_leaves_in_full_flow(void)

@@ -119,7 +119,7 @@ static void clients_that_join_and_do_not_speak(void)
         ping_pong(0, 2, 2, 1000);
         CU_ASSERT_FALSE(p->ended);
         if (i % 4 > 1)
-            peer_close(p);
+            peer_leave(p);
     }
     ping_pong(0, 2, 5, 0);
     site_stop();
@@ -146,7 +146,7 @@ static void one_that_speaks_and_vanishes(void)
     /* all at once, while the relay sleeps */
     CU_ASSERT_EQUAL_FATAL(cw_ring_put(&p->wire.out, out->at + out->start, codec_left(out)),
                           codec_left(out));
-    peer_close(p);
+    peer_leave(p);
     CU_ASSERT_TRUE(pump_until(rest_came));
     CU_ASSERT_TRUE(pump_until(rank_lost));
     site_stop();
@@ -176,7 +176,7 @@ static void refused_one_that_vanishes(void)
     CU_ASSERT_TRUE(pump_until(all_sent));
     codec_begin(&p->codec, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
     CU_ASSERT_TRUE(pump_until(rank_lost));
-    peer_close(p);
+    peer_leave(p);
     ping_pong(1, 2, 5, 0);
     CU_ASSERT_TRUE(pump_until(let_go));
     site_stop();
@@ -207,7 +207,7 @@ static void job_that_ends_while_others_are_served(void)
         CU_ASSERT_EQUAL_FATAL(peer_hello_dispatcher(peer_connect(SITE_UNIX), 4), CW_OK);
         for (uint32_t rank = 0; rank < 4; rank++)
             CU_ASSERT_EQUAL_FATAL(peer_hello_rank(peer_connect(SITE_UNIX), rank, 1), CW_OK);
-        peer_close(
+        peer_leave(
             first); /* a rank takes its place in the poll set, and is served after the dispatcher */
         pump_for(5);
         CU_ASSERT_EQUAL(cw_ring_put(&peers[1].wire.out, nonsense, sizeof(nonsense)),

@@ -1,11 +1,16 @@
 /* Any bytes, from any rank, cut anywhere, must be answered or refused, never more. The input is a
- * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. */
+ * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. In place of
+ * the rank, two values are for images: of the next byte's rank one is taken, or it goes on from it.
+ */
 #include "dispatcher/pmi/pmi.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define RANKS 3
+#define IMAGE 0xff
+#define RESTART 0xfe
+#define NUMBERS 7 /* of images, and none */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,6 +49,13 @@ static void check(const struct pmi *pmi)
         abort();
 }
 
+static void take_image(struct pmi *pmi, uint32_t rank, uint32_t number)
+{
+    pmi_rank_mark(pmi, rank, number);
+    if (pmi_rank_has_place(pmi, rank, number) && number % 3 == 2)
+        pmi_rank_forget_before(pmi, rank, number);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct pmi_ops ops = {on_reply, on_happening, on_happening, on_aborted};
@@ -56,9 +68,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (size >= 2) {
         uint32_t rank = data[0] % RANKS;
         size_t piece = data[1];
+        bool is_image = data[0] == IMAGE || data[0] == RESTART;
 
+        if (data[0] == IMAGE)
+            take_image(pmi, piece % RANKS, piece / RANKS % NUMBERS);
+        else if (data[0] == RESTART)
+            pmi_rank_restarted(pmi, piece % RANKS, piece / RANKS % NUMBERS);
         data += 2;
         size -= 2;
+        if (is_image)
+            piece = 0;
         if (piece > size)
             piece = size;
         if (pmi_input(pmi, rank, (const char *)data, piece, &err) < 0 &&

@@ -105,6 +105,7 @@ option_tests() {
   t "--help" expect_help "$causeway"
   t "--version" version
   t "doctor looks at what a job would use" doctor_like_a_job
+  t "doctor looks at what images need" doctor_of_images
   t "an unknown command" unknown_command
   t "no command" no_command
   t "relay without --listen" run_expect 2 'no --listen' "$causeway" relay
@@ -122,6 +123,23 @@ doctor_like_a_job() {
   why=$("$causeway" relay --engine uring --listen "unix:/no/such/dir/r" 2>&1 | sed -n 's/^causeway relay: //p')
   [[ $why == *listen* ]] && why='io_uring, for --engine uring'
   grep -Fq "$why" "$tmp/out" || wrong "expected it to say: $why"
+}
+
+# What images of ranks need: said, but nothing that a job without them misses.
+doctor_of_images() {
+  local plain=${CAUSEWAY_PLAIN:-$causeway} place="$tmp/doctored"
+  mkdir -p "$place"
+  cp "$plain" "$place/causeway"
+  cp "${plain%/*}/librdevice.so" "$place"
+  run_expect 0 '' env TMPDIR=/dev/shm "$place/causeway" doctor
+  expect_out_like '^warning images of ranks: .*/doctored/causeway-restore.*No such file.*make install'
+  expect_out_like '^warning images of ranks: /dev/shm is in memory'
+  expect_out_like '^(ok     |warning) images of ranks: .*pagemap'
+  expect_out_like '^(ok     |warning) images of ranks: prctl'
+  cp /bin/true "$place/causeway-restore"
+  run_expect 0 '' env TMPDIR=/no/such/dir "$place/causeway" doctor
+  expect_out_like '^ok      images of ranks: .*/doctored/causeway-restore goes on from them'
+  expect_out_like '^warning images of ranks: /no/such/dir: No such file'
 }
 
 # --- options of recovery ----------------------------------------------------------

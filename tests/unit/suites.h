@@ -57,6 +57,8 @@ void add_watcher_tests(void);
 void add_wire_tests(void);
 void add_kept_tests(void);
 void add_hello_tests(void);
+void add_servers_tests(void);
+void add_images_tests(void);
 
 /* tests/trace */
 void add_active_tests(void);

@@ -207,6 +207,39 @@ static void resume_timeout(void)
     bad("run --resume-timeout 61m p", "--resume-timeout '61m': at most 3600s");
 }
 
+static void images(void)
+{
+    good("run p");
+    CU_ASSERT_FALSE(o.no_images);
+    CU_ASSERT_EQUAL(o.image_every_ns, 0);
+    CU_ASSERT_EQUAL(o.image_server_count, 0);
+    run_options_free(&o);
+    good("run --ckpt-every 200ms --mtbf 2h --ckpt-dir d --ckpt-max 3G p");
+    CU_ASSERT_EQUAL(o.image_every_ns, 200000000);
+    CU_ASSERT_EQUAL(o.image_mtbf_ns, 7200000000000ull);
+    CU_ASSERT_STRING_EQUAL(o.image_dir, "d");
+    CU_ASSERT_EQUAL(o.image_bytes_max, 3ull << 30);
+    run_options_free(&o);
+    good("run --ckpt-server unix:a --ckpt-server tcp:b:1 --ckpt-key-file k p");
+    CU_ASSERT_EQUAL_FATAL(o.image_server_count, 2);
+    CU_ASSERT_STRING_EQUAL(o.image_servers[1], "tcp:b:1");
+    CU_ASSERT_STRING_EQUAL(o.image_key_file, "k");
+    run_options_free(&o);
+    good("run --no-ckpt p");
+    CU_ASSERT_TRUE(o.no_images);
+    run_options_free(&o);
+    good("run --no-log p");
+    CU_ASSERT_TRUE(o.no_images);
+    run_options_free(&o);
+    bad("run --ckpt-every soon p", "--ckpt-every 'soon'");
+    bad("run --ckpt-every 0.1ms p", "--ckpt-every: at least 1ms");
+    bad("run --ckpt-max x p", "--ckpt-max 'x'");
+    bad("run --no-ckpt --mtbf 3h p", "--mtbf is for images, which --no-ckpt turns off");
+    bad("run --no-log --ckpt-dir d p", "--ckpt-dir is for images, which --no-log turns off");
+    bad("run --ckpt-server unix:a --ckpt-max 1G p", "--ckpt-max is for the job's own checkpoint");
+    bad("run --ckpt-key-file k p", "--ckpt-key-file is for --ckpt-server ADDRESS");
+}
+
 static void bad_recovery(void)
 {
     bad("run --max-restarts -1 p", "--max-restarts '-1'");
@@ -344,6 +377,7 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, options_of_the_own_relay);
     CU_ADD_TEST(suite, recovery);
     CU_ADD_TEST(suite, resume_timeout);
+    CU_ADD_TEST(suite, images);
     CU_ADD_TEST(suite, bad_recovery);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);

@@ -166,6 +166,7 @@ static void unread_is_unknown(void)
 {
     open_input();
     CU_ASSERT_TRUE(rank_input_mark(input, 1, UINT64_MAX)); /* nothing was given */
+    CU_ASSERT_TRUE(rank_input_mark(input, 1, 0));
     give("one");
     rank_input_pause(input);
     CU_ASSERT_FALSE(rank_input_mark(input, 2, UINT64_MAX));

@@ -31,7 +31,14 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
     (void)stats;
 }
 
-static const struct relay_link_ops ops = {on_notice, on_stats};
+static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
+{
+    (void)ctx;
+    snprintf(told[told_count++], CW_TEXT_MAX + 1, "trimmed %u %u %llu", trimmed->rank,
+             trimmed->known, (unsigned long long)trimmed->point.clock);
+}
+
+static const struct relay_link_ops ops = {on_notice, on_stats, on_trimmed};
 
 static int connect_both(void)
 {

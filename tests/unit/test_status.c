@@ -39,6 +39,9 @@ static const struct status_rank two[2] = {
      .taken = 1234560,
      .acts = 99,
      .log_bytes = 1288490,
+     .image = 17,
+     .image_age_s = 32.4,
+     .image_bytes = 3000000,
      .program = "./a.out"},
     {.rank = 1,
      .pid = 0,
@@ -219,16 +222,18 @@ static void prints(const json_t *document, size_t ranks_max, const char *expecte
     "command: -n 2 ./a.out\n"                                                                      \
     "relay: unix:/tmp/r\n"                                                                         \
     "2 ranks: 1 live, 1 replaying\n"                                                               \
-    "RANK  HOST        PID  INCARNATION  STATE                   EVENTS   LOG  RESTARTS\n"
+    "RANK  HOST        PID  INCARNATION  STATE                   EVENTS   LOG         IMAGE  "     \
+    "RESTARTS\n"
 
 static void table_of_a_job(void)
 {
     json_t *document = document_of_two();
 
     prints(document, SIZE_MAX,
-           HEAD
-           "   0  localhost  4712            1  live                   1234567  1.2M         0\n"
-           "   1  localhost     -            3  replaying 120 of 4000     4000   812         2\n");
+           HEAD "   0  localhost  4712            1  live                   1234567  1.2M  17, 32 "
+                "s ago         0\n"
+                "   1  localhost     -            3  replaying 120 of 4000     4000   812          "
+                "   -         2\n");
     json_decref(document);
 }
 
@@ -300,7 +305,7 @@ static void sizes(void)
 
 static void open_server(void)
 {
-    CU_ASSERT_EQUAL_FATAL(status_open(&server, base, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(status_open(&server, base, STATUS_NAME, STATUS_FRESH_NS, &err), CW_OK);
 }
 
 static int connect_client(void)
@@ -372,7 +377,7 @@ static void not_opened(void)
     status_answer(&server, NULL, NOW);
     status_close(&server);
     err = (struct cw_err){0};
-    CU_ASSERT_EQUAL(status_open(&server, "/nowhere", &err), CW_ESYS);
+    CU_ASSERT_EQUAL(status_open(&server, "/nowhere", STATUS_NAME, STATUS_FRESH_NS, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nowhere/status"));
     CU_ASSERT_EQUAL(server.fd, -1);
 }

@@ -1,0 +1,61 @@
+#include "ckptsrv/door.h"
+#include "common/cred.h"
+
+static int refuse(struct cw_err *err, int code, const char *text)
+{
+    cw_err_set(err, CW_EAUTH, "%s", text);
+    return code;
+}
+
+static int check_dispatcher(const struct cw_hello *hello, struct cw_err *err)
+{
+    if (hello->rank > 0 && hello->rank <= CW_RANKS_MAX)
+        return 0;
+    cw_err_set(err, CW_ELIMIT, "a job of %u ranks: 1 to %u are possible", hello->rank,
+               CW_RANKS_MAX);
+    return CW_REFUSED_LIMIT;
+}
+
+static int check_image(const struct cw_hello *hello, struct cw_err *err)
+{
+    if (hello->rank < CW_RANKS_MAX && hello->incarnation > 0)
+        return 0;
+    cw_err_set(err, CW_ELIMIT, "an image of rank %u, incarnation %u: there is none", hello->rank,
+               hello->incarnation);
+    return CW_REFUSED_LIMIT;
+}
+
+int door_judge(const uint8_t key[CW_KEY_SIZE], const uint8_t nonce[CW_NONCE_SIZE],
+               const uint8_t *body, struct cw_hello *hello, struct cw_welcome *welcome,
+               struct cw_err *err)
+{
+    uint8_t mac[CW_MAC_SIZE];
+    uint8_t job[CW_KEY_SIZE];
+    uint8_t rank[CW_KEY_SIZE];
+    const uint8_t *own = job;
+
+    if (!cw_hello_get(body, hello))
+        return refuse(err, CW_REFUSED_PROTOCOL, "HELLO of something else than Causeway");
+    if (hello->version != CW_PROTOCOL_VERSION) {
+        cw_err_set(err, CW_EPROTO, "protocol version %u, the checkpoint server speaks %u",
+                   hello->version, CW_PROTOCOL_VERSION);
+        return CW_REFUSED_VERSION;
+    }
+    if (hello->role != CW_ROLE_DISPATCHER && hello->role != CW_ROLE_IMAGE)
+        return refuse(err, CW_REFUSED_PROTOCOL,
+                      "this is a checkpoint server, not a relay: look at the addresses");
+    cw_cred_job_key(job, key, hello->job);
+    if (hello->role == CW_ROLE_IMAGE) {
+        cw_cred_rank_key(rank, job, hello->rank, hello->incarnation);
+        own = rank;
+    }
+    cw_cred_mac_hello(mac, own, hello, nonce);
+    if (!cw_cred_equal(mac, hello->mac))
+        return refuse(err, CW_REFUSED_CREDENTIAL,
+                      "wrong credential: use the key file of this checkpoint server");
+    if (hello->flags & CW_HELLO_RESUME)
+        return refuse(err, CW_REFUSED_PROTOCOL, "a checkpoint server resumes no sessions");
+    *welcome = (struct cw_welcome){0};
+    cw_cred_mac_welcome(welcome->mac, own, welcome, hello, nonce);
+    return hello->role == CW_ROLE_IMAGE ? check_image(hello, err) : check_dispatcher(hello, err);
+}

@@ -1,0 +1,617 @@
+#include "ckptsrv/service.h"
+#include "ckptsrv/door.h"
+#include "ckptsrv/download.h"
+#include "ckptsrv/peer.h"
+#include "ckptsrv/upload.h"
+
+#include <poll.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TICK_NS 500000000ull
+
+enum state {
+    STRANGER, /* has not said HELLO */
+    IMAGE,    /* has not said PUT */
+    WAITING,  /* for its turn */
+    UPLOADING,
+    DISPATCHER,
+    DROPPING, /* a dispatcher whose DROP is being done */
+    FETCHING, /* likewise, once it has said FETCH: waits, or is served */
+    DONE,     /* nothing more is done for it */
+};
+
+/* One connection and what is done for it. */
+struct session {
+    struct session *before, *after; /* in the order in which they came */
+    struct service *service;
+    struct peer *peer; /* NULL: it is over */
+    enum state state;
+    uint8_t nonce[CW_NONCE_SIZE];
+    struct cw_hello hello;
+    struct put_request request;
+    struct cw_image_ref ref; /* of FETCH, or DROP */
+    struct upload *upload;
+    struct download *download;
+    struct work drop;
+    bool dropping;  /* a thread does it */
+    bool streaming; /* IMAGE is sent */
+};
+
+struct service {
+    struct loop *loop;
+    struct vault *vault;
+    struct workers *workers;
+    const uint8_t *key;
+    struct session *first, *last;
+    uint32_t strangers;
+    uint32_t transfers; /* that have begun */
+    bool look;          /* a session may go on, or is to be freed */
+    bool closing;
+    struct loop_timer tick;
+};
+
+static void refuse(struct session *s, enum cw_refusal code, const char *text)
+{
+    if (s->peer && !peer_closes(s->peer))
+        peer_refuse(s->peer, code, s->hello.rank, "%s", text);
+}
+
+static enum cw_refusal refusal_of(const struct cw_err *err)
+{
+    return err->code == CW_EPROTO ? CW_REFUSED_PROTOCOL : CW_REFUSED_LIMIT;
+}
+
+static void leave_state(struct session *s, enum state state)
+{
+    s->service->strangers -= s->state == STRANGER;
+    s->state = state;
+}
+
+/* Nothing more is done for it; the connection may still have to say why. */
+static void finish(struct session *s)
+{
+    leave_state(s, DONE);
+    if (s->upload)
+        upload_end(s->upload);
+    if (s->download)
+        download_end(s->download);
+    s->service->look = true;
+}
+
+static void refuse_and_finish(struct session *s, enum cw_refusal code, const char *text)
+{
+    refuse(s, code, text);
+    finish(s);
+}
+
+static bool same_job(const struct session *a, const struct session *b)
+{
+    return memcmp(a->hello.job, b->hello.job, CW_ID_SIZE) == 0;
+}
+
+static bool is_dispatcher(const struct session *s)
+{
+    return s->state == DISPATCHER || s->state == DROPPING;
+}
+
+/* --- storing -------------------------------------------------------------------------------------
+ */
+
+static void put_stored(struct session *s, uint8_t type, const struct cw_stored *stored)
+{
+    uint8_t *to = s->peer ? peer_frame(s->peer, type, CW_STORED_SIZE) : NULL;
+
+    if (to)
+        cw_stored_put(to, stored);
+}
+
+static void upload_opened(void *ctx, uint32_t base)
+{
+    struct session *s = ctx;
+    uint8_t *to = peer_frame(s->peer, CW_FRAME_GO, CW_GO_SIZE);
+
+    if (to)
+        cw_go_put(to, base);
+    peer_set_patience(s->peer, SERVICE_IDLE_NS);
+    peer_set_mode(s->peer, PEER_STREAM);
+}
+
+static void upload_room(void *ctx)
+{
+    struct session *s = ctx;
+    uint8_t *at;
+
+    if (upload_space(s->upload, &at) == 0)
+        return;
+    peer_set_patience(s->peer, SERVICE_IDLE_NS);
+    peer_set_mode(s->peer, PEER_STREAM);
+}
+
+static void upload_stored(void *ctx, const struct cw_stored *stored)
+{
+    struct session *s = ctx;
+
+    put_stored(s, CW_FRAME_STORED, stored);
+    for (struct session *d = s->service->first; d; d = d->after)
+        if (is_dispatcher(d) && same_job(d, s))
+            put_stored(d, CW_FRAME_STORED, stored);
+    if (s->peer)
+        peer_close(s->peer);
+    finish(s);
+}
+
+static void upload_whole(void *ctx)
+{
+    struct session *s = ctx;
+
+    peer_set_mode(s->peer, PEER_PAUSED);
+    peer_set_patience(s->peer, LOOP_NEVER);
+}
+
+static void upload_failed(void *ctx, const struct cw_err *err)
+{
+    struct session *s = ctx;
+
+    refuse_and_finish(s, refusal_of(err), err->text);
+}
+
+static void upload_ended(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->upload = NULL;
+    s->service->transfers--;
+    s->service->look = true;
+}
+
+static const struct upload_events upload_events = {upload_opened, upload_room,   upload_whole,
+                                                   upload_stored, upload_failed, upload_ended};
+
+static bool same_rank(const struct session *a, const struct session *b)
+{
+    return a != b && a->hello.role == CW_ROLE_IMAGE && b->hello.role == CW_ROLE_IMAGE &&
+           same_job(a, b) && a->hello.rank == b->hello.rank;
+}
+
+/* One image of a rank at a time: what is void has to be out of the way before the next begins. */
+static bool may_upload(const struct session *s)
+{
+    const struct service *service = s->service;
+
+    if (service->transfers >= SERVICE_TRANSFERS_MAX)
+        return false;
+    for (const struct session *other = service->first; other; other = other->after)
+        if (other->upload && same_rank(s, other))
+            return false;
+    return true;
+}
+
+static void start_upload(struct session *s)
+{
+    struct service *service = s->service;
+
+    s->upload = upload_new(service->workers, service->vault, &s->request, &upload_events, s);
+    if (!s->upload) {
+        refuse_and_finish(s, CW_REFUSED_LIMIT, "the checkpoint server has no memory for an image");
+        return;
+    }
+    service->transfers++;
+    leave_state(s, UPLOADING);
+}
+
+/* The newer incarnation wins; of the same one, the newer connection. Returns false after refusing
+ * the session. */
+static bool fence(struct session *s)
+{
+    for (struct session *other = s->service->first; other; other = other->after) {
+        if (!same_rank(s, other) || (other->state != WAITING && other->state != UPLOADING))
+            continue;
+        if (other->hello.incarnation > s->hello.incarnation) {
+            refuse_and_finish(s, CW_REFUSED_FENCED,
+                              "a higher incarnation of this rank stores an image");
+            return false;
+        }
+        refuse_and_finish(other, CW_REFUSED_FENCED,
+                          "a later image of this rank takes the place of this one");
+    }
+    return true;
+}
+
+static bool job_is_known(const struct session *s)
+{
+    if (registry_has_job(vault_registry(s->service->vault), s->hello.job))
+        return true;
+    for (const struct session *d = s->service->first; d; d = d->after)
+        if (is_dispatcher(d) && same_job(d, s))
+            return true;
+    return false;
+}
+
+static void recv_put(struct session *s, const uint8_t *body)
+{
+    s->request.rank = s->hello.rank;
+    s->request.incarnation = s->hello.incarnation;
+    memcpy(s->request.job, s->hello.job, CW_ID_SIZE);
+    if (!cw_put_get(body, &s->request.put)) {
+        refuse_and_finish(s, CW_REFUSED_PROTOCOL, "PUT with values that cannot be");
+        return;
+    }
+    if (!job_is_known(s)) {
+        refuse_and_finish(
+            s, CW_REFUSED_JOB,
+            "the checkpoint server has no such job: its dispatcher has not connected");
+        return;
+    }
+    if (!fence(s))
+        return;
+    leave_state(s, WAITING);
+    peer_set_mode(s->peer, PEER_PAUSED);
+    peer_set_patience(s->peer, LOOP_NEVER);
+    s->service->look = true;
+}
+
+/* --- reading back --------------------------------------------------------------------------------
+ */
+
+static void download_opened(void *ctx, uint64_t bytes)
+{
+    struct session *s = ctx;
+    uint8_t *to = peer_frame(s->peer, CW_FRAME_IMAGE, CW_IMAGE_SIZE);
+    struct cw_writer w = cw_writer(to, to ? CW_IMAGE_SIZE : 0);
+
+    cw_put_u64(&w, bytes);
+    s->streaming = true;
+}
+
+static void download_piece(void *ctx, const uint8_t *bytes, size_t size)
+{
+    struct session *s = ctx;
+
+    peer_set_patience(s->peer, SERVICE_IDLE_NS);
+    peer_lend(s->peer, bytes, size);
+}
+
+static void download_finished(void *ctx)
+{
+    struct session *s = ctx;
+
+    peer_close(s->peer);
+    finish(s);
+}
+
+/* In the middle of the stream there is no place for REFUSED: the end comes too early. */
+static void download_failed(void *ctx, const struct cw_err *err)
+{
+    struct session *s = ctx;
+
+    fprintf(stderr, "causeway ckptsrv: reading an image: %s\n", err->text);
+    if (s->streaming)
+        peer_abandon(s->peer);
+    refuse_and_finish(s, refusal_of(err), err->text);
+}
+
+static void download_ended(void *ctx)
+{
+    struct session *s = ctx;
+
+    s->download = NULL;
+    s->service->transfers--;
+    s->service->look = true;
+}
+
+static const struct download_events download_events = {
+    download_opened, download_piece, download_finished, download_failed, download_ended};
+
+static void start_download(struct session *s)
+{
+    struct service *service = s->service;
+
+    s->download =
+        download_new(service->workers, service->vault, s->hello.job, &s->ref, &download_events, s);
+    if (!s->download) {
+        refuse_and_finish(s, CW_REFUSED_LIMIT, "the checkpoint server has no memory for an image");
+        return;
+    }
+    service->transfers++;
+}
+
+static void recv_fetch(struct session *s, const uint8_t *body)
+{
+    cw_image_ref_get(body, &s->ref);
+    leave_state(s, FETCHING);
+    peer_set_mode(s->peer, PEER_PAUSED);
+    s->service->look = true;
+}
+
+/* --- dropping ------------------------------------------------------------------------------------
+ */
+
+static void run_drop(struct work *work)
+{
+    struct session *s = (struct session *)((char *)work - offsetof(struct session, drop));
+    struct cw_err err = {0};
+
+    if (vault_drop(s->service->vault, s->hello.job, &s->ref, &err) < 0)
+        fprintf(stderr, "causeway ckptsrv: removing images: %s\n", err.text);
+}
+
+static void drop_done(struct work *work)
+{
+    struct session *s = (struct session *)((char *)work - offsetof(struct session, drop));
+
+    s->dropping = false;
+    s->service->look = true;
+    if (s->state != DROPPING)
+        return;
+    s->state = DISPATCHER;
+    peer_set_mode(s->peer, PEER_FRAMES);
+}
+
+/* Images that are on their way are not wanted either. */
+static void void_uploads(struct session *s)
+{
+    for (struct session *other = s->service->first; other; other = other->after) {
+        if (other->hello.role != CW_ROLE_IMAGE || !same_job(s, other) ||
+            (other->state != WAITING && other->state != UPLOADING) ||
+            (s->ref.rank != CW_EVERY_RANK && s->ref.rank != other->hello.rank) ||
+            other->request.put.number > s->ref.number)
+            continue;
+        if (other->upload)
+            upload_unwanted(other->upload);
+        refuse_and_finish(other, CW_REFUSED_LIMIT, "the dispatcher does not want this image");
+    }
+}
+
+static void recv_drop(struct session *s, const uint8_t *body)
+{
+    cw_image_ref_get(body, &s->ref);
+    void_uploads(s);
+    s->state = DROPPING;
+    s->dropping = true;
+    peer_set_mode(s->peer, PEER_PAUSED);
+    s->drop = (struct work){.run = run_drop, .done = drop_done};
+    workers_add(s->service->workers, &s->drop);
+}
+
+/* --- HELLO ---------------------------------------------------------------------------------------
+ */
+
+static void put_held(void *ctx, const struct cw_stored *image)
+{
+    put_stored(ctx, CW_FRAME_HELD, image);
+}
+
+static void recv_hello(struct session *s, const uint8_t *body)
+{
+    struct cw_welcome welcome;
+    struct cw_err err = {0};
+    int code = door_judge(s->service->key, s->nonce, body, &s->hello, &welcome, &err);
+    uint8_t *to;
+
+    if (code) {
+        s->hello.role = 0; /* it is nobody */
+        refuse_and_finish(s, (enum cw_refusal)code, err.text);
+        return;
+    }
+    to = peer_frame(s->peer, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
+    if (!to)
+        return;
+    cw_welcome_put(to, &welcome);
+    if (s->hello.role == CW_ROLE_IMAGE) {
+        leave_state(s, IMAGE);
+        peer_set_patience(s->peer, SERVICE_HELLO_NS);
+        return;
+    }
+    leave_state(s, DISPATCHER);
+    peer_set_patience(s->peer, LOOP_NEVER);
+    registry_each(vault_registry(s->service->vault), s->hello.job, put_held, s);
+    peer_frame(s->peer, CW_FRAME_HELD_END, 0);
+}
+
+/* --- connections ---------------------------------------------------------------------------------
+ */
+
+static const struct {
+    uint8_t type;
+    enum state state; /* in which it may come */
+    void (*take)(struct session *s, const uint8_t *body);
+} frames[] = {
+    {CW_FRAME_HELLO, STRANGER, recv_hello},
+    {CW_FRAME_PUT, IMAGE, recv_put},
+    {CW_FRAME_FETCH, DISPATCHER, recv_fetch},
+    {CW_FRAME_DROP, DISPATCHER, recv_drop},
+};
+
+static void on_frame(void *ctx, const struct cw_header *header, const uint8_t *body)
+{
+    struct session *s = ctx;
+
+    for (size_t i = 0; i < sizeof(frames) / sizeof(*frames); i++)
+        if (frames[i].type == header->type && frames[i].state == s->state) {
+            frames[i].take(s, body);
+            return;
+        }
+    refuse_and_finish(s, CW_REFUSED_PROTOCOL,
+                      s->state == STRANGER ? "expected HELLO"
+                                           : "a frame that is not expected here");
+}
+
+static void on_space(void *ctx, uint8_t **at, size_t *size)
+{
+    struct session *s = ctx;
+
+    *size = upload_space(s->upload, at);
+}
+
+static void on_came(void *ctx, size_t size)
+{
+    struct session *s = ctx;
+    uint8_t *at;
+
+    upload_came(s->upload, size);
+    if (upload_space(s->upload, &at) > 0)
+        return;
+    peer_set_mode(s->peer, PEER_PAUSED);
+    peer_set_patience(s->peer, LOOP_NEVER);
+}
+
+static void on_written(void *ctx)
+{
+    struct session *s = ctx;
+
+    if (s->download)
+        download_sent(s->download);
+}
+
+static void on_late(void *ctx)
+{
+    struct session *s = ctx;
+
+    if (s->state == FETCHING)
+        peer_abandon(s->peer); /* it does not read */
+    refuse_and_finish(s, CW_REFUSED_PROTOCOL,
+                      s->state == STRANGER ? "no HELLO came in time"
+                      : s->state == IMAGE  ? "no PUT came in time"
+                                           : "nothing more of the image came for a minute");
+}
+
+static void on_over(void *ctx)
+{
+    struct session *s = ctx;
+
+    peer_free(s->peer);
+    s->peer = NULL;
+    finish(s);
+}
+
+static const struct peer_handler handler = {on_frame,   on_space, on_came,
+                                            on_written, on_late,  on_over};
+
+static void put_challenge(struct session *s)
+{
+    struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
+    uint8_t *to = peer_frame(s->peer, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
+
+    randombytes_buf(s->nonce, sizeof(s->nonce));
+    memcpy(challenge.nonce, s->nonce, sizeof(s->nonce));
+    if (to)
+        cw_challenge_put(to, &challenge);
+}
+
+/* The oldest has had the most time. */
+static void make_room(struct service *service)
+{
+    struct session *s = service->first;
+
+    if (service->strangers < SERVICE_STRANGERS_MAX)
+        return;
+    while (s->state != STRANGER)
+        s = s->after;
+    if (s->peer)
+        peer_abandon(s->peer);
+    finish(s);
+}
+
+void service_enter(struct service *service, int fd)
+{
+    struct session *s = calloc(1, sizeof(*s));
+
+    make_room(service);
+    if (!s) {
+        close(fd);
+        return;
+    }
+    s->service = service;
+    s->peer = peer_new(service->loop, fd, &handler, s);
+    if (!s->peer) {
+        free(s);
+        return;
+    }
+    service->strangers++;
+    s->before = service->last;
+    *(service->last ? &service->last->after : &service->first) = s;
+    service->last = s;
+    peer_set_patience(s->peer, SERVICE_HELLO_NS);
+    put_challenge(s);
+}
+
+/* --- all of them ---------------------------------------------------------------------------------
+ */
+
+static void free_session(struct session *s)
+{
+    struct service *service = s->service;
+
+    *(s->before ? &s->before->after : &service->first) = s->after;
+    *(s->after ? &s->after->before : &service->last) = s->before;
+    free(s);
+}
+
+void service_turned(struct service *service)
+{
+    struct session *next;
+
+    if (!service->look)
+        return;
+    service->look = false;
+    for (struct session *s = service->first; s; s = next) {
+        next = s->after;
+        if (s->state == DONE && !s->peer && !s->upload && !s->download && !s->dropping)
+            free_session(s);
+        else if (s->state == WAITING && !service->closing && may_upload(s))
+            start_upload(s);
+        else if (s->state == FETCHING && !s->download && !service->closing &&
+                 service->transfers < SERVICE_TRANSFERS_MAX)
+            start_download(s);
+    }
+}
+
+static void on_tick(void *ctx)
+{
+    struct service *service = ctx;
+
+    for (struct session *s = service->first; s; s = s->after)
+        if (s->peer)
+            peer_tick(s->peer);
+    loop_timer_set(&service->tick, loop_now_ns(service->loop) + TICK_NS);
+}
+
+struct service *service_new(struct loop *loop, struct vault *vault, struct workers *workers,
+                            const uint8_t key[CW_KEY_SIZE])
+{
+    struct service *service = calloc(1, sizeof(*service));
+
+    if (!service)
+        return NULL;
+    service->loop = loop;
+    service->vault = vault;
+    service->workers = workers;
+    service->key = key;
+    loop_timer_add(loop, &service->tick, on_tick, service);
+    loop_timer_set(&service->tick, loop_now_ns(loop) + TICK_NS);
+    return service;
+}
+
+void service_free(struct service *service)
+{
+    if (!service)
+        return;
+    service->closing = true;
+    for (struct session *s = service->first; s; s = s->after) {
+        peer_free(s->peer);
+        s->peer = NULL;
+        finish(s);
+    }
+    for (service_turned(service); service->first; service_turned(service)) {
+        struct pollfd ready = {.fd = workers_fd(service->workers), .events = POLLIN};
+
+        poll(&ready, 1, -1);
+        workers_collect(service->workers);
+    }
+    free(service);
+}

@@ -1,0 +1,25 @@
+/* The store of a checkpoint server: its directory, and what is held there. All functions from any
+ * thread; those that wait for the disk say so. */
+#ifndef CKPTSRV_VAULT_H
+#define CKPTSRV_VAULT_H
+
+#include "ckptsrv/registry.h"
+
+struct vault;
+
+/* Locks the directory, and finds out what it holds; what writes have left that did not end goes.
+ * `dir` stays. `max`: bytes of blocks; 0: no bound. Waits for the disk. NULL with *err: CW_ESYS,
+ * CW_EBUSY, CW_ENOMEM; CW_EINVAL: what is there is of another version. */
+struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err);
+/* `remove`: all images go, and the directory where vault_open made it. NULL is allowed. */
+void vault_close(struct vault *vault, bool remove);
+
+const struct imgdir *vault_dir(const struct vault *vault);
+struct registry *vault_registry(const struct vault *vault);
+
+/* Removes an image and all before it, of one rank or CW_EVERY_RANK. Waits for the disk. Errors:
+ * CW_ESYS. */
+int vault_drop(struct vault *vault, const uint8_t job[CW_ID_SIZE], const struct cw_image_ref *ref,
+               struct cw_err *err);
+
+#endif

@@ -1,0 +1,253 @@
+/* `causeway ckpt`: looks at the images that a checkpoint server keeps, and removes some. */
+#include "dispatcher/cli/cmd_ckpt.h"
+#include "ckptsrv/vault.h"
+#include "ckptsrv/verify.h"
+#include "common/parse.h"
+#include "dispatcher/cli/ckpt_images.h"
+#include "dispatcher/cli/ckpt_now.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: causeway ckpt list|show|verify|rm [options] --dir DIR [JOB [RANK [NUMBER]]]\n"
+    "       causeway ckpt now [JOB]\n"
+    "\n"
+    "Looks at the images in the directory of a checkpoint server: all of them, those of a job,\n"
+    "of a rank, or one. JOB is its identifier or how that begins.\n"
+    "\n"
+    "list prints a line for each image, show all that is known of it. verify reads all blocks,\n"
+    "and compares them with their checksums. rm removes the images: JOB is needed, and no server\n"
+    "may be using the directory. The others change nothing, and a server may run.\n"
+    "\n"
+    "now has an image taken of each rank of a running job; see causeway ckpt now --help.\n"
+    "\n"
+    "  --dir DIR            the directory\n"
+    "  --json               list and show: a document, on one line\n"
+    "  --help               this text\n"
+    "\n"
+    "Exit code: 0; 1 when verify finds damage, there is no such image, or something failed;\n"
+    "2 bad usage.\n";
+
+enum action { LIST, SHOW, VERIFY, REMOVE };
+
+static const char *const actions[] = {"list", "show", "verify", "rm"};
+#define ACTIONS (sizeof(actions) / sizeof(*actions))
+
+struct ckpt_options {
+    enum action action;
+    bool json;
+    bool help;
+    const char *dir;
+    struct ckpt_choice choice;
+};
+
+static int parse_choice(struct ckpt_choice *choice, int count, char **words, struct cw_err *err)
+{
+    uint64_t value;
+
+    if (count > 0) {
+        choice->job = words[0];
+        if (strspn(words[0], "0123456789abcdef") != strlen(words[0]) || !words[0][0])
+            return cw_err_set(err, CW_EINVAL,
+                              "'%s' is no job: give the hexadecimal digits that "
+                              "'causeway ckpt list' prints, or the first of them",
+                              words[0]);
+    }
+    if (count > 1) {
+        if (cw_parse_number("rank", words[1], 0, CW_RANKS_MAX - 1, &value, err) < 0)
+            return err->code;
+        choice->rank = (uint32_t)value;
+        choice->has_rank = true;
+    }
+    if (count > 2) {
+        if (cw_parse_number("number", words[2], 1, UINT32_MAX, &value, err) < 0)
+            return err->code;
+        choice->number = (uint32_t)value;
+        choice->has_number = true;
+    }
+    if (count > 3)
+        return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway ckpt --help",
+                          words[3]);
+    return CW_OK;
+}
+
+static int parse_words(struct ckpt_options *o, int count, char **words, struct cw_err *err)
+{
+    size_t action = 0;
+
+    if (count == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "expected list, show, verify, rm or now; see causeway ckpt --help");
+    while (action < ACTIONS && strcmp(words[0], actions[action]) != 0)
+        action++;
+    if (action == ACTIONS)
+        return cw_err_set(err, CW_EINVAL, "unknown command '%s'; expected list, show, verify or rm",
+                          words[0]);
+    o->action = (enum action)action;
+    if (o->json && o->action >= VERIFY)
+        return cw_err_set(err, CW_EINVAL, "--json is no option of causeway ckpt %s", words[0]);
+    if (!o->dir)
+        return cw_err_set(err, CW_EINVAL, "no --dir DIR; see causeway ckpt --help");
+    if (parse_choice(&o->choice, count - 1, words + 1, err) < 0)
+        return err->code;
+    if (o->action == REMOVE && !o->choice.job)
+        return cw_err_set(err, CW_EINVAL, "rm: which JOB? See causeway ckpt list --dir %s", o->dir);
+    return CW_OK;
+}
+
+static int parse(struct ckpt_options *o, int argc, char **argv, struct cw_err *err)
+{
+    static const struct option options[] = {{"dir", required_argument, NULL, 'd'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
+    int opt;
+
+    optind = 0;
+    opterr = 0;
+    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+        if (opt == '?' || opt == ':')
+            return cw_parse_option_error(opt, argv, "causeway ckpt", err);
+        o->json |= opt == 'j';
+        o->help |= opt == 'h';
+        if (opt == 'd')
+            o->dir = optarg;
+    }
+    return o->help ? CW_OK : parse_words(o, argc - optind, argv + optind, err);
+}
+
+/* --- the commands --------------------------------------------------------------------------------
+ */
+
+static int tell(const struct ckpt_options *o, const struct ckpt_images *images, struct cw_err *err)
+{
+    json_t *document = ckpt_images_document(images, o->dir);
+
+    if (!document)
+        return cw_err_set(err, CW_ENOMEM, "no memory");
+    if (o->json) {
+        json_dumpf(document, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        ckpt_images_print(stdout, document, o->action == SHOW);
+    }
+    json_decref(document);
+    return CW_OK;
+}
+
+/* A server that runs may remove an image meanwhile, and use its blocks for another: that is no
+ * damage. */
+static bool is_gone(const struct imgdir *dir, const struct ckpt_image *image)
+{
+    struct cw_err why = {0};
+    uint8_t *bytes = NULL;
+    size_t size;
+
+    imgdir_get_index(dir, image->job, image->rank, image->number, &bytes, &size, &why);
+    free(bytes);
+    return why.code == CW_ENOTFOUND;
+}
+
+static int verify(const struct imgdir *dir, const struct ckpt_images *images, struct cw_err *err)
+{
+    unsigned damaged = 0;
+
+    for (size_t i = 0; i < images->count; i++) {
+        const struct ckpt_image *image = &images->at[i];
+        char job[IMGDIR_JOB_TEXT];
+        struct cw_err why = {0};
+
+        imgdir_job_text(job, image->job);
+        if (verify_image(dir, image->job, image->rank, image->number, &why) < 0 &&
+            is_gone(dir, image))
+            continue;
+        printf("job %s, rank %u, image %u: %s\n", job, image->rank, image->number,
+               why.code ? why.text : "whole");
+        damaged += why.code != 0;
+    }
+    if (damaged == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EPROTO,
+                      "%u of %zu images are damaged; ranks cannot go on from them: remove them "
+                      "(causeway ckpt rm)",
+                      damaged, images->count);
+}
+
+/* Those of several jobs are not removed by accident. */
+static int check_one_job(const struct ckpt_images *images, struct cw_err *err)
+{
+    for (size_t i = 1; i < images->count; i++)
+        if (memcmp(images->at[i].job, images->at[0].job, CW_ID_SIZE) != 0)
+            return cw_err_set(err, CW_EINVAL, "several jobs begin so; give more digits");
+    return CW_OK;
+}
+
+static int remove_all(const struct ckpt_options *o, const struct ckpt_images *images,
+                      struct cw_err *err)
+{
+    struct cw_err ignored = {0};
+    struct imgdir dir;
+
+    if (check_one_job(images, err) < 0 || imgdir_open(&dir, o->dir, err) < 0)
+        return err->code;
+    for (size_t i = 0; i < images->count && !err->code; i++)
+        imgdir_remove_index(&dir, images->at[i].job, images->at[i].rank, images->at[i].number, err);
+    imgdir_close(&dir, false);
+    /* what a server does at its start: blocks that no image needs go */
+    vault_close(vault_open(o->dir, 0, &ignored), false);
+    if (!err->code)
+        printf("removed %zu images\n", images->count);
+    return err->code;
+}
+
+static int act(const struct ckpt_options *o, const struct imgdir *dir,
+               const struct ckpt_images *images, struct cw_err *err)
+{
+    if (o->choice.job && images->count == 0)
+        return cw_err_set(err, CW_ENOTFOUND, "no such image; see causeway ckpt list --dir %s",
+                          o->dir);
+    if (o->action == VERIFY)
+        return verify(dir, images, err);
+    return o->action == REMOVE ? remove_all(o, images, err) : tell(o, images, err);
+}
+
+static int run(const struct ckpt_options *o, struct cw_err *err)
+{
+    struct ckpt_images images;
+    struct imgdir dir;
+
+    if (imgdir_open_to_read(&dir, o->dir, err) < 0)
+        return err->code;
+    if (ckpt_images_find(&images, &dir, &o->choice, err) == CW_OK) {
+        act(o, &dir, &images, err);
+        ckpt_images_free(&images);
+    }
+    imgdir_close(&dir, false);
+    if (!err->code && fflush(stdout) != 0)
+        cw_err_set(err, CW_ESYS, "standard output: %m");
+    return err->code;
+}
+
+int cmd_ckpt(int argc, char **argv)
+{
+    struct ckpt_options options = {0};
+    struct cw_err err = {0};
+    int code = 0;
+
+    if (argc > 1 && strcmp(argv[1], "now") == 0)
+        return ckpt_now(argc - 1, argv + 1);
+    if (parse(&options, argc, argv, &err) < 0)
+        code = 2;
+    else if (options.help)
+        fputs(usage, stdout);
+    else if (run(&options, &err) < 0)
+        code = 1;
+    if (code) {
+        fflush(stdout);
+        fprintf(stderr, "causeway ckpt: %s\n", err.text);
+    }
+    return code;
+}

@@ -1,0 +1,27 @@
+/* Where a job's own checkpoint server keeps images: on a disk rather than in memory, which images
+ * are to spare. */
+#ifndef DISPATCHER_IMAGE_DIR_H
+#define DISPATCHER_IMAGE_DIR_H
+
+#include "common/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IMAGE_DIR_MAX 256 /* bytes of its path */
+
+struct image_dir {
+    char path[IMAGE_DIR_MAX];
+    bool chosen;       /* by us: it is made by the server, and goes with it */
+    bool in_memory;    /* its file system is */
+    uint64_t free_max; /* half of what is free there, bytes */
+};
+
+/* `wanted` is the user's; NULL: a name that is not taken yet is chosen. Makes nothing. Errors:
+ * CW_EINVAL. */
+int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *err);
+
+/* Removes what a server that was killed has left of a directory that was chosen. */
+void image_dir_remove(const struct image_dir *dir);
+
+#endif

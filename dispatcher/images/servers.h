@@ -1,0 +1,82 @@
+/* The job's checkpoint servers: starting its own, the sessions with all, fetching images. All in
+ * the job's loop, which never waits for one of them. A session that breaks is opened again, for as
+ * long as the job runs. */
+#ifndef DISPATCHER_SERVERS_H
+#define DISPATCHER_SERVERS_H
+
+#include "common/frame.h"
+#include "dispatcher/loop/loop.h"
+
+#include <sys/types.h>
+
+#define SERVERS_PAUSE_MIN_NS                                                                       \
+    50000000ull /* before a session is tried again; doubled each time ... */
+#define SERVERS_PAUSE_MAX_NS 5000000000ull /* ... up to this */
+#define SERVERS_OPEN_MS 10000              /* for one try */
+#define SERVERS_FETCH_MS 20000             /* until an image begins to come */
+#define SERVERS_FETCHES_MAX 16u            /* at a time; further ones wait */
+
+struct servers;
+
+/* What they tell, in the job's loop. A server is known by its number. */
+struct servers_events {
+    void (*child)(void *ctx, pid_t pid);       /* the job's own; it starts */
+    void (*opens)(void *ctx, uint32_t server); /* what it holds follows */
+    void (*held)(void *ctx, const struct cw_stored *held);
+    void (*held_end)(void *ctx, uint32_t server);
+    void (*stored)(void *ctx, uint32_t server, const struct cw_stored *stored);
+    /* There is no session with it; it is tried again. */
+    void (*lost)(void *ctx, uint32_t server, const struct cw_err *err);
+    /* The stream of an image can be read from this descriptor, which blocks and is the callee's;
+     * -1: see `err`. */
+    void (*fetched)(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err);
+    /* The job's own will not be there any more. */
+    void (*failed)(void *ctx, const struct cw_err *err);
+};
+
+/* Everything borrowed. */
+struct servers_config {
+    struct loop *loop;
+    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    uint32_t ranks;
+    const char *const *addresses; /* of servers that run already: `count` of them */
+    uint32_t count;               /* 0: one of the job's own */
+    const char *key_file;         /* of those; NULL: the file beside each one's socket */
+    const char *socket_dir;       /* for the socket of our own */
+    const char *image_dir;        /* of our own ... */
+    uint64_t bytes_max;           /* ... and what it may hold */
+    bool ephemeral;               /* ... and whether it takes all along at its end */
+    const struct servers_events *events;
+    void *ctx;
+};
+
+/* Those that run already are connected to. NULL with *err set: CW_ENOMEM, CW_ESYS, CW_EINVAL,
+ * CW_ENOTFOUND. */
+struct servers *servers_new(const struct servers_config *config, struct cw_err *err);
+
+/* Ends the sessions and our own server, and waits for that. NULL is allowed. */
+void servers_free(struct servers *servers);
+
+/* Ranks have them in turn. */
+uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
+const char *servers_address(const struct servers *servers, uint32_t server);
+void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t incarnation,
+                      uint8_t key[CW_KEY_SIZE]);
+
+/* It is needed from now on: starts our own, unless it was. */
+void servers_want(struct servers *servers, uint32_t server);
+
+/* Whether this is our own's process; it has ended, and the caller has waited for it. */
+bool servers_is_child(const struct servers *servers, pid_t pid);
+void servers_child_ended(struct servers *servers);
+
+/* Takes what this server has said until now. */
+void servers_hear(struct servers *servers, uint32_t server);
+
+/* This image and all before it are of no use. */
+void servers_drop(struct servers *servers, uint32_t server, uint32_t rank, uint32_t number);
+
+/* fetched() comes, never from inside this call. Of a rank one at a time. */
+void servers_fetch(struct servers *servers, uint32_t rank, uint32_t number);
+
+#endif

@@ -1,0 +1,182 @@
+/* The core of images: of each rank, which images are known and what may become of them. What
+ * happens comes in as events; what is to be done comes out. Pure: no I/O, no clock (times are
+ * given), no thread.
+ *
+ * An image is asked for, taken, stored, and trimmed to: once the rank's log begins at it, older
+ * ones are of no use, and are dropped. Until the log is known to begin at a newer one, an image
+ * stays. So there is at any time something to restart the rank from: an image at which the log
+ * begins or which is newer, or the beginning. */
+#ifndef DISPATCHER_IMAGES_H
+#define DISPATCHER_IMAGES_H
+
+#include "common/setup.h"
+#include "dispatcher/job/image_policy.h"
+
+#define IMAGES_KNOWN_MAX 6u             /* of a rank; the relay knows 4 points */
+#define IMAGES_TRANSFERS_MAX 2u         /* at a time to a server: more would share its disk */
+#define IMAGES_SERVERS_MAX 16u          /* of a job */
+#define IMAGES_TAKE_NS 60000000000ull   /* a program that computes for so long makes no call */
+#define IMAGES_STORE_NS 600000000000ull /* a copy that is not stored: given up ... */
+#define IMAGES_STORE_BYTES_A_SECOND                                                                \
+    1048576ull                              /* ... but large ones have more time, by this pace     \
+                                             */
+#define IMAGES_RETRY_MIN_NS 1000000000ull   /* after a failure; doubled each time ... */
+#define IMAGES_RETRY_MAX_NS 300000000000ull /* ... up to this */
+#define IMAGES_TRIM_NS 30000000000ull       /* a TRIM without an answer is said again */
+
+/* One that the server has, or had. */
+struct images_image {
+    uint32_t number; /* 0: no entry */
+    uint32_t incarnation;
+    struct cw_point point;
+    uint64_t bytes;
+    uint64_t stored_ns;
+    uint64_t trim_ns; /* TRIM was sent; 0: it was not */
+    bool placed;      /* it is known where its process was in its output, its input and so on */
+    bool held;        /* the server has it, as far as is known */
+    bool listed;      /* ... of those that it tells of just now */
+    bool unusable;
+};
+
+enum images_request {
+    IMAGES_IDLE,
+    IMAGES_ASKED, /* CHECKPOINT was sent */
+    IMAGES_TAKEN, /* it is being copied */
+};
+
+/* What became of the image that a person asked for. */
+enum images_demand {
+    IMAGES_NOT_WANTED,
+    IMAGES_WANTED,
+    IMAGES_DONE, /* stored */
+    IMAGES_FAILED,
+};
+
+struct images_rank {
+    struct images_image image[IMAGES_KNOWN_MAX]; /* in no order */
+    uint32_t last;                               /* number that was given last */
+    uint32_t newest;                             /* that the server holds; 0: none */
+    uint32_t begin;   /* the image at which the log is known to begin; 0: the beginning */
+    uint32_t dropped; /* the server was told to drop all up to this */
+    bool live;        /* it may be asked */
+    uint32_t incarnation;
+    enum images_request request;
+    uint32_t number; /* of the request; it stays */
+    uint32_t base;   /* likewise */
+    uint64_t asked_ns;
+    uint64_t taken_ns;
+    uint64_t stall_ns;
+    uint64_t retry_ns; /* not before this */
+    uint64_t pause_ns; /* after the last failure; 0: there was none */
+    uint64_t log_bytes;
+    uint64_t log_taken; /* log_bytes when the last image was taken */
+    struct image_history history;
+    enum images_demand demand;
+    uint32_t demanded; /* number of the image for that */
+};
+
+struct images_server {
+    bool up; /* its session is open, and all that it holds was told */
+    uint32_t transfers;
+};
+
+/* What is to be done next; each comes once. */
+enum images_action {
+    IMAGES_NOTHING,
+    IMAGES_ASK,     /* order: rank, number, base */
+    IMAGES_TRIM,    /* order: rank, number, point; images_trimmed follows, or it comes again */
+    IMAGES_DROP,    /* order: rank, number: this one and all before it */
+    IMAGES_GIVE_UP, /* order: rank, number, why: it was not taken or stored in time */
+};
+
+struct images_order {
+    uint32_t rank;
+    uint32_t number;
+    uint32_t base;
+    struct cw_point point;
+    const char *why; /* a constant */
+};
+
+struct images_config {
+    uint32_t ranks;
+    uint32_t servers; /* at least 1; that of a rank is rank % servers */
+    struct image_policy policy;
+};
+
+struct images {
+    struct images_config config;
+    struct images_rank *rank;
+    struct images_server server[IMAGES_SERVERS_MAX];
+    uint64_t start_ns;
+    uint32_t crashes;
+    uint64_t mtbf_ns; /* of this pass */
+    uint64_t due_ns;  /* when there may be something new by time alone */
+    uint64_t pass_due_ns;
+    bool changed;    /* since the last pass began */
+    uint32_t first;  /* rank with which the next pass begins */
+    bool passing;    /* a pass is under way: */
+    uint32_t passed; /* ranks of it */
+    bool skipped;    /* a rank of it was due and found no room: the next begins there */
+    uint32_t skipped_rank;
+};
+
+/* `rank` is the caller's array of zeroed entries. */
+void images_init(struct images *images, const struct images_config *config,
+                 struct images_rank *rank, uint64_t now_ns);
+
+uint32_t images_server_of(const struct images *images, uint32_t rank);
+
+/* --- ranks --- */
+/* It lives, and has nothing to repeat: it can be asked. */
+void images_rank_live(struct images *images, uint32_t rank, uint32_t incarnation, uint64_t now_ns);
+/* It cannot any more: it has crashed, or is about to end well. What was asked for is not waited
+ * for. */
+void images_rank_down(struct images *images, uint32_t rank, bool crashed);
+/* What its relay keeps of it. */
+void images_log(struct images *images, uint32_t rank, uint64_t bytes);
+
+/* --- an image on its way --- */
+/* Returns false for one that nobody waits for. */
+bool images_taken(struct images *images, uint32_t rank, const struct cw_image_report *report,
+                  uint64_t now_ns);
+/* Returns false when that is no news. */
+bool images_ended(struct images *images, uint32_t rank, const struct cw_image_report *report,
+                  uint64_t now_ns);
+/* The server has it. Returns false when that was known, or makes no sense. */
+bool images_stored(struct images *images, const struct cw_stored *stored, uint64_t now_ns);
+/* The places of this one in the rank's output and so on are known. */
+void images_placed(struct images *images, uint32_t rank, uint32_t number);
+
+/* --- what becomes of stored ones --- */
+/* The relay's answer to TRIM. Returns the number of the image at which the log begins now; 0:
+ * nothing has changed. */
+uint32_t images_trimmed(struct images *images, const struct cw_trim *trimmed);
+/* It was tried, and no process can go on from it. */
+void images_fail(struct images *images, uint32_t rank, uint32_t number);
+
+/* --- servers --- */
+/* The session with it is open, and begins with what it holds: images_held for each, and the end. */
+void images_server_opens(struct images *images, uint32_t server);
+void images_held(struct images *images, const struct cw_stored *held, uint64_t now_ns);
+void images_held_end(struct images *images, uint32_t server);
+void images_server_lost(struct images *images, uint32_t server);
+/* An image is due of a rank whose server this is. */
+bool images_wants_server(const struct images *images, uint32_t server, uint64_t now_ns);
+
+/* --- questions --- */
+/* A person wants an image of each rank that lives, now. */
+void images_demand_all(struct images *images);
+
+/* What the rank can be restarted from: the number of an image; 0: its beginning. Returns false when
+ * nothing is left. */
+bool images_choose(const struct images *images, uint32_t rank, uint32_t *number);
+
+/* The entry of an image that is known and was not found unusable, or NULL; of number 0 the newest.
+ */
+const struct images_image *images_find(const struct images *images, uint32_t rank, uint32_t number);
+
+/* When images_next may have something new by time alone; UINT64_MAX: never. */
+uint64_t images_deadline_ns(const struct images *images);
+enum images_action images_next(struct images *images, uint64_t now_ns, struct images_order *order);
+
+#endif

@@ -1,0 +1,92 @@
+/* Images of the ranks of a running job: asks for them, hears of them, and has them fetched for
+ * ranks that are restarted. What is decided is in dispatcher/job/images.h. NULL in place of a
+ * struct imaging: none are taken, and nothing is done. */
+#ifndef DISPATCHER_IMAGING_H
+#define DISPATCHER_IMAGING_H
+
+#include "common/setup.h"
+#include "dispatcher/job/images.h"
+#include "dispatcher/job/job.h"
+#include "dispatcher/options/options.h"
+#include "dispatcher/ranks/rank_io.h"
+#include "dispatcher/relays/relays.h"
+#include "dispatcher/run/standing.h"
+#include "dispatcher/run/telling.h"
+#include "dispatcher/streams/rank_input.h"
+
+#define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
+#define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
+#define IMAGING_PLACE_NS                                                                           \
+    100000000ull /* between two looks for the place of an image in the output */
+#define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
+#define IMAGING_CAUSES_MAX 8u /* causes of failures that are told on stderr; more are events */
+
+struct imaging;
+
+struct imaging_events {
+    /* As imaging_source said: the rank can be started from this image (0: from its beginning),
+     * which is read at `fd`, the callee's. */
+    void (*source)(void *ctx, uint32_t rank, uint32_t number, int fd);
+    /* There is nothing that it could be started from. */
+    void (*no_source)(void *ctx, uint32_t rank, const char *why);
+};
+
+/* Everything borrowed. */
+struct imaging_config {
+    struct loop *loop;
+    const struct run_options *options;
+    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    const char *dir;       /* of the job, for sockets */
+    const struct job *job;
+    struct telling *telling;
+    struct relays *relays;
+    struct rank_io *rank_io;
+    struct rank_input *input;
+    struct standing *standing;
+    const struct imaging_events *events;
+    void *ctx;
+};
+
+/* NULL with *err set: CW_ENOMEM, CW_ESYS, CW_EINVAL, CW_ENOTFOUND. Not for a job without images. */
+struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err);
+void imaging_free(struct imaging *imaging);
+
+/* The job ends: no more are taken or fetched. */
+void imaging_end(struct imaging *imaging);
+
+/* What the setup of a process has of images. */
+void imaging_set_up(const struct imaging *imaging, struct cw_setup *setup);
+
+/* The core, for questions. */
+const struct images *imaging_images(const struct imaging *imaging);
+
+/* --- of processes --- */
+bool imaging_is_child(const struct imaging *imaging, pid_t pid);
+void imaging_child_ended(struct imaging *imaging, int status); /* the caller has waited for it */
+
+/* --- of ranks --- */
+/* Something about it has changed, as the job core says: it began to live, or stopped to. */
+void imaging_look(struct imaging *imaging, uint32_t rank);
+void imaging_crashed(struct imaging *imaging, uint32_t rank);
+/* A report IMAGE_TAKEN or IMAGE_ENDED. */
+void imaging_report(struct imaging *imaging, uint32_t rank, const struct cw_report *report);
+void imaging_trimmed(struct imaging *imaging, const struct cw_trim *trimmed);
+void imaging_stats(struct imaging *imaging, const struct cw_stats *stats);
+
+/* --- of restarts --- */
+/* The rank is to be restarted: returns true when that is from its beginning, or source() or
+ * no_source() follows, maybe from inside this call. */
+bool imaging_source(struct imaging *imaging, uint32_t rank);
+/* A process of it has started, from this image. */
+void imaging_started(struct imaging *imaging, uint32_t rank, uint32_t number);
+/* What the present process was started from. */
+uint32_t imaging_from(const struct imaging *imaging, uint32_t rank);
+/* It cannot go on from that one. */
+void imaging_not_restored(struct imaging *imaging, uint32_t rank, const char *why);
+
+/* --- on demand --- */
+void imaging_demand(struct imaging *imaging);
+/* Why the last image of the rank failed. */
+const char *imaging_why(const struct imaging *imaging, uint32_t rank);
+
+#endif

@@ -1,0 +1,215 @@
+#include "dispatcher/run/starts.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct start {
+    bool has_early;
+    uint8_t *early; /* what its first incarnation read before MPI_Init; owned */
+    uint32_t early_size;
+    uint32_t image; /* that the process which was ordered last goes on from; 0: none */
+    enum { STARTS_NOT, STARTS_HELD, STARTS_FETCHING } waits; /* for its relay; for its image */
+    struct job_order order;
+};
+
+int starts_open(struct starts *s, struct parts *parts, struct job *job,
+                const struct fault_plan *plan, struct cw_err *err)
+{
+    *s = (struct starts){.parts = parts, .job = job, .plan = plan};
+    s->rank = calloc(job->config.ranks, sizeof(*s->rank));
+    if (!s->rank)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", job->config.ranks);
+    return CW_OK;
+}
+
+void starts_close(struct starts *s)
+{
+    for (uint32_t rank = 0; s->rank && rank < s->job->config.ranks; rank++)
+        free(s->rank[rank].early);
+    free(s->rank);
+    s->rank = NULL;
+}
+
+static uint64_t now_of(const struct starts *s)
+{
+    return loop_now_ns(s->parts->loop);
+}
+
+bool starts_take_early(struct starts *s, uint32_t rank, const struct cw_report *report)
+{
+    struct start *r = &s->rank[rank];
+
+    if (r->has_early)
+        return true;
+    r->early = malloc(report->early_size + 1);
+    if (!r->early)
+        return false;
+    memcpy(r->early, report->early, report->early_size);
+    r->early_size = (uint32_t)report->early_size;
+    r->has_early = true;
+    return true;
+}
+
+static struct cw_setup setup_of(const struct starts *s, const struct job_order *order)
+{
+    const struct parts *parts = s->parts;
+    const struct start *r = &s->rank[order->rank];
+    struct cw_setup setup = {.rank = order->rank,
+                             .ranks = parts->options->ranks,
+                             .incarnation = order->incarnation,
+                             .spin_ns = parts->spin_ns,
+                             .resume_ms = parts->options->resume_ms,
+                             .early = r->early,
+                             .early_size = r->early_size};
+
+    setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
+    memcpy(setup.job, parts->job_id, sizeof(setup.job));
+    snprintf(setup.address, sizeof(setup.address), "%s",
+             relays_address(parts->relays, relays_home(parts->relays, order->rank)));
+    relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
+    imaging_set_up(parts->imaging, &setup);
+    if (parts->sharing.shares && parts->sharing.shares[order->rank])
+        setup.flags |= CW_SETUP_SHARES_FILES;
+    return setup;
+}
+
+static int launch(struct starts *s, const struct job_order *order, uint32_t image, int image_fd,
+                  struct cw_err *err)
+{
+    struct parts *parts = s->parts;
+    bool reads = order->rank == 0;
+    struct cw_setup setup;
+    int failed;
+
+    /* rank 0 reads again what the process before it was given, from the image or the beginning on
+     */
+    if (reads && order->incarnation > 1 && rank_input_restart(parts->input, image, err) < 0)
+        return err->code;
+    setup = setup_of(s, order);
+    failed = parts->launcher_ops->start(parts->launcher, programs_of(&parts->programs, order->rank),
+                                        &setup, reads ? rank_input_end(parts->input) : -1, image_fd,
+                                        err);
+    sodium_memzero(setup.key, sizeof(setup.key));
+    sodium_memzero(setup.image_key, sizeof(setup.image_key));
+    if (!failed && reads)
+        rank_input_taken(parts->input);
+    return failed;
+}
+
+void starts_failed(struct starts *s, uint32_t rank, const struct cw_err *err)
+{
+    const struct job_rank *r = &s->job->rank[rank];
+
+    telling_say(&s->parts->telling, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
+                r->slot);
+    job_start_failed(s->job, rank, err->code == CW_ENOTFOUND ? 127 : 1, now_of(s), err->text);
+}
+
+/* --- starts that wait --- */
+
+/* A rank that starts without a relay would fail at once. */
+static bool must_wait(const struct starts *s, uint32_t rank)
+{
+    return !relays_listens(s->parts->relays, relays_home(s->parts->relays, rank));
+}
+
+static void wait_for(struct starts *s, const struct job_order *order, int what)
+{
+    s->rank[order->rank].waits = what;
+    s->rank[order->rank].order = *order;
+    s->waiting++;
+}
+
+/* Returns the order. */
+static struct job_order wait_no_more(struct starts *s, uint32_t rank)
+{
+    s->rank[rank].waits = STARTS_NOT;
+    s->waiting--;
+    return s->rank[rank].order;
+}
+
+static void tell(struct starts *s, const struct job_order *order, uint32_t image)
+{
+    char from[32] = "";
+
+    if (order->incarnation == 1 || order->again)
+        return;
+    if (image)
+        snprintf(from, sizeof(from), " from image %u", image);
+    telling_tell(&s->parts->telling, "rank %u %s; restarting it%s (incarnation %u)", order->rank,
+                 order->why, from, order->incarnation);
+}
+
+static void start(struct starts *s, const struct job_order *order, uint32_t image, int image_fd)
+{
+    struct cw_err err = {0};
+    int failed;
+
+    tell(s, order, image);
+    s->rank[order->rank].image = image;
+    failed = launch(s, order, image, image_fd, &err);
+    loop_look(s->parts->loop);
+    if (failed)
+        starts_failed(s, order->rank, &err);
+}
+
+void starts_begin(struct starts *s, const struct job_order *order)
+{
+    if (must_wait(s, order->rank)) {
+        wait_for(s, order, STARTS_HELD);
+        return;
+    }
+    if (order->incarnation == 1) {
+        start(s, order, 0, -1);
+        return;
+    }
+    /* until it is known what it starts from, which may be at once */
+    wait_for(s, order, STARTS_FETCHING);
+    if (imaging_source(s->parts->imaging, order->rank))
+        starts_from(s, order->rank, 0, -1);
+}
+
+void starts_from(struct starts *s, uint32_t rank, uint32_t number, int fd)
+{
+    struct job_order order;
+
+    if (s->rank[rank].waits == STARTS_FETCHING) {
+        order = wait_no_more(s, rank);
+        if (must_wait(s, rank))
+            wait_for(s, &order, STARTS_HELD);
+        else
+            start(s, &order, number, fd);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void starts_relay_back(struct starts *s, uint32_t relay)
+{
+    for (uint32_t rank = 0; s->waiting && rank < s->job->config.ranks; rank++)
+        if (s->rank[rank].waits == STARTS_HELD && relays_home(s->parts->relays, rank) == relay) {
+            struct job_order order = wait_no_more(s, rank);
+
+            starts_begin(s, &order);
+        }
+}
+
+bool starts_drop(struct starts *s)
+{
+    bool any = s->waiting > 0;
+
+    for (uint32_t rank = 0; s->waiting && rank < s->job->config.ranks; rank++)
+        if (s->rank[rank].waits != STARTS_NOT) {
+            wait_no_more(s, rank);
+            job_start_failed(s->job, rank, 1, now_of(s), "the job ends");
+        }
+    return any;
+}
+
+uint32_t starts_image(const struct starts *s, uint32_t rank)
+{
+    return s->rank[rank].image;
+}

@@ -1,0 +1,387 @@
+#include "rdevice/image/files.h"
+
+#include "rdevice/image/content.h"
+#include "rdevice/image/file.h"
+#include "rdevice/image/reopen.h"
+#include "rdevice/image/special.h"
+#include "rdevice/image/system.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#define FILES_MAX 1024u
+#define EPOLLS_MAX 32u
+#define NAMES_BYTES 8192u
+#define FD_NAME_MAX 40u
+#define KCMP_FILE 0
+
+static struct file files[FILES_MAX];
+static uint32_t count;
+static struct file_watch watches[EPOLLS_MAX][FILE_WATCHES_MAX];
+static uint32_t epolls;
+static uint64_t held; /* bytes of contents */
+
+void files_release(void)
+{
+    for (uint32_t i = 0; i < count; i++)
+        content_release(&files[i]);
+    count = epolls = 0;
+    held = 0;
+}
+
+bool files_have(uint64_t inode)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if ((files[i].kind == FILE_UNNAMED || files[i].kind == FILE_MEMORY) &&
+            files[i].inode == inode)
+            return true;
+    return false;
+}
+
+/* --- what a descriptor is -------------------------------------------------------------------- */
+
+static bool is_among(const int *fds, uint32_t n, int fd)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (fds[i] == fd)
+            return true;
+    return false;
+}
+
+static int refuse(const struct file *file, const char *what, struct cw_err *err)
+{
+    return cw_err_set(err, CW_EINVAL,
+                      "descriptor %d of the program is %s (%.200s), which an image "
+                      "cannot hold",
+                      file->fd, what, file->path);
+}
+
+static int read_regular(struct file *file, const struct stat *st, struct cw_err *err)
+{
+    struct stat named;
+    bool there = system_call(SYS_newfstatat, AT_FDCWD, file->path, &named, 0) == 0 &&
+                 named.st_ino == st->st_ino && named.st_dev == st->st_dev;
+
+    file->kind = FILE_REGULAR;
+    file->offset = system_call(SYS_lseek, file->fd, 0, SEEK_CUR);
+    if (there)
+        return 0;
+    if (strncmp(file->path, "/memfd:", 7) == 0)
+        file->kind = FILE_MEMORY;
+    else if (st->st_nlink == 0)
+        file->kind = FILE_UNNAMED;
+    else
+        return refuse(file, "a file that has another name now", err);
+    return content_take_file(file, &held, err);
+}
+
+/* Devices without a state of their own, and terminals. */
+static int read_device(struct file *file, const struct stat *st, struct cw_err *err)
+{
+    unsigned major = major(st->st_rdev);
+
+    file->kind = FILE_DEVICE;
+    if (major == 1 || major == 4 || major == 5 || (major >= 136 && major <= 143))
+        return 0;
+    return refuse(file, "a device", err);
+}
+
+static int read_pipe(struct file *file, struct cw_err *err)
+{
+    if (strncmp(file->path, "pipe:", 5) != 0)
+        return refuse(file, "a named pipe", err);
+    file->kind = (file->flags & O_ACCMODE) == O_WRONLY ? FILE_PIPE_WRITE : FILE_PIPE_READ;
+    return 0;
+}
+
+static int read_special(struct file *file, struct cw_err *err)
+{
+    static struct file_watch found[FILE_WATCHES_MAX];
+
+    if (!special_read(file, found, err))
+        return refuse(file, "nothing that can be made anew", err);
+    if (err->code || file->kind != FILE_EPOLL)
+        return err->code;
+    if (epolls == EPOLLS_MAX)
+        return cw_err_set(err, CW_ELIMIT, "the program has more than %u epoll descriptors",
+                          EPOLLS_MAX);
+    memcpy(watches[epolls], found, sizeof(found));
+    file->value = epolls++;
+    return 0;
+}
+
+static int read_kind(struct file *file, const struct stat *st, struct cw_err *err)
+{
+    switch (st->st_mode & S_IFMT) {
+    case S_IFREG:
+        return read_regular(file, st, err);
+    case S_IFDIR:
+        file->kind = FILE_DIRECTORY;
+        file->offset = system_call(SYS_lseek, file->fd, 0, SEEK_CUR);
+        return strstr(file->path, " (deleted)") ? refuse(file, "a removed directory", err) : 0;
+    case S_IFCHR:
+        return read_device(file, st, err);
+    case S_IFIFO:
+        return read_pipe(file, err);
+    case S_IFSOCK:
+        return refuse(file, "a socket", err);
+    case S_IFBLK:
+        return refuse(file, "a disk", err);
+    }
+    return read_special(file, err);
+}
+
+/* --- descriptors of one opening ----------------------------------------------------------------
+ */
+
+/* Where the kernel does not tell: whether one moves with the other. */
+static bool moves_with(const struct file *a, const struct file *b)
+{
+    long before = system_call(SYS_lseek, a->fd, 0, SEEK_CUR), after;
+
+    if (before < 0)
+        return true;
+    system_call(SYS_lseek, b->fd, before + 1, SEEK_SET);
+    after = system_call(SYS_lseek, a->fd, 0, SEEK_CUR);
+    system_call(SYS_lseek, b->fd, b->offset, SEEK_SET);
+    return after == before + 1;
+}
+
+static bool is_same(const struct file *a, const struct file *b)
+{
+    long pid = system_call(SYS_getpid), order;
+
+    if (a->inode != b->inode || a->device != b->device || a->flags != b->flags)
+        return false;
+    if (a->kind == FILE_PIPE_READ || a->kind == FILE_PIPE_WRITE)
+        return true;
+    order = system_call(SYS_kcmp, pid, pid, KCMP_FILE, a->fd, b->fd);
+    if (order >= 0)
+        return order == 0;
+    return a->kind == FILE_REGULAR && moves_with(a, b);
+}
+
+static void find_same(struct file *file)
+{
+    for (const struct file *f = files; f < file; f++)
+        if (f->same_as < 0 && is_same(f, file)) {
+            file->same_as = (int)(f - files);
+            return;
+        }
+}
+
+/* --- reading all ----------------------------------------------------------------------------- */
+
+static int stat_file(struct file *file, struct stat *st, struct cw_err *err)
+{
+    char name[FD_NAME_MAX];
+    long n;
+
+    file->same_as = file->other = -1;
+    file->flags = (int)system_call(SYS_fcntl, file->fd, F_GETFL);
+    file->fd_flags = (int)system_call(SYS_fcntl, file->fd, F_GETFD);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", file->fd);
+    n = system_call(SYS_readlinkat, AT_FDCWD, name, file->path, sizeof(file->path));
+    if (n < 0 || system_call(SYS_fstat, file->fd, st) < 0)
+        return cw_err_set(err, CW_ESYS, "descriptor %d cannot be looked at", file->fd);
+    if (n == (long)sizeof(file->path))
+        return cw_err_set(err, CW_ELIMIT, "the path of descriptor %d has more than %zu bytes",
+                          file->fd, sizeof(file->path) - 1);
+    file->path[n] = '\0';
+    file->device = st->st_dev;
+    file->inode = st->st_ino;
+    file->size = (uint64_t)st->st_size;
+    return 0;
+}
+
+/* A program can let its output go to a file of its own; its launcher gives it a pipe. */
+static bool is_given(const struct image_setting *setting, const struct file *file,
+                     const struct stat *st)
+{
+    if (file->fd <= 2)
+        return file->fd == 0 || !S_ISREG(st->st_mode);
+    return is_among(setting->given, setting->given_count, file->fd);
+}
+
+static int add_file(const struct image_setting *setting, int fd, struct cw_err *err)
+{
+    struct file *file = &files[count];
+    struct stat st;
+
+    if (is_among(setting->closed, setting->closed_count, fd))
+        return 0;
+    if (count == FILES_MAX)
+        return cw_err_set(err, CW_ELIMIT, "the program has more than %u descriptors open",
+                          FILES_MAX);
+    memset(file, 0, sizeof(*file));
+    file->fd = fd;
+    if (stat_file(file, &st, err))
+        return err->code;
+    count++;
+    if (is_given(setting, file, &st)) {
+        file->kind = FILE_GIVEN;
+        return 0;
+    }
+    find_same(file);
+    return file->same_as >= 0 ? 0 : read_kind(file, &st, err);
+}
+
+struct directory_entry {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+static int number_of(const char *name)
+{
+    int number = 0;
+
+    if (*name < '0' || *name > '9')
+        return -1;
+    for (; *name >= '0' && *name <= '9'; name++)
+        number = number * 10 + (*name - '0');
+    return number;
+}
+
+static int read_directory(const struct image_setting *setting, int directory, struct cw_err *err)
+{
+    static char names[NAMES_BYTES] __attribute__((aligned(8)));
+    long n;
+
+    while ((n = system_call(SYS_getdents64, directory, names, sizeof(names))) > 0)
+        for (long at = 0; at < n;) {
+            const struct directory_entry *e = (const void *)(names + at);
+            int fd = number_of(e->name);
+
+            at += e->size;
+            if (fd >= 0 && fd != directory && add_file(setting, fd, err))
+                return err->code;
+        }
+    return n < 0 ? cw_err_set(err, CW_ESYS, "/proc/self/fd cannot be read: %s",
+                              strerrordesc_np((int)-n))
+                 : 0;
+}
+
+/* Both ends of each pipe must be here: the other process would not come along. */
+static int join_pipes(struct cw_err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct file *f = &files[i];
+        enum file_kind wanted = f->kind == FILE_PIPE_READ ? FILE_PIPE_WRITE : FILE_PIPE_READ;
+
+        if (f->kind != FILE_PIPE_READ && f->kind != FILE_PIPE_WRITE)
+            continue;
+        for (uint32_t k = 0; k < count; k++)
+            if (files[k].kind == wanted && files[k].inode == f->inode)
+                f->other = (int)k;
+        if (f->other < 0)
+            return refuse(f, "a pipe to another process", err);
+        if (f->kind == FILE_PIPE_READ && content_take_pipe(f, &held, err))
+            return err->code;
+    }
+    return 0;
+}
+
+int files_read(const struct image_setting *setting, struct cw_err *err)
+{
+    int directory = system_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+
+    files_release();
+    if (directory < 0)
+        return cw_err_set(err, CW_ESYS, "/proc/self/fd cannot be opened: %s",
+                          strerrordesc_np(-directory));
+    err->code = CW_OK;
+    if (read_directory(setting, directory, err) == 0)
+        join_pipes(err);
+    system_close(directory);
+    if (err->code)
+        files_release();
+    return err->code;
+}
+
+/* --- in the restored process ----------------------------------------------------------------- */
+
+/* Above all numbers that the program has, so that each of them is free. */
+static int first_free_number(const struct image_setting *setting)
+{
+    int free = 3;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].fd >= free)
+            free = files[i].fd + 1;
+    for (uint32_t i = 0; i < setting->given_count; i++)
+        if (setting->given[i] >= free)
+            free = setting->given[i] + 1;
+    return free;
+}
+
+static int fd_flags_of(int fd)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].fd == fd)
+            return files[i].fd_flags;
+    return 0;
+}
+
+/* What the process has beside the given ones is closed. */
+static int place_given(const struct image_setting *setting, const int *given, int free,
+                       struct cw_err *err)
+{
+    int moved[IMAGE_GIVEN_MAX];
+
+    for (uint32_t i = 0; i < setting->given_count; i++) {
+        moved[i] = given[i] < 0 ? -1 : (int)system_call(SYS_fcntl, given[i], F_DUPFD, free);
+        if (given[i] >= 0 && moved[i] < 0)
+            return cw_err_set(err, CW_ESYS, "descriptor %d cannot be moved: %s", given[i],
+                              strerrordesc_np(-moved[i]));
+    }
+    system_call(SYS_close_range, 3, free - 1, 0);
+    for (uint32_t i = 0; i < setting->given_count; i++)
+        if (moved[i] >= 0) {
+            system_call(SYS_dup3, moved[i], setting->given[i],
+                        fd_flags_of(setting->given[i]) & FD_CLOEXEC ? O_CLOEXEC : 0);
+        }
+    system_call(SYS_close_range, free, ~0u, 0);
+    return 0;
+}
+
+static int restore_file(const struct image_setting *setting, uint32_t i, int free,
+                        struct cw_err *err)
+{
+    struct file *f = &files[i];
+
+    if (f->kind == FILE_GIVEN)
+        return 0;
+    if (f->same_as >= 0) {
+        system_call(SYS_dup3, files[f->same_as].fd, f->fd,
+                    f->fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+        return 0;
+    }
+    if (f->kind == FILE_PIPE_WRITE && f->other < (int)i)
+        return 0; /* made with its other end */
+    if (f->kind == FILE_PIPE_READ || f->kind == FILE_PIPE_WRITE)
+        return f->kind == FILE_PIPE_READ ? reopen_pipe(f, &files[f->other], free, err)
+                                         : reopen_pipe(&files[f->other], f, free, err);
+    return reopen_file(f, setting->cut_appended, err);
+}
+
+int files_restore(const struct image_setting *setting, const int *given, struct cw_err *err)
+{
+    int free = first_free_number(setting);
+
+    if (place_given(setting, given, free, err))
+        return err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (restore_file(setting, i, free, err))
+            return err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].kind == FILE_EPOLL && files[i].same_as < 0)
+            special_watch(&files[i], watches[files[i].value]);
+    return 0;
+}

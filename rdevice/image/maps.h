@@ -1,0 +1,17 @@
+/* All regions of this process, from /proc/self/maps and smaps. */
+#ifndef RDEVICE_IMAGE_MAPS_H
+#define RDEVICE_IMAGE_MAPS_H
+
+#include "common/err.h"
+#include "rdevice/image/maps_line.h"
+
+#define MAPS_BUFFER_BYTES 90112u
+
+/* Calls `each` for the regions of this process in the order of their addresses, with the flags if
+ * `smaps`, until it returns other than 0, which is returned. Returns 0, or CW_ESYS with *err set
+ * when the file cannot be read. The memory must not change meanwhile. `buffer`
+ * has MAPS_BUFFER_BYTES. */
+int maps_each(bool smaps, void *buffer, int (*each)(void *ctx, const struct maps_region *region),
+              void *ctx, struct cw_err *err);
+
+#endif

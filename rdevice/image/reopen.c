@@ -1,0 +1,170 @@
+#include "rdevice/image/reopen.h"
+
+#include "rdevice/image/content.h"
+#include "rdevice/image/remark.h"
+#include "rdevice/image/special.h"
+#include "rdevice/image/system.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define FD_NAME_MAX 40u
+
+/* Flags that open() takes back; the others are those of creating. */
+static int open_flags(const struct file *file)
+{
+    return (file->flags & ~(O_CREAT | O_EXCL | O_TRUNC)) | O_NOCTTY;
+}
+
+static int failed(const struct file *file, const char *what, long status, struct cw_err *err)
+{
+    return cw_err_set(err, CW_ESYS, "%.300s, which the program has open as descriptor %d, %s: %s",
+                      file->path, file->fd, what, strerrordesc_np((int)-status));
+}
+
+/* The new descriptor gets the file's number. */
+static int place(const struct file *file, int fd, struct cw_err *err)
+{
+    long status = fd;
+
+    if (fd != file->fd) {
+        status = system_call(SYS_dup3, fd, file->fd, file->fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+        system_close(fd);
+    } else {
+        system_call(SYS_fcntl, fd, F_SETFD, file->fd_flags);
+    }
+    return status < 0 ? failed(file, "cannot get its number", status, err) : 0;
+}
+
+/* --- files with a path -------------------------------------------------------------------------
+ */
+
+static int check_regular(const struct file *file, int fd, bool cut_appended, struct cw_err *err)
+{
+    bool appends = (file->flags & O_APPEND) && (file->flags & O_ACCMODE) != O_RDONLY;
+    struct stat st;
+    long status = system_call(SYS_fstat, fd, &st);
+
+    if (status < 0)
+        return failed(file, "cannot be looked at", status, err);
+    if (st.st_ino != file->inode || st.st_dev != file->device)
+        return cw_err_set(err, CW_EINVAL,
+                          "%.300s is another file than the program has open as descriptor %d: it "
+                          "was replaced since, or this is another machine's",
+                          file->path, file->fd);
+    if ((uint64_t)st.st_size < file->size)
+        remark_add("%.150s is shorter than it was: %llu bytes, not %llu", file->path,
+                   (unsigned long long)st.st_size, (unsigned long long)file->size);
+    if (!cut_appended || !appends || (uint64_t)st.st_size <= file->size)
+        return 0;
+    status = system_call(SYS_ftruncate, fd, file->size);
+    return status < 0 ? failed(file, "cannot be cut to its length of then", status, err) : 0;
+}
+
+static int open_path(const struct file *file, bool cut_appended, struct cw_err *err)
+{
+    int fd = system_open(file->path, open_flags(file), 0);
+
+    if (fd < 0)
+        return failed(file, "cannot be opened again", fd, err);
+    if (file->kind == FILE_REGULAR && !(file->flags & O_PATH) &&
+        check_regular(file, fd, cut_appended, err)) {
+        system_close(fd);
+        return err->code;
+    }
+    if (file->offset > 0)
+        system_call(SYS_lseek, fd, file->offset, SEEK_SET);
+    return place(file, fd, err);
+}
+
+/* --- files without --------------------------------------------------------------------------- */
+
+/* In the directory where it was, or, if that cannot be, in memory. */
+static int make_unnamed(const struct file *file)
+{
+    char directory[CW_IMAGE_PATH_MAX];
+    char *slash;
+    int fd = -1;
+
+    strcpy(directory, file->path);
+    slash = strrchr(directory, '/');
+    if (file->kind == FILE_UNNAMED && slash) {
+        slash[slash == directory] = '\0';
+        fd = system_open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    }
+    return fd < 0 ? (int)system_call(SYS_memfd_create, "restored", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+                  : fd;
+}
+
+/* Opened a second time, with the flags that the program's descriptor has. */
+static int open_unnamed(const struct file *file, struct cw_err *err)
+{
+    char name[FD_NAME_MAX];
+    int made = make_unnamed(file), fd;
+    long status;
+
+    if (made < 0)
+        return failed(file, "cannot be made anew", made, err);
+    status = content_put(file, made);
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", made);
+    fd = status < 0 ? (int)status : system_open(name, open_flags(file) & ~O_TMPFILE, 0);
+    system_close(made);
+    if (fd < 0)
+        return failed(file, "cannot be made anew", fd, err);
+    system_call(SYS_lseek, fd, file->offset, SEEK_SET);
+    return place(file, fd, err);
+}
+
+static int open_special(const struct file *file, struct cw_err *err)
+{
+    int fd = (int)special_make(file);
+
+    if (fd < 0)
+        return failed(file, "cannot be made anew", fd, err);
+    system_call(SYS_fcntl, fd, F_SETFL, file->flags);
+    return place(file, fd, err);
+}
+
+int reopen_file(const struct file *file, bool cut_appended, struct cw_err *err)
+{
+    switch (file->kind) {
+    case FILE_REGULAR:
+    case FILE_DEVICE:
+    case FILE_DIRECTORY:
+        return open_path(file, cut_appended, err);
+    case FILE_UNNAMED:
+    case FILE_MEMORY:
+        return open_unnamed(file, err);
+    default:
+        return open_special(file, err);
+    }
+}
+
+/* --- pipes ----------------------------------------------------------------------------------- */
+
+int reopen_pipe(const struct file *reader, const struct file *writer, int free, struct cw_err *err)
+{
+    int made[2], ends[2];
+    long status = system_call(SYS_pipe2, made, 0);
+
+    if (status < 0)
+        return failed(reader, "cannot be made anew", status, err);
+    for (int i = 0; i < 2; i++) { /* their numbers may be those of other files */
+        ends[i] = (int)system_call(SYS_fcntl, made[i], F_DUPFD, free);
+        system_close(made[i]);
+    }
+    if (ends[0] < 0 || ends[1] < 0)
+        return failed(reader, "cannot be moved", ends[0] < 0 ? ends[0] : ends[1], err);
+    system_call(SYS_fcntl, ends[1], F_SETPIPE_SZ, reader->size);
+    status = content_put(reader, ends[1]);
+    system_call(SYS_fcntl, ends[0], F_SETFL, reader->flags);
+    system_call(SYS_fcntl, ends[1], F_SETFL, writer->flags);
+    if (status < 0)
+        return failed(reader, "cannot get its bytes again", status, err);
+    if (place(reader, ends[0], err))
+        return err->code;
+    return place(writer, ends[1], err);
+}

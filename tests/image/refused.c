@@ -1,0 +1,66 @@
+/* refused WHAT: a program of which there can be no image; prints why. */
+#include "tests/image/taker.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *sleeper(void *unused)
+{
+    pause();
+    return unused;
+}
+
+static int make(const char *what)
+{
+    struct sigevent event = {.sigev_notify = SIGEV_NONE};
+    pthread_t thread;
+    timer_t timer;
+    sigset_t set;
+    int fds[2];
+
+    sigemptyset(&set);
+    if (!strcmp(what, "threads"))
+        return pthread_create(&thread, NULL, sleeper, NULL);
+    if (!strcmp(what, "socket"))
+        return socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
+    if (!strcmp(what, "pipe"))
+        return pipe(fds) || close(fds[1]);
+    if (!strcmp(what, "inotify"))
+        return inotify_init() < 0;
+    if (!strcmp(what, "signalfd"))
+        return signalfd(-1, &set, 0) < 0;
+    if (!strcmp(what, "timer"))
+        return timer_create(CLOCK_MONOTONIC, &event, &timer);
+    if (!strcmp(what, "directory"))
+        return mkdir("gone", 0755) || chdir("gone") || rmdir("../gone");
+    if (!strcmp(what, "memory")) {
+        int fd = memfd_create("twice", 0);
+
+        return ftruncate(fd, 4096) || mmap(NULL, 4096, 3, MAP_SHARED, fd, 0) == MAP_FAILED;
+    }
+    return strcmp(what, "nothing") != 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct image_setting setting = {0};
+
+    if (argc < 2 || make(argv[1]))
+        return 2;
+    if (taker_take_with(&setting) >= 0) {
+        printf("not refused\n");
+        return 0;
+    }
+    printf("%s\n", taker_error);
+    return 3;
+}

@@ -1,0 +1,231 @@
+#!/bin/bash
+# Images of processes: taken of programs without MPI, and restored. Prints TAP.
+#
+#   images.sh [REGEX]    runs the tests whose titles match
+# shellcheck disable=SC2016,SC2317 # text for bash -c; t calls the tests
+set -u
+
+suite=images
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+only=${1-}
+programs=$root/build/image
+restorer=$root/build/causeway-restore
+
+# --- running ----------------------------------------------------------------------
+
+# Only the standard descriptors, as a launcher's child has; outputs are a pipe, which a process that goes on is given anew.
+alone=(bash -c 'set -o pipefail
+  for fd in /proc/self/fd/*; do fd=${fd##*/}; ((fd > 2)) && eval "exec $fd>&-"; done 2>/dev/null
+  "$@" 2>&1 | cat' alone)
+
+before_test() {
+  cd "$work" || exit 2
+}
+
+# take WRAPPER... PROGRAM: its image is $work/image.N
+take() {
+  run "${alone[@]}" env IMAGE="$work/image" "$@"
+}
+
+# restore N WRAPPER...: from $work/image.N
+restore() {
+  run "${alone[@]}" bash -c 'exec "$@" 3<"$0"' "$work/image.$1" "${@:2}" "$restorer" 3 -1 -1
+}
+
+expect_output() {
+  grep -Eq -- "$1" "$tmp/out" || wrong "expected: $1; got: $(head -c 1000 "$tmp/out")"
+}
+
+make_files() {
+  seq -f 'line %g' 100 >in
+}
+
+# --- programs ---------------------------------------------------------------------
+
+# everything TAKEN_WITH RESTORED_WITH: words of commands
+everything() {
+  make_files
+  # shellcheck disable=SC2086 # words
+  take $1 "$programs/everything"
+  expect_code 0
+  expect_output '^went on, 0 failures'
+  for _ in 1 2 3; do
+    # shellcheck disable=SC2086 # words
+    restore 1 $2
+    expect_code 0
+    expect_output '^restored, 0 failures'
+    [[ $(cat out) == $'one\ntwo\nthree, restored' ]] || wrong "out is: $(<out)"
+    [[ $(cat append) == AAAABBBB ]] || wrong "append is: $(<append)"
+  done
+}
+
+# Written to a slow reader, an image is compressed.
+slow() {
+  everything "env SLOW=1" env
+  slow=$(stat -c %s image.1)
+  rm -f append image.1
+  take "$programs/everything"
+  ((slow * 2 < $(stat -c %s image.1))) || wrong "compressed to $slow of $(stat -c %s image.1) bytes"
+}
+
+# As a user who may nothing.
+nobody() {
+  ((UID == 0)) || { skip "not root" && return; }
+  chmod 777 . "$tmp"
+  everything "setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs" \
+    "setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs"
+}
+
+# language PROGRAM
+language() {
+  take "$programs/$1"
+  expect_code 0
+  expect_output '^went on'
+  restore 1
+  expect_code 0
+  expect_output '^restored'
+}
+
+generations() {
+  local i
+  take "$programs/chain" 10
+  expect_code 0
+  for ((i = 1; i <= 10; i++)); do
+    restore "$i" env IMAGE="$work/image"
+    expect_code 0
+  done
+  expect_output '^10 generations'
+  [[ $(wc -l <chain) == 10 ]] || wrong "the file has $(wc -l <chain) lines"
+}
+
+program_tests() {
+  local plain="env -u NOTHING" fixed="setarch -R"
+  t "all that a program has" everything "$plain" "$plain"
+  t "taken at fixed addresses" everything "$fixed" "$plain"
+  t "restored at fixed addresses" everything "$plain" "$fixed"
+  t "taken and restored at fixed addresses" everything "$fixed" "$fixed"
+  t "restored in the old layout of memory" everything "$plain" "setarch -L"
+  t "restored in an empty environment" everything "$plain" "env -i"
+  t "to a slow reader" slow
+  t "as a user without privileges" nobody
+  t "C++ with exceptions in flight" language exceptions
+  t "Fortran with open units" language units
+  t "8 GB that nobody touched" untouched
+  t "ten generations" generations
+}
+
+untouched() {
+  take "$programs/simple"
+  expect_code 0
+  (($(stat -c %s image.1) < 4000000)) || wrong "the image has $(stat -c %s image.1) bytes"
+  restore 1
+  expect_output '^restored'
+}
+
+# --- files that change ------------------------------------------------------------
+
+replaced() {
+  make_files
+  take "$programs/everything"
+  cp in other && mv other in
+  restore 1
+  expect_code 113
+}
+
+removed_program() {
+  cp "$programs/simple" "$programs/libtaker.so" .
+  take ./simple
+  expect_code 0
+  rm simple
+  restore 1
+  expect_code 113
+  expect_output 'simple, which the program has mapped, cannot be opened'
+}
+
+changed_program() {
+  cp "$programs/simple" "$programs/libtaker.so" .
+  take ./simple
+  cp "$programs/chain" simple
+  restore 1
+  expect_code 113
+  expect_output 'simple is not the file that it was'
+}
+
+change_tests() {
+  t "a file that was replaced" replaced
+  t "a program that was removed" removed_program
+  t "a program that was replaced" changed_program
+}
+
+# --- images that are refused ------------------------------------------------------
+
+# refused WHAT REGEX
+refused() {
+  take "$programs/refused" "$1"
+  expect_code 3
+  expect_output "$2"
+  [[ ! -e image.1 ]] || wrong "there is an image"
+}
+
+refusal_tests() {
+  t "two threads" refused threads 'has 2 threads'
+  t "a socket" refused socket 'is a socket'
+  t "a pipe to another process" refused pipe 'a pipe to another process'
+  t "inotify" refused inotify 'inotify'
+  t "signalfd" refused signalfd 'signalfd'
+  t "a timer of timer_create()" refused timer 'timer_create'
+  t "a working directory that was removed" refused directory 'working directory was removed'
+  t "a memory file that is mapped and open" refused memory 'keeps a descriptor of it open'
+}
+
+# --- streams ----------------------------------------------------------------------
+
+# hurt REGEX ARGUMENT...: of hurt.c
+hurt() {
+  take "$programs/simple"
+  run "$programs/hurt" "$restorer" image.1 "${@:2}"
+  expect_code 0
+  expect_output "$1"
+}
+
+# Its functions are called through those of the image.
+other_kernel() {
+  make_files
+  take "$programs/everything"
+  run "$programs/hurt" "$restorer" image.1 vdso
+  expect_output '^restored, 0 failures'
+  expect_output '^code 0: $'
+}
+
+stream_tests() {
+  t "all that a program has, of another kernel" other_kernel
+  t "a whole image" hurt '^code 0: $' whole
+  t "of another kernel" hurt '^code 0: $' vdso
+  t "of another version" hurt '^code 113: .*version 77' version
+  t "of another processor" hurt '^code 113: .*processor lacks' features
+  t "blocks in another order" hurt '^code 113: .*image is damaged: a block that makes no sense' swap
+  t "a block that refers to another image" hurt '^code 113: .*refers to another image' same
+  t "no end" hurt '^code 113: .*ends too early' end
+  t "nothing" hurt '^code 113: .*ends too early' empty
+  t "something else" hurt '^code 113: .*(not an image|ends too early)' foreign
+  t "a bit anywhere" hurt '^150 refused' flip 150 "$RANDOM"
+  t "an end anywhere" hurt '^60 refused' cut 60 "$RANDOM"
+}
+
+main() {
+  local it
+  for it in "$restorer" "$programs"/{everything,chain,simple,exceptions,units,refused,hurt}; do
+    [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
+  done
+  lib_start
+  cd "$tmp" || exit 2
+  program_tests
+  change_tests
+  refusal_tests
+  stream_tests
+  tap_end
+}
+
+main

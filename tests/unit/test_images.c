@@ -1,0 +1,576 @@
+/* The core of images, and when one is due. */
+#include "dispatcher/job/images.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RANKS 4u
+#define S 1000000000ull
+#define MIB (1ull << 20)
+
+static struct images im;
+static struct images_rank ranks[64];
+static uint64_t now;
+static struct images_order order;
+
+static void begin(uint32_t count, uint32_t servers, uint64_t every_ns)
+{
+    struct images_config config = {
+        .ranks = count, .servers = servers, .policy = {.every_ns = every_ns}};
+
+    memset(ranks, 0, sizeof(ranks));
+    now = 100 * S;
+    images_init(&im, &config, ranks, now);
+    for (uint32_t i = 0; i < servers; i++) {
+        images_server_opens(&im, i);
+        images_held_end(&im, i);
+    }
+}
+
+static void all_live(void)
+{
+    for (uint32_t rank = 0; rank < im.config.ranks; rank++)
+        images_rank_live(&im, rank, 1, now);
+}
+
+static struct cw_point point_of(uint32_t number)
+{
+    return (struct cw_point){.event = 10 * number, .clock = 100 * number, .acts = 5 * number};
+}
+
+static enum images_action next(void)
+{
+    return images_next(&im, now, &order);
+}
+
+static bool taken(uint32_t rank, uint32_t number)
+{
+    struct cw_image_report report = {.number = number, .point = point_of(number)};
+
+    return images_taken(&im, rank, &report, now);
+}
+
+static bool ended(uint32_t rank, uint32_t number, bool stored)
+{
+    struct cw_image_report report = {
+        .number = number, .stored = stored, .stall_ns = S / 100, .sent = 20 * MIB};
+
+    return images_ended(&im, rank, &report, now);
+}
+
+static bool stored(uint32_t rank, uint32_t number)
+{
+    struct cw_stored s = {
+        .rank = rank, .incarnation = 1, .number = number, .point = point_of(number)};
+
+    return images_stored(&im, &s, now);
+}
+
+static uint32_t trimmed(uint32_t rank, uint32_t number, bool known)
+{
+    return images_trimmed(
+        &im, &(struct cw_trim){.rank = rank, .known = known, .point = point_of(number)});
+}
+
+/* What the rank would be restarted from; -1: nothing is left. */
+static int choice(uint32_t rank)
+{
+    uint32_t number;
+
+    return images_choose(&im, rank, &number) ? (int)number : -1;
+}
+
+/* One image of rank 0, all the way until it may be trimmed to. */
+static void one_image(uint32_t number)
+{
+    CU_ASSERT_EQUAL_FATAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL_FATAL(order.number, number);
+    CU_ASSERT_TRUE(taken(0, number));
+    CU_ASSERT_TRUE(stored(0, number));
+    CU_ASSERT_TRUE(ended(0, number, true));
+    images_placed(&im, 0, number);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+    CU_ASSERT_EQUAL(order.number, number);
+}
+
+/* --- one after the other --- */
+
+static void an_image_is_asked_for_stored_and_trimmed_to(void)
+{
+    begin(1, 1, S);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    all_live();
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + S);
+    now += S;
+    one_image(1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    CU_ASSERT_EQUAL(trimmed(0, 1, true), 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    now += S;
+    one_image(2);
+    CU_ASSERT_EQUAL(order.point.clock, 200);
+    CU_ASSERT_EQUAL(trimmed(0, 2, true), 2);
+    CU_ASSERT_EQUAL(next(), IMAGES_DROP);
+    CU_ASSERT_EQUAL(order.number, 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+}
+
+static void older_images_are_tried_while_the_log_allows_them(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    trimmed(0, 1, true);
+    now += S;
+    one_image(2);
+    CU_ASSERT_EQUAL(choice(0), 2);
+    images_fail(&im, 0, 2);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    images_fail(&im, 0, 1);
+    CU_ASSERT_EQUAL(choice(0), -1);
+}
+
+static void the_beginning_is_there_until_the_log_begins_later(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(choice(0), 0);
+    one_image(1);
+    images_fail(&im, 0, 1);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    trimmed(0, 1, true);
+    CU_ASSERT_EQUAL(choice(0), -1);
+    /* nothing is there to restart it from: the next image is due at once */
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+}
+
+static void one_whose_point_the_relay_does_not_know_is_of_no_use(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    CU_ASSERT_EQUAL(trimmed(0, 1, false), 0);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    /* it stays as the base of the next */
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.base, 1);
+}
+
+static void one_without_its_places_is_neither_chosen_nor_trimmed_to(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 1);
+    stored(0, 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    images_placed(&im, 0, 1);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+}
+
+/* Its copy was not a process of the rank's, and came to its end. */
+static void one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 1);
+    images_rank_down(&im, 0, true);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    stored(0, 1);
+    images_placed(&im, 0, 1);
+    /* it may be starting from its beginning */
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_rank_live(&im, 0, 2, now);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+}
+
+static void a_trim_without_an_answer_is_said_again(void)
+{
+    begin(1, 1, 100 * S);
+    all_live();
+    now += 100 * S;
+    one_image(1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    now += IMAGES_TRIM_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+}
+
+static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_TAKE_NS);
+    now += IMAGES_TAKE_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_GIVE_UP);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    now += IMAGES_RETRY_MIN_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.number, 2);
+    taken(0, 2);
+    CU_ASSERT_TRUE(ended(0, 2, false));
+    now += IMAGES_RETRY_MIN_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    now += IMAGES_RETRY_MIN_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 3);
+    now += IMAGES_STORE_NS;
+    CU_ASSERT_EQUAL(next(), IMAGES_GIVE_UP);
+    /* it comes all the same */
+    CU_ASSERT_TRUE(stored(0, 3));
+    CU_ASSERT_FALSE(stored(0, 3));
+    CU_ASSERT_FALSE(stored(0, 9));
+}
+
+static void ranks_take_turns_and_a_server_has_few_at_a_time(void)
+{
+    bool asked[RANKS] = {false};
+
+    begin(RANKS, 1, S);
+    all_live();
+    now += S;
+    for (uint32_t round = 0; round < RANKS / IMAGES_TRANSFERS_MAX; round++) {
+        uint32_t some[IMAGES_TRANSFERS_MAX];
+
+        for (uint32_t i = 0; i < IMAGES_TRANSFERS_MAX; i++) {
+            CU_ASSERT_EQUAL_FATAL(next(), IMAGES_ASK);
+            CU_ASSERT_FALSE(asked[order.rank]);
+            asked[some[i] = order.rank] = true;
+        }
+        CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+        now += S; /* the first ones are due again, and wait behind the others */
+        for (uint32_t i = 0; i < IMAGES_TRANSFERS_MAX; i++) {
+            taken(some[i], ranks[some[i]].last);
+            ended(some[i], ranks[some[i]].last, false);
+            ranks[some[i]].retry_ns = 0;
+        }
+    }
+}
+
+static void a_crash_ends_what_was_asked_for(void)
+{
+    begin(2, 2, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    images_rank_down(&im, 0, true);
+    CU_ASSERT_EQUAL(im.server[0].transfers, 0);
+    CU_ASSERT_EQUAL(im.server[1].transfers, 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_rank_live(&im, 0, 2, now);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 0);
+    CU_ASSERT_EQUAL(order.number, 2);
+}
+
+/* --- servers --- */
+
+static void nothing_is_asked_while_the_server_is_away(void)
+{
+    begin(1, 1, S);
+    images_server_lost(&im, 0);
+    all_live();
+    CU_ASSERT_FALSE(images_wants_server(&im, 0, now));
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_TRUE(images_wants_server(&im, 0, now));
+    images_server_opens(&im, 0);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_held_end(&im, 0);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+}
+
+static void what_a_server_has_lost_is_not_chosen(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    images_server_lost(&im, 0);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    images_server_opens(&im, 0);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    images_held_end(&im, 0);
+    CU_ASSERT_EQUAL(choice(0), 0);
+    trimmed(0, 1, true);
+    CU_ASSERT_EQUAL(choice(0), -1);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.base, 0);
+}
+
+static void one_stored_while_nobody_listened_is_known_from_the_list(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 1);
+    images_server_lost(&im, 0);
+    images_server_opens(&im, 0);
+    images_held(&im, &(struct cw_stored){.number = 1, .incarnation = 1, .point = point_of(1)}, now);
+    images_held_end(&im, 0);
+    CU_ASSERT_EQUAL(ranks[0].request, IMAGES_IDLE);
+    images_placed(&im, 0, 1);
+    CU_ASSERT_EQUAL(choice(0), 1);
+}
+
+/* --- on demand --- */
+
+static void a_person_can_have_one_now(void)
+{
+    begin(2, 1, 1000 * S);
+    images_rank_live(&im, 1, 1, now);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_demand_all(&im);
+    CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_FAILED);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 1);
+    taken(1, 1);
+    CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_WANTED);
+    stored(1, 1);
+    CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_DONE);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+}
+
+/* --- when one is due --- */
+
+static void the_first_one_waits_for_a_moment(void)
+{
+    struct image_policy policy = {0};
+    struct image_history h = {.since_ns = S, .first = true};
+
+    CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS) > S + IMAGE_FIRST_NS);
+    h.log_grown = IMAGE_LOG_MIN;
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S + IMAGE_FIRST_NS);
+}
+
+static void a_log_as_large_as_an_image_makes_one_due(void)
+{
+    struct image_policy policy = {0};
+    struct image_history h = {
+        .since_ns = S, .cost_ns = S / 10, .sent = 64 * MIB, .log_grown = 64 * MIB - 1};
+    uint64_t later = image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS);
+
+    h.log_grown = 64 * MIB;
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S + S / 10 * IMAGE_SHARE);
+    CU_ASSERT_TRUE(later > S + S / 10 * IMAGE_SHARE);
+}
+
+static void crashes_make_them_due_more_often(void)
+{
+    struct image_policy policy = {0};
+    struct image_history h = {.cost_ns = 2 * S};
+    uint64_t calm = image_policy_due_ns(&policy, &h, image_policy_mtbf_ns(&policy, 9000 * S, 0));
+    uint64_t rough = image_policy_due_ns(&policy, &h, image_policy_mtbf_ns(&policy, 9000 * S, 1));
+
+    CU_ASSERT_TRUE(rough < calm);
+    /* sqrt(2 * 2 * 9000) = 189.7 */
+    CU_ASSERT_TRUE(rough > 189 * S && rough < 191 * S);
+    /* never more than their share */
+    CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, S) == 2 * S * IMAGE_SHARE);
+}
+
+static void what_the_user_says_counts(void)
+{
+    struct image_policy policy = {.every_ns = 3 * S, .mtbf_ns = 7 * S};
+    struct image_history h = {.since_ns = S, .first = true, .cost_ns = 100 * S};
+
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, S), 4 * S);
+    CU_ASSERT_EQUAL(image_policy_mtbf_ns(&policy, 9000 * S, 1), 7 * S);
+}
+
+static void large_numbers_do_not_wrap(void)
+{
+    struct image_policy policy = {0};
+    struct image_history h = {.cost_ns = 1ull << 50};
+
+    CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, UINT64_MAX / 2) >= (1ull << 50) * IMAGE_SHARE);
+}
+
+/* --- anything, in any order --- */
+
+#define TRACES 300
+#define STEPS 400
+
+/* What the other sides know. A relay can forget an older point as soon as it is told TRIM. */
+struct world {
+    uint32_t held[RANKS];  /* images at the server, a bit each */
+    uint32_t known[RANKS]; /* points at the relay, likewise */
+    uint32_t begin[RANKS]; /* where the log begins */
+    uint32_t trim[RANKS];  /* TRIM that is not answered; 0: none */
+    uint32_t taken[RANKS]; /* being copied; 0: none */
+    uint32_t asked[RANKS];
+};
+static struct world w;
+static uint32_t seed;
+
+static uint32_t draw(uint32_t n)
+{
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % n;
+}
+
+static void obey(void)
+{
+    for (int i = 0; next() != IMAGES_NOTHING; i++)
+        CU_ASSERT_FATAL(i < 1000);
+}
+
+static void act_on_orders(void)
+{
+    enum images_action action;
+
+    for (int i = 0; (action = next()) != IMAGES_NOTHING; i++) {
+        CU_ASSERT_FATAL(i < 1000);
+        switch (action) {
+        case IMAGES_ASK:
+            CU_ASSERT_FATAL(order.number < 32);
+            CU_ASSERT(order.base == 0 || w.held[order.rank] >> order.base & 1);
+            w.asked[order.rank] = order.number;
+            break;
+        case IMAGES_TRIM:
+            CU_ASSERT_FATAL(w.held[order.rank] >> order.number & 1);
+            w.trim[order.rank] = order.number;
+            break;
+        case IMAGES_DROP:
+            /* never one that may still be needed */
+            CU_ASSERT_FATAL(order.number < w.begin[order.rank] ||
+                            !(w.held[order.rank] & w.known[order.rank] &
+                              ((2u << order.number) - 1) & ~((1u << w.begin[order.rank]) - 1)));
+            w.held[order.rank] &= ~((2u << order.number) - 1);
+            break;
+        default:
+            break;
+        }
+    }
+}
+
+static void check_choice(uint32_t rank)
+{
+    int number = choice(rank);
+
+    if (number > 0) {
+        CU_ASSERT_FATAL(w.held[rank] >> number & 1);
+        CU_ASSERT_FATAL((uint32_t)number >= ranks[rank].begin);
+    } else if (number == 0) {
+        CU_ASSERT_FATAL(ranks[rank].begin == 0);
+    }
+}
+
+static void one_step(uint32_t rank)
+{
+    switch (draw(9)) {
+    case 0:
+        images_rank_live(&im, rank, ranks[rank].incarnation + !ranks[rank].live, now);
+        break;
+    case 1:
+        images_rank_down(&im, rank, draw(2));
+        if (draw(2)) /* the next incarnation did not come to what was not trimmed to */
+            w.known[rank] &= (2u << (w.trim[rank] ? w.trim[rank] : w.begin[rank])) - 1;
+        w.asked[rank] = 0;
+        break;
+    case 2:
+        if (w.asked[rank] && taken(rank, w.asked[rank])) {
+            w.known[rank] |= 1u << w.asked[rank];
+            w.taken[rank] = w.asked[rank];
+            w.asked[rank] = 0;
+        }
+        break;
+    case 3:
+    case 4:
+        if (w.taken[rank] && draw(4)) {
+            w.held[rank] |= 1u << w.taken[rank];
+            stored(rank, w.taken[rank]);
+            if (draw(8))
+                images_placed(&im, rank, w.taken[rank]);
+            ended(rank, w.taken[rank], true);
+        } else if (w.taken[rank]) {
+            ended(rank, w.taken[rank], false);
+        }
+        w.taken[rank] = 0;
+        break;
+    case 5:
+        if (w.trim[rank]) {
+            bool known = w.known[rank] >> w.trim[rank] & 1;
+
+            if (known)
+                w.begin[rank] = w.trim[rank];
+            trimmed(rank, w.trim[rank], known);
+            w.trim[rank] = 0;
+        }
+        break;
+    case 6:
+        images_log(&im, rank, draw(64) * MIB);
+        break;
+    case 7:
+        if (draw(4) == 0 && choice(rank) > 0) {
+            w.known[rank] &= ~(1u << choice(rank));
+            images_fail(&im, rank, (uint32_t)choice(rank));
+        }
+        break;
+    case 8:
+        now += draw(3) * S;
+        break;
+    }
+}
+
+static void nothing_that_is_needed_goes(void)
+{
+    for (uint32_t trace = 0; trace < TRACES; trace++) {
+        seed = trace;
+        memset(&w, 0, sizeof(w));
+        begin(RANKS, 1 + trace % 2, 5 * S);
+        for (uint32_t step = 0; step < STEPS; step++) {
+            one_step(draw(RANKS));
+            act_on_orders();
+            for (uint32_t rank = 0; rank < RANKS; rank++)
+                check_choice(rank);
+            for (uint32_t i = 0; i < im.config.servers; i++)
+                CU_ASSERT_FATAL(im.server[i].transfers <= RANKS);
+        }
+        obey();
+    }
+}
+
+void add_images_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("images", NULL, NULL);
+
+    CU_ADD_TEST(suite, an_image_is_asked_for_stored_and_trimmed_to);
+    CU_ADD_TEST(suite, older_images_are_tried_while_the_log_allows_them);
+    CU_ADD_TEST(suite, the_beginning_is_there_until_the_log_begins_later);
+    CU_ADD_TEST(suite, one_whose_point_the_relay_does_not_know_is_of_no_use);
+    CU_ADD_TEST(suite, one_without_its_places_is_neither_chosen_nor_trimmed_to);
+    CU_ADD_TEST(suite, one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again);
+    CU_ADD_TEST(suite, a_trim_without_an_answer_is_said_again);
+    CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
+    CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
+    CU_ADD_TEST(suite, a_crash_ends_what_was_asked_for);
+    CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
+    CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
+    CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
+    CU_ADD_TEST(suite, a_person_can_have_one_now);
+    CU_ADD_TEST(suite, the_first_one_waits_for_a_moment);
+    CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
+    CU_ADD_TEST(suite, crashes_make_them_due_more_often);
+    CU_ADD_TEST(suite, what_the_user_says_counts);
+    CU_ADD_TEST(suite, large_numbers_do_not_wrap);
+    CU_ADD_TEST(suite, nothing_that_is_needed_goes);
+}

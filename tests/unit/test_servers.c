@@ -1,0 +1,422 @@
+/* The dispatcher's sessions with checkpoint servers: a fake server, in this process. */
+#include "common/cred.h"
+#include "common/keyfile.h"
+#include "common/transport.h"
+#include "dispatcher/images/image_dir.h"
+#include "dispatcher/images/servers.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WAIT_MS 5000
+#define RANKS 3u
+
+static struct cw_err err;
+static struct loop *loop;
+static struct servers *servers;
+static struct cw_address address;
+static int listener;
+static char dir[64];
+static char key_path[80];
+static uint8_t job_id[CW_ID_SIZE] = "the job of test";
+static uint8_t job_key[CW_KEY_SIZE];
+
+/* What was told, one character each: o(pens) h(eld) e(nd) s(tored) l(ost) f(etched) x (not fetched)
+ */
+static char story[64];
+static struct cw_stored last;
+static char why[CW_ERR_TEXT_MAX];
+static int fetched_fd;
+
+static void note(char what)
+{
+    size_t used = strlen(story);
+
+    CU_ASSERT_FATAL(used + 1 < sizeof(story));
+    story[used] = what;
+    story[used + 1] = '\0';
+}
+
+static void on_child(void *ctx, pid_t pid)
+{
+    (void)ctx;
+    (void)pid;
+    note('c');
+}
+
+static void on_opens(void *ctx, uint32_t server)
+{
+    (void)ctx;
+    CU_ASSERT_EQUAL(server, 0);
+    note('o');
+}
+
+static void on_held(void *ctx, const struct cw_stored *held)
+{
+    (void)ctx;
+    last = *held;
+    note('h');
+}
+
+static void on_held_end(void *ctx, uint32_t server)
+{
+    (void)ctx;
+    (void)server;
+    note('e');
+}
+
+static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored)
+{
+    (void)ctx;
+    (void)server;
+    last = *stored;
+    note('s');
+}
+
+static void on_lost(void *ctx, uint32_t server, const struct cw_err *cause)
+{
+    (void)ctx;
+    (void)server;
+    snprintf(why, sizeof(why), "%s", cause->text);
+    note('l');
+}
+
+static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd,
+                       const struct cw_err *cause)
+{
+    (void)ctx;
+    CU_ASSERT_EQUAL(rank, 2);
+    CU_ASSERT_EQUAL(number, 7);
+    fetched_fd = fd;
+    if (fd < 0)
+        snprintf(why, sizeof(why), "%s", cause->text);
+    note(fd < 0 ? 'x' : 'f');
+}
+
+static void on_failed(void *ctx, const struct cw_err *cause)
+{
+    (void)ctx;
+    (void)cause;
+    note('!');
+}
+
+static const struct servers_events events = {on_child,  on_opens, on_held,    on_held_end,
+                                             on_stored, on_lost,  on_fetched, on_failed};
+
+/* --- the fake server --- */
+
+struct peer {
+    int fd;
+    struct cw_session session;
+};
+
+static void await(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    CU_ASSERT_EQUAL_FATAL(poll(&p, 1, WAIT_MS), 1);
+}
+
+static void take(struct peer *p, uint8_t *to, size_t size)
+{
+    while (size) {
+        ssize_t n;
+
+        await(p->fd);
+        n = read(p->fd, to, size);
+        CU_ASSERT_FATAL(n > 0);
+        to += n;
+        size -= (size_t)n;
+    }
+}
+
+static void say(struct peer *p, uint8_t type, const void *body, uint32_t size)
+{
+    uint8_t frame[CW_FRAME_HEADER + CW_FRAME_BODY_MAX];
+
+    cw_frame_begin(&p->session, frame, type, size);
+    if (size)
+        memcpy(frame + CW_FRAME_HEADER, body, size);
+    CU_ASSERT_EQUAL_FATAL(write(p->fd, frame, CW_FRAME_HEADER + size),
+                          (ssize_t)(CW_FRAME_HEADER + size));
+}
+
+static void hear(struct peer *p, uint8_t type, uint8_t *body, uint32_t size)
+{
+    uint8_t header[CW_FRAME_HEADER];
+    struct cw_header got;
+
+    take(p, header, sizeof(header));
+    CU_ASSERT_EQUAL_FATAL(cw_frame_accept(&p->session, header, &got, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(got.type, type);
+    CU_ASSERT_EQUAL_FATAL(got.length, size);
+    take(p, body, size);
+}
+
+static struct peer shake_hands(void)
+{
+    struct peer p = {0};
+    struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
+    struct cw_welcome welcome = {0};
+    struct cw_hello hello;
+    uint8_t body[CW_FRAME_BODY_MAX];
+    uint8_t mac[CW_MAC_SIZE];
+
+    await(listener);
+    p.fd = cw_accept(listener, &address);
+    CU_ASSERT_FATAL(p.fd >= 0);
+    cw_challenge_put(body, &challenge);
+    say(&p, CW_FRAME_CHALLENGE, body, CW_CHALLENGE_SIZE);
+    hear(&p, CW_FRAME_HELLO, body, CW_HELLO_SIZE);
+    CU_ASSERT_FATAL(cw_hello_get(body, &hello));
+    CU_ASSERT_EQUAL(hello.role, CW_ROLE_DISPATCHER);
+    CU_ASSERT_EQUAL(hello.rank, RANKS);
+    CU_ASSERT_EQUAL(memcmp(hello.job, job_id, CW_ID_SIZE), 0);
+    cw_cred_mac_hello(mac, job_key, &hello, challenge.nonce);
+    CU_ASSERT_TRUE(cw_cred_equal(mac, hello.mac));
+    cw_cred_mac_welcome(welcome.mac, job_key, &welcome, &hello, challenge.nonce);
+    cw_welcome_put(body, &welcome);
+    say(&p, CW_FRAME_WELCOME, body, CW_WELCOME_SIZE);
+    return p;
+}
+
+static void say_stored(struct peer *p, uint8_t type, uint32_t number)
+{
+    struct cw_stored stored = {.rank = 2, .incarnation = 1, .number = number};
+    uint8_t body[CW_STORED_SIZE];
+
+    cw_stored_put(body, &stored);
+    say(p, type, body, sizeof(body));
+}
+
+static void refuse(struct peer *p, const char *text)
+{
+    struct cw_notice_body notice = {.code = CW_REFUSED_LIMIT};
+    uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
+
+    snprintf(notice.text, sizeof(notice.text), "%s", text);
+    say(p, CW_FRAME_REFUSED, body, (uint32_t)cw_notice_put(body, &notice));
+}
+
+/* --- */
+
+static void turn_until(const char *expected)
+{
+    for (int i = 0; i < 1000 && strlen(story) < strlen(expected); i++)
+        loop_turn(loop, loop_look(loop) + 10000000);
+    CU_ASSERT_STRING_EQUAL_FATAL(story, expected);
+}
+
+static void begin(void)
+{
+    static const char *addresses[1];
+    char text[CW_ADDRESS_MAX];
+    uint8_t key[CW_KEY_SIZE];
+    bool made;
+    struct servers_config config = {
+        .job_id = job_id, .ranks = RANKS, .addresses = addresses, .count = 1, .events = &events};
+
+    story[0] = why[0] = '\0';
+    fetched_fd = -1;
+    strcpy(dir, "/tmp/servers-test.XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(key_path, sizeof(key_path), "%s/s.key", dir);
+    CU_ASSERT_EQUAL_FATAL(cw_key_load_or_make(key_path, key, &made, &err), CW_OK);
+    cw_cred_job_key(job_key, key, job_id);
+    snprintf(text, sizeof(text), "unix:%s/s", dir);
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, text, &err), CW_OK);
+    listener = cw_listen(&address, &err);
+    CU_ASSERT_FATAL(listener >= 0);
+    config.loop = loop = loop_new(&err);
+    addresses[0] = address.text;
+    servers = servers_new(&config, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(servers);
+}
+
+static void end(void)
+{
+    servers_free(servers);
+    loop_free(loop);
+    cw_unlisten(listener, &address);
+    unlink(key_path);
+    rmdir(dir);
+}
+
+static void what_it_holds_and_stores_is_told(void)
+{
+    struct peer p;
+
+    begin();
+    p = shake_hands();
+    turn_until("o");
+    say_stored(&p, CW_FRAME_HELD, 3);
+    say(&p, CW_FRAME_HELD_END, NULL, 0);
+    turn_until("ohe");
+    CU_ASSERT_EQUAL(last.number, 3);
+    say_stored(&p, CW_FRAME_STORED, 4);
+    turn_until("ohes");
+    CU_ASSERT_EQUAL(last.number, 4);
+    close(p.fd);
+    end();
+}
+
+static void it_is_told_what_to_drop(void)
+{
+    uint8_t body[CW_IMAGE_REF_SIZE];
+    struct cw_image_ref ref;
+    struct peer p;
+
+    begin();
+    p = shake_hands();
+    turn_until("o");
+    servers_drop(servers, 0, 2, 9);
+    hear(&p, CW_FRAME_DROP, body, sizeof(body));
+    cw_image_ref_get(body, &ref);
+    CU_ASSERT_EQUAL(ref.rank, 2);
+    CU_ASSERT_EQUAL(ref.number, 9);
+    close(p.fd);
+    end();
+}
+
+static void a_session_that_breaks_is_opened_again(void)
+{
+    struct peer p;
+
+    begin();
+    p = shake_hands();
+    turn_until("o");
+    close(p.fd);
+    turn_until("ol");
+    loop_turn(loop, loop_look(loop) + SERVERS_PAUSE_MIN_NS);
+    p = shake_hands();
+    turn_until("olo");
+    /* what it does not expect ends it, too */
+    say(&p, CW_FRAME_HINT, NULL, 0);
+    turn_until("olol");
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "HINT frame, which a dispatcher does not expect"));
+    close(p.fd);
+    end();
+}
+
+static void an_image_is_fetched_over_a_connection_of_its_own(void)
+{
+    uint8_t body[CW_IMAGE_SIZE] = {5};
+    struct cw_image_ref ref;
+    char bytes[8] = "";
+    struct peer p, q;
+
+    begin();
+    p = shake_hands();
+    turn_until("o");
+    servers_fetch(servers, 2, 7);
+    q = shake_hands();
+    say(&q, CW_FRAME_HELD_END, NULL, 0); /* of no concern here */
+    for (int i = 0; i < 20; i++)
+        loop_turn(loop, loop_look(loop) + 1000000);
+    hear(&q, CW_FRAME_FETCH, body, CW_IMAGE_REF_SIZE);
+    cw_image_ref_get(body, &ref);
+    CU_ASSERT_EQUAL(ref.number, 7);
+    memset(body, 0, sizeof(body));
+    body[0] = 5;
+    say(&q, CW_FRAME_IMAGE, body, sizeof(body));
+    CU_ASSERT_EQUAL(write(q.fd, "image", 5), 5);
+    turn_until("of");
+    close(q.fd);
+    /* not one byte of it is lost */
+    CU_ASSERT_EQUAL(read(fetched_fd, bytes, sizeof(bytes)), 5);
+    CU_ASSERT_STRING_EQUAL(bytes, "image");
+    close(fetched_fd);
+    close(p.fd);
+    end();
+}
+
+static void a_fetch_that_is_refused_says_why(void)
+{
+    uint8_t body[CW_IMAGE_REF_SIZE];
+    struct peer p, q;
+
+    begin();
+    p = shake_hands();
+    turn_until("o");
+    servers_fetch(servers, 2, 7);
+    q = shake_hands();
+    for (int i = 0; i < 20; i++)
+        loop_turn(loop, loop_look(loop) + 1000000);
+    hear(&q, CW_FRAME_FETCH, body, sizeof(body));
+    refuse(&q, "block 9 is damaged");
+    turn_until("ox");
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "refused: block 9 is damaged"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, address.text));
+    close(q.fd);
+    close(p.fd);
+    end();
+}
+
+static void a_server_without_a_key_is_an_error(void)
+{
+    const char *addresses[] = {"unix:/nowhere/at/all"};
+    struct servers_config config = {
+        .job_id = job_id, .ranks = RANKS, .addresses = addresses, .count = 1, .events = &events};
+
+    config.loop = loop_new(&err);
+    CU_ASSERT_PTR_NULL(servers_new(&config, &err));
+    CU_ASSERT_EQUAL(err.code, CW_ENOTFOUND);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--ckpt-server unix:/nowhere/at/all: no key"));
+    addresses[0] = "tcp:somewhere:1";
+    CU_ASSERT_PTR_NULL(servers_new(&config, &err));
+    CU_ASSERT_EQUAL(err.code, CW_EINVAL);
+    loop_free(config.loop);
+}
+
+static void a_directory_is_chosen(void)
+{
+    struct image_dir chosen;
+    struct stat st;
+    char file[IMAGE_DIR_MAX + 8];
+
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, &err), CW_OK);
+    CU_ASSERT_TRUE(chosen.chosen);
+    CU_ASSERT_TRUE(chosen.free_max > 0);
+    CU_ASSERT_TRUE(stat(chosen.path, &st) < 0);
+    CU_ASSERT_EQUAL_FATAL(mkdir(chosen.path, 0700), 0);
+    snprintf(file, sizeof(file), "%s/x", chosen.path);
+    CU_ASSERT_EQUAL(mkdir(file, 0700), 0);
+    image_dir_remove(&chosen);
+    CU_ASSERT_TRUE(stat(chosen.path, &st) < 0);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/tmp", &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(chosen.path, "/tmp");
+    CU_ASSERT_FALSE(chosen.chosen);
+    image_dir_remove(&chosen); /* not ours to remove */
+    CU_ASSERT_EQUAL(stat("/tmp", &st), 0);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/nowhere/x", &err), CW_EINVAL);
+}
+
+static void memory_is_known_for_what_it_is(void)
+{
+    struct image_dir chosen;
+
+    if (access("/dev/shm", W_OK) < 0)
+        return;
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/images", &err), CW_OK);
+    CU_ASSERT_TRUE(chosen.in_memory);
+}
+
+void add_servers_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("checkpoint servers", NULL, NULL);
+
+    CU_ADD_TEST(suite, what_it_holds_and_stores_is_told);
+    CU_ADD_TEST(suite, it_is_told_what_to_drop);
+    CU_ADD_TEST(suite, a_session_that_breaks_is_opened_again);
+    CU_ADD_TEST(suite, an_image_is_fetched_over_a_connection_of_its_own);
+    CU_ADD_TEST(suite, a_fetch_that_is_refused_says_why);
+    CU_ADD_TEST(suite, a_server_without_a_key_is_an_error);
+    CU_ADD_TEST(suite, a_directory_is_chosen);
+    CU_ADD_TEST(suite, memory_is_known_for_what_it_is);
+}
