@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-#define KEPT_MAX 8 /* images of a rank */
-#define TRIM_ONE_IN 60
+#define KEPT_MAX 8              /* images of a rank */
+#define TRIM_ONE_IN 60          /* steps ... */
+#define TRIM_REPEATING_ONE_IN 4 /* ... while the rank repeats itself */
 #define TRIM_AGAIN_NS 300000000ull
 #define OTHER_ONE_IN                                                                               \
     2 /* ranks that are started from another image than the one of their log's begin */
@@ -93,11 +94,19 @@ static bool may_trim(uint32_t rank)
     return !find(rank, IMAGE_IS_TRIMMED_TO) && p && (p->ended || p->record.up);
 }
 
+static bool is_time_to_trim(uint32_t rank)
+{
+    const struct record *record = &sim.rank[rank].process->record;
+
+    return sim_one_in(record->up && !record->live ? TRIM_REPEATING_ONE_IN : TRIM_ONE_IN);
+}
+
 static void step_image(struct sim_image *image)
 {
     if (image->state == IMAGE_IS_COPIED && sim.now_ns >= image->stored_ns)
         image->state = image->will_be_lost ? IMAGE_IS_LOST : IMAGE_IS_STORED;
-    else if (image->state == IMAGE_IS_STORED && may_trim(image->rank) && sim_one_in(TRIM_ONE_IN))
+    else if (image->state == IMAGE_IS_STORED && may_trim(image->rank) &&
+             is_time_to_trim(image->rank))
         trim_to(image);
     else if (image->state == IMAGE_IS_TRIMMED_TO && sim.now_ns >= image->asked_ns + TRIM_AGAIN_NS)
         trim_to(image);

@@ -155,7 +155,8 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.pipe_size = plan.chunk_max = plan.ring_bytes = 65536;
         plan.kept_max = 2097152;
     }
-    plan.image_one_in = PICK(&r, 0, 0, 100, 400, 2000);
+    plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
+    plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
     return plan;
 }
 
@@ -262,6 +263,7 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_ring_bytes = plan->ring_bytes;
     sim_kept_max = plan->kept_max;
     sim_segment_bytes = plan->segment_bytes;
+    sim_replay_ahead = plan->replay_ahead;
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "

@@ -54,6 +54,7 @@ struct sim_plan {
     uint64_t news_delay_ns; /* the longest until a death is known */
     bool outages;           /* relays cannot be reached for a time, perhaps too long */
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
+    size_t replay_ahead;    /* bytes queued at once for a rank that repeats itself */
     uint32_t image_one_in;  /* steps until a rank is asked for one; 0: never */
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */
