@@ -12,9 +12,11 @@
 #define RELAY_HANDSHAKE_NS 10000000000ull /* a connection must have said HELLO by then */
 #define RELAY_TICK_MS 1000                /* between two calls of relay_core_tick ... */
 #define RELAY_TICK_SUSPENDED_MS 20        /* ... while a session is suspended */
+#ifndef RELAY_REPLAY_AHEAD
 #define RELAY_REPLAY_AHEAD                                                                         \
-    (256u << 10)                 /* bytes of a log queued at once for a rank that replays          \
-                                  */
+    (256u << 10) /* bytes of a log queued at once for a rank that replays                          \
+                  */
+#endif
 #define RELAY_CUT_MIN (8u << 10) /* bytes: fewer are not worth a frame of their own */
 #define RELAY_CUT_HEADER (CW_FRAME_HEADER + CW_MESSAGE_SIZE)
 #define RELAY_CUT_BACKLOG_MAX                                                                      \

@@ -286,12 +286,14 @@ int conn_output(struct relay_conn *conn, struct iovec *iov, int max)
 void conn_note_output(struct relay_conn *conn)
 {
     conn->door_noted = conn->door.queued;
+    conn->acted_noted = conn_acted(conn);
     out_note(&conn->out);
 }
 
 void conn_free_output(struct relay_conn *conn)
 {
     conn->door_stable = conn->door_noted;
+    conn->acted_stable = conn->acted_noted;
     out_settle(&conn->out);
     if (conn_has_output(conn))
         conn_ready(conn);

@@ -71,6 +71,8 @@ struct relay_conn {
     struct ledger_entry entry; /* of the session, where it outlives the process */
     uint32_t door_noted;       /* bytes queued there that are part of a commit: see out.h */
     uint32_t door_stable;
+    uint64_t acted_noted; /* likewise, how much of the other side's stream was acted on */
+    uint64_t acted_stable;
     uint64_t anew; /* it did, and our stream began anew at this position: an opener that has
                       received less does not know it yet */
 
@@ -173,6 +175,11 @@ bool conn_acknowledge(struct relay_conn *conn, uint64_t position);
 static inline bool conn_is_held(const struct relay_conn *conn)
 {
     return conn->entry.ledger && commit_is_on(&conn->set->store->commit);
+}
+/* How much of the other side's stream was acted on can be told. */
+static inline bool conn_may_tell_acted(const struct relay_conn *conn)
+{
+    return !conn_is_held(conn) || conn->acted_stable == conn_acted(conn);
 }
 static inline bool conn_has_output(const struct relay_conn *conn)
 {

@@ -137,7 +137,7 @@ bool relay_conn_done(const struct relay_conn *conn);
 struct relay_conn *relay_core_next_ready(struct relay_core *core);
 
 /* The next link that is to be opened, or job whose links need not be opened any more; false: there
- * is none. To be asked after whatever may have caused one. */
+ * is none. To be asked after whatever may have caused one, and after relay_core_io_done. */
 bool relay_core_next_dial(struct relay_core *core, struct relay_dial *dial);
 
 /* What is to be written to the disk of the logs, or read from there, next; false: nothing. To be

@@ -71,6 +71,8 @@ void link_want_again(struct relay_conn *conn)
     link->dial->resume_ns = conn->job->resume_ns;
     conn->job->set->dials += !link->wanted;
     link->wanted = true;
+    if (conn->entry.ledger)
+        commit_want(&conn->set->store->commit);
 }
 
 struct relay_conn *link_suspended(const struct relay_job *job, uint32_t relay)
@@ -80,12 +82,18 @@ struct relay_conn *link_suspended(const struct relay_job *job, uint32_t relay)
     return conn && conn->suspended ? conn : NULL;
 }
 
+/* The other relay forgets what we have received. */
+static bool may_ask(const struct job_link *link)
+{
+    return !link->dial->resumes || !link->conn || conn_may_tell_acted(link->conn);
+}
+
 static bool next_wanted(struct relay_job *job, struct relay_dial *dial)
 {
     for (uint32_t relay = 0; relay < job->relays; relay++) {
         struct job_link *link = &job->links[relay];
 
-        if (!link->wanted)
+        if (!link->wanted || !may_ask(link))
             continue;
         link->wanted = false;
         link->asked = true;

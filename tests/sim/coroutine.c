@@ -3,17 +3,16 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define STACK_BYTES (512u << 10)
 #define FIBER_START(fake, stack, size) __sanitizer_start_switch_fiber(fake, stack, size)
 #define FIBER_FINISH(fake, stack, size) __sanitizer_finish_switch_fiber(fake, stack, size)
 #define STACK_CLEAN(stack, size) __asan_unpoison_memory_region(stack, size)
 #else
-#define STACK_BYTES (128u << 10)
 #define FIBER_START(fake, stack, size) ((void)(fake), (void)(stack), (void)(size))
 #define FIBER_FINISH(fake, stack, size) ((void)(fake), (void)(stack), (void)(size))
 #define STACK_CLEAN(stack, size) ((void)(stack), (void)(size))
@@ -31,27 +30,49 @@ struct coroutine {
     const void *caller_stack;
     size_t caller_size;
     uint8_t *stack;
+    uint8_t *own; /* its stack, where no other is used */
 };
 
 static struct coroutine *free_list;
 static struct coroutine *starting;
 static jmp_buf resumer;
 
-struct coroutine *coroutine_new(void (*run)(void *arg), void *arg)
+struct coroutine *coroutine_new_on(uint8_t *stack, void (*run)(void *arg), void *arg)
 {
     struct coroutine *c = free_list;
 
-    if (c) {
+    if (c)
         free_list = c->next;
-    } else {
+    else
         c = calloc(1, sizeof(*c));
-        if (!c || !(c->stack = malloc(STACK_BYTES)))
-            abort();
-    }
+    if (!c)
+        abort();
+    c->stack = stack;
     c->run = run;
     c->arg = arg;
     c->started = false;
     c->fake = NULL;
+    return c;
+}
+
+struct coroutine *coroutine_new(void (*run)(void *arg), void *arg)
+{
+    struct coroutine *c = coroutine_new_on(NULL, run, arg);
+
+    if (!c->own)
+        c->own = malloc(COROUTINE_STACK_BYTES);
+    if (!c->own)
+        abort();
+    c->stack = c->own;
+    return c;
+}
+
+struct coroutine *coroutine_go_on(uint8_t *stack, const jmp_buf at)
+{
+    struct coroutine *c = coroutine_new_on(stack, NULL, NULL);
+
+    memcpy(c->at, at, sizeof(c->at));
+    c->started = true;
     return c;
 }
 
@@ -72,7 +93,7 @@ static void jump_in(struct coroutine *c)
     starting = c;
     getcontext(&c->context);
     c->context.uc_stack.ss_sp = c->stack;
-    c->context.uc_stack.ss_size = STACK_BYTES;
+    c->context.uc_stack.ss_size = COROUTINE_STACK_BYTES;
     c->context.uc_link = NULL;
     makecontext(&c->context, begin, 0);
     setcontext(&c->context);
@@ -84,7 +105,7 @@ void coroutine_resume(struct coroutine *c)
     void *volatile fake = NULL;
 
     if (_setjmp(resumer) == 0) {
-        FIBER_START((void **)&fake, c->stack, STACK_BYTES);
+        FIBER_START((void **)&fake, c->stack, COROUTINE_STACK_BYTES);
         jump_in(c);
     }
     FIBER_FINISH(fake, NULL, NULL);
@@ -99,9 +120,15 @@ void coroutine_yield(struct coroutine *c)
     FIBER_FINISH(c->fake, &c->caller_stack, &c->caller_size);
 }
 
+void coroutine_gone_on(struct coroutine *c)
+{
+    FIBER_FINISH(NULL, &c->caller_stack, &c->caller_size);
+}
+
 void coroutine_drop(struct coroutine *c)
 {
-    STACK_CLEAN(c->stack, STACK_BYTES);
+    STACK_CLEAN(c->stack, COROUTINE_STACK_BYTES);
+    c->stack = NULL;
     c->next = free_list;
     free_list = c;
 }
@@ -112,7 +139,7 @@ void coroutine_fini(void)
         struct coroutine *c = free_list;
 
         free_list = c->next;
-        free(c->stack);
+        free(c->own);
         free(c);
     }
 }

@@ -20,6 +20,8 @@ int descriptor_new_from(int first, struct descriptor what)
 {
     int at = first - DESCRIPTOR_FIRST;
 
+    if (at < DESCRIPTORS_GIVEN)
+        at = DESCRIPTORS_GIVEN;
     while (at < count && !is_free(&table[at]))
         at++;
     if (at >= DESCRIPTORS_MAX)
@@ -32,7 +34,17 @@ int descriptor_new_from(int first, struct descriptor what)
 
 int descriptor_new(struct descriptor what)
 {
-    return descriptor_new_from(DESCRIPTOR_FIRST, what);
+    return descriptor_new_from(DESCRIPTOR_FIRST + DESCRIPTORS_GIVEN, what);
+}
+
+int descriptor_give(uint32_t number, struct descriptor what)
+{
+    if (number >= DESCRIPTORS_GIVEN || !is_free(&table[number]))
+        abort();
+    if (count <= (int)number)
+        count = (int)number + 1;
+    table[number] = what;
+    return DESCRIPTOR_FIRST + (int)number;
 }
 
 bool descriptor_refers(const struct socket *socket)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define DESCRIPTOR_FIRST 100
+#define DESCRIPTORS_GIVEN 64 /* the first ones: given to processes at their start, by number */
 
 struct sim_process;
 
@@ -28,6 +29,8 @@ struct descriptor {
 /* The lowest free number, or the lowest from `first` on. Never fails. */
 int descriptor_new(struct descriptor what);
 int descriptor_new_from(int first, struct descriptor what);
+/* One of those that are given. */
+int descriptor_give(uint32_t number, struct descriptor what);
 /* NULL for what is none. */
 struct descriptor *descriptor_of(int fd);
 void descriptor_free(int fd);

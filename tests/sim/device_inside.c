@@ -42,36 +42,7 @@ void lock_rename(int former_tid)
     (void)former_tid;
 }
 
-/* --- images: there are none --- */
-
-int image_probe(struct cw_err *err)
-{
-    return cw_err_set(err, CW_ESYS, "simulated processes have no images");
-}
-
-enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
-                             struct cw_err *err)
-{
-    (void)order;
-    (void)setting;
-    image_probe(err);
-    return IMAGE_REFUSED;
-}
-
-enum image_state image_poll(struct image_outcome *outcome)
-{
-    (void)outcome;
-    return IMAGE_NONE;
-}
-
-void image_cancel(void)
-{
-}
-
-int32_t image_former_tid(void)
-{
-    return 0;
-}
+/* --- images: the simulator has the functions of image.h --- */
 
 int store_begin(const struct cw_setup *setup, struct cw_err *err)
 {

@@ -2,9 +2,11 @@
 #include "common/setup.h"
 #include "common/transport.h"
 #include "dispatcher/relays/relays.h"
+#include "tests/sim/image.h"
 #include "tests/sim/loop.h"
 #include "tests/sim/opener.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/slot.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -20,11 +22,13 @@
 #define FAULT_EVENT_ONE_IN 8 /* first incarnations that kill themselves at an event */
 #define FAULT_EVENT_MAX 60
 #define ALTER_ACT_MAX 40
+#define WAIT_MAX_NS 300000000ull /* for a relay to say where a log begins */
 
 static struct {
     struct job job;
     struct job_rank rank[SIM_RANKS_MAX];
     bool slot_used[SIM_RANKS_MAX + SLOTS_SPARE];
+    struct job_order waiting[SIM_RANKS_MAX]; /* START of ranks that wait */
     struct loop *loop;
     struct relays *relays;
     bool closing;      /* nothing that they say counts any more */
@@ -113,6 +117,13 @@ static void hear_stats(void *ctx, const struct cw_stats *stats)
     sim_fail("a relay tells statistics that nobody asked for");
 }
 
+static void hear_trimmed(void *ctx, const struct cw_trim *trimmed)
+{
+    (void)ctx;
+    if (!d.closing && !sim.failed)
+        images_trimmed(trimmed);
+}
+
 static void hear_ready(void *ctx)
 {
     (void)ctx;
@@ -129,6 +140,7 @@ static void hear_resumed(void *ctx, uint32_t relay)
 {
     (void)ctx;
     sim_trace("the session with relay %u goes on", relay);
+    images_relay_resumed(relay);
 }
 
 static void hear_lost(void *ctx, uint32_t relay, const struct cw_err *err)
@@ -143,6 +155,7 @@ static const struct relays_events relays_events = {.ready = hear_ready,
                                                    .failed = hear_failed,
                                                    .notice = hear_notice,
                                                    .stats = hear_stats,
+                                                   .trimmed = hear_trimmed,
                                                    .resumed = hear_resumed,
                                                    .lost = hear_lost};
 
@@ -175,6 +188,8 @@ static void on_report(struct sim_process *p, const struct process_news *news)
         sim_fail("rank %u reports something unreadable", p->rank);
     } else if (report.kind == CW_REPORT_EARLY) {
         keep_early(&sim.rank[p->rank], &report);
+    } else if (report.kind == CW_REPORT_IMAGE_TAKEN || report.kind == CW_REPORT_IMAGE_ENDED) {
+        sim_trace("%u.%u reports of image %u", p->rank, p->incarnation, report.image.number);
     } else if (report.kind != CW_REPORT_DRILL) {
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
@@ -255,21 +270,74 @@ static void let_go(const struct job_order *order)
         process_kill(p, W_EXITCODE(0, SIGKILL));
 }
 
-static void start(const struct job_order *order)
+static void start_from_beginning(const struct job_order *order)
 {
     uint64_t fault_event = 0;
 
+    if (order->incarnation == 1 && sim.plan.fault_one_in && sim_one_in(FAULT_EVENT_ONE_IN))
+        fault_event = 1 + sim_below(FAULT_EVENT_MAX);
+    process_start(order->rank, order->incarnation, fault_event);
+}
+
+/* Whoever has the memory that it goes on in lives no longer than until now. */
+static void start_from_image(const struct job_order *order, const struct sim_image *image)
+{
+    if (image->slot->process)
+        process_kill(image->slot->process, W_EXITCODE(0, SIGKILL));
+    process_go_on(image, order->incarnation);
+    sim.restored++;
+}
+
+static void start_now(const struct job_order *order)
+{
+    const struct sim_image *image = images_choose(order->rank);
+
+    sim.rank[order->rank].waits = false;
+    sim.rank[order->rank].alter_act = sim_one_in(3) ? SIM_ALTER_LAST : sim_below(ALTER_ACT_MAX);
+    if (image)
+        start_from_image(order, image);
+    else
+        start_from_beginning(order);
+    job_rank_started(&d.job, order->rank, sim.now_ns);
+}
+
+/* Whether its relay has said where its log begins; it does, once nobody repeats it. */
+static bool may_start(uint32_t rank)
+{
+    struct sim_rank *r = &sim.rank[rank];
+
+    if (images_are_settled(rank) || sim.given_up)
+        return true;
+    for (struct sim_process *p = sim.processes; p && sim.now_ns > r->waits_ns + WAIT_MAX_NS;
+         p = p->next) {
+        if (p->rank != rank || p->ended)
+            continue;
+        process_kill(p, W_EXITCODE(0, SIGKILL));
+        relays_rank_end(d.relays, p->rank, p->incarnation);
+    }
+    return false;
+}
+
+static void start_those_that_wait(void)
+{
+    for (uint32_t rank = 0; rank < sim.plan.ranks && !sim.over; rank++)
+        if (sim.rank[rank].waits && may_start(rank))
+            start_now(&d.waiting[rank]);
+}
+
+static void start(const struct job_order *order)
+{
     if (order->incarnation > 1 && ++sim.restarts > SIM_RESTARTS_MAX)
         sim_fail("rank %u is restarted for ever", order->rank);
     if (order->incarnation > 1 && !order->again && sim_one_in(START_FAILS_ONE_IN)) {
         job_start_failed(&d.job, order->rank, 1, sim.now_ns, "the slot does not do");
         return;
     }
-    if (order->incarnation == 1 && sim.plan.fault_one_in && sim_one_in(FAULT_EVENT_ONE_IN))
-        fault_event = 1 + sim_below(FAULT_EVENT_MAX);
-    sim.rank[order->rank].alter_act = sim_one_in(3) ? SIM_ALTER_LAST : sim_below(ALTER_ACT_MAX);
-    process_start(order->rank, order->incarnation, fault_event);
-    job_rank_started(&d.job, order->rank, sim.now_ns);
+    d.waiting[order->rank] = *order;
+    sim.rank[order->rank].waits = true;
+    sim.rank[order->rank].waits_ns = sim.now_ns;
+    if (images_are_settled(order->rank))
+        start_now(order);
 }
 
 static void signal_all(void)
@@ -314,6 +382,9 @@ static uint64_t due_ns(void)
 
 static bool has_news(void)
 {
+    for (uint32_t rank = 0; rank < sim.plan.ranks; rank++)
+        if (sim.rank[rank].waits && (images_are_settled(rank) || sim.given_up))
+            return true;
     for (const struct sim_process *p = sim.processes; p; p = p->next)
         if (end_is_known(p) || p->news_count > 0)
             return true;
@@ -388,7 +459,18 @@ void dispatch_step(void)
         pass_on_life();
     carry_out();
     hear_processes();
+    start_those_that_wait();
     carry_out();
+}
+
+void dispatch_checkpoint(uint32_t rank, uint32_t number)
+{
+    relays_checkpoint(d.relays, &(struct cw_checkpoint){.rank = rank, .number = number});
+}
+
+void dispatch_trim(uint32_t rank, const struct cw_point *point)
+{
+    relays_trim(d.relays, rank, point);
 }
 
 uint64_t dispatch_deadline_ns(void)

@@ -3,6 +3,8 @@
 #ifndef SIM_DISPATCH_H
 #define SIM_DISPATCH_H
 
+#include "common/frame.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -14,6 +16,10 @@ uint64_t dispatch_deadline_ns(void);
 
 /* A drill: a relay is told to break the connection of a rank, its links, or ours. */
 void dispatch_cut(void);
+
+/* A rank is asked for an image; its log is to begin at this point. */
+void dispatch_checkpoint(uint32_t rank, uint32_t number);
+void dispatch_trim(uint32_t rank, const struct cw_point *point);
 
 /* The job has ended: what the relays had still said is heard. */
 void dispatch_close(void);

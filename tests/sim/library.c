@@ -127,8 +127,23 @@ struct library *library_take(void)
     if (!library)
         return load();
     free_list = library->next;
-    copy(library->start, library->fresh, library->size);
+    library_renew(library);
     return library;
+}
+
+void library_renew(struct library *library)
+{
+    copy(library->start, library->fresh, library->size);
+}
+
+void library_save(const struct library *library, uint8_t *to)
+{
+    copy(to, library->start, library->size);
+}
+
+void library_restore(struct library *library, const uint8_t *from)
+{
+    copy(library->start, from, library->size);
 }
 
 void library_release(struct library *library)

@@ -54,6 +54,10 @@ struct library {
 
 /* As if just loaded. Never NULL. */
 struct library *library_take(void);
+void library_renew(struct library *library);
+/* Its static memory, to and from elsewhere. */
+void library_save(const struct library *library, uint8_t *to);
+void library_restore(struct library *library, const uint8_t *from);
 void library_release(struct library *library);
 void libraries_fini(void);
 

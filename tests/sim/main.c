@@ -3,6 +3,7 @@
 #include "tests/sim/coroutine.h"
 #include "tests/sim/payload.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/slot.h"
 
 #include <malloc.h>
 #if defined(__SANITIZE_ADDRESS__)
@@ -32,6 +33,9 @@ struct totals {
     uint64_t restarts;
     uint64_t cuts;
     uint64_t kills;
+    uint64_t images;
+    uint64_t trims;
+    uint64_t restored;
     uint64_t given_up;
     uint64_t detected;
     uint64_t steps;
@@ -90,6 +94,7 @@ static void compare_with_calm(const struct sim_plan *plan, struct sim_result *re
     struct sim_result calm;
 
     calm_plan.fault_one_in = calm_plan.cut_one_in = calm_plan.kill_one_in = 0;
+    calm_plan.image_one_in = 0;
     sim_run(&calm_plan, false, &calm);
     if (calm.failed) {
         *result = calm;
@@ -111,7 +116,7 @@ static void run_seed(uint64_t seed, bool tracing, struct sim_result *result)
     tracing_now = tracing;
     sim_run(&plan, tracing, result);
     if (!result->failed && !result->given_up && plan.mode == SIM_ORDERED &&
-        (plan.fault_one_in || plan.cut_one_in))
+        (plan.fault_one_in || plan.cut_one_in || plan.image_one_in))
         compare_with_calm(&plan, result);
 }
 
@@ -136,6 +141,9 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
         totals->restarts += result.restarts;
         totals->cuts += result.cuts;
         totals->kills += result.kills;
+        totals->images += result.images;
+        totals->trims += result.trims;
+        totals->restored += result.restored;
         totals->given_up += result.given_up;
         totals->detected += result.detected;
         totals->steps += result.steps;
@@ -147,15 +155,17 @@ static void run_seeds(uint64_t from, uint64_t count, uint64_t stride, struct tot
 
 static int summary(const struct totals *t, double seconds)
 {
-    printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu relays killed, %llu jobs "
+    printf("# %llu seeds, %llu faults, %llu restarts, %llu cuts, %llu relays killed, %llu images, "
+           "%llu logs trimmed to one, %llu processes from one, %llu jobs "
            "given up, %llu "
            "divergences found, %llu steps, "
            "%.1f s, %.0f seeds/s\n",
            (unsigned long long)t->seeds, (unsigned long long)t->faults,
            (unsigned long long)t->restarts, (unsigned long long)t->cuts,
-           (unsigned long long)t->kills, (unsigned long long)t->given_up,
-           (unsigned long long)t->detected, (unsigned long long)t->steps, seconds,
-           (double)t->seeds / seconds);
+           (unsigned long long)t->kills, (unsigned long long)t->images,
+           (unsigned long long)t->trims, (unsigned long long)t->restored,
+           (unsigned long long)t->given_up, (unsigned long long)t->detected,
+           (unsigned long long)t->steps, seconds, (double)t->seeds / seconds);
     if (t->failed)
         printf("# %llu seeds failed\n", (unsigned long long)t->failed);
     else
@@ -171,6 +181,9 @@ static void add(struct totals *to, const struct totals *t)
     to->restarts += t->restarts;
     to->cuts += t->cuts;
     to->kills += t->kills;
+    to->images += t->images;
+    to->trims += t->trims;
+    to->restored += t->restored;
     to->given_up += t->given_up;
     to->detected += t->detected;
     to->steps += t->steps;
@@ -276,6 +289,7 @@ int main(int argc, char **argv)
         run_seeds(from, count, 1, &totals);
     else
         run_jobs(from, count, jobs, &totals);
+    slots_fini();
     coroutine_fini();
     libraries_fini();
     return summary(&totals, seconds_now() - start);

@@ -2,9 +2,11 @@
 #include "common/cred.h"
 #include "common/setup.h"
 #include "tests/sim/descriptors.h"
+#include "tests/sim/image.h"
 #include "tests/sim/program.h"
 #include "tests/sim/relay.h"
 #include "tests/sim/sim.h"
+#include "tests/sim/slot.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -19,9 +21,12 @@ struct chunk {
 
 void *process_alloc(size_t size)
 {
-    struct chunk *chunk = malloc(sizeof(*chunk) + size);
     struct sim_process *p = process_now();
+    struct chunk *chunk;
 
+    if (p && p->slot)
+        return slot_alloc(p->slot, size);
+    chunk = malloc(sizeof(*chunk) + size);
     if (!chunk)
         abort();
     chunk->prev = NULL;
@@ -37,6 +42,10 @@ void process_free(void *at)
 {
     struct chunk *chunk = (struct chunk *)at - 1;
 
+    if (slot_has(at)) {
+        slot_free(at);
+        return;
+    }
     if (chunk->next)
         chunk->next->prev = chunk->prev;
     if (chunk->prev)
@@ -44,6 +53,21 @@ void process_free(void *at)
     else if (process_now())
         process_now()->memory = chunk->next;
     free(chunk);
+}
+
+static void tell(struct sim_process *p, enum process_news_kind kind, const void *bytes, size_t size)
+{
+    struct process_news *news = &p->news[p->news_count];
+
+    if (p->left)
+        return;
+    assert(p->news_count < PROCESS_NEWS_MAX);
+    *news = (struct process_news){.kind = kind, .bytes = malloc(size + 1), .size = size};
+    if (!news->bytes)
+        abort();
+    if (size)
+        memcpy(news->bytes, bytes, size);
+    p->news_count++;
 }
 
 /* --- life ----------------------------------------------------------------------------------------
@@ -63,6 +87,8 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
     uint8_t job_key[CW_KEY_SIZE];
 
     relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank]);
+    if (sim.plan.image_one_in)
+        snprintf(setup.image_address, sizeof(setup.image_address), "unix:/simulated/images");
     memcpy(setup.job, sim.job_id, sizeof(setup.job));
     cw_cred_job_key(job_key, sim.relay_key, sim.job_id);
     cw_cred_rank_key(setup.key, job_key, p->rank, p->incarnation);
@@ -72,7 +98,7 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
     p->setup_size = cw_setup_put(p->setup, &setup);
 }
 
-struct sim_process *process_start(uint32_t rank, uint32_t incarnation, uint64_t fault_event)
+static struct sim_process *process_new(uint32_t rank, uint32_t incarnation, uint64_t fault_event)
 {
     struct sim_process *p = calloc(1, sizeof(*p));
 
@@ -80,15 +106,45 @@ struct sim_process *process_start(uint32_t rank, uint32_t incarnation, uint64_t 
         abort();
     p->rank = rank;
     p->incarnation = incarnation;
-    p->control_fd = descriptor_new((struct descriptor){.control = p});
-    p->library = library_take();
-    task_start(&p->task, program_main, p);
-    p->task.process = p;
     fill_setup(p, fault_event);
     p->next = sim.processes;
     sim.processes = p;
     sim.rank[rank].process = p;
+    return p;
+}
+
+struct sim_process *process_start(uint32_t rank, uint32_t incarnation, uint64_t fault_event)
+{
+    struct sim_process *p = process_new(rank, incarnation, fault_event);
+
+    if (sim.plan.image_one_in) {
+        p->slot = slot_take(rank, p);
+        p->library = p->slot->library;
+        p->control_fd = descriptor_give(p->slot->number, (struct descriptor){.control = p});
+        task_start_on(&p->task, p->slot->stack, program_main, p);
+    } else {
+        p->library = library_take();
+        p->control_fd = descriptor_new((struct descriptor){.control = p});
+        task_start(&p->task, program_main, p);
+    }
+    p->task.process = p;
     sim_trace("%u.%u starts", rank, incarnation);
+    return p;
+}
+
+struct sim_process *process_go_on(const struct sim_image *image, uint32_t incarnation)
+{
+    struct sim_process *p = process_new(image->rank, incarnation, 0);
+
+    p->slot = image->slot;
+    p->library = p->slot->library;
+    slot_take_again(p->slot, p);
+    image_put_back(image, p);
+    p->control_fd = descriptor_give(p->slot->number, (struct descriptor){.control = p});
+    task_go_on(&p->task, p->slot->stack, image->at);
+    p->task.process = p;
+    sim_trace("%u.%u starts from image %u", p->rank, incarnation, image->number);
+    tell(p, NEWS_INITIALIZED, NULL, 0);
     return p;
 }
 
@@ -99,7 +155,10 @@ static void release(struct sim_process *p)
         free(chunk);
     }
     p->memory = NULL;
-    library_release(p->library);
+    if (p->slot)
+        slot_release(p->slot);
+    else
+        library_release(p->library);
     p->library = NULL;
     free(p->setup);
     p->setup = NULL;
@@ -115,6 +174,7 @@ static void end(struct sim_process *p, int status)
     if (p->relay_socket)
         socket_die(p->relay_socket, delay);
     p->relay_socket = NULL;
+    image_owner_ended(p);
     descriptor_free(p->control_fd);
     task_drop(&p->task);
     release(p);
@@ -178,16 +238,5 @@ void process_end(int status)
 
 void process_tell(enum process_news_kind kind, const void *bytes, size_t size)
 {
-    struct sim_process *p = process_now();
-    struct process_news *news = &p->news[p->news_count];
-
-    if (p->left)
-        return;
-    assert(p->news_count < PROCESS_NEWS_MAX);
-    *news = (struct process_news){.kind = kind, .bytes = malloc(size + 1), .size = size};
-    if (!news->bytes)
-        abort();
-    if (size)
-        memcpy(news->bytes, bytes, size);
-    p->news_count++;
+    tell(process_now(), kind, bytes, size);
 }

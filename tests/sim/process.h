@@ -14,6 +14,8 @@
 
 struct socket;
 struct program;
+struct slot;
+struct sim_image;
 
 enum process_news_kind { NEWS_REPORT, NEWS_INITIALIZED, NEWS_FINALIZED };
 
@@ -33,7 +35,9 @@ struct sim_process {
     struct socket *relay_socket; /* NULL: it has none */
     int control_fd;
     struct program *program;
-    void *memory; /* all that it allocated */
+    struct slot *slot;       /* its memory; NULL: it is not copied, and is anywhere: */
+    void *memory;            /* all that it allocated */
+    struct sim_image *image; /* that it has begun, and not heard of since */
     struct record record;
 
     uint8_t *setup; /* waits on its descriptor; NULL: read */
@@ -58,6 +62,8 @@ static inline struct sim_process *process_now(void)
 }
 
 struct sim_process *process_start(uint32_t rank, uint32_t incarnation, uint64_t fault_event);
+/* One that goes on from an image. */
+struct sim_process *process_go_on(const struct sim_image *image, uint32_t incarnation);
 void process_resume(struct sim_process *p);
 bool process_can_run(const struct sim_process *p);
 uint64_t process_deadline_ns(const struct sim_process *p);

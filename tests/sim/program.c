@@ -232,12 +232,12 @@ static void open_device(struct program *g)
 
 void program_main(void *process)
 {
-    struct sim_process *p = process;
     struct program *g = process_alloc(sizeof(*g));
 
-    *g = (struct program){
-        .process = p, .ranks = sim.plan.ranks, .random = sim_mix(sim.plan.program_seed, p->rank)};
-    p->program = g;
+    *g = (struct program){.process = process,
+                          .ranks = sim.plan.ranks,
+                          .random = sim_mix(sim.plan.program_seed, process_now()->rank)};
+    process_now()->program = g;
     program_library()->device_begin();
     for (uint64_t i = program_choose(g, EARLY_READINGS_MAX); i > 0; i--)
         program_see(g, ask_libc(g));
@@ -253,7 +253,7 @@ void program_main(void *process)
     program_read_clock(g);
     for (uint64_t i = program_choose(g, LINGER_MAX); i > 0; i--)
         task_yield();
-    p->record.whole = true;
-    p->record.hash = g->data ^ g->data_sum;
+    g->process->record.whole = true; /* it may not be the one that began */
+    g->process->record.hash = g->data ^ g->data_sum;
     process_end(0);
 }

@@ -1,4 +1,5 @@
 #include "tests/sim/relay.h"
+#include "relay/core/job.h"
 #include "relay/dial_request.h"
 #include "relay/log/restore.h"
 #include "tests/lib/journals.h"
@@ -106,6 +107,17 @@ struct sim_relay *relay_at(const char *address)
 void relay_address(char *to, size_t size, uint32_t number)
 {
     snprintf(to, size, ADDRESS "%u", number);
+}
+
+bool core_knows_point(uint32_t rank, const struct cw_point *point)
+{
+    const struct sim_conn *c = sim.relay[sim.plan.homes[rank]].conns;
+    const struct relay_rank *ranked;
+
+    while (c && !(c->conn && c->conn->job))
+        c = c->next;
+    ranked = c ? c->conn->job->ranked[rank] : NULL;
+    return ranked && !ranked->mailbox.feed.conn && log_point_find(&ranked->mailbox.log, point);
 }
 
 /* --- connections ---------------------------------------------------------------------------------

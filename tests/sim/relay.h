@@ -51,6 +51,9 @@ int relay_connect(struct sim_relay *relay, const char *name, bool local);
 /* A relay's process is killed, or its machine loses power, and another one takes its place. */
 void core_kill(struct sim_relay *relay);
 
+/* Whether the home relay of a rank knows this point of it, and hears nothing of the rank. */
+bool core_knows_point(uint32_t rank, const struct cw_point *point);
+
 void cores_tick(void);
 /* One request to its disk is carried out. */
 void core_disk_step(struct sim_relay *relay);

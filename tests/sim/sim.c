@@ -1,5 +1,7 @@
 #include "tests/sim/sim.h"
 #include "tests/sim/dispatch.h"
+#include "tests/sim/image.h"
+#include "tests/sim/slot.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,6 +155,8 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.pipe_size = plan.chunk_max = plan.ring_bytes = 65536;
         plan.kept_max = 2097152;
     }
+    plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
+    plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
     return plan;
 }
 
@@ -219,6 +223,8 @@ static void pass_time(void)
         next = at;
     if ((at = connections_deadline_ns()) < next)
         next = at;
+    if ((at = images_deadline_ns()) < next)
+        next = at;
     cores_check_sleep();
     sim.now_ns = next > sim.now_ns ? next : sim.now_ns + STEP_NS;
 }
@@ -232,6 +238,7 @@ void sim_step(void)
     sim.steps++;
     sim.now_ns += STEP_NS;
     faults_step();
+    images_step();
     cores_tick();
     count = list_turns(turns);
     if (count == 0) {
@@ -256,10 +263,11 @@ static void begin(const struct sim_plan *plan, bool tracing)
     sim_ring_bytes = plan->ring_bytes;
     sim_kept_max = plan->kept_max;
     sim_segment_bytes = plan->segment_bytes;
+    sim_replay_ahead = plan->replay_ahead;
     sim_trace(
         "seed %llu: mode %u, %u ranks of %u steps at %u relays, pipes of %zu bytes, rings of "
         "%zu%s, a fault in %u steps, a cut in %u, resumed for %u ms, logs of %zu bytes a segment, "
-        "%llu in memory%s, a relay killed in %u steps%s",
+        "%llu in memory%s, a relay killed in %u steps%s, an image in %u",
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
@@ -267,7 +275,8 @@ static void begin(const struct sim_plan *plan, bool tracing)
         plan->kill_one_in,
         plan->power  ? ", or its power lost"
         : plan->sync ? ", with a journal"
-                     : "");
+                     : "",
+        plan->image_one_in);
     cores_open();
     dispatch_open();
 }
@@ -278,6 +287,8 @@ static void end(void)
     cores_close();
     threads_fini();
     processes_fini();
+    images_end();
+    slots_end_run();
     connections_fini();
     descriptors_fini();
     for (uint32_t i = 0; i < SIM_RANKS_MAX; i++) {
@@ -303,7 +314,10 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
                                   .faults = sim.faults,
                                   .restarts = sim.restarts,
                                   .cuts = sim.cut,
-                                  .kills = sim.killed};
+                                  .kills = sim.killed,
+                                  .images = sim.taken,
+                                  .trims = sim.trimmed,
+                                  .restored = sim.restored};
     memcpy(result->why, sim.why, sizeof(result->why));
     for (uint32_t i = 0; i < plan->ranks; i++)
         if (sim.rank[i].process)

@@ -54,6 +54,8 @@ struct sim_plan {
     uint64_t news_delay_ns; /* the longest until a death is known */
     bool outages;           /* relays cannot be reached for a time, perhaps too long */
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
+    size_t replay_ahead;    /* bytes queued at once for a rank that repeats itself */
+    uint32_t image_one_in;  /* steps until a rank is asked for one; 0: never */
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */
     bool disk;
@@ -64,7 +66,11 @@ struct sim_rank {
     struct sim_process *process; /* that the dispatcher knows of; NULL: none */
     struct record *last_up;      /* the last incarnation that its relay let in */
     struct record known;         /* what is logged: every incarnation repeats it */
-    uint8_t *early;              /* readings before MPI_Init that the dispatcher keeps */
+    struct sim_image *images;
+    uint32_t last_image; /* its number */
+    bool waits;          /* to be started: it is not known yet from what */
+    uint64_t waits_ns;   /* ... since then */
+    uint8_t *early;      /* readings before MPI_Init that the dispatcher keeps */
     uint32_t early_size;
     /* DIVERGING: from which act on the next incarnation changes the first send, or the last one of
      * those that it repeats */
@@ -79,9 +85,12 @@ struct sim {
     uint32_t faults;
     uint32_t restarts;
     uint32_t connects;
-    uint32_t cut;    /* connections */
-    uint32_t killed; /* relays */
-    bool ready;      /* the job is open at all relays, and they are linked */
+    uint32_t cut;      /* connections */
+    uint32_t killed;   /* relays */
+    uint32_t taken;    /* images ... */
+    uint32_t trimmed;  /* ... to which logs were trimmed ... */
+    uint32_t restored; /* ... from which processes went on */
+    bool ready;        /* the job is open at all relays, and they are linked */
     bool tracing;
     bool failed;
     bool over;       /* the job has ended */
@@ -108,6 +117,9 @@ struct sim_result {
     uint32_t restarts;
     uint32_t cuts;
     uint32_t kills;
+    uint32_t images;
+    uint32_t trims;
+    uint32_t restored;
     uint64_t hashes[SIM_RANKS_MAX]; /* of the programs, at their ends */
     char why[640];
 };

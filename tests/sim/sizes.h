@@ -8,6 +8,7 @@
 extern size_t sim_ring_bytes;
 extern size_t sim_kept_max;
 extern size_t sim_segment_bytes;
+extern size_t sim_replay_ahead;
 #pragma GCC visibility pop
 
 #define CW_RING_BYTES sim_ring_bytes
@@ -18,6 +19,7 @@ extern size_t sim_segment_bytes;
 #define JOURNAL_PART_MAX (16u << 10)
 #define COMMIT_JOURNAL_MIN (64ull << 10)
 #define STORE_SQUEEZE_AT 1u
+#define RELAY_REPLAY_AHEAD sim_replay_ahead
 #define LEDGER_CELLS 256u
 #define LEDGER_EXTENTS 65536u
 

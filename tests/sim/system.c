@@ -25,6 +25,7 @@
 size_t sim_ring_bytes;
 size_t sim_kept_max;
 size_t sim_segment_bytes;
+size_t sim_replay_ahead;
 
 static struct socket *socket_of(int fd)
 {

@@ -10,11 +10,26 @@
 
 struct task *task_now;
 
-void task_start(struct task *task, void (*run)(void *arg), void *arg)
+static void begin(struct task *task, struct coroutine *coroutine)
 {
-    *task = (struct task){.coroutine = coroutine_new(run, arg), .fd = -1, .patience = 1};
+    *task = (struct task){.coroutine = coroutine, .fd = -1, .patience = 1};
     if (sim_one_in(4))
         task->patience = 1 + (uint32_t)sim_below(PATIENCE_MAX);
+}
+
+void task_start(struct task *task, void (*run)(void *arg), void *arg)
+{
+    begin(task, coroutine_new(run, arg));
+}
+
+void task_start_on(struct task *task, uint8_t *stack, void (*run)(void *arg), void *arg)
+{
+    begin(task, coroutine_new_on(stack, run, arg));
+}
+
+void task_go_on(struct task *task, uint8_t *stack, const jmp_buf at)
+{
+    begin(task, coroutine_go_on(stack, at));
 }
 
 void task_resume(struct task *task)
@@ -53,6 +68,11 @@ uint64_t task_deadline_ns(const struct task *task)
 void task_yield(void)
 {
     coroutine_yield(task_now->coroutine);
+}
+
+void task_gone_on(void)
+{
+    coroutine_gone_on(task_now->coroutine);
 }
 
 void task_give_way(void)

@@ -3,6 +3,7 @@
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ struct task {
 extern struct task *task_now;
 
 void task_start(struct task *task, void (*run)(void *arg), void *arg);
+/* The same on this stack, see coroutine.h; one that goes on. */
+void task_start_on(struct task *task, uint8_t *stack, void (*run)(void *arg), void *arg);
+void task_go_on(struct task *task, uint8_t *stack, const jmp_buf at);
 void task_resume(struct task *task);
 /* From outside. */
 void task_drop(struct task *task);
@@ -33,6 +37,8 @@ uint64_t task_deadline_ns(const struct task *task);
 
 /* --- from inside --- */
 void task_yield(void);
+/* One that goes on has arrived. */
+void task_gone_on(void);
 /* Others get their turn, perhaps. */
 void task_give_way(void);
 /* Waits for what `fd` tells, or for the time; may return early. */

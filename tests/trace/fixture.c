@@ -48,7 +48,7 @@ static void note_dials(struct fixture *f)
 }
 
 static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, uint64_t log_disk,
-                 struct ledger_memory *left)
+                 struct ledger_memory *left, uint64_t journal)
 {
     memset(f, 0, offsetof(struct fixture, story));
     f->story[0] = '\0';
@@ -62,7 +62,8 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, ui
                                            .memory_max = memory_max,
                                            .log_memory = log_memory,
                                            .log_disk = log_disk,
-                                           .ledger = left};
+                                           .ledger = left,
+                                           .journal.number = journal};
     if (left)
         f->config.region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
     f->core = relay_core_new(&f->config);
@@ -71,25 +72,31 @@ static void init(struct fixture *f, uint64_t memory_max, uint64_t log_memory, ui
 
 void fixture_init(struct fixture *f, uint64_t memory_max)
 {
-    init(f, memory_max, memory_max, 0, NULL);
+    init(f, memory_max, memory_max, 0, NULL, 0);
 }
 
 void fixture_init_log(struct fixture *f, uint64_t memory_max, uint64_t log_memory)
 {
-    init(f, memory_max, log_memory, 0, NULL);
+    init(f, memory_max, log_memory, 0, NULL, 0);
     f->log = true;
 }
 
 void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_memory,
                            uint64_t log_disk)
 {
-    init(f, memory_max, log_memory, log_disk, NULL);
+    init(f, memory_max, log_memory, log_disk, NULL, 0);
     f->log = true;
 }
 
 void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk)
 {
-    init(f, FIXTURE_MEMORY, log_memory, log_disk, left_new());
+    init(f, FIXTURE_MEMORY, log_memory, log_disk, left_new(), 0);
+    f->log = true;
+}
+
+void fixture_init_journal(struct fixture *f)
+{
+    init(f, FIXTURE_MEMORY, FIXTURE_MEMORY, 0, left_new(), 1);
     f->log = true;
 }
 

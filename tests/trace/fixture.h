@@ -90,6 +90,8 @@ void fixture_init_log_disk(struct fixture *f, uint64_t memory_max, uint64_t log_
                            uint64_t log_disk);
 /* The same; and what it needs outlives the core: killed.h. */
 void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk);
+/* The same; and it survives the loss of power: it has a journal on the fixture's disk. */
+void fixture_init_journal(struct fixture *f);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
 /* Frees the core, which asserts that nothing leaked. */

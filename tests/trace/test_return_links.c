@@ -134,11 +134,16 @@ static void forget_stories(void)
     }
 }
 
+static bool journal; /* relay 0 has one */
+
 /* All but the link. */
 static void start_apart(void)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        fixture_init_left(&relay[i], FIXTURE_MEMORY, 0);
+        if (journal && i == 0)
+            fixture_init_journal(&relay[i]);
+        else
+            fixture_init_left(&relay[i], FIXTURE_MEMORY, 0);
         relay[i].resume_ms = RESUME_MS;
         relay[i].merged = true;
         fixture_connect(&relay[i], &relay[i].dispatcher, "d");
@@ -252,6 +257,33 @@ static void messages_go_on(void)
         message_goes_on(how & 1, how & 2, how & 4);
 }
 
+/* What was received of a link is told when it survives the loss of power: the other relay lets go
+ * of it then. */
+static void received_is_told_when_it_is_committed(void)
+{
+    journal = true;
+    start();
+    journal = false;
+    say_recv(r0, 1, 5);
+    relay[0].disk_waits = true;
+    relay[0].dials = 0;
+    say_send(r1, 0, 5, "one");
+    CU_ASSERT_TRUE(move(end1, end0));
+    end1->stalled = end0->stalled = false;
+    fixture_close(end1, "cut");
+    fixture_close(end0, "cut");
+    CU_ASSERT_EQUAL(relay[0].dials, 0);
+    fixture_disk_all(&relay[0]);
+    CU_ASSERT_EQUAL(relay[0].dials, 1);
+    CU_ASSERT_TRUE(relay[0].dial.resumes);
+    CU_ASSERT_TRUE(relay[0].dial.received > 0);
+    relay[0].disk_waits = false;
+    dial();
+    pump();
+    CU_ASSERT_EQUAL(r0->inbox.complete, 1);
+    finish();
+}
+
 /* One after the other, and both with what they were to say. */
 static void both_relays_are_killed(void)
 {
@@ -314,6 +346,7 @@ void add_return_link_tests(void)
     CU_pSuite suite = CU_add_suite("trace of links whose relay returns", NULL, NULL);
 
     CU_ADD_TEST(suite, either_relay_is_killed);
+    CU_ADD_TEST(suite, received_is_told_when_it_is_committed);
     CU_ADD_TEST(suite, messages_go_on);
     CU_ADD_TEST(suite, both_relays_are_killed);
     CU_ADD_TEST(suite, link_that_was_not_there_yet);
