@@ -149,7 +149,9 @@ _causeway_ckptsrv() {
 
 _causeway_ckpt() {
   if ((${#words[@]} == 3)); then
-    _causeway_words 'list show verify rm --help'
+    _causeway_words 'list show verify rm now --help'
+  elif [[ ${words[2]} == now ]]; then
+    if [[ $word == -* ]]; then _causeway_words --help; else _causeway_job; fi
   elif ! _causeway_option_value && [[ $word == -* ]]; then
     _causeway_words '--dir --json --help'
   fi

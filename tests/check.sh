@@ -128,6 +128,7 @@ queue_jobs() {
   suite "logs on disk" tests/system/log_disk.sh
   suite "logs that are looked at" tests/system/log_command.sh
   suite "checkpoint servers" tests/system/ckptsrv.sh
+  suite "images of jobs" tests/system/images_job.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh

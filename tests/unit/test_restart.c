@@ -104,6 +104,48 @@ static void crash_at_any_time(void)
     ends(0, "");
 }
 
+/* What cannot go on from an image is started from something else, at once, and that is no crash. */
+static void one_that_cannot_be_restored_is_no_crash(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 5, 3);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 2, NOW, NOW);
+    for (uint32_t i = 0; i < JOB_RESTARTS_MAX + 1; i++) {
+        job_rank_from_image(&job, 1, 2);
+        job_rank_not_restored(&job, 1);
+        job_rank_ended(&job, 1, EXITED(113), NOW);
+        goes_down(1, JOB_REMAINS_NOTHING, NOW, "could not be restored");
+        CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_START);
+        CU_ASSERT_EQUAL(order.incarnation, 3 + i);
+        job_rank_started(&job, 1, NOW);
+        CU_ASSERT_EQUAL(ranks[1].restarts, 1);
+    }
+    /* what it repeats counts from its image */
+    job_rank_from_image(&job, 1, 2);
+    job_rank_up(&job, 1, ranks[1].incarnation, 5, 3, NOW);
+    CU_ASSERT_EQUAL(ranks[1].to_repeat, 1);
+    /* from then on it is a rank like any other */
+    job_rank_not_restored(&job, 1);
+    CU_ASSERT_FALSE(ranks[1].not_restored);
+    for (uint32_t i = 0; i < RANKS; i++)
+        run_well(i);
+    ends(0, "");
+}
+
+static void one_that_cannot_be_restored_while_the_job_ends(void)
+{
+    start_recovering(&recovering);
+    dies(1, SIGKILL, 5, 3);
+    goes_down(1, JOB_REMAINS_NOTHING, NOW, "was killed by signal 9 (Killed)");
+    comes_back(1, 2, NOW, NOW);
+    job_rank_from_image(&job, 1, 2);
+    job_rank_not_restored(&job, 1);
+    job_fail(&job, 7, NOW, "enough");
+    job_rank_ended(&job, 1, EXITED(113), NOW);
+    CU_ASSERT_EQUAL(ranks[1].state, JOB_RANK_ENDED);
+}
+
 /* One that ended well is not needed any more. */
 static void crash_after_another_ended_well(void)
 {
@@ -639,5 +681,7 @@ void add_restart_tests(void)
     CU_ADD_TEST(suite, no_slot_is_left);
     CU_ADD_TEST(suite, hung_rank_moves);
     CU_ADD_TEST(suite, first_start_fails);
+    CU_ADD_TEST(suite, one_that_cannot_be_restored_is_no_crash);
+    CU_ADD_TEST(suite, one_that_cannot_be_restored_while_the_job_ends);
     CU_ADD_TEST(suite, news_of_the_former);
 }
