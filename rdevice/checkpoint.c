@@ -200,7 +200,7 @@ static const char *refusal(const struct checkpoint *c, const struct exchange *x)
         return "the rank has no log, so it cannot be restarted";
     if (trace_on)
         return "CAUSEWAY_TRACE is set: what it compares goes on from the beginning alone";
-    return c->possible ? NULL : "no checkpoint server is known to the rank";
+    return c->why_not[0] ? c->why_not : NULL;
 }
 
 static void look_after(struct checkpoint *c)
@@ -239,12 +239,14 @@ void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int co
     struct cw_err err = {0};
 
     *c = (struct checkpoint){.setup = setup, .control_fd = control_fd};
-    if (!setup->image_address[0] || !journal_is_logged(&x->journal))
+    if (!journal_is_logged(&x->journal))
         return;
-    if (image_probe(&err) < 0 || store_begin(setup, &err) < 0)
-        report_refused(c, 0, err.text);
-    else
-        c->possible = true;
+    if (!setup->image_address[0])
+        cw_err_set(&err, CW_EINVAL, "no checkpoint server is known to the rank");
+    else if (image_probe(&err) == CW_OK)
+        store_begin(setup, &err);
+    if (err.code)
+        snprintf(c->why_not, sizeof(c->why_not), "%.*s", CW_TEXT_MAX, err.text);
 }
 
 void checkpoint_end(struct checkpoint *c)

@@ -10,9 +10,9 @@
 struct checkpoint {
     const struct cw_setup *setup; /* borrowed */
     int control_fd;
-    bool possible;   /* there is a checkpoint server, and the system has what images need */
-    bool on_its_way; /* a copy is */
-    uint32_t looks;  /* since it was looked after */
+    char why_not[CW_TEXT_MAX + 1]; /* no image can be taken; "": one can */
+    bool on_its_way;               /* a copy is */
+    uint32_t looks;                /* since it was looked after */
 };
 
 /* The rank has opened its session; or it goes on from an image. */

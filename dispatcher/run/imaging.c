@@ -571,6 +571,8 @@ void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *r
     } else {
         if (rank == 0)
             resume_input(im);
+        if (report->image.stored)
+            telling_image_copied(im->config.telling, now_of(im), rank, &report->image);
         if (images_ended(&im->core, rank, &report->image, now_of(im)) && !report->image.stored)
             warn_failed(im, rank, report->image.number, report->text);
     }

@@ -235,6 +235,14 @@ void telling_image_taken(struct telling *t, uint64_t now_ns, uint32_t rank, uint
                      job_number("incarnation", incarnation), job_number("image", image));
 }
 
+void telling_image_copied(struct telling *t, uint64_t now_ns, uint32_t rank,
+                          const struct cw_image_report *image)
+{
+    job_events_write(&t->events, now_ns, JOB_EVENT_IMAGE_COPIED, rank,
+                     job_number("image", image->number), job_number("sent_bytes", image->sent),
+                     job_seconds("stall", image->stall_ns));
+}
+
 void telling_image_stored(struct telling *t, uint64_t now_ns, const struct cw_stored *stored,
                           uint64_t took_ns)
 {

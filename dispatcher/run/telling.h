@@ -2,7 +2,7 @@
 #ifndef DISPATCHER_TELLING_H
 #define DISPATCHER_TELLING_H
 
-#include "common/frame.h"
+#include "common/setup.h"
 #include "common/transport.h"
 #include "dispatcher/job/fault.h"
 #include "dispatcher/job/job.h"
@@ -68,6 +68,8 @@ void telling_relay_up(struct telling *telling, uint64_t now_ns, const char *addr
 /* Of an image of a rank: it is being taken; it is stored, so long after; it will not be of use. */
 void telling_image_taken(struct telling *telling, uint64_t now_ns, uint32_t rank,
                          uint32_t incarnation, uint32_t image);
+void telling_image_copied(struct telling *telling, uint64_t now_ns, uint32_t rank,
+                          const struct cw_image_report *image);
 void telling_image_stored(struct telling *telling, uint64_t now_ns, const struct cw_stored *stored,
                           uint64_t took_ns);
 void telling_image_failed(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t image,

@@ -29,6 +29,7 @@ static const char *const names[JOB_EVENT_COUNT] = {
     [JOB_EVENT_RELAY_DOWN] = "relay_down",
     [JOB_EVENT_RELAY_UP] = "relay_up",
     [JOB_EVENT_IMAGE_TAKEN] = "image_taken",
+    [JOB_EVENT_IMAGE_COPIED] = "image_copied",
     [JOB_EVENT_IMAGE_STORED] = "image_stored",
     [JOB_EVENT_IMAGE_FAILED] = "image_failed",
     [JOB_EVENT_RANK_RESTORED] = "rank_restored",
