@@ -46,13 +46,19 @@ static void change(uint64_t *at, size_t bytes, double percent)
         at[i * (bytes / BLOCK) / (blocks ? blocks : 1) * (BLOCK / sizeof(*at))]++;
 }
 
+/* Asks for a message that never comes. */
 static void ask(double seconds)
 {
     double end = MPI_Wtime() + seconds;
-    int flag;
+    MPI_Request request;
+    int flag, word;
 
-    while (MPI_Wtime() < end)
-        MPI_Iprobe(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+    MPI_Irecv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &request);
+    do
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    while (MPI_Wtime() < end);
+    MPI_Cancel(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
 int main(int argc, char **argv)

@@ -10,7 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
-  log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills idle_crowd burst engine_log}
+  log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
+  images_kills images_flat idle_crowd burst engine_log}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -30,6 +31,8 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/log_disk.sh
 # shellcheck source=tests/bench/log_safety.sh
 . tests/bench/log_safety.sh
+# shellcheck source=tests/bench/images.sh
+. tests/bench/images.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np

@@ -16,6 +16,7 @@ SOLVER_SECONDS=${SOLVER_SECONDS:-5}
 SOLVER_SIZE=${SOLVER_SIZE:-512}
 SOLVER_RUNS=${SOLVER_RUNS:-3}
 SOLVER_RANKS=4
+solver_options=(--no-ckpt) # images have a section of their own
 KILLS_MAX=${KILLS_MAX:-10}
 
 # --- what the log costs ---------------------------------------------------------------------------
@@ -265,7 +266,7 @@ solver() {
   local iterations=$1
   shift
   rm -f "$dir/events"
-  logged "$SOLVER_RANKS" --events "$dir/events" "$@" "$programs/solver" "$SOLVER_SIZE" "$iterations" 1000 \
+  logged "$SOLVER_RANKS" --events "$dir/events" "${solver_options[@]}" "$@" "$programs/solver" "$SOLVER_SIZE" "$iterations" 1000 \
     >"$dir/out"
 }
 
@@ -297,12 +298,12 @@ solver_once() {
 # the table's rows, and the same for gnuplot
 solver_rows() {
   local kills base kind
-  base=$(median 0 "$dir/solver")
+  base=$(median "${1:-0}" "$dir/solver")
   for ((kills = 0; kills <= KILLS_MAX; kills++)); do
     row "$dir/solver" "solver with $kills kills: no run ended well with all of its kills and the same result" "$kills" \
       "=spread $kills 2" "$(ratio "$(median "$kills" "$dir/solver")" "$base")" || continue
     echo "$kills" "$(for kind in median lowest highest; do figure "$kind" "$kills" "$dir/solver"; done | paste -sd ' ')" >&3
-  done 3>build/bench/recovery.dat
+  done 3>"build/bench/${2:-recovery}.dat"
 }
 
 solver_kills() {
@@ -319,15 +320,15 @@ solver_kills() {
     done
   done
   echo "A grid of $SOLVER_SIZE by $SOLVER_SIZE, $iterations iterations. The kills are spread evenly over the time of the"
-  echo "shortest run without kills, and over the ranks; without checkpoints each new incarnation starts from the"
+  echo "shortest run without kills, and over the ranks; without images (--no-ckpt) each new incarnation starts from the"
   echo "beginning."
   table kills s "times that without"
   solver_rows
   sampled "$dir/solver" 0 || return
-  plot && echo && echo "The plot: build/bench/recovery.svg and .png."
+  plot recovery && echo && echo "The plot: build/bench/recovery.svg and .png."
 }
 
 plot() {
-  gnuplot -e "data='build/bench/recovery.dat'; base='build/bench/recovery'" tests/bench/figure12.gnuplot \
+  gnuplot -e "data='build/bench/$1.dat'; base='build/bench/$1'" tests/bench/figure12.gnuplot \
     2>"$dir/stats" || { missing "the plot: gnuplot failed"; return 1; }
 }
