@@ -470,6 +470,8 @@ static int each_of_job(const struct imgdir *files, const char *text, imgdir_visi
     if (!imgdir_job_parse(text, job))
         return CW_OK;
     dir = open_dir(files->dir, text);
+    if (!dir && errno == ENOENT)
+        return CW_OK; /* a server that runs has removed it */
     if (!dir)
         return failure(files, "opening", text, err);
     while (!err->code && (entry = readdir(dir)))

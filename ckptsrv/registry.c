@@ -486,6 +486,16 @@ struct held_image *registry_take_out(struct held_rank *rank, uint32_t number, ui
     return image;
 }
 
+void registry_put_back(struct held_image *image)
+{
+    struct registry *registry = registry_of(image->rank);
+
+    lock(registry);
+    image->rank->users--;
+    enlist(image);
+    unlock(registry);
+}
+
 uint32_t registry_newest(struct held_rank *rank)
 {
     struct registry *registry = registry_of(rank);

@@ -74,6 +74,8 @@ void registry_unpin(struct held_image *image);
 /* Takes out the oldest image of the rank if its number is at most `number`: it is the caller's, who
  * unpins it once its index is gone, and there for nobody else. NULL: there is none. */
 struct held_image *registry_take_out(struct held_rank *rank, uint32_t number, uint32_t *its_number);
+/* Its index could not be removed. */
+void registry_put_back(struct held_image *image);
 
 /* Calls for each image that others may know of. */
 typedef void registry_visit(void *ctx, const struct cw_stored *image);

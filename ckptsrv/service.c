@@ -1,7 +1,7 @@
 #include "ckptsrv/service.h"
 #include "ckptsrv/door.h"
 #include "ckptsrv/download.h"
-#include "ckptsrv/peer.h"
+#include "ckptsrv/guest.h"
 #include "ckptsrv/upload.h"
 
 #include <poll.h>
@@ -29,7 +29,7 @@ enum state {
 struct session {
     struct session *before, *after; /* in the order in which they came */
     struct service *service;
-    struct peer *peer; /* NULL: it is over */
+    struct guest *guest; /* NULL: it is over */
     enum state state;
     uint8_t nonce[CW_NONCE_SIZE];
     struct cw_hello hello;
@@ -57,8 +57,8 @@ struct service {
 
 static void refuse(struct session *s, enum cw_refusal code, const char *text)
 {
-    if (s->peer && !peer_closes(s->peer))
-        peer_refuse(s->peer, code, s->hello.rank, "%s", text);
+    if (s->guest && !guest_closes(s->guest))
+        guest_refuse(s->guest, code, s->hello.rank, "%s", text);
 }
 
 static enum cw_refusal refusal_of(const struct cw_err *err)
@@ -104,7 +104,7 @@ static bool is_dispatcher(const struct session *s)
 
 static void put_stored(struct session *s, uint8_t type, const struct cw_stored *stored)
 {
-    uint8_t *to = s->peer ? peer_frame(s->peer, type, CW_STORED_SIZE) : NULL;
+    uint8_t *to = s->guest ? guest_frame(s->guest, type, CW_STORED_SIZE) : NULL;
 
     if (to)
         cw_stored_put(to, stored);
@@ -113,12 +113,12 @@ static void put_stored(struct session *s, uint8_t type, const struct cw_stored *
 static void upload_opened(void *ctx, uint32_t base)
 {
     struct session *s = ctx;
-    uint8_t *to = peer_frame(s->peer, CW_FRAME_GO, CW_GO_SIZE);
+    uint8_t *to = guest_frame(s->guest, CW_FRAME_GO, CW_GO_SIZE);
 
     if (to)
         cw_go_put(to, base);
-    peer_set_patience(s->peer, SERVICE_IDLE_NS);
-    peer_set_mode(s->peer, PEER_STREAM);
+    guest_set_patience(s->guest, SERVICE_IDLE_NS);
+    guest_set_mode(s->guest, GUEST_STREAM);
 }
 
 static void upload_room(void *ctx)
@@ -128,8 +128,8 @@ static void upload_room(void *ctx)
 
     if (upload_space(s->upload, &at) == 0)
         return;
-    peer_set_patience(s->peer, SERVICE_IDLE_NS);
-    peer_set_mode(s->peer, PEER_STREAM);
+    guest_set_patience(s->guest, SERVICE_IDLE_NS);
+    guest_set_mode(s->guest, GUEST_STREAM);
 }
 
 static void upload_stored(void *ctx, const struct cw_stored *stored)
@@ -140,8 +140,8 @@ static void upload_stored(void *ctx, const struct cw_stored *stored)
     for (struct session *d = s->service->first; d; d = d->after)
         if (is_dispatcher(d) && same_job(d, s))
             put_stored(d, CW_FRAME_STORED, stored);
-    if (s->peer)
-        peer_close(s->peer);
+    if (s->guest)
+        guest_close(s->guest);
     finish(s);
 }
 
@@ -149,8 +149,8 @@ static void upload_whole(void *ctx)
 {
     struct session *s = ctx;
 
-    peer_set_mode(s->peer, PEER_PAUSED);
-    peer_set_patience(s->peer, LOOP_NEVER);
+    guest_set_mode(s->guest, GUEST_PAUSED);
+    guest_set_patience(s->guest, LOOP_NEVER);
 }
 
 static void upload_failed(void *ctx, const struct cw_err *err)
@@ -250,8 +250,8 @@ static void recv_put(struct session *s, const uint8_t *body)
     if (!fence(s))
         return;
     leave_state(s, WAITING);
-    peer_set_mode(s->peer, PEER_PAUSED);
-    peer_set_patience(s->peer, LOOP_NEVER);
+    guest_set_mode(s->guest, GUEST_PAUSED);
+    guest_set_patience(s->guest, LOOP_NEVER);
     s->service->look = true;
 }
 
@@ -261,7 +261,7 @@ static void recv_put(struct session *s, const uint8_t *body)
 static void download_opened(void *ctx, uint64_t bytes)
 {
     struct session *s = ctx;
-    uint8_t *to = peer_frame(s->peer, CW_FRAME_IMAGE, CW_IMAGE_SIZE);
+    uint8_t *to = guest_frame(s->guest, CW_FRAME_IMAGE, CW_IMAGE_SIZE);
     struct cw_writer w = cw_writer(to, to ? CW_IMAGE_SIZE : 0);
 
     cw_put_u64(&w, bytes);
@@ -272,15 +272,15 @@ static void download_piece(void *ctx, const uint8_t *bytes, size_t size)
 {
     struct session *s = ctx;
 
-    peer_set_patience(s->peer, SERVICE_IDLE_NS);
-    peer_lend(s->peer, bytes, size);
+    guest_set_patience(s->guest, SERVICE_IDLE_NS);
+    guest_lend(s->guest, bytes, size);
 }
 
 static void download_finished(void *ctx)
 {
     struct session *s = ctx;
 
-    peer_close(s->peer);
+    guest_close(s->guest);
     finish(s);
 }
 
@@ -289,9 +289,10 @@ static void download_failed(void *ctx, const struct cw_err *err)
 {
     struct session *s = ctx;
 
-    fprintf(stderr, "causeway ckptsrv: reading an image: %s\n", err->text);
+    if (err->code != CW_ENOTFOUND)
+        fprintf(stderr, "causeway ckptsrv: reading an image: %s\n", err->text);
     if (s->streaming)
-        peer_abandon(s->peer);
+        guest_abandon(s->guest);
     refuse_and_finish(s, refusal_of(err), err->text);
 }
 
@@ -324,7 +325,7 @@ static void recv_fetch(struct session *s, const uint8_t *body)
 {
     cw_image_ref_get(body, &s->ref);
     leave_state(s, FETCHING);
-    peer_set_mode(s->peer, PEER_PAUSED);
+    guest_set_mode(s->guest, GUEST_PAUSED);
     s->service->look = true;
 }
 
@@ -349,7 +350,7 @@ static void drop_done(struct work *work)
     if (s->state != DROPPING)
         return;
     s->state = DISPATCHER;
-    peer_set_mode(s->peer, PEER_FRAMES);
+    guest_set_mode(s->guest, GUEST_FRAMES);
 }
 
 /* Images that are on their way are not wanted either. */
@@ -373,7 +374,7 @@ static void recv_drop(struct session *s, const uint8_t *body)
     void_uploads(s);
     s->state = DROPPING;
     s->dropping = true;
-    peer_set_mode(s->peer, PEER_PAUSED);
+    guest_set_mode(s->guest, GUEST_PAUSED);
     s->drop = (struct work){.run = run_drop, .done = drop_done};
     workers_add(s->service->workers, &s->drop);
 }
@@ -398,19 +399,19 @@ static void recv_hello(struct session *s, const uint8_t *body)
         refuse_and_finish(s, (enum cw_refusal)code, err.text);
         return;
     }
-    to = peer_frame(s->peer, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
+    to = guest_frame(s->guest, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
     if (!to)
         return;
     cw_welcome_put(to, &welcome);
     if (s->hello.role == CW_ROLE_IMAGE) {
         leave_state(s, IMAGE);
-        peer_set_patience(s->peer, SERVICE_HELLO_NS);
+        guest_set_patience(s->guest, SERVICE_HELLO_NS);
         return;
     }
     leave_state(s, DISPATCHER);
-    peer_set_patience(s->peer, LOOP_NEVER);
+    guest_set_patience(s->guest, LOOP_NEVER);
     registry_each(vault_registry(s->service->vault), s->hello.job, put_held, s);
-    peer_frame(s->peer, CW_FRAME_HELD_END, 0);
+    guest_frame(s->guest, CW_FRAME_HELD_END, 0);
 }
 
 /* --- connections ---------------------------------------------------------------------------------
@@ -456,8 +457,8 @@ static void on_came(void *ctx, size_t size)
     upload_came(s->upload, size);
     if (upload_space(s->upload, &at) > 0)
         return;
-    peer_set_mode(s->peer, PEER_PAUSED);
-    peer_set_patience(s->peer, LOOP_NEVER);
+    guest_set_mode(s->guest, GUEST_PAUSED);
+    guest_set_patience(s->guest, LOOP_NEVER);
 }
 
 static void on_written(void *ctx)
@@ -473,7 +474,7 @@ static void on_late(void *ctx)
     struct session *s = ctx;
 
     if (s->state == FETCHING)
-        peer_abandon(s->peer); /* it does not read */
+        guest_abandon(s->guest); /* it does not read */
     refuse_and_finish(s, CW_REFUSED_PROTOCOL,
                       s->state == STRANGER ? "no HELLO came in time"
                       : s->state == IMAGE  ? "no PUT came in time"
@@ -484,18 +485,18 @@ static void on_over(void *ctx)
 {
     struct session *s = ctx;
 
-    peer_free(s->peer);
-    s->peer = NULL;
+    guest_free(s->guest);
+    s->guest = NULL;
     finish(s);
 }
 
-static const struct peer_handler handler = {on_frame,   on_space, on_came,
-                                            on_written, on_late,  on_over};
+static const struct guest_handler handler = {on_frame,   on_space, on_came,
+                                             on_written, on_late,  on_over};
 
 static void put_challenge(struct session *s)
 {
     struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
-    uint8_t *to = peer_frame(s->peer, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
+    uint8_t *to = guest_frame(s->guest, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
 
     randombytes_buf(s->nonce, sizeof(s->nonce));
     memcpy(challenge.nonce, s->nonce, sizeof(s->nonce));
@@ -512,8 +513,8 @@ static void make_room(struct service *service)
         return;
     while (s->state != STRANGER)
         s = s->after;
-    if (s->peer)
-        peer_abandon(s->peer);
+    if (s->guest)
+        guest_abandon(s->guest);
     finish(s);
 }
 
@@ -527,8 +528,8 @@ void service_enter(struct service *service, int fd)
         return;
     }
     s->service = service;
-    s->peer = peer_new(service->loop, fd, &handler, s);
-    if (!s->peer) {
+    s->guest = guest_new(service->loop, fd, &handler, s);
+    if (!s->guest) {
         free(s);
         return;
     }
@@ -536,7 +537,7 @@ void service_enter(struct service *service, int fd)
     s->before = service->last;
     *(service->last ? &service->last->after : &service->first) = s;
     service->last = s;
-    peer_set_patience(s->peer, SERVICE_HELLO_NS);
+    guest_set_patience(s->guest, SERVICE_HELLO_NS);
     put_challenge(s);
 }
 
@@ -561,7 +562,7 @@ void service_turned(struct service *service)
     service->look = false;
     for (struct session *s = service->first; s; s = next) {
         next = s->after;
-        if (s->state == DONE && !s->peer && !s->upload && !s->download && !s->dropping)
+        if (s->state == DONE && !s->guest && !s->upload && !s->download && !s->dropping)
             free_session(s);
         else if (s->state == WAITING && !service->closing && may_upload(s))
             start_upload(s);
@@ -576,8 +577,8 @@ static void on_tick(void *ctx)
     struct service *service = ctx;
 
     for (struct session *s = service->first; s; s = s->after)
-        if (s->peer)
-            peer_tick(s->peer);
+        if (s->guest)
+            guest_tick(s->guest);
     loop_timer_set(&service->tick, loop_now_ns(service->loop) + TICK_NS);
 }
 
@@ -603,8 +604,8 @@ void service_free(struct service *service)
         return;
     service->closing = true;
     for (struct session *s = service->first; s; s = s->after) {
-        peer_free(s->peer);
-        s->peer = NULL;
+        guest_free(s->guest);
+        s->guest = NULL;
         finish(s);
     }
     for (service_turned(service); service->first; service_turned(service)) {

@@ -118,9 +118,6 @@ static void on_taken(struct upload *u)
     if (!put_ended(u->put)) {
         give(u);
         u->events->room(u->ctx);
-    } else if (u->filling->start < u->filling->end) {
-        cw_err_set(&u->err, CW_EPROTO, "bytes follow the end of the image");
-        fail(u);
     } else {
         begin(u, COMMITTING);
         u->events->whole(u->ctx);

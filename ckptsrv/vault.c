@@ -29,9 +29,10 @@ static int drop_one(const struct imgdir *files, const uint8_t *job, uint32_t ran
                     struct held_image *image, uint32_t number, struct cw_err *err)
 {
     if (imgdir_remove_index(files, job, rank, number, err) < 0)
-        return err->code; /* its blocks stay in use */
-    registry_unpin(image);
-    return CW_OK;
+        registry_put_back(image);
+    else
+        registry_unpin(image);
+    return err->code;
 }
 
 static int drop_of_rank(struct vault *vault, const uint8_t *job, uint32_t number, uint32_t last,

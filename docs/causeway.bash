@@ -52,7 +52,7 @@ _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
     --key-file | --events | --ckpt-key-file) _causeway_files -f ;;
-    --wdir | --output-dir | --log-dir | --ckpt-dir) _causeway_files -d ;;
+    --wdir | --output-dir | --log-dir | --ckpt-dir | --dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
@@ -61,7 +61,7 @@ _causeway_value() {
     --log-safety) _causeway_words 'memory file sync' ;;
     --log-compress) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
-    -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
+    --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval | \
       --ckpt-every | --mtbf | --ckpt-max) ;;
     *) return 1 ;;
@@ -143,12 +143,24 @@ _causeway_log() {
   fi
 }
 
+_causeway_ckptsrv() {
+  _causeway_option_value || _causeway_words '--dir --listen --key-file --max --ephemeral --help'
+}
+
+_causeway_ckpt() {
+  if ((${#words[@]} == 3)); then
+    _causeway_words 'list show verify rm --help'
+  elif ! _causeway_option_value && [[ $word == -* ]]; then
+    _causeway_words '--dir --json --help'
+  fi
+}
+
 _causeway() {
   local words word cur
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay status top log doctor help --help --version'
+    _causeway_words 'run relay ckptsrv status top log ckpt doctor help --help --version'
     return
   fi
   case ${words[1]} in
@@ -156,6 +168,8 @@ _causeway() {
     relay) _causeway_relay ;;
     status | top) _causeway_status ;;
     log) _causeway_log ;;
+    ckptsrv) _causeway_ckptsrv ;;
+    ckpt) _causeway_ckpt ;;
     doctor) if [[ $word == -* ]]; then _causeway_words --help; else _causeway_program; fi ;;
   esac
 }

@@ -2,7 +2,7 @@
 # Compares docs/bounds.md with the sources. Prints TAP: one test for each constant.
 #
 # - A row of a table names a constant, `NAME`, or an option, `--name`. Its second cell begins with the value: a number,
-#   and a unit where there is one. Each #define of that name in common/, relay/, rdevice/ and dispatcher/ must have that
+#   and a unit where there is one. Each #define of that name in common/, relay/, rdevice/, ckptsrv/ and dispatcher/ must have that
 #   value. `NAME` (file.c) is the one of that file, where files have different values.
 #
 # - Each #define there whose name ends as those of bounds do (see $endings) must have a row, or stand in the last
@@ -19,7 +19,7 @@ declare -A where=() body=() listed=() no_bound=()
 # Lines "FILE NAME VALUE" of all macros without arguments, without comments, each on one line
 defines() {
   local file
-  for file in $(find common relay rdevice dispatcher -name '*.[ch]' | sort); do
+  for file in $(find common relay rdevice ckptsrv dispatcher -name '*.[ch]' | sort); do
     sed -e ':more' -e '/\\$/{N;s/\\\n/ /;b more' -e '}' "$file" |
       sed -nE 's/^#define ([A-Z][A-Z0-9_]*) +(.*)$/\1 \2/p' | sed -E 's#/\*.*##; s# +$##' | sed "s#^#$file #"
   done
@@ -96,7 +96,7 @@ row_agrees() {
 
 # option_exists OPTION
 option_exists() {
-  grep -rqE "\"${1#--}\"" relay dispatcher --include='*.c' ||
+  grep -rqE "\"${1#--}\"" relay ckptsrv dispatcher --include='*.c' ||
     wrong "$doc has a row of $1, which is no option of causeway: rename the row, or take it out"
 }
 

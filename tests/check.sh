@@ -124,8 +124,10 @@ queue_jobs() {
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
+  suite "images of processes" tests/system/images.sh
   suite "logs on disk" tests/system/log_disk.sh
   suite "logs that are looked at" tests/system/log_command.sh
+  suite "checkpoint servers" tests/system/ckptsrv.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh
@@ -163,7 +165,7 @@ queue_processes() {
   suite "bounds of the documents" tests/bounds.sh
   # shellcheck disable=SC2046 # folders
   one "layers: no two files of a folder call each other" tests/layers.sh \
-    $(find build/obj/{common,relay,rdevice,dispatcher} -type d)
+    $(find build/obj/{common,relay,rdevice,ckptsrv,dispatcher} -type d)
   one "packages installed by two at once" two_installs
   one "make installs nothing" no_install
 }

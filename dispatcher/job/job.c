@@ -294,6 +294,7 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     r->incarnation++;
     r->called_init = r->called_finalize = r->up = r->live = r->told_lost = false;
     r->from_image = r->not_restored = false;
+    r->event = 0;
     r->to_repeat = r->lost_ns = 0;
     r->alive_ns = now_ns;
     due(job, silent_at_ns(job, rank));
@@ -382,9 +383,10 @@ bool job_is_own_fault(int status)
     return WIFSIGNALED(status) ? is_own_fault(WTERMSIG(status)) : WEXITSTATUS(status) != 0;
 }
 
-void job_rank_from_image(struct job *job, uint32_t rank)
+void job_rank_from_image(struct job *job, uint32_t rank, uint64_t event)
 {
     job->rank[rank].from_image = true;
+    job->rank[rank].event = event;
 }
 
 void job_rank_not_restored(struct job *job, uint32_t rank)
@@ -473,6 +475,13 @@ void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns)
 
 /* --- what the relay says --- */
 
+uint64_t job_rank_repeats_of(const struct job *job, uint32_t rank, uint64_t events)
+{
+    const struct job_rank *r = &job->rank[rank];
+
+    return events > r->event ? events - r->event : 0;
+}
+
 bool job_rank_up(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t acts,
                  uint64_t to_repeat, uint64_t now_ns)
 {
@@ -482,7 +491,7 @@ bool job_rank_up(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t 
         return false;
     r->up = true;
     r->up_ns = now_ns;
-    r->to_repeat = to_repeat;
+    r->to_repeat = job_rank_repeats_of(job, rank, to_repeat);
     r->live = acts == 0 && to_repeat == 0;
     return r->live;
 }

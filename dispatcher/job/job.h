@@ -53,6 +53,7 @@ struct job_rank {
     uint32_t incarnation; /* of the process that runs or ran last; 0: none yet */
     uint32_t restarts;
     bool from_image;   /* this incarnation was to go on from an image ... */
+    uint64_t event;    /* ... which had taken all events up to this one */
     bool not_restored; /* ... and cannot: it ends, or has ended, without having done anything */
     uint32_t slot;
     uint32_t slot_first;  /* of those to be tried for the next incarnation ... */
@@ -158,10 +159,10 @@ void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now
 /* `status` is that of waitpid(2). */
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns);
 
-/* The incarnation that has just started goes on from an image. ... No process can go on from that one, as
- * was found before its relay heard of it: its end then counts as no crash, and another is started at
- * once, from something else. */
-void job_rank_from_image(struct job *job, uint32_t rank);
+/* The incarnation that has just started goes on from an image, in which it has taken all events up
+ * to this one. ... No process can go on from that one, as was found before its relay heard of it:
+ * its end then counts as no crash, and another is started at once, from something else. */
+void job_rank_from_image(struct job *job, uint32_t rank, uint64_t event);
 void job_rank_not_restored(struct job *job, uint32_t rank);
 
 /* Whether that signal, or exit code, in a status of waitpid(2) comes from the process itself. */
@@ -171,10 +172,13 @@ bool job_is_own_fault(int status);
 void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns);
 
 /* --- what its relay says --- */
-/* It has connected, and is to repeat this. Returns true when it goes on at once, having nothing to
- * repeat. */
+/* It has connected, and is to repeat this, counted from the rank's beginning. Returns true when it
+ * goes on at once, having nothing to repeat. */
 bool job_rank_up(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t acts,
                  uint64_t to_repeat, uint64_t now_ns);
+
+/* Of so many events from the beginning on, how many are after the image that it goes on from. */
+uint64_t job_rank_repeats_of(const struct job *job, uint32_t rank, uint64_t events);
 
 /* Returns false when that was known. */
 bool job_rank_live(struct job *job, uint32_t rank, uint32_t incarnation);

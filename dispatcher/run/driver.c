@@ -4,7 +4,9 @@
 #include "dispatcher/run/children.h"
 #include "dispatcher/run/drills.h"
 #include "dispatcher/run/finish.h"
+#include "dispatcher/run/hits.h"
 #include "dispatcher/run/parts.h"
+#include "dispatcher/run/protection.h"
 #include "dispatcher/run/starts.h"
 
 #include <signal.h>
@@ -21,129 +23,16 @@ struct driver {
     int *status; /* of each rank's last process that ended, as of waitpid(2) */
     struct drills drills;
     struct starts starts;
+    struct protection protection;
     bool relays_ready;
     bool all_started;       /* every rank has been started once */
     bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
-    bool told_shared;       /* that ranks share files */
     uint64_t timeout_at_ns; /* 0: none */
 };
 
 static uint64_t now_of(const struct driver *d)
 {
     return loop_now_ns(d->parts.loop);
-}
-
-/* --- what makes a rank one that cannot be restarted --- */
-
-/* Says so to the events file alone. Returns true when that is news. */
-static bool mark_unlogged(struct driver *d, uint32_t rank, const char *why)
-{
-    char who[CW_ERR_TEXT_MAX] = "the ranks";
-
-    if (d->parts.options->no_log || !job_rank_unlogged(&d->job, rank, why, now_of(d)) ||
-        d->job.ending)
-        return false;
-    telling_warn(&d->parts.telling, now_of(d), rank, "can no longer be restarted", why);
-    if (rank != JOB_NO_RANK)
-        snprintf(who, sizeof(who), "rank %u (%s)", rank, d->job_ranks[rank].program);
-    if (d->parts.options->log_lost_ends)
-        job_fail(&d->job, 1, now_of(d), "%s can no longer be restarted: %s (--log-lost end)", who,
-                 why);
-    return true;
-}
-
-/* The rank cannot be restarted any more (JOB_NO_RANK: nor can any): says so once. */
-static void unlogged(struct driver *d, uint32_t rank, const char *why)
-{
-    if (!mark_unlogged(d, rank, why))
-        return;
-    if (rank == JOB_NO_RANK)
-        telling_tell(&d->parts.telling, "the ranks can no longer be restarted: %s", why);
-    else
-        telling_tell(&d->parts.telling, "rank %u can no longer be restarted: %s", rank, why);
-}
-
-static void unsynced(struct driver *d, const char *relay, const char *why)
-{
-    static const char text[] = "a relay's log no longer survives the loss of power";
-
-    telling_warn(&d->parts.telling, now_of(d), JOB_NO_RANK, text, why);
-    telling_tell(&d->parts.telling, "relay %s: its log no longer survives the loss of power: %s",
-                 relay, why);
-}
-
-static void on_overrun(void *ctx)
-{
-    char why[96];
-
-    snprintf(why, sizeof(why), "it was given more than %lu MiB on its standard input",
-             INPUT_KEPT_MAX >> 20);
-    unlogged(ctx, 0, why);
-}
-
-static void on_unsafe(void *ctx, uint32_t rank, bool own, const char *why)
-{
-    struct driver *d = ctx;
-
-    if (d->job_ranks[rank].state == JOB_RANK_ENDED)
-        return;
-    if (mark_unlogged(d, rank, why) && !d->told_shared) {
-        d->told_shared = true;
-        telling_tell(&d->parts.telling,
-                     "rank %u can no longer be restarted: %s; nor can other ranks that share files "
-                     "so (if that is safe in this program: --trust-files)",
-                     rank, why);
-    }
-    /* that of the rank's own report was not open before it had repeated all */
-    if (own || !job_rank_repeats(&d->job, rank))
-        return;
-    relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
-    if (job_rank_repeats(&d->job, rank))
-        job_fail(&d->job, 1, now_of(d),
-                 "rank %u (%s) was restarted, and repeats what it must not: %s", rank,
-                 d->job_ranks[rank].program, why);
-}
-
-/* --- drills --- */
-
-static void cut(struct driver *d, uint32_t victim)
-{
-    struct relays *relays = d->parts.relays;
-
-    if (drills_is_rank(victim)) {
-        relays_cut(relays, relays_home(relays, victim), victim);
-        return;
-    }
-    for (uint32_t i = 0; i < d->parts.options->relays; i++)
-        relays_cut(relays, i, victim == FAULT_RELAYS ? CW_CUT_LINKS : CW_CUT_DISPATCHER);
-}
-
-/* `fault` hit this rank, FAULT_RELAYS or FAULT_DISPATCHER. */
-static void tell_fault(struct driver *d, uint64_t at_ns, uint32_t victim, enum fault_kind kind,
-                       const char *fault)
-{
-    bool is_rank = drills_is_rank(victim);
-
-    telling_fault(&d->parts.telling, at_ns, is_rank ? victim : JOB_NO_RANK,
-                  is_rank ? d->job_ranks[victim].incarnation : 0, kind, fault);
-}
-
-static void fire_faults(struct driver *d)
-{
-    struct fault_shot shot;
-
-    while (drills_next(&d->drills, d->parts.relays, now_of(d), &shot)) {
-        uint64_t at_ns = cw_clock_ns();
-
-        if (shot.kind == FAULT_CUT)
-            cut(d, shot.rank);
-        else if (fault_is_relay(shot.rank))
-            relays_kill(d->parts.relays, shot.rank - FAULT_RELAY_0);
-        else
-            d->parts.launcher_ops->signal(d->parts.launcher, shot.rank,
-                                          fault_kind_signal(shot.kind));
-        tell_fault(d, at_ns, shot.rank, shot.kind, shot.text);
-    }
 }
 
 /* --- what relays tell --- */
@@ -153,21 +42,12 @@ static void relay_failed(struct driver *d, uint32_t relay, int status)
 {
     const char *address = relays_address(d->parts.relays, relay);
     uint32_t restarts = relays_restarts(d->parts.relays, relay);
-    char often[64] = "";
+    char why[TELLING_REASON_MAX];
 
     if (d->all_ended)
         return;
-    if (restarts)
-        snprintf(often, sizeof(often), " after it was started again %u time%s", restarts,
-                 restarts == 1 ? "" : "s");
-    if (WIFSIGNALED(status))
-        job_fail(&d->job, 1, now_of(d),
-                 "the relay %s was killed by signal %d (%s)%s; the messages in "
-                 "it are lost, so the job ends",
-                 address, WTERMSIG(status), strsignal(WTERMSIG(status)), often);
-    else
-        job_fail(&d->job, 1, now_of(d), "the relay %s ended with code %d%s, so the job ends",
-                 address, WEXITSTATUS(status), often);
+    telling_relay_reason(why, address, restarts, status);
+    job_fail(&d->job, 1, now_of(d), "%s", why);
 }
 
 /* One of our own. Returns whether that ends the job. */
@@ -268,7 +148,8 @@ static void rank_up(struct driver *d, const struct cw_notice_body *notice)
         d->parts.launcher_ops->confirm(d->parts.launcher, notice->rank);
     live = job_rank_up(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
                        now_of(d));
-    telling_up(&d->parts.telling, now_of(d), notice, !live && notice->incarnation > 1);
+    telling_up(&d->parts.telling, now_of(d), notice, d->job_ranks[notice->rank].to_repeat,
+               !live && notice->incarnation > 1);
     if (live)
         rank_back(d, notice->rank, 0);
     imaging_look(d->parts.imaging, notice->rank);
@@ -282,7 +163,7 @@ static void on_rank_notice(struct driver *d, const struct cw_notice_body *notice
         break;
     case CW_NOTICE_RANK_LIVE:
         if (job_rank_live(&d->job, notice->rank, notice->incarnation))
-            rank_back(d, notice->rank, notice->event);
+            rank_back(d, notice->rank, job_rank_repeats_of(&d->job, notice->rank, notice->event));
         imaging_look(d->parts.imaging, notice->rank);
         break;
     case CW_NOTICE_RANK_LOST:
@@ -309,10 +190,10 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
                  notice->text);
         job_relay_lost(&d->job, text, now_of(d));
     } else if (notice->code == CW_NOTICE_UNSYNCED) {
-        unsynced(d, relays_address(d->parts.relays, relay), notice->text);
+        protection_unsynced(&d->protection, relays_address(d->parts.relays, relay), notice->text);
     } else if (notice->rank < d->parts.options->ranks || notice->rank == JOB_NO_RANK) {
         if (notice->code == CW_NOTICE_UNLOGGED)
-            unlogged(d, notice->rank, notice->text);
+            protection_lost(&d->protection, notice->rank, notice->text);
         else if (notice->rank != JOB_NO_RANK)
             on_rank_notice(d, notice);
     }
@@ -373,7 +254,7 @@ static void on_forgotten(void *ctx, uint32_t rank)
     char why[96];
 
     snprintf(why, sizeof(why), "it has published or looked up more than %d names", PMI_ANSWERS_MAX);
-    unlogged(ctx, rank, why);
+    protection_lost(&((struct driver *)ctx)->protection, rank, why);
 }
 
 static void on_broken(void *ctx, uint32_t rank, const struct cw_err *err)
@@ -431,7 +312,8 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     switch ((enum cw_report_kind)report->kind) {
     case CW_REPORT_EARLY:
         if (!starts_take_early(&d->starts, rank, report))
-            unlogged(d, rank, "there is no memory for what it read before MPI_Init");
+            protection_lost(&d->protection, rank,
+                            "there is no memory for what it read before MPI_Init");
         break;
     case CW_REPORT_FILE:
         sharing_take(&d->parts.sharing, rank, report);
@@ -439,7 +321,7 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     case CW_REPORT_DRILL:
         fault = drills_taken(&d->drills, rank, now_of(d));
         if (fault)
-            tell_fault(d, now_of(d), rank, FAULT_KILL, fault);
+            hits_tell(&d->drills, &d->parts, now_of(d), rank, FAULT_KILL, fault);
         break;
     case CW_REPORT_RELAY_LOST:
         if (!own_relay_ended(d))
@@ -481,7 +363,7 @@ static void on_started(void *ctx, const struct launch_process *process)
 
     job_rank_started(&d->job, rank, now_of(d));
     if (image)
-        job_rank_from_image(&d->job, rank);
+        job_rank_from_image(&d->job, rank, imaging_event(d->parts.imaging, rank, image));
     standing_set_pid(d->parts.standing, rank, process->pid);
     rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
@@ -633,6 +515,20 @@ static uint32_t on_stats_wanted(void *ctx)
 
 /* --- opening --- */
 
+static void on_overrun(void *ctx)
+{
+    char why[96];
+
+    snprintf(why, sizeof(why), "it was given more than %lu MiB on its standard input",
+             INPUT_KEPT_MAX >> 20);
+    protection_lost(&((struct driver *)ctx)->protection, 0, why);
+}
+
+static void on_unsafe(void *ctx, uint32_t rank, bool own, const char *why)
+{
+    protection_unsafe(&((struct driver *)ctx)->protection, rank, own, why);
+}
+
 static void on_source(void *ctx, uint32_t rank, uint32_t number, int fd)
 {
     starts_from(&((struct driver *)ctx)->starts, rank, number, fd);
@@ -675,6 +571,7 @@ static int open_core(struct driver *d, struct cw_err *err)
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
     job_init(&d->job, &config, d->job_ranks, d->slot_used);
+    d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
     if (drills_init(&d->drills, &o->faults, &d->job, err) < 0)
         return err->code;
     return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
@@ -728,7 +625,7 @@ static void settled(struct driver *d)
         if (d->parts.options->timeout_ns)
             d->timeout_at_ns = now_of(d) + d->parts.options->timeout_ns;
     }
-    fire_faults(d);
+    hits_fire(&d->drills, &d->parts);
     loop_turn(d->parts.loop, next_deadline(d));
     if (d->timeout_at_ns && now_of(d) >= d->timeout_at_ns)
         job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
@@ -760,16 +657,6 @@ static void run_until_done(struct driver *d)
 
 /* --- the end --- */
 
-static void report(const struct driver *d)
-{
-    if (d->job.reason[0])
-        fprintf(stderr, "causeway: %s\n", d->job.reason);
-    else if (d->job.no_mpi)
-        fprintf(stderr,
-                "causeway: note: no rank called MPI_Init; %s ran as %u separate processes\n",
-                d->job_ranks[0].program, d->parts.options->ranks);
-}
-
 static int run_opened(struct driver *d)
 {
     run_until_done(d);
@@ -778,7 +665,7 @@ static int run_opened(struct driver *d)
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
         telling_unprotected(&d->job, now_of(d));
-    report(d);
+    telling_reason(&d->job);
     telling_job_ended(&d->parts.telling, now_of(d), &d->job);
     return d->job.exit_code;
 }

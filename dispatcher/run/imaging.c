@@ -291,6 +291,13 @@ uint32_t imaging_from(const struct imaging *im, uint32_t rank)
     return im ? im->rank[rank].from : 0;
 }
 
+uint64_t imaging_event(const struct imaging *im, uint32_t rank, uint32_t number)
+{
+    const struct images_image *image = number ? images_find(&im->core, rank, number) : NULL;
+
+    return image ? image->point.event : 0;
+}
+
 void imaging_started(struct imaging *im, uint32_t rank, uint32_t number)
 {
     if (!im)

@@ -79,6 +79,8 @@ void imaging_stats(struct imaging *imaging, const struct cw_stats *stats);
 bool imaging_source(struct imaging *imaging, uint32_t rank);
 /* A process of it has started, from this image. */
 void imaging_started(struct imaging *imaging, uint32_t rank, uint32_t number);
+/* The last event that the process of this image had taken; 0: of its beginning. */
+uint64_t imaging_event(const struct imaging *imaging, uint32_t rank, uint32_t number);
 /* What the present process was started from. */
 uint32_t imaging_from(const struct imaging *imaging, uint32_t rank);
 /* It cannot go on from that one. */

@@ -73,6 +73,16 @@ void telling_unprotected(const struct job *job, uint64_t now_ns)
         fprintf(stderr, " (of %u ranks)\n", job->config.ranks);
 }
 
+void telling_reason(const struct job *job)
+{
+    if (job->reason[0])
+        fprintf(stderr, "causeway: %s\n", job->reason);
+    else if (job->no_mpi)
+        fprintf(stderr,
+                "causeway: note: no rank called MPI_Init; %s ran as %u separate processes\n",
+                job->rank[0].program, job->config.ranks);
+}
+
 void telling_job_ended(struct telling *t, uint64_t now_ns, const struct job *job)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_JOB_ENDED, JOB_EVENTS_NO_RANK,
@@ -133,14 +143,14 @@ void telling_down(struct telling *t, uint64_t now_ns, const struct job_order *or
 }
 
 void telling_up(struct telling *t, uint64_t now_ns, const struct cw_notice_body *notice,
-                bool repeats)
+                uint64_t events, bool repeats)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_RANK_UP, notice->rank,
                      job_number("incarnation", notice->incarnation));
     if (repeats)
         job_events_write(&t->events, now_ns, JOB_EVENT_RANK_REPLAYING, notice->rank,
                          job_number("incarnation", notice->incarnation),
-                         job_number("events", notice->event), job_number("acts", notice->acts));
+                         job_number("events", events), job_number("acts", notice->acts));
 }
 
 void telling_back(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
@@ -181,6 +191,24 @@ void telling_relay_down(struct telling *t, uint64_t now_ns, const char *address,
         telling_tell(t, "relay %s ended with code %d; %s", address, WEXITSTATUS(status), then);
     job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_DOWN, JOB_EVENTS_NO_RANK,
                      job_text("relay", address), how_it_ended(status));
+}
+
+void telling_relay_reason(char text[TELLING_REASON_MAX], const char *address, uint32_t restarts,
+                          int status)
+{
+    char often[64] = "";
+
+    if (restarts)
+        snprintf(often, sizeof(often), " after it was started again %u time%s", restarts,
+                 restarts == 1 ? "" : "s");
+    if (WIFSIGNALED(status))
+        snprintf(text, TELLING_REASON_MAX,
+                 "the relay %s was killed by signal %d (%s)%s; the messages in "
+                 "it are lost, so the job ends",
+                 address, WTERMSIG(status), strsignal(WTERMSIG(status)), often);
+    else
+        snprintf(text, TELLING_REASON_MAX, "the relay %s ended with code %d%s, so the job ends",
+                 address, WEXITSTATUS(status), often);
 }
 
 void telling_relay_up(struct telling *t, uint64_t now_ns, const char *address, uint32_t restarts)

@@ -3,6 +3,7 @@
 #define DISPATCHER_TELLING_H
 
 #include "common/frame.h"
+#include "common/transport.h"
 #include "dispatcher/job/fault.h"
 #include "dispatcher/job/job.h"
 #include "dispatcher/status/job_events.h"
@@ -29,6 +30,8 @@ int telling_open_events(struct telling *telling, const char *path, uint64_t now_
                         struct cw_err *err);
 /* On stderr, where there were ranks that could not have been restarted in the end. */
 void telling_unprotected(const struct job *job, uint64_t now_ns);
+/* On stderr, why it ended, if not well. */
+void telling_reason(const struct job *job);
 void telling_job_ended(struct telling *telling, uint64_t now_ns, const struct job *job);
 
 /* To the events file alone. */
@@ -45,9 +48,9 @@ void telling_ended(struct telling *telling, uint64_t now_ns, uint32_t rank,
 void telling_down(struct telling *telling, uint64_t now_ns, const struct job_order *order,
                   int status);
 
-/* ... of its session with its relay; `repeats`: it has something to repeat. */
+/* ... of its session with its relay; `repeats`: it has something to repeat, so many events. */
 void telling_up(struct telling *telling, uint64_t now_ns, const struct cw_notice_body *notice,
-                bool repeats);
+                uint64_t events, bool repeats);
 void telling_back(struct telling *telling, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
                   uint64_t repeated);
 
@@ -72,6 +75,11 @@ void telling_image_failed(struct telling *telling, uint64_t now_ns, uint32_t ran
 /* A process of the rank goes on from one. */
 void telling_restored(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t incarnation,
                       uint32_t image);
+
+/* Why the job ends when one ended so and will not come back. */
+#define TELLING_REASON_MAX (CW_ADDRESS_MAX + 200)
+void telling_relay_reason(char text[TELLING_REASON_MAX], const char *address, uint32_t restarts,
+                          int status);
 
 /* Our session with the relay of this address goes on over a new connection. */
 void telling_resumed(struct telling *telling, uint64_t now_ns, const char *address);

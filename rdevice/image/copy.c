@@ -7,13 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/prctl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#define DESCRIPTORS_MAX 1048576 /* closed one by one where close_range() is not known */
+#define CLOSED_MAX 1048576 /* closed one by one where close_range() is not known */
 #define WAIT_TRIES_MAX 1000u
 
 static struct copy_outcome *shared; /* with the copy */
@@ -47,7 +48,7 @@ static void close_descriptors(void)
     int null;
 
     if (system_call(SYS_close_range, 0, ~0u, 0) < 0)
-        for (int fd = 0; fd < DESCRIPTORS_MAX; fd++)
+        for (int fd = 0; fd < CLOSED_MAX; fd++)
             system_close(fd);
     null = system_open("/dev/null", O_RDWR, 0);
     if (null == 0) {
@@ -116,8 +117,18 @@ static int do_work(const struct copy_work *work, struct cw_err *err)
     return setting->finish(setting->ctx, fd, err) < 0 ? CW_ESYS : 0;
 }
 
-static void __attribute__((noreturn)) copy_main(const struct copy_work *work)
+/* A copy whose program has ended ends too: the next incarnation of the rank takes its own images.
+ */
+static void end_with_parent(long parent)
 {
+    system_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    if (system_call(SYS_getppid) != parent)
+        system_call(SYS_exit_group, 0);
+}
+
+static void __attribute__((noreturn)) copy_main(const struct copy_work *work, long parent)
+{
+    end_with_parent(parent);
     close_descriptors();
     shared->stored = do_work(work, &shared->err) == 0;
     for (;;)
@@ -129,12 +140,12 @@ static void __attribute__((noreturn)) copy_main(const struct copy_work *work)
 /* No exit signal: the program's wait() and SIGCHLD do not see the copy. */
 int copy_begin(const struct copy_work *work, struct cw_err *err)
 {
-    long made;
+    long made, own = system_call(SYS_getpid);
 
     memset(shared, 0, sizeof(*shared));
     made = system_call(SYS_clone, 0, 0, 0, 0, 0);
     if (made == 0)
-        copy_main(work);
+        copy_main(work, own);
     if (made < 0)
         return cw_err_set(err, CW_ESYS, "the process could not be copied: %s%s",
                           strerrordesc_np((int)-made),

@@ -16,8 +16,8 @@ struct copy_work {
     const struct image_range *left_out; /* that is not for the image */
     uint32_t left_out_count;
     uint64_t handoff;        /* address */
-    uint32_t base, base_tag; /* of image.h, and of table.h; 0: none */
-    uint32_t tag;            /* of this image, of table.h */
+    uint32_t base, base_tag; /* of image.h, and of seen.h; 0: none */
+    uint32_t tag;            /* of this image, of seen.h */
 };
 
 struct copy_outcome {

@@ -22,6 +22,7 @@ enum file_kind {
     FILE_EVENT,
     FILE_TIMER,
     FILE_EPOLL,
+    FILE_LOST, /* inherited, and nothing that could be restored: /dev/null takes its place */
 };
 
 struct file_watch {

@@ -2,6 +2,7 @@
 
 #include "rdevice/image/content.h"
 #include "rdevice/image/file.h"
+#include "rdevice/image/inherited.h"
 #include "rdevice/image/reopen.h"
 #include "rdevice/image/special.h"
 #include "rdevice/image/system.h"
@@ -13,13 +14,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define FILES_MAX 1024u
+#define OPEN_FILES_MAX 1024u
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
 #define KCMP_FILE 0
 
-static struct file files[FILES_MAX];
+static struct file files[OPEN_FILES_MAX];
 static uint32_t count;
 static struct file_watch watches[EPOLLS_MAX][FILE_WATCHES_MAX];
 static uint32_t epolls;
@@ -52,8 +53,12 @@ static bool is_among(const int *fds, uint32_t n, int fd)
     return false;
 }
 
-static int refuse(const struct file *file, const char *what, struct cw_err *err)
+static int refuse(struct file *file, const char *what, struct cw_err *err)
 {
+    if (inherited_has(file->fd, file->inode)) {
+        file->kind = FILE_LOST;
+        return 0;
+    }
     return cw_err_set(err, CW_EINVAL,
                       "descriptor %d of the program is %s (%.200s), which an image "
                       "cannot hold",
@@ -214,9 +219,9 @@ static int add_file(const struct image_setting *setting, int fd, struct cw_err *
 
     if (is_among(setting->closed, setting->closed_count, fd))
         return 0;
-    if (count == FILES_MAX)
+    if (count == OPEN_FILES_MAX)
         return cw_err_set(err, CW_ELIMIT, "the program has more than %u descriptors open",
-                          FILES_MAX);
+                          OPEN_FILES_MAX);
     memset(file, 0, sizeof(*file));
     file->fd = fd;
     if (stat_file(file, &st, err))
@@ -280,8 +285,8 @@ static int join_pipes(struct cw_err *err)
         for (uint32_t k = 0; k < count; k++)
             if (files[k].kind == wanted && files[k].inode == f->inode)
                 f->other = (int)k;
-        if (f->other < 0)
-            return refuse(f, "a pipe to another process", err);
+        if (f->other < 0 && refuse(f, "a pipe to another process", err))
+            return err->code;
         if (f->kind == FILE_PIPE_READ && content_take_pipe(f, &held, err))
             return err->code;
     }

@@ -6,9 +6,9 @@
 #include "rdevice/image/gather.h"
 #include "rdevice/image/handoff.h"
 #include "rdevice/image/remark.h"
+#include "rdevice/image/seen.h"
 #include "rdevice/image/shared.h"
 #include "rdevice/image/system.h"
-#include "rdevice/image/table.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -56,7 +56,7 @@ static int list_left_out(const struct image_setting *setting, struct cw_err *err
     memcpy(state.left_out, setting->left_out, setting->left_out_count * sizeof(*own));
     if (copy_prepare(&own[0], err))
         return err->code;
-    table_range(&own[1].start, &own[1].size);
+    seen_range(&own[1].start, &own[1].size);
     state.left_out_count = setting->left_out_count + 2;
     return 0;
 }
@@ -111,6 +111,8 @@ static void __attribute__((noreturn)) give_up(const struct cw_err *err)
     if (size > sizeof(report.text))
         size = sizeof(report.text);
     memcpy(report.text, err->text, size);
+    if (state.handoff.control_fd < 0)
+        system_call(SYS_write, 2, report.text, size);
     system_call(SYS_sendto, state.handoff.control_fd, &report, 8 + size, MSG_NOSIGNAL, 0, 0);
     for (;;)
         system_call(SYS_exit_group, HANDOFF_EXIT);
@@ -124,7 +126,7 @@ static void go_on(const struct image_order *order, const struct image_setting *s
 
     system_unmap(SYSTEM_RESTORER_START, SYSTEM_RESTORER_END - SYSTEM_RESTORER_START);
     copy_forget();
-    table_forget();
+    seen_forget();
     shared_release();
     remark_forget();
     if (remark)

@@ -118,6 +118,17 @@ static int open_unnamed(const struct file *file, struct cw_err *err)
     return place(file, fd, err);
 }
 
+static int open_nothing(const struct file *file, struct cw_err *err)
+{
+    int fd = system_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+
+    if (fd < 0)
+        return failed(file, "cannot be replaced by /dev/null", fd, err);
+    remark_add("descriptor %d, which the program was started with (%.100s), is /dev/null now",
+               file->fd, file->path);
+    return place(file, fd, err);
+}
+
 static int open_special(const struct file *file, struct cw_err *err)
 {
     int fd = (int)special_make(file);
@@ -138,6 +149,8 @@ int reopen_file(const struct file *file, bool cut_appended, struct cw_err *err)
     case FILE_UNNAMED:
     case FILE_MEMORY:
         return open_unnamed(file, err);
+    case FILE_LOST:
+        return open_nothing(file, err);
     default:
         return open_special(file, err);
     }

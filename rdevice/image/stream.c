@@ -1,8 +1,8 @@
 #include "rdevice/image/stream.h"
 
 #include "rdevice/image/pack.h"
+#include "rdevice/image/seen.h"
 #include "rdevice/image/system.h"
-#include "rdevice/image/table.h"
 
 #include <errno.h>
 #include <lz4.h>
@@ -132,11 +132,11 @@ static uint64_t settle_block(struct stream *s, struct cw_image_record *record,
 
     block->hash = (struct cw_image_hash){hash.low64, hash.high64};
     record->type = CW_IMAGE_BLOCK_SAME;
-    if (!table_has(s->base, block)) {
+    if (!seen_has(s->base, block)) {
         length = compress(s, payload, block->size);
         record->type = length < block->size ? CW_IMAGE_BLOCK_LZ4 : CW_IMAGE_BLOCK_DATA;
     }
-    table_put(s->number, block);
+    seen_put(s->number, block);
     s->bytes += block->size;
     return length;
 }

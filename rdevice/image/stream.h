@@ -15,7 +15,7 @@ struct stream;
 /* Of the memory that a stream takes. */
 uint64_t stream_size(void);
 
-/* In `memory`, aligned to a page, all zero. `base` and `number` are those of table.h, not of the
+/* In `memory`, aligned to a page, all zero. `base` and `number` are those of seen.h, not of the
  * images. */
 struct stream *stream_begin(void *memory, int fd, uint32_t base, uint32_t number);
 

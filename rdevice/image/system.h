@@ -15,7 +15,8 @@
 /* Beside it: the kernel's own pages, when they cannot be where the image has them. */
 #define SYSTEM_PARKED_START 0x202000000000ull
 #define SYSTEM_PARKED_STEP 0x1000000ull
-#define SYSTEM_PARKED_PLACES 16u
+#define SYSTEM_PARKED_PLACES 4096u
+#define SYSTEM_PARKED_END (SYSTEM_PARKED_START + SYSTEM_PARKED_PLACES * SYSTEM_PARKED_STEP)
 
 #define SYSTEM_NOWHERE ((void *)-4095l)
 

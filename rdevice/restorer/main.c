@@ -10,11 +10,11 @@
 
 #include <signal.h>
 
-#define STACK_BYTES 1048576u
+#define RESTORER_STACK_BYTES 1048576u
 #define TLS_BYTES 4096u
-#define DESCRIPTOR_MAX 1000000 /* numbers on the command line */
+#define NUMBER_MAX 1000000 /* numbers on the command line */
 
-static char stack[STACK_BYTES] __attribute__((aligned(64), used));
+static char stack[RESTORER_STACK_BYTES] __attribute__((aligned(64), used));
 static char tls[TLS_BYTES] __attribute__((aligned(64))); /* LZ4's code looks for a canary there */
 
 void restorer_main(long *arguments) __attribute__((noreturn, used));
@@ -25,9 +25,9 @@ static int descriptor(const char *text)
 
     if (text[0] == '-' && text[1] == '1' && text[2] == '\0')
         return -1;
-    for (; *text >= '0' && *text <= '9' && value <= DESCRIPTOR_MAX; text++)
+    for (; *text >= '0' && *text <= '9' && value <= NUMBER_MAX; text++)
         value = value * 10 + (*text - '0');
-    return *text == '\0' && value <= DESCRIPTOR_MAX ? value : -2;
+    return *text == '\0' && value <= NUMBER_MAX ? value : -2;
 }
 
 void restorer_main(long *arguments)

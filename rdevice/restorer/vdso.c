@@ -22,18 +22,24 @@ static const void *inside(const struct vdso *v, uint64_t offset, uint64_t size)
     return offset <= v->size && size <= v->size - offset ? v->at + offset : NULL;
 }
 
+/* A struct, or several. */
+static const void *inside_aligned(const struct vdso *v, uint64_t offset, uint64_t size)
+{
+    return offset % 8 == 0 ? inside(v, offset, size) : NULL;
+}
+
 static const Elf64_Dyn *find_dynamic(struct vdso *v, size_t *entries)
 {
-    const Elf64_Ehdr *head = inside(v, 0, sizeof(*head));
+    const Elf64_Ehdr *head = inside_aligned(v, 0, sizeof(*head));
     const Elf64_Dyn *dynamic = NULL;
 
     for (uint32_t i = 0; head && i < head->e_phnum; i++) {
-        const Elf64_Phdr *p = inside(v, head->e_phoff + i * sizeof(*p), sizeof(*p));
+        const Elf64_Phdr *p = inside_aligned(v, head->e_phoff + i * sizeof(*p), sizeof(*p));
 
         if (p && p->p_type == PT_LOAD)
             v->bias = p->p_vaddr - p->p_offset;
         if (p && p->p_type == PT_DYNAMIC) {
-            dynamic = inside(v, p->p_offset, p->p_filesz);
+            dynamic = inside_aligned(v, p->p_offset, p->p_filesz);
             *entries = p->p_filesz / sizeof(*dynamic);
         }
     }
@@ -60,7 +66,7 @@ static bool open_vdso(struct vdso *v, const uint8_t *at, size_t size)
     if (symbols == 0 || names <= symbols)
         return false;
     v->count = (uint32_t)((names - symbols) / sizeof(Elf64_Sym));
-    v->symbols = inside(v, symbols, v->count * sizeof(Elf64_Sym));
+    v->symbols = inside_aligned(v, symbols, v->count * sizeof(Elf64_Sym));
     v->names = inside(v, names, v->names_size);
     return v->symbols && v->names && v->count <= VDSO_SYMBOLS_MAX && v->names_size > 0 &&
            v->names[v->names_size - 1] == '\0';

@@ -74,21 +74,21 @@ static void unmap_all(void)
     }
 }
 
-/* A place where the image has nothing of the kernel's own. */
+/* The place after that of the image's: in those before lie the functions of kernels where the
+ * process was earlier. */
 static uint64_t parking_place(const struct cw_image_header *header)
 {
-    for (uint64_t i = 0; i < SYSTEM_PARKED_PLACES; i++) {
-        uint64_t start = SYSTEM_PARKED_START + i * SYSTEM_PARKED_STEP;
-        bool taken = false;
+    uint64_t place = 0;
 
-        for (uint32_t k = 0; k < header->systems; k++)
-            if (header->system[k].start < start + SYSTEM_PARKED_STEP &&
-                header->system[k].end > start)
-                taken = true;
-        if (!taken)
-            return start;
+    for (uint32_t i = 0; i < header->systems; i++) {
+        uint64_t end = header->system[i].end;
+
+        if (end > SYSTEM_PARKED_START && end <= SYSTEM_PARKED_END)
+            place = (end - 1 - SYSTEM_PARKED_START) / SYSTEM_PARKED_STEP + 1;
     }
-    report_end("there is no place for the kernel's own mappings");
+    if (place == SYSTEM_PARKED_PLACES)
+        report_end("there is no place for the kernel's own mappings");
+    return SYSTEM_PARKED_START + place * SYSTEM_PARKED_STEP;
 }
 
 /* All by the same distance: the vdso finds its data relative to itself. */

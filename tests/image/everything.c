@@ -56,6 +56,48 @@ static char *pieces[PIECES], *mapped, *hidden, *constant;
 static int *shared;
 static double (*cosine)(double);
 
+static char *of_file, *of_deleted, *shared_file, *half_shared;
+
+static char *map_file(const char *name, int flags, bool deleted)
+{
+    int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    char *at;
+
+    MUST(fd >= 0 && ftruncate(fd, 20000) == 0 && pwrite(fd, "first", 5, 0) == 5 &&
+         pwrite(fd, "last", 4, 16384) == 4);
+    at = mmap(NULL, 24576, PROT_READ | PROT_WRITE, flags, fd, 0);
+    MUST(at != MAP_FAILED);
+    if (deleted)
+        unlink(name);
+    close(fd);
+    strcpy(at + 8192, "changed");
+    return at;
+}
+
+static void map_files(void)
+{
+    of_file = map_file("private", MAP_PRIVATE, false);
+    memset(of_file, 0, 4096); /* zeros over what the file has */
+    of_deleted = map_file("gone", MAP_PRIVATE, true);
+    shared_file = map_file("shared", MAP_SHARED, false);
+    half_shared = mmap(NULL, 1 << 20, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    strcpy(half_shared, "hidden");
+    strcpy(half_shared + 8192, "seen");
+    mprotect(half_shared, 4096, PROT_NONE);
+}
+
+static void check_mapped_files(void)
+{
+    CHECK(of_file[0] == 0 && !strcmp(of_file + 8192, "changed") &&
+          !strcmp(of_file + 16384, "last"));
+    CHECK(!strcmp(of_deleted, "first") && !strcmp(of_deleted + 8192, "changed") &&
+          !strcmp(of_deleted + 16384, "last"));
+    CHECK(!strcmp(shared_file, "first") && !strcmp(shared_file + 8192, "changed"));
+    strcpy(shared_file + 100, "written");
+    mprotect(half_shared, 4096, PROT_READ);
+    CHECK(!strcmp(half_shared, "hidden") && !strcmp(half_shared + 8192, "seen"));
+}
+
 static void fill_memory(void)
 {
     for (int i = 0; i < PIECES; i++) {
@@ -108,6 +150,7 @@ static void check_heap(void)
 static void check_memory(void)
 {
     check_heap();
+    check_mapped_files();
     for (size_t i = 0; i < MAPPED_BYTES; i += 40960)
         if (mapped[i] != (char)(i / 4096)) {
             CHECK(!"what was mapped is as it was");
@@ -134,7 +177,7 @@ static void check_constant(int signal)
 static FILE *out, *in, *temporary;
 static long in_position;
 static int append, append_copy, memory_file, deleted, channel[2], event, timer, poller, null, dir;
-static int control = -1, given[2];
+static int given[2];
 
 static void open_files(void)
 {
@@ -293,7 +336,7 @@ static void check_process(void)
     CHECK(WEXITSTATUS(system("exit 3")) == 3);
     CHECK(sched_getcpu() >= 0);
     if (restored)
-        CHECK(taker_former_tid() != 0 && taker_former_tid() != gettid());
+        CHECK(image_former_tid() != 0 && image_former_tid() != gettid());
 }
 
 /* The kernel's functions without a system call. */
@@ -340,10 +383,9 @@ int main(void)
     volatile int turns = 0;
     double sine = sin(1.0);
 
-    if (getenv("CONTROL_FD"))
-        control = atoi(getenv("CONTROL_FD"));
     setting.cut_appended = true;
     fill_memory();
+    map_files();
     open_files();
     set_process();
     if (setjmp(back) == 0) {
@@ -364,8 +406,8 @@ int main(void)
     check_process();
     check_clock();
     deeper(1700);
-    if (control >= 0)
-        CHECK(send(control, "hello", 5, MSG_NOSIGNAL) == 5);
+    if (restored && taker_control >= 0)
+        CHECK(send(taker_control, "12345678hello", 13, MSG_NOSIGNAL) == 13);
     printf("%s, %d failures\n", restored ? "restored" : "went on", failures);
     fflush(stdout);
     signal(SIGSEGV, check_constant);

@@ -1,5 +1,6 @@
-/* How the programs of tests/image take an image: into the file IMAGE, and the control socket is the
- * descriptor that CONTROL_FD names, if any. */
+/* How the programs of tests/image take an image: into the file that the environment's IMAGE names,
+ * with a dot and the number; through a slow reader with SLOW; with BASE, on the one before. With
+ * CONTROL, there is a control socket, taker_control, which the process that goes on is given. */
 #ifndef IMAGE_TAKER_H
 #define IMAGE_TAKER_H
 
@@ -18,7 +19,7 @@ int taker_take(void);
 int taker_take_with(struct image_setting *setting);
 extern const char *taker_error;
 extern struct image_outcome taker_outcome;
-int taker_former_tid(void);
+extern int taker_control;
 
 #ifdef __cplusplus
 }

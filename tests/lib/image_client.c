@@ -172,10 +172,17 @@ int image_client_fetch(struct image_client *client, uint32_t rank, uint32_t numb
     uint8_t body[CW_FRAME_BODY_MAX];
     struct cw_reader r;
 
+    struct cw_header header;
+
     cw_image_ref_put(body, &ref);
-    if (image_client_send(client, CW_FRAME_FETCH, body, CW_IMAGE_REF_SIZE, err) < 0 ||
-        expect(client, CW_FRAME_IMAGE, body, err) < 0)
+    if (image_client_send(client, CW_FRAME_FETCH, body, CW_IMAGE_REF_SIZE, err) < 0)
         return err->code;
+    do /* STORED may be on its way */
+        if (image_client_next(client, &header, body, err) < 0)
+            return err->code;
+    while (header.type == CW_FRAME_STORED);
+    if (header.type != CW_FRAME_IMAGE)
+        return cw_err_set(err, CW_EPROTO, "expected IMAGE, got %s", cw_frame_name(header.type));
     r = cw_reader(body, CW_IMAGE_SIZE);
     *size = cw_get_u64(&r);
     return CW_OK;

@@ -1,15 +1,21 @@
 /* A client of a checkpoint server, with images that it makes up:
  *
  *   image_tool put ADDRESS KEYFILE JOB RANK INCARNATION NUMBER BASE BLOCKS [OPTION...]
- *   image_tool fetch ADDRESS KEYFILE JOB RANK INCARNATION NUMBER BLOCKS   compares with what was
- * put image_tool list ADDRESS KEYFILE JOB image_tool drop ADDRESS KEYFILE JOB RANK NUMBER RANK: a
- * number, or all image_tool wait ADDRESS KEYFILE JOB COUNT                for that many STORED
+ *   image_tool fetch ADDRESS KEYFILE JOB RANK INCARNATION NUMBER BLOCKS
+ *   image_tool list ADDRESS KEYFILE JOB
+ *   image_tool drop ADDRESS KEYFILE JOB RANK NUMBER
+ *   image_tool wait ADDRESS KEYFILE JOB COUNT
+ *   image_tool garbage ADDRESS KEYFILE JOB COUNT
  *
- * JOB is 32 hexadecimal digits. Options of put: plain (no block is compressed or zero), piece=N
- * (bytes of a write), stop=N (ends after N bytes of the stream), hang=N (waits there to be
- * killed), flip=N (byte N of the stream is another one), end=1 (a byte follows the end),
- * rank=N, number=N, version=N (in the stream's header). */
+ * JOB is 32 hexadecimal digits. fetch compares the image with the one that was put. RANK of drop
+ * can be "all". wait waits for that many STORED. garbage sends that often what is no frame, or one
+ * that is not for a checkpoint server.
+ *
+ * Options of put: plain (no block is compressed or zero), piece=N (bytes of a write), stop=N (ends
+ * after N bytes of the stream), hang=N (waits there to be killed), flip=N (byte N of the stream is
+ * another one), rank=N, number=N, version=N (in the stream's header). */
 #include "common/keyfile.h"
+#include "common/transport.h"
 #include "tests/lib/image_client.h"
 #include "tests/lib/image_maker.h"
 
@@ -93,12 +99,9 @@ static int send_stream(struct image_client *client, const struct image_stream *s
     uint64_t stop = option(options, "stop", hang);
     size_t piece = option(options, "piece", 1 << 20);
     size_t size = stop < stream->size ? stop : stream->size;
-    uint8_t zero = 0;
 
     for (size_t at = 0; at < size && !err->code; at += piece)
         image_client_write(client, stream->bytes + at, size - at < piece ? size - at : piece, err);
-    if (option(options, "end", 0))
-        image_client_write(client, &zero, 1, err);
     if (size == stream->size)
         return CW_OK; /* what is wrong is read */
     if (hang != UINT64_MAX) {
@@ -256,17 +259,57 @@ static int wait_for(char **words, struct cw_err *err)
     return CW_OK;
 }
 
+/* Says what is no frame; after HELLO a frame of another kind. The server has to end it. */
+static int garbage_once(const struct place *place, bool welcome, struct cw_err *err)
+{
+    struct image_client client = {.fd = -1};
+    uint8_t bytes[CW_FRAME_BODY_MAX];
+    struct cw_header header;
+    struct cw_address at;
+    struct cw_err over = {0};
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)rand();
+    if (welcome) {
+        if (open_as(&client, place, CW_ROLE_IMAGE, 0, 1, err) < 0 ||
+            image_client_send(&client, CW_FRAME_SEND, bytes, CW_SEND_SIZE, err) < 0)
+            return err->code;
+        if (image_client_next(&client, &header, bytes, &over) != CW_EAUTH)
+            cw_err_set(err, CW_EPROTO, "a frame that is not for here is not refused");
+    } else {
+        if (cw_address_parse(&at, place->address, err) < 0 ||
+            (client.fd = cw_connect(&at, err)) < 0)
+            return err->code;
+        image_client_write(&client, bytes, 1 + (size_t)rand() % 400, &over);
+        shutdown(client.fd, SHUT_WR);
+        for (over.code = 0; over.code == 0;)
+            image_client_read(&client, bytes, 1, &over);
+        if (over.code != CW_ECLOSED)
+            cw_err_set(err, CW_EPROTO, "what is no frame does not end the connection");
+    }
+    image_client_close(&client);
+    return err->code;
+}
+
+static int garbage(char **words, struct cw_err *err)
+{
+    struct place place;
+
+    if (find(&place, words, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < number_of(words[3]) && !err->code; i++)
+        garbage_once(&place, i % 2, err);
+    return err->code;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int words;
         int (*run)(char **words, struct cw_err *err);
-    } commands[] = {{"put", 8, put},
-                    {"fetch", 7, fetch},
-                    {"list", 3, list},
-                    {"drop", 5, drop},
-                    {"wait", 4, wait_for}};
+    } commands[] = {{"put", 8, put},   {"fetch", 7, fetch},   {"list", 3, list},
+                    {"drop", 5, drop}, {"wait", 4, wait_for}, {"garbage", 4, garbage}};
     struct cw_err err = {0};
 
     signal(SIGPIPE, SIG_IGN);

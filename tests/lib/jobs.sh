@@ -92,9 +92,23 @@ test_relays_killed() {
   tap_result "relays were killed"
 }
 
+# --- images -----------------------------------------------------------------------
+
+images_every=0  # time between two images of a rank, as for --ckpt-every; 0: what the command does by itself
+images_stored=0 # what came of it
+images_used=0   # restarts from one
+
+# To be called when all tests have run with images that are taken all the time.
+test_images_used() {
+  notes=()
+  ((images_stored)) || wrong "expected that images were stored"
+  ((images_used)) || wrong "expected that ranks were restarted from images"
+  tap_result "ranks went on from images"
+}
+
 # --- ranks that come back ---------------------------------------------------------
 
-restart_line='^causeway: rank [0-9]+ .*restarting it \(incarnation [0-9]+\)'
+restart_line='^causeway: rank [0-9]+ .*restarting it( from image [0-9]+)? \(incarnation [0-9]+\)'
 back_line='^causeway: rank [0-9]+ is back: it repeated [0-9]+ events? in [0-9.]+ s and goes on$'
 delivered=0   # kills of --fault
 lost=0        # processes of ranks that ended before their time, for whatever reason
@@ -111,6 +125,7 @@ count_faults() {
   in_test=$((in_test + fired))
   lost=$((lost + $(grep -c '"rank_down"' "$1")))
   relays_killed=$((relays_killed + $(grep -c '"relay_down"' "$1")))
+  images_stored=$((images_stored + $(grep -c '"image_stored"' "$1")))
   mv -f "$1" "$1.last"
 }
 
@@ -130,6 +145,7 @@ enough_restarts() {
 # expect_restarts LEAST [MOST]: standard error tells of so many, each rank's incarnations
 # being 2, 3, 4, ...
 expect_restarts() {
+  images_used=$((images_used + $(grep -Ec -- 'restarting it from image' "$tmp/err")))
   enough_restarts "$(grep -Ec -- "$restart_line" "$tmp/err")" "$@"
   grep -E -- "$restart_line" "$tmp/err" | awk '
     match($0, /\(incarnation [0-9]+\)/) {

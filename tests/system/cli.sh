@@ -405,7 +405,7 @@ address_tests() {
   t "--relay unix: on a path that is not there" at_nowhere "unix:$tmp/no/such/socket"
   t "--relay tcp: on a closed port" at_nowhere tcp:127.0.0.1:1
   t "--relay at a listener that sends garbage" at_listener garbage 'speaks something else'
-  t "--relay at a listener that closes" at_listener close 'connection lost'
+  t "--relay at a listener that closes" at_listener close 'connection broke'
   t "--relay at a listener that is silent" at_silence
   t "--relay at a listener that is silent, interrupted" silence_interrupted
   t "--relay without a key beside it" no_key_beside

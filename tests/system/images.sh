@@ -70,6 +70,15 @@ slow() {
   ((slow * 2 < $(stat -c %s image.1))) || wrong "compressed to $slow of $(stat -c %s image.1) bytes"
 }
 
+# Blocks that are in the image before are not sent.
+increments() {
+  take env BASE=1 "$programs/stall" 64 small
+  expect_code 0
+  (($(stat -c %s image.1) > 67000000)) || wrong "the first image has $(stat -c %s image.1) bytes"
+  (($(stat -c %s image.2) < 2000000)) || wrong "the second image has $(stat -c %s image.2) bytes"
+  (($(stat -c %s image.3) < 2000000)) || wrong "the third image has $(stat -c %s image.3) bytes"
+}
+
 # As a user who may nothing.
 nobody() {
   ((UID == 0)) || { skip "not root" && return; }
@@ -109,6 +118,7 @@ program_tests() {
   t "restored in the old layout of memory" everything "$plain" "setarch -L"
   t "restored in an empty environment" everything "$plain" "env -i"
   t "to a slow reader" slow
+  t "increments" increments
   t "as a user without privileges" nobody
   t "C++ with exceptions in flight" language exceptions
   t "Fortran with open units" language units
@@ -132,6 +142,7 @@ replaced() {
   cp in other && mv other in
   restore 1
   expect_code 113
+  expect_output 'image 1: .*/in is another file than the program has open'
 }
 
 removed_program() {
@@ -153,7 +164,18 @@ changed_program() {
   expect_output 'simple is not the file that it was'
 }
 
+# A shell's own, which the program knows nothing of.
+inherited() {
+  run "${alone[@]}" bash -c 'IMAGE=$0/image exec "$1" 7< <(:)' "$work" "$programs/simple"
+  expect_code 0
+  restore 1
+  expect_code 0
+  expect_output 'remark: descriptor 7, which the program was started with'
+  expect_output '^restored'
+}
+
 change_tests() {
+  t "a pipe that the program was started with" inherited
   t "a file that was replaced" replaced
   t "a program that was removed" removed_program
   t "a program that was replaced" changed_program
@@ -169,7 +191,29 @@ refused() {
   [[ ! -e image.1 ]] || wrong "there is an image"
 }
 
+# The copy is not left behind: t sees to that.
+orphan() {
+  run "${alone[@]}" "$programs/given_up" orphan
+  expect_code 0
+}
+
+# given_up WHAT REGEX: the copy does not come to its end; the next image does
+given_up() {
+  take "$programs/given_up" "$1"
+  expect_code 0
+  expect_output "$2"
+  expect_output '^the next one: went on'
+  restore 1
+  expect_output '^the next one: restored'
+}
+
 refusal_tests() {
+  t "the copy is killed" given_up killed 'was ended by signal 9'
+  t "the copy is given up" given_up cancelled '^state 0'
+  t "no place for the image" given_up failed 'nowhere to go'
+  t "not taken to its end" given_up unfinished 'not safe'
+  t "while one is on its way" given_up busy 'image 1 is still on its way'
+  t "the program ends during its copy" orphan
   t "two threads" refused threads 'has 2 threads'
   t "a socket" refused socket 'is a socket'
   t "a pipe to another process" refused pipe 'a pipe to another process'
@@ -185,7 +229,7 @@ refusal_tests() {
 # hurt REGEX ARGUMENT...: of hurt.c
 hurt() {
   take "$programs/simple"
-  run "$programs/hurt" "$restorer" image.1 "${@:2}"
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 "${@:2}"
   expect_code 0
   expect_output "$1"
 }
@@ -194,12 +238,35 @@ hurt() {
 other_kernel() {
   make_files
   take "$programs/everything"
-  run "$programs/hurt" "$restorer" image.1 vdso
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 vdso
   expect_output '^restored, 0 failures'
   expect_output '^code 0: $'
 }
 
+# From one kernel to another, and to a third.
+generations_of_kernels() {
+  local i
+  take "$programs/chain" 5
+  for ((i = 1; i <= 5; i++)); do
+    run "${alone[@]}" "$programs/hurt" "$restorer" "image.$i" vdso
+    expect_output '^code 0: $'
+  done
+  expect_output '^5 generations'
+}
+
+# The control socket has the number of then, not that of the restorer.
+control() {
+  make_files
+  take env CONTROL=1 "$programs/everything"
+  expect_code 0
+  run "${alone[@]}" "$programs/hurt" "$restorer" image.1 whole
+  expect_output '^restored, 0 failures'
+  expect_output '^code 0: hello$'
+}
+
 stream_tests() {
+  t "the control socket" control
+  t "generations, each of another kernel" generations_of_kernels
   t "all that a program has, of another kernel" other_kernel
   t "a whole image" hurt '^code 0: $' whole
   t "of another kernel" hurt '^code 0: $' vdso
@@ -210,13 +277,13 @@ stream_tests() {
   t "no end" hurt '^code 113: .*ends too early' end
   t "nothing" hurt '^code 113: .*ends too early' empty
   t "something else" hurt '^code 113: .*(not an image|ends too early)' foreign
-  t "a bit anywhere" hurt '^150 refused' flip 150 "$RANDOM"
+  t "a bit anywhere" hurt '^150 refused$' flip 150 "$RANDOM"
   t "an end anywhere" hurt '^60 refused' cut 60 "$RANDOM"
 }
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,simple,exceptions,units,refused,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,simple,stall,exceptions,units,refused,given_up,hurt}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start

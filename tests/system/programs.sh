@@ -9,6 +9,7 @@
 #   --kills EVERY         a random rank is killed again and again, about every EVERY (like 300ms)
 #   --kills-per-run N     N kills, of random ranks at random times of the run
 #   --relays              relays are killed while ranks are, or alone, and come back from their logs
+#   --images              images of the ranks are taken all the time, and ranks go on from them
 #   --fault-seed N        for all three: other ranks and times (default 1)
 #   REGEX                 those whose titles match
 #
@@ -17,7 +18,7 @@
 #   ENGINE    of the relays (default: the command's own)
 #
 # A line of LIST is: name, numbers of ranks (with commas between), seconds, arguments.
-# With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N, relays killed: N".
+# With kills the last line but one is "# kills delivered: N, ranks lost: N, restarts: N, relays killed: N, images stored: N, used: N".
 # shellcheck disable=SC2317 # the tests are called by t
 set -u
 
@@ -61,7 +62,9 @@ killing() {
 
 before_test() {
   in_test=0
+  job_options=()
   ((kill_relays)) && draw_relay_kills "$seed" "$1"
+  [[ $images_every = 0 ]] || job_options+=(--ckpt-every "$images_every")
 }
 
 # program NAME RANKS SECONDS ARGUMENT...
@@ -173,6 +176,7 @@ parse() {
       --slice) slice=1 ;;
       --relay-tcp) tcp=1 ;;
       --relays) kill_relays=1 ;;
+      --images) images_every=30ms ;;
       --kills)
         [[ -n ${2-} ]] || fail "--kills: expected a time, like 300ms"
         every=$2 && shift
@@ -203,10 +207,12 @@ main() {
   fi
   killing && transport+=", killed, seed $seed"
   ((kill_relays)) && transport+=", and relays"
+  [[ $images_every = 0 ]] || transport+=", with images"
   all_rows
   ((tcp)) && t "the relay that carried them" end_shared_relay
   ((kill_relays && tap_count)) && test_relays_killed
-  killing && echo "# kills delivered: $delivered, ranks lost: $lost, restarts: $restarts, relays killed: $relays_killed"
+  [[ $images_every = 0 || $tap_count = 0 ]] || test_images_used
+  killing && echo "# kills delivered: $delivered, ranks lost: $lost, restarts: $restarts, relays killed: $relays_killed, images stored: $images_stored, used: $images_used"
   tap_end
 }
 

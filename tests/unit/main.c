@@ -51,7 +51,7 @@ static void (*const suites[])(void) = {
     add_store_tests,         add_log_disk_tests,      add_places_tests,
     add_trim_tests,          add_output_places_tests, add_rank_input_tests,
     add_rank_io_tests,       add_launch_tests,        add_images_tests,
-    add_servers_tests,
+    add_servers_tests,       add_image_stream_tests,  add_ckptsrv_tests,
 };
 
 /* Take more than 2 s, or 10 s under a sanitizer. Tests of engines are there once for each engine.

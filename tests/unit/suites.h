@@ -3,6 +3,7 @@
 #define UNIT_SUITES_H
 
 /* tests/unit */
+void add_ckptsrv_tests(void);
 void add_clock_tests(void);
 void add_copy_tests(void);
 void add_cred_tests(void);
@@ -14,6 +15,7 @@ void add_relay_restarts_tests(void);
 void add_fault_tests(void);
 void add_files_tests(void);
 void add_frame_tests(void);
+void add_image_stream_tests(void);
 void add_input_tests(void);
 void add_commit_tests(void);
 void add_job_events_tests(void);

@@ -280,6 +280,27 @@ static void a_crash_ends_what_was_asked_for(void)
     CU_ASSERT_EQUAL(order.number, 2);
 }
 
+/* It may be on its way from the older one, which the relay has to know then. */
+static void nothing_is_trimmed_while_the_rank_is_restarted(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    trimmed(0, 1, true);
+    now += S;
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 2);
+    images_rank_down(&im, 0, true);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    CU_ASSERT_TRUE(stored(0, 2));
+    images_placed(&im, 0, 2);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_rank_live(&im, 0, 2, now);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+    CU_ASSERT_EQUAL(order.number, 2);
+}
+
 /* --- servers --- */
 
 static void nothing_is_asked_while_the_server_is_away(void)
@@ -563,6 +584,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
     CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
     CU_ADD_TEST(suite, a_crash_ends_what_was_asked_for);
+    CU_ADD_TEST(suite, nothing_is_trimmed_while_the_rank_is_restarted);
     CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
     CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
     CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);

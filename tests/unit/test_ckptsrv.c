@@ -1,0 +1,445 @@
+/* The store of a checkpoint server: which units are whose, indexes, and images that are stored,
+ * read back and dropped, with the end of the process before any operation on a file. */
+#include "ckptsrv/fetch.h"
+#include "ckptsrv/index.h"
+#include "ckptsrv/put.h"
+#include "ckptsrv/verify.h"
+#include "tests/lib/image_maker.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANKS 3u
+#define NUMBERS 40u
+#define BLOCKS 12u
+
+static const uint8_t job[CW_ID_SIZE] = {1, 2, 3};
+
+static uint64_t random_state;
+
+static uint32_t draw(uint32_t below)
+{
+    random_state = random_state * 6364136223846793005ull + 1442695040888963407ull;
+    return (uint32_t)(random_state >> 33) % below;
+}
+
+/* --- units ---------------------------------------------------------------------------------------
+ */
+
+/* What is taken is nobody's; the file is as long as the last one in use, and within its bound. */
+static void units_are_taken_once(void)
+{
+    struct extent held[64] = {0};
+    uint8_t model[4096] = {0};
+    struct units units = {0};
+
+    random_state = 1;
+    for (int step = 0; step < 20000; step++) {
+        uint32_t i = draw(64);
+
+        if (held[i].count) {
+            units_release(&units, held[i]);
+            memset(model + held[i].first, 0, held[i].count);
+            held[i].count = 0;
+        } else {
+            uint64_t least = 1 + draw(16);
+            uint64_t most = least + draw(40);
+
+            if (!units_take(&units, least, most, 2000 - units.count, &held[i])) {
+                held[i].count = 0;
+                continue;
+            }
+            CU_ASSERT_FATAL(held[i].count >= least && held[i].count <= most);
+            CU_ASSERT_FATAL(held[i].first + held[i].count <= 2000);
+            for (uint64_t u = 0; u < held[i].count; u++)
+                CU_ASSERT_FATAL(model[held[i].first + u]++ == 0);
+        }
+        CU_ASSERT(units.count == 0 || model[units.count - 1]);
+    }
+    for (int i = 0; i < 64; i++)
+        if (held[i].count)
+            units_release(&units, held[i]);
+    CU_ASSERT(units.count == 0 && units.used == 0);
+    units_clear(&units);
+}
+
+/* Holes are used before a file that may not grow is given up. */
+static void holes_are_used(void)
+{
+    struct units units = {0};
+    struct extent all;
+    struct extent one;
+
+    CU_ASSERT_FATAL(units_take(&units, 64, 64, 64, &all));
+    for (uint64_t i = 1; i < 63; i += 2)
+        units_release(&units, (struct extent){i, 1});
+    for (int i = 0; i < 31; i++)
+        CU_ASSERT(units_take(&units, 1, 16, 0, &one) && one.count == 1);
+    CU_ASSERT_FALSE(units_take(&units, 1, 16, 0, &one));
+    CU_ASSERT(units.used == 64);
+    units_clear(&units);
+}
+
+static void units_of_two_images(void)
+{
+    struct units units = {0};
+    struct extent all;
+
+    CU_ASSERT_FATAL(units_take(&units, 8, 8, 8, &all));
+    CU_ASSERT(units_refer(&units, all));
+    units_release(&units, all);
+    CU_ASSERT(units.count == 8);
+    units_release(&units, all);
+    CU_ASSERT(units.count == 0);
+    units_clear(&units);
+}
+
+/* --- images --------------------------------------------------------------------------------------
+ */
+
+static char dir[64];
+static struct vault *vault;
+
+static struct image_plan plan_of(uint32_t rank, uint32_t number, uint32_t base)
+{
+    struct image_plan plan = {.rank = rank,
+                              .incarnation = 1,
+                              .number = number,
+                              .base = base,
+                              .blocks = BLOCKS,
+                              .seed = 3};
+
+    memcpy(plan.job, job, CW_ID_SIZE);
+    return plan;
+}
+
+static bool open_vault(uint64_t max)
+{
+    struct cw_err err = {0};
+
+    vault = vault_open(dir, max, &err);
+    if (!vault)
+        printf("# %s\n", err.text);
+    return vault != NULL;
+}
+
+static void make_dir(void)
+{
+    strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/cwckpt.XXXXXX" : "/tmp/cwckpt.XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+}
+
+/* Of what was there before the vault, the directory is the last. */
+static void remove_dir(void)
+{
+    vault_close(vault, true);
+    vault = NULL;
+    CU_ASSERT(rmdir(dir) == 0);
+}
+
+static int take_all(struct put *put, const struct image_stream *stream, struct cw_err *err)
+{
+    size_t from = 0;
+    size_t to = 0;
+    size_t taken;
+
+    while (!err->code && to < stream->size) {
+        to += 1 + draw(100000);
+        to = to < stream->size ? to : stream->size;
+        put_take(put, stream->bytes + from, to - from, &taken, err);
+        from += taken;
+    }
+    return err->code;
+}
+
+/* Returns 0 when it is committed. */
+static int store(uint32_t rank, uint32_t number, uint32_t base, struct cw_err *err)
+{
+    struct image_plan plan = plan_of(rank, number, base);
+    struct put_request request = {.rank = rank, .incarnation = 1, .put = image_put(&plan)};
+    struct image_stream stream = {0};
+    struct cw_stored stored;
+    struct put *put;
+
+    memcpy(request.job, job, CW_ID_SIZE);
+    put = put_new(vault, &request, &plan.base, err);
+    if (!put)
+        return err->code;
+    image_make(&plan, &stream);
+    if (take_all(put, &stream, err) == CW_OK && put_commit(put, &stored, err) == CW_OK) {
+        CU_ASSERT(put_ended(put) && stored.bytes == stream.memory);
+        put_tell(put);
+    }
+    put_free(put);
+    free(stream.bytes);
+    return err->code;
+}
+
+/* Whether the image is there; then it has to be what was stored. */
+static bool is_there(uint32_t rank, uint32_t number)
+{
+    struct image_plan plan = plan_of(rank, number, 0);
+    struct cw_image_ref ref = {rank, number};
+    struct image_stream stream = {0};
+    uint8_t *buffer = malloc(FETCH_BUFFER_MIN);
+    struct cw_err err = {0};
+    uint64_t bytes;
+    struct fetch *fetch = fetch_new(vault, job, &ref, &bytes, &err);
+    size_t at = 0;
+    size_t got = 0;
+
+    if (fetch) {
+        image_make(&plan, &stream);
+        CU_ASSERT(bytes == stream.size);
+        do {
+            CU_ASSERT(fetch_read(fetch, buffer, FETCH_BUFFER_MIN, &got, &err) == CW_OK);
+            CU_ASSERT_FATAL(at + got <= stream.size);
+            CU_ASSERT(memcmp(buffer, stream.bytes + at, got) == 0);
+            at += got;
+        } while (got > 0);
+        CU_ASSERT(at == stream.size);
+    }
+    fetch_free(fetch);
+    free(stream.bytes);
+    free(buffer);
+    return fetch != NULL;
+}
+
+static int drop(uint32_t rank, uint32_t number, struct cw_err *err)
+{
+    return vault_drop(vault, job, &(struct cw_image_ref){rank, number}, err);
+}
+
+/* What has to be there: of each rank, by number. */
+static bool model[RANKS][NUMBERS];
+
+static uint32_t newest(uint32_t rank)
+{
+    uint32_t number = 0;
+
+    for (uint32_t n = 1; n < NUMBERS; n++)
+        if (model[rank][n])
+            number = n;
+    return number;
+}
+
+static void forget_until(uint32_t rank, uint32_t number)
+{
+    memset(model[rank], 0, (number + 1) * sizeof(bool));
+}
+
+static void expect_model(void)
+{
+    for (uint32_t r = 0; r < RANKS; r++)
+        for (uint32_t n = 1; n < NUMBERS; n++)
+            CU_ASSERT(is_there(r, n) == model[r][n]);
+}
+
+static void random_step(void)
+{
+    uint32_t rank = draw(RANKS);
+    uint32_t last = newest(rank);
+    struct cw_err err = {0};
+
+    if (draw(3) > 0 && last + 1 < NUMBERS) {
+        CU_ASSERT(store(rank, last + 1, draw(4) ? last : 0, &err) == CW_OK);
+        model[rank][last + 1] = true;
+        if (last >= REGISTRY_IMAGES_MAX)
+            forget_until(rank, last + 1 - REGISTRY_IMAGES_MAX);
+    } else if (last > 1) {
+        CU_ASSERT(drop(rank, last - 1, &err) == CW_OK);
+        forget_until(rank, last - 1);
+    }
+}
+
+/* Also over a new start. */
+static void random_images(void)
+{
+    random_state = 11;
+    memset(model, 0, sizeof(model));
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0));
+    for (int step = 0; step < 60; step++) {
+        random_step();
+        if (step % 10 == 9) {
+            vault_close(vault, false);
+            CU_ASSERT_FATAL(open_vault(0));
+            expect_model();
+        }
+    }
+    remove_dir();
+}
+
+/* --- the end at any time -------------------------------------------------------------------------
+ */
+
+static long operations;
+static long last_operation; /* from the next one on all fail, as for a process that is no more */
+
+static int dies(const char *what)
+{
+    (void)what;
+    return operations++ >= last_operation ? EIO : 0;
+}
+
+/* An image may be there that nobody was told of, but none may be missing, and none be wrong. */
+static void expect_model_at_least(void)
+{
+    for (uint32_t r = 0; r < RANKS; r++)
+        for (uint32_t n = 1; n < NUMBERS; n++) {
+            bool there = is_there(r, n);
+
+            CU_ASSERT(there || !model[r][n]);
+        }
+}
+
+/* Returns false once nothing failed. */
+static bool script(void)
+{
+    static const struct {
+        uint32_t store, base, drop;
+    } steps[] = {{1, 0, 0}, {2, 1, 0}, {0, 0, 1}, {3, 2, 0}, {4, 3, 0}, {5, 0, 0}, {0, 0, 4}};
+    struct cw_err err = {0};
+
+    for (size_t i = 0; i < sizeof(steps) / sizeof(*steps) && !err.code; i++) {
+        if (steps[i].store && store(0, steps[i].store, steps[i].base, &err) == CW_OK)
+            model[0][steps[i].store] = true;
+        if (steps[i].drop) /* begun: it may be gone */
+            forget_until(0, steps[i].drop);
+        if (steps[i].drop)
+            drop(0, steps[i].drop, &err);
+    }
+    return operations > last_operation;
+}
+
+static void ended_at_any_operation(void)
+{
+    bool died = true;
+
+    for (last_operation = 0; died; last_operation++) {
+        struct cw_err err = {0};
+
+        random_state = (uint64_t)last_operation;
+        memset(model, 0, sizeof(model));
+        make_dir();
+        CU_ASSERT_FATAL(open_vault(0));
+        operations = 0;
+        imgdir_fault = dies;
+        died = script();
+        vault_close(vault, false);
+        imgdir_fault = NULL;
+        CU_ASSERT_FATAL(open_vault(0));
+        expect_model_at_least();
+        /* it goes on */
+        CU_ASSERT(store(0, 9, newest(0), &err) == CW_OK);
+        CU_ASSERT(is_there(0, 9));
+        remove_dir();
+        CU_ASSERT_FATAL(last_operation < 1000);
+    }
+    CU_ASSERT(last_operation > 30);
+}
+
+/* --- bounds and damage ---------------------------------------------------------------------------
+ */
+
+/* What is refused leaves the room free. */
+static void quota_is_kept(void)
+{
+    struct cw_err err = {0};
+    uint64_t used;
+    uint64_t max;
+
+    random_state = 5;
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(BLOCKS * CW_IMAGE_BLOCK));
+    CU_ASSERT(store(0, 1, 0, &err) == CW_OK);
+    CU_ASSERT(store(1, 1, 0, &err) == CW_ELIMIT);
+    CU_ASSERT(strstr(err.text, "--max") != NULL);
+    err = (struct cw_err){0};
+    registry_use(vault_registry(vault), &used, &max);
+    CU_ASSERT(used <= max && max == BLOCKS * CW_IMAGE_BLOCK);
+    CU_ASSERT(is_there(0, 1));
+    CU_ASSERT(drop(0, 1, &err) == CW_OK);
+    registry_use(vault_registry(vault), &used, &max);
+    CU_ASSERT(used == 0);
+    CU_ASSERT(store(1, 1, 0, &err) == CW_OK && is_there(1, 1));
+    remove_dir();
+}
+
+/* An image that is being read stays until it is read, though it is dropped and another one comes.
+ */
+static void dropped_while_it_is_read(void)
+{
+    struct image_plan plan = plan_of(0, 1, 0);
+    struct image_stream stream = {0};
+    struct cw_err err = {0};
+    uint8_t *buffer = malloc(FETCH_BUFFER_MIN);
+    struct fetch *fetch;
+    uint64_t bytes;
+    size_t at = 0;
+    size_t got;
+
+    make_dir();
+    image_make(&plan, &stream);
+    CU_ASSERT_FATAL(open_vault(0) && store(0, 1, 0, &err) == CW_OK);
+    fetch = fetch_new(vault, job, &(struct cw_image_ref){0, 1}, &bytes, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(fetch);
+    CU_ASSERT(drop(0, 1, &err) == CW_OK && !is_there(0, 1));
+    CU_ASSERT(store(0, 2, 0, &err) == CW_OK);
+    while (fetch_read(fetch, buffer, FETCH_BUFFER_MIN, &got, &err) == CW_OK && got > 0) {
+        CU_ASSERT(memcmp(buffer, stream.bytes + at, got) == 0);
+        at += got;
+    }
+    CU_ASSERT(at == stream.size);
+    fetch_free(fetch);
+    CU_ASSERT(is_there(0, 2));
+    free(buffer);
+    free(stream.bytes);
+    remove_dir();
+}
+
+static void damage_to_an_index_is_found(void)
+{
+    struct index_summary summary;
+    struct cw_err err = {0};
+    uint8_t *bytes;
+    size_t size;
+
+    random_state = 7;
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0) && store(0, 1, 0, &err) == CW_OK);
+    CU_ASSERT_FATAL(imgdir_get_index(vault_dir(vault), job, 0, 1, &bytes, &size, &err) == CW_OK);
+    CU_ASSERT_PTR_NULL(index_check(bytes, size, &summary));
+    CU_ASSERT(summary.image.number == 1 && summary.blocks == BLOCKS);
+    for (int i = 0; i < 2000; i++) {
+        uint32_t at = draw((uint32_t)size);
+        uint8_t bit = (uint8_t)(1u << draw(8));
+
+        bytes[at] ^= bit;
+        CU_ASSERT_PTR_NOT_NULL(index_check(bytes, size, &summary));
+        bytes[at] ^= bit;
+        CU_ASSERT_PTR_NOT_NULL(index_check(bytes, at, &summary));
+    }
+    free(bytes);
+    CU_ASSERT(verify_image(vault_dir(vault), job, 0, 1, &err) == CW_OK);
+    remove_dir();
+}
+
+void add_ckptsrv_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("checkpoint store", NULL, NULL);
+
+    CU_ADD_TEST(suite, units_are_taken_once);
+    CU_ADD_TEST(suite, holes_are_used);
+    CU_ADD_TEST(suite, units_of_two_images);
+    CU_ADD_TEST(suite, random_images);
+    CU_ADD_TEST(suite, ended_at_any_operation);
+    CU_ADD_TEST(suite, quota_is_kept);
+    CU_ADD_TEST(suite, dropped_while_it_is_read);
+    CU_ADD_TEST(suite, damage_to_an_index_is_found);
+}
