@@ -50,7 +50,7 @@ static bool on_state(struct relay_mailbox *mailbox, const struct log_record *rec
 {
     struct snapshot_state state;
 
-    if (record->size != sizeof(state))
+    if (record->placed || record->size != sizeof(state))
         return false;
     memcpy(&state, record->bytes, sizeof(state));
     mailbox->streams = (uint32_t)state.streams;

@@ -160,7 +160,7 @@ void log_point_return(struct relay_log *log, const struct log_point *point)
 
 bool log_point_read(const struct log_record *record, uint64_t position, struct log_point *point)
 {
-    if (record->type != LOG_POINT || record->size != sizeof(*point))
+    if (record->type != LOG_POINT || record->placed || record->size != sizeof(*point))
         return false;
     memcpy(point, record->bytes, sizeof(*point));
     point->position = point->from.determinants = point->from.sends = position;

@@ -102,6 +102,8 @@ static void hear_notice(void *ctx, uint32_t relay, const struct cw_notice_body *
     (void)ctx;
     if (d.closing || sim.failed)
         return;
+    if (notice->code == CW_NOTICE_LINKED && sim.given_up)
+        return; /* by a relay that was killed after a link was given up */
     if (notice->code == CW_NOTICE_UNLINKED)
         lose_relay(notice->text);
     else if (notice->code == CW_NOTICE_FATAL)

@@ -117,6 +117,7 @@ static void ask(void)
     uint32_t rank = (uint32_t)sim_below(sim.plan.ranks);
     struct sim_rank *r = &sim.rank[rank];
 
+    sim.asked++;
     if (r->process && !r->process->ended)
         dispatch_checkpoint(rank, ++r->last_image);
 }
@@ -125,7 +126,7 @@ void images_step(void)
 {
     if (!sim.plan.image_one_in || !sim.ready || sim.over)
         return;
-    if (sim_one_in(sim.plan.image_one_in))
+    if (sim.asked < sim.plan.images_max && sim_one_in(sim.plan.image_one_in))
         ask();
     for (uint32_t rank = 0; rank < sim.plan.ranks; rank++) {
         for (each_image(image, rank))

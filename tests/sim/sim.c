@@ -156,6 +156,7 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.kept_max = 2097152;
     }
     plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
+    plan.images_max = PICK(&r, 10, 100, 400);
     plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
     return plan;
 }

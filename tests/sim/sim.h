@@ -56,6 +56,7 @@ struct sim_plan {
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
     size_t replay_ahead;    /* bytes queued at once for a rank that repeats itself */
     uint32_t image_one_in;  /* steps until a rank is asked for one; 0: never */
+    uint32_t images_max;    /* ranks are asked for: else time would not pass */
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */
     bool disk;
@@ -87,7 +88,8 @@ struct sim {
     uint32_t connects;
     uint32_t cut;      /* connections */
     uint32_t killed;   /* relays */
-    uint32_t taken;    /* images ... */
+    uint32_t asked;    /* for images ... */
+    uint32_t taken;    /* that were taken ... */
     uint32_t trimmed;  /* ... to which logs were trimmed ... */
     uint32_t restored; /* ... from which processes went on */
     bool ready;        /* the job is open at all relays, and they are linked */
