@@ -478,13 +478,16 @@ void clock_attach(bool log)
     pthread_mutex_unlock(&device_use);
 }
 
-/* The differences of what is repeated go on from what was sent last. */
+/* The differences of what is repeated go on from what was sent last, or, where nothing was since
+ * the rank had repeated all, from what was repeated last. */
 void clock_go_on_from_image(bool log)
 {
     state.pid = getpid();
     clock_written.used = 0;
-    repeated = (struct readings_reader){.bytes = stream_bytes};
-    memcpy(repeated.last, clock_written.last, sizeof(repeated.last));
+    if (state.mode != MODE_REPEAT)
+        memcpy(repeated.last, clock_written.last, sizeof(repeated.last));
+    repeated.bytes = stream_bytes;
+    repeated.left = 0;
     start(log ? MODE_REPEAT : MODE_OFF);
 }
 

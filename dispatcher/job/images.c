@@ -274,10 +274,12 @@ uint32_t images_trimmed(struct images *im, const struct cw_trim *trimmed)
             !same_point(&image->point, &trimmed->point))
             continue;
         im->changed = true;
-        if (!trimmed->known) {
-            image->unusable = true;
+        /* of several answers the last one counts, and which this is nobody knows */
+        if (!trimmed->known && image->trims > 1)
             return 0;
-        }
+        image->unusable |= !trimmed->known;
+        if (!trimmed->known)
+            return 0;
         r->log_taken = 0;
         return r->begin = image->number;
     }
@@ -490,6 +492,7 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
         return order_give_up(im, rank, now_ns, order);
     if (trim && trim_due_ns(trim) <= now_ns) {
         trim->trim_ns = now_ns;
+        trim->trims++;
         *order = (struct images_order){.rank = rank, .number = trim->number, .point = trim->point};
         return IMAGES_TRIM;
     }

@@ -32,6 +32,7 @@ struct images_image {
     uint64_t bytes;
     uint64_t stored_ns;
     uint64_t trim_ns; /* TRIM was sent; 0: it was not */
+    uint32_t trims;   /* ... so often */
     bool placed;      /* it is known where its process was in its output, its input and so on */
     bool held;        /* the server has it, as far as is known */
     bool listed;      /* ... of those that it tells of just now */

@@ -280,6 +280,22 @@ static void a_crash_ends_what_was_asked_for(void)
     CU_ASSERT_EQUAL(order.number, 2);
 }
 
+/* The point may have reached the relay between two of them. */
+static void of_several_answers_to_one_trim_the_good_one_counts(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    now += IMAGES_TRIM_NS;
+    im.config.policy.every_ns = 0;
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
+    CU_ASSERT_EQUAL(trimmed(0, 1, false), 0);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    CU_ASSERT_EQUAL(trimmed(0, 1, true), 1);
+    CU_ASSERT_EQUAL(choice(0), 1);
+}
+
 /* It may be on its way from the older one, which the relay has to know then. */
 static void nothing_is_trimmed_while_the_rank_is_restarted(void)
 {
@@ -585,6 +601,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
     CU_ADD_TEST(suite, a_crash_ends_what_was_asked_for);
     CU_ADD_TEST(suite, nothing_is_trimmed_while_the_rank_is_restarted);
+    CU_ADD_TEST(suite, of_several_answers_to_one_trim_the_good_one_counts);
     CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
     CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
     CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
