@@ -121,6 +121,8 @@ queue_jobs() {
   suite "MPI programs" tests/system/programs.sh
   suite "ranks killed" tests/system/kills.sh --slice
   suite "ranks and relays killed" env DRAW="1/8 $SLICE" tests/system/kills.sh --relays --slice
+  suite "ranks killed, with images" env DRAW="1/3 $SLICE" tests/system/kills.sh --images --slice
+  suite "ranks and relays killed, with images" env DRAW="1/16 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh

@@ -53,6 +53,29 @@ else
   failed=1
 fi
 
+# late TITLE OPTION...: rank 1 is killed near the end. Its statistics and what came of it are in $dir/late.
+late() {
+  title "$1"
+  come_back "$causeway" run -n 2 --stats "${@:2}" --fault kill:1@event:76000 build/programs/solver 256 40000 \
+    >"$dir/late.out" 2>"$dir/late"
+  grep 'causeway: rank 1' "$dir/late"
+  cmp -s "$dir/long.out" "$dir/late.out" || {
+    echo "It should have printed the same as undisturbed." >&2
+    failed=1
+  }
+  awk '$1 == "rank" { for (i = 1; i <= NF; i++) if ($i == "log_bytes") column = i }
+    column && $1 ~ /^[0-9]+$/ { sum += $column } END { printf "The logs of both ranks hold %.1f MB at the end.\n", sum / 1e6 }' \
+    "$dir/late"
+}
+
+"$causeway" run -n 2 build/programs/solver 256 40000 >"$dir/long.out" || failed=1
+late "A longer run, and rank 1 is killed late: without images it starts again from its beginning" --no-ckpt
+late "The same with images of the ranks, one in half a second: it goes on from the last one" --ckpt-every 500ms
+grep -q 'restarting it from image' "$dir/late" || {
+  echo "Rank 1 should have gone on from an image." >&2
+  failed=1
+}
+
 if [ "$failed" -eq 0 ]; then
   title "all programs ended well; every message went through the relay"
 fi
