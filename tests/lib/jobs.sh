@@ -130,10 +130,11 @@ count_faults() {
 }
 
 # enough_restarts COUNT LEAST [MOST]: that of a test. A rank that connects or repeats itself when its relay is killed is
-# restarted, without the kill that was meant for its incarnation: with relays killed only what was delivered counts.
+# restarted, without the kill that was meant for its incarnation, and one that goes on from an image does not come to events
+# before it: then only what was delivered counts.
 enough_restarts() {
   local least=$2 most=${3:-$1}
-  if ((kill_relays)); then
+  if ((kill_relays)) || [[ $images_every != 0 ]]; then
     least=$in_test
     most=$1
   fi

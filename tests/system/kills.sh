@@ -155,7 +155,7 @@ await_err() {
 }
 
 await_restart() {
-  await_err "rank $1 to be restarted" "^causeway: rank $1 .*restarting it \(incarnation ${2:-2}\)"
+  await_err "rank $1 to be restarted" "^causeway: rank $1 .*restarting it( from image [0-9]+)? \(incarnation ${2:-2}\)"
 }
 
 await_back() {
@@ -315,8 +315,7 @@ many_tests() {
   t "the same rank twice at a time" twice_at_a_time
   t "8 ranks, killed here and there" storm_of
   t "killed again while it repeats" ring 3 kill:1@event:2500 kill:1@event:1200 kill:1@event:2000
-  # a rank that goes on from an image has no first event
-  [[ $images_every != 0 ]] || t "killed again at its first event" ring 3 kill:1@event:1500 kill:1@event:1 kill:1@event:1
+  t "killed again at its first event" ring 3 kill:1@event:1500 kill:1@event:1 kill:1@event:1
   t "killed again and again, shortly after one another" solver 4 kill:2@50% kill:2@52% kill:2@54% \
     kill:2@58%
   t "one is killed while another one repeats" ring 4 kill:1,2@event:2500 \
