@@ -137,7 +137,7 @@ static int check_room(const struct put *put, struct cw_err *err)
     registry_use(vault_registry(put->vault), &used, &max);
     return cw_err_set(err, CW_ELIMIT,
                       "no room for an image of %llu bytes: of the checkpoint server's %llu bytes, "
-                      "%llu are in use; give it more (--max)",
+                      "%llu are in use; give it more (--max; of a job: --ckpt-max)",
                       (unsigned long long)bytes, (unsigned long long)max, (unsigned long long)used);
 }
 

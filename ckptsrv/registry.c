@@ -269,7 +269,7 @@ int registry_take(struct held_rank *rank, uint64_t least, uint64_t most, struct 
     else
         failed = cw_err_set(err, CW_ELIMIT,
                             "no room for %llu bytes more: the checkpoint server has %llu bytes of "
-                            "blocks, and may have %llu; give it more (--max)",
+                            "blocks, and may have %llu; give it more (--max; of a job: --ckpt-max)",
                             (unsigned long long)least * UNIT_BYTES,
                             (unsigned long long)registry->units * UNIT_BYTES,
                             (unsigned long long)registry->max_units * UNIT_BYTES);

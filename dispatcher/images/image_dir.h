@@ -15,13 +15,18 @@ struct image_dir {
     bool chosen;       /* by us: it is made by the server, and goes with it */
     bool in_memory;    /* its file system is */
     uint64_t free_max; /* half of what is free there, bytes */
+    int held_fd;       /* locked while we live; -1: it is not */
 };
 
-/* `wanted` is the user's; NULL: a name that is not taken yet is chosen. Makes nothing. Errors:
- * CW_EINVAL. */
+/* `wanted` is the user's; NULL: a name that is not taken yet is chosen, and directories that jobs
+ * have left there are removed: those that nobody holds. Makes nothing. Errors: CW_EINVAL. */
 int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *err);
 
+/* The server has made it: no other start takes it away from now on, whatever becomes of the server.
+ */
+void image_dir_hold(struct image_dir *dir);
+
 /* Removes what a server that was killed has left of a directory that was chosen. */
-void image_dir_remove(const struct image_dir *dir);
+void image_dir_remove(struct image_dir *dir);
 
 #endif

@@ -23,6 +23,7 @@ static void on_ready(void *ctx)
     own->listens = ckptsrv_child_listens(own->ready.fd);
     loop_close(own->loop, &own->ready);
     loop_timer_set(&own->timer, LOOP_NEVER);
+    own->listened |= own->listens;
     if (own->listens)
         own->events->listens(own->ctx);
     else if (own->pid > 0)
@@ -71,14 +72,14 @@ int own_server_start(struct own_server *own, struct cw_err *err)
     return start(own, err);
 }
 
-bool own_server_ended(struct own_server *own)
+bool own_server_ended(struct own_server *own, bool exited)
 {
     own->pid = 0;
     own->listens = false;
     loop_close(own->loop, &own->ready);
     loop_timer_set(&own->timer, LOOP_NEVER);
     close_life(own);
-    return again(own);
+    return (own->listened || !exited) && again(own);
 }
 
 void own_server_close(struct own_server *own)

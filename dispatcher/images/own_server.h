@@ -26,6 +26,7 @@ struct own_server {
     struct relay_restarts restarts;
     bool begun; /* own_server_start was called */
     bool listens;
+    bool listened; /* at any time */
 };
 
 /* Nothing is started: own_server_close has nothing to do. The caller sets `loop`, `config`,
@@ -36,8 +37,9 @@ void own_server_init(struct own_server *own);
 int own_server_start(struct own_server *own, struct cw_err *err);
 
 /* It has ended, and the caller has waited for it: it is started again, now or after a pause. False:
- * that was done too often. */
-bool own_server_ended(struct own_server *own);
+ * that was done too often, or it has ended by itself (`exited`) before it ever listened, as it will
+ * again. */
+bool own_server_ended(struct own_server *own, bool exited);
 
 /* Ends it, without waiting; it is not started again. Nothing is left but `pid`, to wait for. */
 void own_server_close(struct own_server *own);

@@ -375,14 +375,14 @@ bool servers_is_child(const struct servers *s, pid_t pid)
     return pid > 0 && s->own.pid == pid;
 }
 
-void servers_child_ended(struct servers *s)
+bool servers_child_ended(struct servers *s, bool exited, struct cw_err *err)
 {
-    struct cw_err err = {0};
-
-    if (own_server_ended(&s->own))
-        return;
-    cw_err_set(&err, CW_ESYS, "the job's own checkpoint server ends again and again");
-    s->config.events->failed(s->config.ctx, &err);
+    if (own_server_ended(&s->own, exited))
+        return true;
+    cw_err_set(err, CW_ESYS,
+               s->own.listened ? "the job's own checkpoint server ends again and again"
+                               : "the job's own checkpoint server cannot be started");
+    return false;
 }
 
 /* --- fetching --- */

@@ -68,7 +68,7 @@ void servers_want(struct servers *servers, uint32_t server);
 
 /* Whether this is our own's process; it has ended, and the caller has waited for it. */
 bool servers_is_child(const struct servers *servers, pid_t pid);
-void servers_child_ended(struct servers *servers);
+bool servers_child_ended(struct servers *servers, bool exited, struct cw_err *err);
 
 /* Takes what this server has said until now. */
 void servers_hear(struct servers *servers, uint32_t server);

@@ -47,12 +47,14 @@ static void soon(struct imaging *im)
 
 /* --- failures --- */
 
+/* Of a cause, without its figures: numbers of bytes are others each time. */
 static uint32_t hash_of(const char *text)
 {
     uint32_t hash = 2166136261u;
 
-    while (*text)
-        hash = (hash ^ (uint8_t)*text++) * 16777619u;
+    for (; *text; text++)
+        if (*text < '0' || *text > '9')
+            hash = (hash ^ (uint8_t)*text) * 16777619u;
     return hash;
 }
 
@@ -99,8 +101,13 @@ static void pause_input(struct imaging *im)
 /* NULL: all places but that in the output are known. */
 static const char *missing_place(const struct imaging *im, uint32_t rank, uint32_t number)
 {
+    const struct images_rank *r = &im->core.rank[rank];
+
     if (!rank_io_has_place(im->config.rank_io, rank, number))
-        return "it was taken in the middle of a request to its launcher";
+        return r->number == number && !r->taken_ns
+                   ? "the rank did not tell when it was taken: the program has closed a descriptor "
+                     "which it had not opened"
+                   : "it was taken in the middle of a request to its launcher";
     if (rank == 0 && !rank_input_has_place(im->config.input, number))
         return "it is not known how much of its standard input it had read";
     return NULL;
@@ -213,6 +220,8 @@ static void on_opens(void *ctx, uint32_t server)
         telling_tell(im->config.telling, "checkpoint server %s is there again",
                      servers_address(im->servers, server));
     im->server_told[server] = false;
+    if (im->config.options->image_server_count == 0)
+        image_dir_hold(&im->dir);
     images_server_opens(&im->core, server);
 }
 
@@ -511,7 +520,11 @@ bool imaging_is_child(const struct imaging *im, pid_t pid)
 
 void imaging_child_ended(struct imaging *im, int status)
 {
-    if (!im->ending && WIFSIGNALED(status))
+    struct cw_err err = {0};
+
+    if (!servers_child_ended(im->servers, WIFEXITED(status), &err))
+        on_failed(im, &err);
+    else if (!im->ending && WIFSIGNALED(status))
         telling_tell(im->config.telling,
                      "the checkpoint server was killed by signal %d (%s); starting it again",
                      WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -519,7 +532,6 @@ void imaging_child_ended(struct imaging *im, int status)
         telling_tell(im->config.telling,
                      "the checkpoint server ended with code %d; starting it again",
                      WEXITSTATUS(status));
-    servers_child_ended(im->servers);
 }
 
 /* --- ranks --- */

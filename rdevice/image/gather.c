@@ -170,16 +170,21 @@ static void restore_signals(void)
     }
 }
 
+static rlim_t smaller(rlim_t a, rlim_t b)
+{
+    return a < b ? a : b;
+}
+
 /* What this process may not have more of stays as it is. */
-static void restore_limits(void)
+void gather_restore_limits(void)
 {
     struct rlimit now;
 
     for (int i = 0; i < (int)RLIM_NLIMITS; i++) {
         if (system_call(SYS_prlimit64, 0, i, NULL, &now) < 0)
             continue;
-        now.rlim_cur =
-            kept.limit[i].rlim_cur <= now.rlim_max ? kept.limit[i].rlim_cur : now.rlim_max;
+        now.rlim_max = smaller(now.rlim_max, kept.limit[i].rlim_max);
+        now.rlim_cur = smaller(now.rlim_max, kept.limit[i].rlim_cur);
         system_call(SYS_prlimit64, 0, i, &now, NULL);
     }
 }
@@ -189,7 +194,6 @@ int gather_restore(struct cw_err *err)
     long status;
 
     restore_signals();
-    restore_limits();
     system_call(SYS_umask, kept.umask);
     status = system_call(SYS_chdir, kept.cwd);
     if (status < 0)

@@ -19,8 +19,11 @@ int gather_read(struct cw_err *err);
  * restartable sequences. Returns NULL, or what failed. */
 const char *gather_restore_thread(void);
 
-/* ... and the rest, but for timers. Returns 0, or CW_ESYS with *err set. */
+/* ... and the rest, but for limits and timers. Returns 0, or CW_ESYS with *err set. */
 int gather_restore(struct cw_err *err);
+
+/* ... and limits, once files are open: numbers and sizes of files may be above them. */
+void gather_restore_limits(void);
 
 /* ... and timers, and signals that were pending: the last. */
 void gather_restore_timers(void);

@@ -139,6 +139,7 @@ static void go_on(const struct image_order *order, const struct image_setting *s
         give_up(&err);
     }
     files_release();
+    gather_restore_limits();
     gather_restore_timers();
 }
 

@@ -7,6 +7,7 @@
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -397,6 +398,47 @@ static void a_directory_is_chosen(void)
     CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/nowhere/x", &err), CW_EINVAL);
 }
 
+/* A directory that has a lock, which nobody holds. */
+static void leave(const struct image_dir *dir)
+{
+    char lock[IMAGE_DIR_MAX + 8];
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(mkdir(dir->path, 0700), 0);
+    snprintf(lock, sizeof(lock), "%s/lock", dir->path);
+    fd = open(lock, O_RDWR | O_CREAT, 0600);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    close(fd);
+}
+
+static void what_nobody_holds_is_removed(void)
+{
+    struct image_dir held, left, chosen;
+    struct stat st;
+
+    CU_ASSERT_EQUAL(image_dir_choose(&held, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&left, NULL, &err), CW_OK);
+    leave(&held);
+    leave(&left);
+    image_dir_hold(&held);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(stat(held.path, &st), 0);
+    CU_ASSERT_TRUE(stat(left.path, &st) < 0);
+    image_dir_remove(&held);
+    CU_ASSERT_TRUE(stat(held.path, &st) < 0);
+}
+
+static void a_directory_must_be_one(void)
+{
+    struct image_dir chosen;
+
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null", &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--ckpt-dir /dev/null: Not a directory"));
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null/x", &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm//", &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/x/", &err), CW_OK);
+}
+
 static void memory_is_known_for_what_it_is(void)
 {
     struct image_dir chosen;
@@ -418,5 +460,7 @@ void add_servers_tests(void)
     CU_ADD_TEST(suite, a_fetch_that_is_refused_says_why);
     CU_ADD_TEST(suite, a_server_without_a_key_is_an_error);
     CU_ADD_TEST(suite, a_directory_is_chosen);
+    CU_ADD_TEST(suite, what_nobody_holds_is_removed);
+    CU_ADD_TEST(suite, a_directory_must_be_one);
     CU_ADD_TEST(suite, memory_is_known_for_what_it_is);
 }
