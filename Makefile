@@ -161,7 +161,7 @@ build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildc
 $(BUILD)/obj/tests/image/taker.o $(BUILD)/obj/rdevice/image/image.o $(BUILD)/obj/common/err.o: CFLAGS += -fvisibility=default
 build/image/%: tests/image/%.c build/image/libtaker.so
 	@echo '  CC    $@'
-	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $(if $(filter pool,$*),-fopenmp) $< -o $@ -Lbuild/image -ltaker \
 		-Wl,-rpath,'$$ORIGIN' -lm -lpthread
 build/image/%: tests/image/%.cc build/image/libtaker.so
 	@echo '  CXX   $@'

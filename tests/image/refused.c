@@ -11,13 +11,40 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define THREADS 257 /* one more than an image holds */
 
 static void *sleeper(void *unused)
 {
     pause();
     return unused;
+}
+
+/* All signals, by the kernel: libc leaves two of its own out. */
+static void *blocker(void *unused)
+{
+    unsigned long all = ~0ul;
+
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+    for (;;)
+        sleep(1000);
+    return unused;
+}
+
+static int make_many(void)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&thread, &small, sleeper, NULL))
+            return 1;
+    return 0;
 }
 
 static int make(const char *what)
@@ -29,8 +56,10 @@ static int make(const char *what)
     int fds[2];
 
     sigemptyset(&set);
-    if (!strcmp(what, "threads"))
-        return pthread_create(&thread, NULL, sleeper, NULL);
+    if (!strcmp(what, "blocked"))
+        return pthread_create(&thread, NULL, blocker, NULL) || usleep(10000);
+    if (!strcmp(what, "many"))
+        return make_many();
     if (!strcmp(what, "socket"))
         return socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
     if (!strcmp(what, "pipe"))

@@ -37,9 +37,14 @@ void lock_owe_yield(void)
 {
 }
 
-void lock_rename(int former_tid)
+void lock_rename(int former_tid, int tid)
 {
     (void)former_tid;
+    (void)tid;
+}
+
+void lock_renamed(void)
+{
 }
 
 /* --- images: there are none --- */
@@ -68,9 +73,21 @@ void image_cancel(void)
 {
 }
 
-int32_t image_former_tid(void)
+int image_hold(struct cw_err *err)
 {
-    return 0;
+    return image_probe(err);
+}
+
+void image_let_go(void)
+{
+}
+
+bool image_thread(uint32_t index, int32_t *former, int32_t *now)
+{
+    (void)index;
+    (void)former;
+    (void)now;
+    return false;
 }
 
 int store_begin(const struct cw_setup *setup, struct cw_err *err)
