@@ -203,7 +203,7 @@ build/programs/nompi: tests/system/programs/nompi.c
 build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra $(WERROR) $< -o $@ -pthread || $(call hint,deps)
+	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra $(WERROR) $(if $(filter pool,$*),-fopenmp) $< -o $@ -pthread || $(call hint,deps)
 build/programs/%: tests/bench/%.c $(wildcard tests/bench/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
