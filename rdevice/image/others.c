@@ -394,7 +394,7 @@ static void raise_pending(uint64_t pending)
             system_call(SYS_tgkill, pid, tid, i);
 }
 
-void revive_main(void *argument)
+static void begin_again(void *argument)
 {
     struct other *other = argument;
 
@@ -417,7 +417,7 @@ static int revive(struct other *other, struct cw_err *err)
     other->stage = STAGE_CALLED;
     tid = revive_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
                            CLONE_SYSVSEM | CLONE_SETTLS,
-                       (void *)stack, (void *)(uintptr_t)other->thread.fs_base, other);
+                       (void *)stack, (void *)(uintptr_t)other->thread.fs_base, begin_again, other);
     if (tid < 0)
         return cw_err_set(err, CW_ESYS, "a thread of the program cannot be made: %s%s",
                           strerrordesc_np((int)-tid),
