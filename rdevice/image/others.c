@@ -1,6 +1,7 @@
 #include "rdevice/image/others.h"
 
 #include "rdevice/image/interrupted.h"
+#include "rdevice/image/loader.h"
 #include "rdevice/image/remark.h"
 #include "rdevice/image/revive.h"
 #include "rdevice/image/system.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/kcmp.h>
 #include <linux/prctl.h>
 #include <sched.h>
 #include <signal.h>
@@ -320,6 +322,15 @@ static int stop_all(int directory, struct cw_err *err)
     return 0;
 }
 
+/* Where the kernel does not tell, it has not done what few programs do. */
+static bool shares_less(int32_t tid)
+{
+    long own = system_call(SYS_gettid);
+
+    return system_call(SYS_kcmp, own, tid, KCMP_FILES, 0, 0) > 0 ||
+           system_call(SYS_kcmp, own, tid, KCMP_FS, 0, 0) > 0;
+}
+
 /* Only those that stand still are kept. */
 static int check_all(struct cw_err *err)
 {
@@ -334,6 +345,15 @@ static int check_all(struct cw_err *err)
             return cw_err_set(err, CW_EINVAL,
                               "thread %d of the program was not made by pthread_create(): an image "
                               "cannot hold it",
+                              other->tid);
+        if (shares_less(other->tid))
+            return cw_err_set(err, CW_EINVAL,
+                              "thread %d of the program has descriptors or a directory of its own "
+                              "(unshare()): an image cannot hold them",
+                              other->tid);
+        if (loader_is_used_by(other->tid))
+            return cw_err_set(err, CW_EINVAL,
+                              "thread %d of the program loads or looks for a library just now",
                               other->tid);
         if (kept != i)
             all.other[kept] = *other;

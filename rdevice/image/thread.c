@@ -3,10 +3,17 @@
 #include "rdevice/image/system.h"
 
 #include <asm/prctl.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <sys/rseq.h>
 
-#define RSEQ_BYTES 32u /* that libc registers at least; more are given in the auxiliary vector */
+#define ROBUST_MAX 2048u /* mutexes that a thread holds, as the kernel looks at */
+#define RSEQ_BYTES 32u   /* that libc registers at least; more are given in the auxiliary vector */
+
+/* As libc has it. */
+struct mutex {
+    uint32_t lock, count, owner;
+};
 
 int thread_read(struct thread *thread)
 {
@@ -39,9 +46,29 @@ static const char *restore_rseq(void)
     return "restartable sequences could not be registered: sched_getcpu() is slower";
 }
 
+/* The number of their owner is the value of mutexes that are robust. */
+static void rename_robust(const struct thread *thread, uint32_t tid)
+{
+    const struct robust_list_head *head = thread->robust;
+    uintptr_t at = head ? (uintptr_t)head->list.next & ~(uintptr_t)1 : 0;
+
+    for (uint32_t i = 0; i < ROBUST_MAX && at && at != (uintptr_t)head; i++) {
+        struct mutex *mutex = (struct mutex *)(at + (uintptr_t)head->futex_offset);
+
+        if ((mutex->lock & FUTEX_TID_MASK) == (uint32_t)thread->tid)
+            mutex->lock = (mutex->lock & ~(uint32_t)FUTEX_TID_MASK) | tid;
+        if (mutex->owner == (uint32_t)thread->tid)
+            mutex->owner = tid;
+        at = (uintptr_t)((const struct robust_list *)at)->next & ~(uintptr_t)1;
+    }
+}
+
 const char *thread_restore(const struct thread *thread)
 {
-    *thread->tid_address = (int32_t)system_call(SYS_set_tid_address, thread->tid_address);
+    int32_t tid = (int32_t)system_call(SYS_set_tid_address, thread->tid_address);
+
+    *thread->tid_address = tid;
+    rename_robust(thread, (uint32_t)tid);
     system_call(SYS_set_robust_list, thread->robust, thread->robust_size);
     return restore_rseq();
 }

@@ -1,7 +1,9 @@
 /* refused WHAT: a program of which there can be no image; prints why. */
 #include "tests/image/taker.h"
 
+#include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +36,28 @@ static void *blocker(void *unused)
     return unused;
 }
 
+static int wait_inside(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info;
+    (void)size;
+    (void)unused;
+    pause();
+    return 1;
+}
+
+static void *loader(void *unused)
+{
+    dl_iterate_phdr(wait_inside, NULL);
+    return unused;
+}
+
+static void *apart(void *unused)
+{
+    unshare(CLONE_FS);
+    pause();
+    return unused;
+}
+
 static int make_many(void)
 {
     pthread_attr_t small;
@@ -58,6 +82,10 @@ static int make(const char *what)
     sigemptyset(&set);
     if (!strcmp(what, "blocked"))
         return pthread_create(&thread, NULL, blocker, NULL) || usleep(10000);
+    if (!strcmp(what, "loader"))
+        return pthread_create(&thread, NULL, loader, NULL) || usleep(10000);
+    if (!strcmp(what, "apart"))
+        return pthread_create(&thread, NULL, apart, NULL) || usleep(10000);
     if (!strcmp(what, "many"))
         return make_many();
     if (!strcmp(what, "socket"))

@@ -26,7 +26,8 @@
 
 static _Atomic int failures;
 static _Atomic int stop, generation;
-static pthread_t computer[COMPUTERS], waiter, reader, sleeper, joiner, leaver, semaphore_waiter;
+static pthread_t computer[COMPUTERS], waiter, reader, sleeper, joiner, leaver, semaphore_waiter,
+    robust;
 static _Atomic unsigned long rounds[COMPUTERS];
 static _Atomic int woken, bytes_read, slept, joined, posted;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -127,6 +128,25 @@ static void *run_semaphore(void *unused)
     return unused;
 }
 
+/* Held all the time, by the thread's number. */
+static void *run_robust(void *unused)
+{
+    pthread_mutexattr_t attribute;
+    pthread_mutex_t robust[3];
+
+    pthread_mutexattr_init(&attribute);
+    pthread_mutexattr_setrobust(&attribute, PTHREAD_MUTEX_ROBUST);
+    pthread_mutexattr_settype(&attribute, PTHREAD_MUTEX_ERRORCHECK);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_mutex_init(&robust[i], &attribute) == 0 &&
+              pthread_mutex_lock(&robust[i]) == 0);
+    while (!stop)
+        usleep(500);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_mutex_unlock(&robust[i]) == 0);
+    return unused;
+}
+
 static void *run_leaver(void *unused)
 {
     while (generation == 0)
@@ -167,6 +187,7 @@ static void start_all(void)
     pthread_create(&reader, NULL, run_reader, NULL);
     pthread_create(&sleeper, NULL, run_sleeper, NULL);
     pthread_create(&semaphore_waiter, NULL, run_semaphore, NULL);
+    pthread_create(&robust, NULL, run_robust, NULL);
     pthread_create(&leaver, NULL, run_leaver, NULL);
     pthread_create(&joiner, NULL, run_joiner, NULL);
 }
@@ -230,6 +251,7 @@ static void end_all(void)
     pthread_join(sleeper, NULL);
     sem_post(&semaphore);
     pthread_join(semaphore_waiter, NULL);
+    pthread_join(robust, NULL);
     generation++;
     pthread_join(joiner, NULL);
     CHECK(joined == 1);

@@ -243,6 +243,8 @@ refusal_tests() {
   t "while one is on its way" given_up busy 'image 1 is still on its way'
   t "the program ends during its copy" orphan
   t "a thread that blocks all signals" refused blocked 'thread [0-9]+ \(refused\) of the program blocks the signal'
+  t "a thread inside the loader" refused loader 'thread [0-9]+ of the program loads or looks for a library'
+  t "a thread with a directory of its own" refused apart 'thread [0-9]+ of the program has descriptors or a directory'
   t "257 further threads" refused many 'more than 257 threads'
   t "a socket" refused socket 'is a socket'
   t "a pipe to another process" refused pipe 'a pipe to another process'

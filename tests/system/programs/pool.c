@@ -1,17 +1,21 @@
 /* Ranks whose further threads compute: a pool of OpenMP, and a thread that waits for work, changes
    numbers and answers. MPI is called by main() alone.
      pool [ITERATIONS]   (2000) */
+#define _GNU_SOURCE
 #include "check.h"
 
+#include <errno.h>
 #include <omp.h>
 #include <pthread.h>
 
 enum { COUNT = 20000, WORKERS = 3, DEPTH = 3 };
 
 static pthread_mutex_t mutex; /* recursive */
+static pthread_mutex_t own = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t asked = PTHREAD_COND_INITIALIZER, answered = PTHREAD_COND_INITIALIZER;
 static long question, answer;
-static int wanted, ready, over;
+static int wanted, ready;
+static atomic_int over;
 static uint32_t number[COUNT];
 
 static void *work(void *unused)
@@ -30,6 +34,20 @@ static void *work(void *unused)
         pthread_cond_signal(&answered);
     }
     pthread_mutex_unlock(&mutex);
+    return unused;
+}
+
+/* Holds a mutex most of the time, which it alone may release. */
+static void *hold(void *unused)
+{
+    const struct timespec moment = {.tv_nsec = 200000};
+
+    while (!over) {
+        CHECK("lock", 0, pthread_mutex_lock(&own));
+        thrd_sleep(&moment, NULL);
+        CHECK("again", EDEADLK, pthread_mutex_lock(&own));
+        CHECK("unlock", 0, pthread_mutex_unlock(&own));
+    }
     return unused;
 }
 
@@ -88,7 +106,7 @@ int main(int argc, char **argv)
 {
     int iterations = argc > 1 ? atoi(argv[1]) : 2000, level;
     pthread_mutexattr_t recursive;
-    pthread_t worker;
+    pthread_t worker, holder;
     uint32_t with = 0, all;
 
     omp_set_num_threads(WORKERS);
@@ -98,6 +116,7 @@ int main(int argc, char **argv)
     pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&mutex, &recursive);
     pthread_create(&worker, NULL, work, NULL);
+    pthread_create(&holder, NULL, hold, NULL);
     for (int i = 0; i < iterations; i++) {
         uint32_t own = (uint32_t)ask(change(with));
 
@@ -112,5 +131,6 @@ int main(int argc, char **argv)
     pthread_cond_signal(&asked);
     pthread_mutex_unlock(&mutex);
     pthread_join(worker, NULL);
+    pthread_join(holder, NULL);
     return check_finish("pool");
 }
