@@ -234,7 +234,6 @@ static void check_others(void)
     CHECK(pthread_cancel(one) == 0);
     CHECK(pthread_join(one, &result) == 0 && result == PTHREAD_CANCELED);
     CHECK(pthread_kill(waiter, 0) == 0 && pthread_kill(computer[0], 0) == 0);
-    CHECK(setresuid((uid_t)-1, (uid_t)-1, (uid_t)-1) == 0); /* by a signal to all threads */
     CHECK(pthread_setname_np(computer[1], "computer") == 0);
 }
 
@@ -250,6 +249,7 @@ static void end_all(void)
     CHECK(write(ends[1], "q", 1) == 1);
     pthread_join(reader, NULL);
     pthread_join(sleeper, NULL);
+    CHECK(setresuid((uid_t)-1, (uid_t)-1, (uid_t)-1) == 0); /* by a signal to all threads */
     sem_post(&semaphore);
     pthread_join(semaphore_waiter, NULL);
     pthread_join(robust, NULL);
