@@ -161,7 +161,7 @@ build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildc
 $(BUILD)/obj/tests/image/taker.o $(BUILD)/obj/rdevice/image/image.o $(BUILD)/obj/common/err.o: CFLAGS += -fvisibility=default
 build/image/%: tests/image/%.c build/image/libtaker.so
 	@echo '  CC    $@'
-	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $< -o $@ -Lbuild/image -ltaker \
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $(if $(filter pool,$*),-fopenmp) $< -o $@ -Lbuild/image -ltaker \
 		-Wl,-rpath,'$$ORIGIN' -lm -lpthread
 build/image/%: tests/image/%.cc build/image/libtaker.so
 	@echo '  CXX   $@'
@@ -203,7 +203,7 @@ build/programs/nompi: tests/system/programs/nompi.c
 build/programs/%: tests/system/programs/%.c $(wildcard tests/system/programs/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'
-	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra $(WERROR) $< -o $@ -pthread || $(call hint,deps)
+	@mpicc.mpich -std=gnu17 -O2 -Wall -Wextra $(WERROR) $(if $(filter pool,$*),-fopenmp) $< -o $@ -pthread || $(call hint,deps)
 build/programs/%: tests/bench/%.c $(wildcard tests/bench/*.h)
 	@mkdir -p $(@D)
 	@echo '  MPICC $@'

@@ -1,6 +1,7 @@
 #include "rdevice/checkpoint.h"
 #include "rdevice/act.h"
 #include "rdevice/image/image.h"
+#include "rdevice/lock.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 
@@ -163,34 +164,62 @@ static struct image_order order_of(const struct checkpoint *c, const struct cw_c
     return order;
 }
 
+static void rename_threads(void)
+{
+    int32_t former, now;
+
+    for (uint32_t i = 0; image_thread(i, &former, &now); i++)
+        lock_rename(former, now);
+    lock_renamed();
+}
+
+/* While other threads stand still: what they write goes before the mark or is in the image. Returns
+ * why there is no image, or NULL. */
+static const char *begin_held(struct checkpoint *c, struct exchange *x, struct cw_checkpoint asked,
+                              const struct cw_point *point, bool *restored, struct cw_err *err)
+{
+    struct cw_image_report taken = {
+        .number = asked.number, .point = *point, .unread = unread_input()};
+    struct image_order order = order_of(c, &asked, point);
+
+    if (!mark_outputs(c, asked.number))
+        return "its output is not taken";
+    report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
+    switch (take(c, x, &order, err)) {
+    case IMAGE_RESTORED:
+        rename_threads();
+        *restored = true;
+        return NULL;
+    case IMAGE_BEGUN:
+        c->on_its_way = true;
+        c->looks = 0;
+        return NULL;
+    case IMAGE_REFUSED:
+        break;
+    }
+    return err->text;
+}
+
 /* Returns true in a process that goes on from it. */
 static bool begin(struct checkpoint *c, struct exchange *x)
 {
     struct cw_checkpoint asked = x->asked;
-    struct cw_image_report taken = {.number = asked.number, .unread = unread_input()};
-    struct image_order order;
+    struct cw_point point;
     struct cw_err err = {0};
+    bool restored = false;
+    const char *refused;
 
     x->asked.number = 0;
-    tell_relay(x, &taken.point);
-    if (!mark_outputs(c, asked.number)) {
-        report_refused(c, asked.number, "its output is not taken");
+    tell_relay(x, &point);
+    if (image_hold(&err)) {
+        report_refused(c, asked.number, err.text);
         return false;
     }
-    report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
-    order = order_of(c, &asked, &taken.point);
-    switch (take(c, x, &order, &err)) {
-    case IMAGE_RESTORED:
-        return true;
-    case IMAGE_BEGUN:
-        c->on_its_way = true;
-        c->looks = 0;
-        return false;
-    case IMAGE_REFUSED:
-        break;
-    }
-    report_refused(c, asked.number, err.text);
-    return false;
+    refused = begin_held(c, x, asked, &point, &restored, &err);
+    image_let_go();
+    if (refused)
+        report_refused(c, asked.number, refused);
+    return restored;
 }
 
 /* Why there can be no image of this rank; NULL: there can. */

@@ -4,7 +4,6 @@
 #include "rdevice/clock.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/image.h"
-#include "rdevice/lock.h"
 #include "rdevice/real.h"
 #include "rdevice/replay.h"
 #include "rdevice/trace.h"
@@ -153,7 +152,6 @@ static void go_on_from_image(void)
     struct cw_welcome welcome;
 
     clock_pause();
-    lock_rename(image_former_tid());
     read_setup();
     session_forsake(&x->session);
     open_session(&point, &welcome);

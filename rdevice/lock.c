@@ -8,16 +8,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <time.h>
 #include <unistd.h>
 
-#define FORMERS_MAX 64 /* numbers of the thread; a mutex that was held for so many images is lost  \
-                        */
+#define FORMERS_MAX 1024 /* numbers of threads; a mutex that was held for so many is lost */
 
 static struct {
-    pthread_t thread;
-    int tid;
     unsigned count;
-    int former[FORMERS_MAX]; /* the last ones */
+    struct {
+        int tid, now;      /* by which a thread is known that had the number */
+    } former[FORMERS_MAX]; /* the last ones */
 } renamed;
 
 static _Thread_local bool owed __attribute__((tls_model("initial-exec")));
@@ -27,29 +27,46 @@ void lock_owe_yield(void)
     owed = true;
 }
 
-void lock_rename(int former_tid)
-{
-    renamed.former[renamed.count++ % FORMERS_MAX] = former_tid;
-    renamed.tid = gettid();
-    renamed.thread = pthread_self();
-}
-
-static bool is_former(int tid)
+/* Numbers that the thread had still earlier are known by its number now. */
+void lock_rename(int former_tid, int tid)
 {
     unsigned known = renamed.count < FORMERS_MAX ? renamed.count : FORMERS_MAX;
 
     for (unsigned i = 0; i < known; i++)
-        if (renamed.former[i] == tid)
+        if (renamed.former[i].now == former_tid)
+            renamed.former[i].now = -tid;
+    renamed.former[renamed.count % FORMERS_MAX].tid = former_tid;
+    renamed.former[renamed.count++ % FORMERS_MAX].now = -tid;
+}
+
+void lock_renamed(void)
+{
+    for (unsigned i = 0; i < FORMERS_MAX; i++)
+        if (renamed.former[i].now < 0)
+            renamed.former[i].now = -renamed.former[i].now;
+}
+
+static bool is_former(int tid, int now)
+{
+    unsigned known = renamed.count < FORMERS_MAX ? renamed.count : FORMERS_MAX;
+
+    for (unsigned i = 0; i < known; i++)
+        if (renamed.former[i].tid == tid && renamed.former[i].now == now)
             return true;
     return false;
 }
 
-/* Once it is held under the number that the thread has now, it is an ordinary one. */
+/* Once it is held under the number that the thread has now, it is an ordinary one. Of others glibc
+ * does not compare the owner. */
 __attribute__((noinline, cold)) static void adopt(pthread_mutex_t *mutex)
 {
-    if (mutex->__data.__owner && is_former(mutex->__data.__owner) &&
-        pthread_equal(renamed.thread, pthread_self()))
-        mutex->__data.__owner = renamed.tid;
+    int kind = mutex->__data.__kind & 3, owner = mutex->__data.__owner, own;
+
+    if (owner == 0 || (kind != PTHREAD_MUTEX_RECURSIVE && kind != PTHREAD_MUTEX_ERRORCHECK))
+        return;
+    own = gettid();
+    if (owner != own && is_former(owner, own))
+        mutex->__data.__owner = own;
 }
 
 __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex)
@@ -78,4 +95,40 @@ __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t 
         sched_yield();
     }
     return error;
+}
+
+__attribute__((visibility("default"))) int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    static int (*real)(pthread_mutex_t *);
+
+    if (!real)
+        next_resolve(&real, "pthread_mutex_trylock");
+    if (__builtin_expect(renamed.count, 0))
+        adopt(mutex);
+    return real(mutex);
+}
+
+__attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t *condition,
+                                                             pthread_mutex_t *mutex)
+{
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *);
+
+    if (!real)
+        next_resolve(&real, "pthread_cond_wait");
+    if (__builtin_expect(renamed.count, 0))
+        adopt(mutex);
+    return real(condition, mutex);
+}
+
+__attribute__((visibility("default"))) int pthread_cond_timedwait(pthread_cond_t *condition,
+                                                                  pthread_mutex_t *mutex,
+                                                                  const struct timespec *until)
+{
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+    if (!real)
+        next_resolve(&real, "pthread_cond_timedwait");
+    if (__builtin_expect(renamed.count, 0))
+        adopt(mutex);
+    return real(condition, mutex, until);
 }

@@ -6,8 +6,10 @@
 /* The calling thread gives its core away as soon as it releases a mutex: MPICH's. */
 void lock_owe_yield(void);
 
-/* The process goes on from an image, in whose process the calling thread had this number. glibc
- * keeps the owner of a mutex by that: what the thread held then it holds now. */
-void lock_rename(int former_tid);
+/* The process goes on from an image, in whose process the thread of this number had that one. glibc
+ * keeps the owner of a mutex by it: what the thread held then it holds now. Threads that held
+ * mutexes stand still meanwhile; after the last of them, lock_renamed(). */
+void lock_rename(int former_tid, int tid);
+void lock_renamed(void);
 
 #endif

@@ -2,18 +2,15 @@
 
 #include "rdevice/image/remark.h"
 #include "rdevice/image/system.h"
+#include "rdevice/image/thread.h"
 
 #include <fcntl.h>
-#include <linux/prctl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/rseq.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 
 #define SIGNALS 64
-#define RSEQ_BYTES 32u /* that libc registers at least; more are given in the auxiliary vector */
 #define CWD_BYTES 4096u
 
 /* As the kernel has it, not libc. */
@@ -28,15 +25,11 @@ static unsigned long blocked; /* the mask before gather_block() */
 
 static struct {
     struct kernel_action action[SIGNALS + 1];
-    unsigned long pending;
     stack_t stack;
     struct itimerval timer[3];
     struct rlimit limit[RLIM_NLIMITS];
     unsigned umask;
-    int32_t tid;
-    int32_t *tid_address;
-    void *robust;
-    size_t robust_size;
+    struct thread thread;
     char cwd[CWD_BYTES];
 } kept;
 
@@ -57,9 +50,7 @@ void gather_unblock(void)
 static void read_signals(void)
 {
     for (int i = 1; i <= SIGNALS; i++)
-        system_call(SYS_rt_sigaction, i, NULL, &kept.action[i], sizeof(kept.pending));
-    kept.pending = 0;
-    system_call(SYS_rt_sigpending, &kept.pending, sizeof(kept.pending));
+        system_call(SYS_rt_sigaction, i, NULL, &kept.action[i], sizeof(blocked));
     system_call(SYS_sigaltstack, NULL, &kept.stack);
 }
 
@@ -77,30 +68,11 @@ static int read_timers(struct cw_err *err)
     return 0;
 }
 
-/* The directory of threads has a link for each, and two of its own. */
-static int check_alone(struct cw_err *err)
-{
-    struct stat st;
-    long status = system_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &st, 0);
-
-    if (status < 0 || st.st_nlink < 3)
-        return cw_err_set(err, CW_ESYS, "/proc/self/task does not say how many threads there are");
-    if (st.st_nlink > 3)
-        return cw_err_set(err, CW_EINVAL,
-                          "the program has %u threads; an image can be taken of a program with one",
-                          (unsigned)st.st_nlink - 2);
-    return 0;
-}
-
 static int read_thread(struct cw_err *err)
 {
-    kept.tid = (int32_t)system_call(SYS_gettid);
-    kept.tid_address = NULL;
-    if (system_call(SYS_prctl, PR_GET_TID_ADDRESS, &kept.tid_address) < 0 || !kept.tid_address ||
-        *kept.tid_address != kept.tid)
+    if (thread_read(&kept.thread))
         return cw_err_set(err, CW_ESYS,
                           "the kernel does not say where libc keeps the number of its thread");
-    system_call(SYS_get_robust_list, 0, &kept.robust, &kept.robust_size);
     return 0;
 }
 
@@ -120,47 +92,33 @@ int gather_read(struct cw_err *err)
         system_call(SYS_prlimit64, 0, i, NULL, &kept.limit[i]);
     kept.umask = (unsigned)system_call(SYS_umask, 0);
     system_call(SYS_umask, kept.umask);
-    if (check_alone(err) || read_timers(err) || read_thread(err))
+    if (read_timers(err) || read_thread(err))
         return err->code;
     return read_cwd(err);
 }
 
+uint64_t gather_pending(void)
+{
+    return kept.thread.pending;
+}
+
 int32_t gather_tid(void)
 {
-    return kept.tid;
+    return kept.thread.tid;
 }
 
 /* --- putting back ---------------------------------------------------------------------------- */
 
-/* libc lays the area out at a fixed distance from the thread pointer, and registers it once. */
-static const char *restore_rseq(void)
-{
-    uintptr_t at = (uintptr_t)__builtin_thread_pointer() + (uintptr_t)__rseq_offset;
-    volatile struct rseq *area = (volatile struct rseq *)at;
-
-    if (__rseq_size == 0)
-        return NULL;
-    area->rseq_cs = 0;
-    if (system_call(SYS_rseq, at, RSEQ_BYTES, 0, RSEQ_SIG) == 0)
-        return NULL;
-    area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
-    return "restartable sequences could not be registered: sched_getcpu() is slower";
-}
-
 const char *gather_restore_thread(void)
 {
-    int32_t tid = (int32_t)system_call(SYS_set_tid_address, kept.tid_address);
-
-    *kept.tid_address = tid;
-    system_call(SYS_set_robust_list, kept.robust, kept.robust_size);
-    return restore_rseq();
+    return thread_restore(&kept.thread);
 }
 
 static void restore_signals(void)
 {
     for (int i = 1; i <= SIGNALS; i++)
         if (i != SIGKILL && i != SIGSTOP)
-            system_call(SYS_rt_sigaction, i, &kept.action[i], NULL, sizeof(kept.pending));
+            system_call(SYS_rt_sigaction, i, &kept.action[i], NULL, sizeof(blocked));
     if (!(kept.stack.ss_flags & SS_DISABLE)) {
         stack_t stack = kept.stack;
 
@@ -212,6 +170,6 @@ void gather_restore_timers(void)
         if (kept.timer[i].it_value.tv_sec || kept.timer[i].it_value.tv_usec)
             system_call(SYS_setitimer, i, &kept.timer[i], NULL);
     for (int i = 1; i <= SIGNALS; i++)
-        if (kept.pending >> (i - 1) & 1)
+        if (kept.thread.pending >> (i - 1) & 1)
             system_call(SYS_tgkill, pid, tid, i);
 }

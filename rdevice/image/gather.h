@@ -28,7 +28,8 @@ void gather_restore_limits(void);
 /* ... and timers, and signals that were pending: the last. */
 void gather_restore_timers(void);
 
-/* Of the thread, when it was last read. */
+/* Of the thread, when it was last read: its number, and what signals were pending. */
 int32_t gather_tid(void);
+uint64_t gather_pending(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include "rdevice/image/files.h"
 #include "rdevice/image/gather.h"
 #include "rdevice/image/handoff.h"
+#include "rdevice/image/others.h"
 #include "rdevice/image/remark.h"
 #include "rdevice/image/seen.h"
 #include "rdevice/image/shared.h"
@@ -22,7 +23,8 @@ static struct {
     uint32_t left_out_count;
     uint32_t number, tag;               /* of the newest image */
     uint32_t stored_number, stored_tag; /* of the newest that is safe; tag 0: unknown */
-    uint64_t stall_ns;
+    uint64_t start_ns, stall_ns;
+    bool held;
     int32_t former_tid;
     struct cw_image_context context;
     struct handoff handoff; /* left by the restorer */
@@ -134,7 +136,8 @@ static void go_on(const struct image_order *order, const struct image_setting *s
     state.on_its_way = false;
     state.stored_tag = 0;
     state.former_tid = gather_tid();
-    if (gather_restore(&err) || files_restore(setting, given, &err)) {
+    if (gather_restore(&err) || files_restore(setting, given, &err) ||
+        others_revive(gather_pending(), &err)) {
         cw_err_wrap(&err, "rank %u cannot go on from image %u", order->rank, order->number);
         give_up(&err);
     }
@@ -145,29 +148,55 @@ static void go_on(const struct image_order *order, const struct image_setting *s
 
 /* --- for the device -------------------------------------------------------------------------- */
 
-enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
-                             struct cw_err *err)
+int image_hold(struct cw_err *err)
 {
-    uint64_t start_ns = now_ns();
-
-    if (check_setting(order, setting, err))
-        return IMAGE_REFUSED;
+    state.start_ns = now_ns();
     gather_block();
-    if (gather_all(setting, err)) {
+    if (others_stop(err)) {
         gather_unblock();
-        return IMAGE_REFUSED;
+        return err->code;
     }
+    state.held = true;
+    return 0;
+}
+
+void image_let_go(void)
+{
+    if (!state.held)
+        return;
+    state.held = false;
+    others_release();
+    gather_unblock();
+    state.stall_ns = now_ns() - state.start_ns;
+}
+
+static enum image_result take_held(const struct image_order *order,
+                                   const struct image_setting *setting, struct cw_err *err)
+{
+    if (check_setting(order, setting, err) || gather_all(setting, err))
+        return IMAGE_REFUSED;
     if (context_save(&state.context)) {
         go_on(order, setting);
-        gather_unblock();
         return IMAGE_RESTORED;
     }
     begin_copy(order, setting, err);
     shared_release();
     files_release();
-    gather_unblock();
-    state.stall_ns = now_ns() - start_ns;
     return state.on_its_way ? IMAGE_BEGUN : IMAGE_REFUSED;
+}
+
+enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
+                             struct cw_err *err)
+{
+    bool mine = !state.held;
+    enum image_result result;
+
+    if (mine && image_hold(err))
+        return IMAGE_REFUSED;
+    result = take_held(order, setting, err);
+    if (mine)
+        image_let_go();
+    return result;
 }
 
 enum image_state image_poll(struct image_outcome *outcome)
@@ -205,7 +234,11 @@ const char *image_remark(uint32_t index)
     return remark_get(index);
 }
 
-int32_t image_former_tid(void)
+bool image_thread(uint32_t index, int32_t *former, int32_t *now)
 {
-    return state.former_tid;
+    if (index > 0)
+        return others_get(index - 1, former, now);
+    *former = state.former_tid;
+    *now = (int32_t)system_call(SYS_gettid);
+    return true;
 }

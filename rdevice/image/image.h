@@ -61,7 +61,15 @@ enum image_result {
     IMAGE_REFUSED,  /* *err says why; nothing has changed */
 };
 
-/* Signals are blocked meanwhile. */
+/* The other threads of the program stand still, and signals are blocked, until image_let_go().
+ * Nobody may take a lock meanwhile that another thread can have: that of the heap is one. Returns
+ * 0, or CW_ESYS, CW_EINVAL or CW_ELIMIT with *err saying which thread does not stop, or cannot be
+ * restored. */
+int image_hold(struct cw_err *err);
+/* After IMAGE_RESTORED too, where they stand still again. */
+void image_let_go(void);
+
+/* Holds the other threads and lets them go by itself where the caller does not. */
 enum image_result image_take(const struct image_order *order, const struct image_setting *setting,
                              struct cw_err *err);
 
@@ -69,7 +77,7 @@ enum image_state { IMAGE_NONE, IMAGE_ON_ITS_WAY, IMAGE_STORED, IMAGE_FAILED };
 
 struct image_outcome {
     uint32_t number;
-    uint64_t stall_ns; /* that image_take() took */
+    uint64_t stall_ns; /* that the program stood still */
     uint64_t sent;     /* bytes of the stream */
     uint64_t bytes;    /* of memory */
     struct cw_err err; /* of IMAGE_FAILED */
@@ -86,7 +94,8 @@ void image_cancel(void);
  * more. Forgotten by the next image. */
 const char *image_remark(uint32_t index);
 
-/* ... and what the thread's number was before. */
-int32_t image_former_tid(void);
+/* ... and the numbers that threads had before, and have now; index 0 is the calling thread. False:
+ * there is no such thread. */
+bool image_thread(uint32_t index, int32_t *former, int32_t *now);
 
 #endif

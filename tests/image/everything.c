@@ -303,6 +303,14 @@ static void *thread(void *argument)
     return argument;
 }
 
+static void check_number(void)
+{
+    int32_t former, now;
+
+    CHECK(image_thread(0, &former, &now) && former != 0 && former != gettid() && now == gettid());
+    CHECK(!image_thread(1, &former, &now));
+}
+
 static void check_process(void)
 {
     pid_t child;
@@ -336,7 +344,7 @@ static void check_process(void)
     CHECK(WEXITSTATUS(system("exit 3")) == 3);
     CHECK(sched_getcpu() >= 0);
     if (restored)
-        CHECK(image_former_tid() != 0 && image_former_tid() != gettid());
+        check_number();
 }
 
 /* The kernel's functions without a system call. */

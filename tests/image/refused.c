@@ -1,7 +1,9 @@
 /* refused WHAT: a program of which there can be no image; prints why. */
 #include "tests/image/taker.h"
 
+#include <link.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +13,62 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define THREADS 257 /* one more than an image holds */
 
 static void *sleeper(void *unused)
 {
     pause();
     return unused;
+}
+
+/* All signals, by the kernel: libc leaves two of its own out. */
+static void *blocker(void *unused)
+{
+    unsigned long all = ~0ul;
+
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, NULL, sizeof(all));
+    for (;;)
+        sleep(1000);
+    return unused;
+}
+
+static int wait_inside(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info;
+    (void)size;
+    (void)unused;
+    pause();
+    return 1;
+}
+
+static void *loader(void *unused)
+{
+    dl_iterate_phdr(wait_inside, NULL);
+    return unused;
+}
+
+static void *apart(void *unused)
+{
+    unshare(CLONE_FS);
+    pause();
+    return unused;
+}
+
+static int make_many(void)
+{
+    pthread_attr_t small;
+    pthread_t thread;
+
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 65536);
+    for (int i = 0; i < THREADS; i++)
+        if (pthread_create(&thread, &small, sleeper, NULL))
+            return 1;
+    return 0;
 }
 
 static int make(const char *what)
@@ -29,8 +80,14 @@ static int make(const char *what)
     int fds[2];
 
     sigemptyset(&set);
-    if (!strcmp(what, "threads"))
-        return pthread_create(&thread, NULL, sleeper, NULL);
+    if (!strcmp(what, "blocked"))
+        return pthread_create(&thread, NULL, blocker, NULL) || usleep(10000);
+    if (!strcmp(what, "loader"))
+        return pthread_create(&thread, NULL, loader, NULL) || usleep(10000);
+    if (!strcmp(what, "apart"))
+        return pthread_create(&thread, NULL, apart, NULL) || usleep(10000);
+    if (!strcmp(what, "many"))
+        return make_many();
     if (!strcmp(what, "socket"))
         return socketpair(AF_UNIX, SOCK_STREAM, 0, fds);
     if (!strcmp(what, "pipe"))

@@ -37,9 +37,14 @@ void lock_owe_yield(void)
 {
 }
 
-void lock_rename(int former_tid)
+void lock_rename(int former_tid, int tid)
 {
     (void)former_tid;
+    (void)tid;
+}
+
+void lock_renamed(void)
+{
 }
 
 /* --- images: the simulator has the functions of image.h --- */

@@ -181,7 +181,22 @@ const char *image_remark(uint32_t index)
     return NULL;
 }
 
-int32_t image_former_tid(void)
+/* A simulated process has one thread. */
+int image_hold(struct cw_err *err)
 {
+    if (sim_one_in(REFUSED_ONE_IN))
+        return cw_err_set(err, CW_ESYS, "thread 2 does not stop");
     return 0;
+}
+
+void image_let_go(void)
+{
+}
+
+bool image_thread(uint32_t index, int32_t *former, int32_t *now)
+{
+    (void)index;
+    (void)former;
+    (void)now;
+    return false;
 }

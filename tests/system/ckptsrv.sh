@@ -411,7 +411,7 @@ usage_tests() {
   t "no key" run_expect 2 'no --key-file FILE' "$causeway" ckptsrv --dir /tmp/x --listen unix:/tmp/x
   t "an unknown option" run_expect 2 '--frobnicate' "$causeway" ckptsrv --frobnicate
   t "ckpt --help" run_expect 0 '' "$causeway" ckpt --help
-  t "ckpt: nothing to do" run_expect 2 'expected list, show, verify or rm' "$causeway" ckpt
+  t "ckpt: nothing to do" run_expect 2 'expected list, show, verify, rm or now' "$causeway" ckpt
   t "ckpt: an unknown command" run_expect 2 "unknown command 'mend'" "$causeway" ckpt mend
   t "ckpt: no directory" run_expect 2 'no --dir DIR' "$causeway" ckpt list
   t "ckpt: what is no job" run_expect 2 "'xyz' is no job" "$causeway" ckpt list --dir /tmp xyz

@@ -109,6 +109,30 @@ generations() {
   [[ $(wc -l <chain) == 10 ]] || wrong "the file has $(wc -l <chain) lines"
 }
 
+# threads GENERATIONS
+threads() {
+  local i
+  take "$programs/threads" "$1"
+  expect_code 0
+  expect_output '^went on, 0 generations, 0 failures'
+  for ((i = 1; i <= $1; i++)); do
+    restore "$i" env IMAGE="$work/image"
+    expect_code 0
+    expect_output ', 0 failures'
+  done
+  expect_output "^restored, $1 generations, 0 failures"
+}
+
+# pool POLICY: of OpenMP, whose threads spin or sleep
+pool() {
+  take env OMP_NUM_THREADS=4 OMP_WAIT_POLICY="$1" "$programs/pool"
+  expect_code 0
+  expect_output '^went on, 0 failures'
+  restore 1
+  expect_code 0
+  expect_output '^restored, 0 failures'
+}
+
 program_tests() {
   local plain="env -u NOTHING" fixed="setarch -R"
   t "all that a program has" everything "$plain" "$plain"
@@ -124,6 +148,10 @@ program_tests() {
   t "Fortran with open units" language units
   t "8 GB that nobody touched" untouched
   t "ten generations" generations
+  t "threads" threads 1
+  t "ten generations of threads" threads 10
+  t "OpenMP: threads that sleep" pool passive
+  t "OpenMP: threads that spin" pool active
 }
 
 untouched() {
@@ -214,7 +242,10 @@ refusal_tests() {
   t "not taken to its end" given_up unfinished 'not safe'
   t "while one is on its way" given_up busy 'image 1 is still on its way'
   t "the program ends during its copy" orphan
-  t "two threads" refused threads 'has 2 threads'
+  t "a thread that blocks all signals" refused blocked 'thread [0-9]+ \(refused\) of the program blocks the signal'
+  t "a thread inside the loader" refused loader 'thread [0-9]+ of the program loads or looks for a library'
+  t "a thread with a directory of its own" refused apart 'thread [0-9]+ of the program has descriptors or a directory'
+  t "257 further threads" refused many 'more than 257 threads'
   t "a socket" refused socket 'is a socket'
   t "a pipe to another process" refused pipe 'a pipe to another process'
   t "inotify" refused inotify 'inotify'
@@ -283,7 +314,7 @@ stream_tests() {
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,simple,stall,exceptions,units,refused,given_up,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start

@@ -239,6 +239,7 @@ t "ranks that crash go on from their images" restored
 t "... at several relays" restored --relays 2
 t "... at relays that are killed as well" restored --relays 2 --log-safety file --fault kill:relay@1s
 t "a solver goes on from images" computed solver 300 6000 0
+t "ranks with further threads go on from images" computed pool 8000
 t "a storm of messages goes on from images" computed storm 8000
 t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand

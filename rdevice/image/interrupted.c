@@ -1,0 +1,116 @@
+#include "rdevice/image/interrupted.h"
+
+#include "rdevice/image/system.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LINE_BYTES 256u
+#define NAME_BYTES 48u
+#define SYSCALL_BYTES 2 /* of the instruction */
+
+/* The next number, of hexadecimal digits after 0x, or of others. */
+static bool next_number(const char **at, uint64_t *value)
+{
+    const char *p = *at;
+    bool hex;
+
+    while (*p == ' ')
+        p++;
+    hex = p[0] == '0' && p[1] == 'x';
+    if (hex)
+        p += 2;
+    if (*p < '0' || (*p > '9' && !hex))
+        return false;
+    for (*value = 0; *p != ' ' && *p != '\n' && *p != '\0'; p++) {
+        unsigned digit = *p <= '9' ? (unsigned)*p - '0' : (unsigned)(*p | 0x20) - 'a' + 10;
+
+        *value = hex ? *value << 4 | digit : *value * 10 + digit;
+    }
+    *at = p;
+    return true;
+}
+
+/* "NUMBER 0xARGUMENT... 0xSP 0xPC", "-1 0xSP 0xPC" of a thread that waits outside of a call, or
+ * "running". */
+void interrupted_look(int32_t tid, struct interrupted *call)
+{
+    char name[NAME_BYTES], line[LINE_BYTES];
+    const char *at = line;
+    uint64_t number;
+
+    call->known = false;
+    snprintf(name, sizeof(name), "/proc/self/task/%d/syscall", tid);
+    if (system_read_file(name, line, sizeof(line)) <= 0 || !next_number(&at, &number))
+        return;
+    call->number = (long)number;
+    for (int i = 0; i < 6; i++)
+        if (!next_number(&at, &call->argument[i]))
+            return;
+    call->known = next_number(&at, &call->sp) && next_number(&at, &call->pc);
+}
+
+static bool is_same(const struct interrupted *call, const greg_t *r)
+{
+    const uint64_t *a = call->argument;
+
+    return (uint64_t)r[REG_RIP] == call->pc && (uint64_t)r[REG_RSP] == call->sp &&
+           (uint64_t)r[REG_RDI] == a[0] && (uint64_t)r[REG_RSI] == a[1] &&
+           (uint64_t)r[REG_RDX] == a[2] && (uint64_t)r[REG_R10] == a[3] &&
+           (uint64_t)r[REG_R8] == a[4] && (uint64_t)r[REG_R9] == a[5];
+}
+
+static bool futex_can_be_again(const uint64_t *a)
+{
+    int operation = (int)a[1] & FUTEX_CMD_MASK;
+
+    return a[3] == 0 || operation == FUTEX_WAIT_BITSET || operation == FUTEX_LOCK_PI ||
+           operation == FUTEX_LOCK_PI2 || operation == FUTEX_WAIT_REQUEUE_PI;
+}
+
+/* Waits without end, until a moment, or whose remaining time the kernel leaves where it has read
+ * the time. */
+static bool can_be_again(const struct interrupted *call)
+{
+    const uint64_t *a = call->argument;
+
+    switch (call->number) {
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_semop:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_ppoll:
+        return true;
+    case SYS_futex:
+        return futex_can_be_again(a);
+    case SYS_poll:
+        return (int)a[2] < 0;
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+        return (int)a[3] < 0;
+    case SYS_epoll_pwait2:
+    case SYS_semtimedop:
+        return a[3] == 0;
+    case SYS_rt_sigtimedwait:
+        return a[2] == 0;
+    case SYS_nanosleep:
+        return a[0] == a[1];
+    case SYS_clock_nanosleep:
+        return ((int)a[1] & TIMER_ABSTIME) || a[2] == a[3];
+    }
+    return false;
+}
+
+void interrupted_again(const struct interrupted *call, ucontext_t *frame)
+{
+    greg_t *r = frame->uc_mcontext.gregs;
+
+    if (!call->known || r[REG_RAX] != -EINTR || !is_same(call, r) || !can_be_again(call))
+        return;
+    r[REG_RAX] = call->number;
+    r[REG_RIP] -= SYSCALL_BYTES;
+}
