@@ -163,6 +163,8 @@ static int read_document(struct parts *p, struct cw_err *err)
 
 int keeping_open(struct parts *p, struct cw_err *err)
 {
+    if (!p->resumed)
+        randombytes_buf(p->job_id, sizeof(p->job_id));
     if (!p->state && !p->options->job_dir)
         return CW_OK;
     if ((p->resumed ? read_document(p, err) : make(p, err)) < 0)

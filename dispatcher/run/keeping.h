@@ -20,8 +20,8 @@ int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err);
 int kept_job_enter(const struct kept_job *kept, struct cw_err *err);
 void kept_job_free(struct kept_job *kept); /* but for `state` */
 
-/* Of a job with a directory: makes it, or reads what parts->state has, that of a dispatcher before
- * us. Errors: as state_file_make. */
+/* The job gets its name. Of one with a directory: makes that, or reads what parts->state has, that
+ * of a dispatcher before us. Errors: as state_file_make. */
 int keeping_open(struct parts *parts, struct cw_err *err);
 /* The job is open at its relay, and no rank has begun. */
 void keeping_begin(struct parts *parts);
