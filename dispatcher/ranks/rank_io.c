@@ -227,8 +227,12 @@ void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again
     struct one *one = &io->of_rank[rank];
 
     one->has_device = false;
-    if (again)
+    if (again) {
+        state_file_put(io->config.state,
+                       &(struct job_state_record){
+                           .type = JOB_STATE_STARTED, .rank = rank, .number = number});
         pmi_rank_restarted(io->pmi, rank, number);
+    }
     loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);
     loop_watch(io->config.loop, &one->control, control_fd, EPOLLIN, read_control, one);
 }
@@ -239,8 +243,8 @@ void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
     struct cw_err ignored;
 
     io->replaying = true;
-    if (record->type == JOB_STATE_START && record->number > 1)
-        pmi_rank_restarted(io->pmi, record->rank, record->image);
+    if (record->type == JOB_STATE_STARTED)
+        pmi_rank_restarted(io->pmi, record->rank, record->number);
     else if (record->type == JOB_STATE_PMI)
         pmi_input(io->pmi, record->rank, (const char *)record->bytes, record->size, &ignored);
     else if (record->type == JOB_STATE_MARK)

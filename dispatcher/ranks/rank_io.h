@@ -46,7 +46,7 @@ void rank_io_free(struct rank_io *io); /* NULL is allowed */
 void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
                   int control_fd);
 
-/* What was said to a dispatcher before us, in its order: a record START, REPORT, PMI, MARK or
+/* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI, MARK or
  * TRIMMED; others are of no interest. Of what follows only report() and forgotten() are told. */
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record);
 

@@ -74,6 +74,7 @@ static void put_body(struct cw_writer *w, const struct job_state_record *v)
         cw_put_u32(w, v->rank);
         cw_put_bytes(w, v->bytes, v->size);
         break;
+    case JOB_STATE_STARTED:
     case JOB_STATE_MARK:
     case JOB_STATE_TRIMMED:
     case JOB_STATE_ENDED:

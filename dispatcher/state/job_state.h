@@ -28,6 +28,7 @@ enum job_state_type {
     JOB_STATE_STDIN,     /* the standard input of the dispatcher, where that is a file */
     JOB_STATE_BEGUN,     /* the job can be resumed from here on */
     JOB_STATE_START,     /* an incarnation is about to be started */
+    JOB_STATE_STARTED,   /* ... and has been: what it says by PMI follows */
     JOB_STATE_REPORT,    /* a report of the R-device: EARLY or FILE */
     JOB_STATE_PMI,       /* bytes that a rank said */
     JOB_STATE_MARK,      /* it took an image between two requests */
@@ -52,8 +53,8 @@ struct job_state_place {
 /* Which fields count, the type says; the rest is zero. `bytes` points into what was read. */
 struct job_state_record {
     uint32_t type;
-    uint32_t rank;   /* START, REPORT, PMI, MARK, PLACE, TRIMMED, ENDED; of JOB: how many */
-    uint32_t number; /* START: incarnation; MARK, PLACE, TRIMMED: image; ENDED: 1: it used MPI */
+    uint32_t rank;   /* START, STARTED, REPORT, PMI, MARK, PLACE, TRIMMED, ENDED; of JOB: how many */
+    uint32_t number; /* START: incarnation; STARTED, MARK, PLACE, TRIMMED: image; ENDED: 1: it used MPI */
     uint32_t image;  /* START: that it goes on from */
     uint8_t id[CW_ID_SIZE];   /* JOB */
     uint8_t key[CW_KEY_SIZE]; /* JOB: of its own relay */

@@ -154,7 +154,7 @@ killed_often() {
 
 # A rank that is about to leave MPI when all are killed leaves it again.
 killed_in_finalize() {
-  begin -n 2 "$actor" init lines=3,8 finalize "wait=$work/go" lines=2,8
+  begin -n 2 "$actor" init lines=3,20 finalize "await=$work/go" lines=2,20
   await_true "output" has_printed 6
   kill_all
   touch "$work/go"
@@ -166,10 +166,10 @@ killed_in_finalize() {
 }
 
 input_goes_on() {
-  seq 1 20000 >"$work/input"
+  seq 1 1500 >"$work/input"
   input=$work/input
-  expected -n 2 "$programs/stdin_echo"
-  begin -n 2 "$programs/stdin_echo"
+  expected -n 2 "$programs/stdin_echo" echo
+  begin -n 2 "$programs/stdin_echo" echo
   await_true "output" has_printed 1
   kill_all
   again
@@ -238,7 +238,7 @@ directories_refused() {
 }
 
 running_refused() {
-  begin -n 2 "$actor" init lines=2,8 "wait=$work/go" finalize
+  begin -n 2 "$actor" init lines=2,20 "await=$work/go" finalize
   await_true "output" has_printed 4
   timeout 20 "${causeway[@]}" run --resume "$dir" 2>"$work/err"
   grep -q "its job runs (causeway run, pid $pid)" "$work/err" || wrong "$(cat "$work/err")"
@@ -255,6 +255,11 @@ leave_job() {
   begin -n 2 "$work/solver" 100 3000 100
   await_true "output" has_printed 2
   kill_all
+}
+
+# Nobody goes on with it: what its dispatcher had open goes with the next start, or here.
+forget_job() {
+  rm -rf "$dir" "$TMPDIR"/causeway-*
 }
 
 torn() {
@@ -275,7 +280,7 @@ damaged() {
   refused 1 "its journal is of version 255" "${causeway[@]}" run --resume "$dir"
   printf '\377' | dd of="$dir/state" bs=1 seek=0 conv=notrunc 2>/dev/null
   refused 1 "damaged at its beginning" "${causeway[@]}" run --resume "$dir"
-  rm -rf "$dir"
+  forget_job
 }
 
 program_changed() {
@@ -285,7 +290,7 @@ program_changed() {
   refused 1 "solver has changed since the job began" "${causeway[@]}" run --resume "$dir"
   rm "$work/solver"
   refused 1 "the job needs .*solver: No such file" "${causeway[@]}" run --resume "$dir"
-  rm -rf "$dir"
+  forget_job
 }
 
 lib_start
