@@ -42,7 +42,8 @@ struct watcher_config {
 };
 
 /* Runs in a new process of the dispatcher; does not return. Async-signal-safe calls alone. All
- * descriptors but `fd` and `keep_fd` are closed in the watcher as soon as the rank's process is there. */
+ * descriptors but `fd` and `keep_fd` are closed in the watcher as soon as the rank's process is
+ * there. */
 _Noreturn void watcher_run(const struct watcher_config *config);
 
 /* Takes one message without waiting: 1; 0: there is none now; -1: the watcher is gone. */

@@ -30,8 +30,8 @@ struct rank_io {
  * to know of. What else was said is said again. */
 static bool commits(const char *line, size_t size)
 {
-    static const char *const others[] = {"cmd=get_result",    "cmd=put_result", "cmd=maxes",
-                                         "cmd=universe_size", "cmd=appnum",     "cmd=my_kvsname",
+    static const char *const others[] = {"cmd=get_result",      "cmd=put_result", "cmd=maxes",
+                                         "cmd=universe_size",   "cmd=appnum",     "cmd=my_kvsname",
                                          "cmd=response_to_init"};
 
     for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
@@ -228,9 +228,9 @@ void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again
 
     one->has_device = false;
     if (again) {
-        state_file_put(io->config.state,
-                       &(struct job_state_record){
-                           .type = JOB_STATE_STARTED, .rank = rank, .number = number});
+        state_file_put(
+            io->config.state,
+            &(struct job_state_record){.type = JOB_STATE_STARTED, .rank = rank, .number = number});
         pmi_rank_restarted(io->pmi, rank, number);
     }
     loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);

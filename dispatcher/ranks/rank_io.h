@@ -29,8 +29,8 @@ struct rank_io_events {
 struct rank_io_config {
     struct loop *loop; /* borrowed, as all here */
     uint32_t ranks;
-    const uint8_t *job_id;   /* CW_ID_SIZE bytes */
-    const uint32_t *appnums; /* MPI_APPNUM of each rank */
+    const uint8_t *job_id;    /* CW_ID_SIZE bytes */
+    const uint32_t *appnums;  /* MPI_APPNUM of each rank */
     struct state_file *state; /* what ranks say outlives us there; NULL: it does not */
     const struct rank_io_events *events;
     void *ctx;

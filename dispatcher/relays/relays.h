@@ -34,7 +34,7 @@ struct relays_config {
     const char *dir;              /* for the sockets of our own */
     const char *const *options;   /* as of struct relay_child_config */
     const uint8_t *key;           /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
-    bool take;           /* the relays have the job already, and nobody speaks for it */
+    bool take;                    /* the relays have the job already, and nobody speaks for it */
     bool returns;        /* one of our own whose process ends is started again on its log ... */
     const char *log_dir; /* ... of which this is on disk; NULL: nothing */
     uint64_t spin_ns;

@@ -28,8 +28,8 @@ struct driver {
     struct starts starts;
     struct protection protection;
     bool relays_ready;
-    uint32_t unkept;       /* ranks that have ended well, which is not written down yet */
-    bool *kept;            /* of each rank: it is; owned */
+    uint32_t unkept;        /* ranks that have ended well, which is not written down yet */
+    bool *kept;             /* of each rank: it is; owned */
     bool all_started;       /* every rank has been started once */
     bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
     uint64_t timeout_at_ns; /* 0: none */

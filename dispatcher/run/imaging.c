@@ -121,10 +121,8 @@ static bool has_places(const struct imaging *im, uint32_t rank, uint32_t number)
 static bool is_kept(struct imaging *im, uint32_t rank, uint32_t number)
 {
     struct state_file *state = im->config.state;
-    struct job_state_record place = {.type = JOB_STATE_PLACE,
-                                     .rank = rank,
-                                     .number = number,
-                                     .place.input = JOB_STATE_NO_INPUT};
+    struct job_state_record place = {
+        .type = JOB_STATE_PLACE, .rank = rank, .number = number, .place.input = JOB_STATE_NO_INPUT};
 
     if (!state)
         return true;

@@ -56,7 +56,8 @@ void imaging_free(struct imaging *imaging);
 /* What was true of images in a dispatcher before us: a record START, MARK, PLACE or TRIMMED; others
  * are of no interest. Output, input and rank_io have taken it. */
 void imaging_replay(struct imaging *imaging, const struct job_state_record *record);
-/* After all of that: asks the server what it has. Whether it has said so; `*failed`: it will not. */
+/* After all of that: asks the server what it has. Whether it has said so; `*failed`: it will not.
+ */
 void imaging_look_up(struct imaging *imaging);
 bool imaging_knows(const struct imaging *imaging, bool *failed);
 

@@ -151,8 +151,9 @@ static int read_document(struct parts *p, struct cw_err *err)
     state_file_rewind(p->state);
     if (!state_file_read(p->state, &record) || record.type != JOB_STATE_JOB ||
         record.rank != p->options->ranks)
-        return cw_err_set(err, CW_EINVAL, "job directory %s: its journal does not begin with a job "
-                                          "of %u ranks",
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its journal does not begin with a job "
+                          "of %u ranks",
                           state_file_dir(p->state), p->options->ranks);
     memcpy(p->job_id, record.id, sizeof(p->job_id));
     memcpy(p->relay_key, record.key, sizeof(p->relay_key));

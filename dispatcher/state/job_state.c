@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #define MAGIC 0x45544154534a5743ull /* "CWJSTATE" */
-#define BYTES_BITS 24               /* of a line that is not complete; a longer one counts as so long */
+#define BYTES_BITS 24 /* of a line that is not complete; a longer one counts as so long */
 #define BYTES_MASK ((1ull << BYTES_BITS) - 1)
 
 uint64_t job_state_printed(uint64_t lines, uint64_t bytes)

@@ -12,12 +12,12 @@
 #include <stdint.h>
 
 #define JOB_STATE_VERSION 1u
-#define JOB_STATE_HEADER 16u                   /* bytes before the first record */
-#define JOB_STATE_RECORD 16u                   /* bytes of a record before its body */
-#define JOB_STATE_BODY_MAX (256u << 10)        /* of one record */
-#define JOB_STATE_BYTES_MAX (256u << 20)       /* of the file: what is more cannot be kept */
-#define JOB_STATE_STREAMS 2                    /* stdout and stderr */
-#define JOB_STATE_NO_INPUT UINT64_MAX          /* the image has no place in standard input */
+#define JOB_STATE_HEADER 16u             /* bytes before the first record */
+#define JOB_STATE_RECORD 16u             /* bytes of a record before its body */
+#define JOB_STATE_BODY_MAX (256u << 10)  /* of one record */
+#define JOB_STATE_BYTES_MAX (256u << 20) /* of the file: what is more cannot be kept */
+#define JOB_STATE_STREAMS 2              /* stdout and stderr */
+#define JOB_STATE_NO_INPUT UINT64_MAX    /* the image has no place in standard input */
 
 enum job_state_type {
     JOB_STATE_JOB = 1,   /* the first: id, key, ranks */
@@ -53,8 +53,9 @@ struct job_state_place {
 /* Which fields count, the type says; the rest is zero. `bytes` points into what was read. */
 struct job_state_record {
     uint32_t type;
-    uint32_t rank;   /* START, STARTED, REPORT, PMI, MARK, PLACE, TRIMMED, ENDED; of JOB: how many */
-    uint32_t number; /* START: incarnation; STARTED, MARK, PLACE, TRIMMED: image; ENDED: 1: it used MPI */
+    uint32_t rank; /* START, STARTED, REPORT, PMI, MARK, PLACE, TRIMMED, ENDED; of JOB: how many */
+    uint32_t number; /* START: incarnation; STARTED, MARK, PLACE, TRIMMED: image; ENDED: 1: it used
+                        MPI */
     uint32_t image;  /* START: that it goes on from */
     uint8_t id[CW_ID_SIZE];   /* JOB */
     uint8_t key[CW_KEY_SIZE]; /* JOB: of its own relay */

@@ -105,8 +105,9 @@ static int take_lock(struct state_file *s, struct cw_err *err)
         if (errno != EWOULDBLOCK && errno != EINTR)
             return failure(s, "locking it", err);
         if (lives(holder(s)))
-            return cw_err_set(err, CW_EBUSY, "job directory %s: its job runs (causeway run, pid %ld)",
-                              s->path, holder(s));
+            return cw_err_set(err, CW_EBUSY,
+                              "job directory %s: its job runs (causeway run, pid %ld)", s->path,
+                              holder(s));
         if (ms >= STATE_WAIT_MS)
             return cw_err_set(err, CW_EBUSY,
                               "job directory %s: causeway run (pid %ld) has ended, but after %d s "

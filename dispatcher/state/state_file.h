@@ -1,5 +1,5 @@
-/* A job's directory on disk: the lock, the journal of its dispatcher, what was printed. Blocks where
- * the disk does. docs/job-state.md. */
+/* A job's directory on disk: the lock, the journal of its dispatcher, what was printed. Blocks
+ * where the disk does. docs/job-state.md. */
 #ifndef DISPATCHER_STATE_FILE_H
 #define DISPATCHER_STATE_FILE_H
 

@@ -41,7 +41,7 @@ struct output_stream {
 
     /* What a rank's incarnations have printed, each line once: how far the output has come, ... */
     uint64_t lines;
-    uint64_t line_bytes; /* of the line that is not complete */
+    uint64_t line_bytes;    /* of the line that is not complete */
     uint64_t printed;       /* whole lines of these that were passed on ... */
     uint64_t printed_bytes; /* ... and bytes of the next one */
     /* ... and how much of that the incarnation that runs has still to print again. */

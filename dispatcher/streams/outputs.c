@@ -251,8 +251,7 @@ void outputs_place(const struct outputs *o, uint32_t rank, uint32_t number,
                    uint64_t printed[JOB_STATE_STREAMS])
 {
     for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        const struct place *place =
-            places_find(&o->of_rank[rank][which].stream.places, number);
+        const struct place *place = places_find(&o->of_rank[rank][which].stream.places, number);
 
         printed[which] = place ? job_state_printed(place->at[0], place->at[1]) : 0;
     }

@@ -14,8 +14,8 @@ struct outputs;
 struct outputs_config {
     struct loop *loop; /* borrowed */
     uint32_t ranks;
-    const char *dir; /* for a file of each rank and stream; NULL: our own two. Borrowed */
-    bool tag;        /* each line begins with its rank */
+    const char *dir;          /* for a file of each rank and stream; NULL: our own two. Borrowed */
+    bool tag;                 /* each line begins with its rank */
     struct state_file *state; /* what was printed outlives us there; NULL: it does not */
     bool append;              /* files in `dir` are gone on with */
     /* An output cannot be written: what it held is dropped. CW_ECLOSED: nobody reads it. */
@@ -67,8 +67,8 @@ bool outputs_has_place(const struct outputs *outputs, uint32_t rank, uint32_t nu
  */
 void outputs_forget_before(struct outputs *outputs, uint32_t rank, uint32_t number);
 
-/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes on
- * from this image, which has its place; 0: from its beginning. What was said last since
+/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes
+ * on from this image, which has its place; 0: from its beginning. What was said last since
  * outputs_interrupt counts, and the beginning when nothing was. */
 void outputs_restart(struct outputs *outputs, uint32_t rank, uint32_t number);
 

@@ -43,8 +43,8 @@ bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread)
 /* How far rank 0 had read then; JOB_STATE_NO_INPUT: that is not known. */
 uint64_t rank_input_place(const struct rank_input *input, uint32_t number);
 
-/* What came to a dispatcher before us, in its order: a record INPUT, PLACE or TRIMMED; others are of
- * no interest. */
+/* What came to a dispatcher before us, in its order: a record INPUT, PLACE or TRIMMED; others are
+ * of no interest. */
 void rank_input_replay(struct rank_input *input, const struct job_state_record *record);
 
 /* Whether there is that place, and what follows it is kept. Of number 0, the beginning, too. */

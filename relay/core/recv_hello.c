@@ -48,8 +48,8 @@ static uint64_t resume_ns_of(const struct cw_hello *hello)
     return ms * 1000000ull;
 }
 
-/* Nobody will resume the session of the dispatcher before: its queue, and what of its frames has not
- * come whole, go with it. */
+/* Nobody will resume the session of the dispatcher before: its queue, and what of its frames has
+ * not come whole, go with it. */
 static void take_over(struct relay_job *job, struct relay_conn *conn)
 {
     struct relay_conn *old = job->dispatcher;
