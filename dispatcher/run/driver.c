@@ -720,6 +720,7 @@ static int run_opened(struct driver *d)
     well = d->job.exit_code == 0 && !d->job.reason[0];
     if (d->parts.state && !well && state_file_is_whole(d->parts.state))
         relays_keep_job(d->parts.relays);
+    d->parts.over = well;
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
         telling_unprotected(&d->job, now_of(d));

@@ -450,6 +450,12 @@ void state_file_fail(struct state_file *s, const char *why)
         s->on_failure(s->ctx, why);
 }
 
+void state_file_over(struct state_file *s)
+{
+    if (s)
+        unlinkat(s->dir, STATE_NAME, 0);
+}
+
 bool state_file_is_whole(const struct state_file *s)
 {
     return s && !s->failed;

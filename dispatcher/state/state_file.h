@@ -47,6 +47,9 @@ void state_file_put(struct state_file *state, const struct job_state_record *rec
 /* What was appended outlives the machine, once this returns. */
 void state_file_sync(struct state_file *state);
 
+/* The job has ended well: nobody can go on with it, and its relay may forget it. */
+void state_file_over(struct state_file *state);
+
 /* No more can be kept. */
 void state_file_fail(struct state_file *state, const char *why);
 bool state_file_is_whole(const struct state_file *state);
