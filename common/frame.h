@@ -175,6 +175,8 @@ struct cw_hello {
 enum cw_hello_flag {
     CW_HELLO_LOG = 1,    /* of a dispatcher: keep what is needed to restart ranks */
     CW_HELLO_RESUME = 2, /* the session goes on over this connection */
+    CW_HELLO_TAKE = 4,   /* of a dispatcher: a new session takes the place of the job's, which was
+                            left without anybody to resume it */
 };
 
 struct cw_welcome {

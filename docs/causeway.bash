@@ -87,7 +87,7 @@ _causeway_has_program() {
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
-        --ckpt-every | --mtbf | --ckpt-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
+        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --resume | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -105,7 +105,7 @@ _causeway_run() {
       --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --help'
+      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --resume --help'
   else
     _causeway_program
   fi

@@ -1,9 +1,114 @@
 /* `causeway run`: an MPI job whose messages all go through a relay. */
 #include "dispatcher/cli/cmd_run.h"
+#include "common/parse.h"
 #include "dispatcher/options/options.h"
 #include "dispatcher/run/driver.h"
+#include "dispatcher/run/keeping.h"
 
+#include <getopt.h>
 #include <stdio.h>
+#include <string.h>
+
+static int fail(int code, const struct cw_err *err)
+{
+    fprintf(stderr, "causeway run: %s\n", err->text);
+    return code;
+}
+
+/* --- a job that is gone on with --- */
+
+/* What may be said of it anew. */
+struct again {
+    const char *dir;
+    bool has_timeout;
+    uint64_t timeout_ns;
+    bool stats;
+    bool verbose;
+};
+
+static int parse_again(struct again *again, int argc, char **argv, struct cw_err *err)
+{
+    static const struct option options[] = {{"resume", required_argument, NULL, 'r'},
+                                            {"timeout", required_argument, NULL, 't'},
+                                            {"stats", no_argument, NULL, 's'},
+                                            {"verbose", no_argument, NULL, 'v'},
+                                            {0}};
+    int opt;
+
+    *again = (struct again){0};
+    optind = 0;
+    opterr = 0;
+    while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1) {
+        if (opt == '?' || opt == ':')
+            return cw_parse_option_error(opt, argv, "causeway run --resume", err);
+        if (opt == 'r')
+            again->dir = optarg;
+        else if (opt == 's')
+            again->stats = true;
+        else if (opt == 'v')
+            again->verbose = true;
+        else if (cw_parse_duration("--timeout", optarg, &again->timeout_ns, err) < 0)
+            return err->code;
+        again->has_timeout |= opt == 't';
+    }
+    if (optind < argc)
+        return cw_err_set(err, CW_EINVAL,
+                          "--resume %s: unexpected argument '%s'; the job has its options and "
+                          "programs already",
+                          again->dir, argv[optind]);
+    return CW_OK;
+}
+
+static int run_again(const struct again *again, struct kept_job *kept, struct cw_err *err)
+{
+    struct run_options options;
+    int code = 1;
+
+    if (kept_job_enter(kept, err) < 0) {
+        state_file_close(kept->state, false);
+        return fail(1, err);
+    }
+    if (run_options_parse(&options, kept->argc, kept->argv, err) < 0) {
+        state_file_close(kept->state, false);
+        code = fail(2, err);
+    } else {
+        fault_plan_init(&options.faults); /* drills were for the first time */
+        if (again->has_timeout)
+            options.timeout_ns = again->timeout_ns;
+        options.stats |= again->stats;
+        options.verbose |= again->verbose;
+        code = run_job(&options, kept->state);
+    }
+    run_options_free(&options);
+    return code;
+}
+
+static int resume(int argc, char **argv)
+{
+    struct again again;
+    struct kept_job kept = {0};
+    struct cw_err err = {0};
+    int code;
+
+    if (parse_again(&again, argc, argv, &err) < 0)
+        return fail(2, &err);
+    if (kept_job_take(&kept, again.dir, &err) < 0) {
+        state_file_close(kept.state, false);
+        code = fail(1, &err);
+    } else {
+        code = run_again(&again, &kept, &err);
+    }
+    kept_job_free(&kept);
+    return code;
+}
+
+static bool is_resume(const char *arg)
+{
+    return strcmp(arg, "--resume") == 0 || strcmp(arg, "-resume") == 0 ||
+           strncmp(arg, "--resume=", strlen("--resume=")) == 0;
+}
+
+/* --- a new one --- */
 
 int cmd_run(int argc, char **argv)
 {
@@ -11,14 +116,14 @@ int cmd_run(int argc, char **argv)
     struct cw_err err = {0};
     int code = 0;
 
-    if (run_options_parse(&options, argc, argv, &err) < 0) {
-        fprintf(stderr, "causeway run: %s\n", err.text);
-        code = 2;
-    } else if (options.help) {
+    if (argc > 1 && is_resume(argv[1]))
+        return resume(argc, argv);
+    if (run_options_parse(&options, argc, argv, &err) < 0)
+        code = fail(2, &err);
+    else if (options.help)
         fputs(run_usage, stdout);
-    } else {
-        code = run_job(&options);
-    }
+    else
+        code = run_job(&options, NULL);
     run_options_free(&options);
     return code;
 }

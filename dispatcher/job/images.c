@@ -323,6 +323,12 @@ void images_held(struct images *im, const struct cw_stored *held, uint64_t now_n
         image->held = image->listed = true;
 }
 
+void images_return(struct images *im, uint32_t rank, uint32_t last, uint32_t begin)
+{
+    im->rank[rank].last = last;
+    im->rank[rank].begin = begin;
+}
+
 /* What was not listed the server has lost. */
 void images_held_end(struct images *im, uint32_t server)
 {

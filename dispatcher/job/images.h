@@ -127,6 +127,10 @@ void images_init(struct images *images, const struct images_config *config,
 
 uint32_t images_server_of(const struct images *images, uint32_t rank);
 
+/* Before anything else is said of the rank: what was true of it in a dispatcher before us. `last`:
+ * the number that was given last, as far as is known; `begin`: as in struct images_rank. */
+void images_return(struct images *images, uint32_t rank, uint32_t last, uint32_t begin);
+
 /* --- ranks --- */
 /* It lives, and has nothing to repeat: it can be asked. */
 void images_rank_live(struct images *images, uint32_t rank, uint32_t incarnation, uint64_t now_ns);

@@ -699,6 +699,28 @@ enum job_action job_next(struct job *job, uint64_t now_ns, struct job_order *ord
     return JOB_NOTHING;
 }
 
+/* --- a dispatcher before us --- */
+
+void job_rank_ran_before(struct job *job, uint32_t rank, uint32_t incarnation)
+{
+    job->rank[rank].incarnation = incarnation;
+}
+
+void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi)
+{
+    struct job_rank *r = &job->rank[rank];
+
+    if (r->state == JOB_RANK_ENDED)
+        return;
+    r->called_init = r->called_finalize = used_mpi;
+    set_state(job, rank, JOB_RANK_ENDED);
+    job->slot_used[r->slot] = false;
+    if (used_mpi)
+        return;
+    job->without_init++;
+    job->no_mpi = job->without_init == job->config.ranks;
+}
+
 /* --- for people --- */
 
 const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t period_ns,

@@ -141,6 +141,11 @@ struct job {
 void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
               bool *slot_used);
 
+/* What happened before, in the time of another dispatcher, said before anything else: the rank has
+ * had so many incarnations, or has ended well, having used MPI or not. */
+void job_rank_ran_before(struct job *job, uint32_t rank, uint32_t incarnation);
+void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi);
+
 /* --- starting --- */
 void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns);
 

@@ -51,7 +51,8 @@ struct launcher_events {
 struct launcher_config {
     struct loop *loop; /* borrowed */
     uint32_t ranks;
-    uint64_t alive_period_ns;             /* between two signs of life of a rank */
+    uint64_t alive_period_ns; /* between two signs of life of a rank */
+    int keep_fd; /* open in whoever watches a rank as long as that lives; at most 2: none */
     const struct launcher_events *events; /* borrowed */
     void *ctx;                            /* of events */
 };

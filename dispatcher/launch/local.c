@@ -258,6 +258,7 @@ static _Noreturn void become_watcher(const struct process *p, int fd, struct ran
                                     .incarnation = p->made.incarnation,
                                     .period_ns = p->of->config.alive_period_ns,
                                     .fd = fd,
+                                    .keep_fd = p->of->config.keep_fd,
                                     .become = rank_child_become,
                                     .no_fork = rank_child_no_fork,
                                     .ctx = child};

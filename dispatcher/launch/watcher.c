@@ -15,6 +15,7 @@
 /* Where the watcher has its descriptors, so that all others can be closed. */
 #define SOCKET_FD 3
 #define SIGNAL_FD 4
+#define KEEP_FD 5
 
 struct watcher {
     const struct watcher_config *config;
@@ -35,13 +36,19 @@ static void tell(const struct watcher *w, uint32_t kind, int32_t value, int flag
 /* Whatever the dispatcher has open ends when it closes it, not when we end. */
 static void close_others(struct watcher *w)
 {
+    bool keeps = w->config->keep_fd > STDERR_FILENO;
+    int keep = keeps ? fcntl(w->config->keep_fd, F_DUPFD, KEEP_FD + 1) : -1;
+    int fd = fcntl(w->fd, F_DUPFD, KEEP_FD + 1);
     int null = open("/dev/null", O_RDWR);
 
     for (int i = 0; i < SOCKET_FD; i++)
         dup2(null, i);
-    dup2(w->fd, SOCKET_FD);
+    dup2(fd, SOCKET_FD);
     w->fd = SOCKET_FD;
-    closefrom(SOCKET_FD + 1); /* also where there is no close_range(2) */
+    close(SIGNAL_FD);
+    if (keeps)
+        dup2(keep, KEEP_FD);
+    closefrom(keeps ? KEEP_FD + 1 : KEEP_FD); /* also where there is no close_range(2) */
 }
 
 static void open_signals(void)
@@ -110,6 +117,8 @@ static void take_request(const struct watcher *w)
     if (got >= 0)
         return;
     kill_group(w, SIGKILL);
+    if (w->config->keep_fd > STDERR_FILENO)
+        waitpid(w->pid, NULL, 0);
     _exit(0);
 }
 

@@ -35,13 +35,15 @@ struct watcher_config {
     uint32_t incarnation;
     uint64_t period_ns;         /* between two signs of life */
     int fd;                     /* its end of the pair */
+    int keep_fd;                /* stays open until the rank has ended; at most 2: none */
     void (*become)(void *ctx);  /* in the rank's process, a child of the watcher; must not return */
     void (*no_fork)(void *ctx); /* in the watcher: there is no such process, errno says why */
     void *ctx;
 };
 
 /* Runs in a new process of the dispatcher; does not return. Async-signal-safe calls alone. All
- * descriptors but `fd` are closed in the watcher as soon as the rank's process is there. */
+ * descriptors but `fd` and `keep_fd` are closed in the watcher as soon as the rank's process is
+ * there. */
 _Noreturn void watcher_run(const struct watcher_config *config);
 
 /* Takes one message without waiting: 1; 0: there is none now; -1: the watcher is gone. */

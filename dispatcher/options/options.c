@@ -67,6 +67,11 @@ const char run_usage[] =
     "one\n"
     "                       of its own (given again: several servers)\n"
     "  --ckpt-key-file FILE the key of that server (default for unix:PATH: PATH.key)\n"
+    "going on after a crash of causeway run, or of the machine:\n"
+    "  --job-dir DIR        keep all that is needed for that in DIR, a new directory on a disk; it "
+    "is\n"
+    "                       removed when the job ends well\n"
+    "  --resume DIR         (alone, or with --timeout, --stats, --verbose) go on with that job\n"
     "drills:\n"
     "  --fault WHAT         a drill, may be given again: kill:RANK[,RANK...]@TIME,\n"
     "                       stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N,\n"
@@ -113,6 +118,8 @@ enum {
     OPT_CKPT_MAX,
     OPT_CKPT_SERVER,
     OPT_CKPT_KEY_FILE,
+    OPT_JOB_DIR,
+    OPT_RESUME,
     OPT_RELAY_SETTING /* + enum relay_option */
 };
 
@@ -152,6 +159,8 @@ static const struct option own_options[] = {
     {"ckpt-max", required_argument, NULL, OPT_CKPT_MAX},
     {"ckpt-server", required_argument, NULL, OPT_CKPT_SERVER},
     {"ckpt-key-file", required_argument, NULL, OPT_CKPT_KEY_FILE},
+    {"job-dir", required_argument, NULL, OPT_JOB_DIR},
+    {"resume", required_argument, NULL, OPT_RESUME},
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
@@ -248,6 +257,15 @@ static int take_image_option(struct run_options *o, int opt, const char *value, 
     case OPT_CKPT_KEY_FILE:
         o->image_key_file = value;
         break;
+    case OPT_JOB_DIR:
+        o->job_dir = value;
+        break;
+    case OPT_RESUME:
+        return cw_err_set(err, CW_EINVAL,
+                          "--resume %s: it comes first, and the job has its options and programs "
+                          "already: causeway run --resume DIR [--timeout TIME] [--stats] "
+                          "[--verbose]",
+                          value);
     }
     return CW_OK;
 }
@@ -403,6 +421,43 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     return CW_OK;
 }
 
+/* What does not go together with a job that is to be gone on with. */
+static const char *against_job_dir(const struct run_options *o)
+{
+    if (o->no_log)
+        return "--no-log";
+    if (o->relay_count)
+        return "--relay";
+    if (o->relays > 1)
+        return "--relays";
+    if (o->image_server_count)
+        return "--ckpt-server";
+    if (o->image_dir)
+        return "--ckpt-dir";
+    if (o->relay_settings.log_dir)
+        return "--log-dir";
+    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] &&
+        o->relay_settings.log_safety != RELAY_LOG_SYNCED)
+        return "a --log-safety other than sync";
+    if (o->relay_settings.log_disk_given && o->relay_settings.log_disk == 0)
+        return "--log-disk 0";
+    return o->resume_ms ? NULL : "--resume-timeout 0";
+}
+
+static int check_job_dir(struct run_options *o, struct cw_err *err)
+{
+    const char *against = against_job_dir(o);
+
+    if (against)
+        return cw_err_set(err, CW_EINVAL,
+                          "--job-dir %s: a job that is to be gone on with has one relay and one "
+                          "checkpoint server of its own, whose files are there; not with %s",
+                          o->job_dir, against);
+    o->relay_settings.log_safety = RELAY_LOG_SYNCED;
+    o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
+    return fault_plan_check(&o->faults, o->ranks, o->relays, err);
+}
+
 static int check_recovery(struct run_options *o, struct cw_err *err)
 {
     if (o->alive_period_ns < OPTIONS_ALIVE_MIN_NS)
@@ -419,11 +474,13 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         if (o->no_log && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
                               relay_option_names[i]);
+    if (o->job_dir)
+        return check_job_dir(o, err);
     if (o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
-                          "--log-safety sync is for relays that are started by hand (causeway "
-                          "relay, and --relay here): when this machine loses power, causeway run "
-                          "and its ranks end as well");
+                          "--log-safety sync needs --job-dir DIR here: when this machine loses "
+                          "power, causeway run and its ranks end as well, and the job is gone on "
+                          "with from there (causeway run --resume DIR)");
     if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety file: a relay that is started again finds its connections "
@@ -513,6 +570,11 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
                               .resume_ms = UINT32_MAX};
     relay_settings_init(&o->relay_settings);
     fault_plan_init(&o->faults);
+    o->given = calloc((size_t)argc + 1, sizeof(*o->given));
+    if (!o->given)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    for (o->given_count = 0; o->given_count < argc; o->given_count++)
+        o->given[o->given_count] = argv[o->given_count];
     for (int i = 1; i <= argc; i++) {
         if (i < argc && strcmp(argv[i], ":") != 0)
             continue;
@@ -533,4 +595,5 @@ void run_options_free(struct run_options *o)
     for (uint32_t i = 0; i < o->segment_count; i++)
         free(o->segments[i].env);
     free(o->homes);
+    free(o->given);
 }

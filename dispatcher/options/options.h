@@ -60,7 +60,10 @@ struct run_options {
     const char *image_servers[CKPT_SERVERS_MAX]; /* that run already */
     uint32_t image_server_count;                 /* 0: the job has one of its own */
     const char *image_key_file;
-    const char *events; /* file for the job's events; NULL: none */
+    const char **given; /* argv as it was given, given_count of them; owned */
+    int given_count;
+    const char *job_dir; /* where the job is kept, to be gone on with; NULL: it is not */
+    const char *events;  /* file for the job's events; NULL: none */
     bool tag_output;
     bool stats;
     bool verbose;

@@ -21,9 +21,24 @@ struct rank_io {
     struct rank_io_config config;
     struct pmi *pmi;
     struct one *of_rank;
+    bool replaying; /* what was said to a dispatcher before us */
 };
 
 /* --- PMI --- */
+
+/* Whether the rank, or another one, may do something after this answer that the next dispatcher has
+ * to know of. What else was said is said again. */
+static bool commits(const char *line, size_t size)
+{
+    static const char *const others[] = {"cmd=get_result",      "cmd=put_result", "cmd=maxes",
+                                         "cmd=universe_size",   "cmd=appnum",     "cmd=my_kvsname",
+                                         "cmd=response_to_init"};
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        if (size > strlen(others[i]) && memcmp(line, others[i], strlen(others[i])) == 0)
+            return false;
+    return true;
+}
 
 static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
 {
@@ -31,6 +46,8 @@ static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
     int fd = io->of_rank[rank].pmi.fd;
     struct cw_err err;
 
+    if (fd >= 0 && commits(line, size))
+        state_file_sync(io->config.state);
     /* MPICH asks one thing at a time: there is room, unless the process is no MPICH */
     if (fd < 0 || send(fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ||
         errno != EAGAIN)
@@ -41,23 +58,26 @@ static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
 
 static void on_initialized(void *ctx, uint32_t rank)
 {
-    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+    const struct rank_io *io = ctx;
 
-    config->events->initialized(config->ctx, rank);
+    if (!io->replaying)
+        io->config.events->initialized(io->config.ctx, rank);
 }
 
 static void on_finalized(void *ctx, uint32_t rank)
 {
-    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+    const struct rank_io *io = ctx;
 
-    config->events->finalized(config->ctx, rank);
+    if (!io->replaying)
+        io->config.events->finalized(io->config.ctx, rank);
 }
 
 static void on_aborted(void *ctx, uint32_t rank, int exit_code)
 {
-    const struct rank_io_config *config = &((struct rank_io *)ctx)->config;
+    const struct rank_io *io = ctx;
 
-    config->events->aborted(config->ctx, rank, exit_code);
+    if (!io->replaying)
+        io->config.events->aborted(io->config.ctx, rank, exit_code);
 }
 
 static void on_forgotten(void *ctx, uint32_t rank)
@@ -82,6 +102,8 @@ static void on_entering(void *ctx, uint32_t rank)
     struct rank_io *io = ctx;
     struct one *one = &io->of_rank[rank];
 
+    if (io->replaying)
+        return;
     one->has_device = one->has_device || setup_taken(one->control.fd);
     if (!one->has_device)
         io->config.events->without_device(io->config.ctx, rank);
@@ -137,12 +159,25 @@ static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, si
     return 0;
 }
 
+static void keep(const struct one *one, uint32_t type, const void *bytes, size_t size)
+{
+    const struct job_state_record record = {
+        .type = type, .rank = one->rank, .bytes = bytes, .size = (uint32_t)size};
+
+    state_file_put(one->of->config.state, &record);
+}
+
 static void take_report(struct one *one, const struct cw_report *report)
 {
     const struct rank_io_config *config = &one->of->config;
 
-    if (report->kind == CW_REPORT_IMAGE_TAKEN)
+    if (report->kind == CW_REPORT_IMAGE_TAKEN) {
+        const struct job_state_record mark = {
+            .type = JOB_STATE_MARK, .rank = one->rank, .number = report->image.number};
+
+        state_file_put(config->state, &mark);
         pmi_rank_mark(one->of->pmi, one->rank, report->image.number);
+    }
     config->events->report(config->ctx, one->rank, report);
 }
 
@@ -155,9 +190,11 @@ static void read_control(void *ctx)
     size_t size;
 
     while ((size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0) {
-        if (cw_report_get(bytes, size, &report))
+        if (cw_report_get(bytes, size, &report)) {
+            if (report.kind == CW_REPORT_EARLY || report.kind == CW_REPORT_FILE)
+                keep(one, JOB_STATE_REPORT, bytes, size);
             take_report(one, &report);
-        else
+        } else
             config->events->no_report(config->ctx, one->rank);
     }
 }
@@ -175,6 +212,8 @@ static void read_pmi(void *ctx)
     while ((size = take(io, &one->pmi, bytes, sizeof(bytes), MSG_PEEK)) > 0) {
         read_control(one);
         size = take(io, &one->pmi, bytes, size, 0);
+        if (size > 0)
+            keep(one, JOB_STATE_PMI, bytes, size);
         if (size == 0 || pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
             continue;
         io->config.events->broken(io->config.ctx, one->rank, &err);
@@ -188,10 +227,34 @@ void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again
     struct one *one = &io->of_rank[rank];
 
     one->has_device = false;
-    if (again)
+    if (again) {
+        state_file_put(
+            io->config.state,
+            &(struct job_state_record){.type = JOB_STATE_STARTED, .rank = rank, .number = number});
         pmi_rank_restarted(io->pmi, rank, number);
+    }
     loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);
     loop_watch(io->config.loop, &one->control, control_fd, EPOLLIN, read_control, one);
+}
+
+void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
+{
+    struct cw_report report;
+    struct cw_err ignored;
+
+    io->replaying = true;
+    if (record->type == JOB_STATE_STARTED)
+        pmi_rank_restarted(io->pmi, record->rank, record->number);
+    else if (record->type == JOB_STATE_PMI)
+        pmi_input(io->pmi, record->rank, (const char *)record->bytes, record->size, &ignored);
+    else if (record->type == JOB_STATE_MARK)
+        pmi_rank_mark(io->pmi, record->rank, record->number);
+    else if (record->type == JOB_STATE_TRIMMED)
+        pmi_rank_forget_before(io->pmi, record->rank, record->number);
+    else if (record->type == JOB_STATE_REPORT &&
+             cw_report_get(record->bytes, record->size, &report))
+        io->config.events->report(io->config.ctx, record->rank, &report);
+    io->replaying = false;
 }
 
 bool rank_io_has_place(const struct rank_io *io, uint32_t rank, uint32_t number)

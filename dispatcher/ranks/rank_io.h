@@ -7,6 +7,7 @@
 
 #include "common/setup.h"
 #include "dispatcher/loop/loop.h"
+#include "dispatcher/state/state_file.h"
 
 struct rank_io;
 
@@ -28,8 +29,9 @@ struct rank_io_events {
 struct rank_io_config {
     struct loop *loop; /* borrowed, as all here */
     uint32_t ranks;
-    const uint8_t *job_id;   /* CW_ID_SIZE bytes */
-    const uint32_t *appnums; /* MPI_APPNUM of each rank */
+    const uint8_t *job_id;    /* CW_ID_SIZE bytes */
+    const uint32_t *appnums;  /* MPI_APPNUM of each rank */
+    struct state_file *state; /* what ranks say outlives us there; NULL: it does not */
     const struct rank_io_events *events;
     void *ctx;
 };
@@ -43,6 +45,10 @@ void rank_io_free(struct rank_io *io); /* NULL is allowed */
  * its place; 0: from its beginning. */
 void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
                   int control_fd);
+
+/* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI, MARK or
+ * TRIMMED; others are of no interest. Of what follows only report() and forgotten() are told. */
+void rank_io_replay(struct rank_io *io, const struct job_state_record *record);
 
 /* Whether it is known what the rank was told by PMI when it took this image; of number 0 it always
  * is. Known from before report() tells of the image, unless it was taken in the middle of a

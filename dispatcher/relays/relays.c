@@ -149,6 +149,8 @@ static bool dial(struct relay *relay, bool resume)
                                       .tries = 1};
     bool added;
 
+    if (config->take && !resume)
+        request.hello.flags |= CW_HELLO_TAKE;
     if (resume) {
         request.hello.flags |= CW_HELLO_RESUME;
         request.hello.received = relay->link.session.received;
@@ -240,7 +242,10 @@ static int start_child(struct relay *relay, struct cw_err *err)
     else
         snprintf(own->path, sizeof(own->path), "%s/relay.%u", config->dir, relay->number);
     snprintf(relay->address, sizeof(relay->address), "unix:%s", own->path);
-    cw_key_random(relay->keys->relay);
+    if (config->key)
+        memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
+    else
+        cw_key_random(relay->keys->relay);
     own->loop = config->loop;
     own->events = &own_relay_events;
     own->ctx = relay;
@@ -665,6 +670,11 @@ void relays_end(struct relays *r)
     for (uint32_t i = 0; r->relay && !r->ending && i < r->config.relays; i++)
         if (is_there(&r->relay[i]))
             tell(&r->relay[i], CW_FRAME_JOB_END, NULL, 0, &err);
+    r->ending = true;
+}
+
+void relays_keep_job(struct relays *r)
+{
     r->ending = true;
 }
 

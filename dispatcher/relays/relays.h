@@ -33,6 +33,8 @@ struct relays_config {
     const char *key_file;         /* of those; NULL: the file beside each one's socket */
     const char *dir;              /* for the sockets of our own */
     const char *const *options;   /* as of struct relay_child_config */
+    const uint8_t *key;           /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
+    bool take;                    /* the relays have the job already, and nobody speaks for it */
     bool returns;        /* one of our own whose process ends is started again on its log ... */
     const char *log_dir; /* ... of which this is on disk; NULL: nothing */
     uint64_t spin_ns;
@@ -45,6 +47,9 @@ struct relays_config {
 
 /* NULL with *err set: CW_ENOMEM, CW_ESYS. */
 struct relays *relays_new(const struct relays_config *config, struct cw_err *err);
+
+/* The job is not over: at the end its relays keep what they have of it. */
+void relays_keep_job(struct relays *relays);
 
 /* Ends the sessions and our own relays, and waits for those. NULL is allowed. */
 void relays_free(struct relays *relays);

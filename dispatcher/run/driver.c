@@ -5,6 +5,7 @@
 #include "dispatcher/run/drills.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/hits.h"
+#include "dispatcher/run/keeping.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/run/protection.h"
 #include "dispatcher/run/starts.h"
@@ -14,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#define IMAGES_KNOWN_NS 60000000000ull /* for the checkpoint server of a job that is taken up */
 
 struct driver {
     struct parts parts;
@@ -25,6 +28,8 @@ struct driver {
     struct starts starts;
     struct protection protection;
     bool relays_ready;
+    uint32_t unkept;        /* ranks that have ended well, which is not written down yet */
+    bool *kept;             /* of each rank: it is; owned */
     bool all_started;       /* every rank has been started once */
     bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
     uint64_t timeout_at_ns; /* 0: none */
@@ -191,6 +196,7 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         job_relay_lost(&d->job, text, now_of(d));
     } else if (notice->code == CW_NOTICE_UNSYNCED) {
         protection_unsynced(&d->protection, relays_address(d->parts.relays, relay), notice->text);
+        state_file_fail(d->parts.state, "its relay's log is not on disk any more");
     } else if (notice->rank < d->parts.options->ranks || notice->rank == JOB_NO_RANK) {
         if (notice->code == CW_NOTICE_UNLOGGED)
             protection_lost(&d->protection, notice->rank, notice->text);
@@ -423,6 +429,7 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     hear_aborts(d, rank, status);
     telling_exit(&d->parts.telling, rank, status);
     job_rank_ended(&d->job, rank, status, now_of(d));
+    d->unkept += d->parts.state && d->job_ranks[rank].state == JOB_RANK_ENDED && status == 0;
     if (d->job_ranks[rank].state == JOB_RANK_ENDED)
         telling_ended(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], status);
 }
@@ -566,7 +573,8 @@ static int open_core(struct driver *d, struct cw_err *err)
     d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
     d->slot_used = calloc(config.slots, sizeof(*d->slot_used));
-    if (!d->status || !d->job_ranks || !d->slot_used)
+    d->kept = calloc(o->ranks, sizeof(*d->kept));
+    if (!d->kept || !d->status || !d->job_ranks || !d->slot_used)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
@@ -577,12 +585,38 @@ static int open_core(struct driver *d, struct cw_err *err)
     return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
 }
 
+/* Goes on where a dispatcher before us was: what images there are has to be known before the first
+ * rank is started. */
+static int take_up(struct driver *d, struct cw_err *err)
+{
+    uint64_t until = loop_now_ns(d->parts.loop) + IMAGES_KNOWN_NS;
+    bool failed = false;
+
+    if (keeping_replay(&d->parts, &d->job, err) < 0)
+        return err->code;
+    while (!imaging_knows(d->parts.imaging, &failed) && !failed && !d->job.ending &&
+           loop_now_ns(d->parts.loop) < until)
+        loop_turn(d->parts.loop, until);
+    if (d->job.ending)
+        return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
+    if (imaging_knows(d->parts.imaging, &failed))
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS,
+                      "the job's checkpoint server does not say what images there are in %s",
+                      d->parts.image_dir);
+}
+
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
  * by the caller. */
 static int open_all(struct driver *d, const struct run_options *options, int *exit_code,
                     struct cw_err *err)
 {
-    if (parts_open_programs(&d->parts, options, exit_code, err) < 0 || open_core(d, err) < 0 ||
+    struct state_file *state = d->parts.state;
+    int failed = parts_open_programs(&d->parts, options, exit_code, err);
+
+    d->parts.state = state;
+    d->parts.resumed = d->parts.begun = state;
+    if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
         parts_open_relays(&d->parts, &parts_events, d, err) < 0)
         return err->code;
     while (!d->relays_ready && !d->job.ending)
@@ -591,7 +625,12 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
         *exit_code = d->job.exit_code;
         return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
     }
-    return parts_open_ranks(&d->parts, &d->job, &parts_events, d, err);
+    if (parts_open_ranks(&d->parts, &d->job, &parts_events, d, err) < 0)
+        return err->code;
+    if (d->parts.resumed)
+        return take_up(d, err);
+    keeping_begin(&d->parts);
+    return CW_OK;
 }
 
 /* --- running --- */
@@ -612,6 +651,19 @@ static uint64_t next_deadline(const struct driver *d)
     return earlier(first, fault_plan_deadline_ns(&d->drills.plan));
 }
 
+/* Ranks that have ended well stay ended, once what they printed is out. */
+static void keep_ended(struct driver *d)
+{
+    for (uint32_t rank = 0; d->unkept && rank < d->parts.options->ranks; rank++) {
+        if (d->kept[rank] || d->job_ranks[rank].state != JOB_RANK_ENDED || d->status[rank] != 0 ||
+            d->job_ranks[rank].incarnation == 0 || !outputs_are_through(d->parts.outputs, rank))
+            continue;
+        d->kept[rank] = true;
+        d->unkept--;
+        keeping_rank_ended(&d->parts, rank, d->job_ranks[rank].called_init);
+    }
+}
+
 /* The core has nothing more to be done now. */
 static void settled(struct driver *d)
 {
@@ -626,6 +678,7 @@ static void settled(struct driver *d)
             d->timeout_at_ns = now_of(d) + d->parts.options->timeout_ns;
     }
     hits_fire(&d->drills, &d->parts);
+    keep_ended(d);
     loop_turn(d->parts.loop, next_deadline(d));
     if (d->timeout_at_ns && now_of(d) >= d->timeout_at_ns)
         job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
@@ -659,13 +712,20 @@ static void run_until_done(struct driver *d)
 
 static int run_opened(struct driver *d)
 {
+    bool well;
+
     run_until_done(d);
     d->all_ended = true;
     imaging_end(d->parts.imaging);
+    well = d->job.exit_code == 0 && !d->job.reason[0];
+    if (d->parts.state && !well && state_file_is_whole(d->parts.state))
+        relays_keep_job(d->parts.relays);
+    d->parts.over = well;
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
         telling_unprotected(&d->job, now_of(d));
     telling_reason(&d->job);
+    keeping_end(&d->parts, well);
     telling_job_ended(&d->parts.telling, now_of(d), &d->job);
     return d->job.exit_code;
 }
@@ -677,9 +737,10 @@ static void free_core(struct driver *d)
     free(d->status);
     free(d->job_ranks);
     free(d->slot_used);
+    free(d->kept);
 }
 
-int run_job(const struct run_options *options)
+int run_job(const struct run_options *options, struct state_file *state)
 {
     struct driver *d = calloc(1, sizeof(*d));
     struct cw_err err = {0};
@@ -687,6 +748,7 @@ int run_job(const struct run_options *options)
 
     if (!d)
         return 1;
+    d->parts.state = state;
     if (open_all(d, options, &code, &err) < 0)
         fprintf(stderr, "causeway: %s\n", err.text);
     else

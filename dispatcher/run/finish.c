@@ -37,6 +37,8 @@ static void say_farewell(struct parts *p)
 {
     uint64_t until = loop_now_ns(p->loop) + FAREWELL_NS;
 
+    if (p->over)
+        state_file_over(p->state);
     relays_end(p->relays);
     while (!relays_are_told(p->relays) && loop_now_ns(p->loop) < until)
         loop_turn(p->loop, until);

@@ -13,6 +13,8 @@ struct rank_images {
     uint32_t from;             /* the image that its process went on from; 0: its beginning */
     uint32_t unplaced;         /* a stored image whose place is still looked for; 0: none */
     bool fetching;             /* source() is to come */
+    bool returned;             /* it was known to a dispatcher before us, and no image is newer */
+    uint32_t last, begin;      /* ... of its images */
     char why[CW_ERR_TEXT_MAX]; /* the last one failed */
 };
 
@@ -31,6 +33,8 @@ struct imaging {
     uint32_t causes[IMAGING_CAUSES_MAX];  /* hashes of those that were told */
     uint32_t cause_count;
     bool ending;
+    bool server_failed;
+    bool looks; /* what a dispatcher before us had stored is asked for */
 };
 
 static uint64_t now_of(const struct imaging *im)
@@ -119,6 +123,26 @@ static bool has_places(const struct imaging *im, uint32_t rank, uint32_t number)
            outputs_has_place(im->config.telling->outputs, rank, number);
 }
 
+/* Where the job is to outlive us, an image is of use only to who knows its place, and has seen out
+ * what was printed before it. */
+static bool is_kept(struct imaging *im, uint32_t rank, uint32_t number)
+{
+    struct state_file *state = im->config.state;
+    struct job_state_record place = {
+        .type = JOB_STATE_PLACE, .rank = rank, .number = number, .place.input = JOB_STATE_NO_INPUT};
+
+    if (!state)
+        return true;
+    if (!outputs_are_out(im->config.telling->outputs, rank, number))
+        return false;
+    outputs_place(im->config.telling->outputs, rank, number, place.place.printed);
+    if (rank == 0)
+        place.place.input = rank_input_place(im->config.input, number);
+    state_file_put(state, &place);
+    state_file_sync(state);
+    return true;
+}
+
 /* Of an image that is stored. */
 static void look_for_place(struct imaging *im, uint32_t rank)
 {
@@ -128,7 +152,7 @@ static void look_for_place(struct imaging *im, uint32_t rank)
     if (missing) {
         images_fail(&im->core, rank, number);
         warn_failed(im, rank, number, missing);
-    } else if (has_places(im, rank, number)) {
+    } else if (has_places(im, rank, number) && is_kept(im, rank, number)) {
         images_placed(&im->core, rank, number);
     } else {
         loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
@@ -234,7 +258,10 @@ static void on_held(void *ctx, const struct cw_stored *held)
     image = held->rank < im->config.options->ranks
                 ? images_find(&im->core, held->rank, held->number)
                 : NULL;
-    if (image && held->number && !image->placed)
+    if (image && held->number && !image->placed && im->rank[held->rank].returned &&
+        has_places(im, held->rank, held->number))
+        images_placed(&im->core, held->rank, held->number);
+    else if (image && held->number && !image->placed && !im->rank[held->rank].returned)
         im->rank[held->rank].unplaced = held->number;
 }
 
@@ -262,6 +289,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     telling_image_stored(im->config.telling, now_of(im), stored,
                          r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
     im->rank[stored->rank].unplaced = stored->number;
+    im->rank[stored->rank].returned = false;
     soon(im);
 }
 
@@ -286,6 +314,7 @@ static void on_failed(void *ctx, const struct cw_err *err)
 {
     struct imaging *im = ctx;
 
+    im->server_failed = true;
     if (im->ending)
         return;
     telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "no more images are taken",
@@ -406,6 +435,11 @@ static int choose_dir(struct imaging *im, struct cw_err *err)
 
     if (o->image_server_count)
         return CW_OK;
+    if (im->config.image_dir) {
+        if (image_dir_choose(&im->dir, im->config.image_dir, err) < 0)
+            return err->code;
+        return CW_OK;
+    }
     if (image_dir_choose(&im->dir, o->image_dir, err) < 0)
         return err->code;
     if (im->dir.in_memory)
@@ -427,7 +461,7 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .image_dir = im->dir.path,
                                     .bytes_max =
                                         o->image_bytes_max ? o->image_bytes_max : im->dir.free_max,
-                                    .ephemeral = true,
+                                    .ephemeral = !im->config.state,
                                     .events = &servers_events,
                                     .ctx = im};
 
@@ -468,6 +502,8 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         return NULL;
     }
     outputs_draw_mark(im->mark);
+    if (config->state) /* processes that were restored have the mark of those before */
+        memcpy(im->mark + 1, config->job_id, sizeof(im->mark) - 1);
     outputs_set_mark(config->telling->outputs, im->mark);
     open_core(im);
     if (open_servers(im, err) < 0) {
@@ -475,6 +511,49 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         return NULL;
     }
     return im;
+}
+
+/* --- a dispatcher before us --- */
+
+void imaging_replay(struct imaging *im, const struct job_state_record *record)
+{
+    struct rank_images *r;
+
+    if (!im)
+        return;
+    r = &im->rank[record->rank];
+    if (record->type == JOB_STATE_TRIMMED && record->number > r->begin) {
+        r->begin = record->number;
+        outputs_forget_before(im->config.telling->outputs, record->rank, record->number);
+    } else if (record->type == JOB_STATE_PLACE) {
+        outputs_add_place(im->config.telling->outputs, record->rank, record->number,
+                          record->place.printed);
+    } else if (record->type != JOB_STATE_MARK) {
+        return;
+    }
+    if (record->number > r->last)
+        r->last = record->number;
+}
+
+void imaging_look_up(struct imaging *im)
+{
+    if (!im)
+        return;
+    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++) {
+        im->looks |= im->rank[rank].last > 0;
+        im->rank[rank].returned = true;
+        /* numbers that were asked for and never heard of are not given again */
+        images_return(&im->core, rank, im->rank[rank].last + IMAGES_KNOWN_MAX,
+                      im->rank[rank].begin);
+    }
+    if (im->looks)
+        servers_want(im->servers, 0);
+}
+
+bool imaging_knows(const struct imaging *im, bool *failed)
+{
+    *failed = im && im->server_failed;
+    return !im || !im->looks || im->core.server[0].up;
 }
 
 void imaging_end(struct imaging *im)
@@ -601,6 +680,9 @@ void imaging_trimmed(struct imaging *im, const struct cw_trim *trimmed)
     soon(im);
     if (!begin)
         return;
+    state_file_put(im->config.state, &(struct job_state_record){.type = JOB_STATE_TRIMMED,
+                                                                .rank = trimmed->rank,
+                                                                .number = begin});
     outputs_forget_before(im->config.telling->outputs, trimmed->rank, begin);
     rank_io_forget_before(im->config.rank_io, trimmed->rank, begin);
     if (trimmed->rank == 0)

@@ -43,6 +43,8 @@ struct imaging_config {
     struct rank_io *rank_io;
     struct rank_input *input;
     struct standing *standing;
+    struct state_file *state; /* images and their places outlive us there; NULL: they do not */
+    const char *image_dir;    /* where, then */
     const struct imaging_events *events;
     void *ctx;
 };
@@ -50,6 +52,14 @@ struct imaging_config {
 /* NULL with *err set: CW_ENOMEM, CW_ESYS, CW_EINVAL, CW_ENOTFOUND. Not for a job without images. */
 struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err);
 void imaging_free(struct imaging *imaging);
+
+/* What was true of images in a dispatcher before us: a record START, MARK, PLACE or TRIMMED; others
+ * are of no interest. Output, input and rank_io have taken it. */
+void imaging_replay(struct imaging *imaging, const struct job_state_record *record);
+/* After all of that: asks the server what it has. Whether it has said so; `*failed`: it will not.
+ */
+void imaging_look_up(struct imaging *imaging);
+bool imaging_knows(const struct imaging *imaging, bool *failed);
 
 /* The job ends: no more are taken or fetched. */
 void imaging_end(struct imaging *imaging);

@@ -40,6 +40,8 @@ static int open_outputs(struct parts *p, const struct parts_events *events, void
                                     .ranks = p->options->ranks,
                                     .dir = p->options->output_dir,
                                     .tag = p->options->tag_output,
+                                    .state = p->state,
+                                    .append = p->resumed,
                                     .failed = events->output_failed,
                                     .ctx = ctx};
 
@@ -69,13 +71,15 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
     const struct relay_settings *settings = &o->relay_settings;
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
+                                   .key = p->state ? p->relay_key : NULL,
+                                   .take = p->resumed,
                                    .ranks = o->ranks,
                                    .relays = o->relays,
                                    .addresses = o->relay_count ? o->relay_addresses : NULL,
                                    .key_file = o->key_file,
                                    .dir = p->dir.path,
-                                   .options = o->relay_options,
-                                   .returns = settings->log_safety == RELAY_LOG_IN_FILE,
+                                   .options = p->relay_options,
+                                   .returns = settings->log_safety != RELAY_LOG_IN_MEMORY,
                                    .log_dir = relay_settings_disk_dir(settings),
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
@@ -84,7 +88,9 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
                                    .events = events->relays,
                                    .ctx = ctx};
 
-    randombytes_buf(p->job_id, sizeof(p->job_id));
+    memcpy(p->relay_options, o->relay_options, sizeof(p->relay_options));
+    if (p->state)
+        p->relay_options[RELAY_OPTION_LOG_DIR] = p->relay_dir;
     p->relays = relays_new(&config, err);
     return p->relays ? relays_open(p->relays, err) : err->code;
 }
@@ -96,15 +102,20 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                 .ranks = p->options->ranks,
                                 .job_id = p->job_id,
                                 .appnums = p->programs.segment_of,
+                                .state = p->state,
                                 .events = events->rank_io,
                                 .ctx = ctx};
     struct launcher_config launcher = {.loop = p->loop,
                                        .ranks = p->options->ranks,
                                        .alive_period_ns = p->options->alive_period_ns,
+                                       .keep_fd = state_file_lock_fd(p->state),
                                        .events = events->launcher,
                                        .ctx = ctx};
-    struct rank_input_config input = {
-        .loop = p->loop, .keep = !p->options->no_log, .overrun = events->input_overrun, .ctx = ctx};
+    struct rank_input_config input = {.loop = p->loop,
+                                      .keep = !p->options->no_log,
+                                      .overrun = events->input_overrun,
+                                      .ctx = ctx,
+                                      .state = p->state};
 
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
@@ -167,6 +178,8 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
                                     .rank_io = p->rank_io,
                                     .input = p->input,
                                     .standing = p->standing,
+                                    .state = p->state,
+                                    .image_dir = p->state ? p->image_dir : NULL,
                                     .events = events->imaging,
                                     .ctx = ctx};
 
@@ -229,6 +242,8 @@ void parts_end_processes(struct parts *p)
 
 void parts_close(struct parts *p)
 {
+    if (p->relays && p->state && p->begun && !p->over)
+        relays_keep_job(p->relays);
     relays_free(p->relays);
     p->relays = NULL;
     parts_end_processes(p);
@@ -242,6 +257,7 @@ void parts_close(struct parts *p)
         rundir_remove(&p->dir);
     rank_io_free(p->rank_io);
     outputs_free(p->outputs);
+    state_file_close(p->state, p->state && (p->over || !p->begun));
     signals_close(&p->signals);
     loop_free(p->loop);
     files_free(p->sharing.files);

@@ -13,12 +13,21 @@
 #include "dispatcher/run/signals.h"
 #include "dispatcher/run/standing.h"
 #include "dispatcher/run/telling.h"
+#include "dispatcher/state/state_file.h"
 #include "dispatcher/status/rundir.h"
 #include "dispatcher/streams/rank_input.h"
 
 struct parts {
     const struct run_options *options; /* borrowed */
     uint8_t job_id[CW_ID_SIZE];
+    struct state_file *state;       /* where the job is kept; NULL: it is not */
+    bool resumed;                   /* `state` is that of a dispatcher before us ... */
+    bool begun;                     /* it can be gone on with from there */
+    bool over;                      /* ... but there is nothing left to be done */
+    uint8_t relay_key[CW_KEY_SIZE]; /* of a job that is kept */
+    char relay_dir[PATH_MAX];       /* likewise */
+    char image_dir[PATH_MAX];
+    const char *relay_options[RELAY_OPTIONS];
     uint64_t spin_ns; /* of ranks and relays, before they sleep */
     struct programs programs;
     struct rundir dir;

@@ -88,6 +88,15 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
      */
     if (reads && order->incarnation > 1 && rank_input_restart(parts->input, image, err) < 0)
         return err->code;
+    if (order->incarnation > 1) {
+        const struct job_state_record record = {.type = JOB_STATE_START,
+                                                .rank = order->rank,
+                                                .number = order->incarnation,
+                                                .image = image};
+
+        state_file_put(parts->state, &record);
+        state_file_sync(parts->state);
+    }
     setup = setup_of(s, order);
     failed = parts->launcher_ops->start(parts->launcher, programs_of(&parts->programs, order->rank),
                                         &setup, reads ? rank_input_end(parts->input) : -1, image_fd,
@@ -135,7 +144,7 @@ static void tell(struct starts *s, const struct job_order *order, uint32_t image
 {
     char from[32] = "";
 
-    if (order->incarnation == 1 || order->again)
+    if (order->incarnation == 1 || order->again || !order->why[0])
         return;
     if (image)
         snprintf(from, sizeof(from), " from image %u", image);

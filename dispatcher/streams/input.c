@@ -151,6 +151,23 @@ static void make_room(struct input_pump *pump)
     }
 }
 
+void input_replay(struct input_pump *pump, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        size_t part = size < INPUT_BUFFER ? size : INPUT_BUFFER;
+
+        make_room(pump);
+        memcpy(pump->bytes + pump->size, bytes, part);
+        pump->given = pump->size += part;
+        bytes += part;
+        size -= part;
+        if (size == 0)
+            return;
+    }
+    pump->from = -1;
+    check_end(pump);
+}
+
 static void fill(struct input_pump *pump)
 {
     ssize_t n;
@@ -159,6 +176,8 @@ static void fill(struct input_pump *pump)
     n = read(pump->from, pump->bytes + pump->size, INPUT_BUFFER);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (pump->came)
+        pump->came(pump->ctx, pump->bytes + pump->size, n > 0 ? (size_t)n : 0);
     if (n > 0)
         pump->size += (size_t)n;
     else

@@ -25,6 +25,9 @@ struct input_pump {
     size_t size;   /* of `bytes`: what came */
     size_t room;
     char *bytes; /* owned */
+    /* What came, before any of it is given; of no size: its end. May be NULL. */
+    void (*came)(void *ctx, const char *bytes, size_t size);
+    void *ctx;
 };
 
 /* `keep` says whether rank 0 may be restarted. Errors: CW_ESYS, CW_ENOMEM. */
@@ -46,6 +49,9 @@ int input_restart(struct input_pump *pump, uint64_t place, struct cw_err *err);
 
 /* What was given before this byte is kept no more. */
 void input_let_go(struct input_pump *pump, uint64_t place);
+
+/* What came to who had the pump before us, and was given; of no size: its end. */
+void input_replay(struct input_pump *pump, const char *bytes, size_t size);
 
 /* Which of the two ends should be watched now. */
 bool input_wants_read(const struct input_pump *pump);

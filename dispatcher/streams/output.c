@@ -22,12 +22,14 @@ void output_sink_open_fd(struct output_sink *sink, int fd, const char *name)
 }
 
 int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
-                          const char *suffix, struct cw_err *err)
+                          const char *suffix, bool append, struct cw_err *err)
 {
     char path[PATH_MAX];
 
     snprintf(path, sizeof(path), "%s/rank.%u.%s", dir, rank, suffix);
-    *sink = (struct output_sink){.fd = output_file_open(path, 0)};
+    *sink = (struct output_sink){
+        .fd = append ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)
+                     : output_file_open(path, 0)};
     if (sink->fd < 0)
         return cw_err_set(err, CW_ESYS, "output file %s: %s", path, strerror(errno));
     snprintf(sink->name, sizeof(sink->name), "%.250s", path);
@@ -294,6 +296,20 @@ void output_stream_go_on_from(struct output_stream *stream, uint32_t number)
         drop_from_place(stream);
 }
 
+void output_stream_return(struct output_stream *stream, uint64_t lines, uint64_t line_bytes)
+{
+    stream->lines = stream->printed = lines;
+    stream->line_bytes = stream->printed_bytes = line_bytes;
+    stream->at_line_start = line_bytes == 0;
+    stream->interrupted = true;
+}
+
+bool output_stream_is_out(const struct output_stream *stream, const struct place *place)
+{
+    return stream->printed > place->at[AT_LINE] ||
+           (stream->printed == place->at[AT_LINE] && stream->printed_bytes >= place->at[AT_BYTE]);
+}
+
 void output_stream_give_up(struct output_stream *stream)
 {
     stream->interrupted = false;
@@ -405,6 +421,19 @@ static size_t passable(const struct output_stream *stream, uint64_t now_ns)
     return newline ? (size_t)(newline - stream->buffer) + 1 : 0;
 }
 
+static void count_passed_on(struct output_stream *stream, const char *bytes, size_t size)
+{
+    const char *end = bytes + size;
+    const char *newline;
+
+    while ((newline = memchr(bytes, '\n', (size_t)(end - bytes)))) {
+        stream->printed++;
+        stream->printed_bytes = 0;
+        bytes = newline + 1;
+    }
+    stream->printed_bytes += (size_t)(end - bytes);
+}
+
 static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
     size_t size = passable(stream, now_ns);
@@ -415,6 +444,7 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
         n = stream_write(stream, stream->buffer + done, size - done, now_ns, err);
         if (n < 0)
             return (int)n;
+        count_passed_on(stream, stream->buffer + done, (size_t)n);
         done += (size_t)n;
     }
     memmove(stream->buffer, stream->buffer + done, stream->used - done + stream->held);

@@ -41,7 +41,9 @@ struct output_stream {
 
     /* What a rank's incarnations have printed, each line once: how far the output has come, ... */
     uint64_t lines;
-    uint64_t line_bytes; /* of the line that is not complete */
+    uint64_t line_bytes;    /* of the line that is not complete */
+    uint64_t printed;       /* whole lines of these that were passed on ... */
+    uint64_t printed_bytes; /* ... and bytes of the next one */
     /* ... and how much of that the incarnation that runs has still to print again. */
     uint64_t drop_lines;
     uint64_t drop_bytes;
@@ -59,9 +61,9 @@ struct output_stream {
 /* An output for fd 1 or 2 of this process. */
 void output_sink_open_fd(struct output_sink *sink, int fd, const char *name);
 
-/* A file, truncated. Errors: CW_ESYS, naming it. */
+/* A file, truncated, or, with `append`, gone on with. Errors: CW_ESYS, naming it. */
 int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
-                          const char *suffix, struct cw_err *err);
+                          const char *suffix, bool append, struct cw_err *err);
 void output_sink_close(struct output_sink *sink);
 
 /* Takes over `fd`. Errors: CW_ENOMEM. */
@@ -97,6 +99,13 @@ void output_stream_resume(struct output_stream *stream, int fd);
  * but before anything is read; what was said last since output_stream_interrupt counts, and the
  * beginning when nothing was. Of an image without a place nothing is dropped. */
 void output_stream_go_on_from(struct output_stream *stream, uint32_t number);
+
+/* It has printed so much before it was opened, without a process until now, as if it was
+ * interrupted. */
+void output_stream_return(struct output_stream *stream, uint64_t lines, uint64_t line_bytes);
+
+/* Whether all that comes before this place is out. */
+bool output_stream_is_out(const struct output_stream *stream, const struct place *place);
 
 /* There will be no other incarnation: what is held of an incomplete line may go out. */
 void output_stream_give_up(struct output_stream *stream);

@@ -93,6 +93,11 @@ static void update(struct one *one)
 
 static void check(struct one *one, int code, const struct cw_err *err)
 {
+    const struct output_stream *stream = &one->stream;
+
+    state_file_set_printed(one->of->config.state, stream->rank,
+                           one == &one->of->of_rank[stream->rank][1],
+                           job_state_printed(stream->printed, stream->printed_bytes));
     if (code == CW_OK)
         return;
     output_stream_discard(&one->stream);
@@ -139,8 +144,10 @@ static int open_first(struct one *one, uint32_t rank, int which, int fd, struct 
 
     if (config->dir) {
         sink = &one->file;
-        if (output_sink_open_file(sink, config->dir, rank, suffixes[which], err) < 0) {
-            close(fd);
+        if (output_sink_open_file(sink, config->dir, rank, suffixes[which], config->append, err) <
+            0) {
+            if (fd >= 0)
+                close(fd);
             return err->code;
         }
     }
@@ -166,6 +173,20 @@ int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_e
             return err->code;
         }
         update(one);
+    }
+    return CW_OK;
+}
+
+int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_STATE_STREAMS],
+                   struct cw_err *err)
+{
+    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
+        struct one *one = &o->of_rank[rank][which];
+
+        if (open_first(one, rank, which, -1, err) < 0)
+            return err->code;
+        output_stream_return(&one->stream, job_state_printed_lines(printed[which]),
+                             job_state_printed_bytes(printed[which]));
     }
     return CW_OK;
 }
@@ -212,6 +233,51 @@ bool outputs_has_place(const struct outputs *o, uint32_t rank, uint32_t number)
 {
     return output_stream_has_place(&o->of_rank[rank][0].stream, number) &&
            output_stream_has_place(&o->of_rank[rank][1].stream, number);
+}
+
+void outputs_add_place(struct outputs *o, uint32_t rank, uint32_t number,
+                       const uint64_t printed[JOB_STATE_STREAMS])
+{
+    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
+        struct place place = {.number = number,
+                              .at = {job_state_printed_lines(printed[which]),
+                                     job_state_printed_bytes(printed[which])}};
+
+        places_add(&o->of_rank[rank][which].stream.places, &place);
+    }
+}
+
+void outputs_place(const struct outputs *o, uint32_t rank, uint32_t number,
+                   uint64_t printed[JOB_STATE_STREAMS])
+{
+    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
+        const struct place *place = places_find(&o->of_rank[rank][which].stream.places, number);
+
+        printed[which] = place ? job_state_printed(place->at[0], place->at[1]) : 0;
+    }
+}
+
+bool outputs_are_out(const struct outputs *o, uint32_t rank, uint32_t number)
+{
+    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
+        const struct output_stream *stream = &o->of_rank[rank][which].stream;
+        const struct place *place = places_find(&stream->places, number);
+
+        if (!place || !output_stream_is_out(stream, place))
+            return false;
+    }
+    return true;
+}
+
+bool outputs_are_through(const struct outputs *o, uint32_t rank)
+{
+    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
+        const struct output_stream *stream = &o->of_rank[rank][which].stream;
+
+        if (stream->fd >= 0 || stream->interrupted || output_stream_holds(stream))
+            return false;
+    }
+    return true;
 }
 
 void outputs_forget_before(struct outputs *o, uint32_t rank, uint32_t number)

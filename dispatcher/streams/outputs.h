@@ -5,6 +5,7 @@
 #include "common/err.h"
 #include "common/setup.h"
 #include "dispatcher/loop/loop.h"
+#include "dispatcher/state/state_file.h"
 
 #include <stdbool.h>
 
@@ -13,8 +14,10 @@ struct outputs;
 struct outputs_config {
     struct loop *loop; /* borrowed */
     uint32_t ranks;
-    const char *dir; /* for a file of each rank and stream; NULL: our own two. Borrowed */
-    bool tag;        /* each line begins with its rank */
+    const char *dir;          /* for a file of each rank and stream; NULL: our own two. Borrowed */
+    bool tag;                 /* each line begins with its rank */
+    struct state_file *state; /* what was printed outlives us there; NULL: it does not */
+    bool append;              /* files in `dir` are gone on with */
     /* An output cannot be written: what it held is dropped. CW_ECLOSED: nobody reads it. */
     void (*failed)(void *ctx, const struct cw_err *err);
     void *ctx;
@@ -31,6 +34,20 @@ int outputs_open(struct outputs *outputs, uint32_t rank, const int fds[2], struc
 /* Bytes for output marks (docs/protocol.md, "Images"): secret, and the first one, for which all
  * that ranks print is searched, is in no text. */
 void outputs_draw_mark(uint8_t mark[CW_MARK_SIZE]);
+
+/* Of a rank without a process until now: what a dispatcher before us printed of both streams, as of
+ * job_state_printed; it goes on there. Errors: CW_ENOMEM, CW_ESYS. */
+int outputs_return(struct outputs *outputs, uint32_t rank,
+                   const uint64_t printed[JOB_STATE_STREAMS], struct cw_err *err);
+/* The place of an image, as it was told to a dispatcher before us, and the other way round. */
+void outputs_add_place(struct outputs *outputs, uint32_t rank, uint32_t number,
+                       const uint64_t printed[JOB_STATE_STREAMS]);
+void outputs_place(const struct outputs *outputs, uint32_t rank, uint32_t number,
+                   uint64_t printed[JOB_STATE_STREAMS]);
+/* Whether all that the rank printed before this image, which has a place, is out. */
+bool outputs_are_out(const struct outputs *outputs, uint32_t rank, uint32_t number);
+/* Whether nothing more will come of the rank, and all that came is out. */
+bool outputs_are_through(const struct outputs *outputs, uint32_t rank);
 
 /* From now on marks with these bytes, which are copied, are taken out of what ranks print, and tell
  * the places of images. Once, before a rank is started. */
@@ -50,8 +67,8 @@ bool outputs_has_place(const struct outputs *outputs, uint32_t rank, uint32_t nu
  */
 void outputs_forget_before(struct outputs *outputs, uint32_t rank, uint32_t number);
 
-/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes on
- * from this image, which has its place; 0: from its beginning. What was said last since
+/* The next process of the rank, for which outputs_open is yet to be called or has just been, goes
+ * on from this image, which has its place; 0: from its beginning. What was said last since
  * outputs_interrupt counts, and the beginning when nothing was. */
 void outputs_restart(struct outputs *outputs, uint32_t rank, uint32_t number);
 

@@ -73,6 +73,17 @@ static void on_pipe(void *ctx)
     update(input);
 }
 
+/* Nothing that rank 0 does with it may be known to others before. */
+static void on_came(void *ctx, const char *bytes, size_t size)
+{
+    const struct rank_input *input = ctx;
+    const struct job_state_record record = {
+        .type = JOB_STATE_INPUT, .bytes = (const uint8_t *)bytes, .size = (uint32_t)size};
+
+    state_file_put(input->config.state, &record);
+    state_file_sync(input->config.state);
+}
+
 struct rank_input *rank_input_new(const struct rank_input_config *config, struct cw_err *err)
 {
     struct rank_input *input = calloc(1, sizeof(*input));
@@ -84,6 +95,8 @@ struct rank_input *rank_input_new(const struct rank_input_config *config, struct
         return NULL;
     }
     input->config = *config;
+    input->pump.came = config->state ? on_came : NULL;
+    input->pump.ctx = input;
     loop_timer_add(config->loop, &input->timer, on_timer, input);
     loop_watch(config->loop, &input->stdin_watch, STDIN_FILENO, EPOLLONESHOT, on_stdin, input);
     watch_pipe(input);
@@ -134,6 +147,28 @@ bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread)
     }
     places_add(&input->places, &place);
     return rank_input_has_place(input, number);
+}
+
+uint64_t rank_input_place(const struct rank_input *input, uint32_t number)
+{
+    const struct place *place = places_find(&input->places, number);
+
+    return place ? place->at[0] : JOB_STATE_NO_INPUT;
+}
+
+void rank_input_replay(struct rank_input *input, const struct job_state_record *record)
+{
+    struct place place = {.number = record->number, .at = {record->place.input}};
+
+    if (record->type == JOB_STATE_INPUT)
+        input_replay(&input->pump, (const char *)record->bytes, record->size);
+    else if (record->rank != 0)
+        return;
+    else if (record->type == JOB_STATE_PLACE && record->number > 0 &&
+             place.at[0] <= input_given(&input->pump))
+        places_add(&input->places, &place);
+    else if (record->type == JOB_STATE_TRIMMED)
+        rank_input_forget_before(input, record->number);
 }
 
 bool rank_input_has_place(const struct rank_input *input, uint32_t number)

@@ -4,6 +4,7 @@
 
 #include "common/err.h"
 #include "dispatcher/loop/loop.h"
+#include "dispatcher/state/state_file.h"
 #include "dispatcher/streams/input.h"
 
 #include <stdbool.h>
@@ -17,6 +18,7 @@ struct rank_input_config {
     /* More has come than is kept: rank 0 cannot be restarted. Called once. */
     void (*overrun)(void *ctx);
     void *ctx;
+    struct state_file *state; /* what comes outlives us there; NULL: it does not */
 };
 
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. */
@@ -37,6 +39,13 @@ void rank_input_resume(struct rank_input *input);
  * A program that has read some of its input and then opens another file as its stdin is not gone on
  * with: it may come back to the pipe. */
 bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread);
+
+/* How far rank 0 had read then; JOB_STATE_NO_INPUT: that is not known. */
+uint64_t rank_input_place(const struct rank_input *input, uint32_t number);
+
+/* What came to a dispatcher before us, in its order: a record INPUT, PLACE or TRIMMED; others are
+ * of no interest. */
+void rank_input_replay(struct rank_input *input, const struct job_state_record *record);
 
 /* Whether there is that place, and what follows it is kept. Of number 0, the beginning, too. */
 bool rank_input_has_place(const struct rank_input *input, uint32_t number);

@@ -48,6 +48,50 @@ static uint64_t resume_ns_of(const struct cw_hello *hello)
     return ms * 1000000ull;
 }
 
+/* Nobody will resume the session of the dispatcher before: its queue, and what of its frames has
+ * not come whole, go with it. */
+static void take_over(struct relay_job *job, struct relay_conn *conn)
+{
+    struct relay_conn *old = job->dispatcher;
+
+    job->dispatcher = conn;
+    old->job = NULL;
+    conn_forget(old);
+}
+
+/* Another process goes on as the job's dispatcher, with a session of its own. */
+static void hello_successor(struct relay_job *job, struct relay_conn *conn,
+                            const struct cw_hello *hello, const uint8_t *key)
+{
+    struct cw_welcome answer = {0};
+
+    if (!job || !job->dispatcher || job->dispatcher->state != CONN_DISPATCHER ||
+        job->resume_ns == 0) {
+        conn_refuse(conn, CW_REFUSED_JOB, "the relay has no such job (it may have ended)");
+        return;
+    }
+    if (hello->rank != job->ranks) {
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "the job has %u ranks, not %u", job->ranks,
+                    hello->rank);
+        return;
+    }
+    if (!job->dispatcher->suspended) {
+        conn_break(job->dispatcher);
+        conn_refuse(conn, CW_REFUSED_BUSY, "the old connection of the dispatcher is being ended");
+        return;
+    }
+    take_over(job, conn);
+    welcome(conn, hello, key, &answer);
+    job_join(job, conn);
+    if (out_make_vital(&conn->out) < 0) {
+        conn_out_of_memory(conn, "taking over a job");
+        return;
+    }
+    conn->state = CONN_DISPATCHER;
+    if (job->entry.ledger)
+        conn_outlive(conn, true, saved_conn);
+}
+
 static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
                              const struct cw_hello *hello)
 {
@@ -64,6 +108,10 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     job = job_find(jobs, hello->job);
     if (hello->flags & CW_HELLO_RESUME) {
         resume_hello(conn, job ? job->dispatcher : NULL, hello, key);
+        return;
+    }
+    if (hello->flags & CW_HELLO_TAKE) {
+        hello_successor(job, conn, hello, key);
         return;
     }
     if (hello->rank == 0 || hello->rank > CW_RANKS_MAX) {

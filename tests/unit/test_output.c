@@ -361,7 +361,7 @@ static void files(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
     snprintf(path, sizeof(path), "%s/rank.7.out", dir);
     for (int i = 0; i < 2; i++) { /* the second time what was there goes */
-        CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", &err), CW_OK);
+        CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", false, &err), CW_OK);
         open_stream(&l, false, 7);
         print(&l, "to a file\nend");
         end(&l);
@@ -374,7 +374,7 @@ static void files(void)
     }
     unlink(path);
     CU_ASSERT_EQUAL(symlink("/dev/full", path), 0);
-    CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(output_sink_open_file(&l.sink, dir, 7, "out", false, &err), CW_OK);
     open_stream(&l, true, 7);
     print(&l, "lost\n");
     CU_ASSERT_EQUAL(output_stream_read(&l.stream, NOW, &err), CW_ESYS);
@@ -383,7 +383,7 @@ static void files(void)
     close_line(&l);
     unlink(path);
     rmdir(dir);
-    CU_ASSERT_EQUAL(output_sink_open_file(&l.sink, dir, 7, "err", &err), CW_ESYS);
+    CU_ASSERT_EQUAL(output_sink_open_file(&l.sink, dir, 7, "err", false, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank.7.err: No such file"));
 }
 

@@ -1,0 +1,388 @@
+#include "dispatcher/run/keeping.h"
+#include "dispatcher/program/device_path.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NS_IN_S 1000000000ull
+
+extern char **environ;
+
+/* --- what a job is started with ------------------------------------------------------------------
+ */
+
+static void put_text(struct state_file *state, uint32_t type, const char *text)
+{
+    const struct job_state_record record = {
+        .type = type, .bytes = (const uint8_t *)text, .size = (uint32_t)strlen(text) + 1};
+
+    state_file_put(state, &record);
+}
+
+static uint64_t mtime_ns_of(const struct stat *st)
+{
+    return (uint64_t)st->st_mtim.tv_sec * NS_IN_S + (uint64_t)st->st_mtim.tv_nsec;
+}
+
+static void put_file(struct state_file *state, const char *path)
+{
+    struct job_state_record record = {.type = JOB_STATE_FILE, .file.path = path};
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return; /* the restorer need not be there */
+    record.file.size = (uint64_t)st.st_size;
+    record.file.mtime_ns = mtime_ns_of(&st);
+    state_file_put(state, &record);
+}
+
+static int check_file(const struct job_state_file *file, const char *dir, struct cw_err *err)
+{
+    struct stat st;
+
+    if (stat(file->path, &st) < 0)
+        return cw_err_set(err, CW_EINVAL, "job directory %s: the job needs %s: %s", dir, file->path,
+                          strerror(errno));
+    if ((uint64_t)st.st_size != file->size || mtime_ns_of(&st) != file->mtime_ns)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: %s has changed since the job began: what its ranks "
+                          "did before cannot be repeated; put the old file back, with its time of "
+                          "change",
+                          dir, file->path);
+    return CW_OK;
+}
+
+static void put_stdin(struct state_file *state)
+{
+    struct job_state_record record = {.type = JOB_STATE_STDIN};
+    struct stat st;
+
+    if (fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    record.stdin_file[0] = st.st_dev;
+    record.stdin_file[1] = st.st_ino;
+    record.stdin_file[2] = (uint64_t)lseek(STDIN_FILENO, 0, SEEK_CUR);
+    state_file_put(state, &record);
+}
+
+/* A file that is given again is read from where the job had come to. */
+static void skip_stdin(const uint64_t file[3], uint64_t read)
+{
+    struct stat st;
+
+    if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == file[0] &&
+        st.st_ino == file[1])
+        lseek(STDIN_FILENO, (off_t)(file[2] + read), SEEK_SET);
+}
+
+static void put_document(struct parts *p)
+{
+    struct job_state_record job = {.type = JOB_STATE_JOB, .rank = p->options->ranks};
+    char wdir[PATH_MAX] = "/";
+
+    memcpy(job.id, p->job_id, sizeof(job.id));
+    memcpy(job.key, p->relay_key, sizeof(job.key));
+    state_file_put(p->state, &job);
+    sodium_memzero(job.key, sizeof(job.key));
+    for (int i = 0; i < p->options->given_count; i++)
+        put_text(p->state, JOB_STATE_ARGUMENT, p->options->given[i]);
+    for (char **v = environ; *v; v++)
+        put_text(p->state, JOB_STATE_VARIABLE, *v);
+    if (getcwd(wdir, sizeof(wdir)))
+        put_text(p->state, JOB_STATE_DIRECTORY, wdir);
+    for (uint32_t i = 0; i < p->options->segment_count; i++)
+        put_file(p->state, p->programs.paths[i]);
+    put_file(p->state, p->programs.device_path);
+    put_file(p->state, p->programs.restore_path);
+    put_stdin(p->state);
+}
+
+/* --- opening -------------------------------------------------------------------------------------
+ */
+
+static void on_failure(void *ctx, const char *why)
+{
+    struct parts *p = ctx;
+
+    telling_warn(&p->telling, loop_now_ns(p->loop), JOB_NO_RANK,
+                 "the job cannot be resumed any more", why);
+    telling_tell(&p->telling,
+                 "%s; the job goes on, but it cannot be resumed any more should causeway run or "
+                 "the machine crash",
+                 why);
+}
+
+static int make(struct parts *p, struct cw_err *err)
+{
+    char dir[PATH_MAX];
+    const char *wanted = p->options->job_dir;
+    char here[PATH_MAX];
+
+    if (!device_path_is_plain(p->programs.device_path))
+        return cw_err_set(err, CW_EINVAL,
+                          "--job-dir %s: the path of %s has blanks or colons, so it is another one "
+                          "in each start; install Causeway elsewhere",
+                          wanted, p->programs.device_path);
+    if (wanted[0] == '/')
+        snprintf(dir, sizeof(dir), "%s", wanted);
+    else if (!getcwd(here, sizeof(here)) ||
+             (size_t)snprintf(dir, sizeof(dir), "%s/%s", here, wanted) >= sizeof(dir))
+        return cw_err_set(err, CW_EINVAL, "--job-dir %s: give a shorter path from /", wanted);
+    if (strlen(dir) >= STATE_DIR_MAX)
+        return cw_err_set(err, CW_EINVAL, "--job-dir %s: longer than %d bytes", wanted,
+                          STATE_DIR_MAX - 1);
+    p->state = state_file_make(dir, err);
+    if (!p->state)
+        return err->code;
+    randombytes_buf(p->relay_key, sizeof(p->relay_key));
+    put_document(p);
+    return CW_OK;
+}
+
+static int read_document(struct parts *p, struct cw_err *err)
+{
+    struct job_state_record record;
+
+    state_file_rewind(p->state);
+    if (!state_file_read(p->state, &record) || record.type != JOB_STATE_JOB ||
+        record.rank != p->options->ranks)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its journal does not begin with a job "
+                          "of %u ranks",
+                          state_file_dir(p->state), p->options->ranks);
+    memcpy(p->job_id, record.id, sizeof(p->job_id));
+    memcpy(p->relay_key, record.key, sizeof(p->relay_key));
+    sodium_memzero(record.key, sizeof(record.key));
+    p->begun = true;
+    return CW_OK;
+}
+
+int keeping_open(struct parts *p, struct cw_err *err)
+{
+    if (!p->resumed)
+        randombytes_buf(p->job_id, sizeof(p->job_id));
+    if (!p->state && !p->options->job_dir)
+        return CW_OK;
+    if ((p->resumed ? read_document(p, err) : make(p, err)) < 0)
+        return err->code;
+    state_file_on_failure(p->state, on_failure, p);
+    snprintf(p->relay_dir, sizeof(p->relay_dir), "%s/" STATE_RELAY_NAME, state_file_dir(p->state));
+    snprintf(p->image_dir, sizeof(p->image_dir), "%s/" STATE_IMAGES_NAME, state_file_dir(p->state));
+    return state_file_count_ranks(p->state, p->options->ranks, err);
+}
+
+void keeping_begin(struct parts *p)
+{
+    if (!p->state)
+        return;
+    state_file_put(p->state, &(struct job_state_record){.type = JOB_STATE_BEGUN});
+    state_file_sync(p->state);
+    p->begun = true;
+}
+
+/* --- a dispatcher before us ----------------------------------------------------------------------
+ */
+
+/* What the first look finds. */
+struct past {
+    uint32_t *incarnation;
+    bool *ended;
+    uint64_t (*printed)[JOB_STATE_STREAMS];
+    uint64_t stdin_file[3];
+    uint64_t input;
+};
+
+static void look_at(const struct parts *p, struct job *job, struct past *past,
+                    const struct job_state_record *r)
+{
+    (void)p;
+    if (r->type == JOB_STATE_STDIN)
+        memcpy(past->stdin_file, r->stdin_file, sizeof(past->stdin_file));
+    else if (r->type == JOB_STATE_INPUT)
+        past->input += r->size;
+    else if (r->type == JOB_STATE_START && r->number > past->incarnation[r->rank])
+        past->incarnation[r->rank] = r->number;
+    else if (r->type == JOB_STATE_ENDED && !past->ended[r->rank]) {
+        past->ended[r->rank] = true;
+        job_rank_ended_before(job, r->rank, r->number);
+    } else if (r->type == JOB_STATE_PLACE)
+        for (int i = 0; i < JOB_STATE_STREAMS; i++)
+            if (r->place.printed[i] > past->printed[r->rank][i])
+                past->printed[r->rank][i] = r->place.printed[i];
+}
+
+/* All of its incarnations have ended; its output goes on where it is. */
+static int return_rank(struct parts *p, struct job *job, const struct past *past, uint32_t rank,
+                       struct cw_err *err)
+{
+    uint64_t printed[JOB_STATE_STREAMS];
+
+    job_rank_ran_before(job, rank, past->incarnation[rank]);
+    relays_rank_end(p->relays, rank, past->incarnation[rank]);
+    if (past->ended[rank])
+        return CW_OK;
+    for (int i = 0; i < JOB_STATE_STREAMS; i++) {
+        printed[i] = state_file_printed(p->state, rank, i);
+        if (past->printed[rank][i] > printed[i])
+            printed[i] = past->printed[rank][i];
+    }
+    return outputs_return(p->outputs, rank, printed, err);
+}
+
+static int replay(struct parts *p, struct job *job, struct past *past, struct cw_err *err)
+{
+    struct job_state_record record;
+    uint32_t ended = 0;
+
+    for (uint32_t rank = 0; rank < p->options->ranks; rank++)
+        past->incarnation[rank] = 1;
+    state_file_rewind(p->state);
+    while (state_file_read(p->state, &record))
+        look_at(p, job, past, &record);
+    for (uint32_t rank = 0; rank < p->options->ranks; rank++) {
+        if (return_rank(p, job, past, rank, err) < 0)
+            return err->code;
+        ended += past->ended[rank];
+    }
+    state_file_rewind(p->state);
+    while (state_file_read(p->state, &record)) {
+        rank_io_replay(p->rank_io, &record);
+        rank_input_replay(p->input, &record);
+        imaging_replay(p->imaging, &record);
+    }
+    state_file_forget(p->state);
+    skip_stdin(past->stdin_file, past->input);
+    imaging_look_up(p->imaging);
+    telling_tell(&p->telling, "the job in %s goes on: %u ranks are started again, %u had ended",
+                 state_file_dir(p->state), p->options->ranks - ended, ended);
+    return CW_OK;
+}
+
+int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
+{
+    uint32_t ranks = p->options->ranks;
+    struct past past = {.incarnation = calloc(ranks, sizeof(*past.incarnation)),
+                        .ended = calloc(ranks, sizeof(*past.ended)),
+                        .printed = calloc(ranks, sizeof(*past.printed))};
+
+    if (!past.incarnation || !past.ended || !past.printed)
+        cw_err_set(err, CW_ENOMEM, "no memory to resume a job of %u ranks", ranks);
+    else
+        replay(p, job, &past, err);
+    free(past.incarnation);
+    free(past.ended);
+    free(past.printed);
+    return err->code;
+}
+
+/* --- the end -------------------------------------------------------------------------------------
+ */
+
+void keeping_rank_ended(struct parts *p, uint32_t rank, bool used_mpi)
+{
+    state_file_put(p->state, &(struct job_state_record){
+                                 .type = JOB_STATE_ENDED, .rank = rank, .number = used_mpi});
+}
+
+void keeping_end(struct parts *p, bool well)
+{
+    if (!p->state)
+        return;
+    p->over = well || !state_file_is_whole(p->state);
+    if (p->over)
+        return;
+    telling_tell(&p->telling, "the job can be gone on with: causeway run --resume %s",
+                 state_file_dir(p->state));
+}
+
+/* --- taking a job up -----------------------------------------------------------------------------
+ */
+
+/* A list of texts grows; it always ends with NULL. */
+static int add_text(char ***list, int *count, const uint8_t *text, struct cw_err *err)
+{
+    char **more = realloc(*list, ((size_t)*count + 2) * sizeof(**list));
+
+    if (more)
+        *list = more;
+    if (more)
+        more[*count] = strdup((const char *)text);
+    if (!more || !more[*count])
+        return cw_err_set(err, CW_ENOMEM, "no memory to resume a job");
+    more[++*count] = NULL;
+    return CW_OK;
+}
+
+static int take_text(struct kept_job *kept, int *env_count, const struct job_state_record *r,
+                     struct cw_err *err)
+{
+    switch ((enum job_state_type)r->type) {
+    case JOB_STATE_ARGUMENT:
+        return add_text(&kept->argv, &kept->argc, r->bytes, err);
+    case JOB_STATE_VARIABLE:
+        return add_text(&kept->env, env_count, r->bytes, err);
+    case JOB_STATE_DIRECTORY:
+        free(kept->wdir);
+        kept->wdir = strdup((const char *)r->bytes);
+        return CW_OK;
+    case JOB_STATE_FILE:
+        return check_file(&r->file, state_file_dir(kept->state), err);
+    default:
+        return CW_OK;
+    }
+}
+
+int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
+{
+    struct job_state_record record;
+    char path[PATH_MAX];
+    int env_count = 0;
+
+    *kept = (struct kept_job){0};
+    if (!realpath(dir, path))
+        return cw_err_set(err, CW_ENOTFOUND, "--resume %s: %s", dir, strerror(errno));
+    if (strlen(path) >= STATE_DIR_MAX)
+        return cw_err_set(err, CW_EINVAL, "--resume %s: longer than %d bytes", dir,
+                          STATE_DIR_MAX - 1);
+    kept->state = state_file_take(path, err);
+    if (!kept->state)
+        return err->code;
+    while (state_file_read(kept->state, &record))
+        if (take_text(kept, &env_count, &record, err) < 0)
+            return err->code;
+    if (!kept->argv || !kept->env || !kept->wdir)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its journal does not say how the job was started",
+                          path);
+    return CW_OK;
+}
+
+int kept_job_enter(const struct kept_job *kept, struct cw_err *err)
+{
+    environ = kept->env;
+    if (chdir(kept->wdir) < 0)
+        return cw_err_set(err, CW_ENOTFOUND, "going to %s, where the job was started: %s",
+                          kept->wdir, strerror(errno));
+    return CW_OK;
+}
+
+static void free_list(char **list)
+{
+    for (char **text = list; text && *text; text++)
+        free(*text);
+    free(list);
+}
+
+/* The environment stays: it is this process's now. */
+void kept_job_free(struct kept_job *kept)
+{
+    if (environ != kept->env)
+        free_list(kept->env);
+    free_list(kept->argv);
+    free(kept->wdir);
+}

@@ -1,0 +1,39 @@
+/* A job that is kept in a directory, so that it outlives its dispatcher: what it was started with,
+ * its end, and how a dispatcher that takes it up learns where it was. docs/job-state.md. */
+#ifndef DISPATCHER_KEEPING_H
+#define DISPATCHER_KEEPING_H
+
+#include "dispatcher/run/starts.h"
+
+/* What a kept job was started with; taken up, it is there to be gone on with. */
+struct kept_job {
+    struct state_file *state;
+    int argc;
+    char **argv; /* of `causeway run`; owned, with all that it points to */
+    char **env;  /* likewise */
+    char *wdir;  /* likewise */
+};
+
+/* Takes the job up. Errors: as state_file_take; CW_EINVAL: a file that it needs has changed. */
+int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err);
+/* This process goes where the job was started, with its environment. Errors: CW_ENOTFOUND. */
+int kept_job_enter(const struct kept_job *kept, struct cw_err *err);
+void kept_job_free(struct kept_job *kept); /* but for `state` */
+
+/* The job gets its name. Of one with a directory: makes that, or reads what parts->state has, that
+ * of a dispatcher before us. Errors: as state_file_make. */
+int keeping_open(struct parts *parts, struct cw_err *err);
+/* The job is open at its relay, and no rank has begun. */
+void keeping_begin(struct parts *parts);
+
+/* What a dispatcher before us knew of the ranks is known to all parts again; none was started by
+ * us. Errors: CW_ENOMEM, CW_ESYS. */
+int keeping_replay(struct parts *parts, struct job *job, struct cw_err *err);
+
+/* The rank has ended well, and all of its output is out. */
+void keeping_rank_ended(struct parts *parts, uint32_t rank, bool used_mpi);
+
+/* The job is over, well or not: says how it can be gone on with. */
+void keeping_end(struct parts *parts, bool well);
+
+#endif

@@ -1,0 +1,516 @@
+#include "dispatcher/state/state_file.h"
+#include "relay/disk.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_NAME "lock"
+#define STATE_NAME "state"
+#define COUNTS_NAME "counts"
+#define REMOVE_DEPTH 8
+#define WAIT_STEP_MS 20
+
+/* The file of counts: words that are replaced in place, each by itself. */
+enum { COUNT_SYNCED, COUNT_PRINTED };
+
+struct state_file {
+    char path[STATE_DIR_MAX];
+    int dir;
+    int lock;
+    int file;
+    bool dirty;
+    bool failed;
+    uint64_t size;
+    uint64_t *counts; /* mapped */
+    size_t count_bytes;
+    uint32_t ranks;
+    uint8_t *content; /* what was taken up; owned */
+    struct job_state_bytes in;
+    size_t offset;
+    uint32_t ranks_read;
+    void (*on_failure)(void *ctx, const char *why);
+    void *ctx;
+    uint8_t record[JOB_STATE_RECORD + JOB_STATE_BODY_MAX];
+};
+
+static int failure(const struct state_file *s, const char *doing, struct cw_err *err)
+{
+    return cw_err_set(err, CW_ESYS, "job directory %s: %s: %s", s->path, doing, strerror(errno));
+}
+
+/* --- its directory -------------------------------------------------------------------------------
+ */
+
+static int check_dir(const struct state_file *s, struct cw_err *err)
+{
+    struct stat st;
+
+    if (fstat(s->dir, &st) < 0)
+        return failure(s, "looking at it", err);
+    if (st.st_uid != geteuid())
+        return cw_err_set(err, CW_EINVAL, "job directory %s: it belongs to another user", s->path);
+    if (st.st_mode & 077)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: other users may look into it, and keys will be "
+                          "there; take that away (chmod 700)",
+                          s->path);
+    if (disk_in_memory(s->path))
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its files are kept in memory, which does not survive "
+                          "the loss of power; choose a directory on a disk",
+                          s->path);
+    return CW_OK;
+}
+
+/* Without O_CLOEXEC: whoever of the job still lives holds the lock. */
+static int open_lock(struct state_file *s, struct cw_err *err)
+{
+    s->lock = openat(s->dir, LOCK_NAME, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    return s->lock < 0 ? failure(s, "opening its lock", err) : CW_OK;
+}
+
+static long holder(const struct state_file *s)
+{
+    char text[32] = "";
+
+    if (pread(s->lock, text, sizeof(text) - 1, 0) < 0)
+        return 0;
+    return strtol(text, NULL, 10);
+}
+
+static bool lives(long pid)
+{
+    return pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
+
+/* The dispatcher may be gone, and processes of its job just about to end. */
+static int take_lock(struct state_file *s, struct cw_err *err)
+{
+    struct timespec pause = {.tv_nsec = WAIT_STEP_MS * 1000000};
+    char pid[32];
+    int size;
+
+    for (int ms = 0; flock(s->lock, LOCK_EX | LOCK_NB) < 0; ms += WAIT_STEP_MS) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return failure(s, "locking it", err);
+        if (lives(holder(s)))
+            return cw_err_set(err, CW_EBUSY,
+                              "job directory %s: its job runs (causeway run, pid %ld)", s->path,
+                              holder(s));
+        if (ms >= STATE_WAIT_MS)
+            return cw_err_set(err, CW_EBUSY,
+                              "job directory %s: causeway run (pid %ld) has ended, but after %d s "
+                              "processes of its job still live; end them, and try again",
+                              s->path, holder(s), STATE_WAIT_MS / 1000);
+        nanosleep(&pause, NULL);
+    }
+    size = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    if (ftruncate(s->lock, 0) < 0 || pwrite(s->lock, pid, (size_t)size, 0) != size)
+        return failure(s, "writing its lock", err);
+    return CW_OK;
+}
+
+static struct state_file *open_dir(const char *dir, bool make, struct cw_err *err)
+{
+    struct state_file *s = calloc(1, sizeof(*s));
+
+    if (!s) {
+        cw_err_set(err, CW_ENOMEM, "no memory for the state of the job");
+        return NULL;
+    }
+    s->dir = s->lock = s->file = -1;
+    snprintf(s->path, sizeof(s->path), "%s", dir);
+    if (make && mkdir(dir, 0700) < 0 && errno != EEXIST) {
+        failure(s, "making it", err);
+        return s;
+    }
+    s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->dir < 0)
+        failure(s, "opening it", err);
+    else
+        check_dir(s, err);
+    return s;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+/* What the job made there, and nothing else. Without the journal there is no job: it goes first. */
+static void remove_all(const struct state_file *s)
+{
+    static const char *const names[] = {STATE_NAME, STATE_RELAY_NAME, STATE_IMAGES_NAME,
+                                        COUNTS_NAME, LOCK_NAME};
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", s->path, names[i]);
+        nftw(path, remove_one, REMOVE_DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    }
+    rmdir(s->path);
+}
+
+/* A job begins in a directory where nothing else is. */
+static int check_empty(const struct state_file *s, struct cw_err *err)
+{
+    DIR *d = opendir(s->path);
+    const struct dirent *entry;
+    bool empty = true;
+
+    if (!d)
+        return failure(s, "reading it", err);
+    while ((entry = readdir(d)))
+        empty &= entry->d_name[0] == '.' || strcmp(entry->d_name, LOCK_NAME) == 0;
+    closedir(d);
+    return empty ? CW_OK
+                 : cw_err_set(err, CW_EINVAL,
+                              "job directory %s: it is not empty; give one that is, or a name "
+                              "where there is none",
+                              s->path);
+}
+
+void state_file_close(struct state_file *s, bool remove)
+{
+    if (!s)
+        return;
+    if (s->counts)
+        munmap(s->counts, s->count_bytes);
+    if (remove && s->dir >= 0 && s->file >= 0)
+        remove_all(s);
+    if (s->file >= 0)
+        close(s->file);
+    if (s->lock >= 0)
+        close(s->lock);
+    if (s->dir >= 0)
+        close(s->dir);
+    explicit_bzero(s->record, sizeof(s->record));
+    free(s->content);
+    free(s);
+}
+
+static struct state_file *give_up(struct state_file *s)
+{
+    state_file_close(s, false);
+    return NULL;
+}
+
+/* --- counts --------------------------------------------------------------------------------------
+ */
+
+int state_file_count_ranks(struct state_file *s, uint32_t ranks, struct cw_err *err)
+{
+    size_t bytes = (COUNT_PRINTED + (size_t)ranks * JOB_STATE_STREAMS) * sizeof(uint64_t);
+    void *mapped = MAP_FAILED;
+    int fd;
+
+    if (!s)
+        return CW_OK;
+    fd = openat(s->dir, COUNTS_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped == MAP_FAILED)
+        failure(s, "counting what was printed", err);
+    if (fd >= 0)
+        close(fd);
+    if (mapped == MAP_FAILED)
+        return err->code;
+    s->counts = mapped;
+    s->count_bytes = bytes;
+    s->ranks = ranks;
+    return CW_OK;
+}
+
+static uint64_t *printed_at(const struct state_file *s, uint32_t rank, int stream)
+{
+    return &s->counts[COUNT_PRINTED + (size_t)rank * JOB_STATE_STREAMS + (size_t)stream];
+}
+
+void state_file_set_printed(struct state_file *s, uint32_t rank, int stream, uint64_t printed)
+{
+    if (s && s->counts && rank < s->ranks)
+        __atomic_store_n(printed_at(s, rank, stream), printed, __ATOMIC_RELAXED);
+}
+
+uint64_t state_file_printed(const struct state_file *s, uint32_t rank, int stream)
+{
+    return s && s->counts && rank < s->ranks ? *printed_at(s, rank, stream) : 0;
+}
+
+/* --- making and taking up ------------------------------------------------------------------------
+ */
+
+struct state_file *state_file_make(const char *dir, struct cw_err *err)
+{
+    struct state_file *s = open_dir(dir, true, err);
+    uint8_t header[JOB_STATE_HEADER];
+
+    if (!s || err->code || open_lock(s, err) < 0 || take_lock(s, err) < 0)
+        return give_up(s);
+    if (faccessat(s->dir, STATE_NAME, F_OK, 0) == 0) {
+        cw_err_set(err, CW_EBUSY,
+                   "job directory %s: a job is there that did not end well; go on with it "
+                   "(causeway run --resume %s), give another directory, or remove this one",
+                   s->path, s->path);
+        return give_up(s);
+    }
+    if (check_empty(s, err) < 0)
+        return give_up(s);
+    s->file = openat(s->dir, STATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    job_state_put_header(header);
+    if (s->file < 0 || write(s->file, header, sizeof(header)) != sizeof(header)) {
+        failure(s, "making its journal", err);
+        return give_up(s);
+    }
+    s->size = sizeof(header);
+    s->dirty = true;
+    if (fsync(s->dir) < 0) {
+        failure(s, "syncing it", err);
+        return give_up(s);
+    }
+    return s;
+}
+
+static int read_all(struct state_file *s, struct cw_err *err)
+{
+    struct stat st;
+    size_t got = 0;
+    ssize_t n = 1;
+
+    if (fstat(s->file, &st) < 0)
+        return failure(s, "reading its journal", err);
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+        (uint64_t)st.st_size > JOB_STATE_BYTES_MAX + sizeof(s->record))
+        return cw_err_set(err, CW_EINVAL, "job directory %s: its journal is not one of a job",
+                          s->path);
+    s->content = malloc((size_t)st.st_size + 1);
+    if (!s->content)
+        return cw_err_set(err, CW_ENOMEM, "job directory %s: no memory to read its journal",
+                          s->path);
+    while (got < (size_t)st.st_size && n > 0) {
+        n = pread(s->file, s->content + got, (size_t)st.st_size - got, (off_t)got);
+        got += n > 0 ? (size_t)n : 0;
+    }
+    if (n < 0)
+        return failure(s, "reading its journal", err);
+    s->in = (struct job_state_bytes){.bytes = s->content, .size = got};
+    return CW_OK;
+}
+
+/* The word of the file of counts that says so; 0 where it cannot be read. */
+static uint64_t synced_of(const struct state_file *s)
+{
+    int fd = openat(s->dir, COUNTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    uint64_t synced = 0;
+
+    if (fd < 0)
+        return 0;
+    if (pread(fd, &synced, sizeof(synced), COUNT_SYNCED) != sizeof(synced))
+        synced = 0;
+    close(fd);
+    return synced;
+}
+
+static int check_version(const struct state_file *s, struct cw_err *err)
+{
+    uint32_t version = job_state_version(s->in.bytes, s->in.size);
+
+    if (version == JOB_STATE_VERSION)
+        return CW_OK;
+    if (version)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its journal is of version %u, and this program reads "
+                          "%u; go on with the program that began the job",
+                          s->path, version, JOB_STATE_VERSION);
+    return cw_err_set(err, CW_EINVAL, "job directory %s: its journal is damaged at its beginning",
+                      s->path);
+}
+
+/* All records are looked at once; the torn tail is cut off. */
+static int check_records(struct state_file *s, struct cw_err *err)
+{
+    struct job_state_record record;
+    enum job_state_found found = JOB_STATE_GOT;
+    size_t offset = JOB_STATE_HEADER;
+    uint32_t ranks = 0;
+    bool begun = false;
+
+    while (found == JOB_STATE_GOT) {
+        found = job_state_get(&s->in, &offset, ranks, &record);
+        if (found == JOB_STATE_GOT && record.type == JOB_STATE_JOB)
+            ranks = record.rank;
+        begun |= found == JOB_STATE_GOT && record.type == JOB_STATE_BEGUN;
+    }
+    if (found == JOB_STATE_DAMAGED)
+        return cw_err_set(err, CW_EINVAL,
+                          "job directory %s: its journal is damaged at byte %zu: the job cannot be "
+                          "resumed",
+                          s->path, offset);
+    if (!begun)
+        return cw_err_set(err, CW_ENOTFOUND,
+                          "job directory %s: its job ended before it had begun; start it anew in "
+                          "another directory, or remove this one",
+                          s->path);
+    s->size = s->in.size = offset;
+    if (ftruncate(s->file, (off_t)offset) < 0 || lseek(s->file, 0, SEEK_END) < 0)
+        return failure(s, "cutting the torn end of its journal off", err);
+    return CW_OK;
+}
+
+struct state_file *state_file_take(const char *dir, struct cw_err *err)
+{
+    struct state_file *s = open_dir(dir, false, err);
+
+    if (!s || err->code)
+        return give_up(s);
+    if (faccessat(s->dir, STATE_NAME, F_OK, 0) < 0) {
+        cw_err_set(err, CW_ENOTFOUND,
+                   "job directory %s: there is no job to go on with (it ended well, was never "
+                   "begun, or could not be kept)",
+                   s->path);
+        return give_up(s);
+    }
+    if (open_lock(s, err) < 0 || take_lock(s, err) < 0)
+        return give_up(s);
+    s->file = openat(s->dir, STATE_NAME, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (s->file < 0) {
+        failure(s, "opening its journal", err);
+        return give_up(s);
+    }
+    if (read_all(s, err) < 0)
+        return give_up(s);
+    s->in.synced = synced_of(s);
+    if (check_version(s, err) < 0 || check_records(s, err) < 0)
+        return give_up(s);
+    s->dirty = true;
+    state_file_rewind(s);
+    return s;
+}
+
+bool state_file_read(struct state_file *s, struct job_state_record *record)
+{
+    if (!s || !s->content ||
+        job_state_get(&s->in, &s->offset, s->ranks_read, record) != JOB_STATE_GOT)
+        return false;
+    if (record->type == JOB_STATE_JOB)
+        s->ranks_read = record->rank;
+    return true;
+}
+
+void state_file_rewind(struct state_file *s)
+{
+    s->offset = JOB_STATE_HEADER;
+    s->ranks_read = 0;
+}
+
+void state_file_forget(struct state_file *s)
+{
+    if (!s)
+        return;
+    if (s->content)
+        explicit_bzero(s->content, s->in.size);
+    free(s->content);
+    s->content = NULL;
+}
+
+/* --- appending -----------------------------------------------------------------------------------
+ */
+
+void state_file_on_failure(struct state_file *s, void (*failed)(void *ctx, const char *why),
+                           void *ctx)
+{
+    if (!s)
+        return;
+    s->on_failure = failed;
+    s->ctx = ctx;
+}
+
+void state_file_fail(struct state_file *s, const char *why)
+{
+    if (!s || s->failed)
+        return;
+    s->failed = true;
+    unlinkat(s->dir, STATE_NAME, 0);
+    if (s->on_failure)
+        s->on_failure(s->ctx, why);
+}
+
+void state_file_over(struct state_file *s)
+{
+    if (s)
+        unlinkat(s->dir, STATE_NAME, 0);
+}
+
+bool state_file_is_whole(const struct state_file *s)
+{
+    return s && !s->failed;
+}
+
+static void fail_writing(struct state_file *s)
+{
+    char why[CW_ERR_TEXT_MAX];
+
+    snprintf(why, sizeof(why), "writing to %.300s/" STATE_NAME ": %s", s->path, strerror(errno));
+    state_file_fail(s, why);
+}
+
+void state_file_put(struct state_file *s, const struct job_state_record *record)
+{
+    size_t size;
+    ssize_t n;
+
+    if (!state_file_is_whole(s))
+        return;
+    size = job_state_put(s->record, record);
+    if (size == 0 || s->size + size > JOB_STATE_BYTES_MAX) {
+        state_file_fail(s, size ? "its journal has become larger than 256 MiB"
+                                : "something is too large for its journal");
+        return;
+    }
+    n = write(s->file, s->record, size);
+    if (n != (ssize_t)size) {
+        errno = n >= 0 ? ENOSPC : errno;
+        fail_writing(s);
+        return;
+    }
+    s->size += size;
+    s->dirty = true;
+}
+
+void state_file_sync(struct state_file *s)
+{
+    if (!state_file_is_whole(s) || !s->dirty)
+        return;
+    if (fdatasync(s->file) < 0) {
+        fail_writing(s);
+        return;
+    }
+    s->dirty = false;
+    if (s->counts)
+        __atomic_store_n(&s->counts[COUNT_SYNCED], s->size, __ATOMIC_RELAXED);
+}
+
+const char *state_file_dir(const struct state_file *s)
+{
+    return s->path;
+}
+
+int state_file_lock_fd(const struct state_file *s)
+{
+    return s ? s->lock : -1;
+}

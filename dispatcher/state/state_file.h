@@ -1,0 +1,63 @@
+/* A job's directory on disk: the lock, the journal of its dispatcher, what was printed. Blocks
+ * where the disk does. docs/job-state.md. */
+#ifndef DISPATCHER_STATE_FILE_H
+#define DISPATCHER_STATE_FILE_H
+
+#include "common/err.h"
+#include "dispatcher/state/job_state.h"
+
+#include <limits.h>
+
+#define STATE_DIR_MAX (PATH_MAX - 64)
+#define STATE_RELAY_NAME "relay.0" /* the log of its relay */
+#define STATE_IMAGES_NAME "images"
+#define STATE_WAIT_MS 15000 /* for what is left of the job's processes to end */
+
+struct state_file;
+
+/* Makes the directory where there is none, takes its lock, and begins a journal there. Errors:
+ * CW_EINVAL: what is there is in the way, or is in memory; CW_EBUSY: a job runs there; CW_ESYS. */
+struct state_file *state_file_make(const char *dir, struct cw_err *err);
+
+/* Takes up the journal that is there, to be read by state_file_read and appended to. Waits for
+ * processes of the job that are just ending, at most STATE_WAIT_MS. Errors: CW_ENOTFOUND: there is
+ * no job; CW_EBUSY: it runs; CW_EINVAL: another version or user, or damage; CW_ESYS, CW_ENOMEM. */
+struct state_file *state_file_take(const char *dir, struct cw_err *err);
+
+/* NULL is allowed, here and in all functions below: nothing happens. `remove`: the job is over, its
+ * directory goes, or becomes empty where it was not made by us. */
+void state_file_close(struct state_file *state, bool remove);
+
+/* Called once, when no more can be kept: the job cannot be resumed any more. */
+void state_file_on_failure(struct state_file *state, void (*failed)(void *ctx, const char *why),
+                           void *ctx);
+
+const char *state_file_dir(const struct state_file *state);
+/* The descriptor of the lock, which is held as long as anybody has it open; -1 of NULL. */
+int state_file_lock_fd(const struct state_file *state);
+
+/* The next record of a journal that was taken up. False: that was the last. */
+bool state_file_read(struct state_file *state, struct job_state_record *record);
+/* Begins with the first record again, or lets go of the memory. */
+void state_file_rewind(struct state_file *state);
+void state_file_forget(struct state_file *state);
+
+/* Appends a record: it outlives this process. */
+void state_file_put(struct state_file *state, const struct job_state_record *record);
+/* What was appended outlives the machine, once this returns. */
+void state_file_sync(struct state_file *state);
+
+/* The job has ended well: nobody can go on with it, and its relay may forget it. */
+void state_file_over(struct state_file *state);
+
+/* No more can be kept. */
+void state_file_fail(struct state_file *state, const char *why);
+bool state_file_is_whole(const struct state_file *state);
+
+/* How much of a rank's stream was printed: as of job_state_printed. Outlives this process. Of so
+ * many ranks from state_file_count_ranks on. Errors: CW_ESYS. */
+int state_file_count_ranks(struct state_file *state, uint32_t ranks, struct cw_err *err);
+void state_file_set_printed(struct state_file *state, uint32_t rank, int stream, uint64_t printed);
+uint64_t state_file_printed(const struct state_file *state, uint32_t rank, int stream);
+
+#endif

@@ -1,0 +1,320 @@
+#!/bin/bash
+# Jobs with --job-dir whose dispatcher is killed, or all of their processes at once, as when their machine loses power:
+# causeway run --resume goes on with them, and what they print is what one job prints that nobody kills. Also:
+# directories that cannot be used, jobs that run, journals that are torn or damaged. Prints TAP.
+#
+#   job_resume.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
+# shellcheck disable=SC2317,SC2154 # the tests are called by t; of lib.sh
+set -u
+
+suite="jobs that are resumed"
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-90}
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/disk.sh
+. "$here/../lib/disk.sh"
+only=${1-}
+find_causeway
+programs=$root/build/programs
+
+# --- jobs -------------------------------------------------------------------------
+
+# What a test's job prints, all of its dispatchers together, is in $work/all; what they say in $work/said.
+
+# All processes below $1.
+below() {
+  local one
+  for one in $(children_of "$1"); do
+    echo "$one"
+    below "$one"
+  done
+}
+
+collect() {
+  cat "$tmp/out" >>"$work/all"
+  cat "$tmp/err" >>"$work/said"
+}
+
+# begin OPTION... COMMAND...: starts a job that is kept.
+begin() {
+  dir=$logs/job
+  rm -rf "$dir"
+  : >"$work/all"
+  : >"$work/said"
+  start "${causeway[@]}" run --job-dir "$dir" "$@"
+}
+
+again() {
+  start "${causeway[@]}" run --resume "$dir" "$@"
+}
+
+kill_dispatcher() {
+  kill -9 "$pid"
+  finish
+  collect
+}
+
+# The dispatcher is stopped first, so that it starts no others meanwhile.
+kill_all() {
+  kill -STOP "$pid"
+  mapfile -t all < <(below "$pid")
+  kill -9 "$pid" "${all[@]}" 2>/dev/null
+  finish
+  collect
+}
+
+# The job that start started prints, or ends.
+has_printed() {
+  (($(wc -l <"$tmp/out") >= $1)) || gone "$pid"
+}
+
+has_images() {
+  (($(grep -c '"event":"image_stored"' "$tmp/events") >= $1)) || gone "$pid"
+}
+
+has_begun() {
+  grep -q "has called MPI_Init" "$tmp/err" || gone "$pid"
+}
+
+# The job has come to its end, with the output of one that nobody killed.
+expect_whole() {
+  finish
+  collect
+  expect_code 0
+  diff <(sort "$work/expected") <(sort "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+  [[ ! -e $dir ]] || wrong "left: $(ls "$dir")"
+}
+
+# --- killed -----------------------------------------------------------------------
+
+solver=(-n 3 "$programs/solver" 120 1500 100)
+storm=(-n 3 "$programs/storm" 1500)
+
+expected() {
+  run "${causeway[@]}" run "$@"
+  cp "$tmp/out" "$work/expected"
+  expect_code 0
+}
+
+# killed HOW OPTION...: after some output, each time more.
+killed() {
+  local how=$1
+  expected "${solver[@]}"
+  begin "${@:2}" "${solver[@]}"
+  await_true "output" has_printed 2
+  "$how"
+  again
+  await_true "more output" has_printed 3
+  "$how"
+  again
+  expect_whole
+}
+
+killed_in_init() {
+  expected "${solver[@]}"
+  begin --verbose "${solver[@]}"
+  await_true "MPI_Init" has_begun
+  kill_all
+  again
+  expect_whole
+}
+
+killed_with_images() {
+  expected "${solver[@]}"
+  : >"$tmp/events"
+  begin --events "$tmp/events" --ckpt-every 100ms "${solver[@]}"
+  await_true "images" has_images 4
+  "$1"
+  again --verbose
+  expect_whole
+}
+
+# In a storm, at moments of no meaning, until it has come to its end.
+killed_often() {
+  local times=0
+  expected "${storm[@]}"
+  begin --ckpt-every 150ms "${storm[@]}"
+  while ((times < 6)) && ! gone "$pid"; do
+    sleep "0.$((RANDOM % 8 + 1))"
+    [[ -e $dir/state ]] || break
+    ((times++))
+    kill_all
+    grep -q "ended before it had begun" "$tmp/err" && break
+    again
+  done
+  expect_whole
+}
+
+# A rank that is about to leave MPI when all are killed leaves it again.
+killed_in_finalize() {
+  begin -n 2 "$actor" init lines=3,20 finalize "await=$work/go" lines=2,20
+  await_true "output" has_printed 6
+  kill_all
+  touch "$work/go"
+  again
+  finish
+  collect
+  expect_code 0
+  (($(wc -l <"$work/all") == 10)) || wrong "$(wc -l <"$work/all") lines, not 10"
+}
+
+input_goes_on() {
+  seq 1 1500 >"$work/input"
+  input=$work/input
+  expected -n 2 "$programs/stdin_echo" echo
+  begin -n 2 "$programs/stdin_echo" echo
+  await_true "output" has_printed 1
+  kill_all
+  again
+  expect_whole
+  input=
+}
+
+# --- ends that are not good -------------------------------------------------------
+
+interrupted() {
+  expected "${solver[@]}"
+  begin "${solver[@]}"
+  await_true "output" has_printed 2
+  kill -TERM "$pid"
+  finish
+  collect
+  expect_code 143
+  expect_err_like "the job can be gone on with: causeway run --resume $dir\$"
+  again
+  expect_whole
+}
+
+out_of_time() {
+  expected "${solver[@]}"
+  begin --timeout 1s "${solver[@]}"
+  finish
+  collect
+  expect_code 124
+  again --timeout 80s
+  expect_whole
+}
+
+# --- refused ----------------------------------------------------------------------
+
+# refused CODE TEXT COMMAND...
+refused() {
+  run "${@:3}"
+  expect_code "$1"
+  expect_err_like "$2"
+}
+
+options_refused() {
+  local try=("${causeway[@]}" run --job-dir "$logs/job")
+  rm -rf "$logs/job"
+  refused 2 "not with --relays" "${try[@]}" --relays 2 true
+  refused 2 "not with --no-log" "${try[@]}" --no-log true
+  refused 2 "not with --ckpt-dir" "${try[@]}" --ckpt-dir "$work/i" true
+  refused 2 "not with a --log-safety other" "${try[@]}" --log-safety file true
+  refused 2 "not with --resume-timeout 0" "${try[@]}" --resume-timeout 0 true
+  refused 2 "needs --job-dir" "${causeway[@]}" run --log-safety sync true
+  refused 2 "it comes first" "${causeway[@]}" run -n 2 --resume "$logs/job" true
+  refused 2 "unexpected argument" "${causeway[@]}" run --resume "$logs/job" true
+  [[ ! -e $logs/job ]] || wrong "there is a directory"
+}
+
+directories_refused() {
+  refused 1 "No such file" "${causeway[@]}" run --resume "$work/none"
+  mkdir -m 700 "$logs/empty"
+  refused 1 "there is no job to go on with" "${causeway[@]}" run --resume "$logs/empty"
+  touch "$logs/empty/file"
+  refused 1 "it is not empty" "${causeway[@]}" run --job-dir "$logs/empty" "$programs/nompi"
+  chmod 755 "$logs/empty"
+  refused 1 "other users may look into it" "${causeway[@]}" run --job-dir "$logs/empty" "$programs/nompi"
+  [[ -e $logs/empty/file ]] || wrong "a file is gone"
+  rm -rf "$logs/empty"
+}
+
+running_refused() {
+  begin -n 2 "$actor" init lines=2,20 "await=$work/go" finalize
+  await_true "output" has_printed 4
+  timeout 20 "${causeway[@]}" run --resume "$dir" 2>"$work/err"
+  grep -q "its job runs (causeway run, pid $pid)" "$work/err" || wrong "$(cat "$work/err")"
+  timeout 20 "${causeway[@]}" run --job-dir "$dir" "$programs/nompi" 2>"$work/err"
+  grep -q "its job runs (causeway run, pid $pid)" "$work/err" || wrong "$(cat "$work/err")"
+  touch "$work/go"
+  finish
+  expect_code 0
+}
+
+# A job that was killed after some output.
+leave_job() {
+  cp "$programs/solver" "$work/solver"
+  begin -n 2 "$work/solver" 100 3000 100
+  await_true "output" has_printed 2
+  kill_all
+}
+
+# Nobody goes on with it: what its dispatcher had open goes with the next start, or here.
+forget_job() {
+  rm -rf "$dir" "$TMPDIR"/causeway-*
+}
+
+torn() {
+  expected "${solver[@]}"
+  begin "${solver[@]}"
+  await_true "output" has_printed 2
+  kill_all
+  printf '\001\000\000\000\377\000\000\000torn' >>"$dir/state"
+  again
+  expect_whole
+}
+
+damaged() {
+  leave_job
+  printf '\377' | dd of="$dir/state" bs=1 seek=40 conv=notrunc 2>/dev/null
+  refused 1 "its journal is damaged at byte" "${causeway[@]}" run --resume "$dir"
+  printf '\377' | dd of="$dir/state" bs=1 seek=8 conv=notrunc 2>/dev/null
+  refused 1 "its journal is of version 255" "${causeway[@]}" run --resume "$dir"
+  printf '\377' | dd of="$dir/state" bs=1 seek=0 conv=notrunc 2>/dev/null
+  refused 1 "damaged at its beginning" "${causeway[@]}" run --resume "$dir"
+  forget_job
+}
+
+program_changed() {
+  leave_job
+  refused 1 "a job is there that did not end well" "${causeway[@]}" run --job-dir "$dir" "$programs/nompi"
+  touch "$work/solver"
+  refused 1 "solver has changed since the job began" "${causeway[@]}" run --resume "$dir"
+  rm "$work/solver"
+  refused 1 "the job needs .*solver: No such file" "${causeway[@]}" run --resume "$dir"
+  forget_job
+}
+
+lib_start
+if ! find_disk; then
+  tap_skip "all" "there is no directory on a disk"
+  tap_end
+  exit
+fi
+trap disk_end EXIT
+t "the dispatcher is killed, twice" killed kill_dispatcher
+t "all processes are killed, twice" killed kill_all
+t "... in MPI_Init" killed_in_init
+t "... where ranks have images" killed_with_images kill_all
+t "the dispatcher is killed where ranks have images" killed_with_images kill_dispatcher
+t "... without images, all processes" killed kill_all --no-ckpt
+t "all processes are killed again and again" killed_often
+t "... after MPI_Finalize" killed_in_finalize
+t "standard input goes on where it was" input_goes_on
+t "a job that was ended by a signal goes on" interrupted
+t "a job that ran out of time goes on" out_of_time
+t "options that do not go together" options_refused
+t "directories that cannot be used" directories_refused
+t "a job that runs" running_refused
+t "a journal that is torn" torn
+t "a journal that is damaged" damaged
+t "a program that has changed" program_changed
+tap_end
