@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs every suite and counts: the last line is "N passed, N failed". `make check` calls this when it has built what
 # has no sanitizers; the rest is built here. Jobs of several processes run one suite after the other, for programs that
-# exchange messages suffer beside others; then the suites that only compute or wait run side by side.
+# exchange messages suffer beside others; then the suites that compute or wait for most of their time run side by side.
 #
 # Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 10), CC,
 # WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of engines with programs and
@@ -103,6 +103,9 @@ engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks b
 one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
+}
+
+one_engine_waiting() {
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
   suite "relays that lose power, $1" env ENGINE="$2" tests/system/relay_sync.sh '^(rings: once|storm)'
 }
@@ -117,7 +120,6 @@ queue_jobs() {
   build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
   build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
   one "make run, where nothing is built" demonstration
-  suite "command line" tests/system/cli.sh
   suite "MPI programs" tests/system/programs.sh
   suite "ranks killed" tests/system/kills.sh --slice
   suite "ranks and relays killed" env DRAW="1/8 $SLICE" tests/system/kills.sh --relays --slice
@@ -127,16 +129,6 @@ queue_jobs() {
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
   suite "images of processes" tests/system/images.sh
-  suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
-  suite "logs on disk" tests/system/log_disk.sh
-  suite "logs that are looked at" tests/system/log_command.sh
-  suite "checkpoint servers" tests/system/ckptsrv.sh
-  suite "images of jobs" tests/system/images_job.sh
-  suite "several relays" tests/system/relays.sh
-  suite "sessions that resume" tests/system/resume.sh
-  suite "relays that come back" tests/system/relay_return.sh
-  suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
-  suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \
@@ -146,6 +138,26 @@ queue_jobs() {
   done
   suite scalapack tests/system/scalapack.sh --causeway --slice 10
   suite "comparison of engines" tests/system/netpipe.sh
+}
+
+# Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks.
+queue_waiting() {
+  local engine
+  suite "command line" tests/system/cli.sh
+  suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
+  suite "logs on disk" tests/system/log_disk.sh
+  suite "logs that are looked at" tests/system/log_command.sh
+  suite "checkpoint servers" tests/system/ckptsrv.sh
+  suite "images of jobs" tests/system/images_job.sh
+  suite "jobs that are taken up again" tests/system/job_resume.sh
+  suite "several relays" tests/system/relays.sh
+  suite "sessions that resume" tests/system/resume.sh
+  suite "relays that come back" tests/system/relay_return.sh
+  suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
+  suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
+  for engine in $(other_engines); do
+    engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
+  done
 }
 
 # One process each, of one thread or a few; the longest first.
@@ -178,6 +190,7 @@ suites_start
 echo "# slices drawn by SLICE=$SLICE"
 queue_jobs
 run_queued 1
+queue_waiting
 queue_processes
 run_queued "${LANES:-$(nproc)}"
 finish_tests
