@@ -45,6 +45,7 @@ struct piece {
     int64_t bias;     /* from the address to where the bytes are */
     bool whole;       /* all that can be read is for the image, through /proc/self/mem */
     bool over_a_file; /* zeros count, and pages of the file do not */
+    bool empty;       /* it was never touched. Holes are walked page by page, as slow as pages */
 };
 
 uint64_t memory_size(void)
@@ -222,7 +223,7 @@ static int write_piece(struct memory *m, struct stream *stream, struct piece *pi
 {
     if (stream_region(stream, &piece->head, err))
         return err->code;
-    if (piece->head.kind == CW_IMAGE_FILE_SHARED)
+    if (piece->head.kind == CW_IMAGE_FILE_SHARED || piece->empty)
         return 0;
     if (piece->whole)
         return write_readable(m, stream, piece, err);
@@ -279,6 +280,7 @@ static void decide(struct memory *m, const struct maps_region *region, struct pi
     piece->head.prot = region->prot;
     piece->head.flags = region->flags;
     strcpy(piece->head.path, region->path);
+    piece->empty = region->inode == 0 && !region->shared && region->anonymous == 0;
     if (copy) {
         piece->head.kind = CW_IMAGE_SHARED;
         piece->bias = (int64_t)((uint64_t)(uintptr_t)copy->copy - copy->start);
