@@ -739,12 +739,12 @@ status_shown() {
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
   kill_rank 1
   await_back 1
-  "${causeway[@]}" status >"$work/status" 2>&1 || wrong "status: $(<"$work/status")"
+  "${causeway[@]}" status "$pid" >"$work/status" 2>&1 || wrong "status: $(<"$work/status")"
   grep -Eq '^ *1 +[^ ]+ +[0-9]+ +2 +live ' "$work/status" ||
     wrong "expected rank 1 as incarnation 2, live: $(<"$work/status")"
-  "${causeway[@]}" status --json >"$work/json" 2>&1 || wrong "status --json: $(<"$work/json")"
+  "${causeway[@]}" status --json "$pid" >"$work/json" 2>&1 || wrong "status --json: $(<"$work/json")"
   grep -Eq '"incarnation": ?2' "$work/json" || wrong "expected incarnation 2: $(<"$work/json")"
-  "${causeway[@]}" top --interval 100ms >"$work/top" 2>&1 </dev/null &
+  "${causeway[@]}" top --interval 100ms "$pid" >"$work/top" 2>&1 </dev/null &
   local top=$!
   await_true "rank 1 as incarnation 2 in top" grep -Eq '^ *1 +[^ ]+ +[0-9]+ +2 +live ' "$work/top"
   touch "$work/go"
