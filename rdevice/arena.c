@@ -1,12 +1,16 @@
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
-#define ARENA_ADDRESS ((void *)0x500000000000)
-#define ARENA_MAX (64ull << 30) /* address space, not memory */
-#define ARENA_MIN (1ull << 28)
+#define ARENA_ADDRESS ((uint8_t *)0x500000000000)
+#define ARENA_MAX (64ull << 30) /* of addresses */
+/* Mapped at a time. What is mapped is what an image looks through: 64 GiB at once, and never
+ * touched, took it 60 ms. */
+#define ARENA_STEP (64ull << 20)
 #define CLASS_MIN 6 /* 64 bytes */
 #define CLASS_MAX 40
 #define GIVE_BACK (1ull << 20) /* a free piece this large returns its memory to the system */
@@ -15,20 +19,26 @@ struct piece {
     struct piece *next;
 };
 
-static uint8_t *start;
 static size_t used;
-static size_t size_max;
+static size_t mapped;
 static struct piece *free_pieces[CLASS_MAX + 1]; /* by log2 of their size */
+
+/* `bytes` more. Returns 0 or -1 with errno. */
+static int map_more(size_t bytes)
+{
+    size_t size = (bytes + ARENA_STEP - 1) / ARENA_STEP * ARENA_STEP;
+    void *at = mmap(ARENA_ADDRESS + mapped, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+    if (at == MAP_FAILED)
+        return -1;
+    mapped += size;
+    return 0;
+}
 
 int arena_init(void)
 {
-    for (size_max = ARENA_MAX; size_max >= ARENA_MIN; size_max /= 4) {
-        start = mmap(ARENA_ADDRESS, size_max, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (start != MAP_FAILED)
-            return 0;
-    }
-    return -1;
+    return map_more(ARENA_STEP);
 }
 
 static int class_of(size_t size)
@@ -50,11 +60,14 @@ void *arena_alloc(size_t size)
         free_pieces[class] = piece->next;
         return piece;
     }
-    if (bytes < size || bytes > size_max - used)
+    if (bytes < size || bytes > ARENA_MAX - used)
         fatal_exit(CW_REPORT_FATAL, "the device's memory is spent, while %zu bytes were needed",
                    size);
+    if (bytes > mapped - used && map_more(bytes - (mapped - used)) < 0)
+        fatal_exit(CW_REPORT_FATAL, "no memory for the device, while %zu bytes were needed: %s",
+                   size, strerror(errno));
     used += bytes;
-    return start + used - bytes;
+    return ARENA_ADDRESS + used - bytes;
 }
 
 void arena_free(void *at, size_t size)

@@ -1,4 +1,4 @@
-/* The device's own memory: one reservation at a fixed far address, so that the program's heap and
+/* The device's own memory: it grows from a fixed far address, so that the program's heap and
  * mappings lie where they would lie without the device, in every incarnation alike. */
 #ifndef RDEVICE_ARENA_H
 #define RDEVICE_ARENA_H
@@ -8,8 +8,7 @@
 /* The rings that the relay shares with us lie beside it. */
 #define ARENA_RINGS ((void *)0x4ff000000000)
 
-/* Reserves the address space. Returns 0 or -1 when not even the smallest reservation is possible.
- */
+/* Returns 0, or -1 with errno: there is no memory at that address. */
 int arena_init(void);
 
 /* At least `size` bytes, aligned to 64, not cleared. Ends the process when the arena is spent. */

@@ -131,7 +131,8 @@ void device_open(void)
     clock_pause();
     read_setup();
     if (arena_init() < 0)
-        fatal_exit(CW_REPORT_FATAL, "no address space for the device; is 'ulimit -v' set?");
+        fatal_exit(CW_REPORT_FATAL, "no memory for the device: %s; is 'ulimit -v' set?",
+                   strerror(errno));
     if (trace_begin(device.setup.rank, device.setup.incarnation, &err) < 0)
         fatal_exit(CW_REPORT_FATAL, "%s", err.text);
     device.thread = pthread_self();

@@ -660,7 +660,8 @@ void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *r
     if (report->kind == CW_REPORT_IMAGE_TAKEN) {
         taken(im, rank, &report->image);
     } else {
-        if (rank == 0)
+        /* of the image before, when the next one is asked for already, it changes nothing */
+        if (rank == 0 && report->image.number == im->core.rank[0].number)
             resume_input(im);
         if (report->image.stored)
             telling_image_copied(im->config.telling, now_of(im), rank, &report->image);

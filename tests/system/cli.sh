@@ -1022,7 +1022,7 @@ limit_tests() {
   t "too few descriptors for any rank" limited -n 28 'ulimit -n' 1
   t "too few descriptors for all ranks" limited -n 64 'ulimit -n' 32
   t "too few descriptors for the last ranks" limited -n 150 'ulimit -n' 40
-  t "too little address space" limited -v 200000 'ulimit -v' 2
+  t "too little address space" limited -v 120000 'ulimit -v' 2
 }
 
 # --- peers that do not behave -----------------------------------------------------

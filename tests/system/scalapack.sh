@@ -2,8 +2,13 @@
 # Runs Debian's ScaLAPACK test programs (scalapack-mpi-test) under causeway and
 # compares their verdicts with those of stock MPICH, kept in scalapack.list.
 #
-#   scalapack.sh [--causeway] [--slice N] [NAME...]   run the programs, print TAP
+#   scalapack.sh [--causeway] [OPTION...] [NAME...]   run the programs, print TAP
 #   scalapack.sh --stock [NAME...]                    make their list lines anew
+#
+#   --slice N      N quick programs
+#   --images       images of the ranks are taken all the time, a random rank is killed again
+#                  and again, and ranks go on from images
+#   --fault-seed N of these kills (default 1)
 #
 # Environment:
 #   CAUSEWAY  the launcher (default: build/causeway of this tree)
@@ -25,6 +30,9 @@ tests=/usr/lib/$(uname -m)-linux-gnu/scalapack/mpich-tests
 data=/usr/share/scalapack
 ranks=4 # the process grids of the data files need 4
 quick=5 # a program of a slice takes at most this many seconds under stock
+images=0
+seed=1
+kills=0 images_stored=0 images_used=0 # what came of it
 tries=2 # stock runs of a program that must pass with the same verdict
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
@@ -34,7 +42,7 @@ fail() {
 }
 
 usage() {
-  sed -n '2,12s/^# \{0,1\}//p' "$0"
+  sed -n '2,18s/^# \{0,1\}//p' "$0"
   exit "$1"
 }
 
@@ -169,9 +177,30 @@ launch() {
   exec timeout -k 10 "$LIMIT" "$@" >"$out" 2>"$out.err" </dev/null
 }
 
+# kill_options SECONDS: leaves in $options that images are taken, and that ranks are killed a few times in so long.
+kill_options() {
+  local ms
+  ms=$(awk -v seconds="$1" 'BEGIN { print seconds < 0.5 ? 100 : seconds * 200 }')
+  options=(--ckpt-every 30ms --fault "kill:random@${ms}ms" --fault-seed "$seed" --events "$tmp/events")
+}
+
+# count_kills STATUS: of the events; returns STATUS.
+count_kills() {
+  kills=$((kills + $(grep -c '"fault_fired"' "$tmp/events")))
+  images_stored=$((images_stored + $(grep -c '"image_stored"' "$tmp/events")))
+  images_used=$((images_used + $(grep -c '"rank_restored"' "$tmp/events")))
+  return "$1"
+}
+
+# run_causeway NAME OUT SECONDS
 run_causeway() {
+  local options=()
   prepare "$1"
-  (launch "$2" "$CAUSEWAY" run -n "$ranks" "$(program "$1")")
+  ((images)) && kill_options "$3"
+  (launch "$2" "$CAUSEWAY" run "${options[@]}" -n "$ranks" "$(program "$1")")
+  local status=$?
+  ((images)) || return "$status"
+  count_kills "$status"
 }
 
 stock() {
@@ -236,10 +265,10 @@ explain() {
 
 # check NAME: one TAP line
 check() {
-  local out=$tmp/out title expected
-  read -r _ ranks _ _ expected <<<"$(entry "$1")"
+  local out=$tmp/out title expected seconds
+  read -r _ ranks seconds _ expected <<<"$(entry "$1")"
   title="$1 ($ranks ranks)"
-  run_causeway "$1" "$out"
+  run_causeway "$1" "$out" "$seconds"
   judge "$1" "$out" "$?"
   got="$got $(sum "$out.verdict")"
   if [[ -z $wrong && $got = "$expected" ]]; then
@@ -287,7 +316,15 @@ causeway_mode() {
   for name in "$@"; do
     check "$name"
   done
+  ((images)) && check_images
   tap_end
+}
+
+# When all have run with images.
+check_images() {
+  echo "# kills: $kills, images stored: $images_stored, used: $images_used"
+  ((images_used)) || wrong "expected that ranks were restarted from images"
+  tap_result "ranks went on from images"
 }
 
 # measure NAME: prints the list line of a program if all its stock runs pass with
@@ -343,6 +380,8 @@ main() {
     case $1 in
       --stock | --causeway) mode=${1#--} ;;
       --slice) wanted=${2-} && shift ;;
+      --images) images=1 suite+=", with images" ;;
+      --fault-seed) seed=${2-} && shift ;;
       -h | --help) usage 0 ;;
       *) usage 2 >&2 ;;
     esac
