@@ -38,16 +38,36 @@ static uint64_t later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+uint64_t image_policy_log_much(uint64_t log_memory, uint32_t ranks)
+{
+    uint64_t much = log_memory / 2 / ranks;
+
+    return much < IMAGE_LOG_MUCH ? much : IMAGE_LOG_MUCH;
+}
+
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *h,
                              uint64_t mtbf_ns)
 {
     uint64_t cost_ns = h->first ? IMAGE_COST_NS : h->cost_ns;
     uint64_t pause_ns = h->first ? IMAGE_FIRST_NS : h->cost_ns * IMAGE_SHARE;
-    uint64_t log_enough = later_of(IMAGE_LOG_MIN, h->first ? 0 : h->sent);
+    uint64_t sent = h->first ? 0 : h->sent;
 
     if (policy->every_ns)
         return h->since_ns + policy->every_ns;
-    if (h->log_grown >= log_enough)
+    if (h->log_grown >= later_of(policy->log_much, sent))
+        return h->since_ns + (h->first ? 0 : h->cost_ns * IMAGE_SHARE_MUCH);
+    if (h->log_grown >= later_of(IMAGE_LOG_MIN, sent))
         return h->since_ns + pause_ns;
     return h->since_ns + later_of(pause_ns, interval_ns(cost_ns, mtbf_ns));
+}
+
+uint64_t image_policy_look_ns(const struct image_policy *policy, uint64_t bytes, uint64_t passed_ns)
+{
+    uint64_t pause_ns = IMAGE_LOOK_MAX_NS;
+
+    if (bytes > 0)
+        pause_ns = (uint64_t)((double)passed_ns * (double)policy->log_much / 2 / (double)bytes);
+    if (pause_ns > IMAGE_LOOK_MAX_NS)
+        return IMAGE_LOOK_MAX_NS;
+    return later_of(pause_ns, IMAGE_LOOK_MIN_NS);
 }

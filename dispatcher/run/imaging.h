@@ -14,8 +14,7 @@
 #include "dispatcher/run/telling.h"
 #include "dispatcher/streams/rank_input.h"
 
-#define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
-#define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
+#define IMAGING_STATS_A_RANK_NS 1000000ull /* between two looks at logs, for each rank */
 #define IMAGING_PLACE_NS                                                                           \
     100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
