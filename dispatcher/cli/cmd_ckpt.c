@@ -84,8 +84,8 @@ static int parse_words(struct ckpt_options *o, int count, char **words, struct c
     while (action < ACTIONS && strcmp(words[0], actions[action]) != 0)
         action++;
     if (action == ACTIONS)
-        return cw_err_set(err, CW_EINVAL, "unknown command '%s'; expected list, show, verify or rm",
-                          words[0]);
+        return cw_err_set(err, CW_EINVAL,
+                          "unknown command '%s'; expected list, show, verify, rm or now", words[0]);
     o->action = (enum action)action;
     if (o->json && o->action >= VERIFY)
         return cw_err_set(err, CW_EINVAL, "--json is no option of causeway ckpt %s", words[0]);
