@@ -38,6 +38,7 @@ static const struct frame_shape shapes[CW_FRAME_TYPES] = {
     [CW_FRAME_HINT] = {"HINT", 0, 0},
     [CW_FRAME_FAREWELL] = {"FAREWELL", 0, 0},
     [CW_FRAME_REPLAYED] = {"REPLAYED", 0, 0},
+    [CW_FRAME_GROWN] = {"GROWN", CW_GROWN_SIZE, 0},
     [CW_FRAME_NOTICE] = {"NOTICE", CW_NOTICE_SIZE, CW_TEXT_MAX},
     [CW_FRAME_STATS] = {"STATS", CW_STATS_SIZE, 0},
     [CW_FRAME_STATS_ASK] = {"STATS_ASK", 0, 0},

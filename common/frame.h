@@ -66,6 +66,8 @@ enum cw_frame_type {
     CW_FRAME_HINT = 36,
     CW_FRAME_FAREWELL = 37,
     CW_FRAME_REPLAYED = 38,
+    /* relay to dispatcher, unasked */
+    CW_FRAME_GROWN = 39,
     /* relay to dispatcher, and its one request */
     CW_FRAME_NOTICE = 48,
     CW_FRAME_STATS = 49,
@@ -280,6 +282,13 @@ struct cw_trim {
     struct cw_point point;
 };
 #define CW_TRIM_SIZE 32u
+
+/* GROWN: what the relay keeps for this rank has grown. */
+struct cw_grown {
+    uint32_t rank;
+    uint64_t bytes; /* that it keeps */
+};
+#define CW_GROWN_SIZE 16u
 
 /* PUT: an image follows, as the stream of common/image.h, once GO has come. */
 struct cw_put {
@@ -780,6 +789,25 @@ static inline bool cw_trim_get(const uint8_t *from, struct cw_trim *v)
     v->known = cw_get_u32(&r);
     return cw_reader_end(&r) && cw_point_get(from + CW_TRIM_SIZE - CW_POINT_SIZE, &v->point) &&
            v->known <= 1;
+}
+
+static inline void cw_grown_put(uint8_t *to, const struct cw_grown *v)
+{
+    struct cw_writer w = cw_writer(to, CW_GROWN_SIZE);
+
+    cw_put_u32(&w, v->rank);
+    cw_put_u32(&w, 0);
+    cw_put_u64(&w, v->bytes);
+}
+
+static inline bool cw_grown_get(const uint8_t *from, struct cw_grown *v)
+{
+    struct cw_reader r = cw_reader(from, CW_GROWN_SIZE);
+
+    v->rank = cw_get_u32(&r);
+    cw_get_u32(&r);
+    v->bytes = cw_get_u64(&r);
+    return cw_reader_end(&r);
 }
 
 static inline void cw_put_put(uint8_t *to, const struct cw_put *v)

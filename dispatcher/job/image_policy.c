@@ -38,11 +38,14 @@ static uint64_t later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-uint64_t image_policy_log_much(uint64_t log_memory, uint32_t ranks)
+void image_policy_set_room(struct image_policy *policy, uint64_t memory, uint64_t disk,
+                           uint32_t ranks)
 {
-    uint64_t much = log_memory / 2 / ranks;
+    uint64_t much = memory / 2 / ranks;
+    uint64_t room = disk < UINT64_MAX - memory ? memory + disk : UINT64_MAX;
 
-    return much < IMAGE_LOG_MUCH ? much : IMAGE_LOG_MUCH;
+    policy->log_much = much < IMAGE_LOG_MUCH ? much : IMAGE_LOG_MUCH;
+    policy->log_urgent = room / ranks / IMAGE_LOG_URGENT_SHARE;
 }
 
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *h,
@@ -52,6 +55,8 @@ uint64_t image_policy_due_ns(const struct image_policy *policy, const struct ima
     uint64_t pause_ns = h->first ? IMAGE_FIRST_NS : h->cost_ns * IMAGE_SHARE;
     uint64_t sent = h->first ? 0 : h->sent;
 
+    if (h->log_grown >= policy->log_urgent)
+        return 0;
     if (policy->every_ns)
         return h->since_ns + policy->every_ns;
     if (h->log_grown >= later_of(policy->log_much, sent))
@@ -59,15 +64,4 @@ uint64_t image_policy_due_ns(const struct image_policy *policy, const struct ima
     if (h->log_grown >= later_of(IMAGE_LOG_MIN, sent))
         return h->since_ns + pause_ns;
     return h->since_ns + later_of(pause_ns, interval_ns(cost_ns, mtbf_ns));
-}
-
-uint64_t image_policy_look_ns(const struct image_policy *policy, uint64_t bytes, uint64_t passed_ns)
-{
-    uint64_t pause_ns = IMAGE_LOOK_MAX_NS;
-
-    if (bytes > 0)
-        pause_ns = (uint64_t)((double)passed_ns * (double)policy->log_much / 2 / (double)bytes);
-    if (pause_ns > IMAGE_LOOK_MAX_NS)
-        return IMAGE_LOOK_MAX_NS;
-    return later_of(pause_ns, IMAGE_LOOK_MIN_NS);
 }

@@ -9,7 +9,7 @@
  *   - after Young's interval sqrt(2 C M), in which what images cost and what crashes lose are
  * balanced: C is the cost of an image, M the mean time between crashes of the rank; but never so
  * often that images take more than a share of the rank's time, which is larger for a log that grows
- * fast. */
+ * fast. And where the relay is about to give logs up, one is due at once. */
 #ifndef DISPATCHER_IMAGE_POLICY_H
 #define DISPATCHER_IMAGE_POLICY_H
 
@@ -20,9 +20,8 @@
 #define IMAGE_LOG_MIN (16ull << 20)   /* repeating less takes some 10 ms: no image is worth it */
 #define IMAGE_SHARE 33u               /* of the time between two images, one may cost a 33rd: 3% */
 #define IMAGE_LOG_MUCH (256ull << 20) /* the relay's log of one rank outgrows what it reuses */
+#define IMAGE_LOG_URGENT_SHARE 4u     /* of a rank's room: one part in so many is urgent */
 #define IMAGE_SHARE_MUCH 4u           /* ... and then one may cost a 4th */
-#define IMAGE_LOOK_MAX_NS 1000000000ull /* between two looks at logs that grow slowly ... */
-#define IMAGE_LOOK_MIN_NS 50000000ull   /* ... and fast */
 #define IMAGE_COST_NS                                                                              \
     1000000000ull /* taken for the cost of the first one: about 1 GiB over a disk */
 #define IMAGE_MTBF_NS                                                                              \
@@ -32,7 +31,9 @@
 struct image_policy {
     uint64_t every_ns; /* fixed, as the user said; 0: adaptive */
     uint64_t mtbf_ns;  /* of a rank, as the user said; 0: as observed */
-    uint64_t log_much; /* bytes: at most IMAGE_LOG_MUCH, less where logs have less room */
+    /* bytes that a log has grown by: */
+    uint64_t log_much;   /* at most IMAGE_LOG_MUCH, less where logs have less memory */
+    uint64_t log_urgent; /* more of it, and logs are given up */
 };
 
 struct image_history {
@@ -48,13 +49,9 @@ struct image_history {
 uint64_t image_policy_mtbf_ns(const struct image_policy *policy, uint64_t ranks_ns,
                               uint32_t crashes);
 
-/* For `log_much`: of the memory for the logs of so many ranks. */
-uint64_t image_policy_log_much(uint64_t log_memory, uint32_t ranks);
-
-/* When the sizes of logs are to be looked at again, where the fastest one took so many bytes in the
- * time that has passed since the last look: before it has grown by much. */
-uint64_t image_policy_look_ns(const struct image_policy *policy, uint64_t bytes,
-                              uint64_t passed_ns);
+/* What there is for the logs of so many ranks, in bytes; `disk`: UINT64_MAX: enough. */
+void image_policy_set_room(struct image_policy *policy, uint64_t memory, uint64_t disk,
+                           uint32_t ranks);
 
 /* From when on an image is due, as things are. */
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *history,

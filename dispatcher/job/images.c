@@ -159,26 +159,15 @@ void images_rank_down(struct images *im, uint32_t rank, bool crashed)
 }
 
 /* A log that has become smaller was trimmed. */
-void images_log(struct images *im, uint32_t rank, uint64_t bytes, uint64_t received)
+void images_log(struct images *im, uint32_t rank, uint64_t bytes)
 {
     struct images_rank *r = &im->rank[rank];
 
-    if (received > r->received && received - r->received > im->fastest)
-        im->fastest = received - r->received;
-    r->received = received;
     r->log_bytes = bytes;
     if (bytes < r->log_taken)
         r->log_taken = 0;
     r->history.log_grown = bytes - r->log_taken;
     im->changed |= r->history.log_grown >= IMAGE_LOG_MIN && r->live;
-}
-
-uint64_t images_look_ns(struct images *im, uint64_t passed_ns)
-{
-    uint64_t fastest = im->fastest;
-
-    im->fastest = 0;
-    return image_policy_look_ns(&im->config.policy, fastest, passed_ns);
 }
 
 bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report *report,

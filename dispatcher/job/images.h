@@ -71,7 +71,6 @@ struct images_rank {
     uint64_t pause_ns; /* after the last failure; 0: there was none */
     uint64_t log_bytes;
     uint64_t log_taken; /* log_bytes when the last image was taken */
-    uint64_t received;  /* bytes of messages, as far as is known */
     struct image_history history;
     enum images_demand demand;
     uint32_t demanded; /* number of the image for that */
@@ -112,7 +111,6 @@ struct images {
     uint64_t start_ns;
     uint32_t crashes;
     uint64_t mtbf_ns; /* of this pass */
-    uint64_t fastest; /* bytes that one rank was handed between two looks */
     uint64_t due_ns;  /* when there may be something new by time alone */
     uint64_t pass_due_ns;
     bool changed;    /* since the last pass began */
@@ -139,10 +137,8 @@ void images_rank_live(struct images *images, uint32_t rank, uint32_t incarnation
 /* It cannot any more: it has crashed, or is about to end well. What was asked for is not waited
  * for. */
 void images_rank_down(struct images *images, uint32_t rank, bool crashed);
-/* What its relay keeps of it, and has handed to it in all. */
-void images_log(struct images *images, uint32_t rank, uint64_t bytes, uint64_t received);
-/* All ranks were looked at so long ago: when it is to be done again. */
-uint64_t images_look_ns(struct images *images, uint64_t passed_ns);
+/* What its relay keeps of it. */
+void images_log(struct images *images, uint32_t rank, uint64_t bytes);
 
 /* --- an image on its way --- */
 /* Returns false for one that nobody waits for. */

@@ -53,12 +53,15 @@ static void dispatch(struct relay_link *link, const struct cw_header *header, co
 {
     struct cw_notice_body notice;
     struct cw_stats stats;
+    struct cw_grown grown;
     struct cw_trim trim;
 
     if (header->type == CW_FRAME_NOTICE && cw_notice_get(body, header->length, &notice))
         ops->notice(ctx, &notice);
     else if (header->type == CW_FRAME_STATS && cw_stats_get(body, &stats))
         ops->stats(ctx, &stats);
+    else if (header->type == CW_FRAME_GROWN && cw_grown_get(body, &grown))
+        ops->grown(ctx, &grown);
     else if (header->type == CW_FRAME_TRIMMED && cw_trim_get(body, &trim))
         ops->trimmed(ctx, &trim);
     else if (header->type == CW_FRAME_REFUSED && cw_notice_get(body, header->length, &notice))

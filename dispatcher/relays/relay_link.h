@@ -19,6 +19,7 @@ struct relay_link {
 struct relay_link_ops {
     void (*notice)(void *ctx, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
+    void (*grown)(void *ctx, const struct cw_grown *grown);
     void (*trimmed)(void *ctx, const struct cw_trim *trimmed);
 };
 

@@ -402,17 +402,31 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
     config->events->stats(config->ctx, stats);
 }
 
+/* Of a rank that has its log elsewhere a relay says nothing that is true. */
+static bool has_log_of(const struct relay *relay, uint32_t rank)
+{
+    return rank < relay->of->config.ranks && relays_home(relay->of, rank) == relay->number;
+}
+
+static void on_grown(void *ctx, const struct cw_grown *grown)
+{
+    const struct relay *relay = ctx;
+    const struct relays_config *config = &relay->of->config;
+
+    if (has_log_of(relay, grown->rank))
+        config->events->grown(config->ctx, grown);
+}
+
 static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
 {
     const struct relay *relay = ctx;
     const struct relays_config *config = &relay->of->config;
 
-    /* of a rank that has its log elsewhere it says nothing that is true */
-    if (trimmed->rank < config->ranks && relays_home(relay->of, trimmed->rank) == relay->number)
+    if (has_log_of(relay, trimmed->rank))
         config->events->trimmed(config->ctx, trimmed);
 }
 
-static const struct relay_link_ops link_ops = {on_notice, on_stats, on_trimmed};
+static const struct relay_link_ops link_ops = {on_notice, on_stats, on_grown, on_trimmed};
 
 /* The session is over. */
 static void give_up(struct relay *relay, struct cw_err *err)

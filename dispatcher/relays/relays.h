@@ -18,6 +18,7 @@ struct relays_events {
     void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
     void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
     void (*stats)(void *ctx, const struct cw_stats *stats);
+    void (*grown)(void *ctx, const struct cw_grown *grown);    /* unasked */
     void (*trimmed)(void *ctx, const struct cw_trim *trimmed); /* the answer to relays_trim */
     void (*resumed)(void *ctx, uint32_t relay);                /* its session goes on */
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */

@@ -130,7 +130,12 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
     struct driver *d = ctx;
 
     standing_take(d->parts.standing, stats);
-    imaging_stats(d->parts.imaging, stats);
+    imaging_log(d->parts.imaging, stats->rank, stats->of_rank.log_bytes);
+}
+
+static void on_grown(void *ctx, const struct cw_grown *grown)
+{
+    imaging_log(((struct driver *)ctx)->parts.imaging, grown->rank, grown->bytes);
 }
 
 static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
@@ -211,6 +216,7 @@ static const struct relays_events relays_events = {.child = on_relay_child,
                                                    .failed = on_relays_failed,
                                                    .notice = on_notice,
                                                    .stats = on_stats,
+                                                   .grown = on_grown,
                                                    .trimmed = on_trimmed,
                                                    .resumed = on_relay_resumed,
                                                    .lost = on_relay_lost};

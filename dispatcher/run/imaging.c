@@ -28,7 +28,6 @@ struct imaging {
     uint8_t mark[CW_MARK_SIZE];
     struct loop_timer timer;              /* the core has something to be done */
     struct loop_timer stats_timer;        /* logs are looked at */
-    uint64_t stats_pause_ns;              /* ... after so long */
     struct loop_timer pause_timer;        /* rank 0 gets input again */
     bool server_told[IMAGES_SERVERS_MAX]; /* that there is no session with it */
     uint32_t causes[IMAGING_CAUSES_MAX];  /* hashes of those that were told */
@@ -218,14 +217,13 @@ static void on_time(void *ctx)
 static void on_stats_time(void *ctx)
 {
     struct imaging *im = ctx;
-    uint64_t least_ns = im->config.options->ranks * IMAGING_STATS_A_RANK_NS;
-    uint64_t pause_ns = images_look_ns(&im->core, im->stats_pause_ns);
+    uint64_t pause_ns = im->config.options->ranks * IMAGING_STATS_A_RANK_NS;
 
     if (im->ending)
         return;
     standing_refresh(im->config.standing);
-    im->stats_pause_ns = pause_ns > least_ns ? pause_ns : least_ns;
-    loop_timer_set(&im->stats_timer, now_of(im) + im->stats_pause_ns);
+    loop_timer_set(&im->stats_timer,
+                   now_of(im) + (pause_ns > IMAGING_STATS_NS ? pause_ns : IMAGING_STATS_NS));
 }
 
 /* --- what servers say --- */
@@ -476,21 +474,23 @@ static int open_servers(struct imaging *im, struct cw_err *err)
 static void open_core(struct imaging *im)
 {
     const struct run_options *o = im->config.options;
+    const struct relay_settings *logs = &o->relay_settings;
     struct images_config config = {
         .ranks = o->ranks,
         .servers = o->image_server_count ? o->image_server_count : 1,
-        .policy = {.every_ns = o->image_every_ns,
-                   .mtbf_ns = o->image_mtbf_ns,
-                   .log_much = image_policy_log_much(relay_settings_log_memory(&o->relay_settings),
-                                                     o->ranks)}};
+        .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
 
-    im->stats_pause_ns = IMAGE_LOOK_MIN_NS;
+    image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
+                          logs->log_disk_given            ? logs->log_disk
+                          : relay_settings_disk_dir(logs) ? UINT64_MAX
+                                                          : 0,
+                          o->ranks);
     images_init(&im->core, &config, im->core_ranks, loop_look(im->config.loop));
     loop_timer_add(im->config.loop, &im->timer, on_time, im);
     loop_timer_add(im->config.loop, &im->stats_timer, on_stats_time, im);
     loop_timer_add(im->config.loop, &im->pause_timer, resume_input, im);
     if (!o->image_every_ns)
-        loop_timer_set(&im->stats_timer, now_of(im) + im->stats_pause_ns);
+        loop_timer_set(&im->stats_timer, now_of(im) + IMAGE_FIRST_NS);
 }
 
 struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err)
@@ -696,11 +696,11 @@ void imaging_trimmed(struct imaging *im, const struct cw_trim *trimmed)
         rank_input_forget_before(im->config.input, begin);
 }
 
-void imaging_stats(struct imaging *im, const struct cw_stats *stats)
+void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)
 {
-    if (!im || stats->rank >= im->config.options->ranks)
+    if (!im || rank >= im->config.options->ranks)
         return;
-    images_log(&im->core, stats->rank, stats->of_rank.log_bytes, stats->of_rank.received_bytes);
+    images_log(&im->core, rank, bytes);
     if (im->core.changed)
         soon(im);
 }

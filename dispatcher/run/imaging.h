@@ -14,7 +14,8 @@
 #include "dispatcher/run/telling.h"
 #include "dispatcher/streams/rank_input.h"
 
-#define IMAGING_STATS_A_RANK_NS 1000000ull /* between two looks at logs, for each rank */
+#define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
+#define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
 #define IMAGING_PLACE_NS                                                                           \
     100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
@@ -80,7 +81,7 @@ void imaging_crashed(struct imaging *imaging, uint32_t rank);
 /* A report IMAGE_TAKEN or IMAGE_ENDED. */
 void imaging_report(struct imaging *imaging, uint32_t rank, const struct cw_report *report);
 void imaging_trimmed(struct imaging *imaging, const struct cw_trim *trimmed);
-void imaging_stats(struct imaging *imaging, const struct cw_stats *stats);
+void imaging_log(struct imaging *imaging, uint32_t rank, uint64_t bytes);
 
 /* --- of restarts --- */
 /* The rank is to be restarted: returns true when that is from its beginning, or source() or

@@ -24,4 +24,10 @@
 #define RELAY_CUT_WAIT_NS                                                                          \
     50000000ull /* ... and how long the sender waits before its bytes are stored instead */
 
+#define RELAY_GROWN_SHARE 4u          /* the logs of a job grow by one part in so many ... */
+#define RELAY_GROWN_MIN (1ull << 20)  /* ... of their memory, each by its part of it, ... */
+#define RELAY_GROWN_MAX (64ull << 20) /* ... between GROWN of a rank and the next */
+#define RELAY_TRIM_WAIT_NS                                                                         \
+    10000000000ull /* that ranks wait for an image, where logs have no room */
+
 #endif

@@ -203,7 +203,8 @@ static void settle_ends(struct relay_core *core)
     struct relay_conn *conn;
 
     store_trim(&core->shared.store);
-    while (store_spent(&core->shared.store) && share_logs(&core->jobs))
+    while (!trim_may_come(&core->shared) && store_spent(&core->shared.store) &&
+           share_logs(&core->jobs))
         ;
     while ((mailbox = mailbox_next_unlogged(&core->shared)))
         job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", mailbox->unlogged_why);
@@ -565,14 +566,22 @@ bool relay_conn_is_stuck(const struct relay_conn *conn)
     return conn->rank && conn->rank->mailbox.feed.check_stuck;
 }
 
+/* What it says is logged, and there is no room now. A rank that repeats what it did adds nothing,
+ * and its log cannot be trimmed before it is done. */
+static bool waits_for_room(struct relay_conn *conn, uint64_t now_ns)
+{
+    struct mailbox_shared *shared = &conn->set->core->shared;
+
+    if (!(conn->state & (CONN_RANK | CONN_LINK)) || !conn->job || !conn->job->log)
+        return false;
+    if (store_waits(&shared->store))
+        return true;
+    return (!conn->rank || conn->rank->mailbox.feed.direct) && trim_is_awaited(shared, now_ns);
+}
+
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)
 {
-    const struct relay_core *core = conn->set->core;
-
-    if (conn->state == CONN_CLOSING || conn->broken)
-        return false;
-    if (conn->state & (CONN_RANK | CONN_LINK) && conn->job && conn->job->log &&
-        store_waits(&core->shared.store))
+    if (conn->state == CONN_CLOSING || conn->broken || waits_for_room(conn, now_ns))
         return false;
     if (relay_conn_is_stuck(conn))
         return false;

@@ -194,6 +194,7 @@ void mailbox_log_failed(struct relay_mailbox *mailbox, const char *why)
     struct mailbox_shared *shared = mailbox->shared;
 
     log_free(&mailbox->log);
+    mailbox_set_pointed(mailbox, false);
     mailbox_refuse_unlogged(mailbox, why);
     mailbox->unlogged_why = why;
     mailbox->next_unlogged = shared->unlogged;
@@ -284,13 +285,29 @@ void mailbox_trim_later(struct relay_mailbox *mailbox, const struct cw_point *to
     mailbox->trim = *to;
 }
 
-void mailbox_let_trim(struct relay_mailbox *mailbox)
+void mailbox_settle_later(struct relay_mailbox *mailbox)
 {
-    if (!mailbox->trims || mailbox->is_due)
+    if (mailbox->is_due)
         return;
     mailbox->is_due = true;
     mailbox->next_due = mailbox->shared->due;
     mailbox->shared->due = mailbox;
+}
+
+void mailbox_let_trim(struct relay_mailbox *mailbox)
+{
+    if (mailbox->trims)
+        mailbox_settle_later(mailbox);
+}
+
+void mailbox_set_pointed(struct relay_mailbox *mailbox, bool pointed)
+{
+    struct mailbox_shared *shared = mailbox->shared;
+
+    shared->pointed += pointed - mailbox->pointed;
+    mailbox->pointed = pointed;
+    shared->wait_end_ns = 0;
+    shared->waited = false;
 }
 
 struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared)
@@ -478,6 +495,7 @@ static void forget_due(struct relay_mailbox *mailbox)
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
     forget_due(mailbox);
+    mailbox_set_pointed(mailbox, false);
     forget_unlogged(mailbox);
     forget_stuck(mailbox);
     ledger_leave(&mailbox->entry);

@@ -19,7 +19,11 @@ struct mailbox_shared {
     struct relay_mailbox *unlogged; /* whose log could not be kept; nobody has been told yet */
     struct relay_mailbox *stuck;    /* whose feed waits for what is being read from disk ... */
     struct relay_mailbox *woken;    /* ... and may go on */
-    struct relay_mailbox *due;      /* whose log may be trimmed now, which had to wait */
+    struct relay_mailbox *due;      /* whose log has grown, or may be trimmed now */
+    uint32_t pointed;               /* mailboxes at whose last point the log does not begin yet */
+    uint64_t wait_end_ns; /* the logs have no room, until then ranks wait for one to be trimmed; 0:
+                             they do not wait */
+    bool waited;          /* ... in vain, until something changes */
 };
 
 /* `pool`: of what is kept for any mailbox; the rest is for store_init. */
@@ -50,6 +54,8 @@ struct relay_mailbox {
     bool is_stuck; /* it is in one of these lists */
     struct relay_mailbox *next_due;
     bool is_due;          /* it is in that list */
+    bool pointed;         /* it was at a point, to which its log may still be trimmed */
+    uint64_t grown_at;    /* bytes of its log at which its dispatcher is told; 0: now */
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
     struct cw_point trim; /* ... to this point */
 
@@ -94,7 +100,11 @@ struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared);
 void mailbox_trim_later(struct relay_mailbox *mailbox, const struct cw_point *to);
 /* Its rank is not being handed its log any more. */
 void mailbox_let_trim(struct relay_mailbox *mailbox);
-/* One of those whose logs may be trimmed, once; NULL: there is none any more. */
+/* Its rank was at a point, or there is none any more to which its log may be trimmed. */
+void mailbox_set_pointed(struct relay_mailbox *mailbox, bool pointed);
+/* It is one that mailbox_next_due gives. */
+void mailbox_settle_later(struct relay_mailbox *mailbox);
+/* One of those whose logs have grown, or may be trimmed, once; NULL: there is none any more. */
 struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared);
 /* The rank did something that others may see. */
 static inline void mailbox_act(struct relay_mailbox *mailbox, uint64_t clock)
@@ -115,6 +125,8 @@ static inline void mailbox_logged(struct relay_mailbox *mailbox, int result)
 {
     if (result < 0)
         mailbox_log_failed(mailbox, MAILBOX_NO_MEMORY);
+    else if (mailbox->log.bytes >= mailbox->grown_at)
+        mailbox_settle_later(mailbox);
 }
 /* The log was given up: an incarnation that was not handed all of it is refused. */
 void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why);

@@ -1,4 +1,5 @@
 #include "relay/core/trim.h"
+#include "relay/core/bounds.h"
 #include "relay/core/snapshot.h"
 
 static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *point, bool known)
@@ -13,6 +14,32 @@ static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *
         cw_trim_put(to, &trimmed);
 }
 
+/* Of the memory for logs, so that there is time for an image before it is spent. */
+static uint64_t grows_by(const struct relay_mailbox *mailbox)
+{
+    uint64_t share = mailbox->shared->store.memory_max / RELAY_GROWN_SHARE / mailbox->job->ranks;
+
+    if (share > RELAY_GROWN_MAX)
+        return RELAY_GROWN_MAX;
+    return share < RELAY_GROWN_MIN ? RELAY_GROWN_MIN : share;
+}
+
+static void tell_grown(struct relay_mailbox *mailbox)
+{
+    const struct cw_grown grown = {.rank = mailbox->rank, .bytes = mailbox->log.bytes};
+    struct relay_conn *dispatcher = mailbox->job->dispatcher;
+    bool first = mailbox->grown_at == 0; /* it has just begun */
+    uint8_t *to = NULL;
+
+    mailbox->grown_at = (first ? 0 : grown.bytes) + grows_by(mailbox);
+    if (!mailbox->log.kept)
+        mailbox->grown_at = UINT64_MAX;
+    else if (!first && dispatcher && dispatcher->state == CONN_DISPATCHER)
+        to = conn_frame(dispatcher, CW_FRAME_GROWN, CW_GROWN_SIZE);
+    if (to)
+        cw_grown_put(to, &grown);
+}
+
 /* False: not yet. The answer may cost another job its life, never this one. */
 static bool try(struct relay_mailbox *mailbox, const struct cw_point *point)
 {
@@ -21,6 +48,7 @@ static bool try(struct relay_mailbox *mailbox, const struct cw_point *point)
     if (trimmed == TRIM_LATER)
         return false;
     answer(mailbox->job, mailbox->rank, point, trimmed == TRIM_DONE);
+    mailbox->grown_at = mailbox->log.bytes + grows_by(mailbox);
     return true;
 }
 
@@ -52,6 +80,8 @@ bool trim_settle(struct mailbox_shared *shared)
     while ((mailbox = mailbox_next_due(shared))) {
         struct cw_point point = mailbox->trim;
 
+        if (mailbox->log.bytes >= mailbox->grown_at)
+            tell_grown(mailbox);
         if (!mailbox->trims)
             continue;
         mailbox->trims = false;
@@ -60,4 +90,16 @@ bool trim_settle(struct mailbox_shared *shared)
             mailbox_trim_later(mailbox, &point);
     }
     return any;
+}
+
+bool trim_is_awaited(struct mailbox_shared *shared, uint64_t now_ns)
+{
+    if (!trim_may_come(shared) || !store_is_full(&shared->store)) {
+        shared->wait_end_ns = 0;
+        return false;
+    }
+    if (shared->wait_end_ns == 0)
+        shared->wait_end_ns = now_ns + RELAY_TRIM_WAIT_NS;
+    shared->waited = now_ns >= shared->wait_end_ns;
+    return !shared->waited;
 }

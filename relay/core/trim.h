@@ -8,7 +8,18 @@
 /* The image of this point of a rank that is at home here is safe. */
 void trim_ask(struct relay_job *job, uint32_t rank, const struct cw_point *point);
 
-/* Does what waited and can be done now. Returns whether there was anything. */
+/* Does what waited and can be done now, and tells dispatchers of logs that have grown. Returns
+ * whether a log was trimmed, or may have been. */
 bool trim_settle(struct mailbox_shared *shared);
+
+/* Whether the logs have no room, and an image is on its way that would make some: meanwhile ranks
+ * that add to them wait, for so long at most. [MPICH-V] 3.2 and 3.4: a checkpoint lets go of what
+ * is logged. */
+bool trim_is_awaited(struct mailbox_shared *shared, uint64_t now_ns);
+/* ... or will be, as soon as they want to go on: no log is to be given up. */
+static inline bool trim_may_come(const struct mailbox_shared *shared)
+{
+    return shared->pointed > 0 && !shared->waited;
+}
 
 #endif

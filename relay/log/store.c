@@ -495,12 +495,21 @@ void store_trim(struct log_store *store)
         ;
 }
 
-bool store_spent(const struct log_store *store)
+/* Nothing that is written makes room, with `slack` bytes more. */
+static bool has_no_room(const struct log_store *store, uint64_t slack)
 {
-    uint64_t slack = store->extents_max ? store->memory_max / STORE_SLACK_SHARE : 0;
-
     return store->memory_now - store->clean_now > store->memory_max + slack &&
            store->writing == 0 && !can_write(store);
+}
+
+bool store_is_full(const struct log_store *store)
+{
+    return has_no_room(store, 0);
+}
+
+bool store_spent(const struct log_store *store)
+{
+    return has_no_room(store, store->extents_max ? store->memory_max / STORE_SLACK_SHARE : 0);
 }
 
 /* --- what was left -------------------------------------------------------------------------------

@@ -153,7 +153,9 @@ static inline bool store_waits(const struct log_store *store)
     return (store->memory_now - store->clean_now > store->memory_max && store->writing > 0) ||
            commit_waits(&store->commit);
 }
-/* Memory and disk are spent: a log is to be given up. */
+/* Memory and disk are spent ... */
+bool store_is_full(const struct log_store *store);
+/* ... beyond the slack as well: a log is to be given up. */
 bool store_spent(const struct log_store *store);
 
 #endif

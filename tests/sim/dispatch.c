@@ -51,6 +51,15 @@ static void lose_relay(const char *text)
     job_relay_lost(&d.job, text, sim.now_ns);
 }
 
+/* A log that had no room: right only where logs have little. */
+static void lose_log(const char *text)
+{
+    if (!sim.plan.tight)
+        sim_fail("a log is given up: %s", text);
+    sim.given_up = true;
+    job_relay_lost(&d.job, text, sim.now_ns);
+}
+
 /* --- what the relays say -------------------------------------------------------------------------
  */
 
@@ -92,6 +101,8 @@ static void on_notice(const struct cw_notice_body *n)
         job_rank_live(&d.job, n->rank, n->incarnation);
     } else if (n->code == CW_NOTICE_RANK_LOST) {
         job_rank_lost(&d.job, n->rank, n->incarnation, n->acts, n->event, n->text, sim.now_ns);
+    } else if (n->code == CW_NOTICE_UNLOGGED) {
+        lose_log(n->text);
     } else if (n->code != CW_NOTICE_RANK_BYE) {
         sim_fail("notice %u of rank %u: %s", n->code, n->rank, n->text);
     }
@@ -117,6 +128,13 @@ static void hear_stats(void *ctx, const struct cw_stats *stats)
     (void)ctx;
     (void)stats;
     sim_fail("a relay tells statistics that nobody asked for");
+}
+
+static void hear_grown(void *ctx, const struct cw_grown *grown)
+{
+    (void)ctx;
+    sim_trace("dispatcher hears: the log of rank %u has %llu bytes", grown->rank,
+              (unsigned long long)grown->bytes);
 }
 
 static void hear_trimmed(void *ctx, const struct cw_trim *trimmed)
@@ -157,6 +175,7 @@ static const struct relays_events relays_events = {.ready = hear_ready,
                                                    .failed = hear_failed,
                                                    .notice = hear_notice,
                                                    .stats = hear_stats,
+                                                   .grown = hear_grown,
                                                    .trimmed = hear_trimmed,
                                                    .resumed = hear_resumed,
                                                    .lost = hear_lost};

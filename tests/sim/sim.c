@@ -158,6 +158,9 @@ struct sim_plan sim_plan_of(uint64_t seed)
     plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
     plan.images_max = PICK(&r, 10, 100, 400);
     plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
+    plan.tight = plan.image_one_in > 0 && !plan.disk && PICK(&r, 0, 1);
+    if (plan.tight)
+        plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
     return plan;
 }
 
@@ -272,7 +275,10 @@ static void begin(const struct sim_plan *plan, bool tracing)
         (unsigned long long)plan->seed, plan->mode, plan->ranks, plan->program_steps, plan->relays,
         plan->pipe_size, plan->ring_bytes, plan->cuts ? ", cut-through" : "", plan->fault_one_in,
         plan->cut_one_in, plan->resume_ms, plan->segment_bytes,
-        (unsigned long long)plan->log_memory, plan->disk ? ", the rest on disk" : "",
+        (unsigned long long)plan->log_memory,
+        plan->disk    ? ", the rest on disk"
+        : plan->tight ? ", no more"
+                      : "",
         plan->kill_one_in,
         plan->power  ? ", or its power lost"
         : plan->sync ? ", with a journal"

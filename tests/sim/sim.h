@@ -56,6 +56,7 @@ struct sim_plan {
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
     size_t replay_ahead;    /* bytes queued at once for a rank that repeats itself */
     uint32_t image_one_in;  /* steps until a rank is asked for one; 0: never */
+    bool tight;             /* the logs may outgrow their memory, and be given up */
     uint32_t images_max;    /* ranks are asked for: else time would not pass */
     size_t segment_bytes;   /* of the logs */
     uint64_t log_memory;    /* of the logs of a relay; what is more goes to disk */

@@ -184,6 +184,132 @@ static void the_largest_is_given_up(void)
     fixture_fini(&f);
 }
 
+/* --- an image is on its way ---------------------------------------------------------------------
+ */
+static uint32_t grown_count;
+static struct cw_grown grown;
+
+static void take_grown(struct client *c, const struct codec_frame *frame)
+{
+    (void)c;
+    if (frame->header.type == CW_FRAME_GROWN && cw_grown_get(frame->body, &grown))
+        grown_count++;
+}
+
+/* `count` times 100000 bytes for rank 0. */
+static void fill(uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++)
+        say_begin(r2, CW_SEND_AM, 0, n, 100000, 100000);
+}
+
+static struct cw_point point_of_r0(uint64_t clock)
+{
+    struct cw_point point = {.event = r0->event, .clock = clock};
+
+    say_taken(r0, r0->event, clock);
+    say_point(r0, &point);
+    return point;
+}
+
+static bool wants_input(const struct client *c)
+{
+    return relay_conn_wants_input(c->conn, f.now_ns);
+}
+
+/* At every MiB, as the memory is small. */
+static void the_dispatcher_is_told_that_one_has_grown(void)
+{
+    struct cw_point point;
+
+    start(LOG_MAX);
+    f.mute = true;
+    f.on_frame = take_grown;
+    grown_count = 0;
+    fill(7);
+    CU_ASSERT_EQUAL(grown_count, 0);
+    fill(5);
+    CU_ASSERT_EQUAL(grown_count, 1);
+    CU_ASSERT_EQUAL(grown.rank, 0);
+    CU_ASSERT_TRUE(grown.bytes >= 1u << 20 && grown.bytes < 1500000);
+    fill(12);
+    CU_ASSERT_EQUAL(grown_count, 2);
+    point = point_of_r0(10);
+    say_trim(&f, 0, &point);
+    fill(5);
+    CU_ASSERT_EQUAL(grown_count, 2);
+    fill(10);
+    CU_ASSERT_EQUAL(grown_count, 3);
+    f.on_frame = NULL;
+    fixture_fini(&f);
+}
+
+static void all_wait_for_the_image_that_makes_room(void)
+{
+    struct cw_point point;
+
+    start(LOG_MAX);
+    f.mute = true;
+    fill(30);
+    point = point_of_r0(10);
+    fill(5);
+    CU_ASSERT_TRUE(wants_input(r2));
+    fill(8);
+    CU_ASSERT_FALSE(wants_input(r0));
+    CU_ASSERT_FALSE(wants_input(r2));
+    CU_ASSERT_TRUE(wants_input(&f.dispatcher));
+    CU_ASSERT_TRUE(log_bytes_of(0) > 4200000);
+    say_trim(&f, 0, &point);
+    CU_ASSERT_TRUE(f.trimmed.known);
+    CU_ASSERT_TRUE(wants_input(r0));
+    CU_ASSERT_TRUE(wants_input(r2));
+    CU_ASSERT_TRUE(log_bytes_of(0) > 1200000);
+    fixture_fini(&f);
+}
+
+/* One that repeats what it did adds nothing. */
+static void one_that_repeats_does_not_wait(void)
+{
+    struct cw_point point;
+
+    start(LOG_MAX);
+    f.mute = true;
+    say_send(r1, 2, 5, "abc");
+    fill(30);
+    point = point_of_r0(10);
+    fill(13);
+    fixture_close(r1, "crash");
+    fixture_again(r1);
+    CU_ASSERT_TRUE(wants_input(r1));
+    CU_ASSERT_FALSE(wants_input(r2));
+    say_trim(&f, 0, &point);
+    CU_ASSERT_TRUE(wants_input(r2));
+    fixture_fini(&f);
+}
+
+static void an_image_that_does_not_come_is_not_waited_for(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    fill(30);
+    point_of_r0(10);
+    fill(13);
+    CU_ASSERT_FALSE(wants_input(r2));
+    f.now_ns += RELAY_TRIM_WAIT_NS - 1;
+    CU_ASSERT_FALSE(wants_input(r2));
+    f.now_ns++;
+    CU_ASSERT_TRUE(wants_input(r2));
+    CU_ASSERT_TRUE(wants_input(r0));
+    f.mute = false;
+    f.story_size = 0;
+    say_recv(r1, 1, 7);
+    expect_has(&f, "d > NOTICE UNLOGGED rank 0 incarnation 1 acts 0 event 30 'the logs have used "
+                   "up their memory (4 MiB, "
+                   "--log-memory) and have no disk (--log-dir); 4");
+    CU_ASSERT_TRUE(wants_input(r2));
+    fixture_fini(&f);
+}
+
 /* The logs of a job that is over do not count. */
 static void logs_go_with_their_job(void)
 {
@@ -356,6 +482,10 @@ void add_log_bounds_tests(void)
     CU_ADD_TEST(suite, given_up_in_the_middle_of_messages);
     CU_ADD_TEST(suite, sender_that_cannot_come_back);
     CU_ADD_TEST(suite, the_largest_is_given_up);
+    CU_ADD_TEST(suite, the_dispatcher_is_told_that_one_has_grown);
+    CU_ADD_TEST(suite, all_wait_for_the_image_that_makes_room);
+    CU_ADD_TEST(suite, one_that_repeats_does_not_wait);
+    CU_ADD_TEST(suite, an_image_that_does_not_come_is_not_waited_for);
     CU_ADD_TEST(suite, logs_go_with_their_job);
     CU_ADD_TEST(suite, rest_of_a_truncated_message);
     CU_ADD_TEST(suite, its_own_is_the_largest);

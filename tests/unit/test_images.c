@@ -17,9 +17,10 @@ static struct images_order order;
 
 static void begin(uint32_t count, uint32_t servers, uint64_t every_ns)
 {
-    struct images_config config = {.ranks = count,
-                                   .servers = servers,
-                                   .policy = {.every_ns = every_ns, .log_much = IMAGE_LOG_MUCH}};
+    struct images_config config = {
+        .ranks = count,
+        .servers = servers,
+        .policy = {.every_ns = every_ns, .log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX}};
 
     memset(ranks, 0, sizeof(ranks));
     now = 100 * S;
@@ -391,7 +392,7 @@ static void a_person_can_have_one_now(void)
 
 static void the_first_one_waits_for_a_moment(void)
 {
-    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH};
+    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .first = true};
 
     CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS) > S + IMAGE_FIRST_NS);
@@ -401,7 +402,7 @@ static void the_first_one_waits_for_a_moment(void)
 
 static void a_log_as_large_as_an_image_makes_one_due(void)
 {
-    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH};
+    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {
         .since_ns = S, .cost_ns = S / 10, .sent = 64 * MIB, .log_grown = 64 * MIB - 1};
     uint64_t later = image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS);
@@ -413,42 +414,39 @@ static void a_log_as_large_as_an_image_makes_one_due(void)
 
 static void a_log_that_grows_fast_does_not_wait_long(void)
 {
-    struct image_policy policy = {.log_much = image_policy_log_much(2048 * MIB, 8)};
+    struct image_policy policy = {0};
     struct image_history h = {
         .since_ns = S, .cost_ns = S / 10, .sent = 300 * MIB, .log_grown = 128 * MIB};
-    uint64_t later = image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS);
 
+    image_policy_set_room(&policy, 1ull << 50, UINT64_MAX, 8);
+    CU_ASSERT_EQUAL(policy.log_much, IMAGE_LOG_MUCH);
+    image_policy_set_room(&policy, 2048 * MIB, UINT64_MAX, 8);
     CU_ASSERT_EQUAL(policy.log_much, 128 * MIB);
-    CU_ASSERT_EQUAL(image_policy_log_much(1ull << 50, 8), IMAGE_LOG_MUCH);
     /* the image costs more */
-    CU_ASSERT_TRUE(later > S + S / 10 * IMAGE_SHARE);
+    CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS) > S + S / 10 * IMAGE_SHARE);
     h.sent = 64 * MIB;
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S + S / 10 * IMAGE_SHARE_MUCH);
     h.first = true;
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S);
 }
 
-static void logs_that_grow_fast_are_looked_at_more_often(void)
+static void a_log_without_room_does_not_wait(void)
 {
-    struct image_policy policy = {.log_much = 128 * MIB};
+    struct image_policy policy = {.every_ns = 100 * S};
+    struct image_history h = {
+        .since_ns = S, .cost_ns = S, .sent = 300 * MIB, .log_grown = 128 * MIB - 1};
 
-    CU_ASSERT_EQUAL(image_policy_look_ns(&policy, 0, S), IMAGE_LOOK_MAX_NS);
-    CU_ASSERT_EQUAL(image_policy_look_ns(&policy, 1, S), IMAGE_LOOK_MAX_NS);
-    CU_ASSERT_EQUAL(image_policy_look_ns(&policy, 256 * MIB, S), S / 4);
-    CU_ASSERT_EQUAL(image_policy_look_ns(&policy, UINT64_MAX, S), IMAGE_LOOK_MIN_NS);
-    begin(2, 1, 0);
-    im.config.policy = policy;
-    images_log(&im, 0, 0, 256 * MIB);
-    images_log(&im, 1, 0, 512 * MIB);
-    CU_ASSERT_EQUAL(images_look_ns(&im, S), S / 8);
-    images_log(&im, 0, 0, 512 * MIB);
-    images_log(&im, 1, 0, 512 * MIB);
-    CU_ASSERT_EQUAL(images_look_ns(&im, S), S / 4);
+    image_policy_set_room(&policy, 2048 * MIB, 2048 * MIB, 8);
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), 101 * S);
+    h.log_grown++;
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), 0);
+    image_policy_set_room(&policy, 2048 * MIB, UINT64_MAX, 8);
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), 101 * S);
 }
 
 static void crashes_make_them_due_more_often(void)
 {
-    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH};
+    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.cost_ns = 2 * S};
     uint64_t calm = image_policy_due_ns(&policy, &h, image_policy_mtbf_ns(&policy, 9000 * S, 0));
     uint64_t rough = image_policy_due_ns(&policy, &h, image_policy_mtbf_ns(&policy, 9000 * S, 1));
@@ -462,7 +460,7 @@ static void crashes_make_them_due_more_often(void)
 
 static void what_the_user_says_counts(void)
 {
-    struct image_policy policy = {.every_ns = 3 * S, .mtbf_ns = 7 * S};
+    struct image_policy policy = {.every_ns = 3 * S, .mtbf_ns = 7 * S, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .first = true, .cost_ns = 100 * S};
 
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, S), 4 * S);
@@ -471,7 +469,7 @@ static void what_the_user_says_counts(void)
 
 static void large_numbers_do_not_wrap(void)
 {
-    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH};
+    struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.cost_ns = 1ull << 50};
 
     CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, UINT64_MAX / 2) >= (1ull << 50) * IMAGE_SHARE);
@@ -590,7 +588,7 @@ static void one_step(uint32_t rank)
         }
         break;
     case 6:
-        images_log(&im, rank, draw(512) * MIB, draw(512) * MIB);
+        images_log(&im, rank, draw(512) * MIB);
         break;
     case 7:
         if (draw(4) == 0 && choice(rank) > 0) {
@@ -645,7 +643,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, the_first_one_waits_for_a_moment);
     CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
     CU_ADD_TEST(suite, a_log_that_grows_fast_does_not_wait_long);
-    CU_ADD_TEST(suite, logs_that_grow_fast_are_looked_at_more_often);
+    CU_ADD_TEST(suite, a_log_without_room_does_not_wait);
     CU_ADD_TEST(suite, crashes_make_them_due_more_often);
     CU_ADD_TEST(suite, what_the_user_says_counts);
     CU_ADD_TEST(suite, large_numbers_do_not_wrap);

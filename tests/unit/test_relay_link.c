@@ -31,6 +31,13 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
     (void)stats;
 }
 
+static void on_grown(void *ctx, const struct cw_grown *grown)
+{
+    (void)ctx;
+    snprintf(told[told_count++], CW_TEXT_MAX + 1, "grown %u %llu", grown->rank,
+             (unsigned long long)grown->bytes);
+}
+
 static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
 {
     (void)ctx;
@@ -38,7 +45,7 @@ static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
              trimmed->known, (unsigned long long)trimmed->point.clock);
 }
 
-static const struct relay_link_ops ops = {on_notice, on_stats, on_trimmed};
+static const struct relay_link_ops ops = {on_notice, on_stats, on_grown, on_trimmed};
 
 static int connect_both(void)
 {
