@@ -188,6 +188,11 @@ build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c 
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
+# Breaks connections off
+build/cut: $(call objects,tests/lib/cut.c)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
@@ -229,7 +234,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs image-programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* Tags of connections: of a session, the number of its server; of the n-th fetch this, and n times
@@ -455,11 +457,13 @@ static void on_fetch_time(void *ctx)
 /* The process that reads it waits for bytes as for those of a file. */
 static void hand_over(struct fetch *f)
 {
+    const struct timeval stall = {.tv_sec = SERVERS_STALL_MS / 1000};
     int fd;
 
     loop_unwatch(f->of->config.loop, &f->watch);
     fd = server_link_release(&f->link);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &stall, sizeof(stall));
     end_fetch(f, fd, NULL);
 }
 
@@ -483,6 +487,7 @@ static void open_fetch(struct fetch *f, const struct cw_dial_result *result)
 
     f->tag = 0;
     if (result->fd < 0) {
+        err.code = CW_ETIME; /* whatever the reason, nothing is known of the image */
         fail_fetch(f, &err);
         return;
     }

@@ -14,7 +14,8 @@
 #define SERVERS_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 #define SERVERS_OPEN_MS 10000              /* for one try */
 #define SERVERS_FETCH_MS 20000             /* until an image begins to come */
-#define SERVERS_FETCHES_MAX 16u            /* at a time; further ones wait */
+#define SERVERS_STALL_MS 20000  /* between two of its bytes, for the process that reads it */
+#define SERVERS_FETCHES_MAX 16u /* at a time; further ones wait */
 
 struct servers;
 
@@ -28,7 +29,8 @@ struct servers_events {
     /* There is no session with it; it is tried again. */
     void (*lost)(void *ctx, uint32_t server, const struct cw_err *err);
     /* The stream of an image can be read from this descriptor, which blocks and is the callee's;
-     * -1: see `err`. */
+     * -1: see `err`: CW_EAUTH: the server refuses this image; CW_ECLOSED, CW_EPROTO: the connection
+     * broke; else there was no answer. */
     void (*fetched)(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err);
     /* The job's own will not be there any more. */
     void (*failed)(void *ctx, const struct cw_err *err);
