@@ -197,37 +197,46 @@ struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err)
         imgdir_each(&vault->files, on_blocks, vault, err);
     if (!err->code)
         return vault;
-    vault_close(vault, false);
+    vault_close(vault, false, NULL);
     return NULL;
 }
 
 /* --- closing -------------------------------------------------------------------------------------
  */
 
-static int remove_all(void *ctx, const uint8_t *job, enum imgdir_kind kind, uint32_t rank,
+struct removal {
+    const struct imgdir *files;
+    const uint8_t *job; /* NULL: all jobs */
+};
+
+static int remove_one(void *ctx, const uint8_t *job, enum imgdir_kind kind, uint32_t rank,
                       uint32_t number, const char *name, struct cw_err *err)
 {
-    const struct vault *vault = ctx;
+    const struct removal *removal = ctx;
 
     (void)kind;
     (void)rank;
     (void)number;
     (void)err;
+    if (removal->job && memcmp(job, removal->job, CW_ID_SIZE) != 0)
+        return CW_OK;
     if (name)
-        imgdir_remove_left(&vault->files, job, name);
+        imgdir_remove_left(removal->files, job, name);
     else
-        imgdir_remove_job(&vault->files, job);
+        imgdir_remove_job(removal->files, job);
     return CW_OK;
 }
 
-void vault_close(struct vault *vault, bool remove)
+void vault_close(struct vault *vault, bool remove, const uint8_t *job)
 {
+    struct removal removal = {.job = job};
     struct cw_err err = {0};
 
     if (!vault)
         return;
+    removal.files = &vault->files;
     if (remove)
-        imgdir_each(&vault->files, remove_all, vault, &err);
+        imgdir_each(&vault->files, remove_one, &removal, &err);
     registry_free(vault->registry);
     imgdir_close(&vault->files, remove);
     free(vault);

@@ -11,8 +11,9 @@ struct vault;
  * `dir` stays. `max`: bytes of blocks; 0: no bound. Waits for the disk. NULL with *err: CW_ESYS,
  * CW_EBUSY, CW_ENOMEM; CW_EINVAL: what is there is of another version. */
 struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err);
-/* `remove`: all images go, and the directory where vault_open made it. NULL is allowed. */
-void vault_close(struct vault *vault, bool remove);
+/* `remove`: images go, those of `job` (NULL: of all jobs), and the directory where vault_open made
+ * it and nothing else is there. NULL is allowed. */
+void vault_close(struct vault *vault, bool remove, const uint8_t *job);
 
 const struct imgdir *vault_dir(const struct vault *vault);
 struct registry *vault_registry(const struct vault *vault);

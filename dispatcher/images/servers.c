@@ -369,7 +369,8 @@ static void open_own(struct servers *s)
                                             .max_bytes = s->config.bytes_max,
                                             .ready_fd = -1,
                                             .life_fd = -1,
-                                            .ephemeral = s->config.ephemeral};
+                                            .ephemeral = s->config.ephemeral,
+                                            .job = s->config.job_id};
 }
 
 bool servers_is_child(const struct servers *s, pid_t pid)
@@ -381,10 +382,15 @@ bool servers_child_ended(struct servers *s, bool exited, struct cw_err *err)
 {
     if (own_server_ended(&s->own, exited))
         return true;
-    cw_err_set(err, CW_ESYS,
-               s->own.listened ? "the job's own checkpoint server ends again and again"
-                               : "the job's own checkpoint server cannot be started");
+    cw_err_set(err, CW_ESYS, "the job's own checkpoint server %s%s%s",
+               s->own.listened ? "ends again and again" : "cannot be started",
+               s->own.why[0] ? ": " : "", s->own.why);
     return false;
+}
+
+const char *servers_child_why(const struct servers *s)
+{
+    return s->own.why;
 }
 
 /* --- fetching --- */

@@ -47,7 +47,7 @@ struct servers_config {
     const char *socket_dir;       /* for the socket of our own */
     const char *image_dir;        /* of our own ... */
     uint64_t bytes_max;           /* ... and what it may hold */
-    bool ephemeral;               /* ... and whether it takes all along at its end */
+    bool ephemeral;               /* ... and whether those of the job go at its end */
     const struct servers_events *events;
     void *ctx;
 };
@@ -71,6 +71,9 @@ void servers_want(struct servers *servers, uint32_t server);
 /* Whether this is our own's process; it has ended, and the caller has waited for it. */
 bool servers_is_child(const struct servers *servers, pid_t pid);
 bool servers_child_ended(struct servers *servers, bool exited, struct cw_err *err);
+
+/* Why it did not listen, when it ended last; "": it did, or has not said. */
+const char *servers_child_why(const struct servers *servers);
 
 /* Takes what this server has said until now. */
 void servers_hear(struct servers *servers, uint32_t server);

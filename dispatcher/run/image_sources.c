@@ -24,18 +24,19 @@ struct image_sources {
 
 static void on_time(void *ctx);
 
-struct image_sources *image_sources_new(const struct image_sources_config *config)
+struct image_sources *image_sources_new(const struct image_sources_config *config,
+                                        struct cw_err *err)
 {
     struct image_sources *s = calloc(1, sizeof(*s));
 
-    if (!s)
-        return NULL;
-    s->config = *config;
-    s->rank = calloc(config->ranks, sizeof(*s->rank));
-    if (!s->rank) {
+    if (s)
+        s->rank = calloc(config->ranks, sizeof(*s->rank));
+    if (!s || !s->rank) {
         free(s);
+        cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", config->ranks);
         return NULL;
     }
+    s->config = *config;
     loop_timer_add(config->loop, &s->timer, on_time, s);
     return s;
 }

@@ -38,8 +38,9 @@ struct image_sources_config {
     void *ctx;
 };
 
-/* NULL without memory. */
-struct image_sources *image_sources_new(const struct image_sources_config *config);
+/* NULL with *err set: CW_ENOMEM. */
+struct image_sources *image_sources_new(const struct image_sources_config *config,
+                                        struct cw_err *err);
 void image_sources_free(struct image_sources *sources);
 
 /* The rank is to be restarted: returns true when that is from its beginning, or source() or

@@ -3,6 +3,7 @@
 #include "dispatcher/images/servers.h"
 #include "dispatcher/run/image_failures.h"
 #include "dispatcher/run/image_places.h"
+#include "dispatcher/run/server_news.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -28,10 +29,10 @@ struct imaging {
     struct servers *servers;
     struct image_dir dir; /* of our own server */
     uint8_t mark[CW_MARK_SIZE];
-    struct loop_timer timer;              /* the core has something to be done */
-    struct loop_timer stats_timer;        /* logs are looked at */
-    struct loop_timer pause_timer;        /* rank 0 gets input again */
-    bool server_told[IMAGES_SERVERS_MAX]; /* that there is no session with it */
+    struct loop_timer timer;       /* the core has something to be done */
+    struct loop_timer stats_timer; /* logs are looked at */
+    struct loop_timer pause_timer; /* rank 0 gets input again */
+    struct server_news news;
     bool ending;
     bool server_failed;
     bool looks; /* what a dispatcher before us had stored is asked for */
@@ -42,16 +43,17 @@ static uint64_t now_of(const struct imaging *im)
     return loop_now_ns(im->config.loop);
 }
 
+/* The checkpoint server is the job's own. */
+static bool is_own(const struct imaging *im)
+{
+    return im->config.options->image_server_count == 0;
+}
+
 /* The core is asked once all that is at hand was heard. */
 static void soon(struct imaging *im)
 {
     if (!im->ending)
         loop_timer_hasten(&im->timer, now_of(im));
-}
-
-static void warn_failed(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
-{
-    image_failures_tell(im->failures, now_of(im), rank, number, why);
 }
 
 /* --- places --- */
@@ -79,7 +81,7 @@ static void look_for_place(struct imaging *im, uint32_t rank)
 
     if (missing) {
         images_fail(&im->core, rank, number);
-        warn_failed(im, rank, number, missing);
+        image_failures_tell(im->failures, now_of(im), rank, number, missing);
     } else if (image_places_known(&im->places, rank, number) &&
                image_places_keep(&im->places, rank, number)) {
         images_placed(&im->core, rank, number);
@@ -121,7 +123,7 @@ static void obey(struct imaging *im)
                          order.number);
             break;
         case IMAGES_GIVE_UP:
-            warn_failed(im, order.rank, order.number, order.why);
+            image_failures_tell(im->failures, now_of(im), order.rank, order.number, order.why);
             break;
         }
     }
@@ -161,20 +163,17 @@ static void on_child(void *ctx, pid_t pid)
 {
     struct imaging *im = ctx;
 
-    telling_say(im->config.telling, "checkpoint server started (pid %d, %s, images in %s)",
-                (int)pid, servers_address(im->servers, 0), im->dir.path);
+    server_news_own_started(&im->news, pid, servers_address(im->servers, 0), im->dir.path);
 }
 
 static void on_opens(void *ctx, uint32_t server)
 {
     struct imaging *im = ctx;
 
-    if (im->server_told[server])
-        telling_tell(im->config.telling, "checkpoint server %s is there again",
-                     servers_address(im->servers, server));
-    im->server_told[server] = false;
-    if (im->config.options->image_server_count == 0)
+    if (is_own(im))
         image_dir_hold(&im->dir);
+    else
+        server_news_open(&im->news, server, servers_address(im->servers, server));
     images_server_opens(&im->core, server);
 }
 
@@ -184,14 +183,15 @@ static void on_held(void *ctx, const struct cw_stored *held)
     const struct images_image *image;
 
     images_held(&im->core, held, now_of(im));
-    image = held->rank < im->config.options->ranks
-                ? images_find(&im->core, held->rank, held->number)
-                : NULL;
-    if (image && held->number && !image->placed && im->rank[held->rank].returned &&
-        image_places_known(&im->places, held->rank, held->number))
-        images_placed(&im->core, held->rank, held->number);
-    else if (image && held->number && !image->placed && !im->rank[held->rank].returned)
+    if (held->rank >= im->config.options->ranks || !held->number)
+        return;
+    image = images_find(&im->core, held->rank, held->number);
+    if (!image || image->placed)
+        return;
+    if (!im->rank[held->rank].returned)
         im->rank[held->rank].unplaced = held->number;
+    else if (image_places_known(&im->places, held->rank, held->number))
+        images_placed(&im->core, held->rank, held->number);
 }
 
 static void on_held_end(void *ctx, uint32_t server)
@@ -199,6 +199,8 @@ static void on_held_end(void *ctx, uint32_t server)
     struct imaging *im = ctx;
 
     images_held_end(&im->core, server);
+    if (is_own(im))
+        server_news_own_open(&im->news);
     image_sources_server_back(im->sources, server);
     soon(im);
 }
@@ -216,6 +218,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     r = &im->core.rank[stored->rank];
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
+    server_news_own_stored(&im->news);
     telling_image_stored(im->config.telling, now_of(im), stored,
                          r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
     im->rank[stored->rank].unplaced = stored->number;
@@ -228,16 +231,12 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     struct imaging *im = ctx;
 
     images_server_lost(&im->core, server);
-    if (im->ending || im->server_told[server])
+    if (im->ending)
         return;
-    if (im->config.options->image_server_count == 0) {
+    if (is_own(im))
         telling_say(im->config.telling, "%s", err->text); /* how its process ended says more */
-        return;
-    }
-    im->server_told[server] = true;
-    telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "a checkpoint server is away",
-                 err->text);
-    telling_tell(im->config.telling, "%s; no images are stored there until it is back", err->text);
+    else
+        server_news_lost(&im->news, now_of(im), server, err);
 }
 
 static void on_failed(void *ctx, const struct cw_err *err)
@@ -248,9 +247,7 @@ static void on_failed(void *ctx, const struct cw_err *err)
     if (im->ending)
         return;
     image_sources_no_server(im->sources, err->text);
-    telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "no more images are taken",
-                 err->text);
-    telling_tell(im->config.telling, "no more images are taken: %s", err->text);
+    server_news_own_failed(&im->news, now_of(im), err);
 }
 
 static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
@@ -300,16 +297,12 @@ bool imaging_source(struct imaging *im, uint32_t rank)
 
 static int choose_dir(struct imaging *im, struct cw_err *err)
 {
-    const struct run_options *o = im->config.options;
+    const char *wanted =
+        im->config.image_dir ? im->config.image_dir : im->config.options->image_dir;
 
-    if (o->image_server_count)
+    if (!is_own(im))
         return CW_OK;
-    if (im->config.image_dir) {
-        if (image_dir_choose(&im->dir, im->config.image_dir, err) < 0)
-            return err->code;
-        return CW_OK;
-    }
-    if (image_dir_choose(&im->dir, o->image_dir, err) < 0)
+    if (image_dir_choose(&im->dir, wanted, err) < 0)
         return err->code;
     if (im->dir.in_memory)
         telling_say(im->config.telling, "images are kept in %s, which is in memory (--ckpt-dir)",
@@ -348,6 +341,7 @@ static void open_core(struct imaging *im)
         .servers = o->image_server_count ? o->image_server_count : 1,
         .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
 
+    im->news = (struct server_news){.telling = im->config.telling};
     images_init(&im->core, &config, im->core_ranks, loop_look(im->config.loop));
     im->places = (struct image_places){.core = &im->core,
                                        .telling = im->config.telling,
@@ -373,10 +367,8 @@ static int open_sources(struct imaging *im, struct cw_err *err)
                                           .events = im->config.events,
                                           .ctx = im->config.ctx};
 
-    im->sources = image_sources_new(&config);
-    return im->sources
-               ? CW_OK
-               : cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", config.ranks);
+    im->sources = image_sources_new(&config, err);
+    return im->sources ? CW_OK : err->code;
 }
 
 struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err)
@@ -466,7 +458,7 @@ void imaging_free(struct imaging *im)
         return;
     image_sources_free(im->sources);
     servers_free(im->servers);
-    if (im->servers && !im->config.options->image_server_count)
+    if (im->servers && is_own(im))
         image_dir_remove(&im->dir);
     image_failures_free(im->failures);
     free(im->core_ranks);
@@ -500,14 +492,8 @@ void imaging_child_ended(struct imaging *im, int status)
 
     if (!servers_child_ended(im->servers, WIFEXITED(status), &err))
         on_failed(im, &err);
-    else if (!im->ending && WIFSIGNALED(status))
-        telling_tell(im->config.telling,
-                     "the checkpoint server was killed by signal %d (%s); starting it again",
-                     WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (!im->ending)
-        telling_tell(im->config.telling,
-                     "the checkpoint server ended with code %d; starting it again",
-                     WEXITSTATUS(status));
+        server_news_own_ended(&im->news, status, servers_child_why(im->servers));
 }
 
 /* --- ranks --- */
@@ -565,7 +551,7 @@ void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *r
         if (report->image.stored)
             telling_image_copied(im->config.telling, now_of(im), rank, &report->image);
         if (images_ended(&im->core, rank, &report->image, now_of(im)) && !report->image.stored)
-            warn_failed(im, rank, report->image.number, report->text);
+            image_failures_tell(im->failures, now_of(im), rank, report->image.number, report->text);
     }
     soon(im);
 }

@@ -25,6 +25,7 @@ LIMIT=${LIMIT:-90}
 only=${1-}
 find_causeway
 oddities=$programs/oddities
+other=ff112233445566778899aabbccddeeff # another job
 
 # --- what programs do -------------------------------------------------------------
 
@@ -159,6 +160,7 @@ own_killed() {
   expect_good_end 3
   expect_event rank_restored 4
   expect_lines 6 'the checkpoint server was killed by signal 9 .Killed.; starting it again'
+  expect_lines 6 '^causeway: the checkpoint server is there again$'
 }
 
 server_tests() {
@@ -230,6 +232,54 @@ of_another_job() {
   expect_lines 1 "the job's own checkpoint server cannot be started"
 }
 
+# Images of another job lie there, which may be wanted yet.
+others_images() {
+  serve 0
+  helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
+  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1 || wrong "$(cat "$work/put")"
+  kill "${server[0]}"
+  await_true "server 0 to be gone" gone "${server[0]}"
+  start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
+  await_more 4 image_stored
+  kill -9 "$(own_server)"
+  await_more 2 image_stored
+  crash 1
+  expect_good_end 2
+  [[ $(cd "$work/images0" && find . -name '*.index' | sort) = "./$other/0.1.index" ]] ||
+    wrong "expected the image of the other job alone: $(find "$work/images0")"
+  run "${causeway[@]}" ckpt verify --dir "$work/images0"
+  expect_code 0
+}
+
+# A directory that a server which was killed has left is not there at the end.
+made_and_killed() {
+  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
+  await_more 2 image_stored
+  kill -9 "$(own_server)"
+  await_more 2 image_stored
+  expect_good_end 2
+  [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
+}
+
+# The server cannot be started for a while: that is told once, and once that it can.
+own_cannot_start() {
+  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
+  await_more 4 image_stored
+  mv "$work/images" "$work/away"
+  : >"$work/images"
+  kill -9 "$(own_server)"
+  sleep 1
+  rm "$work/images"
+  mv "$work/away" "$work/images"
+  await_more 2 image_stored
+  crash 0
+  expect_good_end 2
+  expect_event rank_restored
+  expect_lines 1 'the checkpoint server .*; starting it again$'
+  expect_lines 1 '^causeway: the checkpoint server is there again$'
+  expect_lines 0 'causeway ckptsrv:'
+}
+
 vanished() {
   start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
   await_more 4 image_stored
@@ -249,6 +299,9 @@ disk_tests() {
   t "--ckpt-dir is relative" in_place relative
   t "--ckpt-dir of a server that runs" of_another_job
   t "--ckpt-dir gets another name" vanished
+  t "--ckpt-dir with images of another job" others_images
+  t "--ckpt-dir is made, and the server killed" made_and_killed
+  t "the job's own server cannot be started for a while" own_cannot_start
 }
 
 # --- what is left -----------------------------------------------------------------

@@ -137,7 +137,7 @@ static void make_dir(void)
 /* Of what was there before the vault, the directory is the last. */
 static void remove_dir(void)
 {
-    vault_close(vault, true);
+    vault_close(vault, true, NULL);
     vault = NULL;
     CU_ASSERT(rmdir(dir) == 0);
 }
@@ -267,7 +267,7 @@ static void random_images(void)
     for (int step = 0; step < 60; step++) {
         random_step();
         if (step % 10 == 9) {
-            vault_close(vault, false);
+            vault_close(vault, false, NULL);
             CU_ASSERT_FATAL(open_vault(0));
             expect_model();
         }
@@ -331,7 +331,7 @@ static void ended_at_any_operation(void)
         operations = 0;
         imgdir_fault = dies;
         died = script();
-        vault_close(vault, false);
+        vault_close(vault, false, NULL);
         imgdir_fault = NULL;
         CU_ASSERT_FATAL(open_vault(0));
         expect_model_at_least();
