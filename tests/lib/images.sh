@@ -48,7 +48,7 @@ crash() {
 own_server() {
   local one
   for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' <"/proc/$one/cmdline" 2>/dev/null) = causeway\ ckptsrv* ]] && echo "$one"
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = causeway\ ckptsrv* ]] && echo "$one"
   done
 }
 
