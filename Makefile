@@ -188,6 +188,11 @@ build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c 
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
+# Changes images of a checkpoint server
+build/tamper: $(call objects,tests/lib/tamper.c ckptsrv/index.c $(addprefix common/,err.c frame.c image.c))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
 # Breaks connections off
 build/cut: $(call objects,tests/lib/cut.c)
 	@echo '  LINK  $@'
@@ -234,7 +239,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut programs image-programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

@@ -114,7 +114,8 @@ static size_t pin_base(struct put *put)
         return 0;
     if (imgdir_get_index(vault_dir(put->vault), request->job, request->rank, request->put.base,
                          &put->base_index, &size, &ignored) == CW_OK &&
-        !index_check(put->base_index, size, &summary))
+        !index_check_of(put->base_index, size, request->job, request->rank, request->put.base,
+                        &summary))
         return size;
     free(put->base_index);
     put->base_index = NULL;

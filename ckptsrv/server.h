@@ -1,5 +1,5 @@
 /* A checkpoint server: it keeps images of ranks, in a directory of its own. docs/protocol.md,
- * section "Checkpoint servers"; docs/checkpoint-vault.md. */
+ * section "Checkpoint servers"; docs/checkpoint-store.md. */
 #ifndef CKPTSRV_SERVER_H
 #define CKPTSRV_SERVER_H
 

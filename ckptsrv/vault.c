@@ -83,20 +83,6 @@ static bool add_extents(struct extents *extents, const uint8_t *bytes, size_t si
     return true;
 }
 
-/* NULL, or why the index is of no use. */
-static const char *check_index(const uint8_t *bytes, size_t size, const uint8_t *job, uint32_t rank,
-                               uint32_t number, struct index_summary *summary)
-{
-    const char *wrong = index_check(bytes, size, summary);
-
-    if (wrong)
-        return wrong;
-    if (memcmp(summary->job, job, CW_ID_SIZE) != 0 || summary->image.rank != rank ||
-        summary->image.number != number)
-        return "it is of another image than its name says";
-    return NULL;
-}
-
 static bool other_version(const uint8_t *bytes, size_t size)
 {
     struct cw_reader r = cw_reader(bytes, size);
@@ -129,7 +115,7 @@ static int find_index(struct vault *vault, const uint8_t *job, uint32_t rank, ui
     if (imgdir_get_index(&vault->files, job, rank, number, &bytes, &size, err) < 0)
         return err->code;
     imgdir_job_text(text, job);
-    wrong = check_index(bytes, size, job, rank, number, &summary);
+    wrong = index_check_of(bytes, size, job, rank, number, &summary);
     if (!wrong)
         wrong = imgdir_check_blocks(&vault->files, job, rank, summary.end);
     if (!wrong)

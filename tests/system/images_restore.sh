@@ -120,6 +120,113 @@ break_tests() {
   t "the server stands still for long" long_stops
 }
 
+# --- images that are of no use ----------------------------------------------------
+
+# A job whose images are stored, and none is on its way; the logs begin at them.
+start_hurt() {
+  start_rings --ckpt-dir "$work/images" -n 2 "$@"
+  await_true "images of all ranks" ask_now
+  await_true "the logs to be trimmed" ask_now
+  store=$(echo "$work"/images/????????????????????????????????)
+}
+
+ask_now() {
+  "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
+}
+
+# newest RANK: the index of its newest image
+newest() {
+  find "$store" -name "$1.*.index" | sort -t . -k 2 -n | tail -n 1
+}
+
+# The rank 1 dies. There is nothing else to start it from: the job ends, and says why.
+expect_no_way() {
+  kill -9 "$(rank_process 1)"
+  await_true "the job to end" gone "$pid" || kill "$pid"
+  finish
+  expect_code 1
+  expect_lines 1 "^causeway: rank 1: image [0-9]+ cannot be restored: .*$1.*; nothing else is left\$"
+  expect_lines 1 "^causeway: rank 1 \(.*/$2\) .* there is nothing to restart it from: image [0-9]+: .*$1"
+}
+
+other_bytes() {
+  start_hurt
+  dd if=/dev/urandom of="$store/1.blocks" bs=4096 count=$(($(stat -c %s "$store/1.blocks") / 4096)) conv=notrunc status=none
+  expect_no_way 'the image is damaged: ' actor
+}
+
+one_byte() {
+  local index
+  start_hurt
+  index=$(newest 1)
+  printf x | dd of="$index" bs=1 seek=$((RANDOM % $(stat -c %s "$index"))) conv=notrunc status=none
+  expect_no_way 'image [0-9]+ of rank 1 is damaged on the server.s disk: ' actor
+}
+
+truncated() {
+  start_hurt
+  truncate -s $(($(stat -c %s "$store/1.blocks") / 2)) "$store/1.blocks"
+  expect_no_way '(the stream of the image ends too early|damaged)' actor
+}
+
+removed() {
+  start_hurt
+  rm "$(newest 1)"
+  expect_no_way 'no such image' actor
+}
+
+swapped() {
+  start_hurt
+  cp "$(newest 0)" "$(newest 1)"
+  cp "$store/0.blocks" "$store/1.blocks"
+  expect_no_way 'it is of another image than its name says' actor
+}
+
+# tampered WHAT REGEX: its checksums are right
+tampered() {
+  start_hurt
+  "$root/build/tamper" "$(newest 1)" "$1" || wrong "the image cannot be changed"
+  expect_no_way "$2" actor
+}
+
+# The blocks are another rank's, the index is not.
+swapped_blocks() {
+  start_hurt
+  cp "$store/0.blocks" "$store/1.blocks"
+  expect_no_way '(the image is damaged: |ends too early)' actor
+}
+
+# other_program: the file of the program is another one now
+other_program() {
+  actor=$work/program
+  cp "$programs/actor" "$actor"
+  start_hurt
+  cp "$programs/actor" "$work/newer"
+  printf x >>"$work/newer"
+  "$@"
+  expect_no_way "$(basename "$actor") is not the file that it was; the same program and libraries must be on each " program
+  actor=$programs/actor
+}
+
+replaced() {
+  mv "$work/newer" "$actor"
+}
+
+damage_tests() {
+  t "other bytes" other_bytes
+  t "another byte of an index" one_byte
+  t "blocks are cut off" truncated
+  t "an image is removed" removed
+  t "another rank's image" swapped
+  t "another rank's blocks" swapped_blocks
+  t "another image of the rank" tampered number 'it is of another image than its name says'
+  t "... of another rank" tampered rank 'it is of another image than its name says'
+  t "an image of another version" tampered version 'an image of another version of Causeway'
+  t "an image of another processor" tampered features 'processor lacks features that the image was made with'
+  t "another program" other_program replaced
+}
+
 lib_start
 break_tests
+damage_tests
 tap_end
