@@ -25,10 +25,10 @@ struct registry *vault_registry(const struct vault *vault)
 
 /* An index is gone before its blocks are written over: else it could be there again after the loss
  * of power, with the blocks of another image. */
-static int drop_one(const struct imgdir *files, const uint8_t *job, uint32_t rank,
-                    struct held_image *image, uint32_t number, struct cw_err *err)
+int vault_remove(struct vault *vault, const uint8_t job[CW_ID_SIZE], uint32_t rank,
+                 struct held_image *image, uint32_t number, struct cw_err *err)
 {
-    if (imgdir_remove_index(files, job, rank, number, err) < 0)
+    if (imgdir_remove_index(&vault->files, job, rank, number, err) < 0)
         registry_put_back(image);
     else
         registry_unpin(image);
@@ -45,7 +45,7 @@ static int drop_of_rank(struct vault *vault, const uint8_t *job, uint32_t number
     if (!rank)
         return cw_err_set(err, CW_ENOMEM, "no memory to remove images of rank %u", number);
     while (!err->code && (image = registry_take_out(rank, last, &its_number)))
-        drop_one(&vault->files, job, number, image, its_number, err);
+        vault_remove(vault, job, number, image, its_number, err);
     registry_leave(rank);
     return err->code;
 }

@@ -18,6 +18,11 @@ void vault_close(struct vault *vault, bool remove, const uint8_t *job);
 const struct imgdir *vault_dir(const struct vault *vault);
 struct registry *vault_registry(const struct vault *vault);
 
+/* Removes an image that was taken out of the registry, which is over with it. Waits for the disk.
+ * Errors: CW_ESYS: it is there again. */
+int vault_remove(struct vault *vault, const uint8_t job[CW_ID_SIZE], uint32_t rank,
+                 struct held_image *image, uint32_t number, struct cw_err *err);
+
 /* Removes an image and all before it, of one rank or CW_EVERY_RANK. Waits for the disk. Errors:
  * CW_ESYS. */
 int vault_drop(struct vault *vault, const uint8_t job[CW_ID_SIZE], const struct cw_image_ref *ref,

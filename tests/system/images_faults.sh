@@ -67,6 +67,73 @@ closed() {
   expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
 }
 
+# Memory that no process could be restored with: there is no image, rather than one of no use.
+refused() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" "$1"
+  await_events image_failed 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_no_event image_stored
+  expect_err_like "no image of it: $2; the job goes on"
+}
+
+# Two programs, whose output has the ranks' numbers.
+tagged() {
+  : >"$tmp/events"
+  cp "$oddities" "$work/other"
+  cd "$work" || return
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
+    -n 2 "$work/other" "$work/go" part
+  cd "$tmp" || return
+  await_more 4 image_stored
+  crash 0
+  await_more 4 image_stored
+  crash 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 1 '^\[?0\]?.*ok oddities 0$'
+  expect_lines 3 'ok oddities'
+  expect_event rank_restored 2
+}
+
+# Rank 0 waits for its input, which comes a line at a time, when an image is due and when it is killed.
+slow_input() {
+  local i
+  : >"$tmp/events"
+  start bash -c 'i=0; until [[ -e $1 ]]; do echo "$((i++))"; sleep 0.02; done | exec "${@:2}"' _ "$work/go" \
+    "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" input
+  for i in 1 2 3; do
+    await_more 2 image_stored 0
+    crash 0
+  done
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_event rank_restored 3
+}
+
+# The launcher has got other limits since the image was taken.
+other_limits() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" limits
+  await_more 4 image_stored
+  prlimit --pid "$pid" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 --data=1073741824:1073741824 ||
+    wrong "limits cannot be set"
+  crash 0
+  await_more 2 image_stored
+  crash 1
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_event rank_restored 2
+}
+
 program_tests() {
   t "standard output is a file of the program" odd -- output_before
   t "... from some moment on" odd -- output
@@ -80,6 +147,11 @@ program_tests() {
   t "memory that comes and goes" odd -- memory
   t "files" odd -- files
   t "MPI_THREAD_MULTIPLE" odd -- multiple
+  t "8 GB that nobody touched" odd -- huge
+  t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'
+  t "two programs, with --tag-output" tagged
+  t "standard input that comes slowly" slow_input
+  t "the launcher's limits have changed" other_limits
 }
 
 
@@ -182,6 +254,7 @@ full_disk() {
   start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-dir "$work/disk/images" -n 2 \
     "$oddities" "$work/go" grow
   await_events image_stored 2
+  touch "$work/go.grow"
   await_events image_failed 1
   crash 0
   touch "$work/go"
@@ -195,6 +268,7 @@ no_room() {
   : >"$tmp/events"
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
   await_events image_stored 2
+  touch "$work/go.grow"
   await_events image_failed 2
   crash 0
   touch "$work/go"

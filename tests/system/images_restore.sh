@@ -124,7 +124,7 @@ break_tests() {
 
 # A job whose images are stored, and none is on its way; the logs begin at them.
 start_hurt() {
-  start_rings --ckpt-dir "$work/images" -n 2 "$@"
+  start_rings --ckpt-dir "$work/images" -n 2
   await_true "images of all ranks" ask_now
   await_true "the logs to be trimmed" ask_now
   store=$(echo "$work"/images/????????????????????????????????)

@@ -233,6 +233,18 @@ static void forget_until(uint32_t rank, uint32_t number)
     memset(model[rank], 0, (number + 1) * sizeof(bool));
 }
 
+/* Of too many the oldest but one. */
+static void forget_surplus(uint32_t rank)
+{
+    uint32_t count = 0, second = 0;
+
+    for (uint32_t n = 1; n < NUMBERS; n++)
+        if (model[rank][n] && ++count == 2)
+            second = n;
+    if (count > REGISTRY_IMAGES_MAX)
+        model[rank][second] = false;
+}
+
 static void expect_model(void)
 {
     for (uint32_t r = 0; r < RANKS; r++)
@@ -249,8 +261,7 @@ static void random_step(void)
     if (draw(3) > 0 && last + 1 < NUMBERS) {
         CU_ASSERT(store(rank, last + 1, draw(4) ? last : 0, &err) == CW_OK);
         model[rank][last + 1] = true;
-        if (last >= REGISTRY_IMAGES_MAX)
-            forget_until(rank, last + 1 - REGISTRY_IMAGES_MAX);
+        forget_surplus(rank);
     } else if (last > 1) {
         CU_ASSERT(drop(rank, last - 1, &err) == CW_OK);
         forget_until(rank, last - 1);
