@@ -87,6 +87,11 @@ expect_good_end() {
   expect_out "rings of $1"
 }
 
+# ask_now: images of all ranks, by hand; what it prints is in $work/now.
+ask_now() {
+  "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
+}
+
 # --- checkpoint servers -----------------------------------------------------------
 
 # serve NUMBER [OPTION...]: starts a checkpoint server on a socket, or on $tcp_port; leaves it in ${server[NUMBER]}.

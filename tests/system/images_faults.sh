@@ -1,7 +1,7 @@
 #!/bin/bash
 # What can go wrong while images of ranks are taken, kept and used: checkpoint servers that are away, killed or stopped,
-# disks that are full, images that are damaged, and programs that do unusual things. A job comes to the same end as
-# without, or ends with a reason; never with a wrong result. Prints TAP.
+# and disks that are full. A job comes to the same end as without, or ends with a reason; never with a wrong result.
+# Prints TAP.
 #
 #   images_faults.sh [REGEX]    runs the tests whose titles match
 #
@@ -26,134 +26,6 @@ only=${1-}
 find_causeway
 oddities=$programs/oddities
 other=ff112233445566778899aabbccddeeff # another job
-
-# --- what programs do -------------------------------------------------------------
-
-# odd [OPTION...] -- ODDITY...: ranks are killed, and go on from images.
-odd() {
-  local options=()
-  while [[ $1 != -- ]]; do
-    options+=("$1")
-    shift
-  done
-  shift
-  : >"$tmp/events"
-  cd "$work" || return
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${options[@]}" -n 2 "$oddities" "$work/go" "$@"
-  cd "$tmp" || return
-  await_more 4 image_stored
-  crash 0
-  await_more 4 image_stored
-  crash 1
-  await_more 2 image_stored
-  crash 0
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_event rank_restored 3
-  expect_no_event image_failed
-}
-
-# A rank that has closed what its device tells of images with goes on without them.
-closed() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" close
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
-}
-
-# Memory that no process could be restored with: there is no image, rather than one of no use.
-refused() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" "$1"
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_no_event image_stored
-  expect_err_like "no image of it: $2; the job goes on"
-}
-
-# Two programs, whose output has the ranks' numbers.
-tagged() {
-  : >"$tmp/events"
-  cp "$oddities" "$work/other"
-  cd "$work" || return
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
-    -n 2 "$work/other" "$work/go" part
-  cd "$tmp" || return
-  await_more 4 image_stored
-  crash 0
-  await_more 4 image_stored
-  crash 2
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 1 '^\[?0\]?.*ok oddities 0$'
-  expect_lines 3 'ok oddities'
-  expect_event rank_restored 2
-}
-
-# Rank 0 waits for its input, which comes a line at a time, when an image is due and when it is killed.
-slow_input() {
-  local i
-  : >"$tmp/events"
-  start bash -c 'i=0; until [[ -e $1 ]]; do echo "$((i++))"; sleep 0.02; done | exec "${@:2}"' _ "$work/go" \
-    "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" input
-  for i in 1 2 3; do
-    await_more 2 image_stored 0
-    crash 0
-  done
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_event rank_restored 3
-}
-
-# The launcher has got other limits since the image was taken.
-other_limits() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" limits
-  await_more 4 image_stored
-  prlimit --pid "$pid" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 --data=1073741824:1073741824 ||
-    wrong "limits cannot be set"
-  crash 0
-  await_more 2 image_stored
-  crash 1
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_event rank_restored 2
-}
-
-program_tests() {
-  t "standard output is a file of the program" odd -- output_before
-  t "... from some moment on" odd -- output
-  t "lines that never end" odd -- part
-  t "output by megabytes" odd -- much
-  t "another directory, a umask and limits" odd -- moved limits
-  t "a timer" odd -- alarm
-  t "descriptors are closed that are not the program's" closed
-  t "children" odd -- fork wait
-  t "commands" odd -- system
-  t "memory that comes and goes" odd -- memory
-  t "files" odd -- files
-  t "MPI_THREAD_MULTIPLE" odd -- multiple
-  t "8 GB that nobody touched" odd -- huge
-  t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'
-  t "two programs, with --tag-output" tagged
-  t "standard input that comes slowly" slow_input
-  t "the launcher's limits have changed" other_limits
-}
-
 
 # --- checkpoint servers -----------------------------------------------------------
 
@@ -413,7 +285,6 @@ left_tests() {
 }
 
 lib_start
-program_tests
 server_tests
 disk_tests
 left_tests

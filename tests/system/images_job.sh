@@ -117,11 +117,6 @@ another_than() {
   [[ -n $now && $now != "$1" ]] || gone "$pid"
 }
 
-# ask_now: images of all ranks, by hand; what it prints is in $work/now.
-ask_now() {
-  "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
-}
-
 running() {
   (($(events rank_live) + $(events rank_up) >= $1)) || gone "$pid"
 }
