@@ -1,10 +1,13 @@
 /* Stands between clients and a server, both on sockets with a path, and breaks connections off:
  *
- *   cut LISTEN CONNECT BYTES TIMES [stand]
+ *   cut LISTEN CONNECT BYTES TIMES [stand|other]
  *
  * Passes on what comes on connections to LISTEN, and what the server at CONNECT answers. Of the
  * connections on which the server says BYTES bytes or more, the first TIMES are closed there, or
- * stand still (`stand`), and it prints a line for each. Ends with its parent. */
+ * stand still (`stand`), and it prints a line for each. `other`: who asks for an image of rank 0
+ * gets that of rank 1, and the other way round. Ends with its parent. */
+#include "common/frame.h"
+
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -36,12 +39,21 @@ static int open_socket(const char *path, int (*use)(int, const struct sockaddr *
     return fd;
 }
 
+/* A client waits for an answer before it says FETCH: that comes alone. */
+static void change(char *bytes, ssize_t size)
+{
+    if (size == CW_FRAME_HEADER + CW_IMAGE_REF_SIZE && bytes[4] == CW_FRAME_FETCH)
+        bytes[CW_FRAME_HEADER] ^= 1;
+}
+
 /* Returns how many bytes went from one to the other; 0: that was the end. */
-static long pass(int from, int to)
+static long pass(int from, int to, bool changes)
 {
     char bytes[65536];
     ssize_t n = read(from, bytes, sizeof(bytes));
 
+    if (changes)
+        change(bytes, n);
     for (ssize_t at = 0, m; at < n; at += m) {
         m = send(to, bytes + at, (size_t)(n - at), MSG_NOSIGNAL);
         if (m <= 0)
@@ -50,7 +62,7 @@ static long pass(int from, int to)
     return n > 0 ? n : 0;
 }
 
-static void serve(int client, const char *connect_to, long bytes, int stands)
+static void serve(int client, const char *connect_to, long bytes, const char *how)
 {
     int server = open_socket(connect_to, connect);
     struct pollfd both[2] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
@@ -58,9 +70,10 @@ static void serve(int client, const char *connect_to, long bytes, int stands)
     int decided = 0;
 
     while (poll(both, 2, -1) > 0) {
-        long n = both[1].revents ? pass(server, client) : 0;
+        long n = both[1].revents ? pass(server, client, false) : 0;
 
-        if ((both[1].revents && n == 0) || (both[0].revents && pass(client, server) == 0))
+        if ((both[1].revents && n == 0) ||
+            (both[0].revents && pass(client, server, strcmp(how, "other") == 0) == 0))
             return;
         said += n;
         if (decided || said < bytes)
@@ -68,9 +81,9 @@ static void serve(int client, const char *connect_to, long bytes, int stands)
         decided = 1;
         if (atomic_fetch_sub(left, 1) <= 0)
             continue;
-        puts(stands ? "stands still" : "breaks off");
+        puts(strcmp(how, "stand") == 0 ? "stands still" : "breaks off");
         fflush(stdout);
-        if (!stands)
+        if (strcmp(how, "stand") != 0)
             return;
         for (;;)
             pause();
@@ -97,7 +110,7 @@ int main(int argc, char **argv)
         if (client >= 0 && fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             close(listener);
-            serve(client, argv[2], atol(argv[3]), argc > 5);
+            serve(client, argv[2], atol(argv[3]), argc > 5 ? argv[5] : "");
             _exit(0);
         }
         close(client);

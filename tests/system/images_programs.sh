@@ -98,8 +98,8 @@ tagged() {
 # not known how much of it had been read: then it goes on from another one.
 slow_input() {
   local i
-  # shellcheck disable=SC2016 # for bash -c
   : >"$tmp/events"
+  # shellcheck disable=SC2016 # for bash -c
   start bash -c 'i=0; until [[ -e $1 ]]; do echo "$((i++))"; sleep 0.02; done | exec "${@:2}"' _ "$work/go" \
     "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" input
   for ((i = 0; i < 3 || (i < 20 && $(events rank_restored) < 2); i++)); do

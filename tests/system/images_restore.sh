@@ -162,7 +162,7 @@ one_byte() {
 truncated() {
   start_hurt
   truncate -s $(($(stat -c %s "$store/1.blocks") / 2)) "$store/1.blocks"
-  expect_no_way '(the stream of the image ends too early|damaged)' actor
+  expect_no_way 'damaged on the server.s disk: some of its blocks are not there' actor
 }
 
 removed() {
@@ -185,11 +185,21 @@ tampered() {
   expect_no_way "$2" actor
 }
 
+# A server that gives another one's image: the rank looks at what it has become.
+mistaken() {
+  serve 0
+  between 1 0 other
+  start_rings --ckpt-server "unix:$work/between" --ckpt-key-file "$work/key" -n 2
+  await_true "images of all ranks" ask_now
+  await_true "the logs to be trimmed" ask_now
+  expect_no_way 'the image is of another rank or job: of rank 0' actor
+}
+
 # The blocks are another rank's, the index is not.
 swapped_blocks() {
   start_hurt
   cp "$store/0.blocks" "$store/1.blocks"
-  expect_no_way '(the image is damaged: |ends too early)' actor
+  expect_no_way '(the image is damaged: |damaged on the server.s disk: some of its blocks are not there)' actor
 }
 
 # other_program: the file of the program is another one now
@@ -215,6 +225,7 @@ damage_tests() {
   t "an image is removed" removed
   t "another rank's image" swapped
   t "another rank's blocks" swapped_blocks
+  t "another rank's image, which the server takes for this one's" mistaken
   t "another image of the rank" tampered number 'it is of another image than its name says'
   t "... of another rank" tampered rank 'it is of another image than its name says'
   t "an image of another version" tampered version 'an image of another version of Causeway'
