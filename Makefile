@@ -88,7 +88,7 @@ $(BUILD)/obj/%.o: %.c
 # the sanitizers open files themselves, before they can watch anything
 $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
-$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER))
+$(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER) rdevice/image/probe.c)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps)
 
@@ -120,7 +120,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
-		$(addprefix rdevice/image/,maps_line.c pack.c seen.c stream.c) \
+		$(addprefix rdevice/image/,maps_line.c pack.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
@@ -188,6 +188,16 @@ build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c 
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
+# Changes images of a checkpoint server
+build/tamper: $(call objects,tests/lib/tamper.c ckptsrv/index.c $(addprefix common/,err.c frame.c image.c))
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
+# Breaks connections off
+build/cut: $(call objects,tests/lib/cut.c)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
@@ -229,7 +239,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool programs image-programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

@@ -1,3 +1,4 @@
+#include "ckptsrv/imgdir.h"
 #include "ckptsrv/server.h"
 #include "common/keyfile.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARGUMENTS_MAX (13 + 2 * CKPTSRV_LISTENERS_MAX)
+#define ARGUMENTS_MAX (14 + 2 * CKPTSRV_LISTENERS_MAX)
 
 /* What goes down to the server, and what stays here. */
 struct pipes {
@@ -19,7 +20,7 @@ struct pipes {
 /* All that execve(2) takes, made before fork: after it there are async-signal-safe calls alone. */
 struct command {
     char self[PATH_MAX];
-    char max[32], key[16], ready[16], life[16];
+    char max[32], key[16], ready[16], life[16], job[IMGDIR_JOB_TEXT];
     const char *argv[ARGUMENTS_MAX];
     int argc;
 };
@@ -75,8 +76,12 @@ static void make_command(struct command *c, const struct ckptsrv_config *config,
     add(c, "--life-fd", c->life);
     if (config->max_bytes)
         add(c, "--max", c->max);
-    if (config->ephemeral)
+    if (config->ephemeral && config->job) {
+        imgdir_job_text(c->job, config->job);
+        add(c, "--ephemeral-job", c->job);
+    } else if (config->ephemeral) {
         add(c, "--ephemeral", NULL);
+    }
     for (int i = 0; i < config->address_count && i < CKPTSRV_LISTENERS_MAX; i++)
         add(c, "--listen", config->addresses[i]);
     c->argv[c->argc] = NULL;
@@ -126,9 +131,16 @@ int ckptsrv_child_start(const struct ckptsrv_config *config, struct ckptsrv_chil
     return err->code;
 }
 
-bool ckptsrv_child_listens(int listens_fd)
+bool ckptsrv_child_listens(int listens_fd, char *why, size_t size)
 {
-    char line[CW_TEXT_MAX];
+    char line[CW_ERR_TEXT_MAX + 2];
+    ssize_t n = read(listens_fd, line, sizeof(line) - 1);
 
-    return read(listens_fd, line, sizeof(line)) > 0;
+    why[0] = '\0';
+    if (n <= 0 || line[0] != '!')
+        return n > 0;
+    line[n] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(why, size, "%s", line + 1);
+    return false;
 }

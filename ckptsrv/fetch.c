@@ -41,7 +41,9 @@ static int open_image(struct fetch *fetch, const struct imgdir *files, const uin
                           ref->rank);
     if (imgdir_get_index(files, job, ref->rank, ref->number, &fetch->index, &size, err) < 0)
         return err->code;
-    wrong = index_check(fetch->index, size, &summary);
+    wrong = index_check_of(fetch->index, size, job, ref->rank, ref->number, &summary);
+    if (!wrong)
+        wrong = imgdir_check_blocks(files, job, ref->rank, summary.end);
     if (wrong)
         return cw_err_set(err, CW_ESYS, "image %u of rank %u is damaged on the server's disk: %s",
                           ref->number, ref->rank, wrong);

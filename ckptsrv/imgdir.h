@@ -1,5 +1,5 @@
 /* The directory of a checkpoint server, and its files: DIR/lock, and for each job DIR/JOB/ with
- * RANK.blocks and RANK.NUMBER.index. docs/checkpoint-vault.md. All functions from any thread. */
+ * RANK.blocks and RANK.NUMBER.index. docs/checkpoint-store.md. All functions from any thread. */
 #ifndef CKPTSRV_IMGDIR_H
 #define CKPTSRV_IMGDIR_H
 

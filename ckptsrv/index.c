@@ -250,3 +250,16 @@ const char *index_check(const uint8_t *bytes, size_t size, struct index_summary 
     summary->regions = check.order.regions;
     return NULL;
 }
+
+const char *index_check_of(const uint8_t *bytes, size_t size, const uint8_t job[CW_ID_SIZE],
+                           uint32_t rank, uint32_t number, struct index_summary *summary)
+{
+    const char *wrong = index_check(bytes, size, summary);
+
+    if (wrong)
+        return wrong;
+    if (memcmp(summary->job, job, CW_ID_SIZE) != 0 || summary->image.rank != rank ||
+        summary->image.number != number)
+        return "it is of another image than its name says";
+    return NULL;
+}

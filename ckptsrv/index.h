@@ -1,5 +1,5 @@
 /* The index of an image: its stream without the bytes of its blocks, and where these are. No I/O.
- * docs/checkpoint-vault.md. */
+ * docs/checkpoint-store.md. */
 #ifndef CKPTSRV_INDEX_H
 #define CKPTSRV_INDEX_H
 
@@ -67,6 +67,10 @@ void index_clear(struct index_maker *maker);
 
 /* Checks all of it but the blocks themselves. Errors: NULL is none, or what is wrong. */
 const char *index_check(const uint8_t *bytes, size_t size, struct index_summary *summary);
+
+/* Likewise, and that it is of this image, as its name says. */
+const char *index_check_of(const uint8_t *bytes, size_t size, const uint8_t job[CW_ID_SIZE],
+                           uint32_t rank, uint32_t number, struct index_summary *summary);
 
 struct index_reader {
     const uint8_t *at;

@@ -1,5 +1,6 @@
 /* `causeway ckptsrv`: one checkpoint server in the foreground. */
 #include "ckptsrv/main.h"
+#include "ckptsrv/imgdir.h"
 #include "ckptsrv/server.h"
 #include "common/keyfile.h"
 #include "common/parse.h"
@@ -33,6 +34,7 @@ enum {
     OPT_READY_FD,
     OPT_LIFE_FD,
     OPT_EPHEMERAL,
+    OPT_EPHEMERAL_JOB,
     OPT_HELP
 };
 
@@ -46,6 +48,7 @@ static const struct option options[] = {
     {"once-ready", required_argument, NULL, OPT_READY_FD},
     {"life-fd", required_argument, NULL, OPT_LIFE_FD},
     {"ephemeral", no_argument, NULL, OPT_EPHEMERAL},
+    {"ephemeral-job", required_argument, NULL, OPT_EPHEMERAL_JOB}, /* likewise */
     {"help", no_argument, NULL, OPT_HELP},
     {0},
 };
@@ -54,6 +57,8 @@ struct ckptsrv_options {
     struct ckptsrv_config config;
     const char *key_file; /* NULL: key_fd */
     int key_fd;
+    uint8_t job[CW_ID_SIZE];
+    bool told; /* why it does not listen: on ready_fd */
 };
 
 static int take_descriptor(int *fd, const char *value, struct cw_err *err)
@@ -97,6 +102,12 @@ static int take_option(struct ckptsrv_options *o, int opt, const char *value, st
         return take_descriptor(&o->config.ready_fd, value, err);
     case OPT_LIFE_FD:
         return take_descriptor(&o->config.life_fd, value, err);
+    case OPT_EPHEMERAL_JOB:
+        o->config.ephemeral = true;
+        o->config.job = o->job;
+        return imgdir_job_parse(value, o->job)
+                   ? CW_OK
+                   : cw_err_set(err, CW_EINVAL, "--ephemeral-job: '%s' is no job", value);
     default:
         o->config.ephemeral = true;
         return CW_OK;
@@ -146,7 +157,7 @@ static int run(struct ckptsrv_options *o, struct cw_err *err)
     o->config.key = key;
     if ((o->key_fd >= 0 ? cw_key_read_fd(o->key_fd, key, err)
                         : cw_key_load_or_make(o->key_file, key, &made, err)) == CW_OK)
-        ckptsrv_run(&o->config, err);
+        o->told = ckptsrv_run(&o->config, err) < 0 && o->config.ready_fd >= 0;
     cw_secret_free(key, CW_KEY_SIZE);
     return err->code;
 }
@@ -159,7 +170,7 @@ int cmd_ckptsrv(int argc, char **argv)
 
     if (code < 0)
         code = run(&o, &err) < 0 ? 1 : 0;
-    if (err.code)
+    if (err.code && !o.told)
         fprintf(stderr, "causeway ckptsrv: %s\n", err.text);
     return code;
 }

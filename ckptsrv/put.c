@@ -114,7 +114,8 @@ static size_t pin_base(struct put *put)
         return 0;
     if (imgdir_get_index(vault_dir(put->vault), request->job, request->rank, request->put.base,
                          &put->base_index, &size, &ignored) == CW_OK &&
-        !index_check(put->base_index, size, &summary))
+        !index_check_of(put->base_index, size, request->job, request->rank, request->put.base,
+                        &summary))
         return size;
     free(put->base_index);
     put->base_index = NULL;
@@ -216,16 +217,16 @@ bool put_ended(const struct put *put)
     return intake_ended(put->intake);
 }
 
-/* The caller has entered the rank. The oldest image goes, not the new one: each that is newer
- * serves as well. */
+/* The caller has entered the rank. */
 static void remove_surplus(struct put *put)
 {
-    struct cw_image_ref ref = {.rank = put->request.rank};
+    const struct put_request *request = &put->request;
     struct cw_err ignored = {0};
+    uint32_t number;
+    struct held_image *image = registry_take_surplus(put->rank, &number);
 
-    ref.number = registry_surplus(put->rank);
-    if (ref.number)
-        vault_drop(put->vault, put->request.job, &ref, &ignored);
+    if (image)
+        vault_remove(put->vault, request->job, request->rank, image, number, &ignored);
 }
 
 int put_commit(struct put *put, struct cw_stored *stored, struct cw_err *err)

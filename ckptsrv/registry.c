@@ -468,20 +468,40 @@ void registry_unpin(struct held_image *image)
     unlock(registry);
 }
 
+/* Takes what is at `*at` out of its list. [lock] */
+static struct held_image *take_out(struct held_image **at, uint32_t *number)
+{
+    struct held_image *image = *at;
+
+    *at = image->newer;
+    image->rank->users++; /* the pin of the list is the caller's now */
+    *number = image->stored.number;
+    return image;
+}
+
 struct held_image *registry_take_out(struct held_rank *rank, uint32_t number, uint32_t *its_number)
 {
     struct registry *registry = registry_of(rank);
-    struct held_image *image;
+    struct held_image *image = NULL;
 
     lock(registry);
-    image = rank->oldest;
-    if (image && image->stored.number > number)
-        image = NULL;
-    if (image) {
-        rank->oldest = image->newer;
-        rank->users++; /* the pin of the list is the caller's now */
-        *its_number = image->stored.number;
-    }
+    if (rank->oldest && rank->oldest->stored.number <= number)
+        image = take_out(&rank->oldest, its_number);
+    unlock(registry);
+    return image;
+}
+
+struct held_image *registry_take_surplus(struct held_rank *rank, uint32_t *its_number)
+{
+    struct registry *registry = registry_of(rank);
+    struct held_image *image = NULL;
+    uint32_t count = 0;
+
+    lock(registry);
+    for (const struct held_image *i = rank->oldest; i; i = i->newer)
+        count++;
+    if (count > REGISTRY_IMAGES_MAX)
+        image = take_out(&rank->oldest->newer, its_number);
     unlock(registry);
     return image;
 }
@@ -504,20 +524,6 @@ uint32_t registry_newest(struct held_rank *rank)
     lock(registry);
     for (const struct held_image *i = rank->oldest; i; i = i->newer)
         number = i->stored.number;
-    unlock(registry);
-    return number;
-}
-
-uint32_t registry_surplus(struct held_rank *rank)
-{
-    struct registry *registry = registry_of(rank);
-    uint32_t count = 0;
-    uint32_t number;
-
-    lock(registry);
-    for (const struct held_image *i = rank->oldest; i; i = i->newer)
-        count++;
-    number = count > REGISTRY_IMAGES_MAX ? rank->oldest->stored.number : 0;
     unlock(registry);
     return number;
 }

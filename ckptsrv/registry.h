@@ -31,8 +31,6 @@ void registry_leave(struct held_rank *rank);
 
 /* The highest number of its images; 0: there is none. */
 uint32_t registry_newest(struct held_rank *rank);
-/* The lowest one that is to go, for there are too many; 0: none. */
-uint32_t registry_surplus(struct held_rank *rank);
 
 /* Its file becomes as long as what is in use there. */
 void registry_fit(struct held_rank *rank);
@@ -74,6 +72,9 @@ void registry_unpin(struct held_image *image);
 /* Takes out the oldest image of the rank if its number is at most `number`: it is the caller's, who
  * unpins it once its index is gone, and there for nobody else. NULL: there is none. */
 struct held_image *registry_take_out(struct held_rank *rank, uint32_t number, uint32_t *its_number);
+/* Likewise, where the rank has too many: the oldest but one. The oldest may be the only one of use,
+ * which who takes the images would have dropped otherwise; to the newest the next one refers. */
+struct held_image *registry_take_surplus(struct held_rank *rank, uint32_t *its_number);
 /* Its index could not be removed. */
 void registry_put_back(struct held_image *image);
 

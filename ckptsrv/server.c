@@ -214,12 +214,16 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     opened = open_all(&server, err) == CW_OK;
     if (opened)
         serve(&server, err);
+    if (err->code && config->ready_fd >= 0) {
+        dprintf(config->ready_fd, "!%s\n", err->text);
+        close(config->ready_fd);
+    }
     unlisten(&server);
     service_free(server.service);
     if (server.loop)
         loop_unwatch(server.loop, &server.done);
     workers_free(server.workers);
-    vault_close(server.vault, config->ephemeral && opened);
+    vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
         loop_unwatch(server.loop, &server.life);
         loop_close(server.loop, &server.signals);

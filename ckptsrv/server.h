@@ -1,5 +1,5 @@
 /* A checkpoint server: it keeps images of ranks, in a directory of its own. docs/protocol.md,
- * section "Checkpoint servers"; docs/checkpoint-vault.md. */
+ * section "Checkpoint servers"; docs/checkpoint-store.md. */
 #ifndef CKPTSRV_SERVER_H
 #define CKPTSRV_SERVER_H
 
@@ -16,9 +16,12 @@ struct ckptsrv_config {
     int address_count;
     const uint8_t *key; /* CW_KEY_SIZE bytes: the server's key, as a relay key */
     uint64_t max_bytes; /* of blocks on disk; 0: as much as the disk has */
-    int ready_fd; /* -1, or: a line with each address, as it is now, when it listens; then closed */
-    int life_fd;  /* -1, or: the server ends when the other end of this pipe is closed */
-    bool ephemeral; /* at the end all images go, and the directory where the server made it */
+    /* -1, or: a line with each address, as it is now, when it listens; or one with a '!' and why it
+     * does not; then closed. */
+    int ready_fd;
+    int life_fd;        /* -1, or: the server ends when the other end of this pipe is closed */
+    bool ephemeral;     /* at the end images go, and the directory where the server made it: */
+    const uint8_t *job; /* ... those of this job, CW_ID_SIZE bytes; NULL: of all jobs */
 };
 
 /* Serves until SIGTERM, SIGINT or SIGHUP, or the end of `life_fd`; leaves no socket. It takes over
@@ -39,8 +42,8 @@ struct ckptsrv_child {
 int ckptsrv_child_start(const struct ckptsrv_config *config, struct ckptsrv_child *child,
                         struct cw_err *err);
 
-/* What `listens_fd` says, once it is readable: whether the server listens. On false it has said why
- * on stderr. */
-bool ckptsrv_child_listens(int listens_fd);
+/* What `listens_fd` says, once it is readable: whether the server listens. On false `why` is what
+ * it has said of that, of `size` bytes; "": nothing. */
+bool ckptsrv_child_listens(int listens_fd, char *why, size_t size);
 
 #endif

@@ -25,10 +25,10 @@ struct registry *vault_registry(const struct vault *vault)
 
 /* An index is gone before its blocks are written over: else it could be there again after the loss
  * of power, with the blocks of another image. */
-static int drop_one(const struct imgdir *files, const uint8_t *job, uint32_t rank,
-                    struct held_image *image, uint32_t number, struct cw_err *err)
+int vault_remove(struct vault *vault, const uint8_t job[CW_ID_SIZE], uint32_t rank,
+                 struct held_image *image, uint32_t number, struct cw_err *err)
 {
-    if (imgdir_remove_index(files, job, rank, number, err) < 0)
+    if (imgdir_remove_index(&vault->files, job, rank, number, err) < 0)
         registry_put_back(image);
     else
         registry_unpin(image);
@@ -45,7 +45,7 @@ static int drop_of_rank(struct vault *vault, const uint8_t *job, uint32_t number
     if (!rank)
         return cw_err_set(err, CW_ENOMEM, "no memory to remove images of rank %u", number);
     while (!err->code && (image = registry_take_out(rank, last, &its_number)))
-        drop_one(&vault->files, job, number, image, its_number, err);
+        vault_remove(vault, job, number, image, its_number, err);
     registry_leave(rank);
     return err->code;
 }
@@ -83,20 +83,6 @@ static bool add_extents(struct extents *extents, const uint8_t *bytes, size_t si
     return true;
 }
 
-/* NULL, or why the index is of no use. */
-static const char *check_index(const uint8_t *bytes, size_t size, const uint8_t *job, uint32_t rank,
-                               uint32_t number, struct index_summary *summary)
-{
-    const char *wrong = index_check(bytes, size, summary);
-
-    if (wrong)
-        return wrong;
-    if (memcmp(summary->job, job, CW_ID_SIZE) != 0 || summary->image.rank != rank ||
-        summary->image.number != number)
-        return "it is of another image than its name says";
-    return NULL;
-}
-
 static bool other_version(const uint8_t *bytes, size_t size)
 {
     struct cw_reader r = cw_reader(bytes, size);
@@ -129,7 +115,7 @@ static int find_index(struct vault *vault, const uint8_t *job, uint32_t rank, ui
     if (imgdir_get_index(&vault->files, job, rank, number, &bytes, &size, err) < 0)
         return err->code;
     imgdir_job_text(text, job);
-    wrong = check_index(bytes, size, job, rank, number, &summary);
+    wrong = index_check_of(bytes, size, job, rank, number, &summary);
     if (!wrong)
         wrong = imgdir_check_blocks(&vault->files, job, rank, summary.end);
     if (!wrong)
@@ -197,37 +183,46 @@ struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err)
         imgdir_each(&vault->files, on_blocks, vault, err);
     if (!err->code)
         return vault;
-    vault_close(vault, false);
+    vault_close(vault, false, NULL);
     return NULL;
 }
 
 /* --- closing -------------------------------------------------------------------------------------
  */
 
-static int remove_all(void *ctx, const uint8_t *job, enum imgdir_kind kind, uint32_t rank,
+struct removal {
+    const struct imgdir *files;
+    const uint8_t *job; /* NULL: all jobs */
+};
+
+static int remove_one(void *ctx, const uint8_t *job, enum imgdir_kind kind, uint32_t rank,
                       uint32_t number, const char *name, struct cw_err *err)
 {
-    const struct vault *vault = ctx;
+    const struct removal *removal = ctx;
 
     (void)kind;
     (void)rank;
     (void)number;
     (void)err;
+    if (removal->job && memcmp(job, removal->job, CW_ID_SIZE) != 0)
+        return CW_OK;
     if (name)
-        imgdir_remove_left(&vault->files, job, name);
+        imgdir_remove_left(removal->files, job, name);
     else
-        imgdir_remove_job(&vault->files, job);
+        imgdir_remove_job(removal->files, job);
     return CW_OK;
 }
 
-void vault_close(struct vault *vault, bool remove)
+void vault_close(struct vault *vault, bool remove, const uint8_t *job)
 {
+    struct removal removal = {.job = job};
     struct cw_err err = {0};
 
     if (!vault)
         return;
+    removal.files = &vault->files;
     if (remove)
-        imgdir_each(&vault->files, remove_all, vault, &err);
+        imgdir_each(&vault->files, remove_one, &removal, &err);
     registry_free(vault->registry);
     imgdir_close(&vault->files, remove);
     free(vault);

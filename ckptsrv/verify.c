@@ -15,10 +15,7 @@ int verify_index(const struct imgdir *dir, const uint8_t job[CW_ID_SIZE], uint32
 
     if (imgdir_get_index(dir, job, rank, number, bytes, size, err) < 0)
         return err->code;
-    wrong = index_check(*bytes, *size, summary);
-    if (!wrong && (memcmp(summary->job, job, CW_ID_SIZE) != 0 || summary->image.rank != rank ||
-                   summary->image.number != number))
-        wrong = "it is of another image than its name says";
+    wrong = index_check_of(*bytes, *size, job, rank, number, summary);
     if (!wrong)
         wrong = imgdir_check_blocks(dir, job, rank, summary->end);
     if (!wrong)

@@ -60,6 +60,7 @@ enum cw_report_kind {
     CW_REPORT_IMAGE_ENDED = 7, /* the copy is at the server, or the text says why not */
     CW_REPORT_NOT_RESTORED =
         8, /* the image that it was to be started from is of no use: the text */
+    CW_REPORT_IMAGE_BROKE_OFF = 9, /* likewise, but its stream has not come to its end */
 };
 
 /* IMAGE_TAKEN is sent before anything that the rank does after that moment. */

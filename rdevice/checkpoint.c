@@ -1,6 +1,7 @@
 #include "rdevice/checkpoint.h"
 #include "rdevice/act.h"
 #include "rdevice/image/image.h"
+#include "rdevice/image/probe.h"
 #include "rdevice/lock.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"

@@ -150,10 +150,14 @@ static void go_on_from_image(void)
     struct exchange *x = &device.exchange;
     struct cw_point point = {
         .event = inbox_last_taken(&x->inbox), .clock = device_polls(), .acts = device_acts()};
+    struct cw_setup before = device.setup;
     struct cw_welcome welcome;
 
     clock_pause();
     read_setup();
+    if (memcmp(before.job, device.setup.job, sizeof(before.job)) != 0 ||
+        before.rank != device.setup.rank)
+        fatal_exit(CW_REPORT_FATAL, "the image is of another rank or job: of rank %u", before.rank);
     session_forsake(&x->session);
     open_session(&point, &welcome);
     exchange_go_on(x, &device.setup, &welcome);

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HANDSHAKE_MS 20000 /* between two bytes of the server, until the stream may be sent */
-#define STORED_MS 120000   /* for what was sent to be on its disk */
+#define OPEN_MS 20000    /* between two bytes of the server in the handshake */
+#define GO_MS 60000      /* for it to have room and a thread: others may write to a slow disk */
+#define STORED_MS 120000 /* for what was sent to be on its disk */
 
 static struct cw_address server;
 static uint8_t *key;
@@ -50,8 +51,7 @@ static int shake_hands(struct store_place *place, struct cw_err *err)
     struct cw_welcome welcome;
 
     memcpy(hello.job, place->order->job, sizeof(hello.job));
-    return cw_hello_open(&place->wire, &place->numbers, &hello, place->key, HANDSHAKE_MS, &welcome,
-                         err);
+    return cw_hello_open(&place->wire, &place->numbers, &hello, place->key, OPEN_MS, &welcome, err);
 }
 
 /* Reads the answer of this type, into CW_FRAME_BODY_MAX bytes. */
@@ -61,8 +61,14 @@ static int answer(struct store_place *place, uint8_t type, uint8_t *body, int ti
     struct cw_notice_body refused;
     struct cw_header header;
 
-    if (cw_read_frame(&place->wire, &place->numbers, &header, body, timeout_ms, err) < 0)
+    if (cw_read_frame(&place->wire, &place->numbers, &header, body, timeout_ms, err) < 0) {
+        if (err->code == CW_ETIME)
+            cw_err_set(err, CW_ETIME,
+                       "it said nothing for %d s, where %s was expected: its disk is slow, or it "
+                       "stands still",
+                       timeout_ms / 1000, cw_frame_name(type));
         return err->code;
+    }
     if (header.type == CW_FRAME_REFUSED && cw_notice_get(body, header.length, &refused))
         return cw_err_set(err, CW_ELIMIT, "%s", refused.text);
     if (header.type != type)
@@ -84,8 +90,8 @@ static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, s
 
     cw_frame_begin(&place->numbers, frame, CW_FRAME_PUT, CW_PUT_SIZE);
     cw_put_put(frame + CW_FRAME_HEADER, &put);
-    if (cw_write_all(&place->wire, frame, sizeof(frame), HANDSHAKE_MS, err) < 0 ||
-        answer(place, CW_FRAME_GO, body, HANDSHAKE_MS, err) < 0)
+    if (cw_write_all(&place->wire, frame, sizeof(frame), OPEN_MS, err) < 0 ||
+        answer(place, CW_FRAME_GO, body, GO_MS, err) < 0)
         return err->code;
     if (cw_go_get(body) != *base)
         *base = 0;

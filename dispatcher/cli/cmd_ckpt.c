@@ -197,7 +197,7 @@ static int remove_all(const struct ckpt_options *o, const struct ckpt_images *im
         imgdir_remove_index(&dir, images->at[i].job, images->at[i].rank, images->at[i].number, err);
     imgdir_close(&dir, false);
     /* what a server does at its start: blocks that no image needs go */
-    vault_close(vault_open(o->dir, 0, &ignored), false);
+    vault_close(vault_open(o->dir, 0, &ignored), false, NULL);
     if (!err->code)
         printf("removed %zu images\n", images->count);
     return err->code;

@@ -1,14 +1,11 @@
 #include "dispatcher/cli/doctor_images.h"
 #include "dispatcher/program/device_path.h"
+#include "rdevice/image/probe.h"
 #include "relay/disk.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/prctl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -26,39 +23,16 @@ static void check_restorer(struct doctor *d)
         doctor_say(d, DOCTOR_OK, "images of ranks: %s goes on from them", path);
 }
 
-/* Which pages of a process there are. */
-static void check_pagemap(struct doctor *d)
+/* The library asks the same before the first image. */
+static void check_system(struct doctor *d)
 {
-    int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    uint64_t entry;
-    off_t at = (off_t)((uintptr_t)&entry / (uintptr_t)getpagesize() * sizeof(entry));
+    struct cw_err err = {0};
 
-    if (fd >= 0 && pread(fd, &entry, sizeof(entry), at) == (ssize_t)sizeof(entry))
-        doctor_say(d, DOCTOR_OK, "images of ranks: /proc/self/pagemap can be read");
+    if (image_probe(&err))
+        doctor_say(d, DOCTOR_WARNING, "images of ranks: none can be taken: %s", err.text);
     else
-        doctor_say(
-            d, DOCTOR_WARNING,
-            "images of ranks: /proc/self/pagemap cannot be read: %s; none can be taken. Mount "
-            "/proc with it",
-            strerror(errno));
-    if (fd >= 0)
-        close(fd);
-}
-
-/* To put the heap of a process where it was. The question for the size of its argument is refused
- * where the call itself would be. */
-static void check_memory_map(struct doctor *d)
-{
-    unsigned size = 0;
-
-    if (prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0) == 0)
-        doctor_say(d, DOCTOR_OK, "images of ranks: prctl(PR_SET_MM_MAP) can restore a process");
-    else
-        doctor_say(
-            d, DOCTOR_WARNING,
-            "images of ranks: prctl(PR_SET_MM_MAP): %s; none can be gone on from. Use a kernel "
-            "with CONFIG_CHECKPOINT_RESTORE; in a container allow the call",
-            strerror(errno));
+        doctor_say(d, DOCTOR_OK,
+                   "images of ranks: /proc, prctl(PR_SET_MM_MAP) and copies of processes");
 }
 
 /* What a rank and the restorer reserve counts as what they use. */
@@ -105,8 +79,7 @@ static void check_disk(struct doctor *d)
 void doctor_check_images(struct doctor *d)
 {
     check_restorer(d);
-    check_pagemap(d);
-    check_memory_map(d);
+    check_system(d);
     check_address_space(d);
     check_disk(d);
 }

@@ -163,6 +163,7 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *e
         if (!look_at_wanted(wanted, dir))
             return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: %s", wanted, strerror(errno));
         strcpy(dir->path, wanted);
+        dir->missing = access(wanted, F_OK) < 0;
         return CW_OK;
     }
     place = choose_place(dir);
@@ -196,6 +197,8 @@ void image_dir_remove(struct image_dir *dir)
 
     if (dir->chosen && lstat(dir->path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid())
         remove_tree(dir->path);
+    else if (dir->missing)
+        rmdir(dir->path);
     if (dir->held_fd >= 0)
         close(dir->held_fd);
     dir->held_fd = -1;

@@ -13,6 +13,7 @@
 struct image_dir {
     char path[IMAGE_DIR_MAX];
     bool chosen;       /* by us: it is made by the server, and goes with it */
+    bool missing;      /* it was not there */
     bool in_memory;    /* its file system is */
     uint64_t free_max; /* half of what is free there, bytes */
     int held_fd;       /* locked while we live; -1: it is not */
@@ -26,7 +27,8 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *e
  */
 void image_dir_hold(struct image_dir *dir);
 
-/* Removes what a server that was killed has left of a directory that was chosen. */
+/* Removes what a server that was killed has left: a directory that was chosen, and any other one
+ * that was not there before and is empty. */
 void image_dir_remove(struct image_dir *dir);
 
 #endif

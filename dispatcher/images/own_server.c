@@ -15,19 +15,19 @@ static void close_life(struct own_server *own)
     own->child.life_fd = -1;
 }
 
-/* It listens, or does not start; of its end its parent hears. */
+/* It listens, or does not start: then it ends by itself, or is killed when its time is up. Of its end
+ * its parent hears. */
 static void on_ready(void *ctx)
 {
     struct own_server *own = ctx;
 
-    own->listens = ckptsrv_child_listens(own->ready.fd);
+    own->listens = ckptsrv_child_listens(own->ready.fd, own->why, sizeof(own->why));
     loop_close(own->loop, &own->ready);
+    if (!own->listens)
+        return;
     loop_timer_set(&own->timer, LOOP_NEVER);
-    own->listened |= own->listens;
-    if (own->listens)
-        own->events->listens(own->ctx);
-    else if (own->pid > 0)
-        kill(own->pid, SIGKILL);
+    own->listened = true;
+    own->events->listens(own->ctx);
 }
 
 static int start(struct own_server *own, struct cw_err *err)
@@ -35,6 +35,7 @@ static int start(struct own_server *own, struct cw_err *err)
     if (ckptsrv_child_start(&own->config, &own->child, err) < 0)
         return err->code;
     own->pid = own->child.pid;
+    own->why[0] = '\0';
     loop_watch(own->loop, &own->ready, own->child.listens_fd, EPOLLIN, on_ready, own);
     loop_timer_set(&own->timer, loop_now_ns(own->loop) + RELAY_RETURN_NS_MAX);
     own->events->started(own->ctx, own->pid);

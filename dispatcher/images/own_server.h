@@ -26,7 +26,8 @@ struct own_server {
     struct relay_restarts restarts;
     bool begun; /* own_server_start was called */
     bool listens;
-    bool listened; /* at any time */
+    bool listened;         /* at any time */
+    char why[CW_TEXT_MAX]; /* it does not listen; "": it does, or has not said */
 };
 
 /* Nothing is started: own_server_close has nothing to do. The caller sets `loop`, `config`,

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* Tags of connections: of a session, the number of its server; of the n-th fetch this, and n times
@@ -367,7 +369,8 @@ static void open_own(struct servers *s)
                                             .max_bytes = s->config.bytes_max,
                                             .ready_fd = -1,
                                             .life_fd = -1,
-                                            .ephemeral = s->config.ephemeral};
+                                            .ephemeral = s->config.ephemeral,
+                                            .job = s->config.job_id};
 }
 
 bool servers_is_child(const struct servers *s, pid_t pid)
@@ -379,10 +382,15 @@ bool servers_child_ended(struct servers *s, bool exited, struct cw_err *err)
 {
     if (own_server_ended(&s->own, exited))
         return true;
-    cw_err_set(err, CW_ESYS,
-               s->own.listened ? "the job's own checkpoint server ends again and again"
-                               : "the job's own checkpoint server cannot be started");
+    cw_err_set(err, CW_ESYS, "the job's own checkpoint server %s%s%s",
+               s->own.listened ? "ends again and again" : "cannot be started",
+               s->own.why[0] ? ": " : "", s->own.why);
     return false;
+}
+
+const char *servers_child_why(const struct servers *s)
+{
+    return s->own.why;
 }
 
 /* --- fetching --- */
@@ -455,11 +463,13 @@ static void on_fetch_time(void *ctx)
 /* The process that reads it waits for bytes as for those of a file. */
 static void hand_over(struct fetch *f)
 {
+    const struct timeval stall = {.tv_sec = SERVERS_STALL_MS / 1000};
     int fd;
 
     loop_unwatch(f->of->config.loop, &f->watch);
     fd = server_link_release(&f->link);
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &stall, sizeof(stall));
     end_fetch(f, fd, NULL);
 }
 
@@ -483,6 +493,7 @@ static void open_fetch(struct fetch *f, const struct cw_dial_result *result)
 
     f->tag = 0;
     if (result->fd < 0) {
+        err.code = CW_ETIME; /* whatever the reason, nothing is known of the image */
         fail_fetch(f, &err);
         return;
     }

@@ -14,7 +14,8 @@
 #define SERVERS_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 #define SERVERS_OPEN_MS 10000              /* for one try */
 #define SERVERS_FETCH_MS 20000             /* until an image begins to come */
-#define SERVERS_FETCHES_MAX 16u            /* at a time; further ones wait */
+#define SERVERS_STALL_MS 20000  /* between two of its bytes, for the process that reads it */
+#define SERVERS_FETCHES_MAX 16u /* at a time; further ones wait */
 
 struct servers;
 
@@ -28,7 +29,8 @@ struct servers_events {
     /* There is no session with it; it is tried again. */
     void (*lost)(void *ctx, uint32_t server, const struct cw_err *err);
     /* The stream of an image can be read from this descriptor, which blocks and is the callee's;
-     * -1: see `err`. */
+     * -1: see `err`: CW_EAUTH: the server refuses this image; CW_ECLOSED, CW_EPROTO: the connection
+     * broke; else there was no answer. */
     void (*fetched)(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err);
     /* The job's own will not be there any more. */
     void (*failed)(void *ctx, const struct cw_err *err);
@@ -45,7 +47,7 @@ struct servers_config {
     const char *socket_dir;       /* for the socket of our own */
     const char *image_dir;        /* of our own ... */
     uint64_t bytes_max;           /* ... and what it may hold */
-    bool ephemeral;               /* ... and whether it takes all along at its end */
+    bool ephemeral;               /* ... and whether those of the job go at its end */
     const struct servers_events *events;
     void *ctx;
 };
@@ -69,6 +71,9 @@ void servers_want(struct servers *servers, uint32_t server);
 /* Whether this is our own's process; it has ended, and the caller has waited for it. */
 bool servers_is_child(const struct servers *servers, pid_t pid);
 bool servers_child_ended(struct servers *servers, bool exited, struct cw_err *err);
+
+/* Why it did not listen, when it ended last; "": it did, or has not said. */
+const char *servers_child_why(const struct servers *servers);
 
 /* Takes what this server has said until now. */
 void servers_hear(struct servers *servers, uint32_t server);

@@ -212,6 +212,29 @@ bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report
     return true;
 }
 
+/* The server has one more; if those were too many, the oldest but one is not there any more. */
+static void look_at_surplus(struct images_rank *r)
+{
+    struct images_image *oldest = NULL, *second = NULL;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
+        struct images_image *image = &r->image[i];
+
+        if (!image->number || !image->held)
+            continue;
+        count++;
+        if (!oldest || image->number < oldest->number) {
+            second = oldest;
+            oldest = image;
+        } else if (!second || image->number < second->number) {
+            second = image;
+        }
+    }
+    if (count > IMAGES_HELD_MAX)
+        second->held = false;
+}
+
 /* It is not known yet. */
 static void take_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
 {
@@ -240,6 +263,7 @@ bool images_stored(struct images *im, const struct cw_stored *stored, uint64_t n
     if (stored->number <= r->newest || stored->number > r->last)
         return false;
     take_stored(im, stored, now_ns);
+    look_at_surplus(&im->rank[stored->rank]);
     return true;
 }
 

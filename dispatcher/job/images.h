@@ -13,6 +13,7 @@
 #include "dispatcher/job/image_policy.h"
 
 #define IMAGES_KNOWN_MAX 6u             /* of a rank; the relay knows 4 points */
+#define IMAGES_HELD_MAX 3u              /* a server holds of a rank; then the oldest but one goes */
 #define IMAGES_TRANSFERS_MAX 2u         /* at a time to a server: more would share its disk */
 #define IMAGES_SERVERS_MAX 16u          /* of a job */
 #define IMAGES_TAKE_NS 60000000000ull   /* a program that computes for so long makes no call */

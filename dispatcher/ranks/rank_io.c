@@ -145,12 +145,21 @@ void rank_io_free(struct rank_io *io)
     free(io);
 }
 
+/* Where a process has ended without having read all that it was told, a restorer its SETUP, this is
+ * an error first, and what it has said comes behind that. */
+static ssize_t receive(int fd, void *bytes, size_t size, int flags)
+{
+    ssize_t n = recv(fd, bytes, size, MSG_DONTWAIT | flags);
+
+    return n < 0 && errno == ECONNRESET ? recv(fd, bytes, size, MSG_DONTWAIT | flags) : n;
+}
+
 /* Takes what a rank's socket has, or looks at it (MSG_PEEK). Returns 0 when there is nothing now,
  * or no more at all: then the socket is closed. */
 static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, size_t size,
                    int flags)
 {
-    ssize_t n = watch->fd < 0 ? -1 : recv(watch->fd, bytes, size, MSG_DONTWAIT | flags);
+    ssize_t n = watch->fd < 0 ? -1 : receive(watch->fd, bytes, size, flags);
 
     if (n > 0)
         return (size_t)n;

@@ -293,12 +293,12 @@ static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
 }
 
 /* The process cannot go on from its image. */
-static void not_restored(struct driver *d, uint32_t rank, const char *why)
+static void not_restored(struct driver *d, uint32_t rank, const char *why, bool broke_off)
 {
     if (d->job_ranks[rank].not_restored)
         return;
     job_rank_not_restored(&d->job, rank);
-    imaging_not_restored(d->parts.imaging, rank, why);
+    imaging_not_restored(d->parts.imaging, rank, why, broke_off);
 }
 
 /* What goes wrong before the relay has heard of it has to do with the image. */
@@ -311,7 +311,7 @@ static void device_failed(struct driver *d, uint32_t rank, const char *text)
 {
     relays_hear(d->parts.relays, relays_home(d->parts.relays, rank));
     if (is_being_restored(d, rank))
-        not_restored(d, rank, text);
+        not_restored(d, rank, text, false);
     else
         job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program, text);
 }
@@ -347,7 +347,10 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
         imaging_report(d->parts.imaging, rank, report);
         break;
     case CW_REPORT_NOT_RESTORED:
-        not_restored(d, rank, report->text);
+        not_restored(d, rank, report->text, false);
+        break;
+    case CW_REPORT_IMAGE_BROKE_OFF:
+        not_restored(d, rank, report->text, true);
         break;
     }
 }
@@ -431,7 +434,7 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     relays_rank_end(d->parts.relays, rank, d->job_ranks[rank].incarnation);
     hear_out(d, rank);
     if (is_being_restored(d, rank) && job_is_own_fault(status))
-        not_restored(d, rank, "its process ended before it went on");
+        not_restored(d, rank, "its process ended before it went on", false);
     hear_aborts(d, rank, status);
     telling_exit(&d->parts.telling, rank, status);
     job_rank_ended(&d->job, rank, status, now_of(d));
@@ -555,7 +558,7 @@ static void on_no_source(void *ctx, uint32_t rank, const char *why)
              rank, d->job_ranks[rank].program, d->job_ranks[rank].why, why);
 }
 
-static const struct imaging_events imaging_events = {on_source, on_no_source};
+static const struct image_sources_events imaging_events = {on_source, on_no_source};
 
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,

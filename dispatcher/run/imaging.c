@@ -1,6 +1,9 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
+#include "dispatcher/run/image_failures.h"
+#include "dispatcher/run/image_places.h"
+#include "dispatcher/run/server_news.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,12 +13,9 @@
 #include <unistd.h>
 
 struct rank_images {
-    uint32_t from;             /* the image that its process went on from; 0: its beginning */
-    uint32_t unplaced;         /* a stored image whose place is still looked for; 0: none */
-    bool fetching;             /* source() is to come */
-    bool returned;             /* it was known to a dispatcher before us, and no image is newer */
-    uint32_t last, begin;      /* ... of its images */
-    char why[CW_ERR_TEXT_MAX]; /* the last one failed */
+    uint32_t unplaced;    /* a stored image whose place is still looked for; 0: none */
+    bool returned;        /* it was known to a dispatcher before us, and no image is newer */
+    uint32_t last, begin; /* ... of its images */
 };
 
 struct imaging {
@@ -23,15 +23,16 @@ struct imaging {
     struct images core;
     struct images_rank *core_ranks; /* owned */
     struct rank_images *rank;       /* owned */
+    struct image_places places;
+    struct image_failures *failures;
+    struct image_sources *sources;
     struct servers *servers;
     struct image_dir dir; /* of our own server */
     uint8_t mark[CW_MARK_SIZE];
-    struct loop_timer timer;              /* the core has something to be done */
-    struct loop_timer stats_timer;        /* logs are looked at */
-    struct loop_timer pause_timer;        /* rank 0 gets input again */
-    bool server_told[IMAGES_SERVERS_MAX]; /* that there is no session with it */
-    uint32_t causes[IMAGING_CAUSES_MAX];  /* hashes of those that were told */
-    uint32_t cause_count;
+    struct loop_timer timer;       /* the core has something to be done */
+    struct loop_timer stats_timer; /* logs are looked at */
+    struct loop_timer pause_timer; /* rank 0 gets input again */
+    struct server_news news;
     bool ending;
     bool server_failed;
     bool looks; /* what a dispatcher before us had stored is asked for */
@@ -42,47 +43,17 @@ static uint64_t now_of(const struct imaging *im)
     return loop_now_ns(im->config.loop);
 }
 
+/* The checkpoint server is the job's own. */
+static bool is_own(const struct imaging *im)
+{
+    return im->config.options->image_server_count == 0;
+}
+
 /* The core is asked once all that is at hand was heard. */
 static void soon(struct imaging *im)
 {
     if (!im->ending)
         loop_timer_hasten(&im->timer, now_of(im));
-}
-
-/* --- failures --- */
-
-/* Of a cause, without its figures: numbers of bytes are others each time. */
-static uint32_t hash_of(const char *text)
-{
-    uint32_t hash = 2166136261u;
-
-    for (; *text; text++)
-        if (*text < '0' || *text > '9')
-            hash = (hash ^ (uint8_t)*text) * 16777619u;
-    return hash;
-}
-
-/* Whether this cause was not told yet: each is told once. */
-static bool is_news(struct imaging *im, const char *why)
-{
-    uint32_t hash = hash_of(why);
-
-    for (uint32_t i = 0; i < im->cause_count; i++)
-        if (im->causes[i] == hash)
-            return false;
-    if (im->cause_count == IMAGING_CAUSES_MAX)
-        return false;
-    im->causes[im->cause_count++] = hash;
-    return true;
-}
-
-static void warn_failed(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
-{
-    snprintf(im->rank[rank].why, sizeof(im->rank[rank].why), "%s", why);
-    telling_image_failed(im->config.telling, now_of(im), rank, number, why);
-    if (!im->ending && is_news(im, why))
-        telling_tell(im->config.telling,
-                     "rank %u: no image of it: %s; the job goes on, and keeps its log", rank, why);
 }
 
 /* --- places --- */
@@ -102,57 +73,17 @@ static void pause_input(struct imaging *im)
     loop_timer_set(&im->pause_timer, now_of(im) + IMAGING_PAUSE_NS);
 }
 
-/* NULL: all places but that in the output are known. */
-static const char *missing_place(const struct imaging *im, uint32_t rank, uint32_t number)
-{
-    const struct images_rank *r = &im->core.rank[rank];
-
-    if (!rank_io_has_place(im->config.rank_io, rank, number))
-        return r->number == number && !r->taken_ns
-                   ? "the rank did not tell when it was taken: the program has closed a descriptor "
-                     "which it had not opened"
-                   : "it was taken in the middle of a request to its launcher";
-    if (rank == 0 && !rank_input_has_place(im->config.input, number))
-        return "it is not known how much of its standard input it had read";
-    return NULL;
-}
-
-static bool has_places(const struct imaging *im, uint32_t rank, uint32_t number)
-{
-    return !missing_place(im, rank, number) &&
-           outputs_has_place(im->config.telling->outputs, rank, number);
-}
-
-/* Where the job is to outlive us, an image is of use only to who knows its place, and has seen out
- * what was printed before it. */
-static bool is_kept(struct imaging *im, uint32_t rank, uint32_t number)
-{
-    struct state_file *state = im->config.state;
-    struct job_state_record place = {
-        .type = JOB_STATE_PLACE, .rank = rank, .number = number, .place.input = JOB_STATE_NO_INPUT};
-
-    if (!state)
-        return true;
-    if (!outputs_are_out(im->config.telling->outputs, rank, number))
-        return false;
-    outputs_place(im->config.telling->outputs, rank, number, place.place.printed);
-    if (rank == 0)
-        place.place.input = rank_input_place(im->config.input, number);
-    state_file_put(state, &place);
-    state_file_sync(state);
-    return true;
-}
-
 /* Of an image that is stored. */
 static void look_for_place(struct imaging *im, uint32_t rank)
 {
     uint32_t number = im->rank[rank].unplaced;
-    const char *missing = missing_place(im, rank, number);
+    const char *missing = image_places_missing(&im->places, rank, number);
 
     if (missing) {
         images_fail(&im->core, rank, number);
-        warn_failed(im, rank, number, missing);
-    } else if (has_places(im, rank, number) && is_kept(im, rank, number)) {
+        image_failures_tell(im->failures, now_of(im), rank, number, missing);
+    } else if (image_places_known(&im->places, rank, number) &&
+               image_places_keep(&im->places, rank, number)) {
         images_placed(&im->core, rank, number);
     } else {
         loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
@@ -192,7 +123,7 @@ static void obey(struct imaging *im)
                          order.number);
             break;
         case IMAGES_GIVE_UP:
-            warn_failed(im, order.rank, order.number, order.why);
+            image_failures_tell(im->failures, now_of(im), order.rank, order.number, order.why);
             break;
         }
     }
@@ -232,20 +163,17 @@ static void on_child(void *ctx, pid_t pid)
 {
     struct imaging *im = ctx;
 
-    telling_say(im->config.telling, "checkpoint server started (pid %d, %s, images in %s)",
-                (int)pid, servers_address(im->servers, 0), im->dir.path);
+    server_news_own_started(&im->news, pid, servers_address(im->servers, 0), im->dir.path);
 }
 
 static void on_opens(void *ctx, uint32_t server)
 {
     struct imaging *im = ctx;
 
-    if (im->server_told[server])
-        telling_tell(im->config.telling, "checkpoint server %s is there again",
-                     servers_address(im->servers, server));
-    im->server_told[server] = false;
-    if (im->config.options->image_server_count == 0)
+    if (is_own(im))
         image_dir_hold(&im->dir);
+    else
+        server_news_open(&im->news, server, servers_address(im->servers, server));
     images_server_opens(&im->core, server);
 }
 
@@ -255,14 +183,15 @@ static void on_held(void *ctx, const struct cw_stored *held)
     const struct images_image *image;
 
     images_held(&im->core, held, now_of(im));
-    image = held->rank < im->config.options->ranks
-                ? images_find(&im->core, held->rank, held->number)
-                : NULL;
-    if (image && held->number && !image->placed && im->rank[held->rank].returned &&
-        has_places(im, held->rank, held->number))
-        images_placed(&im->core, held->rank, held->number);
-    else if (image && held->number && !image->placed && !im->rank[held->rank].returned)
+    if (held->rank >= im->config.options->ranks || !held->number)
+        return;
+    image = images_find(&im->core, held->rank, held->number);
+    if (!image || image->placed)
+        return;
+    if (!im->rank[held->rank].returned)
         im->rank[held->rank].unplaced = held->number;
+    else if (image_places_known(&im->places, held->rank, held->number))
+        images_placed(&im->core, held->rank, held->number);
 }
 
 static void on_held_end(void *ctx, uint32_t server)
@@ -270,6 +199,9 @@ static void on_held_end(void *ctx, uint32_t server)
     struct imaging *im = ctx;
 
     images_held_end(&im->core, server);
+    if (is_own(im))
+        server_news_own_open(&im->news);
+    image_sources_server_back(im->sources, server);
     soon(im);
 }
 
@@ -286,6 +218,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     r = &im->core.rank[stored->rank];
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
+    server_news_own_stored(&im->news);
     telling_image_stored(im->config.telling, now_of(im), stored,
                          r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
     im->rank[stored->rank].unplaced = stored->number;
@@ -298,16 +231,12 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     struct imaging *im = ctx;
 
     images_server_lost(&im->core, server);
-    if (im->ending || im->server_told[server])
+    if (im->ending)
         return;
-    if (im->config.options->image_server_count == 0) {
+    if (is_own(im))
         telling_say(im->config.telling, "%s", err->text); /* how its process ended says more */
-        return;
-    }
-    im->server_told[server] = true;
-    telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "a checkpoint server is away",
-                 err->text);
-    telling_tell(im->config.telling, "%s; no images are stored there until it is back", err->text);
+    else
+        server_news_lost(&im->news, now_of(im), server, err);
 }
 
 static void on_failed(void *ctx, const struct cw_err *err)
@@ -317,16 +246,23 @@ static void on_failed(void *ctx, const struct cw_err *err)
     im->server_failed = true;
     if (im->ending)
         return;
-    telling_warn(im->config.telling, now_of(im), JOB_NO_RANK, "no more images are taken",
-                 err->text);
-    telling_tell(im->config.telling, "no more images are taken: %s", err->text);
+    image_sources_no_server(im->sources, err->text);
+    server_news_own_failed(&im->news, now_of(im), err);
 }
+
+static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
+{
+    image_sources_fetched(((struct imaging *)ctx)->sources, rank, number, fd, err);
+}
+
+static const struct servers_events servers_events = {on_child,  on_opens, on_held,    on_held_end,
+                                                     on_stored, on_lost,  on_fetched, on_failed};
 
 /* --- restarts --- */
 
 uint32_t imaging_from(const struct imaging *im, uint32_t rank)
 {
-    return im ? im->rank[rank].from : 0;
+    return im ? image_sources_from(im->sources, rank) : 0;
 }
 
 uint64_t imaging_event(const struct imaging *im, uint32_t rank, uint32_t number)
@@ -340,107 +276,33 @@ void imaging_started(struct imaging *im, uint32_t rank, uint32_t number)
 {
     if (!im)
         return;
-    im->rank[rank].from = number;
+    image_sources_started(im->sources, rank, number);
     if (number)
         telling_restored(im->config.telling, now_of(im), rank,
                          im->config.job->rank[rank].incarnation, number);
 }
 
-/* That image is of no use: says so, and what comes instead. */
-static void give_up_image(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
+void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bool broke_off)
 {
-    char next[64] = "nothing else is left";
-    uint32_t other;
-
-    images_fail(&im->core, rank, number);
-    if (images_choose(&im->core, rank, &other))
-        snprintf(next, sizeof(next),
-                 other ? "it starts from image %u" : "it starts from its beginning", other);
-    snprintf(im->rank[rank].why, sizeof(im->rank[rank].why), "image %u: %s", number, why);
-    telling_image_failed(im->config.telling, now_of(im), rank, number, why);
-    telling_tell(im->config.telling, "rank %u: image %u cannot be restored: %s; %s", rank, number,
-                 why, next);
-}
-
-void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why)
-{
-    if (im && im->rank[rank].from)
-        give_up_image(im, rank, im->rank[rank].from, why);
-}
-
-/* Returns false when the rank starts from its beginning, or from nothing at all (`*none`). */
-static bool choose(struct imaging *im, uint32_t rank, uint32_t *number, bool *none)
-{
-    while ((*none = !images_choose(&im->core, rank, number)) == false && *number > 0) {
-        if (has_places(im, rank, *number))
-            return true;
-        images_fail(&im->core, rank, *number);
-    }
-    return false;
-}
-
-static void tell_none(struct imaging *im, uint32_t rank)
-{
-    const char *why = im->rank[rank].why;
-
-    im->config.events->no_source(im->config.ctx, rank,
-                                 why[0] ? why : "its checkpoint server has lost its images");
+    if (im)
+        image_sources_not_restored(im->sources, rank, why, broke_off);
 }
 
 bool imaging_source(struct imaging *im, uint32_t rank)
 {
-    uint32_t number;
-    bool none;
-
-    if (!im)
-        return true;
-    im->rank[rank].fetching = false;
-    if (choose(im, rank, &number, &none)) {
-        im->rank[rank].fetching = true;
-        servers_fetch(im->servers, rank, number);
-        return false;
-    }
-    if (none)
-        tell_none(im, rank);
-    return !none;
+    return !im || image_sources_ask(im->sources, rank);
 }
-
-static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
-{
-    struct imaging *im = ctx;
-
-    if (!im->rank[rank].fetching || im->ending) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    im->rank[rank].fetching = false;
-    if (fd >= 0) {
-        im->config.events->source(im->config.ctx, rank, number, fd);
-        return;
-    }
-    give_up_image(im, rank, number, err->text);
-    if (imaging_source(im, rank))
-        im->config.events->source(im->config.ctx, rank, 0, -1);
-}
-
-static const struct servers_events servers_events = {on_child,  on_opens, on_held,    on_held_end,
-                                                     on_stored, on_lost,  on_fetched, on_failed};
 
 /* --- opening and closing --- */
 
 static int choose_dir(struct imaging *im, struct cw_err *err)
 {
-    const struct run_options *o = im->config.options;
+    const char *wanted =
+        im->config.image_dir ? im->config.image_dir : im->config.options->image_dir;
 
-    if (o->image_server_count)
+    if (!is_own(im))
         return CW_OK;
-    if (im->config.image_dir) {
-        if (image_dir_choose(&im->dir, im->config.image_dir, err) < 0)
-            return err->code;
-        return CW_OK;
-    }
-    if (image_dir_choose(&im->dir, o->image_dir, err) < 0)
+    if (image_dir_choose(&im->dir, wanted, err) < 0)
         return err->code;
     if (im->dir.in_memory)
         telling_say(im->config.telling, "images are kept in %s, which is in memory (--ckpt-dir)",
@@ -485,12 +347,34 @@ static void open_core(struct imaging *im)
                           : relay_settings_disk_dir(logs) ? UINT64_MAX
                                                           : 0,
                           o->ranks);
+    im->news = (struct server_news){.telling = im->config.telling};
     images_init(&im->core, &config, im->core_ranks, loop_look(im->config.loop));
+    im->places = (struct image_places){.core = &im->core,
+                                       .telling = im->config.telling,
+                                       .rank_io = im->config.rank_io,
+                                       .input = im->config.input,
+                                       .state = im->config.state};
     loop_timer_add(im->config.loop, &im->timer, on_time, im);
     loop_timer_add(im->config.loop, &im->stats_timer, on_stats_time, im);
     loop_timer_add(im->config.loop, &im->pause_timer, resume_input, im);
     if (!o->image_every_ns)
         loop_timer_set(&im->stats_timer, now_of(im) + IMAGE_FIRST_NS);
+}
+
+static int open_sources(struct imaging *im, struct cw_err *err)
+{
+    struct image_sources_config config = {.loop = im->config.loop,
+                                          .ranks = im->config.options->ranks,
+                                          .core = &im->core,
+                                          .servers = im->servers,
+                                          .places = &im->places,
+                                          .failures = im->failures,
+                                          .telling = im->config.telling,
+                                          .events = im->config.events,
+                                          .ctx = im->config.ctx};
+
+    im->sources = image_sources_new(&config, err);
+    return im->sources ? CW_OK : err->code;
 }
 
 struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err)
@@ -501,8 +385,9 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         im->config = *config;
         im->core_ranks = calloc(config->options->ranks, sizeof(*im->core_ranks));
         im->rank = calloc(config->options->ranks, sizeof(*im->rank));
+        im->failures = image_failures_new(config->telling, config->options->ranks);
     }
-    if (!im || !im->core_ranks || !im->rank) {
+    if (!im || !im->core_ranks || !im->rank || !im->failures) {
         cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", config->options->ranks);
         imaging_free(im);
         return NULL;
@@ -512,7 +397,7 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         memcpy(im->mark + 1, config->job_id, sizeof(im->mark) - 1);
     outputs_set_mark(config->telling->outputs, im->mark);
     open_core(im);
-    if (open_servers(im, err) < 0) {
+    if (open_servers(im, err) < 0 || open_sources(im, err) < 0) {
         imaging_free(im);
         return NULL;
     }
@@ -567,6 +452,8 @@ void imaging_end(struct imaging *im)
     if (!im || im->ending)
         return;
     im->ending = true;
+    image_failures_end(im->failures);
+    image_sources_end(im->sources);
     loop_timer_set(&im->timer, LOOP_NEVER);
     loop_timer_set(&im->stats_timer, LOOP_NEVER);
 }
@@ -575,9 +462,11 @@ void imaging_free(struct imaging *im)
 {
     if (!im)
         return;
+    image_sources_free(im->sources);
     servers_free(im->servers);
-    if (im->servers && !im->config.options->image_server_count)
+    if (im->servers && is_own(im))
         image_dir_remove(&im->dir);
+    image_failures_free(im->failures);
     free(im->core_ranks);
     free(im->rank);
     free(im);
@@ -609,14 +498,8 @@ void imaging_child_ended(struct imaging *im, int status)
 
     if (!servers_child_ended(im->servers, WIFEXITED(status), &err))
         on_failed(im, &err);
-    else if (!im->ending && WIFSIGNALED(status))
-        telling_tell(im->config.telling,
-                     "the checkpoint server was killed by signal %d (%s); starting it again",
-                     WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (!im->ending)
-        telling_tell(im->config.telling,
-                     "the checkpoint server ended with code %d; starting it again",
-                     WEXITSTATUS(status));
+        server_news_own_ended(&im->news, status, servers_child_why(im->servers));
 }
 
 /* --- ranks --- */
@@ -628,6 +511,8 @@ void imaging_look(struct imaging *im, uint32_t rank)
     if (!im)
         return;
     r = &im->config.job->rank[rank];
+    if (r->up)
+        image_sources_reset(im->sources, rank);
     if (r->state == JOB_RANK_MPI && r->live && !r->unlogged)
         images_rank_live(&im->core, rank, r->incarnation, now_of(im));
     else if (im->core.rank[rank].live)
@@ -643,6 +528,7 @@ void imaging_crashed(struct imaging *im, uint32_t rank)
         return;
     if (rank == 0)
         resume_input(im);
+    image_sources_reset(im->sources, rank);
     images_rank_down(&im->core, rank, true);
     soon(im);
 }
@@ -672,7 +558,7 @@ void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *r
         if (report->image.stored)
             telling_image_copied(im->config.telling, now_of(im), rank, &report->image);
         if (images_ended(&im->core, rank, &report->image, now_of(im)) && !report->image.stored)
-            warn_failed(im, rank, report->image.number, report->text);
+            image_failures_tell(im->failures, now_of(im), rank, report->image.number, report->text);
     }
     soon(im);
 }
@@ -690,10 +576,7 @@ void imaging_trimmed(struct imaging *im, const struct cw_trim *trimmed)
     state_file_put(im->config.state, &(struct job_state_record){.type = JOB_STATE_TRIMMED,
                                                                 .rank = trimmed->rank,
                                                                 .number = begin});
-    outputs_forget_before(im->config.telling->outputs, trimmed->rank, begin);
-    rank_io_forget_before(im->config.rank_io, trimmed->rank, begin);
-    if (trimmed->rank == 0)
-        rank_input_forget_before(im->config.input, begin);
+    image_places_forget_before(&im->places, trimmed->rank, begin);
 }
 
 void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)
@@ -707,15 +590,15 @@ void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)
 
 const char *imaging_why(const struct imaging *im, uint32_t rank)
 {
-    return im->rank[rank].why;
+    return image_failures_why(im->failures, rank);
 }
 
 void imaging_demand(struct imaging *im)
 {
     for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
         if (!im->core.rank[rank].live)
-            snprintf(im->rank[rank].why, sizeof(im->rank[rank].why),
-                     "it has ended, is down, or repeats what it did");
+            image_failures_note(im->failures, rank,
+                                "it has ended, is down, or repeats what it did");
     images_demand_all(&im->core);
     soon(im);
 }

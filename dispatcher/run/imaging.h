@@ -10,6 +10,7 @@
 #include "dispatcher/options/options.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
+#include "dispatcher/run/image_sources.h"
 #include "dispatcher/run/standing.h"
 #include "dispatcher/run/telling.h"
 #include "dispatcher/streams/rank_input.h"
@@ -19,17 +20,8 @@
 #define IMAGING_PLACE_NS                                                                           \
     100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
-#define IMAGING_CAUSES_MAX 8u /* causes of failures that are told on stderr; more are events */
 
 struct imaging;
-
-struct imaging_events {
-    /* As imaging_source said: the rank can be started from this image (0: from its beginning),
-     * which is read at `fd`, the callee's. */
-    void (*source)(void *ctx, uint32_t rank, uint32_t number, int fd);
-    /* There is nothing that it could be started from. */
-    void (*no_source)(void *ctx, uint32_t rank, const char *why);
-};
 
 /* Everything borrowed. */
 struct imaging_config {
@@ -45,7 +37,7 @@ struct imaging_config {
     struct standing *standing;
     struct state_file *state; /* images and their places outlive us there; NULL: they do not */
     const char *image_dir;    /* where, then */
-    const struct imaging_events *events;
+    const struct image_sources_events *events;
     void *ctx;
 };
 
@@ -84,8 +76,7 @@ void imaging_trimmed(struct imaging *imaging, const struct cw_trim *trimmed);
 void imaging_log(struct imaging *imaging, uint32_t rank, uint64_t bytes);
 
 /* --- of restarts --- */
-/* The rank is to be restarted: returns true when that is from its beginning, or source() or
- * no_source() follows, maybe from inside this call. */
+/* As image_sources_ask. */
 bool imaging_source(struct imaging *imaging, uint32_t rank);
 /* A process of it has started, from this image. */
 void imaging_started(struct imaging *imaging, uint32_t rank, uint32_t number);
@@ -93,8 +84,8 @@ void imaging_started(struct imaging *imaging, uint32_t rank, uint32_t number);
 uint64_t imaging_event(const struct imaging *imaging, uint32_t rank, uint32_t number);
 /* What the present process was started from. */
 uint32_t imaging_from(const struct imaging *imaging, uint32_t rank);
-/* It cannot go on from that one. */
-void imaging_not_restored(struct imaging *imaging, uint32_t rank, const char *why);
+/* It cannot go on from that one: that is of no use, or (`broke_off`) did not come whole. */
+void imaging_not_restored(struct imaging *imaging, uint32_t rank, const char *why, bool broke_off);
 
 /* --- on demand --- */
 void imaging_demand(struct imaging *imaging);

@@ -8,6 +8,7 @@
 #define HANDOFF_MAGIC 0x46464f444e414857ull
 #define HANDOFF_EXIT 113     /* exit code, as CW_EXIT_DEVICE */
 #define HANDOFF_REPORT 8u    /* CW_REPORT_NOT_RESTORED */
+#define HANDOFF_BROKE_OFF 9u /* CW_REPORT_IMAGE_BROKE_OFF */
 #define HANDOFF_TEXT_MAX 400 /* bytes of its text */
 
 struct handoff {

@@ -51,10 +51,6 @@ struct image_setting {
     void *ctx;
 };
 
-/* Once: what images need of this system. Returns 0, or CW_ESYS with *err saying what is missing and
- * what to do. */
-int image_probe(struct cw_err *err);
-
 enum image_result {
     IMAGE_BEGUN,    /* the copy is on its way: image_poll() tells what becomes of it */
     IMAGE_RESTORED, /* this is another process, which goes on from an image */

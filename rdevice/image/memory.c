@@ -72,6 +72,11 @@ static int add_region(void *ctx, const struct maps_region *region)
 
     if (region->kernel)
         return header_add_system(m->header, region, look->err);
+    if (region->start < SYSTEM_RESTORER_END && region->end > SYSTEM_RESTORER_START)
+        return cw_err_set(
+            look->err, CW_EINVAL,
+            "the program has memory at %llx, where the restorer of images has its own",
+            (unsigned long long)region->start);
     if (m->regions == CW_IMAGE_REGIONS_MAX)
         return cw_err_set(look->err, CW_ELIMIT, "the program has more than %u regions of memory",
                           CW_IMAGE_REGIONS_MAX);

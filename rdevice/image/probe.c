@@ -1,4 +1,4 @@
-#include "rdevice/image/image.h"
+#include "rdevice/image/probe.h"
 
 #include "rdevice/image/system.h"
 

@@ -31,8 +31,8 @@ void input_open(int fd)
 
 static void __attribute__((noreturn)) wrong(const char *what)
 {
-    report_end("the image is damaged: %s, before byte %d of the stream; it is to be fetched again, "
-               "or an older one taken",
+    report_end("the image is damaged: %s, before byte %d of the stream; an older one is to be "
+               "taken",
                what, (int64_t)taken);
 }
 
@@ -44,9 +44,9 @@ static uint64_t read_some(void *to, uint64_t size)
         n = system_call(SYS_read, input, to, size);
     while (n == -EINTR);
     if (n < 0)
-        report_end("the stream of the image cannot be read after byte %d: %e", (int64_t)taken, n);
+        report_break("the stream of the image broke off after byte %d: %e", (int64_t)taken, n);
     if (n == 0)
-        wrong("the stream ends too early");
+        report_break("the stream of the image ends too early, after byte %d", (int64_t)taken);
     return (uint64_t)n;
 }
 

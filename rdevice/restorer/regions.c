@@ -1,9 +1,12 @@
 #include "rdevice/restorer/regions.h"
 
 #include "rdevice/image/system.h"
+
 #include "rdevice/restorer/input.h"
 #include "rdevice/restorer/report.h"
+#include <errno.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,8 +121,10 @@ static void map_region(const struct cw_image_region *head)
     at = system_map(head->start, size, (int)r->mapped, map_flags(head), fd,
                     fd < 0 ? 0 : head->file_offset);
     if (at != at_address(head->start))
-        report_end("%d MiB of memory at %x (%s) cannot be mapped: %e", (int64_t)(size >> 20),
-                   head->start, head->path, system_failed(at) ? (long)at : -17L);
+        report_end("%d MiB of memory at %x%s%s cannot be mapped: %e%s", (int64_t)(size >> 20),
+                   head->start, head->path[0] ? ", of " : "", head->path,
+                   system_failed(at) ? (long)at : -17L,
+                   (long)at == -ENOMEM ? " (is 'ulimit -v' or 'ulimit -d' set?)" : "");
     if (fd >= 0)
         system_close(fd);
     if (head->flags & CW_IMAGE_HUGE_PAGES)

@@ -104,11 +104,9 @@ static void put_formatted(const char *what, va_list ap)
     }
 }
 
-void report_end(const char *what, ...)
+static void __attribute__((noreturn)) end(uint32_t kind, const char *what, va_list ap)
 {
-    va_list ap;
-
-    report.kind = HANDOFF_REPORT;
+    report.kind = kind;
     put_text("cannot restore ");
     if (named) {
         put_text("rank ");
@@ -119,13 +117,27 @@ void report_end(const char *what, ...)
         put_text("a rank from an image");
     }
     put_text(": ");
-    va_start(ap, what);
     put_formatted(what, ap);
-    va_end(ap);
     if (control < 0)
         system_call(SYS_write, 2, report.text, used);
     system_call(SYS_sendto, control, &report, offsetof(typeof(report), text) + used, MSG_NOSIGNAL,
                 0, 0);
     for (;;)
         system_call(SYS_exit_group, HANDOFF_EXIT);
+}
+
+void report_end(const char *what, ...)
+{
+    va_list ap;
+
+    va_start(ap, what);
+    end(HANDOFF_REPORT, what, ap);
+}
+
+void report_break(const char *what, ...)
+{
+    va_list ap;
+
+    va_start(ap, what);
+    end(HANDOFF_BROKE_OFF, what, ap);
 }

@@ -102,7 +102,7 @@ static struct ending restore(const uint8_t *from, size_t length)
 
 static bool is_refused(const struct ending *ending)
 {
-    return WIFEXITED(ending->status) && WEXITSTATUS(ending->status) == 113 && ending->kind == 8 &&
+    return WIFEXITED(ending->status) && WEXITSTATUS(ending->status) == 113 && (ending->kind == 8 || ending->kind == 9) &&
            ending->text[0] != '\0';
 }
 

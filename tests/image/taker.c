@@ -1,4 +1,5 @@
 #include "tests/image/taker.h"
+#include "rdevice/image/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>

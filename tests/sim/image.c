@@ -3,6 +3,7 @@
 /* the device's library finds them in this program */
 #pragma GCC visibility push(default)
 #include "rdevice/image/image.h"
+#include "rdevice/image/probe.h"
 #pragma GCC visibility pop
 #include "tests/sim/program.h"
 #include "tests/sim/sim.h"

@@ -171,12 +171,13 @@ drops() {
   [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
 }
 
-oldest_goes() {
+surplus_goes() {
   serve
   dispatcher
   local i
   for i in 1 2 3 4 5; do stored 0 1 "$i" $((i - 1)) 40; done
-  holds 'rank 0 number 3' 'rank 0 number 4' 'rank 0 number 5'
+  holds 'rank 0 number 1' 'rank 0 number 4' 'rank 0 number 5'
+  fetched 0 1 1 40
   fetched 0 1 5 40
 }
 
@@ -571,7 +572,7 @@ main() {
   t "an increment takes less room" increments_are_small
   t "a base that the server does not hold" no_base
   t "images are dropped" drops
-  t "of more than three images the oldest goes" oldest_goes
+  t "of more than three images the oldest but one goes" surplus_goes
   t "a stream in single bytes" single_bytes
   t "many images at once" many_at_once
   t "a client that stands still" slow_client

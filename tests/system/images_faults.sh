@@ -1,7 +1,7 @@
 #!/bin/bash
 # What can go wrong while images of ranks are taken, kept and used: checkpoint servers that are away, killed or stopped,
-# disks that are full, images that are damaged, and programs that do unusual things. A job comes to the same end as
-# without, or ends with a reason; never with a wrong result. Prints TAP.
+# and disks that are full. A job comes to the same end as without, or ends with a reason; never with a wrong result.
+# Prints TAP.
 #
 #   images_faults.sh [REGEX]    runs the tests whose titles match
 #
@@ -18,180 +18,16 @@ LIMIT=${LIMIT:-90}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/lib/jobs.sh
 . "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/images.sh
+. "$here/../lib/images.sh"
 # shellcheck source=tests/lib/disk.sh
 . "$here/../lib/disk.sh"
 only=${1-}
 find_causeway
-often=(--ckpt-every 100ms --max-restarts 1000)
 oddities=$programs/oddities
-
-# --- what has happened ------------------------------------------------------------
-
-# events NAME [RANK]: how many there were of a rank, or of all.
-events() {
-  grep -c "\"event\":\"$1\"${2:+,\"rank\":$2\\b}" "$tmp/events"
-}
-
-# Of the job that start started: it has happened so often, or will not any more.
-happened() {
-  (($(events "$1" "${3-}") >= $2)) || gone "$pid"
-}
-
-await_events() {
-  await_true "$2 events $1" happened "$@"
-}
-
-# await_more COUNT NAME [RANK]
-await_more() {
-  await_events "$2" $(($(events "$2" "${3-}") + $1)) "${3-}"
-}
-
-# The process of a rank that was started last.
-rank_process() {
-  grep "\"rank_started\",\"rank\":$1\\b" "$tmp/events" | tail -n 1 | sed 's/.*"pid":\([0-9]*\).*/\1/'
-}
-
-# A rank dies, and goes on again.
-crash() {
-  local before
-  before=$(events rank_live)
-  kill -9 "$(rank_process "$1")"
-  await_events rank_live $((before + 1))
-}
-
-# The checkpoint server that the dispatcher $pid started.
-own_server() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' <"/proc/$one/cmdline" 2>/dev/null) = causeway\ ckptsrv* ]] && echo "$one"
-  done
-}
-
-has_own_server() {
-  [[ -n $(own_server) ]] || gone "$pid"
-}
-
-# expect_lines COUNT REGEX: on standard error
-expect_lines() {
-  local count
-  count=$(grep -Ec -- "$2" "$tmp/err")
-  ((count == $1)) || wrong "expected $1 lines on standard error, saw $count: $2"
-}
-
-expect_event() {
-  (($(events "$1") >= ${2-1})) || wrong "expected ${2-1} events $1, saw $(events "$1")"
-}
-
-expect_no_event() {
-  (($(events "$1") == 0)) || wrong "expected no event $1: $(grep -m 1 "\"$1\"" "$tmp/events")"
-}
-
-before_test() {
-  where=()
-  server=()
-  address=()
-}
-
-# --- jobs -------------------------------------------------------------------------
-
-# A job whose ranks exchange messages until $work/go is there.
-start_rings() {
-  : >"$tmp/events"
-  start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "$@" "$actor" init "ring_until=$work/go" finalize
-}
-
-# It goes on to its good end.
-expect_good_end() {
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out "rings of $1"
-}
-
-# --- what programs do -------------------------------------------------------------
-
-# odd [OPTION...] -- ODDITY...: ranks are killed, and go on from images.
-odd() {
-  local options=()
-  while [[ $1 != -- ]]; do
-    options+=("$1")
-    shift
-  done
-  shift
-  : >"$tmp/events"
-  cd "$work" || return
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${options[@]}" -n 2 "$oddities" "$work/go" "$@"
-  cd "$tmp" || return
-  await_more 4 image_stored
-  crash 0
-  await_more 4 image_stored
-  crash 1
-  await_more 2 image_stored
-  crash 0
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_event rank_restored 3
-  expect_no_event image_failed
-}
-
-# A rank that has closed what its device tells of images with goes on without them.
-closed() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" close
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_lines 2 '^ok oddities'
-  expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
-}
-
-program_tests() {
-  t "standard output is a file of the program" odd -- output_before
-  t "... from some moment on" odd -- output
-  t "lines that never end" odd -- part
-  t "output by megabytes" odd -- much
-  t "another directory, a umask and limits" odd -- moved limits
-  t "a timer" odd -- alarm
-  t "descriptors are closed that are not the program's" closed
-  t "children" odd -- fork wait
-  t "commands" odd -- system
-  t "memory that comes and goes" odd -- memory
-  t "files" odd -- files
-  t "MPI_THREAD_MULTIPLE" odd -- multiple
-}
-
+other=ff112233445566778899aabbccddeeff # another job
 
 # --- checkpoint servers -----------------------------------------------------------
-
-# serve NUMBER [OPTION...]: starts a checkpoint server on a socket, or on $tcp_port; leaves it in ${server[NUMBER]}.
-serve() {
-  local of_job=${job-}
-  helper "server$1" "${causeway[@]}" ckptsrv --dir "$work/images$1" --listen "${address[$1]-unix:$work/s$1}" \
-    --key-file "$work/key" "${@:2}"
-  server[$1]=$helper
-  job=$of_job # that finish waits for
-  await_true "server $1 to listen" listens "$1"
-  address[$1]=$(sed -n '1s/.*listening on \([^ ,]*\).*/\1/p' "$tmp/server$1.err")
-}
-
-listens() {
-  grep -q 'listening on' "$tmp/server$1.err"
-}
-
-make_key() {
-  head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$1"
-  echo >>"$1"
-  chmod 600 "$1"
-}
-
-# kill_server NUMBER: waits until it has left its directory.
-kill_server() {
-  kill -9 "${server[$1]}"
-  await_true "server $1 to be gone" gone "${server[$1]}"
-}
 
 # servers_killed ADDRESS: again and again, while images are taken and ranks killed
 servers_killed() {
@@ -268,6 +104,7 @@ own_killed() {
   expect_good_end 3
   expect_event rank_restored 4
   expect_lines 6 'the checkpoint server was killed by signal 9 .Killed.; starting it again'
+  expect_lines 6 '^causeway: the checkpoint server is there again$'
 }
 
 server_tests() {
@@ -289,6 +126,7 @@ full_disk() {
   start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-dir "$work/disk/images" -n 2 \
     "$oddities" "$work/go" grow
   await_events image_stored 2
+  touch "$work/go.grow"
   await_events image_failed 1
   crash 0
   touch "$work/go"
@@ -302,6 +140,7 @@ no_room() {
   : >"$tmp/events"
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
   await_events image_stored 2
+  touch "$work/go.grow"
   await_events image_failed 2
   crash 0
   touch "$work/go"
@@ -339,6 +178,54 @@ of_another_job() {
   expect_lines 1 "the job's own checkpoint server cannot be started"
 }
 
+# Images of another job lie there, which may be wanted yet.
+others_images() {
+  serve 0
+  helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
+  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1 || wrong "$(cat "$work/put")"
+  kill "${server[0]}"
+  await_true "server 0 to be gone" gone "${server[0]}"
+  start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
+  await_more 4 image_stored
+  kill -9 "$(own_server)"
+  await_more 2 image_stored
+  crash 1
+  expect_good_end 2
+  [[ $(cd "$work/images0" && find . -name '*.index' | sort) = "./$other/0.1.index" ]] ||
+    wrong "expected the image of the other job alone: $(find "$work/images0")"
+  run "${causeway[@]}" ckpt verify --dir "$work/images0"
+  expect_code 0
+}
+
+# A directory that a server which was killed has left is not there at the end.
+made_and_killed() {
+  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
+  await_more 2 image_stored
+  kill -9 "$(own_server)"
+  await_more 2 image_stored
+  expect_good_end 2
+  [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
+}
+
+# The server cannot be started for a while: that is told once, and once that it can.
+own_cannot_start() {
+  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
+  await_more 4 image_stored
+  mv "$work/images" "$work/away"
+  : >"$work/images"
+  kill -9 "$(own_server)"
+  sleep 1
+  rm "$work/images"
+  mv "$work/away" "$work/images"
+  await_more 2 image_stored
+  crash 0
+  expect_good_end 2
+  expect_event rank_restored
+  expect_lines 1 'the checkpoint server .*; starting it again$'
+  expect_lines 1 '^causeway: the checkpoint server is there again$'
+  expect_lines 0 'causeway ckptsrv:'
+}
+
 vanished() {
   start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
   await_more 4 image_stored
@@ -358,6 +245,9 @@ disk_tests() {
   t "--ckpt-dir is relative" in_place relative
   t "--ckpt-dir of a server that runs" of_another_job
   t "--ckpt-dir gets another name" vanished
+  t "--ckpt-dir with images of another job" others_images
+  t "--ckpt-dir is made, and the server killed" made_and_killed
+  t "the job's own server cannot be started for a while" own_cannot_start
 }
 
 # --- what is left -----------------------------------------------------------------
@@ -395,7 +285,6 @@ left_tests() {
 }
 
 lib_start
-program_tests
 server_tests
 disk_tests
 left_tests

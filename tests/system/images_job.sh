@@ -18,37 +18,10 @@ LIMIT=${LIMIT:-90}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/lib/jobs.sh
 . "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/images.sh
+. "$here/../lib/images.sh"
 only=${1-}
 find_causeway
-often=(--ckpt-every 100ms --max-restarts 1000)
-
-# --- what has happened ------------------------------------------------------------
-
-# events NAME [RANK]: how many there were of a rank, or of all.
-events() {
-  grep -c "\"event\":\"$1\"${2:+,\"rank\":$2\\b}" "$tmp/events"
-}
-
-# Of the job that start started: it has happened so often, or will not any more.
-happened() {
-  (($(events "$1" "${3-}") >= $2)) || gone "$pid"
-}
-
-await_events() {
-  await_true "$2 events $1" happened "$@"
-}
-
-# The checkpoint server that the dispatcher $pid started.
-own_server() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' <"/proc/$one/cmdline" 2>/dev/null) = causeway\ ckptsrv* ]] && echo "$one"
-  done
-}
-
-has_own_server() {
-  [[ -n $(own_server) ]] || gone "$pid"
-}
 
 # --- jobs -------------------------------------------------------------------------
 
@@ -77,14 +50,6 @@ expect_good_end() {
   [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
 }
 
-expect_event() {
-  (($(events "$1") >= ${2-1})) || wrong "expected ${2-1} events $1, saw $(events "$1")"
-}
-
-expect_no_event() {
-  (($(events "$1") == 0)) || wrong "expected no event $1: $(grep -m 1 "\"$1\"" "$tmp/events")"
-}
-
 # --- tests ------------------------------------------------------------------------
 
 taken() {
@@ -98,9 +63,9 @@ taken() {
   expect_no_event rank_down
 }
 
-# crash COUNT RANKS: ranks of the job, one after the other. When this ends all of them live: a rank that repeats itself
+# crash_any COUNT RANKS: ranks of the job, one after the other. When this ends all of them live: a rank that repeats itself
 # must not find $work/go where it was not.
-crash() {
+crash_any() {
   local i
   for ((i = 1; i <= $1; i++)); do
     await_events image_stored $(($(events image_stored) + 1))
@@ -115,7 +80,7 @@ restored() {
   reference 4
   start_rings "${often[@]}" -n 4 "$@"
   await_events image_stored 8
-  crash 8 4
+  crash_any 8 4
   expect_good_end 4
   expect_event rank_restored 6
   expect_err_like 'restarting it from image [0-9]+ \(incarnation [0-9]+\)'
@@ -150,16 +115,6 @@ another_than() {
   local now
   now=$(own_server)
   [[ -n $now && $now != "$1" ]] || gone "$pid"
-}
-
-# The process of a rank that was started last.
-rank_process() {
-  grep "\"rank_started\",\"rank\":$1\\b" "$tmp/events" | tail -n 1 | sed 's/.*"pid":\([0-9]*\).*/\1/'
-}
-
-# ask_now: images of all ranks, by hand; what it prints is in $work/now.
-ask_now() {
-  "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
 }
 
 running() {
@@ -203,7 +158,7 @@ servers_by_hand() {
   done
   start_rings "${often[@]}" "${options[@]}" -n 4
   await_events image_stored 8
-  crash 4 4
+  crash_any 4 4
   [[ -z $(own_server) ]] || wrong "the job has a checkpoint server of its own"
   expect_good_end 4
 }

@@ -137,7 +137,7 @@ static void make_dir(void)
 /* Of what was there before the vault, the directory is the last. */
 static void remove_dir(void)
 {
-    vault_close(vault, true);
+    vault_close(vault, true, NULL);
     vault = NULL;
     CU_ASSERT(rmdir(dir) == 0);
 }
@@ -233,6 +233,18 @@ static void forget_until(uint32_t rank, uint32_t number)
     memset(model[rank], 0, (number + 1) * sizeof(bool));
 }
 
+/* Of too many the oldest but one. */
+static void forget_surplus(uint32_t rank)
+{
+    uint32_t count = 0, second = 0;
+
+    for (uint32_t n = 1; n < NUMBERS; n++)
+        if (model[rank][n] && ++count == 2)
+            second = n;
+    if (count > REGISTRY_IMAGES_MAX)
+        model[rank][second] = false;
+}
+
 static void expect_model(void)
 {
     for (uint32_t r = 0; r < RANKS; r++)
@@ -249,8 +261,7 @@ static void random_step(void)
     if (draw(3) > 0 && last + 1 < NUMBERS) {
         CU_ASSERT(store(rank, last + 1, draw(4) ? last : 0, &err) == CW_OK);
         model[rank][last + 1] = true;
-        if (last >= REGISTRY_IMAGES_MAX)
-            forget_until(rank, last + 1 - REGISTRY_IMAGES_MAX);
+        forget_surplus(rank);
     } else if (last > 1) {
         CU_ASSERT(drop(rank, last - 1, &err) == CW_OK);
         forget_until(rank, last - 1);
@@ -267,7 +278,7 @@ static void random_images(void)
     for (int step = 0; step < 60; step++) {
         random_step();
         if (step % 10 == 9) {
-            vault_close(vault, false);
+            vault_close(vault, false, NULL);
             CU_ASSERT_FATAL(open_vault(0));
             expect_model();
         }
@@ -331,7 +342,7 @@ static void ended_at_any_operation(void)
         operations = 0;
         imgdir_fault = dies;
         died = script();
-        vault_close(vault, false);
+        vault_close(vault, false, NULL);
         imgdir_fault = NULL;
         CU_ASSERT_FATAL(open_vault(0));
         expect_model_at_least();

@@ -488,6 +488,7 @@ struct world {
     uint32_t trim[RANKS];  /* TRIM that is not answered; 0: none */
     uint32_t taken[RANKS]; /* being copied; 0: none */
     uint32_t asked[RANKS];
+    uint32_t bad[RANKS]; /* images that are of no use, a bit each */
 };
 static struct world w;
 static uint32_t seed;
@@ -542,6 +543,19 @@ static void check_choice(uint32_t rank)
         CU_ASSERT_FATAL((uint32_t)number >= ranks[rank].begin);
     } else if (number == 0) {
         CU_ASSERT_FATAL(ranks[rank].begin == 0);
+    } else { /* never because of what others did */
+        CU_ASSERT_FATAL(w.bad[rank] >> ranks[rank].begin & 1);
+    }
+}
+
+/* The server holds three: of a fourth the oldest but one goes. */
+static void hold(uint32_t rank, uint32_t number)
+{
+    uint32_t held = w.held[rank] |= 1u << number;
+
+    if (__builtin_popcount(held) > (int)IMAGES_HELD_MAX) {
+        held &= held - 1;
+        w.held[rank] &= ~(held & -held);
     }
 }
 
@@ -567,10 +581,15 @@ static void one_step(uint32_t rank)
     case 3:
     case 4:
         if (w.taken[rank] && draw(4)) {
-            w.held[rank] |= 1u << w.taken[rank];
+            hold(rank, w.taken[rank]);
             stored(rank, w.taken[rank]);
-            if (draw(8))
+            if (draw(2)) {
                 images_placed(&im, rank, w.taken[rank]);
+            } else {
+                images_fail(&im, rank, w.taken[rank]);
+                w.bad[rank] |= 1u << w.taken[rank];
+                w.known[rank] &= ~(1u << w.taken[rank]);
+            }
             ended(rank, w.taken[rank], true);
         } else if (w.taken[rank]) {
             ended(rank, w.taken[rank], false);
@@ -593,6 +612,7 @@ static void one_step(uint32_t rank)
     case 7:
         if (draw(4) == 0 && choice(rank) > 0) {
             w.known[rank] &= ~(1u << choice(rank));
+            w.bad[rank] |= 1u << choice(rank);
             images_fail(&im, rank, (uint32_t)choice(rank));
         }
         break;

@@ -264,6 +264,23 @@ static void device_of_one_that_goes_on(void)
     close_io();
 }
 
+/* The last report of a process that has not read its setup, a restorer, is not lost. */
+static void report_before_the_end(void)
+{
+    uint8_t bytes[1024];
+    size_t size = cw_report_put(bytes, CW_REPORT_NOT_RESTORED, "damaged", 7);
+
+    open_io();
+    end(0);
+    start(0, 1, true, true);
+    CU_ASSERT_EQUAL(write(control[0], bytes, size), (ssize_t)size);
+    close(control[0]);
+    rank_io_hear_reports(io, 0);
+    tells("0 report\n");
+    control[0] = -1;
+    close_io();
+}
+
 void add_rank_io_tests(void)
 {
     CU_pSuite suite = CU_add_suite("what ranks say", NULL, NULL);
@@ -272,4 +289,5 @@ void add_rank_io_tests(void)
     CU_ADD_TEST(suite, image_after_an_answer);
     CU_ADD_TEST(suite, report_that_closes);
     CU_ADD_TEST(suite, device_of_one_that_goes_on);
+    CU_ADD_TEST(suite, report_before_the_end);
 }

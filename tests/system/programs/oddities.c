@@ -24,6 +24,7 @@
 #define ODDITIES_MAX 8
 
 static int rank, ranks, round_now;
+static const char *go_path;
 
 static void __attribute__((format(printf, 1, 2), noreturn)) bad(const char *format, ...)
 {
@@ -251,14 +252,18 @@ static void map_around(void)
         mprotect(piece[at], size, PROT_READ);
 }
 
-/* 4 MiB that no compression makes smaller, each 100 rounds. */
+/* 4 MiB that no compression makes smaller, each 100 rounds, from when GO.grow is there. */
 static void grow(void)
 {
     static uint64_t state = 88172645463325252u;
+    static int grown;
+    char path[4096];
     uint64_t *words;
 
-    if (round_now % 100 || round_now > 10000)
+    snprintf(path, sizeof(path), "%s.grow", go_path);
+    if (round_now % 100 || grown == 100 || access(path, F_OK) < 0)
         return;
+    grown++;
     words = malloc(4 << 20);
     for (size_t i = 0; i < (4 << 20) / sizeof(*words); i++) {
         state ^= state << 13;
@@ -267,6 +272,43 @@ static void grow(void)
         words[i] = state;
     }
     usleep(50000);
+}
+
+static char *huge;
+#define HUGE_BYTES (8ul << 30)
+
+/* Of which little is ever touched. */
+static void make_huge(void)
+{
+    huge = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (huge == MAP_FAILED)
+        bad("mmap of 8 GB: %s", strerror(errno));
+}
+
+static size_t huge_place(int round)
+{
+    return (size_t)(round % 50) * (HUGE_BYTES / 50);
+}
+
+static void touch_huge(void)
+{
+    huge[huge_place(round_now)] = (char)(1 + round_now % 50);
+}
+
+static void check_huge(void)
+{
+    for (int i = 0; i < 50 && i < round_now; i++)
+        if (huge[huge_place(i)] != 1 + i || huge[huge_place(i) + 4096])
+            bad("8 GB: another byte at place %d", i);
+}
+
+/* Where the restorer would be. */
+static void map_over_restorer(void)
+{
+    if (mmap((void *)0x200000400000, 4096, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+        bad("mmap: %s", strerror(errno));
 }
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -370,6 +412,8 @@ static const struct oddity {
     {"system", NULL, NULL, call_system, NULL},
     {"wait", NULL, NULL, wait_for_all, NULL},
     {"memory", NULL, NULL, map_around, NULL},
+    {"huge", NULL, make_huge, touch_huge, check_huge},
+    {"restorer", NULL, map_over_restorer, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
     {"files", NULL, open_files, use_files, check_files},
     {"input", NULL, NULL, read_input, NULL},
@@ -416,6 +460,7 @@ static int exchange(const char *go)
 
 int main(int argc, char **argv)
 {
+    go_path = argv[1];
     choose(argc - 2, argv + 2);
     if (getenv("PMI_RANK"))
         rank = atoi(getenv("PMI_RANK"));

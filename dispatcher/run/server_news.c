@@ -1,0 +1,62 @@
+#include "dispatcher/run/server_news.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+void server_news_open(struct server_news *n, uint32_t server, const char *address)
+{
+    if (n->away[server])
+        telling_tell(n->telling, "checkpoint server %s is there again", address);
+    n->away[server] = false;
+}
+
+void server_news_lost(struct server_news *n, uint64_t now_ns, uint32_t server,
+                      const struct cw_err *err)
+{
+    if (n->away[server])
+        return;
+    n->away[server] = true;
+    telling_warn(n->telling, now_ns, JOB_NO_RANK, "a checkpoint server is away", err->text);
+    telling_tell(n->telling, "%s; no images are stored there until it is back", err->text);
+}
+
+void server_news_own_started(struct server_news *n, pid_t pid, const char *address, const char *dir)
+{
+    telling_say(n->telling, "checkpoint server started (pid %d, %s, images in %s)", (int)pid,
+                address, dir);
+}
+
+void server_news_own_ended(struct server_news *n, int status, const char *why)
+{
+    char how[128];
+
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
+    /* one that ends again before it was of any use is no news */
+    (n->own_ended ? telling_say : telling_tell)(n->telling,
+                                                "the checkpoint server %s%s%s; starting it again",
+                                                how, why[0] ? ": " : "", why);
+    n->own_ended = true;
+}
+
+void server_news_own_open(struct server_news *n)
+{
+    if (n->own_ended && !n->own_back)
+        telling_tell(n->telling, "the checkpoint server is there again");
+    n->own_back = n->own_ended;
+}
+
+void server_news_own_stored(struct server_news *n)
+{
+    n->own_ended = n->own_back = false;
+}
+
+void server_news_own_failed(struct server_news *n, uint64_t now_ns, const struct cw_err *err)
+{
+    telling_warn(n->telling, now_ns, JOB_NO_RANK, "no more images are taken", err->text);
+    telling_tell(n->telling, "no more images are taken: %s", err->text);
+}

@@ -1,0 +1,169 @@
+#!/bin/bash
+# What programs do while images of them are taken: with their output and input, descriptors, limits, memory, children. A
+# rank that goes on from an image finds all as it was, or there is no image of it and it is said why. Prints TAP.
+#
+#   images_programs.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   CAUSEWAY  the command (default: build/causeway of this tree)
+#   ENGINE    of the relays (default: the command's own)
+# shellcheck disable=SC2317,SC2154 # the tests are called by t; of lib.sh
+set -u
+
+suite="images, programs"
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-90}
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/images.sh
+. "$here/../lib/images.sh"
+only=${1-}
+find_causeway
+oddities=$programs/oddities
+
+# odd [OPTION...] -- ODDITY...: ranks are killed, and go on from images.
+odd() {
+  local options=()
+  while [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  : >"$tmp/events"
+  cd "$work" || return
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${options[@]}" -n 2 "$oddities" "$work/go" "$@"
+  cd "$tmp" || return
+  await_more 4 image_stored
+  crash 0
+  await_more 4 image_stored
+  crash 1
+  await_more 2 image_stored
+  crash 0
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_event rank_restored 3
+  expect_no_event image_failed
+}
+
+# A rank that has closed what its device tells of images with goes on without them.
+closed() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" close
+  await_events image_failed 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
+}
+
+# Memory that no process could be restored with: there is no image, rather than one of no use.
+refused() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" "$1"
+  await_events image_failed 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_no_event image_stored
+  expect_err_like "no image of it: $2; the job goes on"
+}
+
+# Two programs, whose output has the ranks' numbers.
+tagged() {
+  : >"$tmp/events"
+  cp "$oddities" "$work/other"
+  cd "$work" || return
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
+    -n 2 "$work/other" "$work/go" part
+  cd "$tmp" || return
+  await_more 4 image_stored
+  crash 0
+  await_more 4 image_stored
+  crash 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 1 '^\[?0\]?.*ok oddities 0$'
+  expect_lines 3 'ok oddities'
+  expect_event rank_restored 2
+}
+
+# Rank 0 waits for its input, which comes a line at a time, when an image is due and when it is killed. Of some images it is
+# not known how much of it had been read: then it goes on from another one.
+slow_input() {
+  local i
+  : >"$tmp/events"
+  # shellcheck disable=SC2016 # for bash -c
+  start bash -c 'i=0; until [[ -e $1 ]]; do echo "$((i++))"; sleep 0.02; done | exec "${@:2}"' _ "$work/go" \
+    "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" input
+  for ((i = 0; i < 3 || (i < 20 && $(events rank_restored) < 2); i++)); do
+    await_more 2 image_stored 0
+    crash 0
+  done
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_event rank_restored 2
+}
+
+# The launcher has got other limits since the image was taken.
+other_limits() {
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" limits
+  await_more 4 image_stored
+  prlimit --pid "$pid" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
+    wrong "limits cannot be set"
+  crash 0
+  await_more 2 image_stored
+  crash 1
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_event rank_restored 2
+}
+
+# ... so that no process of this size may be started.
+too_little_memory() {
+  start_rings -n 2
+  await_true "images of all ranks" ask_now
+  await_true "the logs to be trimmed" ask_now
+  prlimit --pid "$pid" --data=1073741824:1073741824 || wrong "limits cannot be set"
+  kill -9 "$(rank_process 1)"
+  await_true "the job to end" gone "$pid" || kill "$pid"
+  finish
+  expect_code 1
+  expect_lines 1 "rank 1: image [0-9]+ cannot be restored: .* MiB of memory at [0-9a-f]+ cannot be mapped: out of memory \(is 'ulimit -v' or 'ulimit -d' set\?\); nothing else is left"
+}
+
+program_tests() {
+  t "standard output is a file of the program" odd -- output_before
+  t "... from some moment on" odd -- output
+  t "lines that never end" odd -- part
+  t "output by megabytes" odd -- much
+  t "another directory, a umask and limits" odd -- moved limits
+  t "a timer" odd -- alarm
+  t "descriptors are closed that are not the program's" closed
+  t "children" odd -- fork wait
+  t "commands" odd -- system
+  t "memory that comes and goes" odd -- memory
+  t "files" odd -- files
+  t "MPI_THREAD_MULTIPLE" odd -- multiple
+  t "8 GB that nobody touched" odd -- huge
+  t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'
+  t "two programs, with --tag-output" tagged
+  t "standard input that comes slowly" slow_input
+  t "the launcher's limits have changed" other_limits
+  t "... to too little memory" too_little_memory
+}
+
+lib_start
+program_tests
+tap_end
