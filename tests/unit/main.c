@@ -82,6 +82,7 @@ static void (*const suites[])(void) = {
     add_recovery_large_tests,
     add_recovery_tests,
     add_resume_tests,
+    add_take_tests,
     add_return_tests,
     add_return_link_tests,
     add_return_job_tests,

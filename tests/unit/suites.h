@@ -84,6 +84,7 @@ void add_return_tests(void);
 void add_return_link_tests(void);
 void add_return_job_tests(void);
 void add_session_tests(void);
+void add_take_tests(void);
 void add_door_tests(void);
 void add_link_tests(void);
 
