@@ -234,6 +234,30 @@ static int return_rank(struct parts *p, struct job *job, const struct past *past
     return outputs_return(p->outputs, rank, printed, err);
 }
 
+/* A terminal, or a file that others write to as well, cannot be looked at for what was printed. */
+static void tell_doubt(struct parts *p)
+{
+    uint32_t rank = 0;
+
+    if (p->options->output_dir)
+        return;
+    switch (state_file_doubt(p->state, &rank)) {
+    case STATE_FILE_SURE:
+        break;
+    case STATE_FILE_PRINTING:
+        telling_tell(&p->telling,
+                     "causeway run was killed while it printed something of rank %u, which may be "
+                     "printed again now",
+                     rank);
+        break;
+    case STATE_FILE_REBOOTED:
+        telling_tell(&p->telling,
+                     "this machine was started anew since: what ranks printed in the last seconds "
+                     "before it went down may be printed again now");
+        break;
+    }
+}
+
 static int replay(struct parts *p, struct job *job, struct past *past, struct cw_err *err)
 {
     struct job_state_record record;
@@ -260,6 +284,7 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
     imaging_look_up(p->imaging);
     telling_tell(&p->telling, "the job in %s goes on: %u ranks are started again, %u had ended",
                  state_file_dir(p->state), p->options->ranks - ended, ended);
+    tell_doubt(p);
     return CW_OK;
 }
 
@@ -285,6 +310,7 @@ int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
 
 void keeping_rank_ended(struct parts *p, uint32_t rank, bool used_mpi)
 {
+    outputs_sync(p->outputs, rank);
     state_file_put(p->state, &(struct job_state_record){
                                  .type = JOB_STATE_ENDED, .rank = rank, .number = used_mpi});
 }

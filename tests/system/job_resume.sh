@@ -75,6 +75,11 @@ has_printed() {
   (($(wc -l <"$tmp/out") >= $1)) || gone "$pid"
 }
 
+# has_line FILE N
+has_line() {
+  { [[ -e $1 ]] && (($(wc -l <"$1") >= $2)); } || gone "$pid"
+}
+
 has_images() {
   (($(grep -c '"event":"image_stored"' "$tmp/events") >= $1)) || gone "$pid"
 }
@@ -175,6 +180,75 @@ input_goes_on() {
   again
   expect_whole
   input=
+}
+
+# --- power that is lost -----------------------------------------------------------
+
+# Another kernel runs, and what was printed is on disk as far as it was synced: the last lines are not counted.
+lose_power() {
+  kill_all
+  printf 'another' | dd of="$dir/counts" bs=1 seek=16 conv=notrunc 2>/dev/null
+}
+
+# Lines may come twice, none is lost, and that is said.
+power_lost() {
+  expected "${solver[@]}"
+  begin "${solver[@]}"
+  await_true "output" has_printed 2
+  lose_power
+  again
+  finish
+  collect
+  expect_code 0
+  expect_err_like "what ranks printed in the last seconds before it went down may be printed again now"
+  diff <(sort -u "$work/expected") <(sort -u "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+}
+
+all_of() {
+  cat "$1"/rank.{0,1,2}.out
+}
+
+# What was not counted is in the files too, torn, and comes again.
+files_after_power_lost() {
+  local how
+  for how in kill_all lose_power; do
+    rm -rf "$work/one" "$work/two"
+    run "${causeway[@]}" run --tag-output --output-dir "$work/one" "${solver[@]}"
+    begin --ckpt-every 150ms --tag-output --output-dir "$work/two" "${solver[@]}"
+    await_true "output" has_line "$work/two/rank.0.out" 2
+    "$how"
+    printf '[0] what was not synced\n\0\0\0\0' >>"$work/two/rank.0.out"
+    again
+    await_true "more output" has_line "$work/two/rank.0.out" 4
+    "$how"
+    again
+    finish
+    collect
+    expect_code 0
+    grep -q "may be printed again" "$work/said" && wrong "$(cat "$work/said")"
+    diff <(all_of "$work/one") <(all_of "$work/two") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+  done
+}
+
+file_is_shorter() {
+  rm -rf "$work/two"
+  begin --output-dir "$work/two" "${solver[@]}"
+  await_true "output" has_line "$work/two/rank.0.out" 2
+  kill_all
+  : >"$work/two/rank.0.out"
+  again
+  finish
+  expect_code 0
+  expect_err_like "output file $work/two/rank.0.out: it has lost lines .[0-9]+. that were printed before"
+}
+
+counts_are_gone() {
+  leave_job
+  truncate -s 8 "$dir/counts"
+  refused 1 "its file counts, .*cannot be used .it is damaged.: the job cannot be resumed" "${causeway[@]}" run --resume "$dir"
+  rm "$dir/counts"
+  refused 1 "its file counts, .*No such file" "${causeway[@]}" run --resume "$dir"
+  forget_job
 }
 
 # --- ends that are not good -------------------------------------------------------
@@ -308,6 +382,10 @@ t "the dispatcher is killed where ranks have images" killed_with_images kill_dis
 t "... without images, all processes" killed kill_all --no-ckpt
 t "all processes are killed again and again" killed_often
 t "... after MPI_Finalize" killed_in_finalize
+t "power is lost" power_lost
+t "... and there are files of output" files_after_power_lost
+t "files of output that have lost something" file_is_shorter
+t "counts that are damaged or gone" counts_are_gone
 t "standard input goes on where it was" input_goes_on
 t "a job that was ended by a signal goes on" interrupted
 t "a job that ran out of time goes on" out_of_time

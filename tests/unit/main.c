@@ -27,6 +27,7 @@ static char running[256];
 static void (*const suites[])(void) = {
     add_clock_tests,
     add_copy_tests,
+    add_counts_tests,
     add_cred_tests,
     add_fault_tests,
     add_files_tests,

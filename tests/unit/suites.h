@@ -6,6 +6,7 @@
 void add_ckptsrv_tests(void);
 void add_clock_tests(void);
 void add_copy_tests(void);
+void add_counts_tests(void);
 void add_cred_tests(void);
 void add_dial_tests(void);
 void add_disk_tests(void);
