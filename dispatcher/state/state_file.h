@@ -25,7 +25,7 @@ struct state_file *state_file_make(const char *dir, struct cw_err *err);
 struct state_file *state_file_take(const char *dir, struct cw_err *err);
 
 /* NULL is allowed, here and in all functions below: nothing happens. `remove`: the job is over, its
- * directory goes, or becomes empty where it was not made by us. */
+ * directory goes. */
 void state_file_close(struct state_file *state, bool remove);
 
 /* Called once, when no more can be kept: the job cannot be resumed any more. */
