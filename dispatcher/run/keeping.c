@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define NS_IN_S 1000000000ull
+#define IMAGES_KNOWN_NS 60000000000ull /* for the checkpoint server of a job that is taken up */
 
 extern char **environ;
 
@@ -288,7 +289,7 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
     return CW_OK;
 }
 
-int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
+static int replay_all(struct parts *p, struct job *job, struct cw_err *err)
 {
     uint32_t ranks = p->options->ranks;
     struct past past = {.incarnation = calloc(ranks, sizeof(*past.incarnation)),
@@ -303,6 +304,26 @@ int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
     free(past.ended);
     free(past.printed);
     return err->code;
+}
+
+/* What images there are has to be known before the first rank is started. */
+int keeping_take_up(struct parts *p, struct job *job, struct cw_err *err)
+{
+    uint64_t until = loop_now_ns(p->loop) + IMAGES_KNOWN_NS;
+    bool failed = false;
+
+    if (replay_all(p, job, err) < 0)
+        return err->code;
+    while (!imaging_knows(p->imaging, &failed) && !failed && !job->ending &&
+           loop_now_ns(p->loop) < until)
+        loop_turn(p->loop, until);
+    if (job->ending)
+        return cw_err_set(err, CW_ESYS, "%s", job->reason);
+    if (imaging_knows(p->imaging, &failed))
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS,
+                      "the job's checkpoint server does not say what images there are in %s",
+                      p->image_dir);
 }
 
 /* --- the end -------------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ int keeping_open(struct parts *parts, struct cw_err *err);
 void keeping_begin(struct parts *parts);
 
 /* What a dispatcher before us knew of the ranks is known to all parts again; none was started by
- * us. Errors: CW_ENOMEM, CW_ESYS. */
-int keeping_replay(struct parts *parts, struct job *job, struct cw_err *err);
+ * us. Waits until it is known what images there are. Errors: CW_ENOMEM, CW_ESYS. */
+int keeping_take_up(struct parts *parts, struct job *job, struct cw_err *err);
 
 /* The rank has ended well, and all of its output is out. */
 void keeping_rank_ended(struct parts *parts, uint32_t rank, bool used_mpi);

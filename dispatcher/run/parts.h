@@ -52,6 +52,7 @@ struct parts_events {
     const struct launcher_events *launcher;
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
+    void *relays_ctx; /* theirs */
     const struct imaging_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
