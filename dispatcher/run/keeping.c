@@ -392,7 +392,9 @@ int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
 
     *kept = (struct kept_job){0};
     if (!realpath(dir, path))
-        return cw_err_set(err, CW_ENOTFOUND, "--resume %s: %s", dir, strerror(errno));
+        return cw_err_set(err, CW_ENOTFOUND, "--resume %s: %s; %s", dir, strerror(errno),
+                          errno == ENOENT ? "a job that ends well removes its directory"
+                                          : "give the directory of a job of this user's");
     if (strlen(path) >= STATE_DIR_MAX)
         return cw_err_set(err, CW_EINVAL, "--resume %s: longer than %d bytes", dir,
                           STATE_DIR_MAX - 1);

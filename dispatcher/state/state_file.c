@@ -20,6 +20,7 @@
 #define STATE_NAME "state"
 #define REMOVE_DEPTH 8
 #define WAIT_STEP_MS 20
+#define RESERVE_BYTES (256 << 10) /* of the journal, when a job begins or is resumed */
 
 struct state_file {
     char path[STATE_DIR_MAX];
@@ -40,9 +41,27 @@ struct state_file {
     uint8_t record[JOB_STATE_RECORD + JOB_STATE_BODY_MAX];
 };
 
+static const char *advice(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return "; make room there, and try again";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "; give a directory that this user can write to";
+    default:
+        return "";
+    }
+}
+
 static int failure(const struct state_file *s, const char *doing, struct cw_err *err)
 {
-    return cw_err_set(err, CW_ESYS, "job directory %s: %s: %s", s->path, doing, strerror(errno));
+    int error = errno;
+
+    return cw_err_set(err, CW_ESYS, "job directory %s: %s: %s%s", s->path, doing, strerror(error),
+                      advice(error));
 }
 
 /* --- its directory -------------------------------------------------------------------------------
@@ -55,7 +74,11 @@ static int check_dir(const struct state_file *s, struct cw_err *err)
     if (fstat(s->dir, &st) < 0)
         return failure(s, "looking at it", err);
     if (st.st_uid != geteuid())
-        return cw_err_set(err, CW_EINVAL, "job directory %s: it belongs to another user", s->path);
+        return cw_err_set(
+            err, CW_EINVAL,
+            "job directory %s: it belongs to another user; run this as that user, or give "
+            "another directory",
+            s->path);
     if (st.st_mode & 077)
         return cw_err_set(err, CW_EINVAL,
                           "job directory %s: other users may look into it, and keys will be "
@@ -101,9 +124,11 @@ static int take_lock(struct state_file *s, struct cw_err *err)
         if (errno != EWOULDBLOCK && errno != EINTR)
             return failure(s, "locking it", err);
         if (lives(holder(s)))
-            return cw_err_set(err, CW_EBUSY,
-                              "job directory %s: its job runs (causeway run, pid %ld)", s->path,
-                              holder(s));
+            return cw_err_set(
+                err, CW_EBUSY,
+                "job directory %s: its job runs (causeway run, pid %ld); it can be resumed "
+                "when that has ended",
+                s->path, holder(s));
         if (ms >= STATE_WAIT_MS)
             return cw_err_set(err, CW_EBUSY,
                               "job directory %s: causeway run (pid %ld) has ended, but after %d s "
@@ -288,6 +313,15 @@ static int make_parts(const struct state_file *s, struct cw_err *err)
     return fsync(s->dir) < 0 ? failure(s, "syncing it", err) : CW_OK;
 }
 
+/* Where there is no room, a job is not to begin, nor to lose its journal when it is resumed. */
+static int reserve(const struct state_file *s, struct cw_err *err)
+{
+    if (fallocate(s->file, FALLOC_FL_KEEP_SIZE, (off_t)s->size, RESERVE_BYTES) == 0 ||
+        (errno != ENOSPC && errno != EDQUOT))
+        return CW_OK;
+    return failure(s, "taking room for its journal", err);
+}
+
 static int make_journal(struct state_file *s, struct cw_err *err)
 {
     uint8_t header[JOB_STATE_HEADER];
@@ -305,7 +339,7 @@ static int make_journal(struct state_file *s, struct cw_err *err)
         return failure(s, "making its journal", err);
     s->size = sizeof(header);
     s->dirty = true;
-    return CW_OK;
+    return reserve(s, err);
 }
 
 struct state_file *state_file_make(const char *dir, struct cw_err *err)
@@ -388,7 +422,7 @@ static int check_records(struct state_file *s, struct cw_err *err)
     s->size = s->in.size = offset;
     if (ftruncate(s->file, (off_t)offset) < 0 || lseek(s->file, 0, SEEK_END) < 0)
         return failure(s, "cutting the torn end of its journal off", err);
-    return CW_OK;
+    return reserve(s, err);
 }
 
 struct state_file *state_file_take(const char *dir, struct cw_err *err)

@@ -84,6 +84,10 @@ has_images() {
   (($(grep -c '"event":"image_stored"' "$tmp/events") >= $1)) || gone "$pid"
 }
 
+has_said() {
+  grep -q "$1" "$tmp/err" || gone "$pid"
+}
+
 has_begun() {
   grep -q "has called MPI_Init" "$tmp/err" || gone "$pid"
 }
@@ -311,6 +315,71 @@ directories_refused() {
   rm -rf "$logs/empty"
 }
 
+# The directory is in a file system of its own, which is there in name spaces of its own.
+full_disk() {
+  local disk=$work/disk full="No space left on device; make room there, and try again"
+  small_disk 100M || return
+  see_small_disk
+  expected "${solver[@]}"
+  fill="dd if=/dev/zero of=$disk/fill bs=4k 2>/dev/null"
+  refused 1 "$full" "${on_small_disk[@]}" sh -c "$fill"'; exec "$@"' _ "${causeway[@]}" run --job-dir "$disk/job" \
+    "${solver[@]}"
+  run "${on_small_disk[@]}" sh -c "rm $disk/fill"'; exec "$@"' _ "${causeway[@]}" run --timeout 1s \
+    --job-dir "$disk/job" "${solver[@]}"
+  cp "$tmp/out" "$work/all"
+  expect_code 124
+  refused 1 "$full" "${on_small_disk[@]}" sh -c "$fill"'; exec "$@"' _ "${causeway[@]}" run --resume "$disk/job"
+  run "${on_small_disk[@]}" sh -c "rm $disk/fill"'; exec "$@"' _ "${causeway[@]}" run --resume "$disk/job" --timeout 80s
+  cat "$tmp/out" >>"$work/all"
+  expect_code 0
+  diff <(sort "$work/expected") <(sort "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+}
+
+other_user() {
+  ((UID == 0)) || { skip "this is not root" && return; }
+  rm -rf "$logs/job"
+  mkdir -m 700 "$logs/job"
+  chown 65534 "$logs/job"
+  refused 1 "it belongs to another user; run this as that user" "${causeway[@]}" run --job-dir "$logs/job" true
+  touch "$logs/job/state"
+  refused 1 "it belongs to another user; run this as that user" "${causeway[@]}" run --resume "$logs/job"
+  chown 0 "$logs/job"
+  chmod 755 "$logs"
+  refused 1 "Permission denied; give the directory of a job of this user's" setpriv --reuid=65534 --regid=65534 \
+    --clear-groups "${causeway[@]}" run --resume "$logs/job"
+  rm -rf "$logs/job"
+}
+
+# A job that is resumed, and ended well, cannot be resumed once more; nor can one that is being resumed.
+resumed_already() {
+  begin -n 2 "$actor" init lines=2,20 "await=$work/go" finalize
+  await_true "output" has_printed 4
+  kill_all
+  again
+  await_true "ranks" has_said "is back"
+  timeout 20 "${causeway[@]}" run --resume "$dir" 2>"$work/err"
+  grep -q "its job runs (causeway run, pid $pid); it can be resumed when that has ended" "$work/err" || wrong "$(cat "$work/err")"
+  touch "$work/go"
+  finish
+  expect_code 0
+  refused 1 "--resume $dir: No such file or directory; a job that ends well removes its directory" \
+    "${causeway[@]}" run --resume "$dir"
+}
+
+# The program ends with an error; the job can be resumed all the same, once its cause is gone.
+failed_by_itself() {
+  begin -n 2 "$actor" init lines=2,20 0:exit=3 "await=$work/never" finalize
+  finish
+  collect
+  expect_code 3
+  expect_err_like "the job can be gone on with: causeway run --resume $dir\$"
+  again
+  finish
+  expect_code 3
+  (($(wc -l <"$work/all") == 4)) || wrong "$(wc -l <"$work/all") lines, not 4"
+  forget_job
+}
+
 running_refused() {
   begin -n 2 "$actor" init lines=2,20 "await=$work/go" finalize
   await_true "output" has_printed 4
@@ -391,7 +460,11 @@ t "a job that was ended by a signal goes on" interrupted
 t "a job that ran out of time goes on" out_of_time
 t "options that do not go together" options_refused
 t "directories that cannot be used" directories_refused
+t "directories of other users" other_user
 t "a job that runs" running_refused
+t "a job that was resumed" resumed_already
+t "a program that fails" failed_by_itself
+t "a disk that is full" full_disk
 t "a journal that is torn" torn
 t "a journal that is damaged" damaged
 t "a program that has changed" program_changed
