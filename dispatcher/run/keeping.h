@@ -9,14 +9,19 @@
 struct kept_job {
     struct state_file *state;
     int argc;
-    char **argv; /* of `causeway run`; owned, with all that it points to */
-    char **env;  /* likewise */
-    char *wdir;  /* likewise */
+    char **argv;            /* of `causeway run`; owned, with all that it points to */
+    char **env;             /* likewise */
+    char *wdir;             /* likewise */
+    uint64_t stdin_file[3]; /* as of JOB_STATE_STDIN, with */
+    char *stdin_path;       /* NULL: its standard input is no file. Owned */
+    uint64_t input;         /* bytes of that which it was given ... */
+    bool input_ended;       /* ... which were all */
 };
 
 /* Takes the job up. Errors: as state_file_take; CW_EINVAL: a file that it needs has changed. */
 int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err);
-/* This process goes where the job was started, with its environment. Errors: CW_ENOTFOUND. */
+/* This process goes where the job was started, with its environment, and reads the file that was
+ * its standard input, if it was one. Errors: CW_ENOTFOUND. */
 int kept_job_enter(const struct kept_job *kept, struct cw_err *err);
 void kept_job_free(struct kept_job *kept); /* but for `state` */
 

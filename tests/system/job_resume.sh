@@ -174,16 +174,37 @@ killed_in_finalize() {
   (($(wc -l <"$work/all") == 10)) || wrong "$(wc -l <"$work/all") lines, not 10"
 }
 
+# The file is opened again where nobody gives it, or another one; it is missed where it is gone.
 input_goes_on() {
-  seq 1 1500 >"$work/input"
+  local given
+  seq 1 20000 >"$work/input"
   input=$work/input
   expected -n 2 "$programs/stdin_echo" echo
+  for given in "$work/input" /dev/null "$work/expected"; do
+    input=$work/input
+    begin -n 2 "$programs/stdin_echo" echo
+    await_true "output" has_printed 1
+    kill_all
+    input=$given
+    again
+    expect_whole
+  done
+  input=
+}
+
+input_is_gone() {
+  seq 1 200000 >"$work/input"
+  input=$work/input
   begin -n 2 "$programs/stdin_echo" echo
   await_true "output" has_printed 1
   kill_all
-  again
-  expect_whole
   input=
+  mv "$work/input" "$work/moved"
+  refused 1 "reads its standard input from a file.* at $work/input there is none, or another one" \
+    "${causeway[@]}" run --resume "$dir"
+  cp "$work/moved" "$work/input"
+  refused 1 "there is none, or another one: give it the file" "${causeway[@]}" run --resume "$dir"
+  forget_job
 }
 
 # --- power that is lost -----------------------------------------------------------
@@ -456,6 +477,7 @@ t "... and there are files of output" files_after_power_lost
 t "files of output that have lost something" file_is_shorter
 t "counts that are damaged or gone" counts_are_gone
 t "standard input goes on where it was" input_goes_on
+t "standard input that is gone" input_is_gone
 t "a job that was ended by a signal goes on" interrupted
 t "a job that ran out of time goes on" out_of_time
 t "options that do not go together" options_refused
