@@ -177,10 +177,10 @@ killed_in_finalize() {
 # The file is opened again where nobody gives it, or another one; it is missed where it is gone.
 input_goes_on() {
   local given
-  seq 1 20000 >"$work/input"
+  seq -f '%0300g' 1 700 >"$work/input"
   input=$work/input
   expected -n 2 "$programs/stdin_echo" echo
-  for given in "$work/input" /dev/null "$work/expected"; do
+  for given in "$work/input" /dev/null; do
     input=$work/input
     begin -n 2 "$programs/stdin_echo" echo
     await_true "output" has_printed 1
@@ -235,24 +235,22 @@ all_of() {
 
 # What was not counted is in the files too, torn, and comes again.
 files_after_power_lost() {
-  local how
-  for how in kill_all lose_power; do
-    rm -rf "$work/one" "$work/two"
-    run "${causeway[@]}" run --tag-output --output-dir "$work/one" "${solver[@]}"
-    begin --ckpt-every 150ms --tag-output --output-dir "$work/two" "${solver[@]}"
-    await_true "output" has_line "$work/two/rank.0.out" 2
-    "$how"
-    printf '[0] what was not synced\n\0\0\0\0' >>"$work/two/rank.0.out"
-    again
-    await_true "more output" has_line "$work/two/rank.0.out" 4
-    "$how"
-    again
-    finish
-    collect
-    expect_code 0
-    grep -q "may be printed again" "$work/said" && wrong "$(cat "$work/said")"
-    diff <(all_of "$work/one") <(all_of "$work/two") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
-  done
+  rm -rf "$work/one" "$work/two"
+  run "${causeway[@]}" run --tag-output --output-dir "$work/one" "${solver[@]}"
+  begin --ckpt-every 300ms --tag-output --output-dir "$work/two" "${solver[@]}"
+  await_true "output" has_line "$work/two/rank.0.out" 2
+  lose_power
+  printf '[0] what was not synced\n\0\0\0\0' >>"$work/two/rank.0.out"
+  again
+  await_true "more output" has_line "$work/two/rank.0.out" 4
+  kill_all
+  printf '[0] what was not counted\n[0] ' >>"$work/two/rank.0.out"
+  again
+  finish
+  collect
+  expect_code 0
+  grep -q "may be printed again" "$work/said" && wrong "$(cat "$work/said")"
+  diff <(all_of "$work/one") <(all_of "$work/two") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
 }
 
 file_is_shorter() {
