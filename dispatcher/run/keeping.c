@@ -160,6 +160,8 @@ static int read_document(struct parts *p, struct cw_err *err)
 
 int keeping_open(struct parts *p, struct cw_err *err)
 {
+    bool synced;
+
     if (!p->resumed)
         randombytes_buf(p->job_id, sizeof(p->job_id));
     if (!p->state && !p->options->job_dir)
@@ -169,7 +171,10 @@ int keeping_open(struct parts *p, struct cw_err *err)
     state_file_on_failure(p->state, on_failure, p);
     snprintf(p->relay_dir, sizeof(p->relay_dir), "%s/" STATE_RELAY_NAME, state_file_dir(p->state));
     snprintf(p->image_dir, sizeof(p->image_dir), "%s/" STATE_IMAGES_NAME, state_file_dir(p->state));
-    return state_file_count_ranks(p->state, p->options->ranks, err);
+    synced = p->options->relay_settings.log_safety == RELAY_LOG_SYNCED;
+    if (state_file_count_ranks(p->state, p->options->ranks, !synced, err) < 0 || synced)
+        return err->code;
+    return state_file_open_log(p->state, &p->relay_kept.state_fd, &p->relay_kept.disk_fd, err);
 }
 
 void keeping_begin(struct parts *p)

@@ -68,6 +68,7 @@ static int open_relays(struct parts *p, const struct parts_events *events, struc
 {
     const struct run_options *o = p->options;
     const struct relay_settings *settings = &o->relay_settings;
+    bool synced = settings->log_safety == RELAY_LOG_SYNCED;
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .key = p->state ? p->relay_key : NULL,
@@ -80,6 +81,7 @@ static int open_relays(struct parts *p, const struct parts_events *events, struc
                                    .options = p->relay_options,
                                    .returns = settings->log_safety != RELAY_LOG_IN_MEMORY,
                                    .log_dir = relay_settings_disk_dir(settings),
+                                   .kept = p->state && !synced ? &p->relay_kept : NULL,
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
                                    .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,

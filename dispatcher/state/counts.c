@@ -39,30 +39,28 @@ static void read_boot(uint64_t boot[BOOT_WORDS])
     close(fd);
 }
 
-static void settle_after_boot(struct counts *c)
+void counts_go_on(struct counts *c)
 {
-    uint64_t boot[BOOT_WORDS];
-
-    read_boot(boot);
-    c->rebooted = boot[0] == 0 || memcmp(boot, c->words + BOOT, sizeof(boot)) != 0;
     if (!c->rebooted)
         return;
     for (uint32_t rank = 0; rank < c->ranks; rank++)
         for (int i = 0; i < COUNTS_STREAMS; i++)
             set(word_of(c, rank, i, PRINTED), *word_of(c, rank, i, SETTLED));
     set(c->words + PRINTING, 0);
-    memcpy(c->words + BOOT, boot, sizeof(boot));
+    read_boot(c->words + BOOT);
 }
 
 static int map(struct counts *c, int fd, uint32_t ranks)
 {
+    uint64_t boot[BOOT_WORDS];
     void *mapped = mmap(NULL, c->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (mapped == MAP_FAILED)
         return -1;
     c->words = mapped;
     c->ranks = ranks;
-    settle_after_boot(c);
+    read_boot(boot);
+    c->rebooted = boot[0] == 0 || memcmp(boot, c->words + BOOT, sizeof(boot)) != 0;
     return 0;
 }
 
@@ -90,8 +88,12 @@ int counts_make(struct counts *c, int dir, uint32_t ranks)
     if (fd < 0)
         return -1;
     errno = posix_fallocate(fd, 0, (off_t)c->bytes);
-    failed = errno || map(c, fd, ranks) < 0 || counts_sync(c) < 0 || fsync(fd) < 0 ? -1 : 0;
-    c->rebooted = false;
+    failed = errno || map(c, fd, ranks) < 0 ? -1 : 0;
+    if (!failed) {
+        counts_go_on(c);
+        c->rebooted = false;
+        failed = counts_sync(c) < 0 || fsync(fd) < 0 ? -1 : 0;
+    }
     return close_keeping_errno(fd, failed);
 }
 

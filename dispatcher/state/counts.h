@@ -18,11 +18,12 @@ struct counts {
     bool rebooted; /* another kernel than now wrote them */
 };
 
-/* Makes them in the directory `dir`, or finds those that are there, of a job of so many ranks. What
- * was written by another kernel is what was synced. Errors: -1 with errno set; EBADMSG: what is
- * there is of another job. */
+/* Makes them in the directory `dir`, or finds those that are there, of a job of so many ranks.
+ * Errors: -1 with errno set; EBADMSG: what is there is of another job. */
 int counts_make(struct counts *counts, int dir, uint32_t ranks);
 int counts_find(struct counts *counts, int dir, uint32_t ranks);
+/* Those that were found go on: of what another kernel wrote, what was synced counts. */
+void counts_go_on(struct counts *counts);
 void counts_close(struct counts *counts);
 
 /* Bytes of the journal that are known to be on disk; 0 where that cannot be read. */

@@ -1,5 +1,6 @@
 #include "dispatcher/state/state_file.h"
 #include "dispatcher/state/counts.h"
+#include "dispatcher/state/kept_log.h"
 #include "relay/disk.h"
 
 #include <dirent.h>
@@ -245,10 +246,17 @@ static struct state_file *give_up(struct state_file *s)
     return NULL;
 }
 
+int state_file_open_log(struct state_file *s, int *memory_fd, int *disk_fd, struct cw_err *err)
+{
+    return kept_log_open(s->dir, !s->taken, memory_fd, disk_fd) < 0
+               ? failure(s, "opening the log of its relay", err)
+               : CW_OK;
+}
+
 /* --- counts --------------------------------------------------------------------------------------
  */
 
-int state_file_count_ranks(struct state_file *s, uint32_t ranks, struct cw_err *err)
+int state_file_count_ranks(struct state_file *s, uint32_t ranks, bool same_boot, struct cw_err *err)
 {
     if (!s)
         return CW_OK;
@@ -256,8 +264,16 @@ int state_file_count_ranks(struct state_file *s, uint32_t ranks, struct cw_err *
         return counts_make(&s->counts, s->dir, ranks) < 0 || fsync(s->dir) < 0
                    ? failure(s, "counting what is printed", err)
                    : CW_OK;
-    if (counts_find(&s->counts, s->dir, ranks) == 0)
+    if (counts_find(&s->counts, s->dir, ranks) == 0) {
+        if (same_boot && s->counts.rebooted)
+            return cw_err_set(err, CW_EINVAL,
+                              "job directory %s: this machine was started anew since, which the "
+                              "log of --log-safety file does not survive (that of sync does); "
+                              "start the job anew in another directory",
+                              s->path);
+        counts_go_on(&s->counts);
         return CW_OK;
+    }
     return cw_err_set(err, CW_EINVAL,
                       "job directory %s: its file " COUNTS_NAME ", which says what was printed, "
                       "cannot be used (%s): the job cannot be resumed; start it anew in another "

@@ -138,7 +138,7 @@ killed_in_init() {
 killed_with_images() {
   expected "${solver[@]}"
   : >"$tmp/events"
-  begin --events "$tmp/events" --ckpt-every 100ms "${solver[@]}"
+  begin --events "$tmp/events" --ckpt-every 100ms "${@:2}" "${solver[@]}"
   await_true "images" has_images 4
   "$1"
   again --verbose
@@ -265,6 +265,16 @@ file_is_shorter() {
   expect_err_like "output file $work/two/rank.0.out: it has lost lines .[0-9]+. that were printed before"
 }
 
+# The log of --log-safety file does not outlive the kernel, and that is said each time.
+power_lost_without_sync() {
+  begin --log-safety file "${solver[@]}"
+  await_true "output" has_printed 2
+  lose_power
+  refused 1 "this machine was started anew since" "${causeway[@]}" run --resume "$dir"
+  refused 1 "start the job anew in another directory" "${causeway[@]}" run --resume "$dir"
+  forget_job
+}
+
 counts_are_gone() {
   leave_job
   truncate -s 8 "$dir/counts"
@@ -278,7 +288,7 @@ counts_are_gone() {
 
 interrupted() {
   expected "${solver[@]}"
-  begin "${solver[@]}"
+  begin "$@" "${solver[@]}"
   await_true "output" has_printed 2
   kill -TERM "$pid"
   finish
@@ -314,7 +324,7 @@ options_refused() {
   refused 2 "not with --relays" "${try[@]}" --relays 2 true
   refused 2 "not with --no-log" "${try[@]}" --no-log true
   refused 2 "not with --ckpt-dir" "${try[@]}" --ckpt-dir "$work/i" true
-  refused 2 "not with a --log-safety other" "${try[@]}" --log-safety file true
+  refused 2 "not with --log-safety memory" "${try[@]}" --log-safety memory true
   refused 2 "not with --resume-timeout 0" "${try[@]}" --resume-timeout 0 true
   refused 2 "needs --job-dir" "${causeway[@]}" run --log-safety sync true
   refused 2 "it comes first" "${causeway[@]}" run -n 2 --resume "$logs/job" true
@@ -470,6 +480,12 @@ t "the dispatcher is killed where ranks have images" killed_with_images kill_dis
 t "... without images, all processes" killed kill_all --no-ckpt
 t "all processes are killed again and again" killed_often
 t "... after MPI_Finalize" killed_in_finalize
+t "--log-safety file: the dispatcher is killed, twice" killed kill_dispatcher --log-safety file
+t "--log-safety file: all processes are killed, twice" killed kill_all --log-safety file
+t "--log-safety file: ... where ranks have images" killed_with_images kill_all --log-safety file
+t "--log-safety file: interrupted" interrupted --log-safety file
+t "--log-safety file: a log on disk" killed kill_all --log-safety file --log-memory 2M
+t "--log-safety file: power is lost" power_lost_without_sync
 t "power is lost" power_lost
 t "... and there are files of output" files_after_power_lost
 t "files of output that have lost something" file_is_shorter

@@ -42,6 +42,7 @@ static void again(void)
 {
     counts_close(&counts);
     CU_ASSERT_EQUAL_FATAL(counts_find(&counts, dir, RANKS), 0);
+    counts_go_on(&counts);
 }
 
 static void write_at(off_t at, const void *bytes, size_t size)
@@ -58,6 +59,7 @@ static void reboot(void)
     counts_close(&counts);
     write_at(BOOT_AT, "another", 7);
     CU_ASSERT_EQUAL_FATAL(counts_find(&counts, dir, RANKS), 0);
+    counts_go_on(&counts);
 }
 
 static void outlive_the_process(void)
@@ -99,6 +101,22 @@ static void settled_outlives_the_machine(void)
     again();
     CU_ASSERT_FALSE(counts.rebooted);
     CU_ASSERT_EQUAL(counts_printed(&counts, 1, 0), 5);
+    finish();
+}
+
+/* Who cannot go on with what another kernel wrote finds the same another time. */
+static void found_but_not_gone_on_with(void)
+{
+    begin();
+    counts_set_printed(&counts, 1, 0, 5);
+    counts_close(&counts);
+    write_at(BOOT_AT, "another", 7);
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(counts_find(&counts, dir, RANKS), 0);
+        CU_ASSERT_TRUE(counts.rebooted);
+        CU_ASSERT_EQUAL(counts_printed(&counts, 1, 0), 5);
+        counts_close(&counts);
+    }
     finish();
 }
 
@@ -274,6 +292,7 @@ void add_counts_tests(void)
 
     CU_ADD_TEST(suite, outlive_the_process);
     CU_ADD_TEST(suite, settled_outlives_the_machine);
+    CU_ADD_TEST(suite, found_but_not_gone_on_with);
     CU_ADD_TEST(suite, killed_while_it_printed);
     CU_ADD_TEST(suite, of_another_job);
     CU_ADD_TEST(suite, files_are_cut);

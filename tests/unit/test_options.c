@@ -285,7 +285,10 @@ static void job_dir(void)
     bad("run --job-dir d --relays 2 p", "not with --relays");
     bad("run --job-dir d --relay unix:x p", "not with --relay");
     bad("run --job-dir d --no-log p", "not with --no-log");
-    bad("run --job-dir d --log-safety file p", "not with a --log-safety other than sync");
+    good("run --job-dir d --log-safety file p");
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_IN_FILE);
+    run_options_free(&o);
+    bad("run --job-dir d --log-safety memory p", "not with --log-safety memory");
     bad("run --resume d p", "--resume d: it comes first");
 }
 
