@@ -52,7 +52,7 @@ _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
     --key-file | --events | --ckpt-key-file) _causeway_files -f ;;
-    --wdir | --output-dir | --log-dir | --ckpt-dir | --dir) _causeway_files -d ;;
+    --wdir | --output-dir | --log-dir | --ckpt-dir | --job-dir | --resume | --dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
@@ -87,7 +87,7 @@ _causeway_has_program() {
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
-        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --resume | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
+        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -96,16 +96,20 @@ _causeway_has_program() {
 }
 
 _causeway_run() {
-  if _causeway_has_program; then
+  local resume=
+  if [[ ${words[2]} == --resume* && ${#words[@]} -gt 3 ]]; then
+    _causeway_option_value || _causeway_words '--timeout --stats --verbose'
+  elif _causeway_has_program; then
     _causeway_files -f
   elif _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words '-n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
+    ((${#words[@]} == 3)) && resume=--resume
+    _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --resume --help'
+      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
   else
     _causeway_program
   fi

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAME_MAX_HERE 16
+#define LOCK_WAIT_MS 2000
+#define LOCK_STEP_MS 20
 #define PREWRITTEN (16u << 20) /* bytes of each journal */
 #define PIECE (1u << 20)
 
@@ -51,12 +54,27 @@ static int open_file(const struct log_dir *dir, const char *name, struct cw_err 
     return -1;
 }
 
+/* The files of a relay that was killed may stay open for a moment, where it used io_uring. */
+static int try_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000};
+    int failed;
+
+    for (int ms = 0; (failed = flock(fd, LOCK_EX | LOCK_NB)) < 0 && ms < LOCK_WAIT_MS;
+         ms += LOCK_STEP_MS) {
+        if (errno != EWOULDBLOCK)
+            break;
+        nanosleep(&pause, NULL);
+    }
+    return failed;
+}
+
 static int take_lock(struct log_dir *dir, struct cw_err *err)
 {
     dir->lock = open_file(dir, LOG_DIR_LOCK, err);
     if (dir->lock < 0)
         return err->code;
-    if (flock(dir->lock, LOCK_EX | LOCK_NB) == 0)
+    if (try_lock(dir->lock) == 0)
         return CW_OK;
     if (errno != EWOULDBLOCK)
         return failure(dir, "locking", LOG_DIR_LOCK, err);

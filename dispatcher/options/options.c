@@ -437,8 +437,8 @@ static const char *against_job_dir(const struct run_options *o)
     if (o->relay_settings.log_dir)
         return "--log-dir";
     if (o->relay_options[RELAY_OPTION_LOG_SAFETY] &&
-        o->relay_settings.log_safety != RELAY_LOG_SYNCED)
-        return "a --log-safety other than sync";
+        o->relay_settings.log_safety == RELAY_LOG_IN_MEMORY)
+        return "--log-safety memory";
     if (o->relay_settings.log_disk_given && o->relay_settings.log_disk == 0)
         return "--log-disk 0";
     return o->resume_ms ? NULL : "--resume-timeout 0";
@@ -453,8 +453,10 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
                           "--job-dir %s: a job that is to be gone on with has one relay and one "
                           "checkpoint server of its own, whose files are there; not with %s",
                           o->job_dir, against);
-    o->relay_settings.log_safety = RELAY_LOG_SYNCED;
-    o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
+    if (!o->relay_options[RELAY_OPTION_LOG_SAFETY]) {
+        o->relay_settings.log_safety = RELAY_LOG_SYNCED;
+        o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
+    }
     return fault_plan_check(&o->faults, o->ranks, o->relays, err);
 }
 

@@ -114,5 +114,5 @@ void own_relay_close(struct own_relay *own)
     loop_close(own->loop, &own->ready);
     relay_kept_close(&own->kept);
     if (own->pid > 0)
-        kill(own->pid, SIGTERM);
+        kill(own->pid, own->child.outlived ? SIGKILL : SIGTERM);
 }

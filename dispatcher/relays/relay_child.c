@@ -59,9 +59,10 @@ static void make_command(struct command *c, const struct relay_child_config *con
 }
 
 /* In the child. The descriptors are for the relay. */
-static _Noreturn void become_relay(const struct command *c, const struct relay_kept *kept,
+static _Noreturn void become_relay(const struct command *c, const struct relay_child_config *config,
                                    const struct relay_pipes *pipes, pid_t parent)
 {
+    const struct relay_kept *kept = config->kept;
     static const char failed[] = "causeway: starting the relay: it cannot be executed\n";
     sigset_t none;
 
@@ -74,7 +75,7 @@ static _Noreturn void become_relay(const struct command *c, const struct relay_k
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, config->outlived ? SIGKILL : SIGTERM);
     if (getppid() == parent)
         execv(c->self, (char *const *)c->argv);
     if (write(STDERR_FILENO, failed, sizeof(failed) - 1) < 0)
@@ -97,7 +98,7 @@ pid_t relay_child_start(const struct relay_child_config *config, int *listens_fd
     make_command(&command, config, &pipes);
     pid = _Fork();
     if (pid == 0)
-        become_relay(&command, config->kept, &pipes, parent);
+        become_relay(&command, config, &pipes, parent);
     if (pid < 0) {
         cw_err_set(err, CW_ESYS, "starting the relay: fork: %s", strerror(errno));
         relay_pipes_close(&pipes);

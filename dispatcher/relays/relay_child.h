@@ -16,6 +16,8 @@ struct relay_child_config {
     uint64_t spin_ns;
     struct relay_kept *kept; /* made at the first start; NULL: nothing outlives it */
     const char *log_dir;     /* for `kept`; NULL: the logs have no disk */
+    bool outlived; /* `kept` outlives this process too: the relay is killed, for it clears up when
+                      it is asked to end */
 };
 
 /* Starts it, without waiting. What is made of config->kept is the caller's, also after an error.

@@ -82,6 +82,8 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
         r->relay[i].link.fd = r->relay[i].watch.fd = -1;
         own_relay_init(&r->relay[i].own);
     }
+    if (config->kept)
+        r->relay[0].own.kept = *config->kept;
     for (uint32_t i = 0; i < config->relays; i++)
         if (relay_link_init(&r->relay[i].link, room(config), err) < 0) {
             relays_free(r);
@@ -254,6 +256,7 @@ static int start_child(struct relay *relay, struct cw_err *err)
                                              .options = config->options,
                                              .spin_ns = config->spin_ns,
                                              .kept = config->returns ? &own->kept : NULL,
+                                             .outlived = config->kept,
                                              .log_dir = config->log_dir};
     return own_relay_start(own, err);
 }

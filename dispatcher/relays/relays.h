@@ -5,6 +5,7 @@
 
 #include "common/frame.h"
 #include "dispatcher/loop/loop.h"
+#include "relay/process.h"
 
 #include <sys/types.h>
 
@@ -38,6 +39,8 @@ struct relays_config {
     bool take;                    /* the relays have the job already, and nobody speaks for it */
     bool returns;        /* one of our own whose process ends is started again on its log ... */
     const char *log_dir; /* ... of which this is on disk; NULL: nothing */
+    const struct relay_kept *kept; /* ... in these files, which outlive this process too; taken
+                                      over, by the one relay. NULL: they are made */
     uint64_t spin_ns;
     const uint8_t *homes; /* each rank's relay; NULL: all have relay 0 */
     uint32_t hello_flags; /* enum cw_hello_flag */

@@ -8,6 +8,7 @@
 #include "dispatcher/run/keeping.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/run/protection.h"
+#include "dispatcher/run/relay_news.h"
 #include "dispatcher/run/starts.h"
 
 #include <signal.h>
@@ -15,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#define IMAGES_KNOWN_NS 60000000000ull /* for the checkpoint server of a job that is taken up */
 
 struct driver {
     struct parts parts;
@@ -27,11 +26,10 @@ struct driver {
     struct drills drills;
     struct starts starts;
     struct protection protection;
-    bool relays_ready;
+    struct relay_news relay_news;
     uint32_t unkept;        /* ranks that have ended well, which is not written down yet */
     bool *kept;             /* of each rank: it is; owned */
     bool all_started;       /* every rank has been started once */
-    bool all_ended;         /* every rank, for good: what relays hold is of no use any more */
     uint64_t timeout_at_ns; /* 0: none */
 };
 
@@ -39,187 +37,6 @@ static uint64_t now_of(const struct driver *d)
 {
     return loop_now_ns(d->parts.loop);
 }
-
-/* --- what relays tell --- */
-
-/* A relay that will not come back. */
-static void relay_failed(struct driver *d, uint32_t relay, int status)
-{
-    const char *address = relays_address(d->parts.relays, relay);
-    uint32_t restarts = relays_restarts(d->parts.relays, relay);
-    char why[TELLING_REASON_MAX];
-
-    if (d->all_ended)
-        return;
-    telling_relay_reason(why, address, restarts, status);
-    job_fail(&d->job, 1, now_of(d), "%s", why);
-}
-
-/* One of our own. Returns whether that ends the job. */
-static bool relay_ended(struct driver *d, uint32_t relay, int status)
-{
-    if (!relays_child_ended(d->parts.relays, relay)) {
-        relay_failed(d, relay, status);
-        return true;
-    }
-    telling_relay_down(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay),
-                       status);
-    if (d->parts.standing)
-        standing_set_relay_restarts(d->parts.standing, relay,
-                                    relays_restarts(d->parts.relays, relay));
-    return false;
-}
-
-/* One of our own relays has ended for good, which says more than a broken connection. */
-static bool own_relay_ended(struct driver *d)
-{
-    int status;
-    int relay = relays_reap(d->parts.relays, &status);
-
-    return relay >= 0 && relay_ended(d, (uint32_t)relay, status);
-}
-
-static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
-{
-    struct driver *d = ctx;
-
-    telling_say(&d->parts.telling, "relay started (pid %d, %s)", (int)pid,
-                relays_address(d->parts.relays, relay));
-}
-
-/* The ranks at this relay that were to be started meanwhile are started now. */
-static void on_relay_back(void *ctx, uint32_t relay)
-{
-    struct driver *d = ctx;
-
-    telling_relay_up(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay),
-                     relays_restarts(d->parts.relays, relay));
-    starts_relay_back(&d->starts, relay);
-}
-
-static void on_relays_ready(void *ctx)
-{
-    ((struct driver *)ctx)->relays_ready = true;
-}
-
-static void on_relays_failed(void *ctx, const struct cw_err *err)
-{
-    struct driver *d = ctx;
-
-    job_fail(&d->job, 1, now_of(d), "%s", err->text);
-}
-
-static void on_relay_resumed(void *ctx, uint32_t relay)
-{
-    struct driver *d = ctx;
-
-    telling_resumed(&d->parts.telling, now_of(d), relays_address(d->parts.relays, relay));
-}
-
-static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
-{
-    struct driver *d = ctx;
-
-    (void)relay;
-    if (!own_relay_ended(d))
-        job_relay_lost(&d->job, err->text, now_of(d));
-}
-
-static void on_stats(void *ctx, const struct cw_stats *stats)
-{
-    struct driver *d = ctx;
-
-    standing_take(d->parts.standing, stats);
-    imaging_log(d->parts.imaging, stats->rank, stats->of_rank.log_bytes);
-}
-
-static void on_grown(void *ctx, const struct cw_grown *grown)
-{
-    imaging_log(((struct driver *)ctx)->parts.imaging, grown->rank, grown->bytes);
-}
-
-static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
-{
-    imaging_trimmed(((struct driver *)ctx)->parts.imaging, trimmed);
-}
-
-static void rank_back(struct driver *d, uint32_t rank, uint64_t repeated)
-{
-    if (d->job_ranks[rank].incarnation > 1 && !d->job.ending)
-        telling_back(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], repeated);
-}
-
-static void rank_up(struct driver *d, const struct cw_notice_body *notice)
-{
-    bool live;
-
-    /* a process that is there for its relay runs its program, whatever was heard of that */
-    if (d->job_ranks[notice->rank].starting)
-        d->parts.launcher_ops->confirm(d->parts.launcher, notice->rank);
-    live = job_rank_up(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
-                       now_of(d));
-    telling_up(&d->parts.telling, now_of(d), notice, d->job_ranks[notice->rank].to_repeat,
-               !live && notice->incarnation > 1);
-    if (live)
-        rank_back(d, notice->rank, 0);
-    imaging_look(d->parts.imaging, notice->rank);
-}
-
-static void on_rank_notice(struct driver *d, const struct cw_notice_body *notice)
-{
-    switch (notice->code) {
-    case CW_NOTICE_RANK_UP:
-        rank_up(d, notice);
-        break;
-    case CW_NOTICE_RANK_LIVE:
-        if (job_rank_live(&d->job, notice->rank, notice->incarnation))
-            rank_back(d, notice->rank, job_rank_repeats_of(&d->job, notice->rank, notice->event));
-        imaging_look(d->parts.imaging, notice->rank);
-        break;
-    case CW_NOTICE_RANK_LOST:
-        job_rank_lost(&d->job, notice->rank, notice->incarnation, notice->acts, notice->event,
-                      notice->text, now_of(d));
-        break;
-    }
-}
-
-static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
-{
-    struct driver *d = ctx;
-    char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
-
-    if (notice->rank == JOB_NO_RANK)
-        telling_say(&d->parts.telling, "relay: %s", notice->text);
-    else
-        telling_say(&d->parts.telling, "relay: rank %u: %s", notice->rank, notice->text);
-    if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
-        job_fail(&d->job, 1, now_of(d), "%s", notice->text);
-    else if (notice->code == CW_NOTICE_UNLINKED) {
-        /* most likely the other relay has ended, of which there is more to be heard */
-        snprintf(text, sizeof(text), "relay %s: %s", relays_address(d->parts.relays, relay),
-                 notice->text);
-        job_relay_lost(&d->job, text, now_of(d));
-    } else if (notice->code == CW_NOTICE_UNSYNCED) {
-        protection_unsynced(&d->protection, relays_address(d->parts.relays, relay), notice->text);
-        state_file_fail(d->parts.state, "its relay's log is not on disk any more");
-    } else if (notice->rank < d->parts.options->ranks || notice->rank == JOB_NO_RANK) {
-        if (notice->code == CW_NOTICE_UNLOGGED)
-            protection_lost(&d->protection, notice->rank, notice->text);
-        else if (notice->rank != JOB_NO_RANK)
-            on_rank_notice(d, notice);
-    }
-}
-
-static const struct relays_events relays_events = {.child = on_relay_child,
-                                                   .back = on_relay_back,
-                                                   .ready = on_relays_ready,
-                                                   .failed = on_relays_failed,
-                                                   .notice = on_notice,
-                                                   .stats = on_stats,
-                                                   .grown = on_grown,
-                                                   .trimmed = on_trimmed,
-                                                   .resumed = on_relay_resumed,
-                                                   .lost = on_relay_lost};
 
 /* --- what the processes of ranks say --- */
 
@@ -336,7 +153,7 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
             hits_tell(&d->drills, &d->parts, now_of(d), rank, FAULT_KILL, fault);
         break;
     case CW_REPORT_RELAY_LOST:
-        if (!own_relay_ended(d))
+        if (!relay_news_reap(&d->relay_news))
             lost_by_rank(d, rank, report->text);
         break;
     case CW_REPORT_FATAL:
@@ -494,7 +311,7 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
     int relay = d->parts.relays ? relays_number_of(d->parts.relays, pid) : -1;
 
     if (relay >= 0)
-        relay_ended(d, (uint32_t)relay, status);
+        relay_news_child_ended(&d->relay_news, (uint32_t)relay, status);
     else if (imaging_is_child(d->parts.imaging, pid))
         imaging_child_ended(d->parts.imaging, status);
 }
@@ -562,7 +379,7 @@ static const struct image_sources_events imaging_events = {on_source, on_no_sour
 
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,
-                                                 .relays = &relays_events,
+                                                 .relays = &relay_news_events,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
@@ -589,30 +406,14 @@ static int open_core(struct driver *d, struct cw_err *err)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
     job_init(&d->job, &config, d->job_ranks, d->slot_used);
     d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
+    d->relay_news = (struct relay_news){.parts = &d->parts,
+                                        .job = &d->job,
+                                        .ranks = d->job_ranks,
+                                        .starts = &d->starts,
+                                        .protection = &d->protection};
     if (drills_init(&d->drills, &o->faults, &d->job, err) < 0)
         return err->code;
     return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
-}
-
-/* Goes on where a dispatcher before us was: what images there are has to be known before the first
- * rank is started. */
-static int take_up(struct driver *d, struct cw_err *err)
-{
-    uint64_t until = loop_now_ns(d->parts.loop) + IMAGES_KNOWN_NS;
-    bool failed = false;
-
-    if (keeping_replay(&d->parts, &d->job, err) < 0)
-        return err->code;
-    while (!imaging_knows(d->parts.imaging, &failed) && !failed && !d->job.ending &&
-           loop_now_ns(d->parts.loop) < until)
-        loop_turn(d->parts.loop, until);
-    if (d->job.ending)
-        return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
-    if (imaging_knows(d->parts.imaging, &failed))
-        return CW_OK;
-    return cw_err_set(err, CW_ESYS,
-                      "the job's checkpoint server does not say what images there are in %s",
-                      d->parts.image_dir);
 }
 
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
@@ -621,23 +422,25 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
                     struct cw_err *err)
 {
     struct state_file *state = d->parts.state;
+    struct parts_events events = parts_events;
     int failed = parts_open_programs(&d->parts, options, exit_code, err);
 
+    events.relays_ctx = &d->relay_news;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
-        parts_open_relays(&d->parts, &parts_events, d, err) < 0)
+        parts_open_relays(&d->parts, &events, d, err) < 0)
         return err->code;
-    while (!d->relays_ready && !d->job.ending)
+    while (!d->relay_news.ready && !d->job.ending)
         loop_turn(d->parts.loop, LOOP_NEVER);
     if (d->job.ending) {
         *exit_code = d->job.exit_code;
         return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
     }
-    if (parts_open_ranks(&d->parts, &d->job, &parts_events, d, err) < 0)
+    if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0)
         return err->code;
     if (d->parts.resumed)
-        return take_up(d, err);
+        return keeping_take_up(&d->parts, &d->job, err);
     keeping_begin(&d->parts);
     return CW_OK;
 }
@@ -724,7 +527,7 @@ static int run_opened(struct driver *d)
     bool well;
 
     run_until_done(d);
-    d->all_ended = true;
+    d->relay_news.over = true;
     imaging_end(d->parts.imaging);
     well = d->job.exit_code == 0 && !d->job.reason[0];
     if (d->parts.state && !well && state_file_is_whole(d->parts.state))

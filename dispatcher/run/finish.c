@@ -37,8 +37,10 @@ static void say_farewell(struct parts *p)
 {
     uint64_t until = loop_now_ns(p->loop) + FAREWELL_NS;
 
-    if (p->over)
+    if (p->over) {
+        outputs_sync_all(p->outputs);
         state_file_over(p->state);
+    }
     relays_end(p->relays);
     while (!relays_are_told(p->relays) && loop_now_ns(p->loop) < until)
         loop_turn(p->loop, until);

@@ -2,6 +2,7 @@
 #include "dispatcher/program/device_path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #define NS_IN_S 1000000000ull
+#define IMAGES_KNOWN_NS 60000000000ull /* for the checkpoint server of a job that is taken up */
 
 extern char **environ;
 
@@ -60,24 +62,18 @@ static int check_file(const struct job_state_file *file, const char *dir, struct
 static void put_stdin(struct state_file *state)
 {
     struct job_state_record record = {.type = JOB_STATE_STDIN};
+    char path[PATH_MAX] = "";
     struct stat st;
 
-    if (fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode))
+    if (fstat(STDIN_FILENO, &st) < 0 || !S_ISREG(st.st_mode) ||
+        readlink("/proc/self/fd/0", path, sizeof(path) - 1) < 0)
         return;
     record.stdin_file[0] = st.st_dev;
     record.stdin_file[1] = st.st_ino;
     record.stdin_file[2] = (uint64_t)lseek(STDIN_FILENO, 0, SEEK_CUR);
+    record.bytes = (const uint8_t *)path;
+    record.size = (uint32_t)strlen(path) + 1;
     state_file_put(state, &record);
-}
-
-/* A file that is given again is read from where the job had come to. */
-static void skip_stdin(const uint64_t file[3], uint64_t read)
-{
-    struct stat st;
-
-    if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == file[0] &&
-        st.st_ino == file[1])
-        lseek(STDIN_FILENO, (off_t)(file[2] + read), SEEK_SET);
 }
 
 static void put_document(struct parts *p)
@@ -164,6 +160,8 @@ static int read_document(struct parts *p, struct cw_err *err)
 
 int keeping_open(struct parts *p, struct cw_err *err)
 {
+    bool synced;
+
     if (!p->resumed)
         randombytes_buf(p->job_id, sizeof(p->job_id));
     if (!p->state && !p->options->job_dir)
@@ -173,7 +171,10 @@ int keeping_open(struct parts *p, struct cw_err *err)
     state_file_on_failure(p->state, on_failure, p);
     snprintf(p->relay_dir, sizeof(p->relay_dir), "%s/" STATE_RELAY_NAME, state_file_dir(p->state));
     snprintf(p->image_dir, sizeof(p->image_dir), "%s/" STATE_IMAGES_NAME, state_file_dir(p->state));
-    return state_file_count_ranks(p->state, p->options->ranks, err);
+    synced = p->options->relay_settings.log_safety == RELAY_LOG_SYNCED;
+    if (state_file_count_ranks(p->state, p->options->ranks, !synced, err) < 0 || synced)
+        return err->code;
+    return state_file_open_log(p->state, &p->relay_kept.state_fd, &p->relay_kept.disk_fd, err);
 }
 
 void keeping_begin(struct parts *p)
@@ -193,19 +194,13 @@ struct past {
     uint32_t *incarnation;
     bool *ended;
     uint64_t (*printed)[JOB_STATE_STREAMS];
-    uint64_t stdin_file[3];
-    uint64_t input;
 };
 
 static void look_at(const struct parts *p, struct job *job, struct past *past,
                     const struct job_state_record *r)
 {
     (void)p;
-    if (r->type == JOB_STATE_STDIN)
-        memcpy(past->stdin_file, r->stdin_file, sizeof(past->stdin_file));
-    else if (r->type == JOB_STATE_INPUT)
-        past->input += r->size;
-    else if (r->type == JOB_STATE_START && r->number > past->incarnation[r->rank])
+    if (r->type == JOB_STATE_START && r->number > past->incarnation[r->rank])
         past->incarnation[r->rank] = r->number;
     else if (r->type == JOB_STATE_ENDED && !past->ended[r->rank]) {
         past->ended[r->rank] = true;
@@ -234,6 +229,30 @@ static int return_rank(struct parts *p, struct job *job, const struct past *past
     return outputs_return(p->outputs, rank, printed, err);
 }
 
+/* A terminal, or a file that others write to as well, cannot be looked at for what was printed. */
+static void tell_doubt(struct parts *p)
+{
+    uint32_t rank = 0;
+
+    if (p->options->output_dir)
+        return;
+    switch (state_file_doubt(p->state, &rank)) {
+    case STATE_FILE_SURE:
+        break;
+    case STATE_FILE_PRINTING:
+        telling_tell(&p->telling,
+                     "causeway run was killed while it printed something of rank %u, which may be "
+                     "printed again now",
+                     rank);
+        break;
+    case STATE_FILE_REBOOTED:
+        telling_tell(&p->telling,
+                     "this machine was started anew since: what ranks printed in the last seconds "
+                     "before it went down may be printed again now");
+        break;
+    }
+}
+
 static int replay(struct parts *p, struct job *job, struct past *past, struct cw_err *err)
 {
     struct job_state_record record;
@@ -256,14 +275,14 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
         imaging_replay(p->imaging, &record);
     }
     state_file_forget(p->state);
-    skip_stdin(past->stdin_file, past->input);
     imaging_look_up(p->imaging);
     telling_tell(&p->telling, "the job in %s goes on: %u ranks are started again, %u had ended",
                  state_file_dir(p->state), p->options->ranks - ended, ended);
+    tell_doubt(p);
     return CW_OK;
 }
 
-int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
+static int replay_all(struct parts *p, struct job *job, struct cw_err *err)
 {
     uint32_t ranks = p->options->ranks;
     struct past past = {.incarnation = calloc(ranks, sizeof(*past.incarnation)),
@@ -280,11 +299,32 @@ int keeping_replay(struct parts *p, struct job *job, struct cw_err *err)
     return err->code;
 }
 
+/* What images there are has to be known before the first rank is started. */
+int keeping_take_up(struct parts *p, struct job *job, struct cw_err *err)
+{
+    uint64_t until = loop_now_ns(p->loop) + IMAGES_KNOWN_NS;
+    bool failed = false;
+
+    if (replay_all(p, job, err) < 0)
+        return err->code;
+    while (!imaging_knows(p->imaging, &failed) && !failed && !job->ending &&
+           loop_now_ns(p->loop) < until)
+        loop_turn(p->loop, until);
+    if (job->ending)
+        return cw_err_set(err, CW_ESYS, "%s", job->reason);
+    if (imaging_knows(p->imaging, &failed))
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS,
+                      "the job's checkpoint server does not say what images there are in %s",
+                      p->image_dir);
+}
+
 /* --- the end -------------------------------------------------------------------------------------
  */
 
 void keeping_rank_ended(struct parts *p, uint32_t rank, bool used_mpi)
 {
+    outputs_sync(p->outputs, rank);
     state_file_put(p->state, &(struct job_state_record){
                                  .type = JOB_STATE_ENDED, .rank = rank, .number = used_mpi});
 }
@@ -332,6 +372,15 @@ static int take_text(struct kept_job *kept, int *env_count, const struct job_sta
         return CW_OK;
     case JOB_STATE_FILE:
         return check_file(&r->file, state_file_dir(kept->state), err);
+    case JOB_STATE_STDIN:
+        memcpy(kept->stdin_file, r->stdin_file, sizeof(kept->stdin_file));
+        free(kept->stdin_path);
+        kept->stdin_path = strdup((const char *)r->bytes);
+        return CW_OK;
+    case JOB_STATE_INPUT:
+        kept->input += r->size;
+        kept->input_ended |= r->size == 0;
+        return CW_OK;
     default:
         return CW_OK;
     }
@@ -345,7 +394,9 @@ int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
 
     *kept = (struct kept_job){0};
     if (!realpath(dir, path))
-        return cw_err_set(err, CW_ENOTFOUND, "--resume %s: %s", dir, strerror(errno));
+        return cw_err_set(err, CW_ENOTFOUND, "--resume %s: %s; %s", dir, strerror(errno),
+                          errno == ENOENT ? "a job that ends well removes its directory"
+                                          : "give the directory of a job of this user's");
     if (strlen(path) >= STATE_DIR_MAX)
         return cw_err_set(err, CW_EINVAL, "--resume %s: longer than %d bytes", dir,
                           STATE_DIR_MAX - 1);
@@ -362,8 +413,44 @@ int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err)
     return CW_OK;
 }
 
+/* Whether it is the file that the job reads. */
+static bool is_input(const struct kept_job *kept, int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_dev == kept->stdin_file[0] &&
+           st.st_ino == kept->stdin_file[1];
+}
+
+/* A file is read from where the job had come to: it would take the end of another one for the end
+ * of its input. */
+static int enter_input(const struct kept_job *kept, struct cw_err *err)
+{
+    int fd;
+
+    if (!kept->stdin_path || kept->input_ended)
+        return CW_OK;
+    if (!is_input(kept, STDIN_FILENO)) {
+        fd = open(kept->stdin_path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0 || !is_input(kept, fd) || dup2(fd, STDIN_FILENO) < 0)
+            cw_err_set(
+                err, CW_ENOTFOUND,
+                "job directory %s: the job reads its standard input from a file, and has not "
+                "come to its end; at %s there is none, or another one: give it the file (< "
+                "FILE)",
+                state_file_dir(kept->state), kept->stdin_path);
+        if (fd > STDIN_FILENO)
+            close(fd);
+    }
+    if (!err->code)
+        lseek(STDIN_FILENO, (off_t)(kept->stdin_file[2] + kept->input), SEEK_SET);
+    return err->code;
+}
+
 int kept_job_enter(const struct kept_job *kept, struct cw_err *err)
 {
+    if (enter_input(kept, err) < 0)
+        return err->code;
     environ = kept->env;
     if (chdir(kept->wdir) < 0)
         return cw_err_set(err, CW_ENOTFOUND, "going to %s, where the job was started: %s",
@@ -385,4 +472,5 @@ void kept_job_free(struct kept_job *kept)
         free_list(kept->env);
     free_list(kept->argv);
     free(kept->wdir);
+    free(kept->stdin_path);
 }

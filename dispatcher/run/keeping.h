@@ -9,14 +9,19 @@
 struct kept_job {
     struct state_file *state;
     int argc;
-    char **argv; /* of `causeway run`; owned, with all that it points to */
-    char **env;  /* likewise */
-    char *wdir;  /* likewise */
+    char **argv;            /* of `causeway run`; owned, with all that it points to */
+    char **env;             /* likewise */
+    char *wdir;             /* likewise */
+    uint64_t stdin_file[3]; /* as of JOB_STATE_STDIN, with */
+    char *stdin_path;       /* NULL: its standard input is no file. Owned */
+    uint64_t input;         /* bytes of that which it was given ... */
+    bool input_ended;       /* ... which were all */
 };
 
 /* Takes the job up. Errors: as state_file_take; CW_EINVAL: a file that it needs has changed. */
 int kept_job_take(struct kept_job *kept, const char *dir, struct cw_err *err);
-/* This process goes where the job was started, with its environment. Errors: CW_ENOTFOUND. */
+/* This process goes where the job was started, with its environment, and reads the file that was
+ * its standard input, if it was one. Errors: CW_ENOTFOUND. */
 int kept_job_enter(const struct kept_job *kept, struct cw_err *err);
 void kept_job_free(struct kept_job *kept); /* but for `state` */
 
@@ -27,8 +32,8 @@ int keeping_open(struct parts *parts, struct cw_err *err);
 void keeping_begin(struct parts *parts);
 
 /* What a dispatcher before us knew of the ranks is known to all parts again; none was started by
- * us. Errors: CW_ENOMEM, CW_ESYS. */
-int keeping_replay(struct parts *parts, struct job *job, struct cw_err *err);
+ * us. Waits until it is known what images there are. Errors: CW_ENOMEM, CW_ESYS. */
+int keeping_take_up(struct parts *parts, struct job *job, struct cw_err *err);
 
 /* The rank has ended well, and all of its output is out. */
 void keeping_rank_ended(struct parts *parts, uint32_t rank, bool used_mpi);

@@ -64,11 +64,11 @@ static int open_dir(struct parts *p, struct cw_err *err)
     return rundir_link(&p->dir, device, path, PATH_MAX, err);
 }
 
-static int open_relays(struct parts *p, const struct parts_events *events, void *ctx,
-                       struct cw_err *err)
+static int open_relays(struct parts *p, const struct parts_events *events, struct cw_err *err)
 {
     const struct run_options *o = p->options;
     const struct relay_settings *settings = &o->relay_settings;
+    bool synced = settings->log_safety == RELAY_LOG_SYNCED;
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .key = p->state ? p->relay_key : NULL,
@@ -81,12 +81,13 @@ static int open_relays(struct parts *p, const struct parts_events *events, void 
                                    .options = p->relay_options,
                                    .returns = settings->log_safety != RELAY_LOG_IN_MEMORY,
                                    .log_dir = relay_settings_disk_dir(settings),
+                                   .kept = p->state && !synced ? &p->relay_kept : NULL,
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
                                    .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,
                                    .resume_ms = o->resume_ms,
                                    .events = events->relays,
-                                   .ctx = ctx};
+                                   .ctx = events->relays_ctx};
 
     memcpy(p->relay_options, o->relay_options, sizeof(p->relay_options));
     if (p->state)
@@ -212,7 +213,7 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, void *
     children_adopt();
     if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
         return err->code;
-    return open_relays(p, events, ctx, err);
+    return open_relays(p, events, err);
 }
 
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,

@@ -26,6 +26,7 @@ struct parts {
     bool over;                      /* ... but there is nothing left to be done */
     uint8_t relay_key[CW_KEY_SIZE]; /* of a job that is kept */
     char relay_dir[PATH_MAX];       /* likewise */
+    struct relay_kept relay_kept;   /* likewise, with --log-safety file */
     char image_dir[PATH_MAX];
     const char *relay_options[RELAY_OPTIONS];
     uint64_t spin_ns; /* of ranks and relays, before they sleep */
@@ -52,6 +53,7 @@ struct parts_events {
     const struct launcher_events *launcher;
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
+    void *relays_ctx; /* theirs */
     const struct image_sources_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);

@@ -63,6 +63,7 @@ static void put_body(struct cw_writer *w, const struct job_state_record *v)
     case JOB_STATE_STDIN:
         for (int i = 0; i < 3; i++)
             cw_put_u64(w, v->stdin_file[i]);
+        cw_put_bytes(w, v->bytes, v->size);
         break;
     case JOB_STATE_START:
         cw_put_u32(w, v->rank);
@@ -151,7 +152,7 @@ static bool get_body(struct cw_reader *r, uint32_t ranks, struct job_state_recor
     case JOB_STATE_STDIN:
         for (int i = 0; i < 3; i++)
             v->stdin_file[i] = cw_get_u64(r);
-        return cw_reader_end(r);
+        return !r->bad && get_text(r, v);
     case JOB_STATE_BEGUN:
         return cw_reader_end(r);
     case JOB_STATE_ARGUMENT:

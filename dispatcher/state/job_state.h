@@ -62,7 +62,8 @@ struct job_state_record {
     struct job_state_file file;
     uint64_t stdin_file[3]; /* STDIN: device, inode, where it stood */
     struct job_state_place place;
-    const uint8_t *bytes; /* ARGUMENT, VARIABLE, DIRECTORY: terminated; REPORT, PMI, INPUT */
+    const uint8_t *
+        bytes; /* ARGUMENT, VARIABLE, DIRECTORY, STDIN (its path): terminated; REPORT, PMI, INPUT */
     uint32_t size;
 };
 

@@ -1,40 +1,38 @@
 #include "dispatcher/state/state_file.h"
+#include "dispatcher/state/counts.h"
+#include "dispatcher/state/kept_log.h"
 #include "relay/disk.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
 #define STATE_NAME "state"
-#define COUNTS_NAME "counts"
 #define REMOVE_DEPTH 8
 #define WAIT_STEP_MS 20
-
-/* The file of counts: words that are replaced in place, each by itself. */
-enum { COUNT_SYNCED, COUNT_PRINTED };
+#define RESERVE_BYTES (256 << 10) /* of the journal, when a job begins or is resumed */
 
 struct state_file {
     char path[STATE_DIR_MAX];
     int dir;
     int lock;
     int file;
+    bool taken; /* it was there before us */
     bool dirty;
     bool failed;
     uint64_t size;
-    uint64_t *counts; /* mapped */
-    size_t count_bytes;
-    uint32_t ranks;
+    struct counts counts;
     uint8_t *content; /* what was taken up; owned */
     struct job_state_bytes in;
     size_t offset;
@@ -44,9 +42,27 @@ struct state_file {
     uint8_t record[JOB_STATE_RECORD + JOB_STATE_BODY_MAX];
 };
 
+static const char *advice(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+        return "; make room there, and try again";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return "; give a directory that this user can write to";
+    default:
+        return "";
+    }
+}
+
 static int failure(const struct state_file *s, const char *doing, struct cw_err *err)
 {
-    return cw_err_set(err, CW_ESYS, "job directory %s: %s: %s", s->path, doing, strerror(errno));
+    int error = errno;
+
+    return cw_err_set(err, CW_ESYS, "job directory %s: %s: %s%s", s->path, doing, strerror(error),
+                      advice(error));
 }
 
 /* --- its directory -------------------------------------------------------------------------------
@@ -59,7 +75,11 @@ static int check_dir(const struct state_file *s, struct cw_err *err)
     if (fstat(s->dir, &st) < 0)
         return failure(s, "looking at it", err);
     if (st.st_uid != geteuid())
-        return cw_err_set(err, CW_EINVAL, "job directory %s: it belongs to another user", s->path);
+        return cw_err_set(
+            err, CW_EINVAL,
+            "job directory %s: it belongs to another user; run this as that user, or give "
+            "another directory",
+            s->path);
     if (st.st_mode & 077)
         return cw_err_set(err, CW_EINVAL,
                           "job directory %s: other users may look into it, and keys will be "
@@ -105,9 +125,11 @@ static int take_lock(struct state_file *s, struct cw_err *err)
         if (errno != EWOULDBLOCK && errno != EINTR)
             return failure(s, "locking it", err);
         if (lives(holder(s)))
-            return cw_err_set(err, CW_EBUSY,
-                              "job directory %s: its job runs (causeway run, pid %ld)", s->path,
-                              holder(s));
+            return cw_err_set(
+                err, CW_EBUSY,
+                "job directory %s: its job runs (causeway run, pid %ld); it can be resumed "
+                "when that has ended",
+                s->path, holder(s));
         if (ms >= STATE_WAIT_MS)
             return cw_err_set(err, CW_EBUSY,
                               "job directory %s: causeway run (pid %ld) has ended, but after %d s "
@@ -121,6 +143,23 @@ static int take_lock(struct state_file *s, struct cw_err *err)
     return CW_OK;
 }
 
+/* Its name is on disk before anything else is. */
+static int make_dir(const struct state_file *s, struct cw_err *err)
+{
+    char above[STATE_DIR_MAX];
+    int fd;
+
+    if (mkdir(s->path, 0700) < 0)
+        return errno == EEXIST ? CW_OK : failure(s, "making it", err);
+    snprintf(above, sizeof(above), "%s", s->path);
+    fd = open(dirname(above), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        failure(s, "syncing the directory above it", err);
+    if (fd >= 0)
+        close(fd);
+    return err->code;
+}
+
 static struct state_file *open_dir(const char *dir, bool make, struct cw_err *err)
 {
     struct state_file *s = calloc(1, sizeof(*s));
@@ -131,10 +170,8 @@ static struct state_file *open_dir(const char *dir, bool make, struct cw_err *er
     }
     s->dir = s->lock = s->file = -1;
     snprintf(s->path, sizeof(s->path), "%s", dir);
-    if (make && mkdir(dir, 0700) < 0 && errno != EEXIST) {
-        failure(s, "making it", err);
+    if (make && make_dir(s, err) < 0)
         return s;
-    }
     s->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->dir < 0)
         failure(s, "opening it", err);
@@ -189,8 +226,7 @@ void state_file_close(struct state_file *s, bool remove)
 {
     if (!s)
         return;
-    if (s->counts)
-        munmap(s->counts, s->count_bytes);
+    counts_close(&s->counts);
     if (remove && s->dir >= 0 && s->file >= 0)
         remove_all(s);
     if (s->file >= 0)
@@ -210,80 +246,127 @@ static struct state_file *give_up(struct state_file *s)
     return NULL;
 }
 
+int state_file_open_log(struct state_file *s, int *memory_fd, int *disk_fd, struct cw_err *err)
+{
+    return kept_log_open(s->dir, !s->taken, memory_fd, disk_fd) < 0
+               ? failure(s, "opening the log of its relay", err)
+               : CW_OK;
+}
+
 /* --- counts --------------------------------------------------------------------------------------
  */
 
-int state_file_count_ranks(struct state_file *s, uint32_t ranks, struct cw_err *err)
+int state_file_count_ranks(struct state_file *s, uint32_t ranks, bool same_boot, struct cw_err *err)
 {
-    size_t bytes = (COUNT_PRINTED + (size_t)ranks * JOB_STATE_STREAMS) * sizeof(uint64_t);
-    void *mapped = MAP_FAILED;
-    int fd;
-
     if (!s)
         return CW_OK;
-    fd = openat(s->dir, COUNTS_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
-        mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (mapped == MAP_FAILED)
-        failure(s, "counting what was printed", err);
-    if (fd >= 0)
-        close(fd);
-    if (mapped == MAP_FAILED)
-        return err->code;
-    s->counts = mapped;
-    s->count_bytes = bytes;
-    s->ranks = ranks;
-    return CW_OK;
+    if (!s->taken)
+        return counts_make(&s->counts, s->dir, ranks) < 0 || fsync(s->dir) < 0
+                   ? failure(s, "counting what is printed", err)
+                   : CW_OK;
+    if (counts_find(&s->counts, s->dir, ranks) == 0) {
+        if (same_boot && s->counts.rebooted)
+            return cw_err_set(err, CW_EINVAL,
+                              "job directory %s: this machine was started anew since, which the "
+                              "log of --log-safety file does not survive (that of sync does); "
+                              "start the job anew in another directory",
+                              s->path);
+        counts_go_on(&s->counts);
+        return CW_OK;
+    }
+    return cw_err_set(err, CW_EINVAL,
+                      "job directory %s: its file " COUNTS_NAME ", which says what was printed, "
+                      "cannot be used (%s): the job cannot be resumed; start it anew in another "
+                      "directory",
+                      s->path, errno == EBADMSG ? "it is damaged" : strerror(errno));
 }
 
-static uint64_t *printed_at(const struct state_file *s, uint32_t rank, int stream)
+void state_file_begin_printing(struct state_file *s, uint32_t rank)
 {
-    return &s->counts[COUNT_PRINTED + (size_t)rank * JOB_STATE_STREAMS + (size_t)stream];
+    if (s)
+        counts_begin_printing(&s->counts, rank);
+}
+
+void state_file_end_printing(struct state_file *s)
+{
+    if (s)
+        counts_end_printing(&s->counts);
 }
 
 void state_file_set_printed(struct state_file *s, uint32_t rank, int stream, uint64_t printed)
 {
-    if (s && s->counts && rank < s->ranks)
-        __atomic_store_n(printed_at(s, rank, stream), printed, __ATOMIC_RELAXED);
+    if (s)
+        counts_set_printed(&s->counts, rank, stream, printed);
 }
 
 uint64_t state_file_printed(const struct state_file *s, uint32_t rank, int stream)
 {
-    return s && s->counts && rank < s->ranks ? *printed_at(s, rank, stream) : 0;
+    return s ? counts_printed(&s->counts, rank, stream) : 0;
+}
+
+void state_file_settle(struct state_file *s, uint32_t rank, int stream)
+{
+    if (s)
+        counts_settle(&s->counts, rank, stream);
+}
+
+enum state_file_doubt state_file_doubt(const struct state_file *s, uint32_t *rank)
+{
+    if (s->counts.rebooted)
+        return STATE_FILE_REBOOTED;
+    return counts_was_printing(&s->counts, rank) ? STATE_FILE_PRINTING : STATE_FILE_SURE;
 }
 
 /* --- making and taking up ------------------------------------------------------------------------
  */
 
+/* Of those that keep their files there: a name that is gone after the loss of power would take all
+ * of them with it. */
+static int make_parts(const struct state_file *s, struct cw_err *err)
+{
+    if (mkdirat(s->dir, STATE_RELAY_NAME, 0700) < 0 || mkdirat(s->dir, STATE_IMAGES_NAME, 0700) < 0)
+        return failure(s, "making its directories", err);
+    return fsync(s->dir) < 0 ? failure(s, "syncing it", err) : CW_OK;
+}
+
+/* Where there is no room, a job is not to begin, nor to lose its journal when it is resumed. */
+static int reserve(const struct state_file *s, struct cw_err *err)
+{
+    if (fallocate(s->file, FALLOC_FL_KEEP_SIZE, (off_t)s->size, RESERVE_BYTES) == 0 ||
+        (errno != ENOSPC && errno != EDQUOT))
+        return CW_OK;
+    return failure(s, "taking room for its journal", err);
+}
+
+static int make_journal(struct state_file *s, struct cw_err *err)
+{
+    uint8_t header[JOB_STATE_HEADER];
+
+    if (faccessat(s->dir, STATE_NAME, F_OK, 0) == 0)
+        return cw_err_set(err, CW_EBUSY,
+                          "job directory %s: a job is there that did not end well; go on with it "
+                          "(causeway run --resume %s), give another directory, or remove this one",
+                          s->path, s->path);
+    if (check_empty(s, err) < 0)
+        return err->code;
+    s->file = openat(s->dir, STATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    job_state_put_header(header);
+    if (s->file < 0 || write(s->file, header, sizeof(header)) != sizeof(header))
+        return failure(s, "making its journal", err);
+    s->size = sizeof(header);
+    s->dirty = true;
+    return reserve(s, err);
+}
+
 struct state_file *state_file_make(const char *dir, struct cw_err *err)
 {
     struct state_file *s = open_dir(dir, true, err);
-    uint8_t header[JOB_STATE_HEADER];
 
-    if (!s || err->code || open_lock(s, err) < 0 || take_lock(s, err) < 0)
-        return give_up(s);
-    if (faccessat(s->dir, STATE_NAME, F_OK, 0) == 0) {
-        cw_err_set(err, CW_EBUSY,
-                   "job directory %s: a job is there that did not end well; go on with it "
-                   "(causeway run --resume %s), give another directory, or remove this one",
-                   s->path, s->path);
-        return give_up(s);
-    }
-    if (check_empty(s, err) < 0)
-        return give_up(s);
-    s->file = openat(s->dir, STATE_NAME, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    job_state_put_header(header);
-    if (s->file < 0 || write(s->file, header, sizeof(header)) != sizeof(header)) {
-        failure(s, "making its journal", err);
-        return give_up(s);
-    }
-    s->size = sizeof(header);
-    s->dirty = true;
-    if (fsync(s->dir) < 0) {
-        failure(s, "syncing it", err);
-        return give_up(s);
-    }
-    return s;
+    if (s && !err->code && open_lock(s, err) == CW_OK && take_lock(s, err) == CW_OK &&
+        make_journal(s, err) == CW_OK && make_parts(s, err) == CW_OK)
+        return s;
+    state_file_close(s, true);
+    return NULL;
 }
 
 static int read_all(struct state_file *s, struct cw_err *err)
@@ -310,20 +393,6 @@ static int read_all(struct state_file *s, struct cw_err *err)
         return failure(s, "reading its journal", err);
     s->in = (struct job_state_bytes){.bytes = s->content, .size = got};
     return CW_OK;
-}
-
-/* The word of the file of counts that says so; 0 where it cannot be read. */
-static uint64_t synced_of(const struct state_file *s)
-{
-    int fd = openat(s->dir, COUNTS_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    uint64_t synced = 0;
-
-    if (fd < 0)
-        return 0;
-    if (pread(fd, &synced, sizeof(synced), COUNT_SYNCED) != sizeof(synced))
-        synced = 0;
-    close(fd);
-    return synced;
 }
 
 static int check_version(const struct state_file *s, struct cw_err *err)
@@ -369,7 +438,7 @@ static int check_records(struct state_file *s, struct cw_err *err)
     s->size = s->in.size = offset;
     if (ftruncate(s->file, (off_t)offset) < 0 || lseek(s->file, 0, SEEK_END) < 0)
         return failure(s, "cutting the torn end of its journal off", err);
-    return CW_OK;
+    return reserve(s, err);
 }
 
 struct state_file *state_file_take(const char *dir, struct cw_err *err)
@@ -394,10 +463,10 @@ struct state_file *state_file_take(const char *dir, struct cw_err *err)
     }
     if (read_all(s, err) < 0)
         return give_up(s);
-    s->in.synced = synced_of(s);
+    s->in.synced = counts_read_journal(s->dir);
     if (check_version(s, err) < 0 || check_records(s, err) < 0)
         return give_up(s);
-    s->dirty = true;
+    s->dirty = s->taken = true;
     state_file_rewind(s);
     return s;
 }
@@ -440,12 +509,20 @@ void state_file_on_failure(struct state_file *s, void (*failed)(void *ctx, const
     s->ctx = ctx;
 }
 
+/* The job is not to come back after the loss of power either: its relay forgets it next, or what it
+ * did from now on is in no journal. */
+static void remove_journal(const struct state_file *s)
+{
+    if (unlinkat(s->dir, STATE_NAME, 0) == 0)
+        fsync(s->dir);
+}
+
 void state_file_fail(struct state_file *s, const char *why)
 {
     if (!s || s->failed)
         return;
     s->failed = true;
-    unlinkat(s->dir, STATE_NAME, 0);
+    remove_journal(s);
     if (s->on_failure)
         s->on_failure(s->ctx, why);
 }
@@ -453,7 +530,7 @@ void state_file_fail(struct state_file *s, const char *why)
 void state_file_over(struct state_file *s)
 {
     if (s)
-        unlinkat(s->dir, STATE_NAME, 0);
+        remove_journal(s);
 }
 
 bool state_file_is_whole(const struct state_file *s)
@@ -492,6 +569,12 @@ void state_file_put(struct state_file *s, const struct job_state_record *record)
     s->dirty = true;
 }
 
+void state_file_sync_printed(struct state_file *s)
+{
+    if (state_file_is_whole(s) && counts_sync(&s->counts) < 0)
+        fail_writing(s);
+}
+
 void state_file_sync(struct state_file *s)
 {
     if (!state_file_is_whole(s) || !s->dirty)
@@ -501,8 +584,7 @@ void state_file_sync(struct state_file *s)
         return;
     }
     s->dirty = false;
-    if (s->counts)
-        __atomic_store_n(&s->counts[COUNT_SYNCED], s->size, __ATOMIC_RELAXED);
+    counts_set_journal(&s->counts, s->size);
 }
 
 const char *state_file_dir(const struct state_file *s)

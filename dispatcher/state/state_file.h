@@ -5,11 +5,12 @@
 
 #include "common/err.h"
 #include "dispatcher/state/job_state.h"
+#include "dispatcher/state/kept_log.h"
 
 #include <limits.h>
 
-#define STATE_DIR_MAX (PATH_MAX - 64)
-#define STATE_RELAY_NAME "relay.0" /* the log of its relay */
+#define STATE_DIR_MAX 4032            /* PATH_MAX, less what names there take */
+#define STATE_RELAY_NAME KEPT_LOG_DIR /* the log of its relay */
 #define STATE_IMAGES_NAME "images"
 #define STATE_WAIT_MS 15000 /* for what is left of the job's processes to end */
 
@@ -25,7 +26,7 @@ struct state_file *state_file_make(const char *dir, struct cw_err *err);
 struct state_file *state_file_take(const char *dir, struct cw_err *err);
 
 /* NULL is allowed, here and in all functions below: nothing happens. `remove`: the job is over, its
- * directory goes, or becomes empty where it was not made by us. */
+ * directory goes. */
 void state_file_close(struct state_file *state, bool remove);
 
 /* Called once, when no more can be kept: the job cannot be resumed any more. */
@@ -47,17 +48,39 @@ void state_file_put(struct state_file *state, const struct job_state_record *rec
 /* What was appended outlives the machine, once this returns. */
 void state_file_sync(struct state_file *state);
 
-/* The job has ended well: nobody can go on with it, and its relay may forget it. */
+/* The job has ended well: nobody can go on with it, also after the loss of power, and its relay may
+ * forget it. */
 void state_file_over(struct state_file *state);
 
 /* No more can be kept. */
 void state_file_fail(struct state_file *state, const char *why);
 bool state_file_is_whole(const struct state_file *state);
 
-/* How much of a rank's stream was printed: as of job_state_printed. Outlives this process. Of so
- * many ranks from state_file_count_ranks on. Errors: CW_ESYS. */
-int state_file_count_ranks(struct state_file *state, uint32_t ranks, struct cw_err *err);
+/* The files of its relay's log with --log-safety file, made, or those that are there. They are the
+ * caller's. Waits for a relay that is just ending, at most KEPT_LOG_WAIT_MS. Errors: CW_ESYS. */
+int state_file_open_log(struct state_file *state, int *memory_fd, int *disk_fd, struct cw_err *err);
+
+/* How much of a rank's stream was printed, as of job_state_printed. Outlives this process. Of so
+ * many ranks from state_file_count_ranks on. `same_boot`: the job does not survive the loss of
+ * power. Errors: CW_EINVAL: what is there cannot be used; CW_ESYS. */
+int state_file_count_ranks(struct state_file *state, uint32_t ranks, bool same_boot,
+                           struct cw_err *err);
+void state_file_begin_printing(struct state_file *state, uint32_t rank);
+void state_file_end_printing(struct state_file *state);
 void state_file_set_printed(struct state_file *state, uint32_t rank, int stream, uint64_t printed);
 uint64_t state_file_printed(const struct state_file *state, uint32_t rank, int stream);
+
+/* What was printed of it is on disk, wherever it went: the count holds after the loss of power too,
+ * from state_file_sync_printed on. */
+void state_file_settle(struct state_file *state, uint32_t rank, int stream);
+void state_file_sync_printed(struct state_file *state);
+
+/* Whether the counts that were found say all that was printed. */
+enum state_file_doubt {
+    STATE_FILE_SURE,
+    STATE_FILE_PRINTING, /* but for what was just being printed, of this rank */
+    STATE_FILE_REBOOTED, /* but for what was printed after it was settled last */
+};
+enum state_file_doubt state_file_doubt(const struct state_file *state, uint32_t *rank);
 
 #endif

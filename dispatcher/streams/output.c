@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TAG_BYTES 16 /* of the rank before a line, terminated */
+
 void output_sink_open_fd(struct output_sink *sink, int fd, const char *name)
 {
     struct stat st;
@@ -28,7 +30,7 @@ int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t ra
 
     snprintf(path, sizeof(path), "%s/rank.%u.%s", dir, rank, suffix);
     *sink = (struct output_sink){
-        .fd = append ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)
+        .fd = append ? open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666)
                      : output_file_open(path, 0)};
     if (sink->fd < 0)
         return cw_err_set(err, CW_ESYS, "output file %s: %s", path, strerror(errno));
@@ -41,6 +43,35 @@ void output_sink_close(struct output_sink *sink)
     if (sink->fd > STDERR_FILENO)
         close(sink->fd);
     sink->fd = -1;
+}
+
+int output_sink_sync(struct output_sink *sink, struct cw_err *err)
+{
+    if (!sink->dirty)
+        return CW_OK;
+    sink->dirty = false;
+    return output_file_sync(sink->fd) < 0
+               ? cw_err_set(err, CW_ESYS, "%s: what was printed there may not be on its disk: %s",
+                            sink->name, strerror(errno))
+               : CW_OK;
+}
+
+/* What stands before a line of the stream. */
+static int prefix_of(const struct output_stream *stream, char *text, size_t size)
+{
+    return stream->tag ? snprintf(text, size, "[%u] ", stream->rank) : 0;
+}
+
+int64_t output_sink_cut(struct output_sink *sink, const struct output_stream *stream,
+                        uint64_t lines, uint64_t line_bytes, struct cw_err *err)
+{
+    char prefix[TAG_BYTES];
+    uint64_t prefix_size = (uint64_t)prefix_of(stream, prefix, sizeof(prefix));
+    int64_t missing = output_file_cut(sink->fd, lines, prefix_size, line_bytes);
+
+    return missing < 0 ? cw_err_set(err, CW_ESYS, "output file %s: going on with it: %s",
+                                    sink->name, strerror(errno))
+                       : missing;
 }
 
 int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
@@ -370,6 +401,7 @@ static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_
     }
     n = write(sink->fd, bytes, size);
     if (n > 0) {
+        sink->dirty = true;
         sink->owner = bytes[n - 1] == '\n' ? NULL : stream;
         sink->owner_ns = now_ns;
         return n;
@@ -385,7 +417,7 @@ static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_
 static ssize_t stream_write(struct output_stream *stream, const char *bytes, size_t size,
                             uint64_t now_ns, struct cw_err *err)
 {
-    char line[OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE + 16];
+    char line[OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE + TAG_BYTES];
     const char *end = memchr(bytes, '\n', size);
     size_t part = end ? (size_t)(end - bytes) + 1 : size;
     int prefix = 0;
@@ -394,7 +426,7 @@ static ssize_t stream_write(struct output_stream *stream, const char *bytes, siz
     if (!stream->tag)
         return sink_write(stream, bytes, size, now_ns, err);
     if (stream->at_line_start)
-        prefix = snprintf(line, sizeof(line), "[%u] ", stream->rank);
+        prefix = prefix_of(stream, line, TAG_BYTES);
     if (stream->sink->pipe_like && part + (size_t)prefix > PIPE_BUF)
         part = PIPE_BUF - (size_t)prefix;
     memcpy(line + prefix, bytes, part);
@@ -434,6 +466,22 @@ static void count_passed_on(struct output_stream *stream, const char *bytes, siz
     stream->printed_bytes += (size_t)(end - bytes);
 }
 
+/* Whoever wants to know hears of it on both sides: this process may be killed between. */
+static ssize_t print(struct output_stream *stream, const char *bytes, size_t size, uint64_t now_ns,
+                     struct cw_err *err)
+{
+    ssize_t n;
+
+    if (stream->printing)
+        stream->printing(stream, false);
+    n = stream_write(stream, bytes, size, now_ns, err);
+    if (n > 0)
+        count_passed_on(stream, bytes, (size_t)n);
+    if (stream->printing)
+        stream->printing(stream, true);
+    return n;
+}
+
 static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
     size_t size = passable(stream, now_ns);
@@ -441,10 +489,9 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     ssize_t n = 1;
 
     while (done < size && n > 0) {
-        n = stream_write(stream, stream->buffer + done, size - done, now_ns, err);
+        n = print(stream, stream->buffer + done, size - done, now_ns, err);
         if (n < 0)
             return (int)n;
-        count_passed_on(stream, stream->buffer + done, (size_t)n);
         done += (size_t)n;
     }
     memmove(stream->buffer, stream->buffer + done, stream->used - done + stream->held);

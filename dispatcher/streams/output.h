@@ -24,6 +24,7 @@ struct output_sink {
     int fd;
     bool pipe_like; /* may block: written in pieces that poll() promises room for */
     char name[256]; /* for messages */
+    bool dirty;     /* something was written since output_sink_sync */
     const struct output_stream *owner; /* whose line is not complete there; NULL: any may write */
     uint64_t owner_ns;                 /* when it last wrote */
 };
@@ -56,6 +57,10 @@ struct output_stream {
     struct places places;
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
     uint32_t from;    /* the image that the process goes on from */
+
+    /* Called before something is written to the sink, and when it is counted as printed, or was
+     * not. NULL: nobody wants to know. */
+    void (*printing)(struct output_stream *stream, bool done);
 };
 
 /* An output for fd 1 or 2 of this process. */
@@ -65,6 +70,14 @@ void output_sink_open_fd(struct output_sink *sink, int fd, const char *name);
 int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
                           const char *suffix, bool append, struct cw_err *err);
 void output_sink_close(struct output_sink *sink);
+
+/* What was written is on disk, where it is kept on one. Errors: CW_ESYS, naming it. */
+int output_sink_sync(struct output_sink *sink, struct cw_err *err);
+
+/* The file of the one stream that is printed there ends after so many lines of it, and bytes of the
+ * next one: what comes behind is cut off. Returns the lines that are missing, or CW_ESYS. */
+int64_t output_sink_cut(struct output_sink *sink, const struct output_stream *stream,
+                        uint64_t lines, uint64_t line_bytes, struct cw_err *err);
 
 /* Takes over `fd`. Errors: CW_ENOMEM. */
 int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,

@@ -1,8 +1,12 @@
 #include "dispatcher/streams/outputs.h"
 #include "dispatcher/streams/output.h"
+#include "dispatcher/streams/output_file.h"
 
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +25,16 @@ struct outputs {
     struct outputs_config config;
     struct output_sink sinks[2];
     struct loop_timer timer; /* when a stream may have something to pass on */
+    struct loop_timer sync;  /* when what was printed is to be on disk */
+    uint64_t sync_took_ns;   /* the last time */
+    bool names_synced;       /* those of the files in `dir` */
     struct one (*of_rank)[2];
     bool marked;
     uint8_t mark[CW_MARK_SIZE];
 };
 
 static void tick(void *ctx);
+static void sync_all(void *ctx);
 
 struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *err)
 {
@@ -55,6 +63,7 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
             one->stream.fd = one->file.fd = one->watch.fd = -1;
         }
     loop_timer_add(config->loop, &o->timer, tick, o);
+    loop_timer_add(config->loop, &o->sync, sync_all, o);
     return o;
 }
 
@@ -93,11 +102,6 @@ static void update(struct one *one)
 
 static void check(struct one *one, int code, const struct cw_err *err)
 {
-    const struct output_stream *stream = &one->stream;
-
-    state_file_set_printed(one->of->config.state, stream->rank,
-                           one == &one->of->of_rank[stream->rank][1],
-                           job_state_printed(stream->printed, stream->printed_bytes));
     if (code == CW_OK)
         return;
     output_stream_discard(&one->stream);
@@ -134,6 +138,76 @@ static void tick(void *ctx)
         }
 }
 
+/* --- what outlives us --- */
+
+static int number_of(const struct one *one)
+{
+    return one == &one->of->of_rank[one->stream.rank][1];
+}
+
+/* The count follows each write at once. */
+static void on_printing(struct output_stream *stream, bool done)
+{
+    struct one *one = (struct one *)((char *)stream - offsetof(struct one, stream));
+    struct outputs *o = one->of;
+
+    if (!done) {
+        state_file_begin_printing(o->config.state, stream->rank);
+        return;
+    }
+    state_file_set_printed(o->config.state, stream->rank, number_of(one),
+                           job_state_printed(stream->printed, stream->printed_bytes));
+    state_file_end_printing(o->config.state);
+    loop_timer_hasten(&o->sync, loop_now_ns(o->config.loop) + OUTPUT_SYNC_NS +
+                                    OUTPUT_SYNC_SHARE * o->sync_took_ns);
+}
+
+static int sync_names(struct outputs *o, struct cw_err *err)
+{
+    char above[PATH_MAX];
+
+    if (!o->config.dir || o->names_synced)
+        return CW_OK;
+    snprintf(above, sizeof(above), "%s", o->config.dir);
+    if (output_dir_sync(o->config.dir) < 0 || output_dir_sync(dirname(above)) < 0)
+        return cw_err_set(err, CW_ESYS, "--output-dir %s: syncing it: %s", o->config.dir,
+                          strerror(errno));
+    o->names_synced = true;
+    return CW_OK;
+}
+
+/* What the stream has printed is on disk before it counts as printed there. */
+static int sync_one(struct one *one, struct cw_err *err)
+{
+    if (!one->stream.sink)
+        return CW_OK;
+    if (sync_names(one->of, err) < 0 || output_sink_sync(one->stream.sink, err) < 0)
+        return err->code;
+    state_file_settle(one->of->config.state, one->stream.rank, number_of(one));
+    return CW_OK;
+}
+
+void outputs_sync(struct outputs *o, uint32_t rank)
+{
+    struct cw_err err = {0};
+
+    for (int which = 0; state_file_is_whole(o->config.state) && which < 2 && !err.code; which++)
+        sync_one(&o->of_rank[rank][which], &err);
+    if (err.code)
+        state_file_fail(o->config.state, err.text);
+}
+
+static void sync_all(void *ctx)
+{
+    struct outputs *o = ctx;
+    uint64_t began_ns = loop_look(o->config.loop);
+
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        outputs_sync(o, rank);
+    state_file_sync_printed(o->config.state);
+    o->sync_took_ns = loop_look(o->config.loop) - began_ns;
+}
+
 /* --- the processes of a rank --- */
 
 static int open_first(struct one *one, uint32_t rank, int which, int fd, struct cw_err *err)
@@ -155,6 +229,9 @@ static int open_first(struct one *one, uint32_t rank, int which, int fd, struct 
         return err->code;
     if (one->of->marked)
         output_stream_set_mark(&one->stream, one->of->mark);
+    if (config->state)
+        one->stream.printing = on_printing;
+    one->of->names_synced = false;
     return CW_OK;
 }
 
@@ -177,16 +254,38 @@ int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_e
     return CW_OK;
 }
 
+/* A file has what was printed, and what was not counted goes, for it comes again. */
+static int go_on_with_file(struct one *one, uint64_t lines, uint64_t bytes, struct cw_err *err)
+{
+    char text[512];
+    int64_t missing;
+
+    if (!one->of->config.dir)
+        return CW_OK;
+    missing = output_sink_cut(&one->file, &one->stream, lines, bytes, err);
+    if (missing <= 0)
+        return (int)missing;
+    snprintf(text, sizeof(text),
+             "output file %s: it has lost lines (%lld) that were printed before; they do not come "
+             "again",
+             one->file.name, (long long)missing);
+    outputs_say(one->of, text);
+    return CW_OK;
+}
+
 int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_STATE_STREAMS],
                    struct cw_err *err)
 {
     for (int which = 0; which < JOB_STATE_STREAMS; which++) {
         struct one *one = &o->of_rank[rank][which];
+        uint64_t lines = job_state_printed_lines(printed[which]);
+        uint64_t bytes = job_state_printed_bytes(printed[which]);
 
-        if (open_first(one, rank, which, -1, err) < 0)
+        if (open_first(one, rank, which, -1, err) < 0 ||
+            go_on_with_file(one, lines, bytes, err) < 0)
             return err->code;
-        output_stream_return(&one->stream, job_state_printed_lines(printed[which]),
-                             job_state_printed_bytes(printed[which]));
+        output_stream_return(&one->stream, lines, bytes);
+        state_file_set_printed(o->config.state, rank, which, printed[which]);
     }
     return CW_OK;
 }
@@ -247,9 +346,10 @@ void outputs_add_place(struct outputs *o, uint32_t rank, uint32_t number,
     }
 }
 
-void outputs_place(const struct outputs *o, uint32_t rank, uint32_t number,
+void outputs_place(struct outputs *o, uint32_t rank, uint32_t number,
                    uint64_t printed[JOB_STATE_STREAMS])
 {
+    outputs_sync(o, rank);
     for (int which = 0; which < JOB_STATE_STREAMS; which++) {
         const struct place *place = places_find(&o->of_rank[rank][which].stream.places, number);
 
@@ -313,6 +413,12 @@ bool outputs_are_open(const struct outputs *o)
                 return true;
         }
     return false;
+}
+
+void outputs_sync_all(struct outputs *o)
+{
+    if (o && o->config.state)
+        sync_all(o);
 }
 
 void outputs_say(struct outputs *o, const char *text)

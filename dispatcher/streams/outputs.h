@@ -9,6 +9,11 @@
 
 #include <stdbool.h>
 
+#define OUTPUT_SYNC_NS                                                                             \
+    1000000000ull /* of a kept job: what was printed is on disk after this time */
+
+#define OUTPUT_SYNC_SHARE 10 /* ... and so many times what the last sync took */
+
 struct outputs;
 
 struct outputs_config {
@@ -39,15 +44,21 @@ void outputs_draw_mark(uint8_t mark[CW_MARK_SIZE]);
  * job_state_printed; it goes on there. Errors: CW_ENOMEM, CW_ESYS. */
 int outputs_return(struct outputs *outputs, uint32_t rank,
                    const uint64_t printed[JOB_STATE_STREAMS], struct cw_err *err);
-/* The place of an image, as it was told to a dispatcher before us, and the other way round. */
+/* The place of an image, as it was told to a dispatcher before us, and the other way round: what
+ * was printed before it is then on disk, or the job is not kept any more. */
 void outputs_add_place(struct outputs *outputs, uint32_t rank, uint32_t number,
                        const uint64_t printed[JOB_STATE_STREAMS]);
-void outputs_place(const struct outputs *outputs, uint32_t rank, uint32_t number,
+void outputs_place(struct outputs *outputs, uint32_t rank, uint32_t number,
                    uint64_t printed[JOB_STATE_STREAMS]);
 /* Whether all that the rank printed before this image, which has a place, is out. */
 bool outputs_are_out(const struct outputs *outputs, uint32_t rank, uint32_t number);
 /* Whether nothing more will come of the rank, and all that came is out. */
 bool outputs_are_through(const struct outputs *outputs, uint32_t rank);
+
+/* Of a kept job: all that the rank has printed, or all ranks have, is on disk, or the job is not
+ * kept any more. */
+void outputs_sync(struct outputs *outputs, uint32_t rank);
+void outputs_sync_all(struct outputs *outputs);
 
 /* From now on marks with these bytes, which are copied, are taken out of what ranks print, and tell
  * the places of images. Once, before a rank is started. */

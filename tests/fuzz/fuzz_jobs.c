@@ -278,7 +278,9 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how,
     cw_cred_job_key(key, relay_key, hello.job);
     hello.flags = logged ? CW_HELLO_LOG : 0;
     hello.resume_ms = resume_ms;
-    if (resumes) {
+    if (resumes && c->who == 0 && (how & 0x18) == 0x18) {
+        hello.flags |= CW_HELLO_TAKE;
+    } else if (resumes) {
         hello.flags |= CW_HELLO_RESUME;
         hello.received = some_position(c, how);
     }

@@ -224,7 +224,8 @@ static void say_hello(struct words *w, const uint8_t *body)
 
     cw_hello_get(body, &v);
     if (v.role == CW_ROLE_DISPATCHER)
-        say(w, " dispatcher of %u%s", v.rank, v.flags & CW_HELLO_LOG ? " LOG" : "");
+        say(w, " dispatcher of %u%s%s", v.rank, v.flags & CW_HELLO_LOG ? " LOG" : "",
+            v.flags & CW_HELLO_TAKE ? " TAKE" : "");
     else
         say(w, " rank %u incarnation %u", v.rank, v.incarnation);
     say_some(w, "event", v.event);

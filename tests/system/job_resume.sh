@@ -75,8 +75,17 @@ has_printed() {
   (($(wc -l <"$tmp/out") >= $1)) || gone "$pid"
 }
 
+# has_line FILE N
+has_line() {
+  { [[ -e $1 ]] && (($(wc -l <"$1") >= $2)); } || gone "$pid"
+}
+
 has_images() {
   (($(grep -c '"event":"image_stored"' "$tmp/events") >= $1)) || gone "$pid"
+}
+
+has_said() {
+  grep -q "$1" "$tmp/err" || gone "$pid"
 }
 
 has_begun() {
@@ -129,7 +138,7 @@ killed_in_init() {
 killed_with_images() {
   expected "${solver[@]}"
   : >"$tmp/events"
-  begin --events "$tmp/events" --ckpt-every 100ms "${solver[@]}"
+  begin --events "$tmp/events" --ckpt-every 100ms "${@:2}" "${solver[@]}"
   await_true "images" has_images 4
   "$1"
   again --verbose
@@ -165,23 +174,121 @@ killed_in_finalize() {
   (($(wc -l <"$work/all") == 10)) || wrong "$(wc -l <"$work/all") lines, not 10"
 }
 
+# The file is opened again where nobody gives it, or another one; it is missed where it is gone.
 input_goes_on() {
-  seq 1 1500 >"$work/input"
+  local given
+  seq -f '%0300g' 1 700 >"$work/input"
   input=$work/input
   expected -n 2 "$programs/stdin_echo" echo
+  for given in "$work/input" /dev/null; do
+    input=$work/input
+    begin -n 2 "$programs/stdin_echo" echo
+    await_true "output" has_printed 1
+    kill_all
+    input=$given
+    again
+    expect_whole
+  done
+  input=
+}
+
+input_is_gone() {
+  seq 1 200000 >"$work/input"
+  input=$work/input
   begin -n 2 "$programs/stdin_echo" echo
   await_true "output" has_printed 1
   kill_all
-  again
-  expect_whole
   input=
+  mv "$work/input" "$work/moved"
+  refused 1 "reads its standard input from a file.* at $work/input there is none, or another one" \
+    "${causeway[@]}" run --resume "$dir"
+  cp "$work/moved" "$work/input"
+  refused 1 "there is none, or another one: give it the file" "${causeway[@]}" run --resume "$dir"
+  forget_job
+}
+
+# --- power that is lost -----------------------------------------------------------
+
+# Another kernel runs, and what was printed is on disk as far as it was synced: the last lines are not counted.
+lose_power() {
+  kill_all
+  printf 'another' | dd of="$dir/counts" bs=1 seek=16 conv=notrunc 2>/dev/null
+}
+
+# Lines may come twice, none is lost, and that is said.
+power_lost() {
+  expected "${solver[@]}"
+  begin "${solver[@]}"
+  await_true "output" has_printed 2
+  lose_power
+  again
+  finish
+  collect
+  expect_code 0
+  expect_err_like "what ranks printed in the last seconds before it went down may be printed again now"
+  diff <(sort -u "$work/expected") <(sort -u "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+}
+
+all_of() {
+  cat "$1"/rank.{0,1,2}.out
+}
+
+# What was not counted is in the files too, torn, and comes again.
+files_after_power_lost() {
+  rm -rf "$work/one" "$work/two"
+  run "${causeway[@]}" run --tag-output --output-dir "$work/one" "${solver[@]}"
+  begin --ckpt-every 300ms --tag-output --output-dir "$work/two" "${solver[@]}"
+  await_true "output" has_line "$work/two/rank.0.out" 2
+  lose_power
+  printf '[0] what was not synced\n\0\0\0\0' >>"$work/two/rank.0.out"
+  again
+  await_true "more output" has_line "$work/two/rank.0.out" 4
+  kill_all
+  printf '[0] what was not counted\n[0] ' >>"$work/two/rank.0.out"
+  again
+  finish
+  collect
+  expect_code 0
+  grep -q "may be printed again" "$work/said" && wrong "$(cat "$work/said")"
+  diff <(all_of "$work/one") <(all_of "$work/two") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+}
+
+file_is_shorter() {
+  rm -rf "$work/two"
+  begin --output-dir "$work/two" "${solver[@]}"
+  await_true "output" has_line "$work/two/rank.0.out" 2
+  kill_all
+  : >"$work/two/rank.0.out"
+  again
+  finish
+  expect_code 0
+  expect_err_like "output file $work/two/rank.0.out: it has lost lines .[0-9]+. that were printed before"
+}
+
+# The log of --log-safety file does not outlive the kernel, and that is said each time.
+power_lost_without_sync() {
+  begin --log-safety file "${solver[@]}"
+  await_true "output" has_printed 2
+  lose_power
+  refused 1 "this machine was started anew since" "${causeway[@]}" run --resume "$dir"
+  refused 1 "start the job anew in another directory" "${causeway[@]}" run --resume "$dir"
+  forget_job
+}
+
+counts_are_gone() {
+  leave_job
+  truncate -s 8 "$dir/counts"
+  refused 1 "its file counts, .*cannot be used .it is damaged.: the job cannot be resumed" "${causeway[@]}" run --resume "$dir"
+  rm "$dir/counts"
+  refused 1 "its file counts, .*No such file" "${causeway[@]}" run --resume "$dir"
+  forget_job
 }
 
 # --- ends that are not good -------------------------------------------------------
 
 interrupted() {
   expected "${solver[@]}"
-  begin "${solver[@]}"
+  begin "$@" "${solver[@]}"
   await_true "output" has_printed 2
   kill -TERM "$pid"
   finish
@@ -217,7 +324,7 @@ options_refused() {
   refused 2 "not with --relays" "${try[@]}" --relays 2 true
   refused 2 "not with --no-log" "${try[@]}" --no-log true
   refused 2 "not with --ckpt-dir" "${try[@]}" --ckpt-dir "$work/i" true
-  refused 2 "not with a --log-safety other" "${try[@]}" --log-safety file true
+  refused 2 "not with --log-safety memory" "${try[@]}" --log-safety memory true
   refused 2 "not with --resume-timeout 0" "${try[@]}" --resume-timeout 0 true
   refused 2 "needs --job-dir" "${causeway[@]}" run --log-safety sync true
   refused 2 "it comes first" "${causeway[@]}" run -n 2 --resume "$logs/job" true
@@ -235,6 +342,71 @@ directories_refused() {
   refused 1 "other users may look into it" "${causeway[@]}" run --job-dir "$logs/empty" "$programs/nompi"
   [[ -e $logs/empty/file ]] || wrong "a file is gone"
   rm -rf "$logs/empty"
+}
+
+# The directory is in a file system of its own, which is there in name spaces of its own.
+full_disk() {
+  local disk=$work/disk full="No space left on device; make room there, and try again"
+  small_disk 100M || return
+  see_small_disk
+  expected "${solver[@]}"
+  fill="dd if=/dev/zero of=$disk/fill bs=4k 2>/dev/null"
+  refused 1 "$full" "${on_small_disk[@]}" sh -c "$fill"'; exec "$@"' _ "${causeway[@]}" run --job-dir "$disk/job" \
+    "${solver[@]}"
+  run "${on_small_disk[@]}" sh -c "rm $disk/fill"'; exec "$@"' _ "${causeway[@]}" run --timeout 1s \
+    --job-dir "$disk/job" "${solver[@]}"
+  cp "$tmp/out" "$work/all"
+  expect_code 124
+  refused 1 "$full" "${on_small_disk[@]}" sh -c "$fill"'; exec "$@"' _ "${causeway[@]}" run --resume "$disk/job"
+  run "${on_small_disk[@]}" sh -c "rm $disk/fill"'; exec "$@"' _ "${causeway[@]}" run --resume "$disk/job" --timeout 80s
+  cat "$tmp/out" >>"$work/all"
+  expect_code 0
+  diff <(sort "$work/expected") <(sort "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
+}
+
+other_user() {
+  ((UID == 0)) || { skip "this is not root" && return; }
+  rm -rf "$logs/job"
+  mkdir -m 700 "$logs/job"
+  chown 65534 "$logs/job"
+  refused 1 "it belongs to another user; run this as that user" "${causeway[@]}" run --job-dir "$logs/job" true
+  touch "$logs/job/state"
+  refused 1 "it belongs to another user; run this as that user" "${causeway[@]}" run --resume "$logs/job"
+  chown 0 "$logs/job"
+  chmod 755 "$logs"
+  refused 1 "Permission denied; give the directory of a job of this user's" setpriv --reuid=65534 --regid=65534 \
+    --clear-groups "${causeway[@]}" run --resume "$logs/job"
+  rm -rf "$logs/job"
+}
+
+# A job that is resumed, and ended well, cannot be resumed once more; nor can one that is being resumed.
+resumed_already() {
+  begin -n 2 "$actor" init lines=2,20 "await=$work/go" finalize
+  await_true "output" has_printed 4
+  kill_all
+  again
+  await_true "ranks" has_said "is back"
+  timeout 20 "${causeway[@]}" run --resume "$dir" 2>"$work/err"
+  grep -q "its job runs (causeway run, pid $pid); it can be resumed when that has ended" "$work/err" || wrong "$(cat "$work/err")"
+  touch "$work/go"
+  finish
+  expect_code 0
+  refused 1 "--resume $dir: No such file or directory; a job that ends well removes its directory" \
+    "${causeway[@]}" run --resume "$dir"
+}
+
+# The program ends with an error; the job can be resumed all the same, once its cause is gone.
+failed_by_itself() {
+  begin -n 2 "$actor" init lines=2,20 0:exit=3 "await=$work/never" finalize
+  finish
+  collect
+  expect_code 3
+  expect_err_like "the job can be gone on with: causeway run --resume $dir\$"
+  again
+  finish
+  expect_code 3
+  (($(wc -l <"$work/all") == 4)) || wrong "$(wc -l <"$work/all") lines, not 4"
+  forget_job
 }
 
 running_refused() {
@@ -308,12 +480,27 @@ t "the dispatcher is killed where ranks have images" killed_with_images kill_dis
 t "... without images, all processes" killed kill_all --no-ckpt
 t "all processes are killed again and again" killed_often
 t "... after MPI_Finalize" killed_in_finalize
+t "--log-safety file: the dispatcher is killed, twice" killed kill_dispatcher --log-safety file
+t "--log-safety file: all processes are killed, twice" killed kill_all --log-safety file
+t "--log-safety file: ... where ranks have images" killed_with_images kill_all --log-safety file
+t "--log-safety file: interrupted" interrupted --log-safety file
+t "--log-safety file: a log on disk" killed kill_all --log-safety file --log-memory 2M
+t "--log-safety file: power is lost" power_lost_without_sync
+t "power is lost" power_lost
+t "... and there are files of output" files_after_power_lost
+t "files of output that have lost something" file_is_shorter
+t "counts that are damaged or gone" counts_are_gone
 t "standard input goes on where it was" input_goes_on
+t "standard input that is gone" input_is_gone
 t "a job that was ended by a signal goes on" interrupted
 t "a job that ran out of time goes on" out_of_time
 t "options that do not go together" options_refused
 t "directories that cannot be used" directories_refused
+t "directories of other users" other_user
 t "a job that runs" running_refused
+t "a job that was resumed" resumed_already
+t "a program that fails" failed_by_itself
+t "a disk that is full" full_disk
 t "a journal that is torn" torn
 t "a journal that is damaged" damaged
 t "a program that has changed" program_changed

@@ -483,7 +483,7 @@ over_tcp() {
 
 main() {
   lib_start
-  t "--log-safety sync" refused '--log-safety sync is for relays that are started by hand' --log-safety sync true
+  t "--log-safety sync" refused '--log-safety sync needs --job-dir DIR here' --log-safety sync true
   t "--log-safety file --no-log" refused '--log-safety is for the log, which --no-log turns off' \
     --log-safety file --no-log true
   t "--log-safety file --resume-timeout 0" refused '--log-safety file: .*--resume-timeout 0' \

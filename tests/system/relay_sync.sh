@@ -166,7 +166,7 @@ usage_tests() {
   t "no --key-file" refused '^causeway relay: --log-safety sync needs --key-file FILE' "${synced[@]}" --log-dir "$logs/x"
   t "--log-disk 0" refused '^causeway relay: --log-disk 0: --log-safety sync' "${synced[@]}" --log-dir "$logs/x" \
     --key-file "$tmp/key" --log-disk 0
-  t "causeway run" refused '^causeway run: --log-safety sync is for relays that are started by hand' \
+  t "causeway run" refused '^causeway run: --log-safety sync needs --job-dir DIR here' \
     run --log-safety sync --log-dir "$logs/x" -n 1 "$actor" init
 }
 

@@ -27,6 +27,7 @@ static char running[256];
 static void (*const suites[])(void) = {
     add_clock_tests,
     add_copy_tests,
+    add_counts_tests,
     add_cred_tests,
     add_fault_tests,
     add_files_tests,
@@ -82,6 +83,7 @@ static void (*const suites[])(void) = {
     add_recovery_large_tests,
     add_recovery_tests,
     add_resume_tests,
+    add_take_tests,
     add_return_tests,
     add_return_link_tests,
     add_return_job_tests,

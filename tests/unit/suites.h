@@ -6,6 +6,7 @@
 void add_ckptsrv_tests(void);
 void add_clock_tests(void);
 void add_copy_tests(void);
+void add_counts_tests(void);
 void add_cred_tests(void);
 void add_dial_tests(void);
 void add_disk_tests(void);
@@ -84,6 +85,7 @@ void add_return_tests(void);
 void add_return_link_tests(void);
 void add_return_job_tests(void);
 void add_session_tests(void);
+void add_take_tests(void);
 void add_door_tests(void);
 void add_link_tests(void);
 

@@ -45,6 +45,10 @@ static void comes_back(void)
     const struct job_state_record start = {
         .type = JOB_STATE_START, .rank = 1, .number = 4, .image = 3};
     const struct job_state_record file = {.type = JOB_STATE_FILE, .file = {5, 6, "/bin/a"}};
+    const struct job_state_record input = {.type = JOB_STATE_STDIN,
+                                           .stdin_file = {1, 2, 3},
+                                           .bytes = (const uint8_t *)"/in",
+                                           .size = 4};
     struct job_state_record text = text_of(JOB_STATE_ARGUMENT, "run");
     struct job_state_record got;
     size_t at = JOB_STATE_HEADER;
@@ -55,6 +59,7 @@ static void comes_back(void)
     put(&place);
     put(&start);
     put(&file);
+    put(&input);
     put(&text);
     CU_ASSERT_EQUAL(get(&at, 0, &got), JOB_STATE_GOT);
     CU_ASSERT_TRUE(got.rank == 1 && got.size == 3 && memcmp(got.bytes, "cmd", 3) == 0);
@@ -66,6 +71,9 @@ static void comes_back(void)
     CU_ASSERT_EQUAL(get(&at, 0, &got), JOB_STATE_GOT);
     CU_ASSERT_TRUE(got.file.size == 5 && got.file.mtime_ns == 6);
     CU_ASSERT_STRING_EQUAL(got.file.path, "/bin/a");
+    CU_ASSERT_EQUAL(get(&at, 0, &got), JOB_STATE_GOT);
+    CU_ASSERT_TRUE(got.stdin_file[0] == 1 && got.stdin_file[1] == 2 && got.stdin_file[2] == 3);
+    CU_ASSERT_STRING_EQUAL((const char *)got.bytes, "/in");
     CU_ASSERT_EQUAL(get(&at, 0, &got), JOB_STATE_GOT);
     CU_ASSERT_STRING_EQUAL((const char *)got.bytes, "run");
     CU_ASSERT_EQUAL(get(&at, size, &got), JOB_STATE_END);

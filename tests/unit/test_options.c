@@ -261,7 +261,7 @@ static void bad_recovery(void)
     bad("run --log-reserve x p", "--log-reserve 'x'");
     bad("run --log-compress perhaps p", "--log-compress perhaps: expected on or off");
     bad("run --log-safety never p", "--log-safety never: expected memory, file or sync");
-    bad("run --log-safety sync p", "--log-safety sync is for relays that are started by hand");
+    bad("run --log-safety sync p", "--log-safety sync needs --job-dir DIR here");
     bad("run --log-safety file --no-log p", "--log-safety is for the log");
     bad("run --log-safety file --resume-timeout 0 p", "--resume-timeout 0 gives them up at once");
     bad("run --relay unix:x --log-safety file p", "--log-safety is for the job's own relay");
@@ -270,6 +270,26 @@ static void bad_recovery(void)
     bad("run --log-lost perhaps p", "--log-lost perhaps: expected go-on or end");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-memory 1G p", "not with --relay");
+}
+
+/* Jobs that are kept, to be gone on with. */
+static void job_dir(void)
+{
+    good("run --job-dir d p");
+    CU_ASSERT_STRING_EQUAL(o.job_dir, "d");
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_SYNCED);
+    CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_LOG_SAFETY], "sync");
+    run_options_free(&o);
+    good("run --job-dir d --log-safety sync --no-ckpt p");
+    run_options_free(&o);
+    bad("run --job-dir d --relays 2 p", "not with --relays");
+    bad("run --job-dir d --relay unix:x p", "not with --relay");
+    bad("run --job-dir d --no-log p", "not with --no-log");
+    good("run --job-dir d --log-safety file p");
+    CU_ASSERT_EQUAL(o.relay_settings.log_safety, RELAY_LOG_IN_FILE);
+    run_options_free(&o);
+    bad("run --job-dir d --log-safety memory p", "not with --log-safety memory");
+    bad("run --resume d p", "--resume d: it comes first");
 }
 
 static void segments(void)
@@ -379,6 +399,7 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, resume_timeout);
     CU_ADD_TEST(suite, images);
     CU_ADD_TEST(suite, bad_recovery);
+    CU_ADD_TEST(suite, job_dir);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);
     CU_ADD_TEST(suite, no_program);

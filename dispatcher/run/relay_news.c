@@ -1,0 +1,185 @@
+#include "dispatcher/run/relay_news.h"
+
+#include <stdio.h>
+
+static uint64_t now_of(const struct relay_news *n)
+{
+    return loop_now_ns(n->parts->loop);
+}
+
+/* A relay that will not come back. */
+static void relay_failed(struct relay_news *n, uint32_t relay, int status)
+{
+    const char *address = relays_address(n->parts->relays, relay);
+    uint32_t restarts = relays_restarts(n->parts->relays, relay);
+    char why[TELLING_REASON_MAX];
+
+    if (n->over)
+        return;
+    telling_relay_reason(why, address, restarts, status);
+    job_fail(n->job, 1, now_of(n), "%s", why);
+}
+
+bool relay_news_child_ended(struct relay_news *n, uint32_t relay, int status)
+{
+    if (!relays_child_ended(n->parts->relays, relay)) {
+        relay_failed(n, relay, status);
+        return true;
+    }
+    telling_relay_down(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
+                       status);
+    if (n->parts->standing)
+        standing_set_relay_restarts(n->parts->standing, relay,
+                                    relays_restarts(n->parts->relays, relay));
+    return false;
+}
+
+bool relay_news_reap(struct relay_news *n)
+{
+    int status;
+    int relay = relays_reap(n->parts->relays, &status);
+
+    return relay >= 0 && relay_news_child_ended(n, (uint32_t)relay, status);
+}
+
+static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
+{
+    struct relay_news *n = ctx;
+
+    telling_say(&n->parts->telling, "relay started (pid %d, %s)", (int)pid,
+                relays_address(n->parts->relays, relay));
+}
+
+/* The ranks at this relay that were to be started meanwhile are started now. */
+static void on_relay_back(void *ctx, uint32_t relay)
+{
+    struct relay_news *n = ctx;
+
+    telling_relay_up(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
+                     relays_restarts(n->parts->relays, relay));
+    starts_relay_back(n->starts, relay);
+}
+
+static void on_relays_ready(void *ctx)
+{
+    ((struct relay_news *)ctx)->ready = true;
+}
+
+static void on_relays_failed(void *ctx, const struct cw_err *err)
+{
+    struct relay_news *n = ctx;
+
+    job_fail(n->job, 1, now_of(n), "%s", err->text);
+}
+
+static void on_relay_resumed(void *ctx, uint32_t relay)
+{
+    struct relay_news *n = ctx;
+
+    telling_resumed(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay));
+}
+
+static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
+{
+    struct relay_news *n = ctx;
+
+    (void)relay;
+    if (!relay_news_reap(n))
+        job_relay_lost(n->job, err->text, now_of(n));
+}
+
+static void on_stats(void *ctx, const struct cw_stats *stats)
+{
+    struct relay_news *n = ctx;
+
+    standing_take(n->parts->standing, stats);
+    imaging_log(n->parts->imaging, stats->rank, stats->of_rank.log_bytes);
+}
+
+static void on_grown(void *ctx, const struct cw_grown *grown)
+{
+    imaging_log(((struct relay_news *)ctx)->parts->imaging, grown->rank, grown->bytes);
+}
+
+static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
+{
+    imaging_trimmed(((struct relay_news *)ctx)->parts->imaging, trimmed);
+}
+
+static void rank_back(struct relay_news *n, uint32_t rank, uint64_t repeated)
+{
+    if (n->ranks[rank].incarnation > 1 && !n->job->ending)
+        telling_back(&n->parts->telling, now_of(n), rank, &n->ranks[rank], repeated);
+}
+
+static void rank_up(struct relay_news *n, const struct cw_notice_body *notice)
+{
+    bool live;
+
+    /* a process that is there for its relay runs its program, whatever was heard of that */
+    if (n->ranks[notice->rank].starting)
+        n->parts->launcher_ops->confirm(n->parts->launcher, notice->rank);
+    live = job_rank_up(n->job, notice->rank, notice->incarnation, notice->acts, notice->event,
+                       now_of(n));
+    telling_up(&n->parts->telling, now_of(n), notice, n->ranks[notice->rank].to_repeat,
+               !live && notice->incarnation > 1);
+    if (live)
+        rank_back(n, notice->rank, 0);
+    imaging_look(n->parts->imaging, notice->rank);
+}
+
+static void on_rank_notice(struct relay_news *n, const struct cw_notice_body *notice)
+{
+    switch (notice->code) {
+    case CW_NOTICE_RANK_UP:
+        rank_up(n, notice);
+        break;
+    case CW_NOTICE_RANK_LIVE:
+        if (job_rank_live(n->job, notice->rank, notice->incarnation))
+            rank_back(n, notice->rank, job_rank_repeats_of(n->job, notice->rank, notice->event));
+        imaging_look(n->parts->imaging, notice->rank);
+        break;
+    case CW_NOTICE_RANK_LOST:
+        job_rank_lost(n->job, notice->rank, notice->incarnation, notice->acts, notice->event,
+                      notice->text, now_of(n));
+        break;
+    }
+}
+
+static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
+{
+    struct relay_news *n = ctx;
+    char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
+
+    if (notice->rank == JOB_NO_RANK)
+        telling_say(&n->parts->telling, "relay: %s", notice->text);
+    else
+        telling_say(&n->parts->telling, "relay: rank %u: %s", notice->rank, notice->text);
+    if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
+        job_fail(n->job, 1, now_of(n), "%s", notice->text);
+    else if (notice->code == CW_NOTICE_UNLINKED) {
+        /* most likely the other relay has ended, of which there is more to be heard */
+        snprintf(text, sizeof(text), "relay %s: %s", relays_address(n->parts->relays, relay),
+                 notice->text);
+        job_relay_lost(n->job, text, now_of(n));
+    } else if (notice->code == CW_NOTICE_UNSYNCED) {
+        protection_unsynced(n->protection, relays_address(n->parts->relays, relay), notice->text);
+        state_file_fail(n->parts->state, "its relay's log is not on disk any more");
+    } else if (notice->rank < n->parts->options->ranks || notice->rank == JOB_NO_RANK) {
+        if (notice->code == CW_NOTICE_UNLOGGED)
+            protection_lost(n->protection, notice->rank, notice->text);
+        else if (notice->rank != JOB_NO_RANK)
+            on_rank_notice(n, notice);
+    }
+}
+
+const struct relays_events relay_news_events = {.child = on_relay_child,
+                                                .back = on_relay_back,
+                                                .ready = on_relays_ready,
+                                                .failed = on_relays_failed,
+                                                .notice = on_notice,
+                                                .stats = on_stats,
+                                                .grown = on_grown,
+                                                .trimmed = on_trimmed,
+                                                .resumed = on_relay_resumed,
+                                                .lost = on_relay_lost};

@@ -1,0 +1,31 @@
+/* What the job's relays tell: what it means for ranks and for the job. */
+#ifndef DISPATCHER_RELAY_NEWS_H
+#define DISPATCHER_RELAY_NEWS_H
+
+#include "dispatcher/job/job.h"
+#include "dispatcher/run/parts.h"
+#include "dispatcher/run/protection.h"
+#include "dispatcher/run/starts.h"
+
+/* All that it points to is borrowed. */
+struct relay_news {
+    struct parts *parts;
+    struct job *job;
+    struct job_rank *ranks; /* of the job */
+    struct starts *starts;
+    struct protection *protection;
+    bool ready; /* the job is open at all of them */
+    bool over;  /* every rank has ended for good: what relays hold is of no use any more */
+};
+
+/* With a struct relay_news as their `ctx`. */
+extern const struct relays_events relay_news_events;
+
+/* The process of one of our own has ended. Returns whether that ends the job: else it is started
+ * again. */
+bool relay_news_child_ended(struct relay_news *news, uint32_t relay, int status);
+
+/* Whether one of our own has ended for good, which says more than a broken connection. */
+bool relay_news_reap(struct relay_news *news);
+
+#endif

@@ -1,0 +1,251 @@
+/* HELLO with TAKE: another dispatcher goes on with a job whose dispatcher is gone. */
+#include "common/cred.h"
+#include "relay/core/conn.h"
+#include "tests/trace/killed.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <string.h>
+
+#define RESUME_MS 5000
+#define TAKE_FLAGS (CW_HELLO_LOG | CW_HELLO_TAKE)
+
+static struct fixture f;
+static struct client *const d = &f.dispatcher;
+static struct client *const s = &f.other[0]; /* the successor */
+static struct client *const r0 = &f.rank[0];
+static struct client *const r1 = &f.rank[1];
+
+static void start(void)
+{
+    fixture_init_left(&f, FIXTURE_MEMORY, 0);
+    f.resume_ms = RESUME_MS;
+    fixture_start(&f, 2);
+}
+
+static void forget_story(void)
+{
+    f.story_size = 0;
+    f.story[0] = '\0';
+}
+
+static void take_with(uint32_t flags, uint32_t ranks)
+{
+    forget_story();
+    fixture_connect(&f, s, "s");
+    s->hello = (struct cw_hello){
+        .role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = flags, .resume_ms = RESUME_MS};
+    cw_cred_job_key(s->key, f.relay_key, f.job);
+    fixture_hello(s);
+}
+
+static void take(uint32_t ranks)
+{
+    take_with(TAKE_FLAGS, ranks);
+}
+
+static void say_rank_end(struct client *c, uint32_t rank, uint32_t incarnation)
+{
+    uint8_t body[CW_RANK_END_SIZE];
+
+    cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
+    say_frame(c, CW_FRAME_RANK_END, body, sizeof(body));
+}
+
+/* --- it is let in -------------------------------------------------------------------------------
+ */
+
+/* What was queued for the one before is not for it; what comes from now on is. */
+static void suspended(void)
+{
+    start();
+    fixture_close(d, "crash");
+    say_bye(r0);
+    take(2);
+    expect(&f, "s < HELLO dispatcher of 2 LOG TAKE\n"
+               "s > WELCOME event 0\n");
+    say_bye(r1);
+    expect_has(&f, "s > NOTICE RANK_BYE rank 1 'done'\n");
+    fixture_fini(&f);
+}
+
+/* Ranks go on where they were, and new incarnations repeat what theirs did. */
+static void ranks_go_on(void)
+{
+    start();
+    say_send(r1, 0, 5, "abc");
+    fixture_close(d, "crash");
+    take(2);
+    say_recv(r0, 7, 5);
+    expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    say_taken(r0, 1, 4);
+    say_rank_end(s, 0, 1);
+    fixture_close(r0, "crash");
+    expect_has(&f, "s > NOTICE RANK_LOST rank 0 incarnation 1 acts 1 event 1 'crash'\n");
+    fixture_again(r0);
+    expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    fixture_fini(&f);
+}
+
+/* The relay was killed too; the job is as it was left. */
+static void relay_that_came_back(void)
+{
+    start();
+    say_send(r1, 0, 5, "abc");
+    fixture_kill(&f);
+    take(2);
+    expect(&f, "s < HELLO dispatcher of 2 LOG TAKE\n"
+               "s > WELCOME event 0\n");
+    say_rank_end(s, 0, 1);
+    fixture_again(r0);
+    expect_has(&f, "s > NOTICE RANK_UP rank 0");
+    say_recv(r0, 7, 5);
+    expect_has(&f, "0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
+    /* and it is known to the next relay and the next dispatcher */
+    fixture_close(s, "crash");
+    fixture_kill(&f);
+    take(2);
+    expect_has(&f, "s > WELCOME");
+    fixture_fini(&f);
+}
+
+/* The session before ends without the job, also when its time would be up. */
+static void session_before_is_over(void)
+{
+    start();
+    fixture_close(d, "crash");
+    fixture_tick(&f, 1);
+    take(2);
+    expect_has(&f, "s > WELCOME");
+    fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
+    expect(&f, "");
+    fixture_resume(d, d->received);
+    expect_has(&f, "d > REFUSED");
+    fixture_close(s, "crash");
+    fixture_tick(&f, 2 + RESUME_MS * 1000000ull);
+    forget_story();
+    fixture_tick(&f, 3 + 2 * RESUME_MS * 1000000ull);
+    expect_has(&f, "0 is closed\n");
+    fixture_fini(&f);
+}
+
+/* --- it is refused ------------------------------------------------------------------------------
+ */
+
+/* The relay has not seen the old connection break yet; or there are two dispatchers, and the second
+ * one is not let in until the first one's connection is ended. */
+static void busy(void)
+{
+    struct relay_conn *old;
+
+    start();
+    old = d->conn;
+    d->conn = NULL;
+    f.lazy = true;
+    take(2);
+    expect(&f, "s < HELLO dispatcher of 2 LOG TAKE\n"
+               "s > REFUSED BUSY 'the old connection of the dispatcher is being ended'\n");
+    CU_ASSERT_TRUE(relay_conn_done(old));
+    fixture_close(s, "refused");
+    f.lazy = false;
+    relay_conn_broken(old, "closed by the relay", NULL, 0);
+    take(2);
+    expect_has(&f, "s > WELCOME event 0\n");
+    fixture_fini(&f);
+}
+
+static void no_such_job(void)
+{
+    start();
+    f.job[0] ^= 1;
+    take(2);
+    expect(&f, "s < HELLO dispatcher of 2 LOG TAKE\n"
+               "s > REFUSED JOB 'the relay has no such job (it may have ended)'\n"
+               "s is closed\n");
+    f.job[0] ^= 1;
+    fixture_fini(&f);
+}
+
+static void job_that_ended(void)
+{
+    start();
+    say_frame(d, CW_FRAME_JOB_END, NULL, 0);
+    take(2);
+    expect_has(&f, "s > REFUSED JOB 'the relay has no such job (it may have ended)'\n");
+    fixture_fini(&f);
+}
+
+/* It ends with its dispatcher. */
+static void job_without_resume_timeout(void)
+{
+    fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
+    fixture_start(&f, 2);
+    take(2);
+    expect_has(&f, "s > REFUSED JOB 'the relay has no such job (it may have ended)'\n");
+    /* the one that is there stays */
+    say_bye(r0);
+    expect_has(&f, "d > NOTICE RANK_BYE rank 0 'done'\n");
+    fixture_fini(&f);
+}
+
+static void other_ranks(void)
+{
+    static const uint32_t others[] = {0, 1, 3, UINT32_MAX};
+
+    start();
+    fixture_close(d, "crash");
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        char text[128];
+
+        take(others[i]);
+        snprintf(text, sizeof(text), "s > REFUSED PROTOCOL 'the job has 2 ranks, not %u'\n",
+                 others[i]);
+        expect_has(&f, text);
+    }
+    take(2);
+    expect_has(&f, "s > WELCOME event 0\n");
+    fixture_fini(&f);
+}
+
+static void wrong_key(void)
+{
+    start();
+    fixture_close(d, "crash");
+    forget_story();
+    fixture_connect(&f, s, "s");
+    s->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = 2, .flags = TAKE_FLAGS};
+    memset(s->key, 1, sizeof(s->key));
+    fixture_hello(s);
+    expect_has(&f, "s > REFUSED CREDENTIAL 'wrong credential for a dispatcher");
+    fixture_resume(d, d->received);
+    expect_has(&f, "d > WELCOME event 0 RESUMED");
+    fixture_fini(&f);
+}
+
+/* TAKE is for dispatchers that have no session yet. */
+static void with_resume(void)
+{
+    start();
+    f.job[0] ^= 1;
+    take_with(TAKE_FLAGS | CW_HELLO_RESUME, 2);
+    expect_has(&f, "s > REFUSED JOB 'the relay has no such session (it may have ended)'\n");
+    f.job[0] ^= 1;
+    fixture_fini(&f);
+}
+
+void add_take_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("trace of taking a job over", NULL, NULL);
+
+    CU_ADD_TEST(suite, suspended);
+    CU_ADD_TEST(suite, ranks_go_on);
+    CU_ADD_TEST(suite, relay_that_came_back);
+    CU_ADD_TEST(suite, session_before_is_over);
+    CU_ADD_TEST(suite, busy);
+    CU_ADD_TEST(suite, no_such_job);
+    CU_ADD_TEST(suite, job_that_ended);
+    CU_ADD_TEST(suite, job_without_resume_timeout);
+    CU_ADD_TEST(suite, other_ranks);
+    CU_ADD_TEST(suite, wrong_key);
+    CU_ADD_TEST(suite, with_resume);
+}
