@@ -38,6 +38,12 @@ static uint64_t later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+uint64_t image_policy_every_ns(const struct image_policy *policy, const struct image_history *h)
+{
+    return later_of(policy->every_ns,
+                    h->first ? 0 : h->cost_ns * policy->turns * IMAGE_EVERY_SHARE);
+}
+
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *h,
                              uint64_t mtbf_ns)
 {
@@ -46,7 +52,7 @@ uint64_t image_policy_due_ns(const struct image_policy *policy, const struct ima
     uint64_t log_enough = later_of(IMAGE_LOG_MIN, h->first ? 0 : h->sent);
 
     if (policy->every_ns)
-        return h->since_ns + policy->every_ns;
+        return h->since_ns + image_policy_every_ns(policy, h);
     if (h->log_grown >= log_enough)
         return h->since_ns + pause_ns;
     return h->since_ns + later_of(pause_ns, interval_ns(cost_ns, mtbf_ns));

@@ -794,7 +794,7 @@ program_deleted() {
   kill_rank 1
   finish
   expect_code '1|126|127'
-  expect_err_like "rank 1.*incarnation 2.*$work/program.*No such file"
+  expect_err_like "rank 1.*incarnation 2.*$work/program.*No such file|image .* cannot be restored: .*$work/program.* does not exist"
 }
 
 # diverges HOW [MESSAGE]: what the last rank sends again is not what it sent, or as MESSAGE says. Its event 2 is a
