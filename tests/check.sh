@@ -103,6 +103,8 @@ engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks b
 one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
+  suite "ranks killed, with images, $1" env ENGINE="$2" DRAW="1/8 $SLICE" tests/system/kills.sh --images --slice \
+    "$engine_kills"
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
   suite "relays that lose power, $1" env ENGINE="$2" tests/system/relay_sync.sh '^(rings: once|storm)'
 }
@@ -145,6 +147,7 @@ queue_jobs() {
     engine_runs "$engine" && one_engine "engine $engine" "$engine"
   done
   suite scalapack tests/system/scalapack.sh --causeway --slice 10
+  suite "scalapack, with images" tests/system/scalapack.sh --images --slice 4
   suite "comparison of engines" tests/system/netpipe.sh
 }
 
