@@ -26,6 +26,9 @@ run_engine() {
   run env ENGINE="$1" tests/system/programs.sh --relay-tcp
   run env ENGINE="$1" tests/system/kills.sh --campaign "$KILLS"
   run env ENGINE="$1" tests/system/kills.sh --relays --campaign "$KILLS"
+  run env ENGINE="$1" tests/system/programs.sh --images --kills-per-run 2
+  run env ENGINE="$1" tests/system/kills.sh --images
+  run env ENGINE="$1" tests/system/kills.sh --relays --images
   run env ENGINE="$1" tests/system/relay_return.sh
   run env ENGINE="$1" tests/system/relay_keeper.sh
   run env ENGINE="$1" tests/system/relay_sync.sh
@@ -33,6 +36,8 @@ run_engine() {
 }
 
 run tests/system/scalapack.sh --causeway
+run tests/system/scalapack.sh --images
+run tests/system/kills.sh --images --campaign "$KILLS"
 for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh
 done
@@ -45,6 +50,8 @@ run build/sim --seeds "${SEEDS:-1:100000}" --jobs 2
 run env CAUSEWAY="$PWD/tests/system/sanitized.sh" tests/system/programs.sh --slice --kills-per-run 2
 run env ENGINE="poll --relays 2" tests/system/programs.sh --kills 2
 run env ENGINE="poll --relays 2" tests/system/kills.sh --relays
+run env ENGINE="poll --relays 2" tests/system/programs.sh --images --kills-per-run 2
+run env ENGINE="poll --relays 2" tests/system/kills.sh --relays --images
 for engine in $(build/causeway relay --list-engines | cut -d ' ' -f 1) \
   'poll --rings off' 'pool --threads 4' 'pipeline --receivers 2 --loggers 2 --senders 2'; do
   run_engine "$engine"

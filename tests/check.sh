@@ -103,6 +103,8 @@ engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks b
 one_engine() {
   suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
   suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
+  suite "ranks killed, with images, $1" env ENGINE="$2" DRAW="1/8 $SLICE" tests/system/kills.sh --images --slice \
+    "$engine_kills"
 }
 
 one_engine_waiting() {
@@ -137,6 +139,7 @@ queue_jobs() {
     engine_runs "$engine" && one_engine "engine $engine" "$engine"
   done
   suite scalapack tests/system/scalapack.sh --causeway --slice 10
+  suite "scalapack, with images" tests/system/scalapack.sh --images --slice 4
   suite "comparison of engines" tests/system/netpipe.sh
 }
 

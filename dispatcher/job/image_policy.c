@@ -48,6 +48,12 @@ void image_policy_set_room(struct image_policy *policy, uint64_t memory, uint64_
     policy->log_urgent = room / ranks / IMAGE_LOG_URGENT_SHARE;
 }
 
+uint64_t image_policy_every_ns(const struct image_policy *policy, const struct image_history *h)
+{
+    return later_of(policy->every_ns,
+                    h->first ? 0 : h->cost_ns * policy->turns * IMAGE_EVERY_SHARE);
+}
+
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *h,
                              uint64_t mtbf_ns)
 {
@@ -58,7 +64,7 @@ uint64_t image_policy_due_ns(const struct image_policy *policy, const struct ima
     if (h->log_grown >= policy->log_urgent)
         return 0;
     if (policy->every_ns)
-        return h->since_ns + policy->every_ns;
+        return h->since_ns + image_policy_every_ns(policy, h);
     if (h->log_grown >= later_of(policy->log_much, sent))
         return h->since_ns + (h->first ? 0 : h->cost_ns * IMAGE_SHARE_MUCH);
     if (h->log_grown >= later_of(IMAGE_LOG_MIN, sent))

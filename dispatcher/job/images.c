@@ -3,6 +3,14 @@
 #include <assert.h>
 #include <string.h>
 
+/* How many images are copied one after the other until each rank of a server has one. */
+static uint32_t turns_of(const struct images_config *config)
+{
+    uint32_t ranks = (config->ranks + config->servers - 1) / config->servers;
+
+    return (ranks + IMAGES_TRANSFERS_MAX - 1) / IMAGES_TRANSFERS_MAX;
+}
+
 void images_init(struct images *im, const struct images_config *config, struct images_rank *rank,
                  uint64_t now_ns)
 {
@@ -12,6 +20,7 @@ void images_init(struct images *im, const struct images_config *config, struct i
                           .start_ns = now_ns,
                           .mtbf_ns = image_policy_mtbf_ns(&config->policy, 0, 0),
                           .due_ns = UINT64_MAX};
+    im->config.policy.turns = turns_of(config);
 }
 
 uint32_t images_server_of(const struct images *im, uint32_t rank)

@@ -34,6 +34,7 @@ struct imaging {
     struct loop_timer pause_timer; /* rank 0 gets input again */
     struct server_news news;
     bool ending;
+    bool slowed_told; /* that images cannot come as often as the user said */
     bool server_failed;
     bool looks; /* what a dispatcher before us had stored is asked for */
 };
@@ -205,6 +206,23 @@ static void on_held_end(void *ctx, uint32_t server)
     soon(im);
 }
 
+/* The user asked for images more often than they can be had. Told once. */
+static void tell_slowed(struct imaging *im, uint32_t rank)
+{
+    const struct image_history *h = &im->core.rank[rank].history;
+    uint64_t asked_ns = im->config.options->image_every_ns;
+    uint64_t every_ns = image_policy_every_ns(&im->core.config.policy, h);
+
+    if (!asked_ns || im->slowed_told || every_ns / IMAGING_SLOWED < asked_ns)
+        return;
+    im->slowed_told = true;
+    telling_warn(im->config.telling, now_of(im), rank, "images come less often than asked for", "");
+    telling_tell(im->config.telling,
+                 "note: an image of rank %u took %.2g s: there will be one of each rank in %.2g s "
+                 "rather than in %.2g s (--ckpt-every), for they may take half the time",
+                 rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
+}
+
 /* What the rank has said of the image counts first. */
 static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored)
 {
@@ -223,6 +241,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
                          r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
     im->rank[stored->rank].unplaced = stored->number;
     im->rank[stored->rank].returned = false;
+    tell_slowed(im, stored->rank);
     soon(im);
 }
 

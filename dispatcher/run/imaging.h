@@ -20,6 +20,7 @@
 #define IMAGING_PLACE_NS                                                                           \
     100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
+#define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
 
 struct imaging;
 

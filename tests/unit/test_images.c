@@ -467,6 +467,20 @@ static void what_the_user_says_counts(void)
     CU_ASSERT_EQUAL(image_policy_mtbf_ns(&policy, 9000 * S, 1), 7 * S);
 }
 
+static void images_leave_half_of_the_time(void)
+{
+    struct image_policy policy = {.every_ns = 3 * S, .turns = 4};
+    struct image_history h = {.since_ns = S, .cost_ns = S / 4};
+
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, S), 4 * S);
+    h.cost_ns = 2 * S;
+    CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, S), S + 16 * S);
+    begin(5, 1, S);
+    CU_ASSERT_EQUAL(im.config.policy.turns, 3);
+    begin(5, 2, S);
+    CU_ASSERT_EQUAL(im.config.policy.turns, 2);
+}
+
 static void large_numbers_do_not_wrap(void)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
@@ -666,6 +680,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, a_log_without_room_does_not_wait);
     CU_ADD_TEST(suite, crashes_make_them_due_more_often);
     CU_ADD_TEST(suite, what_the_user_says_counts);
+    CU_ADD_TEST(suite, images_leave_half_of_the_time);
     CU_ADD_TEST(suite, large_numbers_do_not_wrap);
     CU_ADD_TEST(suite, nothing_that_is_needed_goes);
 }
