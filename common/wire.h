@@ -14,8 +14,9 @@
 
 struct cw_wire_shared;
 #define CW_WIRE_HEADER_BYTES 4096u
-#define CW_WIRE_SHARED_BYTES (CW_WIRE_HEADER_BYTES + 2 * (size_t)CW_RING_BYTES) /* of both rings   \
-                                                                                 */
+#define CW_WIRE_SHARED_BYTES                                                                       \
+    (CW_WIRE_HEADER_BYTES + 2 * (size_t)CW_RING_BYTES) /* of both rings                            \
+                                                        */
 
 enum cw_wire_mode {
     CW_WIRE_SOCKET,

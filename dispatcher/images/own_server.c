@@ -15,8 +15,8 @@ static void close_life(struct own_server *own)
     own->child.life_fd = -1;
 }
 
-/* It listens, or does not start: then it ends by itself, or is killed when its time is up. Of its end
- * its parent hears. */
+/* It listens, or does not start: then it ends by itself, or is killed when its time is up. Of its
+ * end its parent hears. */
 static void on_ready(void *ctx)
 {
     struct own_server *own = ctx;

@@ -28,7 +28,7 @@ enum job_event {
     JOB_EVENT_RELAY_DOWN,      /* one of the job's own has ended: relay, signal or exit_code */
     JOB_EVENT_RELAY_UP,        /* ... and listens again: relay, restarts */
     JOB_EVENT_IMAGE_TAKEN,     /* a rank is being copied: image, incarnation */
-    JOB_EVENT_IMAGE_COPIED, /* the copy has sent it: image, sent_bytes, stall (of the program) */
+    JOB_EVENT_IMAGE_COPIED,    /* the copy has sent it: image, sent_bytes, stall (of the program) */
     JOB_EVENT_IMAGE_STORED, /* ... and can be restarted from it: image, bytes, stored_bytes, seconds
                              */
     JOB_EVENT_IMAGE_FAILED, /* ... or not: image, cause */

@@ -6,6 +6,7 @@
 #   between two images, 2.5), FLAT_BUDGET (MiB, --log-memory and --log-disk each, 64), FLAT_TIMES (volume of a job in
 #   budgets, 50), FLAT_ROUNDS (1). It writes several times IMAGE_MB below LOG_DISK_DIR.
 
+# shellcheck disable=SC2034 # solver_options is of recovery.sh
 # shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir; recovery.sh and log_disk.sh the rest
 # shellcheck disable=SC2016 # the dollars in single quotes are jq's
 
@@ -144,11 +145,11 @@ images_solver_once() {
   else
     solver_options=(--no-ckpt)
   fi
-  timed solver "$iterations" && solver_same || {
+  if ! timed solver "$iterations" || ! solver_same; then
     uncounted "solver, $mode"
     echo "solver -" >>"$dir/images.$mode"
     return
-  }
+  fi
   echo "solver $took" >>"$dir/images.$mode"
   [ "$mode" = images ] && jq -rs '"taken \(map(select(.event == "image_stored")) | length)"' "$dir/events" >>"$dir/images"
 }
@@ -165,7 +166,7 @@ images_solver() {
   take_turns "$LOG_ROUNDS" "plain images again" images_solver_once "$iterations"
   ratios "$dir/images.plain" "$dir/images.images" >"$dir/images.kept"
   ratios "$dir/images.plain" "$dir/images.again" >"$dir/images.equal"
-  cat "$dir/images.kept" | sed 's/^solver/kept/' >>"$dir/images"
+  sed 's/^solver/kept/' "$dir/images.kept" >>"$dir/images"
   sed 's/^solver/equal/' "$dir/images.equal" >>"$dir/images"
   table "images stored in a run" "speed kept (goal: at least 0.97)" "equal runs"
   row "$dir/images" "solver with images" "=quartiles taken" "=quartiles kept 3" "=quartiles equal 3"

@@ -469,7 +469,7 @@ static void what_the_user_says_counts(void)
 
 static void images_leave_half_of_the_time(void)
 {
-    struct image_policy policy = {.every_ns = 3 * S, .turns = 4};
+    struct image_policy policy = {.every_ns = 3 * S, .turns = 4, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .cost_ns = S / 4};
 
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, S), 4 * S);
