@@ -203,8 +203,7 @@ static void settle_ends(struct relay_core *core)
     struct relay_conn *conn;
 
     store_trim(&core->shared.store);
-    while (!trim_may_come(&core->shared) && store_spent(&core->shared.store) &&
-           share_logs(&core->jobs))
+    while (trim_is_hopeless(&core->shared) && share_logs(&core->jobs))
         ;
     while ((mailbox = mailbox_next_unlogged(&core->shared)))
         job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", mailbox->unlogged_why);
@@ -576,7 +575,10 @@ static bool waits_for_room(struct relay_conn *conn, uint64_t now_ns)
         return false;
     if (store_waits(&shared->store))
         return true;
-    return (!conn->rank || conn->rank->mailbox.feed.direct) && trim_is_awaited(shared, now_ns);
+    if (conn->rank &&
+        (!conn->rank->mailbox.feed.direct || conn->rank->mailbox.image == MAILBOX_IMAGE_ASKED))
+        return false;
+    return trim_is_awaited(shared, now_ns);
 }
 
 bool relay_conn_wants_input(struct relay_conn *conn, uint64_t now_ns)

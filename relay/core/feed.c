@@ -45,18 +45,19 @@ static bool is_asked(const struct feed *feed)
     return out->front + out->kept < feed->checkpoint;
 }
 
-void feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint)
+bool feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint)
 {
     struct relay_conn *conn = feed->conn;
     uint8_t *to;
 
     if (!conn || feed->away || !(conn->state & (CONN_RANK | CONN_REPEATING)) || is_asked(feed))
-        return;
+        return false;
     to = conn_frame(conn, CW_FRAME_CHECKPOINT, CW_CHECKPOINT_SIZE);
     if (!to)
-        return;
+        return false;
     cw_checkpoint_put(to, checkpoint);
     feed->checkpoint = conn->out.front + conn->out.kept + conn->out.bytes;
+    return true;
 }
 
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event)

@@ -44,8 +44,8 @@ bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_mess
 void feed_hint(struct feed *feed);
 
 /* It is asked for an image, if there is a connection; not while it was asked before and is not
- * reading. */
-void feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint);
+ * reading. Returns whether it was. */
+bool feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint);
 
 /* One SENT or CANCELED frame. */
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event);

@@ -169,6 +169,8 @@ void job_detach(struct relay_conn *conn)
         return;
     transfer_suspend(&rank->transfer, conn, rank->mailbox.log.kept);
     feed_detach(&rank->mailbox.feed);
+    if (rank->mailbox.image == MAILBOX_IMAGE_ASKED)
+        mailbox_set_image(&rank->mailbox, MAILBOX_NO_IMAGE);
     mailbox_let_trim(&rank->mailbox);
 }
 

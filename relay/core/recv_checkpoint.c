@@ -5,6 +5,7 @@
 void recv_checkpoint(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_job *job = conn->job;
+    struct relay_mailbox *mailbox;
     struct cw_checkpoint checkpoint;
 
     if (!cw_checkpoint_get(body, &checkpoint)) {
@@ -16,6 +17,9 @@ void recv_checkpoint(struct relay_conn *conn, const uint8_t *body)
                     checkpoint.rank);
         return;
     }
-    if (job->ranked[checkpoint.rank])
-        feed_checkpoint(&job->ranked[checkpoint.rank]->mailbox.feed, &checkpoint);
+    if (!job->ranked[checkpoint.rank])
+        return;
+    mailbox = &job->ranked[checkpoint.rank]->mailbox;
+    if (feed_checkpoint(&mailbox->feed, &checkpoint) && mailbox->log.kept)
+        mailbox_set_image(mailbox, MAILBOX_IMAGE_ASKED);
 }

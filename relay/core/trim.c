@@ -92,9 +92,14 @@ bool trim_settle(struct mailbox_shared *shared)
     return any;
 }
 
+static bool may_come(const struct mailbox_shared *shared)
+{
+    return shared->imaged > 0 && !shared->waited;
+}
+
 bool trim_is_awaited(struct mailbox_shared *shared, uint64_t now_ns)
 {
-    if (!trim_may_come(shared) || !store_is_full(&shared->store)) {
+    if (!may_come(shared) || !store_is_full(&shared->store)) {
         shared->wait_end_ns = 0;
         return false;
     }
@@ -102,4 +107,9 @@ bool trim_is_awaited(struct mailbox_shared *shared, uint64_t now_ns)
         shared->wait_end_ns = now_ns + RELAY_TRIM_WAIT_NS;
     shared->waited = now_ns >= shared->wait_end_ns;
     return !shared->waited;
+}
+
+bool trim_is_hopeless(const struct mailbox_shared *shared)
+{
+    return store_spent(&shared->store) && (!may_come(shared) || store_is_exceeded(&shared->store));
 }

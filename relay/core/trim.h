@@ -14,12 +14,9 @@ bool trim_settle(struct mailbox_shared *shared);
 
 /* Whether the logs have no room, and an image is on its way that would make some: meanwhile ranks
  * that add to them wait, for so long at most. [MPICH-V] 3.2 and 3.4: a checkpoint lets go of what
- * is logged. */
+ * is logged.  A rank that was asked for one goes on: it has to come to its point. */
 bool trim_is_awaited(struct mailbox_shared *shared, uint64_t now_ns);
-/* ... or will be, as soon as they want to go on: no log is to be given up. */
-static inline bool trim_may_come(const struct mailbox_shared *shared)
-{
-    return shared->pointed > 0 && !shared->waited;
-}
+/* The logs have no room, and no image may come that would make some: one is to be given up. */
+bool trim_is_hopeless(const struct mailbox_shared *shared);
 
 #endif

@@ -512,6 +512,11 @@ bool store_spent(const struct log_store *store)
     return has_no_room(store, store->extents_max ? store->memory_max / STORE_SLACK_SHARE : 0);
 }
 
+bool store_is_exceeded(const struct log_store *store)
+{
+    return has_no_room(store, store->memory_max / STORE_EXCESS_SHARE + STORE_EXCESS_MIN);
+}
+
 /* --- what was left -------------------------------------------------------------------------------
  */
 

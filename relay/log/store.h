@@ -24,7 +24,9 @@
 #define STORE_SQUEEZE_AT                                                                           \
     8u /* requests that are out when the disk counts as behind: see squeeze.h */
 #endif
-#define STORE_SLACK_SHARE 8   /* one part in so many more is used before a log is given up */
+#define STORE_SLACK_SHARE 8  /* one part in so many more is used before a log is given up */
+#define STORE_EXCESS_SHARE 4 /* ... and while an image is awaited, a 4th ... */
+#define STORE_EXCESS_MIN (16ull << 20) /* ... and so much */
 #define STORE_EVICT_TRIES 64u /* segments that others hold are passed over, so many at a time */
 
 #define STORE_NO_EXTENT UINT32_MAX
@@ -157,5 +159,7 @@ static inline bool store_waits(const struct log_store *store)
 bool store_is_full(const struct log_store *store);
 /* ... beyond the slack as well: a log is to be given up. */
 bool store_spent(const struct log_store *store);
+/* Likewise, by more than what comes in while everybody waits. */
+bool store_is_exceeded(const struct log_store *store);
 
 #endif

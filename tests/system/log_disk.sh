@@ -41,7 +41,7 @@ expect_no_files() {
 
 # run_logged OPTION... -n RANKS COMMAND...: with --stats, which goes from standard error to $work/stats.
 run_logged() {
-  run "${causeway[@]}" run --stats --events "$tmp/events" --log-memory "$budget" --log-dir "$logs" "$@"
+  run "${causeway[@]}" run --no-ckpt --stats --events "$tmp/events" --log-memory "$budget" --log-dir "$logs" "$@"
   count_faults "$tmp/events"
   grep -E '^ +(rank |[0-9]+ |relay: )' "$tmp/err" >"$work/stats"
   sed -i -E '/^ +(rank |[0-9]+ |relay: )/d' "$tmp/err"
@@ -122,7 +122,7 @@ has_written() {
 
 # start_endless OPTION...: a job that goes on for long, whose log has reached the disk; its relay is in $relay.
 start_endless() {
-  start "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" --log-disk 2G "$@" -n 2 \
+  start "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$logs" --log-disk 2G "$@" -n 2 \
     "$programs/token_ring" 10000000 "$ring_bytes"
   await_true "the job's relay" own_relay_runs
   relay=$(own_relay)
@@ -135,7 +135,7 @@ own_relay_runs() {
 
 # A rank is killed at whatever part of a message it has sent or received then.
 within_messages() {
-  start "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" -n 2 bash -c \
+  start "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$logs" -n 2 bash -c \
     'echo $$ >"$0.$PMI_RANK" && exec "$@"' "$work/pid" "$programs/token_ring" 16 33554432
   await_true "the job's relay" own_relay_runs
   relay=$(own_relay)
@@ -164,7 +164,7 @@ large_tests() {
 
 # The job ends instead, and says which rank it is about.
 lost_ends() {
-  run "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" --log-disk 8M --log-lost end -n 2 \
+  run "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$logs" --log-disk 8M --log-lost end -n 2 \
     "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   expect_code 1
   expect_err_like '^causeway: rank [01] \(.*token_ring\) can no longer be restarted: the logs have used up .*\(--log-lost end\)$'
@@ -173,7 +173,7 @@ lost_ends() {
 
 # goes_on REGEX OPTION...: the job ends well, and says what it has no longer.
 goes_on() {
-  run "${causeway[@]}" run --log-memory "$budget" "${@:2}" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+  run "${causeway[@]}" run --no-ckpt --log-memory "$budget" "${@:2}" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   expect_code 0
   expect_out 'ok token_ring'
   expect_restarts 0 0
@@ -186,7 +186,7 @@ goes_on() {
 
 # A rank that is killed when it has no log any more ends the job.
 full_and_killed() {
-  run "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" --log-disk 8M --events "$tmp/events" \
+  run "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$logs" --log-disk 8M --events "$tmp/events" \
     --fault "kill:1@event:$((ring_rounds - 20))" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   count_faults "$tmp/events"
   expect_code 137
@@ -198,7 +198,7 @@ full_and_killed() {
 
 # Killed before the disk is full it comes back, and the job goes on when it is full.
 killed_and_full() {
-  run "${causeway[@]}" run --log-memory "$budget" --log-dir "$logs" --log-disk 40M --events "$tmp/events" \
+  run "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$logs" --log-disk 40M --events "$tmp/events" \
     --fault kill:1@event:300 -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
   count_faults "$tmp/events"
   expect_code 0
@@ -211,7 +211,7 @@ killed_and_full() {
 # Without --log-dir.
 default_dir() {
   in_memory "$TMPDIR" && skip "TMPDIR is in memory" && return
-  run "${causeway[@]}" run --log-memory "$budget" --fault kill:1@event:1000 -n 2 "$programs/token_ring" \
+  run "${causeway[@]}" run --no-ckpt --log-memory "$budget" --fault kill:1@event:1000 -n 2 "$programs/token_ring" \
     "$ring_rounds" "$ring_bytes"
   expect_code 0
   expect_out 'ok token_ring'
@@ -239,7 +239,7 @@ limited_files() {
 on_a_small_disk() {
   local on_small_disk
   see_small_disk
-  run "${on_small_disk[@]}" "${causeway[@]}" run --log-memory "$budget" --log-dir "$work/disk" "$@"
+  run "${on_small_disk[@]}" "${causeway[@]}" run --no-ckpt --log-memory "$budget" --log-dir "$work/disk" "$@"
 }
 
 no_space() {
@@ -264,10 +264,10 @@ used_again() {
   local i
   start_relay --listen "unix:$work/r" --log-memory "$budget" --log-dir "$logs" --log-disk $((2 * times * budget))
   for i in 1 2 3 4 5; do
-    run_expect 0 '' "${causeway[@]}" run --relay "unix:$work/r" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+    run_expect 0 '' "${causeway[@]}" run --no-ckpt --relay "unix:$work/r" -n 2 "$programs/token_ring" "$ring_rounds" "$ring_bytes"
     expect_out 'ok token_ring'
   done
-  run "${causeway[@]}" run --relay "unix:$work/r" --fault kill:1@event:1000 -n 2 "$programs/token_ring" \
+  run "${causeway[@]}" run --no-ckpt --relay "unix:$work/r" --fault kill:1@event:1000 -n 2 "$programs/token_ring" \
     "$ring_rounds" "$ring_bytes"
   expect_code 0
   expect_restarts 1 1
@@ -279,9 +279,9 @@ used_again() {
 two_jobs() {
   local other
   start_relay --listen "unix:$work/r" --log-memory "$budget" --log-dir "$logs"
-  "${causeway[@]}" run --relay "unix:$work/r" -n 4 "$programs/storm" 2000 >"$work/out" 2>"$work/err" &
+  "${causeway[@]}" run --no-ckpt --relay "unix:$work/r" -n 4 "$programs/storm" 2000 >"$work/out" 2>"$work/err" &
   other=$!
-  run "${causeway[@]}" run --relay "unix:$work/r" --fault kill:0,1@event:1200 -n 2 "$programs/token_ring" \
+  run "${causeway[@]}" run --no-ckpt --relay "unix:$work/r" --fault kill:0,1@event:1200 -n 2 "$programs/token_ring" \
     "$ring_rounds" "$ring_bytes"
   wait "$other" || wrong "the other job ended with code $?: $(<"$work/err")"
   [[ $(<"$work/out") = 'ok storm' ]] || wrong "the other job printed $(<"$work/out")"
@@ -445,7 +445,7 @@ allowance=$((48 << 20))  # of what a relay needs besides
 memory_bounded() {
   local rounds=$((memory_max * times / 65536 / 2 + 20)) resident bytes
   start_relay --listen "unix:$work/r" --log-memory "$memory_max" --log-dir "$logs" --engine "$1"
-  run "${causeway[@]}" run --relay "unix:$work/r" --fault "kill:1@event:$((rounds * 9 / 10))" -n 2 \
+  run "${causeway[@]}" run --no-ckpt --relay "unix:$work/r" --fault "kill:1@event:$((rounds * 9 / 10))" -n 2 \
     "$programs/token_ring" "$rounds" 65536
   expect_code 0
   expect_out 'ok token_ring'
@@ -457,6 +457,35 @@ memory_bounded() {
   bytes=$(written "$helper")
   ((bytes >= memory_max * (times - 3))) || wrong "expected most of the log to be written, saw $bytes bytes"
   expect_no_files
+}
+
+# --- images -----------------------------------------------------------------------
+
+# room_is_made TIMES OPTION...: the messages take so many times what their log may take in memory and on disk. No rank
+# is ever one that could not be restarted.
+room_is_made() {
+  local rounds=$((2 * image_budget * $1 / 65536 / 2))
+  run "${causeway[@]}" run --events "$tmp/events" --log-memory "$image_budget" --log-disk "$image_budget" \
+    --log-dir "$logs" "${@:2}" --fault "kill:1@event:$((rounds / 4))" --fault "kill:0,1@event:$((rounds / 2))" \
+    -n 2 "$programs/token_ring" "$rounds" 65536
+  expect_code 0
+  expect_out 'ok token_ring'
+  expect_restarts 3 3
+  expect_only_restarts
+  grep -q '"rank_restored"' "$tmp/events" || wrong "no rank went on from an image"
+  expect_no_files
+}
+
+image_tests() {
+  local engine
+  image_budget=$((24 << 20))
+  t "images make room: 50 times the log's memory and disk" room_is_made 50
+  t "images make room: no disk" room_is_made 10 --log-disk 0
+  t "images make room: two relays" room_is_made 10 --relays 2
+  t "images make room: an image of each rank in an hour" room_is_made 10 --ckpt-every 1h
+  for engine in $("${causeway[@]}" relay --list-engines | cut -d ' ' -f 1); do
+    [[ -n $(not_here "$engine") ]] || t "images make room: engine $engine" room_is_made 10 --engine "$engine"
+  done
 }
 
 # --- all of it --------------------------------------------------------------------
@@ -475,6 +504,7 @@ main() {
     disk_tests
     option_tests
     end_tests
+    image_tests
   else
     tap_skip "all of it" "there is no directory on a disk"
   fi

@@ -287,6 +287,45 @@ static void one_that_repeats_does_not_wait(void)
     fixture_fini(&f);
 }
 
+/* It has to come to its point. */
+static void one_that_was_asked_goes_on(void)
+{
+    struct cw_checkpoint checkpoint = {.rank = 0, .number = 1};
+    uint8_t body[CW_CHECKPOINT_SIZE];
+
+    start(LOG_MAX);
+    f.mute = true;
+    cw_checkpoint_put(body, &checkpoint);
+    say_frame(&f.dispatcher, CW_FRAME_CHECKPOINT, body, sizeof(body));
+    fill(44);
+    CU_ASSERT_TRUE(wants_input(r0));
+    CU_ASSERT_FALSE(wants_input(r2));
+    CU_ASSERT_TRUE(log_bytes_of(0) > 4200000);
+    point_of_r0(10);
+    CU_ASSERT_FALSE(wants_input(r0));
+    CU_ASSERT_FALSE(wants_input(r2));
+    say_frame(&f.dispatcher, CW_FRAME_CHECKPOINT, body, sizeof(body));
+    CU_ASSERT_TRUE(wants_input(r0));
+    CU_ASSERT_FALSE(wants_input(r2));
+    fixture_close(r0, "crash");
+    CU_ASSERT_TRUE(wants_input(r2));
+    fixture_fini(&f);
+}
+
+/* Whoever does not wait fills what is beyond. */
+static void more_than_what_waits_is_not_borne(void)
+{
+    start(LOG_MAX);
+    f.mute = true;
+    fill(30);
+    point_of_r0(10);
+    fill(150);
+    CU_ASSERT_TRUE(log_bytes_of(0) > 17000000);
+    fill(80);
+    CU_ASSERT_EQUAL(log_bytes_of(0), 0);
+    fixture_fini(&f);
+}
+
 static void an_image_that_does_not_come_is_not_waited_for(void)
 {
     start(LOG_MAX);
@@ -485,6 +524,8 @@ void add_log_bounds_tests(void)
     CU_ADD_TEST(suite, the_dispatcher_is_told_that_one_has_grown);
     CU_ADD_TEST(suite, all_wait_for_the_image_that_makes_room);
     CU_ADD_TEST(suite, one_that_repeats_does_not_wait);
+    CU_ADD_TEST(suite, one_that_was_asked_goes_on);
+    CU_ADD_TEST(suite, more_than_what_waits_is_not_borne);
     CU_ADD_TEST(suite, an_image_that_does_not_come_is_not_waited_for);
     CU_ADD_TEST(suite, logs_go_with_their_job);
     CU_ADD_TEST(suite, rest_of_a_truncated_message);
