@@ -179,6 +179,7 @@ enum cw_hello_flag {
     CW_HELLO_RESUME = 2, /* the session goes on over this connection */
     CW_HELLO_TAKE = 4,   /* of a dispatcher: a new session takes the place of the job's, which was
                             left without anybody to resume it */
+    CW_HELLO_IMAGES = 8, /* of a dispatcher: images of ranks are taken, which make room in logs */
 };
 
 struct cw_welcome {

@@ -54,6 +54,12 @@ uint64_t image_policy_every_ns(const struct image_policy *policy, const struct i
                     h->first ? 0 : h->cost_ns * policy->turns * IMAGE_EVERY_SHARE);
 }
 
+bool image_policy_is_grown(const struct image_policy *policy, uint64_t log_grown)
+{
+    return log_grown >= IMAGE_LOG_MIN || log_grown >= policy->log_much ||
+           log_grown >= policy->log_urgent;
+}
+
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *h,
                              uint64_t mtbf_ns)
 {

@@ -61,6 +61,9 @@ void image_policy_set_room(struct image_policy *policy, uint64_t memory, uint64_
 uint64_t image_policy_every_ns(const struct image_policy *policy,
                                const struct image_history *history);
 
+/* Whether a log that has grown by so much may make an image due. */
+bool image_policy_is_grown(const struct image_policy *policy, uint64_t log_grown);
+
 /* From when on an image is due, as things are. */
 uint64_t image_policy_due_ns(const struct image_policy *policy, const struct image_history *history,
                              uint64_t mtbf_ns);

@@ -176,7 +176,7 @@ void images_log(struct images *im, uint32_t rank, uint64_t bytes)
     if (bytes < r->log_taken)
         r->log_taken = 0;
     r->history.log_grown = bytes - r->log_taken;
-    im->changed |= r->history.log_grown >= IMAGE_LOG_MIN && r->live;
+    im->changed |= r->live && image_policy_is_grown(&im->config.policy, r->history.log_grown);
 }
 
 bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report *report,

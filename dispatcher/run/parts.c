@@ -84,7 +84,9 @@ static int open_relays(struct parts *p, const struct parts_events *events, struc
                                    .kept = p->state && !synced ? &p->relay_kept : NULL,
                                    .spin_ns = p->spin_ns,
                                    .homes = o->homes,
-                                   .hello_flags = o->no_log ? 0 : CW_HELLO_LOG,
+                                   .hello_flags =
+                                       (o->no_log ? 0u : CW_HELLO_LOG) |
+                                       (o->no_log || o->no_images ? 0u : CW_HELLO_IMAGES),
                                    .resume_ms = o->resume_ms,
                                    .events = events->relays,
                                    .ctx = events->relays_ctx};

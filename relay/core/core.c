@@ -575,8 +575,7 @@ static bool waits_for_room(struct relay_conn *conn, uint64_t now_ns)
         return false;
     if (store_waits(&shared->store))
         return true;
-    if (conn->rank &&
-        (!conn->rank->mailbox.feed.direct || conn->rank->mailbox.image == MAILBOX_IMAGE_ASKED))
+    if (conn->rank && (!conn->rank->mailbox.feed.direct || conn->rank->mailbox.asked))
         return false;
     return trim_is_awaited(shared, now_ns);
 }

@@ -111,12 +111,19 @@ static void free_links(struct relay_job *job)
            CW_ID_SIZE);
 }
 
+void job_set_images(struct relay_job *job, bool images)
+{
+    job->set->shared->imaged += images - job->images;
+    job->images = images;
+}
+
 void job_free(struct relay_job *job)
 {
     struct job_set *set = job->set;
     struct relay_pool *pool = job->pool;
     struct relay_job **at = &set->first;
 
+    job_set_images(job, false);
     ledger_leave(&job->entry);
     chain_free(&job->told);
     release_conns(job);
@@ -169,8 +176,7 @@ void job_detach(struct relay_conn *conn)
         return;
     transfer_suspend(&rank->transfer, conn, rank->mailbox.log.kept);
     feed_detach(&rank->mailbox.feed);
-    if (rank->mailbox.image == MAILBOX_IMAGE_ASKED)
-        mailbox_set_image(&rank->mailbox, MAILBOX_NO_IMAGE);
+    rank->mailbox.asked = false;
     mailbox_let_trim(&rank->mailbox);
 }
 

@@ -50,6 +50,7 @@ struct relay_job {
     uint8_t key[CW_KEY_SIZE];
     uint32_t ranks;
     bool log;                   /* ranks may be started again */
+    bool images;                /* ... from images, to whose points their logs are trimmed */
     uint64_t resume_ns;         /* how long its sessions may be suspended; 0: they are not */
     struct relay_rank **ranked; /* by number; NULL until first used */
 
@@ -70,6 +71,8 @@ struct relay_job *job_find(const struct job_set *set, const uint8_t id[CW_ID_SIZ
 /* NULL without memory. There are fewer than RELAY_JOBS_MAX, and at most CW_RANKS_MAX ranks. */
 struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uint32_t ranks);
 void job_free(struct relay_job *job);
+
+void job_set_images(struct relay_job *job, bool images);
 
 /* Tells the dispatcher, if there is one. */
 void job_notice(struct relay_job *job, uint32_t code, uint32_t rank, const char *fmt, ...)

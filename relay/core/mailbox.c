@@ -194,7 +194,7 @@ void mailbox_log_failed(struct relay_mailbox *mailbox, const char *why)
     struct mailbox_shared *shared = mailbox->shared;
 
     log_free(&mailbox->log);
-    mailbox_set_image(mailbox, MAILBOX_NO_IMAGE);
+    mailbox->asked = false;
     mailbox_refuse_unlogged(mailbox, why);
     mailbox->unlogged_why = why;
     mailbox->next_unlogged = shared->unlogged;
@@ -300,14 +300,11 @@ void mailbox_let_trim(struct relay_mailbox *mailbox)
         mailbox_settle_later(mailbox);
 }
 
-void mailbox_set_image(struct relay_mailbox *mailbox, enum mailbox_image image)
+void mailbox_set_asked(struct relay_mailbox *mailbox, bool asked)
 {
-    struct mailbox_shared *shared = mailbox->shared;
-
-    shared->imaged += (image != MAILBOX_NO_IMAGE) - (mailbox->image != MAILBOX_NO_IMAGE);
-    mailbox->image = (uint8_t)image;
-    shared->wait_end_ns = 0;
-    shared->waited = false;
+    mailbox->asked = asked;
+    mailbox->shared->wait_end_ns = 0;
+    mailbox->shared->waited = false;
 }
 
 struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared)
@@ -495,7 +492,6 @@ static void forget_due(struct relay_mailbox *mailbox)
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
     forget_due(mailbox);
-    mailbox_set_image(mailbox, MAILBOX_NO_IMAGE);
     forget_unlogged(mailbox);
     forget_stuck(mailbox);
     ledger_leave(&mailbox->entry);

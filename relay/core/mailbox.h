@@ -20,7 +20,7 @@ struct mailbox_shared {
     struct relay_mailbox *stuck;    /* whose feed waits for what is being read from disk ... */
     struct relay_mailbox *woken;    /* ... and may go on */
     struct relay_mailbox *due;      /* whose log has grown, or may be trimmed now */
-    uint32_t imaged;                /* mailboxes of whose ranks an image is on its way */
+    uint32_t imaged;                /* jobs of whose ranks images are taken, which make room */
     uint64_t wait_end_ns; /* the logs have no room, until then ranks wait for one to be trimmed; 0:
                              they do not wait */
     bool waited;          /* ... in vain, until something changes */
@@ -31,13 +31,6 @@ void mailbox_shared_init(struct mailbox_shared *shared, struct relay_pool *pool,
                          struct ledger *ledger, uint64_t log_memory, uint64_t log_disk);
 /* Gives back what is kept. There is no mailbox any more. */
 void mailbox_shared_fini(struct mailbox_shared *shared);
-
-/* An image of the rank that may make room in the logs. */
-enum mailbox_image {
-    MAILBOX_NO_IMAGE,
-    MAILBOX_IMAGE_ASKED, /* the rank was asked for one, and has not been at its point */
-    MAILBOX_IMAGE_TAKEN, /* it was at a point, and its log was not trimmed to it */
-};
 
 struct relay_mailbox {
     struct mailbox_shared *shared;
@@ -61,7 +54,7 @@ struct relay_mailbox {
     bool is_stuck; /* it is in one of these lists */
     struct relay_mailbox *next_due;
     bool is_due;          /* it is in that list */
-    uint8_t image;        /* enum mailbox_image */
+    bool asked;           /* its rank is to say POINT: it was asked for an image */
     uint64_t grown_at;    /* bytes of its log at which its dispatcher is told; 0: now */
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */
     struct cw_point trim; /* ... to this point */
@@ -107,8 +100,9 @@ struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared);
 void mailbox_trim_later(struct relay_mailbox *mailbox, const struct cw_point *to);
 /* Its rank is not being handed its log any more. */
 void mailbox_let_trim(struct relay_mailbox *mailbox);
-/* What is known now of the image to whose point its log may be trimmed next. */
-void mailbox_set_image(struct relay_mailbox *mailbox, enum mailbox_image image);
+/* Its rank was asked for an image, or it was at a point, or will not be there; or its log was
+ * trimmed. */
+void mailbox_set_asked(struct relay_mailbox *mailbox, bool asked);
 /* It is one that mailbox_next_due gives. */
 void mailbox_settle_later(struct relay_mailbox *mailbox);
 /* One of those whose logs have grown, or may be trimmed, once; NULL: there is none any more. */

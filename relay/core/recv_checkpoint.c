@@ -21,5 +21,5 @@ void recv_checkpoint(struct relay_conn *conn, const uint8_t *body)
         return;
     mailbox = &job->ranked[checkpoint.rank]->mailbox;
     if (feed_checkpoint(&mailbox->feed, &checkpoint) && mailbox->log.kept)
-        mailbox_set_image(mailbox, MAILBOX_IMAGE_ASKED);
+        mailbox_set_asked(mailbox, true);
 }

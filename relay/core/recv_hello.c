@@ -106,6 +106,8 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
         return;
     }
     job = job_find(jobs, hello->job);
+    if (job)
+        job_set_images(job, hello->flags & CW_HELLO_IMAGES);
     if (hello->flags & CW_HELLO_RESUME) {
         resume_hello(conn, job ? job->dispatcher : NULL, hello, key);
         return;
@@ -132,6 +134,7 @@ static void hello_dispatcher(struct job_set *jobs, struct relay_conn *conn,
     if (job) {
         job->dispatcher = conn;
         job->log = hello->flags & CW_HELLO_LOG;
+        job_set_images(job, hello->flags & CW_HELLO_IMAGES);
         job->resume_ns = resume_ns_of(hello);
         welcome(conn, hello, key, &answer);
         job_join(job, conn);

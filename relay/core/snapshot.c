@@ -125,7 +125,7 @@ void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
         failed = append_messages(mailbox);
     if (!failed && mailbox->log.outlives)
         failed = append_posted(mailbox);
-    mailbox_set_image(mailbox, failed ? MAILBOX_NO_IMAGE : MAILBOX_IMAGE_TAKEN);
+    mailbox_set_asked(mailbox, false);
     mailbox_logged(mailbox, failed);
 }
 
@@ -142,8 +142,7 @@ enum snapshot_trimmed mailbox_trim(struct relay_mailbox *mailbox, const struct c
     if (feed->conn && !feed->direct && !feed->away)
         return TRIM_LATER;
     log_trim(&mailbox->log, point);
-    if (mailbox->image == MAILBOX_IMAGE_TAKEN && point == log_point_last(&mailbox->log))
-        mailbox_set_image(mailbox, MAILBOX_NO_IMAGE);
+    mailbox_set_asked(mailbox, mailbox->asked);
     ledger_change(&mailbox->entry);
     return TRIM_DONE;
 }

@@ -443,7 +443,8 @@ void dispatch_open(void)
                                    .addresses = addresses,
                                    .key_file = "simulated",
                                    .homes = sim.plan.homes,
-                                   .hello_flags = CW_HELLO_LOG,
+                                   .hello_flags =
+                                       CW_HELLO_LOG | (sim.plan.image_one_in ? CW_HELLO_IMAGES : 0),
                                    .resume_ms = sim.plan.resume_ms,
                                    .events = &relays_events};
     struct cw_err err;

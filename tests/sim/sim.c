@@ -158,7 +158,7 @@ struct sim_plan sim_plan_of(uint64_t seed)
     plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
     plan.images_max = PICK(&r, 10, 100, 400);
     plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
-    plan.tight = plan.image_one_in > 0 && !plan.disk && PICK(&r, 0, 1);
+    plan.tight = plan.image_one_in > 0 && !plan.disk && plan.kill_one_in == 0 && PICK(&r, 0, 1);
     if (plan.tight)
         plan.log_memory = plan.ranks * PICK(&r, 2, 4, 8) * RELAY_BLOCK_BYTES;
     return plan;

@@ -444,6 +444,19 @@ static void a_log_without_room_does_not_wait(void)
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), 101 * S);
 }
 
+/* However small it is. */
+static void a_small_log_without_room_does_not_wait(void)
+{
+    begin(1, 1, 0);
+    image_policy_set_room(&im.config.policy, 8 * MIB, 0, 1);
+    all_live();
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_log(&im, 0, 2 * MIB - 1);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    images_log(&im, 0, 2 * MIB);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+}
+
 static void crashes_make_them_due_more_often(void)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
@@ -678,6 +691,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
     CU_ADD_TEST(suite, a_log_that_grows_fast_does_not_wait_long);
     CU_ADD_TEST(suite, a_log_without_room_does_not_wait);
+    CU_ADD_TEST(suite, a_small_log_without_room_does_not_wait);
     CU_ADD_TEST(suite, crashes_make_them_due_more_often);
     CU_ADD_TEST(suite, what_the_user_says_counts);
     CU_ADD_TEST(suite, images_leave_half_of_the_time);
