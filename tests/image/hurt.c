@@ -102,8 +102,8 @@ static struct ending restore(const uint8_t *from, size_t length)
 
 static bool is_refused(const struct ending *ending)
 {
-    return WIFEXITED(ending->status) && WEXITSTATUS(ending->status) == 113 && (ending->kind == 8 || ending->kind == 9) &&
-           ending->text[0] != '\0';
+    return WIFEXITED(ending->status) && WEXITSTATUS(ending->status) == 113 &&
+           (ending->kind == 8 || ending->kind == 9) && ending->text[0] != '\0';
 }
 
 static int tell(struct ending ending)
