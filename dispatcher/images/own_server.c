@@ -1,5 +1,6 @@
 #include "dispatcher/images/own_server.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -73,8 +74,18 @@ int own_server_start(struct own_server *own, struct cw_err *err)
     return start(own, err);
 }
 
+/* Its end may be heard of before what it has said of it. */
+static void hear_why(struct own_server *own)
+{
+    struct pollfd p = {.fd = own->ready.fd, .events = POLLIN};
+
+    if (p.fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & POLLIN)
+        ckptsrv_child_listens(p.fd, own->why, sizeof(own->why));
+}
+
 bool own_server_ended(struct own_server *own, bool exited)
 {
+    hear_why(own);
     own->pid = 0;
     own->listens = false;
     loop_close(own->loop, &own->ready);

@@ -226,6 +226,15 @@ own_cannot_start() {
   expect_lines 0 'causeway ckptsrv:'
 }
 
+# What cannot be known before: a user without privileges is refused at once.
+unwritable() {
+  start_rings "${often[@]}" --ckpt-dir /proc/images -n 2
+  await_true "a message" grep -q 'no more images are taken' "$tmp/err"
+  expect_good_end 2
+  expect_lines 1 "^causeway: no more images are taken: the job's own checkpoint server cannot be started: --dir /proc/images: .*No such file or directory"
+  expect_lines 1 .
+}
+
 vanished() {
   start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
   await_more 4 image_stored
@@ -242,6 +251,7 @@ disk_tests() {
   t "--ckpt-dir is a file" wrong_place /dev/null 'Not a directory'
   t "--ckpt-dir cannot be made" wrong_place /nowhere/at/all 'No such file or directory'
   t "--ckpt-dir in memory" in_place /dev/shm/causeway-test-$$
+  t "--ckpt-dir cannot be written" unwritable
   t "--ckpt-dir is relative" in_place relative
   t "--ckpt-dir of a server that runs" of_another_job
   t "--ckpt-dir gets another name" vanished
