@@ -137,6 +137,7 @@ queue_jobs() {
   suite "relays that come back" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
   suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
+  suite "jobs that are resumed" tests/system/job_resume.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \
