@@ -436,8 +436,7 @@ static const char *against_job_dir(const struct run_options *o)
         return "--ckpt-dir";
     if (o->relay_settings.log_dir)
         return "--log-dir";
-    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] &&
-        o->relay_settings.log_safety == RELAY_LOG_IN_MEMORY)
+    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] && !o->relay_settings.log_safety)
         return "--log-safety memory";
     if (o->relay_settings.log_disk_given && o->relay_settings.log_disk == 0)
         return "--log-disk 0";
@@ -449,10 +448,11 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
     const char *against = against_job_dir(o);
 
     if (against)
-        return cw_err_set(err, CW_EINVAL,
-                          "--job-dir %s: a job that is to be gone on with has one relay and one "
-                          "checkpoint server of its own, whose files are there; not with %s",
-                          o->job_dir, against);
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--job-dir %s: the job has a relay and a checkpoint server of its own there; "
+            "not with %s",
+            o->job_dir, against);
     if (!o->relay_options[RELAY_OPTION_LOG_SAFETY]) {
         o->relay_settings.log_safety = RELAY_LOG_SYNCED;
         o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
