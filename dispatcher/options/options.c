@@ -436,7 +436,8 @@ static const char *against_job_dir(const struct run_options *o)
         return "--ckpt-dir";
     if (o->relay_settings.log_dir)
         return "--log-dir";
-    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] && !o->relay_settings.log_safety)
+    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] &&
+        o->relay_settings.log_safety == RELAY_LOG_IN_MEMORY)
         return "--log-safety memory";
     if (o->relay_settings.log_disk_given && o->relay_settings.log_disk == 0)
         return "--log-disk 0";
@@ -450,10 +451,9 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
     if (against)
         return cw_err_set(
             err, CW_EINVAL,
-            "--job-dir %s: the job has a relay and a checkpoint server of its own there; "
-            "not with %s",
-            o->job_dir, against);
-    if (!o->relay_options[RELAY_OPTION_LOG_SAFETY]) {
+            "--job-dir %s: relay and checkpoint server are the job's own; not with %s", o->job_dir,
+            against);
+    if (o->relay_settings.log_safety != RELAY_LOG_IN_FILE) { /* sync, or nothing was said */
         o->relay_settings.log_safety = RELAY_LOG_SYNCED;
         o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
     }
