@@ -480,8 +480,7 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         return check_job_dir(o, err);
     if (o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
-                          "--log-safety sync needs --job-dir DIR here: causeway run goes down with "
-                          "this machine, and --resume DIR goes on");
+                          "--log-safety sync needs --job-dir DIR here: see --resume");
     if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety file: a relay that is started again finds its connections "
