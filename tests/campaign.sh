@@ -32,6 +32,7 @@ run_engine() {
   run env ENGINE="$1" tests/system/relay_return.sh
   run env ENGINE="$1" tests/system/relay_keeper.sh
   run env ENGINE="$1" tests/system/relay_sync.sh
+  run env ENGINE="$1" tests/system/job_resume.sh
   run env ENGINE="$1" CAUSEWAY="$PWD/tests/system/engine.sh" tests/system/scalapack.sh --causeway --slice 20
 }
 

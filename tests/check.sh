@@ -154,7 +154,7 @@ queue_waiting() {
   suite "logs that are looked at" tests/system/log_command.sh
   suite "checkpoint servers" tests/system/ckptsrv.sh
   suite "images of jobs" tests/system/images_job.sh
-  suite "jobs that are taken up again" tests/system/job_resume.sh
+  suite "jobs that are resumed" env DRAW="1/2 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh

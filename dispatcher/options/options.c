@@ -449,11 +449,11 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
     const char *against = against_job_dir(o);
 
     if (against)
-        return cw_err_set(err, CW_EINVAL,
-                          "--job-dir %s: a job that is to be gone on with has one relay and one "
-                          "checkpoint server of its own, whose files are there; not with %s",
-                          o->job_dir, against);
-    if (!o->relay_options[RELAY_OPTION_LOG_SAFETY]) {
+        return cw_err_set(
+            err, CW_EINVAL,
+            "--job-dir %s: relay and checkpoint server are the job's own; not with %s", o->job_dir,
+            against);
+    if (o->relay_settings.log_safety != RELAY_LOG_IN_FILE) { /* sync, or nothing was said */
         o->relay_settings.log_safety = RELAY_LOG_SYNCED;
         o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
     }
@@ -480,9 +480,7 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         return check_job_dir(o, err);
     if (o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
-                          "--log-safety sync needs --job-dir DIR here: when this machine loses "
-                          "power, causeway run and its ranks end as well, and the job is gone on "
-                          "with from there (causeway run --resume DIR)");
+                          "--log-safety sync needs --job-dir DIR here: see --resume");
     if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety file: a relay that is started again finds its connections "

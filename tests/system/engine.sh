@@ -8,11 +8,11 @@
 plain=${CAUSEWAY_PLAIN:-$(dirname "$0")/../../build/causeway}
 read -r -a engine <<<"--engine ${ENGINE:?}"
 
-# A job that uses a relay that runs already takes no options for one of its own.
+# A job that uses a relay that runs already takes no options for one of its own; one that is resumed has them already.
 uses_relay() {
   local it
   for it; do
-    [[ $it = --relay || $it = --relay=* ]] && return
+    [[ $it = --relay || $it = --relay=* || $it = --resume ]] && return
   done
   return 1
 }
