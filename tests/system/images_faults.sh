@@ -300,8 +300,8 @@ full_disk() {
 
 no_room() {
   : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
-  await_events image_stored 2
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 24M -n 2 "$oddities" "$work/go" grow
+  await_events image_stored 1 0
   await_events image_failed 2
   crash 0
   touch "$work/go"
