@@ -147,6 +147,7 @@ program_tests() {
   t "C++ with exceptions in flight" language exceptions
   t "Fortran with open units" language units
   t "8 GB that nobody touched" untouched
+  t "16 TB that are reserved" reserved
   t "ten generations" generations
   t "threads" threads 1
   t "ten generations of threads" threads 10
@@ -156,6 +157,19 @@ program_tests() {
 
 untouched() {
   take "$programs/simple"
+  expect_code 0
+  (($(stat -c %s image.1) < 4000000)) || wrong "the image has $(stat -c %s image.1) bytes"
+  restore 1
+  expect_output '^restored'
+}
+
+# Before Linux 6.7 each page of them is looked at.
+reserved() {
+  if [[ $(printf '%s\n' 6.7 "$(uname -r)" | sort -V | head -n 1) != 6.7 ]]; then
+    skip "the kernel does not tell where memory was touched"
+    return
+  fi
+  take "$programs/reserved"
   expect_code 0
   (($(stat -c %s image.1) < 4000000)) || wrong "the image has $(stat -c %s image.1) bytes"
   restore 1

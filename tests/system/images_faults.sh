@@ -139,7 +139,7 @@ full_disk() {
 no_room() {
   : >"$tmp/events"
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
-  await_events image_stored 2
+  await_events image_stored 1 0
   touch "$work/go.grow"
   await_events image_failed 2
   crash 0

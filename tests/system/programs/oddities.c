@@ -271,7 +271,7 @@ static void grow(void)
         state ^= state << 17;
         words[i] = state;
     }
-    usleep(50000);
+    usleep(200000);
 }
 
 static char *huge;
