@@ -187,7 +187,7 @@ images_kills() {
     done
     echo "As above, with an image of each rank every $(images_every). Goal: at most 1.3 times (the paper: 1.8)."
     table kills s "times that without"
-    solver_rows 0 images
+    solver_rows images
     sampled "$dir/solver" 0 && plot images && echo && echo "The plot: build/bench/images.svg and .png."
   else
     missing "solver with images under kills: the solver did not run"

@@ -295,15 +295,15 @@ solver_once() {
   echo "$kills $took" >>"$dir/solver"
 }
 
-# the table's rows, and the same for gnuplot
+# solver_rows NAME: the table's rows, and the same for gnuplot
 solver_rows() {
   local kills base kind
-  base=$(median "${1:-0}" "$dir/solver")
+  base=$(median 0 "$dir/solver")
   for ((kills = 0; kills <= KILLS_MAX; kills++)); do
     row "$dir/solver" "solver with $kills kills: no run ended well with all of its kills and the same result" "$kills" \
       "=spread $kills 2" "$(ratio "$(median "$kills" "$dir/solver")" "$base")" || continue
     echo "$kills" "$(for kind in median lowest highest; do figure "$kind" "$kills" "$dir/solver"; done | paste -sd ' ')" >&3
-  done 3>"build/bench/${2:-recovery}.dat"
+  done 3>"build/bench/$1.dat"
 }
 
 solver_kills() {
@@ -323,7 +323,7 @@ solver_kills() {
   echo "shortest run without kills, and over the ranks; without images (--no-ckpt) each new incarnation starts from the"
   echo "beginning."
   table kills s "times that without"
-  solver_rows
+  solver_rows recovery
   sampled "$dir/solver" 0 || return
   plot recovery && echo && echo "The plot: build/bench/recovery.svg and .png."
 }
