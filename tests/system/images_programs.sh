@@ -135,7 +135,7 @@ too_little_memory() {
   start_rings -n 2
   await_true "images of all ranks" ask_now
   await_true "the logs to be trimmed" ask_now
-  prlimit --pid "$pid" --data=1073741824:1073741824 || wrong "limits cannot be set"
+  prlimit --pid "$pid" --data=50331648:50331648 || wrong "limits cannot be set"
   kill -9 "$(rank_process 1)"
   await_true "the job to end" gone "$pid" || kill "$pid"
   finish

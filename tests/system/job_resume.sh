@@ -104,6 +104,7 @@ expect_whole() {
 # --- killed -----------------------------------------------------------------------
 
 solver=(-n 3 "$programs/solver" 120 1500 100)
+long_solver=(-n 3 "$programs/solver" 120 30000 5000) # where nothing waits for the disk
 storm=(-n 3 "$programs/storm" 1500)
 
 expected() {
@@ -136,9 +137,11 @@ killed_in_init() {
 }
 
 killed_with_images() {
-  expected "${solver[@]}"
+  local program=("${solver[@]}")
+  [[ $* = *--log-safety\ file ]] && program=("${long_solver[@]}")
+  expected "${program[@]}"
   : >"$tmp/events"
-  begin --events "$tmp/events" --ckpt-every 100ms "${@:2}" "${solver[@]}"
+  begin --events "$tmp/events" --ckpt-every 100ms "${@:2}" "${program[@]}"
   await_true "images" has_images 4
   "$1"
   again --verbose
