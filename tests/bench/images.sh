@@ -3,7 +3,7 @@
 # bench.sh, which sources this after recovery.sh and log_disk.sh.
 #
 # Environment: IMAGE_MB (memory of a rank, 1024), IMAGE_SECONDS (of a run, 8), IMAGE_PERCENT (of its blocks that change
-#   between two images, 2.5), FLAT_BUDGET (MiB, --log-memory and --log-disk each, 64), FLAT_TIMES (volume of a job in
+#   between two images, 2.5), FLAT_BUDGET (MiB, --log-memory and --log-disk each, 256), FLAT_TIMES (volume of a job in
 #   budgets, 50), FLAT_ROUNDS (1). It writes several times IMAGE_MB below LOG_DISK_DIR.
 
 # shellcheck disable=SC2034 # solver_options is of recovery.sh
@@ -14,11 +14,10 @@ IMAGE_MB=${IMAGE_MB:-1024}
 IMAGE_SECONDS=${IMAGE_SECONDS:-8}
 IMAGE_PERCENT=${IMAGE_PERCENT:-2.5}
 IMAGES_A_RUN=4
-FLAT_BUDGET=${FLAT_BUDGET:-64}
+FLAT_BUDGET=${FLAT_BUDGET:-256}
 FLAT_TIMES=${FLAT_TIMES:-50}
 FLAT_ROUNDS=${FLAT_ROUNDS:-1}
 FLAT_SIZES="65536 1048576"
-FLAT_EVERY=100ms
 
 image_sample() {
   echo "$1 $2" >>"$dir/images"
@@ -202,7 +201,7 @@ flat_once() {
   trips=$(disk_trips "$bytes" $((FLAT_TIMES * 2 * FLAT_BUDGET)))
   disk_job --no-log "$programs/volume" "$bytes" "$trips" || return 1
   without=$(volume_rate)
-  disk_job --log-memory "${FLAT_BUDGET}M" --log-disk "${FLAT_BUDGET}M" --log-dir "$disk_dir" --ckpt-every "$FLAT_EVERY" \
+  disk_job --log-memory "${FLAT_BUDGET}M" --log-disk "${FLAT_BUDGET}M" --log-dir "$disk_dir" \
     --fault kill:1@3s --fault kill:0@5s "$programs/volume" "$bytes" "$trips" || return 1
   with=$(volume_rate)
   image_sample "flat.without.$bytes" "$without"
@@ -220,7 +219,7 @@ images_flat() {
     rounds "$FLAT_ROUNDS" "flat log, $bytes B" flat_once "$bytes"
   done
   rm -rf "$disk_dir"
-  echo "--log-memory and --log-disk ${FLAT_BUDGET}M each; images every $FLAT_EVERY. Payload both ways, MB/s; a run whose"
+  echo "--log-memory and --log-disk ${FLAT_BUDGET}M each; images as the dispatcher chooses. Payload both ways, MB/s; a run whose"
   echo "log was given up, or in which a rank did not come back, does not count."
   table bytes "without a log" "with log, images and kills" "ratio (goal: at least 0.85)" "relay resident MiB"
   for bytes in $FLAT_SIZES; do
