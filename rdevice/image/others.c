@@ -68,6 +68,7 @@ static struct {
     _Atomic uint32_t round;    /* of stopping; 0: none yet */
     _Atomic uint32_t released; /* the last round that is over */
     _Atomic uint32_t progress; /* counts what becomes of threads */
+    _Atomic uint32_t standing; /* threads that have stopped, and not gone on yet */
     struct kernel_action libcs;
     struct xstate_layout layout;
     uint64_t vdso;
@@ -96,6 +97,7 @@ static void await_release(uint32_t round)
 
     while ((int32_t)((released = all.released) - round) < 0)
         system_call(SYS_futex, &all.released, FUTEX_WAIT_PRIVATE, released, 0);
+    all.standing--;
 }
 
 /* Another kernel has other code there. */
@@ -130,6 +132,7 @@ static void on_signal(int signal, siginfo_t *info, void *frame)
         tell(other, STAGE_AGAIN);
         return;
     }
+    all.standing++;
     tell(other, thread_read(&other->thread) ? STAGE_STRANGE : STAGE_STOPPED);
     await_release(round);
 }
@@ -272,6 +275,16 @@ static void forget_ended(void)
             all.other[i].stage = STAGE_ENDED;
 }
 
+/* Whether a thread has not come away yet from where it stood before: all signals are blocked. */
+static bool some_are_late(void)
+{
+    uint32_t stopped = 0;
+
+    for (uint32_t i = 0; i < all.count; i++)
+        stopped += all.other[i].stage == STAGE_STOPPED || all.other[i].stage == STAGE_STRANGE;
+    return all.standing > stopped;
+}
+
 static int name_missing(const struct other *other, struct cw_err *err)
 {
     char name[STATUS_NAME_MAX], text[STATUS_BYTES], comm[THREAD_NAME_MAX + 1] = "?";
@@ -285,7 +298,7 @@ static int name_missing(const struct other *other, struct cw_err *err)
     if (system_read_file(name, text, sizeof(text)) > 0 && (blocked = strstr(text, "SigBlk:")))
         sscanf(blocked + 7, "%llx", &set);
     return cw_err_set(err, CW_EINVAL, "thread %d (%s) of the program %s", other->tid, comm,
-                      set >> (STOP_SIGNAL - 1) & 1
+                      set >> (STOP_SIGNAL - 1) & 1 && !some_are_late()
                           ? "blocks the signal by which it is stopped for an image (33)"
                           : "does not stop for an image");
 }
