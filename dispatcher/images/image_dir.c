@@ -1,9 +1,9 @@
 #include "dispatcher/images/image_dir.h"
+#include "common/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <linux/magic.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define REMOVE_DEPTH 8 /* descriptors that are open while a tree is removed */
 #define YOUNG_S 10     /* a directory without a lock may be one that is being made */
 #define PREFIX_MAX 40
 
@@ -86,20 +85,6 @@ static const char *choose_place(struct image_dir *dir)
     return first;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path);
-    return 0;
-}
-
-static void remove_tree(const char *path)
-{
-    nftw(path, remove_one, REMOVE_DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
-}
-
 static bool is_locked(int fd)
 {
     bool locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
@@ -144,7 +129,7 @@ static void remove_stale(const char *place)
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
             (size_t)snprintf(path, sizeof(path), "%s/%s", place, entry->d_name) < sizeof(path) &&
             is_stale(path))
-            remove_tree(path);
+            cw_tree_remove(path);
     if (d)
         closedir(d);
 }
@@ -196,7 +181,7 @@ void image_dir_remove(struct image_dir *dir)
     struct stat st;
 
     if (dir->chosen && lstat(dir->path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid())
-        remove_tree(dir->path);
+        cw_tree_remove(dir->path);
     else if (dir->missing)
         rmdir(dir->path);
     if (dir->held_fd >= 0)

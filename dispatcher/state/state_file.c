@@ -1,4 +1,5 @@
 #include "dispatcher/state/state_file.h"
+#include "common/tree.h"
 #include "dispatcher/state/counts.h"
 #include "dispatcher/state/kept_log.h"
 #include "relay/disk.h"
@@ -6,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,7 +19,6 @@
 
 #define LOCK_NAME "lock"
 #define STATE_NAME "state"
-#define REMOVE_DEPTH 8
 #define WAIT_STEP_MS 20
 #define RESERVE_BYTES (256 << 10) /* of the journal, when a job begins or is resumed */
 
@@ -180,15 +179,6 @@ static struct state_file *open_dir(const char *dir, bool make, struct cw_err *er
     return s;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path);
-    return 0;
-}
-
 /* What the job made there, and nothing else. Without the journal there is no job: it goes first. */
 static void remove_all(const struct state_file *s)
 {
@@ -198,7 +188,7 @@ static void remove_all(const struct state_file *s)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         snprintf(path, sizeof(path), "%s/%s", s->path, names[i]);
-        nftw(path, remove_one, REMOVE_DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+        cw_tree_remove(path);
     }
     rmdir(s->path);
 }
