@@ -564,21 +564,30 @@ static void taken(struct imaging *im, uint32_t rank, const struct cw_image_repor
                             im->config.job->rank[rank].incarnation, image->number);
 }
 
+static void ended(struct imaging *im, uint32_t rank, const struct cw_image_report *image,
+                  const char *why)
+{
+    /* of the image before, when the next one is asked for already, it changes nothing */
+    if (rank == 0 && image->number == im->core.rank[0].number)
+        resume_input(im);
+    if (image->stored)
+        telling_image_copied(im->config.telling, now_of(im), rank, image);
+    if (!images_ended(&im->core, rank, image, now_of(im)) || image->stored)
+        return;
+    if (im->config.job->rank[rank].unlogged) /* who was told that needs no more */
+        image_failures_note(im->failures, rank, why);
+    else
+        image_failures_tell(im->failures, now_of(im), rank, image->number, why);
+}
+
 void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *report)
 {
     if (!im)
         return;
-    if (report->kind == CW_REPORT_IMAGE_TAKEN) {
+    if (report->kind == CW_REPORT_IMAGE_TAKEN)
         taken(im, rank, &report->image);
-    } else {
-        /* of the image before, when the next one is asked for already, it changes nothing */
-        if (rank == 0 && report->image.number == im->core.rank[0].number)
-            resume_input(im);
-        if (report->image.stored)
-            telling_image_copied(im->config.telling, now_of(im), rank, &report->image);
-        if (images_ended(&im->core, rank, &report->image, now_of(im)) && !report->image.stored)
-            image_failures_tell(im->failures, now_of(im), rank, report->image.number, report->text);
-    }
+    else
+        ended(im, rank, &report->image, report->text);
     soon(im);
 }
 

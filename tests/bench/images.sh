@@ -196,12 +196,16 @@ images_kills() {
 
 # --- a log that stays small -----------------------------------------------------------------------
 
+flat_job() {
+  watch_job "$causeway" run -n 2 --timeout "$LOG_DISK_LIMIT" "$@" && ! grep -q 'can no longer be restarted' "$dir/stats"
+}
+
 flat_once() {
   local bytes=$1 trips without with
   trips=$(disk_trips "$bytes" $((FLAT_TIMES * 2 * FLAT_BUDGET)))
-  disk_job --no-log "$programs/volume" "$bytes" "$trips" || return 1
+  flat_job --no-log "$programs/volume" "$bytes" "$trips" || return 1
   without=$(volume_rate)
-  disk_job --log-memory "${FLAT_BUDGET}M" --log-disk "${FLAT_BUDGET}M" --log-dir "$disk_dir" \
+  flat_job --log-memory "${FLAT_BUDGET}M" --log-disk "${FLAT_BUDGET}M" --log-dir "$disk_dir" \
     --fault kill:1@3s --fault kill:0@5s "$programs/volume" "$bytes" "$trips" || return 1
   with=$(volume_rate)
   image_sample "flat.without.$bytes" "$without"

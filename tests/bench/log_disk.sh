@@ -46,7 +46,7 @@ cached() {
 
 # disk_job OPTION... COMMAND...: its output is in $dir/watched; false when it ended badly, or its log was given up.
 disk_job() {
-  watch_job "$causeway" run -n 2 --timeout "$LOG_DISK_LIMIT" "$@" && ! grep -q 'can no longer be restarted' "$dir/stats"
+  watch_job "$causeway" run -n 2 --no-ckpt --timeout "$LOG_DISK_LIMIT" "$@" && ! grep -q 'can no longer be restarted' "$dir/stats"
 }
 
 # the round trips of so many bytes whose log has so many MiB

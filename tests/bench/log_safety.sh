@@ -15,7 +15,7 @@ SAFETY_KILLS=3                                # of one relay in a job
 safety_once() {
   local mode=$1 job
   for job in $SAFETY_JOBS; do
-    if ! logged 2 --log-safety "${mode/again/memory}" "$programs/pingpong" "${job#*:}" "${job%:*}" >"$dir/out"; then
+    if ! logged 2 --no-ckpt --log-safety "${mode/again/memory}" "$programs/pingpong" "${job#*:}" "${job%:*}" >"$dir/out"; then
       uncounted "log safety, series \"$mode\" at ${job%:*} B"
       echo "pingpong -" >"$dir/out"
     fi
@@ -58,7 +58,7 @@ safety_kills() {
     faults+=(--fault "kill:relay@$((first + 2 * i))s")
   done
   rm -f "$dir/events"
-  if logged "$ranks" --log-safety file --events "$dir/events" "${faults[@]}" "$@" >"$dir/out"; then
+  if logged "$ranks" --no-ckpt --log-safety file --events "$dir/events" "${faults[@]}" "$@" >"$dir/out"; then
     safety_times | sed "s/^/$name./" >>"$dir/back"
   else
     uncounted "a relay that comes back, $name"
@@ -113,7 +113,7 @@ sync_probe() {
 
 # sync_job PAIRS: over the relay that runs
 sync_job() {
-  timeout -k 5 60 "$causeway" run --relay "$(relay_address)" --key-file "$dir/key" -n $((2 * $1)) \
+  timeout -k 5 60 "$causeway" run --no-ckpt --relay "$(relay_address)" --key-file "$dir/key" -n $((2 * $1)) \
     "$programs/message_rate" "$SYNC_SECONDS" >"$dir/out" 2>"$dir/stats" </dev/null || return 1
   awk -v clients="$1" '$1 == "message_rate" { print "rate." clients, $2; found = 1 } END { exit !found }' \
     "$dir/out" >>"$dir/sync"

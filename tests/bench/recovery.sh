@@ -127,7 +127,7 @@ LOG_MEMORY_JOBS="1:50000:250000 1024:20000:100000 20480:2000:122000"
 # "MESSAGES PAYLOAD-BYTES LOG-BYTES RESIDENT-BYTES" of one job
 log_memory_job() {
   local bytes=$1 trips=$2
-  if ! watch_job "$causeway" run -n 2 --stats "$programs/pingpong" "$trips" "$bytes" ||
+  if ! watch_job "$causeway" run -n 2 --no-ckpt --stats "$programs/pingpong" "$trips" "$bytes" ||
     grep -q 'can no longer be restarted' "$dir/stats"; then
     uncounted "memory of the log, $bytes B"
     return 1
@@ -178,7 +178,7 @@ ring() {
   local rounds=$1 ranks=$2
   shift 2
   rm -f "$dir/events"
-  logged "$ranks" --events "$dir/events" "$@" "$programs/token_ring" "$rounds" "$RING_BYTES" >"$dir/out"
+  logged "$ranks" --no-ckpt --events "$dir/events" "$@" "$programs/token_ring" "$rounds" "$RING_BYTES" >"$dir/out"
 }
 
 ring_of() {

@@ -858,7 +858,7 @@ from_threads_unkilled() {
 log_full() {
   local faults
   fault_options "$@"
-  run_killed --log-memory 16M --log-disk 0 -n 2 "$programs/token_ring" 2000 40000
+  run_killed --no-ckpt --log-memory 16M --log-disk 0 -n 2 "$programs/token_ring" 2000 40000
   expect_err_like '^causeway: (rank [01]|the ranks) can no longer be restarted: .*--log-memory'
 }
 
