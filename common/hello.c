@@ -16,7 +16,8 @@ static int await(struct cw_wire *wire, bool in, int timeout_ms, struct cw_err *e
     while (n < 0 && errno == EINTR);
     cw_wire_woke(wire, n > 0);
     if (n == 0 && p.events)
-        return cw_err_set(err, CW_ETIME, "no answer for %d s; is it a relay?", timeout_ms / 1000);
+        return cw_err_set(err, CW_ETIME, "no answer for %d s; is it Causeway that listens there?",
+                          timeout_ms / 1000);
     return CW_OK;
 }
 

@@ -76,7 +76,7 @@ long_stops() {
   expect_good_end 2
   expect_no_event image_failed
   expect_lines 1 'rank 0: image [0-9]+ did not come: .*nothing came in time; fetching it again$'
-  expect_lines 1 'rank 1: image [0-9]+ did not come: checkpoint server [^ ]*: no image came in 20 s; fetching it again$'
+  expect_lines 1 'rank 1: image [0-9]+ did not come: checkpoint server [^ ]*: (no image came in 20 s|no answer for [0-9]+ s.*); fetching it again$'
 }
 
 says_twice() {
