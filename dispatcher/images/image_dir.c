@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define YOUNG_S 10     /* a directory without a lock may be one that is being made */
+#define YOUNG_S 10 /* a directory without a lock may be one that is being made */
 #define PREFIX_MAX 40
 
 /* False: there is no such place. */
