@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -34,11 +35,15 @@ void files_release(void)
     held = 0;
 }
 
+static bool is_without_name(const struct file *file)
+{
+    return file->kind == FILE_UNNAMED || file->kind == FILE_MEMORY;
+}
+
 bool files_have(uint64_t inode)
 {
     for (uint32_t i = 0; i < count; i++)
-        if ((files[i].kind == FILE_UNNAMED || files[i].kind == FILE_MEMORY) &&
-            files[i].inode == inode)
+        if (is_without_name(&files[i]) && files[i].inode == inode)
             return true;
     return false;
 }
@@ -65,6 +70,16 @@ static int refuse(struct file *file, const char *what, struct cw_err *err)
                       file->fd, what, file->path);
 }
 
+/* By another opening: with its content twice it would be two files. */
+static bool is_held(const struct file *file)
+{
+    for (const struct file *f = files; f < file; f++)
+        if (is_without_name(f) && f->same_as < 0 && f->inode == file->inode &&
+            f->device == file->device)
+            return true;
+    return false;
+}
+
 static int read_regular(struct file *file, const struct stat *st, struct cw_err *err)
 {
     struct stat named;
@@ -75,6 +90,8 @@ static int read_regular(struct file *file, const struct stat *st, struct cw_err 
     file->offset = system_call(SYS_lseek, file->fd, 0, SEEK_CUR);
     if (there)
         return 0;
+    if (is_held(file))
+        return refuse(file, "a file without a name that is open a second time", err);
     if (strncmp(file->path, "/memfd:", 7) == 0)
         file->kind = FILE_MEMORY;
     else if (st->st_nlink == 0)
@@ -143,17 +160,21 @@ static int read_kind(struct file *file, const struct stat *st, struct cw_err *er
 /* --- descriptors of one opening ----------------------------------------------------------------
  */
 
-/* Where the kernel does not tell: whether one moves with the other. */
-static bool moves_with(const struct file *a, const struct file *b)
+/* Where kcmp() is refused, as in many containers. An opening has one signal of asynchronous input,
+ * which nothing but O_ASYNC uses: whether what one descriptor is set to, the other has as well.
+ * Nobody minds SIGURG, should there be input just now. Descriptors of O_PATH have none, and nothing
+ * else that two of them could share. */
+static bool has_signal_of(const struct file *a, const struct file *b)
 {
-    long before = system_call(SYS_lseek, a->fd, 0, SEEK_CUR), after;
+    long before = system_call(SYS_fcntl, a->fd, F_GETSIG);
+    long other = before == SIGURG ? SIGCHLD : SIGURG;
+    bool same;
 
-    if (before < 0)
-        return true;
-    system_call(SYS_lseek, b->fd, before + 1, SEEK_SET);
-    after = system_call(SYS_lseek, a->fd, 0, SEEK_CUR);
-    system_call(SYS_lseek, b->fd, b->offset, SEEK_SET);
-    return after == before + 1;
+    if (before < 0 || system_call(SYS_fcntl, a->fd, F_SETSIG, other) < 0)
+        return false;
+    same = system_call(SYS_fcntl, b->fd, F_GETSIG) == other;
+    system_call(SYS_fcntl, a->fd, F_SETSIG, before);
+    return same && system_call(SYS_fcntl, b->fd, F_GETSIG) == before;
 }
 
 static bool is_same(const struct file *a, const struct file *b)
@@ -165,9 +186,7 @@ static bool is_same(const struct file *a, const struct file *b)
     if (a->kind == FILE_PIPE_READ || a->kind == FILE_PIPE_WRITE)
         return true;
     order = system_call(SYS_kcmp, pid, pid, KCMP_FILE, a->fd, b->fd);
-    if (order >= 0)
-        return order == 0;
-    return a->kind == FILE_REGULAR && moves_with(a, b);
+    return order < 0 ? has_signal_of(a, b) : order == 0;
 }
 
 static void find_same(struct file *file)
