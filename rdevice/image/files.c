@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -19,7 +20,9 @@
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
+#define NUMBERS_MORE (IMAGE_GIVEN_MAX + 8u) /* descriptors needed for a while */
 #define KCMP_FILE 0
+#define STANDARD_COUNT 3 /* stdin, stdout, stderr */
 
 static struct file files[OPEN_FILES_MAX];
 static uint32_t count;
@@ -222,12 +225,12 @@ static int stat_file(struct file *file, struct stat *st, struct cw_err *err)
     return 0;
 }
 
-/* A program can let its output go to a file of its own; its launcher gives it a pipe. */
+/* A program can put something of its own in the place of the launcher's pipes. */
 static bool is_given(const struct image_setting *setting, const struct file *file,
                      const struct stat *st)
 {
-    if (file->fd <= 2)
-        return file->fd == 0 || !S_ISREG(st->st_mode);
+    if (file->fd < STANDARD_COUNT)
+        return S_ISFIFO(st->st_mode) && st->st_ino == setting->standard[file->fd];
     return is_among(setting->given, setting->given_count, file->fd);
 }
 
@@ -345,12 +348,47 @@ static int first_free_number(const struct image_setting *setting)
     return free;
 }
 
-static int fd_flags_of(int fd)
+static const struct file *find(int fd)
 {
     for (uint32_t i = 0; i < count; i++)
         if (files[i].fd == fd)
-            return files[i].fd_flags;
+            return &files[i];
+    return NULL;
+}
+
+static int fd_flags_of(int fd)
+{
+    const struct file *file = find(fd);
+
+    return file ? file->fd_flags : 0;
+}
+
+/* The program may have lowered its limit since it opened them; it gets its own limit afterwards. */
+static int raise_limit(int free, struct cw_err *err)
+{
+    uint64_t needed = (uint64_t)free + NUMBERS_MORE;
+    struct rlimit limit = {0};
+
+    system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+    if (limit.rlim_cur >= needed)
+        return 0;
+    if (limit.rlim_max < needed)
+        return cw_err_set(err, CW_ELIMIT,
+                          "the program has descriptors up to number %d, for which this process "
+                          "may not have enough: 'ulimit -Hn' is %llu here, and has to be %llu",
+                          free - 1, (unsigned long long)limit.rlim_max, (unsigned long long)needed);
+    limit.rlim_cur = limit.rlim_max;
+    system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
     return 0;
+}
+
+static int copy_to(int from, int fd, int fd_flags, struct cw_err *err)
+{
+    long status = system_call(SYS_dup3, from, fd, fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+
+    return status < 0 ? cw_err_set(err, CW_ESYS, "descriptor %d cannot be made again: %s", fd,
+                                   strerrordesc_np((int)-status))
+                      : 0;
 }
 
 /* What the process has beside the given ones is closed. */
@@ -367,10 +405,9 @@ static int place_given(const struct image_setting *setting, const int *given, in
     }
     system_call(SYS_close_range, 3, free - 1, 0);
     for (uint32_t i = 0; i < setting->given_count; i++)
-        if (moved[i] >= 0) {
-            system_call(SYS_dup3, moved[i], setting->given[i],
-                        fd_flags_of(setting->given[i]) & FD_CLOEXEC ? O_CLOEXEC : 0);
-        }
+        if (moved[i] >= 0 &&
+            copy_to(moved[i], setting->given[i], fd_flags_of(setting->given[i]), err))
+            return err->code;
     system_call(SYS_close_range, free, ~0u, 0);
     return 0;
 }
@@ -382,11 +419,8 @@ static int restore_file(const struct image_setting *setting, uint32_t i, int fre
 
     if (f->kind == FILE_GIVEN)
         return 0;
-    if (f->same_as >= 0) {
-        system_call(SYS_dup3, files[f->same_as].fd, f->fd,
-                    f->fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
-        return 0;
-    }
+    if (f->same_as >= 0)
+        return copy_to(files[f->same_as].fd, f->fd, f->fd_flags, err);
     if (f->kind == FILE_PIPE_WRITE && f->other < (int)i)
         return 0; /* made with its other end */
     if (f->kind == FILE_PIPE_READ || f->kind == FILE_PIPE_WRITE)
@@ -399,7 +433,7 @@ int files_restore(const struct image_setting *setting, const int *given, struct 
 {
     int free = first_free_number(setting);
 
-    if (place_given(setting, given, free, err))
+    if (raise_limit(free, err) || place_given(setting, given, free, err))
         return err->code;
     for (uint32_t i = 0; i < count; i++)
         if (restore_file(setting, i, free, err))
@@ -407,5 +441,8 @@ int files_restore(const struct image_setting *setting, const int *given, struct 
     for (uint32_t i = 0; i < count; i++)
         if (files[i].kind == FILE_EPOLL && files[i].same_as < 0)
             special_watch(&files[i], watches[files[i].value]);
+    for (int fd = 0; fd < STANDARD_COUNT; fd++)
+        if (!find(fd))
+            system_close(fd);
     return 0;
 }

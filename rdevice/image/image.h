@@ -34,6 +34,9 @@ struct image_setting {
      * of which nothing is kept. */
     int given[IMAGE_GIVEN_MAX];
     uint32_t given_count;
+    /* ... and the pipes that it has as 0 to 2, here: inodes; 0: none. What the program has there
+     * instead is restored as its other descriptors are. */
+    uint64_t standard[3];
     /* ... that it does not have at all. */
     int closed[IMAGE_GIVEN_MAX];
     uint32_t closed_count;

@@ -134,6 +134,17 @@ copies() {
   [[ $(grep -c 'of a copy' "$tmp/out") == 1 ]] || wrong "the copy of the output is lost"
 }
 
+# Fewer descriptors than the program has.
+fewer_descriptors() {
+  take "$programs/copies"
+  restore 1 prlimit --nofile=20:1024
+  expect_code 0
+  expect_output '^restored, 0 failures'
+  restore 1 prlimit --nofile=20:90
+  expect_code 113
+  expect_output "descriptors up to number 100, .* 'ulimit -Hn' is 90 here, and has to be 1[0-9]+"
+}
+
 # pool POLICY: of OpenMP, whose threads spin or sleep
 pool() {
   take env OMP_NUM_THREADS=4 OMP_WAIT_POLICY="$1" "$programs/pool"
@@ -164,6 +175,7 @@ program_tests() {
   t "ten generations of threads" threads 10
   t "copies of descriptors" copies
   t "... where kcmp() is refused" copies refused
+  t "restored with other limits of descriptors" fewer_descriptors
   t "OpenMP: threads that sleep" pool passive
   t "OpenMP: threads that spin" pool active
 }
