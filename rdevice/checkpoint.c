@@ -8,6 +8,7 @@
 #include "rdevice/trace.h"
 
 #include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,21 @@ static int pmi_descriptor(void)
     return text ? atoi(text) : -1;
 }
 
+/* What is known of shared files when the rank is started again counts: others may have opened them
+ * since. The setup waits there until the session is opened. */
+static bool may_cut(int control_fd)
+{
+    static uint8_t record[CW_SETUP_MAX];
+    struct cw_setup setup;
+    ssize_t n = recv(control_fd, record, sizeof(record), MSG_PEEK | MSG_DONTWAIT);
+    bool may =
+        n > 0 && cw_setup_get(record, (size_t)n, &setup) && !(setup.flags & CW_SETUP_SHARES_FILES);
+
+    sodium_memzero(record, sizeof(record));
+    sodium_memzero(&setup, sizeof(setup));
+    return may;
+}
+
 static void leave_out(struct image_setting *setting, const void *start, size_t size)
 {
     setting->left_out[setting->left_out_count++] =
@@ -153,7 +169,8 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
         .closed = {parts.fd},
         .closed_count = 1,
         .standard = {c->setup->input_inode, c->setup->output_inodes[0], c->setup->output_inodes[1]},
-        .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES)};
+        .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES),
+        .may_cut = may_cut};
 
     if (parts.rings_size)
         leave_out(&setting, parts.rings, parts.rings_size);

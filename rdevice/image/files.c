@@ -412,8 +412,7 @@ static int place_given(const struct image_setting *setting, const int *given, in
     return 0;
 }
 
-static int restore_file(const struct image_setting *setting, uint32_t i, int free,
-                        struct cw_err *err)
+static int restore_file(uint32_t i, int free, bool cut, struct cw_err *err)
 {
     struct file *f = &files[i];
 
@@ -426,17 +425,18 @@ static int restore_file(const struct image_setting *setting, uint32_t i, int fre
     if (f->kind == FILE_PIPE_READ || f->kind == FILE_PIPE_WRITE)
         return f->kind == FILE_PIPE_READ ? reopen_pipe(f, &files[f->other], free, err)
                                          : reopen_pipe(&files[f->other], f, free, err);
-    return reopen_file(f, setting->cut_appended, err);
+    return reopen_file(f, cut, err);
 }
 
-int files_restore(const struct image_setting *setting, const int *given, struct cw_err *err)
+int files_restore(const struct image_setting *setting, const int *given, bool cut,
+                  struct cw_err *err)
 {
     int free = first_free_number(setting);
 
     if (raise_limit(free, err) || place_given(setting, given, free, err))
         return err->code;
     for (uint32_t i = 0; i < count; i++)
-        if (restore_file(setting, i, free, err))
+        if (restore_file(i, free, cut, err))
             return err->code;
     for (uint32_t i = 0; i < count; i++)
         if (files[i].kind == FILE_EPOLL && files[i].same_as < 0)

@@ -43,7 +43,9 @@ struct image_setting {
     /* Memory that it does not have. */
     struct image_range left_out[IMAGE_LEFT_OUT_MAX];
     uint32_t left_out_count;
-    bool cut_appended; /* a file that is written by appending is cut to its length of then */
+    bool cut_appended; /* a file that is written by appending is cut to its length of then ... */
+    /* ... if this too says so, in the restored process, whose given[0] is this; NULL: it does */
+    bool (*may_cut)(int given);
     /* In the copy: opens where the stream goes to, to be written with write(2). `base`: in: as
      * ordered; out: what may be referred to. Returns a descriptor, or -1 with *err set. The copy is
      * a process of its own with one thread; no function here may use the heap, or descriptors of

@@ -66,6 +66,16 @@ joined() {
   [[ ! -s $work/wrong ]] || wrong "lines that did not come twice: $(head -n 3 "$work/wrong")"
 }
 
+# Each line of each rank is there, maybe twice.
+shared_file() {
+  local rank
+  odd --trust-files -- shared
+  for rank in 0 1; do
+    grep "^$rank:" "$work/shared" | sort -u | cut -d: -f2 | sort -n | awk '$1 != NR - 1' >"$work/missing"
+    [[ ! -s $work/missing ]] || wrong "rank $rank: a line before $(head -n 1 "$work/missing") is missing"
+  done
+}
+
 # A rank that has closed what its device tells of images with goes on without them.
 closed() {
   : >"$tmp/events"
@@ -192,6 +202,7 @@ program_tests() {
   t "commands" odd -- system
   t "memory that comes and goes" odd -- memory
   t "files" odd -- files
+  t "a file that all ranks append to" shared_file
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'

@@ -416,6 +416,24 @@ static void check_files(void)
     check_numbers(deleted, "the deleted file");
 }
 
+static int shared = -1;
+
+static void share_file(void)
+{
+    shared = open("shared", O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (shared < 0)
+        bad("shared: %s", strerror(errno));
+}
+
+static void append_to_shared(void)
+{
+    char line[40];
+    int size = snprintf(line, sizeof(line), "%d:%d\n", rank, round_now);
+
+    if (write(shared, line, (size_t)size) != size)
+        bad("appending: %s", strerror(errno));
+}
+
 /* --- MPI -------------------------------------------------------------------------------------- */
 
 static void read_input(void)
@@ -475,6 +493,7 @@ static const struct oddity {
     {"restorer", NULL, map_over_restorer, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
     {"files", NULL, open_files, use_files, check_files},
+    {"shared", NULL, share_file, append_to_shared, NULL},
     {"input", NULL, NULL, read_input, NULL},
     {"multiple", NULL, NULL, NULL, NULL}, /* MPI_THREAD_MULTIPLE */
 };
