@@ -20,6 +20,7 @@ size_t cw_setup_put(uint8_t *to, const struct cw_setup *v)
     cw_put_bytes(&w, v->image_address, sizeof(v->image_address));
     cw_put_bytes(&w, v->image_key, sizeof(v->image_key));
     cw_put_bytes(&w, v->mark, sizeof(v->mark));
+    cw_put_u64(&w, v->input_inode);
     cw_put_u64(&w, v->output_inodes[0]);
     cw_put_u64(&w, v->output_inodes[1]);
     cw_put_u32(&w, v->flags);
@@ -45,6 +46,7 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     cw_get_copy(&r, v->image_address, sizeof(v->image_address));
     cw_get_copy(&r, v->image_key, sizeof(v->image_key));
     cw_get_copy(&r, v->mark, sizeof(v->mark));
+    v->input_inode = cw_get_u64(&r);
     v->output_inodes[0] = cw_get_u64(&r);
     v->output_inodes[1] = cw_get_u64(&r);
     v->flags = cw_get_u32(&r);

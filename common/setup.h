@@ -30,6 +30,7 @@ struct cw_setup {
         image_address[CW_SETUP_ADDRESS_MAX]; /* of the checkpoint server; "": no images are taken */
     uint8_t image_key[CW_KEY_SIZE];          /* the rank key there */
     uint8_t mark[CW_MARK_SIZE];
+    uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
     uint32_t flags;            /* enum cw_setup_flag */
     const uint8_t *early;      /* early readings of an earlier incarnation; borrowed */

@@ -1,4 +1,5 @@
 #include "rdevice/checkpoint.h"
+#include "common/clock.h"
 #include "rdevice/act.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
@@ -6,7 +7,8 @@
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 
-#include <errno.h>
+#include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 
 #define LOOK_EVERY                                                                                 \
     64 /* turns between two looks at a copy that is on its way: one is a system call */
+#define MARK_NS 100000000ull /* for the output to be taken */
 #define PMI_ENV "PMI_FD"
 #define SECRET_PAGE 4096u
 
@@ -71,30 +74,59 @@ static void tell_relay(struct exchange *x, struct cw_point *point)
 }
 
 /* The program may have put something else in the place of the pipe: that is left alone. */
+static bool is_pipe(int fd, uint64_t inode)
+{
+    struct stat s;
+
+    return fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode) && s.st_ino == inode;
+}
+
 static bool mark_output(const struct checkpoint *c, int fd, uint64_t inode, uint32_t number)
 {
     struct cw_output_mark mark = {.number = number, .check = ~number};
     uint8_t bytes[CW_OUTPUT_MARK_SIZE];
-    struct stat s;
 
-    if (fstat(fd, &s) < 0 || !S_ISFIFO(s.st_mode) || s.st_ino != inode)
+    if (!is_pipe(fd, inode))
         return true;
     memcpy(mark.mark, c->setup->mark, sizeof(mark.mark));
     cw_output_mark_put(bytes, &mark);
     return write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes);
 }
 
+/* A pipe that can be written takes as many bytes at once as stay in one piece. */
+static bool has_room(int fd, uint64_t inode, uint64_t until_ns)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    uint64_t now_ns = cw_clock_ns();
+
+    return !is_pipe(fd, inode) ||
+           poll(&p, 1, now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) : 0) == 1;
+}
+
+/* The signals that end a program wait for as long as this does. */
+static bool outputs_have_room(const struct checkpoint *c)
+{
+    uint64_t until_ns = cw_clock_ns() + MARK_NS;
+
+    return has_room(STDOUT_FILENO, c->setup->output_inodes[0], until_ns) &&
+           has_room(STDERR_FILENO, c->setup->output_inodes[1], until_ns);
+}
+
 static bool mark_outputs(const struct checkpoint *c, uint32_t number)
 {
-    return mark_output(c, STDOUT_FILENO, c->setup->output_inodes[0], number) &&
+    return outputs_have_room(c) &&
+           mark_output(c, STDOUT_FILENO, c->setup->output_inodes[0], number) &&
            mark_output(c, STDERR_FILENO, c->setup->output_inodes[1], number);
 }
 
-static uint64_t unread_input(void)
+/* In the pipe of the launcher. */
+static uint64_t unread_input(const struct checkpoint *c)
 {
     int unread;
 
-    return ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    if (!is_pipe(STDIN_FILENO, c->setup->input_inode) || ioctl(STDIN_FILENO, FIONREAD, &unread) < 0)
+        return UINT64_MAX;
+    return (uint64_t)unread;
 }
 
 /* --- what stays out of an image -----------------------------------------------------------------
@@ -107,6 +139,21 @@ static int pmi_descriptor(void)
     return text ? atoi(text) : -1;
 }
 
+/* What is known of shared files when the rank is started again counts: others may have opened them
+ * since. The setup waits there until the session is opened. */
+static bool may_cut(int control_fd)
+{
+    static uint8_t record[CW_SETUP_MAX];
+    struct cw_setup setup;
+    ssize_t n = recv(control_fd, record, sizeof(record), MSG_PEEK | MSG_DONTWAIT);
+    bool may =
+        n > 0 && cw_setup_get(record, (size_t)n, &setup) && !(setup.flags & CW_SETUP_SHARES_FILES);
+
+    sodium_memzero(record, sizeof(record));
+    sodium_memzero(&setup, sizeof(setup));
+    return may;
+}
+
 static void leave_out(struct image_setting *setting, const void *start, size_t size)
 {
     setting->left_out[setting->left_out_count++] =
@@ -116,11 +163,14 @@ static void leave_out(struct image_setting *setting, const void *start, size_t s
 static struct image_setting setting_of(const struct checkpoint *c, const struct exchange *x)
 {
     struct session_parts parts = session_parts(&x->session);
-    struct image_setting setting = {.given = {c->control_fd, pmi_descriptor()},
-                                    .given_count = 2,
-                                    .closed = {parts.fd},
-                                    .closed_count = 1,
-                                    .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES)};
+    struct image_setting setting = {
+        .given = {c->control_fd, pmi_descriptor()},
+        .given_count = 2,
+        .closed = {parts.fd},
+        .closed_count = 1,
+        .standard = {c->setup->input_inode, c->setup->output_inodes[0], c->setup->output_inodes[1]},
+        .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES),
+        .may_cut = may_cut};
 
     if (parts.rings_size)
         leave_out(&setting, parts.rings, parts.rings_size);
@@ -180,11 +230,13 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
                               const struct cw_point *point, bool *restored, struct cw_err *err)
 {
     struct cw_image_report taken = {
-        .number = asked.number, .point = *point, .unread = unread_input()};
+        .number = asked.number, .point = *point, .unread = unread_input(c)};
     struct image_order order = order_of(c, &asked, point);
 
     if (!mark_outputs(c, asked.number))
-        return "its output is not taken";
+        return "what it has written is not taken from its standard output or error, which are "
+               "full; "
+               "read them faster, or write less";
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:

@@ -69,21 +69,23 @@ static int open_pairs(int ours[RANK_CHILD_ENDS], int theirs[RANK_CHILD_ENDS], in
     return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, watcher);
 }
 
-/* What a rank has as stdout and stderr it may replace by something else. */
+/* What a rank has as its standard descriptors it may replace by something else. */
 static uint64_t inode_of(int fd)
 {
     struct stat s;
 
-    return fstat(fd, &s) == 0 ? s.st_ino : 0;
+    return fd >= 0 && fstat(fd, &s) == 0 ? s.st_ino : 0;
 }
 
 /* Over our ends of what the process gets. The keys are wiped. */
-static int send_setup(const int ours[RANK_CHILD_ENDS], struct cw_setup *setup, struct cw_err *err)
+static int send_setup(const int ours[RANK_CHILD_ENDS], int stdin_fd, struct cw_setup *setup,
+                      struct cw_err *err)
 {
     uint8_t record[CW_SETUP_MAX];
     size_t size;
     ssize_t sent;
 
+    setup->input_inode = inode_of(stdin_fd);
     setup->output_inodes[0] = inode_of(ours[RANK_CHILD_OUT]);
     setup->output_inodes[1] = inode_of(ours[RANK_CHILD_ERR]);
     size = cw_setup_put(record, setup);
@@ -278,7 +280,8 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
     if (open_pairs(ours, child->ends, watcher) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));
-    else if (send_setup(ours, setup, err) == CW_OK && (p->watcher_pid = _Fork()) < 0)
+    else if (send_setup(ours, child->stdin_fd, setup, err) == CW_OK &&
+             (p->watcher_pid = _Fork()) < 0)
         cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
     if (err->code == CW_OK && p->watcher_pid == 0)
         become_watcher(p, watcher[1], child);

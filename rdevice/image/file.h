@@ -45,6 +45,7 @@ struct file {
     uint64_t value;        /* of eventfd: its count; of timerfd: its clock */
     int settime_flags;
     struct itimerspec timer;
+    uint64_t ticks; /* of timerfd: expirations that were not read */
     uint32_t watches;
     char path[CW_IMAGE_PATH_MAX];
 };

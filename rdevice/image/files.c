@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -18,7 +20,9 @@
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
+#define NUMBERS_MORE (IMAGE_GIVEN_MAX + 8u) /* descriptors needed for a while */
 #define KCMP_FILE 0
+#define STANDARD_COUNT 3 /* stdin, stdout, stderr */
 
 static struct file files[OPEN_FILES_MAX];
 static uint32_t count;
@@ -34,11 +38,15 @@ void files_release(void)
     held = 0;
 }
 
+static bool is_without_name(const struct file *file)
+{
+    return file->kind == FILE_UNNAMED || file->kind == FILE_MEMORY;
+}
+
 bool files_have(uint64_t inode)
 {
     for (uint32_t i = 0; i < count; i++)
-        if ((files[i].kind == FILE_UNNAMED || files[i].kind == FILE_MEMORY) &&
-            files[i].inode == inode)
+        if (is_without_name(&files[i]) && files[i].inode == inode)
             return true;
     return false;
 }
@@ -65,6 +73,16 @@ static int refuse(struct file *file, const char *what, struct cw_err *err)
                       file->fd, what, file->path);
 }
 
+/* By another opening: with its content twice it would be two files. */
+static bool is_held(const struct file *file)
+{
+    for (const struct file *f = files; f < file; f++)
+        if (is_without_name(f) && f->same_as < 0 && f->inode == file->inode &&
+            f->device == file->device)
+            return true;
+    return false;
+}
+
 static int read_regular(struct file *file, const struct stat *st, struct cw_err *err)
 {
     struct stat named;
@@ -75,6 +93,8 @@ static int read_regular(struct file *file, const struct stat *st, struct cw_err 
     file->offset = system_call(SYS_lseek, file->fd, 0, SEEK_CUR);
     if (there)
         return 0;
+    if (is_held(file))
+        return refuse(file, "a file without a name that is open a second time", err);
     if (strncmp(file->path, "/memfd:", 7) == 0)
         file->kind = FILE_MEMORY;
     else if (st->st_nlink == 0)
@@ -143,17 +163,21 @@ static int read_kind(struct file *file, const struct stat *st, struct cw_err *er
 /* --- descriptors of one opening ----------------------------------------------------------------
  */
 
-/* Where the kernel does not tell: whether one moves with the other. */
-static bool moves_with(const struct file *a, const struct file *b)
+/* Where kcmp() is refused, as in many containers. An opening has one signal of asynchronous input,
+ * which nothing but O_ASYNC uses: whether what one descriptor is set to, the other has as well.
+ * Nobody minds SIGURG, should there be input just now. Descriptors of O_PATH have none, and nothing
+ * else that two of them could share. */
+static bool has_signal_of(const struct file *a, const struct file *b)
 {
-    long before = system_call(SYS_lseek, a->fd, 0, SEEK_CUR), after;
+    long before = system_call(SYS_fcntl, a->fd, F_GETSIG);
+    long other = before == SIGURG ? SIGCHLD : SIGURG;
+    bool same;
 
-    if (before < 0)
-        return true;
-    system_call(SYS_lseek, b->fd, before + 1, SEEK_SET);
-    after = system_call(SYS_lseek, a->fd, 0, SEEK_CUR);
-    system_call(SYS_lseek, b->fd, b->offset, SEEK_SET);
-    return after == before + 1;
+    if (before < 0 || system_call(SYS_fcntl, a->fd, F_SETSIG, other) < 0)
+        return false;
+    same = system_call(SYS_fcntl, b->fd, F_GETSIG) == other;
+    system_call(SYS_fcntl, a->fd, F_SETSIG, before);
+    return same && system_call(SYS_fcntl, b->fd, F_GETSIG) == before;
 }
 
 static bool is_same(const struct file *a, const struct file *b)
@@ -165,9 +189,7 @@ static bool is_same(const struct file *a, const struct file *b)
     if (a->kind == FILE_PIPE_READ || a->kind == FILE_PIPE_WRITE)
         return true;
     order = system_call(SYS_kcmp, pid, pid, KCMP_FILE, a->fd, b->fd);
-    if (order >= 0)
-        return order == 0;
-    return a->kind == FILE_REGULAR && moves_with(a, b);
+    return order < 0 ? has_signal_of(a, b) : order == 0;
 }
 
 static void find_same(struct file *file)
@@ -203,12 +225,12 @@ static int stat_file(struct file *file, struct stat *st, struct cw_err *err)
     return 0;
 }
 
-/* A program can let its output go to a file of its own; its launcher gives it a pipe. */
+/* A program can put something of its own in the place of the launcher's pipes. */
 static bool is_given(const struct image_setting *setting, const struct file *file,
                      const struct stat *st)
 {
-    if (file->fd <= 2)
-        return file->fd == 0 || !S_ISREG(st->st_mode);
+    if (file->fd < STANDARD_COUNT)
+        return S_ISFIFO(st->st_mode) && st->st_ino == setting->standard[file->fd];
     return is_among(setting->given, setting->given_count, file->fd);
 }
 
@@ -326,12 +348,47 @@ static int first_free_number(const struct image_setting *setting)
     return free;
 }
 
-static int fd_flags_of(int fd)
+static const struct file *find(int fd)
 {
     for (uint32_t i = 0; i < count; i++)
         if (files[i].fd == fd)
-            return files[i].fd_flags;
+            return &files[i];
+    return NULL;
+}
+
+static int fd_flags_of(int fd)
+{
+    const struct file *file = find(fd);
+
+    return file ? file->fd_flags : 0;
+}
+
+/* The program may have lowered its limit since it opened them; it gets its own limit afterwards. */
+static int raise_limit(int free, struct cw_err *err)
+{
+    uint64_t needed = (uint64_t)free + NUMBERS_MORE;
+    struct rlimit limit = {0};
+
+    system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+    if (limit.rlim_cur >= needed)
+        return 0;
+    if (limit.rlim_max < needed)
+        return cw_err_set(err, CW_ELIMIT,
+                          "the program has descriptors up to number %d, for which this process "
+                          "may not have enough: 'ulimit -Hn' is %llu here, and has to be %llu",
+                          free - 1, (unsigned long long)limit.rlim_max, (unsigned long long)needed);
+    limit.rlim_cur = limit.rlim_max;
+    system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
     return 0;
+}
+
+static int copy_to(int from, int fd, int fd_flags, struct cw_err *err)
+{
+    long status = system_call(SYS_dup3, from, fd, fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+
+    return status < 0 ? cw_err_set(err, CW_ESYS, "descriptor %d cannot be made again: %s", fd,
+                                   strerrordesc_np((int)-status))
+                      : 0;
 }
 
 /* What the process has beside the given ones is closed. */
@@ -348,45 +405,44 @@ static int place_given(const struct image_setting *setting, const int *given, in
     }
     system_call(SYS_close_range, 3, free - 1, 0);
     for (uint32_t i = 0; i < setting->given_count; i++)
-        if (moved[i] >= 0) {
-            system_call(SYS_dup3, moved[i], setting->given[i],
-                        fd_flags_of(setting->given[i]) & FD_CLOEXEC ? O_CLOEXEC : 0);
-        }
+        if (moved[i] >= 0 &&
+            copy_to(moved[i], setting->given[i], fd_flags_of(setting->given[i]), err))
+            return err->code;
     system_call(SYS_close_range, free, ~0u, 0);
     return 0;
 }
 
-static int restore_file(const struct image_setting *setting, uint32_t i, int free,
-                        struct cw_err *err)
+static int restore_file(uint32_t i, int free, bool cut, struct cw_err *err)
 {
     struct file *f = &files[i];
 
     if (f->kind == FILE_GIVEN)
         return 0;
-    if (f->same_as >= 0) {
-        system_call(SYS_dup3, files[f->same_as].fd, f->fd,
-                    f->fd_flags & FD_CLOEXEC ? O_CLOEXEC : 0);
-        return 0;
-    }
+    if (f->same_as >= 0)
+        return copy_to(files[f->same_as].fd, f->fd, f->fd_flags, err);
     if (f->kind == FILE_PIPE_WRITE && f->other < (int)i)
         return 0; /* made with its other end */
     if (f->kind == FILE_PIPE_READ || f->kind == FILE_PIPE_WRITE)
         return f->kind == FILE_PIPE_READ ? reopen_pipe(f, &files[f->other], free, err)
                                          : reopen_pipe(&files[f->other], f, free, err);
-    return reopen_file(f, setting->cut_appended, err);
+    return reopen_file(f, cut, err);
 }
 
-int files_restore(const struct image_setting *setting, const int *given, struct cw_err *err)
+int files_restore(const struct image_setting *setting, const int *given, bool cut,
+                  struct cw_err *err)
 {
     int free = first_free_number(setting);
 
-    if (place_given(setting, given, free, err))
+    if (raise_limit(free, err) || place_given(setting, given, free, err))
         return err->code;
     for (uint32_t i = 0; i < count; i++)
-        if (restore_file(setting, i, free, err))
+        if (restore_file(i, free, cut, err))
             return err->code;
     for (uint32_t i = 0; i < count; i++)
         if (files[i].kind == FILE_EPOLL && files[i].same_as < 0)
             special_watch(&files[i], watches[files[i].value]);
+    for (int fd = 0; fd < STANDARD_COUNT; fd++)
+        if (!find(fd))
+            system_close(fd);
     return 0;
 }

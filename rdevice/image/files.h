@@ -21,7 +21,9 @@ void files_release(void);
 bool files_have(uint64_t inode);
 
 /* In the restored process: `given` are the descriptors that it has brought, -1: none, in the order
- * of setting->given. Returns 0, or CW_ESYS or CW_EINVAL with *err set. */
-int files_restore(const struct image_setting *setting, const int *given, struct cw_err *err);
+ * of setting->given; `cut`: files that are written by appending are cut to their length of then.
+ * Returns 0, or CW_ESYS, CW_ELIMIT or CW_EINVAL with *err set. */
+int files_restore(const struct image_setting *setting, const int *given, bool cut,
+                  struct cw_err *err);
 
 #endif

@@ -125,6 +125,7 @@ static void go_on(const struct image_order *order, const struct image_setting *s
     const char *remark = gather_restore_thread();
     const int given[] = {state.handoff.control_fd, state.handoff.pmi_fd};
     struct cw_err err = {0};
+    bool cut = setting->cut_appended;
 
     system_unmap(SYSTEM_RESTORER_START, SYSTEM_RESTORER_END - SYSTEM_RESTORER_START);
     copy_forget();
@@ -136,7 +137,9 @@ static void go_on(const struct image_order *order, const struct image_setting *s
     state.on_its_way = false;
     state.stored_tag = 0;
     state.former_tid = gather_tid();
-    if (gather_restore(&err) || files_restore(setting, given, &err) ||
+    if (cut && setting->may_cut)
+        cut = setting->may_cut(state.handoff.control_fd);
+    if (gather_restore(&err) || files_restore(setting, given, cut, &err) ||
         others_revive(gather_pending(), &err)) {
         cw_err_wrap(&err, "rank %u cannot go on from image %u", order->rank, order->number);
         give_up(&err);

@@ -34,13 +34,18 @@ struct image_setting {
      * of which nothing is kept. */
     int given[IMAGE_GIVEN_MAX];
     uint32_t given_count;
+    /* ... and the pipes that it has as 0 to 2, here: inodes; 0: none. What the program has there
+     * instead is restored as its other descriptors are. */
+    uint64_t standard[3];
     /* ... that it does not have at all. */
     int closed[IMAGE_GIVEN_MAX];
     uint32_t closed_count;
     /* Memory that it does not have. */
     struct image_range left_out[IMAGE_LEFT_OUT_MAX];
     uint32_t left_out_count;
-    bool cut_appended; /* a file that is written by appending is cut to its length of then */
+    bool cut_appended; /* a file that is written by appending is cut to its length of then ... */
+    /* ... if this too says so, in the restored process, whose given[0] is this; NULL: it does */
+    bool (*may_cut)(int given);
     /* In the copy: opens where the stream goes to, to be written with write(2). `base`: in: as
      * ordered; out: what may be referred to. Returns a descriptor, or -1 with *err set. The copy is
      * a process of its own with one thread; no function here may use the heap, or descriptors of

@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/timerfd.h>
 
+/* TFD_IOC_SET_TICKS: linux/timerfd.h cannot be had beside libc's. */
+#define SET_TICKS _IOW('T', 0, uint64_t)
 #define INFO_BYTES 8192u
 #define INFO_NAME_MAX 48u
 
@@ -21,25 +24,11 @@ static uint64_t number_after(const char *text, const char *name, int base)
     return at ? strtoull(at + strlen(name), NULL, base) : 0;
 }
 
-static void read_pair(const char *text, const char *name, struct timespec *to)
-{
-    const char *at = strstr(text, name);
-    char *end;
-
-    *to = (struct timespec){0};
-    if (!at)
-        return;
-    to->tv_sec = (time_t)strtoull(at + strlen(name), &end, 10);
-    if (*end == ',')
-        to->tv_nsec = (long)strtoull(end + 1, NULL, 10);
-}
-
 static void read_timer(struct file *file, const char *text)
 {
     file->kind = FILE_TIMER;
     file->value = number_after(text, "clockid:", 10);
-    read_pair(text, "it_value: (", &file->timer.it_value);
-    read_pair(text, "it_interval: (", &file->timer.it_interval);
+    file->ticks = number_after(text, "ticks:", 10);
 }
 
 static void read_epoll(struct file *file, const char *text, struct file_watch *watches,
@@ -68,6 +57,8 @@ bool special_read(struct file *file, struct file_watch *watches, struct cw_err *
 
     if (strncmp(file->path, "anon_inode:[", 12) != 0)
         return false;
+    /* first: it sets a timer that expires again to its next time, and counts */
+    system_call(SYS_timerfd_gettime, file->fd, &file->timer);
     snprintf(name, sizeof(name), "/proc/self/fdinfo/%d", file->fd);
     n = system_read_file(name, text, sizeof(text));
     if (n < 0)
@@ -97,12 +88,19 @@ static long make_event(const struct file *file)
     return fd;
 }
 
+/* Where the kernel does not take how often it has expired, it expires at once. */
 static long make_timer(const struct file *file)
 {
     long fd = system_call(SYS_timerfd_create, file->value, 0);
+    struct itimerspec timer = file->timer;
 
-    if (fd >= 0)
-        system_call(SYS_timerfd_settime, fd, 0, &file->timer, NULL);
+    if (fd < 0)
+        return fd;
+    system_call(SYS_timerfd_settime, fd, 0, &timer, NULL);
+    if (file->ticks == 0 || system_call(SYS_ioctl, fd, SET_TICKS, &file->ticks) == 0)
+        return fd;
+    timer.it_value = (struct timespec){.tv_nsec = 1};
+    system_call(SYS_timerfd_settime, fd, 0, &timer, NULL);
     return fd;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -177,7 +178,27 @@ static void check_constant(int signal)
 static FILE *out, *in, *temporary;
 static long in_position;
 static int append, append_copy, memory_file, deleted, channel[2], event, timer, poller, null, dir;
+static int expired, ticking;
 static int given[2];
+
+/* Which has expired already. */
+static int timer_of(long interval_ns)
+{
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    struct itimerspec value = {.it_value = {0, 1000}, .it_interval = {0, interval_ns}};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    MUST(fd >= 0 && timerfd_settime(fd, 0, &value, NULL) == 0 && poll(&p, 1, 10000) == 1);
+    return fd;
+}
+
+static bool expires(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    uint64_t value = 0;
+
+    return poll(&p, 1, 5000) == 1 && read(fd, &value, 8) == 8 && value > 0;
+}
 
 static void open_files(void)
 {
@@ -207,6 +228,8 @@ static void open_files(void)
     timer = timerfd_create(CLOCK_MONOTONIC, 0);
     timerfd_settime(timer, 0, &(struct itimerspec){.it_value = {1000, 0}, .it_interval = {3, 5}},
                     NULL);
+    expired = timer_of(0);
+    ticking = timer_of(1000000);
     poller = epoll_create1(EPOLL_CLOEXEC);
     epoll_ctl(poller, EPOLL_CTL_ADD, channel[0],
               &(struct epoll_event){.events = EPOLLIN, .data.u64 = 1234567890123});
@@ -231,6 +254,8 @@ static void check_special(void)
     CHECK(read(event, &value, 8) == 8 && value == 5 && read(event, &value, 8) == -1);
     CHECK(timerfd_gettime(timer, &left) == 0 && left.it_value.tv_sec > 900 &&
           left.it_interval.tv_sec == 3 && left.it_interval.tv_nsec == 5);
+    CHECK(expires(expired) && read(expired, &value, 8) == -1 && errno == EAGAIN);
+    CHECK(expires(ticking) && expires(ticking) && expires(ticking));
     CHECK(write(null, "x", 1) == 1);
     CHECK(faccessat(dir, "in", R_OK, 0) == 0);
     CHECK(restored ? fcntl(given[0], F_GETFD) == -1 : fcntl(given[0], F_GETFD) >= 0);

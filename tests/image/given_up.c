@@ -40,6 +40,7 @@ static void begin(void)
     struct cw_err err = {0};
     enum image_state state;
 
+    taker_name_standard(&setting);
     if (image_take(&order, &setting, &err) != IMAGE_BEGUN) {
         printf("not begun: %s\n", err.text);
         exit(1);

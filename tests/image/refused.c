@@ -1,6 +1,7 @@
 /* refused WHAT: a program of which there can be no image; prints why. */
 #include "tests/image/taker.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
 #include <sched.h>
@@ -71,6 +72,14 @@ static int make_many(void)
     return 0;
 }
 
+static int open_again(int fd)
+{
+    char name[40];
+
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    return open(name, O_RDONLY);
+}
+
 static int make(const char *what)
 {
     struct sigevent event = {.sigev_notify = SIGEV_NONE};
@@ -105,6 +114,8 @@ static int make(const char *what)
 
         return ftruncate(fd, 4096) || mmap(NULL, 4096, 3, MAP_SHARED, fd, 0) == MAP_FAILED;
     }
+    if (!strcmp(what, "twice"))
+        return open_again(memfd_create("twice", 0)) < 0;
     return strcmp(what, "nothing") != 0;
 }
 

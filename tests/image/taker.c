@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,6 +64,14 @@ static int finish(void *ctx, int fd, struct cw_err *err)
     return cw_err_set(err, CW_ESYS, "%s: %s", path, strerrordesc_np(errno));
 }
 
+void taker_name_standard(struct image_setting *setting)
+{
+    struct stat st;
+
+    for (int fd = 0; fd < 3; fd++)
+        setting->standard[fd] = fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
 static int await_end(void)
 {
     enum image_state state;
@@ -91,6 +100,7 @@ int taker_take_with(struct image_setting *setting)
     snprintf(path, sizeof(path), "%s.%u", name ? name : "image", number);
     setting->open = open_file;
     setting->finish = finish;
+    taker_name_standard(setting);
     if (getenv("CONTROL") && taker_control < 0 &&
         socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair) == 0) {
         taker_control = pair[0];

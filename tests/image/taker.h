@@ -17,6 +17,8 @@ int taker_take(void);
 /* Likewise, with a setting of the caller's, whose open and finish are set here. Returns -1 when the
  * image is refused or fails; the text is in taker_error. */
 int taker_take_with(struct image_setting *setting);
+/* The setting's standard descriptors, which taker_take_with() sets by itself. */
+void taker_name_standard(struct image_setting *setting);
 extern const char *taker_error;
 extern struct image_outcome taker_outcome;
 extern int taker_control;

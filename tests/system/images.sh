@@ -123,6 +123,28 @@ threads() {
   expect_output "^restored, $1 generations, 0 failures"
 }
 
+# copies [refused]: of descriptors
+copies() {
+  take "$programs/copies" "$@"
+  expect_code 0
+  expect_output '^went on, 0 failures'
+  restore 1
+  expect_code 0
+  expect_output '^restored, 0 failures'
+  [[ $(grep -c 'of a copy' "$tmp/out") == 1 ]] || wrong "the copy of the output is lost"
+}
+
+# Fewer descriptors than the program has.
+fewer_descriptors() {
+  take "$programs/copies"
+  restore 1 prlimit --nofile=20:1024
+  expect_code 0
+  expect_output '^restored, 0 failures'
+  restore 1 prlimit --nofile=20:90
+  expect_code 113
+  expect_output "descriptors up to number 100, .* 'ulimit -Hn' is 90 here, and has to be 1[0-9]+"
+}
+
 # pool POLICY: of OpenMP, whose threads spin or sleep
 pool() {
   take env OMP_NUM_THREADS=4 OMP_WAIT_POLICY="$1" "$programs/pool"
@@ -151,6 +173,9 @@ program_tests() {
   t "ten generations" generations
   t "threads" threads 1
   t "ten generations of threads" threads 10
+  t "copies of descriptors" copies
+  t "... where kcmp() is refused" copies refused
+  t "restored with other limits of descriptors" fewer_descriptors
   t "OpenMP: threads that sleep" pool passive
   t "OpenMP: threads that spin" pool active
 }
@@ -266,6 +291,7 @@ refusal_tests() {
   t "signalfd" refused signalfd 'signalfd'
   t "a timer of timer_create()" refused timer 'timer_create'
   t "a working directory that was removed" refused directory 'working directory was removed'
+  t "a memory file that is open twice" refused twice 'a file without a name that is open a second time \(/memfd:twice'
   t "a memory file that is mapped and open" refused memory 'keeps a descriptor of it open'
 }
 
@@ -328,7 +354,7 @@ stream_tests() {
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,copies,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start

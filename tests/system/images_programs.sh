@@ -25,6 +25,11 @@ oddities=$programs/oddities
 
 # odd [OPTION...] -- ODDITY...: ranks are killed, and go on from images.
 odd() {
+  run_odd "$@"
+  expect_lines 2 '^ok oddities'
+}
+
+run_odd() {
   local options=()
   while [[ $1 != -- ]]; do
     options+=("$1")
@@ -44,9 +49,31 @@ odd() {
   touch "$work/go"
   finish
   expect_code 0
-  expect_lines 2 '^ok oddities'
   expect_event rank_restored 3
   expect_no_event image_failed
+}
+
+silent() {
+  odd -- silent
+  [[ ! -s $tmp/out ]] || wrong "on standard output: $(head -n 1 "$tmp/out")"
+}
+
+# Standard error goes where standard output does: each line comes once.
+joined() {
+  run_odd -- joined
+  [[ $(grep -c '^ok oddities' "$tmp/out") == 2 ]] || wrong "expected the ends on standard output"
+  grep '^error' "$tmp/out" | sort | uniq -c | awk '$1 != 2' >"$work/wrong"
+  [[ ! -s $work/wrong ]] || wrong "lines that did not come twice: $(head -n 3 "$work/wrong")"
+}
+
+# Each line of each rank is there, maybe twice.
+shared_file() {
+  local rank
+  odd --trust-files -- shared
+  for rank in 0 1; do
+    grep "^$rank:" "$work/shared" | sort -u | cut -d: -f2 | sort -n | awk '$1 != NR - 1' >"$work/missing"
+    [[ ! -s $work/missing ]] || wrong "rank $rank: a line before $(head -n 1 "$work/missing") is missing"
+  done
 }
 
 # A rank that has closed what its device tells of images with goes on without them.
@@ -59,6 +86,22 @@ closed() {
   expect_code 0
   expect_lines 2 '^ok oddities'
   expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
+}
+
+# Nobody reads the output: there is no image, and the ranks go on.
+full_output() {
+  : >"$tmp/events"
+  mkfifo "$work/fifo"
+  helper reader bash -c 'exec <"$0"; until [[ -e $1 ]]; do sleep 0.1; done; cat >/dev/null' "$work/fifo" "$work/go"
+  # shellcheck disable=SC2016 # for bash -c
+  start bash -c 'exec "${@:2}" >"$1"' _ "$work/fifo" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 \
+    "$oddities" "$work/go" full
+  await_events image_failed 2
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_lines 2 '^ok oddities'
+  expect_lines 1 'no image of it: what it has written is not taken from its standard output or error'
 }
 
 # Memory that no process could be restored with: there is no image, rather than one of no use.
@@ -146,15 +189,20 @@ too_little_memory() {
 program_tests() {
   t "standard output is a file of the program" odd -- output_before
   t "... from some moment on" odd -- output
+  t "standard output is /dev/null" silent
+  t "standard error goes to standard output" joined
+  t "standard input is a file of the program" odd -- given
   t "lines that never end" odd -- part
   t "output by megabytes" odd -- much
   t "another directory, a umask and limits" odd -- moved limits
+  t "output that nobody reads" full_output
   t "a timer" odd -- alarm
   t "descriptors are closed that are not the program's" closed
   t "children" odd -- fork wait
   t "commands" odd -- system
   t "memory that comes and goes" odd -- memory
   t "files" odd -- files
+  t "a file that all ranks append to" shared_file
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'

@@ -19,6 +19,8 @@ static struct cw_setup some_setup(void)
     v.spin_ns = 1ull << 40;
     v.resume_ms = CW_RESUME_MAX_MS;
     v.fault_event = 3ull << 40;
+    v.input_inode = 5ull << 40;
+    v.output_inodes[1] = 7ull << 40;
     strcpy(v.address, "unix:/tmp/relay");
     return v;
 }

@@ -94,6 +94,31 @@ static void check_output_from_100(void)
         check_output(100);
 }
 
+/* Said to nobody. */
+static void silence(void)
+{
+    if (!freopen("/dev/null", "w", stdout))
+        bad("freopen: %s", strerror(errno));
+}
+
+static void say_nothing(void)
+{
+    printf("not to be seen\n");
+    fflush(stdout);
+}
+
+/* Both to where stdout goes. */
+static void join_outputs(void)
+{
+    if (dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
+        bad("dup2: %s", strerror(errno));
+}
+
+static void print_error(void)
+{
+    fprintf(stderr, "error %d\n", round_now);
+}
+
 /* No line ever ends before the last round. */
 static void write_part(void)
 {
@@ -106,6 +131,17 @@ static void write_part(void)
 static void end_line(void)
 {
     putchar('\n');
+}
+
+/* The pipe has no room for a byte more, and nobody waits for that. */
+static void fill_pipe(void)
+{
+    static const char byte = '.';
+
+    fcntl(STDOUT_FILENO, F_SETFL, O_NONBLOCK);
+    while (write(STDOUT_FILENO, &byte, 1) == 1)
+        ;
+    fcntl(STDOUT_FILENO, F_SETFL, 0);
 }
 
 /* Far more than a pipe takes. */
@@ -380,6 +416,24 @@ static void check_files(void)
     check_numbers(deleted, "the deleted file");
 }
 
+static int shared = -1;
+
+static void share_file(void)
+{
+    shared = open("shared", O_WRONLY | O_APPEND | O_CREAT, 0600);
+    if (shared < 0)
+        bad("shared: %s", strerror(errno));
+}
+
+static void append_to_shared(void)
+{
+    char line[40];
+    int size = snprintf(line, sizeof(line), "%d:%d\n", rank, round_now);
+
+    if (write(shared, line, (size_t)size) != size)
+        bad("appending: %s", strerror(errno));
+}
+
 /* --- MPI -------------------------------------------------------------------------------------- */
 
 static void read_input(void)
@@ -389,6 +443,25 @@ static void read_input(void)
 
     if (rank == 0 && round_now % 4 == 0 && scanf("%d", &got) == 1 && got != next++)
         bad("standard input: %d where %d was expected", got, next - 1);
+}
+
+static void make_input(void)
+{
+    FILE *made = fopen(name_of("given"), "w");
+
+    for (int i = 0; made && i < 100000; i++)
+        fprintf(made, "%d\n", i);
+    if (!made || fclose(made) || !freopen(name_of("given"), "r", stdin))
+        bad("a file as standard input: %s", strerror(errno));
+    setvbuf(stdin, NULL, _IONBF, 0);
+}
+
+static void read_given(void)
+{
+    int got;
+
+    if (round_now < 100000 && (scanf("%d", &got) != 1 || got != round_now))
+        bad("standard input: %d", got);
 }
 
 /* --- all -------------------------------------------------------------------------------------- */
@@ -402,7 +475,11 @@ static const struct oddity {
 } oddities[] = {
     {"output_before", reopen_output, NULL, print_round, check_whole_output},
     {"output", NULL, NULL, reopen_in_round_100, check_output_from_100},
+    {"silent", NULL, silence, say_nothing, NULL},
+    {"joined", NULL, join_outputs, print_error, NULL},
+    {"given", NULL, make_input, read_given, NULL},
     {"part", NULL, NULL, write_part, end_line},
+    {"full", NULL, NULL, fill_pipe, NULL},
     {"much", NULL, NULL, write_much, NULL},
     {"moved", NULL, move, NULL, check_moved},
     {"alarm", NULL, set_alarm, NULL, check_alarm},
@@ -416,6 +493,7 @@ static const struct oddity {
     {"restorer", NULL, map_over_restorer, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
     {"files", NULL, open_files, use_files, check_files},
+    {"shared", NULL, share_file, append_to_shared, NULL},
     {"input", NULL, NULL, read_input, NULL},
     {"multiple", NULL, NULL, NULL, NULL}, /* MPI_THREAD_MULTIPLE */
 };
