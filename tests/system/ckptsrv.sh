@@ -320,6 +320,27 @@ wrong_streams() {
   refused 'image 1 of rank 0: the checkpoint server has image 2' 0 1 1 0 9
 }
 
+# Bytes after the end: of one that has a part in every piece, and more than fit behind a record
+bytes_behind() {
+  local i behind
+  serve
+  dispatcher
+  for i in {1..10}; do
+    for behind in 1 150000 1000000; do
+      put "$i" 1 1 0 9 behind="$behind"
+      if [[ $code != 0 ]]; then
+        expect_err_like 'damaged or wrong: bytes after its end'
+        stored "$i" 1 1 0 9
+      fi
+      fetched "$i" 1 1 9
+      client drop "$job_id" "$i" 1
+    done
+  done
+  gone "$server" && wrong "the server has ended"
+  put 0 1 1 0 9 behind=1000000
+  expect_code 1
+}
+
 no_dispatcher() {
   serve
   refused 'refused .2.: the checkpoint server has no such job' 0 1 1 0 9
@@ -582,6 +603,7 @@ main() {
   t "streams that break off" half_streams
   t "ended and started again" restart_keeps
   t "wrong streams" wrong_streams
+  t "bytes after the end of a stream" bytes_behind
   t "a job without a dispatcher" no_dispatcher
   t "a wrong credential" wrong_credential
   t "images of another job" other_jobs
