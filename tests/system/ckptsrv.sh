@@ -533,14 +533,54 @@ damaged_index() {
   fetched 0 1 3 20
 }
 
-newer_index() {
+# set_version FILE OCTAL: of an index
+set_version() {
+  printf "\\$2" | dd of="$store/$job_id/$1" bs=1 seek=8 conv=notrunc status=none
+}
+
+# other_version OCTAL: that image is left out, with its blocks; all others go on.
+other_version() {
+  local kept="0.2.index is left out, and kept with its blocks: it is of another version of Causeway; use the program"
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 0 1 2 1 20
+  stored 1 1 1 0 20
+  end_server
+  set_version 0.2.index "$1"
+  serve
+  grep -q "$kept" "$tmp/server.err" || wrong "it does not tell of the index: $(<"$tmp/server.err")"
+  holds 'rank 0 number 1' 'rank 1 number 1'
+  refused 'image 2 of rank 0: the checkpoint server has image 2' 0 1 2 1 20
+  stored 0 1 3 1 20
+  client drop "$job_id" all 3
+  holds
+  end_server
+  set_version 0.2.index 1
+  serve
+  fetched 0 1 2 20
+  end_server
+  set_version 0.2.index "$1"
+  run_expect 0 '' "$causeway" ckpt rm --dir "$store" "$job_id" 0 2
+  [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
+}
+
+unreadable_index() {
   serve
   dispatcher
   stored 0 1 1 0 20
   end_server
-  printf '\x09' | dd of="$store/$job_id/0.1.index" bs=1 seek=8 conv=notrunc status=none
-  run_expect 1 '0.1.index is of another version of Causeway; use the program that wrote it' \
-    "$causeway" ckptsrv --dir "$store" --listen "unix:$work/s" --key-file "$work/key"
+  mkdir "$store/$job_id/0.2.index"
+  serve
+  grep -q '0.2.index is left out, and kept with its blocks: reading .*: it is no file' "$tmp/server.err" ||
+    wrong "it does not tell of the index: $(<"$tmp/server.err")"
+  fetched 0 1 1 20
+  stored 0 1 3 1 20
+  fetched 0 1 3 20
+  end_server
+  run "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_code 1
+  expect_err_like '^causeway ckpt: removing .*0.2.index: Is a directory'
 }
 
 # --- causeway ckpt ----------------------------------------------------------------
@@ -567,6 +607,38 @@ ckpt_looks() {
   run_expect 0 '' "$causeway" ckpt verify --dir "$store"
   run_expect 0 '' "$causeway" ckpt rm --dir "$store" 00
   [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
+}
+
+# Images of a job that can be resumed
+ckpt_rm_warns() {
+  mkdir "$work/kept"
+  store=$work/kept/images
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 0 1 2 1 20
+  end_server
+  run_expect 0 '' "$causeway" ckpt rm --dir "$store" "$job_id" 0 1
+  expect_out 'removed 1 images'
+  touch "$work/kept/state"
+  run_expect 0 'keeps a job for causeway run --resume' "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_out 'removed 1 images'
+}
+
+# What was removed before is gone with its blocks.
+ckpt_rm_fails() {
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 1 1 1 0 20
+  end_server
+  mv "$store/$job_id/1.1.index" "$work/index"
+  mkdir "$store/$job_id/1.1.index"
+  run "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_code 1
+  expect_err_like '^causeway ckpt: removing .*1.1.index: Is a directory'
+  expect_out 'removed 1 images'
+  [[ ! -e $store/$job_id/0.blocks ]] || wrong "the blocks of rank 0 are still there"
 }
 
 ckpt_verify_damage() {
@@ -621,8 +693,12 @@ main() {
   t "a directory where others may write" open_directory
   t "files of others, and what is left" foreign_files
   t "a damaged index" damaged_index
-  t "an index of a newer version" newer_index
+  t "an index of an older version" other_version 0
+  t "an index of a newer version" other_version 11
+  t "an index that cannot be read" unreadable_index
   t "causeway ckpt looks, and removes" ckpt_looks
+  t "causeway ckpt rm of a job that can be resumed" ckpt_rm_warns
+  t "causeway ckpt rm of what cannot be removed" ckpt_rm_fails
   t "causeway ckpt verify finds damage" ckpt_verify_damage
   tap_end
 }
