@@ -6,6 +6,7 @@
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
+#   SEED      draws the bytes at which transfers end (default: another one each time)
 # shellcheck disable=SC2128,SC2317,SC2154 # the command is one word; t calls the tests; of lib
 set -u
 
@@ -53,6 +54,7 @@ end_server() {
 }
 
 before_test() {
+  seed_draws "$1"
   store=''
   where=()
 }
@@ -228,13 +230,14 @@ newer_incarnation() {
 
 # --- killed -----------------------------------------------------------------------
 
-# The server, at byte $1 of a transfer
+# The server, at both ends of a transfer and at any bytes of it
 killed_at() {
   local stops
   serve
   dispatcher
   stored 0 1 1 0 120
-  for stops in "$@"; do
+  draw_some 4 1000000
+  for stops in 0 "${some[@]}" 1000000; do
     helper sender "$tool" put "unix:$work/socket" "$work/key" "$job_id" 0 1 2 1 120 hang="$stops"
     await_true "it to hang" grep -q hangs "$tmp/sender.out"
     kill_server
@@ -280,7 +283,8 @@ half_streams() {
   serve
   dispatcher
   stored 0 1 1 0 60
-  for stops in 0 1 9 20000 100000 400000; do
+  draw_some 8 400000
+  for stops in 0 1 9 "${some[@]}" 400000; do
     run "$tool" put "unix:$work/socket" "$work/key" "$job_id" 0 1 2 1 60 stop="$stops"
     expect_code 0
   done
@@ -535,12 +539,12 @@ damaged_index() {
 
 # set_version FILE OCTAL: of an index
 set_version() {
-  printf "\\$2" | dd of="$store/$job_id/$1" bs=1 seek=8 conv=notrunc status=none
+  printf '%b' "\\0$2" | dd of="$store/$job_id/$1" bs=1 seek=8 conv=notrunc status=none
 }
 
 # other_version OCTAL: that image is left out, with its blocks; all others go on.
 other_version() {
-  local kept="0.2.index is left out, and kept with its blocks: it is of another version of Causeway; use the program"
+  local text="0.2.index is left out, and kept with its blocks: it is of another version of Causeway; use the program"
   serve
   dispatcher
   stored 0 1 1 0 20
@@ -549,7 +553,7 @@ other_version() {
   end_server
   set_version 0.2.index "$1"
   serve
-  grep -q "$kept" "$tmp/server.err" || wrong "it does not tell of the index: $(<"$tmp/server.err")"
+  grep -q "$text" "$tmp/server.err" || wrong "it does not tell of the index: $(<"$tmp/server.err")"
   holds 'rank 0 number 1' 'rank 1 number 1'
   refused 'image 2 of rank 0: the checkpoint server has image 2' 0 1 2 1 20
   stored 0 1 3 1 20
@@ -661,6 +665,7 @@ ckpt_verify_damage() {
 
 main() {
   lib_start
+  say_seed
   t "images are stored, and read back" round_trip
   t "an increment takes less room" increments_are_small
   t "a base that the server does not hold" no_base
@@ -670,7 +675,7 @@ main() {
   t "many images at once" many_at_once
   t "a client that stands still" slow_client
   t "a newer incarnation" newer_incarnation
-  t "killed in the middle of a transfer" killed_at 0 20000 100000 1000000
+  t "killed in the middle of a transfer" killed_at
   t "killed at any time" killed_at_any_time
   t "streams that break off" half_streams
   t "ended and started again" restart_keeps
