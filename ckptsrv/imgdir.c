@@ -1,4 +1,5 @@
 #include "ckptsrv/imgdir.h"
+#include "ckptsrv/index.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -242,18 +243,25 @@ int imgdir_sync(int fd, struct cw_err *err)
     return CW_OK;
 }
 
-const char *imgdir_check_blocks(const struct imgdir *files, const uint8_t *job, uint32_t rank,
-                                uint64_t size)
+uint64_t imgdir_blocks_size(const struct imgdir *files, const uint8_t *job, uint32_t rank)
 {
     char name[NAME_SIZE];
     struct stat st;
 
     blocks_name(name, job, rank);
-    if (size == 0)
-        return NULL;
     if (fstatat(files->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
-        return "its blocks are not there";
-    return (uint64_t)st.st_size < size ? "some of its blocks are not there" : NULL;
+        return 0;
+    return (uint64_t)st.st_size;
+}
+
+const char *imgdir_check_blocks(const struct imgdir *files, const uint8_t *job, uint32_t rank,
+                                uint64_t size)
+{
+    uint64_t there = size > 0 ? imgdir_blocks_size(files, job, rank) : 0;
+
+    if (there >= size)
+        return NULL;
+    return there == 0 ? "its blocks are not there" : "some of its blocks are not there";
 }
 
 void imgdir_shorten(const struct imgdir *files, const uint8_t *job, uint32_t rank, uint64_t size)
@@ -359,6 +367,8 @@ static int read_whole(int fd, uint8_t **bytes, size_t *size, struct cw_err *err)
 
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return cw_err_set(err, CW_ESYS, "it is no file");
+    if (st.st_size > (off_t)INDEX_BYTES_MAX)
+        return cw_err_set(err, CW_ESYS, "it is too large");
     *size = (size_t)st.st_size;
     *bytes = malloc(*size + 1);
     if (!*bytes)
@@ -434,14 +444,14 @@ static bool parse_name(const char *name, enum imgdir_kind *kind, uint32_t *rank,
 {
     const char *rest = number_of(name, rank);
 
-    if (!rest)
+    if (!rest || *rank >= CW_RANKS_MAX)
         return false;
     *kind = IMGDIR_BLOCKS;
     *number = 0;
     if (strcmp(rest, ".blocks") == 0)
         return true;
     rest = *rest == '.' ? number_of(rest + 1, number) : NULL;
-    if (!rest || strncmp(rest, ".index", 6) != 0)
+    if (!rest || *number == 0 || strncmp(rest, ".index", 6) != 0)
         return false;
     *kind = rest[6] ? IMGDIR_LEFT : IMGDIR_INDEX;
     return rest[6] == '\0' || strcmp(rest + 6, LEFT_SUFFIX) == 0;
@@ -457,6 +467,20 @@ static DIR *open_dir(int dir, const char *name)
     return stream;
 }
 
+/* NULL at the end. An entry that is not seen may be an index, whose blocks would be taken for
+ * others. */
+static const struct dirent *next_entry(const struct imgdir *files, DIR *dir, const char *name,
+                                       struct cw_err *err)
+{
+    const struct dirent *entry;
+
+    errno = 0;
+    entry = readdir(dir);
+    if (!entry && errno)
+        failure(files, "reading", name, err);
+    return entry;
+}
+
 static int each_of_job(const struct imgdir *files, const char *text, imgdir_visit *visit, void *ctx,
                        struct cw_err *err)
 {
@@ -470,11 +494,11 @@ static int each_of_job(const struct imgdir *files, const char *text, imgdir_visi
     if (!imgdir_job_parse(text, job))
         return CW_OK;
     dir = open_dir(files->dir, text);
-    if (!dir && errno == ENOENT)
-        return CW_OK; /* a server that runs has removed it */
+    if (!dir && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+        return CW_OK; /* a server that runs has removed it, or it is no directory: not ours */
     if (!dir)
         return failure(files, "opening", text, err);
-    while (!err->code && (entry = readdir(dir)))
+    while (!err->code && (entry = next_entry(files, dir, text, err)))
         if (parse_name(entry->d_name, &kind, &rank, &number))
             visit(ctx, job, kind, rank, number, entry->d_name, err);
     closedir(dir);
@@ -490,7 +514,7 @@ int imgdir_each(const struct imgdir *files, imgdir_visit *visit, void *ctx, stru
 
     if (!dir)
         return failure(files, "opening", "it", err);
-    while (!err->code && (entry = readdir(dir)))
+    while (!err->code && (entry = next_entry(files, dir, "it", err)))
         each_of_job(files, entry->d_name, visit, ctx, err);
     closedir(dir);
     return err->code;

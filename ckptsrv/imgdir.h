@@ -44,6 +44,8 @@ int imgdir_write(int fd, struct iovec *at, int count, uint64_t offset, struct cw
 int imgdir_read(int fd, struct iovec *at, int count, uint64_t offset, struct cw_err *err);
 int imgdir_sync(int fd, struct cw_err *err);
 
+/* Bytes of a file of blocks; 0 where there is none. */
+uint64_t imgdir_blocks_size(const struct imgdir *files, const uint8_t *job, uint32_t rank);
 /* NULL, or what is wrong with a file of blocks that is to have `size` bytes at least. */
 const char *imgdir_check_blocks(const struct imgdir *files, const uint8_t *job, uint32_t rank,
                                 uint64_t size);

@@ -224,6 +224,21 @@ static const char *check_file(const uint8_t *bytes, size_t size, struct index_he
     return NULL;
 }
 
+bool index_is_foreign(const uint8_t *bytes, size_t size)
+{
+    struct cw_reader r = cw_reader(bytes, size);
+    struct index_header header;
+    struct cw_image_record first;
+
+    if (cw_get_u64(&r) == INDEX_MAGIC && cw_get_u32(&r) != INDEX_VERSION && !r.bad)
+        return true;
+    if (check_file(bytes, size, &header))
+        return false;
+    r = cw_reader(bytes + sizeof(header), size - sizeof(header));
+    cw_get_copy(&r, &first, sizeof(first)); /* of the image's own header */
+    return cw_get_u64(&r) == CW_IMAGE_MAGIC && cw_get_u32(&r) != CW_IMAGE_VERSION && !r.bad;
+}
+
 const char *index_check(const uint8_t *bytes, size_t size, struct index_summary *summary)
 {
     struct check check = {.summary = summary};

@@ -65,6 +65,9 @@ void index_clear(struct index_maker *maker);
 /* --- reading one ---------------------------------------------------------------------------------
  */
 
+/* Whether another version of Causeway has written it: what it needs is not known then. */
+bool index_is_foreign(const uint8_t *bytes, size_t size);
+
 /* Checks all of it but the blocks themselves. Errors: NULL is none, or what is wrong. */
 const char *index_check(const uint8_t *bytes, size_t size, struct index_summary *summary);
 

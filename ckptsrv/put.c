@@ -223,10 +223,23 @@ static void remove_surplus(struct put *put)
     const struct put_request *request = &put->request;
     struct cw_err ignored = {0};
     uint32_t number;
-    struct held_image *image = registry_take_surplus(put->rank, &number);
+    struct held_image *image;
 
-    if (image)
+    while (!ignored.code && (image = registry_take_surplus(put->rank, &number)))
         vault_remove(put->vault, request->job, request->rank, image, number, &ignored);
+}
+
+/* Where the index is there perhaps, it has to go first. If that fails, too, the image is one that
+ * nobody was told of: it keeps its units until it is removed as others are. */
+static void give_up(struct put *put, struct held_image *image, bool doubtful)
+{
+    const struct put_request *request = &put->request;
+    struct cw_err ignored = {0};
+
+    if (doubtful)
+        vault_remove(put->vault, request->job, request->rank, image, request->put.number, &ignored);
+    else
+        registry_unpin(image);
 }
 
 int put_commit(struct put *put, struct cw_stored *stored, struct cw_err *err)
@@ -246,15 +259,15 @@ int put_commit(struct put *put, struct cw_stored *stored, struct cw_err *err)
     index = intake_index(put->intake, new_bytes, &stored->bytes);
     if (imgdir_sync(put->fd, err) < 0)
         return err->code;
-    image = registry_prepare(put->rank, &put->own, &put->shared);
+    image = registry_prepare(put->rank, stored, &put->own, &put->shared);
     if (!image)
         return cw_err_set(err, CW_ENOMEM, "no memory for what is known of images");
     if (imgdir_put_index(vault_dir(put->vault), request->job, request->rank, request->put.number,
                          index->bytes, index->used, &doubtful, err) < 0) {
-        registry_give_up(image, doubtful);
+        give_up(put, image, doubtful);
         return err->code;
     }
-    registry_commit(image, stored);
+    registry_commit(image);
     remove_surplus(put);
     return CW_OK;
 }

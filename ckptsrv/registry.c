@@ -28,7 +28,8 @@ struct held_rank {
     uint32_t number;
     struct units units;
     struct held_image *oldest;
-    uint32_t users; /* who have entered, and images that are pinned and not in the list */
+    uint32_t users;   /* who have entered, and images that are pinned and not in the list */
+    uint32_t unknown; /* the highest number of an image whose units are not known; 0: none */
 };
 
 struct registry {
@@ -183,7 +184,7 @@ static void forget_unused(struct held_rank *rank)
     struct held_job *job = rank->job;
     const struct imgdir *files = job->registry->files;
 
-    if (rank->users > 0 || rank->oldest)
+    if (rank->users > 0 || rank->oldest || rank->unknown)
         return;
     imgdir_remove_blocks(files, job->id, rank->number);
     free_rank(rank);
@@ -360,8 +361,27 @@ int registry_found(struct registry *registry, const uint8_t job[CW_ID_SIZE],
     return cw_err_set(err, CW_ENOMEM, "no memory for what is known of images");
 }
 
-struct held_image *registry_prepare(struct held_rank *rank, struct extents *own,
-                                    const struct extents *shared)
+int registry_found_unknown(struct registry *registry, const uint8_t job[CW_ID_SIZE],
+                           uint32_t number_of_rank, uint32_t number, uint64_t units,
+                           struct cw_err *err)
+{
+    struct held_rank *rank = registry_enter(registry, job, number_of_rank);
+    struct extent all = {0, units};
+    bool done = rank != NULL;
+
+    lock(registry);
+    if (rank && !rank->unknown)
+        done = refer(rank, &(struct extents){.at = &all, .count = 1});
+    if (done && number > rank->unknown)
+        rank->unknown = number;
+    if (rank)
+        rank->users--;
+    unlock(registry);
+    return done ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for what is known of images");
+}
+
+struct held_image *registry_prepare(struct held_rank *rank, const struct cw_stored *stored,
+                                    struct extents *own, const struct extents *shared)
 {
     struct registry *registry = registry_of(rank);
     struct held_image *image = calloc(1, sizeof(*image));
@@ -382,35 +402,26 @@ struct held_image *registry_prepare(struct held_rank *rank, struct extents *own,
         return NULL;
     }
     image->rank = rank;
+    image->stored = *stored;
     image->pins = 1;
     extents_clear(own);
     return image;
 }
 
-void registry_commit(struct held_image *image, const struct cw_stored *stored)
+/* The pin of one that is in no list becomes the list's. */
+static void put_into_list(struct held_image *image)
 {
     struct registry *registry = registry_of(image->rank);
 
     lock(registry);
-    image->stored = *stored;
     image->rank->users--;
     enlist(image);
     unlock(registry);
 }
 
-void registry_give_up(struct held_image *image, bool keep)
+void registry_commit(struct held_image *image)
 {
-    struct held_rank *rank = image->rank;
-    struct registry *registry = registry_of(rank);
-
-    lock(registry);
-    if (!keep) {
-        release(rank, &image->extents);
-        rank->users--; /* else the file stays, too */
-    }
-    free_image(image);
-    forget_unused(rank);
-    unlock(registry);
+    put_into_list(image);
 }
 
 static struct held_image *find_image(const struct held_rank *rank, uint32_t number)
@@ -508,22 +519,19 @@ struct held_image *registry_take_surplus(struct held_rank *rank, uint32_t *its_n
 
 void registry_put_back(struct held_image *image)
 {
-    struct registry *registry = registry_of(image->rank);
-
-    lock(registry);
-    image->rank->users--;
-    enlist(image);
-    unlock(registry);
+    put_into_list(image);
 }
 
 uint32_t registry_newest(struct held_rank *rank)
 {
     struct registry *registry = registry_of(rank);
-    uint32_t number = 0;
+    uint32_t number;
 
     lock(registry);
+    number = rank->unknown;
     for (const struct held_image *i = rank->oldest; i; i = i->newer)
-        number = i->stored.number;
+        if (i->stored.number > number)
+            number = i->stored.number;
     unlock(registry);
     return number;
 }

@@ -29,7 +29,7 @@ struct held_rank *registry_enter(struct registry *registry, const uint8_t job[CW
 /* When the last has left, and there is no image, its files go. */
 void registry_leave(struct held_rank *rank);
 
-/* The highest number of its images; 0: there is none. */
+/* The highest number of its images, known or not; 0: there is none. */
 uint32_t registry_newest(struct held_rank *rank);
 
 /* Its file becomes as long as what is in use there. */
@@ -53,14 +53,18 @@ void registry_release(struct held_rank *rank, const struct extents *extents);
 int registry_found(struct registry *registry, const uint8_t job[CW_ID_SIZE],
                    const struct cw_stored *image, struct extents *extents, struct cw_err *err);
 
+/* An image was found whose index tells nothing: it, and its blocks, are not to be touched. So the
+ * first `units` of the rank's file stay in use, and new images have higher numbers. Errors:
+ * CW_ENOMEM. */
+int registry_found_unknown(struct registry *registry, const uint8_t job[CW_ID_SIZE], uint32_t rank,
+                           uint32_t number, uint64_t units, struct cw_err *err);
+
 /* An image whose index is about to be written: `own` are units that were taken, `shared` are those
- * of its base, which is pinned. Both become the registry's. It is not there until registry_commit.
- * NULL without memory. */
-struct held_image *registry_prepare(struct held_rank *rank, struct extents *own,
-                                    const struct extents *shared);
-void registry_commit(struct held_image *image, const struct cw_stored *stored);
-/* In place of commit; `keep`: its units stay in use. */
-void registry_give_up(struct held_image *image, bool keep);
+ * of its base, which is pinned. Both become the registry's. It is not there until registry_commit;
+ * in place of that it is unpinned, once its index is gone. NULL without memory. */
+struct held_image *registry_prepare(struct held_rank *rank, const struct cw_stored *stored,
+                                    struct extents *own, const struct extents *shared);
+void registry_commit(struct held_image *image);
 
 /* That others may know of it; true once. */
 bool registry_tell(struct held_rank *rank, uint32_t number);
@@ -75,7 +79,8 @@ struct held_image *registry_take_out(struct held_rank *rank, uint32_t number, ui
 /* Likewise, where the rank has too many: the oldest but one. The oldest may be the only one of use,
  * which who takes the images would have dropped otherwise; to the newest the next one refers. */
 struct held_image *registry_take_surplus(struct held_rank *rank, uint32_t *its_number);
-/* Its index could not be removed. */
+/* Its index could not be removed: it is there again, or, of one that was to be committed, for the
+ * first time. */
 void registry_put_back(struct held_image *image);
 
 /* Calls for each image that others may know of. */

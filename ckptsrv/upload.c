@@ -95,7 +95,7 @@ static void give(struct upload *u)
     begin(u, TAKING);
 }
 
-/* What the thread has not taken goes in front of what has come since. */
+/* What the thread has not taken, a part of a record, goes in front of what has come since. */
 static void keep_rest(struct upload *u)
 {
     struct piece *old = u->taking;
@@ -112,16 +112,29 @@ static void fail(struct upload *u)
     u->events->failed(u->ctx, &u->err);
 }
 
+/* Nothing follows the end. What has not been received by now never is. */
+static void on_end(struct upload *u)
+{
+    size_t left = u->taking->end - u->taking->start - u->taken;
+
+    if (left > 0 || u->filling->end > FRONT_BYTES) {
+        cw_err_set(&u->err, CW_EPROTO, "the image is damaged or wrong: bytes after its end");
+        fail(u);
+        return;
+    }
+    begin(u, COMMITTING);
+    u->events->whole(u->ctx);
+}
+
 static void on_taken(struct upload *u)
 {
-    keep_rest(u);
-    if (!put_ended(u->put)) {
-        give(u);
-        u->events->room(u->ctx);
-    } else {
-        begin(u, COMMITTING);
-        u->events->whole(u->ctx);
+    if (put_ended(u->put)) {
+        on_end(u);
+        return;
     }
+    keep_rest(u);
+    give(u);
+    u->events->room(u->ctx);
 }
 
 /* The dispatcher has to know of it in any case. */

@@ -83,13 +83,6 @@ static bool add_extents(struct extents *extents, const uint8_t *bytes, size_t si
     return true;
 }
 
-static bool other_version(const uint8_t *bytes, size_t size)
-{
-    struct cw_reader r = cw_reader(bytes, size);
-
-    return cw_get_u64(&r) == INDEX_MAGIC && cw_get_u32(&r) != INDEX_VERSION && !r.bad;
-}
-
 static int enter_found(struct vault *vault, const uint8_t *job, const struct index_summary *summary,
                        const uint8_t *bytes, size_t size, struct cw_err *err)
 {
@@ -103,31 +96,51 @@ static int enter_found(struct vault *vault, const uint8_t *job, const struct ind
     return err->code;
 }
 
+static void say_left_out(const struct vault *vault, const uint8_t *job, const char *name,
+                         const char *how, const char *why)
+{
+    char text[IMGDIR_JOB_TEXT];
+
+    imgdir_job_text(text, job);
+    fprintf(stderr, "causeway ckptsrv: --dir %s: %s/%s is left out%s: %s\n", vault->files.path,
+            text, name, how, why);
+}
+
+/* Which blocks it needs cannot be known: all that are there are left alone. Other images, and other
+ * jobs, go on. */
+static int leave_alone(struct vault *vault, const uint8_t *job, uint32_t rank, uint32_t number,
+                       const char *name, const char *why, struct cw_err *err)
+{
+    uint64_t bytes = imgdir_blocks_size(&vault->files, job, rank);
+
+    say_left_out(vault, job, name, ", and kept with its blocks", why);
+    return registry_found_unknown(vault->registry, job, rank, number,
+                                  (bytes + UNIT_BYTES - 1) / UNIT_BYTES, err);
+}
+
 static int find_index(struct vault *vault, const uint8_t *job, uint32_t rank, uint32_t number,
                       const char *name, struct cw_err *err)
 {
     struct index_summary summary;
-    char text[IMGDIR_JOB_TEXT];
+    struct cw_err unread = {0};
     const char *wrong;
     uint8_t *bytes;
     size_t size;
 
-    if (imgdir_get_index(&vault->files, job, rank, number, &bytes, &size, err) < 0)
-        return err->code;
-    imgdir_job_text(text, job);
+    if (imgdir_get_index(&vault->files, job, rank, number, &bytes, &size, &unread) < 0)
+        return leave_alone(vault, job, rank, number, name, unread.text, err);
     wrong = index_check_of(bytes, size, job, rank, number, &summary);
     if (!wrong)
         wrong = imgdir_check_blocks(&vault->files, job, rank, summary.end);
     if (!wrong)
         enter_found(vault, job, &summary, bytes, size, err);
-    else if (other_version(bytes, size))
-        cw_err_set(err, CW_EINVAL,
-                   "--dir %s: %s/%s is of another version of Causeway; use the program that wrote "
-                   "it, or give another directory",
-                   vault->files.path, text, name);
+    else if (index_is_foreign(bytes, size))
+        leave_alone(vault, job, rank, number, name,
+                    "it is of another version of Causeway; use the program that wrote it, or "
+                    "remove it (causeway ckpt rm)",
+                    err);
     else
-        fprintf(stderr, "causeway ckptsrv: --dir %s: %s/%s is left out: %s\n", vault->files.path,
-                text, name, wrong);
+        say_left_out(vault, job, name, "", wrong);
     free(bytes);
     return err->code;
 }
@@ -164,18 +177,17 @@ static int on_blocks(void *ctx, const uint8_t *job, enum imgdir_kind kind, uint3
     return CW_OK;
 }
 
-struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err)
+struct vault *vault_open_in(const struct imgdir *files, uint64_t max, struct cw_err *err)
 {
     struct vault *vault = calloc(1, sizeof(*vault));
+    struct imgdir unused = *files;
 
     if (!vault) {
+        imgdir_close(&unused, false);
         cw_err_set(err, CW_ENOMEM, "no memory for a checkpoint server");
         return NULL;
     }
-    if (imgdir_open(&vault->files, dir, err) < 0) {
-        free(vault);
-        return NULL;
-    }
+    vault->files = *files;
     vault->registry = registry_new(&vault->files, max);
     if (!vault->registry)
         cw_err_set(err, CW_ENOMEM, "no memory for a checkpoint server");
@@ -185,6 +197,13 @@ struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err)
         return vault;
     vault_close(vault, false, NULL);
     return NULL;
+}
+
+struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err)
+{
+    struct imgdir files;
+
+    return imgdir_open(&files, dir, err) < 0 ? NULL : vault_open_in(&files, max, err);
 }
 
 /* --- closing -------------------------------------------------------------------------------------

@@ -9,8 +9,11 @@ struct vault;
 
 /* Locks the directory, and finds out what it holds; what writes have left that did not end goes.
  * `dir` stays. `max`: bytes of blocks; 0: no bound. Waits for the disk. NULL with *err: CW_ESYS,
- * CW_EBUSY, CW_ENOMEM; CW_EINVAL: what is there is of another version. */
+ * CW_EBUSY, CW_ENOMEM. */
 struct vault *vault_open(const char *dir, uint64_t max, struct cw_err *err);
+/* Likewise, in a directory that imgdir_open has locked; `files` is the vault's from then on, also
+ * after an error. */
+struct vault *vault_open_in(const struct imgdir *files, uint64_t max, struct cw_err *err);
 /* `remove`: images go, those of `job` (NULL: of all jobs), and the directory where vault_open made
  * it and nothing else is there. NULL is allowed. */
 void vault_close(struct vault *vault, bool remove, const uint8_t *job);

@@ -147,12 +147,12 @@ queue_jobs() {
 queue_waiting() {
   local engine
   suite "command line" tests/system/cli.sh
-  suite "images that ranks go on from" env DRAW="2/3 $SLICE" tests/system/images_restore.sh
+  suite "images that ranks go on from" env DRAW="2/3 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
   suite "images, programs" env DRAW="1/2 $SLICE" tests/system/images_programs.sh
   suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
   suite "logs on disk" tests/system/log_disk.sh
   suite "logs that are looked at" tests/system/log_command.sh
-  suite "checkpoint servers" tests/system/ckptsrv.sh
+  suite "checkpoint servers" env SEED="$SLICE" tests/system/ckptsrv.sh
   suite "images of jobs" tests/system/images_job.sh
   suite "jobs that are resumed" env DRAW="1/2 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh

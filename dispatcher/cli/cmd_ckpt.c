@@ -5,11 +5,13 @@
 #include "common/parse.h"
 #include "dispatcher/cli/ckpt_images.h"
 #include "dispatcher/cli/ckpt_now.h"
+#include "dispatcher/state/state_file.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char usage[] =
     "usage: causeway ckpt list|show|verify|rm [options] --dir DIR [JOB [RANK [NUMBER]]]\n"
@@ -185,21 +187,42 @@ static int check_one_job(const struct ckpt_images *images, struct cw_err *err)
     return CW_OK;
 }
 
+/* A job with --job-dir has its images there, beside its state: it can still be resumed. */
+static void warn_if_kept(const char *dir)
+{
+    char path[STATE_DIR_MAX];
+    struct stat st;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/../%s", dir, STATE_NAME) < sizeof(path) &&
+        stat(path, &st) == 0 && S_ISREG(st.st_mode))
+        fprintf(stderr,
+                "causeway ckpt: %s/.. keeps a job for causeway run --resume; ranks whose logs no "
+                "longer reach back to the beginning need these images\n",
+                dir);
+}
+
+/* Under one lock, so that no server begins before the blocks have gone, too. */
 static int remove_all(const struct ckpt_options *o, const struct ckpt_images *images,
                       struct cw_err *err)
 {
-    struct cw_err ignored = {0};
+    struct cw_err blocks = {0};
     struct imgdir dir;
+    struct vault *vault;
+    size_t removed = 0;
 
     if (check_one_job(images, err) < 0 || imgdir_open(&dir, o->dir, err) < 0)
         return err->code;
-    for (size_t i = 0; i < images->count && !err->code; i++)
-        imgdir_remove_index(&dir, images->at[i].job, images->at[i].rank, images->at[i].number, err);
-    imgdir_close(&dir, false);
+    warn_if_kept(o->dir);
+    for (; removed < images->count; removed++)
+        if (imgdir_remove_index(&dir, images->at[removed].job, images->at[removed].rank,
+                                images->at[removed].number, err) < 0)
+            break;
     /* what a server does at its start: blocks that no image needs go */
-    vault_close(vault_open(o->dir, 0, &ignored), false, NULL);
-    if (!err->code)
-        printf("removed %zu images\n", images->count);
+    vault = vault_open_in(&dir, 0, &blocks);
+    vault_close(vault, false, NULL);
+    printf("removed %zu images\n", removed);
+    if (!vault && !err->code)
+        cw_err_set(err, blocks.code, "their blocks may still be there: %s", blocks.text);
     return err->code;
 }
 

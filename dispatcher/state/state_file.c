@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
-#define STATE_NAME "state"
 #define WAIT_STEP_MS 20
 #define RESERVE_BYTES (256 << 10) /* of the journal, when a job begins or is resumed */
 

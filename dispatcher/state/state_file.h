@@ -10,6 +10,7 @@
 #include <limits.h>
 
 #define STATE_DIR_MAX 4032            /* PATH_MAX, less what names there take */
+#define STATE_NAME "state"            /* the journal */
 #define STATE_RELAY_NAME KEPT_LOG_DIR /* the log of its relay */
 #define STATE_IMAGES_NAME "images"
 #define STATE_WAIT_MS 15000 /* for what is left of the job's processes to end */

@@ -1,13 +1,16 @@
 /* Stands between clients and a server, both on sockets with a path, and breaks connections off:
  *
- *   cut LISTEN CONNECT BYTES TIMES [stand|other]
+ *   cut LISTEN CONNECT BYTES TIMES [stand|other|up SEED]
  *
  * Passes on what comes on connections to LISTEN, and what the server at CONNECT answers. Of the
  * connections on which the server says BYTES bytes or more, the first TIMES are closed there, or
  * stand still (`stand`), and it prints a line for each. `other`: who asks for an image of rank 0
- * gets that of rank 1, and the other way round. Ends with its parent. */
+ * gets that of rank 1, and the other way round. `up`: every other connection, about,
+ * is to be closed after a drawn number of bytes that the client says, at most BYTES; of those that
+ * come so far the first TIMES are. Ends with its parent. */
 #include "common/frame.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -46,11 +49,11 @@ static void change(char *bytes, ssize_t size)
         bytes[CW_FRAME_HEADER] ^= 1;
 }
 
-/* Returns how many bytes went from one to the other; 0: that was the end. */
-static long pass(int from, int to, bool changes)
+/* Returns how many bytes, at most `most`, went from one to the other; 0: that was the end. */
+static long pass(int from, int to, bool changes, long most)
 {
     char bytes[65536];
-    ssize_t n = read(from, bytes, sizeof(bytes));
+    ssize_t n = read(from, bytes, most < (long)sizeof(bytes) ? (size_t)most : sizeof(bytes));
 
     if (changes)
         change(bytes, n);
@@ -62,6 +65,31 @@ static long pass(int from, int to, bool changes)
     return n > 0 ? n : 0;
 }
 
+/* What the client says ends after `bytes`; if it was not to be broken off, the rest goes on. */
+static void serve_up(int client, const char *connect_to, long bytes)
+{
+    int server = open_socket(connect_to, connect);
+    struct pollfd both[2] = {{.fd = client, .events = POLLIN}, {.fd = server, .events = POLLIN}};
+    long said = 0;
+
+    while (poll(both, 2, -1) > 0) {
+        long n = both[0].revents ? pass(client, server, false, bytes - said) : 0;
+
+        if ((both[0].revents && n == 0) ||
+            (both[1].revents && pass(server, client, false, LONG_MAX) == 0))
+            return;
+        said += n;
+        if (said < bytes)
+            continue;
+        if (atomic_fetch_sub(left, 1) > 0) {
+            printf("breaks off after %ld bytes\n", bytes);
+            fflush(stdout);
+            return;
+        }
+        bytes = LONG_MAX;
+    }
+}
+
 static void serve(int client, const char *connect_to, long bytes, const char *how)
 {
     int server = open_socket(connect_to, connect);
@@ -70,10 +98,10 @@ static void serve(int client, const char *connect_to, long bytes, const char *ho
     int decided = 0;
 
     while (poll(both, 2, -1) > 0) {
-        long n = both[1].revents ? pass(server, client, false) : 0;
+        long n = both[1].revents ? pass(server, client, false, LONG_MAX) : 0;
 
         if ((both[1].revents && n == 0) ||
-            (both[0].revents && pass(client, server, strcmp(how, "other") == 0) == 0))
+            (both[0].revents && pass(client, server, strcmp(how, "other") == 0, LONG_MAX) == 0))
             return;
         said += n;
         if (decided || said < bytes)
@@ -92,10 +120,12 @@ static void serve(int client, const char *connect_to, long bytes, const char *ho
 
 int main(int argc, char **argv)
 {
+    bool up = argc > 6 && strcmp(argv[5], "up") == 0;
     int listener;
 
     if (argc < 5)
         return 2;
+    srandom(up ? (unsigned)strtoul(argv[6], NULL, 10) : 1);
     signal(SIGCHLD, SIG_IGN);
     left = mmap(NULL, sizeof(*left), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (left == MAP_FAILED)
@@ -106,11 +136,15 @@ int main(int argc, char **argv)
         bad("listen");
     for (;;) {
         int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        long drawn = random() % 2 ? 1 + random() % atol(argv[3]) : LONG_MAX;
 
         if (client >= 0 && fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             close(listener);
-            serve(client, argv[2], atol(argv[3]), argc > 5 ? argv[5] : "");
+            if (up)
+                serve_up(client, argv[2], drawn);
+            else
+                serve(client, argv[2], atol(argv[3]), argc > 5 ? argv[5] : "");
             _exit(0);
         }
         close(client);

@@ -13,7 +13,8 @@
  *
  * Options of put: plain (no block is compressed or zero), piece=N (bytes of a write), stop=N (ends
  * after N bytes of the stream), hang=N (waits there to be killed), flip=N (byte N of the stream is
- * another one), rank=N, number=N, version=N (in the stream's header). */
+ * another one), rank=N, number=N, version=N (in the stream's header), behind=N (N zeros follow the
+ * end). */
 #include "common/keyfile.h"
 #include "common/transport.h"
 #include "tests/lib/image_client.h"
@@ -84,12 +85,18 @@ static void change(struct image_stream *stream, char **options)
     struct cw_image_header *header =
         (struct cw_image_header *)(stream->bytes + sizeof(struct cw_image_record));
     uint64_t flip = option(options, "flip", UINT64_MAX);
+    size_t behind = option(options, "behind", 0);
 
     header->rank = (uint32_t)option(options, "rank", header->rank);
     header->number = (uint32_t)option(options, "number", header->number);
     header->version = (uint32_t)option(options, "version", header->version);
     if (flip < stream->size)
         stream->bytes[flip] ^= 4;
+    stream->bytes = realloc(stream->bytes, stream->size + behind);
+    if (!stream->bytes)
+        abort();
+    memset(stream->bytes + stream->size, 0, behind);
+    stream->size += behind;
 }
 
 static int send_stream(struct image_client *client, const struct image_stream *stream,

@@ -8,6 +8,7 @@
 # Environment:
 #   ENGINE  the engine of the relays of a suite
 #   EXCEPT  a regular expression: the titles of tests that do not run
+#   SEED    draws numbers within tests (seed_draws)
 #   DRAW    "K/N SEED": of a suite only the tests that SEED draws, about K of N. The same seed draws the same tests.
 
 # shellcheck disable=SC2034 # some of these are for the suites
@@ -66,6 +67,26 @@ drawn() {
   ((16#${hash:0:8} % ${share#*/} < ${share%/*}))
 }
 
+# Numbers that a test draws come from SEED, the suite and the title alone. A suite says the seed, and calls seed_draws
+# before each test.
+say_seed() {
+  seed=${SEED:-$SRANDOM}
+  echo "# numbers drawn by SEED=$seed"
+}
+
+seed_draws() {
+  local hash
+  read -r hash _ < <(md5sum <<<"$seed $suite: $1")
+  RANDOM=$((16#${hash:0:8}))
+}
+
+# draw_some COUNT BELOW: leaves that many numbers in the array $some.
+draw_some() {
+  some=()
+  while ((${#some[@]} < $1)); do some+=($(((RANDOM << 15 | RANDOM) % $2))); done
+  echo "drawn: ${some[*]}" >>"$tmp/drawn"
+}
+
 # skip WHY: the test cannot be made here
 skip() {
   skipped=$*
@@ -91,6 +112,7 @@ t() {
   skipped=''
   : >"$tmp/out"
   : >"$tmp/err"
+  : >"$tmp/drawn"
   rm -rf "$work"
   mkdir "$work"
   before_test "$title"
@@ -101,6 +123,7 @@ t() {
   if ((${#notes[@]})); then
     wrong "it printed:"
     wrong "$(tail -n 5 "$tmp/out")"
+    [[ ! -s $tmp/drawn ]] || wrong "$(<"$tmp/drawn")"
     wrong "and to standard error:"
     wrong "$(tail -n 15 "$tmp/err")"
     tap_not_ok "$title"

@@ -6,6 +6,7 @@
 #
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
+#   SEED      draws the bytes at which transfers end (default: another one each time)
 # shellcheck disable=SC2128,SC2317,SC2154 # the command is one word; t calls the tests; of lib
 set -u
 
@@ -53,6 +54,7 @@ end_server() {
 }
 
 before_test() {
+  seed_draws "$1"
   store=''
   where=()
 }
@@ -228,13 +230,14 @@ newer_incarnation() {
 
 # --- killed -----------------------------------------------------------------------
 
-# The server, at byte $1 of a transfer
+# The server, at both ends of a transfer and at any bytes of it
 killed_at() {
   local stops
   serve
   dispatcher
   stored 0 1 1 0 120
-  for stops in "$@"; do
+  draw_some 4 1000000
+  for stops in 0 "${some[@]}" 1000000; do
     helper sender "$tool" put "unix:$work/socket" "$work/key" "$job_id" 0 1 2 1 120 hang="$stops"
     await_true "it to hang" grep -q hangs "$tmp/sender.out"
     kill_server
@@ -280,7 +283,8 @@ half_streams() {
   serve
   dispatcher
   stored 0 1 1 0 60
-  for stops in 0 1 9 20000 100000 400000; do
+  draw_some 8 400000
+  for stops in 0 1 9 "${some[@]}" 400000; do
     run "$tool" put "unix:$work/socket" "$work/key" "$job_id" 0 1 2 1 60 stop="$stops"
     expect_code 0
   done
@@ -318,6 +322,27 @@ wrong_streams() {
   stored 0 1 2 0 9
   refused 'image 2 of rank 0: the checkpoint server has image 2' 0 1 2 0 9
   refused 'image 1 of rank 0: the checkpoint server has image 2' 0 1 1 0 9
+}
+
+# Bytes after the end: of one that has a part in every piece, and more than fit behind a record
+bytes_behind() {
+  local i behind
+  serve
+  dispatcher
+  for i in {1..10}; do
+    for behind in 1 150000 1000000; do
+      put "$i" 1 1 0 9 behind="$behind"
+      if [[ $code != 0 ]]; then
+        expect_err_like 'damaged or wrong: bytes after its end'
+        stored "$i" 1 1 0 9
+      fi
+      fetched "$i" 1 1 9
+      client drop "$job_id" "$i" 1
+    done
+  done
+  gone "$server" && wrong "the server has ended"
+  put 0 1 1 0 9 behind=1000000
+  expect_code 1
 }
 
 no_dispatcher() {
@@ -512,14 +537,54 @@ damaged_index() {
   fetched 0 1 3 20
 }
 
-newer_index() {
+# set_version FILE OCTAL: of an index
+set_version() {
+  printf '%b' "\\0$2" | dd of="$store/$job_id/$1" bs=1 seek=8 conv=notrunc status=none
+}
+
+# other_version OCTAL: that image is left out, with its blocks; all others go on.
+other_version() {
+  local text="0.2.index is left out, and kept with its blocks: it is of another version of Causeway; use the program"
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 0 1 2 1 20
+  stored 1 1 1 0 20
+  end_server
+  set_version 0.2.index "$1"
+  serve
+  grep -q "$text" "$tmp/server.err" || wrong "it does not tell of the index: $(<"$tmp/server.err")"
+  holds 'rank 0 number 1' 'rank 1 number 1'
+  refused 'image 2 of rank 0: the checkpoint server has image 2' 0 1 2 1 20
+  stored 0 1 3 1 20
+  client drop "$job_id" all 3
+  holds
+  end_server
+  set_version 0.2.index 1
+  serve
+  fetched 0 1 2 20
+  end_server
+  set_version 0.2.index "$1"
+  run_expect 0 '' "$causeway" ckpt rm --dir "$store" "$job_id" 0 2
+  [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
+}
+
+unreadable_index() {
   serve
   dispatcher
   stored 0 1 1 0 20
   end_server
-  printf '\x09' | dd of="$store/$job_id/0.1.index" bs=1 seek=8 conv=notrunc status=none
-  run_expect 1 '0.1.index is of another version of Causeway; use the program that wrote it' \
-    "$causeway" ckptsrv --dir "$store" --listen "unix:$work/s" --key-file "$work/key"
+  mkdir "$store/$job_id/0.2.index"
+  serve
+  grep -q '0.2.index is left out, and kept with its blocks: reading .*: it is no file' "$tmp/server.err" ||
+    wrong "it does not tell of the index: $(<"$tmp/server.err")"
+  fetched 0 1 1 20
+  stored 0 1 3 1 20
+  fetched 0 1 3 20
+  end_server
+  run "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_code 1
+  expect_err_like '^causeway ckpt: removing .*0.2.index: Is a directory'
 }
 
 # --- causeway ckpt ----------------------------------------------------------------
@@ -548,6 +613,38 @@ ckpt_looks() {
   [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
 }
 
+# Images of a job that can be resumed
+ckpt_rm_warns() {
+  mkdir "$work/kept"
+  store=$work/kept/images
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 0 1 2 1 20
+  end_server
+  run_expect 0 '' "$causeway" ckpt rm --dir "$store" "$job_id" 0 1
+  expect_out 'removed 1 images'
+  touch "$work/kept/state"
+  run_expect 0 'keeps a job for causeway run --resume' "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_out 'removed 1 images'
+}
+
+# What was removed before is gone with its blocks.
+ckpt_rm_fails() {
+  serve
+  dispatcher
+  stored 0 1 1 0 20
+  stored 1 1 1 0 20
+  end_server
+  mv "$store/$job_id/1.1.index" "$work/index"
+  mkdir "$store/$job_id/1.1.index"
+  run "$causeway" ckpt rm --dir "$store" "$job_id"
+  expect_code 1
+  expect_err_like '^causeway ckpt: removing .*1.1.index: Is a directory'
+  expect_out 'removed 1 images'
+  [[ ! -e $store/$job_id/0.blocks ]] || wrong "the blocks of rank 0 are still there"
+}
+
 ckpt_verify_damage() {
   serve
   dispatcher
@@ -568,6 +665,7 @@ ckpt_verify_damage() {
 
 main() {
   lib_start
+  say_seed
   t "images are stored, and read back" round_trip
   t "an increment takes less room" increments_are_small
   t "a base that the server does not hold" no_base
@@ -577,11 +675,12 @@ main() {
   t "many images at once" many_at_once
   t "a client that stands still" slow_client
   t "a newer incarnation" newer_incarnation
-  t "killed in the middle of a transfer" killed_at 0 20000 100000 1000000
+  t "killed in the middle of a transfer" killed_at
   t "killed at any time" killed_at_any_time
   t "streams that break off" half_streams
   t "ended and started again" restart_keeps
   t "wrong streams" wrong_streams
+  t "bytes after the end of a stream" bytes_behind
   t "a job without a dispatcher" no_dispatcher
   t "a wrong credential" wrong_credential
   t "images of another job" other_jobs
@@ -599,8 +698,12 @@ main() {
   t "a directory where others may write" open_directory
   t "files of others, and what is left" foreign_files
   t "a damaged index" damaged_index
-  t "an index of a newer version" newer_index
+  t "an index of an older version" other_version 0
+  t "an index of a newer version" other_version 11
+  t "an index that cannot be read" unreadable_index
   t "causeway ckpt looks, and removes" ckpt_looks
+  t "causeway ckpt rm of a job that can be resumed" ckpt_rm_warns
+  t "causeway ckpt rm of what cannot be removed" ckpt_rm_fails
   t "causeway ckpt verify finds damage" ckpt_verify_damage
   tap_end
 }

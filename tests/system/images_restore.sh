@@ -8,6 +8,7 @@
 # Environment:
 #   CAUSEWAY  the command (default: build/causeway of this tree)
 #   ENGINE    of the relays (default: the command's own)
+#   SEED      draws the bytes at which connections end (default: another one each time)
 # shellcheck disable=SC2317,SC2154 # the tests are called by t; of lib.sh
 set -u
 
@@ -50,6 +51,35 @@ broken_off() {
   expect_event rank_restored 4
   expect_no_event image_failed
   expect_lines 1 '^causeway: rank 1: image [0-9]+ did not come: cannot restore .*: the stream of the image ends too early, .*; fetching it again$'
+}
+
+# Uploads of ranks, and what the dispatcher says, break off at any byte; meanwhile ranks crash, and go on from the images
+# that were whole.
+uploads_broken() {
+  local i
+  seed_draws "uploads"
+  draw_some 6 1000000000
+  serve 0
+  between 400000 8 up "${some[0]}"
+  start_rings "${often[@]}" --ckpt-server "unix:$work/between" --ckpt-key-file "$work/key" -n 2
+  for i in 1 2 3; do
+    await_long "$((2 * i)) connections to break off" broke_off $((2 * i))
+    crash $((some[i] % 2))
+  done
+  await_long "all of them to break off" broke_off 8
+  await_long "an image of each rank" stored_of_both
+  crash $((some[4] % 2))
+  expect_good_end 2
+  expect_event rank_restored
+  expect_event image_failed
+}
+
+stored_of_both() {
+  gone "$pid" || (($(events image_stored 0) > 0 && $(events image_stored 1) > 0))
+}
+
+broke_off() {
+  (($(grep -c 'breaks off' "$tmp/cut.out") >= $1)) || gone "$pid"
 }
 
 # In the end the job says so, rather than to try for ever.
@@ -113,6 +143,8 @@ killed_meanwhile() {
 }
 
 break_tests() {
+  say_seed
+  t "uploads break off anywhere, and ranks crash" uploads_broken
   t "the connection breaks, three times" broken_off
   t "the connection breaks again and again" always_broken
   t "the server is killed meanwhile" killed_meanwhile "unix:$work/s0"

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RANKS 3u
@@ -414,6 +415,216 @@ static void dropped_while_it_is_read(void)
     remove_dir();
 }
 
+static void path_of(char path[128], uint32_t rank, uint32_t number)
+{
+    char text[IMGDIR_JOB_TEXT];
+
+    imgdir_job_text(text, job);
+    snprintf(path, 128, "%s/%s/%u.%u.index", dir, text, rank, number);
+}
+
+static void set_byte(const char *path, long at, uint8_t value)
+{
+    FILE *file = fopen(path, "r+");
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    CU_ASSERT(fseek(file, at, SEEK_SET) == 0 && fputc(value, file) == value);
+    CU_ASSERT(fclose(file) == 0);
+}
+
+static void set_version(uint32_t number, uint8_t version)
+{
+    char path[128];
+
+    path_of(path, 0, number);
+    set_byte(path, offsetof(struct index_header, version), version);
+}
+
+/* What image 2 of rank 0 needs is not known: the other images and ranks go on, with higher numbers,
+ * and image 2 is whole once it can be read again. */
+static void go_on_beside_image_2(void)
+{
+    struct cw_err err = {0};
+
+    CU_ASSERT(is_there(0, 1) && !is_there(0, 2) && is_there(1, 1));
+    CU_ASSERT(store(0, 2, 1, &err) == CW_EPROTO);
+    err = (struct cw_err){0};
+    for (uint32_t n = 3; n < 9; n++)
+        CU_ASSERT(store(0, n, n == 3 ? 1 : n - 1, &err) == CW_OK && is_there(0, n));
+    CU_ASSERT(drop(0, 7, &err) == CW_OK && !is_there(0, 1));
+    CU_ASSERT(store(1, 2, 1, &err) == CW_OK && drop(1, 2, &err) == CW_OK);
+}
+
+/* Also when nothing else of the rank is left. */
+static void versions_are_left_alone(void)
+{
+    static const uint8_t versions[] = {0, INDEX_VERSION + 1};
+    struct cw_err err = {0};
+
+    for (size_t i = 0; i < sizeof(versions); i++) {
+        make_dir();
+        CU_ASSERT_FATAL(open_vault(0));
+        CU_ASSERT(store(0, 1, 0, &err) == CW_OK && store(0, 2, 1, &err) == CW_OK &&
+                  store(1, 1, 0, &err) == CW_OK);
+        vault_close(vault, false, NULL);
+        set_version(2, versions[i]);
+        CU_ASSERT_FATAL(open_vault(0));
+        go_on_beside_image_2();
+        CU_ASSERT(drop(0, 9, &err) == CW_OK);
+        vault_close(vault, false, NULL);
+        set_version(2, INDEX_VERSION);
+        CU_ASSERT_FATAL(open_vault(0));
+        CU_ASSERT(is_there(0, 2) && !is_there(0, 8));
+        CU_ASSERT(verify_image(vault_dir(vault), job, 0, 2, &err) == CW_OK);
+        remove_dir();
+    }
+}
+
+/* The index is of this version, the image in it of another one. */
+static void image_of_another_version(void)
+{
+    const size_t at = sizeof(struct index_header) + sizeof(struct cw_image_record) +
+                      offsetof(struct cw_image_header, version);
+    struct index_maker maker = {0};
+    struct cw_err err = {0};
+    bool doubtful;
+    uint8_t *bytes;
+    size_t size;
+
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0) && store(0, 1, 0, &err) == CW_OK);
+    CU_ASSERT_FATAL(imgdir_get_index(vault_dir(vault), job, 0, 1, &bytes, &size, &err) == CW_OK);
+    CU_ASSERT(!index_is_foreign(bytes, size));
+    for (uint8_t version = 0; version < 3; version += 2) {
+        bytes[at] = version;
+        CU_ASSERT(!index_is_foreign(bytes, size)); /* it is damaged */
+        maker = (struct index_maker){.bytes = bytes, .used = size};
+        index_finish(&maker, 0);
+        CU_ASSERT(index_is_foreign(bytes, size));
+        imgdir_put_index(vault_dir(vault), job, 0, 1, bytes, size, &doubtful, &err);
+        vault_close(vault, false, NULL);
+        CU_ASSERT_FATAL(open_vault(0));
+        CU_ASSERT(!is_there(0, 1) && imgdir_blocks_size(vault_dir(vault), job, 0) > 0);
+        CU_ASSERT(registry_has_job(vault_registry(vault), job));
+    }
+    free(bytes);
+    remove_dir();
+}
+
+/* An index that cannot be read stops neither the server nor others; it is there again later. */
+static void an_index_that_cannot_be_read(void)
+{
+    struct cw_err err = {0};
+    char path[128];
+    char away[160];
+
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0));
+    CU_ASSERT(store(0, 1, 0, &err) == CW_OK && store(0, 2, 1, &err) == CW_OK &&
+              store(1, 1, 0, &err) == CW_OK);
+    vault_close(vault, false, NULL);
+    path_of(path, 0, 2);
+    snprintf(away, sizeof(away), "%s.away", path);
+    CU_ASSERT_FATAL(rename(path, away) == 0 && mkdir(path, 0700) == 0);
+    CU_ASSERT_FATAL(open_vault(0));
+    go_on_beside_image_2();
+    vault_close(vault, false, NULL);
+    CU_ASSERT_FATAL(rmdir(path) == 0 && rename(away, path) == 0);
+    CU_ASSERT_FATAL(open_vault(0));
+    CU_ASSERT(is_there(0, 2) && is_there(0, 8));
+    remove_dir();
+}
+
+/* Names that no image can have do not count. */
+static void names_that_cannot_be(void)
+{
+    static const char *const names[] = {"4294967295.blocks", "4294967295.1.index", "0.0.index"};
+    struct cw_err err = {0};
+    char paths[3][128];
+    char text[IMGDIR_JOB_TEXT];
+
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0) && store(0, 1, 0, &err) == CW_OK);
+    vault_close(vault, false, NULL);
+    imgdir_job_text(text, job);
+    for (int i = 0; i < 3; i++) {
+        FILE *file;
+
+        snprintf(paths[i], sizeof(paths[i]), "%s/%s/%s", dir, text, names[i]);
+        file = fopen(paths[i], "w");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+        fclose(file);
+    }
+    CU_ASSERT_FATAL(open_vault(0));
+    CU_ASSERT(is_there(0, 1));
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT(unlink(paths[i]) == 0);
+    remove_dir();
+}
+
+/* --- commits that are in doubt -------------------------------------------------------------------
+ */
+
+static int syncs, first_bad, last_bad;
+
+static int sync_fails(const char *what)
+{
+    if (strcmp(what, "sync") != 0)
+        return 0;
+    syncs++;
+    return syncs >= first_bad && syncs <= last_bad ? EIO : 0;
+}
+
+/* Of a put: the blocks, the index, the directory; then that of the removal. */
+static void fail_to_store(int first, int last)
+{
+    struct cw_err err = {0};
+
+    syncs = 0;
+    first_bad = first;
+    last_bad = last;
+    imgdir_fault = sync_fails;
+    CU_ASSERT(store(0, 1, 0, &err) == CW_ESYS);
+    imgdir_fault = NULL;
+    CU_ASSERT(syncs == (first < 3 ? first : 4));
+}
+
+static uint64_t bytes_in_use(void)
+{
+    uint64_t used;
+    uint64_t max;
+
+    registry_use(vault_registry(vault), &used, &max);
+    return used;
+}
+
+static void count_told(void *ctx, const struct cw_stored *image)
+{
+    (void)image;
+    ++*(int *)ctx;
+}
+
+static void doubtful_commits_leave_nothing(void)
+{
+    struct cw_err err = {0};
+    int told = 0;
+
+    random_state = 9;
+    make_dir();
+    CU_ASSERT_FATAL(open_vault(0));
+    for (int first = 1; first <= 3; first++) {
+        fail_to_store(first, first);
+        CU_ASSERT(bytes_in_use() == 0 && !registry_has_job(vault_registry(vault), job));
+    }
+    fail_to_store(3, 4); /* it could not be removed either */
+    registry_each(vault_registry(vault), job, count_told, &told);
+    CU_ASSERT(told == 0 && bytes_in_use() > 0);
+    CU_ASSERT(store(0, 2, 0, &err) == CW_OK && is_there(0, 2));
+    CU_ASSERT(drop(0, 2, &err) == CW_OK);
+    CU_ASSERT(bytes_in_use() == 0 && !registry_has_job(vault_registry(vault), job));
+    remove_dir();
+}
+
 static void damage_to_an_index_is_found(void)
 {
     struct index_summary summary;
@@ -453,4 +664,9 @@ void add_ckptsrv_tests(void)
     CU_ADD_TEST(suite, quota_is_kept);
     CU_ADD_TEST(suite, dropped_while_it_is_read);
     CU_ADD_TEST(suite, damage_to_an_index_is_found);
+    CU_ADD_TEST(suite, versions_are_left_alone);
+    CU_ADD_TEST(suite, image_of_another_version);
+    CU_ADD_TEST(suite, an_index_that_cannot_be_read);
+    CU_ADD_TEST(suite, names_that_cannot_be);
+    CU_ADD_TEST(suite, doubtful_commits_leave_nothing);
 }
