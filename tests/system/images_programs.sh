@@ -155,6 +155,8 @@ program_tests() {
   t "commands" odd -- system
   t "memory that comes and goes" odd -- memory
   t "files" odd -- files
+  t "an own pipe, an eventfd and epoll" odd -- descriptors
+  t "a library that was loaded" odd -- library
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'

@@ -17,8 +17,7 @@ enum { SMALL = 100, LARGE = 1500000, HALF = 8 << 20, WORDS = 50000 };
 static const char *place; /* DIR, or NULL */
 static MPI_Comm quiet;    /* no message ever comes there */
 
-/* --- holding -------------------------------------------------------------------------------------
- */
+/* --- holding ---------------------------------------------------------------------------------- */
 
 static bool may_go_on(void)
 {
@@ -58,8 +57,7 @@ static void hold(void)
     }
 }
 
-/* --- messages ------------------------------------------------------------------------------------
- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static uint64_t seed_of(int source, int tag)
 {
@@ -137,8 +135,7 @@ static void check_sparse(const int *words)
     check_item = 0;
 }
 
-/* --- states: messages ----------------------------------------------------------------------------
- */
+/* --- states: messages ------------------------------------------------------------------------- */
 
 static void posted_sends(void)
 {
@@ -385,8 +382,7 @@ static void cancelled(void)
     }
 }
 
-/* --- states: collectives -------------------------------------------------------------------------
- */
+/* --- states: collectives ---------------------------------------------------------------------- */
 
 /* Of which rank 0 has begun none. */
 static void collectives(void)
@@ -461,8 +457,7 @@ static void in_split(void)
     MPI_Comm_free(&half);
 }
 
-/* --- states: memory of others --------------------------------------------------------------------
- */
+/* --- states: memory of others ----------------------------------------------------------------- */
 
 /* Of each rank: a word that all add to, then one of each rank. */
 static long *words;
@@ -636,8 +631,7 @@ static void in_flush(void)
     free_window();
 }
 
-/* --- a message of which a half is there ----------------------------------------------------------
- */
+/* --- a message of which a half is there ------------------------------------------------------- */
 
 static char *half_buffer;
 
@@ -684,8 +678,7 @@ static void half_sent(void)
     munmap(half_buffer, HALF);
 }
 
-/* --- all -----------------------------------------------------------------------------------------
- */
+/* --- all -------------------------------------------------------------------------------------- */
 
 static const struct state {
     const char *name;
