@@ -99,10 +99,10 @@ computed() {
 python() {
   local python
   python=$(PATH=/usr/bin:/bin command -v python3)
-  [[ -n $python ]] && "$python" -c 'import ctypes' 2>/dev/null || {
+  if ! "${python:-false}" -c 'import ctypes' 2>/dev/null; then
     skip "there is no python3 of the system"
     return
-  }
+  fi
   : >"$tmp/events"
   run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --fault kill:random@400ms -n 3 "$python" \
     "$here/programs/python_ranks.py" 3000
