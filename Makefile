@@ -61,7 +61,7 @@ all: $(PROGRAMS)
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev liblz4-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
-CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps
+CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
@@ -204,6 +204,7 @@ build/cut: $(call objects,tests/lib/cut.c)
 MPI_C = $(patsubst tests/system/programs/%.c,build/programs/%,$(wildcard tests/system/programs/*.c)) \
 	$(patsubst tests/bench/%.c,build/programs/%,$(filter-out tests/bench/crowd.c,$(wildcard tests/bench/*.c))) \
 	$(patsubst netpipe/%.c,build/programs/%,$(wildcard netpipe/*.c))
+MPI_CXX = $(patsubst tests/system/programs/%.cc,build/programs/%,$(wildcard tests/system/programs/*.cc))
 MPI_F = $(patsubst tests/system/programs/%.f90,build/programs/%,$(wildcard tests/system/programs/*.f90))
 
 build/programs/nompi: tests/system/programs/nompi.c
@@ -227,7 +228,16 @@ build/programs/%: tests/system/programs/%.f90
 	@echo '  MPIFC $@'
 	@mpif90.mpich -O2 -J build/programs/mod $< -o $@ || $(call hint,deps-check)
 
-programs: $(MPI_C) $(MPI_F)
+build/programs/%: tests/system/programs/%.cc
+	@mkdir -p $(@D)
+	@echo '  MPICXX $@'
+	@mpicxx.mpich -std=c++17 -O2 -Wall -Wextra $(WERROR) $< -o $@ || $(call hint,deps-check)
+build/programs/libplugin.so: tests/system/plugin/plugin.c
+	@mkdir -p $(@D)
+	@echo '  CC    $@'
+	@$(CC) -std=gnu17 -O2 -Wall -Wextra $(WERROR) -shared -fPIC $< -o $@
+
+programs: $(MPI_C) $(MPI_CXX) $(MPI_F) build/programs/libplugin.so
 
 # --- using ----------------------------------------------------------------------------------------
 run: deps

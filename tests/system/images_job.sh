@@ -95,6 +95,22 @@ computed() {
   expect_event rank_restored
 }
 
+# An interpreter, which loads MPI while it runs.
+python() {
+  local python
+  python=$(PATH=/usr/bin:/bin command -v python3)
+  if ! "${python:-false}" -c 'import ctypes' 2>/dev/null; then
+    skip "there is no python3 of the system"
+    return
+  fi
+  : >"$tmp/events"
+  run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --fault kill:random@400ms -n 3 "$python" \
+    "$here/programs/python_ranks.py" 3000
+  expect_code 0
+  expect_out_like '^ok python_ranks$'
+  expect_event rank_restored
+}
+
 # The job's own server dies, and with it what was being copied.
 server_killed() {
   local server
@@ -196,6 +212,8 @@ t "... at relays that are killed as well" restored --relays 2 --log-safety file 
 t "a solver goes on from images" computed solver 300 6000 0
 t "ranks with further threads go on from images" computed pool 8000
 t "a storm of messages goes on from images" computed storm 8000
+t "C++ with exceptions goes on from images" computed exceptions 1000
+t "Python goes on from images" python
 t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand
 t "no images are taken where none are wanted" none_wanted

@@ -203,6 +203,8 @@ program_tests() {
   t "memory that comes and goes" odd -- memory
   t "files" odd -- files
   t "a file that all ranks append to" shared_file
+  t "an own pipe, an eventfd and epoll" odd -- descriptors
+  t "a library that was loaded" odd -- library
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'

@@ -3,6 +3,7 @@
  * goes on in every round, and is looked at in the end. Not for ranks that start from their
  * beginning again: they do not see what was there before. */
 #define _GNU_SOURCE /* memfd_create */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -434,6 +437,94 @@ static void append_to_shared(void)
         bad("appending: %s", strerror(errno));
 }
 
+/* --- descriptors of no file ------------------------------------------------------------------- */
+
+#define PIPE_ROUNDS 10 /* what was written is read so many rounds later */
+static int own_pipe[2], counter, watch;
+
+static void watch_for(int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (epoll_ctl(watch, EPOLL_CTL_ADD, fd, &event) < 0)
+        bad("epoll_ctl: %s", strerror(errno));
+}
+
+static void open_descriptors(void)
+{
+    counter = eventfd(0, EFD_NONBLOCK);
+    watch = epoll_create1(EPOLL_CLOEXEC);
+    if (pipe(own_pipe) < 0 || counter < 0 || watch < 0)
+        bad("opening descriptors: %s", strerror(errno));
+    watch_for(own_pipe[0]);
+    watch_for(counter);
+}
+
+static bool is_told(const struct epoll_event *told, int count, int fd)
+{
+    for (int i = 0; i < count; i++)
+        if (told[i].data.fd == fd)
+            return true;
+    return false;
+}
+
+/* Between rounds, when images are taken, the pipe has numbers, and the counter is 1 or 0. */
+static void use_descriptors(void)
+{
+    struct epoll_event told[4];
+    uint64_t one = 1, read_back = 0;
+    int got = -1, count;
+
+    if (write(own_pipe[1], &round_now, sizeof(round_now)) != sizeof(round_now))
+        bad("writing to a pipe: %s", strerror(errno));
+    if (round_now >= PIPE_ROUNDS &&
+        (read(own_pipe[0], &got, sizeof(got)) != sizeof(got) || got != round_now - PIPE_ROUNDS))
+        bad("the pipe has %d", got);
+    if (round_now % 2 == 0 && write(counter, &one, sizeof(one)) != sizeof(one))
+        bad("writing to an eventfd: %s", strerror(errno));
+    count = epoll_wait(watch, told, 4, 0);
+    if (!is_told(told, count, own_pipe[0]) || !is_told(told, count, counter))
+        bad("epoll tells of %d descriptors", count);
+    if (round_now % 2 && (read(counter, &read_back, sizeof(read_back)) < 0 || read_back != 1))
+        bad("the eventfd has %d", (int)read_back);
+}
+
+/* --- a library -------------------------------------------------------------------------------- */
+
+static void *library;
+static int (*plugin_count)(void);
+
+/* It stands beside the program. */
+static void load_library(void)
+{
+    char path[4200];
+    ssize_t length = readlink("/proc/self/exe", path, 4096);
+    char *slash;
+
+    path[length < 0 ? 0 : length] = 0;
+    slash = strrchr(path, '/');
+    strcpy(slash ? slash : path, "/libplugin.so");
+    library = dlopen(path, RTLD_NOW);
+    if (library)
+        *(void **)&plugin_count = dlsym(library, "plugin_count");
+    if (!plugin_count)
+        bad("%s", dlerror());
+}
+
+static void use_library(void)
+{
+    int count = plugin_count();
+
+    if (count != round_now + 1)
+        bad("the library has counted %d", count);
+}
+
+static void unload_library(void)
+{
+    if (dlclose(library) != 0)
+        bad("dlclose: %s", dlerror());
+}
+
 /* --- MPI -------------------------------------------------------------------------------------- */
 
 static void read_input(void)
@@ -492,6 +583,8 @@ static const struct oddity {
     {"huge", NULL, make_huge, touch_huge, check_huge},
     {"restorer", NULL, map_over_restorer, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
+    {"descriptors", NULL, open_descriptors, use_descriptors, NULL},
+    {"library", NULL, load_library, use_library, unload_library},
     {"files", NULL, open_files, use_files, check_files},
     {"shared", NULL, share_file, append_to_shared, NULL},
     {"input", NULL, NULL, read_input, NULL},
