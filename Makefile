@@ -293,7 +293,8 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@echo '  FUZZ  $@'
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
-build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/restorer/vdso.c)
+build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
+	dispatcher/streams/output.c dispatcher/streams/output_file.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
@@ -301,6 +302,10 @@ build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_jo
 build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
+build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c download.c fetch.c guest.c imgdir.c index.c \
+	intake.c put.c registry.c service.c units.c upload.c vault.c) dispatcher/loop/loop.c tests/lib/image_maker.c)
+build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
+build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

@@ -27,6 +27,12 @@ static void next(struct fetch *fetch)
     fetch->ended = !index_next(&fetch->reader, &fetch->entry);
 }
 
+static int no_such_image(const struct cw_image_ref *ref, struct cw_err *err)
+{
+    return cw_err_set(err, CW_ENOTFOUND, "the checkpoint server does not hold image %u of rank %u",
+                      ref->number, ref->rank);
+}
+
 static int open_image(struct fetch *fetch, const struct imgdir *files, const uint8_t *job,
                       const struct cw_image_ref *ref, uint64_t *bytes, struct cw_err *err)
 {
@@ -36,9 +42,7 @@ static int open_image(struct fetch *fetch, const struct imgdir *files, const uin
 
     fetch->image = registry_pin(fetch->rank, ref->number);
     if (!fetch->image)
-        return cw_err_set(err, CW_ENOTFOUND,
-                          "the checkpoint server does not hold image %u of rank %u", ref->number,
-                          ref->rank);
+        return no_such_image(ref, err);
     if (imgdir_get_index(files, job, ref->rank, ref->number, &fetch->index, &size, err) < 0)
         return err->code;
     wrong = index_check_of(fetch->index, size, job, ref->rank, ref->number, &summary);
@@ -60,8 +64,13 @@ static int open_image(struct fetch *fetch, const struct imgdir *files, const uin
 struct fetch *fetch_new(struct vault *vault, const uint8_t job[CW_ID_SIZE],
                         const struct cw_image_ref *ref, uint64_t *bytes, struct cw_err *err)
 {
-    struct fetch *fetch = calloc(1, sizeof(*fetch));
+    struct fetch *fetch;
 
+    if (ref->rank >= CW_RANKS_MAX) {
+        no_such_image(ref, err);
+        return NULL;
+    }
+    fetch = calloc(1, sizeof(*fetch));
     if (fetch) {
         fetch->fd = -1;
         fetch->rank = registry_enter(vault_registry(vault), job, ref->rank);

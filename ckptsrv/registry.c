@@ -108,6 +108,7 @@ static bool make_place(struct held_job *job, uint32_t rank)
     uint32_t size = job->ranks_size ? job->ranks_size : 16;
     struct held_rank **ranks;
 
+    assert(rank < CW_RANKS_MAX);
     if (rank < job->ranks_size)
         return true;
     while (size <= rank)

@@ -23,7 +23,8 @@ void registry_free(struct registry *registry);
 /* --- a rank in use -------------------------------------------------------------------------------
  */
 
-/* Finds it, or begins with it. It stays until registry_leave. NULL without memory. */
+/* Finds it, or begins with it; `rank` is below CW_RANKS_MAX. It stays until registry_leave. NULL
+ * without memory. */
 struct held_rank *registry_enter(struct registry *registry, const uint8_t job[CW_ID_SIZE],
                                  uint32_t rank);
 /* When the last has left, and there is no image, its files go. */

@@ -1,6 +1,6 @@
 /* What a session begins and resumes with. The first byte chooses: a record (HELLO, WELCOME, SETUP,
- * REPORT) that is decoded, and encoded again if it is valid; or a script of operations on kept
- * bytes, compared with the whole stream. */
+ * REPORT; PUT, GO, STORED, FETCH of images) that is decoded, and encoded again if it is valid; or a
+ * script of operations on kept bytes, compared with the whole stream. */
 #include "common/frame.h"
 #include "common/kept.h"
 #include "common/setup.h"
@@ -67,6 +67,45 @@ static void report(const uint8_t *data, size_t size)
         must(v.early == data + CW_REPORT_HEADER && v.early_size == size - CW_REPORT_HEADER);
     else
         must(strlen(v.text) <= CW_TEXT_MAX);
+}
+
+static void put(const uint8_t *data, size_t size)
+{
+    uint8_t again[CW_PUT_SIZE];
+    struct cw_put v;
+
+    if (size < CW_PUT_SIZE || !cw_put_get(data, &v))
+        return;
+    must(v.number > 0 && v.base < v.number);
+    cw_put_put(again, &v);
+    must(memcmp(again, data, CW_PUT_SIZE) == 0);
+}
+
+static void stored(const uint8_t *data, size_t size)
+{
+    uint8_t again[CW_STORED_SIZE];
+    struct cw_stored v;
+
+    if (size < CW_STORED_SIZE || !cw_stored_get(data, &v))
+        return;
+    must(v.number > 0);
+    cw_stored_put(again, &v);
+    must(memcmp(again, data, 12) == 0 && memcmp(again + 16, data + 16, CW_STORED_SIZE - 16) == 0);
+}
+
+static void go_and_fetch(const uint8_t *data, size_t size)
+{
+    uint8_t again[CW_GO_SIZE];
+    uint8_t ref_again[CW_IMAGE_REF_SIZE];
+    struct cw_image_ref ref;
+
+    if (size < CW_GO_SIZE || size < CW_IMAGE_REF_SIZE)
+        return;
+    cw_go_put(again, cw_go_get(data));
+    must(memcmp(again, data, 4) == 0);
+    cw_image_ref_get(data, &ref);
+    cw_image_ref_put(ref_again, &ref);
+    must(memcmp(ref_again, data, CW_IMAGE_REF_SIZE) == 0);
 }
 
 /* --- kept bytes ------------------------------------------------------------------------------- */
@@ -153,9 +192,10 @@ static void keep(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const parts[])(const uint8_t *, size_t) = {hello, welcome, setup, report, keep};
+    static void (*const parts[])(const uint8_t *, size_t) = {hello, welcome, setup,  report,
+                                                             keep,  put,     stored, go_and_fetch};
 
     if (size > 0)
-        parts[data[0] % 5](data + 1, size - 1);
+        parts[data[0] % (sizeof(parts) / sizeof(*parts))](data + 1, size - 1);
     return 0;
 }

@@ -168,6 +168,11 @@ drops() {
   client fetch "$job_id" 0 1 1 100
   expect_code 1
   expect_err_like 'does not hold image 1 of rank 0'
+  for i in 2147483648 4294967295; do
+    client fetch "$job_id" "$i" 1 1 9
+    expect_code 1
+    expect_err_like "does not hold image 1 of rank $i"
+  done
   client drop "$job_id" all 4294967295
   holds
   [[ ! -e $store/$job_id ]] || wrong "the directory of the job is still there"
