@@ -347,6 +347,14 @@ static void map_over_restorer(void)
         bad("mmap: %s", strerror(errno));
 }
 
+/* Where it would put what is the kernel's. */
+static void map_over_parking(void)
+{
+    if (mmap((void *)0x202000400000, 4096, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+        bad("mmap: %s", strerror(errno));
+}
+
 /* --- files ------------------------------------------------------------------------------------ */
 
 static FILE *appended, *reading, *temporary;
@@ -491,6 +499,7 @@ static const struct oddity {
     {"memory", NULL, NULL, map_around, NULL},
     {"huge", NULL, make_huge, touch_huge, check_huge},
     {"restorer", NULL, map_over_restorer, NULL, NULL},
+    {"parking", NULL, map_over_parking, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
     {"files", NULL, open_files, use_files, check_files},
     {"shared", NULL, share_file, append_to_shared, NULL},
