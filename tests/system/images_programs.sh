@@ -215,6 +215,7 @@ program_tests() {
   t "another directory, a umask and limits" odd -- moved limits
   t "output that nobody reads" full_output
   t "a timer" odd -- alarm
+  t "a timer whose signal is blocked" odd -- blocked_alarm
   t "descriptors are closed that are not the program's" closed
   t "children" odd -- fork wait
   t "commands" odd -- system

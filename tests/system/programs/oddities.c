@@ -201,6 +201,28 @@ static void check_alarm(void)
         bad("its timer does not go on");
 }
 
+/* It expires once, and its signal waits: until it is taken the kernel does not set it again. */
+static void set_blocked_alarm(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    set_alarm();
+    usleep(20000);
+}
+
+static void check_blocked_alarm(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    check_alarm();
+}
+
 static void lower_limits(void)
 {
     struct rlimit limit = {40, 50};
@@ -491,6 +513,7 @@ static const struct oddity {
     {"much", NULL, NULL, write_much, NULL},
     {"moved", NULL, move, NULL, check_moved},
     {"alarm", NULL, set_alarm, NULL, check_alarm},
+    {"blocked_alarm", NULL, set_blocked_alarm, NULL, check_blocked_alarm},
     {"limits", NULL, lower_limits, NULL, check_limits},
     {"close", NULL, close_others, NULL, NULL},
     {"fork", NULL, NULL, fork_child, NULL},
