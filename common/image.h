@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define CW_IMAGE_MAGIC 0x31474d4959415743ull /* "CWAYIMG1" */
-#define CW_IMAGE_VERSION 1u
+#define CW_IMAGE_VERSION 2u
 #define CW_IMAGE_BLOCK 65536u /* bytes; a block lies within one window that is aligned to it */
 #define CW_IMAGE_PAGE 4096u
 #define CW_IMAGE_PATH_MAX 512u
@@ -70,6 +70,7 @@ struct cw_image_region {
     uint64_t file_offset;
     uint64_t file_size;              /* FILE_PRIVATE: as it was, and what it began with: */
     struct cw_image_hash file_start; /* of the first page at most */
+    uint64_t file_changed_ns;        /* when its content was changed last, as stat(2) says */
     uint32_t prot;                   /* PROT_READ, PROT_WRITE, PROT_EXEC */
     uint32_t kind;
     uint32_t flags;

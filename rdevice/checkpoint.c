@@ -19,7 +19,8 @@
 
 #define LOOK_EVERY                                                                                 \
     64 /* turns between two looks at a copy that is on its way: one is a system call */
-#define MARK_NS 100000000ull /* for the output to be taken */
+#define ANSWER_NS 20000000000ull /* to a request that comes while a copy is on its way */
+#define MARK_NS 100000000ull     /* for the output to be taken */
 #define PMI_ENV "PMI_FD"
 #define SECRET_PAGE 4096u
 
@@ -299,12 +300,29 @@ static void look_after(struct checkpoint *c)
     report_ended(c, &outcome, state == IMAGE_STORED);
 }
 
+/* A request that comes meanwhile waits: the copy may be about to end. */
+static void answer_late(struct checkpoint *c, struct exchange *x)
+{
+    uint64_t now_ns = cw_clock_ns();
+
+    if (c->waiting != x->asked.number) {
+        c->waiting = x->asked.number;
+        c->waits_since_ns = now_ns;
+    } else if (c->waiting && now_ns - c->waits_since_ns > ANSWER_NS) {
+        report_refused(c, c->waiting,
+                       "the image before is still on its way: the checkpoint server takes it "
+                       "slowly, or stands still");
+        x->asked.number = 0;
+    }
+}
+
 bool checkpoint_turn(struct checkpoint *c, struct exchange *x)
 {
     const char *why;
 
     if (c->on_its_way) {
         look_after(c);
+        answer_late(c, x);
         return false;
     }
     why = refusal(c, x);
@@ -329,6 +347,8 @@ void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int co
         store_begin(setup, &err);
     if (err.code)
         snprintf(c->why_not, sizeof(c->why_not), "%.*s", CW_TEXT_MAX, err.text);
+    if (c->why_not[0] && setup->image_address[0])
+        report_refused(c, 0, c->why_not); /* rather now than when the first is asked for */
 }
 
 void checkpoint_end(struct checkpoint *c)

@@ -13,6 +13,8 @@ struct checkpoint {
     char why_not[CW_TEXT_MAX + 1]; /* no image can be taken; "": one can */
     bool on_its_way;               /* a copy is */
     uint32_t looks;                /* since it was looked after */
+    uint32_t waiting;              /* the image that was asked for meanwhile; 0: none ... */
+    uint64_t waits_since_ns;       /* ... and since when */
 };
 
 /* The rank has opened its session; or it goes on from an image. */

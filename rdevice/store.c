@@ -4,13 +4,17 @@
 #include "common/transport.h"
 #include "rdevice/clock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #define OPEN_MS 20000    /* between two bytes of the server in the handshake */
 #define GO_MS 60000      /* for it to have room and a thread: others may write to a slow disk */
+#define STREAM_S 60      /* for it to take more of the stream, likewise */
 #define STORED_MS 120000 /* for what was sent to be on its disk */
 
 static struct cw_address server;
@@ -101,6 +105,7 @@ static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, s
 static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base,
                        struct cw_err *err)
 {
+    struct timeval bound = {.tv_sec = STREAM_S};
     int fd = cw_connect(&server, err);
 
     if (fd < 0)
@@ -108,7 +113,11 @@ static int open_stream(struct store_place *place, uint64_t bytes, uint32_t *base
     place->wire.fd = fd;
     if (shake_hands(place, err) < 0 || announce(place, bytes, base, err) < 0)
         return err->code;
-    fcntl(fd, F_SETFL, 0); /* the stream waits for room */
+    /* the stream waits for room, but not for ever: the copy keeps memory that the program changes
+     */
+    fcntl(fd, F_SETFL, 0);
+    if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound)) < 0)
+        return cw_err_set(err, CW_ESYS, "a time for the stream cannot be set: %s", strerror(errno));
     return CW_OK;
 }
 

@@ -570,6 +570,10 @@ static void ended(struct imaging *im, uint32_t rank, const struct cw_image_repor
     /* of the image before, when the next one is asked for already, it changes nothing */
     if (rank == 0 && image->number == im->core.rank[0].number)
         resume_input(im);
+    if (image->number == 0) { /* it says before it is asked that there will be none */
+        image_failures_tell(im->failures, now_of(im), rank, 0, why);
+        return;
+    }
     if (image->stored)
         telling_image_copied(im->config.telling, now_of(im), rank, image);
     if (!images_ended(&im->core, rank, image, now_of(im)) || image->stored)

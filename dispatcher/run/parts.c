@@ -188,6 +188,11 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
 
     if (p->options->no_images)
         return CW_OK;
+    if (p->programs.restorer.code) {
+        /* an image of no use would let the log forget how the rank began */
+        telling_tell(&p->telling, "no images of ranks are taken: %s", p->programs.restorer.text);
+        return CW_OK;
+    }
     p->imaging = imaging_new(&config, err);
     if (!p->imaging)
         return err->code;

@@ -42,12 +42,11 @@ static int allocate(struct programs *p, const struct run_options *options, struc
 int programs_open(struct programs *p, const struct run_options *options, int *exit_code,
                   struct cw_err *err)
 {
-    struct cw_err missing; /* said when it is needed */
 
     *exit_code = 1;
     if (allocate(p, options, err) < 0 || device_path_find(p->device_path, err) < 0)
         return err->code;
-    device_path_find_restorer(p->device_path, p->restore_path, &missing);
+    device_path_find_restorer(p->device_path, p->restore_path, &p->restorer);
     for (uint32_t i = 0; i < options->segment_count; i++) {
         const struct run_segment *segment = &options->segments[i];
 

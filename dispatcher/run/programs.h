@@ -12,7 +12,8 @@ struct programs {
     uint32_t *segment_of;              /* of each rank, which is its MPI_APPNUM too; owned */
     char (*paths)[PATH_MAX];           /* of each segment's file; owned */
     char device_path[PATH_MAX];
-    char restore_path[PATH_MAX]; /* of the restorer, which may not be there */
+    char restore_path[PATH_MAX]; /* of the restorer ... */
+    struct cw_err restorer;      /* ... and why it is of no use; code CW_OK: it is there */
 };
 
 /* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,

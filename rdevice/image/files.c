@@ -20,7 +20,7 @@
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
-#define NUMBERS_MORE (IMAGE_GIVEN_MAX + 8u) /* descriptors needed for a while */
+#define NUMBERS_MORE 4u /* descriptors above the program's, needed for a while */
 #define KCMP_FILE 0
 #define STANDARD_COUNT 3 /* stdin, stdout, stderr */
 

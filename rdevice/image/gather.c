@@ -162,10 +162,19 @@ int gather_restore(struct cw_err *err)
     return 0;
 }
 
+/* While its signal is pending a timer of real time stands: the kernel sets it again when the
+ * signal is taken. */
+static void restart_expired(struct itimerval *timer)
+{
+    if (!timer->it_value.tv_sec && !timer->it_value.tv_usec)
+        timer->it_value = timer->it_interval;
+}
+
 void gather_restore_timers(void)
 {
     long pid = system_call(SYS_getpid), tid = system_call(SYS_gettid);
 
+    restart_expired(&kept.timer[ITIMER_REAL]);
     for (int i = 0; i < 3; i++)
         if (kept.timer[i].it_value.tv_sec || kept.timer[i].it_value.tv_usec)
             system_call(SYS_setitimer, i, &kept.timer[i], NULL);

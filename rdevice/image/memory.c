@@ -5,6 +5,7 @@
 #include "rdevice/image/shared.h"
 #include "rdevice/image/system.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -82,6 +83,17 @@ struct look {
     struct cw_err *err;
 };
 
+/* Where the restorer has its own, or puts the kernel's; but what it has put there before stays: a
+ * vdso of another kernel. */
+static bool is_in_the_way(const struct maps_region *region)
+{
+    if (region->start >= SYSTEM_PARKED_END || region->end <= SYSTEM_RESTORER_START)
+        return false;
+    return region->start < SYSTEM_PARKED_START || region->inode != 0 ||
+           region->prot != (PROT_READ | PROT_EXEC) ||
+           region->end - region->start > CW_IMAGE_VDSO_MAX;
+}
+
 static int add_region(void *ctx, const struct maps_region *region)
 {
     struct look *look = ctx;
@@ -89,7 +101,7 @@ static int add_region(void *ctx, const struct maps_region *region)
 
     if (region->kernel)
         return header_add_system(m->header, region, look->err);
-    if (region->start < SYSTEM_RESTORER_END && region->end > SYSTEM_RESTORER_START)
+    if (is_in_the_way(region))
         return cw_err_set(
             look->err, CW_EINVAL,
             "the program has memory at %llx, where the restorer of images has its own",
@@ -254,7 +266,7 @@ static int write_touched(struct memory *m, struct stream *stream, struct piece *
     return write_run(stream, piece, piece->head.end, err);
 }
 
-/* What cannot be read lies beyond the end of its file. */
+/* What cannot be read lies beyond the end of its file: EIO, as where the file's disk fails. */
 static int write_readable(struct memory *m, struct stream *stream, const struct piece *piece,
                           struct cw_err *err)
 {
@@ -265,6 +277,9 @@ static int write_readable(struct memory *m, struct stream *stream, const struct 
         if (size > piece->head.end - at)
             size = piece->head.end - at;
         n = system_call(SYS_pread64, m->mem, m->block, size, at);
+        if (n < 0 && n != -EIO)
+            return cw_err_set(err, CW_ESYS, "memory at %llx cannot be read: %s",
+                              (unsigned long long)at, strerrordesc_np((int)-n));
         n = n < 0 ? 0 : n - n % PAGE;
         if (n > 0 && !is_zero(m->block, (uint64_t)n) &&
             stream_block(stream, at, (uint64_t)n, m->block, err))
@@ -316,6 +331,8 @@ static bool is_file(struct memory *m, const struct maps_region *region,
     hash = XXH3_128bits(m->block, (size_t)n);
     head->file_size = (uint64_t)st.st_size;
     head->file_start = (struct cw_image_hash){hash.low64, hash.high64};
+    head->file_changed_ns =
+        (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
     return true;
 }
 

@@ -59,7 +59,8 @@ static int flush(struct stream *s, struct cw_err *err)
             continue;
         if (n <= 0)
             return cw_err_set(err, CW_ESYS, "the image could not be written: %s",
-                              n == -EAGAIN ? "nobody took it in time"
+                              n == -EAGAIN ? "nothing more of it was taken in time; the checkpoint "
+                                             "server's disk is slow, or it stands still"
                               : n          ? strerrordesc_np((int)-n)
                                            : "nothing was taken");
         done += (uint64_t)n;

@@ -56,6 +56,11 @@ static void check_file(const struct cw_image_region *head, int fd)
         report_end("%s is not the file that it was; the same program and libraries must be on each "
                    "machine where the rank may run",
                    head->path);
+    if ((uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec !=
+        head->file_changed_ns)
+        report_end("%s was changed or installed anew since; the same program and libraries must be "
+                   "on each machine where the rank may run, with the same time of change",
+                   head->path);
 }
 
 static int open_file(const struct cw_image_region *head)

@@ -6,9 +6,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static const char *what;
+
+/* Which nobody reads, as the device opens one. */
+static int open_stalled(void)
+{
+    struct timeval bound = {.tv_usec = 200000};
+    int ends[2], room = 4096;
+
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0 ||
+        setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)) < 0 ||
+        setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof(bound)) < 0)
+        return -1;
+    return ends[0];
+}
 
 static int open_it(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
 {
@@ -19,6 +34,8 @@ static int open_it(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err
         return cw_err_set(err, CW_ESYS, "the image has nowhere to go");
     if (!strcmp(what, "unfinished"))
         return open("/dev/null", O_WRONLY);
+    if (!strcmp(what, "stalled"))
+        return open_stalled();
     if (!strcmp(what, "killed"))
         raise(SIGKILL);
     for (;;)

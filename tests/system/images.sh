@@ -231,6 +231,16 @@ changed_program() {
   expect_output 'simple is not the file that it was'
 }
 
+# Of the same size and with the same beginning: a page of what it had mapped is another one.
+rebuilt_program() {
+  cp "$programs/simple" "$programs/libtaker.so" .
+  take ./simple
+  printf x | dd of=simple bs=1 seek=5000 conv=notrunc 2>/dev/null
+  restore 1
+  expect_code 113
+  expect_output 'simple was changed or installed anew since'
+}
+
 # A shell's own, which the program knows nothing of.
 inherited() {
   run "${alone[@]}" bash -c 'IMAGE=$0/image exec "$1" 7< <(:)' "$work" "$programs/simple"
@@ -246,6 +256,7 @@ change_tests() {
   t "a file that was replaced" replaced
   t "a program that was removed" removed_program
   t "a program that was replaced" changed_program
+  t "a program that was built again" rebuilt_program
 }
 
 # --- images that are refused ------------------------------------------------------
@@ -278,6 +289,7 @@ refusal_tests() {
   t "the copy is killed" given_up killed 'was ended by signal 9'
   t "the copy is given up" given_up cancelled '^state 0'
   t "no place for the image" given_up failed 'nowhere to go'
+  t "nobody takes the image" given_up stalled 'nothing more of it was taken in time'
   t "not taken to its end" given_up unfinished 'not safe'
   t "while one is on its way" given_up busy 'image 1 is still on its way'
   t "the program ends during its copy" orphan

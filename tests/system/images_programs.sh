@@ -92,6 +92,7 @@ closed() {
 full_output() {
   : >"$tmp/events"
   mkfifo "$work/fifo"
+  # shellcheck disable=SC2016 # for bash -c
   helper reader bash -c 'exec <"$0"; until [[ -e $1 ]]; do sleep 0.1; done; cat >/dev/null' "$work/fifo" "$work/go"
   # shellcheck disable=SC2016 # for bash -c
   start bash -c 'exec "${@:2}" >"$1"' _ "$work/fifo" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 \
@@ -186,6 +187,23 @@ too_little_memory() {
   expect_lines 1 "rank 1: image [0-9]+ cannot be restored: .* MiB of memory at [0-9a-f]+ cannot be mapped: out of memory \(is 'ulimit -v' or 'ulimit -d' set\?\); nothing else is left"
 }
 
+# It is said when the job starts, and a rank that crashes starts from its beginning.
+no_restorer() {
+  mkdir "$work/bin"
+  cp "$root/build/causeway" "$root/build/librdevice.so" "$work/bin"
+  run "$work/bin/causeway" run --ckpt-every 10ms --fault kill:1@event:30 -n 3 "$actor" init ring=40 finalize
+  expect_code 0
+  expect_lines 1 "^causeway: no images of ranks are taken: the restorer $work/bin/causeway-restore: No such file"
+  expect_lines 1 '^causeway: rank 1 .*; restarting it .incarnation 2'
+}
+
+# Without prctl() for it there is no image, which a rank says before it is asked for one.
+no_prctl() {
+  run "$programs/without_prctl" "${causeway[@]}" run -n 2 "$actor" init ring=2 finalize
+  expect_code 0
+  expect_lines 1 '^causeway: rank [01]: no image of it: images need prctl\(\)'
+}
+
 program_tests() {
   t "standard output is a file of the program" odd -- output_before
   t "... from some moment on" odd -- output
@@ -197,6 +215,7 @@ program_tests() {
   t "another directory, a umask and limits" odd -- moved limits
   t "output that nobody reads" full_output
   t "a timer" odd -- alarm
+  t "a timer whose signal is blocked" odd -- blocked_alarm
   t "descriptors are closed that are not the program's" closed
   t "children" odd -- fork wait
   t "commands" odd -- system
@@ -208,8 +227,11 @@ program_tests() {
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'
+  t "... where it would put the kernel's own" refused parking 'the program has memory at 202000400000, where the restorer .*'
   t "two programs, with --tag-output" tagged
   t "standard input that comes slowly" slow_input
+  t "the restorer is missing" no_restorer
+  t "the kernel does not know what images need" no_prctl
   t "the launcher's limits have changed" other_limits
   t "... to too little memory" too_little_memory
 }

@@ -204,6 +204,28 @@ static void check_alarm(void)
         bad("its timer does not go on");
 }
 
+/* It expires once, and its signal waits: until it is taken the kernel does not set it again. */
+static void set_blocked_alarm(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    set_alarm();
+    usleep(20000);
+}
+
+static void check_blocked_alarm(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    check_alarm();
+}
+
 static void lower_limits(void)
 {
     struct rlimit limit = {40, 50};
@@ -346,6 +368,14 @@ static void check_huge(void)
 static void map_over_restorer(void)
 {
     if (mmap((void *)0x200000400000, 4096, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+        bad("mmap: %s", strerror(errno));
+}
+
+/* Where it would put what is the kernel's. */
+static void map_over_parking(void)
+{
+    if (mmap((void *)0x202000400000, 4096, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
         bad("mmap: %s", strerror(errno));
 }
@@ -574,6 +604,7 @@ static const struct oddity {
     {"much", NULL, NULL, write_much, NULL},
     {"moved", NULL, move, NULL, check_moved},
     {"alarm", NULL, set_alarm, NULL, check_alarm},
+    {"blocked_alarm", NULL, set_blocked_alarm, NULL, check_blocked_alarm},
     {"limits", NULL, lower_limits, NULL, check_limits},
     {"close", NULL, close_others, NULL, NULL},
     {"fork", NULL, NULL, fork_child, NULL},
@@ -582,6 +613,7 @@ static const struct oddity {
     {"memory", NULL, NULL, map_around, NULL},
     {"huge", NULL, make_huge, touch_huge, check_huge},
     {"restorer", NULL, map_over_restorer, NULL, NULL},
+    {"parking", NULL, map_over_parking, NULL, NULL},
     {"grow", NULL, NULL, grow, NULL},
     {"descriptors", NULL, open_descriptors, use_descriptors, NULL},
     {"library", NULL, load_library, use_library, unload_library},
