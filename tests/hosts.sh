@@ -47,9 +47,13 @@ hosts_possible() {
   local tool
   [[ $(id -u) = 0 ]] || { echo "hosts: only root can make hosts" && return 1; }
   for tool in ip nft sshd ssh ssh-keygen nsenter unshare; do
-    type -P "$tool" >/dev/null || { echo "hosts: there is no command $tool: 'make deps-check' installs it" && return 1; }
+    type -P "$tool" >/dev/null && continue
+    echo "hosts: there is no command $tool: 'make deps-check' installs it"
+    return 1
   done
-  unshare --net --mount --pid --uts --fork true 2>/dev/null || { echo "hosts: no namespaces can be made here" && return 1; }
+  unshare --net --mount --pid --uts --fork true 2>/dev/null && return
+  echo "hosts: no namespaces can be made here"
+  return 1
 }
 
 # hosts_use NUMBER: that all functions are about this set
@@ -80,6 +84,7 @@ hosts_up() {
 hosts_down() {
   [[ -n ${hosts_number-} ]] || return 0
   hosts_remove "$hosts_number"
+  hosts_number='' # another suite may take it now
 }
 
 # hosts_count: how many hosts the set has
@@ -117,8 +122,9 @@ hosts_take() {
       [[ -d $hosts_place/$number ]] || break
     done
   fi
-  if [[ ! $number =~ ^[0-9]{1,2}$ ]] || ((number > HOSTS_NUMBER_MAX)) || ! mkdir "$hosts_place/$number"; then
-    echo "hosts: there is no set of hosts ${HOSTS_NUMBER-that is free} to take" >&2
+  if [[ ! $number =~ ^[0-9]{1,2}$ ]] || ((number > HOSTS_NUMBER_MAX)) ||
+    ! mkdir "$hosts_place/$number" 2>/dev/null; then
+    echo "hosts: there can be no set $number: it is in use, or not a number from 0 to $HOSTS_NUMBER_MAX" >&2
     exec {lock}>&-
     return 2
   fi
@@ -232,15 +238,15 @@ hosts_client_config() {
 
 # host_files I: what is /tmp and /run there, with the keys and the configuration of its sshd
 host_files() {
-  local dir=$hosts_dir/$1 it uid
+  local dir=$hosts_dir/$1 it uid=0
   mkdir -p "$dir"/{tmp,run/sshd,run/user,run/home,run/lock} &&
     chmod 1777 "$dir/tmp" &&
     ssh-keygen -q -t ed25519 -N '' -C "node$1" -f "$dir/run/sshd/key" || return
   echo "node$1 $(cut -d ' ' -f 1,2 "$dir/run/sshd/key.pub")" >>"$hosts_dir/known_hosts"
   for it in root "${hosts_users[@]}"; do
-    uid=$(awk -F: -v name="$it" '$1 == name { print $3 }' "$hosts_dir/etc/passwd")
     mkdir -m 700 "$dir/run/user/$uid" "$dir/run/home/$it" || return
     chown "$uid:$uid" "$dir/run/user/$uid" "$dir/run/home/$it" || return
+    uid=$((uid ? uid + 1 : hosts_uid))
   done
   cp "$hosts_dir/key.pub" "$dir/run/sshd/authorized"
   # shellcheck disable=SC2016 # for the other shell
@@ -250,7 +256,7 @@ host_files() {
 
 # What sshd starts has the mark of the suite (lib/processes.sh), so that it is found when it is left behind.
 host_sshd_config() {
-  local it uid
+  local it uid=0
   cat <<TEXT
 ListenAddress 0.0.0.0
 HostKey /run/sshd/key
@@ -269,8 +275,8 @@ X11Forwarding no
 LogLevel VERBOSE
 TEXT
   for it in root "${hosts_users[@]}"; do
-    uid=$(awk -F: -v name="$it" '$1 == name { print $3 }' "$hosts_dir/etc/passwd")
     printf 'Match User %s\n  SetEnv XDG_RUNTIME_DIR=/run/user/%d%s\n' "$it" "$uid" "${mark:+ $mark=1}"
+    uid=$((uid ? uid + 1 : hosts_uid))
   done
   printf 'Match User asks\n  PasswordAuthentication yes\n  PubkeyAuthentication no\n'
 }
@@ -422,11 +428,10 @@ host_boot() {
 
 host_ready() {
   local end=$((SECONDS + HOSTS_START_MAX_S))
-  until [[ -n $(host_pid "$1") ]] && on_host "$1" test -e /run/sshd/pid; do
-    ((SECONDS < end)) || break
+  while ((SECONDS < end)); do
+    [[ -e $hosts_dir/$1/run/sshd/pid && -n $(host_pid "$1") ]] && return
     sleep 0.02
   done
-  [[ -n $(host_pid "$1") && -e $hosts_dir/$1/run/sshd/pid ]] && return
   echo "hosts: node$1 does not start: $(tail -n 3 "$hosts_dir/$1/log" "$hosts_dir/$1/run/sshd/log" 2>&1)" >&2
   return 1
 }
@@ -504,8 +509,9 @@ hosts_command() {
 }
 
 hosts_command_up() {
+  local number=$hosts_number
   hosts_down
-  HOSTS_NUMBER=$hosts_number hosts_kept=yes hosts_up "$1" || return
+  HOSTS_NUMBER=$number hosts_kept=yes hosts_up "$1" || return
   hosts_list
 }
 

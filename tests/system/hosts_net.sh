@@ -324,7 +324,9 @@ killed_suite() {
 
 refusals() {
   HOSTS_NUMBER=$((hosts_number + 32)) run_expect 2 '^hosts: 0 is not a number' "$hosts" up 0
-  HOSTS_NUMBER=64 run_expect 2 '^hosts: there is no set of hosts 64' "$hosts" up 1
+  HOSTS_NUMBER=$hosts_number run_expect 2 "^hosts: there can be no set $hosts_number: it is in use" \
+    bash -c '. "$1" && hosts_up 1' - "$hosts"
+  HOSTS_NUMBER=64 run_expect 2 '^hosts: there can be no set 64' "$hosts" up 1
   HOSTS_NUMBER=$hosts_number run_expect 1 '^hosts: node9 is off' "$hosts" exec 9 true
 }
 
