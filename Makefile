@@ -63,7 +63,7 @@ RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-de
 	netpipe-mpich2 scalapack-mpi-test
 CHECK_PACKAGES = libcunit1-dev gfortran clang libclang-rt-dev clang-format shellcheck procps \
 	iproute2 nftables openssh-client openssh-server
-BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich iproute2 nftables openssh-client openssh-server
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)
