@@ -61,8 +61,9 @@ all: $(PROGRAMS)
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev liblz4-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
-CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps
-BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich
+CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps \
+	iproute2 nftables openssh-client openssh-server
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich iproute2 nftables openssh-client openssh-server
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)

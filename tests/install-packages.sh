@@ -38,9 +38,20 @@ install() {
     apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout="$LOCK_S" "${missing[@]}" \
     >"$log" 2>&1
 }
+# What is a server to others is for tests alone: it neither starts now nor when this machine does.
+servers() {
+  [[ " ${missing[*]} " = *" openssh-server "* ]]
+}
+policy=/usr/sbin/policy-rc.d
+if servers && [ ! -e "$policy" ]; then
+  trap 'rm -f "$log"; "${as_root[@]}" rm -f "$policy"' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+fi
 # the package lists may be missing or old
 install || { "${as_root[@]}" apt-get update >"$log" 2>&1 && install; } || {
   tail -n 20 "$log" >&2
   echo "could not install: ${missing[*]}" >&2
   exit 1
 }
+! servers || "${as_root[@]}" update-rc.d ssh disable

@@ -3,8 +3,8 @@
 # median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) and of engines
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
-# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default); more in recovery.sh,
-# engines.sh, programs.sh, log_disk.sh
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (by default all but hosts_net); more in recovery.sh,
+# engines.sh, programs.sh, log_disk.sh, hosts.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
@@ -15,7 +15,12 @@ SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle mem
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
+trap ending EXIT
+
+ending() {
+  hosts_down
+  rm -rf "$dir"
+}
 
 # shellcheck source=tests/bench/lib.sh
 . tests/bench/lib.sh
@@ -33,6 +38,10 @@ trap 'rm -rf "$dir"' EXIT
 . tests/bench/log_safety.sh
 # shellcheck source=tests/bench/images.sh
 . tests/bench/images.sh
+# shellcheck source=tests/hosts.sh
+. tests/hosts.sh
+# shellcheck source=tests/bench/hosts.sh
+. tests/bench/hosts.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np
