@@ -178,6 +178,7 @@ void images_rank_down(struct images *im, uint32_t rank, bool crashed)
     struct images_rank *r = &im->rank[rank];
 
     im->crashes += crashed;
+    r->stuck = false;
     im->changed = true;
     r->live = false;
     end_request(im, rank);
@@ -230,6 +231,7 @@ bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report
     struct images_rank *r = &im->rank[rank];
     bool at_hand = r->request != IMAGES_IDLE && report->number == r->number;
 
+    r->stuck = false;
     if (!report->stored) {
         if (at_hand)
             fail_request(im, rank, now_ns);
@@ -497,11 +499,13 @@ static enum images_action order_give_up(struct images *im, uint32_t rank, uint64
     struct images_rank *r = &im->rank[rank];
 
     *order = (struct images_order){
-        .rank = rank,
-        .number = r->number,
-        .why = r->request == IMAGES_ASKED
-                   ? "it did not answer for 60 s: the rank makes no MPI call, or has no connection"
-                   : "its copy does not come to an end"};
+        .rank = rank, .number = r->number, .why = "its copy does not come to an end"};
+    if (r->request == IMAGES_ASKED)
+        order->why =
+            r->stuck
+                ? "the copy of an earlier one does not come to an end"
+                : "it did not answer for 60 s: the rank makes no MPI call, or has no connection";
+    r->stuck |= r->request == IMAGES_TAKEN;
     fail_request(im, rank, now_ns);
     return IMAGES_GIVE_UP;
 }

@@ -66,6 +66,7 @@ struct images_rank {
     bool live;        /* it may be asked */
     uint32_t incarnation;
     enum images_request request;
+    bool stuck;      /* the copy of one that was given up may be on its way yet */
     bool late;       /* it was asked, and has lost its turn */
     uint32_t number; /* of the request; it stays */
     uint32_t base;   /* likewise */

@@ -245,10 +245,13 @@ static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
     taken(0, 3);
     now += IMAGES_STORE_NS;
     CU_ASSERT_EQUAL(next(), IMAGES_GIVE_UP);
+    CU_ASSERT_TRUE(ranks[0].stuck); /* so the reason why the next one does not come is known */
     /* it comes all the same */
     CU_ASSERT_TRUE(stored(0, 3));
     CU_ASSERT_FALSE(stored(0, 3));
     CU_ASSERT_FALSE(stored(0, 9));
+    ended(0, 3, true);
+    CU_ASSERT_FALSE(ranks[0].stuck);
 }
 
 static void ranks_take_turns_and_a_server_has_few_at_a_time(void)
