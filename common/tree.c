@@ -1,7 +1,9 @@
 #include "common/tree.h"
 
+#include <fts.h>
 #include <ftw.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define TREE_DESCRIPTORS 8 /* that are open meanwhile */
 
@@ -17,4 +19,19 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 void cw_tree_remove(const char *path)
 {
     nftw(path, remove_one, TREE_DESCRIPTORS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+uint64_t cw_tree_bytes(const char *path)
+{
+    char *const paths[] = {(char *)path, NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
+    const FTSENT *entry;
+    uint64_t bytes = 0;
+
+    while (tree && (entry = fts_read(tree)))
+        if (entry->fts_info == FTS_F)
+            bytes += (uint64_t)entry->fts_statp->st_blocks * 512;
+    if (tree)
+        fts_close(tree);
+    return bytes;
 }

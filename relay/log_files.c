@@ -1,8 +1,10 @@
 #include "relay/log_files.h"
 #include "common/cred.h"
 #include "common/err.h"
+#include "common/tree.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 static uint64_t bytes_of(const struct relay_settings *settings, const struct disk *disk)
 {
@@ -83,6 +85,18 @@ int log_files_open(struct log_files *files, const struct relay_settings *setting
     else if (files->disk)
         config->log_disk = bytes_of(settings, files->disk);
     return failed;
+}
+
+uint64_t log_files_disk_bytes(const struct relay_settings *settings)
+{
+    bool synced = settings->log_safety == RELAY_LOG_SYNCED;
+    const char *dir = synced ? settings->log_dir : relay_settings_disk_dir(settings);
+
+    if (!dir || (!synced && (disk_in_memory(dir) || access(dir, W_OK | X_OK) < 0)))
+        return 0;
+    if (settings->log_disk_given)
+        return settings->log_disk;
+    return (disk_free(dir) + (synced ? cw_tree_bytes(dir) : 0)) / 2;
 }
 
 void log_files_settle(struct log_files *files)

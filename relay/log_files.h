@@ -20,6 +20,10 @@ struct log_files {
 int log_files_open(struct log_files *files, const struct relay_settings *settings, int file,
                    bool kept, struct relay_core_config *config, struct cw_err *err);
 
+/* What a relay with these options will have for logs on disk, as far as can be said without making
+ * a file there; 0: none. From any process. */
+uint64_t log_files_disk_bytes(const struct relay_settings *settings);
+
 /* Writes no more. To be called before the core is freed. */
 void log_files_settle(struct log_files *files);
 /* `keep`: what is in the directory is for who comes after us. */

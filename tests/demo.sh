@@ -53,7 +53,8 @@ else
   failed=1
 fi
 
-# late TITLE OPTION...: rank 1 is killed near the end. Its statistics and what came of it are in $dir/late.
+# late TITLE OPTION...: rank 1 is killed near the end. Its statistics and what came of it are in $dir/late; $repeated is
+# the number of events that it repeated, $log_bytes the size of both logs at the end.
 late() {
   title "$1"
   come_back "$causeway" run -n 2 --stats "${@:2}" --fault kill:1@event:76000 build/programs/solver 256 40000 \
@@ -63,18 +64,30 @@ late() {
     echo "It should have printed the same as undisturbed." >&2
     failed=1
   }
-  awk '$1 == "rank" { for (i = 1; i <= NF; i++) if ($i == "log_bytes") column = i }
-    column && $1 ~ /^[0-9]+$/ { sum += $column } END { printf "The logs of both ranks hold %.1f MB at the end.\n", sum / 1e6 }' \
-    "$dir/late"
+  repeated=$(sed -n 's/.*rank 1 is back.*[^0-9]\([0-9][0-9]*\) events.*/\1/p' "$dir/late")
+  log_bytes=$(awk '$1 == "rank" { for (i = 1; i <= NF; i++) if ($i == "log_bytes") column = i }
+    column && $1 ~ /^[0-9]+$/ { sum += $column } END { printf "%.0f", sum }' "$dir/late")
+  awk -v bytes="$log_bytes" 'BEGIN { printf "The logs of both ranks hold %.1f MB at the end.\n", bytes / 1e6 }'
+}
+
+# smaller WHAT THIS THAT
+smaller() {
+  [ -n "$2" ] && [ -n "$3" ] && [ "$2" -lt "$3" ] && return
+  echo "With images $1 should have been fewer: ${2:-unknown}, without ${3:-unknown}." >&2
+  failed=1
 }
 
 "$causeway" run -n 2 build/programs/solver 256 40000 >"$dir/long.out" || failed=1
 late "A longer run, and rank 1 is killed late: without images it starts again from its beginning" --no-ckpt
+repeated_all=$repeated
+log_bytes_all=$log_bytes
 late "The same with images of the ranks, one in half a second: it goes on from the last one" --ckpt-every 500ms
 grep -q 'restarting it from image' "$dir/late" || {
   echo "Rank 1 should have gone on from an image." >&2
   failed=1
 }
+smaller "the events that rank 1 repeats" "$repeated" "$repeated_all"
+smaller "the bytes of the logs" "$log_bytes" "$log_bytes_all"
 
 if [ "$failed" -eq 0 ]; then
   title "all programs ended well; every message went through the relay"

@@ -17,6 +17,7 @@
 
 #define YOUNG_S 10 /* a directory without a lock may be one that is being made */
 #define PREFIX_MAX 40
+#define PATH_SIZE (IMAGE_DIR_MAX + 64) /* of a file in it */
 
 /* False: there is no such place. */
 static bool look_at(const char *place, struct image_dir *dir)
@@ -26,7 +27,7 @@ static bool look_at(const char *place, struct image_dir *dir)
     if (statfs(place, &fs) < 0)
         return false;
     dir->in_memory = fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC;
-    dir->free_max = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2;
+    dir->bytes_max = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize / 2;
     return true;
 }
 
@@ -134,23 +135,118 @@ static void remove_stale(const char *place)
         closedir(d);
 }
 
-int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *err)
+/* --- a directory of the user's -------------------------------------------------------------------
+ */
+
+/* A file beside the images of a job, which its dispatcher holds locked. */
+#define HELD_SUFFIX ".job"
+#define JOB_TEXT (2 * CW_ID_SIZE)
+
+static void path_in(char path[PATH_SIZE], const struct image_dir *dir, const char *job,
+                    const char *suffix)
+{
+    snprintf(path, PATH_SIZE, "%s/%s%s", dir->path, job, suffix);
+}
+
+/* Its images, and the file that said that it lives. */
+static void remove_job(const struct image_dir *dir, const char *job)
+{
+    char path[PATH_SIZE];
+
+    path_in(path, dir, job, "");
+    cw_tree_remove(path);
+    path_in(path, dir, job, HELD_SUFFIX);
+    unlink(path);
+}
+
+/* Locks it for this process; -1: somebody else does. */
+static int try_lock(const char *path, int flags)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static bool is_held_name(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == JOB_TEXT &&
+           strcmp(name + JOB_TEXT, HELD_SUFFIX) == 0;
+}
+
+static void remove_if_dead(struct image_dir *dir, const char *name)
+{
+    char job[JOB_TEXT + 1];
+    char path[PATH_SIZE];
+    struct stat st;
+    int fd;
+
+    snprintf(job, sizeof(job), "%.*s", JOB_TEXT, name);
+    path_in(path, dir, job, HELD_SUFFIX);
+    fd = try_lock(path, 0);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && st.st_size > 0)
+        dir->missing = true; /* but for that job it would not be there */
+    remove_job(dir, job);
+    close(fd);
+}
+
+/* Not while a server uses the directory. Images beside which there is no such file are not of a
+ * job's own server, and stay. */
+static void remove_dead_jobs(struct image_dir *dir)
+{
+    char path[PATH_SIZE];
+    const struct dirent *entry;
+    DIR *d;
+    int lock;
+
+    path_in(path, dir, "lock", "");
+    lock = try_lock(path, 0);
+    if (lock < 0 && access(path, F_OK) == 0)
+        return;
+    d = opendir(dir->path);
+    while (d && (entry = readdir(d)))
+        if (is_held_name(entry->d_name))
+            remove_if_dead(dir, entry->d_name);
+    if (d)
+        closedir(d);
+    if (lock >= 0)
+        close(lock);
+}
+
+static int take_wanted(struct image_dir *dir, const char *wanted, struct cw_err *err)
+{
+    char path[PATH_SIZE];
+
+    if (strlen(wanted) >= sizeof(dir->path))
+        return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: longer than %d bytes", wanted,
+                          IMAGE_DIR_MAX - 1);
+    strcpy(dir->path, wanted);
+    dir->missing = access(wanted, F_OK) < 0;
+    if (!dir->missing && !dir->keeps)
+        remove_dead_jobs(dir);
+    if (!look_at_wanted(wanted, dir))
+        return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: %s", wanted, strerror(errno));
+    path_in(path, dir, dir->job, "");
+    dir->bytes_max += cw_tree_bytes(wanted) - cw_tree_bytes(path) / 2;
+    return CW_OK;
+}
+
+int image_dir_choose(struct image_dir *dir, const char *wanted, const uint8_t *job, bool keeps,
+                     struct cw_err *err)
 {
     const char *place;
     uint8_t random[8];
     char name[2 * sizeof(random) + 1];
 
-    *dir = (struct image_dir){.chosen = !wanted, .held_fd = -1};
-    if (wanted) {
-        if (strlen(wanted) >= sizeof(dir->path))
-            return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: longer than %d bytes", wanted,
-                              IMAGE_DIR_MAX - 1);
-        if (!look_at_wanted(wanted, dir))
-            return cw_err_set(err, CW_EINVAL, "--ckpt-dir %s: %s", wanted, strerror(errno));
-        strcpy(dir->path, wanted);
-        dir->missing = access(wanted, F_OK) < 0;
-        return CW_OK;
-    }
+    *dir = (struct image_dir){.chosen = !wanted, .keeps = keeps, .held_fd = -1};
+    sodium_bin2hex(dir->job, sizeof(dir->job), job, CW_ID_SIZE);
+    if (wanted)
+        return take_wanted(dir, wanted, err);
     place = choose_place(dir);
     if (!place)
         return cw_err_set(err, CW_EINVAL,
@@ -165,8 +261,16 @@ int image_dir_choose(struct image_dir *dir, const char *wanted, struct cw_err *e
 
 void image_dir_hold(struct image_dir *dir)
 {
-    if (!dir->chosen)
+    char path[PATH_SIZE];
+
+    if (!dir->chosen) {
+        path_in(path, dir, dir->job, HELD_SUFFIX);
+        if (dir->held_fd < 0 && !dir->keeps)
+            dir->held_fd = try_lock(path, O_CREAT);
+        if (dir->held_fd >= 0 && dir->missing)
+            (void)!ftruncate(dir->held_fd, 1); /* for who comes after us, if we are killed */
         return;
+    }
     if (dir->held_fd >= 0)
         close(dir->held_fd);
     dir->held_fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -176,14 +280,31 @@ void image_dir_hold(struct image_dir *dir)
     }
 }
 
+/* What a killed server has left where it had made the directory. */
+static void remove_made(const struct image_dir *dir)
+{
+    char path[PATH_SIZE];
+    int lock;
+
+    path_in(path, dir, "lock", "");
+    lock = try_lock(path, 0);
+    if (lock >= 0) {
+        unlink(path);
+        close(lock);
+    }
+    rmdir(dir->path);
+}
+
 void image_dir_remove(struct image_dir *dir)
 {
     struct stat st;
 
     if (dir->chosen && lstat(dir->path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid())
         cw_tree_remove(dir->path);
-    else if (dir->missing)
-        rmdir(dir->path);
+    else if (!dir->chosen && dir->held_fd >= 0)
+        remove_job(dir, dir->job);
+    if (dir->missing && !dir->keeps)
+        remove_made(dir);
     if (dir->held_fd >= 0)
         close(dir->held_fd);
     dir->held_fd = -1;

@@ -115,16 +115,34 @@ bool images_choose(const struct images *im, uint32_t rank, uint32_t *number)
 
 /* --- requests --- */
 
-/* The request is over. */
-static void end_request(struct images *im, uint32_t rank)
+/* Its turn is over, or it waited without one. */
+static void leave_turn(struct images *im, uint32_t rank)
 {
     struct images_rank *r = &im->rank[rank];
 
-    if (r->request == IMAGES_IDLE)
+    if (r->late)
+        server_of(im, rank)->late--;
+    else if (r->request != IMAGES_IDLE)
+        server_of(im, rank)->transfers--;
+    r->late = false;
+}
+
+/* The request is over. */
+static void end_request(struct images *im, uint32_t rank)
+{
+    if (im->rank[rank].request == IMAGES_IDLE)
         return;
-    r->request = IMAGES_IDLE;
-    server_of(im, rank)->transfers--;
+    leave_turn(im, rank);
+    im->rank[rank].request = IMAGES_IDLE;
     im->changed = true;
+}
+
+void images_not_asked(struct images *im, uint32_t rank, uint64_t now_ns)
+{
+    if (im->rank[rank].request != IMAGES_ASKED)
+        return;
+    end_request(im, rank);
+    im->rank[rank].retry_ns = now_ns + IMAGES_RETRY_MIN_NS;
 }
 
 static void fail_request(struct images *im, uint32_t rank, uint64_t now_ns)
@@ -136,7 +154,7 @@ static void fail_request(struct images *im, uint32_t rank, uint64_t now_ns)
     if (r->pause_ns > IMAGES_RETRY_MAX_NS)
         r->pause_ns = IMAGES_RETRY_MAX_NS;
     r->retry_ns = now_ns + r->pause_ns;
-    if (r->demand == IMAGES_WANTED && r->demanded == r->number)
+    if (r->demand == IMAGES_WANTED && r->demanded && r->demanded <= r->number)
         r->demand = IMAGES_FAILED;
 }
 
@@ -160,6 +178,7 @@ void images_rank_down(struct images *im, uint32_t rank, bool crashed)
     struct images_rank *r = &im->rank[rank];
 
     im->crashes += crashed;
+    r->stuck = false;
     im->changed = true;
     r->live = false;
     end_request(im, rank);
@@ -167,14 +186,18 @@ void images_rank_down(struct images *im, uint32_t rank, bool crashed)
         r->demand = IMAGES_FAILED;
 }
 
-/* A log that has become smaller was trimmed. */
+/* What is left of a log that was trimmed is what had come since the image was taken, and what
+ * cannot go: messages that the rank has not received. */
 void images_log(struct images *im, uint32_t rank, uint64_t bytes)
 {
     struct images_rank *r = &im->rank[rank];
 
+    if (r->log_trimmed)
+        r->log_taken = bytes > r->log_since ? bytes - r->log_since : 0;
+    r->log_trimmed = false;
     r->log_bytes = bytes;
     if (bytes < r->log_taken)
-        r->log_taken = 0;
+        r->log_taken = bytes;
     r->history.log_grown = bytes - r->log_taken;
     im->changed |= r->live && image_policy_is_grown(&im->config.policy, r->history.log_grown);
 }
@@ -187,12 +210,15 @@ bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report
     if (!r->live || report->number > r->last || report->number <= r->newest ||
         (r->request == IMAGES_TAKEN && report->number <= r->number))
         return false;
-    if (r->request == IMAGES_IDLE) /* it was given up, too early */
+    if (r->request == IMAGES_IDLE || r->late) /* it was given up, too early */
         server_of(im, rank)->transfers++;
+    if (r->late)
+        leave_turn(im, rank);
     r->request = IMAGES_TAKEN;
     r->number = report->number;
     r->taken_ns = now_ns;
     r->log_taken = r->log_bytes;
+    r->log_since = 0;
     r->history.since_ns = now_ns;
     r->history.log_grown = 0;
     im->changed = true;
@@ -205,6 +231,7 @@ bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report
     struct images_rank *r = &im->rank[rank];
     bool at_hand = r->request != IMAGES_IDLE && report->number == r->number;
 
+    r->stuck = false;
     if (!report->stored) {
         if (at_hand)
             fail_request(im, rank, now_ns);
@@ -244,6 +271,13 @@ static void look_at_surplus(struct images_rank *r)
         second->held = false;
 }
 
+/* Of an image that was asked for by hand, or a later one. */
+static void settle_demand(struct images_rank *r, uint32_t number, enum images_demand what)
+{
+    if (r->demand == IMAGES_WANTED && r->demanded && number >= r->demanded)
+        r->demand = what;
+}
+
 /* It is not known yet. */
 static void take_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
 {
@@ -258,8 +292,8 @@ static void take_stored(struct images *im, const struct cw_stored *stored, uint6
         r->pause_ns = r->retry_ns = 0;
         end_request(im, stored->rank);
     }
-    if (r->demand == IMAGES_WANTED && r->demanded && stored->number >= r->demanded)
-        r->demand = IMAGES_DONE;
+    if (!find(r, stored->number))
+        settle_demand(r, stored->number, IMAGES_FAILED);
 }
 
 bool images_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
@@ -283,6 +317,7 @@ void images_placed(struct images *im, uint32_t rank, uint32_t number)
     if (!image || image->placed)
         return;
     image->placed = true;
+    settle_demand(&im->rank[rank], number, IMAGES_DONE);
     im->changed = true;
 }
 
@@ -313,7 +348,8 @@ uint32_t images_trimmed(struct images *im, const struct cw_trim *trimmed)
         image->unusable |= !trimmed->known;
         if (!trimmed->known)
             return 0;
-        r->log_taken = 0;
+        r->log_since = r->log_bytes - r->log_taken;
+        r->log_trimmed = true;
         return r->begin = image->number;
     }
     return 0;
@@ -323,8 +359,10 @@ void images_fail(struct images *im, uint32_t rank, uint32_t number)
 {
     struct images_image *image = number ? find(&im->rank[rank], number) : NULL;
 
-    if (image)
+    if (image) {
         image->unusable = true;
+        settle_demand(&im->rank[rank], number, IMAGES_FAILED);
+    }
     im->changed = true;
 }
 
@@ -398,15 +436,19 @@ static bool is_bare(const struct images_rank *r)
     return r->begin > 0;
 }
 
+/* By hand; one that is stored is not asked for again while its place is looked for. */
+static bool is_wanted(const struct images_rank *r)
+{
+    return r->demand == IMAGES_WANTED && (!r->demanded || r->newest < r->demanded);
+}
+
 static uint64_t ask_due_ns(const struct images *im, const struct images_rank *r)
 {
     uint64_t due_ns = image_policy_due_ns(&im->config.policy, &r->history, im->mtbf_ns);
 
     if (!r->live || r->request != IMAGES_IDLE)
         return UINT64_MAX;
-    if (r->demand == IMAGES_WANTED)
-        return 0;
-    if (is_bare(r))
+    if (is_bare(r) || is_wanted(r))
         due_ns = 0;
     return due_ns > r->retry_ns ? due_ns : r->retry_ns;
 }
@@ -426,8 +468,19 @@ void images_demand_all(struct images *im)
 
         r->demand = r->live ? IMAGES_WANTED : IMAGES_FAILED;
         r->demanded = 0;
+        r->retry_ns = 0;
     }
     im->changed = true;
+}
+
+bool images_demand_fail(struct images *im, uint32_t rank)
+{
+    struct images_rank *r = &im->rank[rank];
+
+    if (!is_wanted(r) || r->request != IMAGES_IDLE)
+        return false;
+    r->demand = IMAGES_FAILED;
+    return true;
 }
 
 static uint64_t request_end_ns(const struct images_rank *r)
@@ -446,10 +499,13 @@ static enum images_action order_give_up(struct images *im, uint32_t rank, uint64
     struct images_rank *r = &im->rank[rank];
 
     *order = (struct images_order){
-        .rank = rank,
-        .number = r->number,
-        .why = r->request == IMAGES_ASKED ? "the rank makes no MPI call in which it could be taken"
-                                          : "its copy does not come to an end"};
+        .rank = rank, .number = r->number, .why = "its copy does not come to an end"};
+    if (r->request == IMAGES_ASKED)
+        order->why =
+            r->stuck
+                ? "the copy of an earlier one does not come to an end"
+                : "it did not answer for 60 s: the rank makes no MPI call, or has no connection";
+    r->stuck |= r->request == IMAGES_TAKEN;
     fail_request(im, rank, now_ns);
     return IMAGES_GIVE_UP;
 }
@@ -495,12 +551,19 @@ static uint64_t trim_due_ns(const struct images_image *image)
 
 /* --- one rank --- */
 
-static bool has_room(const struct images *im, uint32_t rank)
+/* Its server has something to gain from an image of this one before it has those of others. */
+static bool is_urgent(const struct images *im, struct images_rank *r, uint64_t now_ns)
+{
+    return ask_due_ns(im, r) <= now_ns && place_for(r) != NULL &&
+           (is_wanted(r) || is_bare(r) || r->history.log_grown >= im->config.policy.log_urgent);
+}
+
+static bool has_room(const struct images *im, uint32_t rank, bool urgent)
 {
     const struct images_server *server = &im->server[images_server_of(im, rank)];
 
     return server->up && server->transfers < IMAGES_TRANSFERS_MAX &&
-           place_for(&im->rank[rank]) != NULL;
+           (urgent || server->urgent == 0) && place_for(&im->rank[rank]) != NULL;
 }
 
 static enum images_action order_ask(struct images *im, uint32_t rank, uint64_t now_ns,
@@ -511,13 +574,45 @@ static enum images_action order_ask(struct images *im, uint32_t rank, uint64_t n
     r->request = IMAGES_ASKED;
     r->number = ++r->last;
     r->base = r->newest;
-    r->asked_ns = now_ns;
     r->taken_ns = 0;
-    server_of(im, rank)->transfers++;
-    if (r->demand == IMAGES_WANTED)
+    r->again_ns = now_ns + IMAGES_ASK_AGAIN_NS;
+    if (r->demand == IMAGES_WANTED && !r->demanded)
         r->demanded = r->number;
     *order = (struct images_order){.rank = rank, .number = r->number, .base = r->base};
     return IMAGES_ASK;
+}
+
+static enum images_action begin_request(struct images *im, uint32_t rank, uint64_t now_ns,
+                                        bool urgent, struct images_order *order)
+{
+    struct images_server *server = server_of(im, rank);
+    struct images_rank *r = &im->rank[rank];
+
+    server->transfers++;
+    server->urgent -= urgent && server->urgent > 0;
+    im->changed |= urgent && im->skipped; /* it may be the turn of that one now */
+    r->asked_ns = now_ns;
+    r->demanded = 0;
+    return order_ask(im, rank, now_ns, order);
+}
+
+static bool may_be_late(const struct images *im, uint32_t rank)
+{
+    return im->rank[rank].request == IMAGES_ASKED && !im->rank[rank].late &&
+           im->server[images_server_of(im, rank)].late < IMAGES_LATE_MAX;
+}
+
+/* It computes, and others could be asked. */
+static void look_at_turn(struct images *im, uint32_t rank, uint64_t now_ns)
+{
+    struct images_rank *r = &im->rank[rank];
+
+    if (!may_be_late(im, rank) || now_ns < r->asked_ns + IMAGES_ASK_NS)
+        return;
+    leave_turn(im, rank);
+    r->late = true;
+    server_of(im, rank)->late++;
+    im->changed = true;
 }
 
 static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_ns,
@@ -526,9 +621,11 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
     struct images_rank *r = &im->rank[rank];
     struct images_image *trim = to_trim(r);
     uint32_t drop = to_drop(r);
+    bool urgent = is_urgent(im, r, now_ns);
 
     if (request_end_ns(r) <= now_ns)
         return order_give_up(im, rank, now_ns, order);
+    look_at_turn(im, rank, now_ns);
     if (trim && trim_due_ns(trim) <= now_ns) {
         trim->trim_ns = now_ns;
         trim->trims++;
@@ -543,10 +640,12 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
         *order = (struct images_order){.rank = rank, .number = drop};
         return IMAGES_DROP;
     }
+    if (r->request == IMAGES_ASKED && r->again_ns <= now_ns)
+        return order_ask(im, rank, now_ns, order);
     if (ask_due_ns(im, r) > now_ns)
         return IMAGES_NOTHING;
-    if (has_room(im, rank))
-        return order_ask(im, rank, now_ns, order);
+    if (has_room(im, rank, urgent))
+        return begin_request(im, rank, now_ns, urgent, order);
     if (!im->skipped) {
         im->skipped = true;
         im->skipped_rank = rank;
@@ -567,6 +666,10 @@ static uint64_t rank_due_ns(struct images *im, uint32_t rank, uint64_t now_ns)
         due_ns = trim_due_ns(trim);
     if (ask_ns > now_ns && ask_ns < due_ns)
         due_ns = ask_ns;
+    if (r->request == IMAGES_ASKED && r->again_ns < due_ns)
+        due_ns = r->again_ns;
+    if (may_be_late(im, rank) && r->asked_ns + IMAGES_ASK_NS < due_ns)
+        due_ns = r->asked_ns + IMAGES_ASK_NS;
     return due_ns;
 }
 
@@ -580,6 +683,10 @@ static void begin_pass(struct images *im, uint64_t now_ns)
     uint64_t ranks_ns = (now_ns - im->start_ns) * im->config.ranks;
 
     im->mtbf_ns = image_policy_mtbf_ns(&im->config.policy, ranks_ns, im->crashes);
+    for (uint32_t i = 0; i < im->config.servers; i++)
+        im->server[i].urgent = 0;
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        server_of(im, rank)->urgent += is_urgent(im, &im->rank[rank], now_ns);
     im->changed = im->skipped = false;
     im->passing = true;
     im->passed = 0;

@@ -12,12 +12,15 @@
 #include "common/setup.h"
 #include "dispatcher/job/image_policy.h"
 
-#define IMAGES_KNOWN_MAX 6u             /* of a rank; the relay knows 4 points */
-#define IMAGES_HELD_MAX 3u              /* a server holds of a rank; then the oldest but one goes */
-#define IMAGES_TRANSFERS_MAX 2u         /* at a time to a server: more would share its disk */
-#define IMAGES_SERVERS_MAX 16u          /* of a job */
-#define IMAGES_TAKE_NS 60000000000ull   /* a program that computes for so long makes no call */
-#define IMAGES_STORE_NS 600000000000ull /* a copy that is not stored: given up ... */
+#define IMAGES_KNOWN_MAX 6u           /* of a rank; the relay knows 4 points */
+#define IMAGES_HELD_MAX 3u            /* a server holds of a rank; then the oldest but one goes */
+#define IMAGES_TRANSFERS_MAX 2u       /* at a time to a server: more would share its disk */
+#define IMAGES_SERVERS_MAX 16u        /* of a job */
+#define IMAGES_TAKE_NS 60000000000ull /* a program that computes for so long makes no call */
+#define IMAGES_ASK_NS 1000000000ull   /* one that does so leaves its turn to others then, ... */
+#define IMAGES_LATE_MAX 16u           /* ... so many of a server: they may all answer at once */
+#define IMAGES_ASK_AGAIN_NS 10000000000ull /* what was asked may have been lost on its way */
+#define IMAGES_STORE_NS 600000000000ull    /* a copy that is not stored: given up ... */
 #define IMAGES_STORE_BYTES_A_SECOND                                                                \
     1048576ull                              /* ... but large ones have more time, by this pace     \
                                              */
@@ -50,7 +53,7 @@ enum images_request {
 enum images_demand {
     IMAGES_NOT_WANTED,
     IMAGES_WANTED,
-    IMAGES_DONE, /* stored */
+    IMAGES_DONE, /* stored, and of use */
     IMAGES_FAILED,
 };
 
@@ -63,23 +66,30 @@ struct images_rank {
     bool live;        /* it may be asked */
     uint32_t incarnation;
     enum images_request request;
+    bool stuck;      /* the copy of one that was given up may be on its way yet */
+    bool late;       /* it was asked, and has lost its turn */
     uint32_t number; /* of the request; it stays */
     uint32_t base;   /* likewise */
     uint64_t asked_ns;
+    uint64_t again_ns; /* it is asked again then */
     uint64_t taken_ns;
     uint64_t stall_ns;
     uint64_t retry_ns; /* not before this */
     uint64_t pause_ns; /* after the last failure; 0: there was none */
     uint64_t log_bytes;
-    uint64_t log_taken; /* log_bytes when the last image was taken */
+    uint64_t log_taken; /* log_bytes when the last image was taken, as far as it is there yet */
+    uint64_t log_since; /* what it had grown by when it was trimmed ... */
+    bool log_trimmed;   /* ... which was after log_bytes */
     struct image_history history;
     enum images_demand demand;
     uint32_t demanded; /* number of the image for that */
 };
 
 struct images_server {
-    bool up; /* its session is open, and all that it holds was told */
-    uint32_t transfers;
+    bool up;            /* its session is open, and all that it holds was told */
+    uint32_t transfers; /* of ranks whose turn it is */
+    uint32_t late;      /* ranks that were asked and have lost their turn */
+    uint32_t urgent;    /* in this pass: ranks that come before others, and are to be asked yet */
 };
 
 /* What is to be done next; each comes once. */
@@ -142,6 +152,8 @@ void images_rank_down(struct images *images, uint32_t rank, bool crashed);
 void images_log(struct images *images, uint32_t rank, uint64_t bytes);
 
 /* --- an image on its way --- */
+/* The request could not be passed on. It is made again soon. */
+void images_not_asked(struct images *images, uint32_t rank, uint64_t now_ns);
 /* Returns false for one that nobody waits for. */
 bool images_taken(struct images *images, uint32_t rank, const struct cw_image_report *report,
                   uint64_t now_ns);
@@ -172,6 +184,8 @@ bool images_wants_server(const struct images *images, uint32_t server, uint64_t 
 /* --- questions --- */
 /* A person wants an image of each rank that lives, now. */
 void images_demand_all(struct images *images);
+/* None can come. Returns false where none is wanted, or it is on its way. */
+bool images_demand_fail(struct images *images, uint32_t rank);
 
 /* What the rank can be restarted from: the number of an image; 0: its beginning. Returns false when
  * nothing is left. */

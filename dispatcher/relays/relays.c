@@ -658,15 +658,15 @@ void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
         tell(relay, CW_FRAME_RANK_END, body, sizeof(body), &err);
 }
 
-void relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)
+bool relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)
 {
     struct relay *relay = &r->relay[relays_home(r, checkpoint->rank)];
     uint8_t body[CW_CHECKPOINT_SIZE];
     struct cw_err err;
 
     cw_checkpoint_put(body, checkpoint);
-    if (is_there(relay))
-        tell(relay, CW_FRAME_CHECKPOINT, body, sizeof(body), &err);
+    return is_there(relay) && relay->link.fd >= 0 &&
+           tell(relay, CW_FRAME_CHECKPOINT, body, sizeof(body), &err) == CW_OK;
 }
 
 void relays_trim(struct relays *r, uint32_t rank, const struct cw_point *point)

@@ -91,8 +91,8 @@ bool relays_is_suspended(const struct relays *relays, uint32_t relay);
 /* The process that played the rank has ended: its relay gives up its session, and says so. */
 void relays_rank_end(struct relays *relays, uint32_t rank, uint32_t incarnation);
 
-/* The rank is asked for an image: this can be lost. */
-void relays_checkpoint(struct relays *relays, const struct cw_checkpoint *checkpoint);
+/* The rank is asked for an image: this can be lost. False: its relay is away. */
+bool relays_checkpoint(struct relays *relays, const struct cw_checkpoint *checkpoint);
 /* The image of this point is safe: trimmed() is to come, but may not. */
 void relays_trim(struct relays *relays, uint32_t rank, const struct cw_point *point);
 

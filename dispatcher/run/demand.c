@@ -9,6 +9,7 @@ struct demand {
     uint32_t ranks;
     struct imaging *imaging;
     struct status_server server;
+    uint32_t open; /* ranks whose images are waited for */
     struct loop_watch watch;
     struct loop_timer timer;
 };
@@ -45,14 +46,23 @@ static void answer(struct demand *d)
     json_decref(document);
 }
 
-static bool is_settled(const struct demand *d)
+/* Counts the ranks whose images are waited for. Returns whether there is progress: an image has
+ * come, or failed, or is being copied, for which the core has a bound. */
+static bool look(struct demand *d)
 {
     const struct images *images = imaging_images(d->imaging);
+    uint32_t open = 0;
+    bool progress = false;
 
-    for (uint32_t rank = 0; rank < d->ranks; rank++)
-        if (images->rank[rank].demand == IMAGES_WANTED)
-            return false;
-    return true;
+    for (uint32_t rank = 0; rank < d->ranks; rank++) {
+        const struct images_rank *r = &images->rank[rank];
+
+        open += r->demand == IMAGES_WANTED;
+        progress |= r->demand == IMAGES_WANTED && r->request == IMAGES_TAKEN;
+    }
+    progress |= open != d->open;
+    d->open = open;
+    return progress;
 }
 
 static void step(void *ctx)
@@ -62,7 +72,9 @@ static void step(void *ctx)
 
     if (status_step(&d->server, now_ns))
         imaging_demand(d->imaging);
-    if (status_waiting(&d->server) && (is_settled(d) || status_due(&d->server, now_ns)))
+    if (look(d))
+        status_renew(&d->server, now_ns);
+    if (status_waiting(&d->server) && (d->open == 0 || status_due(&d->server, now_ns)))
         answer(d);
     loop_timer_set(&d->timer, status_deadline_ns(&d->server));
     if (status_waiting(&d->server))

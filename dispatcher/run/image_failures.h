@@ -21,7 +21,12 @@ void image_failures_note(struct image_failures *failures, uint32_t rank, const c
 /* "": nothing has failed. */
 const char *image_failures_why(const struct image_failures *failures, uint32_t rank);
 
-/* The job ends: what fails now is of no interest. */
+/* There is an image of it. */
+void image_failures_stored(struct image_failures *failures, uint32_t rank);
+
+/* The job ends: what fails now is of no interest. Of ranks of which there was no image, and of
+ * which nothing was told as their cause was that of others, their numbers are told: a line for each
+ * cause. */
 void image_failures_end(struct image_failures *failures);
 
 #endif

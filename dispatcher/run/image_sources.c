@@ -82,11 +82,13 @@ static void break_off(struct image_sources *s, uint32_t rank, uint32_t number, c
 {
     struct source *r = &s->rank[rank];
     uint32_t tries = r->breaks + r->away + 1;
+    uint32_t away_max = s->config.core->rank[rank].begin > 0 ? IMAGE_SOURCES_AWAY_MAX
+                                                             : IMAGE_SOURCES_AWAY_BEGIN_MAX;
     char text[CW_ERR_TEXT_MAX];
 
     r->breaks += !away;
     r->away += away;
-    if (!s->none[0] && r->breaks < IMAGE_SOURCES_BREAKS_MAX && r->away < IMAGE_SOURCES_AWAY_MAX) {
+    if (!s->none[0] && r->breaks < IMAGE_SOURCES_BREAKS_MAX && r->away < away_max) {
         r->again = true;
         telling_warn(s->config.telling, now_of(s), rank, "an image is fetched again", why);
         if (tries == 1)

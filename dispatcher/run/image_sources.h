@@ -12,6 +12,9 @@
 #define IMAGE_SOURCES_BREAKS_MAX 6u /* streams of one restart that break off */
 #define IMAGE_SOURCES_AWAY_MAX                                                                     \
     24u /* fetches of one restart without an answer, each within SERVERS_FETCH_MS: some 10 min */
+#define IMAGE_SOURCES_AWAY_BEGIN_MAX                                                               \
+    2u /* ... where the rank can start from its beginning: 40 s                                    \
+        */
 #define IMAGE_SOURCES_PAUSE_MIN_NS 100000000ull  /* before the next one; doubled each time ... */
 #define IMAGE_SOURCES_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 

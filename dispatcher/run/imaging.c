@@ -4,6 +4,7 @@
 #include "dispatcher/run/image_failures.h"
 #include "dispatcher/run/image_places.h"
 #include "dispatcher/run/server_news.h"
+#include "relay/log_files.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +37,9 @@ struct imaging {
     bool ending;
     bool slowed_told; /* that images cannot come as often as the user said */
     bool server_failed;
-    bool looks; /* what a dispatcher before us had stored is asked for */
+    char (*server_why)[CW_ERR_TEXT_MAX]; /* of each server, why no image comes there, which is not
+                                          * about to end; "": one may. Owned */
+    bool looks;                          /* what a dispatcher before us had stored is asked for */
 };
 
 static uint64_t now_of(const struct imaging *im)
@@ -86,11 +89,41 @@ static void look_for_place(struct imaging *im, uint32_t rank)
     } else if (image_places_known(&im->places, rank, number) &&
                image_places_keep(&im->places, rank, number)) {
         images_placed(&im->core, rank, number);
+        image_failures_stored(im->failures, rank);
     } else {
         loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
         return;
     }
     im->rank[rank].unplaced = 0;
+}
+
+/* --- on demand --- */
+
+/* A person waits for an image of the rank that cannot come. */
+static void fail_demand(struct imaging *im, uint32_t rank, const char *why)
+{
+    if (images_demand_fail(&im->core, rank))
+        image_failures_note(im->failures, rank, why);
+}
+
+/* The server is away for long, or for good. */
+static void fail_demands(struct imaging *im, uint32_t server)
+{
+    for (uint32_t rank = server; rank < im->config.options->ranks; rank += im->core.config.servers)
+        fail_demand(im, rank, im->server_why[server]);
+}
+
+void imaging_demand(struct imaging *im)
+{
+    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
+        if (!im->core.rank[rank].live)
+            image_failures_note(im->failures, rank,
+                                "it has ended, is down, or repeats what it did");
+    images_demand_all(&im->core);
+    for (uint32_t i = 0; i < im->core.config.servers; i++)
+        if (im->server_why[i][0])
+            fail_demands(im, i);
+    soon(im);
 }
 
 /* --- what is to be done --- */
@@ -100,9 +133,13 @@ static void ask(struct imaging *im, const struct images_order *order)
     struct cw_checkpoint checkpoint = {
         .rank = order->rank, .number = order->number, .base = order->base};
 
-    if (order->rank == 0)
-        pause_input(im);
-    relays_checkpoint(im->config.relays, &checkpoint);
+    if (relays_checkpoint(im->config.relays, &checkpoint)) {
+        if (order->rank == 0)
+            pause_input(im);
+        return;
+    }
+    images_not_asked(&im->core, order->rank, now_of(im));
+    fail_demand(im, order->rank, "its relay is away");
 }
 
 static void obey(struct imaging *im)
@@ -165,6 +202,8 @@ static void on_child(void *ctx, pid_t pid)
     struct imaging *im = ctx;
 
     server_news_own_started(&im->news, pid, servers_address(im->servers, 0), im->dir.path);
+    if (im->dir.in_memory)
+        server_news_in_memory(&im->news, im->dir.path);
 }
 
 static void on_opens(void *ctx, uint32_t server)
@@ -200,6 +239,7 @@ static void on_held_end(void *ctx, uint32_t server)
     struct imaging *im = ctx;
 
     images_held_end(&im->core, server);
+    im->server_why[server][0] = '\0';
     if (is_own(im))
         server_news_own_open(&im->news);
     image_sources_server_back(im->sources, server);
@@ -245,6 +285,13 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     soon(im);
 }
 
+/* Who waits for one need not wait. */
+static void no_image_from(struct imaging *im, uint32_t server, const struct cw_err *err)
+{
+    snprintf(im->server_why[server], sizeof(im->server_why[server]), "%s", err->text);
+    fail_demands(im, server);
+}
+
 static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
 {
     struct imaging *im = ctx;
@@ -254,8 +301,10 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
         return;
     if (is_own(im))
         telling_say(im->config.telling, "%s", err->text); /* how its process ended says more */
-    else
-        server_news_lost(&im->news, now_of(im), server, err);
+    if (is_own(im))
+        return;
+    server_news_lost(&im->news, now_of(im), server, err);
+    no_image_from(im, server, err);
 }
 
 static void on_failed(void *ctx, const struct cw_err *err)
@@ -265,6 +314,7 @@ static void on_failed(void *ctx, const struct cw_err *err)
     im->server_failed = true;
     if (im->ending)
         return;
+    no_image_from(im, 0, err);
     image_sources_no_server(im->sources, err->text);
     server_news_own_failed(&im->news, now_of(im), err);
 }
@@ -321,12 +371,7 @@ static int choose_dir(struct imaging *im, struct cw_err *err)
 
     if (!is_own(im))
         return CW_OK;
-    if (image_dir_choose(&im->dir, wanted, err) < 0)
-        return err->code;
-    if (im->dir.in_memory)
-        telling_say(im->config.telling, "images are kept in %s, which is in memory (--ckpt-dir)",
-                    im->dir.path);
-    return CW_OK;
+    return image_dir_choose(&im->dir, wanted, im->config.job_id, im->config.state != NULL, err);
 }
 
 static int open_servers(struct imaging *im, struct cw_err *err)
@@ -340,14 +385,13 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .key_file = o->image_key_file,
                                     .socket_dir = im->config.dir,
                                     .image_dir = im->dir.path,
-                                    .bytes_max =
-                                        o->image_bytes_max ? o->image_bytes_max : im->dir.free_max,
                                     .ephemeral = !im->config.state,
                                     .events = &servers_events,
                                     .ctx = im};
 
     if (choose_dir(im, err) < 0)
         return err->code;
+    config.bytes_max = o->image_bytes_max ? o->image_bytes_max : im->dir.bytes_max;
     im->servers = servers_new(&config, err);
     return im->servers ? CW_OK : err->code;
 }
@@ -362,10 +406,7 @@ static void open_core(struct imaging *im)
         .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
-                          logs->log_disk_given            ? logs->log_disk
-                          : relay_settings_disk_dir(logs) ? UINT64_MAX
-                                                          : 0,
-                          o->ranks);
+                          log_files_disk_bytes(logs), o->ranks);
     im->news = (struct server_news){.telling = im->config.telling};
     images_init(&im->core, &config, im->core_ranks, loop_look(im->config.loop));
     im->places = (struct image_places){.core = &im->core,
@@ -404,9 +445,10 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         im->config = *config;
         im->core_ranks = calloc(config->options->ranks, sizeof(*im->core_ranks));
         im->rank = calloc(config->options->ranks, sizeof(*im->rank));
+        im->server_why = calloc(IMAGES_SERVERS_MAX, sizeof(*im->server_why));
         im->failures = image_failures_new(config->telling, config->options->ranks);
     }
-    if (!im || !im->core_ranks || !im->rank || !im->failures) {
+    if (!im || !im->core_ranks || !im->rank || !im->server_why || !im->failures) {
         cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", config->options->ranks);
         imaging_free(im);
         return NULL;
@@ -488,6 +530,7 @@ void imaging_free(struct imaging *im)
     image_failures_free(im->failures);
     free(im->core_ranks);
     free(im->rank);
+    free(im->server_why);
     free(im);
 }
 
@@ -623,14 +666,4 @@ void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)
 const char *imaging_why(const struct imaging *im, uint32_t rank)
 {
     return image_failures_why(im->failures, rank);
-}
-
-void imaging_demand(struct imaging *im)
-{
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
-        if (!im->core.rank[rank].live)
-            image_failures_note(im->failures, rank,
-                                "it has ended, is down, or repeats what it did");
-    images_demand_all(&im->core);
-    soon(im);
 }

@@ -27,6 +27,17 @@ void server_news_own_started(struct server_news *n, pid_t pid, const char *addre
                 address, dir);
 }
 
+void server_news_in_memory(struct server_news *n, const char *dir)
+{
+    if (!n->in_memory)
+        telling_tell(
+            n->telling,
+            "note: images of ranks are kept in %s, which is in memory; choose a place on a "
+            "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
+            dir);
+    n->in_memory = true;
+}
+
 void server_news_own_ended(struct server_news *n, int status, const char *why)
 {
     char how[128];

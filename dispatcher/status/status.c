@@ -160,6 +160,13 @@ bool status_due(const struct status_server *s, uint64_t now_ns)
     return false;
 }
 
+void status_renew(struct status_server *s, uint64_t now_ns)
+{
+    for (int i = 0; s->fd >= 0 && i < STATUS_CLIENTS_MAX; i++)
+        if (waits(&s->clients[i]))
+            s->clients[i].since_ns = now_ns;
+}
+
 uint64_t status_deadline_ns(const struct status_server *s)
 {
     uint64_t first = s->fd >= 0 && s->retry_at_ns ? s->retry_at_ns : UINT64_MAX;

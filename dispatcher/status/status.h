@@ -15,7 +15,7 @@
 
 #define STATUS_NAME "status"            /* of the socket, in the job's directory */
 #define STATUS_IMAGES_NAME "demand"     /* of the socket where images are asked for */
-#define STATUS_IMAGES_NS 60000000000ull /* for them; then what became of them so far is told */
+#define STATUS_IMAGES_NS 60000000000ull /* that none comes on; then what became of them is told */
 #define STATUS_CLIENTS_MAX 8            /* further ones wait in the kernel's queue */
 #define STATUS_FRESH_NS 200000000ull    /* for the relay's counters; then the last known are told */
 #define STATUS_READ_NS 5000000000ull    /* for a client to read all; then it is dropped */
@@ -52,6 +52,9 @@ bool status_step(struct status_server *server, uint64_t now_ns);
 /* Somebody waits for an answer; status_due(): and has waited long enough. */
 bool status_waiting(const struct status_server *server);
 bool status_due(const struct status_server *server, uint64_t now_ns);
+
+/* Who waits has as much time again: there was progress. */
+void status_renew(struct status_server *server, uint64_t now_ns);
 
 /* When to call status_step() and status_due() at the latest; UINT64_MAX: no need. */
 uint64_t status_deadline_ns(const struct status_server *server);

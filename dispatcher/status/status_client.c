@@ -38,7 +38,7 @@ static int make_room(struct answer *a, struct cw_err *err)
     return CW_OK;
 }
 
-/* All up to the end of the stream. */
+/* All up to the end of the stream. `wait_ms` -1: however long that takes. */
 static int read_answer(int fd, int wait_ms, struct answer *a, struct cw_err *err)
 {
     uint64_t until_ns = cw_clock_ns() + (uint64_t)wait_ms * 1000000ull;
@@ -48,9 +48,9 @@ static int read_answer(int fd, int wait_ms, struct answer *a, struct cw_err *err
         uint64_t now_ns = cw_clock_ns();
         ssize_t n;
 
-        if (now_ns >= until_ns)
+        if (wait_ms >= 0 && now_ns >= until_ns)
             return cw_err_set(err, CW_ELIMIT, "no answer for %d s; is it stopped?", wait_ms / 1000);
-        poll(&p, 1, (int)((until_ns - now_ns) / 1000000) + 1);
+        poll(&p, 1, wait_ms < 0 ? -1 : (int)((until_ns - now_ns) / 1000000) + 1);
         if (make_room(a, err) < 0)
             return err->code;
         n = read(fd, a->bytes + a->used, a->size - a->used);
@@ -150,7 +150,7 @@ json_t *status_ask_images(const char *dir, struct cw_err *err)
 {
     pid_t pid;
 
-    return ask(dir, STATUS_IMAGES_NAME, STATUS_IMAGES_NS / 1000000 + STATUS_WAIT_MS, &pid, err);
+    return ask(dir, STATUS_IMAGES_NAME, -1, &pid, err);
 }
 
 /* Where rundir_make() makes directories, in whatever environment it ran. */

@@ -24,20 +24,27 @@ static uint64_t grows_by(const struct relay_mailbox *mailbox)
     return share < RELAY_GROWN_MIN ? RELAY_GROWN_MIN : share;
 }
 
-static void tell_grown(struct relay_mailbox *mailbox)
+static void tell_bytes(const struct relay_mailbox *mailbox)
 {
     const struct cw_grown grown = {.rank = mailbox->rank, .bytes = mailbox->log.bytes};
     struct relay_conn *dispatcher = mailbox->job->dispatcher;
-    bool first = mailbox->grown_at == 0; /* it has just begun */
     uint8_t *to = NULL;
 
-    mailbox->grown_at = (first ? 0 : grown.bytes) + grows_by(mailbox);
-    if (!mailbox->log.kept)
-        mailbox->grown_at = UINT64_MAX;
-    else if (!first && dispatcher && dispatcher->state == CONN_DISPATCHER)
+    if (dispatcher && dispatcher->state == CONN_DISPATCHER)
         to = conn_frame(dispatcher, CW_FRAME_GROWN, CW_GROWN_SIZE);
     if (to)
         cw_grown_put(to, &grown);
+}
+
+static void tell_grown(struct relay_mailbox *mailbox)
+{
+    bool first = mailbox->grown_at == 0; /* it has just begun */
+
+    mailbox->grown_at = (first ? 0 : mailbox->log.bytes) + grows_by(mailbox);
+    if (!mailbox->log.kept)
+        mailbox->grown_at = UINT64_MAX;
+    else if (!first)
+        tell_bytes(mailbox);
 }
 
 /* False: not yet. The answer may cost another job its life, never this one. */
@@ -48,6 +55,9 @@ static bool try(struct relay_mailbox *mailbox, const struct cw_point *point)
     if (trimmed == TRIM_LATER)
         return false;
     answer(mailbox->job, mailbox->rank, point, trimmed == TRIM_DONE);
+    if (trimmed ==
+        TRIM_DONE) /* what is left could not go: of that the next image does not rid us */
+        tell_bytes(mailbox);
     mailbox->grown_at = mailbox->log.bytes + grows_by(mailbox);
     return true;
 }

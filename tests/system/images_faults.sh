@@ -107,12 +107,26 @@ own_killed() {
   expect_lines 6 '^causeway: the checkpoint server is there again$'
 }
 
+# Who asks for images by hand is told at once that there is no server.
+away_by_hand() {
+  serve 0
+  start_rings --ckpt-server "${address[0]}" --ckpt-key-file "$work/key" -n 2
+  await_true "images of all ranks" ask_now
+  kill_server 0
+  await_true "a warning" grep -q 'no images are stored there until it is back' "$tmp/err"
+  timeout 20 "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
+  (($? == 1)) || wrong "expected exit code 1"
+  (($(grep -Ec '^rank [01]: no image: checkpoint server ' "$work/now") == 2)) || wrong "it said: $(cat "$work/now")"
+  expect_good_end 2
+}
+
 server_tests() {
   t "servers that are killed, on sockets" servers_killed "unix:$work/s0"
   t "... and on tcp" servers_killed tcp:127.0.0.1:0
   t "a server that comes late" late
   t "a server with another key" wrong_key
   t "a server that stands still" stopped
+  t "images by hand while the server is away" away_by_hand
   t "the job's own server is killed, and ranks with it" own_killed
 }
 
@@ -167,6 +181,12 @@ in_place() {
   cd "$work" || return
   [[ ! -e $1 ]] || wrong "left: $(find "$1")"
   cd "$tmp" || return
+}
+
+place_in_memory() {
+  in_memory /dev/shm || return
+  in_place "/dev/shm/causeway-test-$$"
+  expect_lines 1 "^causeway: note: images of ranks are kept in /dev/shm/.*, which is in memory; choose a place on a disk .--ckpt-dir DIR.,"
 }
 
 of_another_job() {
@@ -250,7 +270,7 @@ disk_tests() {
   t "--ckpt-max is reached" no_room
   t "--ckpt-dir is a file" wrong_place /dev/null 'Not a directory'
   t "--ckpt-dir cannot be made" wrong_place /nowhere/at/all 'No such file or directory'
-  t "--ckpt-dir in memory" in_place /dev/shm/causeway-test-$$
+  t "--ckpt-dir in memory" place_in_memory
   t "--ckpt-dir cannot be written" unwritable
   t "--ckpt-dir is relative" in_place relative
   t "--ckpt-dir of a server that runs" of_another_job
@@ -287,11 +307,49 @@ ended_by() {
   run "${causeway[@]}" run -n 1 "$actor" init finalize
 }
 
+# The same in a directory of the user's, where images of another job lie as well.
+all_killed_in_place() {
+  local server
+  serve 0
+  helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
+  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1 || wrong "$(cat "$work/put")"
+  kill "${server[0]}"
+  await_true "server 0 to be gone" gone "${server[0]}"
+  start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
+  await_more 4 image_stored
+  server=$(own_server)
+  kill -STOP "$server"
+  kill -9 "$pid"
+  kill -9 "$server"
+  finish
+  (($(find "$work/images0" -name '*.index' | wc -l) > 1)) || wrong "nothing is left that could be removed"
+  run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images0" -n 1 "$actor" init finalize
+  [[ $(cd "$work/images0" && find . -name '*.index' -o -name '*.job' | sort) = "./$other/0.1.index" ]] ||
+    wrong "expected the image of the other job alone: $(find "$work/images0")"
+}
+
+# A directory that it had made goes as well.
+made_and_all_killed() {
+  local server
+  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
+  await_more 4 image_stored
+  server=$(own_server)
+  kill -STOP "$server"
+  kill -9 "$pid"
+  kill -9 "$server"
+  finish
+  [[ -e $work/images ]] || wrong "nothing is left that could be removed"
+  run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images" -n 1 "$actor" init finalize
+  [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
+}
+
 left_tests() {
   t "nothing is left after SIGTERM" ended_by TERM 143
   t "nothing is left after SIGINT" ended_by INT 130
   t "nothing is left after SIGKILL" ended_by KILL 137
   t "the next job removes what was left" all_killed
+  t "... in --ckpt-dir" all_killed_in_place
+  t "... which was made" made_and_all_killed
 }
 
 lib_start

@@ -152,6 +152,60 @@ on_demand() {
   expect_event rank_restored
 }
 
+# steady OPTION...: starts a job whose logs hardly grow, and whose images cost little; $images: how many there were by hand.
+steady() {
+  local steps=() i
+  for ((i = 0; i < 500; i++)); do
+    steps+=(ring sleep=0.1)
+  done
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" --ckpt-dir "/dev/shm/causeway-test-$$" "$@" -n 2 \
+    "$actor" init "${steps[@]}" finalize
+  await_true "the ranks to connect" running 2
+  await_true "images of all ranks" ask_now
+  await_true "images that change little" ask_now
+  images=$(events image_stored)
+}
+
+more_images() {
+  (($(events image_stored) > images))
+}
+
+interrupt() {
+  kill "$pid"
+  finish
+  expect_code 143
+}
+
+# Where crashes are expected, they come more often.
+by_mtbf() {
+  local i took
+  steady --mtbf 1s
+  SECONDS=0
+  for ((i = 0; i < 1500; i++)); do
+    more_images && break
+    sleep 0.02
+  done
+  more_images || wrong "no images with --mtbf 1s"
+  took=$SECONDS
+  interrupt
+  steady
+  sleep $((took + 1))
+  more_images && wrong "as many images without --mtbf"
+  interrupt
+}
+
+# Logs that grow have images taken, without any option.
+by_default() {
+  reference 2
+  start_rings -n 2
+  await_true "the ranks to connect" running 2
+  await_true "images of all ranks" ask_now
+  await_more 2 image_stored
+  await_more 2 image_stored
+  expect_good_end 2
+}
+
 none_wanted() {
   reference 2
   start_rings --no-ckpt -n 2
@@ -216,6 +270,8 @@ t "C++ with exceptions goes on from images" computed exceptions 1000
 t "Python goes on from images" python
 t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand
+t "images as crashes are expected" by_mtbf
+t "images as logs grow" by_default
 t "no images are taken where none are wanted" none_wanted
 t "checkpoint servers that run already" servers_by_hand
 t "images that are damaged" damaged

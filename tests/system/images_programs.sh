@@ -116,6 +116,7 @@ refused() {
   expect_lines 2 '^ok oddities'
   expect_no_event image_stored
   expect_err_like "no image of it: $2; the job goes on"
+  expect_lines 1 "^causeway: note: no image could be taken of rank [01] either: $2\$"
 }
 
 # Two programs, whose output has the ranks' numbers.

@@ -101,6 +101,11 @@ expect_whole() {
   [[ ! -e $dir ]] || wrong "left: $(ls "$dir")"
 }
 
+# The dispatcher at hand has started ranks from images, not from their beginning. No rank had crashed before it came.
+expect_from_images() {
+  grep -q '"event":"rank_restored"' "$tmp/events" || wrong "no rank went on from an image"
+}
+
 # --- killed -----------------------------------------------------------------------
 
 solver=(-n 3 "$programs/solver" 120 1500 100)
@@ -146,6 +151,7 @@ killed_with_images() {
   "$1"
   again --verbose
   expect_whole
+  expect_from_images
 }
 
 # In a storm, at moments of no meaning, until it has come to its end.
@@ -218,17 +224,20 @@ lose_power() {
   printf 'another' | dd of="$dir/counts" bs=1 seek=16 conv=notrunc 2>/dev/null
 }
 
-# Lines may come twice, none is lost, and that is said.
+# power_lost [OPTION...]: lines may come twice, none is lost, and that is said.
 power_lost() {
   expected "${solver[@]}"
-  begin "${solver[@]}"
+  : >"$tmp/events"
+  begin --events "$tmp/events" "$@" "${solver[@]}"
   await_true "output" has_printed 2
+  [[ -z $* ]] || await_true "images" has_images 4
   lose_power
-  again
+  again --verbose
   finish
   collect
   expect_code 0
   expect_err_like "what ranks printed in the last seconds before it went down may be printed again now"
+  [[ -z $* ]] || expect_from_images
   diff <(sort -u "$work/expected") <(sort -u "$work/all") >"$work/diff" || wrong "$(head -n 20 "$work/diff")"
 }
 
@@ -491,6 +500,7 @@ t "--log-safety file: interrupted" interrupted --log-safety file
 t "--log-safety file: a log on disk" killed kill_all --log-safety file --log-memory 2M
 t "--log-safety file: power is lost" power_lost_without_sync
 t "power is lost" power_lost
+t "... where ranks have images" power_lost --ckpt-every 100ms
 t "... and there are files of output" files_after_power_lost
 t "files of output that have lost something" file_is_shorter
 t "counts that are damaged or gone" counts_are_gone

@@ -243,10 +243,12 @@ static void the_dispatcher_is_told_that_one_has_grown(void)
     CU_ASSERT_EQUAL(grown_count, 2);
     point = point_of_r0(10);
     say_trim(&f, 0, &point);
+    CU_ASSERT_EQUAL(grown_count, 3); /* what is left */
+    CU_ASSERT_TRUE(grown.bytes < 1u << 20);
     fill(5);
-    CU_ASSERT_EQUAL(grown_count, 2);
-    fill(10);
     CU_ASSERT_EQUAL(grown_count, 3);
+    fill(10);
+    CU_ASSERT_EQUAL(grown_count, 4);
     f.on_frame = NULL;
     fixture_fini(&f);
 }

@@ -47,6 +47,17 @@ static enum images_action next(void)
     return images_next(&im, now, &order);
 }
 
+/* Over several passes, as long as there may be something at once. */
+static enum images_action settle(void)
+{
+    enum images_action action;
+
+    do
+        action = next();
+    while (action == IMAGES_NOTHING && images_deadline_ns(&im) == 0);
+    return action;
+}
+
 static bool taken(uint32_t rank, uint32_t number)
 {
     struct cw_image_report report = {.number = number, .point = point_of(number)};
@@ -218,7 +229,7 @@ static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
     now += S;
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
-    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_TAKE_NS);
+    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_ASK_NS);
     now += IMAGES_TAKE_NS;
     CU_ASSERT_EQUAL(next(), IMAGES_GIVE_UP);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
@@ -234,10 +245,13 @@ static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
     taken(0, 3);
     now += IMAGES_STORE_NS;
     CU_ASSERT_EQUAL(next(), IMAGES_GIVE_UP);
+    CU_ASSERT_TRUE(ranks[0].stuck); /* so the reason why the next one does not come is known */
     /* it comes all the same */
     CU_ASSERT_TRUE(stored(0, 3));
     CU_ASSERT_FALSE(stored(0, 3));
     CU_ASSERT_FALSE(stored(0, 9));
+    ended(0, 3, true);
+    CU_ASSERT_FALSE(ranks[0].stuck);
 }
 
 static void ranks_take_turns_and_a_server_has_few_at_a_time(void)
@@ -384,11 +398,155 @@ static void a_person_can_have_one_now(void)
     taken(1, 1);
     CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_WANTED);
     stored(1, 1);
+    CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_WANTED);
+    CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
+    CU_ASSERT_FALSE(images_demand_fail(&im, 1)); /* it only waits for its place */
+    images_placed(&im, 1, 1);
     CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_DONE);
+    CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
 }
 
+static void one_that_is_of_no_use_is_not_what_a_person_wanted(void)
+{
+    begin(1, 1, 1000 * S);
+    all_live();
+    images_demand_all(&im);
+    CU_ASSERT_EQUAL(next(), IMAGES_ASK);
+    taken(0, 1);
+    stored(0, 1);
+    images_fail(&im, 0, 1);
+    CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_FAILED);
+}
+
+/* That its last ones failed does not matter. */
+static void what_a_person_wants_does_not_wait_for_a_pause(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    taken(0, 1);
+    ended(0, 1, false);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    images_demand_all(&im);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    /* it could not be passed on, and is not tried all the time */
+    images_not_asked(&im, 0, now);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_RETRY_MIN_NS);
+    CU_ASSERT_EQUAL(im.server[0].transfers, 0);
+    now += IMAGES_RETRY_MIN_NS;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_WANTED);
+    images_not_asked(&im, 0, now);
+    CU_ASSERT_TRUE(images_demand_fail(&im, 0));
+    CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_FAILED);
+}
+
+/* --- turns --- */
+
+/* Ranks 0 and 1 compute. */
+static void who_does_not_answer_leaves_its_turn_to_others(void)
+{
+    begin(3, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_ASK_NS);
+    now += IMAGES_ASK_NS;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 2);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(im.server[0].transfers, 1);
+    CU_ASSERT_EQUAL(im.server[0].late, 2);
+    /* they answer all the same */
+    CU_ASSERT_TRUE(taken(0, 1));
+    CU_ASSERT_TRUE(taken(1, 1));
+    CU_ASSERT_EQUAL(im.server[0].transfers, 3);
+    CU_ASSERT_EQUAL(im.server[0].late, 0);
+    CU_ASSERT_TRUE(stored(0, 1));
+    images_rank_down(&im, 1, true);
+    CU_ASSERT_EQUAL(im.server[0].transfers, 1);
+}
+
+static void few_may_be_late_at_a_time(void)
+{
+    uint32_t asked = 0;
+
+    begin(IMAGES_LATE_MAX + 8, 1, S);
+    all_live();
+    for (uint32_t i = 0; i < 2 * IMAGES_LATE_MAX; i++) {
+        now += IMAGES_ASK_NS;
+        while (settle() == IMAGES_ASK)
+            asked += ranks[order.rank].number == 1;
+    }
+    CU_ASSERT_EQUAL(asked, IMAGES_LATE_MAX + IMAGES_TRANSFERS_MAX);
+    CU_ASSERT_EQUAL(im.server[0].late, IMAGES_LATE_MAX);
+    CU_ASSERT_EQUAL(im.server[0].transfers, IMAGES_TRANSFERS_MAX);
+}
+
+/* With another number: the rank takes one once. */
+static void what_may_be_lost_is_asked_again(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    now += IMAGES_ASK_AGAIN_NS;
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.number, 2);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_EQUAL(im.server[0].late, 1);
+    /* the first one was not lost */
+    CU_ASSERT_TRUE(taken(0, 1));
+    CU_ASSERT_TRUE(stored(0, 1));
+    CU_ASSERT_EQUAL(im.server[0].late + im.server[0].transfers, 0);
+}
+
+static void who_needs_one_most_is_asked_first(void)
+{
+    begin(4, 1, S);
+    all_live();
+    im.config.policy.log_urgent = 100 * MIB;
+    now += S;
+    images_log(&im, 2, 100 * MIB);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 2);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 3);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    images_rank_down(&im, 3, true);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+    CU_ASSERT_EQUAL(order.rank, 0);
+}
+
 /* --- when one is due --- */
+
+/* Messages that the rank has not received stay in its log, whatever it is trimmed to. */
+static void what_cannot_be_trimmed_has_not_grown(void)
+{
+    begin(1, 1, 1000 * S);
+    im.config.policy.log_urgent = 64 * MIB;
+    all_live();
+    images_log(&im, 0, 100 * MIB);
+    CU_ASSERT_EQUAL_FATAL(settle(), IMAGES_ASK);
+    CU_ASSERT_TRUE(taken(0, 1));
+    images_log(&im, 0, 110 * MIB);
+    CU_ASSERT_TRUE(stored(0, 1));
+    images_placed(&im, 0, 1);
+    CU_ASSERT_EQUAL(settle(), IMAGES_TRIM);
+    trimmed(0, 1, true);
+    images_log(&im, 0, 95 * MIB);
+    CU_ASSERT_EQUAL(ranks[0].history.log_grown, 10 * MIB);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    images_log(&im, 0, 140 * MIB);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    images_log(&im, 0, 149 * MIB);
+    CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
+}
 
 static void the_first_one_waits_for_a_moment(void)
 {
@@ -687,6 +845,13 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
     CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
     CU_ADD_TEST(suite, a_person_can_have_one_now);
+    CU_ADD_TEST(suite, one_that_is_of_no_use_is_not_what_a_person_wanted);
+    CU_ADD_TEST(suite, what_a_person_wants_does_not_wait_for_a_pause);
+    CU_ADD_TEST(suite, who_does_not_answer_leaves_its_turn_to_others);
+    CU_ADD_TEST(suite, few_may_be_late_at_a_time);
+    CU_ADD_TEST(suite, what_may_be_lost_is_asked_again);
+    CU_ADD_TEST(suite, who_needs_one_most_is_asked_first);
+    CU_ADD_TEST(suite, what_cannot_be_trimmed_has_not_grown);
     CU_ADD_TEST(suite, the_first_one_waits_for_a_moment);
     CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
     CU_ADD_TEST(suite, a_log_that_grows_fast_does_not_wait_long);

@@ -2,6 +2,7 @@
 #include "common/cred.h"
 #include "common/keyfile.h"
 #include "common/transport.h"
+#include "common/tree.h"
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
 #include "tests/unit/suites.h"
@@ -390,21 +391,21 @@ static void a_directory_is_chosen(void)
     struct stat st;
     char file[IMAGE_DIR_MAX + 8];
 
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, job_id, false, &err), CW_OK);
     CU_ASSERT_TRUE(chosen.chosen);
-    CU_ASSERT_TRUE(chosen.free_max > 0);
+    CU_ASSERT_TRUE(chosen.bytes_max > 0);
     CU_ASSERT_TRUE(stat(chosen.path, &st) < 0);
     CU_ASSERT_EQUAL_FATAL(mkdir(chosen.path, 0700), 0);
     snprintf(file, sizeof(file), "%s/x", chosen.path);
     CU_ASSERT_EQUAL(mkdir(file, 0700), 0);
     image_dir_remove(&chosen);
     CU_ASSERT_TRUE(stat(chosen.path, &st) < 0);
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/tmp", &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/tmp", job_id, false, &err), CW_OK);
     CU_ASSERT_STRING_EQUAL(chosen.path, "/tmp");
     CU_ASSERT_FALSE(chosen.chosen);
     image_dir_remove(&chosen); /* not ours to remove */
     CU_ASSERT_EQUAL(stat("/tmp", &st), 0);
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/nowhere/x", &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/nowhere/x", job_id, false, &err), CW_EINVAL);
 }
 
 /* A directory that has a lock, which nobody holds. */
@@ -425,12 +426,12 @@ static void what_nobody_holds_is_removed(void)
     struct image_dir held, left, chosen;
     struct stat st;
 
-    CU_ASSERT_EQUAL(image_dir_choose(&held, NULL, &err), CW_OK);
-    CU_ASSERT_EQUAL(image_dir_choose(&left, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&held, NULL, job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&left, NULL, job_id, false, &err), CW_OK);
     leave(&held);
     leave(&left);
     image_dir_hold(&held);
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, NULL, job_id, false, &err), CW_OK);
     CU_ASSERT_EQUAL(stat(held.path, &st), 0);
     CU_ASSERT_TRUE(stat(left.path, &st) < 0);
     image_dir_remove(&held);
@@ -441,11 +442,11 @@ static void a_directory_must_be_one(void)
 {
     struct image_dir chosen;
 
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null", &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null", job_id, false, &err), CW_EINVAL);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--ckpt-dir /dev/null: Not a directory"));
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null/x", &err), CW_EINVAL);
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm//", &err), CW_OK);
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/x/", &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/null/x", job_id, false, &err), CW_EINVAL);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm//", job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/x/", job_id, false, &err), CW_OK);
 }
 
 static void memory_is_known_for_what_it_is(void)
@@ -454,14 +455,112 @@ static void memory_is_known_for_what_it_is(void)
 
     if (access("/dev/shm", W_OK) < 0)
         return;
-    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/images", &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/images", job_id, false, &err), CW_OK);
     CU_ASSERT_TRUE(chosen.in_memory);
+}
+
+static bool is_there(const struct image_dir *dir, const char *name)
+{
+    char path[IMAGE_DIR_MAX + 64];
+
+    snprintf(path, sizeof(path), "%s/%s", dir->path, name);
+    return access(path, F_OK) == 0;
+}
+
+/* An image of a job. */
+static void put_image(const struct image_dir *dir, const char *job, uint32_t size)
+{
+    char path[IMAGE_DIR_MAX + 64];
+    static uint8_t bytes[1 << 20];
+    int fd;
+
+    snprintf(path, sizeof(path), "%s/%s", dir->path, job);
+    mkdir(path, 0700);
+    strcat(path, "/0.blocks");
+    memset(bytes, 1, sizeof(bytes));
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CU_ASSERT_EQUAL(write(fd, bytes, size), (ssize_t)size);
+    fsync(fd);
+    close(fd);
+}
+
+#define OTHER "ff112233445566778899aabbccddeeff"
+
+/* What is held counts, be it ours or another's; files that nobody of us wrote make the figures
+ * differ by little. */
+static void what_is_held_is_no_reason_to_refuse_more(void)
+{
+    char path[] = "/tmp/causeway-test-XXXXXX";
+    struct image_dir empty, ours, others;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+    CU_ASSERT_EQUAL(image_dir_choose(&empty, path, job_id, true, &err), CW_OK);
+    put_image(&empty, empty.job, 1 << 20);
+    CU_ASSERT_EQUAL(image_dir_choose(&ours, path, job_id, true, &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_tree_bytes(path), 1 << 20);
+    put_image(&empty, OTHER, 1 << 20);
+    CU_ASSERT_EQUAL(image_dir_choose(&others, path, job_id, true, &err), CW_OK);
+    CU_ASSERT_TRUE(others.bytes_max > 3 << 19);
+    cw_tree_remove(path);
+}
+
+/* Of the user's directory: what is of a job whose dispatcher is killed, and nothing else. */
+static void images_of_dead_jobs_are_removed(void)
+{
+    static const uint8_t second_job[CW_ID_SIZE] = {9}, third_job[CW_ID_SIZE] = {8};
+    char path[] = "/tmp/causeway-test-XXXXXX";
+    struct image_dir dead, live, kept, next;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+    CU_ASSERT_EQUAL(image_dir_choose(&dead, path, job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&live, path, second_job, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&kept, path, third_job, true, &err), CW_OK);
+    image_dir_hold(&dead);
+    image_dir_hold(&live);
+    image_dir_hold(&kept);
+    put_image(&dead, dead.job, 4096);
+    put_image(&dead, live.job, 4096);
+    put_image(&dead, kept.job, 4096);
+    put_image(&dead, OTHER, 4096);
+    close(dead.held_fd); /* as the kernel does when it is killed */
+    CU_ASSERT_EQUAL(image_dir_choose(&next, path, third_job, false, &err), CW_OK);
+    CU_ASSERT_FALSE(is_there(&dead, dead.job));
+    CU_ASSERT_TRUE(is_there(&dead, live.job));
+    CU_ASSERT_TRUE(is_there(&dead, kept.job));
+    CU_ASSERT_TRUE(is_there(&dead, OTHER));
+    image_dir_remove(&live);
+    CU_ASSERT_FALSE(is_there(&dead, live.job));
+    image_dir_remove(&kept);
+    CU_ASSERT_TRUE(is_there(&dead, kept.job));
+    cw_tree_remove(path);
+}
+
+/* Also by a later job, where the one that had made it was killed. */
+static void a_directory_that_was_made_goes(void)
+{
+    char path[] = "/tmp/causeway-test-XXXXXX";
+    struct image_dir made, next;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
+    rmdir(path);
+    CU_ASSERT_EQUAL(image_dir_choose(&made, path, job_id, false, &err), CW_OK);
+    leave(&made);
+    image_dir_hold(&made);
+    put_image(&made, made.job, 4096);
+    close(made.held_fd);
+    CU_ASSERT_EQUAL(image_dir_choose(&next, path, job_id, false, &err), CW_OK);
+    CU_ASSERT_FALSE(is_there(&next, next.job));
+    image_dir_remove(&next);
+    CU_ASSERT_TRUE(access(path, F_OK) < 0);
 }
 
 void add_servers_tests(void)
 {
     CU_pSuite suite = CU_add_suite("checkpoint servers", NULL, NULL);
 
+    CU_ADD_TEST(suite, what_is_held_is_no_reason_to_refuse_more);
+    CU_ADD_TEST(suite, images_of_dead_jobs_are_removed);
+    CU_ADD_TEST(suite, a_directory_that_was_made_goes);
     CU_ADD_TEST(suite, what_it_holds_and_stores_is_told);
     CU_ADD_TEST(suite, it_is_told_what_to_drop);
     CU_ADD_TEST(suite, a_session_that_breaks_is_opened_again);
