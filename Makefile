@@ -152,24 +152,24 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
 
 # Programs of the tests of images, without MPI; the library is theirs
-IMAGE_PROGRAMS = $(patsubst tests/image/%,build/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
+IMAGE_PROGRAMS = $(patsubst tests/image/%,$(BUILD)/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
 	$(wildcard tests/image/*.cc tests/image/*.f90)))
-image-programs: $(IMAGE_PROGRAMS) build/causeway-restore
-build/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
+image-programs: $(IMAGE_PROGRAMS) $(BUILD)/causeway-restore
+$(BUILD)/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
 $(BUILD)/obj/tests/image/taker.o $(BUILD)/obj/rdevice/image/image.o $(BUILD)/obj/common/err.o: CFLAGS += -fvisibility=default
-build/image/%: tests/image/%.c build/image/libtaker.so
+$(BUILD)/image/%: tests/image/%.c $(BUILD)/image/libtaker.so
 	@echo '  CC    $@'
-	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $(if $(filter pool,$*),-fopenmp) $< -o $@ -Lbuild/image -ltaker \
+	@$(CC) $(CPPFLAGS) -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -mcmodel=large $(if $(filter pool,$*),-fopenmp) $< -o $@ -L$(BUILD)/image -ltaker \
 		-Wl,-rpath,'$$ORIGIN' -lm -lpthread
-build/image/%: tests/image/%.cc build/image/libtaker.so
+$(BUILD)/image/%: tests/image/%.cc $(BUILD)/image/libtaker.so
 	@echo '  CXX   $@'
-	@g++ $(CPPFLAGS) -O2 -g -Wall -Wextra $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
-build/image/%: tests/image/%.f90 build/image/libtaker.so
+	@g++ $(CPPFLAGS) -O2 -g -Wall -Wextra $< -o $@ -L$(BUILD)/image -ltaker -Wl,-rpath,'$$ORIGIN'
+$(BUILD)/image/%: tests/image/%.f90 $(BUILD)/image/libtaker.so
 	@echo '  F90   $@'
-	@gfortran -O2 -g $< -o $@ -Lbuild/image -ltaker -Wl,-rpath,'$$ORIGIN'
+	@gfortran -O2 -g $< -o $@ -L$(BUILD)/image -ltaker -Wl,-rpath,'$$ORIGIN'
 
 # A client of many connections, for tests and benchmarks of relays
 build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
@@ -273,6 +273,7 @@ campaign: deps-check
 	@$(MAKE) --no-print-directory $(CHECKED)
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
 	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/unit
+	@$(MAKE) --no-print-directory SANITIZE=undefined image-programs
 	@tests/campaign.sh
 
 # --- fuzzing --------------------------------------------------------------------------------------

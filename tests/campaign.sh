@@ -1,6 +1,6 @@
 #!/bin/bash
 # The long tests, each bounded: all of scalapack-mpi-test, every MPI program many times over, ranks
-# killed at random, alone and with relays, the fuzzers.
+# killed at random, alone and with relays, images of ranks with every engine, the fuzzers.
 #
 # Environment: TIME (seconds for each fuzzer, default 600), ROUNDS (of the MPI programs, default 5), KILLS
 # (at least so many ranks are killed, default 500), SEEDS (of simulated jobs, FROM:COUNT, default 1:100000)
@@ -33,6 +33,9 @@ run_engine() {
   run env ENGINE="$1" tests/system/relay_keeper.sh
   run env ENGINE="$1" tests/system/relay_sync.sh
   run env ENGINE="$1" tests/system/job_resume.sh
+  for suite in images_job images_states images_restore images_programs images_faults; do
+    run env ENGINE="$1" tests/system/$suite.sh
+  done
   run env ENGINE="$1" CAUSEWAY="$PWD/tests/system/engine.sh" tests/system/scalapack.sh --causeway --slice 20
 }
 
@@ -43,6 +46,13 @@ for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh
 done
 run tests/system/engines.sh
+for suite in images images_user ckptsrv files log_disk; do
+  run tests/system/$suite.sh
+done
+run env BUILD="$PWD/build/undefined" tests/system/images.sh
+for suite in files resume relay_return relay_keeper relay_sync; do
+  run env IMAGES=200ms tests/system/$suite.sh
+done
 for variant in build build/address build/thread; do
   run "$variant/unit"
 done

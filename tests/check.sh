@@ -110,6 +110,18 @@ one_engine() {
 one_engine_waiting() {
   suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
   suite "relays that lose power, $1" env ENGINE="$2" tests/system/relay_sync.sh '^(rings: once|storm)'
+  suite "images of states, $1" env ENGINE="$2" DRAW="1/32 $SLICE" tests/system/images_states.sh
+  suite "images of jobs, $1" env ENGINE="$2" DRAW="1/8 $SLICE" tests/system/images_job.sh
+}
+
+# Suites whose jobs end before their first image is due, with images from the first moment on.
+queue_with_images() {
+  suite "files that ranks share, with images" env IMAGES=200ms DRAW="1/4 $SLICE" tests/system/files.sh
+  suite "sessions that resume, with images" env IMAGES=200ms tests/system/resume.sh '^with kills$'
+  suite "relays that come back, with images" env IMAGES=200ms tests/system/relay_return.sh '^rings: with ranks killed$'
+  suite "relays by hand that come back, with images" env IMAGES=200ms tests/system/relay_keeper.sh \
+    '^rings: with ranks killed$'
+  suite "relays that lose power, with images" env IMAGES=200ms tests/system/relay_sync.sh '^rings: once$'
 }
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
@@ -121,6 +133,7 @@ queue_jobs() {
   local engine sanitized="$PWD/tests/system/sanitized.sh"
   build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
   build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
+  build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
   one "make run, where nothing is built" demonstration
   suite "MPI programs" tests/system/programs.sh
   suite "ranks killed" tests/system/kills.sh --slice
@@ -154,6 +167,11 @@ queue_waiting() {
   suite "logs that are looked at" tests/system/log_command.sh
   suite "checkpoint servers" env SEED="$SLICE" tests/system/ckptsrv.sh
   suite "images of jobs" tests/system/images_job.sh
+  suite "images of jobs, over sockets" env ENGINE="poll --rings off" DRAW="1/4 $SLICE" tests/system/images_job.sh
+  suite "images of states" env DRAW="1/6 $SLICE" tests/system/images_states.sh
+  suite "images, user and limits" env DRAW="1/2 $SLICE" tests/system/images_user.sh
+  suite "images of processes, drawn, undefined behaviour sanitizer" env BUILD="$PWD/build/undefined" \
+    DRAW="1/4 $SLICE" tests/system/images.sh
   suite "jobs that are resumed" env DRAW="1/2 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh
   suite "hosts in namespaces" tests/system/hosts_net.sh
@@ -161,6 +179,7 @@ queue_waiting() {
   suite "relays that come back" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
   suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
+  queue_with_images
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
   done

@@ -7,6 +7,7 @@
 #
 # Environment:
 #   ENGINE  the engine of the relays of a suite
+#   IMAGES  time between two images of a rank, of all jobs (tests/system/with_images.sh)
 #   EXCEPT  a regular expression: the titles of tests that do not run
 #   SEED    draws numbers within tests (seed_draws)
 #   DRAW    "K/N SEED": of a suite only the tests that SEED draws, about K of N. The same seed draws the same tests.
@@ -40,12 +41,20 @@ lib_start() {
 # Leaves the command in the array $causeway: what CAUSEWAY says, or build/causeway of this tree.
 find_causeway() {
   causeway=("$(realpath "${CAUSEWAY:-$root/build/causeway}")")
-  [[ -n ${ENGINE-} ]] || return
-  suite+=", engine $ENGINE"
-  if [[ ${causeway[0]} != "$here/engine.sh" ]]; then
-    export CAUSEWAY_PLAIN=${causeway[0]}
-    causeway=("$here/engine.sh")
+  if [[ -n ${ENGINE-} ]]; then
+    suite+=", engine $ENGINE"
+    if [[ ${causeway[0]} != "$here/engine.sh" ]]; then
+      export CAUSEWAY_PLAIN=${causeway[0]}
+      causeway=("$here/engine.sh")
+    fi
   fi
+  [[ -z ${IMAGES-} ]] || use_images
+}
+
+use_images() {
+  suite+=", with images"
+  export CAUSEWAY_WITHOUT_IMAGES=${causeway[0]}
+  causeway=("$here/with_images.sh")
 }
 
 lib_end() {
@@ -140,6 +149,7 @@ t() {
 run() {
   timeout -k 5 "$limit" "$@" >"$tmp/out" 2>"$tmp/err" <"${input:-/dev/null}"
   code=$?
+  forget_slow_images
 }
 
 # start COMMAND...: runs it in the background, with the same files; $pid is the command itself, with the signals at
@@ -160,6 +170,12 @@ started() {
 finish() {
   { wait "$job"; } 2>/dev/null # where bash says how it was killed
   code=$?
+  forget_slow_images
+}
+
+# Whether images take longer than their share is a matter of the machine: a suite that does not know of images does not see it.
+forget_slow_images() {
+  [[ -z ${IMAGES-} ]] || sed -i '/^causeway: note: an image of rank .*(--ckpt-every), for they may take half/d' "$tmp/err"
 }
 
 children_of() {

@@ -2,6 +2,9 @@
 # Images of processes: taken of programs without MPI, and restored. Prints TAP.
 #
 #   images.sh [REGEX]    runs the tests whose titles match
+#
+# Environment:
+#   BUILD  where the programs and the restorer were built (default: build of this tree)
 # shellcheck disable=SC2016,SC2317 # text for bash -c; t calls the tests
 set -u
 
@@ -10,8 +13,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/system.sh
 . "$here/../lib/system.sh"
 only=${1-}
-programs=$root/build/image
-restorer=$root/build/causeway-restore
+build=${BUILD:-$root/build}
+programs=$build/image
+restorer=$build/causeway-restore
 
 # --- running ----------------------------------------------------------------------
 

@@ -95,6 +95,22 @@ computed() {
   expect_event rank_restored
 }
 
+# goes_on NAME COMMAND...: three ranks, each of which crashes once, until $work/go is there
+goes_on() {
+  local rank
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 3 "${@:2}" "$work/go"
+  for rank in 0 1 2; do
+    await_more 1 image_stored "$rank"
+    crash "$rank"
+  done
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_out_like "^ok $1$"
+  expect_event rank_restored 3
+}
+
 # An interpreter, which loads MPI while it runs.
 python() {
   local python
@@ -103,12 +119,7 @@ python() {
     skip "there is no python3 of the system"
     return
   fi
-  : >"$tmp/events"
-  run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --fault kill:random@400ms -n 3 "$python" \
-    "$here/programs/python_ranks.py" 3000
-  expect_code 0
-  expect_out_like '^ok python_ranks$'
-  expect_event rank_restored
+  goes_on python_ranks "$python" "$here/programs/python_ranks.py"
 }
 
 # The job's own server dies, and with it what was being copied.
@@ -266,7 +277,7 @@ t "... at relays that are killed as well" restored --relays 2 --log-safety file 
 t "a solver goes on from images" computed solver 300 6000 0
 t "ranks with further threads go on from images" computed pool 8000
 t "a storm of messages goes on from images" computed storm 8000
-t "C++ with exceptions goes on from images" computed exceptions 1000
+t "C++ with exceptions goes on from images" goes_on exceptions "$programs/exceptions"
 t "Python goes on from images" python
 t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand

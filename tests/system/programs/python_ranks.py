@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """MPI from Python, by ctypes: rank and neighbours exchange what generators, dictionaries and big numbers give, an
-exception being handled. python_ranks.py [ROUNDS]"""
+exception being handled. python_ranks.py FILE: until rank 0 finds FILE."""
 import ctypes
+import itertools
+import os
 import sys
 
 MPI = ctypes.CDLL("libmpich.so.12", mode=ctypes.RTLD_GLOBAL)
@@ -55,13 +57,14 @@ def one_round(i, rank, size, large, seen):
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     call("MPI_Init", None, None)
     rank, size = number("MPI_Comm_rank"), number("MPI_Comm_size")
     large, seen = fibonacci(), {}
-    for i in range(rounds):
+    for i in itertools.count():
         one_round(i, rank, size, large, seen)
-    assert len(seen) == rounds
+        if add(int(rank == 0 and os.path.exists(sys.argv[1]))):
+            break
+    assert len(seen) == i + 1
     if rank == 0:
         print("ok python_ranks", flush=True)
     call("MPI_Finalize")
