@@ -49,6 +49,7 @@ struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uin
     set->first = job;
     set->memory->shares = ++set->count;
     set->ranks += ranks;
+    supply_keep(&set->memory->supply, set->shared->store.memory_max);
     return job;
 }
 

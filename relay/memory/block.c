@@ -70,6 +70,8 @@ static void pool_drop(struct relay_pool *pool, size_t size)
     *at = pool->next;
     memory->stats->memory_now -= sizeof(*pool);
     free(pool);
+    if (memory->shares == 0)
+        supply_let_go(&memory->supply);
 }
 
 void relay_pool_free(struct relay_pool *pool, void *at, size_t size)

@@ -6,9 +6,10 @@
 
 void supply_init(struct supply *supply, const struct relay_region *region)
 {
-    *supply = (struct supply){.region = *region, .spare_max = region->touched / SLOT};
-    if (supply->spare_max < SUPPLY_SPARE_MIN)
-        supply->spare_max = SUPPLY_SPARE_MIN;
+    *supply = (struct supply){.region = *region, .spare_base = region->touched / SLOT};
+    if (supply->spare_base < SUPPLY_SPARE_MIN)
+        supply->spare_base = SUPPLY_SPARE_MIN;
+    supply->spare_max = supply->spare_base;
 }
 
 static struct relay_block *pop(struct relay_block **list)
@@ -54,6 +55,24 @@ void supply_give(struct supply *supply, struct relay_block *block)
     block->next = *list;
     *list = block;
     supply->spare_count += spare;
+}
+
+void supply_keep(struct supply *supply, uint64_t bytes)
+{
+    uint64_t blocks = bytes / SLOT;
+
+    supply->spare_max = blocks > supply->spare_base ? blocks : supply->spare_base;
+}
+
+void supply_let_go(struct supply *supply)
+{
+    supply->spare_max = supply->spare_base;
+    for (; supply->spare_count > supply->spare_max; supply->spare_count--) {
+        struct relay_block *block = pop(&supply->spare);
+
+        block->next = supply->surplus;
+        supply->surplus = block;
+    }
 }
 
 uint64_t supply_return(struct supply *supply, uint64_t carved)

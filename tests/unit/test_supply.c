@@ -82,6 +82,30 @@ static void memory_goes_back(void)
     finish();
 }
 
+/* All of it stays while that is wanted, and what is too much goes afterwards. */
+static void memory_stays_for_a_time(void)
+{
+    struct relay_pages pages;
+    int count = 0;
+
+    begin(0);
+    supply_keep(&supply, BYTES);
+    take_all();
+    for (int i = 0; i < BLOCKS; i++)
+        supply_give(&supply, blocks[i]);
+    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
+    supply_let_go(&supply);
+    while (supply_next_surplus(&supply, &pages))
+        count++;
+    CU_ASSERT_EQUAL(count, BLOCKS - SUPPLY_SPARE_MIN);
+    supply_keep(&supply, 0);
+    take_all();
+    for (int i = 0; i < BLOCKS; i++)
+        supply_give(&supply, blocks[i]);
+    CU_ASSERT_TRUE(supply_next_surplus(&supply, &pages));
+    finish();
+}
+
 /* A block that is taken again before its memory went back keeps it. */
 static void taken_again_before_that(void)
 {
@@ -114,6 +138,7 @@ void add_supply_tests(void)
     CU_ADD_TEST(suite, nothing_is_surplus);
     CU_ADD_TEST(suite, a_reserve_stays);
     CU_ADD_TEST(suite, memory_goes_back);
+    CU_ADD_TEST(suite, memory_stays_for_a_time);
     CU_ADD_TEST(suite, taken_again_before_that);
     CU_ADD_TEST(suite, region_that_is_used_up);
 }
