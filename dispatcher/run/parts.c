@@ -1,7 +1,7 @@
 #include "dispatcher/run/parts.h"
 #include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
-#include "dispatcher/run/children.h"
+#include "dispatcher/launch/children.h"
 
 #include <sodium.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/sharing.h"
-#include "dispatcher/run/signals.h"
+#include "dispatcher/loop/signals.h"
 #include "dispatcher/run/standing.h"
 #include "dispatcher/run/telling.h"
 #include "dispatcher/state/state_file.h"
