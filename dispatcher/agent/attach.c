@@ -1,6 +1,7 @@
 #include "dispatcher/agent/attach.h"
 #include "dispatcher/agent/agent.h"
 #include "dispatcher/mux/greeting.h"
+#include "dispatcher/status/rundir.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -98,6 +99,7 @@ int attach_run(const char *dir, struct cw_err *err)
         cw_err_set(err, CW_ENOTFOUND, "there is no agent any more in %s: %s", dir,
                    strerror(errno));
         refuse(err->text);
+        rundir_remove_left(dir);
         close(fd);
         return err->code;
     }

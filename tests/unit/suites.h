@@ -41,6 +41,8 @@ void add_places_tests(void);
 void add_rank_input_tests(void);
 void add_rank_io_tests(void);
 void add_launch_tests(void);
+void add_mux_tests(void);
+void add_agents_tests(void);
 void add_pmi_tests(void);
 void add_program_tests(void);
 void add_rank_session_tests(void);
