@@ -42,6 +42,7 @@ static void (*const suites[])(void) = {
     add_job_events_tests,
     add_job_state_tests,
     add_job_tests,
+    add_job_hosts_tests,
     add_keyfile_tests,
     add_ledger_tests,
     add_journal_tests,
