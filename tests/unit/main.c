@@ -66,6 +66,7 @@ static void (*const suites[])(void) = {
     add_rundir_tests,
     add_secret_tests,
     add_homes_tests,
+    add_hosts_tests,
     add_setup_tests,
     add_status_tests,
     add_transport_tests,

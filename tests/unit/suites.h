@@ -51,6 +51,7 @@ void add_ring_tests(void);
 void add_rundir_tests(void);
 void add_secret_tests(void);
 void add_homes_tests(void);
+void add_hosts_tests(void);
 void add_setup_tests(void);
 void add_status_tests(void);
 void add_store_tests(void);

@@ -11,19 +11,17 @@
 /* Host 0 has slots 0, 1 and 2; host 1 has 3, host 2 has 4. */
 static const uint32_t slot_host[SLOTS] = {0, 0, 0, 1, 2};
 
-static struct job_config config;
-
 /* The ranks begin on these slots. */
 static void begin(const uint32_t *rank_slot, uint32_t count_of_slots, uint32_t ranks_max)
 {
+    const struct job_config config = {.ranks = RANKS,
+                                      .slots = count_of_slots,
+                                      .rank_slot = rank_slot,
+                                      .recover = true,
+                                      .restarts_max = 100,
+                                      .alive_timeout_ns = TIMEOUT};
     struct job_slot made_of[SLOTS] = {0};
 
-    config = (struct job_config){.ranks = RANKS,
-                                 .slots = count_of_slots,
-                                 .rank_slot = rank_slot,
-                                 .recover = true,
-                                 .restarts_max = 100,
-                                 .alive_timeout_ns = TIMEOUT};
     for (uint32_t i = 0; i < count_of_slots; i++)
         made_of[i] = (struct job_slot){.host = slot_host[i], .ranks_max = ranks_max};
     make_on(&config, made_of);
