@@ -21,7 +21,7 @@ struct driver {
     struct parts parts;
     struct job job;
     struct job_rank *job_ranks;
-    bool *slot_used;
+    struct job_slot *slots;
     int *status; /* of each rank's last process that ended, as of waitpid(2) */
     struct drills drills;
     struct starts starts;
@@ -398,13 +398,13 @@ static int open_core(struct driver *d, struct cw_err *err)
 
     d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
-    d->slot_used = calloc(config.slots, sizeof(*d->slot_used));
+    d->slots = calloc(config.slots, sizeof(*d->slots));
     d->kept = calloc(o->ranks, sizeof(*d->kept));
-    if (!d->kept || !d->status || !d->job_ranks || !d->slot_used)
+    if (!d->kept || !d->status || !d->job_ranks || !d->slots)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
-    job_init(&d->job, &config, d->job_ranks, d->slot_used);
+    job_init(&d->job, &config, d->job_ranks, d->slots);
     d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
     d->relay_news = (struct relay_news){.parts = &d->parts,
                                         .job = &d->job,
@@ -548,7 +548,7 @@ static void free_core(struct driver *d)
     drills_free(&d->drills);
     free(d->status);
     free(d->job_ranks);
-    free(d->slot_used);
+    free(d->slots);
     free(d->kept);
 }
 
