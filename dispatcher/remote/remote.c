@@ -189,11 +189,40 @@ static void free_process(struct process *p)
     free(p);
 }
 
+static void leave(struct process *p)
+{
+    p->present = false;
+    if (p->of->of_rank[p->made.rank] == p)
+        p->of->of_rank[p->made.rank] = NULL;
+    take_setup(p);
+    loop_timer_set(&p->of->sweep, 0);
+}
+
+/* Said once all know that their host is lost. */
+static void tell_lost_starts(struct remote *r)
+{
+    struct cw_err err;
+
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
+        struct process *p = r->of_rank[rank];
+
+        if (!p || p->over != AGENT_FAILED)
+            continue;
+        p->over = 0;
+        leave(p);
+        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank,
+                   p->program->path, agents_name(r->config.agents, p->host));
+        if (!r->closed)
+            r->config.events->failed(r->config.ctx, rank, &err);
+    }
+}
+
 static void sweep(void *ctx)
 {
     struct remote *r = ctx;
     struct process **at = &r->processes;
 
+    tell_lost_starts(r);
     while (*at) {
         struct process *p = *at;
 
@@ -204,15 +233,6 @@ static void sweep(void *ctx)
             at = &p->next;
         }
     }
-}
-
-static void leave(struct process *p)
-{
-    p->present = false;
-    if (p->of->of_rank[p->made.rank] == p)
-        p->of->of_rank[p->made.rank] = NULL;
-    take_setup(p);
-    loop_timer_set(&p->of->sweep, 0);
 }
 
 /* The agent does not know of its streams, or is not there. */
@@ -339,7 +359,6 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
 static void on_host_lost(void *ctx, uint32_t host)
 {
     struct remote *r = ctx;
-    struct cw_err err;
 
     for (struct process *p = r->processes; p; p = p->next)
         if (p->host == host) {
@@ -352,14 +371,10 @@ static void on_host_lost(void *ctx, uint32_t host)
 
         if (!p || p->host != host || r->closed)
             continue;
-        if (p->started) {
+        if (p->started)
             r->config.events->lost(r->config.ctx, rank);
-        } else {
-            cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank,
-                       p->program->path, agents_name(r->config.agents, host));
-            leave(p);
-            r->config.events->failed(r->config.ctx, rank, &err);
-        }
+        else
+            p->over = AGENT_FAILED;
     }
     loop_timer_set(&r->sweep, 0);
 }
