@@ -1,4 +1,5 @@
 #include "rdevice/checkpoint.h"
+#include "common/clock.h"
 #include "rdevice/act.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
@@ -90,11 +91,15 @@ static bool mark_outputs(const struct checkpoint *c, uint32_t number)
            mark_output(c, STDERR_FILENO, c->setup->output_inodes[1], number);
 }
 
-static uint64_t unread_input(void)
+/* When it was looked at tells an agent what it had written into the pipe by then. */
+static void look_at_input(struct cw_image_report *taken)
 {
     int unread;
 
-    return ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    taken->looked_from_ns = cw_clock_ns();
+    taken->unread =
+        ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    taken->looked_until_ns = cw_clock_ns();
 }
 
 /* --- what stays out of an image -----------------------------------------------------------------
@@ -179,10 +184,10 @@ static void rename_threads(void)
 static const char *begin_held(struct checkpoint *c, struct exchange *x, struct cw_checkpoint asked,
                               const struct cw_point *point, bool *restored, struct cw_err *err)
 {
-    struct cw_image_report taken = {
-        .number = asked.number, .point = *point, .unread = unread_input()};
+    struct cw_image_report taken = {.number = asked.number, .point = *point};
     struct image_order order = order_of(c, &asked, point);
 
+    look_at_input(&taken);
     if (!mark_outputs(c, asked.number))
         return "its output is not taken";
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");

@@ -41,12 +41,6 @@ struct agent {
 
 /* --- its end --- */
 
-static void end_ranks(struct agent *a)
-{
-    if (a->hosted)
-        hosted_end(a->hosted);
-}
-
 static void end_with(struct agent *a, const struct cw_err *err)
 {
     if (a->over)
@@ -72,7 +66,6 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     if (type != AGENT_END)
         return cw_err_set(err, CW_EPROTO, "a frame of the unknown type %u", type);
     a->ending = true;
-    end_ranks(a);
     return CW_OK;
 }
 
@@ -191,7 +184,9 @@ static void on_broke(void *ctx, const struct cw_err *err)
 {
     struct agent *a = ctx;
 
-    if (!a->mux || a->ending || (err->code != CW_ECLOSED && err->code != CW_ESYS))
+    if (a->ending)
+        return;
+    if (!a->mux || (err->code != CW_ECLOSED && err->code != CW_ESYS))
         end_with(a, err);
 }
 
@@ -281,33 +276,21 @@ static bool none(void *ctx, pid_t pid)
 static void close_all(struct agent *a)
 {
     hosted_free(a->hosted);
-    if (a->loop) {
+    if (a->loop)
         children_kill(none, NULL);
-        wire_close(&a->wire);
-    }
     door_close(a->door);
-    mux_free(a->mux);
     if (a->dir_made)
         rundir_remove(&a->dir);
+    /* the dispatcher takes it for the end of all */
+    if (a->loop)
+        wire_close(&a->wire);
+    mux_free(a->mux);
     signals_close(&a->signals);
     loop_free(a->loop);
     cw_secret_free(a->key, CW_KEY_SIZE);
 }
 
 /* --- running --- */
-
-/* The dispatcher has ended the ranks: what they have printed passes still. */
-static void take_leave(struct agent *a)
-{
-    uint64_t until_ns = loop_now_ns(a->loop) + AGENT_LAST_OUTPUT_NS;
-    struct cw_err err;
-
-    children_kill(none, NULL);
-    mux_send(a->mux, AGENT_BYE, NULL, 0, &err);
-    while (!a->over && !mux_is_through(a->mux) && loop_look(a->loop) < until_ns)
-        loop_turn(a->loop, until_ns);
-    a->over = true;
-}
 
 int agent_run(struct cw_err *err)
 {
@@ -320,8 +303,6 @@ int agent_run(struct cw_err *err)
     if (open_all(a, err) == CW_OK) {
         while (!a->over && !a->ending)
             loop_turn(a->loop, LOOP_NEVER);
-        if (!a->over)
-            take_leave(a);
         *err = a->why;
     }
     code = err->code;

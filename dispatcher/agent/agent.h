@@ -11,7 +11,6 @@
 #define AGENT_OPEN_NS 60000000000ull       /* for the dispatcher to say what job it is */
 #define AGENT_PERIOD_MAX_NS 1000000000ull  /* between two signs of life */
 #define AGENT_PERIODS 4u                   /* of these in the time of silence */
-#define AGENT_LAST_OUTPUT_NS 2000000000ull /* at the end, for what ranks have printed */
 
 /* Runs until the job is over, or the agent is told to end. Errors: of every kind, before it serves
  * a job. */

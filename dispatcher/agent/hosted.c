@@ -1,5 +1,6 @@
 #include "dispatcher/agent/hosted.h"
 #include "dispatcher/agent/blobs.h"
+#include "dispatcher/agent/input_log.h"
 #include "dispatcher/channels/stream_fd.h"
 #include "dispatcher/launch/local.h"
 
@@ -30,6 +31,7 @@ struct start {
     bool setup_taken; /* which was told */
     uint32_t over;    /* AGENT_ENDED or AGENT_LOST, to be told once all is read that it said; 0 */
     int status;
+    struct input_log input; /* into its standard input */
     struct end end[AGENT_STREAMS];
 };
 
@@ -81,6 +83,30 @@ static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
     out = stream_fd_pull(stream_of(s, AGENT_STREAM_OUT));
     err = stream_fd_pull(stream_of(s, AGENT_STREAM_ERR));
     return out && err;
+}
+
+/* How much of its input the rank had read: told in place of how much it had not, which the
+ * dispatcher makes of it again. */
+static void pass_control(void *ctx, uint8_t *record, size_t size)
+{
+    struct start *s = ((struct end *)ctx)->of;
+    struct cw_report report;
+    uint64_t written;
+
+    if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
+        report.image.unread == UINT64_MAX)
+        return;
+    written =
+        input_log_at(&s->input, report.image.looked_from_ns, report.image.looked_until_ns);
+    report.image.unread = written == INPUT_LOG_UNKNOWN || written < report.image.unread
+                              ? UINT64_MAX
+                              : written - report.image.unread;
+    agent_report_change(record, size, &report);
+}
+
+static void on_wrote(void *ctx, size_t size, uint64_t from_ns, uint64_t until_ns)
+{
+    input_log_add(&((struct end *)ctx)->of->input, size, from_ns, until_ns);
 }
 
 /* Whether the R-device has read its setup: true also when that cannot be known. */
@@ -148,10 +174,13 @@ static void on_closed(void *ctx)
 
 static const struct stream_fd_ops ops_of[AGENT_STREAMS] = {
     [AGENT_STREAM_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control, .moved = on_moved, .closed = on_closed},
+    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control,
+                              .pass = pass_control,
+                              .moved = on_moved,
+                              .closed = on_closed},
     [AGENT_STREAM_OUT] = {.moved = on_moved, .closed = on_closed},
     [AGENT_STREAM_ERR] = {.moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_IN] = {.closed = on_closed},
+    [AGENT_STREAM_IN] = {.wrote = on_wrote, .closed = on_closed},
     [AGENT_STREAM_IMAGE] = {.closed = on_closed},
 };
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -161,6 +162,7 @@ static int read_once(struct stream_fd *s)
         end_reading(s);
         return 0;
     }
+    s->read += (uint64_t)n;
     if (s->config.records && s->config.ops->pass)
         s->config.ops->pass(s->config.ctx, scratch, (size_t)n);
     mux_stream_send(&s->stream, scratch, (size_t)n);
@@ -330,6 +332,14 @@ static void on_closed(void *ctx)
 static const struct mux_stream_ops stream_ops = {on_data, on_end, on_stop, on_room, on_closed};
 
 /* --- the descriptor --- */
+
+uint64_t stream_fd_given(const struct stream_fd *s)
+{
+    int unread;
+
+    return s->fd >= 0 && ioctl(s->fd, FIONREAD, &unread) == 0 ? s->read + (uint64_t)unread
+                                                             : s->read;
+}
 
 /* Of a pipe that is written to: whether nobody reads it any more. */
 static bool is_broken(const struct stream_fd *s)

@@ -61,6 +61,7 @@ struct stream_fd {
     bool last_came; /* ... but no more will come */
     bool waits;     /* may_pass() refused what is to be read ... */
     bool delays;    /* ... what is to be written */
+    uint64_t read; /* bytes, until now */
     bool passed;    /* pass() was called for the record that is next to be written */
 };
 
@@ -79,6 +80,9 @@ bool stream_fd_push(struct stream_fd *s);
 
 /* How many bytes have come and are not written yet. */
 size_t stream_fd_unwritten(const struct stream_fd *s);
+
+/* How many bytes were ever written into the socket or pipe that is read here. */
+uint64_t stream_fd_given(const struct stream_fd *s);
 
 /* The descriptor is closed, whatever was to be done with it; the stream ends by itself. */
 void stream_fd_close(struct stream_fd *s);

@@ -26,7 +26,7 @@ void wire_close(struct wire *w)
     if (w->out_fd >= 0)
         close(w->out_fd);
     w->out_fd = -1;
-    w->open = w->in_session = false;
+    w->open = w->in_session = w->last = false;
     w->greeting_at = w->greeting_end = 0;
     if (w->mux)
         mux_disconnect(w->mux);
@@ -111,7 +111,7 @@ void wire_flush(struct wire *w)
     size_t size;
     ssize_t n = 0;
 
-    while (w->open && (size = next_bytes(w, &bytes)) > 0) {
+    while (w->open && w->out_fd >= 0 && (size = next_bytes(w, &bytes)) > 0) {
         n = write(w->out_fd, bytes, size);
         if (n < 0)
             break;
@@ -121,12 +121,22 @@ void wire_flush(struct wire *w)
         return;
     if (n >= 0) {
         loop_unwatch(w->loop, &w->out);
+        if (w->last && w->out_fd >= 0) {
+            close(w->out_fd);
+            w->out_fd = -1;
+        }
     } else if (errno != EAGAIN && errno != EINTR) {
         cw_err_set(&err, CW_ESYS, "writing to the connection: %s", strerror(errno));
         end(w, &err);
     } else if (w->out.fd < 0) {
         loop_watch(w->loop, &w->out, w->out_fd, EPOLLOUT, on_writable, w);
     }
+}
+
+void wire_finish(struct wire *w)
+{
+    w->last = true;
+    wire_flush(w);
 }
 
 void wire_flush_soon(struct wire *w)

@@ -33,6 +33,7 @@ struct wire {
     struct loop_timer flush;
     bool open;       /* there is a connection ... */
     bool in_session; /* ... whose greeting is over */
+    bool last;       /* wire_finish was called */
     uint64_t heard_ns;
     size_t greeting_at;
     size_t greeting_end;
@@ -55,6 +56,9 @@ int wire_move(struct wire *to, struct wire *from, struct cw_err *err);
 int wire_greet(struct wire *wire, const void *bytes, size_t size, struct cw_err *err);
 /* The greeting is over: mux_connect was called. */
 void wire_begin(struct wire *wire);
+
+/* Nothing follows what there is to be sent now: the other side is told so after it. */
+void wire_finish(struct wire *wire);
 
 /* There is something to be sent: it is, at the end of this turn. */
 void wire_flush_soon(struct wire *wire);

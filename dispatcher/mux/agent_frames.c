@@ -116,6 +116,15 @@ bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v)
     return cw_reader_end(&r) && returns <= 1;
 }
 
+void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report)
+{
+    uint8_t bytes[CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX];
+    size_t changed = cw_report_put_image(bytes, report->kind, &report->image, report->text);
+
+    if (changed == size)
+        memcpy(record, bytes, size);
+}
+
 /* --- programs --- */
 
 #define HEAD_TEXTS 4u /* path, working directory, device, restorer */

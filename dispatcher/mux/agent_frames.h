@@ -22,7 +22,7 @@ enum agent_frame {
     AGENT_SIGNAL,                 /* event: rank, signal */
     AGENT_LET_GO,                 /* event: rank, 1: its process ends */
     AGENT_CLOSE,                  /* all processes of ranks end */
-    AGENT_END,                    /* the agent ends: BYE follows */
+    AGENT_END,                    /* the agent ends, which closes the connection */
     AGENT_RELAY,                  /* struct agent_relay: the host's relay is to be started */
     AGENT_RELAY_KILL,             /* a drill */
     /* from it */
@@ -37,7 +37,6 @@ enum agent_frame {
     AGENT_RELAY_LISTENS, /* event: 0, 0, its address */
     AGENT_RELAY_ENDED,   /* event: 1: it is started again; status */
     AGENT_RELAY_FAILED,  /* event: 0, 0, why */
-    AGENT_BYE,
 };
 
 struct agent_event {
@@ -96,6 +95,9 @@ size_t agent_relay_put(uint8_t *to, const struct agent_relay *v);
 bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v);
 bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v);
 bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v);
+
+/* Puts what was changed of a report of an image back into its record. */
+void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report);
 
 /* A program of ranks; or, as number 0, the environment of the dispatcher, as its `env`. */
 struct agent_program {

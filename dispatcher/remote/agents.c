@@ -112,8 +112,6 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     struct agent *g = ctx;
     struct agents *a = g->of;
 
-    if (type == AGENT_BYE)
-        return cw_err_set(err, CW_ECLOSED, "the agent has ended");
     return a->user ? a->user->frame(a->user_ctx, g->host, type, body, size, err) : CW_OK;
 }
 
@@ -547,10 +545,13 @@ void agents_end(struct agents *a)
         return;
     a->ending = true;
     for (uint32_t i = 0; i < a->config.hosts->count; i++)
-        if (a->agent[i].state == AGENT_STARTING)
+        if (a->agent[i].state == AGENT_STARTING) {
             let_go(&a->agent[i]);
-        else if (a->agent[i].mux)
+        } else if (a->agent[i].mux) {
             mux_send(a->agent[i].mux, AGENT_END, NULL, 0, &err);
+            if (a->agent[i].state == AGENT_THERE)
+                wire_finish(&a->agent[i].wire);
+        }
     until_ns = loop_look(a->config.loop) + AGENTS_END_NS;
     while (any_left(a) && now_of(a) < until_ns)
         loop_turn(a->config.loop, until_ns);

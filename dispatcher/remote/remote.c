@@ -90,6 +90,21 @@ static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
             stream_fd_unwritten(stream_of(p, AGENT_STREAM_ERR)) == 0);
 }
 
+/* The agent says how much of its input a rank had read; what it had not is also what is on its way. */
+static void pass_control(void *ctx, uint8_t *record, size_t size)
+{
+    struct process *p = ((struct end *)ctx)->of;
+    uint64_t given = stream_fd_given(stream_of(p, AGENT_STREAM_IN));
+    struct cw_report report;
+
+    if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
+        report.image.unread == UINT64_MAX)
+        return;
+    report.image.unread =
+        report.image.unread > given ? UINT64_MAX : given - report.image.unread;
+    agent_report_change(record, size, &report);
+}
+
 static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
 {
     struct process *p = ((struct end *)ctx)->of;
@@ -121,7 +136,10 @@ static void on_closed(void *ctx)
 
 static const struct stream_fd_ops ops_of[AGENT_STREAMS] = {
     [AGENT_STREAM_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control, .moved = on_moved, .closed = on_closed},
+    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control,
+                              .pass = pass_control,
+                              .moved = on_moved,
+                              .closed = on_closed},
     [AGENT_STREAM_OUT] = {.moved = on_moved, .closed = on_closed},
     [AGENT_STREAM_ERR] = {.moved = on_moved, .closed = on_closed},
     [AGENT_STREAM_IN] = {.closed = on_closed},
