@@ -1,6 +1,7 @@
 #include "dispatcher/agent/agent.h"
 #include "common/secret.h"
 #include "dispatcher/agent/facts.h"
+#include "dispatcher/agent/host_relay.h"
 #include "dispatcher/agent/hosted.h"
 #include "dispatcher/agent/door.h"
 #include "dispatcher/channels/wire.h"
@@ -29,6 +30,7 @@ struct agent {
     struct door *door;
     struct mux *mux; /* NULL: it serves no job yet */
     struct hosted *hosted;
+    struct host_relay *relay;
     uint8_t *key; /* of the session; of cw_secret_alloc */
     uint64_t timeout_ns;
     uint64_t period_ns;
@@ -49,6 +51,11 @@ static void end_with(struct agent *a, const struct cw_err *err)
     a->over = true;
 }
 
+static bool is_relay(void *ctx, pid_t pid)
+{
+    return pid == host_relay_pid(((struct agent *)ctx)->relay);
+}
+
 /* --- the session --- */
 
 static bool is_connected(void *ctx)
@@ -61,12 +68,22 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     struct agent *a = ctx;
     int taken = hosted_frame(a->hosted, type, body, size, err);
 
+    if (taken > 0 && type == AGENT_CLOSE) /* and what ranks started and left behind */
+        children_kill(is_relay, a);
     if (taken != 0)
         return taken < 0 ? taken : CW_OK;
-    if (type != AGENT_END)
+    switch (type) {
+    case AGENT_RELAY:
+        return host_relay_start(a->relay, body, size, err);
+    case AGENT_RELAY_KILL:
+        host_relay_kill(a->relay);
+        return CW_OK;
+    case AGENT_END:
+        a->ending = true;
+        return CW_OK;
+    default:
         return cw_err_set(err, CW_EPROTO, "a frame of the unknown type %u", type);
-    a->ending = true;
-    return CW_OK;
+    }
 }
 
 static void on_output(void *ctx)
@@ -135,7 +152,8 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
     if (!a->mux || mux_connect(a->mux, 0, err) < 0)
         return err->code;
     a->hosted = hosted_new(&config, err);
-    if (!a->hosted)
+    a->relay = a->hosted ? host_relay_new(a->loop, a->mux, a->dir.path, err) : NULL;
+    if (!a->relay)
         return err->code;
     keep_time(a, open);
     wire_begin(&a->wire);
@@ -212,13 +230,21 @@ static int on_attach(void *ctx, const struct greeting_attach *attach, struct wir
 
 /* --- signals --- */
 
+static void on_child_ended(void *ctx, pid_t pid, int status)
+{
+    struct agent *a = ctx;
+
+    if (pid == host_relay_pid(a->relay))
+        host_relay_ended(a->relay, status);
+}
+
 static void on_signal(void *ctx, int number)
 {
     struct agent *a = ctx;
     struct cw_err err;
 
     if (number == SIGCHLD)
-        children_reap(NULL, NULL);
+        children_reap(on_child_ended, a);
     else if (number == SIGTERM)
         end_with(a, (cw_err_set(&err, CW_ECLOSED, "it was told to end by SIGTERM"), &err));
 }
@@ -266,18 +292,12 @@ static int open_all(struct agent *a, struct cw_err *err)
     return a->door ? take_streams(a, err) : err->code;
 }
 
-static bool none(void *ctx, pid_t pid)
-{
-    (void)ctx;
-    (void)pid;
-    return false;
-}
-
 static void close_all(struct agent *a)
 {
     hosted_free(a->hosted);
     if (a->loop)
-        children_kill(none, NULL);
+        children_kill(is_relay, a);
+    host_relay_free(a->relay);
     door_close(a->door);
     if (a->dir_made)
         rundir_remove(&a->dir);

@@ -34,6 +34,13 @@ struct agents_events {
     void (*lost)(void *ctx, uint32_t host, const struct cw_err *err);
     void (*suspended)(void *ctx, uint32_t host, const struct cw_err *err); /* its connection broke */
     void (*resumed)(void *ctx, uint32_t host);
+    /* Of agents_start_relay: its process has started; where it listens,
+     * over a Unix socket and, "" if not wanted, over TCP; it has ended, and is started `again` or
+     * not; it cannot be started. */
+    void (*relay_started)(void *ctx, uint32_t host, pid_t pid);
+    void (*relay_listens)(void *ctx, uint32_t host, const char *local, const char *tcp);
+    void (*relay_ended)(void *ctx, uint32_t host, bool again, int status);
+    void (*relay_failed)(void *ctx, uint32_t host, const struct cw_err *err);
     /* The way to it has said something, on stderr. */
     void (*said)(void *ctx, uint32_t host, const char *line);
 };
@@ -92,6 +99,12 @@ int agents_tell(struct agents *agents, uint32_t host, uint32_t type, const void 
                 struct cw_err *err);
 int agents_tell_event(struct agents *agents, uint32_t host, uint32_t type, uint32_t of,
                       uint32_t value, struct cw_err *err);
+
+/* The host's relay is started: once. Errors: as agents_tell. */
+int agents_start_relay(struct agents *agents, uint32_t host, const struct agent_relay *relay,
+                       struct cw_err *err);
+/* A drill: SIGKILL. */
+void agents_kill_relay(struct agents *agents, uint32_t host);
 
 uint32_t agents_count(const struct agents *agents);
 const char *agents_name(const struct agents *agents, uint32_t host);

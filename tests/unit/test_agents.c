@@ -1,6 +1,7 @@
 /* Agents on hosts that are all this one: in place of ssh a script that is told the host and runs
  * the command behind two pipes, so that it can be killed without the agent. Ranks are scripts. */
 #include "common/clock.h"
+#include "common/transport.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/unit/suites.h"
@@ -90,8 +91,44 @@ static void on_said(void *ctx, uint32_t host, const char *text)
     snprintf(line, sizeof(line), "%s", text);
 }
 
-static const struct agents_events agents_events = {on_ready,     on_host_failed, on_host_lost,
-                                                   on_suspended, on_resumed,     on_said};
+static pid_t relay_pid;
+static int relay_ends, relay_listenings;
+static char relay_local[CW_ADDRESS_MAX], relay_tcp[CW_ADDRESS_MAX];
+
+static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+{
+    (void)ctx;
+    (void)host;
+    relay_pid = pid;
+}
+
+static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+{
+    (void)ctx;
+    (void)host;
+    snprintf(relay_local, sizeof(relay_local), "%s", local);
+    snprintf(relay_tcp, sizeof(relay_tcp), "%s", tcp);
+    relay_listenings++;
+}
+
+static void on_relay_ended(void *ctx, uint32_t host, bool again, int how)
+{
+    (void)ctx;
+    (void)host;
+    CU_ASSERT_TRUE(again);
+    CU_ASSERT_TRUE(WIFSIGNALED(how));
+    relay_ends++;
+}
+
+static const struct agents_events agents_events = {.ready = on_ready,
+                                                   .failed = on_host_failed,
+                                                   .lost = on_host_lost,
+                                                   .suspended = on_suspended,
+                                                   .resumed = on_resumed,
+                                                   .relay_started = on_relay_started,
+                                                   .relay_listens = on_relay_listens,
+                                                   .relay_ended = on_relay_ended,
+                                                   .said = on_said};
 
 static void on_started(void *ctx, const struct launch_process *process)
 {
@@ -511,6 +548,7 @@ static void input_over_cuts(void)
 /* Who closes its stdin is noticed at the other end. */
 static void input_that_nobody_reads(void)
 {
+    uint64_t until_ns;
     int fds[2];
     bool broken = false;
 
@@ -519,8 +557,9 @@ static void input_that_nobody_reads(void)
     start_on(0, 0, "exec <&-; sleep 1000", fds[0], -1);
     close(fds[0]);
     CU_ASSERT_TRUE(await(&started[0]));
-    for (int i = 0; i < 500 && !broken; i++) {
-        loop_turn(loop, loop_look(loop) + 20000000);
+    until_ns = cw_clock_ns() + WAIT_NS;
+    while (!broken && loop_look(loop) < until_ns) {
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
         broken = write(fds[1], "", 1) < 0 && errno == EPIPE;
     }
     CU_ASSERT_TRUE(broken);
@@ -560,6 +599,46 @@ static void image_is_a_stream(void)
     CU_ASSERT_TRUE(await(&ended[1]));
     close_rank(1);
     close_all();
+}
+
+/* --- its relay --- */
+
+static bool connects(const char *address)
+{
+    struct cw_address parsed;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&parsed, address, &err), CW_OK);
+    fd = cw_connect(&parsed, &err);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* It is started again at the same addresses. */
+static void relay_of_the_host(void)
+{
+    static struct agent_relay relay = {.returns = true, .listen = "tcp:127.0.0.1:0"};
+    char tcp[CW_ADDRESS_MAX];
+    pid_t first;
+
+    relay_ends = relay_listenings = 0;
+    relay.has[RELAY_OPTION_LOG_SAFETY] = true;
+    strcpy(relay.option[RELAY_OPTION_LOG_SAFETY], "file");
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(agents_start_relay(agents, 0, &relay, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&relay_listenings, 1));
+    CU_ASSERT_TRUE(connects(relay_local) && connects(relay_tcp));
+    strcpy(tcp, relay_tcp);
+    first = relay_pid;
+    agents_kill_relay(agents, 0);
+    CU_ASSERT_TRUE(await_count(&relay_listenings, 2));
+    CU_ASSERT_EQUAL(relay_ends, 1);
+    CU_ASSERT_NOT_EQUAL(relay_pid, first);
+    CU_ASSERT_STRING_EQUAL(relay_tcp, tcp);
+    CU_ASSERT_TRUE(connects(relay_tcp));
+    close_all();
+    CU_ASSERT_TRUE(is_gone(relay_pid));
 }
 
 /* --- losses --- */
@@ -729,6 +808,7 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, input_over_cuts);
     CU_ADD_TEST(s, input_that_nobody_reads);
     CU_ADD_TEST(s, image_is_a_stream);
+    CU_ADD_TEST(s, relay_of_the_host);
     CU_ADD_TEST(s, agent_is_killed);
     CU_ADD_TEST(s, agent_stands_still_for_too_long);
     CU_ADD_TEST(s, agent_stands_still_for_a_while);
