@@ -291,6 +291,7 @@ build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_jo
 build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
+build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c))
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

@@ -97,8 +97,7 @@ static void look_at_input(struct cw_image_report *taken)
     int unread;
 
     taken->looked_from_ns = cw_clock_ns();
-    taken->unread =
-        ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    taken->unread = ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
     taken->looked_until_ns = cw_clock_ns();
 }
 

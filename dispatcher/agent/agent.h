@@ -7,10 +7,10 @@
 
 #include "common/err.h"
 
-#define AGENT_SOCKET "agent"               /* in its directory */
-#define AGENT_OPEN_NS 60000000000ull       /* for the dispatcher to say what job it is */
-#define AGENT_PERIOD_MAX_NS 1000000000ull  /* between two signs of life */
-#define AGENT_PERIODS 4u                   /* of these in the time of silence */
+#define AGENT_SOCKET "agent"              /* in its directory */
+#define AGENT_OPEN_NS 60000000000ull      /* for the dispatcher to say what job it is */
+#define AGENT_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
+#define AGENT_PERIODS 4u                  /* of these in the time of silence */
 
 /* Runs until the job is over, or the agent is told to end. Errors: of every kind, before it serves
  * a job. */

@@ -96,8 +96,7 @@ int attach_run(const char *dir, struct cw_err *err)
     if (fd < 0)
         return cw_err_set(err, CW_ESYS, "socket: %s", strerror(errno));
     if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-        cw_err_set(err, CW_ENOTFOUND, "there is no agent any more in %s: %s", dir,
-                   strerror(errno));
+        cw_err_set(err, CW_ENOTFOUND, "there is no agent any more in %s: %s", dir, strerror(errno));
         refuse(err->text);
         rundir_remove_left(dir);
         close(fd);

@@ -14,7 +14,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-
 /* A stream of a start. */
 struct end {
     struct start *of;
@@ -96,8 +95,7 @@ static void pass_control(void *ctx, uint8_t *record, size_t size)
     if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
         report.image.unread == UINT64_MAX)
         return;
-    written =
-        input_log_at(&s->input, report.image.looked_from_ns, report.image.looked_until_ns);
+    written = input_log_at(&s->input, report.image.looked_from_ns, report.image.looked_until_ns);
     report.image.unread = written == INPUT_LOG_UNKNOWN || written < report.image.unread
                               ? UINT64_MAX
                               : written - report.image.unread;
@@ -191,8 +189,8 @@ static int open_stream(struct start *s, enum agent_stream which, int fd, struct 
                                       .id = agent_stream_id(s->number, which),
                                       .fd = fd,
                                       .reads = which <= AGENT_STREAM_ERR,
-                                      .writes = which != AGENT_STREAM_OUT &&
-                                                which != AGENT_STREAM_ERR,
+                                      .writes =
+                                          which != AGENT_STREAM_OUT && which != AGENT_STREAM_ERR,
                                       .records = which == AGENT_STREAM_CONTROL,
                                       .record_max = CW_SETUP_MAX,
                                       .ops = &ops_of[which],

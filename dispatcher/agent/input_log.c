@@ -2,8 +2,7 @@
 
 void input_log_add(struct input_log *log, size_t size, uint64_t from_ns, uint64_t until_ns)
 {
-    uint64_t before =
-        log->count ? log->write[(log->count - 1) % INPUT_LOG_WRITES_MAX].all : 0;
+    uint64_t before = log->count ? log->write[(log->count - 1) % INPUT_LOG_WRITES_MAX].all : 0;
     uint32_t at = (uint32_t)(log->count % INPUT_LOG_WRITES_MAX);
 
     log->write[at].from_ns = from_ns;

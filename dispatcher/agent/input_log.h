@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define INPUT_LOG_WRITES_MAX 64u        /* that are remembered, the last ones */
+#define INPUT_LOG_WRITES_MAX 64u /* that are remembered, the last ones */
 #define INPUT_LOG_UNKNOWN UINT64_MAX
 
 struct input_log {

@@ -338,7 +338,7 @@ uint64_t stream_fd_given(const struct stream_fd *s)
     int unread;
 
     return s->fd >= 0 && ioctl(s->fd, FIONREAD, &unread) == 0 ? s->read + (uint64_t)unread
-                                                             : s->read;
+                                                              : s->read;
 }
 
 /* Of a pipe that is written to: whether nobody reads it any more. */
@@ -389,8 +389,8 @@ int stream_fd_open(struct stream_fd *s, const struct stream_fd_config *config, s
         s->fd = -1;
         return err->code;
     }
-    mux_stream_open(config->mux, &s->stream, config->id, config->reads, config->writes,
-                    &stream_ops, s);
+    mux_stream_open(config->mux, &s->stream, config->id, config->reads, config->writes, &stream_ops,
+                    s);
     update(s);
     return CW_OK;
 }

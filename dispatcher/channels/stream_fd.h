@@ -53,15 +53,15 @@ struct stream_fd {
     struct mux_stream stream;
     struct loop_watch watch;
     struct stream_fd_held held;
-    int fd;         /* -1: it is closed */
+    int fd; /* -1: it is closed */
     bool is_socket;
-    bool over; /* closed() was called */
+    bool over;      /* closed() was called */
     bool reads;     /* more is to be read */
     bool writes;    /* more is to be written */
     bool last_came; /* ... but no more will come */
     bool waits;     /* may_pass() refused what is to be read ... */
     bool delays;    /* ... what is to be written */
-    uint64_t read; /* bytes, until now */
+    uint64_t read;  /* bytes, until now */
     bool passed;    /* pass() was called for the record that is next to be written */
 };
 

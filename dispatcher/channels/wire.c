@@ -26,10 +26,10 @@ void wire_close(struct wire *w)
     if (w->out_fd >= 0)
         close(w->out_fd);
     w->out_fd = -1;
+    if (w->mux && w->in_session)
+        mux_disconnect(w->mux);
     w->open = w->in_session = w->last = false;
     w->greeting_at = w->greeting_end = 0;
-    if (w->mux)
-        mux_disconnect(w->mux);
 }
 
 static void end(struct wire *w, const struct cw_err *err)

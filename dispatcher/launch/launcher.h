@@ -55,7 +55,7 @@ struct launcher_config {
     uint32_t ranks;
     uint64_t alive_period_ns; /* between two signs of life of a rank */
     int keep_fd; /* open in whoever watches a rank as long as that lives; at most 2: none */
-    struct agents *agents; /* for remote_launcher: the hosts; borrowed */
+    struct agents *agents;                /* for remote_launcher: the hosts; borrowed */
     const struct launcher_events *events; /* borrowed */
     void *ctx;                            /* of events */
 };

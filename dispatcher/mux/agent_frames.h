@@ -8,11 +8,11 @@
 #include "dispatcher/mux/mux.h"
 #include "relay/options.h"
 
-#define AGENT_BLOB_MAX (8u << 20)     /* bytes of a program with its arguments and environment */
-#define AGENT_BLOB_PART (64u << 10)   /* of it in one frame */
-#define AGENT_BLOBS_MAX 65u           /* the environment, and a program for each segment */
-#define AGENT_STARTS_MAX (1u << 29)   /* processes that a host starts in one job */
-#define AGENT_OPTION_MAX 512u         /* bytes of an option of a relay */
+#define AGENT_BLOB_MAX (8u << 20)   /* bytes of a program with its arguments and environment */
+#define AGENT_BLOB_PART (64u << 10) /* of it in one frame */
+#define AGENT_BLOBS_MAX 65u         /* the environment, and a program for each segment */
+#define AGENT_STARTS_MAX (1u << 29) /* processes that a host starts in one job */
+#define AGENT_OPTION_MAX 512u       /* bytes of an option of a relay */
 
 /* A start is one process of a rank, known by a number that the dispatcher gives it. */
 enum agent_frame {
@@ -78,8 +78,8 @@ static inline uint32_t agent_stream_id(uint32_t start, enum agent_stream which)
 struct agent_relay {
     uint8_t key[CW_KEY_SIZE];
     uint64_t spin_ns;
-    bool returns;                                       /* it is started again on its log */
-    bool has[RELAY_OPTIONS];                            /* else its default */
+    bool returns;            /* it is started again on its log */
+    bool has[RELAY_OPTIONS]; /* else its default */
     char option[RELAY_OPTIONS][AGENT_OPTION_MAX + 1];
     char log_dir[AGENT_OPTION_MAX + 1]; /* "": the logs have no disk */
     char listen[AGENT_OPTION_MAX + 1];  /* tcp:HOST:PORT beside its socket; "": no */

@@ -1,18 +1,18 @@
-/* The beginning of a connection with an agent, before any segment: a magic text of the agent, behind
- * whatever else the way to it has printed, and one frame of each side. docs/protocol.md, "Agents".
- * Pure. */
+/* The beginning of a connection with an agent, before any segment: a magic text of the agent,
+ * behind whatever else the way to it has printed, and one frame of each side. docs/protocol.md,
+ * "Agents". Pure. */
 #ifndef DISPATCHER_GREETING_H
 #define DISPATCHER_GREETING_H
 
 #include "common/frame.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 1u        /* of agents; its first fields are the same in each */
-#define GREETING_FRAME_MAX 4096u    /* bytes of a frame after its header */
-#define GREETING_NOISE_MAX 65536u   /* bytes before the magic text */
-#define GREETING_NOISE_KEPT 160u    /* of these, for a message */
-#define GREETING_TEXT_MAX 255u      /* bytes of a text in a frame */
-#define GREETING_HEADER 8u          /* length, type */
+#define GREETING_PROTOCOL 1u      /* of agents; its first fields are the same in each */
+#define GREETING_FRAME_MAX 4096u  /* bytes of a frame after its header */
+#define GREETING_NOISE_MAX 65536u /* bytes before the magic text */
+#define GREETING_NOISE_KEPT 160u  /* of these, for a message */
+#define GREETING_TEXT_MAX 255u    /* bytes of a text in a frame */
+#define GREETING_HEADER 8u        /* length, type */
 
 enum greeting_type {
     GREETING_NONE,

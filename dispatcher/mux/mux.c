@@ -73,8 +73,9 @@ void mux_free(struct mux *mux)
 int mux_connect(struct mux *mux, uint64_t received, struct cw_err *err)
 {
     if (cw_kept_rewind(&mux->kept, received) < 0)
-        return cw_err_set(err, CW_EPROTO, "the other side says that it has received %llu bytes, "
-                                          "which cannot be",
+        return cw_err_set(err, CW_EPROTO,
+                          "the other side says that it has received %llu bytes, "
+                          "which cannot be",
                           (unsigned long long)received);
     mux->connected = true;
     mux->told = mux->received;
@@ -150,8 +151,8 @@ static void move_queue(struct mux *mux)
     }
 }
 
-static int put_frame(struct mux *mux, uint32_t type, uint32_t stream, const void *body,
-                     size_t size, struct cw_err *err)
+static int put_frame(struct mux *mux, uint32_t type, uint32_t stream, const void *body, size_t size,
+                     struct cw_err *err)
 {
     uint8_t head[MUX_FRAME_HEADER];
     struct cw_writer w = cw_writer(head, sizeof(head));
@@ -424,8 +425,8 @@ static int take_credit(struct mux_stream *s, const uint8_t *body, size_t size, s
     return CW_OK;
 }
 
-static int take_frame(struct mux *mux, uint32_t type, uint32_t id, const uint8_t *body,
-                      size_t size, struct cw_err *err)
+static int take_frame(struct mux *mux, uint32_t type, uint32_t id, const uint8_t *body, size_t size,
+                      struct cw_err *err)
 {
     struct mux_stream *s = find(mux, id);
 

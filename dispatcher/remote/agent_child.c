@@ -69,7 +69,8 @@ static void close_both(int fds[2])
             close(fds[i]);
 }
 
-/* A session of its own: what a terminal sends is for the dispatcher. Returns 0 or an error number. */
+/* A session of its own: what a terminal sends is for the dispatcher. Returns 0 or an error number.
+ */
 static int spawn(struct agent_child *c, const struct launch_command *command, int in_fd, int out_fd,
                  int err_fd)
 {
@@ -88,10 +89,9 @@ static int spawn(struct agent_child *c, const struct launch_command *command, in
     posix_spawn_file_actions_adddup2(&actions, err_fd, STDERR_FILENO);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &standard);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                              POSIX_SPAWN_SETSID);
-    error =
-        posix_spawnp(&c->pid, command->argv[0], &actions, &attributes, command->argv, environ);
+    posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+    error = posix_spawnp(&c->pid, command->argv[0], &actions, &attributes, command->argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (error)

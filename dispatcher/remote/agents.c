@@ -17,6 +17,14 @@
 #define CAUSEWAY_VERSION "unknown"
 #endif
 
+/* A way to an agent: a launcher's process, and the connection that it leads to. */
+struct way {
+    struct agent *of;
+    struct agent_child child;
+    struct wire wire;
+    struct greeting greeting;
+};
+
 struct agent {
     struct agents *of;
     uint32_t host;
@@ -27,17 +35,16 @@ struct agent {
         AGENT_SUSPENDED, /* ... without a connection */
         AGENT_GONE,      /* it is lost, or has ended */
     } state;
-    struct agent_child child;
-    struct wire wire;
-    struct greeting greeting;
+    struct way way[2];
+    struct way *now; /* that of the session; the other one may become it */
     struct greeting_hello facts;
     struct mux *mux;
     uint64_t until_ns;   /* STARTING: it must have greeted */
     uint64_t explain_ns; /* STARTING: its connection has ended, and why is told then; 0: no */
     struct cw_err why;   /* ... */
     uint64_t heard_ns;
-    uint64_t try_ns;   /* SUSPENDED: of the next try, or the end of this one */
-    uint64_t pause_ns; /* SUSPENDED: after it */
+    uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
+    uint64_t pause_ns; /* after it */
     bool trying;
 };
 
@@ -71,10 +78,26 @@ static const char *name_of(const struct agent *g)
 
 /* --- its end --- */
 
+static void close_way(struct way *way)
+{
+    wire_close(&way->wire);
+    agent_child_kill(&way->child);
+}
+
+static struct way *other_way(struct agent *g)
+{
+    return &g->way[g->now == &g->way[0]];
+}
+
+static void set_mux(struct agent *g, struct mux *mux)
+{
+    g->mux = g->way[0].wire.mux = g->way[1].wire.mux = mux;
+}
+
 static void let_go(struct agent *g)
 {
-    wire_close(&g->wire);
-    agent_child_kill(&g->child);
+    close_way(&g->way[0]);
+    close_way(&g->way[1]);
     g->of->starting -= g->state == AGENT_STARTING;
     g->state = AGENT_GONE;
 }
@@ -100,7 +123,7 @@ static void lose(struct agent *g, struct cw_err *err)
     if (a->user)
         a->user->lost(a->user_ctx, g->host);
     mux_free(g->mux);
-    g->mux = g->wire.mux = NULL;
+    set_mux(g, NULL);
     if (!a->ending)
         a->config.events->lost(a->config.ctx, g->host, err);
 }
@@ -145,7 +168,7 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
 
 static void on_output(void *ctx)
 {
-    wire_flush_soon(&((struct agent *)ctx)->wire);
+    wire_flush_soon(&((struct agent *)ctx)->now->wire);
 }
 
 static const struct mux_ops mux_ops = {on_frame, on_output};
@@ -160,8 +183,9 @@ static uint64_t stack_limit(void)
     return limit.rlim_cur;
 }
 
-static void greet(struct agent *g, struct cw_err *err)
+static void greet(struct way *way, struct cw_err *err)
 {
+    const struct agent *g = way->of;
     const struct agents_config *config = &g->of->config;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_open open = {.protocol = GREETING_PROTOCOL,
@@ -179,7 +203,7 @@ static void greet(struct agent *g, struct cw_err *err)
     if (g->mux)
         attach.received = mux_received(g->mux);
     size = g->mux ? greeting_put_attach(bytes, &attach) : greeting_put_open(bytes, &open);
-    wire_greet(&g->wire, bytes, size, err);
+    wire_greet(&way->wire, bytes, size, err);
     sodium_memzero(&open, sizeof(open));
     sodium_memzero(&attach, sizeof(attach));
     sodium_memzero(bytes, sizeof(bytes));
@@ -195,12 +219,11 @@ static int take_hello(struct agent *g, const uint8_t *body, size_t size, struct 
         return cw_err_set(err, CW_EINVAL,
                           "it has Causeway %s (agents' protocol %u), and here is Causeway %s "
                           "(protocol %u): install the same version on all hosts",
-                          g->facts.version, g->facts.protocol, CAUSEWAY_VERSION,
-                          GREETING_PROTOCOL);
-    g->mux = g->wire.mux = mux_new(&mux_ops, g, err);
+                          g->facts.version, g->facts.protocol, CAUSEWAY_VERSION, GREETING_PROTOCOL);
+    set_mux(g, mux_new(&mux_ops, g, err));
     if (!g->mux || mux_connect(g->mux, 0, err) < 0)
         return err->code;
-    wire_begin(&g->wire);
+    wire_begin(&g->now->wire);
     g->state = AGENT_THERE;
     g->heard_ns = now_of(a);
     a->starting--;
@@ -209,16 +232,20 @@ static int take_hello(struct agent *g, const uint8_t *body, size_t size, struct 
     return CW_OK;
 }
 
-static int take_attached(struct agent *g, const uint8_t *body, size_t size, struct cw_err *err)
+/* The session goes on over this way. */
+static int take_attached(struct way *way, const uint8_t *body, size_t size, struct cw_err *err)
 {
+    struct agent *g = way->of;
     struct agents *a = g->of;
     uint64_t received;
 
     if (!greeting_get_attached(body, size, &received))
         return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
+    close_way(g->now);
+    g->now = way;
     if (mux_connect(g->mux, received, err) < 0)
         return err->code;
-    wire_begin(&g->wire);
+    wire_begin(&way->wire);
     g->state = AGENT_THERE;
     g->heard_ns = now_of(a);
     g->trying = false;
@@ -226,15 +253,16 @@ static int take_attached(struct agent *g, const uint8_t *body, size_t size, stru
     return CW_OK;
 }
 
-static int take_greeting(struct agent *g, enum greeting_type type, size_t size, struct cw_err *err)
+static int take_greeting(struct way *way, enum greeting_type type, size_t size, struct cw_err *err)
 {
-    const uint8_t *body = g->greeting.bytes + GREETING_HEADER;
+    struct agent *g = way->of;
+    const uint8_t *body = way->greeting.bytes + GREETING_HEADER;
     char why[GREETING_TEXT_MAX + 1];
 
     if (type == GREETING_HELLO && !g->mux)
         return take_hello(g, body, size, err);
     if (type == GREETING_ATTACHED && g->mux)
-        return take_attached(g, body, size, err);
+        return take_attached(way, body, size, err);
     if (type == GREETING_REFUSED && greeting_get_refused(body, size, why))
         return cw_err_set(err, CW_EAUTH, "%s", why);
     return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
@@ -242,19 +270,19 @@ static int take_greeting(struct agent *g, enum greeting_type type, size_t size, 
 
 static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
 {
-    struct agent *g = ctx;
-    bool magic = g->greeting.magic;
+    struct way *way = ctx;
+    bool magic = way->greeting.magic;
     enum greeting_type type;
     size_t body_size;
-    long used = greeting_take(&g->greeting, bytes, size, &type, &body_size, err);
+    long used = greeting_take(&way->greeting, bytes, size, &type, &body_size, err);
 
     if (used < 0)
         return used;
-    if (magic && !g->greeting.magic)
-        greet(g, err);
+    if (magic && !way->greeting.magic)
+        greet(way, err);
     if (type == GREETING_NONE)
         return used;
-    return take_greeting(g, type, body_size, err) < 0 ? err->code : used;
+    return take_greeting(way, type, body_size, err) < 0 ? err->code : used;
 }
 
 /* --- connections --- */
@@ -268,7 +296,7 @@ static void explain_later(struct agent *g, const struct cw_err *err)
         return;
     }
     g->explain_ns = now_of(g->of) + AGENTS_EXPLAIN_NS;
-    if (g->child.pid == 0)
+    if (g->now->child.pid == 0)
         g->explain_ns = now_of(g->of);
     loop_timer_hasten(&g->of->timer, g->explain_ns);
 }
@@ -279,29 +307,34 @@ static void explain(struct agent *g)
     char noise[GREETING_NOISE_KEPT + 1];
     struct cw_err err;
 
-    agent_child_why(&g->child, said, sizeof(said));
-    greeting_noise(&g->greeting, noise, sizeof(noise));
-    cw_err_set(&err, CW_ESYS,
-               "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
+    agent_child_why(&g->now->child, said, sizeof(said));
+    greeting_noise(&g->now->greeting, noise, sizeof(noise));
+    cw_err_set(&err, CW_ESYS, "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
                g->of->config.launcher, said[0] ? said : g->why.text,
                noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
                g->of->config.launcher, name_of(g), g->of->causeway);
     fail(g, &err);
 }
 
+static void note_heard(struct agent *g)
+{
+    if (g->now->wire.heard_ns > g->heard_ns)
+        g->heard_ns = g->now->wire.heard_ns;
+}
+
+/* A try over the other way that has begun goes on. */
 static void suspend(struct agent *g, const struct cw_err *err)
 {
     struct agents *a = g->of;
 
-    if (g->wire.heard_ns > g->heard_ns)
-        g->heard_ns = g->wire.heard_ns;
-    wire_close(&g->wire);
-    agent_child_kill(&g->child);
+    note_heard(g);
+    close_way(g->now);
     g->state = AGENT_SUSPENDED;
-    g->trying = false;
-    g->pause_ns = AGENTS_PAUSE_MIN_NS;
-    g->try_ns = now_of(a);
-    loop_timer_hasten(&a->timer, g->try_ns);
+    if (!g->trying) {
+        g->pause_ns = AGENTS_PAUSE_MIN_NS;
+        g->try_ns = now_of(a);
+        loop_timer_hasten(&a->timer, g->try_ns);
+    }
     a->config.events->suspended(a->config.ctx, g->host, err);
 }
 
@@ -309,8 +342,7 @@ static void try_later(struct agent *g)
 {
     struct agents *a = g->of;
 
-    wire_close(&g->wire);
-    agent_child_kill(&g->child);
+    close_way(other_way(g));
     g->trying = false;
     g->try_ns = now_of(a) + g->pause_ns;
     g->pause_ns = 2 * g->pause_ns < AGENTS_PAUSE_MAX_NS ? 2 * g->pause_ns : AGENTS_PAUSE_MAX_NS;
@@ -324,34 +356,36 @@ static bool may_resume(const struct cw_err *err)
 
 static void on_broke(void *ctx, const struct cw_err *err)
 {
-    struct agent *g = ctx;
+    struct way *way = ctx;
+    struct agent *g = way->of;
     struct cw_err why = *err;
 
     if (g->state == AGENT_STARTING)
         explain_later(g, err);
-    else if (g->of->ending)
+    else if (g->of->ending && way == g->now)
         lose(g, &why);
-    else if (g->state == AGENT_THERE && may_resume(err))
-        suspend(g, err);
-    else if (g->state == AGENT_SUSPENDED && (may_resume(err) || !g->trying))
+    else if (way != g->now && err->code != CW_EAUTH)
         try_later(g);
-    else
+    else if (!may_resume(err))
         lose(g, &why);
+    else
+        suspend(g, err);
 }
 
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
 
 static void on_said(void *ctx, const char *line)
 {
-    struct agent *g = ctx;
+    const struct agent *g = ((struct way *)ctx)->of;
 
     g->of->config.events->said(g->of->config.ctx, g->host, line);
 }
 
 /* A new agent, or another connection with this one. */
-static int connect_to(struct agent *g, struct cw_err *err)
+static int connect_by(struct way *way, struct cw_err *err)
 {
     static struct launch_command command;
+    const struct agent *g = way->of;
     const struct agents *a = g->of;
     uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
     struct launch_command_config config = {.launcher = a->config.launcher,
@@ -365,11 +399,11 @@ static int connect_to(struct agent *g, struct cw_err *err)
     config.connect_s = AGENTS_CONNECT_MAX_S;
     if (g->mux && connect_s < config.connect_s)
         config.connect_s = (uint32_t)connect_s;
-    greeting_init(&g->greeting, true);
+    greeting_init(&way->greeting, true);
     if (launch_command_make(&command, &config, err) < 0 ||
-        agent_child_start(&g->child, &command, &in_fd, &out_fd, err) < 0)
+        agent_child_start(&way->child, &command, &in_fd, &out_fd, err) < 0)
         return err->code;
-    return wire_open(&g->wire, out_fd, in_fd, err);
+    return wire_open(&way->wire, out_fd, in_fd, err);
 }
 
 /* --- what is due --- */
@@ -382,7 +416,7 @@ static void start_next(struct agents *a)
     g->state = AGENT_STARTING;
     a->starting++;
     g->until_ns = now_of(a) + AGENTS_START_NS;
-    if (connect_to(g, &err) < 0)
+    if (connect_by(g->now, &err) < 0)
         fail(g, &err);
 }
 
@@ -391,7 +425,7 @@ static void look_at_start(struct agent *g)
     struct agents *a = g->of;
     struct cw_err err;
 
-    if (g->explain_ns && (g->explain_ns <= now_of(a) || g->child.pid == 0))
+    if (g->explain_ns && (g->explain_ns <= now_of(a) || g->now->child.pid == 0))
         explain(g);
     else if (g->until_ns <= now_of(a) && !g->explain_ns)
         explain_later(g, (cw_err_set(&err, CW_ECLOSED, "it does not answer within %d s",
@@ -399,42 +433,57 @@ static void look_at_start(struct agent *g)
                           &err));
 }
 
-/* Where nothing comes any more the connection may be broken without a word. */
-static void look_at_session(struct agent *g)
+/* One that does not come to its end may be slow: it has half of the timeout. */
+static void try_other_way(struct agent *g)
 {
     struct agents *a = g->of;
     struct cw_err err;
 
-    if (g->wire.heard_ns > g->heard_ns)
-        g->heard_ns = g->wire.heard_ns;
-    mux_ping(g->mux);
-    if (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns)
+    if (g->try_ns > now_of(a))
         return;
-    cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s",
-               (double)(now_of(a) - g->heard_ns) / 1e9);
-    suspend(g, &err);
+    if (g->trying) {
+        try_later(g);
+        return;
+    }
+    g->trying = true;
+    g->try_ns = now_of(a) + a->config.timeout_ns / 2;
+    if (connect_by(other_way(g), &err) < 0)
+        try_later(g);
 }
 
-static void look_at_suspended(struct agent *g)
+/* Where nothing comes any more the connection may be broken without a word, or slow: both ways are
+ * tried, and the first one is good. */
+static void look_at_session(struct agent *g)
 {
     struct agents *a = g->of;
-    uint64_t now_ns = now_of(a);
-    struct cw_err err = {0};
 
+    note_heard(g);
+    mux_ping(g->mux);
+    if (now_of(a) - g->heard_ns > AGENTS_SILENCE * a->period_ns) {
+        try_other_way(g);
+    } else if (g->trying) {
+        close_way(other_way(g));
+        g->trying = false;
+    } else {
+        g->pause_ns = AGENTS_PAUSE_MIN_NS;
+        g->try_ns = 0;
+    }
+}
+
+static void look_at_silence(struct agent *g)
+{
+    struct agents *a = g->of;
+    struct cw_err err;
+
+    if (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE)
+        return;
     if (a->user)
         a->user->silent(a->user_ctx, g->host);
-    if (now_ns - g->heard_ns > a->config.timeout_ns) {
-        cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
-                   (double)(now_ns - g->heard_ns) / 1e9);
-        lose(g, &err);
-    } else if (g->try_ns <= now_ns && g->trying) {
-        try_later(g);
-    } else if (g->try_ns <= now_ns) {
-        g->trying = true;
-        g->try_ns = now_ns + AGENTS_SILENCE * a->period_ns;
-        if (connect_to(g, &err) < 0)
-            try_later(g);
-    }
+    if (now_of(a) - g->heard_ns <= a->config.timeout_ns)
+        return;
+    cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
+               (double)(now_of(a) - g->heard_ns) / 1e9);
+    lose(g, &err);
 }
 
 static uint64_t next_look(const struct agents *a)
@@ -444,7 +493,7 @@ static uint64_t next_look(const struct agents *a)
     for (uint32_t i = 0; i < a->config.hosts->count; i++) {
         const struct agent *g = &a->agent[i];
 
-        if (g->state == AGENT_SUSPENDED && g->try_ns < at_ns)
+        if ((g->state == AGENT_SUSPENDED || g->trying) && g->try_ns < at_ns)
             at_ns = g->try_ns;
         if (g->state == AGENT_STARTING && g->explain_ns && g->explain_ns < at_ns)
             at_ns = g->explain_ns;
@@ -472,7 +521,9 @@ static void on_timer(void *ctx)
         else if (g->state == AGENT_THERE)
             look_at_session(g);
         else if (g->state == AGENT_SUSPENDED)
-            look_at_suspended(g);
+            try_other_way(g);
+        if (g->state == AGENT_THERE || g->state == AGENT_SUSPENDED)
+            look_at_silence(g);
     }
     loop_timer_set(&a->timer, next_look(a));
     if (!a->told && a->ready == a->config.hosts->count && !a->failed) {
@@ -517,8 +568,12 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
 
         g->of = a;
         g->host = i;
-        wire_init(&g->wire, config->loop, &wire_ops, g);
-        agent_child_init(&g->child, config->loop, on_said, g);
+        g->now = &g->way[0];
+        for (int j = 0; j < 2; j++) {
+            g->way[j].of = g;
+            wire_init(&g->way[j].wire, config->loop, &wire_ops, &g->way[j]);
+            agent_child_init(&g->way[j].child, config->loop, on_said, &g->way[j]);
+        }
     }
     loop_timer_add(config->loop, &a->timer, on_timer, a);
     return a;
@@ -534,7 +589,6 @@ void agents_free(struct agents *a)
         if (a->user && a->agent[i].mux)
             a->user->lost(a->user_ctx, i);
         let_go(&a->agent[i]);
-        loop_timer_set(&a->agent[i].wire.flush, LOOP_NEVER);
         mux_free(a->agent[i].mux);
     }
     if (a->user)
@@ -578,7 +632,7 @@ void agents_end(struct agents *a)
         } else if (a->agent[i].mux) {
             mux_send(a->agent[i].mux, AGENT_END, NULL, 0, &err);
             if (a->agent[i].state == AGENT_THERE)
-                wire_finish(&a->agent[i].wire);
+                wire_finish(&a->agent[i].now->wire);
         }
     until_ns = loop_look(a->config.loop) + AGENTS_END_NS;
     while (any_left(a) && now_of(a) < until_ns)
@@ -587,27 +641,28 @@ void agents_end(struct agents *a)
 
 /* --- processes --- */
 
-static struct agent *agent_of(const struct agents *a, pid_t pid)
+static struct way *way_of(const struct agents *a, pid_t pid)
 {
-    for (uint32_t i = 0; a && i < a->config.hosts->count; i++)
-        if (a->agent[i].child.pid == pid)
-            return &a->agent[i];
+    for (uint32_t i = 0; a && pid > 0 && i < a->config.hosts->count; i++)
+        for (int j = 0; j < 2; j++)
+            if (a->agent[i].way[j].child.pid == pid)
+                return &a->agent[i].way[j];
     return NULL;
 }
 
 bool agents_has_child(const struct agents *a, pid_t pid)
 {
-    return agent_of(a, pid);
+    return way_of(a, pid);
 }
 
 bool agents_child_ended(struct agents *a, pid_t pid, int status)
 {
-    struct agent *g = agent_of(a, pid);
+    struct way *way = way_of(a, pid);
 
-    if (!g)
+    if (!way)
         return false;
-    agent_child_ended(&g->child, status);
-    if (g->state == AGENT_STARTING)
+    agent_child_ended(&way->child, status);
+    if (way->of->state == AGENT_STARTING)
         loop_timer_set(&a->timer, now_of(a));
     return true;
 }

@@ -32,7 +32,8 @@ struct agents_events {
     void (*failed)(void *ctx, uint32_t host, const struct cw_err *err);
     /* After that: it is given up; its ranks were told lost() before. */
     void (*lost)(void *ctx, uint32_t host, const struct cw_err *err);
-    void (*suspended)(void *ctx, uint32_t host, const struct cw_err *err); /* its connection broke */
+    void (*suspended)(void *ctx, uint32_t host,
+                      const struct cw_err *err); /* its connection broke */
     void (*resumed)(void *ctx, uint32_t host);
     /* Of agents_start_relay: its process has started; where it listens,
      * over a Unix socket and, "" if not wanted, over TCP; it has ended, and is started `again` or

@@ -12,13 +12,13 @@
 #define LAUNCH_COMMAND_TEXT_MAX 16384 /* bytes of them */
 
 struct launch_command_config {
-    const char *launcher;  /* "ssh", "srun", or a command: COMMAND [ARGS] HOST CAUSEWAY agent */
-    const char *args;      /* its further arguments, with blanks between; NULL: none */
-    const char *host;      /* its name */
-    const char *own_host;  /* of this machine, on which ssh is not needed; NULL: unknown */
-    const char *causeway;  /* path on the host */
-    const char *attach;    /* directory of the agent that is to be reached; NULL: a new one */
-    uint32_t connect_s;    /* for ssh to connect */
+    const char *launcher; /* "ssh", "srun", or a command: COMMAND [ARGS] HOST CAUSEWAY agent */
+    const char *args;     /* its further arguments, with blanks between; NULL: none */
+    const char *host;     /* its name */
+    const char *own_host; /* of this machine, on which ssh is not needed; NULL: unknown */
+    const char *causeway; /* path on the host */
+    const char *attach;   /* directory of the agent that is to be reached; NULL: a new one */
+    uint32_t connect_s;   /* for ssh to connect */
 };
 
 struct launch_command {

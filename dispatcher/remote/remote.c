@@ -39,7 +39,7 @@ struct process {
 
 /* What a host knows. */
 struct known {
-    uint32_t starts;            /* numbers that are used */
+    uint32_t starts;             /* numbers that are used */
     bool knows[AGENT_BLOBS_MAX]; /* of the programs */
 };
 
@@ -90,7 +90,8 @@ static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
             stream_fd_unwritten(stream_of(p, AGENT_STREAM_ERR)) == 0);
 }
 
-/* The agent says how much of its input a rank had read; what it had not is also what is on its way. */
+/* The agent says how much of its input a rank had read; what it had not is also what is on its way.
+ */
 static void pass_control(void *ctx, uint8_t *record, size_t size)
 {
     struct process *p = ((struct end *)ctx)->of;
@@ -100,8 +101,7 @@ static void pass_control(void *ctx, uint8_t *record, size_t size)
     if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
         report.image.unread == UINT64_MAX)
         return;
-    report.image.unread =
-        report.image.unread > given ? UINT64_MAX : given - report.image.unread;
+    report.image.unread = report.image.unread > given ? UINT64_MAX : given - report.image.unread;
     agent_report_change(record, size, &report);
 }
 
@@ -166,8 +166,7 @@ static void open_stream(struct process *p, enum agent_stream which)
         return;
     end->far = -1;
     if (stream_fd_open(&end->fd, &config, &err) < 0)
-        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL,
-                          &err);
+        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL, &err);
 }
 
 /* The stand-in of the setup goes: what follows it, the near end's being closed, is seen. */
@@ -228,8 +227,8 @@ static void tell_lost_starts(struct remote *r)
             continue;
         p->over = 0;
         leave(p);
-        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank,
-                   p->program->path, agents_name(r->config.agents, p->host));
+        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank, p->program->path,
+                   agents_name(r->config.agents, p->host));
         if (!r->closed)
             r->config.events->failed(r->config.ctx, rank, &err);
     }
@@ -435,8 +434,8 @@ static int tell_blob(struct remote *r, uint32_t host, uint32_t number,
     uint8_t body[AGENT_PART_HEADER + AGENT_BLOB_PART];
     char here[PATH_MAX];
     size_t size;
-    uint8_t *bytes =
-        agent_program_put(program, program->wdir ? program->wdir : getcwd(here, sizeof(here)), &size);
+    uint8_t *bytes = agent_program_put(
+        program, program->wdir ? program->wdir : getcwd(here, sizeof(here)), &size);
 
     if (!bytes)
         return cw_err_set(err, CW_ELIMIT, "its arguments and environment are larger than %u MiB",
@@ -446,8 +445,8 @@ static int tell_blob(struct remote *r, uint32_t host, uint32_t number,
         struct agent_part part = {.number = number,
                                   .size = (uint32_t)size,
                                   .bytes = bytes + at,
-                                  .part = size - at < AGENT_BLOB_PART ? size - at
-                                                                      : AGENT_BLOB_PART};
+                                  .part =
+                                      size - at < AGENT_BLOB_PART ? size - at : AGENT_BLOB_PART};
 
         agents_tell(r->config.agents, host, AGENT_BLOB, body, agent_part_put(body, &part), err);
     }
@@ -539,8 +538,8 @@ static int tell_start(struct process *p, struct cw_setup *setup, struct cw_err *
     if (p->end[AGENT_STREAM_IMAGE].far >= 0)
         order.flags |= AGENT_START_FROM_IMAGE;
     if (number > 0)
-        agents_tell(p->of->config.agents, p->host, AGENT_START, body,
-                    agent_start_put(body, &order), err);
+        agents_tell(p->of->config.agents, p->host, AGENT_START, body, agent_start_put(body, &order),
+                    err);
     sodium_memzero(&order, sizeof(order));
     sodium_memzero(body, sizeof(body));
     return err->code;

@@ -1,7 +1,7 @@
 #include "dispatcher/run/driver.h"
 #include "common/clock.h"
-#include "dispatcher/pmi/pmi.h"
 #include "dispatcher/launch/children.h"
+#include "dispatcher/pmi/pmi.h"
 #include "dispatcher/run/drills.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/hits.h"

@@ -1,8 +1,8 @@
 #include "dispatcher/run/parts.h"
+#include "dispatcher/launch/children.h"
 #include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/remote/remote.h"
-#include "dispatcher/launch/children.h"
 
 #include <sodium.h>
 #include <stdio.h>

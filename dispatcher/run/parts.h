@@ -4,6 +4,7 @@
 #define DISPATCHER_PARTS_H
 
 #include "dispatcher/launch/launcher.h"
+#include "dispatcher/loop/signals.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"
@@ -11,7 +12,6 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/sharing.h"
-#include "dispatcher/loop/signals.h"
 #include "dispatcher/run/standing.h"
 #include "dispatcher/run/telling.h"
 #include "dispatcher/state/state_file.h"
@@ -68,8 +68,8 @@ struct parts_events {
 
 /* All but the ranks' processes, in three steps: the programs, which says what the exit code is when
  * that fails; what the relays and hosts need, whose opening begins; and, once they are ready, what
- * ranks need, for a job that `job` describes. Errors: of every kind; parts_close is to be called also
- * then. */
+ * ranks need, for a job that `job` describes. Errors: of every kind; parts_close is to be called
+ * also then. */
 int parts_open_programs(struct parts *parts, const struct run_options *options, int *exit_code,
                         struct cw_err *err);
 int parts_open_relays(struct parts *parts, const struct parts_events *events, void *ctx,

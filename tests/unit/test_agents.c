@@ -332,9 +332,9 @@ static void start_on(uint32_t host, uint32_t rank, const char *script, int stdin
                                              .env_count = 1,
                                              .device_path = "",
                                              .restore_path = restorer[rank]};
-    CU_ASSERT_EQUAL_FATAL(remote_launcher.start(launcher, &programs[rank], &setup, host, stdin_fd,
-                                                image_fd, &err),
-                          CW_OK);
+    CU_ASSERT_EQUAL_FATAL(
+        remote_launcher.start(launcher, &programs[rank], &setup, host, stdin_fd, image_fd, &err),
+        CW_OK);
 }
 
 static void start(uint32_t rank, const char *script)
@@ -692,19 +692,19 @@ static void agent_stands_still_for_too_long(void)
 
 static void agent_stands_still_for_a_while(void)
 {
+    uint64_t until_ns;
     pid_t agent;
 
     open_ready(1, TIMEOUT_NS);
-    start(0, "echo before; sleep 3; echo after");
+    start(0, "echo before; sleep 4; echo after");
     agent = agent_pid(0);
     kill(agent, SIGSTOP);
-    CU_ASSERT_TRUE(await_count(&suspensions, 1));
     alives = 0;
-    for (int i = 0; i < 60; i++)
-        loop_turn(loop, loop_look(loop) + 10000000);
+    until_ns = loop_look(loop) + TIMEOUT_NS * 3 / 4;
+    while (loop_now_ns(loop) < until_ns)
+        loop_turn(loop, until_ns);
     CU_ASSERT_TRUE(alives > 0);
     kill(agent, SIGCONT);
-    CU_ASSERT_TRUE(await_count(&resumptions, 1));
     CU_ASSERT_TRUE(await(&ended[0]));
     read_all(made[0].output_fds[0], 0, NULL);
     CU_ASSERT_STRING_EQUAL(output, "before\nafter\n");
@@ -791,7 +791,8 @@ static void shell_that_prints(void)
 
 static void another_version(void)
 {
-    open_site("printf '\\nCAUSEWAY-AGENT:2f1c\\n\\011\\0\\0\\0\\003\\0\\0\\0\\143\\0\\0\\0\\003\\0009.9'; "
+    open_site("printf "
+              "'\\nCAUSEWAY-AGENT:2f1c\\n\\011\\0\\0\\0\\003\\0\\0\\0\\143\\0\\0\\0\\003\\0009.9'; "
               "sleep 5; exit 0");
     open_agents(1, TIMEOUT_NS);
     expect_failure("it has Causeway 9.9 (agents' protocol 99)");

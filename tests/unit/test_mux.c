@@ -383,14 +383,14 @@ static void bad_frames(void)
 {
     uint8_t noise[MUX_SEGMENT_HEADER] = "hello";
 
-    refuse_frame(4, MUX_DATA, 7, 0);               /* no such stream */
-    refuse_frame(0, MUX_DATA, 0, 0);               /* no bytes */
-    refuse_frame(4, MUX_END, 0, 0);                /* with bytes */
-    refuse_frame(0, MUX_END, 7, 0);                /* no such stream */
-    refuse_frame(4, MUX_CREDIT, 0, 1);             /* more than the window */
-    refuse_frame(4, MUX_CREDIT, 0, UINT32_MAX);    /* likewise */
-    refuse_frame(0, MUX_CREDIT, 0, 0);             /* of no size */
-    refuse_frame(4, 9, 0, 0);                      /* unknown */
+    refuse_frame(4, MUX_DATA, 7, 0);            /* no such stream */
+    refuse_frame(0, MUX_DATA, 0, 0);            /* no bytes */
+    refuse_frame(4, MUX_END, 0, 0);             /* with bytes */
+    refuse_frame(0, MUX_END, 7, 0);             /* no such stream */
+    refuse_frame(4, MUX_CREDIT, 0, 1);          /* more than the window */
+    refuse_frame(4, MUX_CREDIT, 0, UINT32_MAX); /* likewise */
+    refuse_frame(0, MUX_CREDIT, 0, 0);          /* of no size */
+    refuse_frame(4, 9, 0, 0);                   /* unknown */
     refuse_frame(MUX_FRAME_MAX + 1, MUX_DATA, 0, 0);
     open_both();
     CU_ASSERT_EQUAL(mux_input(sides[0].mux, noise, sizeof(noise), &err), CW_EPROTO);
@@ -480,8 +480,12 @@ static void programs(void)
 {
     static char *const argv[] = {"a.out", "", "two words", NULL};
     static const char *const env[] = {"A=1", "B="};
-    struct launch_program p = {.path = "/bin/a", .argv = argv, .env = env, .env_count = 2,
-                               .device_path = "/lib/d", .restore_path = NULL};
+    struct launch_program p = {.path = "/bin/a",
+                               .argv = argv,
+                               .env = env,
+                               .env_count = 2,
+                               .device_path = "/lib/d",
+                               .restore_path = NULL};
     struct agent_program got;
     size_t size;
     uint8_t *bytes = agent_program_put(&p, "/home", &size);
