@@ -101,6 +101,8 @@ size_t cw_report_put_image(uint8_t *to, uint32_t kind, const struct cw_image_rep
     cw_put_u64(&w, image->unread);
     cw_put_u64(&w, image->stall_ns);
     cw_put_u64(&w, image->sent);
+    cw_put_u64(&w, image->looked_from_ns);
+    cw_put_u64(&w, image->looked_until_ns);
     cw_put_bytes(&w, text, size < CW_TEXT_MAX ? size : CW_TEXT_MAX);
     return w.used;
 }
@@ -124,6 +126,8 @@ static void get_image(struct cw_reader *r, struct cw_image_report *v)
     v->unread = cw_get_u64(r);
     v->stall_ns = cw_get_u64(r);
     v->sent = cw_get_u64(r);
+    v->looked_from_ns = cw_get_u64(r);
+    v->looked_until_ns = cw_get_u64(r);
 }
 
 static void get_opening(struct cw_reader *r, struct cw_opening *v)

@@ -72,8 +72,11 @@ struct cw_image_report {
     uint64_t unread;   /* TAKEN: bytes in stdin that the rank has not read; UINT64_MAX: unknown */
     uint64_t stall_ns; /* ENDED: that the program stood still */
     uint64_t sent;     /* ENDED: bytes of the stream */
+    /* TAKEN: `unread` was found between these times of CLOCK_MONOTONIC */
+    uint64_t looked_from_ns;
+    uint64_t looked_until_ns;
 };
-#define CW_IMAGE_REPORT_SIZE 56u /* between the report's header and the text */
+#define CW_IMAGE_REPORT_SIZE 72u /* between the report's header and the text */
 
 /* A regular file that a rank opens. A file system reuses inode numbers; inode and time of birth
  * together identify a file. */

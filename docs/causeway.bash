@@ -51,7 +51,11 @@ _causeway_job() {
 _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
-    --key-file | --events | --ckpt-key-file) _causeway_files -f ;;
+    --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
+    --host) _causeway_words "$(compgen -A hostname)" ;;
+    --map-by) _causeway_words 'slot node' ;;
+    --launcher) _causeway_words 'ssh srun' ;;
+    --relay-at) _causeway_words 'host cluster' ;;
     --wdir | --output-dir | --log-dir | --ckpt-dir | --job-dir | --resume | --dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
@@ -63,7 +67,7 @@ _causeway_value() {
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval | \
-      --ckpt-every | --mtbf | --ckpt-max) ;;
+      --ckpt-every | --mtbf | --ckpt-max | --ppn | --spares | --launcher-args | --host-timeout) ;;
     *) return 1 ;;
   esac
 }
@@ -87,6 +91,7 @@ _causeway_has_program() {
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
+        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | \
         --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -106,7 +111,8 @@ _causeway_run() {
   elif [[ $word == -* ]]; then
     ((${#words[@]} == 3)) && resume=--resume
     _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
-      --threads --receivers --loggers --senders --rings --memory-max
+      --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
+      --host-timeout --relay-at --stage --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'

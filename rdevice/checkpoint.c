@@ -120,14 +120,17 @@ static bool mark_outputs(const struct checkpoint *c, uint32_t number)
            mark_output(c, STDERR_FILENO, c->setup->output_inodes[1], number);
 }
 
-/* In the pipe of the launcher. */
-static uint64_t unread_input(const struct checkpoint *c)
+/* In the pipe of the launcher. When it was looked at tells an agent what it had written into the
+ * pipe by then. */
+static void look_at_input(const struct checkpoint *c, struct cw_image_report *taken)
 {
+    bool is_given = is_pipe(STDIN_FILENO, c->setup->input_inode);
     int unread;
 
-    if (!is_pipe(STDIN_FILENO, c->setup->input_inode) || ioctl(STDIN_FILENO, FIONREAD, &unread) < 0)
-        return UINT64_MAX;
-    return (uint64_t)unread;
+    taken->looked_from_ns = cw_clock_ns();
+    taken->unread =
+        !is_given || ioctl(STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    taken->looked_until_ns = cw_clock_ns();
 }
 
 /* --- what stays out of an image -----------------------------------------------------------------
@@ -230,10 +233,10 @@ static void rename_threads(void)
 static const char *begin_held(struct checkpoint *c, struct exchange *x, struct cw_checkpoint asked,
                               const struct cw_point *point, bool *restored, struct cw_err *err)
 {
-    struct cw_image_report taken = {
-        .number = asked.number, .point = *point, .unread = unread_input(c)};
+    struct cw_image_report taken = {.number = asked.number, .point = *point};
     struct image_order order = order_of(c, &asked, point);
 
+    look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
         return "what it has written is not taken from its standard output or error, which are "
                "full; "

@@ -1,5 +1,6 @@
 /* The `causeway` command: a table of subcommands. */
 #include "ckptsrv/main.h"
+#include "dispatcher/cli/cmd_agent.h"
 #include "dispatcher/cli/cmd_ckpt.h"
 #include "dispatcher/cli/cmd_doctor.h"
 #include "dispatcher/cli/cmd_log.h"
@@ -33,13 +34,15 @@ static const struct {
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
     {"help", cmd_help, "this text"},
+    {"agent", cmd_agent, NULL}, /* for causeway run alone */
 };
 
 static void print_commands(FILE *to)
 {
     fputs("usage: causeway COMMAND [options]\n\n", to);
     for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+        if (commands[i].summary)
+            fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     fputs("\ncauseway COMMAND --help says more; so does causeway(1).\n", to);
 }
 

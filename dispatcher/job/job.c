@@ -12,18 +12,20 @@
 #define SILENT_PERIODS 3 /* signs of life that did not come make a rank look hung */
 
 void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
-              bool *slot_used)
+              struct job_slot *slot)
 {
-    assert(config->slots >= config->ranks);
+    assert(config->rank_slot || config->slots >= config->ranks);
     *job = (struct job){.config = *config,
                         .rank = rank,
-                        .slot_used = slot_used,
+                        .slot = slot,
                         .down = config->ranks,
                         .due_later_ns = UINT64_MAX};
     for (uint32_t i = 0; i < config->ranks; i++) {
-        rank[i].slot = i;
-        slot_used[i] = true;
+        rank[i].slot = config->rank_slot ? config->rank_slot[i] : i;
+        assert(rank[i].slot < config->slots);
+        slot[rank[i].slot].ranks++;
     }
+    job->config.rank_slot = NULL;
 }
 
 /* --- what all the parts need --- */
@@ -140,27 +142,76 @@ static void check_missing(struct job *job, uint64_t now_ns)
 
 /* --- slots --- */
 
-/* The next free one from r->slot_first on; each is tried once. */
+static void occupy(struct job *job, struct job_rank *r, uint32_t slot)
+{
+    job->slot[slot].ranks++;
+    r->slot = slot;
+}
+
+static void release(struct job *job, const struct job_rank *r)
+{
+    assert(job->slot[r->slot].ranks > 0);
+    job->slot[r->slot].ranks--;
+}
+
+/* The one with the fewest ranks, of those that ranks may share. */
+static bool share_slot(struct job *job, struct job_rank *r)
+{
+    const struct job_slot *best = NULL;
+
+    for (uint32_t i = 0; i < job->config.slots; i++) {
+        const struct job_slot *s =
+            &job->slot[(uint32_t)(((uint64_t)r->slot_first + i) % job->config.slots)];
+
+        if (!s->away && s->ranks > 0 && s->ranks < s->ranks_max &&
+            (!best || s->ranks < best->ranks))
+            best = s;
+    }
+    if (best)
+        occupy(job, r, (uint32_t)(best - job->slot));
+    return best;
+}
+
+/* The next free one from r->slot_first on, first of the rank's own host, then of the others; each
+ * is tried once. After them one that is shared. */
 static bool take_slot(struct job *job, struct job_rank *r)
 {
-    while (r->slots_tried < job->config.slots) {
-        uint32_t slot = (r->slot_first + r->slots_tried++) % job->config.slots;
+    uint64_t slots = job->config.slots;
 
-        if (job->slot_used[slot])
+    while (r->slots_tried < 2 * slots) {
+        bool others = r->slots_tried >= slots;
+        uint32_t slot = (uint32_t)((r->slot_first + r->slots_tried++) % slots);
+        const struct job_slot *s = &job->slot[slot];
+
+        if (s->away || s->ranks > 0 || (s->host != r->host) != others)
             continue;
-        job->slot_used[slot] = true;
-        r->slot = slot;
+        occupy(job, r, slot);
         return true;
     }
-    return false;
+    return r->slots_tried++ == 2 * slots && share_slot(job, r);
 }
 
 /* What a hung process holds may be a host that is out of reach: another slot comes first. */
 static void leave_slot(struct job *job, struct job_rank *r)
 {
-    job->slot_used[r->slot] = false;
+    release(job, r);
+    r->host = job->slot[r->slot].host;
     r->slot_first = r->slot + (r->remains == JOB_REMAINS_LEAVE);
     r->slots_tried = 0;
+}
+
+static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, uint64_t now_ns)
+{
+    const struct job_rank *r = &job->rank[rank];
+    uint32_t away = 0;
+
+    for (uint32_t i = 0; i < job->config.slots; i++)
+        away += job->slot[i].away;
+    job_fail(
+        job, r->exit_code ? r->exit_code : 1, now_ns,
+        "rank %u (%s) %s%s%s, and there is no free slot for it: %u of %u slots are on lost hosts; "
+        "give more hosts, as --spares, or let ranks share slots with --oversubscribe",
+        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->config.slots);
 }
 
 /* --- crashes and restarts --- */
@@ -219,8 +270,9 @@ static void decide(struct job *job, uint32_t rank, uint64_t now_ns)
         r->restarts++;
         r->start_ns = now_ns + r->backoff_ns;
         leave_slot(job, r);
-        take_slot(job, r);
         due(job, r->start_ns);
+        if (!take_slot(job, r))
+            fail_without_slot(job, rank, "", now_ns);
     }
 }
 
@@ -298,6 +350,10 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     r->to_repeat = r->lost_ns = 0;
     r->alive_ns = now_ns;
     due(job, silent_at_ns(job, rank));
+    if (job->slot[r->slot].away) {
+        set_why(r, "was started on a host that is lost");
+        crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
+    }
 }
 
 void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t now_ns,
@@ -307,11 +363,11 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
 
     assert(r->state == JOB_RANK_DOWN);
     end_start(job, rank);
-    if (r->incarnation == 0) {
+    if (r->incarnation == 0 && !job->slot[r->slot].away) {
         job_fail(job, exit_code, now_ns, "%s", text);
         return;
     }
-    job->slot_used[r->slot] = false;
+    release(job, r);
     if (take_slot(job, r)) {
         r->start_ns = now_ns;
         r->start_again = true;
@@ -321,7 +377,8 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
     job_fail(job, exit_code, now_ns,
              "rank %u %s, and incarnation %u of it could be started on no free slot (of %u): %s; "
              "is the program still where it was, and may more processes be started?",
-             rank, r->why, r->incarnation + 1, job->config.slots, text);
+             rank, r->why[0] ? r->why : "was not started yet", r->incarnation + 1,
+             job->config.slots, text);
 }
 
 /* --- what the process says and does --- */
@@ -411,8 +468,9 @@ static void start_from_something_else(struct job *job, uint32_t rank, uint64_t n
     r->remains = JOB_REMAINS_NOTHING;
     r->start_ns = now_ns;
     leave_slot(job, r);
-    take_slot(job, r);
     due(job, now_ns);
+    if (!take_slot(job, r))
+        fail_without_slot(job, rank, "", now_ns);
 }
 
 static void killed(struct job *job, uint32_t rank, int signal_number, uint64_t now_ns)
@@ -434,7 +492,7 @@ static void exited(struct job *job, uint32_t rank, int code, uint64_t now_ns)
     const struct job_rank *r = &job->rank[rank];
 
     set_state(job, rank, JOB_RANK_ENDED);
-    job->slot_used[r->slot] = false;
+    release(job, r);
     if (code != 0 && !r->called_finalize) {
         job_fail(job, code, now_ns, "rank %u (%s) exited with code %d%s", rank, r->program, code,
                  r->called_init ? " without calling MPI_Finalize" : "");
@@ -471,6 +529,47 @@ void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns)
     assert(job_rank_runs(job, rank));
     set_why(&job->rank[rank], "lost the process that watched it");
     crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
+}
+
+/* --- hosts --- */
+
+/* It waits to be started on a slot that is lost. What it has just crashed of may have been that. */
+static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
+{
+    struct job_rank *r = &job->rank[rank];
+    bool out_of_reach = r->down_due && r->remains == JOB_REMAINS_KILL;
+
+    if (out_of_reach) {
+        r->remains = JOB_REMAINS_LEAVE;
+        set_why(r, "%s", text);
+    }
+    leave_slot(job, r);
+    if (!take_slot(job, r))
+        fail_without_slot(job, rank, out_of_reach ? "" : text, now_ns);
+}
+
+void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t now_ns)
+{
+    for (uint32_t i = 0; i < job->config.slots; i++)
+        job->slot[i].away |= job->slot[i].host == host;
+    for (uint32_t i = 0; i < job->config.ranks; i++) {
+        struct job_rank *r = &job->rank[i];
+
+        if (job->slot[r->slot].host != host)
+            continue;
+        if (job_rank_runs(job, i)) {
+            set_why(r, "%s", text);
+            crash(job, i, JOB_REMAINS_LEAVE, 1, now_ns);
+        } else if (r->state == JOB_RANK_DOWN && !r->starting && !r->deciding && !job->ending) {
+            move_away(job, i, text, now_ns);
+        }
+    }
+}
+
+void job_host_back(struct job *job, uint32_t host)
+{
+    for (uint32_t i = 0; i < job->config.slots; i++)
+        job->slot[i].away &= job->slot[i].host != host;
 }
 
 /* --- what the relay says --- */
@@ -569,8 +668,9 @@ static enum job_action order_down(struct job_rank *r, uint32_t rank, struct job_
     *order = (struct job_order){.rank = rank,
                                 .incarnation = r->incarnation,
                                 .remains = r->remains,
-                                .hung = r->remains == JOB_REMAINS_LEAVE,
+                                .hung = r->hung,
                                 .why = r->why};
+    r->hung = false;
     return JOB_DOWN;
 }
 
@@ -606,6 +706,7 @@ static enum job_action attend(struct job *job, uint32_t rank, uint64_t now_ns,
         crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
     } else {
         set_why(r, "gave no sign of life for %g s", (double)job->config.alive_timeout_ns / 1e9);
+        r->hung = true;
         crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
     }
     return JOB_NOTHING;
@@ -714,7 +815,7 @@ void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi)
         return;
     r->called_init = r->called_finalize = used_mpi;
     set_state(job, rank, JOB_RANK_ENDED);
-    job->slot_used[r->slot] = false;
+    release(job, r);
     if (used_mpi)
         return;
     job->without_init++;

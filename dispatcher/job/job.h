@@ -56,8 +56,9 @@ struct job_rank {
     uint64_t event;    /* ... which had taken all events up to this one */
     bool not_restored; /* ... and cannot: it ends, or has ended, without having done anything */
     uint32_t slot;
-    uint32_t slot_first;  /* of those to be tried for the next incarnation ... */
-    uint32_t slots_tried; /* ... and how many were looked at */
+    uint32_t host;        /* that of the incarnation before, for the next one: */
+    uint32_t slot_first;  /* of the slots to be tried ... */
+    uint64_t slots_tried; /* ... and how many were looked at */
     bool up;              /* this incarnation has connected to its relay */
     bool live;            /* ... and has nothing left to repeat */
     uint64_t to_repeat;   /* events */
@@ -77,6 +78,7 @@ struct job_rank {
     bool start_again;  /* ... on another slot than the last time */
     uint64_t backoff_ns;
     enum job_remains remains;
+    bool hung;                 /* it went down because it gave no sign of life */
     int exit_code;             /* of the job, if this crash ends it */
     char why[CW_ERR_TEXT_MAX]; /* what happened to it: "was killed by ..." */
     char unlogged_why[CW_ERR_TEXT_MAX];
@@ -103,10 +105,20 @@ struct job_order {
     const char *why;          /* what happened to the incarnation before; borrowed */
 };
 
+/* A place for a process. */
+struct job_slot {
+    uint32_t host;
+    uint32_t ranks_max; /* that may share it; 0 is as 1 */
+    uint32_t ranks;     /* that run there, or are to be started there */
+    bool away;          /* its host is lost */
+};
+
 struct job_config {
     uint32_t ranks;
-    uint32_t slots; /* places for processes, at least `ranks` */
-    bool recover;   /* restart crashed ranks; else a crash ends the job */
+    uint32_t slots;            /* at least `ranks`, unless `rank_slot` is given */
+    const uint32_t *rank_slot; /* of the first incarnations; NULL: slot R is that of rank R.
+                                  Borrowed by job_init alone */
+    bool recover;              /* restart crashed ranks; else a crash ends the job */
     uint32_t restarts_max;
     uint64_t alive_timeout_ns; /* 0: a rank may be silent */
 };
@@ -129,17 +141,17 @@ struct job {
     char relay_lost[CW_ERR_TEXT_MAX];
     uint64_t passed_on; /* signals that were passed on to the ranks, one bit each */
     struct job_rank *rank;
-    bool *slot_used;
+    struct job_slot *slot;
     uint64_t seen_ns; /* the last job_next */
     uint64_t due_ns;  /* when a rank may have something new; it and the next two are the scan's */
     uint64_t due_later_ns;
     uint32_t cursor;
 };
 
-/* `rank` is the caller's array of zeroed entries, with `program` set; `slot_used` of `slots` false
- * ones. Every rank is to be started: JOB_START. */
+/* `rank` is the caller's array of zeroed entries, with `program` set; `slot` of `slots` zeroed
+ * ones, with `host` and `ranks_max` set. Every rank is to be started: JOB_START. */
 void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
-              bool *slot_used);
+              struct job_slot *slot);
 
 /* What happened before, in the time of another dispatcher, said before anything else: the rank has
  * had so many incarnations, or has ended well, having used MPI or not. */
@@ -149,7 +161,8 @@ void job_rank_ended_before(struct job *job, uint32_t rank, bool used_mpi);
 /* --- starting --- */
 void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns);
 
-/* `text` says what could not be done. Of a restart, the next free slot is tried. */
+/* `text` says what could not be done. Of a restart, or when the slot's host is lost, the next free
+ * slot is tried. */
 void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t now_ns,
                       const char *text);
 
@@ -175,6 +188,16 @@ bool job_is_own_fault(int status);
 
 /* Who watched it is gone, and took it along. */
 void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns);
+
+/* --- what becomes of hosts --- */
+/* Its ranks crash. They, and those that wait to be started there, get slots of hosts that are
+ * there; the job ends when there are too few. Those whose start is ordered stay until
+ * job_start_failed or job_rank_started. `text` goes on "rank R (PROGRAM) ...", and names the host:
+ * "was on host b, which ...". */
+void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t now_ns);
+
+/* Its slots may be used again. */
+void job_host_back(struct job *job, uint32_t host);
 
 /* --- what its relay says --- */
 /* It has connected, and is to repeat this, counted from the rank's beginning. Returns true when it

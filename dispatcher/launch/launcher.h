@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct agents;
+
 /* The program of some ranks, and what is the same in each of its processes. All borrowed. */
 struct launch_program {
     const char *path;       /* of its file */
@@ -53,6 +55,7 @@ struct launcher_config {
     uint32_t ranks;
     uint64_t alive_period_ns; /* between two signs of life of a rank */
     int keep_fd; /* open in whoever watches a rank as long as that lives; at most 2: none */
+    struct agents *agents;                /* for remote_launcher: the hosts; borrowed */
     const struct launcher_events *events; /* borrowed */
     void *ctx;                            /* of events */
 };
@@ -64,7 +67,8 @@ struct launcher_ops {
     /* Ends the processes that are left, without waiting for them. */
     void (*close)(void *launcher);
 
-    /* Begins to start a process of the rank setup->rank, which has none; never waits for it.
+    /* Begins to start a process of the rank setup->rank, which has none, at this host; never waits
+     * for it.
      * `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to go on from
      * is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning. The
      * keys of the setup are wiped as soon as it is sent. What becomes of it comes by started() or
@@ -72,7 +76,7 @@ struct launcher_ops {
      * runs.
      * Errors: CW_ESYS, CW_ENOMEM, naming the rank and the program; no event comes. */
     int (*start)(void *launcher, const struct launch_program *program, struct cw_setup *setup,
-                 int stdin_fd, int image_fd, struct cw_err *err);
+                 uint32_t host, int stdin_fd, int image_fd, struct cw_err *err);
 
     /* The process is known to run its program, by what it did: what has not been told, started()
      * that is, is told from inside this call. */

@@ -301,12 +301,13 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
 }
 
 static int local_start(void *launcher, const struct launch_program *program, struct cw_setup *setup,
-                       int stdin_fd, int image_fd, struct cw_err *err)
+                       uint32_t host, int stdin_fd, int image_fd, struct cw_err *err)
 {
     struct local *l = launcher;
     struct process *p = calloc(1, sizeof(*p));
     struct rank_child child = {0};
 
+    (void)host;
     assert(!l->of_rank[setup->rank]);
     err->code = CW_OK;
     if (!p)

@@ -40,6 +40,29 @@ const char run_usage[] =
     "  --verbose            say what happens\n"
     "  --events FILE        write what happens to the ranks, a line of JSON for each event\n"
     "  --help               this text\n"
+    "several machines (an agent is started on each, and the ranks by it):\n"
+    "  --host HOST[:SLOTS],...\n"
+    "                       run on these hosts, with so many slots for ranks (default 1); may be\n"
+    "                       given again (default: the hosts of a Slurm allocation, if it has more\n"
+    "                       than one; otherwise this machine alone)\n"
+    "  --hostfile FILE      the same from a file: a line HOST[:SLOTS], or HOST slots=N "
+    "max_slots=N,\n"
+    "                       for each\n"
+    "  --rankfile FILE      the slot of each rank: lines rank R=HOST slot=S\n"
+    "  --ppn N              ranks on each host (default: as many as it has slots)\n"
+    "  --map-by slot|node   fill one host after the other, or take hosts in turn (default slot)\n"
+    "  --oversubscribe      ranks may share slots when there are too few\n"
+    "  --spares N           the last N hosts get no ranks before others are lost\n"
+    "  --launcher ssh|srun|COMMAND\n"
+    "                       starts the agents (default ssh)\n"
+    "  --launcher-args TEXT words for it\n"
+    "  --agent PATH         causeway on the hosts (default: the path that it has here)\n"
+    "  --host-timeout TIME  a host that is silent for this time is lost, and its ranks are "
+    "started\n"
+    "                       on others (default 10s)\n"
+    "  --relay-at host|cluster\n"
+    "                       a relay on each host with ranks, or one here for all (default host)\n"
+    "  --stage              send programs to hosts that lack them\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"
@@ -50,7 +73,9 @@ const char run_usage[] =
     "  --max-restarts N     of each rank (default 100)\n"
     "  --slots N            places for processes (default and minimum: the number of ranks)\n"
     "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
-    "  --alive-timeout TIME a rank that is silent for this time is replaced (default 10s)\n"
+    "  --alive-timeout TIME a rank that is silent for this time is replaced (default 10s; with "
+    "hosts\n"
+    "                       at least twice the host-timeout)\n"
     "  --resume-timeout TIME\n"
     "                       a broken connection is opened again within this time, and nothing is\n"
     "                       lost; after it, the process counts as crashed (default: the\n"
@@ -85,7 +110,7 @@ const char run_usage[] =
     "well.\n";
 
 enum {
-    OPT_RANKS = 1,
+    OPT_RANKS = 256, /* getopt returns characters too */
     OPT_WDIR,
     OPT_ENV,
     OPT_GENV,
@@ -121,7 +146,8 @@ enum {
     OPT_CKPT_KEY_FILE,
     OPT_JOB_DIR,
     OPT_RESUME,
-    OPT_RELAY_SETTING /* + enum relay_option */
+    OPT_RELAY_SETTING,                           /* + enum relay_option */
+    OPT_HOST = OPT_RELAY_SETTING + RELAY_OPTIONS /* + enum host_option */
 };
 
 static const struct option own_options[] = {
@@ -339,6 +365,8 @@ static int take_relay_option(struct run_options *o, enum relay_option option, co
 static int take_option(struct run_options *o, struct run_segment *segment, int opt,
                        const char *value, struct cw_err *err)
 {
+    if (opt >= OPT_HOST)
+        return host_options_take(&o->hosts, opt - OPT_HOST, value, err);
     if (opt >= OPT_RELAY_SETTING)
         return take_relay_option(o, opt - OPT_RELAY_SETTING, value, err);
     switch (opt) {
@@ -391,7 +419,7 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
 static int parse_segment(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
     struct run_segment *segment = &o->segments[o->segment_count];
-    struct option options[OWN_OPTIONS + RELAY_OPTIONS + 1];
+    struct option options[OWN_OPTIONS + HOST_OPTIONS + RELAY_OPTIONS + 1];
     int opt;
 
     err->code = CW_OK;
@@ -403,7 +431,8 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
     o->segment_count++;
     memcpy(options, own_options, sizeof(own_options));
-    relay_option_list(options + OWN_OPTIONS, OPT_RELAY_SETTING);
+    host_options_list(options + OWN_OPTIONS, OPT_HOST);
+    relay_option_list(options + OWN_OPTIONS + HOST_OPTIONS, OPT_RELAY_SETTING);
     optind = 0;
     opterr = 0;
     while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1)
@@ -534,8 +563,36 @@ static int check_images(struct run_options *o, struct cw_err *err)
     return CW_OK;
 }
 
+/* With one relay on each host, the ranks there have it as their home. */
+static int choose_homes_on_hosts(struct run_options *o, struct cw_err *err)
+{
+    const struct placement *placement = &o->hosts.placement;
+    uint32_t at;
+
+    o->homes = malloc(o->ranks);
+    if (!o->homes)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
+    for (uint32_t rank = 0; rank < o->ranks; rank++) {
+        uint32_t host = placement->slot_host[placement->rank_slot[rank]];
+
+        for (at = 0; at < o->relays && o->relay_host[at] != host; at++)
+            ;
+        if (at == CW_RELAYS_MAX)
+            return cw_err_set(err, CW_EINVAL,
+                              "a relay on each host with ranks: a job has at most %u relays; give "
+                              "--relay-at cluster",
+                              CW_RELAYS_MAX);
+        if (at == o->relays)
+            o->relay_host[o->relays++] = host;
+        o->homes[rank] = (uint8_t)at;
+    }
+    return CW_OK;
+}
+
 static int choose_homes(struct run_options *o, struct cw_err *err)
 {
+    if (o->hosts.list.count && !o->relay_count && o->hosts.relay_at == RELAY_AT_HOST)
+        return choose_homes_on_hosts(o, err);
     if (!o->relays)
         o->relays = o->relay_count ? o->relay_count : 1;
     if (o->relays == 1 && !o->relay_map)
@@ -560,6 +617,76 @@ static int check_relay(struct run_options *o, struct cw_err *err)
     return choose_homes(o, err);
 }
 
+/* Each rank can reach them from whichever host it is on. */
+static int check_relays_of_hosts(struct run_options *o, struct cw_err *err)
+{
+    bool at_host = o->hosts.relay_at == RELAY_AT_HOST;
+
+    if (o->relay_count && o->hosts.given >> HOST_OPTION_RELAY_AT & 1)
+        return cw_err_set(err, CW_EINVAL,
+                          "--relay-at is for the job's own relays, not with --relay");
+    for (uint32_t i = 0; i < o->relay_count; i++)
+        if (strncmp(o->relay_addresses[i], "unix:", 5) == 0)
+            return cw_err_set(err, CW_EINVAL,
+                              "--relay %s: other hosts cannot reach it; give tcp:HOST:PORT",
+                              o->relay_addresses[i]);
+    if (!o->relay_count && at_host && (o->relays || o->relay_map))
+        return cw_err_set(err, CW_EINVAL,
+                          "%s: there is a relay on each host, for its ranks; not without "
+                          "--relay-at cluster",
+                          o->relays ? "--relays" : "--relay-map");
+    return CW_OK;
+}
+
+static char *no_variable(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+/* A job that is kept runs on this machine alone, in an allocation too. */
+static int check_hosts(struct run_options *o, struct cw_err *err)
+{
+    const char *against = o->job_dir ? "--job-dir" : o->slots ? "--slots" : NULL;
+
+    if (host_options_complete(&o->hosts, o->ranks, o->job_dir ? no_variable : getenv, err) < 0)
+        return err->code;
+    if (o->hosts.list.count == 0)
+        return CW_OK;
+    if (against)
+        return cw_err_set(err, CW_EINVAL, "%s: not for a job on several hosts%s", against,
+                          o->hosts.of_slurm
+                              ? " (those of Slurm's allocation; --host localhost:N: this one alone)"
+                              : "");
+    return check_relays_of_hosts(o, err);
+}
+
+/* A host that is cut off for a moment is only waited for: its ranks must not count as silent. */
+static int choose_alive_timeout(struct run_options *o, struct cw_err *err)
+{
+    uint64_t host_ns = o->hosts.list.count ? o->hosts.timeout_ns : 0;
+
+    if (o->alive_timeout_ns == UINT64_MAX)
+        o->alive_timeout_ns =
+            2 * host_ns > OPTIONS_ALIVE_TIMEOUT_NS ? 2 * host_ns : OPTIONS_ALIVE_TIMEOUT_NS;
+    if (o->alive_timeout_ns <= host_ns)
+        return cw_err_set(err, CW_EINVAL,
+                          "--alive-timeout (%gs) must be more than --host-timeout (%gs)",
+                          (double)o->alive_timeout_ns / 1e9, (double)host_ns / 1e9);
+    return CW_OK;
+}
+
+/* What is known once all options are. */
+static int complete(struct run_options *o, struct cw_err *err)
+{
+    if (check_hosts(o, err) < 0 || choose_alive_timeout(o, err) < 0)
+        return err->code;
+    choose_resume_timeout(o);
+    if (check_relay(o, err) < 0 || check_images(o, err) < 0)
+        return err->code;
+    return check_recovery(o, err);
+}
+
 int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
     int start = 0; /* getopt skips what stands before the options: "run", or the NULL for ':' */
@@ -567,10 +694,11 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
     *o = (struct run_options){.spin_ns = UINT64_MAX,
                               .max_restarts = JOB_RESTARTS_MAX,
                               .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
-                              .alive_timeout_ns = OPTIONS_ALIVE_TIMEOUT_NS,
+                              .alive_timeout_ns = UINT64_MAX,
                               .resume_ms = UINT32_MAX};
     relay_settings_init(&o->relay_settings);
     fault_plan_init(&o->faults);
+    host_options_init(&o->hosts);
     o->given = calloc((size_t)argc + 1, sizeof(*o->given));
     if (!o->given)
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
@@ -585,16 +713,14 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
             return err->code;
         start = i;
     }
-    choose_resume_timeout(o);
-    if (!o->help && check_relay(o, err) == CW_OK && check_images(o, err) == CW_OK)
-        return check_recovery(o, err);
-    return err->code;
+    return o->help ? CW_OK : complete(o, err);
 }
 
 void run_options_free(struct run_options *o)
 {
     for (uint32_t i = 0; i < o->segment_count; i++)
         free(o->segments[i].env);
+    host_options_free(&o->hosts);
     free(o->homes);
     free(o->given);
 }

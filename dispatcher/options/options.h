@@ -4,6 +4,7 @@
 
 #include "common/err.h"
 #include "dispatcher/job/fault.h"
+#include "dispatcher/options/host_options.h"
 #include "relay/options.h"
 
 #include <stdbool.h>
@@ -35,9 +36,11 @@ struct run_options {
     const char *relay_addresses[CW_RELAYS_MAX]; /* of relays that run already */
     uint32_t relay_count;                       /* 0: embedded */
     const char *key_file;
-    uint32_t relays;       /* of the job, embedded or not; at least 1 */
-    const char *relay_map; /* NULL: ranks in turn */
-    uint8_t *homes;        /* each rank's relay; NULL: there is one relay. Owned */
+    uint32_t relays;                    /* of the job, embedded or not; at least 1 */
+    const char *relay_map;              /* NULL: ranks in turn */
+    uint8_t *homes;                     /* each rank's relay; NULL: there is one relay. Owned */
+    uint32_t relay_host[CW_RELAYS_MAX]; /* of each relay, with hosts and RELAY_AT_HOST */
+    struct host_options hosts;
     const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
     struct relay_settings relay_settings;     /* what they say */
     const char *output_dir;

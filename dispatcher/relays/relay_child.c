@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define ARGUMENTS 10
+#define LISTEN_ARGUMENTS 2
 #define KEPT_ARGUMENTS 4
 
 /* All that execve(2) takes, made before fork: after it there are async-signal-safe calls alone. */
@@ -17,7 +18,7 @@ struct command {
     char self[PATH_MAX];
     char listen[CW_TEXT_MAX], key[16], ready[16], spin[32], state[16], disk[16],
         names[RELAY_OPTIONS][32];
-    const char *argv[ARGUMENTS + KEPT_ARGUMENTS + 2 * RELAY_OPTIONS + 1];
+    const char *argv[ARGUMENTS + LISTEN_ARGUMENTS + KEPT_ARGUMENTS + 2 * RELAY_OPTIONS + 1];
 };
 
 static int add_descriptor(struct command *c, int argc, const char *option, char text[16], int fd)
@@ -45,6 +46,10 @@ static void make_command(struct command *c, const struct relay_child_config *con
     snprintf(c->ready, sizeof(c->ready), "%d", pipes->ready_fd);
     snprintf(c->spin, sizeof(c->spin), "%fms", (double)config->spin_ns / 1e6);
     memcpy(c->argv, first, sizeof(first));
+    if (config->listen) {
+        c->argv[argc++] = "--listen";
+        c->argv[argc++] = config->listen;
+    }
     if (config->kept) {
         argc = add_descriptor(c, argc, "--state-fd", c->state, config->kept->state_fd);
         argc = add_descriptor(c, argc, "--disk-fd", c->disk, config->kept->disk_fd);

@@ -11,6 +11,7 @@
 
 struct relay_child_config {
     const char *socket_path;
+    const char *listen;         /* another address; NULL: none */
     const uint8_t *key;         /* CW_KEY_SIZE bytes */
     const char *const *options; /* RELAY_OPTIONS values; NULL: the relay's default */
     uint64_t spin_ns;

@@ -1,10 +1,11 @@
 #include "dispatcher/run/driver.h"
 #include "common/clock.h"
+#include "dispatcher/launch/children.h"
 #include "dispatcher/pmi/pmi.h"
-#include "dispatcher/run/children.h"
 #include "dispatcher/run/drills.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/hits.h"
+#include "dispatcher/run/host_news.h"
 #include "dispatcher/run/keeping.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/run/protection.h"
@@ -21,12 +22,13 @@ struct driver {
     struct parts parts;
     struct job job;
     struct job_rank *job_ranks;
-    bool *slot_used;
+    struct job_slot *slots;
     int *status; /* of each rank's last process that ended, as of waitpid(2) */
     struct drills drills;
     struct starts starts;
     struct protection protection;
     struct relay_news relay_news;
+    struct host_news host_news;
     uint32_t unkept;        /* ranks that have ended well, which is not written down yet */
     bool *kept;             /* of each rank: it is; owned */
     bool all_started;       /* every rank has been started once */
@@ -314,6 +316,8 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
         relay_news_child_ended(&d->relay_news, (uint32_t)relay, status);
     else if (imaging_is_child(d->parts.imaging, pid))
         imaging_child_ended(d->parts.imaging, status);
+    else
+        agents_child_ended(d->parts.agents, pid, status);
 }
 
 /* How a rank ended its watcher says; here its watcher is waited for, and what ranks left behind. */
@@ -380,6 +384,7 @@ static const struct image_sources_events imaging_events = {on_source, on_no_sour
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,
                                                  .relays = &relay_news_events,
+                                                 .agents = &host_news_events,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
@@ -390,22 +395,30 @@ static const struct parts_events parts_events = {.launcher = &launcher_events,
 static int open_core(struct driver *d, struct cw_err *err)
 {
     const struct run_options *o = d->parts.options;
+    const struct placement *placement = &o->hosts.placement;
     struct job_config config = {.ranks = o->ranks,
                                 .slots = o->slots ? o->slots : o->ranks,
+                                .rank_slot = placement->rank_slot,
                                 .recover = !o->no_log,
                                 .restarts_max = o->max_restarts,
                                 .alive_timeout_ns = o->alive_timeout_ns};
 
+    if (placement->slots)
+        config.slots = placement->slots;
     d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
-    d->slot_used = calloc(config.slots, sizeof(*d->slot_used));
+    d->slots = calloc(config.slots, sizeof(*d->slots));
     d->kept = calloc(o->ranks, sizeof(*d->kept));
-    if (!d->kept || !d->status || !d->job_ranks || !d->slot_used)
+    if (!d->kept || !d->status || !d->job_ranks || !d->slots)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
-    job_init(&d->job, &config, d->job_ranks, d->slot_used);
+    for (uint32_t slot = 0; slot < placement->slots; slot++)
+        d->slots[slot] = (struct job_slot){.host = placement->slot_host[slot],
+                                           .ranks_max = placement->slot_ranks_max[slot]};
+    job_init(&d->job, &config, d->job_ranks, d->slots);
     d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
+    d->host_news = (struct host_news){.parts = &d->parts, .job = &d->job};
     d->relay_news = (struct relay_news){.parts = &d->parts,
                                         .job = &d->job,
                                         .ranks = d->job_ranks,
@@ -426,12 +439,13 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     int failed = parts_open_programs(&d->parts, options, exit_code, err);
 
     events.relays_ctx = &d->relay_news;
+    events.agents_ctx = &d->host_news;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
         parts_open_relays(&d->parts, &events, d, err) < 0)
         return err->code;
-    while (!d->relay_news.ready && !d->job.ending)
+    while ((!d->relay_news.ready || (d->parts.agents && !d->host_news.ready)) && !d->job.ending)
         loop_turn(d->parts.loop, LOOP_NEVER);
     if (d->job.ending) {
         *exit_code = d->job.exit_code;
@@ -548,7 +562,7 @@ static void free_core(struct driver *d)
     drills_free(&d->drills);
     free(d->status);
     free(d->job_ranks);
-    free(d->slot_used);
+    free(d->slots);
     free(d->kept);
 }
 

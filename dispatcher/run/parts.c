@@ -1,7 +1,8 @@
 #include "dispatcher/run/parts.h"
+#include "dispatcher/launch/children.h"
 #include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
-#include "dispatcher/run/children.h"
+#include "dispatcher/remote/remote.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #define DESCRIPTORS_A_RANK 7 /* PMI, control, watcher, two pipes, two files */
+#define DESCRIPTORS_A_HOST 3 /* and more for each rank: the far ends of what it has */
 #define SPIN_NS 200000ull    /* where a core has at most SPIN_RANKS_A_CORE ranks; else none spins */
 #define SPIN_RANKS_A_CORE 2
 
@@ -23,11 +25,13 @@ static uint64_t choose_spin(const struct run_options *options)
     return options->ranks <= SPIN_RANKS_A_CORE * cores ? SPIN_NS : 0;
 }
 
-static void raise_descriptor_limit(uint32_t ranks)
+static void raise_descriptor_limit(uint32_t ranks, uint32_t hosts)
 {
+    uint32_t a_rank = hosts ? 2 * DESCRIPTORS_A_RANK : DESCRIPTORS_A_RANK;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < ranks * DESCRIPTORS_A_RANK + 64) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+        limit.rlim_cur < ranks * a_rank + hosts * DESCRIPTORS_A_HOST + 64) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
@@ -98,6 +102,30 @@ static int open_relays(struct parts *p, const struct parts_events *events, struc
     return p->relays ? relays_open(p->relays, err) : err->code;
 }
 
+static int open_agents(struct parts *p, const struct parts_events *events, struct cw_err *err)
+{
+    const struct host_options *o = &p->options->hosts;
+    struct agents_config config = {.loop = p->loop,
+                                   .hosts = &o->list,
+                                   .job_id = p->job_id,
+                                   .ranks = p->options->ranks,
+                                   .launcher = o->launcher,
+                                   .launcher_args = o->launcher_args,
+                                   .causeway = o->agent,
+                                   .timeout_ns = o->timeout_ns,
+                                   .alive_period_ns = p->options->alive_period_ns,
+                                   .events = events->agents,
+                                   .ctx = events->agents_ctx};
+
+    if (o->list.count == 0)
+        return CW_OK;
+    p->agents = agents_new(&config, err);
+    if (!p->agents)
+        return err->code;
+    agents_open(p->agents);
+    return CW_OK;
+}
+
 static int open_ranks(struct parts *p, const struct parts_events *events, void *ctx,
                       struct cw_err *err)
 {
@@ -112,6 +140,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                        .ranks = p->options->ranks,
                                        .alive_period_ns = p->options->alive_period_ns,
                                        .keep_fd = state_file_lock_fd(p->state),
+                                       .agents = p->agents,
                                        .events = events->launcher,
                                        .ctx = ctx};
     struct rank_input_config input = {.loop = p->loop,
@@ -123,7 +152,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
         return cw_err_set(err, CW_ENOMEM, "no memory for PMI");
-    p->launcher_ops = &local_launcher;
+    p->launcher_ops = p->agents ? &remote_launcher : &local_launcher;
     p->launcher = p->launcher_ops->open(&launcher, err);
     if (!p->launcher)
         return err->code;
@@ -213,12 +242,13 @@ int parts_open_programs(struct parts *p, const struct run_options *options, int 
 int parts_open_relays(struct parts *p, const struct parts_events *events, void *ctx,
                       struct cw_err *err)
 {
-    raise_descriptor_limit(p->options->ranks);
+    raise_descriptor_limit(p->options->ranks, p->options->hosts.list.count);
     p->loop = loop_new(err);
     if (!p->loop || signals_open(&p->signals, p->loop, events->signalled, ctx, err) < 0)
         return err->code;
     children_adopt();
-    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
+    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0 ||
+        open_agents(p, events, err) < 0)
         return err->code;
     return open_relays(p, events, err);
 }
@@ -237,7 +267,7 @@ static bool is_server(void *ctx, pid_t pid)
     const struct parts *p = ctx;
 
     return (p->relays && relays_number_of(p->relays, pid) >= 0) ||
-           imaging_is_child(p->imaging, pid);
+           imaging_is_child(p->imaging, pid) || agents_has_child(p->agents, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -252,9 +282,12 @@ void parts_close(struct parts *p)
 {
     if (p->relays && p->state && p->begun && !p->over)
         relays_keep_job(p->relays);
+    if (p->loop)
+        agents_end(p->agents);
     relays_free(p->relays);
     p->relays = NULL;
     parts_end_processes(p);
+    agents_free(p->agents);
     demand_free(p->demand);
     imaging_free(p->imaging);
     children_reap(NULL, NULL);

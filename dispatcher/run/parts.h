@@ -4,13 +4,14 @@
 #define DISPATCHER_PARTS_H
 
 #include "dispatcher/launch/launcher.h"
+#include "dispatcher/loop/signals.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
+#include "dispatcher/remote/agents.h"
 #include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/sharing.h"
-#include "dispatcher/run/signals.h"
 #include "dispatcher/run/standing.h"
 #include "dispatcher/run/telling.h"
 #include "dispatcher/state/state_file.h"
@@ -37,6 +38,7 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct telling telling;
+    struct agents *agents; /* NULL: all is on this machine */
     struct relays *relays;
     struct rank_input *input;
     const struct launcher_ops *launcher_ops;
@@ -54,6 +56,8 @@ struct parts_events {
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
     void *relays_ctx; /* theirs */
+    const struct agents_events *agents;
+    void *agents_ctx; /* theirs */
     const struct image_sources_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
@@ -63,9 +67,9 @@ struct parts_events {
 };
 
 /* All but the ranks' processes, in three steps: the programs, which says what the exit code is when
- * that fails; what the relays need, whose opening begins; and, once they are ready, what ranks
- * need, for a job that `job` describes. Errors: of every kind; parts_close is to be called also
- * then. */
+ * that fails; what the relays and hosts need, whose opening begins; and, once they are ready, what
+ * ranks need, for a job that `job` describes. Errors: of every kind; parts_close is to be called
+ * also then. */
 int parts_open_programs(struct parts *parts, const struct run_options *options, int *exit_code,
                         struct cw_err *err);
 int parts_open_relays(struct parts *parts, const struct parts_events *events, void *ctx,

@@ -64,6 +64,22 @@ static void remove_stale(const char *path)
     close(fd);
 }
 
+/* Of directories that we make. */
+static void prefix_of(char prefix[40])
+{
+    snprintf(prefix, 40, "causeway-%u.", getuid());
+}
+
+void rundir_remove_left(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char prefix[40];
+
+    prefix_of(prefix);
+    if (slash && strlen(path) < RUNDIR_MAX && strncmp(slash + 1, prefix, strlen(prefix)) == 0)
+        remove_stale(path);
+}
+
 static void remove_stale_all(const char *where, const char *prefix)
 {
     DIR *d = opendir(where);
@@ -91,7 +107,7 @@ int rundir_make(struct rundir *dir, struct cw_err *err)
     char lock[RUNDIR_MAX + 8];
     char unnamed[sizeof(lock) + 8];
 
-    snprintf(prefix, sizeof(prefix), "causeway-%u.", getuid());
+    prefix_of(prefix);
     remove_stale_all(rundir_base(), prefix);
     snprintf(dir->path, sizeof(dir->path), "%.40s/%sXXXXXX", rundir_base(), prefix);
     if (!mkdtemp(dir->path))

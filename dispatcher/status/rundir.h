@@ -25,6 +25,9 @@ int rundir_make(struct rundir *dir, struct cw_err *err);
 int rundir_link(const struct rundir *dir, const char *target, char *path, size_t size,
                 struct cw_err *err);
 
+/* Removes the one of this path, if it was left by a process that was killed. */
+void rundir_remove_left(const char *path);
+
 /* Removes the directory and all files in it. */
 void rundir_remove(struct rundir *dir);
 

@@ -27,7 +27,7 @@
 static struct {
     struct job job;
     struct job_rank rank[SIM_RANKS_MAX];
-    bool slot_used[SIM_RANKS_MAX + SLOTS_SPARE];
+    struct job_slot slot[SIM_RANKS_MAX + SLOTS_SPARE];
     struct job_order waiting[SIM_RANKS_MAX]; /* START of ranks that wait */
     struct loop *loop;
     struct relays *relays;
@@ -456,7 +456,7 @@ void dispatch_open(void)
         relay_address(text[i], sizeof(text[i]), i);
         addresses[i] = text[i];
     }
-    job_init(&d.job, &config, d.rank, d.slot_used);
+    job_init(&d.job, &config, d.rank, d.slot);
     relays.loop = d.loop = loop_new(&err);
     d.relays = relays_new(&relays, &err);
     if (!d.relays || relays_open(d.relays, &err) < 0)

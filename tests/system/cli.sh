@@ -75,6 +75,11 @@ strange_relay() {
   options_expect '1|2|126' 'carrier:pigeon.*unix:PATH' --relay carrier:pigeon --key-file "$work/key"
 }
 
+bad_hostfile() {
+  printf 'a:2\nb slots=many # here\n' >"$work/hosts"
+  options_expect 2 "hosts, line 2: slots 'many': expected a whole number from 1 to 4096" --hostfile "$work/hosts"
+}
+
 option_tests() {
   local command
   t "an unknown option" options_expect 2 --frobnicate --frobnicate
@@ -99,6 +104,13 @@ option_tests() {
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
+  t "--host with no slots" options_expect 2 "slots of a '0'" --host a:0
+  t "more ranks than the hosts have slots" options_expect 2 'room for 3.*--oversubscribe' --host a:2,b -n 4
+  t "--hostfile that is not there" options_expect 2 '/no/such/file: No such file' --hostfile /no/such/file
+  t "--hostfile with a bad count" bad_hostfile
+  t "--spares that leave no host" options_expect 2 '--spares 2: the job has 2 hosts' --host a,b --spares 2
+  t "--job-dir on several hosts" options_expect 2 '--job-dir: not for a job on several' --host a --job-dir "$tmp/d"
+  t "--ppn without hosts" options_expect 2 '--ppn is for a job on several machines' --ppn 2
   for command in run relay doctor status top log; do
     t "$command --help" expect_help "$causeway" "$command"
   done

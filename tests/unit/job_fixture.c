@@ -5,16 +5,23 @@
 
 struct job job;
 struct job_rank ranks[RANKS];
-static bool slots[SLOTS];
+struct job_slot slots[SLOTS];
 struct job_order order;
 
-void make_with(const struct job_config *config)
+void make_on(const struct job_config *config, const struct job_slot *made_of)
 {
     memset(ranks, 0, sizeof(ranks));
-    memset(slots, 0, sizeof(slots));
+    memcpy(slots, made_of, sizeof(slots));
     for (int i = 0; i < RANKS; i++)
         ranks[i].program = "./prog";
     job_init(&job, config, ranks, slots);
+}
+
+void make_with(const struct job_config *config)
+{
+    static const struct job_slot zeroed[SLOTS];
+
+    make_on(config, zeroed);
 }
 
 void make(uint32_t count)

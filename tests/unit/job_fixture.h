@@ -1,4 +1,4 @@
-/* A job core of a few ranks, for the tests of how jobs end and of restarts. */
+/* A job core of a few ranks, for the tests of how jobs end, of restarts and of hosts. */
 #ifndef UNIT_JOB_FIXTURE_H
 #define UNIT_JOB_FIXTURE_H
 
@@ -14,9 +14,13 @@
 
 extern struct job job;
 extern struct job_rank ranks[RANKS];
+extern struct job_slot slots[SLOTS];
 extern struct job_order order; /* of the last job_next */
 
 void make_with(const struct job_config *config);
+
+/* With these slots, SLOTS of them. */
+void make_on(const struct job_config *config, const struct job_slot *made_of);
 
 /* Without recovery. */
 void make(uint32_t count);

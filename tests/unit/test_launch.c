@@ -135,7 +135,7 @@ static void start(int image_fd)
 
     memset(setup.key, 1, sizeof(setup.key));
     memset(setup.image_key, 1, sizeof(setup.image_key));
-    CU_ASSERT_EQUAL_FATAL(local_launcher.start(launcher, &program, &setup, -1, image_fd, &err),
+    CU_ASSERT_EQUAL_FATAL(local_launcher.start(launcher, &program, &setup, 0, -1, image_fd, &err),
                           CW_OK);
     CU_ASSERT_EQUAL(memcmp(setup.key, zeros, sizeof(zeros)), 0);
     CU_ASSERT_EQUAL(memcmp(setup.image_key, zeros, sizeof(zeros)), 0);

@@ -4,8 +4,10 @@
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORDS_MAX 600
 
@@ -292,6 +294,173 @@ static void job_dir(void)
     bad("run --resume d p", "--resume d: it comes first");
 }
 
+/* --- several machines --- */
+
+/* The hosts of the ranks, by their numbers. */
+static void ranks_on(const char *expected)
+{
+    char hosts[64] = "";
+
+    CU_ASSERT_TRUE_FATAL(o.ranks < sizeof(hosts) && o.hosts.placement.ranks == o.ranks);
+    for (uint32_t i = 0; i < o.ranks; i++)
+        hosts[i] = (char)('0' + o.hosts.placement.slot_host[o.hosts.placement.rank_slot[i]]);
+    CU_ASSERT_STRING_EQUAL(hosts, expected);
+}
+
+static void no_hosts(void)
+{
+    good("run -n 4 p");
+    CU_ASSERT_EQUAL(o.hosts.list.count, 0);
+    CU_ASSERT_EQUAL(o.hosts.placement.slots, 0);
+    CU_ASSERT_STRING_EQUAL(o.hosts.launcher, "ssh");
+    CU_ASSERT_EQUAL(o.hosts.timeout_ns, 10000000000);
+    CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_HOST);
+    CU_ASSERT_EQUAL(o.relays, 1);
+    run_options_free(&o);
+}
+
+static void hosts_and_their_ranks(void)
+{
+    good("run --host a:2,b -host c:2 -n 3 p : -n 2 q");
+    CU_ASSERT_EQUAL(o.hosts.list.count, 3);
+    ranks_on("00122");
+    CU_ASSERT_EQUAL(o.relays, 3); /* one on each */
+    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 0, 1, 2, 2}, 5), 0);
+    CU_ASSERT_EQUAL(o.relay_host[2], 2);
+    CU_ASSERT_EQUAL(o.alive_timeout_ns, 20000000000);
+    CU_ASSERT_EQUAL(o.resume_ms, 20000);
+    run_options_free(&o);
+    good("run --host a:2,b:2,c:2 --ppn 1 --map-by node --spares 1 --launcher srun --launcher-args "
+         "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --stage --oversubscribe -n "
+         "5 "
+         "p");
+    ranks_on("01010");
+    CU_ASSERT_TRUE(o.hosts.list.host[2].spare && !o.hosts.list.host[1].spare);
+    CU_ASSERT_STRING_EQUAL(o.hosts.launcher, "srun");
+    CU_ASSERT_STRING_EQUAL(o.hosts.launcher_args, "-v");
+    CU_ASSERT_STRING_EQUAL(o.hosts.agent, "/opt/causeway");
+    CU_ASSERT_EQUAL(o.hosts.timeout_ns, 1000000000);
+    CU_ASSERT_TRUE(o.hosts.stage && o.hosts.oversubscribe);
+    CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_CLUSTER);
+    CU_ASSERT_EQUAL(o.relays, 1);
+    CU_ASSERT_PTR_NULL(o.homes);
+    CU_ASSERT_EQUAL(o.alive_timeout_ns, 10000000000);
+    run_options_free(&o);
+    good("run --host a,b,c --spares 1 -n 2 p");
+    CU_ASSERT_EQUAL(o.relays, 2); /* none where no rank is */
+    run_options_free(&o);
+    good("run --host a,b --relay tcp:c:7000 --key-file k -n 2 p");
+    CU_ASSERT_EQUAL(o.relays, 1);
+    run_options_free(&o);
+    good("run --host a,b --relay-at cluster --relays 2 -n 2 p");
+    run_options_free(&o);
+}
+
+static char hosts_path[64];
+
+/* `option` and a file of this text. Its name is hosts_path. */
+static const char *with_file(const char *option, const char *text, const char *rest)
+{
+    static char line[256];
+    int fd;
+
+    strcpy(hosts_path, "/tmp/causeway-options-XXXXXX");
+    fd = mkstemp(hosts_path);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+    snprintf(line, sizeof(line), "run %s %s %s", option, hosts_path, rest);
+    return line;
+}
+
+static void good_file(const char *option, const char *text, const char *rest, const char *hosts)
+{
+    good(with_file(option, text, rest));
+    unlink(hosts_path);
+    ranks_on(hosts);
+    run_options_free(&o);
+}
+
+static void bad_file(const char *option, const char *text, const char *rest, const char *says)
+{
+    bad(with_file(option, text, rest), says);
+    unlink(hosts_path);
+}
+
+static void files_of_hosts(void)
+{
+    good_file("--hostfile", "a:2\nb slots=2\n", "-n 3 p", "001");
+    bad_file("--hostfile", "a:2\nb slots=many\n", "p", ", line 2: slots 'many'");
+    bad_file("--hostfile", "# a\n", "p", "there is no host in it");
+    good_file("--rankfile", "rank 1=a slot=0\nrank 0=b slot=1\n", "-n 2 p", "10");
+    good_file("--host b:2,a --rankfile", "rank 1=a slot=0\nrank 0=b slot=1\n", "-n 2 p", "01");
+    bad_file("--rankfile", "rank 0-1=a slot=0-1\n", "-n 3 p", ": no line for rank 2 of 3");
+    bad_file("--rankfile", "rank 0=a slot=0\n", "--ppn 2 p",
+             "--ppn: --rankfile says already which rank is where");
+    CU_ASSERT_EQUAL(parse("run --hostfile /no/such/file p"), CW_ENOTFOUND);
+    CU_ASSERT_STRING_EQUAL(err.text, "--hostfile: /no/such/file: No such file or directory");
+    run_options_free(&o);
+}
+
+static void bad_hosts(void)
+{
+    bad("run --host a:0 p", "--host: slots of a '0': expected a whole number from 1 to 4096");
+    bad("run --host= p", "--host: the value is empty");
+    bad("run --host a -n 2 p", "2 ranks, but the hosts have room for 1");
+    bad("run --host a --hostfile f p", "--host and --hostfile both say the hosts");
+    bad("run --host a --spares 1 p", "--spares 1: the job has 1 hosts");
+    bad("run --host a --ppn 0 p", "--ppn '0'");
+    bad("run --host a --ppn 4097 p", "--ppn '4097'");
+    bad("run --host a --map-by core p", "--map-by 'core': expected slot or node");
+    bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster");
+    bad("run --host a --host-timeout 99ms p", "--host-timeout '99ms': expected 100ms to 1h");
+    bad("run --host a --host-timeout 2h p", "--host-timeout '2h': expected 100ms to 1h");
+    bad("run --host a --alive-timeout 10s p",
+        "--alive-timeout (10s) must be more than --host-timeout (10s)");
+    bad("run --host a --slots 4 p", "--slots: not for a job on several hosts");
+    bad("run --host a --job-dir d p", "--job-dir: not for a job on several hosts");
+    bad("run --host a --relay unix:x p", "--relay unix:x: other hosts cannot reach it");
+    bad("run --host a --relay tcp:x:1 --key-file k --relay-at cluster p",
+        "--relay-at is for the job's own relays");
+    bad("run --host a --relays 2 p", "--relays: there is a relay on each host");
+    bad("run --host a --relay-map 0 p", "--relay-map: there is a relay on each host");
+    bad("run --ppn 2 -n 2 p", "--ppn is for a job on several machines: give --host or --hostfile");
+    bad("run --stage p", "--stage is for a job on several machines");
+    bad("run --launcher srun p", "--launcher is for a job on several machines");
+    bad("run --host a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q -n 17 p",
+        "a job has at most 16 relays; give --relay-at cluster");
+}
+
+static void slurm(void)
+{
+    setenv("SLURM_JOB_NODELIST", "n[1-3]", 1);
+    setenv("SLURM_TASKS_PER_NODE", "2(x2),1", 1);
+    good("run -n 5 p");
+    CU_ASSERT_TRUE(o.hosts.of_slurm);
+    ranks_on("00112");
+    run_options_free(&o);
+    good("run --host a:2 -n 2 p");
+    CU_ASSERT_FALSE(o.hosts.of_slurm);
+    CU_ASSERT_EQUAL(o.hosts.list.count, 1);
+    run_options_free(&o);
+    good("run --job-dir d -n 2 p");
+    CU_ASSERT_EQUAL(o.hosts.list.count, 0);
+    run_options_free(&o);
+    bad("run -n 6 p", "6 ranks, but the hosts have room for 5");
+    bad("run --slots 9 p", "Slurm's allocation; --host localhost:N");
+    setenv("SLURM_TASKS_PER_NODE", "2(x2)", 1);
+    bad("run p", "the hosts of Slurm's allocation, as there is no --host or --hostfile: "
+                 "SLURM_TASKS_PER_NODE '2(x2)': 2 hosts, but SLURM_JOB_NODELIST has 3");
+    setenv("SLURM_JOB_NODELIST", "n1", 1);
+    setenv("SLURM_TASKS_PER_NODE", "8", 1);
+    good("run --ppn 4 -n 9 p"); /* this machine */
+    CU_ASSERT_EQUAL(o.hosts.list.count, 0);
+    CU_ASSERT_FALSE(o.hosts.of_slurm);
+    run_options_free(&o);
+    unsetenv("SLURM_JOB_NODELIST");
+    unsetenv("SLURM_TASKS_PER_NODE");
+}
+
 static void segments(void)
 {
     good("run --stats -n 1 --env A=1 master x : -n 3 --wdir w slave : last y");
@@ -400,6 +569,11 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, images);
     CU_ADD_TEST(suite, bad_recovery);
     CU_ADD_TEST(suite, job_dir);
+    CU_ADD_TEST(suite, no_hosts);
+    CU_ADD_TEST(suite, hosts_and_their_ranks);
+    CU_ADD_TEST(suite, files_of_hosts);
+    CU_ADD_TEST(suite, bad_hosts);
+    CU_ADD_TEST(suite, slurm);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);
     CU_ADD_TEST(suite, no_program);

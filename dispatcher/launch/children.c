@@ -1,4 +1,4 @@
-#include "dispatcher/run/children.h"
+#include "dispatcher/launch/children.h"
 
 #include <signal.h>
 #include <stdio.h>

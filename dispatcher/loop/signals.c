@@ -1,4 +1,4 @@
-#include "dispatcher/run/signals.h"
+#include "dispatcher/loop/signals.h"
 
 #include <errno.h>
 #include <signal.h>

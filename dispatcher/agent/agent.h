@@ -1,0 +1,19 @@
+/* The process `causeway agent`: what a job has at one host. It is started by the dispatcher, over
+ * ssh or the like, and speaks to it over its standard streams (docs/protocol.md, "Agents"); when
+ * that connection breaks, over another one that comes to the socket in its directory. Without the
+ * dispatcher it ends itself, and all that it has started. */
+#ifndef DISPATCHER_AGENT_H
+#define DISPATCHER_AGENT_H
+
+#include "common/err.h"
+
+#define AGENT_SOCKET "agent"              /* in its directory */
+#define AGENT_OPEN_NS 60000000000ull      /* for the dispatcher to say what job it is */
+#define AGENT_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
+#define AGENT_PERIODS 4u                  /* of these in the time of silence */
+
+/* Runs until the job is over, or the agent is told to end. Errors: of every kind, before it serves
+ * a job. */
+int agent_run(struct cw_err *err);
+
+#endif

@@ -1,0 +1,156 @@
+#include "dispatcher/agent/host_relay.h"
+#include "common/secret.h"
+#include "common/transport.h"
+#include "dispatcher/relays/own_relay.h"
+
+#include <arpa/inet.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PORT_ANY ":0" /* at the end of an address: a port is chosen */
+
+struct host_relay {
+    struct mux *mux;
+    struct own_relay own;
+    struct agent_relay order; /* without the key, */
+    uint8_t *key;             /* which is here: of cw_secret_alloc */
+    const char *options[RELAY_OPTIONS];
+    char listen[AGENT_OPTION_MAX + 8]; /* beside its socket; "": nowhere */
+    bool started;
+};
+
+static void tell(struct host_relay *r, uint32_t type, uint32_t of, uint32_t value, const char *text)
+{
+    struct agent_event event = {.of = of, .value = value};
+    uint8_t body[AGENT_EVENT_MAX];
+    struct cw_err err;
+
+    strncpy(event.text, text, sizeof(event.text) - 1);
+    mux_send(r->mux, type, body, agent_event_put(body, &event), &err);
+}
+
+static void on_started(void *ctx, pid_t pid)
+{
+    tell(ctx, AGENT_RELAY_STARTED, 0, (uint32_t)pid, "");
+}
+
+/* Both addresses, with a blank between. */
+static void on_listens(void *ctx)
+{
+    struct host_relay *r = ctx;
+    char text[2 * AGENT_OPTION_MAX];
+
+    snprintf(text, sizeof(text), "unix:%s %s", r->own.path, r->listen);
+    tell(r, AGENT_RELAY_LISTENS, 0, 0, text);
+}
+
+static void on_failed(void *ctx, const struct cw_err *err)
+{
+    tell(ctx, AGENT_RELAY_FAILED, 0, 0, err->text);
+}
+
+static const struct own_relay_events own_relay_events = {on_started, on_listens, on_failed};
+
+struct host_relay *host_relay_new(struct loop *loop, struct mux *mux, const char *dir,
+                                  struct cw_err *err)
+{
+    struct host_relay *r = calloc(1, sizeof(*r));
+
+    if (r)
+        r->key = cw_secret_alloc(CW_KEY_SIZE);
+    if (!r || !r->key) {
+        free(r);
+        cw_err_set(err, CW_ENOMEM, "no memory for a relay");
+        return NULL;
+    }
+    own_relay_init(&r->own);
+    r->mux = mux;
+    r->own.loop = loop;
+    r->own.events = &own_relay_events;
+    r->own.ctx = r;
+    snprintf(r->own.path, sizeof(r->own.path), "%s/relay", dir);
+    return r;
+}
+
+void host_relay_free(struct host_relay *r)
+{
+    if (!r)
+        return;
+    own_relay_close(&r->own);
+    if (r->own.pid > 0)
+        relay_process_await_end(r->own.pid);
+    loop_timer_set(&r->own.timer, LOOP_NEVER);
+    cw_secret_free(r->key, CW_KEY_SIZE);
+    free(r);
+}
+
+/* The same port for each of its processes. */
+static int choose_port(struct host_relay *r, struct cw_err *err)
+{
+    const char *wanted = r->order.listen;
+    size_t size = strlen(wanted);
+    struct cw_address address;
+    struct sockaddr_storage name;
+    socklen_t name_size = sizeof(name);
+    unsigned port = 0;
+    int fd;
+
+    snprintf(r->listen, sizeof(r->listen), "%s", wanted);
+    if (size < strlen(PORT_ANY) || strcmp(wanted + size - strlen(PORT_ANY), PORT_ANY) != 0)
+        return CW_OK;
+    if (cw_address_parse(&address, wanted, err) < 0 || (fd = cw_listen(&address, err)) < 0)
+        return err->code;
+    if (getsockname(fd, (struct sockaddr *)&name, &name_size) == 0)
+        port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                                : ((struct sockaddr_in *)&name)->sin_port);
+    close(fd);
+    snprintf(r->listen, sizeof(r->listen), "%.*s%u", (int)(size - 1), wanted, port);
+    return CW_OK;
+}
+
+int host_relay_start(struct host_relay *r, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    if (r->started || !agent_relay_get(body, size, &r->order))
+        return cw_err_set(err, CW_EPROTO, "an order to start a relay that makes no sense");
+    r->started = true;
+    memcpy(r->key, r->order.key, CW_KEY_SIZE);
+    sodium_memzero(r->order.key, CW_KEY_SIZE);
+    for (int i = 0; i < RELAY_OPTIONS; i++)
+        r->options[i] = r->order.has[i] ? r->order.option[i] : NULL;
+    err->code = CW_OK;
+    choose_port(r, err);
+    r->own.child =
+        (struct relay_child_config){.socket_path = r->own.path,
+                                    .listen = r->listen[0] ? r->listen : NULL,
+                                    .key = r->key,
+                                    .options = r->options,
+                                    .spin_ns = r->order.spin_ns,
+                                    .kept = r->order.returns ? &r->own.kept : NULL,
+                                    .log_dir = r->order.log_dir[0] ? r->order.log_dir : NULL};
+    if (err->code || own_relay_start(&r->own, err) < 0)
+        tell(r, AGENT_RELAY_FAILED, 0, 0, err->text);
+    return err->code = CW_OK;
+}
+
+void host_relay_kill(struct host_relay *r)
+{
+    own_relay_kill(&r->own);
+}
+
+pid_t host_relay_pid(const struct host_relay *r)
+{
+    return r ? r->own.pid : 0;
+}
+
+void host_relay_ended(struct host_relay *r, int status)
+{
+    bool again;
+
+    own_relay_ended(&r->own);
+    again = r->order.returns && own_relay_again(&r->own);
+    tell(r, AGENT_RELAY_ENDED, again, (uint32_t)status, "");
+}

@@ -1,0 +1,33 @@
+#include "dispatcher/cli/cmd_agent.h"
+#include "dispatcher/agent/agent.h"
+#include "dispatcher/agent/attach.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] =
+    "usage: causeway agent [--attach DIRECTORY]\n\n"
+    "The part of a job on one host. 'causeway run --host' starts it, over ssh or the like, and\n"
+    "speaks with it over its standard input and output; it is not for use by hand.\n";
+
+int cmd_agent(int argc, char **argv)
+{
+    struct cw_err err = {0};
+
+    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "--attach") == 0)
+        attach_run(argv[2], &err);
+    else if (argc == 1)
+        agent_run(&err);
+    else {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (err.code == CW_OK)
+        return 0;
+    fprintf(stderr, "causeway agent: %s\n", err.text);
+    return 1;
+}

@@ -1,0 +1,35 @@
+/* Which slot each rank of a job gets, and which host each slot belongs to. Pure: no I/O. */
+#ifndef DISPATCHER_PLACEMENT_H
+#define DISPATCHER_PLACEMENT_H
+
+#include "dispatcher/hosts/rankfile.h"
+
+enum placement_map {
+    PLACEMENT_BY_SLOT, /* the first host is filled, then the next */
+    PLACEMENT_BY_NODE, /* one rank for each host in turn */
+};
+
+struct placement_options {
+    enum placement_map map;
+    uint32_t ppn;                    /* ranks on each host; 0: as many as it has slots */
+    bool oversubscribe;              /* ranks may share slots when none is free */
+    const struct rankfile *rankfile; /* says it all; NULL: there is none */
+};
+
+/* The arrays are owned. Slots are counted host by host, in their order. */
+struct placement {
+    uint32_t slots;
+    uint32_t *slot_host;
+    uint32_t *slot_ranks_max; /* that may share it; 1 without `oversubscribe` */
+    uint32_t ranks;
+    uint32_t *rank_slot; /* where each is started first */
+};
+
+/* A host whose slots are not said has one, or `ppn`. Without `oversubscribe` each rank gets a slot
+ * of its own, and at most `ppn` are on a host; with it, hosts get more, in turn, when all are full,
+ * but none more than its slots_max. Errors: CW_EINVAL, with numbers and what to do; CW_ENOMEM. */
+int placement_make(struct placement *placement, const struct host_list *hosts, uint32_t ranks,
+                   const struct placement_options *options, struct cw_err *err);
+void placement_free(struct placement *placement);
+
+#endif

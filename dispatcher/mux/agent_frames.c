@@ -1,0 +1,278 @@
+#include "dispatcher/mux/agent_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void put_text(struct cw_writer *w, const char *text)
+{
+    size_t size = strnlen(text, AGENT_OPTION_MAX);
+
+    cw_put_u16(w, (uint16_t)size);
+    cw_put_bytes(w, text, size);
+}
+
+static void get_text(struct cw_reader *r, char text[AGENT_OPTION_MAX + 1])
+{
+    size_t size = cw_get_u16(r);
+
+    text[0] = '\0';
+    if (size > AGENT_OPTION_MAX)
+        r->bad = true;
+    if (r->bad)
+        return;
+    cw_get_copy(r, text, size);
+    text[size] = '\0';
+    if (strlen(text) != size)
+        r->bad = true;
+}
+
+/* --- events --- */
+
+size_t agent_event_put(uint8_t *to, const struct agent_event *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_EVENT_MAX);
+
+    cw_put_u32(&w, v->of);
+    cw_put_u32(&w, v->value);
+    cw_put_bytes(&w, v->text, strnlen(v->text, CW_ERR_TEXT_MAX - 1));
+    return w.used;
+}
+
+bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+
+    v->of = cw_get_u32(&r);
+    v->value = cw_get_u32(&r);
+    cw_get_text(&r, v->text, CW_ERR_TEXT_MAX - 1);
+    return cw_reader_end(&r);
+}
+
+/* --- starts --- */
+
+size_t agent_start_put(uint8_t *to, const struct agent_start *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_START_MAX);
+
+    cw_put_u32(&w, v->start);
+    cw_put_u32(&w, v->program);
+    cw_put_u32(&w, v->flags);
+    return w.used + cw_setup_put(to + w.used, &v->setup);
+}
+
+bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+
+    v->start = cw_get_u32(&r);
+    v->program = cw_get_u32(&r);
+    v->flags = cw_get_u32(&r);
+    return !r.bad && v->start < AGENT_STARTS_MAX && v->program > 0 &&
+           v->program < AGENT_BLOBS_MAX &&
+           (v->flags & ~(AGENT_START_READS | AGENT_START_FROM_IMAGE)) == 0 &&
+           cw_setup_get(r.at, r.left, &v->setup);
+}
+
+/* --- relays --- */
+
+size_t agent_relay_put(uint8_t *to, const struct agent_relay *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_RELAY_MAX);
+
+    cw_put_bytes(&w, v->key, sizeof(v->key));
+    cw_put_u64(&w, v->spin_ns);
+    cw_put_u32(&w, v->returns);
+    for (int i = 0; i < RELAY_OPTIONS; i++) {
+        cw_put_u8(&w, v->has[i]);
+        if (v->has[i])
+            put_text(&w, v->option[i]);
+    }
+    put_text(&w, v->log_dir);
+    put_text(&w, v->listen);
+    return w.used;
+}
+
+bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+    uint32_t returns;
+
+    memset(v, 0, sizeof(*v));
+    cw_get_copy(&r, v->key, sizeof(v->key));
+    v->spin_ns = cw_get_u64(&r);
+    returns = cw_get_u32(&r);
+    v->returns = returns != 0;
+    for (int i = 0; i < RELAY_OPTIONS; i++) {
+        uint8_t has = cw_get_u8(&r);
+
+        v->has[i] = has != 0;
+        if (has > 1)
+            return false;
+        if (has)
+            get_text(&r, v->option[i]);
+    }
+    get_text(&r, v->log_dir);
+    get_text(&r, v->listen);
+    return cw_reader_end(&r) && returns <= 1;
+}
+
+void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report)
+{
+    uint8_t bytes[CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX];
+    size_t changed = cw_report_put_image(bytes, report->kind, &report->image, report->text);
+
+    if (changed == size)
+        memcpy(record, bytes, size);
+}
+
+/* --- programs --- */
+
+#define HEAD_TEXTS 4u /* path, working directory, device, restorer */
+#define COUNTS 3u     /* arguments, environment of all, environment of this one */
+
+static uint32_t argument_count(const struct launch_program *p)
+{
+    uint32_t count = 0;
+
+    while (p->argv && p->argv[count])
+        count++;
+    return count;
+}
+
+static const char *text_or_none(const char *text)
+{
+    return text ? text : "";
+}
+
+/* Each text with its end. `w` may be one that only counts: of no size. */
+static void put_texts(struct cw_writer *w, size_t *size, const char *const *texts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        cw_put_bytes(w, texts[i], strlen(texts[i]) + 1);
+        *size += strlen(texts[i]) + 1;
+    }
+}
+
+static size_t put_program(uint8_t *to, size_t room, const struct launch_program *p,
+                          const char *wdir)
+{
+    const char *head[HEAD_TEXTS] = {p->path, wdir, p->device_path, p->restore_path};
+    struct cw_writer w = cw_writer(to, room);
+    size_t size = COUNTS * sizeof(uint32_t);
+
+    for (uint32_t i = 0; i < HEAD_TEXTS; i++)
+        head[i] = text_or_none(head[i]);
+    cw_put_u32(&w, argument_count(p));
+    cw_put_u32(&w, p->env_count);
+    cw_put_u32(&w, p->more_count);
+    put_texts(&w, &size, head, HEAD_TEXTS);
+    put_texts(&w, &size, (const char *const *)p->argv, argument_count(p));
+    put_texts(&w, &size, p->env, p->env_count);
+    put_texts(&w, &size, p->more, p->more_count);
+    return size;
+}
+
+uint8_t *agent_program_put(const struct launch_program *p, const char *wdir, size_t *size)
+{
+    uint8_t *bytes = NULL;
+
+    *size = put_program(NULL, 0, p, wdir);
+    if (*size <= AGENT_BLOB_MAX)
+        bytes = malloc(*size);
+    if (bytes)
+        put_program(bytes, *size, p, wdir);
+    return bytes;
+}
+
+static const char *next_text(struct cw_reader *r)
+{
+    const char *text = (const char *)r->at;
+    const char *end = r->left ? memchr(text, '\0', r->left) : NULL;
+
+    if (!end)
+        r->bad = true;
+    return r->bad ? NULL : (cw_get_bytes(r, (size_t)(end - text) + 1), text);
+}
+
+/* Returns where the list is in p->lists, with NULL at its end. */
+static const char **next_list(struct cw_reader *r, const char ***at, uint32_t count)
+{
+    const char **list = *at;
+
+    for (uint32_t i = 0; i < count; i++)
+        *(*at)++ = next_text(r);
+    *(*at)++ = NULL;
+    return list;
+}
+
+static const char *some(const char *text)
+{
+    return text && text[0] ? text : NULL;
+}
+
+int agent_program_get(const uint8_t *bytes, size_t size, struct agent_program *p,
+                      struct cw_err *err)
+{
+    struct cw_reader r = cw_reader(bytes, size);
+    uint32_t count[COUNTS];
+    uint64_t all = 0;
+    const char **at;
+
+    *p = (struct agent_program){0};
+    for (uint32_t i = 0; i < COUNTS; i++)
+        all += count[i] = cw_get_u32(&r);
+    /* each text has an end at least */
+    if (r.bad || size > AGENT_BLOB_MAX || all > r.left)
+        return cw_err_set(err, CW_EPROTO, "a program that is cut off");
+    p->bytes = malloc(r.left + 1);
+    p->lists = calloc(all + COUNTS, sizeof(*p->lists));
+    if (!p->bytes || !p->lists) {
+        agent_program_free(p);
+        return cw_err_set(err, CW_ENOMEM, "no memory for a program");
+    }
+    memcpy(p->bytes, r.at, r.left);
+    r = cw_reader(p->bytes, r.left);
+    p->of.path = next_text(&r);
+    p->of.wdir = some(next_text(&r));
+    p->of.device_path = next_text(&r);
+    p->of.restore_path = some(next_text(&r));
+    at = p->lists;
+    p->of.argv = (char *const *)next_list(&r, &at, count[0]);
+    p->of.env = next_list(&r, &at, count[1]);
+    p->of.env_count = count[1];
+    p->of.more = next_list(&r, &at, count[2]);
+    p->of.more_count = count[2];
+    if (cw_reader_end(&r))
+        return CW_OK;
+    agent_program_free(p);
+    return cw_err_set(err, CW_EPROTO, "a program that is cut off");
+}
+
+void agent_program_free(struct agent_program *p)
+{
+    free(p->bytes);
+    free(p->lists);
+    *p = (struct agent_program){0};
+}
+
+size_t agent_part_put(uint8_t *to, const struct agent_part *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_PART_HEADER + AGENT_BLOB_PART);
+
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, v->size);
+    cw_put_bytes(&w, v->bytes, v->part);
+    return w.used;
+}
+
+bool agent_part_get(const uint8_t *from, size_t size, struct agent_part *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+
+    v->number = cw_get_u32(&r);
+    v->size = cw_get_u32(&r);
+    v->part = r.left;
+    v->bytes = r.at;
+    return !r.bad && v->number < AGENT_BLOBS_MAX && v->size <= AGENT_BLOB_MAX && v->part > 0 &&
+           v->part <= v->size;
+}

@@ -1,0 +1,219 @@
+#include "dispatcher/options/host_options.h"
+#include "common/frame.h"
+#include "common/parse.h"
+#include "dispatcher/hosts/host_files.h"
+#include "dispatcher/hosts/slurm.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name; /* with the two dashes */
+    int has_arg;
+} table[HOST_OPTIONS] = {
+    [HOST_OPTION_HOST] = {"--host", required_argument},
+    [HOST_OPTION_HOSTFILE] = {"--hostfile", required_argument},
+    [HOST_OPTION_RANKFILE] = {"--rankfile", required_argument},
+    [HOST_OPTION_PPN] = {"--ppn", required_argument},
+    [HOST_OPTION_MAP_BY] = {"--map-by", required_argument},
+    [HOST_OPTION_OVERSUBSCRIBE] = {"--oversubscribe", no_argument},
+    [HOST_OPTION_SPARES] = {"--spares", required_argument},
+    [HOST_OPTION_LAUNCHER] = {"--launcher", required_argument},
+    [HOST_OPTION_LAUNCHER_ARGS] = {"--launcher-args", required_argument},
+    [HOST_OPTION_AGENT] = {"--agent", required_argument},
+    [HOST_OPTION_TIMEOUT] = {"--host-timeout", required_argument},
+    [HOST_OPTION_RELAY_AT] = {"--relay-at", required_argument},
+    [HOST_OPTION_STAGE] = {"--stage", no_argument},
+};
+
+void host_options_init(struct host_options *o)
+{
+    *o = (struct host_options){.launcher = "ssh", .timeout_ns = HOST_TIMEOUT_NS};
+}
+
+void host_options_free(struct host_options *o)
+{
+    host_list_free(&o->list);
+    placement_free(&o->placement);
+}
+
+void host_options_list(struct option *list, int first)
+{
+    for (int i = 0; i < HOST_OPTIONS; i++)
+        list[i] = (struct option){table[i].name + 2, table[i].has_arg, NULL, first + i};
+}
+
+/* --- one option --- */
+
+static int take_count(uint32_t *count, const char *what, const char *value, uint64_t min,
+                      uint64_t max, struct cw_err *err)
+{
+    uint64_t number;
+
+    if (cw_parse_number(what, value, min, max, &number, err) < 0)
+        return err->code;
+    *count = (uint32_t)number;
+    return CW_OK;
+}
+
+/* One of two words. Returns 0 or 1, or an error. */
+static int take_word(const char *what, const char *value, const char *first, const char *second,
+                     struct cw_err *err)
+{
+    if (strcmp(value, first) == 0)
+        return 0;
+    if (strcmp(value, second) == 0)
+        return 1;
+    return cw_err_set(err, CW_EINVAL, "%s '%s': expected %s or %s", what, value, first, second);
+}
+
+static int take_map(struct host_options *o, const char *value, struct cw_err *err)
+{
+    int word = take_word("--map-by", value, "slot", "node", err);
+
+    if (word < 0)
+        return word;
+    o->map_by = word ? PLACEMENT_BY_NODE : PLACEMENT_BY_SLOT;
+    return CW_OK;
+}
+
+static int take_relay_at(struct host_options *o, const char *value, struct cw_err *err)
+{
+    int word = take_word("--relay-at", value, "host", "cluster", err);
+
+    if (word < 0)
+        return word;
+    o->relay_at = word ? RELAY_AT_CLUSTER : RELAY_AT_HOST;
+    return CW_OK;
+}
+
+static int take_timeout(struct host_options *o, const char *value, struct cw_err *err)
+{
+    if (cw_parse_duration("--host-timeout", value, &o->timeout_ns, err) < 0)
+        return err->code;
+    if (o->timeout_ns < HOST_TIMEOUT_NS_MIN || o->timeout_ns > HOST_TIMEOUT_NS_MAX)
+        return cw_err_set(err, CW_EINVAL, "--host-timeout '%s': expected 100ms to 1h", value);
+    return CW_OK;
+}
+
+int host_options_take(struct host_options *o, enum host_option option, const char *value,
+                      struct cw_err *err)
+{
+    o->given |= 1u << option;
+    if (value && !*value)
+        return cw_err_set(err, CW_EINVAL, "%s: the value is empty", table[option].name);
+    switch (option) {
+    case HOST_OPTION_HOST:
+        return host_list_add_option(&o->list, value, err);
+    case HOST_OPTION_HOSTFILE:
+        o->hostfile = value;
+        break;
+    case HOST_OPTION_RANKFILE:
+        o->rankfile = value;
+        break;
+    case HOST_OPTION_PPN:
+        return take_count(&o->ppn, "--ppn", value, 1, HOST_SLOTS_MAX, err);
+    case HOST_OPTION_MAP_BY:
+        return take_map(o, value, err);
+    case HOST_OPTION_OVERSUBSCRIBE:
+        o->oversubscribe = true;
+        break;
+    case HOST_OPTION_SPARES:
+        return take_count(&o->spares, "--spares", value, 0, HOSTS_MAX - 1, err);
+    case HOST_OPTION_LAUNCHER:
+        o->launcher = value;
+        break;
+    case HOST_OPTION_LAUNCHER_ARGS:
+        o->launcher_args = value;
+        break;
+    case HOST_OPTION_AGENT:
+        o->agent = value;
+        break;
+    case HOST_OPTION_TIMEOUT:
+        return take_timeout(o, value, err);
+    case HOST_OPTION_RELAY_AT:
+        return take_relay_at(o, value, err);
+    case HOST_OPTION_STAGE:
+        o->stage = true;
+        break;
+    case HOST_OPTIONS:
+        break;
+    }
+    return CW_OK;
+}
+
+/* --- all of them --- */
+
+static bool has(const struct host_options *o, enum host_option option)
+{
+    return o->given >> option & 1;
+}
+
+static int against_each_other(const struct host_options *o, struct cw_err *err)
+{
+    if (has(o, HOST_OPTION_HOST) && o->hostfile)
+        return cw_err_set(err, CW_EINVAL,
+                          "--host and --hostfile both say the hosts: give one of them");
+    for (int i = HOST_OPTION_PPN; i <= HOST_OPTION_MAP_BY; i++)
+        if (o->rankfile && has(o, i))
+            return cw_err_set(err, CW_EINVAL, "%s: --rankfile says already which rank is where",
+                              table[i].name);
+    return CW_OK;
+}
+
+/* An allocation of one host is this machine: no agent is needed. */
+static int take_allocation(struct host_options *o, char *(*get)(const char *name),
+                           struct cw_err *err)
+{
+    if (host_list_slurm(&o->list, get, err) < 0)
+        return cw_err_wrap(err,
+                           "the hosts of Slurm's allocation, as there is no --host or --hostfile");
+    o->of_slurm = o->list.count > 1;
+    if (o->list.count == 1)
+        host_list_free(&o->list);
+    return CW_OK;
+}
+
+static int find_hosts(struct host_options *o, char *(*get)(const char *name), struct cw_err *err)
+{
+    if (o->hostfile) {
+        if (host_list_read(&o->list, o->hostfile, err) < 0)
+            return cw_err_wrap(err, "--hostfile");
+        if (o->list.count == 0)
+            return cw_err_set(err, CW_EINVAL, "--hostfile %s: there is no host in it", o->hostfile);
+    }
+    return o->list.count ? CW_OK : take_allocation(o, get, err);
+}
+
+static int place(struct host_options *o, uint32_t ranks, struct cw_err *err)
+{
+    struct placement_options options = {
+        .map = o->map_by, .ppn = o->ppn, .oversubscribe = o->oversubscribe};
+    struct rankfile rankfile = {0};
+    int result = CW_OK;
+
+    if (o->rankfile && (result = rankfile_read(&rankfile, o->rankfile, ranks, &o->list, err)) < 0)
+        cw_err_wrap(err, "--rankfile");
+    if (o->rankfile)
+        options.rankfile = &rankfile;
+    if (result == CW_OK)
+        result = host_list_set_spares(&o->list, o->spares, err);
+    if (result == CW_OK)
+        result = placement_make(&o->placement, &o->list, ranks, &options, err);
+    rankfile_free(&rankfile);
+    return result;
+}
+
+int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(const char *name),
+                          struct cw_err *err)
+{
+    if (against_each_other(o, err) < 0 || find_hosts(o, get, err) < 0)
+        return err->code;
+    if (o->list.count || o->rankfile)
+        return place(o, ranks, err);
+    for (int i = 0; i < HOST_OPTIONS; i++)
+        if (has(o, i) && !get("SLURM_JOB_NODELIST"))
+            return cw_err_set(err, CW_EINVAL,
+                              "%s is for a job on several machines: give --host or --hostfile",
+                              table[i].name);
+    return CW_OK;
+}

@@ -1,0 +1,45 @@
+/* The process that leads to an agent on a host: ssh or the like. What it prints on stderr is kept,
+ * to say why it failed. */
+#ifndef DISPATCHER_AGENT_CHILD_H
+#define DISPATCHER_AGENT_CHILD_H
+
+#include "dispatcher/loop/loop.h"
+#include "dispatcher/remote/launch_command.h"
+
+#include <sys/types.h>
+
+#define AGENT_CHILD_LINE_MAX 200u /* bytes of a line on stderr */
+#define AGENT_CHILD_LINES 3u      /* that are kept, the last ones */
+
+struct agent_child {
+    struct loop *loop; /* borrowed */
+    pid_t pid;         /* 0: there is none, or it has ended */
+    int status;        /* as of waitpid(2), once it has ended */
+    struct loop_watch errors;
+    uint32_t lines; /* that came */
+    size_t used;    /* of the one that comes */
+    char line[AGENT_CHILD_LINES][AGENT_CHILD_LINE_MAX + 1];
+    /* A line has come. */
+    void (*said)(void *ctx, const char *line);
+    void *ctx;
+};
+
+/* There is none. */
+void agent_child_init(struct agent_child *child, struct loop *loop,
+                      void (*said)(void *ctx, const char *line), void *ctx);
+
+/* Starts it. *in_fd (to it) and *out_fd (from it) are the caller's. Errors: CW_ENOTFOUND: the
+ * program; CW_ESYS. */
+int agent_child_start(struct agent_child *child, const struct launch_command *command, int *in_fd,
+                      int *out_fd, struct cw_err *err);
+
+/* SIGKILL; nobody waits for it here. */
+void agent_child_kill(struct agent_child *child);
+
+/* The caller has waited for it. */
+void agent_child_ended(struct agent_child *child, int status);
+
+/* Why it failed, as far as it said so. Returns `text`. */
+const char *agent_child_why(struct agent_child *child, char *text, size_t size);
+
+#endif

@@ -1,0 +1,730 @@
+#include "dispatcher/remote/agents.h"
+#include "common/secret.h"
+#include "dispatcher/channels/wire.h"
+#include "dispatcher/remote/agent_child.h"
+
+#include <limits.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef CAUSEWAY_VERSION
+#define CAUSEWAY_VERSION "unknown"
+#endif
+
+/* A way to an agent: a launcher's process, and the connection that it leads to. */
+struct way {
+    struct agent *of;
+    struct agent_child child;
+    struct wire wire;
+    struct greeting greeting;
+};
+
+struct agent {
+    struct agents *of;
+    uint32_t host;
+    enum {
+        AGENT_WAITING,   /* for its turn */
+        AGENT_STARTING,  /* until it has greeted */
+        AGENT_THERE,     /* its session is open ... */
+        AGENT_SUSPENDED, /* ... without a connection */
+        AGENT_GONE,      /* it is lost, or has ended */
+    } state;
+    struct way way[2];
+    struct way *now; /* that of the session; the other one may become it */
+    struct greeting_hello facts;
+    struct mux *mux;
+    uint64_t until_ns;   /* STARTING: it must have greeted */
+    uint64_t explain_ns; /* STARTING: its connection has ended, and why is told then; 0: no */
+    struct cw_err why;   /* ... */
+    uint64_t heard_ns;
+    uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
+    uint64_t pause_ns; /* after it */
+    bool trying;
+};
+
+struct agents {
+    struct agents_config config;
+    char causeway[PATH_MAX];
+    char own_host[HOST_NAME_MAX + 1];
+    struct agent *agent;            /* owned */
+    uint8_t (*keys)[CW_KEY_SIZE];   /* of sessions; of cw_secret_alloc */
+    const struct agents_user *user; /* NULL: there is none */
+    void *user_ctx;
+    struct loop_timer timer;
+    uint64_t period_ns;
+    uint32_t starting;
+    uint32_t ready;
+    uint32_t next; /* the first that waits for its turn */
+    bool ending;
+    bool failed;
+    bool told; /* ready() */
+};
+
+static uint64_t now_of(const struct agents *a)
+{
+    return loop_now_ns(a->config.loop);
+}
+
+static const char *name_of(const struct agent *g)
+{
+    return g->of->config.hosts->host[g->host].name;
+}
+
+/* --- its end --- */
+
+static void close_way(struct way *way)
+{
+    wire_close(&way->wire);
+    agent_child_kill(&way->child);
+}
+
+static struct way *other_way(struct agent *g)
+{
+    return &g->way[g->now == &g->way[0]];
+}
+
+static void set_mux(struct agent *g, struct mux *mux)
+{
+    g->mux = g->way[0].wire.mux = g->way[1].wire.mux = mux;
+}
+
+static void let_go(struct agent *g)
+{
+    close_way(&g->way[0]);
+    close_way(&g->way[1]);
+    g->of->starting -= g->state == AGENT_STARTING;
+    g->state = AGENT_GONE;
+}
+
+static void fail(struct agent *g, struct cw_err *err)
+{
+    struct agents *a = g->of;
+
+    let_go(g);
+    cw_err_wrap(err, "host %s", name_of(g));
+    if (a->ending || a->failed)
+        return;
+    a->failed = true;
+    a->config.events->failed(a->config.ctx, g->host, err);
+}
+
+static void lose(struct agent *g, struct cw_err *err)
+{
+    struct agents *a = g->of;
+
+    let_go(g);
+    cw_err_wrap(err, "host %s", name_of(g));
+    if (a->user)
+        a->user->lost(a->user_ctx, g->host);
+    mux_free(g->mux);
+    set_mux(g, NULL);
+    if (!a->ending)
+        a->config.events->lost(a->config.ctx, g->host, err);
+}
+
+/* --- the session --- */
+
+static int take_relay_event(struct agent *g, uint32_t type, const uint8_t *body, size_t size,
+                            struct cw_err *err)
+{
+    const struct agents_config *config = &g->of->config;
+    const struct agents_events *events = config->events;
+    struct agent_event event;
+    struct cw_err why;
+    char *blank;
+
+    if (!agent_event_get(body, size, &event))
+        return cw_err_set(err, CW_EPROTO, "an event of its relay that makes no sense");
+    blank = strchr(event.text, ' ');
+    cw_err_set(&why, CW_ESYS, "host %s: %.300s", name_of(g), event.text);
+    if (type == AGENT_RELAY_STARTED && events->relay_started) {
+        events->relay_started(config->ctx, g->host, (pid_t)event.value);
+    } else if (type == AGENT_RELAY_LISTENS && events->relay_listens && blank) {
+        *blank = '\0';
+        events->relay_listens(config->ctx, g->host, event.text, blank + 1);
+    } else if (type == AGENT_RELAY_ENDED && events->relay_ended) {
+        events->relay_ended(config->ctx, g->host, event.of != 0, (int)event.value);
+    } else if (type == AGENT_RELAY_FAILED && events->relay_failed) {
+        events->relay_failed(config->ctx, g->host, &why);
+    }
+    return CW_OK;
+}
+
+static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    struct agent *g = ctx;
+    struct agents *a = g->of;
+
+    if (type >= AGENT_RELAY_STARTED)
+        return take_relay_event(g, type, body, size, err);
+    return a->user ? a->user->frame(a->user_ctx, g->host, type, body, size, err) : CW_OK;
+}
+
+static void on_output(void *ctx)
+{
+    wire_flush_soon(&((struct agent *)ctx)->now->wire);
+}
+
+static const struct mux_ops mux_ops = {on_frame, on_output};
+
+/* --- greetings --- */
+
+static uint64_t stack_limit(void)
+{
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+
+    getrlimit(RLIMIT_STACK, &limit);
+    return limit.rlim_cur;
+}
+
+static void greet(struct way *way, struct cw_err *err)
+{
+    const struct agent *g = way->of;
+    const struct agents_config *config = &g->of->config;
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_open open = {.protocol = GREETING_PROTOCOL,
+                                 .version = CAUSEWAY_VERSION,
+                                 .ranks = config->ranks,
+                                 .timeout_ns = config->timeout_ns,
+                                 .alive_period_ns = config->alive_period_ns,
+                                 .stack_bytes = stack_limit()};
+    struct greeting_attach attach = {.protocol = GREETING_PROTOCOL};
+    size_t size;
+
+    memcpy(open.job, config->job_id, CW_ID_SIZE);
+    memcpy(open.key, g->of->keys[g->host], CW_KEY_SIZE);
+    memcpy(attach.key, open.key, CW_KEY_SIZE);
+    if (g->mux)
+        attach.received = mux_received(g->mux);
+    size = g->mux ? greeting_put_attach(bytes, &attach) : greeting_put_open(bytes, &open);
+    wire_greet(&way->wire, bytes, size, err);
+    sodium_memzero(&open, sizeof(open));
+    sodium_memzero(&attach, sizeof(attach));
+    sodium_memzero(bytes, sizeof(bytes));
+}
+
+static int take_hello(struct agent *g, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    struct agents *a = g->of;
+
+    if (!greeting_get_hello(body, size, &g->facts))
+        return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
+    if (g->facts.protocol != GREETING_PROTOCOL || strcmp(g->facts.version, CAUSEWAY_VERSION) != 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "it has Causeway %s (agents' protocol %u), and here is Causeway %s "
+                          "(protocol %u): install the same version on all hosts",
+                          g->facts.version, g->facts.protocol, CAUSEWAY_VERSION, GREETING_PROTOCOL);
+    set_mux(g, mux_new(&mux_ops, g, err));
+    if (!g->mux || mux_connect(g->mux, 0, err) < 0)
+        return err->code;
+    wire_begin(&g->now->wire);
+    g->state = AGENT_THERE;
+    g->heard_ns = now_of(a);
+    a->starting--;
+    a->ready++;
+    loop_timer_set(&a->timer, now_of(a));
+    return CW_OK;
+}
+
+/* The session goes on over this way. */
+static int take_attached(struct way *way, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    struct agent *g = way->of;
+    struct agents *a = g->of;
+    uint64_t received;
+
+    if (!greeting_get_attached(body, size, &received))
+        return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
+    close_way(g->now);
+    g->now = way;
+    if (mux_connect(g->mux, received, err) < 0)
+        return err->code;
+    wire_begin(&way->wire);
+    g->state = AGENT_THERE;
+    g->heard_ns = now_of(a);
+    g->trying = false;
+    a->config.events->resumed(a->config.ctx, g->host);
+    return CW_OK;
+}
+
+static int take_greeting(struct way *way, enum greeting_type type, size_t size, struct cw_err *err)
+{
+    struct agent *g = way->of;
+    const uint8_t *body = way->greeting.bytes + GREETING_HEADER;
+    char why[GREETING_TEXT_MAX + 1];
+
+    if (type == GREETING_HELLO && !g->mux)
+        return take_hello(g, body, size, err);
+    if (type == GREETING_ATTACHED && g->mux)
+        return take_attached(way, body, size, err);
+    if (type == GREETING_REFUSED && greeting_get_refused(body, size, why))
+        return cw_err_set(err, CW_EAUTH, "%s", why);
+    return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
+}
+
+static long on_greeting(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
+{
+    struct way *way = ctx;
+    bool magic = way->greeting.magic;
+    enum greeting_type type;
+    size_t body_size;
+    long used = greeting_take(&way->greeting, bytes, size, &type, &body_size, err);
+
+    if (used < 0)
+        return used;
+    if (magic && !way->greeting.magic)
+        greet(way, err);
+    if (type == GREETING_NONE)
+        return used;
+    return take_greeting(way, type, body_size, err) < 0 ? err->code : used;
+}
+
+/* --- connections --- */
+
+/* The launcher has more to say than that its connection ended: it is given time for that. */
+static void explain_later(struct agent *g, const struct cw_err *err)
+{
+    g->why = *err;
+    if (err->code != CW_ECLOSED && err->code != CW_ESYS) {
+        fail(g, &g->why);
+        return;
+    }
+    g->explain_ns = now_of(g->of) + AGENTS_EXPLAIN_NS;
+    if (g->now->child.pid == 0)
+        g->explain_ns = now_of(g->of);
+    loop_timer_hasten(&g->of->timer, g->explain_ns);
+}
+
+static void explain(struct agent *g)
+{
+    char said[CW_ERR_TEXT_MAX / 2];
+    char noise[GREETING_NOISE_KEPT + 1];
+    struct cw_err err;
+
+    agent_child_why(&g->now->child, said, sizeof(said));
+    greeting_noise(&g->now->greeting, noise, sizeof(noise));
+    cw_err_set(&err, CW_ESYS, "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
+               g->of->config.launcher, said[0] ? said : g->why.text,
+               noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
+               g->of->config.launcher, name_of(g), g->of->causeway);
+    fail(g, &err);
+}
+
+static void note_heard(struct agent *g)
+{
+    if (g->now->wire.heard_ns > g->heard_ns)
+        g->heard_ns = g->now->wire.heard_ns;
+}
+
+/* A try over the other way that has begun goes on. */
+static void suspend(struct agent *g, const struct cw_err *err)
+{
+    struct agents *a = g->of;
+
+    note_heard(g);
+    close_way(g->now);
+    g->state = AGENT_SUSPENDED;
+    if (!g->trying) {
+        g->pause_ns = AGENTS_PAUSE_MIN_NS;
+        g->try_ns = now_of(a);
+        loop_timer_hasten(&a->timer, g->try_ns);
+    }
+    a->config.events->suspended(a->config.ctx, g->host, err);
+}
+
+static void try_later(struct agent *g)
+{
+    struct agents *a = g->of;
+
+    close_way(other_way(g));
+    g->trying = false;
+    g->try_ns = now_of(a) + g->pause_ns;
+    g->pause_ns = 2 * g->pause_ns < AGENTS_PAUSE_MAX_NS ? 2 * g->pause_ns : AGENTS_PAUSE_MAX_NS;
+    loop_timer_hasten(&a->timer, g->try_ns);
+}
+
+static bool may_resume(const struct cw_err *err)
+{
+    return err->code == CW_ECLOSED || err->code == CW_ESYS;
+}
+
+static void on_broke(void *ctx, const struct cw_err *err)
+{
+    struct way *way = ctx;
+    struct agent *g = way->of;
+    struct cw_err why = *err;
+
+    if (g->state == AGENT_STARTING)
+        explain_later(g, err);
+    else if (g->of->ending && way == g->now)
+        lose(g, &why);
+    else if (way != g->now && err->code != CW_EAUTH)
+        try_later(g);
+    else if (!may_resume(err))
+        lose(g, &why);
+    else
+        suspend(g, err);
+}
+
+static const struct wire_ops wire_ops = {on_greeting, on_broke};
+
+static void on_said(void *ctx, const char *line)
+{
+    const struct agent *g = ((struct way *)ctx)->of;
+
+    g->of->config.events->said(g->of->config.ctx, g->host, line);
+}
+
+/* A new agent, or another connection with this one. */
+static int connect_by(struct way *way, struct cw_err *err)
+{
+    static struct launch_command command;
+    const struct agent *g = way->of;
+    const struct agents *a = g->of;
+    uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
+    struct launch_command_config config = {.launcher = a->config.launcher,
+                                           .args = a->config.launcher_args,
+                                           .host = name_of(g),
+                                           .own_host = a->own_host,
+                                           .causeway = a->causeway,
+                                           .attach = g->mux ? g->facts.dir : NULL};
+    int in_fd, out_fd;
+
+    config.connect_s = AGENTS_CONNECT_MAX_S;
+    if (g->mux && connect_s < config.connect_s)
+        config.connect_s = (uint32_t)connect_s;
+    greeting_init(&way->greeting, true);
+    if (launch_command_make(&command, &config, err) < 0 ||
+        agent_child_start(&way->child, &command, &in_fd, &out_fd, err) < 0)
+        return err->code;
+    return wire_open(&way->wire, out_fd, in_fd, err);
+}
+
+/* --- what is due --- */
+
+static void start_next(struct agents *a)
+{
+    struct agent *g = &a->agent[a->next++];
+    struct cw_err err = {0};
+
+    g->state = AGENT_STARTING;
+    a->starting++;
+    g->until_ns = now_of(a) + AGENTS_START_NS;
+    if (connect_by(g->now, &err) < 0)
+        fail(g, &err);
+}
+
+static void look_at_start(struct agent *g)
+{
+    struct agents *a = g->of;
+    struct cw_err err;
+
+    if (g->explain_ns && (g->explain_ns <= now_of(a) || g->now->child.pid == 0))
+        explain(g);
+    else if (g->until_ns <= now_of(a) && !g->explain_ns)
+        explain_later(g, (cw_err_set(&err, CW_ECLOSED, "it does not answer within %d s",
+                                     (int)(AGENTS_START_NS / 1000000000)),
+                          &err));
+}
+
+/* One that does not come to its end may be slow: it has half of the timeout. */
+static void try_other_way(struct agent *g)
+{
+    struct agents *a = g->of;
+    struct cw_err err;
+
+    if (g->try_ns > now_of(a))
+        return;
+    if (g->trying) {
+        try_later(g);
+        return;
+    }
+    g->trying = true;
+    g->try_ns = now_of(a) + a->config.timeout_ns / 2;
+    if (connect_by(other_way(g), &err) < 0)
+        try_later(g);
+}
+
+/* Where nothing comes any more the connection may be broken without a word, or slow: both ways are
+ * tried, and the first one is good. */
+static void look_at_session(struct agent *g)
+{
+    struct agents *a = g->of;
+
+    note_heard(g);
+    mux_ping(g->mux);
+    if (now_of(a) - g->heard_ns > AGENTS_SILENCE * a->period_ns) {
+        try_other_way(g);
+    } else if (g->trying) {
+        close_way(other_way(g));
+        g->trying = false;
+    } else {
+        g->pause_ns = AGENTS_PAUSE_MIN_NS;
+        g->try_ns = 0;
+    }
+}
+
+static void look_at_silence(struct agent *g)
+{
+    struct agents *a = g->of;
+    struct cw_err err;
+
+    if (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE)
+        return;
+    if (a->user)
+        a->user->silent(a->user_ctx, g->host);
+    if (now_of(a) - g->heard_ns <= a->config.timeout_ns)
+        return;
+    cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
+               (double)(now_of(a) - g->heard_ns) / 1e9);
+    lose(g, &err);
+}
+
+static uint64_t next_look(const struct agents *a)
+{
+    uint64_t at_ns = now_of(a) + a->period_ns;
+
+    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+        const struct agent *g = &a->agent[i];
+
+        if ((g->state == AGENT_SUSPENDED || g->trying) && g->try_ns < at_ns)
+            at_ns = g->try_ns;
+        if (g->state == AGENT_STARTING && g->explain_ns && g->explain_ns < at_ns)
+            at_ns = g->explain_ns;
+    }
+    return at_ns;
+}
+
+static void advance(struct agents *a)
+{
+    while (!a->failed && !a->ending && a->next < a->config.hosts->count &&
+           a->starting < AGENTS_STARTS_MAX)
+        start_next(a);
+}
+
+static void on_timer(void *ctx)
+{
+    struct agents *a = ctx;
+
+    advance(a);
+    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+        struct agent *g = &a->agent[i];
+
+        if (g->state == AGENT_STARTING)
+            look_at_start(g);
+        else if (g->state == AGENT_THERE)
+            look_at_session(g);
+        else if (g->state == AGENT_SUSPENDED)
+            try_other_way(g);
+        if (g->state == AGENT_THERE || g->state == AGENT_SUSPENDED)
+            look_at_silence(g);
+    }
+    loop_timer_set(&a->timer, next_look(a));
+    if (!a->told && a->ready == a->config.hosts->count && !a->failed) {
+        a->told = true;
+        a->config.events->ready(a->config.ctx);
+    }
+}
+
+/* --- all of them --- */
+
+struct agents *agents_new(const struct agents_config *config, struct cw_err *err)
+{
+    uint32_t count = config->hosts->count;
+    struct agents *a = calloc(1, sizeof(*a));
+    ssize_t n;
+
+    if (a) {
+        a->config = *config;
+        a->agent = calloc(count, sizeof(*a->agent));
+        a->keys = cw_secret_alloc(count * sizeof(*a->keys));
+    }
+    if (!a || !a->agent || !a->keys) {
+        if (a)
+            cw_secret_free(a->keys, count * sizeof(*a->keys));
+        if (a)
+            free(a->agent);
+        free(a);
+        cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", count);
+        return NULL;
+    }
+    n = readlink("/proc/self/exe", a->causeway, sizeof(a->causeway) - 1);
+    a->causeway[n > 0 ? n : 0] = '\0';
+    if (config->causeway)
+        snprintf(a->causeway, sizeof(a->causeway), "%s", config->causeway);
+    gethostname(a->own_host, sizeof(a->own_host) - 1);
+    a->period_ns = config->timeout_ns / AGENTS_PERIODS;
+    if (a->period_ns > AGENTS_PERIOD_MAX_NS)
+        a->period_ns = AGENTS_PERIOD_MAX_NS;
+    randombytes_buf(a->keys, count * sizeof(*a->keys));
+    for (uint32_t i = 0; i < count; i++) {
+        struct agent *g = &a->agent[i];
+
+        g->of = a;
+        g->host = i;
+        g->now = &g->way[0];
+        for (int j = 0; j < 2; j++) {
+            g->way[j].of = g;
+            wire_init(&g->way[j].wire, config->loop, &wire_ops, &g->way[j]);
+            agent_child_init(&g->way[j].child, config->loop, on_said, &g->way[j]);
+        }
+    }
+    loop_timer_add(config->loop, &a->timer, on_timer, a);
+    return a;
+}
+
+void agents_free(struct agents *a)
+{
+    if (!a)
+        return;
+    a->ending = true;
+    loop_timer_set(&a->timer, LOOP_NEVER);
+    for (uint32_t i = 0; i < a->config.hosts->count; i++) {
+        if (a->user && a->agent[i].mux)
+            a->user->lost(a->user_ctx, i);
+        let_go(&a->agent[i]);
+        mux_free(a->agent[i].mux);
+    }
+    if (a->user)
+        a->user->over(a->user_ctx);
+    cw_secret_free(a->keys, a->config.hosts->count * sizeof(*a->keys));
+    free(a->agent);
+    free(a);
+}
+
+void agents_set_user(struct agents *a, const struct agents_user *user, void *ctx)
+{
+    a->user = user;
+    a->user_ctx = ctx;
+}
+
+void agents_open(struct agents *a)
+{
+    loop_timer_set(&a->timer, 0);
+}
+
+static bool any_left(const struct agents *a)
+{
+    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+        if (a->agent[i].mux)
+            return true;
+    return false;
+}
+
+/* One that has not greeted yet ends with its connection. */
+void agents_end(struct agents *a)
+{
+    uint64_t until_ns;
+    struct cw_err err;
+
+    if (!a || a->ending)
+        return;
+    a->ending = true;
+    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+        if (a->agent[i].state == AGENT_STARTING) {
+            let_go(&a->agent[i]);
+        } else if (a->agent[i].mux) {
+            mux_send(a->agent[i].mux, AGENT_END, NULL, 0, &err);
+            if (a->agent[i].state == AGENT_THERE)
+                wire_finish(&a->agent[i].now->wire);
+        }
+    until_ns = loop_look(a->config.loop) + AGENTS_END_NS;
+    while (any_left(a) && now_of(a) < until_ns)
+        loop_turn(a->config.loop, until_ns);
+}
+
+/* --- processes --- */
+
+static struct way *way_of(const struct agents *a, pid_t pid)
+{
+    for (uint32_t i = 0; a && pid > 0 && i < a->config.hosts->count; i++)
+        for (int j = 0; j < 2; j++)
+            if (a->agent[i].way[j].child.pid == pid)
+                return &a->agent[i].way[j];
+    return NULL;
+}
+
+bool agents_has_child(const struct agents *a, pid_t pid)
+{
+    return way_of(a, pid);
+}
+
+bool agents_child_ended(struct agents *a, pid_t pid, int status)
+{
+    struct way *way = way_of(a, pid);
+
+    if (!way)
+        return false;
+    agent_child_ended(&way->child, status);
+    if (way->of->state == AGENT_STARTING)
+        loop_timer_set(&a->timer, now_of(a));
+    return true;
+}
+
+/* --- what is told to them --- */
+
+bool agents_is_there(const struct agents *a, uint32_t host)
+{
+    return a->agent[host].mux;
+}
+
+struct mux *agents_mux(struct agents *a, uint32_t host)
+{
+    return a->agent[host].mux;
+}
+
+int agents_tell(struct agents *a, uint32_t host, uint32_t type, const void *body, size_t size,
+                struct cw_err *err)
+{
+    if (!a->agent[host].mux)
+        return cw_err_set(err, CW_ECLOSED, "host %s is lost", agents_name(a, host));
+    return mux_send(a->agent[host].mux, type, body, size, err);
+}
+
+int agents_tell_event(struct agents *a, uint32_t host, uint32_t type, uint32_t of, uint32_t value,
+                      struct cw_err *err)
+{
+    struct agent_event event = {.of = of, .value = value};
+    uint8_t body[AGENT_EVENT_MAX];
+
+    return agents_tell(a, host, type, body, agent_event_put(body, &event), err);
+}
+
+int agents_start_relay(struct agents *a, uint32_t host, const struct agent_relay *relay,
+                       struct cw_err *err)
+{
+    static uint8_t body[AGENT_RELAY_MAX];
+
+    err->code = CW_OK;
+    agents_tell(a, host, AGENT_RELAY, body, agent_relay_put(body, relay), err);
+    sodium_memzero(body, sizeof(body));
+    return err->code;
+}
+
+void agents_kill_relay(struct agents *a, uint32_t host)
+{
+    struct cw_err err;
+
+    agents_tell(a, host, AGENT_RELAY_KILL, NULL, 0, &err);
+}
+
+uint32_t agents_count(const struct agents *a)
+{
+    return a->config.hosts->count;
+}
+
+const char *agents_name(const struct agents *a, uint32_t host)
+{
+    return name_of(&a->agent[host]);
+}
+
+const struct greeting_hello *agents_facts(const struct agents *a, uint32_t host)
+{
+    return &a->agent[host].facts;
+}

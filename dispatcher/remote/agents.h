@@ -1,0 +1,115 @@
+/* The agents of a job, one on each of its hosts: started side by side, a bounded number at a time;
+ * a session with each, which outlives its connection; and, where that cannot be made again in time,
+ * the host is lost. All in the job's loop, which never waits for one of them. */
+#ifndef DISPATCHER_AGENTS_H
+#define DISPATCHER_AGENTS_H
+
+#include "common/frame.h"
+#include "dispatcher/hosts/host_list.h"
+#include "dispatcher/loop/loop.h"
+#include "dispatcher/mux/agent_frames.h"
+#include "dispatcher/mux/greeting.h"
+
+#include <sys/types.h>
+
+#define AGENTS_STARTS_MAX 32u              /* agents that are being started at a time */
+#define AGENTS_START_NS 60000000000ull     /* for one of them to answer */
+#define AGENTS_CONNECT_MAX_S 20u           /* for ssh to connect */
+#define AGENTS_EXPLAIN_NS 1000000000ull    /* for a launcher whose connection ended to end */
+#define AGENTS_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
+#define AGENTS_PERIODS 4u                  /* of these in the timeout ... */
+#define AGENTS_SILENCE 2u                  /* ... after which another connection is made */
+#define AGENTS_PAUSE_MIN_NS 50000000ull    /* between two such tries; doubled each time ... */
+#define AGENTS_PAUSE_MAX_NS 1000000000ull  /* ... up to this */
+#define AGENTS_END_NS 3000000000ull        /* for agents to end */
+
+struct agents;
+
+/* In the job's loop. A host is known by its index in the list. */
+struct agents_events {
+    void (*ready)(void *ctx); /* every host has an agent; once */
+    /* Before that: this one cannot be had. */
+    void (*failed)(void *ctx, uint32_t host, const struct cw_err *err);
+    /* After that: it is given up; its ranks were told lost() before. */
+    void (*lost)(void *ctx, uint32_t host, const struct cw_err *err);
+    void (*suspended)(void *ctx, uint32_t host,
+                      const struct cw_err *err); /* its connection broke */
+    void (*resumed)(void *ctx, uint32_t host);
+    /* Of agents_start_relay: its process has started; where it listens,
+     * over a Unix socket and, "" if not wanted, over TCP; it has ended, and is started `again` or
+     * not; it cannot be started. */
+    void (*relay_started)(void *ctx, uint32_t host, pid_t pid);
+    void (*relay_listens)(void *ctx, uint32_t host, const char *local, const char *tcp);
+    void (*relay_ended)(void *ctx, uint32_t host, bool again, int status);
+    void (*relay_failed)(void *ctx, uint32_t host, const struct cw_err *err);
+    /* The way to it has said something, on stderr. */
+    void (*said)(void *ctx, uint32_t host, const char *line);
+};
+
+/* Everything borrowed. */
+struct agents_config {
+    struct loop *loop;
+    const struct host_list *hosts;
+    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    uint32_t ranks;
+    const char *launcher;      /* as of struct launch_command_config */
+    const char *launcher_args; /* NULL: none */
+    const char *causeway;      /* path on the hosts; NULL: as here */
+    uint64_t timeout_ns;       /* of silence, after which a host is lost */
+    uint64_t alive_period_ns;  /* of ranks */
+    const struct agents_events *events;
+    void *ctx;
+};
+
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h. */
+struct agents_user {
+    /* As of struct mux_ops. */
+    int (*frame)(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
+                 struct cw_err *err);
+    /* The host is lost: its streams are to be forgotten. */
+    void (*lost)(void *ctx, uint32_t host);
+    /* A period has passed in which nothing could be heard of this host. */
+    void (*silent)(void *ctx, uint32_t host);
+    /* There are no sessions any more. */
+    void (*over)(void *ctx);
+};
+
+/* NULL with *err set: CW_ENOMEM. */
+struct agents *agents_new(const struct agents_config *config, struct cw_err *err);
+/* Does not wait; agents that were not told to end do so within the timeout. NULL is allowed. */
+void agents_free(struct agents *agents);
+
+void agents_set_user(struct agents *agents, const struct agents_user *user, void *ctx);
+
+/* Begins to start them: ready() or failed() comes. */
+void agents_open(struct agents *agents);
+
+/* Tells them to end, and waits for that, for a bounded time. Once; NULL is allowed. */
+void agents_end(struct agents *agents);
+
+/* A process of these has ended; the caller has waited for it. Returns false: it is none. */
+bool agents_child_ended(struct agents *agents, pid_t pid, int status);
+bool agents_has_child(const struct agents *agents, pid_t pid);
+
+/* Whether frames can be put into the session: the host is there, maybe suspended. */
+bool agents_is_there(const struct agents *agents, uint32_t host);
+/* Its session; NULL: it is not there. */
+struct mux *agents_mux(struct agents *agents, uint32_t host);
+/* Errors: CW_ECLOSED: the host is not there; as of mux_send. */
+int agents_tell(struct agents *agents, uint32_t host, uint32_t type, const void *body, size_t size,
+                struct cw_err *err);
+int agents_tell_event(struct agents *agents, uint32_t host, uint32_t type, uint32_t of,
+                      uint32_t value, struct cw_err *err);
+
+/* The host's relay is started: once. Errors: as agents_tell. */
+int agents_start_relay(struct agents *agents, uint32_t host, const struct agent_relay *relay,
+                       struct cw_err *err);
+/* A drill: SIGKILL. */
+void agents_kill_relay(struct agents *agents, uint32_t host);
+
+uint32_t agents_count(const struct agents *agents);
+const char *agents_name(const struct agents *agents, uint32_t host);
+/* What the agent told of its host, once it is ready. */
+const struct greeting_hello *agents_facts(const struct agents *agents, uint32_t host);
+
+#endif

@@ -1,0 +1,678 @@
+#include "dispatcher/remote/remote.h"
+#include "dispatcher/channels/stream_fd.h"
+#include "dispatcher/remote/agents.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* A stream of a process; `fd` is its far end, while the near one is the launcher's user's. */
+struct end {
+    struct process *of;
+    int far; /* until the stream is open */
+    struct stream_fd fd;
+};
+
+struct process {
+    struct remote *of;
+    struct process *next;
+    uint32_t host;
+    uint32_t start; /* its number at the agent */
+    const struct launch_program *program;
+    struct launch_process made; /* the near ends; -1 once they are handed over */
+    bool present;               /* it is the process of its rank */
+    bool started;               /* which was told */
+    bool setup_taken;
+    uint32_t over; /* AGENT_ENDED or AGENT_LOST, to be told once all was passed on; 0 */
+    int status;
+    struct end end[AGENT_STREAMS];
+};
+
+/* What a host knows. */
+struct known {
+    uint32_t starts;             /* numbers that are used */
+    bool knows[AGENT_BLOBS_MAX]; /* of the programs */
+};
+
+struct remote {
+    struct launcher_config config;
+    const struct launch_program *program[AGENT_BLOBS_MAX]; /* by number; 0 is none */
+    struct process **of_rank;
+    struct process *processes;
+    struct known *host; /* of each host */
+    struct loop_timer sweep;
+    bool closed; /* nothing is told any more; what ranks have printed passes still */
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* --- streams --- */
+
+static struct stream_fd *stream_of(struct process *p, enum agent_stream which)
+{
+    return &p->end[which].fd;
+}
+
+static uint32_t kind_of(const uint8_t *record, size_t size)
+{
+    struct cw_reader r = cw_reader(record, size);
+
+    return cw_get_u32(&r);
+}
+
+/* The near end has one record unread, as if it was the setup, until the R-device has read that
+ * (rank_io looks at it). */
+#define SETUP_SIZE 1
+
+/* What was printed before it is passed on first: the image's place is in it. */
+static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
+{
+    struct process *p = ((struct end *)ctx)->of;
+
+    if (size == SETUP_SIZE)
+        return false;
+    return kind_of(record, size) != CW_REPORT_IMAGE_TAKEN ||
+           (stream_fd_unwritten(stream_of(p, AGENT_STREAM_OUT)) == 0 &&
+            stream_fd_unwritten(stream_of(p, AGENT_STREAM_ERR)) == 0);
+}
+
+/* The agent says how much of its input a rank had read; what it had not is also what is on its way.
+ */
+static void pass_control(void *ctx, uint8_t *record, size_t size)
+{
+    struct process *p = ((struct end *)ctx)->of;
+    uint64_t given = stream_fd_given(stream_of(p, AGENT_STREAM_IN));
+    struct cw_report report;
+
+    if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
+        report.image.unread == UINT64_MAX)
+        return;
+    report.image.unread = report.image.unread > given ? UINT64_MAX : given - report.image.unread;
+    agent_report_change(record, size, &report);
+}
+
+static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
+{
+    struct process *p = ((struct end *)ctx)->of;
+
+    (void)record;
+    (void)size;
+    return stream_fd_unwritten(stream_of(p, AGENT_STREAM_CONTROL)) == 0;
+}
+
+static void tell_over(struct process *p);
+
+static void on_moved(void *ctx)
+{
+    struct process *p = ((struct end *)ctx)->of;
+
+    if (stream_of(p, AGENT_STREAM_CONTROL)->delays)
+        stream_fd_push(stream_of(p, AGENT_STREAM_CONTROL));
+    if (stream_of(p, AGENT_STREAM_PMI)->delays)
+        stream_fd_push(stream_of(p, AGENT_STREAM_PMI));
+    if (stream_of(p, AGENT_STREAM_PMI)->waits)
+        stream_fd_pull(stream_of(p, AGENT_STREAM_PMI));
+    tell_over(p);
+}
+
+static void on_closed(void *ctx)
+{
+    loop_timer_set(&((struct end *)ctx)->of->of->sweep, 0);
+}
+
+static const struct stream_fd_ops ops_of[AGENT_STREAMS] = {
+    [AGENT_STREAM_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
+    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control,
+                              .pass = pass_control,
+                              .moved = on_moved,
+                              .closed = on_closed},
+    [AGENT_STREAM_OUT] = {.moved = on_moved, .closed = on_closed},
+    [AGENT_STREAM_ERR] = {.moved = on_moved, .closed = on_closed},
+    [AGENT_STREAM_IN] = {.closed = on_closed},
+    [AGENT_STREAM_IMAGE] = {.closed = on_closed},
+};
+
+static void open_stream(struct process *p, enum agent_stream which)
+{
+    struct end *end = &p->end[which];
+    bool output = which == AGENT_STREAM_OUT || which == AGENT_STREAM_ERR;
+    struct stream_fd_config config = {.loop = p->of->config.loop,
+                                      .mux = agents_mux(p->of->config.agents, p->host),
+                                      .id = agent_stream_id(p->start, which),
+                                      .fd = end->far,
+                                      .reads = !output,
+                                      .writes = which <= AGENT_STREAM_ERR,
+                                      .records = which == AGENT_STREAM_CONTROL,
+                                      .record_max = CW_SETUP_MAX,
+                                      .ops = &ops_of[which],
+                                      .ctx = end};
+    struct cw_err err;
+
+    if (end->far < 0)
+        return;
+    end->far = -1;
+    if (stream_fd_open(&end->fd, &config, &err) < 0)
+        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL, &err);
+}
+
+/* The stand-in of the setup goes: what follows it, the near end's being closed, is seen. */
+static void take_setup(struct process *p)
+{
+    struct stream_fd *control = stream_of(p, AGENT_STREAM_CONTROL);
+    char record[SETUP_SIZE];
+
+    if (p->setup_taken || control->fd < 0)
+        return;
+    p->setup_taken = recv(control->fd, record, sizeof(record), MSG_DONTWAIT) == SETUP_SIZE;
+    stream_fd_pull(control);
+}
+
+/* --- processes --- */
+
+static bool is_over(const struct process *p)
+{
+    if (p->present || p->over)
+        return false;
+    for (int i = 0; i < AGENT_STREAMS; i++)
+        if (!p->end[i].fd.over)
+            return false;
+    return true;
+}
+
+static void free_process(struct process *p)
+{
+    for (int i = 0; i < AGENT_STREAMS; i++) {
+        close_fd(&p->end[i].far);
+        stream_fd_drop(&p->end[i].fd);
+    }
+    close_fd(&p->made.pmi_fd);
+    close_fd(&p->made.control_fd);
+    close_fd(&p->made.output_fds[0]);
+    close_fd(&p->made.output_fds[1]);
+    free(p);
+}
+
+static void leave(struct process *p)
+{
+    p->present = false;
+    if (p->of->of_rank[p->made.rank] == p)
+        p->of->of_rank[p->made.rank] = NULL;
+    take_setup(p);
+    loop_timer_set(&p->of->sweep, 0);
+}
+
+/* Said once all know that their host is lost. */
+static void tell_lost_starts(struct remote *r)
+{
+    struct cw_err err;
+
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
+        struct process *p = r->of_rank[rank];
+
+        if (!p || p->over != AGENT_FAILED)
+            continue;
+        p->over = 0;
+        leave(p);
+        cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank, p->program->path,
+                   agents_name(r->config.agents, p->host));
+        if (!r->closed)
+            r->config.events->failed(r->config.ctx, rank, &err);
+    }
+}
+
+static void sweep(void *ctx)
+{
+    struct remote *r = ctx;
+    struct process **at = &r->processes;
+
+    tell_lost_starts(r);
+    while (*at) {
+        struct process *p = *at;
+
+        if (is_over(p)) {
+            *at = p->next;
+            free_process(p);
+        } else {
+            at = &p->next;
+        }
+    }
+}
+
+/* The agent does not know of its streams, or is not there. */
+static void drop_streams(struct process *p)
+{
+    for (int i = 0; i < AGENT_STREAMS; i++) {
+        close_fd(&p->end[i].far);
+        stream_fd_drop(&p->end[i].fd);
+    }
+}
+
+static void tell_over(struct process *p)
+{
+    struct launcher_config config = p->of->config;
+    uint32_t over = p->over;
+    uint32_t rank = p->made.rank;
+
+    if (!over || stream_fd_unwritten(stream_of(p, AGENT_STREAM_CONTROL)) > 0 ||
+        stream_fd_unwritten(stream_of(p, AGENT_STREAM_PMI)) > 0)
+        return;
+    p->over = 0;
+    if (p->of->closed || !p->present)
+        return;
+    if (over == AGENT_LOST) {
+        take_setup(p);
+        config.events->lost(config.ctx, rank);
+    } else {
+        leave(p);
+        config.events->ended(config.ctx, rank, p->status);
+    }
+}
+
+/* Opens its streams, and hands the near ends over. */
+static void tell_started(struct process *p)
+{
+    struct launcher_config config = p->of->config;
+    struct launch_process made = p->made;
+
+    if (p->started)
+        return;
+    p->started = true;
+    for (int i = 0; i < AGENT_STREAMS; i++)
+        open_stream(p, i);
+    p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
+    config.events->started(config.ctx, &made);
+}
+
+static void tell_failed(struct process *p, const struct agent_event *event)
+{
+    struct launcher_config config = p->of->config;
+    uint32_t rank = p->made.rank;
+    struct cw_err err;
+
+    cw_err_set(&err, (int)event->value, "%s", event->text);
+    cw_err_wrap(&err, "host %s", agents_name(config.agents, p->host));
+    drop_streams(p);
+    leave(p);
+    config.events->failed(config.ctx, rank, &err);
+}
+
+/* --- frames --- */
+
+static struct process *find(const struct remote *r, uint32_t host, uint32_t start)
+{
+    struct process *p = r->processes;
+
+    while (p && (p->host != host || p->start != start))
+        p = p->next;
+    return p;
+}
+
+/* Of one that was let go of nothing is told but its end, which has a frame of its own. */
+static void take_process_event(struct process *p, uint32_t type, const struct agent_event *event)
+{
+    switch (type) {
+    case AGENT_STARTED:
+        p->made.pid = (pid_t)event->value;
+        if (p->present)
+            tell_started(p);
+        break;
+    case AGENT_FAILED:
+        if (p->present)
+            tell_failed(p, event);
+        else
+            drop_streams(p);
+        break;
+    case AGENT_SETUP_TAKEN:
+        take_setup(p);
+        break;
+    case AGENT_ENDED:
+    case AGENT_LOST:
+        p->over = type;
+        p->status = (int)event->value;
+        tell_over(p);
+        break;
+    }
+}
+
+static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
+                    struct cw_err *err)
+{
+    struct remote *r = ctx;
+    struct agent_event event;
+    struct process *p;
+
+    if (!agent_event_get(body, size, &event) || type < AGENT_STARTED || type > AGENT_FORMER_ENDED)
+        return cw_err_set(err, CW_EPROTO, "an event that makes no sense");
+    if (type == AGENT_ALIVE || type == AGENT_FORMER_ENDED) {
+        if (event.of >= r->config.ranks)
+            return cw_err_set(err, CW_EPROTO, "an event of rank %u, which is none", event.of);
+        if (!r->closed && type == AGENT_ALIVE)
+            r->config.events->alive(r->config.ctx, event.of, event.value);
+        else if (!r->closed)
+            r->config.events->former_ended(r->config.ctx, event.of, event.value);
+        return CW_OK;
+    }
+    p = find(r, host, event.of);
+    if (p && !r->closed)
+        take_process_event(p, type, &event);
+    return CW_OK;
+}
+
+/* All that came is passed on before anybody hears of it, as far as it is taken. */
+static void on_host_lost(void *ctx, uint32_t host)
+{
+    struct remote *r = ctx;
+
+    for (struct process *p = r->processes; p; p = p->next)
+        if (p->host == host) {
+            take_setup(p);
+            drop_streams(p);
+            p->over = 0;
+        }
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
+        struct process *p = r->of_rank[rank];
+
+        if (!p || p->host != host || r->closed)
+            continue;
+        if (p->started)
+            r->config.events->lost(r->config.ctx, rank);
+        else
+            p->over = AGENT_FAILED;
+    }
+    loop_timer_set(&r->sweep, 0);
+}
+
+/* Its ranks are not to be replaced while it may come back. */
+static void on_silent(void *ctx, uint32_t host)
+{
+    struct remote *r = ctx;
+
+    for (uint32_t rank = 0; rank < r->config.ranks && !r->closed; rank++) {
+        const struct process *p = r->of_rank[rank];
+
+        if (p && p->host == host && p->started)
+            r->config.events->alive(r->config.ctx, rank, p->made.incarnation);
+    }
+}
+
+static void on_over(void *ctx)
+{
+    struct remote *r = ctx;
+    struct process *p;
+
+    while ((p = r->processes)) {
+        r->processes = p->next;
+        free_process(p);
+    }
+    loop_timer_set(&r->sweep, LOOP_NEVER);
+    free(r->of_rank);
+    free(r->host);
+    free(r);
+}
+
+static const struct agents_user agents_user = {on_frame, on_host_lost, on_silent, on_over};
+
+/* --- programs --- */
+
+static int tell_blob(struct remote *r, uint32_t host, uint32_t number,
+                     const struct launch_program *program, struct cw_err *err)
+{
+    uint8_t body[AGENT_PART_HEADER + AGENT_BLOB_PART];
+    char here[PATH_MAX];
+    size_t size;
+    uint8_t *bytes = agent_program_put(
+        program, program->wdir ? program->wdir : getcwd(here, sizeof(here)), &size);
+
+    if (!bytes)
+        return cw_err_set(err, CW_ELIMIT, "its arguments and environment are larger than %u MiB",
+                          AGENT_BLOB_MAX >> 20);
+    err->code = CW_OK;
+    for (size_t at = 0; err->code == CW_OK && at < size; at += AGENT_BLOB_PART) {
+        struct agent_part part = {.number = number,
+                                  .size = (uint32_t)size,
+                                  .bytes = bytes + at,
+                                  .part =
+                                      size - at < AGENT_BLOB_PART ? size - at : AGENT_BLOB_PART};
+
+        agents_tell(r->config.agents, host, AGENT_BLOB, body, agent_part_put(body, &part), err);
+    }
+    free(bytes);
+    return err->code;
+}
+
+/* Our environment is that of ranks, wherever they are: the same in each incarnation. */
+static int tell_environment(struct remote *r, uint32_t host, struct cw_err *err)
+{
+    struct launch_program all = {.env = (const char *const *)environ};
+
+    while (environ[all.env_count])
+        all.env_count++;
+    return tell_blob(r, host, 0, &all, err);
+}
+
+/* Returns its number, or a negative code. */
+static int know_program(struct remote *r, uint32_t host, const struct launch_program *program,
+                        struct cw_err *err)
+{
+    struct known *h = &r->host[host];
+    uint32_t number = 1;
+
+    while (number < AGENT_BLOBS_MAX && r->program[number] && r->program[number] != program)
+        number++;
+    assert(number < AGENT_BLOBS_MAX); /* a job has no more segments */
+    r->program[number] = program;
+    if (!h->knows[0] && tell_environment(r, host, err) < 0)
+        return err->code;
+    h->knows[0] = true;
+    if (!h->knows[number] && tell_blob(r, host, number, program, err) < 0)
+        return err->code;
+    h->knows[number] = true;
+    return (int)number;
+}
+
+/* --- starting --- */
+
+static int open_pair(struct process *p, enum agent_stream which, int *near)
+{
+    bool output = which == AGENT_STREAM_OUT || which == AGENT_STREAM_ERR;
+    int kind = which == AGENT_STREAM_CONTROL ? SOCK_SEQPACKET : SOCK_STREAM;
+    int fds[2];
+
+    if (output ? pipe2(fds, O_CLOEXEC | O_NONBLOCK)
+               : socketpair(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds))
+        return -1;
+    *near = fds[0];
+    p->end[which].far = fds[1];
+    return 0;
+}
+
+static int copy_fd(struct process *p, enum agent_stream which, int fd)
+{
+    if (fd < 0)
+        return 0;
+    p->end[which].far = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (p->end[which].far < 0)
+        return -1;
+    return fcntl(p->end[which].far, F_SETFL, O_NONBLOCK);
+}
+
+static int open_ends(struct process *p, int stdin_fd, int image_fd, struct cw_err *err)
+{
+    if (open_pair(p, AGENT_STREAM_PMI, &p->made.pmi_fd) < 0 ||
+        open_pair(p, AGENT_STREAM_CONTROL, &p->made.control_fd) < 0 ||
+        open_pair(p, AGENT_STREAM_OUT, &p->made.output_fds[0]) < 0 ||
+        open_pair(p, AGENT_STREAM_ERR, &p->made.output_fds[1]) < 0 ||
+        copy_fd(p, AGENT_STREAM_IN, stdin_fd) < 0 || copy_fd(p, AGENT_STREAM_IMAGE, image_fd) < 0 ||
+        send(p->made.control_fd, "", SETUP_SIZE, MSG_NOSIGNAL) != SETUP_SIZE)
+        return cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
+                          strerror(errno));
+    return CW_OK;
+}
+
+/* The keys are wiped. */
+static int tell_start(struct process *p, struct cw_setup *setup, struct cw_err *err)
+{
+    uint8_t body[AGENT_START_MAX];
+    struct agent_start order = {.start = p->start, .setup = *setup};
+    int number = know_program(p->of, p->host, p->program, err);
+
+    sodium_memzero(setup->key, sizeof(setup->key));
+    sodium_memzero(setup->image_key, sizeof(setup->image_key));
+    order.program = (uint32_t)number;
+    if (p->end[AGENT_STREAM_IN].far >= 0)
+        order.flags |= AGENT_START_READS;
+    if (p->end[AGENT_STREAM_IMAGE].far >= 0)
+        order.flags |= AGENT_START_FROM_IMAGE;
+    if (number > 0)
+        agents_tell(p->of->config.agents, p->host, AGENT_START, body, agent_start_put(body, &order),
+                    err);
+    sodium_memzero(&order, sizeof(order));
+    sodium_memzero(body, sizeof(body));
+    return err->code;
+}
+
+static struct process *new_process(struct remote *r, const struct launch_program *program,
+                                   const struct cw_setup *setup, uint32_t host)
+{
+    struct process *p = calloc(1, sizeof(*p));
+
+    if (!p)
+        return NULL;
+    p->of = r;
+    p->host = host;
+    p->program = program;
+    p->start = r->host[host].starts++;
+    p->made = (struct launch_process){.rank = setup->rank,
+                                      .incarnation = setup->incarnation,
+                                      .pmi_fd = -1,
+                                      .control_fd = -1,
+                                      .output_fds = {-1, -1}};
+    for (int i = 0; i < AGENT_STREAMS; i++) {
+        p->end[i].of = p;
+        p->end[i].far = -1;
+        stream_fd_init(&p->end[i].fd);
+    }
+    return p;
+}
+
+static int remote_start(void *launcher, const struct launch_program *program,
+                        struct cw_setup *setup, uint32_t host, int stdin_fd, int image_fd,
+                        struct cw_err *err)
+{
+    struct remote *r = launcher;
+    uint32_t rank = setup->rank;
+    struct process *p = new_process(r, program, setup, host);
+
+    assert(!r->of_rank[rank]);
+    err->code = CW_OK;
+    if (!p)
+        cw_err_set(err, CW_ENOMEM, "no memory");
+    else if (!agents_is_there(r->config.agents, host))
+        cw_err_set(err, CW_ECLOSED, "host %s is lost", agents_name(r->config.agents, host));
+    else if (open_ends(p, stdin_fd, image_fd, err) == CW_OK)
+        tell_start(p, setup, err);
+    if (err->code) {
+        if (p)
+            free_process(p);
+        return cw_err_wrap(err, "starting rank %u (%s)", rank, program->path);
+    }
+    p->present = true;
+    p->next = r->processes;
+    r->processes = p;
+    r->of_rank[rank] = p;
+    return CW_OK;
+}
+
+/* --- the launcher --- */
+
+static void *remote_open(const struct launcher_config *config, struct cw_err *err)
+{
+    struct remote *r = calloc(1, sizeof(*r));
+
+    if (r) {
+        r->of_rank = calloc(config->ranks, sizeof(struct process *));
+        r->host = calloc(agents_count(config->agents), sizeof(*r->host));
+    }
+    if (!r || !r->of_rank || !r->host) {
+        if (r) {
+            free(r->of_rank);
+            free(r->host);
+        }
+        free(r);
+        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->ranks);
+        return NULL;
+    }
+    r->config = *config;
+    loop_timer_add(config->loop, &r->sweep, sweep, r);
+    agents_set_user(config->agents, &agents_user, r);
+    return r;
+}
+
+/* What ranks have printed passes until there are no agents any more: then the memory goes. */
+static void remote_close(void *launcher)
+{
+    struct remote *r = launcher;
+    struct cw_err err;
+
+    r->closed = true;
+    for (uint32_t host = 0; host < agents_count(r->config.agents); host++)
+        if (agents_is_there(r->config.agents, host))
+            agents_tell(r->config.agents, host, AGENT_CLOSE, NULL, 0, &err);
+    for (uint32_t rank = 0; rank < r->config.ranks; rank++)
+        if (r->of_rank[rank])
+            leave(r->of_rank[rank]);
+}
+
+static void remote_confirm(void *launcher, uint32_t rank)
+{
+    struct process *p = ((struct remote *)launcher)->of_rank[rank];
+
+    if (p)
+        tell_started(p);
+}
+
+static void remote_signal(void *launcher, uint32_t rank, int signal_number)
+{
+    const struct remote *r = launcher;
+    const struct process *p = r->of_rank[rank];
+    struct cw_err err;
+
+    if (p && agents_is_there(r->config.agents, p->host))
+        agents_tell_event(r->config.agents, p->host, AGENT_SIGNAL, rank, (uint32_t)signal_number,
+                          &err);
+}
+
+static void remote_let_go(void *launcher, uint32_t rank, bool end)
+{
+    const struct remote *r = launcher;
+    struct process *p = r->of_rank[rank];
+    struct cw_err err;
+
+    if (!p)
+        return;
+    if (agents_is_there(r->config.agents, p->host))
+        agents_tell_event(r->config.agents, p->host, AGENT_LET_GO, rank, end, &err);
+    p->over = 0;
+    leave(p);
+}
+
+const struct launcher_ops remote_launcher = {.open = remote_open,
+                                             .close = remote_close,
+                                             .start = remote_start,
+                                             .confirm = remote_confirm,
+                                             .signal = remote_signal,
+                                             .let_go = remote_let_go};

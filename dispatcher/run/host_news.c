@@ -1,0 +1,71 @@
+#include "dispatcher/run/host_news.h"
+
+#include <stdio.h>
+
+static uint64_t now_of(const struct host_news *n)
+{
+    return loop_now_ns(n->parts->loop);
+}
+
+static const char *name_of(const struct host_news *n, uint32_t host)
+{
+    return agents_name(n->parts->agents, host);
+}
+
+static void on_ready(void *ctx)
+{
+    struct host_news *n = ctx;
+
+    n->ready = true;
+    for (uint32_t host = 0; host < agents_count(n->parts->agents); host++)
+        telling_say(&n->parts->telling, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
+                    agents_facts(n->parts->agents, host)->pid,
+                    agents_facts(n->parts->agents, host)->cores);
+}
+
+static void on_failed(void *ctx, uint32_t host, const struct cw_err *err)
+{
+    struct host_news *n = ctx;
+
+    (void)host;
+    job_fail(n->job, 1, now_of(n), "%s", err->text);
+}
+
+static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
+{
+    struct host_news *n = ctx;
+    char text[CW_ERR_TEXT_MAX];
+
+    telling_tell(&n->parts->telling, "%s; it is lost", err->text);
+    snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
+    job_host_lost(n->job, host, text, now_of(n));
+}
+
+static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
+{
+    struct host_news *n = ctx;
+
+    telling_say(&n->parts->telling, "host %s: %s; connecting again", name_of(n, host), err->text);
+}
+
+static void on_resumed(void *ctx, uint32_t host)
+{
+    struct host_news *n = ctx;
+
+    telling_say(&n->parts->telling, "host %s: the session with its agent goes on",
+                name_of(n, host));
+}
+
+static void on_said(void *ctx, uint32_t host, const char *line)
+{
+    struct host_news *n = ctx;
+
+    telling_tell(&n->parts->telling, "host %s: %s", name_of(n, host), line);
+}
+
+const struct agents_events host_news_events = {.ready = on_ready,
+                                               .failed = on_failed,
+                                               .lost = on_lost,
+                                               .suspended = on_suspended,
+                                               .resumed = on_resumed,
+                                               .said = on_said};

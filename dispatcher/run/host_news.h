@@ -1,0 +1,18 @@
+/* What is heard of the hosts of a job: what it means for ranks and for the job. */
+#ifndef DISPATCHER_HOST_NEWS_H
+#define DISPATCHER_HOST_NEWS_H
+
+#include "dispatcher/job/job.h"
+#include "dispatcher/run/parts.h"
+
+/* All that it points to is borrowed. */
+struct host_news {
+    struct parts *parts;
+    struct job *job;
+    bool ready; /* all of them have an agent */
+};
+
+/* With a struct host_news as their `ctx`. */
+extern const struct agents_events host_news_events;
+
+#endif

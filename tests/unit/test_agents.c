@@ -1,0 +1,821 @@
+/* Agents on hosts that are all this one: in place of ssh a script that is told the host and runs
+ * the command behind two pipes, so that it can be killed without the agent. Ranks are scripts. */
+#include "common/clock.h"
+#include "common/transport.h"
+#include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/remote.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_NS 30000000000ull /* for anything that must come */
+#define TIMEOUT_NS 4000000000ull
+#define PERIOD_NS 100000000ull
+#define OUTPUT_MAX (4u << 20)
+#define RANKS 3
+
+static struct cw_err err;
+static char dir[64];
+static char launcher_path[128];
+static char causeway[512];
+static struct host hosts[2] = {{.name = "one"}, {.name = "two"}};
+static struct host_list list = {hosts, 1};
+static const uint8_t job_id[CW_ID_SIZE] = {1};
+static struct loop *loop;
+static struct agents *agents;
+static void *launcher;
+
+/* What was told. */
+static bool ready;
+static struct cw_err failure;
+static int failures, host_losses, suspensions, resumptions;
+static struct cw_err host_why;
+static char line[256];
+static struct launch_process made[RANKS];
+static bool started[RANKS], ended[RANKS], failed[RANKS], lost[RANKS];
+static int status[RANKS];
+static struct cw_err start_why;
+static unsigned alives;
+
+static void on_ready(void *ctx)
+{
+    (void)ctx;
+    ready = true;
+}
+
+static void on_host_failed(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)host;
+    failure = *e;
+    failures++;
+}
+
+static void on_host_lost(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)host;
+    host_why = *e;
+    host_losses++;
+}
+
+static void on_suspended(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)host;
+    (void)e;
+    suspensions++;
+}
+
+static void on_resumed(void *ctx, uint32_t host)
+{
+    (void)ctx;
+    (void)host;
+    resumptions++;
+}
+
+static void on_said(void *ctx, uint32_t host, const char *text)
+{
+    (void)ctx;
+    (void)host;
+    snprintf(line, sizeof(line), "%s", text);
+}
+
+static pid_t relay_pid;
+static int relay_ends, relay_listenings;
+static char relay_local[CW_ADDRESS_MAX], relay_tcp[CW_ADDRESS_MAX];
+
+static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+{
+    (void)ctx;
+    (void)host;
+    relay_pid = pid;
+}
+
+static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+{
+    (void)ctx;
+    (void)host;
+    snprintf(relay_local, sizeof(relay_local), "%s", local);
+    snprintf(relay_tcp, sizeof(relay_tcp), "%s", tcp);
+    relay_listenings++;
+}
+
+static void on_relay_ended(void *ctx, uint32_t host, bool again, int how)
+{
+    (void)ctx;
+    (void)host;
+    CU_ASSERT_TRUE(again);
+    CU_ASSERT_TRUE(WIFSIGNALED(how));
+    relay_ends++;
+}
+
+static const struct agents_events agents_events = {.ready = on_ready,
+                                                   .failed = on_host_failed,
+                                                   .lost = on_host_lost,
+                                                   .suspended = on_suspended,
+                                                   .resumed = on_resumed,
+                                                   .relay_started = on_relay_started,
+                                                   .relay_listens = on_relay_listens,
+                                                   .relay_ended = on_relay_ended,
+                                                   .said = on_said};
+
+static void on_started(void *ctx, const struct launch_process *process)
+{
+    (void)ctx;
+    made[process->rank] = *process;
+    started[process->rank] = true;
+}
+
+static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+{
+    (void)ctx;
+    start_why = *e;
+    failed[rank] = true;
+}
+
+static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    (void)ctx;
+    (void)rank;
+    (void)incarnation;
+    alives++;
+}
+
+static void on_ended(void *ctx, uint32_t rank, int how)
+{
+    (void)ctx;
+    status[rank] = how;
+    ended[rank] = true;
+}
+
+static void on_lost(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    lost[rank] = true;
+}
+
+static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
+                                                       on_ended,   on_lost,   on_alive};
+
+/* --- the site --- */
+
+static void write_script(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    fchmod(fd, 0755);
+    close(fd);
+}
+
+/* It says which process it is: what it has started is in its session. */
+static void write_launcher(const char *before)
+{
+    char text[1024];
+
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "echo $$ >%s/launcher.new; mv %s/launcher.new %s/launcher\n"
+             "%s\n"
+             "shift\n"
+             "cat | \"$@\" | cat\n",
+             dir, dir, dir, before);
+    write_script(launcher_path, text);
+}
+
+static void reap(void)
+{
+    int how;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &how, WNOHANG)) > 0)
+        if (agents)
+            agents_child_ended(agents, pid, how);
+}
+
+static bool await(const bool *what)
+{
+    uint64_t until_ns = cw_clock_ns() + WAIT_NS;
+
+    while (!*what && loop_look(loop) < until_ns) {
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        reap();
+    }
+    return *what;
+}
+
+static bool await_count(const int *what, int count)
+{
+    uint64_t until_ns = cw_clock_ns() + WAIT_NS;
+
+    while (*what < count && loop_look(loop) < until_ns) {
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        reap();
+    }
+    return *what >= count;
+}
+
+static void open_site(const char *before)
+{
+    ssize_t n = readlink("/proc/self/exe", causeway, sizeof(causeway) - 16);
+
+    causeway[n > 0 ? n : 0] = '\0';
+    strcpy(strrchr(causeway, '/'), "/causeway");
+    strcpy(dir, "/tmp/test-agents-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    snprintf(launcher_path, sizeof(launcher_path), "%s/launch", dir);
+    write_launcher(before);
+    setenv("TMPDIR", dir, 1);
+    signal(SIGPIPE, SIG_IGN);
+    ready = false;
+    failures = host_losses = suspensions = resumptions = 0;
+    alives = 0;
+    memset(started, 0, sizeof(started));
+    memset(ended, 0, sizeof(ended));
+    memset(failed, 0, sizeof(failed));
+    memset(lost, 0, sizeof(lost));
+    line[0] = '\0';
+}
+
+static void open_agents(uint32_t count, uint64_t timeout_ns)
+{
+    struct agents_config config = {.hosts = &list,
+                                   .job_id = job_id,
+                                   .ranks = RANKS,
+                                   .launcher = launcher_path,
+                                   .causeway = causeway,
+                                   .timeout_ns = timeout_ns,
+                                   .alive_period_ns = PERIOD_NS,
+                                   .events = &agents_events};
+    struct launcher_config of_launcher = {
+        .ranks = RANKS, .alive_period_ns = PERIOD_NS, .events = &launcher_events};
+
+    list.count = count;
+    loop = loop_new(&err);
+    config.loop = of_launcher.loop = loop;
+    agents = of_launcher.agents = agents_new(&config, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(agents);
+    launcher = remote_launcher.open(&of_launcher, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
+    agents_open(agents);
+}
+
+static void open_ready(uint32_t count, uint64_t timeout_ns)
+{
+    open_site("");
+    open_agents(count, timeout_ns);
+    if (!await(&ready))
+        fprintf(stderr, "# no agent: %s\n", failure.text);
+    CU_ASSERT_TRUE_FATAL(ready);
+}
+
+static void remove_site(void)
+{
+    char path[160];
+
+    for (int i = 0; i < 100; i++) {
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        for (const char *const *name =
+                 (const char *const[]){"launch", "launcher", "causeway", "gone", NULL};
+             *name; name++) {
+            snprintf(path, sizeof(path), "%s/%s", dir, *name);
+            unlink(path);
+        }
+        /* agents have removed theirs */
+        if (rmdir(dir) == 0)
+            break;
+        usleep(100000);
+    }
+    CU_ASSERT_NOT_EQUAL(access(dir, F_OK), 0);
+    unsetenv("TMPDIR");
+}
+
+static void close_all(void)
+{
+    remote_launcher.close(launcher);
+    agents_end(agents);
+    agents_free(agents);
+    agents = NULL;
+    loop_free(loop);
+    remove_site();
+}
+
+/* --- ranks --- */
+
+static void start_on(uint32_t host, uint32_t rank, const char *script, int stdin_fd, int image_fd)
+{
+    static const char *const env[] = {"LD_PRELOAD="};
+    static char *argv[] = {"sh", "-c", NULL, NULL};
+    static struct launch_program programs[RANKS];
+    static char *argvs[RANKS][4];
+    static char restorer[RANKS][160];
+    struct cw_setup setup = {.rank = rank, .ranks = RANKS, .incarnation = 1, .address = "here"};
+
+    memcpy(argvs[rank], argv, sizeof(argv));
+    argvs[rank][2] = (char *)script;
+    snprintf(restorer[rank], sizeof(restorer[rank]), "%s", image_fd >= 0 ? script : "/none");
+    programs[rank] = (struct launch_program){.path = "/bin/sh",
+                                             .argv = argvs[rank],
+                                             .env = env,
+                                             .env_count = 1,
+                                             .device_path = "",
+                                             .restore_path = restorer[rank]};
+    CU_ASSERT_EQUAL_FATAL(
+        remote_launcher.start(launcher, &programs[rank], &setup, host, stdin_fd, image_fd, &err),
+        CW_OK);
+}
+
+static void start(uint32_t rank, const char *script)
+{
+    start_on(0, rank, script, -1, -1);
+    CU_ASSERT_TRUE_FATAL(await(&started[rank]));
+}
+
+static void close_rank(uint32_t rank)
+{
+    close(made[rank].pmi_fd);
+    close(made[rank].control_fd);
+    close(made[rank].output_fds[0]);
+    close(made[rank].output_fds[1]);
+}
+
+static char output[OUTPUT_MAX];
+
+/* What is there now. Returns false at its end. */
+static bool read_some(int fd, size_t *used)
+{
+    ssize_t n;
+
+    while ((n = read(fd, output + *used, OUTPUT_MAX - 1 - *used)) > 0)
+        *used += (size_t)n;
+    output[*used] = '\0';
+    return n < 0 && errno == EAGAIN;
+}
+
+/* Reads it to its end; every so many bytes the launcher of the host is killed. Returns its size. */
+static size_t read_all(int fd, size_t cut_every, void (*cut)(void))
+{
+    uint64_t until_ns = cw_clock_ns() + 2 * WAIT_NS;
+    size_t next = cut_every, used = 0;
+
+    while (read_some(fd, &used) && loop_look(loop) < until_ns) {
+        if (cut_every && used >= next) {
+            next += cut_every;
+            cut();
+        }
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        reap();
+    }
+    return used;
+}
+
+static pid_t pid_in(const char *name)
+{
+    char path[160];
+    int pid = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "re");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+    CU_ASSERT_EQUAL(fscanf(f, "%d", &pid), 1);
+    fclose(f);
+    return pid;
+}
+
+/* As when an ssh connection is reset. */
+static void cut_connection(void)
+{
+    kill(-pid_in("launcher"), SIGKILL);
+}
+
+static bool is_gone(pid_t pid)
+{
+    for (int ms = 0; ms < 20000; ms += 20) {
+        reap();
+        if (kill(pid, 0) < 0)
+            return true;
+        usleep(20000);
+    }
+    return false;
+}
+
+static pid_t agent_pid(uint32_t host)
+{
+    return (pid_t)agents_facts(agents, host)->pid;
+}
+
+/* --- tests --- */
+
+static void rank_is_started_and_ends(void)
+{
+    size_t used = 0;
+
+    open_ready(2, TIMEOUT_NS);
+    CU_ASSERT_STRING_NOT_EQUAL(agents_facts(agents, 0)->host, "");
+    CU_ASSERT_TRUE(agents_facts(agents, 1)->cores > 0);
+    start_on(1, 0, "echo out; echo err >&2; pwd; exit 7", -1, -1);
+    CU_ASSERT_TRUE(await(&ended[0]));
+    CU_ASSERT_TRUE_FATAL(started[0]);
+    CU_ASSERT_TRUE(WIFEXITED(status[0]) && WEXITSTATUS(status[0]) == 7);
+    used = read_all(made[0].output_fds[0], 0, NULL);
+    CU_ASSERT_TRUE(used > 4 && memcmp(output, "out\n/", 5) == 0);
+    used = read_all(made[0].output_fds[1], 0, NULL);
+    CU_ASSERT_STRING_EQUAL(output, "err\n");
+    close_rank(0);
+    close_all();
+}
+
+static void program_that_is_not_there(void)
+{
+    static char *const argv[] = {"none", NULL};
+    static const struct launch_program program = {
+        .path = "/none/none", .argv = argv, .device_path = ""};
+    struct cw_setup setup = {.rank = 1, .ranks = RANKS, .incarnation = 1};
+
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(remote_launcher.start(launcher, &program, &setup, 0, -1, -1, &err), CW_OK);
+    CU_ASSERT_TRUE(await(&failed[1]));
+    CU_ASSERT_EQUAL(start_why.code, CW_ENOTFOUND);
+    CU_ASSERT_PTR_NOT_NULL(strstr(start_why.text, "host one: starting rank 1 (/none/none)"));
+    close_all();
+}
+
+/* A process ends by a signal; PMI and reports come before that. */
+static void what_a_rank_says(void)
+{
+    uint8_t bytes[64];
+
+    open_ready(1, TIMEOUT_NS);
+    start(0, "exec bash -c 'echo cmd=init >&$PMI_FD; "
+             "printf \"\\004\\0\\0\\0\\0\\0\\0\\0\" >&$CAUSEWAY_FD; kill -9 $$'");
+    CU_ASSERT_TRUE(await(&ended[0]));
+    CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGKILL);
+    CU_ASSERT_EQUAL(recv(made[0].pmi_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 9);
+    CU_ASSERT_EQUAL(recv(made[0].control_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 8);
+    close_rank(0);
+    close_all();
+}
+
+static void output_over_cuts(void)
+{
+    size_t used, at = 0;
+    bool good = true;
+
+    open_ready(1, TIMEOUT_NS);
+    start(0, "seq 200000 300000");
+    used = read_all(made[0].output_fds[0], 150000, cut_connection);
+    CU_ASSERT_EQUAL(used, 100001 * 7);
+    for (int i = 200000; i <= 300000 && good; i++, at += 7)
+        good = atoi(output + at) == i && output[at + 6] == '\n';
+    CU_ASSERT_TRUE(good);
+    CU_ASSERT_TRUE(await(&ended[0]));
+    CU_ASSERT_TRUE(suspensions >= 3);
+    CU_ASSERT_EQUAL(host_losses, 0);
+    close_rank(0);
+    close_all();
+}
+
+static int feed_fd;
+static size_t fed, fed_cuts;
+
+/* Numbers, as the pipe takes them. */
+static void feed(void)
+{
+    static char text[7 * 1000];
+
+    while (fed < sizeof(text) * 100) {
+        ssize_t n;
+
+        for (int i = 0; i < 1000; i++)
+            snprintf(text + 7 * i, 8, "%06d\n", (int)(fed / sizeof(text) * 1000 % 100000) + i);
+        n = write(feed_fd, text + fed % sizeof(text), sizeof(text) - fed % sizeof(text));
+        if (n <= 0)
+            return;
+        fed += (size_t)n;
+        if (fed / 200000 > fed_cuts) {
+            fed_cuts = fed / 200000;
+            cut_connection();
+        }
+    }
+    close(feed_fd);
+    feed_fd = -1;
+}
+
+static void input_over_cuts(void)
+{
+    uint64_t until_ns;
+    size_t used = 0;
+    bool good = true;
+    int fds[2];
+
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(pipe2(fds, O_CLOEXEC), 0);
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    feed_fd = fds[1];
+    fed = fed_cuts = 0;
+    start_on(0, 0, "cat", fds[0], -1);
+    close(fds[0]);
+    CU_ASSERT_TRUE_FATAL(await(&started[0]));
+    until_ns = cw_clock_ns() + 2 * WAIT_NS;
+    while (read_some(made[0].output_fds[0], &used) && loop_look(loop) < until_ns) {
+        if (feed_fd >= 0)
+            feed();
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        reap();
+    }
+    CU_ASSERT_EQUAL(used, 700000);
+    for (size_t i = 0; i < used / 7 && good; i++)
+        good = (size_t)atoi(output + 7 * i) == i;
+    CU_ASSERT_TRUE(good);
+    CU_ASSERT_TRUE(suspensions >= 3);
+    close_rank(0);
+    close_all();
+}
+
+/* Who closes its stdin is noticed at the other end. */
+static void input_that_nobody_reads(void)
+{
+    uint64_t until_ns;
+    int fds[2];
+    bool broken = false;
+
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(pipe2(fds, O_CLOEXEC), 0);
+    start_on(0, 0, "exec <&-; sleep 1000", fds[0], -1);
+    close(fds[0]);
+    CU_ASSERT_TRUE(await(&started[0]));
+    until_ns = cw_clock_ns() + WAIT_NS;
+    while (!broken && loop_look(loop) < until_ns) {
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        broken = write(fds[1], "", 1) < 0 && errno == EPIPE;
+    }
+    CU_ASSERT_TRUE(broken);
+    close(fds[1]);
+    remote_launcher.signal(launcher, 0, SIGTERM);
+    CU_ASSERT_TRUE(await(&ended[0]));
+    CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGTERM);
+    close_rank(0);
+    close_all();
+}
+
+/* The restorer is a script that prints what it reads. */
+static void image_is_a_stream(void)
+{
+    char script[160];
+    int fds[2];
+    pid_t writer;
+    size_t used;
+
+    open_ready(1, TIMEOUT_NS);
+    snprintf(script, sizeof(script), "%s/causeway", dir);
+    write_script(script, "#!/bin/bash\nexec cat <&$1\n");
+    CU_ASSERT_EQUAL(pipe2(fds, O_CLOEXEC), 0);
+    writer = fork();
+    if (writer == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        execl("/bin/sh", "sh", "-c", "seq 200000 300000", NULL);
+        _exit(1);
+    }
+    close(fds[1]);
+    start_on(0, 1, script, -1, fds[0]);
+    close(fds[0]);
+    CU_ASSERT_TRUE(await(&started[1]));
+    used = read_all(made[1].output_fds[0], 300000, cut_connection);
+    CU_ASSERT_EQUAL(used, 100001 * 7);
+    CU_ASSERT_EQUAL(atoi(output + 100000 * 7), 300000);
+    CU_ASSERT_TRUE(await(&ended[1]));
+    close_rank(1);
+    close_all();
+}
+
+/* --- its relay --- */
+
+static bool connects(const char *address)
+{
+    struct cw_address parsed;
+    int fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&parsed, address, &err), CW_OK);
+    fd = cw_connect(&parsed, &err);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+/* It is started again at the same addresses. */
+static void relay_of_the_host(void)
+{
+    static struct agent_relay relay = {.returns = true, .listen = "tcp:127.0.0.1:0"};
+    char tcp[CW_ADDRESS_MAX];
+    pid_t first;
+
+    relay_ends = relay_listenings = 0;
+    relay.has[RELAY_OPTION_LOG_SAFETY] = true;
+    strcpy(relay.option[RELAY_OPTION_LOG_SAFETY], "file");
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(agents_start_relay(agents, 0, &relay, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&relay_listenings, 1));
+    CU_ASSERT_TRUE(connects(relay_local) && connects(relay_tcp));
+    strcpy(tcp, relay_tcp);
+    first = relay_pid;
+    agents_kill_relay(agents, 0);
+    CU_ASSERT_TRUE(await_count(&relay_listenings, 2));
+    CU_ASSERT_EQUAL(relay_ends, 1);
+    CU_ASSERT_NOT_EQUAL(relay_pid, first);
+    CU_ASSERT_STRING_EQUAL(relay_tcp, tcp);
+    CU_ASSERT_TRUE(connects(relay_tcp));
+    close_all();
+    CU_ASSERT_TRUE(is_gone(relay_pid));
+}
+
+/* --- losses --- */
+
+static void agent_is_killed(void)
+{
+    uint64_t from_ns;
+    pid_t rank;
+
+    open_ready(2, TIMEOUT_NS);
+    start(0, "exec sleep 1000");
+    rank = made[0].pid;
+    CU_ASSERT_EQUAL(kill(rank, 0), 0);
+    from_ns = cw_clock_ns();
+    kill(agent_pid(0), SIGKILL);
+    CU_ASSERT_TRUE(await_count(&host_losses, 1));
+    /* at once: whoever asks for the agent is told that there is none */
+    CU_ASSERT_TRUE(cw_clock_ns() - from_ns < TIMEOUT_NS);
+    CU_ASSERT_TRUE(lost[0]);
+    CU_ASSERT_PTR_NOT_NULL(strstr(host_why.text, "host one"));
+    CU_ASSERT_TRUE(is_gone(rank));
+    remote_launcher.let_go(launcher, 0, true);
+    close_rank(0);
+    started[0] = false;
+    start_on(1, 0, "exit 0", -1, -1);
+    CU_ASSERT_TRUE(await(&ended[0]));
+    close_rank(0);
+    close_all();
+}
+
+static void agent_stands_still_for_too_long(void)
+{
+    pid_t agent, rank;
+
+    open_ready(1, 1000000000ull);
+    start(0, "exec sleep 1000");
+    agent = agent_pid(0);
+    rank = made[0].pid;
+    kill(agent, SIGSTOP);
+    CU_ASSERT_TRUE(await_count(&host_losses, 1));
+    CU_ASSERT_TRUE(lost[0]);
+    CU_ASSERT_EQUAL(kill(rank, 0), 0);
+    /* it comes back, and is fenced */
+    kill(agent, SIGCONT);
+    CU_ASSERT_TRUE(is_gone(rank));
+    CU_ASSERT_TRUE(is_gone(agent));
+    remote_launcher.let_go(launcher, 0, true);
+    close_rank(0);
+    close_all();
+}
+
+static void agent_stands_still_for_a_while(void)
+{
+    uint64_t until_ns;
+    pid_t agent;
+
+    open_ready(1, TIMEOUT_NS);
+    start(0, "echo before; sleep 4; echo after");
+    agent = agent_pid(0);
+    kill(agent, SIGSTOP);
+    alives = 0;
+    until_ns = loop_look(loop) + TIMEOUT_NS * 3 / 4;
+    while (loop_now_ns(loop) < until_ns)
+        loop_turn(loop, until_ns);
+    CU_ASSERT_TRUE(alives > 0);
+    kill(agent, SIGCONT);
+    CU_ASSERT_TRUE(await(&ended[0]));
+    read_all(made[0].output_fds[0], 0, NULL);
+    CU_ASSERT_STRING_EQUAL(output, "before\nafter\n");
+    CU_ASSERT_EQUAL(host_losses, 0);
+    close_rank(0);
+    close_all();
+}
+
+static void agent_is_told_to_end(void)
+{
+    pid_t rank;
+
+    open_ready(1, TIMEOUT_NS);
+    start(0, "exec sleep 1000");
+    rank = made[0].pid;
+    kill(agent_pid(0), SIGTERM);
+    CU_ASSERT_TRUE(await_count(&host_losses, 1));
+    CU_ASSERT_TRUE(is_gone(rank));
+    remote_launcher.let_go(launcher, 0, true);
+    close_rank(0);
+    close_all();
+}
+
+/* All that the agent has started ends with it, without a word of the dispatcher. */
+static void dispatcher_is_gone(void)
+{
+    pid_t agent, rank;
+
+    open_ready(1, 1000000000ull);
+    start(0, "sleep 1000 & exec sleep 1000");
+    agent = agent_pid(0);
+    rank = made[0].pid;
+    close_rank(0);
+    agents_free(agents);
+    agents = NULL;
+    loop_free(loop);
+    CU_ASSERT_TRUE(is_gone(agent));
+    CU_ASSERT_TRUE(is_gone(rank));
+    CU_ASSERT_TRUE(is_gone(-rank));
+    remove_site();
+}
+
+/* --- starts that fail --- */
+
+static void expect_failure(const char *text)
+{
+    CU_ASSERT_TRUE(await_count(&failures, 1));
+    CU_ASSERT_FALSE(ready);
+    if (!strstr(failure.text, text))
+        fprintf(stderr, "# '%s' is not in: %s\n", text, failure.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "host one"));
+    close_all();
+}
+
+static void launcher_fails(void)
+{
+    open_site("echo 'Permission denied (publickey).' >&2; exit 255");
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("Permission denied (publickey).");
+    CU_ASSERT_STRING_EQUAL(line, "Permission denied (publickey).");
+    open_site("exit 3");
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("ended with code 3");
+    open_site("");
+    unlink(launcher_path);
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("No such file");
+}
+
+static void shell_that_prints(void)
+{
+    open_site("echo Welcome");
+    open_agents(1, TIMEOUT_NS);
+    CU_ASSERT_TRUE(await(&ready));
+    close_all();
+    open_site("echo 'This account is closed.'; exit 1");
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("This account is closed.");
+    open_site("yes no");
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("none of them of Causeway");
+}
+
+static void another_version(void)
+{
+    open_site("printf "
+              "'\\nCAUSEWAY-AGENT:2f1c\\n\\011\\0\\0\\0\\003\\0\\0\\0\\143\\0\\0\\0\\003\\0009.9'; "
+              "sleep 5; exit 0");
+    open_agents(1, TIMEOUT_NS);
+    expect_failure("it has Causeway 9.9 (agents' protocol 99)");
+}
+
+void add_agents_tests(void)
+{
+    CU_pSuite s = CU_add_suite("agents", NULL, NULL);
+
+    CU_ADD_TEST(s, rank_is_started_and_ends);
+    CU_ADD_TEST(s, program_that_is_not_there);
+    CU_ADD_TEST(s, what_a_rank_says);
+    CU_ADD_TEST(s, output_over_cuts);
+    CU_ADD_TEST(s, input_over_cuts);
+    CU_ADD_TEST(s, input_that_nobody_reads);
+    CU_ADD_TEST(s, image_is_a_stream);
+    CU_ADD_TEST(s, relay_of_the_host);
+    CU_ADD_TEST(s, agent_is_killed);
+    CU_ADD_TEST(s, agent_stands_still_for_too_long);
+    CU_ADD_TEST(s, agent_stands_still_for_a_while);
+    CU_ADD_TEST(s, agent_is_told_to_end);
+    CU_ADD_TEST(s, dispatcher_is_gone);
+    CU_ADD_TEST(s, launcher_fails);
+    CU_ADD_TEST(s, shell_that_prints);
+    CU_ADD_TEST(s, another_version);
+}

@@ -1,0 +1,294 @@
+/* The job core: slots belong to hosts, which are lost and come back. */
+#include "tests/unit/job_fixture.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <string.h>
+
+#define LOST "was on host b, which gave no sign of life for 10 s"
+
+/* Host 0 has slots 0, 1 and 2; host 1 has 3, host 2 has 4. */
+static const uint32_t slot_host[SLOTS] = {0, 0, 0, 1, 2};
+
+/* The ranks begin on these slots. */
+static void begin(const uint32_t *rank_slot, uint32_t count_of_slots, uint32_t ranks_max)
+{
+    const struct job_config config = {.ranks = RANKS,
+                                      .slots = count_of_slots,
+                                      .rank_slot = rank_slot,
+                                      .recover = true,
+                                      .restarts_max = 100,
+                                      .alive_timeout_ns = TIMEOUT};
+    struct job_slot made_of[SLOTS] = {0};
+
+    for (uint32_t i = 0; i < count_of_slots; i++)
+        made_of[i] = (struct job_slot){.host = slot_host[i], .ranks_max = ranks_max};
+    make_on(&config, made_of);
+}
+
+static void starts(uint32_t rank, uint32_t slot)
+{
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    CU_ASSERT_EQUAL(order.rank, rank);
+    CU_ASSERT_EQUAL(order.slot, slot);
+}
+
+static void run_on(const uint32_t *rank_slot, uint32_t count_of_slots, uint32_t ranks_max)
+{
+    begin(rank_slot, count_of_slots, ranks_max);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        starts(i, rank_slot[i]);
+        job_rank_started(&job, i, NOW);
+    }
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+}
+
+/* What is counted for the slots is what the ranks say. */
+static void slots_agree(void)
+{
+    uint32_t counted[SLOTS] = {0};
+
+    for (uint32_t i = 0; i < RANKS; i++)
+        counted[ranks[i].slot] += ranks[i].state != JOB_RANK_ENDED;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        CU_ASSERT_EQUAL(slots[i].ranks, counted[i]);
+}
+
+/* Ranks are where they were placed. */
+static const uint32_t apart[RANKS] = {0, 1, 3};
+
+static void first_on_the_own_host(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
+    starts(1, 1);
+    job_start_failed(&job, 1, 1, NOW, "no");
+    starts(1, 2);
+    job_start_failed(&job, 1, 1, NOW, "no");
+    starts(1, 4); /* of another host: that of rank 2 has no free one */
+    job_rank_started(&job, 1, NOW);
+    slots_agree();
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+}
+
+static void lost_host_takes_its_ranks(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_host_lost(&job, 1, LOST, NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
+    CU_ASSERT_EQUAL(order.rank, 2);
+    CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
+    CU_ASSERT_FALSE(order.hung);
+    CU_ASSERT_STRING_EQUAL(order.why, LOST);
+    starts(2, 4);
+    job_rank_started(&job, 2, NOW);
+    CU_ASSERT_EQUAL(ranks[2].restarts, 1);
+    CU_ASSERT_TRUE(job_rank_runs(&job, 0) && job_rank_runs(&job, 1));
+    slots_agree();
+}
+
+static void lost_host_is_not_used(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_host_lost(&job, 2, LOST, NOW); /* nobody is there */
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    job_host_lost(&job, 1, LOST, NOW);
+    starts(2, 2);
+    job_start_failed(&job, 2, 1, NOW, "no");
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "started on no free slot"));
+}
+
+static void host_that_is_back_is_used(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_host_lost(&job, 1, LOST, NOW);
+    starts(2, 4);
+    job_rank_started(&job, 2, NOW);
+    job_host_back(&job, 1);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it stays where it is */
+    job_host_lost(&job, 2, LOST, NOW + JOB_BACKOFF_MAX_NS);
+    CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_BACKOFF_MAX_NS), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 2); /* the next from 4 on that is free */
+    job_start_failed(&job, 2, 1, NOW, "no");
+    starts(2, 3);
+}
+
+static void too_few_slots(void)
+{
+    static const uint32_t filled[RANKS] = {0, 1, 2};
+
+    run_on(filled, SLOTS, 1);
+    job_host_lost(&job, 0, LOST, NOW);
+    ends(1, "rank 2 (./prog) " LOST ", and there is no free slot for it: 3 of 5 slots are "
+            "on lost hosts; give more hosts, as --spares, or let ranks share slots with "
+            "--oversubscribe");
+}
+
+/* When none is free any more, those with the fewest ranks. */
+static void slots_are_shared(void)
+{
+    static const uint32_t filled[RANKS] = {0, 1, 2};
+
+    run_on(filled, SLOTS, 2);
+    job_host_lost(&job, 0, LOST, NOW);
+    starts(0, 3);
+    starts(1, 4);
+    starts(2, 3);
+    for (uint32_t i = 0; i < RANKS; i++)
+        job_rank_started(&job, i, NOW);
+    CU_ASSERT_EQUAL(slots[3].ranks, 2);
+    slots_agree();
+    job_host_lost(&job, 1, LOST, NOW); /* there is room for one of its two */
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "rank 2 (./prog) was on host b"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "4 of 5 slots are on lost hosts"));
+}
+
+/* More ranks than slots from the beginning. A start that fails on a shared slot is not tried again
+ * on others. */
+static void shared_from_the_beginning(void)
+{
+    static const uint32_t together[RANKS] = {0, 0, 0};
+
+    run_on(together, 1, 3);
+    CU_ASSERT_EQUAL(slots[0].ranks, 3);
+    run_well(1);
+    CU_ASSERT_EQUAL(slots[0].ranks, 2);
+    job_rank_ended(&job, 2, KILLED(SIGKILL), NOW);
+    starts(2, 0);
+    CU_ASSERT_EQUAL(slots[0].ranks, 2);
+    job_start_failed(&job, 2, 127, NOW, "exec: No such file");
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job.exit_code, 127);
+}
+
+/* A rank that waits to be started again there goes elsewhere, for the same reason as before. */
+static void waiting_rank_moves(void)
+{
+    run_on(apart, SLOTS, 1);
+    for (int i = 0; i < 2; i++) {
+        job_rank_ended(&job, 2, KILLED(SIGKILL), NOW);
+        if (i == 0) {
+            starts(2, 3);
+            job_rank_started(&job, 2, NOW);
+        }
+    }
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it waits for a moment */
+    job_host_lost(&job, 1, LOST, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW + JOB_BACKOFF_MIN_NS), JOB_START);
+    CU_ASSERT_EQUAL(order.slot, 4);
+    CU_ASSERT_STRING_EQUAL(order.why, "was killed by signal 9 (Killed)");
+    CU_ASSERT_EQUAL(ranks[2].restarts, 2);
+}
+
+/* What its watcher's end was heard of first. */
+static void watcher_is_lost_before_its_host(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_watcher_lost(&job, 2, NOW);
+    job_host_lost(&job, 1, LOST, NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
+    CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
+    CU_ASSERT_STRING_EQUAL(order.why, LOST);
+    starts(2, 4);
+    CU_ASSERT_EQUAL(ranks[2].restarts, 1);
+}
+
+/* A host that is lost before its ranks were ever started. */
+static void first_start_moves(void)
+{
+    begin(apart, SLOTS, 1);
+    job_host_lost(&job, 1, LOST, NOW);
+    starts(0, 0);
+    starts(1, 1);
+    starts(2, 4);
+    job_host_lost(&job, 2, LOST, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it is not known whether it starts */
+    job_start_failed(&job, 2, 1, NOW, "no");
+    starts(2, 2);
+    CU_ASSERT_EQUAL(order.incarnation, 1);
+    job_rank_started(&job, 2, NOW);
+    CU_ASSERT_EQUAL(ranks[2].restarts, 0);
+    slots_agree();
+}
+
+static void first_start_finds_no_slot(void)
+{
+    begin(apart, 4, 1);
+    job_host_lost(&job, 0, LOST, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_DONE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "rank 0 (./prog) " LOST ", and there is no free"));
+}
+
+/* It says that it has started what is out of reach. */
+static void started_on_a_lost_host(void)
+{
+    begin(apart, SLOTS, 1);
+    starts(0, 0);
+    starts(1, 1);
+    starts(2, 3);
+    job_host_lost(&job, 1, LOST, NOW);
+    job_rank_started(&job, 2, NOW);
+    CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
+    CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
+    CU_ASSERT_STRING_EQUAL(order.why, "was started on a host that is lost");
+    starts(2, 4);
+    CU_ASSERT_EQUAL(order.incarnation, 2);
+}
+
+static void lost_host_without_recovery(void)
+{
+    run_on(apart, SLOTS, 1);
+    job.config.recover = false;
+    job_host_lost(&job, 0, LOST, NOW);
+    signals(SIGTERM);
+    CU_ASSERT_STRING_EQUAL(job.reason, "rank 0 (./prog) " LOST);
+    job_rank_ended(&job, 2, KILLED(SIGTERM), NOW);
+    ends(1, "rank 0 (./prog) " LOST);
+}
+
+/* Its ranks count as ended: the job does not wait for them. */
+static void lost_host_while_the_job_ends(void)
+{
+    run_on(apart, SLOTS, 1);
+    job_interrupt(&job, SIGINT, NOW);
+    signals(SIGINT);
+    job_rank_ended(&job, 0, KILLED(SIGINT), NOW);
+    job_rank_ended(&job, 1, KILLED(SIGINT), NOW);
+    job_host_lost(&job, 1, LOST, NOW);
+    ends(128 + SIGINT, "ended by signal 2 (Interrupt)");
+}
+
+static void ended_rank_is_not_started_again(void)
+{
+    run_on(apart, SLOTS, 1);
+    run_well(2);
+    job_host_lost(&job, 1, LOST, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    run_well(0);
+    run_well(1);
+    ends(0, "");
+}
+
+void add_job_hosts_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("hosts of a job", NULL, NULL);
+
+    CU_ADD_TEST(suite, first_on_the_own_host);
+    CU_ADD_TEST(suite, lost_host_takes_its_ranks);
+    CU_ADD_TEST(suite, lost_host_is_not_used);
+    CU_ADD_TEST(suite, host_that_is_back_is_used);
+    CU_ADD_TEST(suite, too_few_slots);
+    CU_ADD_TEST(suite, slots_are_shared);
+    CU_ADD_TEST(suite, shared_from_the_beginning);
+    CU_ADD_TEST(suite, waiting_rank_moves);
+    CU_ADD_TEST(suite, watcher_is_lost_before_its_host);
+    CU_ADD_TEST(suite, first_start_moves);
+    CU_ADD_TEST(suite, first_start_finds_no_slot);
+    CU_ADD_TEST(suite, started_on_a_lost_host);
+    CU_ADD_TEST(suite, lost_host_without_recovery);
+    CU_ADD_TEST(suite, lost_host_while_the_job_ends);
+    CU_ADD_TEST(suite, ended_rank_is_not_started_again);
+}

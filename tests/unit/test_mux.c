@@ -1,0 +1,544 @@
+/* Sessions with agents, without a connection: two sides, and what is on its way between them. */
+#include "dispatcher/mux/agent_frames.h"
+#include "dispatcher/mux/greeting.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAMS 3
+#define OTHER_FRAMES 50
+
+static struct cw_err err;
+
+struct side;
+
+/* One stream at one side: bytes are taken when the test says so. */
+struct flow {
+    struct side *of;
+    struct mux_stream stream;
+    uint64_t sent;
+    uint64_t came;
+    uint64_t took;
+    bool end_came, stopped, closed;
+    int rooms;
+};
+
+struct side {
+    struct mux *mux;
+    struct flow flow[STREAMS];
+    uint32_t frames;
+    uint32_t last_frame;
+};
+
+static struct side sides[2];
+static unsigned seed;
+
+static unsigned draw(unsigned below)
+{
+    seed = seed * 1103515245u + 12345u;
+    return (seed >> 12) % below;
+}
+
+/* The byte at a position of a stream, of each direction another one. */
+static uint8_t pattern(const struct flow *f, bool sender, uint64_t at)
+{
+    bool first = (f->of == &sides[0]) == sender;
+
+    return (uint8_t)(at * 7 + (at >> 8) + f->stream.id * 31 + first);
+}
+
+static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *e)
+{
+    struct side *s = ctx;
+    struct cw_reader r = cw_reader(body, size);
+
+    (void)e;
+    CU_ASSERT_EQUAL(type, MUX_FIRST_OTHER + 1);
+    s->last_frame = cw_get_u32(&r);
+    CU_ASSERT_EQUAL(s->last_frame, s->frames);
+    s->frames++;
+    return CW_OK;
+}
+
+static void on_output(void *ctx)
+{
+    (void)ctx;
+}
+
+static const struct mux_ops mux_ops = {on_frame, on_output};
+
+static int on_data(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *e)
+{
+    struct flow *f = ctx;
+    bool good = true;
+
+    (void)e;
+    for (size_t i = 0; i < size; i++)
+        good &= bytes[i] == pattern(f, false, f->came + i);
+    CU_ASSERT_TRUE(good);
+    f->came += size;
+    return CW_OK;
+}
+
+static void on_end(void *ctx)
+{
+    ((struct flow *)ctx)->end_came = true;
+}
+
+static void on_stop(void *ctx)
+{
+    ((struct flow *)ctx)->stopped = true;
+}
+
+static void on_room(void *ctx)
+{
+    ((struct flow *)ctx)->rooms++;
+}
+
+static void on_closed(void *ctx)
+{
+    ((struct flow *)ctx)->closed = true;
+}
+
+static const struct mux_stream_ops stream_ops = {on_data, on_end, on_stop, on_room, on_closed};
+
+static void open_both(void)
+{
+    memset(sides, 0, sizeof(sides));
+    for (int i = 0; i < 2; i++) {
+        sides[i].mux = mux_new(&mux_ops, &sides[i], &err);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(sides[i].mux);
+        CU_ASSERT_EQUAL(mux_connect(sides[i].mux, 0, &err), CW_OK);
+        for (int j = 0; j < STREAMS; j++) {
+            sides[i].flow[j].of = &sides[i];
+            mux_stream_open(sides[i].mux, &sides[i].flow[j].stream, (uint32_t)j * 256, true, true,
+                            &stream_ops, &sides[i].flow[j]);
+        }
+    }
+}
+
+static void close_both(void)
+{
+    mux_free(sides[0].mux);
+    mux_free(sides[1].mux);
+}
+
+/* Moves up to `max` bytes from one side to the other. Returns how many. */
+static size_t carry(int from, size_t max)
+{
+    const uint8_t *bytes;
+    size_t size = mux_output(sides[from].mux, &bytes);
+
+    size = size < max ? size : max;
+    if (size == 0)
+        return 0;
+    CU_ASSERT_EQUAL_FATAL(mux_input(sides[!from].mux, bytes, size, &err), CW_OK);
+    mux_sent(sides[from].mux, size);
+    return size;
+}
+
+static void carry_all(void)
+{
+    while (carry(0, SIZE_MAX) + carry(1, SIZE_MAX) > 0)
+        ;
+}
+
+/* Bytes that were sent and have not come are gone. */
+static void cut(void)
+{
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *bytes;
+        size_t size = mux_output(sides[i].mux, &bytes);
+
+        if (size > 0)
+            mux_sent(sides[i].mux, draw((unsigned)size + 1));
+        mux_disconnect(sides[i].mux);
+        CU_ASSERT_EQUAL(mux_output(sides[i].mux, &bytes), 0);
+    }
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(mux_connect(sides[i].mux, mux_received(sides[!i].mux), &err), CW_OK);
+}
+
+static size_t send_some(struct flow *f, size_t most)
+{
+    static uint8_t bytes[MUX_DATA_MAX];
+    size_t room = mux_stream_room(&f->stream, most);
+    size_t size = most < room ? most : room;
+
+    if (size == 0)
+        return 0;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = pattern(f, true, f->sent + i);
+    mux_stream_send(&f->stream, bytes, size);
+    f->sent += size;
+    return size;
+}
+
+static void take_some(struct flow *f, size_t most)
+{
+    size_t size = f->came - f->took < most ? (size_t)(f->came - f->took) : most;
+
+    if (size > 0)
+        mux_stream_took(&f->stream, size);
+    f->took += size;
+}
+
+static void what_is_sent_comes(void)
+{
+    open_both();
+    CU_ASSERT_EQUAL(send_some(&sides[0].flow[1], 1000), 1000);
+    CU_ASSERT_EQUAL(send_some(&sides[1].flow[1], 1), 1);
+    carry_all();
+    CU_ASSERT_EQUAL(sides[1].flow[1].came, 1000);
+    CU_ASSERT_EQUAL(sides[0].flow[1].came, 1);
+    CU_ASSERT_EQUAL(sides[0].flow[0].came, 0);
+    mux_ping(sides[0].mux);
+    mux_ping(sides[1].mux);
+    carry_all();
+    CU_ASSERT_TRUE(mux_is_through(sides[0].mux));
+    close_both();
+}
+
+static void stream_that_nobody_takes(void)
+{
+    struct flow *slow = &sides[0].flow[0], *other = &sides[0].flow[2];
+    uint64_t sent = 0;
+    size_t n;
+
+    open_both();
+    while ((n = send_some(slow, 10000)) > 0) {
+        sent += n;
+        carry_all();
+    }
+    CU_ASSERT_EQUAL(sent, MUX_WINDOW);
+    CU_ASSERT_EQUAL(sides[1].flow[0].came, MUX_WINDOW);
+    for (int i = 0; i < 100; i++) {
+        CU_ASSERT_EQUAL(send_some(other, 10000), 10000);
+        carry_all();
+        take_some(&sides[1].flow[2], SIZE_MAX);
+    }
+    CU_ASSERT_EQUAL(slow->rooms, 0);
+    take_some(&sides[1].flow[0], SIZE_MAX);
+    carry_all();
+    CU_ASSERT_EQUAL(slow->rooms, 1);
+    CU_ASSERT_TRUE(send_some(slow, 10000) > 0);
+    close_both();
+}
+
+static void without_a_connection_it_waits(void)
+{
+    uint64_t sent = 0;
+    size_t n;
+
+    open_both();
+    mux_disconnect(sides[0].mux);
+    mux_disconnect(sides[1].mux);
+    for (int i = 0; i < STREAMS; i++)
+        while ((n = send_some(&sides[0].flow[i], 5000)) > 0)
+            sent += n;
+    CU_ASSERT_TRUE(sent <= MUX_KEPT_MAX);
+    for (int i = 0; i < 2; i++)
+        mux_connect(sides[i].mux, mux_received(sides[!i].mux), &err);
+    carry_all();
+    for (int i = 0; i < STREAMS; i++)
+        CU_ASSERT_EQUAL(sides[1].flow[i].came, sides[0].flow[i].sent);
+    close_both();
+}
+
+/* More than is kept without an acknowledgement. */
+static void frames_wait_for_room(void)
+{
+    uint8_t body[4000] = {0};
+
+    open_both();
+    mux_disconnect(sides[0].mux);
+    for (uint32_t i = 0; i < 1000; i++) {
+        struct cw_writer w = cw_writer(body, sizeof(body));
+
+        cw_put_u32(&w, i);
+        CU_ASSERT_EQUAL(mux_send(sides[0].mux, MUX_FIRST_OTHER + 1, body, sizeof(body), &err),
+                        CW_OK);
+    }
+    CU_ASSERT_EQUAL(send_some(&sides[0].flow[0], 100), 0);
+    mux_connect(sides[0].mux, 0, &err);
+    carry_all();
+    CU_ASSERT_EQUAL(sides[1].frames, 1000);
+    CU_ASSERT_EQUAL(sides[0].flow[0].rooms, 1);
+    close_both();
+}
+
+static void both_directions_end(void)
+{
+    struct flow *a = &sides[0].flow[0], *b = &sides[1].flow[0];
+
+    open_both();
+    send_some(a, 10);
+    mux_stream_end(&a->stream);
+    carry_all();
+    CU_ASSERT_TRUE(b->end_came);
+    CU_ASSERT_EQUAL(b->came, 10);
+    CU_ASSERT_FALSE(a->closed || b->closed);
+    CU_ASSERT_EQUAL(send_some(b, 20), 20);
+    mux_stream_end(&b->stream);
+    CU_ASSERT_TRUE(b->closed);
+    carry_all();
+    CU_ASSERT_EQUAL(a->came, 20);
+    CU_ASSERT_TRUE(a->closed);
+    mux_stream_took(&a->stream, 20);
+    mux_stream_stop(&a->stream);
+    close_both();
+}
+
+static void who_stops_gets_an_end(void)
+{
+    struct flow *a = &sides[0].flow[0], *b = &sides[1].flow[0];
+
+    open_both();
+    mux_stream_stop(&b->stream);
+    carry_all();
+    CU_ASSERT_TRUE(a->stopped);
+    mux_stream_end(&a->stream);
+    mux_stream_end(&b->stream);
+    carry_all();
+    CU_ASSERT_TRUE(a->closed && b->closed);
+    close_both();
+}
+
+static void cuts_lose_and_repeat_nothing(void)
+{
+    uint32_t frames = 0;
+
+    open_both();
+    seed = 1;
+    for (int i = 0; i < 20000; i++) {
+        struct flow *f = &sides[draw(2)].flow[draw(STREAMS)];
+        uint8_t body[4];
+        struct cw_writer w = cw_writer(body, sizeof(body));
+
+        switch (draw(8)) {
+        case 0:
+        case 1:
+            send_some(f, 1 + draw(20000));
+            break;
+        case 2:
+        case 3:
+            take_some(f, 1 + draw(30000));
+            break;
+        case 4:
+            carry((int)draw(2), 1 + draw(100000));
+            break;
+        case 5:
+            carry((int)draw(2), 1 + draw(30));
+            break;
+        case 6:
+            cw_put_u32(&w, frames++);
+            mux_send(sides[0].mux, MUX_FIRST_OTHER + 1, body, sizeof(body), &err);
+            break;
+        default:
+            if (draw(10) == 0)
+                cut();
+        }
+    }
+    carry_all();
+    CU_ASSERT_EQUAL(sides[1].frames, frames);
+    for (int i = 0; i < STREAMS; i++) {
+        CU_ASSERT_TRUE(sides[0].flow[i].sent > MUX_WINDOW);
+        CU_ASSERT_EQUAL(sides[0].flow[i].sent, sides[1].flow[i].came);
+        CU_ASSERT_EQUAL(sides[1].flow[i].sent, sides[0].flow[i].came);
+    }
+    close_both();
+}
+
+/* --- what is refused --- */
+
+static void refuse(const uint8_t *frame, size_t size)
+{
+    uint8_t bytes[MUX_SEGMENT_HEADER + 64];
+    struct cw_writer w = cw_writer(bytes, sizeof(bytes));
+
+    open_both();
+    cw_put_u32(&w, (uint32_t)size);
+    cw_put_u32(&w, 0x474d5843u);
+    cw_put_u64(&w, 0);
+    cw_put_bytes(&w, frame, size);
+    CU_ASSERT_EQUAL(mux_input(sides[0].mux, bytes, w.used, &err), CW_EPROTO);
+    close_both();
+}
+
+static void refuse_frame(uint32_t length, uint32_t type, uint32_t stream, uint32_t value)
+{
+    uint8_t frame[32];
+    struct cw_writer w = cw_writer(frame, sizeof(frame));
+
+    cw_put_u32(&w, length);
+    cw_put_u32(&w, type);
+    cw_put_u32(&w, stream);
+    cw_put_u32(&w, value);
+    refuse(frame, w.used);
+}
+
+static void bad_frames(void)
+{
+    uint8_t noise[MUX_SEGMENT_HEADER] = "hello";
+
+    refuse_frame(4, MUX_DATA, 7, 0);            /* no such stream */
+    refuse_frame(0, MUX_DATA, 0, 0);            /* no bytes */
+    refuse_frame(4, MUX_END, 0, 0);             /* with bytes */
+    refuse_frame(0, MUX_END, 7, 0);             /* no such stream */
+    refuse_frame(4, MUX_CREDIT, 0, 1);          /* more than the window */
+    refuse_frame(4, MUX_CREDIT, 0, UINT32_MAX); /* likewise */
+    refuse_frame(0, MUX_CREDIT, 0, 0);          /* of no size */
+    refuse_frame(4, 9, 0, 0);                   /* unknown */
+    refuse_frame(MUX_FRAME_MAX + 1, MUX_DATA, 0, 0);
+    open_both();
+    CU_ASSERT_EQUAL(mux_input(sides[0].mux, noise, sizeof(noise), &err), CW_EPROTO);
+    CU_ASSERT_EQUAL(mux_connect(sides[0].mux, 1, &err), CW_EPROTO);
+    close_both();
+}
+
+/* --- greetings --- */
+
+static enum greeting_type feed(struct greeting *g, const uint8_t *bytes, size_t size, size_t piece,
+                               size_t *body_size)
+{
+    enum greeting_type type = GREETING_NONE;
+
+    for (size_t at = 0; at < size && type == GREETING_NONE;) {
+        size_t part = size - at < piece ? size - at : piece;
+        long used = greeting_take(g, bytes + at, part, &type, body_size, &err);
+
+        if (used < 0)
+            return GREETING_NONE;
+        at += (size_t)used;
+    }
+    return type;
+}
+
+static void greeting_behind_noise(void)
+{
+    static const char noise[] = "Welcome to \"node1\"\n\nCAUSEWAY-AGENT? no\n";
+    uint8_t bytes[512 + GREETING_FRAME_MAX];
+    struct greeting_hello hello = {.protocol = GREETING_PROTOCOL, .version = "1", .dir = "/d"};
+    struct greeting_hello got;
+    struct greeting g;
+    char text[100];
+    size_t size = strlen(noise), body;
+
+    memcpy(bytes, noise, size);
+    memcpy(bytes + size, GREETING_MAGIC, strlen(GREETING_MAGIC));
+    size += strlen(GREETING_MAGIC);
+    size += greeting_put_hello(bytes + size, &hello);
+    for (size_t piece = 1; piece < size + 1; piece = 2 * piece + 1) {
+        greeting_init(&g, true);
+        CU_ASSERT_EQUAL_FATAL(feed(&g, bytes, size, piece, &body), GREETING_HELLO);
+        CU_ASSERT_TRUE(greeting_get_hello(g.bytes + GREETING_HEADER, body, &got));
+        CU_ASSERT_STRING_EQUAL(got.dir, "/d");
+        CU_ASSERT_STRING_EQUAL(greeting_noise(&g, text, sizeof(text)),
+                               "Welcome to \"node1\"  CAUSEWAY-AGENT? no ");
+    }
+}
+
+static void greeting_that_never_comes(void)
+{
+    static uint8_t bytes[GREETING_NOISE_MAX + 100];
+    enum greeting_type type;
+    struct greeting g;
+    size_t size;
+
+    memset(bytes, 'x', sizeof(bytes));
+    greeting_init(&g, true);
+    CU_ASSERT_EQUAL(greeting_take(&g, bytes, sizeof(bytes), &type, &size, &err), CW_EPROTO);
+    greeting_init(&g, false);
+    memset(bytes, 0xff, sizeof(bytes));
+    CU_ASSERT_EQUAL(greeting_take(&g, bytes, sizeof(bytes), &type, &size, &err), CW_EPROTO);
+}
+
+static void greetings_of_another_protocol(void)
+{
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_hello hello = {.protocol = 99, .version = "9.9"}, got;
+    struct greeting_open open = {.protocol = GREETING_PROTOCOL, .ranks = 1, .timeout_ns = 1}, taken;
+    size_t size = greeting_put_hello(bytes, &hello) - GREETING_HEADER;
+
+    CU_ASSERT_TRUE(greeting_get_hello(bytes + GREETING_HEADER, size - 3, &got));
+    CU_ASSERT_EQUAL(got.protocol, 99);
+    CU_ASSERT_STRING_EQUAL(got.version, "9.9");
+    size = greeting_put_open(bytes, &open) - GREETING_HEADER;
+    CU_ASSERT_FALSE(greeting_get_open(bytes + GREETING_HEADER, size, &taken)); /* no period */
+    open.alive_period_ns = 5;
+    size = greeting_put_open(bytes, &open) - GREETING_HEADER;
+    CU_ASSERT_TRUE(greeting_get_open(bytes + GREETING_HEADER, size, &taken));
+    for (size_t less = 1; less < size; less++)
+        CU_ASSERT_FALSE(greeting_get_open(bytes + GREETING_HEADER, size - less, &taken));
+}
+
+/* --- bodies --- */
+
+static void programs(void)
+{
+    static char *const argv[] = {"a.out", "", "two words", NULL};
+    static const char *const env[] = {"A=1", "B="};
+    struct launch_program p = {.path = "/bin/a",
+                               .argv = argv,
+                               .env = env,
+                               .env_count = 2,
+                               .device_path = "/lib/d",
+                               .restore_path = NULL};
+    struct agent_program got;
+    size_t size;
+    uint8_t *bytes = agent_program_put(&p, "/home", &size);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bytes);
+    CU_ASSERT_EQUAL_FATAL(agent_program_get(bytes, size, &got, &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(got.of.path, "/bin/a");
+    CU_ASSERT_STRING_EQUAL(got.of.wdir, "/home");
+    CU_ASSERT_STRING_EQUAL(got.of.argv[1], "");
+    CU_ASSERT_STRING_EQUAL(got.of.argv[2], "two words");
+    CU_ASSERT_PTR_NULL(got.of.argv[3]);
+    CU_ASSERT_STRING_EQUAL(got.of.env[1], "B=");
+    CU_ASSERT_EQUAL(got.of.more_count, 0);
+    CU_ASSERT_PTR_NULL(got.of.restore_path);
+    agent_program_free(&got);
+    for (size_t less = 1; less <= size; less++)
+        CU_ASSERT_EQUAL(agent_program_get(bytes, size - less, &got, &err), CW_EPROTO);
+    free(bytes);
+}
+
+static void relays_options(void)
+{
+    static uint8_t bytes[AGENT_RELAY_MAX];
+    static struct agent_relay v, got;
+    size_t size;
+
+    memset(v.key, 3, sizeof(v.key));
+    v.returns = true;
+    v.has[RELAY_OPTION_LOG_DIR] = true;
+    strcpy(v.option[RELAY_OPTION_LOG_DIR], "/var");
+    strcpy(v.listen, "tcp:10.0.0.1:0");
+    size = agent_relay_put(bytes, &v);
+    CU_ASSERT_TRUE(agent_relay_get(bytes, size, &got));
+    CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
+    for (size_t less = 1; less <= size; less++)
+        CU_ASSERT_FALSE(agent_relay_get(bytes, size - less, &got));
+}
+
+void add_mux_tests(void)
+{
+    CU_pSuite s = CU_add_suite("mux", NULL, NULL);
+
+    CU_ADD_TEST(s, what_is_sent_comes);
+    CU_ADD_TEST(s, stream_that_nobody_takes);
+    CU_ADD_TEST(s, without_a_connection_it_waits);
+    CU_ADD_TEST(s, frames_wait_for_room);
+    CU_ADD_TEST(s, both_directions_end);
+    CU_ADD_TEST(s, who_stops_gets_an_end);
+    CU_ADD_TEST(s, cuts_lose_and_repeat_nothing);
+    CU_ADD_TEST(s, bad_frames);
+    CU_ADD_TEST(s, greeting_behind_noise);
+    CU_ADD_TEST(s, greeting_that_never_comes);
+    CU_ADD_TEST(s, greetings_of_another_protocol);
+    CU_ADD_TEST(s, programs);
+    CU_ADD_TEST(s, relays_options);
+}
