@@ -205,6 +205,23 @@ int cw_listen(struct cw_address *address, struct cw_err *err)
     return fd;
 }
 
+int cw_address_choose_port(const char *wanted, char chosen[CW_ADDRESS_MAX], struct cw_err *err)
+{
+    struct cw_address address;
+    int fd;
+
+    if (cw_address_parse(&address, wanted, err) < 0)
+        return err->code;
+    if (strncmp(wanted, "tcp:", 4) == 0) {
+        fd = cw_listen(&address, err);
+        if (fd < 0)
+            return err->code;
+        close(fd);
+    }
+    snprintf(chosen, CW_ADDRESS_MAX, "%s", address.text);
+    return CW_OK;
+}
+
 void cw_unlisten(int fd, const struct cw_address *address)
 {
     close(fd);

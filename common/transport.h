@@ -48,6 +48,11 @@ int cw_address_parse(struct cw_address *address, const char *text, struct cw_err
  * is updated to it. */
 int cw_listen(struct cw_address *address, struct cw_err *err);
 
+/* `wanted`, and where that is tcp:HOST:0, with a port that is free now: for a process that is to
+ * listen there, and for its successors. Errors: CW_EINVAL; CW_ESYS: this machine has no such HOST.
+ */
+int cw_address_choose_port(const char *wanted, char chosen[CW_ADDRESS_MAX], struct cw_err *err);
+
 /* Closes a listener and removes its file, if it has one. */
 void cw_unlisten(int fd, const struct cw_address *address);
 

@@ -3,15 +3,10 @@
 #include "common/transport.h"
 #include "dispatcher/relays/own_relay.h"
 
-#include <arpa/inet.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#define PORT_ANY ":0" /* at the end of an address: a port is chosen */
 
 struct host_relay {
     struct mux *mux;
@@ -19,7 +14,7 @@ struct host_relay {
     struct agent_relay order; /* without the key, */
     uint8_t *key;             /* which is here: of cw_secret_alloc */
     const char *options[RELAY_OPTIONS];
-    char listen[AGENT_OPTION_MAX + 8]; /* beside its socket; "": nowhere */
+    char listen[CW_ADDRESS_MAX]; /* beside its socket; "": nowhere */
     bool started;
 };
 
@@ -42,7 +37,7 @@ static void on_started(void *ctx, pid_t pid)
 static void on_listens(void *ctx)
 {
     struct host_relay *r = ctx;
-    char text[2 * AGENT_OPTION_MAX];
+    char text[2 * CW_ADDRESS_MAX];
 
     snprintf(text, sizeof(text), "unix:%s %s", r->own.path, r->listen);
     tell(r, AGENT_RELAY_LISTENS, 0, 0, text);
@@ -88,30 +83,6 @@ void host_relay_free(struct host_relay *r)
     free(r);
 }
 
-/* The same port for each of its processes. */
-static int choose_port(struct host_relay *r, struct cw_err *err)
-{
-    const char *wanted = r->order.listen;
-    size_t size = strlen(wanted);
-    struct cw_address address;
-    struct sockaddr_storage name;
-    socklen_t name_size = sizeof(name);
-    unsigned port = 0;
-    int fd;
-
-    snprintf(r->listen, sizeof(r->listen), "%s", wanted);
-    if (size < strlen(PORT_ANY) || strcmp(wanted + size - strlen(PORT_ANY), PORT_ANY) != 0)
-        return CW_OK;
-    if (cw_address_parse(&address, wanted, err) < 0 || (fd = cw_listen(&address, err)) < 0)
-        return err->code;
-    if (getsockname(fd, (struct sockaddr *)&name, &name_size) == 0)
-        port = ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                                : ((struct sockaddr_in *)&name)->sin_port);
-    close(fd);
-    snprintf(r->listen, sizeof(r->listen), "%.*s%u", (int)(size - 1), wanted, port);
-    return CW_OK;
-}
-
 int host_relay_start(struct host_relay *r, const uint8_t *body, size_t size, struct cw_err *err)
 {
     if (r->started || !agent_relay_get(body, size, &r->order))
@@ -122,7 +93,9 @@ int host_relay_start(struct host_relay *r, const uint8_t *body, size_t size, str
     for (int i = 0; i < RELAY_OPTIONS; i++)
         r->options[i] = r->order.has[i] ? r->order.option[i] : NULL;
     err->code = CW_OK;
-    choose_port(r, err);
+    /* the same port for each of its processes */
+    if (r->order.listen[0])
+        cw_address_choose_port(r->order.listen, r->listen, err);
     r->own.child =
         (struct relay_child_config){.socket_path = r->own.path,
                                     .listen = r->listen[0] ? r->listen : NULL,

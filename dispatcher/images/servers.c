@@ -64,6 +64,7 @@ struct servers {
     uint64_t fetch_count; /* that have begun until now */
     struct own_server own;
     char socket_path[CW_ADDRESS_MAX - 8];
+    char far[CW_ADDRESS_MAX]; /* of our own, for ranks on other hosts; "": there are none */
     struct opener *opener;
 };
 
@@ -94,6 +95,17 @@ static int load_key(const struct servers_config *config, struct server *server, 
     return cw_key_load(beside, server->keys->server, err);
 }
 
+/* The same port for each of its processes. */
+static int listen_for_others(struct servers *s, struct cw_err *err)
+{
+    char wanted[CW_ADDRESS_MAX];
+
+    snprintf(wanted, sizeof(wanted), "tcp:%s:0", s->config.host);
+    if (cw_address_choose_port(wanted, s->far, err) < 0)
+        return cw_err_wrap(err, "a checkpoint server that other hosts reach");
+    return CW_OK;
+}
+
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
 {
     struct server *server = &s->server[number];
@@ -106,6 +118,8 @@ static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
         snprintf(s->socket_path, sizeof(s->socket_path), "%s/images", s->config.socket_dir);
         snprintf(server->address, sizeof(server->address), "unix:%s", s->socket_path);
         cw_key_random(server->keys->server);
+        if (s->config.host && listen_for_others(s, err) < 0)
+            return err->code;
         open_own(s);
     }
     cw_cred_job_key(server->keys->job, server->keys->server, s->config.job_id);
@@ -363,8 +377,8 @@ static void open_own(struct servers *s)
     s->own.events = &own_events;
     s->own.ctx = s;
     s->own.config = (struct ckptsrv_config){.dir = s->config.image_dir,
-                                            .addresses = {s->server[0].address},
-                                            .address_count = 1,
+                                            .addresses = {s->server[0].address, s->far},
+                                            .address_count = s->far[0] ? 2 : 1,
                                             .key = s->keys[0].server,
                                             .max_bytes = s->config.bytes_max,
                                             .ready_fd = -1,
@@ -552,9 +566,9 @@ uint32_t servers_of_rank(const struct servers *s, uint32_t rank)
     return rank % s->count;
 }
 
-const char *servers_address(const struct servers *s, uint32_t server)
+const char *servers_address(const struct servers *s, uint32_t server, bool is_near)
 {
-    return s->server[server].address;
+    return is_near || !s->far[0] ? s->server[server].address : s->far;
 }
 
 void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,

@@ -45,9 +45,10 @@ struct servers_config {
     uint32_t count;               /* 0: one of the job's own */
     const char *key_file;         /* of those; NULL: the file beside each one's socket */
     const char *socket_dir;       /* for the socket of our own */
-    const char *image_dir;        /* of our own ... */
-    uint64_t bytes_max;           /* ... and what it may hold */
-    bool ephemeral;               /* ... and whether those of the job go at its end */
+    const char *host;      /* it listens there over TCP too; borrowed for servers_new; NULL */
+    const char *image_dir; /* of our own ... */
+    uint64_t bytes_max;    /* ... and what it may hold */
+    bool ephemeral;        /* ... and whether those of the job go at its end */
     const struct servers_events *events;
     void *ctx;
 };
@@ -61,7 +62,8 @@ void servers_free(struct servers *servers);
 
 /* Ranks have them in turn. */
 uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
-const char *servers_address(const struct servers *servers, uint32_t server);
+/* Where a rank on this machine reaches it, or one elsewhere. */
+const char *servers_address(const struct servers *servers, uint32_t server, bool is_near);
 void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE]);
 

@@ -32,8 +32,12 @@ struct relay {
     struct relays *of;
     uint32_t number;
     char address[CW_ADDRESS_MAX];
+    char near[CW_ADDRESS_MAX]; /* for processes of its machine, ... */
+    char far[CW_ADDRESS_MAX];  /* ... and of others; "": as `address` */
     struct keys *keys;
-    struct own_relay own; /* its process; config.addresses: it has none */
+    struct own_relay own;   /* its process; config.addresses or elsewhere: it has none */
+    bool listens_elsewhere; /* config.elsewhere: it does ... */
+    uint32_t restarts;      /* ... having been started again so often */
     struct relay_link link;
     struct loop_watch watch; /* of the link */
     bool opened;
@@ -233,6 +237,17 @@ static void on_child_failed(void *ctx, const struct cw_err *err)
 static const struct own_relay_events own_relay_events = {on_child_started, on_child_listens,
                                                          on_child_failed};
 
+/* The same port for each of its processes. */
+static int listen_for_others(struct relay *relay, struct cw_err *err)
+{
+    char wanted[CW_ADDRESS_MAX];
+
+    snprintf(wanted, sizeof(wanted), "tcp:%s:0", relay->of->config.host);
+    if (cw_address_choose_port(wanted, relay->far, err) < 0)
+        return cw_err_wrap(err, "a relay that other hosts reach");
+    return CW_OK;
+}
+
 static int start_child(struct relay *relay, struct cw_err *err)
 {
     const struct relays_config *config = &relay->of->config;
@@ -244,14 +259,13 @@ static int start_child(struct relay *relay, struct cw_err *err)
     else
         snprintf(own->path, sizeof(own->path), "%s/relay.%u", config->dir, relay->number);
     snprintf(relay->address, sizeof(relay->address), "unix:%s", own->path);
-    if (config->key)
-        memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
-    else
-        cw_key_random(relay->keys->relay);
+    if (config->host && listen_for_others(relay, err) < 0)
+        return err->code;
     own->loop = config->loop;
     own->events = &own_relay_events;
     own->ctx = relay;
     own->child = (struct relay_child_config){.socket_path = own->path,
+                                             .listen = relay->far[0] ? relay->far : NULL,
                                              .key = relay->keys->relay,
                                              .options = config->options,
                                              .spin_ns = config->spin_ns,
@@ -259,6 +273,19 @@ static int start_child(struct relay *relay, struct cw_err *err)
                                              .outlived = config->kept,
                                              .log_dir = config->log_dir};
     return own_relay_start(own, err);
+}
+
+static int start_own(struct relay *relay, struct cw_err *err)
+{
+    const struct relays_config *config = &relay->of->config;
+
+    if (config->key)
+        memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
+    else
+        cw_key_random(relay->keys->relay);
+    if (!config->elsewhere)
+        return start_child(relay, err);
+    return config->elsewhere->start(config->elsewhere_ctx, relay->number, relay->keys->relay, err);
 }
 
 int relays_open(struct relays *r, struct cw_err *err)
@@ -269,7 +296,7 @@ int relays_open(struct relays *r, struct cw_err *err)
         struct relay *relay = &r->relay[i];
 
         if (!r->config.addresses) {
-            if (start_child(relay, err) < 0)
+            if (start_own(relay, err) < 0)
                 return err->code;
             continue;
         }
@@ -581,19 +608,47 @@ bool relays_may_return(const struct relays *r)
 
 uint32_t relays_restarts(const struct relays *r, uint32_t relay)
 {
-    return r->relay[relay].own.restarts.count;
+    return r->relay[relay].own.restarts.count + r->relay[relay].restarts;
 }
 
 bool relays_listens(const struct relays *r, uint32_t relay)
 {
     const struct own_relay *own = &r->relay[relay].own;
 
-    return r->config.addresses || (own->listens && !own->killed);
+    return r->config.addresses || r->relay[relay].listens_elsewhere ||
+           (own->listens && !own->killed);
 }
 
 void relays_kill(struct relays *r, uint32_t relay)
 {
-    own_relay_kill(&r->relay[relay].own);
+    if (r->config.elsewhere)
+        r->config.elsewhere->kill(r->config.elsewhere_ctx, relay);
+    else
+        own_relay_kill(&r->relay[relay].own);
+}
+
+/* --- our own, elsewhere --- */
+
+void relays_elsewhere_listens(struct relays *r, uint32_t relay, const char *local, const char *tcp)
+{
+    struct relay *it = &r->relay[relay];
+
+    it->listens_elsewhere = true;
+    snprintf(it->near, sizeof(it->near), "%s", local);
+    snprintf(it->far, sizeof(it->far), "%s", tcp[0] ? tcp : local);
+    snprintf(it->address, sizeof(it->address), "%s", it->far);
+    on_child_listens(it);
+}
+
+void relays_elsewhere_ended(struct relays *r, uint32_t relay, bool again)
+{
+    r->relay[relay].listens_elsewhere = false;
+    r->relay[relay].restarts += again;
+}
+
+void relays_elsewhere_failed(struct relays *r, uint32_t relay, const struct cw_err *err)
+{
+    on_child_failed(&r->relay[relay], err);
 }
 
 /* --- questions --- */
@@ -706,6 +761,14 @@ bool relays_are_told(const struct relays *r)
 const char *relays_address(const struct relays *r, uint32_t relay)
 {
     return r->relay[relay].address;
+}
+
+const char *relays_address_for(const struct relays *r, uint32_t relay, bool is_near)
+{
+    const struct relay *it = &r->relay[relay];
+    const char *address = is_near ? it->near : it->far;
+
+    return address[0] ? address : it->address;
 }
 
 void relays_addresses(const struct relays *r, char *text, size_t size)

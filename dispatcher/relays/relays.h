@@ -25,6 +25,14 @@ struct relays_events {
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
 };
 
+/* Where relays of the job's own run on other hosts: what starts them there. */
+struct relays_elsewhere {
+    /* Begins to; relays_elsewhere_listens or _failed is to be told. The key is wiped by the callee
+     * as soon as it is not needed. Errors: CW_ECLOSED, CW_ELIMIT, CW_ENOMEM. */
+    int (*start)(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], struct cw_err *err);
+    void (*kill)(void *ctx, uint32_t relay); /* SIGKILL */
+};
+
 /* Everything borrowed. */
 struct relays_config {
     struct loop *loop;
@@ -45,6 +53,10 @@ struct relays_config {
     const uint8_t *homes; /* each rank's relay; NULL: all have relay 0 */
     uint32_t hello_flags; /* enum cw_hello_flag */
     uint32_t resume_ms;   /* how long sessions of the job may be suspended; 0: they end at once */
+    const char *host; /* our own relays listen there over TCP too, for ranks of other hosts; NULL:
+                         there are none */
+    const struct relays_elsewhere *elsewhere; /* NULL: our own are processes of this machine */
+    void *elsewhere_ctx;
     const struct relays_events *events;
     void *ctx;
 };
@@ -81,6 +93,13 @@ bool relays_listens(const struct relays *relays, uint32_t relay);
 /* A drill, of our own: SIGKILL. */
 void relays_kill(struct relays *relays, uint32_t relay);
 
+/* Of relays elsewhere: one listens, over a Unix socket and over TCP ("": not); it has ended, and is
+ * started again or not; it will not listen. */
+void relays_elsewhere_listens(struct relays *relays, uint32_t relay, const char *local,
+                              const char *tcp);
+void relays_elsewhere_ended(struct relays *relays, uint32_t relay, bool again);
+void relays_elsewhere_failed(struct relays *relays, uint32_t relay, const struct cw_err *err);
+
 /* Asks for one STATS of every rank. Returns how many ranks' are to come. */
 uint32_t relays_ask_stats(struct relays *relays);
 /* The sessions with all are open, or may be resumed. */
@@ -103,7 +122,10 @@ void relays_cut(struct relays *relays, uint32_t relay, uint32_t what);
 void relays_end(struct relays *relays);
 bool relays_are_told(const struct relays *relays);
 
+/* Where we reach it; for messages. */
 const char *relays_address(const struct relays *relays, uint32_t relay);
+/* Where a process on its machine reaches it, or one elsewhere. */
+const char *relays_address_for(const struct relays *relays, uint32_t relay, bool is_near);
 /* Of all, with spaces between. */
 void relays_addresses(const struct relays *relays, char *text, size_t size);
 uint32_t relays_home(const struct relays *relays, uint32_t rank);

@@ -6,6 +6,7 @@
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/hits.h"
 #include "dispatcher/run/host_news.h"
+#include "dispatcher/run/host_relays.h"
 #include "dispatcher/run/keeping.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/run/protection.h"
@@ -418,7 +419,8 @@ static int open_core(struct driver *d, struct cw_err *err)
                                            .ranks_max = placement->slot_ranks_max[slot]};
     job_init(&d->job, &config, d->job_ranks, d->slots);
     d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
-    d->host_news = (struct host_news){.parts = &d->parts, .job = &d->job};
+    d->host_news =
+        (struct host_news){.parts = &d->parts, .job = &d->job, .relay_news = &d->relay_news};
     d->relay_news = (struct relay_news){.parts = &d->parts,
                                         .job = &d->job,
                                         .ranks = d->job_ranks,
@@ -427,6 +429,34 @@ static int open_core(struct driver *d, struct cw_err *err)
     if (drills_init(&d->drills, &o->faults, &d->job, err) < 0)
         return err->code;
     return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
+}
+
+static int await(struct driver *d, const bool *ready, int *exit_code, struct cw_err *err)
+{
+    while (!*ready && !d->job.ending)
+        loop_turn(d->parts.loop, LOOP_NEVER);
+    if (!d->job.ending)
+        return CW_OK;
+    *exit_code = d->job.exit_code;
+    return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
+}
+
+/* Once all hosts have their agents. */
+static int open_relays(struct driver *d, const struct parts_events *events, int *exit_code,
+                       struct cw_err *err)
+{
+    const struct host_options *hosts = &d->parts.options->hosts;
+    bool elsewhere =
+        d->parts.agents && hosts->relay_at == RELAY_AT_HOST && d->parts.options->relay_count == 0;
+
+    if (d->parts.agents) {
+        if (await(d, &d->host_news.ready, exit_code, err) < 0)
+            return err->code;
+        host_relays_own_address(&d->parts, d->parts.host);
+    }
+    if (parts_open_relays(&d->parts, events, elsewhere ? &host_relays : NULL, err) < 0)
+        return err->code;
+    return await(d, &d->relay_news.ready, exit_code, err);
 }
 
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
@@ -443,14 +473,9 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
-        parts_open_relays(&d->parts, &events, d, err) < 0)
+        parts_open_hosts(&d->parts, &events, d, err) < 0 ||
+        open_relays(d, &events, exit_code, err) < 0)
         return err->code;
-    while ((!d->relay_news.ready || (d->parts.agents && !d->host_news.ready)) && !d->job.ending)
-        loop_turn(d->parts.loop, LOOP_NEVER);
-    if (d->job.ending) {
-        *exit_code = d->job.exit_code;
-        return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
-    }
     if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0)
         return err->code;
     if (d->parts.resumed)

@@ -4,11 +4,13 @@
 
 #include "dispatcher/job/job.h"
 #include "dispatcher/run/parts.h"
+#include "dispatcher/run/relay_news.h"
 
 /* All that it points to is borrowed. */
 struct host_news {
     struct parts *parts;
     struct job *job;
+    struct relay_news *relay_news;
     bool ready; /* all of them have an agent */
 };
 

@@ -201,7 +201,7 @@ static void on_child(void *ctx, pid_t pid)
 {
     struct imaging *im = ctx;
 
-    server_news_own_started(&im->news, pid, servers_address(im->servers, 0), im->dir.path);
+    server_news_own_started(&im->news, pid, servers_address(im->servers, 0, true), im->dir.path);
     if (im->dir.in_memory)
         server_news_in_memory(&im->news, im->dir.path);
 }
@@ -213,7 +213,7 @@ static void on_opens(void *ctx, uint32_t server)
     if (is_own(im))
         image_dir_hold(&im->dir);
     else
-        server_news_open(&im->news, server, servers_address(im->servers, server));
+        server_news_open(&im->news, server, servers_address(im->servers, server, true));
     images_server_opens(&im->core, server);
 }
 
@@ -384,6 +384,7 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .count = o->image_server_count,
                                     .key_file = o->image_key_file,
                                     .socket_dir = im->config.dir,
+                                    .host = im->config.host,
                                     .image_dir = im->dir.path,
                                     .ephemeral = !im->config.state,
                                     .events = &servers_events,
@@ -534,12 +535,12 @@ void imaging_free(struct imaging *im)
     free(im);
 }
 
-void imaging_set_up(const struct imaging *im, struct cw_setup *setup)
+void imaging_set_up(const struct imaging *im, bool is_here, struct cw_setup *setup)
 {
     if (!im)
         return;
     snprintf(setup->image_address, sizeof(setup->image_address), "%s",
-             servers_address(im->servers, servers_of_rank(im->servers, setup->rank)));
+             servers_address(im->servers, servers_of_rank(im->servers, setup->rank), is_here));
     servers_rank_key(im->servers, setup->rank, setup->incarnation, setup->image_key);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
 }

@@ -30,6 +30,7 @@ struct imaging_config {
     const struct run_options *options;
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     const char *dir;       /* of the job, for sockets */
+    const char *host; /* other hosts reach this machine there; borrowed for imaging_new; NULL */
     const struct job *job;
     struct telling *telling;
     struct relays *relays;
@@ -57,8 +58,8 @@ bool imaging_knows(const struct imaging *imaging, bool *failed);
 /* The job ends: no more are taken or fetched. */
 void imaging_end(struct imaging *imaging);
 
-/* What the setup of a process has of images. */
-void imaging_set_up(const struct imaging *imaging, struct cw_setup *setup);
+/* What the setup of a process has of images; `is_here`: it is on this machine. */
+void imaging_set_up(const struct imaging *imaging, bool is_here, struct cw_setup *setup);
 
 /* The core, for questions. */
 const struct images *imaging_images(const struct imaging *imaging);

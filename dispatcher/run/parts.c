@@ -68,7 +68,8 @@ static int open_dir(struct parts *p, struct cw_err *err)
     return rundir_link(&p->dir, device, path, PATH_MAX, err);
 }
 
-static int open_relays(struct parts *p, const struct parts_events *events, struct cw_err *err)
+int parts_open_relays(struct parts *p, const struct parts_events *events,
+                      const struct relays_elsewhere *elsewhere, struct cw_err *err)
 {
     const struct run_options *o = p->options;
     const struct relay_settings *settings = &o->relay_settings;
@@ -92,6 +93,9 @@ static int open_relays(struct parts *p, const struct parts_events *events, struc
                                        (o->no_log ? 0u : CW_HELLO_LOG) |
                                        (o->no_log || o->no_images ? 0u : CW_HELLO_IMAGES),
                                    .resume_ms = o->resume_ms,
+                                   .host = p->host[0] ? p->host : NULL,
+                                   .elsewhere = elsewhere,
+                                   .elsewhere_ctx = p,
                                    .events = events->relays,
                                    .ctx = events->relays_ctx};
 
@@ -204,6 +208,7 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
                                     .options = p->options,
                                     .job_id = p->job_id,
                                     .dir = p->dir.path,
+                                    .host = p->host[0] ? p->host : NULL,
                                     .job = job,
                                     .telling = &p->telling,
                                     .relays = p->relays,
@@ -239,18 +244,17 @@ int parts_open_programs(struct parts *p, const struct run_options *options, int 
     return programs_open(&p->programs, options, exit_code, err);
 }
 
-int parts_open_relays(struct parts *p, const struct parts_events *events, void *ctx,
-                      struct cw_err *err)
+int parts_open_hosts(struct parts *p, const struct parts_events *events, void *ctx,
+                     struct cw_err *err)
 {
     raise_descriptor_limit(p->options->ranks, p->options->hosts.list.count);
     p->loop = loop_new(err);
     if (!p->loop || signals_open(&p->signals, p->loop, events->signalled, ctx, err) < 0)
         return err->code;
     children_adopt();
-    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0 ||
-        open_agents(p, events, err) < 0)
+    if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
         return err->code;
-    return open_relays(p, events, err);
+    return open_agents(p, events, err);
 }
 
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,

@@ -38,7 +38,8 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct telling telling;
-    struct agents *agents; /* NULL: all is on this machine */
+    struct agents *agents;     /* NULL: all is on this machine */
+    char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
     const struct launcher_ops *launcher_ops;
@@ -66,14 +67,18 @@ struct parts_events {
     uint32_t (*ask_stats)(void *ctx); /* as of struct standing_config */
 };
 
-/* All but the ranks' processes, in three steps: the programs, which says what the exit code is when
- * that fails; what the relays and hosts need, whose opening begins; and, once they are ready, what
- * ranks need, for a job that `job` describes. Errors: of every kind; parts_close is to be called
- * also then. */
+/* All but the ranks' processes, in four steps: the programs, which says what the exit code is when
+ * that fails; what hosts need, whose agents are started; once these are ready, the relays; and,
+ * once these are ready, what ranks need, for a job that `job` describes. `host`: by which other
+ * hosts reach our relays; NULL: there are none. `elsewhere`, of `parts`: what starts relays on
+ * other hosts; NULL: ours run here. Errors: of every kind; parts_close is to be called also then.
+ */
 int parts_open_programs(struct parts *parts, const struct run_options *options, int *exit_code,
                         struct cw_err *err);
-int parts_open_relays(struct parts *parts, const struct parts_events *events, void *ctx,
-                      struct cw_err *err);
+int parts_open_hosts(struct parts *parts, const struct parts_events *events, void *ctx,
+                     struct cw_err *err);
+int parts_open_relays(struct parts *parts, const struct parts_events *events,
+                      const struct relays_elsewhere *elsewhere, struct cw_err *err);
 int parts_open_ranks(struct parts *parts, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err);
 

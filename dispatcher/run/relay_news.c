@@ -20,18 +20,32 @@ static void relay_failed(struct relay_news *n, uint32_t relay, int status)
     job_fail(n->job, 1, now_of(n), "%s", why);
 }
 
+static void tell_down(struct relay_news *n, uint32_t relay, int status)
+{
+    telling_relay_down(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
+                       status);
+    if (n->parts->standing)
+        standing_set_relay_restarts(n->parts->standing, relay,
+                                    relays_restarts(n->parts->relays, relay));
+}
+
 bool relay_news_child_ended(struct relay_news *n, uint32_t relay, int status)
 {
     if (!relays_child_ended(n->parts->relays, relay)) {
         relay_failed(n, relay, status);
         return true;
     }
-    telling_relay_down(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
-                       status);
-    if (n->parts->standing)
-        standing_set_relay_restarts(n->parts->standing, relay,
-                                    relays_restarts(n->parts->relays, relay));
+    tell_down(n, relay, status);
     return false;
+}
+
+void relay_news_elsewhere_ended(struct relay_news *n, uint32_t relay, bool again, int status)
+{
+    relays_elsewhere_ended(n->parts->relays, relay, again);
+    if (again)
+        tell_down(n, relay, status);
+    else
+        relay_failed(n, relay, status);
 }
 
 bool relay_news_reap(struct relay_news *n)

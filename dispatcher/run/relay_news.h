@@ -25,6 +25,9 @@ extern const struct relays_events relay_news_events;
  * again. */
 bool relay_news_child_ended(struct relay_news *news, uint32_t relay, int status);
 
+/* Likewise of one on another host, which its agent starts `again` or not. */
+void relay_news_elsewhere_ended(struct relay_news *news, uint32_t relay, bool again, int status);
+
 /* Whether one of our own has ended for good, which says more than a broken connection. */
 bool relay_news_reap(struct relay_news *news);
 

@@ -1,4 +1,5 @@
 #include "dispatcher/run/starts.h"
+#include "dispatcher/run/host_relays.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -68,9 +69,11 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
     memcpy(setup.job, parts->job_id, sizeof(setup.job));
     snprintf(setup.address, sizeof(setup.address), "%s",
-             relays_address(parts->relays, relays_home(parts->relays, order->rank)));
+             host_relays_address(parts, relays_home(parts->relays, order->rank),
+                                 s->job->slot[order->slot].host));
     relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
-    imaging_set_up(parts->imaging, &setup);
+    imaging_set_up(parts->imaging, host_relays_is_here(parts, s->job->slot[order->slot].host),
+                   &setup);
     if (parts->sharing.shares && parts->sharing.shares[order->rank])
         setup.flags |= CW_SETUP_SHARES_FILES;
     return setup;

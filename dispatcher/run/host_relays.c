@@ -1,0 +1,108 @@
+#include "dispatcher/run/host_relays.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_this_machine(const struct greeting_hello *facts)
+{
+    char name[GREETING_TEXT_MAX + 1] = "";
+
+    gethostname(name, sizeof(name) - 1);
+    return strcmp(facts->host, name) == 0;
+}
+
+bool host_relays_is_here(const struct parts *p, uint32_t host)
+{
+    return !p->agents || is_this_machine(agents_facts(p->agents, host));
+}
+
+/* Launchers but ssh do not tell: then it is our name. */
+void host_relays_own_address(const struct parts *p, char text[CW_ADDRESS_MAX])
+{
+    text[0] = '\0';
+    for (uint32_t host = 0; host < agents_count(p->agents); host++) {
+        const struct greeting_hello *facts = agents_facts(p->agents, host);
+
+        if (is_this_machine(facts))
+            continue;
+        snprintf(text, CW_ADDRESS_MAX, "%s", facts->peer);
+        if (!facts->peer[0])
+            gethostname(text, CW_ADDRESS_MAX - 1);
+        return;
+    }
+}
+
+static bool is_at_hosts(const struct parts *p)
+{
+    return p->agents && p->options->hosts.relay_at == RELAY_AT_HOST && p->options->relay_count == 0;
+}
+
+const char *host_relays_address(const struct parts *p, uint32_t relay, uint32_t host)
+{
+    bool is_near =
+        is_at_hosts(p) ? p->options->relay_host[relay] == host : host_relays_is_here(p, host);
+
+    return relays_address_for(p->relays, relay, is_near);
+}
+
+uint32_t host_relays_of_host(const struct parts *p, uint32_t host)
+{
+    uint32_t relay = 0;
+
+    while (p->options->relay_host[relay] != host)
+        relay++;
+    return relay;
+}
+
+/* By the name that the user gave it, unless ssh knows its address. */
+static void listen_address(const struct parts *p, uint32_t host, struct agent_relay *order)
+{
+    const struct greeting_hello *facts = agents_facts(p->agents, host);
+    const char *name = strchr(agents_name(p->agents, host), '@');
+
+    name = name ? name + 1 : agents_name(p->agents, host);
+    if (!is_this_machine(facts))
+        snprintf(order->listen, sizeof(order->listen), "tcp:%.255s:0",
+                 facts->own[0] ? facts->own : name);
+}
+
+static int start(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+{
+    const struct parts *p = ctx;
+    const struct relay_settings *settings = &p->options->relay_settings;
+    const char *disk = relay_settings_disk_dir(settings);
+    struct agent_relay *order = calloc(1, sizeof(*order));
+    uint32_t host = p->options->relay_host[relay];
+
+    if (!order)
+        return cw_err_set(err, CW_ENOMEM, "no memory to start the relay of a host");
+    memcpy(order->key, key, CW_KEY_SIZE);
+    order->spin_ns = p->spin_ns;
+    order->returns = settings->log_safety != RELAY_LOG_IN_MEMORY;
+    for (int i = 0; i < RELAY_OPTIONS; i++) {
+        order->has[i] = p->options->relay_options[i] != NULL;
+        if (order->has[i])
+            snprintf(order->option[i], sizeof(order->option[i]), "%s",
+                     p->options->relay_options[i]);
+    }
+    if (order->returns && disk)
+        snprintf(order->log_dir, sizeof(order->log_dir), "%s", disk);
+    listen_address(p, host, order);
+    if (agents_start_relay(p->agents, host, order, err) < 0)
+        cw_err_wrap(err, "starting the relay of host %s", agents_name(p->agents, host));
+    sodium_memzero(order->key, sizeof(order->key));
+    free(order);
+    return err->code;
+}
+
+static void end(void *ctx, uint32_t relay)
+{
+    const struct parts *p = ctx;
+
+    agents_kill_relay(p->agents, p->options->relay_host[relay]);
+}
+
+const struct relays_elsewhere host_relays = {start, end};

@@ -1,0 +1,24 @@
+/* Relays and other servers of a job on several hosts: where each listens, and which address a rank
+ * on a host is given. */
+#ifndef DISPATCHER_HOST_RELAYS_H
+#define DISPATCHER_HOST_RELAYS_H
+
+#include "dispatcher/run/parts.h"
+
+/* The address by which other hosts reach this machine, as ssh tells the first of them; "": all
+ * hosts are this machine. */
+void host_relays_own_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
+
+/* Whether a process on that host is on this machine. Without hosts every one is. */
+bool host_relays_is_here(const struct parts *parts, uint32_t host);
+
+/* The relay's address for a rank on that host. */
+const char *host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host);
+
+/* The relay that runs on this host; it has one. */
+uint32_t host_relays_of_host(const struct parts *parts, uint32_t host);
+
+/* Starts relays on the hosts of RELAY_AT_HOST; with a struct parts as `ctx`. */
+extern const struct relays_elsewhere host_relays;
+
+#endif
