@@ -137,8 +137,8 @@ full_disk() {
   see_small_disk
   where=("${on_small_disk[@]}")
   : >"$tmp/events"
-  start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-dir "$work/disk/images" -n 2 \
-    "$oddities" "$work/go" grow
+  start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-dir "$work/disk/images" --ckpt-max 1G \
+    -n 2 "$oddities" "$work/go" grow
   await_events image_stored 2
   touch "$work/go.grow"
   await_events image_failed 1
