@@ -112,7 +112,7 @@ _causeway_run() {
     ((${#words[@]} == 3)) && resume=--resume
     _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
-      --host-timeout --relay-at --stage --threads --receivers --loggers --senders --rings --memory-max
+      --host-timeout --relay-at --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'

@@ -22,7 +22,6 @@ static const struct {
     [HOST_OPTION_AGENT] = {"--agent", required_argument},
     [HOST_OPTION_TIMEOUT] = {"--host-timeout", required_argument},
     [HOST_OPTION_RELAY_AT] = {"--relay-at", required_argument},
-    [HOST_OPTION_STAGE] = {"--stage", no_argument},
 };
 
 void host_options_init(struct host_options *o)
@@ -132,9 +131,6 @@ int host_options_take(struct host_options *o, enum host_option option, const cha
         return take_timeout(o, value, err);
     case HOST_OPTION_RELAY_AT:
         return take_relay_at(o, value, err);
-    case HOST_OPTION_STAGE:
-        o->stage = true;
-        break;
     case HOST_OPTIONS:
         break;
     }

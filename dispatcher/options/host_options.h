@@ -23,7 +23,6 @@ enum host_option {
     HOST_OPTION_AGENT,
     HOST_OPTION_TIMEOUT,
     HOST_OPTION_RELAY_AT,
-    HOST_OPTION_STAGE,
     HOST_OPTIONS
 };
 
@@ -47,7 +46,6 @@ struct host_options {
     const char *agent;         /* path of causeway on the hosts; NULL: that of our own */
     uint64_t timeout_ns;       /* a host that is silent for this time is lost */
     enum relay_at relay_at;
-    bool stage;     /* programs are sent to hosts that lack them */
     uint32_t given; /* options, one bit each */
 };
 

@@ -62,7 +62,6 @@ const char run_usage[] =
     "                       on others (default 10s)\n"
     "  --relay-at host|cluster\n"
     "                       a relay on each host with ranks, or one here for all (default host)\n"
-    "  --stage              send programs to hosts that lack them\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"

@@ -331,7 +331,7 @@ static void hosts_and_their_ranks(void)
     CU_ASSERT_EQUAL(o.resume_ms, 20000);
     run_options_free(&o);
     good("run --host a:2,b:2,c:2 --ppn 1 --map-by node --spares 1 --launcher srun --launcher-args "
-         "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --stage --oversubscribe -n "
+         "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --oversubscribe -n "
          "5 "
          "p");
     ranks_on("01010");
@@ -340,7 +340,7 @@ static void hosts_and_their_ranks(void)
     CU_ASSERT_STRING_EQUAL(o.hosts.launcher_args, "-v");
     CU_ASSERT_STRING_EQUAL(o.hosts.agent, "/opt/causeway");
     CU_ASSERT_EQUAL(o.hosts.timeout_ns, 1000000000);
-    CU_ASSERT_TRUE(o.hosts.stage && o.hosts.oversubscribe);
+    CU_ASSERT_TRUE(o.hosts.oversubscribe);
     CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_CLUSTER);
     CU_ASSERT_EQUAL(o.relays, 1);
     CU_ASSERT_PTR_NULL(o.homes);
@@ -425,7 +425,6 @@ static void bad_hosts(void)
     bad("run --host a --relays 2 p", "--relays: there is a relay on each host");
     bad("run --host a --relay-map 0 p", "--relay-map: there is a relay on each host");
     bad("run --ppn 2 -n 2 p", "--ppn is for a job on several machines: give --host or --hostfile");
-    bad("run --stage p", "--stage is for a job on several machines");
     bad("run --launcher srun p", "--launcher is for a job on several machines");
     bad("run --host a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q -n 17 p",
         "a job has at most 16 relays; give --relay-at cluster");

@@ -1,0 +1,239 @@
+#!/bin/bash
+# Jobs whose ranks are on several hosts (tests/hosts.sh): they compute what they compute on one; ranks are restarted
+# from images; hosts are lost, links are cut, logins are refused. Prints TAP.
+#
+#   hosts_jobs.sh [REGEX]    runs the tests whose titles match
+# shellcheck disable=SC2016,SC2317 # text of scripts; the tests are called by t
+set -u
+
+suite="jobs on several hosts"
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-120}
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/hosts.sh
+. "$here/../hosts.sh"
+only=${1-}
+solver=$root/build/programs/solver
+three=node1:2,node2:2,node3:2
+
+# on LIST OPTION... PROGRAM ARG...: the command of a job
+on() {
+  job_command=("${causeway[@]}" run --host "$1" --launcher-args "-F $hosts_config" --events "$work/events" "${@:2}")
+}
+
+# on_hosts LIST OPTION... PROGRAM ARG...: runs it
+on_hosts() {
+  on "$@"
+  run "${job_command[@]}"
+}
+
+# expect_solver SIZE ITERATIONS: it printed what it prints on this machine alone
+expect_solver() {
+  "${causeway[@]}" run -n 4 "$solver" "$1" "$2" 1000 >"$work/alone" 2>&1
+  cmp -s "$work/alone" "$tmp/out" || wrong "the solver printed something else than on one machine: $(<"$work/alone")"
+  expect_code 0
+}
+
+# event NAME [RANK]: how many there are
+event() {
+  jq -s --arg name "$1" --argjson rank "${2:-null}" \
+    'map(select(.event == $name and ($rank == null or .rank == $rank))) | length' "$work/events" 2>/dev/null
+}
+
+event_is_there() {
+  (($(event "$@") > 0))
+}
+
+# nothing_stays HOST...: no process of Causeway, and no directory of an agent
+nothing_stays() {
+  local host
+  for host in "$@"; do
+    await_true "the processes of node$host to end" none_on "$host"
+    says ls -d "$hosts_dir/$host"/tmp/causeway-* 2>/dev/null && wrong "node$host has a directory of an agent"
+  done
+}
+
+none_on() {
+  ! says on_host "$1" pgrep causeway
+}
+
+# --- the tests --------------------------------------------------------------------
+
+solved() {
+  on_hosts "$three" "$@" -n 4 "$solver" 200 4000 1000
+  expect_silence
+  expect_solver 200 4000
+  nothing_stays 1 2 3
+}
+
+# Each rank says where it is.
+placed() {
+  local expected=$1
+  shift
+  on_hosts "$three" "$@" bash -c 'echo "$PMI_RANK $(hostname)"'
+  sort -n -o "$tmp/out" "$tmp/out"
+  [[ $(cut -d ' ' -f 2 "$tmp/out" | tr -d '\n' | sed 's/node//g') = "$expected" ]] ||
+    wrong "expected ranks on nodes $expected, saw: $(<"$tmp/out")"
+}
+
+streams() {
+  seq 20000 >"$work/in"
+  input=$work/in on_hosts node2,node1 -n 2 bash -c 'cat; echo "rank $PMI_RANK" >&2; exit $((PMI_RANK * 7))'
+  expect_code 7
+  cmp -s "$work/in" "$tmp/out" || wrong "what rank 0 read is not what was given"
+  grep -q 'rank 1' "$tmp/err" || wrong "stderr of rank 1 is missing"
+}
+
+# A rank that crashes goes on from its image, on its own host.
+restarted() {
+  on_hosts "$three" --ckpt-every 200ms --fault kill:1@1500ms --fault kill:3@2s "$@" -n 4 "$solver" 300 12000 1000
+  [[ $(event rank_restored) -ge 1 ]] || wrong "no rank went on from an image"
+  expect_solver 300 12000
+}
+
+lost_with_spare() {
+  on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 20000 1000
+  start "${job_command[@]}"
+  await_true "images of rank 2" event_is_there image_stored 2
+  await_true "images of rank 3" event_is_there image_stored 3
+  host_kill 2
+  finish
+  host_start 2
+  grep -q 'rank [23] was on host node2, which is lost; restarting it' "$tmp/err" || wrong "nobody says that node2 is lost"
+  [[ $(event rank_restored) -ge 1 ]] || wrong "no rank went on from an image"
+  expect_solver 300 20000
+  nothing_stays 1 3
+}
+
+lost_without_spare() {
+  on node1:2,node2:2 --relay-at cluster --host-timeout 1s -n 4 "$solver" 300 400000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  host_kill 2
+  finish
+  host_start 2
+  expect_code 1
+  grep -q 'node2' "$tmp/err" || wrong "nobody names node2"
+  nothing_stays 1
+}
+
+lost_with_its_relay() {
+  on "$three" --spares 1 --host-timeout 1s -n 4 "$solver" 300 400000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  host_kill 2
+  finish
+  host_start 2
+  expect_code 1
+  grep -q 'node2' "$tmp/err" || wrong "nobody names node2"
+  nothing_stays 1 3
+}
+
+# Cut off for less than the time-out, all wait, and nothing is restarted.
+cut_for_a_time() {
+  on "$three" "$@" -n 4 "$solver" 300 12000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  host_cut 2
+  sleep 2
+  host_join 2
+  finish
+  [[ $(event rank_down) = 0 ]] || wrong "a rank was restarted"
+  expect_solver 300 12000
+}
+
+# Nobody tells the host: it ends its ranks by itself.
+fenced() {
+  on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 20000 1000
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  host_cut 2
+  finish
+  await_true "the cut host to end its processes" none_on 2
+  host_join 2
+  expect_solver 300 20000
+  nothing_stays 1 2 3
+}
+
+dispatcher_killed() {
+  on "$three" --host-timeout 1s -n 4 "$solver" 300 400000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  kill -9 "$pid"
+  finish
+  nothing_stays 1 2 3
+}
+
+interrupted() {
+  on "$three" -n 4 "$solver" 300 400000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  kill -TERM "$pid"
+  finish
+  expect_code 143
+  nothing_stays 1 2 3
+}
+
+# refused TEXT HOST [OPTION...]: such a host is refused within seconds, by name
+refused() {
+  local start=$SECONDS
+  on_hosts "node1,$2" "${@:3}" -n 2 "$solver" 100 100 100
+  expect_code 1
+  grep -Eq -- "$2.*$1" "$tmp/err" || wrong "expected on standard error: $2 ... $1"
+  ((SECONDS - start < 60)) || wrong "it took $((SECONDS - start)) s"
+  nothing_stays 1
+}
+
+prints() {
+  on_hosts node1,prints.node2 -n 2 bash -c 'echo "$PMI_RANK"'
+  expect_code 0
+  [[ $(sort "$tmp/out") = 0$'\n'1 ]] || wrong "the ranks printed: $(<"$tmp/out")"
+}
+
+netpipe() {
+  on_hosts node1,node2 -n 2 NPmpich2 -l 1 -u 65536 -p 0 -n 20 -o /tmp/np
+  expect_code 0
+}
+
+# --- all of them ------------------------------------------------------------------
+
+lib_start
+find_causeway
+trap 'hosts_down; lib_end' EXIT
+HOSTS_SHARED="$tmp" hosts_up 3 2>"$tmp/err"
+case $? in
+0) ;;
+77)
+  tap_skip "three hosts" "$(<"$tmp/err")"
+  tap_end
+  ;;
+*)
+  cat "$tmp/err"
+  tap_not_ok "three hosts"
+  tap_end
+  ;;
+esac
+
+t "a solver, a relay on each host" solved
+t "a solver, one relay" solved --relay-at cluster
+t "by slot" placed 1122 -n 4
+t "by node" placed 1231 -n 4 --map-by node
+t "input, output, exit codes" streams
+t "ranks that crash, a relay on each host" restarted
+t "ranks that crash, one relay" restarted --relay-at cluster
+t "a host is lost, and there is a spare one" lost_with_spare
+t "a host is lost, and there is no other" lost_without_spare
+t "a host is lost with its relay" lost_with_its_relay
+t "a host is cut off for a time, a relay on each host" cut_for_a_time
+t "a host is cut off for a time, one relay" cut_for_a_time --relay-at cluster
+t "a host that is cut off ends its ranks" fenced
+t "the dispatcher is killed" dispatcher_killed
+t "the job is interrupted" interrupted
+t "a host that cannot be reached" refused 'No route|timed out' absent
+t "a name without a host" refused 'resolve' unknown.invalid
+t "a user who must type a password" refused 'Permission denied' asks.node2
+t "a host without Causeway" refused 'No such file|not found' node2 --agent /no/causeway
+t "a user whose shell prints" prints
+t "NetPIPE between two hosts" netpipe
+tap_end
