@@ -175,6 +175,7 @@ queue_waiting() {
   suite "jobs that are resumed" env DRAW="1/2 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh
   suite "hosts in namespaces" tests/system/hosts_net.sh
+  suite "jobs on several hosts" tests/system/hosts_jobs.sh
   suite "sessions that resume" tests/system/resume.sh
   suite "relays that come back" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh

@@ -46,6 +46,7 @@ struct agent {
     uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
     uint64_t pause_ns; /* after it */
     bool trying;
+    char said[AGENT_CHILD_LINE_MAX + 1]; /* last, on its stderr */
 };
 
 struct agents {
@@ -374,10 +375,14 @@ static void on_broke(void *ctx, const struct cw_err *err)
 
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
 
+/* Each of many tries in vain may say the same. */
 static void on_said(void *ctx, const char *line)
 {
-    const struct agent *g = ((struct way *)ctx)->of;
+    struct agent *g = ((struct way *)ctx)->of;
 
+    if (strcmp(g->said, line) == 0)
+        return;
+    snprintf(g->said, sizeof(g->said), "%s", line);
     g->of->config.events->said(g->of->config.ctx, g->host, line);
 }
 

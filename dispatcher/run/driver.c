@@ -202,7 +202,10 @@ static void on_started(void *ctx, const struct launch_process *process)
     standing_set_pid(d->parts.standing, rank, process->pid);
     rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
-    telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid);
+    telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid,
+                    d->parts.agents
+                        ? agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host)
+                        : NULL);
     imaging_started(d->parts.imaging, rank, image);
     outputs_restart(d->parts.outputs, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */

@@ -38,6 +38,7 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     char text[CW_ERR_TEXT_MAX];
 
     telling_tell(&n->parts->telling, "%s; it is lost", err->text);
+    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_LOST, name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
     job_host_lost(n->job, host, text, now_of(n));
 }
@@ -47,6 +48,8 @@ static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
     struct host_news *n = ctx;
 
     telling_say(&n->parts->telling, "host %s: %s; connecting again", name_of(n, host), err->text);
+    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_SUSPENDED, name_of(n, host),
+                 err->text);
 }
 
 static void on_resumed(void *ctx, uint32_t host)
@@ -55,6 +58,7 @@ static void on_resumed(void *ctx, uint32_t host)
 
     telling_say(&n->parts->telling, "host %s: the session with its agent goes on",
                 name_of(n, host));
+    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_RESUMED, name_of(n, host), NULL);
 }
 
 static void on_relay_started(void *ctx, uint32_t host, pid_t pid)

@@ -31,6 +31,13 @@ void standing_ask(struct standing *s)
     s->coming += s->config.ask(s->config.ctx);
 }
 
+static const char *host_of(const struct standing *s, const struct job_rank *r)
+{
+    const struct host_list *hosts = &s->config.options->hosts.list;
+
+    return hosts->count ? hosts->host[s->config.job->slot[r->slot].host].name : s->host;
+}
+
 static struct status_rank status_of(const struct standing *s, uint32_t rank)
 {
     const struct job_rank *r = &s->config.job->rank[rank];
@@ -40,7 +47,7 @@ static struct status_rank status_of(const struct standing *s, uint32_t rank)
     return (struct status_rank){
         .rank = rank,
         .pid = (uint64_t)s->pids[rank],
-        .host = s->host,
+        .host = host_of(s, r),
         .slot = r->slot,
         .incarnation = r->incarnation,
         .state = job_rank_condition(s->config.job, rank, s->config.options->alive_period_ns,

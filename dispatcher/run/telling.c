@@ -100,12 +100,27 @@ void telling_warn(struct telling *t, uint64_t now_ns, uint32_t rank, const char 
 /* --- ranks --- */
 
 void telling_started(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
-                     pid_t pid)
+                     pid_t pid, const char *host)
 {
-    telling_say(t, "rank %u started (pid %d, %s)", rank, (int)pid, r->program);
+    struct job_field where = job_text("host", host);
+
+    telling_say(t, "rank %u started (pid %d%s%s, %s)", rank, (int)pid, host ? " on " : "",
+                host ? host : "", r->program);
+    if (!host)
+        where.kind = JOB_FIELD_END;
     job_events_write(&t->events, now_ns, JOB_EVENT_RANK_STARTED, rank,
                      job_number("incarnation", r->incarnation), job_number("slot", r->slot),
-                     job_number("pid", (uint64_t)pid));
+                     job_number("pid", (uint64_t)pid), where);
+}
+
+void telling_host(struct telling *t, uint64_t now_ns, enum job_event event, const char *host,
+                  const char *cause)
+{
+    struct job_field why = job_text("cause", cause);
+
+    if (!cause)
+        why.kind = JOB_FIELD_END;
+    job_events_write(&t->events, now_ns, event, JOB_EVENTS_NO_RANK, job_text("host", host), why);
 }
 
 static struct job_field how_it_ended(int status)

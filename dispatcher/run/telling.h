@@ -38,10 +38,14 @@ void telling_job_ended(struct telling *telling, uint64_t now_ns, const struct jo
 void telling_warn(struct telling *telling, uint64_t now_ns, uint32_t rank, const char *text,
                   const char *cause);
 
+/* An event of a host; `cause` may be NULL. */
+void telling_host(struct telling *telling, uint64_t now_ns, enum job_event event, const char *host,
+                  const char *cause);
+
 /* What happened to a rank, which is at `r` of the job core. Of processes, with pid and `status` as
- * of waitpid(2): */
+ * of waitpid(2), and the host, of a job that has several, or NULL: */
 void telling_started(struct telling *telling, uint64_t now_ns, uint32_t rank,
-                     const struct job_rank *r, pid_t pid);
+                     const struct job_rank *r, pid_t pid, const char *host);
 void telling_exit(struct telling *telling, uint32_t rank, int status); /* on stderr alone */
 void telling_ended(struct telling *telling, uint64_t now_ns, uint32_t rank,
                    const struct job_rank *r, int status); /* ... and to the events file: for good */

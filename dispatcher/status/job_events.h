@@ -15,7 +15,7 @@
 /* Beside each: the members that it has by job_events_write(); that of a rank has `incarnation`. */
 enum job_event {
     JOB_EVENT_JOB_STARTED,     /* job, ranks, relay */
-    JOB_EVENT_RANK_STARTED,    /* its process runs: pid, slot */
+    JOB_EVENT_RANK_STARTED,    /* its process runs: pid, slot; of a job on several hosts, host */
     JOB_EVENT_RANK_UP,         /* it has connected to its relay */
     JOB_EVENT_RANK_REPLAYING,  /* events */
     JOB_EVENT_RANK_LIVE,       /* it has caught up: events (that it repeated) */
@@ -27,6 +27,9 @@ enum job_event {
     JOB_EVENT_SESSION_RESUMED, /* ours with a relay: relay */
     JOB_EVENT_RELAY_DOWN,      /* one of the job's own has ended: relay, signal or exit_code */
     JOB_EVENT_RELAY_UP,        /* ... and listens again: relay, restarts */
+    JOB_EVENT_HOST_SUSPENDED,  /* the connection with its agent broke: host, cause */
+    JOB_EVENT_HOST_RESUMED,    /* ... and goes on: host */
+    JOB_EVENT_HOST_LOST,       /* host, cause */
     JOB_EVENT_IMAGE_TAKEN,     /* a rank is being copied: image, incarnation */
     JOB_EVENT_IMAGE_COPIED,    /* the copy has sent it: image, sent_bytes, stall (of the program) */
     JOB_EVENT_IMAGE_STORED, /* ... and can be restarted from it: image, bytes, stored_bytes, seconds

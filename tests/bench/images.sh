@@ -57,6 +57,11 @@ ballast_once() {
     >"$dir/new" && sed "s/^share/share.$pages/" "$dir/new" >>"$dir/images"
 }
 
+# How fast a process gets memory that it had not before: the part of a restore that no restorer can do without.
+touch_rate() {
+  dd_rate if=/dev/zero of=/dev/null bs="${IMAGE_MB}M" count=1
+}
+
 # store_once KIND: at a server over its own kind of address, "embedded" or "tcp". The rank is killed when it has filled
 # its memory and stored an image. Restored: from when the new process was started until it has connected.
 store_once() {
@@ -80,6 +85,7 @@ store_once() {
     rm -rf "$image_dir/tcp"
   fi
   ((status == 0)) || return 1
+  image_sample "touch.$kind" "$(touch_rate)"
   jq -rs --arg kind "$kind" --argjson mb "$IMAGE_MB" '
     (map(select(.event == "rank_started" and .incarnation == 2) | .t)[0]) as $start
     | (map(select(.event == "rank_up" and .incarnation == 2) | .t)[0]) as $up
@@ -112,11 +118,12 @@ images() {
       "=quartiles first.$pages" "=quartiles disk.$pages" "=quartiles share.$pages 2"
   done
   echo
-  echo "After [MPICH-V] figure 9: seconds with the job's own server, and with one over TCP on this machine."
-  table l:server "first image" "next image" "restart" "restored MB/s (goal: at least 1000)"
+  echo "After [MPICH-V] figure 9: seconds with the job's own server, and with one over TCP on this machine. New memory: how"
+  echo "fast the system gives a process memory that it had not before, by one dd, in the same run."
+  table l:server "first image" "next image" "restart" "restored MB/s (goal: at least 1000)" "new memory MB/s"
   for kind in embedded tcp; do
     row "$dir/images" "images, server $kind" "$kind" "=quartiles full.$kind 2" "=quartiles changed.$kind 2" \
-      "=quartiles back.$kind 2" "=quartiles restore.$kind"
+      "=quartiles back.$kind 2" "=quartiles restore.$kind" "=quartiles touch.$kind"
   done
 }
 
