@@ -3,15 +3,15 @@
 # median of RUNS interleaved runs. Prints markdown; the figures of recovery (recovery.sh) and of engines
 # (engines.sh) compare Causeway with itself. Ends with code 1 when something could not be measured.
 #
-# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (by default all but hosts_net); more in recovery.sh,
-# engines.sh, programs.sh, log_disk.sh, hosts.sh
+# Environment: RUNS (default 5), IDLE_SECONDS (60), SECTIONS (all by default; those of hosts need
+# root); more in recovery.sh, engines.sh, programs.sh, log_disk.sh, hosts.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
-  images_kills images_flat idle_crowd burst engine_log}
+  images_kills images_flat idle_crowd burst engine_log $( ((EUID)) || echo hosts_net hosts_lost hosts_start)}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)

@@ -2,12 +2,17 @@
 # Between hosts, which are network namespaces of this machine (tests/hosts.sh): sections of bench.sh, which sources this
 # after lib.sh and tests/hosts.sh.
 #
-# Environment: HOSTS_ROUNDS (default RUNS)
+# Environment: HOSTS_ROUNDS (default RUNS), HOSTS_START_RANKS (of jobs whose start is timed, "8 64"), HOSTS_START_MANY
+#   (likewise, without stock, 256)
 
-# shellcheck disable=SC2154 # bench.sh sets RUNS and dir; tests/hosts.sh the names that begin with hosts_
+# shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir; tests/hosts.sh the names that begin with hosts_
+# shellcheck disable=SC2016,SC2317 # the dollars in single quotes are jq's; functions are called by their names
 
 HOSTS_ROUNDS=${HOSTS_ROUNDS:-$RUNS}
+HOSTS_START_RANKS=${HOSTS_START_RANKS:-8 64}
+HOSTS_START_MANY=${HOSTS_START_MANY:-256}
 HOSTS_SIZES="1 1048576" # bytes
+HOSTS_LOST_AT_S=4
 
 # bench_hosts N WHAT: the hosts 1 to N, or that WHAT is not measured
 bench_hosts() {
@@ -28,6 +33,23 @@ stock_hosts() {
     -n "$ranks" "$@" 2>"$dir/stats" </dev/null
 }
 
+# hosts_job RANKS OPTION... COMMAND...: Causeway, the ranks by turns on the hosts.
+hosts_job() {
+  local ranks=$1 names
+  shift
+  names=$(hosts_list | awk -v slots="$ranks" '{ printf "%s%s:%d", NR > 1 ? "," : "", $1, slots }')
+  timeout -k 5 "${stock_limit:-60}" "$causeway" run --host "$names" --map-by node --launcher-args "-F $hosts_config" \
+    --wdir /tmp -n "$ranks" "$@" 2>"$dir/stats" </dev/null
+}
+
+relay_each() {
+  hosts_job "$1" --no-log "${@:2}"
+}
+
+relay_one() {
+  hosts_job "$1" --no-log --relay-at cluster "${@:2}"
+}
+
 # hosts_net_once RUNNER: appends "BYTES MICROSECONDS", one way, to the samples of the runner. Rank 0 writes them, on
 # host 1. They count also when the run is ended: on a loaded machine stock MPICH may hang in MPI_Finalize, rank 0 in PMI's
 # barrier, rank 1 polling.
@@ -45,14 +67,83 @@ hosts_net_once() {
 }
 
 hosts_net() {
-  local size
+  local size runner
   title "NetPIPE (NPmpich2) between two hosts: one way, $HOSTS_ROUNDS rounds"
   bench_hosts 2 "NetPIPE between hosts" || return
   rm -f "$dir"/hosts.*
-  take_turns "$HOSTS_ROUNDS" stock_hosts hosts_net_once
+  take_turns "$HOSTS_ROUNDS" "stock_hosts relay_each relay_one" hosts_net_once
   hosts_down
-  table bytes "stock us"
-  for size in $HOSTS_SIZES; do
-    row "$dir/hosts.stock_hosts" "NetPIPE between hosts at $size B" "$size" "=quartiles $size 2"
+  for runner in each one; do
+    ratios "$dir/hosts.relay_$runner" "$dir/hosts.stock_hosts" >"$dir/hosts.by_$runner"
   done
+  for runner in stock_hosts relay_each relay_one by_each by_one; do
+    awk -v runner="$runner" '{ print runner "." $1, $2 }' "$dir/hosts.$runner"
+  done >"$dir/hosts"
+  echo "After [MPICH-V] figure 7. Microseconds; each host has one rank. A message passes two relays where each host has one."
+  echo "Goal with a relay on each host: at most 2.5 times stock's time at 1 B, 1.11 times at 1 MB (0.9 of its bandwidth)."
+  table bytes "stock" "relay on each host" "one relay" "each / stock" "one / stock"
+  for size in $HOSTS_SIZES; do
+    row "$dir/hosts" "NetPIPE between hosts at $size B" "$size" "=quartiles stock_hosts.$size 2" \
+      "=quartiles relay_each.$size 2" "=quartiles relay_one.$size 2" "=quartiles by_each.$size 2" "=quartiles by_one.$size 2"
+  done
+}
+
+# --- the loss of a host ---------------------------------------------------------------------------
+
+# Seconds of events, since 1970; of the last one where there are several ranks.
+hosts_lost_once() {
+  local killed
+  rm -f "$dir/events"
+  host_start 2
+  stock_limit=120 hosts_job 8 --spares 1 --ppn 4 --relay-at cluster --host-timeout 1s --ckpt-every 500ms \
+    --events "$dir/events" "$programs/solver" 256 8000 8000 >"$dir/out" &
+  sleep "$HOSTS_LOST_AT_S"
+  killed=$EPOCHREALTIME
+  host_kill 2
+  wait $! || return 1
+  jq -rs --argjson killed "$killed" '
+    def at: (.time | sub("\\.[0-9]+Z"; "Z") | fromdateiso8601) + (.time | capture("\\.(?<f>[0-9]+)Z").f | "0.\(.)" | tonumber);
+    def last_of($event): [.[] | select(.event == $event and (.incarnation // 0) > 1) | at] | max;
+    ([.[] | select(.event == "host_lost") | at][0]) as $lost
+    | last_of("rank_started") as $started | last_of("rank_up") as $up | last_of("rank_live") as $live
+    | if ([.[] | select(.event == "rank_restored")] | length) < 4 then error("not all went on from images") else
+      "lost \($lost - $killed)", "started \($started - $lost)", "up \($up - $started)", "live \($live - $up)",
+      "all \($live - $killed)" end' "$dir/events" >"$dir/new" 2>>"$dir/stats" && cat "$dir/new" >>"$dir/hosts"
+}
+
+hosts_lost() {
+  title "From the loss of a host until its 4 ranks are live again on a spare one, --host-timeout 1s, images, $HOSTS_ROUNDS rounds"
+  bench_hosts 3 "the loss of a host" || return
+  rm -f "$dir/hosts"
+  rounds "$HOSTS_ROUNDS" "the loss of a host" hosts_lost_once
+  hosts_down
+  table "s until it is given up" "until the last process is started" "restored and connected" "live" "all of it"
+  row "$dir/hosts" "the loss of a host" "=spread lost 2" "=spread started 2" "=spread up 2" "=spread live 2" "=spread all 2"
+}
+
+# --- the start of many ranks ----------------------------------------------------------------------
+
+# hosts_start_once RUNNER RANKS: of a program that does one round
+hosts_start_once() {
+  stock_limit=120 timed "$1" "$2" "$programs/token_ring" 1 8 >"$dir/out" && echo "$1.$2 $took" >>"$dir/hosts"
+}
+
+hosts_start() {
+  local ranks runner
+  title "The start of ranks on 8 hosts: seconds of a whole job that does one round of messages, $HOSTS_ROUNDS rounds"
+  bench_hosts 8 "the start of ranks on hosts" || return
+  rm -f "$dir/hosts"
+  for ranks in $HOSTS_START_RANKS; do
+    for runner in stock_hosts relay_each; do
+      rounds "$HOSTS_ROUNDS" "$runner, $ranks ranks" hosts_start_once "$runner" "$ranks"
+    done
+  done
+  rounds "$HOSTS_ROUNDS" "$HOSTS_START_MANY ranks" hosts_start_once relay_each "$HOSTS_START_MANY"
+  hosts_down
+  echo "Goal at 64: below 2 s, and below mpirun.mpich's by ssh."
+  table ranks "mpirun.mpich s" "causeway run s"
+  for ranks in $HOSTS_START_RANKS; do
+    row "$dir/hosts" "$ranks ranks on 8 hosts" "$ranks" "=spread stock_hosts.$ranks 2" "=spread relay_each.$ranks 2"
+  done
+  row "$dir/hosts" "$HOSTS_START_MANY ranks on 8 hosts" "$HOSTS_START_MANY" "-" "=spread relay_each.$HOSTS_START_MANY 2"
 }
