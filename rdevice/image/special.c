@@ -88,18 +88,27 @@ static long make_event(const struct file *file)
     return fd;
 }
 
-/* Where the kernel does not take how often it has expired, it expires at once. */
+static bool is_zero(struct timespec time)
+{
+    return time.tv_sec == 0 && time.tv_nsec == 0;
+}
+
+/* Where the kernel does not take how often it has expired, it expires at once; so does one with an
+ * interval of which no time was left, for a time of 0 would stop it. */
 static long make_timer(const struct file *file)
 {
     long fd = system_call(SYS_timerfd_create, file->value, 0);
+    const struct timespec at_once = {.tv_nsec = 1};
     struct itimerspec timer = file->timer;
 
     if (fd < 0)
         return fd;
+    if (is_zero(timer.it_value) && !is_zero(timer.it_interval))
+        timer.it_value = at_once;
     system_call(SYS_timerfd_settime, fd, 0, &timer, NULL);
     if (file->ticks == 0 || system_call(SYS_ioctl, fd, SET_TICKS, &file->ticks) == 0)
         return fd;
-    timer.it_value = (struct timespec){.tv_nsec = 1};
+    timer.it_value = at_once;
     system_call(SYS_timerfd_settime, fd, 0, &timer, NULL);
     return fd;
 }

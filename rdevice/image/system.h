@@ -8,13 +8,14 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-/* The program may use any address but these: where the restorer is linked, its stack and what it
- * moves out of the way. The library unmaps it when the program goes on. */
+/* The program may use any address but these: where the restorer is linked. The library unmaps it
+ * when the program goes on. All of it and the next is 1.1 GiB of 128 TiB: some programs map memory
+ * at addresses that they draw (MPICH for MPI_Win_allocate). */
 #define SYSTEM_RESTORER_START 0x200000000000ull
-#define SYSTEM_RESTORER_END 0x202000000000ull
+#define SYSTEM_RESTORER_END 0x200004000000ull
 /* Beside it: the kernel's own pages, when they cannot be where the image has them. */
-#define SYSTEM_PARKED_START 0x202000000000ull
-#define SYSTEM_PARKED_STEP 0x1000000ull
+#define SYSTEM_PARKED_START SYSTEM_RESTORER_END
+#define SYSTEM_PARKED_STEP 0x40000ull
 #define SYSTEM_PARKED_PLACES 4096u
 #define SYSTEM_PARKED_END (SYSTEM_PARKED_START + SYSTEM_PARKED_PLACES * SYSTEM_PARKED_STEP)
 

@@ -178,7 +178,7 @@ static void check_constant(int signal)
 static FILE *out, *in, *temporary;
 static long in_position;
 static int append, append_copy, memory_file, deleted, channel[2], event, timer, poller, null, dir;
-static int expired, ticking;
+static int expired, ticking, frantic;
 static int given[2];
 
 /* Which has expired already. */
@@ -230,6 +230,7 @@ static void open_files(void)
                     NULL);
     expired = timer_of(0);
     ticking = timer_of(1000000);
+    frantic = timer_of(1); /* as good as no time is left of it when an image is taken */
     poller = epoll_create1(EPOLL_CLOEXEC);
     epoll_ctl(poller, EPOLL_CTL_ADD, channel[0],
               &(struct epoll_event){.events = EPOLLIN, .data.u64 = 1234567890123});
@@ -256,6 +257,7 @@ static void check_special(void)
           left.it_interval.tv_sec == 3 && left.it_interval.tv_nsec == 5);
     CHECK(expires(expired) && read(expired, &value, 8) == -1 && errno == EAGAIN);
     CHECK(expires(ticking) && expires(ticking) && expires(ticking));
+    CHECK(expires(frantic) && expires(frantic) && expires(frantic));
     CHECK(write(null, "x", 1) == 1);
     CHECK(faccessat(dir, "in", R_OK, 0) == 0);
     CHECK(restored ? fcntl(given[0], F_GETFD) == -1 : fcntl(given[0], F_GETFD) >= 0);

@@ -495,7 +495,7 @@ static void image_of_another_version(void)
     CU_ASSERT_FATAL(open_vault(0) && store(0, 1, 0, &err) == CW_OK);
     CU_ASSERT_FATAL(imgdir_get_index(vault_dir(vault), job, 0, 1, &bytes, &size, &err) == CW_OK);
     CU_ASSERT(!index_is_foreign(bytes, size));
-    for (uint8_t version = 0; version < 3; version += 2) {
+    for (uint8_t version = CW_IMAGE_VERSION - 1; version <= CW_IMAGE_VERSION + 1; version += 2) {
         bytes[at] = version;
         CU_ASSERT(!index_is_foreign(bytes, size)); /* it is damaged */
         maker = (struct index_maker){.bytes = bytes, .used = size};
