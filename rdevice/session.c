@@ -47,28 +47,55 @@ static void keep_key(struct session *s, const uint8_t key[CW_KEY_SIZE])
     memcpy(s->key, key, CW_KEY_SIZE);
 }
 
-void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome)
-{
-    struct cw_err err = {0};
-
-    s->wire.fd = cw_connect(&s->place, &err);
-    if (s->wire.fd < 0)
-        fatal_exit(CW_REPORT_RELAY_LOST, "%s", err.text);
-    s->wire.calls = &s->calls;
-    cw_wire_want(&s->wire, ARENA_RINGS);
-    if (cw_hello_open(&s->wire, &s->numbers, &s->hello, key, HANDSHAKE_MS, welcome, &err) < 0)
-        fatal_exit(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL, "relay %s: %s",
-                   s->place.text, err.text);
-    s->connections = 1;
-    s->hello.poll_clock = s->hello.acts = 0; /* of the point that it starts from */
-    keep_key(s, key);
-}
-
 static void drop_connection(struct session *s)
 {
     cw_wire_close(&s->wire);
     close(s->wire.fd);
     s->wire.fd = -1;
+}
+
+/* Between two attempts. Returns how long the next pause is. */
+static int pause_between(int ms)
+{
+    poll(NULL, 0, ms);
+    return ms * 2 < PAUSE_MAX_MS ? ms * 2 : PAUSE_MAX_MS;
+}
+
+/* One attempt. Returns CW_OK, CW_ECLOSED (no connection, or it broke) or another error. */
+static int open_once(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome,
+                     struct cw_err *err)
+{
+    s->numbers = (struct cw_session){0};
+    s->wire.fd = cw_connect(&s->place, err);
+    if (s->wire.fd < 0)
+        return CW_ECLOSED;
+    s->wire.calls = &s->calls;
+    cw_wire_want(&s->wire, ARENA_RINGS);
+    return cw_hello_open(&s->wire, &s->numbers, &s->hello, key, HANDSHAKE_MS, welcome, err);
+}
+
+/* The relay may be killed at that moment, and come back. When it had taken our HELLO before, it
+ * refuses the next one: then another incarnation is to come, as it is without more attempts. */
+void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome)
+{
+    uint64_t until = cw_clock_ns() + s->resume_ms * NS_IN_MS;
+    int pause_ms = PAUSE_MIN_MS;
+    struct cw_err err = {0};
+    bool again = false;
+    int code;
+
+    while ((code = open_once(s, key, welcome, &err)) != CW_OK) {
+        if (code != CW_ECLOSED || cw_clock_ns() >= until)
+            fatal_exit(code == CW_ECLOSED || again ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
+                       "relay %s: %s", s->place.text, err.text);
+        if (session_is_open(s))
+            drop_connection(s);
+        pause_ms = pause_between(pause_ms);
+        again = true;
+    }
+    s->connections = 1;
+    s->hello.poll_clock = s->hello.acts = 0; /* of the point that it starts from */
+    keep_key(s, key);
 }
 
 void session_close(struct session *s)
@@ -200,8 +227,7 @@ static bool reconnect(struct session *s, const char *why)
             return false;
         if (is_final(code))
             give_up(s, err.text);
-        poll(NULL, 0, pause_ms);
-        pause_ms = pause_ms * 2 < PAUSE_MAX_MS ? pause_ms * 2 : PAUSE_MAX_MS;
+        pause_ms = pause_between(pause_ms);
     }
     give_up(s, why);
 }

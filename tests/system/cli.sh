@@ -142,7 +142,7 @@ doctor_of_images() {
   local plain=${CAUSEWAY_PLAIN:-$causeway} place="$tmp/doctored"
   mkdir -p "$place"
   cp "$plain" "$place/causeway"
-  cp "${plain%/*}/librdevice.so" "$place"
+  cp "${plain%/*}/librdevice.so" "${plain%/*}/causeway-restore" "$place"
   run_expect 0 '' env TMPDIR=/dev/shm "$place/causeway" doctor
   expect_out_like '^warning images of ranks: .*/doctored/causeway-restore.*No such file.*make install'
   expect_out_like '^warning images of ranks: /dev/shm is in memory'
@@ -299,7 +299,7 @@ strange_place() {
   local plain=${CAUSEWAY_PLAIN:-$causeway} place="$work/a b:c"'$LIB/d'
   mkdir -p "$place" "$work/run dir"
   cp "$plain" "$place/causeway"
-  cp "${plain%/*}/librdevice.so" "$place"
+  cp "${plain%/*}/librdevice.so" "${plain%/*}/causeway-restore" "$place"
   XDG_RUNTIME_DIR="$work/run dir" run_expect 0 '' env LD_PRELOAD="libm.so.6 libdl.so.2" \
     "$place/causeway" run -n 2 --env LD_PRELOAD="libm.so.6:libdl.so.2" "$actor" init ring env=LD_PRELOAD finalize
   grep -Eq '^0 LD_PRELOAD=[^ :]*:libm.so.6:libdl.so.2$' "$tmp/out" || wrong "expected the user's own libraries to stay"
