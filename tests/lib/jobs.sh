@@ -97,14 +97,14 @@ test_relays_killed() {
 images_every=0  # time between two images of a rank, as for --ckpt-every; 0: what the command does by itself
 images_stored=0 # what came of it
 images_used=0   # restarts from one
-images_restarts=20 # of so many restarts one at least is from an image
+images_kills=20 # of so many kills one at least is followed by a restart from an image; others come with a relay's
 slowed_line='^causeway: note: an image of rank [0-9]+ took .*\(--ckpt-every\), for they may take half the time$'
 # What a rank had said of an image was on its way when its relay was killed, and then the rank was: nobody says it again.
 unheard_line='^causeway: rank [0-9]+: image [0-9]+ cannot be restored: .* the relay knows of no image there; it starts from '
 
 # To be called when all tests have run with images that are taken all the time. A few short jobs may come to none.
 test_images_used() {
-  [[ $images_every != 0 ]] && ((restarts >= images_restarts)) || return
+  [[ $images_every != 0 ]] && ((delivered >= images_kills)) || return
   notes=()
   ((images_stored)) || wrong "expected that images were stored"
   ((images_used)) || wrong "expected that ranks were restarted from images"

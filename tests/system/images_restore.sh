@@ -184,10 +184,12 @@ other_bytes() {
 }
 
 one_byte() {
-  local index
+  local index at byte
   start_hurt
   index=$(newest 1)
-  printf x | dd of="$index" bs=1 seek=$((RANDOM % $(stat -c %s "$index"))) conv=notrunc status=none
+  at=$((RANDOM % $(stat -c %s "$index")))
+  byte=$(od -An -tu1 -j "$at" -N 1 "$index")
+  printf '%b' "$(printf '\\x%02x' $((byte ^ 1 + RANDOM % 255)))" | dd of="$index" bs=1 seek="$at" conv=notrunc status=none
   expect_no_way 'image [0-9]+ of rank 1 is damaged on the server.s disk: ' actor
 }
 
