@@ -249,13 +249,14 @@ else
 	$(BUILD)/causeway run -n $(N) $(PROG) $(ARGS)
 endif
 
-# What check and test run. tests/check.sh builds the variants with sanitizers beside its first suites.
+# What check and test run. tests/check.sh builds it, and the variants with sanitizers.
 CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 
+checked: $(CHECKED)
+
 check: deps-check
-	@$(MAKE) --no-print-directory WERROR=-Werror $(CHECKED)
 	@CC='$(CC)' WERROR=-Werror tests/check.sh
 
 test: $(TESTED)
@@ -270,7 +271,7 @@ netpipe: deps-bench
 	@netpipe/netpipe.sh $(ARGS)
 
 campaign: deps-check
-	@$(MAKE) --no-print-directory $(CHECKED)
+	@$(MAKE) --no-print-directory checked
 	@$(MAKE) --no-print-directory SANITIZE=address,undefined all build/address/unit build/address/sim
 	@$(MAKE) --no-print-directory SANITIZE=thread build/thread/unit
 	@$(MAKE) --no-print-directory SANITIZE=undefined image-programs
@@ -335,6 +336,6 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs
+.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs checked
 .SECONDARY:
 .DELETE_ON_ERROR:

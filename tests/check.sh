@@ -1,11 +1,11 @@
 #!/bin/bash
-# Runs every suite and counts: the last line is "N passed, N failed". `make check` calls this when it has built what
-# has no sanitizers; the rest is built here. Jobs of several processes run one suite after the other, for programs that
+# Runs every suite and counts: the last line is "N passed, N failed". `make check` calls this, and all is built here:
+# first what `make run` needs, by `make run`. Jobs of several processes run one suite after the other, for programs that
 # exchange messages suffer beside others; then the suites that compute or wait for most of their time run side by side.
 #
 # Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 10), CC,
-# WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of engines with programs and
-# kills. The default is the commit; `make campaign` runs all of them.
+# WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of the suites with jobs.
+# The default is the commit; `make campaign` runs all of them.
 # shellcheck disable=SC2317 # functions are called by their names
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -33,17 +33,9 @@ scripts() {
   git ls-files '*.sh' .ci/run | xargs -r shellcheck -x
 }
 
-# What a user does first, where nothing has been built.
+# What a user does first: in a fresh clone nothing has been built.
 demonstration() {
-  local copy status
-  copy=$(mktemp -d)
-  tar -c --exclude=./build --exclude=./.git . | tar -x -C "$copy"
-  mkdir "$copy/build"
-  touch "$copy/build/.run-deps"
-  timeout "${DEMONSTRATION_SECONDS:-300}" "${make_apart[@]}" -C "$copy" run
-  status=$?
-  rm -rf "$copy"
-  return "$status"
+  timeout "${DEMONSTRATION_SECONDS:-300}" "${make_apart[@]}" run
 }
 
 # Two at once, with an apt-get that cannot bear that; each package is installed once.
@@ -128,23 +120,27 @@ queue_with_images() {
 # an address that this sanitizer keeps for itself.
 threadless=(--without "trace of" --without "session of a rank" --without "restored journals" --without "group commit" --without "points of")
 
-# Jobs of several processes, and builds.
-queue_jobs() {
-  local engine sanitized="$PWD/tests/system/sanitized.sh"
+queue_builds() {
+  one "make run" demonstration
+  build checked "${make_apart[@]}" checked
   build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
   build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
   build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
-  one "make run, where nothing is built" demonstration
-  suite "MPI programs" tests/system/programs.sh
-  suite "ranks killed" tests/system/kills.sh --slice
-  suite "ranks and relays killed" env DRAW="1/8 $SLICE" tests/system/kills.sh --relays --slice
-  suite "ranks killed, with images" env DRAW="1/3 $SLICE" tests/system/kills.sh --images --slice
+}
+
+# Jobs of several processes.
+queue_jobs() {
+  local engine sanitized="$PWD/tests/system/sanitized.sh"
+  suite "MPI programs" env DRAW="2/3 $SLICE" tests/system/programs.sh
+  suite "ranks killed" env DRAW="1/2 $SLICE" tests/system/kills.sh --slice
+  suite "ranks and relays killed" env DRAW="1/12 $SLICE" tests/system/kills.sh --relays --slice
+  suite "ranks killed, with images" env DRAW="1/6 $SLICE" tests/system/kills.sh --images --slice
   suite "ranks and relays killed, with images" env DRAW="1/16 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
-  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" tests/system/programs.sh --slice
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/2 $SLICE" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
   suite "images of processes" tests/system/images.sh
-  suite "several relays, ranks killed" env ENGINE="poll --relays 2" tests/system/programs.sh --slice --kills 2
+  suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
   suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \
     "$engine_programs"
@@ -160,24 +156,24 @@ queue_jobs() {
 queue_waiting() {
   local engine
   suite "command line" tests/system/cli.sh
-  suite "images that ranks go on from" env DRAW="2/3 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
+  suite "images that ranks go on from" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
   suite "images, programs" env DRAW="1/2 $SLICE" tests/system/images_programs.sh
   suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
-  suite "logs on disk" tests/system/log_disk.sh
+  suite "logs on disk" env DRAW="1/2 $SLICE" tests/system/log_disk.sh
   suite "logs that are looked at" tests/system/log_command.sh
   suite "checkpoint servers" env SEED="$SLICE" tests/system/ckptsrv.sh
-  suite "images of jobs" tests/system/images_job.sh
-  suite "images of jobs, over sockets" env ENGINE="poll --rings off" DRAW="1/4 $SLICE" tests/system/images_job.sh
-  suite "images of states" env DRAW="1/6 $SLICE" tests/system/images_states.sh
+  suite "images of jobs" env DRAW="1/2 $SLICE" tests/system/images_job.sh
+  suite "images of jobs, over sockets" env ENGINE="poll --rings off" DRAW="1/8 $SLICE" tests/system/images_job.sh
+  suite "images of states" env DRAW="1/10 $SLICE" tests/system/images_states.sh
   suite "images, user and limits" env DRAW="1/2 $SLICE" tests/system/images_user.sh
   suite "images of processes, drawn, undefined behaviour sanitizer" env BUILD="$PWD/build/undefined" \
     DRAW="1/4 $SLICE" tests/system/images.sh
-  suite "jobs that are resumed" env DRAW="1/2 $SLICE" tests/system/job_resume.sh
+  suite "jobs that are resumed" env DRAW="1/4 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh
-  suite "hosts in namespaces" tests/system/hosts_net.sh
-  suite "jobs on several hosts" tests/system/hosts_jobs.sh
-  suite "sessions that resume" tests/system/resume.sh
-  suite "relays that come back" tests/system/relay_return.sh
+  suite "hosts in namespaces" env DRAW="1/2 $SLICE" tests/system/hosts_net.sh
+  suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
+  suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
+  suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
   suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
   queue_with_images
@@ -214,6 +210,8 @@ queue_processes() {
 
 suites_start
 echo "# slices drawn by SLICE=$SLICE"
+queue_builds
+run_queued 1
 queue_jobs
 run_queued 1
 queue_waiting
