@@ -33,7 +33,8 @@ struct agent {
         AGENT_STARTING,  /* until it has greeted */
         AGENT_THERE,     /* its session is open ... */
         AGENT_SUSPENDED, /* ... without a connection */
-        AGENT_GONE,      /* it is lost, or has ended */
+        AGENT_AWAY,      /* ... is over; another agent is tried at try_ns */
+        AGENT_GONE,      /* for good */
     } state;
     struct way way[2];
     struct way *now; /* that of the session; the other one may become it */
@@ -46,6 +47,7 @@ struct agent {
     uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
     uint64_t pause_ns; /* after it */
     bool trying;
+    uint32_t returns;                    /* how often another agent was tried since it was lost */
     char said[AGENT_CHILD_LINE_MAX + 1]; /* last, on its stderr */
 };
 
@@ -103,13 +105,29 @@ static void let_go(struct agent *g)
     g->state = AGENT_GONE;
 }
 
+/* The one before ends by itself within the timeout. */
+static void try_to_return(struct agent *g)
+{
+    struct agents *a = g->of;
+    uint64_t pause_ns = a->config.timeout_ns;
+
+    g->state = g->returns++ < AGENTS_RETURNS_MAX && !a->ending ? AGENT_AWAY : AGENT_GONE;
+    if (pause_ns < AGENTS_RETURN_MIN_NS)
+        pause_ns = AGENTS_RETURN_MIN_NS;
+    for (uint32_t i = 1; i < g->returns && pause_ns < AGENTS_RETURN_MAX_NS; i++)
+        pause_ns *= 2;
+    g->try_ns = now_of(a) + pause_ns;
+}
+
 static void fail(struct agent *g, struct cw_err *err)
 {
     struct agents *a = g->of;
 
     let_go(g);
     cw_err_wrap(err, "host %s", name_of(g));
-    if (a->ending || a->failed)
+    if (g->returns)
+        try_to_return(g);
+    if (a->ending || a->failed || g->returns)
         return;
     a->failed = true;
     a->config.events->failed(a->config.ctx, g->host, err);
@@ -125,6 +143,7 @@ static void lose(struct agent *g, struct cw_err *err)
         a->user->lost(a->user_ctx, g->host);
     mux_free(g->mux);
     set_mux(g, NULL);
+    try_to_return(g);
     if (!a->ending)
         a->config.events->lost(a->config.ctx, g->host, err);
 }
@@ -228,7 +247,11 @@ static int take_hello(struct agent *g, const uint8_t *body, size_t size, struct 
     g->state = AGENT_THERE;
     g->heard_ns = now_of(a);
     a->starting--;
-    a->ready++;
+    if (g->returns == 0)
+        a->ready++;
+    else
+        a->config.events->back(a->config.ctx, g->host);
+    g->returns = 0;
     loop_timer_set(&a->timer, now_of(a));
     return CW_OK;
 }
@@ -413,11 +436,13 @@ static int connect_by(struct way *way, struct cw_err *err)
 
 /* --- what is due --- */
 
-static void start_next(struct agents *a)
+static void start(struct agent *g)
 {
-    struct agent *g = &a->agent[a->next++];
+    struct agents *a = g->of;
     struct cw_err err = {0};
 
+    g->trying = false;
+    g->explain_ns = 0;
     g->state = AGENT_STARTING;
     a->starting++;
     g->until_ns = now_of(a) + AGENTS_START_NS;
@@ -498,7 +523,8 @@ static uint64_t next_look(const struct agents *a)
     for (uint32_t i = 0; i < a->config.hosts->count; i++) {
         const struct agent *g = &a->agent[i];
 
-        if ((g->state == AGENT_SUSPENDED || g->trying) && g->try_ns < at_ns)
+        if ((g->state == AGENT_SUSPENDED || g->state == AGENT_AWAY || g->trying) &&
+            g->try_ns < at_ns)
             at_ns = g->try_ns;
         if (g->state == AGENT_STARTING && g->explain_ns && g->explain_ns < at_ns)
             at_ns = g->explain_ns;
@@ -510,7 +536,7 @@ static void advance(struct agents *a)
 {
     while (!a->failed && !a->ending && a->next < a->config.hosts->count &&
            a->starting < AGENTS_STARTS_MAX)
-        start_next(a);
+        start(&a->agent[a->next++]);
 }
 
 static void on_timer(void *ctx)
@@ -527,6 +553,9 @@ static void on_timer(void *ctx)
             look_at_session(g);
         else if (g->state == AGENT_SUSPENDED)
             try_other_way(g);
+        else if (g->state == AGENT_AWAY && g->try_ns <= now_of(a) && !a->ending &&
+                 a->starting < AGENTS_STARTS_MAX)
+            start(g);
         if (g->state == AGENT_THERE || g->state == AGENT_SUSPENDED)
             look_at_silence(g);
     }

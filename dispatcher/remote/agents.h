@@ -1,6 +1,7 @@
 /* The agents of a job, one on each of its hosts: started side by side, a bounded number at a time;
  * a session with each, which outlives its connection; and, where that cannot be made again in time,
- * the host is lost. All in the job's loop, which never waits for one of them. */
+ * the host is lost, until another agent can be started there. All in the job's loop, which never
+ * waits for one of them. */
 #ifndef DISPATCHER_AGENTS_H
 #define DISPATCHER_AGENTS_H
 
@@ -12,16 +13,19 @@
 
 #include <sys/types.h>
 
-#define AGENTS_STARTS_MAX 32u              /* agents that are being started at a time */
-#define AGENTS_START_NS 60000000000ull     /* for one of them to answer */
-#define AGENTS_CONNECT_MAX_S 20u           /* for ssh to connect */
-#define AGENTS_EXPLAIN_NS 1000000000ull    /* for a launcher whose connection ended to end */
-#define AGENTS_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
-#define AGENTS_PERIODS 4u                  /* of these in the timeout ... */
-#define AGENTS_SILENCE 2u                  /* ... after which another connection is made */
-#define AGENTS_PAUSE_MIN_NS 50000000ull    /* between two such tries; doubled each time ... */
-#define AGENTS_PAUSE_MAX_NS 1000000000ull  /* ... up to this */
-#define AGENTS_END_NS 3000000000ull        /* for agents to end */
+#define AGENTS_STARTS_MAX 32u               /* agents that are being started at a time */
+#define AGENTS_START_NS 60000000000ull      /* for one of them to answer */
+#define AGENTS_CONNECT_MAX_S 20u            /* for ssh to connect */
+#define AGENTS_EXPLAIN_NS 1000000000ull     /* for a launcher whose connection ended to end */
+#define AGENTS_PERIOD_MAX_NS 1000000000ull  /* between two signs of life */
+#define AGENTS_PERIODS 4u                   /* of these in the timeout ... */
+#define AGENTS_SILENCE 2u                   /* ... after which another connection is made */
+#define AGENTS_PAUSE_MIN_NS 50000000ull     /* between two such tries; doubled each time ... */
+#define AGENTS_PAUSE_MAX_NS 1000000000ull   /* ... up to this */
+#define AGENTS_END_NS 3000000000ull         /* for agents to end */
+#define AGENTS_RETURN_MIN_NS 1000000000ull  /* until a lost host is tried; doubled each time ... */
+#define AGENTS_RETURN_MAX_NS 60000000000ull /* ... up to this */
+#define AGENTS_RETURNS_MAX 1500u            /* such tries in vain: some 24 hours */
 
 struct agents;
 
@@ -32,6 +36,8 @@ struct agents_events {
     void (*failed)(void *ctx, uint32_t host, const struct cw_err *err);
     /* After that: it is given up; its ranks were told lost() before. */
     void (*lost)(void *ctx, uint32_t host, const struct cw_err *err);
+    /* A host that was lost has another agent, which knows nothing of the one before. */
+    void (*back)(void *ctx, uint32_t host);
     void (*suspended)(void *ctx, uint32_t host,
                       const struct cw_err *err); /* its connection broke */
     void (*resumed)(void *ctx, uint32_t host);

@@ -393,6 +393,7 @@ static void on_host_lost(void *ctx, uint32_t host)
         else
             p->over = AGENT_FAILED;
     }
+    memset(r->host[host].knows, 0, sizeof(r->host[host].knows));
     loop_timer_set(&r->sweep, 0);
 }
 

@@ -43,6 +43,15 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     job_host_lost(n->job, host, text, now_of(n));
 }
 
+static void on_back(void *ctx, uint32_t host)
+{
+    struct host_news *n = ctx;
+
+    telling_tell(&n->parts->telling, "host %s is there again", name_of(n, host));
+    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
+    job_host_back(n->job, host);
+}
+
 static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
 {
     struct host_news *n = ctx;
@@ -99,6 +108,7 @@ static void on_said(void *ctx, uint32_t host, const char *line)
 const struct agents_events host_news_events = {.ready = on_ready,
                                                .failed = on_failed,
                                                .lost = on_lost,
+                                               .back = on_back,
                                                .suspended = on_suspended,
                                                .resumed = on_resumed,
                                                .relay_started = on_relay_started,

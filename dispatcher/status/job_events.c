@@ -30,6 +30,7 @@ static const char *const names[JOB_EVENT_COUNT] = {
     [JOB_EVENT_RELAY_UP] = "relay_up",
     [JOB_EVENT_HOST_SUSPENDED] = "host_suspended",
     [JOB_EVENT_HOST_RESUMED] = "host_resumed",
+    [JOB_EVENT_HOST_BACK] = "host_back",
     [JOB_EVENT_HOST_LOST] = "host_lost",
     [JOB_EVENT_IMAGE_TAKEN] = "image_taken",
     [JOB_EVENT_IMAGE_COPIED] = "image_copied",

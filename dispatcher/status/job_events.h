@@ -30,6 +30,7 @@ enum job_event {
     JOB_EVENT_HOST_SUSPENDED,  /* the connection with its agent broke: host, cause */
     JOB_EVENT_HOST_RESUMED,    /* ... and goes on: host */
     JOB_EVENT_HOST_LOST,       /* host, cause */
+    JOB_EVENT_HOST_BACK,       /* it has another agent: host */
     JOB_EVENT_IMAGE_TAKEN,     /* a rank is being copied: image, incarnation */
     JOB_EVENT_IMAGE_COPIED,    /* the copy has sent it: image, sent_bytes, stall (of the program) */
     JOB_EVENT_IMAGE_STORED, /* ... and can be restarted from it: image, bytes, stored_bytes, seconds

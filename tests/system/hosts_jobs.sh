@@ -45,6 +45,12 @@ event_is_there() {
   (($(event "$@") > 0))
 }
 
+# started_on RANK HOST INCARNATION: it was started there, as this incarnation or a later one
+started_on() {
+  jq -es --argjson rank "$1" --arg host "$2" --argjson least "$3" 'any(.[];
+    .event == "rank_started" and .rank == $rank and .host == $host and .incarnation >= $least)' "$work/events" >/dev/null 2>&1
+}
+
 # nothing_stays HOST...: no process of Causeway, and no directory of an agent
 nothing_stays() {
   local host
@@ -109,6 +115,26 @@ lost_with_spare() {
     wrong "the ranks did not go on on node3"
   expect_solver 300 5000
   nothing_stays 1 3
+}
+
+# The ranks go to the spare host, and back when that is lost.
+lost_and_back() {
+  on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 \
+    "$root/build/programs/actor" init "ring_until=$work/go" finalize
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  host_kill 2
+  await_true "rank 3 on node3" started_on 3 node3 2
+  host_start 2
+  await_true "node2 to be back" event_is_there host_back
+  host_kill 3
+  await_true "rank 3 on node2" started_on 3 node2 3
+  touch "$work/go"
+  finish
+  host_start 3
+  expect_code 0
+  [[ $(event host_lost) = 2 ]] || wrong "there are $(event host_lost) events host_lost"
+  nothing_stays 1 2
 }
 
 lost_without_spare() {
@@ -233,6 +259,7 @@ t "input, output, exit codes" streams
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
 t "a host is lost, and there is a spare one" lost_with_spare
+t "a host is lost and comes back" lost_and_back
 t "a host is lost, and there is no other" lost_without_spare
 t "a host is lost with its relay" lost_with_its_relay
 t "a host is cut off for a time, a relay on each host" cut_for_a_time

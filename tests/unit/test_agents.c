@@ -69,6 +69,15 @@ static void on_host_lost(void *ctx, uint32_t host, const struct cw_err *e)
     host_losses++;
 }
 
+static int host_returns;
+
+static void on_back(void *ctx, uint32_t host)
+{
+    (void)ctx;
+    (void)host;
+    host_returns++;
+}
+
 static void on_suspended(void *ctx, uint32_t host, const struct cw_err *e)
 {
     (void)ctx;
@@ -123,6 +132,7 @@ static void on_relay_ended(void *ctx, uint32_t host, bool again, int how)
 static const struct agents_events agents_events = {.ready = on_ready,
                                                    .failed = on_host_failed,
                                                    .lost = on_host_lost,
+                                                   .back = on_back,
                                                    .suspended = on_suspended,
                                                    .resumed = on_resumed,
                                                    .relay_started = on_relay_started,
@@ -239,7 +249,7 @@ static void open_site(const char *before)
     setenv("TMPDIR", dir, 1);
     signal(SIGPIPE, SIG_IGN);
     ready = false;
-    failures = host_losses = suspensions = resumptions = 0;
+    failures = host_losses = host_returns = suspensions = resumptions = 0;
     alives = 0;
     memset(started, 0, sizeof(started));
     memset(ended, 0, sizeof(ended));
@@ -287,8 +297,8 @@ static void remove_site(void)
     for (int i = 0; i < 100; i++) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
-        for (const char *const *name =
-                 (const char *const[]){"launch", "launcher", "causeway", "gone", NULL};
+        for (const char *const *name = (const char *const[]){"launch", "launch.tried", "launcher",
+                                                             "causeway", "gone", NULL};
              *name; name++) {
             snprintf(path, sizeof(path), "%s/%s", dir, *name);
             unlink(path);
@@ -669,6 +679,33 @@ static void agent_is_killed(void)
     close_all();
 }
 
+/* The new agent knows neither the program nor the environment. */
+static void lost_host_returns(void)
+{
+    open_ready(1, 1000000000ull);
+    start(0, "exec sleep 1000");
+    kill(agent_pid(0), SIGKILL);
+    CU_ASSERT_TRUE(await_count(&host_losses, 1));
+    CU_ASSERT_FALSE(agents_is_there(agents, 0));
+    remote_launcher.let_go(launcher, 0, true);
+    close_rank(0);
+    CU_ASSERT_TRUE(await_count(&host_returns, 1));
+    CU_ASSERT_TRUE(agents_is_there(agents, 0));
+    started[0] = false;
+    start(0, "exit 3");
+    CU_ASSERT_TRUE(await(&ended[0]));
+    CU_ASSERT_EQUAL(WEXITSTATUS(status[0]), 3);
+    CU_ASSERT_EQUAL(failures, 0);
+    close_rank(0);
+    /* again, with a try in vain between */
+    kill(agent_pid(0), SIGKILL);
+    CU_ASSERT_TRUE(await_count(&host_losses, 2));
+    write_launcher("[ -e $0.tried ] || { >$0.tried; exit 255; }");
+    CU_ASSERT_TRUE(await_count(&host_returns, 2));
+    CU_ASSERT_EQUAL(failures, 0);
+    close_all();
+}
+
 static void agent_stands_still_for_too_long(void)
 {
     pid_t agent, rank;
@@ -811,6 +848,7 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, image_is_a_stream);
     CU_ADD_TEST(s, relay_of_the_host);
     CU_ADD_TEST(s, agent_is_killed);
+    CU_ADD_TEST(s, lost_host_returns);
     CU_ADD_TEST(s, agent_stands_still_for_too_long);
     CU_ADD_TEST(s, agent_stands_still_for_a_while);
     CU_ADD_TEST(s, agent_is_told_to_end);
