@@ -9,6 +9,7 @@
 # These install what they need before they start:
 #
 #   make run              a demonstration; make run PROG=./a.out N=4 ARGS="..." for a program of yours
+#   make run HOSTS=3      one with hosts, which are network namespaces: needs root
 #   make check            every test suite; ends with "N passed, N failed"
 #   make bench            the figures of docs/benchmarks.md, beside stock MPICH over TCP
 #   make netpipe          compares relay engines; make netpipe ARGS="--engines poll --quick": operations.md
@@ -61,13 +62,14 @@ all: $(PROGRAMS)
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev liblz4-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
-CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps \
-	iproute2 nftables openssh-client openssh-server
-BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich iproute2 nftables openssh-client openssh-server
+HOSTS_PACKAGES = iproute2 nftables openssh-client openssh-server
+CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps $(HOSTS_PACKAGES)
+BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich $(HOSTS_PACKAGES)
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)
 build/.check-deps: PACKAGES = $(CHECK_PACKAGES)
 build/.bench-deps: PACKAGES = $(BENCH_PACKAGES)
+build/.hosts-deps: PACKAGES = $(HOSTS_PACKAGES)
 build/.%-deps: Makefile
 	@mkdir -p build
 	@tests/install-packages.sh $(PACKAGES)
@@ -241,9 +243,11 @@ build/programs/libplugin.so: tests/system/plugin/plugin.c
 programs: $(MPI_C) $(MPI_CXX) $(MPI_F) build/programs/libplugin.so
 
 # --- using ----------------------------------------------------------------------------------------
-run: deps
+run: deps $(if $(HOSTS),build/.hosts-deps)
 	@$(MAKE) --no-print-directory all $(if $(PROG),,build/programs/solver)
-ifeq ($(PROG),)
+ifneq ($(HOSTS),)
+	@tests/demo_hosts.sh $(HOSTS)
+else ifeq ($(PROG),)
 	@tests/demo.sh
 else
 	$(BUILD)/causeway run -n $(N) $(PROG) $(ARGS)

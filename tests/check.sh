@@ -171,6 +171,7 @@ queue_waiting() {
   suite "jobs that are resumed" env DRAW="1/4 $SLICE" tests/system/job_resume.sh
   suite "several relays" tests/system/relays.sh
   suite "hosts in namespaces" env DRAW="1/2 $SLICE" tests/system/hosts_net.sh
+  ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
   suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
