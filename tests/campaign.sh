@@ -41,6 +41,7 @@ run_engine() {
 
 run tests/system/scalapack.sh --causeway
 run tests/system/scalapack.sh --images
+run env HOSTED_LOSSES=5 tests/system/hosts_programs.sh --all
 run tests/system/kills.sh --images --campaign "$KILLS"
 for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh

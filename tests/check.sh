@@ -173,6 +173,7 @@ queue_waiting() {
   suite "hosts in namespaces" env DRAW="1/2 $SLICE" tests/system/hosts_net.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
+  suite "MPI programs on hosts" env DRAW="1/5 $SLICE" tests/system/hosts_programs.sh
   suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh

@@ -202,6 +202,15 @@ void images_log(struct images *im, uint32_t rank, uint64_t bytes)
     im->changed |= r->live && image_policy_is_grown(&im->config.policy, r->history.log_grown);
 }
 
+/* The next one is due some time after this one. */
+static void note_taken(struct images_rank *r, uint64_t now_ns)
+{
+    r->log_taken = r->log_bytes;
+    r->log_since = 0;
+    r->history.since_ns = now_ns;
+    r->history.log_grown = 0;
+}
+
 bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report *report,
                   uint64_t now_ns)
 {
@@ -217,10 +226,7 @@ bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report
     r->request = IMAGES_TAKEN;
     r->number = report->number;
     r->taken_ns = now_ns;
-    r->log_taken = r->log_bytes;
-    r->log_since = 0;
-    r->history.since_ns = now_ns;
-    r->history.log_grown = 0;
+    note_taken(r, now_ns);
     im->changed = true;
     return true;
 }
@@ -286,6 +292,8 @@ static void take_stored(struct images *im, const struct cw_stored *stored, uint6
     know(r, stored, now_ns);
     im->changed = true;
     if (stored->number == r->number) {
+        if (!r->taken_ns) /* the rank's word of it comes later */
+            note_taken(r, now_ns);
         r->history.first = false;
         r->history.cost_ns = r->stall_ns + (r->taken_ns ? now_ns - r->taken_ns : 0);
         r->stall_ns = 0;

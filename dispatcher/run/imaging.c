@@ -13,8 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A stored image whose place is still looked for; number 0: none. */
+struct unplaced {
+    uint32_t number;
+    uint64_t until_ns; /* what the rank says of it may still come */
+};
+
 struct rank_images {
-    uint32_t unplaced;    /* a stored image whose place is still looked for; 0: none */
+    struct unplaced unplaced[IMAGING_UNPLACED_MAX];
     bool returned;        /* it was known to a dispatcher before us, and no image is newer */
     uint32_t last, begin; /* ... of its images */
 };
@@ -77,24 +83,56 @@ static void pause_input(struct imaging *im)
     loop_timer_set(&im->pause_timer, now_of(im) + IMAGING_PAUSE_NS);
 }
 
-/* Of an image that is stored. */
-static void look_for_place(struct imaging *im, uint32_t rank)
+/* What a rank on a host says comes through its agent, which may be slower than the server. */
+static void await_place(struct imaging *im, uint32_t rank, uint32_t number)
 {
-    uint32_t number = im->rank[rank].unplaced;
-    const char *missing = image_places_missing(&im->places, rank, number);
+    const struct host_options *hosts = &im->config.options->hosts;
+    struct unplaced *oldest = im->rank[rank].unplaced;
 
-    if (missing) {
-        images_fail(&im->core, rank, number);
-        image_failures_tell(im->failures, now_of(im), rank, number, missing);
-    } else if (image_places_known(&im->places, rank, number) &&
-               image_places_keep(&im->places, rank, number)) {
-        images_placed(&im->core, rank, number);
+    for (uint32_t i = 1; i < IMAGING_UNPLACED_MAX; i++)
+        if (im->rank[rank].unplaced[i].number < oldest->number)
+            oldest = &im->rank[rank].unplaced[i];
+    oldest->number = number;
+    oldest->until_ns = now_of(im) + (hosts->list.count ? hosts->timeout_ns : 0);
+}
+
+static void look_for_place(struct imaging *im, uint32_t rank, struct unplaced *image)
+{
+    const char *missing = image_places_missing(&im->places, rank, image->number);
+
+    if (missing && now_of(im) >= image->until_ns) {
+        images_fail(&im->core, rank, image->number);
+        image_failures_tell(im->failures, now_of(im), rank, image->number, missing);
+    } else if (!missing && image_places_known(&im->places, rank, image->number) &&
+               image_places_keep(&im->places, rank, image->number)) {
+        images_placed(&im->core, rank, image->number);
         image_failures_stored(im->failures, rank);
     } else {
         loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
         return;
     }
-    im->rank[rank].unplaced = 0;
+    image->number = 0;
+}
+
+static void look_for_places(struct imaging *im)
+{
+    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
+        for (uint32_t i = 0; i < IMAGING_UNPLACED_MAX; i++)
+            if (im->rank[rank].unplaced[i].number)
+                look_for_place(im, rank, &im->rank[rank].unplaced[i]);
+}
+
+/* The rank is down, and says nothing any more. */
+static void forget_missing(struct imaging *im, uint32_t rank)
+{
+    for (uint32_t i = 0; i < IMAGING_UNPLACED_MAX; i++) {
+        struct unplaced *image = &im->rank[rank].unplaced[i];
+
+        if (!image->number || !image_places_missing(&im->places, rank, image->number))
+            continue;
+        images_fail(&im->core, rank, image->number);
+        image->number = 0;
+    }
 }
 
 /* --- on demand --- */
@@ -173,9 +211,7 @@ static void on_time(void *ctx)
 
     if (im->ending)
         return;
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
-        if (im->rank[rank].unplaced)
-            look_for_place(im, rank);
+    look_for_places(im);
     obey(im);
     for (uint32_t i = 0; i < im->core.config.servers; i++)
         if (!im->core.server[i].up && images_wants_server(&im->core, i, now_of(im)))
@@ -229,7 +265,7 @@ static void on_held(void *ctx, const struct cw_stored *held)
     if (!image || image->placed)
         return;
     if (!im->rank[held->rank].returned)
-        im->rank[held->rank].unplaced = held->number;
+        await_place(im, held->rank, held->number);
     else if (image_places_known(&im->places, held->rank, held->number))
         images_placed(&im->core, held->rank, held->number);
 }
@@ -279,7 +315,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     server_news_own_stored(&im->news);
     telling_image_stored(im->config.telling, now_of(im), stored,
                          r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
-    im->rank[stored->rank].unplaced = stored->number;
+    await_place(im, stored->rank, stored->number);
     im->rank[stored->rank].returned = false;
     tell_slowed(im, stored->rank);
     soon(im);
@@ -591,6 +627,7 @@ void imaging_crashed(struct imaging *im, uint32_t rank)
         return;
     if (rank == 0)
         resume_input(im);
+    forget_missing(im, rank);
     image_sources_reset(im->sources, rank);
     images_rank_down(&im->core, rank, true);
     soon(im);

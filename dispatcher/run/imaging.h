@@ -18,7 +18,8 @@
 #define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
 #define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
 #define IMAGING_PLACE_NS                                                                           \
-    100000000ull /* between two looks for the place of an image in the output */
+    100000000ull                /* between two looks for the place of an image in the output */
+#define IMAGING_UNPLACED_MAX 8u /* images of a rank whose place is looked for */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
 #define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
 

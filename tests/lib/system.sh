@@ -10,6 +10,7 @@
 #   IMAGES  time between two images of a rank, of all jobs (tests/system/with_images.sh)
 #   EXCEPT  a regular expression: the titles of tests that do not run
 #   SEED    draws numbers within tests (seed_draws)
+#   TESTS_PLACE  where suites make their directories (default: /tmp)
 #   DRAW    "K/N SEED": of a suite only the tests that SEED draws, about K of N. The same seed draws the same tests.
 
 # shellcheck disable=SC2034 # some of these are for the suites
@@ -28,7 +29,7 @@ kept=() # processes without our mark that stay until the end of the suite
 
 # Every process that a test starts is marked, and every dispatcher makes its directory in a place of its own.
 lib_start() {
-  tmp=$(mktemp -d /tmp/cwtest.XXXXXX) || exit 2
+  tmp=$(mktemp -d "${TESTS_PLACE:-/tmp}/cwtest.XXXXXX") || exit 2
   mark_children "CAUSEWAY_TEST_$$_$RANDOM"
   export TMPDIR=$tmp/dirs
   work=$tmp/work

@@ -100,6 +100,26 @@ restarted() {
   expect_solver 300 3000
 }
 
+# What a rank says of its image comes later than what the checkpoint server says of it.
+slow_agent() {
+  printf '%s\n' '#!/bin/bash' "exec $hosts_ssh \"\$@\" | perl -e 'while (sysread STDIN, \$_, 65536) {
+    select undef, undef, undef, 0.3; syswrite STDOUT, \$_ }'" >"$work/launcher"
+  chmod +x "$work/launcher"
+  on "$three" --launcher "$work/launcher" --ckpt-every 500ms -n 4 \
+    "$root/build/programs/actor" init "ring_until=$work/go" finalize
+  job_command=("${job_command[@]/--launcher-args/--verbose}")
+  job_command=("${job_command[@]/-F $hosts_config/--verbose}")
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  sleep 3
+  on_host 2 pkill -9 -x actor
+  await_true "rank 3 to go on from an image" event_is_there rank_restored 3
+  touch "$work/go"
+  finish
+  expect_code 0
+  [[ $(event image_failed) = 0 ]] || wrong "$(event image_failed) images failed"
+}
+
 lost_with_spare() {
   on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 5000 1000
   start "${job_command[@]}"
@@ -258,6 +278,7 @@ t "by node" placed 1231 -n 4 --map-by node
 t "input, output, exit codes" streams
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
+t "what agents say comes late" slow_agent
 t "a host is lost, and there is a spare one" lost_with_spare
 t "a host is lost and comes back" lost_and_back
 t "a host is lost, and there is no other" lost_without_spare

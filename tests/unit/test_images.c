@@ -194,6 +194,20 @@ static void one_without_its_places_is_neither_chosen_nor_trimmed_to(void)
 }
 
 /* Its copy was not a process of the rank's, and came to its end. */
+/* As from a host whose agent is far away. */
+static void the_next_one_is_due_after_one_whose_taking_is_told_late(void)
+{
+    begin(1, 1, 10 * S);
+    all_live();
+    now += 10 * S;
+    CU_ASSERT_TRUE(settle() == IMAGES_ASK && stored(0, order.number));
+    now += S;
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_FALSE(taken(0, 1));
+    now += 10 * S;
+    CU_ASSERT_TRUE(settle() == IMAGES_ASK && order.number == 2);
+}
+
 static void one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again(void)
 {
     begin(1, 1, S);
@@ -834,6 +848,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, the_beginning_is_there_until_the_log_begins_later);
     CU_ADD_TEST(suite, one_whose_point_the_relay_does_not_know_is_of_no_use);
     CU_ADD_TEST(suite, one_without_its_places_is_neither_chosen_nor_trimmed_to);
+    CU_ADD_TEST(suite, the_next_one_is_due_after_one_whose_taking_is_told_late);
     CU_ADD_TEST(suite, one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again);
     CU_ADD_TEST(suite, a_trim_without_an_answer_is_said_again);
     CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
