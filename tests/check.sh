@@ -123,21 +123,22 @@ threadless=(--without "trace of" --without "session of a rank" --without "restor
 queue_builds() {
   one "make run" demonstration
   build checked "${make_apart[@]}" checked
-  build address "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
-  build thread "${make_apart[@]}" SANITIZE=thread build/thread/unit
-  build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
+}
+
+# With sanitizers: for suites that come much later.
+later_build() {
+  build "$1" nice "${make_apart[@]}" SANITIZE="$1" "${@:2}"
 }
 
 # Jobs of several processes.
 queue_jobs() {
-  local engine sanitized="$PWD/tests/system/sanitized.sh"
+  local engine
   suite "MPI programs" env DRAW="2/3 $SLICE" tests/system/programs.sh
   suite "ranks killed" env DRAW="1/2 $SLICE" tests/system/kills.sh --slice
   suite "ranks and relays killed" env DRAW="1/12 $SLICE" tests/system/kills.sh --relays --slice
   suite "ranks killed, with images" env DRAW="1/6 $SLICE" tests/system/kills.sh --images --slice
   suite "ranks and relays killed, with images" env DRAW="1/16 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
-  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/2 $SLICE" tests/system/programs.sh --slice
   suite "files that ranks share" tests/system/files.sh
   suite "images of processes" tests/system/images.sh
   suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice --kills 2
@@ -152,14 +153,18 @@ queue_jobs() {
   suite "comparison of engines" tests/system/netpipe.sh
 }
 
-# Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks.
+# Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks; builds beside
+# them, for the last of these and for the processes.
 queue_waiting() {
-  local engine
+  local engine sanitized="$PWD/tests/system/sanitized.sh"
+  later_build undefined image-programs
   suite "command line" tests/system/cli.sh
+  later_build address,undefined all build/address/unit build/address/sim
   suite "images that ranks go on from" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
   suite "images, programs" env DRAW="1/2 $SLICE" tests/system/images_programs.sh
   suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
   suite "logs on disk" env DRAW="1/2 $SLICE" tests/system/log_disk.sh
+  later_build thread build/thread/unit
   suite "logs that are looked at" tests/system/log_command.sh
   suite "checkpoint servers" env SEED="$SLICE" tests/system/ckptsrv.sh
   suite "images of jobs" env DRAW="1/2 $SLICE" tests/system/images_job.sh
@@ -182,6 +187,7 @@ queue_waiting() {
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
   done
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/2 $SLICE" tests/system/programs.sh --slice
 }
 
 # One process each, of one thread or a few; the longest first.
