@@ -142,7 +142,7 @@ doctor_of_images() {
   local plain=${CAUSEWAY_PLAIN:-$causeway} place="$tmp/doctored"
   mkdir -p "$place"
   cp "$plain" "$place/causeway"
-  cp "${plain%/*}/librdevice.so" "${plain%/*}/causeway-restore" "$place"
+  cp "${plain%/*}/librdevice.so" "$place"
   run_expect 0 '' env TMPDIR=/dev/shm "$place/causeway" doctor
   expect_out_like '^warning images of ranks: .*/doctored/causeway-restore.*No such file.*make install'
   expect_out_like '^warning images of ranks: /dev/shm is in memory'

@@ -261,9 +261,9 @@ killed_relay() {
   refused 'a relay uses these logs now' "$logs"
   kill -9 "$keeper" "$relay"
   await_true "the relay to end" gone "$relay"
+  finish # the job has waited for its relay in vain
   expect_whole
   expect_out_like '^1 jobs, 2 ranks, 3 sessions; '
-  finish # the job has waited for its relay in vain
 }
 
 whole_tests() {
