@@ -107,6 +107,7 @@ static void (*const suites[])(void) = {
     add_rank_input_tests,
     add_rank_io_tests,
     add_launch_tests,
+    add_launch_command_tests,
     add_mux_tests,
     add_agents_tests,
     add_images_tests,
