@@ -97,6 +97,7 @@ static void (*const suites[])(void) = {
     add_wire_tests,
     add_dial_tests,
     add_disk_tests,
+    add_doctor_tests,
     add_engine_tests,
     add_wait_policy_tests,
     add_store_tests,

@@ -10,6 +10,7 @@ void add_counts_tests(void);
 void add_cred_tests(void);
 void add_dial_tests(void);
 void add_disk_tests(void);
+void add_doctor_tests(void);
 void add_loop_tests(void);
 void add_relay_link_tests(void);
 void add_relay_restarts_tests(void);
