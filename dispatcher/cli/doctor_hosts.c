@@ -181,21 +181,22 @@ static void print_all(struct examination *e)
 
 int doctor_hosts(const struct host_options *options, const char *program)
 {
-    struct examination *e = calloc(1, sizeof(*e));
+    struct examination e = {0};
 
-    if (!e || begin(e, options, program) < 0) {
+    if (begin(&e, options, program) < 0) {
         perror("causeway doctor");
+        free(e.links.host);
         return 1;
     }
-    each_host(e, look_at_one);
-    each_host(e, reach_one);
-    for (uint32_t i = 0; i < e->links.count; i++)
-        links_measure(&e->links, i);
-    compare(e);
-    print_all(e);
-    each_host(e, leave_one);
-    tcp_probe_end(&e->server);
-    findings_free(&e->findings);
-    free(e->links.host);
-    return e->missing;
+    each_host(&e, look_at_one);
+    each_host(&e, reach_one);
+    for (uint32_t i = 0; i < e.links.count; i++)
+        links_measure(&e.links, i);
+    compare(&e);
+    print_all(&e);
+    each_host(&e, leave_one);
+    tcp_probe_end(&e.server);
+    findings_free(&e.findings);
+    free(e.links.host);
+    return e.missing;
 }

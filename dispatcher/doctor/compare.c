@@ -81,8 +81,8 @@ void compare_features(const struct compared *hosts, uint32_t count, struct findi
             list_names(hosts, count, j, have_same_features, to);
             findings_add(findings, DOCTOR_WARNING,
                          "processors: a rank cannot go on on %s from an image of %s, for it lacks "
-                         "features (%s); keep spare hosts of the same processors, or it starts "
-                         "from its beginning there",
+                         "features (%s); keep spare hosts of the same processors, or it can only "
+                         "start from its beginning there",
                          to, from, lacking);
         }
     }

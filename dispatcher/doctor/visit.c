@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LOOK_MS 10 /* between two looks whether a process has ended */
+#define VISIT_LOOK_MS 10 /* between two looks whether a process has ended */
 
 static void on_said(void *ctx, const char *line)
 {
@@ -80,7 +80,7 @@ static void await_process(struct visit *v, uint64_t until_ns)
     while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
         if (loop_look(v->loop) >= until_ns)
             kill(pid, SIGKILL);
-        poll(NULL, 0, LOOK_MS);
+        poll(NULL, 0, VISIT_LOOK_MS);
     }
     if (pid > 0)
         agent_child_ended(&v->child, status);
