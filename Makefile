@@ -314,6 +314,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c))
+build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

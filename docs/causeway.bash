@@ -167,6 +167,16 @@ _causeway_ckpt() {
   fi
 }
 
+_causeway_doctor() {
+  if _causeway_option_value; then
+    return
+  elif [[ $word == -* ]]; then
+    _causeway_words '--host --hostfile --launcher --launcher-args --agent --help'
+  else
+    _causeway_program
+  fi
+}
+
 _causeway() {
   local words word cur
   _causeway_split
@@ -182,7 +192,7 @@ _causeway() {
     log) _causeway_log ;;
     ckptsrv) _causeway_ckptsrv ;;
     ckpt) _causeway_ckpt ;;
-    doctor) if [[ $word == -* ]]; then _causeway_words --help; else _causeway_program; fi ;;
+    doctor) _causeway_doctor ;;
   esac
 }
 

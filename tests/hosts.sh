@@ -7,7 +7,7 @@
 #   tests/hosts.sh down           removes them, and all that runs there
 #   tests/hosts.sh list           a line for each: name, address, "runs" or "off"
 #   tests/hosts.sh exec I CMD...  runs a command on host I, as root; exec 0: on the front, which knows the hosts' names
-#   tests/hosts.sh kill | start | cut | join I        as host_kill ... below
+#   tests/hosts.sh kill | start | cut | close | join I    as host_kill ... below
 #   tests/hosts.sh slow I RATE [DELAY] | fast I
 #   tests/hosts.sh ssh ARG...     ssh with the configuration that knows the hosts
 #
@@ -301,10 +301,13 @@ hosts_switch() {
 table bridge hosts {
   set from { type ifname; }
   set to { type ifname; }
+  set closed { type ifname; }
   chain forward {
     type filter hook forward priority 0;
     iifname @from drop
     oifname @to drop
+    iifname @closed tcp dport != 22 tcp flags & (syn | ack) == syn drop
+    oifname @closed tcp dport != 22 tcp flags & (syn | ack) == syn drop
   }
 }
 TEXT
@@ -339,10 +342,16 @@ host_cut_from() {
   on_switch nft add element bridge hosts from "{ p$1 }"
 }
 
+# host_close I: as a firewall does: no new connections over TCP to it and from it, but to an sshd
+host_close() {
+  on_switch nft add element bridge hosts closed "{ p$1 }"
+}
+
 # host_join I: undoes all of these. For up to 3 s others may go on to take it for unreachable, as ARP found it.
 host_join() {
   on_switch nft delete element bridge hosts to "{ p$1 }" 2>/dev/null
   on_switch nft delete element bridge hosts from "{ p$1 }" 2>/dev/null
+  on_switch nft delete element bridge hosts closed "{ p$1 }" 2>/dev/null
   on_switch ip link set "p$1" up
 }
 
@@ -500,7 +509,7 @@ hosts_command() {
       on_host "$@"
     fi
     ;;
-  kill | start | cut | join | slow | fast) "host_$what" "$@" ;;
+  kill | start | cut | close | join | slow | fast) "host_$what" "$@" ;;
   *)
     sed -n '2,/^$/s/^# \{0,1\}//p' "$hosts_self" >&2
     return 2

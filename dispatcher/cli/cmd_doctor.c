@@ -1,50 +1,76 @@
 #include "dispatcher/cli/cmd_doctor.h"
+#include "common/parse.h"
+#include "dispatcher/cli/doctor_hosts.h"
 #include "dispatcher/cli/doctor_images.h"
 #include "dispatcher/cli/doctor_library.h"
 #include "dispatcher/cli/doctor_machine.h"
-#include "dispatcher/program/program.h"
-#include "dispatcher/program/resolve.h"
+#include "dispatcher/cli/doctor_program.h"
+#include "dispatcher/cli/doctor_report.h"
 #include "dispatcher/program/tool.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- the program ---- */
+static const char usage[] =
+    "usage: causeway doctor [PROGRAM]\n"
+    "       causeway doctor --hostfile FILE|--host LIST [OPTION...] [PROGRAM]\n"
+    "\n"
+    "Looks whether this machine, or each host of a job, has what Causeway needs, and whether\n"
+    "PROGRAM, found as a shell would, can run under it; of hosts also, whether they can be logged\n"
+    "in to and reach each other. Each line says ok, warning or missing, and what to do.\n"
+    "\n"
+    "  --host LIST           hosts, as NAME,NAME...\n"
+    "  --hostfile FILE       hosts, as for causeway run\n"
+    "  --launcher COMMAND    how they are reached: ssh (default), srun or another command\n"
+    "  --launcher-args ARGS  its further arguments\n"
+    "  --agent PATH          of causeway on the hosts (default: as here)\n"
+    "  --help                this text\n"
+    "\n"
+    "Exit code: 0 all that is needed is there, 1 something is missing, 2 bad usage.\n";
 
-static void check_program(struct doctor *d, const char *name)
+enum { OPTION_HELP = 'h', OPTION_REPORT = 256, OPTION_OF_HOSTS };
+
+/* Of those that causeway run has for hosts. */
+static const enum host_option host_options[] = {HOST_OPTION_HOST, HOST_OPTION_HOSTFILE,
+                                                HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
+                                                HOST_OPTION_AGENT};
+#define HOST_OPTIONS_HERE (sizeof(host_options) / sizeof(*host_options))
+
+struct doctor_options {
+    bool help;
+    const char *directory; /* of --report; NULL: not given */
+    struct host_options hosts;
+    const char *program; /* NULL: none */
+};
+
+static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err *err)
 {
-    char path[PATH_MAX];
-    struct program_info info;
-    struct cw_err err;
+    struct option of_hosts[HOST_OPTIONS];
+    struct option all[HOST_OPTIONS_HERE + 3] = {{"help", no_argument, NULL, OPTION_HELP},
+                                                {"report", required_argument, NULL, OPTION_REPORT}};
+    int option;
 
-    if (program_resolve(name, NULL, path, sizeof(path), &err) < 0 ||
-        program_inspect(path, &info, &err) < 0) {
-        doctor_say(d, DOCTOR_MISSING, "%s", err.text);
-        return;
+    host_options_list(of_hosts, OPTION_OF_HOSTS);
+    for (size_t i = 0; i < HOST_OPTIONS_HERE; i++)
+        all[i + 2] = of_hosts[host_options[i]];
+    optind = 0; /* start anew, whoever used getopt before */
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "+:h", all, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return cw_parse_option_error(option, argv, "causeway doctor", err);
+        if (option == OPTION_HELP)
+            o->help = true;
+        else if (option == OPTION_REPORT)
+            o->directory = optarg;
+        else if (host_options_take(&o->hosts, (enum host_option)(option - OPTION_OF_HOSTS), optarg,
+                                   err) < 0)
+            return err->code;
     }
-    doctor_say(d, program_can_run(info.kind) ? DOCTOR_OK : DOCTOR_MISSING, "%s is %s%s%s%s", path,
-               program_explain(info.kind), info.detail[0] ? " (" : "", info.detail,
-               info.detail[0] ? ")" : "");
-    if (info.kind == PROGRAM_MPICH_UCX && strcmp(info.mpi_library, d->mpich) != 0)
-        doctor_say(
-            d, DOCTOR_WARNING,
-            "it is linked against %s, not against the library above; look that this is meant",
-            info.mpi_library);
-}
-
-/* ---- the command ---- */
-
-static void print_help(FILE *to)
-{
-    fputs("usage: causeway doctor [--help] [PROGRAM]\n"
-          "\n"
-          "Looks whether this machine has what Causeway needs, and whether PROGRAM, found as a\n"
-          "shell would, can run under it. Each line says ok, warning or missing, and what to do.\n"
-          "\n"
-          "Exit code: 0 all that is needed is there, 1 something is missing, 2 bad usage.\n",
-          to);
+    if (argc - optind > 1)
+        return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; expected one PROGRAM at most",
+                          argv[optind + 1]);
+    o->program = argv[optind];
+    return o->hosts.given && !o->help ? host_options_complete(&o->hosts, 1, getenv, err) : CW_OK;
 }
 
 static int examine(const char *program)
@@ -59,29 +85,31 @@ static int examine(const char *program)
     doctor_check_machine(&d);
     doctor_check_images(&d);
     if (program)
-        check_program(&d, program);
+        doctor_check_program(&d, program);
     free(d.output);
     return d.missing;
 }
 
+static int carry_out(const struct doctor_options *o)
+{
+    if (o->help)
+        return fputs(usage, stdout) < 0;
+    if (o->directory)
+        return doctor_report(o->directory, o->program);
+    return o->hosts.list.count ? doctor_hosts(&o->hosts, o->program) : examine(o->program);
+}
+
 int cmd_doctor(int argc, char **argv)
 {
-    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-    int option;
+    struct doctor_options options = {0};
+    struct cw_err err = {0};
+    int code = 2;
 
-    optind = 0; /* start anew, whoever used getopt before */
-    while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-        if (option == 'h') {
-            print_help(stdout);
-            return 0;
-        }
-        print_help(stderr);
-        return 2;
-    }
-    if (argc - optind > 1) {
-        fprintf(stderr, "causeway doctor: unexpected argument '%s'; expected one PROGRAM at most\n",
-                argv[optind + 1]);
-        return 2;
-    }
-    return examine(argv[optind]);
+    host_options_init(&options.hosts);
+    if (parse(&options, argc, argv, &err) < 0)
+        fprintf(stderr, "causeway doctor: %s\n", err.text);
+    else
+        code = carry_out(&options);
+    host_options_free(&options.hosts);
+    return code;
 }

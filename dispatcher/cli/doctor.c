@@ -11,10 +11,9 @@
 
 void doctor_say(struct doctor *d, enum doctor_level level, const char *fmt, ...)
 {
-    static const char *const words[] = {"ok", "warning", "missing"};
     va_list ap;
 
-    printf("%-7s ", words[level]);
+    printf("%s%-7s ", d->report ? "finding " : "", doctor_level_word(level));
     va_start(ap, fmt);
     vprintf(fmt, ap);
     va_end(ap);

@@ -2,14 +2,16 @@
 #ifndef DISPATCHER_DOCTOR_H
 #define DISPATCHER_DOCTOR_H
 
-#include <limits.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include "dispatcher/doctor/findings.h"
 
-enum doctor_level { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_MISSING };
+#include <limits.h>
+
+#define DOCTOR_VERSION_MAX 64 /* bytes of MPICH's version, cut */
 
 struct doctor {
-    bool missing;         /* something needed is not there */
+    bool report;  /* what is found is for a doctor on another host */
+    bool missing; /* something needed is not there */
+    char mpich_version[DOCTOR_VERSION_MAX];
     char mpich[PATH_MAX]; /* "" while not found, as the next */
     char device[PATH_MAX];
     char *output; /* owned; TOOL_OUTPUT_MAX bytes, for tools */

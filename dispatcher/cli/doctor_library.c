@@ -112,7 +112,6 @@ static void read_value(const char *text, const char *key, char *value, size_t si
 static void check_mpich(struct doctor *d)
 {
     char text[VERSION_MAX + 1];
-    char version[64];
     char device[64];
 
     if (!find_library(d, d->mpich, MPICH_SONAME)) {
@@ -127,16 +126,16 @@ static void check_mpich(struct doctor *d)
                    "%s: it does not tell its version; is it damaged? Reinstall it", d->mpich);
         return;
     }
-    read_value(text, "MPICH Version", version, sizeof(version));
+    read_value(text, "MPICH Version", d->mpich_version, sizeof(d->mpich_version));
     read_value(text, "MPICH Device", device, sizeof(device));
     if (strncmp(device, "ch4:ucx", 7) == 0)
-        doctor_say(d, DOCTOR_OK, "MPICH %s, device %s (%s)", version, device, d->mpich);
+        doctor_say(d, DOCTOR_OK, "MPICH %s, device %s (%s)", d->mpich_version, device, d->mpich);
     else
         doctor_say(
             d, DOCTOR_MISSING,
             "an MPICH over UCX: %s is MPICH %s, device %s; install one of device ch4:ucx (Debian's "
             "libmpich12)",
-            d->mpich, version, device);
+            d->mpich, d->mpich_version, device);
 }
 
 /* ---- the device ---- */

@@ -152,8 +152,8 @@ static void check_cores(struct doctor *d)
         doctor_say(d, DOCTOR_OK, "%d cores of %ld", usable, online);
 }
 
-/* MemAvailable of /proc/meminfo, in MiB; -1 when it is not to be had. */
-static long available_mb(void)
+/* MemAvailable of /proc/meminfo. */
+long doctor_free_memory_mb(void)
 {
     FILE *file = fopen("/proc/meminfo", "re");
     char line[128];
@@ -173,7 +173,7 @@ static void check_memory(struct doctor *d)
     long all_mb = (long)((unsigned long long)sysconf(_SC_PHYS_PAGES) *
                              (unsigned long long)sysconf(_SC_PAGESIZE) >>
                          20);
-    long free_mb = available_mb();
+    long free_mb = doctor_free_memory_mb();
 
     if (free_mb >= 0 && free_mb < MEMORY_MIN_MB)
         doctor_say(d, DOCTOR_WARNING,

@@ -6,4 +6,7 @@
 
 void doctor_check_machine(struct doctor *d);
 
+/* MiB that programs may still take; -1 when it is not to be had. */
+long doctor_free_memory_mb(void);
+
 #endif

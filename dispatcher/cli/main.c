@@ -32,7 +32,7 @@ static const struct {
     {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
-    {"doctor", cmd_doctor, "say what this machine has and lacks, and whether a program can run"},
+    {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
     {"agent", cmd_agent, NULL}, /* for causeway run alone */
 };

@@ -1,6 +1,5 @@
 #include "dispatcher/mux/greeting.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* --- frames --- */
@@ -170,30 +169,7 @@ bool greeting_get_refused(const uint8_t *body, size_t size, char why[GREETING_TE
 void greeting_init(struct greeting *g, bool magic)
 {
     *g = (struct greeting){.magic = magic};
-}
-
-static void add_noise(struct greeting *g, const char *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++, g->noise++)
-        if (g->noise < sizeof(g->noise_kept))
-            g->noise_kept[g->noise] = bytes[i];
-}
-
-/* The text begins with a line's end, which is nowhere else in it but at its own end: so where it
- * does not go on, it can begin again only here. */
-static bool take_magic(struct greeting *g, uint8_t byte)
-{
-    static const char text[] = GREETING_MAGIC;
-
-    if (byte != (uint8_t)text[g->found]) {
-        add_noise(g, text, g->found);
-        g->found = 0;
-    }
-    if (byte == (uint8_t)text[g->found])
-        g->found++;
-    else
-        add_noise(g, (const char *)&byte, 1);
-    return g->found == sizeof(text) - 1;
+    marker_init(&g->marker, GREETING_MAGIC);
 }
 
 long greeting_take(struct greeting *g, const uint8_t *bytes, size_t size, enum greeting_type *type,
@@ -203,10 +179,10 @@ long greeting_take(struct greeting *g, const uint8_t *bytes, size_t size, enum g
 
     *type = GREETING_NONE;
     while (g->magic && at < size) {
-        g->magic = !take_magic(g, bytes[at++]);
-        if (g->noise > GREETING_NOISE_MAX)
+        g->magic = !marker_take(&g->marker, bytes[at++]);
+        if (g->marker.noise > MARKER_NOISE_MAX)
             return cw_err_set(err, CW_EPROTO, "more than %u bytes came, none of them of Causeway",
-                              GREETING_NOISE_MAX);
+                              MARKER_NOISE_MAX);
     }
     while (!g->magic && at < size) {
         struct cw_reader r;
@@ -229,15 +205,4 @@ long greeting_take(struct greeting *g, const uint8_t *bytes, size_t size, enum g
         return (long)at;
     }
     return (long)at;
-}
-
-const char *greeting_noise(const struct greeting *g, char *text, size_t size)
-{
-    size_t kept = g->noise < sizeof(g->noise_kept) ? g->noise : sizeof(g->noise_kept);
-    size_t used = 0;
-
-    for (size_t i = 0; i < kept && used + 1 < size; i++)
-        text[used++] = g->noise_kept[i] >= ' ' && g->noise_kept[i] <= '~' ? g->noise_kept[i] : ' ';
-    text[used] = '\0';
-    return text;
 }

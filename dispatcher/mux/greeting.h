@@ -5,14 +5,13 @@
 #define DISPATCHER_GREETING_H
 
 #include "common/frame.h"
+#include "dispatcher/mux/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 1u      /* of agents; its first fields are the same in each */
-#define GREETING_FRAME_MAX 4096u  /* bytes of a frame after its header */
-#define GREETING_NOISE_MAX 65536u /* bytes before the magic text */
-#define GREETING_NOISE_KEPT 160u  /* of these, for a message */
-#define GREETING_TEXT_MAX 255u    /* bytes of a text in a frame */
-#define GREETING_HEADER 8u        /* length, type */
+#define GREETING_PROTOCOL 1u     /* of agents; its first fields are the same in each */
+#define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
+#define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
+#define GREETING_HEADER 8u       /* length, type */
 
 enum greeting_type {
     GREETING_NONE,
@@ -69,10 +68,8 @@ bool greeting_get_refused(const uint8_t *body, size_t size, char why[GREETING_TE
 
 /* What comes, piece by piece. */
 struct greeting {
-    bool magic;   /* is still to come */
-    size_t found; /* bytes of it that have come */
-    size_t noise; /* bytes before it */
-    char noise_kept[GREETING_NOISE_KEPT];
+    bool magic; /* is still to come */
+    struct marker marker;
     size_t used;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
 };
@@ -84,9 +81,5 @@ void greeting_init(struct greeting *g, bool magic);
  * CW_EPROTO: too much noise, or a frame that is too large. */
 long greeting_take(struct greeting *g, const uint8_t *bytes, size_t size, enum greeting_type *type,
                    size_t *body_size, struct cw_err *err);
-
-/* What came before the magic text, for a message: printable, on one line, as much as fits. Returns
- * `text`. */
-const char *greeting_noise(const struct greeting *g, char *text, size_t size);
 
 #endif

@@ -328,11 +328,11 @@ static void explain_later(struct agent *g, const struct cw_err *err)
 static void explain(struct agent *g)
 {
     char said[CW_ERR_TEXT_MAX / 2];
-    char noise[GREETING_NOISE_KEPT + 1];
+    char noise[MARKER_NOISE_KEPT + 1];
     struct cw_err err;
 
     agent_child_why(&g->now->child, said, sizeof(said));
-    greeting_noise(&g->now->greeting, noise, sizeof(noise));
+    marker_noise(&g->now->greeting.marker, noise, sizeof(noise));
     cw_err_set(&err, CW_ESYS, "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
                g->of->config.launcher, said[0] ? said : g->why.text,
                noise[0] ? " (on its standard output came: \"" : "", noise, noise[0] ? "\")" : "",
@@ -416,12 +416,14 @@ static int connect_by(struct way *way, struct cw_err *err)
     const struct agent *g = way->of;
     const struct agents *a = g->of;
     uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
+    const char *first[] = {"agent", NULL};
+    const char *again[] = {"agent", "--attach", g->facts.dir, NULL};
     struct launch_command_config config = {.launcher = a->config.launcher,
                                            .args = a->config.launcher_args,
                                            .host = name_of(g),
                                            .own_host = a->own_host,
                                            .causeway = a->causeway,
-                                           .attach = g->mux ? g->facts.dir : NULL};
+                                           .words = g->mux ? again : first};
     int in_fd, out_fd;
 
     config.connect_s = AGENTS_CONNECT_MAX_S;

@@ -32,21 +32,38 @@ static void add_words(struct launch_command *c, const char *words)
     }
 }
 
-/* One word for the shell of the host: in single quotes, of which each is left for one. */
-static void quote(const char *word, char *to, size_t size)
+static void put(struct launch_command *c, const char *bytes, size_t size)
 {
-    size_t used = 0;
-
-    for (to[used++] = '\''; *word && used + 6 < size; word++) {
-        if (*word == '\'') {
-            memcpy(to + used, "'\\''", 4);
-            used += 4;
-        } else {
-            to[used++] = *word;
-        }
+    if (size > sizeof(c->text) - c->used) {
+        c->full = true;
+        return;
     }
-    to[used++] = '\'';
-    to[used] = '\0';
+    memcpy(c->text + c->used, bytes, size);
+    c->used += size;
+}
+
+/* One word for the shell of the host: in single quotes, of which each is left for one. */
+static void put_quoted(struct launch_command *c, const char *word)
+{
+    put(c, " '", 2);
+    for (; *word; word++)
+        put(c, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    put(c, "'", 1);
+}
+
+static void add_shell_line(struct launch_command *c, const struct launch_command_config *config)
+{
+    char *line = c->text + c->used;
+
+    put(c, "exec", 4);
+    put_quoted(c, config->causeway);
+    for (int i = 0; config->words[i]; i++)
+        put_quoted(c, config->words[i]);
+    put(c, "", 1);
+    if (c->argc == LAUNCH_COMMAND_ARGS_MAX)
+        c->full = true;
+    else
+        c->argv[c->argc++] = line;
 }
 
 static bool is_named(const char *launcher, const char *name)
@@ -63,11 +80,9 @@ static bool is_here(const struct launch_command_config *config)
 }
 
 /* ssh(1) has the user's configuration, keys and agent; it must not ask for a password, and what is
- * forwarded for a login is not for an agent. */
+ * forwarded for a login is not for Causeway. */
 static void add_ssh(struct launch_command *c, const struct launch_command_config *config)
 {
-    char causeway[2 * LAUNCH_COMMAND_TEXT_MAX / 8], attach[LAUNCH_COMMAND_TEXT_MAX / 8];
-
     add(c, "%s", config->launcher);
     add(c, "-T");
     add(c, "-oBatchMode=yes");
@@ -76,22 +91,14 @@ static void add_ssh(struct launch_command *c, const struct launch_command_config
     add_words(c, config->args);
     add(c, "--");
     add(c, "%s", config->host);
-    quote(config->causeway, causeway, sizeof(causeway));
-    quote(config->attach ? config->attach : "", attach, sizeof(attach));
-    if (config->attach)
-        add(c, "exec %s agent --attach %s", causeway, attach);
-    else
-        add(c, "exec %s agent", causeway);
+    add_shell_line(c, config);
 }
 
-static void add_agent(struct launch_command *c, const struct launch_command_config *config)
+static void add_causeway(struct launch_command *c, const struct launch_command_config *config)
 {
     add(c, "%s", config->causeway);
-    add(c, "agent");
-    if (config->attach) {
-        add(c, "--attach");
-        add(c, "%s", config->attach);
-    }
+    for (int i = 0; config->words[i]; i++)
+        add(c, "%s", config->words[i]);
 }
 
 static void add_srun(struct launch_command *c, const struct launch_command_config *config)
@@ -103,7 +110,7 @@ static void add_srun(struct launch_command *c, const struct launch_command_confi
     add(c, "--overlap");
     add(c, "--unbuffered");
     add_words(c, config->args);
-    add_agent(c, config);
+    add_causeway(c, config);
 }
 
 int launch_command_make(struct launch_command *c, const struct launch_command_config *config,
@@ -113,7 +120,7 @@ int launch_command_make(struct launch_command *c, const struct launch_command_co
     c->used = 0;
     c->full = false;
     if (is_named(config->launcher, "ssh") && is_here(config)) {
-        add_agent(c, config);
+        add_causeway(c, config);
     } else if (is_named(config->launcher, "ssh")) {
         add_ssh(c, config);
     } else if (is_named(config->launcher, "srun")) {
@@ -122,7 +129,7 @@ int launch_command_make(struct launch_command *c, const struct launch_command_co
         add(c, "%s", config->launcher);
         add_words(c, config->args);
         add(c, "%s", config->host);
-        add_agent(c, config);
+        add_causeway(c, config);
     }
     c->argv[c->argc] = NULL;
     return c->full ? cw_err_set(err, CW_EINVAL, "the command of --launcher is too long") : CW_OK;

@@ -1,4 +1,4 @@
-/* The command that starts an agent on a host. Pure. */
+/* The command that starts causeway on a host, as an agent or to report. Pure. */
 #ifndef DISPATCHER_LAUNCH_COMMAND_H
 #define DISPATCHER_LAUNCH_COMMAND_H
 
@@ -12,13 +12,13 @@
 #define LAUNCH_COMMAND_TEXT_MAX 16384 /* bytes of them */
 
 struct launch_command_config {
-    const char *launcher; /* "ssh", "srun", or a command: COMMAND [ARGS] HOST CAUSEWAY agent */
+    const char *launcher; /* "ssh", "srun", or a command: COMMAND [ARGS] HOST CAUSEWAY WORD... */
     const char *args;     /* its further arguments, with blanks between; NULL: none */
     const char *host;     /* its name */
     const char *own_host; /* of this machine, on which ssh is not needed; NULL: unknown */
     const char *causeway; /* path on the host */
-    const char *attach;   /* directory of the agent that is to be reached; NULL: a new one */
-    uint32_t connect_s;   /* for ssh to connect */
+    const char *const *words; /* what follows it, as "agent"; NULL-terminated */
+    uint32_t connect_s;       /* for ssh to connect */
 };
 
 struct launch_command {

@@ -435,14 +435,14 @@ static void greeting_behind_noise(void)
         CU_ASSERT_EQUAL_FATAL(feed(&g, bytes, size, piece, &body), GREETING_HELLO);
         CU_ASSERT_TRUE(greeting_get_hello(g.bytes + GREETING_HEADER, body, &got));
         CU_ASSERT_STRING_EQUAL(got.dir, "/d");
-        CU_ASSERT_STRING_EQUAL(greeting_noise(&g, text, sizeof(text)),
+        CU_ASSERT_STRING_EQUAL(marker_noise(&g.marker, text, sizeof(text)),
                                "Welcome to \"node1\"  CAUSEWAY-AGENT? no ");
     }
 }
 
 static void greeting_that_never_comes(void)
 {
-    static uint8_t bytes[GREETING_NOISE_MAX + 100];
+    static uint8_t bytes[MARKER_NOISE_MAX + 100];
     enum greeting_type type;
     struct greeting g;
     size_t size;

@@ -1,0 +1,289 @@
+#include "dispatcher/doctor/tcp_probe.h"
+#include "common/buf.h"
+#include "common/clock.h"
+#include "common/transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (256u << 10)
+#define COUNT_BYTES 16u /* of the answer to a transfer: bytes, nanoseconds */
+#define NS_IN_MS 1000000ull
+
+/* what the one who connects says after the token */
+enum { SAY_ROUND = 'r', SAY_TRANSFER = 't' };
+
+static uint64_t after_ms(uint64_t ms)
+{
+    return cw_clock_ns() + ms * NS_IN_MS;
+}
+
+/* Waits until then. Returns false when it is over. */
+static bool await(int fd, short events, uint64_t until_ns)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+    uint64_t now_ns = cw_clock_ns();
+
+    return now_ns < until_ns && poll(&p, 1, (int)((until_ns - now_ns) / NS_IN_MS) + 1) > 0;
+}
+
+/* Returns whether all of it came in time; errno is 0 when the other side has closed. */
+static bool receive(int fd, void *bytes, size_t size, uint64_t until_ns)
+{
+    size_t used = 0;
+
+    while (used < size) {
+        ssize_t n;
+
+        errno = ETIMEDOUT;
+        if (!await(fd, POLLIN, until_ns))
+            return false;
+        n = recv(fd, (char *)bytes + used, size - used, MSG_DONTWAIT);
+        if (n == 0)
+            errno = 0;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+/* A few bytes, for which there is room. */
+static bool say(int fd, const void *bytes, size_t size)
+{
+    return send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
+}
+
+/* --- the one who listens --- */
+
+static void count_transfer(int fd)
+{
+    static uint8_t buffer[BUFFER_BYTES];
+    uint8_t answer[COUNT_BYTES];
+    struct cw_writer w = cw_writer(answer, sizeof(answer));
+    uint64_t start_ns = cw_clock_ns();
+    uint64_t bytes = 0;
+    ssize_t n = 1;
+
+    while (n != 0 && await(fd, POLLIN, start_ns + TCP_PROBE_TRANSFER_NS)) {
+        n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+        bytes += n > 0 ? (uint64_t)n : 0;
+    }
+    cw_put_u64(&w, bytes);
+    cw_put_u64(&w, cw_clock_ns() - start_ns);
+    if (!say(fd, answer, sizeof(answer)))
+        return;
+    /* closed with bytes that nobody has read, it would take the answer back */
+    while (recv(fd, buffer, sizeof(buffer), 0) > 0)
+        ;
+}
+
+static void serve_one(int fd, const uint8_t token[TCP_PROBE_TOKEN])
+{
+    uint8_t given[TCP_PROBE_TOKEN];
+    uint64_t until_ns = after_ms(TCP_PROBE_SERVED_S * 1000);
+    uint8_t word = SAY_ROUND;
+
+    if (!receive(fd, given, sizeof(given), after_ms(TCP_PROBE_ANSWER_MS)) ||
+        sodium_memcmp(given, token, sizeof(given)) != 0)
+        return;
+    while (word == SAY_ROUND && say(fd, &word, 1) && receive(fd, &word, 1, until_ns))
+        ;
+    if (word == SAY_TRANSFER)
+        count_transfer(fd);
+}
+
+static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
+{
+    unsigned served = 0;
+    int fd;
+
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
+           errno == ECONNABORTED) {
+        pid_t pid = -1;
+
+        while (served > 0 && waitpid(-1, NULL, WNOHANG) > 0)
+            served--;
+        if (fd >= 0 && served < TCP_PROBE_SERVED_MAX)
+            pid = fork();
+        if (pid == 0) {
+            alarm(TCP_PROBE_SERVED_S);
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            serve_one(fd, token);
+            _exit(0);
+        }
+        served += pid > 0;
+        if (fd >= 0)
+            close(fd);
+    }
+}
+
+/* The launcher waits until nobody has its pipes any more. */
+static void leave_standard_descriptors(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+
+    for (int i = 0; fd >= 0 && i < 3; i++)
+        dup2(fd, i);
+}
+
+static int listen_anywhere(uint16_t *port, struct cw_err *err)
+{
+    static const char *const places[] = {"tcp:[::]:0", "tcp:0.0.0.0:0"};
+    struct cw_address address;
+    int fd = CW_ESYS;
+
+    for (size_t i = 0; i < 2 && fd < 0; i++)
+        if ((fd = cw_address_parse(&address, places[i], err)) == CW_OK)
+            fd = cw_listen(&address, err);
+    if (fd < 0)
+        return fd;
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    *port = (uint16_t)atoi(strrchr(address.text, ':') + 1);
+    return fd;
+}
+
+int tcp_probe_serve(struct tcp_probe_server *s, const uint8_t token[TCP_PROBE_TOKEN],
+                    struct cw_err *err)
+{
+    int listener = listen_anywhere(&s->port, err);
+    pid_t parent = getpid();
+
+    s->pid = 0;
+    if (listener < 0)
+        return err->code;
+    s->pid = fork();
+    if (s->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        leave_standard_descriptors();
+        if (getppid() == parent)
+            serve(listener, token);
+        _exit(0);
+    }
+    close(listener);
+    if (s->pid > 0)
+        return CW_OK;
+    s->pid = 0;
+    return cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
+}
+
+void tcp_probe_end(struct tcp_probe_server *s)
+{
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        waitpid(s->pid, NULL, 0);
+    }
+    s->pid = 0;
+}
+
+/* --- the one who connects --- */
+
+static int no_answer(struct cw_err *err)
+{
+    if (errno == ETIMEDOUT)
+        return cw_err_set(err, CW_ETIME, "it connects, but no answer comes within %d ms",
+                          TCP_PROBE_ANSWER_MS);
+    return cw_err_set(err, CW_ECLOSED, "it connects, but somebody else seems to listen there: %s",
+                      errno ? strerror(errno) : "the connection was closed");
+}
+
+static int measure_rounds(int fd, struct tcp_probe_result *result, struct cw_err *err)
+{
+    uint8_t word = SAY_ROUND;
+
+    result->round_ns = UINT64_MAX;
+    for (unsigned i = 0; i < TCP_PROBE_ROUNDS; i++) {
+        uint64_t start_ns = cw_clock_ns();
+        uint64_t time_ns;
+
+        if (!say(fd, &word, 1) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)))
+            return no_answer(err);
+        time_ns = cw_clock_ns() - start_ns;
+        if (time_ns < result->round_ns)
+            result->round_ns = time_ns;
+    }
+    return CW_OK;
+}
+
+/* Sends until the other side has counted enough. */
+static int measure_transfer(int fd, struct tcp_probe_result *result, struct cw_err *err)
+{
+    static const uint8_t zeros[BUFFER_BYTES];
+    uint8_t answer[COUNT_BYTES];
+    struct cw_reader r = cw_reader(answer, sizeof(answer));
+    struct linger no_rest = {.l_onoff = 1};
+    uint64_t until_ns = after_ms(TCP_PROBE_ANSWER_MS) + TCP_PROBE_TRANSFER_NS;
+    uint8_t word = SAY_TRANSFER;
+    struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
+
+    if (!say(fd, &word, 1))
+        return no_answer(err);
+    while (cw_clock_ns() < until_ns && poll(&p, 1, TCP_PROBE_ANSWER_MS) > 0 && p.revents == POLLOUT)
+        if (send(fd, zeros, sizeof(zeros), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
+            break;
+    if (!receive(fd, answer, sizeof(answer), until_ns))
+        return no_answer(err);
+    result->bytes = cw_get_u64(&r);
+    result->time_ns = cw_get_u64(&r);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_rest, sizeof(no_rest));
+    return CW_OK;
+}
+
+static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], bool measure,
+               struct tcp_probe_result *result, struct cw_err *err)
+{
+    uint8_t word;
+
+    if (!say(fd, token, TCP_PROBE_TOKEN) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)) ||
+        word != SAY_ROUND)
+        return no_answer(err);
+    if (measure_rounds(fd, result, err) < 0)
+        return err->code;
+    return measure ? measure_transfer(fd, result, err) : CW_OK;
+}
+
+/* The addresses of a name, in their order. */
+static int connect_one(const struct cw_address *address, struct cw_err *err)
+{
+    for (int i = 0; i < address->count; i++) {
+        int fd = cw_connect_begin(address, i, err);
+
+        if (fd < 0)
+            continue;
+        if (cw_connect_end(fd, address, TCP_PROBE_CONNECT_MS / address->count, err) == CW_OK)
+            return fd;
+        close(fd);
+    }
+    return err->code;
+}
+
+int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
+                  bool measure, struct tcp_probe_result *result, struct cw_err *err)
+{
+    struct cw_address address;
+    char text[CW_ADDRESS_MAX];
+    int fd;
+
+    *result = (struct tcp_probe_result){0};
+    snprintf(text, sizeof(text), strchr(host, ':') ? "tcp:[%.255s]:%u" : "tcp:%.255s:%u", host,
+             port);
+    if (cw_address_parse(&address, text, err) < 0)
+        return err->code;
+    fd = connect_one(&address, err);
+    if (fd < 0)
+        return fd;
+    err->code = CW_OK; /* whatever its other addresses gave */
+    ask(fd, token, measure, result, err);
+    close(fd);
+    return err->code;
+}

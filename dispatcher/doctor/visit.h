@@ -1,0 +1,53 @@
+/* A visit to a host: starts causeway there by the launcher, reads its report, and asks further
+ * questions. Blocks, with a bound on each wait; each visit is used by one thread at a time. */
+#ifndef DISPATCHER_VISIT_H
+#define DISPATCHER_VISIT_H
+
+#include "dispatcher/doctor/report.h"
+#include "dispatcher/doctor/request.h"
+#include "dispatcher/remote/agent_child.h"
+
+#define VISIT_ASK_NS 30000000000ull /* for an answer */
+#define VISIT_END_NS                                                                               \
+    3000000000ull /* for a launcher to end, when it has nothing to say any more                    \
+                   */
+
+struct visit_config {
+    const char *launcher; /* as of struct launch_command_config, like the next ones */
+    const char *launcher_args;
+    const char *own_host;
+    const char *causeway;
+};
+
+struct visit {
+    struct loop *loop;
+    struct agent_child child;
+    struct loop_watch output;
+    int in_fd; /* to it; -1: closed */
+    struct report report;
+    struct cw_err wrong; /* with the report; code CW_OK: nothing */
+};
+
+/* Starts "causeway WORD..." there. Errors: CW_EINVAL, CW_ENOTFOUND, CW_ESYS, CW_ENOMEM. Whatever
+ * it returns, visit_free is to be called. */
+int visit_begin(struct visit *visit, const struct visit_config *config, const char *host,
+                const char *const *words, struct cw_err *err);
+
+/* Waits until the report is ready. Errors: CW_ETIME, CW_EPROTO; CW_ECLOSED: the process has ended,
+ * and visit_why says why. */
+int visit_await_report(struct visit *visit, struct cw_err *err);
+
+/* Waits until the process has no more to say. Error: CW_ETIME. */
+int visit_await_end(struct visit *visit, struct cw_err *err);
+
+/* Asks, and waits for the answer, then in visit->report.answer. Errors: CW_ESYS: the host says that
+ * it failed; CW_ETIME, CW_EPROTO, CW_ECLOSED as above. */
+int visit_ask(struct visit *visit, const struct request *request, struct cw_err *err);
+
+/* After CW_ECLOSED: what the process said on standard error, or how it ended. Returns `text`. */
+const char *visit_why(struct visit *visit, char *text, size_t size);
+
+/* Ends it; its report is gone. */
+void visit_free(struct visit *visit);
+
+#endif
