@@ -204,7 +204,7 @@ no_timeout_no_log() {
 }
 
 no_timeout_dispatcher() {
-  run "${causeway[@]}" run --resume-timeout 0 --fault cut:dispatcher@100ms -n 2 \
+  run "${causeway[@]}" run --resume-timeout 0 --fault cut:dispatcher@1s -n 2 \
     "$actor" init ring "sleep=5" ring=50 finalize
   expect_code 1
   expect_err_like 'the relay closed the connection'
