@@ -309,7 +309,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 	intake.c put.c registry.c service.c units.c upload.c vault.c) dispatcher/loop/loop.c tests/lib/image_maker.c)
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
-build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c))
+build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

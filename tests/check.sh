@@ -172,6 +172,7 @@ queue_waiting() {
   suite "several relays" tests/system/relays.sh
   suite "hosts in namespaces" env DRAW="1/2 $SLICE" tests/system/hosts_net.sh
   suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
+  suite "programs sent to hosts" env DRAW="1/2 $SLICE" tests/system/hosts_stage.sh
   suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh

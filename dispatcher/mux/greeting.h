@@ -7,7 +7,7 @@
 #include "common/frame.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 1u      /* of agents; its first fields are the same in each */
+#define GREETING_PROTOCOL 2u      /* of agents; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u  /* bytes of a frame after its header */
 #define GREETING_NOISE_MAX 65536u /* bytes before the magic text */
 #define GREETING_NOISE_KEPT 160u  /* of these, for a message */

@@ -3,6 +3,7 @@
 #include "common/parse.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
+#include "dispatcher/stage/stage_program.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -62,6 +63,8 @@ const char run_usage[] =
     "                       on others (default 10s)\n"
     "  --relay-at host|cluster\n"
     "                       a relay on each host with ranks, or one here for all (default host)\n"
+    "  --stage              send the programs to hosts that lack them\n"
+    "  --stage-dir DIR      ... and keep them below DIR there (default " STAGE_DIR ")\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"

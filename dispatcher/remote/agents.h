@@ -22,6 +22,7 @@
 #define AGENTS_PAUSE_MIN_NS 50000000ull    /* between two such tries; doubled each time ... */
 #define AGENTS_PAUSE_MAX_NS 1000000000ull  /* ... up to this */
 #define AGENTS_END_NS 3000000000ull        /* for agents to end */
+#define AGENTS_USERS 2u
 
 struct agents;
 
@@ -61,16 +62,17 @@ struct agents_config {
     void *ctx;
 };
 
-/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h. */
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, staging.h. */
 struct agents_user {
-    /* As of struct mux_ops. */
+    /* Frames of these types, as of struct mux_ops. */
+    uint32_t first, last;
     int (*frame)(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
                  struct cw_err *err);
     /* The host is lost: its streams are to be forgotten. */
     void (*lost)(void *ctx, uint32_t host);
-    /* A period has passed in which nothing could be heard of this host. */
+    /* A period has passed in which nothing could be heard of this host. NULL: it is not told. */
     void (*silent)(void *ctx, uint32_t host);
-    /* There are no sessions any more. */
+    /* There are no sessions any more. NULL: likewise. */
     void (*over)(void *ctx);
 };
 
@@ -79,7 +81,8 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
 /* Does not wait; agents that were not told to end do so within the timeout. NULL is allowed. */
 void agents_free(struct agents *agents);
 
-void agents_set_user(struct agents *agents, const struct agents_user *user, void *ctx);
+/* At most AGENTS_USERS. */
+void agents_add_user(struct agents *agents, const struct agents_user *user, void *ctx);
 
 /* Begins to start them: ready() or failed() comes. */
 void agents_open(struct agents *agents);

@@ -106,3 +106,31 @@ const struct agents_events host_news_events = {.ready = on_ready,
                                                .relay_ended = on_relay_ended,
                                                .relay_failed = on_relay_failed,
                                                .said = on_said};
+
+/* --- programs that are sent to them --- */
+
+static void on_staged(void *ctx, uint32_t host, uint32_t number, bool sent)
+{
+    struct host_news *n = ctx;
+    const struct stage_program *program = &n->parts->programs.sources[number].program;
+
+    telling_say(&n->parts->telling,
+                sent ? "host %s: %s was sent to it (%llu bytes)"
+                     : "host %s: %s is there already (%llu bytes)",
+                name_of(n, host), program->name, (unsigned long long)program->size);
+}
+
+static void on_stage_failed(void *ctx, const struct cw_err *err)
+{
+    struct host_news *n = ctx;
+
+    job_fail(n->job, 1, now_of(n), "%s", err->text);
+}
+
+static void on_all_staged(void *ctx)
+{
+    ((struct host_news *)ctx)->staged = true;
+}
+
+const struct staging_events host_news_staging = {
+    .staged = on_staged, .failed = on_stage_failed, .done = on_all_staged};

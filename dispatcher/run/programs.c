@@ -39,10 +39,55 @@ static int allocate(struct programs *p, const struct run_options *options, struc
     return CW_OK;
 }
 
+/* --- programs that are sent to hosts --- */
+
+/* The path of a file that is sent for an earlier segment; NULL: none is. */
+static const char *sent_before(const struct programs *p, uint32_t segment)
+{
+    for (uint32_t i = 0; i < segment; i++)
+        if (strcmp(p->paths[i], p->paths[segment]) == 0)
+            return p->of_segment[i].path;
+    return NULL;
+}
+
+static int stage(struct programs *p, uint32_t segment, const char *dir, struct cw_err *err)
+{
+    struct staging_source *source = &p->sources[p->source_count];
+    char *path = p->staged[segment].path;
+    const char *before = sent_before(p, segment);
+
+    p->of_segment[segment].path = before ? before : path;
+    if (before)
+        return CW_OK;
+    if (stage_program_read(&source->program, p->paths[segment], dir, &source->fd, err) < 0)
+        return err->code;
+    p->source_count++;
+    stage_program_path(&source->program, path);
+    return CW_OK;
+}
+
+/* From now on they have the paths that they will have on the hosts. */
+static int stage_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+{
+    const char *dir = options->hosts.list.count ? options->hosts.stage_dir : NULL;
+
+    if (!dir)
+        return CW_OK;
+    p->staged = calloc(options->segment_count, sizeof(*p->staged));
+    p->sources = calloc(options->segment_count, sizeof(*p->sources));
+    if (!p->staged || !p->sources)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the programs of a job");
+    for (uint32_t i = 0; i < options->segment_count; i++)
+        if (stage(p, i, dir, err) < 0)
+            return err->code;
+    return CW_OK;
+}
+
+/* --- all of them --- */
+
 int programs_open(struct programs *p, const struct run_options *options, int *exit_code,
                   struct cw_err *err)
 {
-
     *exit_code = 1;
     if (allocate(p, options, err) < 0 || device_path_find(p->device_path, err) < 0)
         return err->code;
@@ -64,7 +109,7 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .device_path = p->device_path,
                                                    .restore_path = p->restore_path};
     }
-    return CW_OK;
+    return stage_all(p, options, err);
 }
 
 void programs_close(struct programs *p)
@@ -72,6 +117,10 @@ void programs_close(struct programs *p)
     free(p->of_segment);
     free(p->paths);
     free(p->segment_of);
+    for (uint32_t i = 0; i < p->source_count; i++)
+        close(p->sources[i].fd);
+    free(p->sources);
+    free(p->staged);
 }
 
 const struct launch_program *programs_of(const struct programs *p, uint32_t rank)
