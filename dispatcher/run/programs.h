@@ -13,6 +13,7 @@ struct program_staged {
 };
 
 struct programs {
+    uint32_t segments;
     struct launch_program *of_segment; /* owned */
     uint32_t *segment_of;              /* of each rank, which is its MPI_APPNUM too; owned */
     char (*paths)[PATH_MAX];           /* of each segment's file; owned */
@@ -22,6 +23,8 @@ struct programs {
     struct program_staged *staged;  /* with --stage: where they are on the hosts; owned */
     struct staging_source *sources; /* ... and what is sent, each program once; owned */
     uint32_t source_count;
+    char **tunables;    /* with --ckpt-cpu baseline: a setting of each segment; owned, as ... */
+    const char ***more; /* ... the lists that end with it */
 };
 
 /* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,

@@ -50,6 +50,7 @@ static void (*const suites[])(void) = {
     add_restore_tests,
     add_squeeze_tests,
     add_stage_tests,
+    add_baseline_tests,
     add_left_tests,
     add_left_out_tests,
     add_log_tests,
