@@ -123,7 +123,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
-		$(addprefix rdevice/image/,maps_line.c pack.c probe.c seen.c stream.c) \
+		$(addprefix rdevice/image/,baseline.c maps_line.c pack.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 || $(call hint,deps-check)
@@ -313,7 +313,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 	intake.c put.c registry.c service.c units.c upload.c vault.c) dispatcher/loop/loop.c tests/lib/image_maker.c)
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
-build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c))
+build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 

@@ -4,6 +4,7 @@
 
 #ifdef __x86_64__
 #include <immintrin.h>
+#include <sys/platform/x86.h> /* what libc may use: GLIBC_TUNABLES masks it */
 
 #define CACHE_LINE 64u
 #define SMALL 2048u /* bytes: memcpy copies fewer at the same speed wherever they lie */
@@ -39,7 +40,7 @@ static void copy(uint8_t *to, const uint8_t *from, size_t size, copy_of_lines *l
     size_t whole = size < head ? 0 : (size - head) / CACHE_LINE * CACHE_LINE;
     size_t done = head + whole;
 
-    if (whole == 0 || !__builtin_cpu_supports("avx2")) {
+    if (whole == 0 || !CPU_FEATURE_ACTIVE(AVX2)) {
         memcpy(to, from, size);
         return;
     }

@@ -39,6 +39,7 @@ struct cw_setup {
 
 enum cw_setup_flag {
     CW_SETUP_SHARES_FILES = 1, /* others write files of this rank: none is cut */
+    CW_SETUP_CPU_BASELINE = 2, /* the program needs no more of the processor than each x86-64 has */
 };
 
 /* Where a rank is in its output when an image is taken: written to each of stdout and stderr that

@@ -56,12 +56,13 @@ _causeway_value() {
     --map-by) _causeway_words 'slot node' ;;
     --launcher) _causeway_words 'ssh srun' ;;
     --relay-at) _causeway_words 'host cluster' ;;
-    --wdir | --output-dir | --log-dir | --ckpt-dir | --job-dir | --resume | --dir) _causeway_files -d ;;
+    --wdir | --output-dir | --log-dir | --ckpt-dir | --job-dir | --resume | --stage-dir | --dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
     --rings) _causeway_words 'on off' ;;
     --log-lost) _causeway_words 'go-on end' ;;
+    --ckpt-cpu) _causeway_words 'baseline native' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --log-compress) _causeway_words 'on off' ;;
     --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
@@ -91,8 +92,8 @@ _causeway_has_program() {
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
-        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | \
-        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
+        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | \
+        --ckpt-every | --ckpt-cpu | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -112,10 +113,10 @@ _causeway_run() {
     ((${#words[@]} == 3)) && resume=--resume
     _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
-      --host-timeout --relay-at --threads --receivers --loggers --senders --rings --memory-max
+      --host-timeout --relay-at --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
+      --fault-seed --no-ckpt --ckpt-every --ckpt-cpu --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
   else
     _causeway_program
   fi

@@ -180,6 +180,7 @@ queue_waiting() {
   suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
   suite "MPI programs on hosts" env DRAW="1/5 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_doctor.sh
+  suite "programs sent to hosts" env DRAW="1/2 $SLICE" tests/system/hosts_stage.sh
   suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh

@@ -4,6 +4,7 @@
 #include "dispatcher/agent/facts.h"
 #include "dispatcher/agent/host_relay.h"
 #include "dispatcher/agent/hosted.h"
+#include "dispatcher/agent/stager.h"
 #include "dispatcher/channels/wire.h"
 #include "dispatcher/launch/children.h"
 #include "dispatcher/loop/signals.h"
@@ -31,6 +32,7 @@ struct agent {
     struct mux *mux; /* NULL: it serves no job yet */
     struct hosted *hosted;
     struct host_relay *relay;
+    struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
     uint64_t timeout_ns;
     uint64_t period_ns;
@@ -73,6 +75,8 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     if (taken != 0)
         return taken < 0 ? taken : CW_OK;
     switch (type) {
+    case AGENT_STAGE:
+        return stager_take(a->stager, body, size, err);
     case AGENT_RELAY:
         return host_relay_start(a->relay, body, size, err);
     case AGENT_RELAY_KILL:
@@ -153,7 +157,8 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
         return err->code;
     a->hosted = hosted_new(&config, err);
     a->relay = a->hosted ? host_relay_new(a->loop, a->mux, a->dir.path, err) : NULL;
-    if (!a->relay)
+    a->stager = a->relay ? stager_new(a->loop, a->mux, err) : NULL;
+    if (!a->stager)
         return err->code;
     keep_time(a, open);
     wire_begin(&a->wire);
@@ -298,6 +303,7 @@ static void close_all(struct agent *a)
     if (a->loop)
         children_kill(is_relay, a);
     host_relay_free(a->relay);
+    stager_free(a->stager);
     door_close(a->door);
     if (a->dir_made)
         rundir_remove(&a->dir);

@@ -11,12 +11,13 @@ static void put_text(struct cw_writer *w, const char *text)
     cw_put_bytes(w, text, size);
 }
 
-static void get_text(struct cw_reader *r, char text[AGENT_OPTION_MAX + 1])
+/* Into `max` + 1 bytes. */
+static void get_text(struct cw_reader *r, char *text, size_t max)
 {
     size_t size = cw_get_u16(r);
 
     text[0] = '\0';
-    if (size > AGENT_OPTION_MAX)
+    if (size > max)
         r->bad = true;
     if (r->bad)
         return;
@@ -109,12 +110,45 @@ bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v)
         if (has > 1)
             return false;
         if (has)
-            get_text(&r, v->option[i]);
+            get_text(&r, v->option[i], AGENT_OPTION_MAX);
     }
-    get_text(&r, v->log_dir);
-    get_text(&r, v->listen);
+    get_text(&r, v->log_dir, AGENT_OPTION_MAX);
+    get_text(&r, v->listen, AGENT_OPTION_MAX);
     return cw_reader_end(&r) && returns <= 1;
 }
+
+/* --- programs that are sent --- */
+
+size_t agent_stage_put(uint8_t *to, const struct agent_stage *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_STAGE_MAX);
+
+    cw_put_u32(&w, v->number);
+    cw_put_u64(&w, v->program.size);
+    cw_put_u64(&w, v->program.mtime_ns);
+    cw_put_u32(&w, v->program.mode);
+    cw_put_bytes(&w, v->program.hash, STAGE_HASH_BYTES);
+    put_text(&w, v->program.dir);
+    put_text(&w, v->program.name);
+    return w.used;
+}
+
+bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+
+    memset(v, 0, sizeof(*v));
+    v->number = cw_get_u32(&r);
+    v->program.size = cw_get_u64(&r);
+    v->program.mtime_ns = cw_get_u64(&r);
+    v->program.mode = cw_get_u32(&r);
+    cw_get_copy(&r, v->program.hash, STAGE_HASH_BYTES);
+    get_text(&r, v->program.dir, STAGE_DIR_MAX);
+    get_text(&r, v->program.name, STAGE_NAME_MAX);
+    return cw_reader_end(&r) && v->number < AGENT_STAGES_MAX && stage_program_is_valid(&v->program);
+}
+
+/* --- reports --- */
 
 void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report)
 {

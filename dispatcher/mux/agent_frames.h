@@ -6,6 +6,7 @@
 #include "common/setup.h"
 #include "dispatcher/launch/launcher.h"
 #include "dispatcher/mux/mux.h"
+#include "dispatcher/stage/stage_program.h"
 #include "relay/options.h"
 
 #define AGENT_BLOB_MAX (8u << 20)   /* bytes of a program with its arguments and environment */
@@ -13,6 +14,7 @@
 #define AGENT_BLOBS_MAX 65u         /* the environment, and a program for each segment */
 #define AGENT_STARTS_MAX (1u << 29) /* processes that a host starts in one job */
 #define AGENT_OPTION_MAX 512u       /* bytes of an option of a relay */
+#define AGENT_STAGES_MAX 64u        /* programs that are sent: one for each segment */
 
 /* A start is one process of a rank, known by a number that the dispatcher gives it. */
 enum agent_frame {
@@ -37,6 +39,11 @@ enum agent_frame {
     AGENT_RELAY_LISTENS, /* event: 0, 0, its address */
     AGENT_RELAY_ENDED,   /* event: 1: it is started again; status */
     AGENT_RELAY_FAILED,  /* event: 0, 0, why */
+    /* of programs that are sent */
+    AGENT_STAGE,        /* to the agent: struct agent_stage: it is to be there */
+    AGENT_STAGE_WANTED, /* event: its number: the bytes are to come, on its stream */
+    AGENT_STAGED,       /* event: its number: it is there, and is kept for this job */
+    AGENT_STAGE_FAILED, /* event: its number, code, why */
 };
 
 struct agent_event {
@@ -75,6 +82,18 @@ static inline uint32_t agent_stream_id(uint32_t start, enum agent_stream which)
     return start * 8 + which;
 }
 
+struct agent_stage {
+    uint32_t number;
+    struct stage_program program;
+};
+#define AGENT_STAGE_MAX (48u + STAGE_HASH_BYTES + STAGE_DIR_MAX + STAGE_NAME_MAX)
+
+/* No start has a stream of this kind. */
+static inline uint32_t agent_stage_stream(uint32_t number)
+{
+    return number * 8 + AGENT_STREAMS;
+}
+
 struct agent_relay {
     uint8_t key[CW_KEY_SIZE];
     uint64_t spin_ns;
@@ -90,11 +109,13 @@ struct agent_relay {
 size_t agent_event_put(uint8_t *to, const struct agent_event *v);
 size_t agent_start_put(uint8_t *to, const struct agent_start *v);
 size_t agent_relay_put(uint8_t *to, const struct agent_relay *v);
+size_t agent_stage_put(uint8_t *to, const struct agent_stage *v);
 
 /* Decode. Return false if a size or a value is wrong. */
 bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v);
 bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v);
 bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v);
+bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v);
 
 /* Puts what was changed of a report of an image back into its record. */
 void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report);

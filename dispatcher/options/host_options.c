@@ -3,6 +3,7 @@
 #include "common/parse.h"
 #include "dispatcher/hosts/host_files.h"
 #include "dispatcher/hosts/slurm.h"
+#include "dispatcher/stage/stage_program.h"
 
 #include <string.h>
 
@@ -22,6 +23,8 @@ static const struct {
     [HOST_OPTION_AGENT] = {"--agent", required_argument},
     [HOST_OPTION_TIMEOUT] = {"--host-timeout", required_argument},
     [HOST_OPTION_RELAY_AT] = {"--relay-at", required_argument},
+    [HOST_OPTION_STAGE] = {"--stage", no_argument},
+    [HOST_OPTION_STAGE_DIR] = {"--stage-dir", required_argument},
 };
 
 void host_options_init(struct host_options *o)
@@ -85,6 +88,14 @@ static int take_relay_at(struct host_options *o, const char *value, struct cw_er
     return CW_OK;
 }
 
+static int take_stage_dir(struct host_options *o, const char *value, struct cw_err *err)
+{
+    o->stage_dir = value;
+    if (value[0] == '/')
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--stage-dir '%s': expected a path from / on", value);
+}
+
 static int take_timeout(struct host_options *o, const char *value, struct cw_err *err)
 {
     if (cw_parse_duration("--host-timeout", value, &o->timeout_ns, err) < 0)
@@ -131,6 +142,11 @@ int host_options_take(struct host_options *o, enum host_option option, const cha
         return take_timeout(o, value, err);
     case HOST_OPTION_RELAY_AT:
         return take_relay_at(o, value, err);
+    case HOST_OPTION_STAGE:
+        o->stage_dir = o->stage_dir ? o->stage_dir : STAGE_DIR;
+        break;
+    case HOST_OPTION_STAGE_DIR:
+        return take_stage_dir(o, value, err);
     case HOST_OPTIONS:
         break;
     }

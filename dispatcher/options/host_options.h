@@ -23,6 +23,8 @@ enum host_option {
     HOST_OPTION_AGENT,
     HOST_OPTION_TIMEOUT,
     HOST_OPTION_RELAY_AT,
+    HOST_OPTION_STAGE,
+    HOST_OPTION_STAGE_DIR,
     HOST_OPTIONS
 };
 
@@ -46,7 +48,8 @@ struct host_options {
     const char *agent;         /* path of causeway on the hosts; NULL: that of our own */
     uint64_t timeout_ns;       /* a host that is silent for this time is lost */
     enum relay_at relay_at;
-    uint32_t given; /* options, one bit each */
+    const char *stage_dir; /* where programs are kept that are sent to hosts; NULL: none are */
+    uint32_t given;        /* options, one bit each */
 };
 
 void host_options_init(struct host_options *options);

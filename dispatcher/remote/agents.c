@@ -3,6 +3,7 @@
 #include "dispatcher/channels/wire.h"
 #include "dispatcher/remote/agent_child.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <sodium.h>
 #include <stdarg.h>
@@ -55,10 +56,13 @@ struct agents {
     struct agents_config config;
     char causeway[PATH_MAX];
     char own_host[HOST_NAME_MAX + 1];
-    struct agent *agent;            /* owned */
-    uint8_t (*keys)[CW_KEY_SIZE];   /* of sessions; of cw_secret_alloc */
-    const struct agents_user *user; /* NULL: there is none */
-    void *user_ctx;
+    struct agent *agent;          /* owned */
+    uint8_t (*keys)[CW_KEY_SIZE]; /* of sessions; of cw_secret_alloc */
+    struct {
+        const struct agents_user *ops;
+        void *ctx;
+    } user[AGENTS_USERS];
+    uint32_t users;
     struct loop_timer timer;
     uint64_t period_ns;
     uint32_t starting;
@@ -133,14 +137,19 @@ static void fail(struct agent *g, struct cw_err *err)
     a->config.events->failed(a->config.ctx, g->host, err);
 }
 
+static void tell_users_lost(struct agents *a, uint32_t host)
+{
+    for (uint32_t i = 0; i < a->users; i++)
+        a->user[i].ops->lost(a->user[i].ctx, host);
+}
+
 static void lose(struct agent *g, struct cw_err *err)
 {
     struct agents *a = g->of;
 
     let_go(g);
     cw_err_wrap(err, "host %s", name_of(g));
-    if (a->user)
-        a->user->lost(a->user_ctx, g->host);
+    tell_users_lost(a, g->host);
     mux_free(g->mux);
     set_mux(g, NULL);
     try_to_return(g);
@@ -181,9 +190,12 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     struct agent *g = ctx;
     struct agents *a = g->of;
 
-    if (type >= AGENT_RELAY_STARTED)
+    if (type >= AGENT_RELAY_STARTED && type <= AGENT_RELAY_FAILED)
         return take_relay_event(g, type, body, size, err);
-    return a->user ? a->user->frame(a->user_ctx, g->host, type, body, size, err) : CW_OK;
+    for (uint32_t i = 0; i < a->users; i++)
+        if (type >= a->user[i].ops->first && type <= a->user[i].ops->last)
+            return a->user[i].ops->frame(a->user[i].ctx, g->host, type, body, size, err);
+    return CW_OK;
 }
 
 static void on_output(void *ctx)
@@ -509,8 +521,9 @@ static void look_at_silence(struct agent *g)
 
     if (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE)
         return;
-    if (a->user)
-        a->user->silent(a->user_ctx, g->host);
+    for (uint32_t i = 0; i < a->users; i++)
+        if (a->user[i].ops->silent)
+            a->user[i].ops->silent(a->user[i].ctx, g->host);
     if (now_of(a) - g->heard_ns <= a->config.timeout_ns)
         return;
     cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",
@@ -622,22 +635,24 @@ void agents_free(struct agents *a)
     a->ending = true;
     loop_timer_set(&a->timer, LOOP_NEVER);
     for (uint32_t i = 0; i < a->config.hosts->count; i++) {
-        if (a->user && a->agent[i].mux)
-            a->user->lost(a->user_ctx, i);
+        if (a->agent[i].mux)
+            tell_users_lost(a, i);
         let_go(&a->agent[i]);
         mux_free(a->agent[i].mux);
     }
-    if (a->user)
-        a->user->over(a->user_ctx);
+    for (uint32_t i = 0; i < a->users; i++)
+        if (a->user[i].ops->over)
+            a->user[i].ops->over(a->user[i].ctx);
     cw_secret_free(a->keys, a->config.hosts->count * sizeof(*a->keys));
     free(a->agent);
     free(a);
 }
 
-void agents_set_user(struct agents *a, const struct agents_user *user, void *ctx)
+void agents_add_user(struct agents *a, const struct agents_user *user, void *ctx)
 {
-    a->user = user;
-    a->user_ctx = ctx;
+    assert(a->users < AGENTS_USERS);
+    a->user[a->users].ops = user;
+    a->user[a->users++].ctx = ctx;
 }
 
 void agents_open(struct agents *a)

@@ -26,6 +26,7 @@
 #define AGENTS_RETURN_MIN_NS 1000000000ull  /* until a lost host is tried; doubled each time ... */
 #define AGENTS_RETURN_MAX_NS 60000000000ull /* ... up to this */
 #define AGENTS_RETURNS_MAX 1500u            /* such tries in vain: some 24 hours */
+#define AGENTS_USERS 2u
 
 struct agents;
 
@@ -67,16 +68,17 @@ struct agents_config {
     void *ctx;
 };
 
-/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h. */
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, staging.h. */
 struct agents_user {
-    /* As of struct mux_ops. */
+    /* Frames of these types, as of struct mux_ops. */
+    uint32_t first, last;
     int (*frame)(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
                  struct cw_err *err);
     /* The host is lost: its streams are to be forgotten. */
     void (*lost)(void *ctx, uint32_t host);
-    /* A period has passed in which nothing could be heard of this host. */
+    /* A period has passed in which nothing could be heard of this host. NULL: it is not told. */
     void (*silent)(void *ctx, uint32_t host);
-    /* There are no sessions any more. */
+    /* There are no sessions any more. NULL: likewise. */
     void (*over)(void *ctx);
 };
 
@@ -85,7 +87,8 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
 /* Does not wait; agents that were not told to end do so within the timeout. NULL is allowed. */
 void agents_free(struct agents *agents);
 
-void agents_set_user(struct agents *agents, const struct agents_user *user, void *ctx);
+/* At most AGENTS_USERS. */
+void agents_add_user(struct agents *agents, const struct agents_user *user, void *ctx);
 
 /* Begins to start them: ready() or failed() comes. */
 void agents_open(struct agents *agents);

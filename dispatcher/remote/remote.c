@@ -355,7 +355,7 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     struct agent_event event;
     struct process *p;
 
-    if (!agent_event_get(body, size, &event) || type < AGENT_STARTED || type > AGENT_FORMER_ENDED)
+    if (!agent_event_get(body, size, &event))
         return cw_err_set(err, CW_EPROTO, "an event that makes no sense");
     if (type == AGENT_ALIVE || type == AGENT_FORMER_ENDED) {
         if (event.of >= r->config.ranks)
@@ -425,7 +425,12 @@ static void on_over(void *ctx)
     free(r);
 }
 
-static const struct agents_user agents_user = {on_frame, on_host_lost, on_silent, on_over};
+static const struct agents_user agents_user = {.first = AGENT_STARTED,
+                                               .last = AGENT_FORMER_ENDED,
+                                               .frame = on_frame,
+                                               .lost = on_host_lost,
+                                               .silent = on_silent,
+                                               .over = on_over};
 
 /* --- programs --- */
 
@@ -619,7 +624,7 @@ static void *remote_open(const struct launcher_config *config, struct cw_err *er
     }
     r->config = *config;
     loop_timer_add(config->loop, &r->sweep, sweep, r);
-    agents_set_user(config->agents, &agents_user, r);
+    agents_add_user(config->agents, &agents_user, r);
     return r;
 }
 

@@ -389,6 +389,7 @@ static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,
                                                  .relays = &relay_news_events,
                                                  .agents = &host_news_events,
+                                                 .staging = &host_news_staging,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
@@ -444,7 +445,19 @@ static int await(struct driver *d, const bool *ready, int *exit_code, struct cw_
     return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
 }
 
-/* Once all hosts have their agents. */
+/* Until all hosts have their agents, and the programs that are sent to them. */
+static int await_hosts(struct driver *d, int *exit_code, struct cw_err *err)
+{
+    if (await(d, &d->host_news.ready, exit_code, err) < 0)
+        return err->code;
+    if (d->parts.staging)
+        staging_begin(d->parts.staging);
+    if (d->parts.staging && await(d, &d->host_news.staged, exit_code, err) < 0)
+        return err->code;
+    host_relays_own_address(&d->parts, d->parts.host);
+    return CW_OK;
+}
+
 static int open_relays(struct driver *d, const struct parts_events *events, int *exit_code,
                        struct cw_err *err)
 {
@@ -452,11 +465,8 @@ static int open_relays(struct driver *d, const struct parts_events *events, int 
     bool elsewhere =
         d->parts.agents && hosts->relay_at == RELAY_AT_HOST && d->parts.options->relay_count == 0;
 
-    if (d->parts.agents) {
-        if (await(d, &d->host_news.ready, exit_code, err) < 0)
-            return err->code;
-        host_relays_own_address(&d->parts, d->parts.host);
-    }
+    if (d->parts.agents && await_hosts(d, exit_code, err) < 0)
+        return err->code;
     if (parts_open_relays(&d->parts, events, elsewhere ? &host_relays : NULL, err) < 0)
         return err->code;
     return await(d, &d->relay_news.ready, exit_code, err);

@@ -43,13 +43,21 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     job_host_lost(n->job, host, text, now_of(n));
 }
 
+static void use_again(struct host_news *n, uint32_t host)
+{
+    telling_tell(&n->parts->telling, "host %s is there again", name_of(n, host));
+    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
+    job_host_back(n->job, host);
+}
+
 static void on_back(void *ctx, uint32_t host)
 {
     struct host_news *n = ctx;
 
-    telling_tell(&n->parts->telling, "host %s is there again", name_of(n, host));
-    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
-    job_host_back(n->job, host);
+    if (n->parts->staging)
+        staging_host_back(n->parts->staging, host);
+    else
+        use_again(n, host);
 }
 
 static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
@@ -116,3 +124,39 @@ const struct agents_events host_news_events = {.ready = on_ready,
                                                .relay_ended = on_relay_ended,
                                                .relay_failed = on_relay_failed,
                                                .said = on_said};
+
+/* --- programs that are sent to them --- */
+
+static void on_staged(void *ctx, uint32_t host, uint32_t number, bool sent)
+{
+    struct host_news *n = ctx;
+    const struct stage_program *program = &n->parts->programs.sources[number].program;
+
+    telling_say(&n->parts->telling,
+                sent ? "host %s: %s was sent to it (%llu bytes)"
+                     : "host %s: %s is there already (%llu bytes)",
+                name_of(n, host), program->name, (unsigned long long)program->size);
+}
+
+static void on_stage_failed(void *ctx, const struct cw_err *err)
+{
+    struct host_news *n = ctx;
+
+    if (n->staged)
+        telling_tell(&n->parts->telling, "%s; the host is not used again", err->text);
+    else
+        job_fail(n->job, 1, now_of(n), "%s", err->text);
+}
+
+static void on_all_staged(void *ctx)
+{
+    ((struct host_news *)ctx)->staged = true;
+}
+
+static void on_returned(void *ctx, uint32_t host)
+{
+    use_again(ctx, host);
+}
+
+const struct staging_events host_news_staging = {
+    .staged = on_staged, .failed = on_stage_failed, .done = on_all_staged, .returned = on_returned};

@@ -126,6 +126,12 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
     p->agents = agents_new(&config, err);
     if (!p->agents)
         return err->code;
+    if (p->programs.source_count) {
+        p->staging = staging_new(p->agents, p->programs.sources, p->programs.source_count,
+                                 events->staging, events->agents_ctx, err);
+        if (!p->staging)
+            return err->code;
+    }
     agents_open(p->agents);
     return CW_OK;
 }
@@ -292,6 +298,7 @@ void parts_close(struct parts *p)
     p->relays = NULL;
     parts_end_processes(p);
     agents_free(p->agents);
+    staging_free(p->staging);
     demand_free(p->demand);
     imaging_free(p->imaging);
     children_reap(NULL, NULL);

@@ -39,6 +39,7 @@ struct parts {
     struct outputs *outputs;
     struct telling telling;
     struct agents *agents;     /* NULL: all is on this machine */
+    struct staging *staging;   /* NULL: no programs are sent to hosts */
     char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
@@ -58,7 +59,8 @@ struct parts_events {
     const struct relays_events *relays;
     void *relays_ctx; /* theirs */
     const struct agents_events *agents;
-    void *agents_ctx; /* theirs */
+    const struct staging_events *staging;
+    void *agents_ctx; /* of both */
     const struct image_sources_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);

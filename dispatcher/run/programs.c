@@ -2,6 +2,7 @@
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
+#include "dispatcher/program/tunables.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static int allocate(struct programs *p, const struct run_options *options, struc
 {
     uint32_t rank = 0;
 
-    *p = (struct programs){0};
+    *p = (struct programs){.segments = options->segment_count};
     p->of_segment = calloc(options->segment_count, sizeof(*p->of_segment));
     p->paths = calloc(options->segment_count, sizeof(*p->paths));
     p->segment_of = calloc(options->ranks, sizeof(*p->segment_of));
@@ -39,10 +40,107 @@ static int allocate(struct programs *p, const struct run_options *options, struc
     return CW_OK;
 }
 
+/* --- programs that are sent to hosts --- */
+
+/* The path of a file that is sent for an earlier segment; NULL: none is. */
+static const char *sent_before(const struct programs *p, uint32_t segment)
+{
+    for (uint32_t i = 0; i < segment; i++)
+        if (strcmp(p->paths[i], p->paths[segment]) == 0)
+            return p->of_segment[i].path;
+    return NULL;
+}
+
+static int stage(struct programs *p, uint32_t segment, const char *dir, struct cw_err *err)
+{
+    struct staging_source *source = &p->sources[p->source_count];
+    char *path = p->staged[segment].path;
+    const char *before = sent_before(p, segment);
+
+    p->of_segment[segment].path = before ? before : path;
+    if (before)
+        return CW_OK;
+    if (stage_program_read(&source->program, p->paths[segment], dir, &source->fd, err) < 0)
+        return err->code;
+    p->source_count++;
+    stage_program_path(&source->program, path);
+    return CW_OK;
+}
+
+/* From now on they have the paths that they will have on the hosts. */
+static int stage_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+{
+    const char *dir = options->hosts.list.count ? options->hosts.stage_dir : NULL;
+
+    if (!dir)
+        return CW_OK;
+    p->staged = calloc(options->segment_count, sizeof(*p->staged));
+    p->sources = calloc(options->segment_count, sizeof(*p->sources));
+    if (!p->staged || !p->sources)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the programs of a job");
+    for (uint32_t i = 0; i < options->segment_count; i++)
+        if (stage(p, i, dir, err) < 0)
+            return err->code;
+    return CW_OK;
+}
+
+/* --- what libc is told --- */
+
+/* The value that the list has last. NULL: none. */
+static const char *value_in(const char *const *list, uint32_t count, const char *name)
+{
+    size_t size = strlen(name);
+
+    while (count-- > 0)
+        if (strncmp(list[count], name, size) == 0 && list[count][size] == '=')
+            return list[count] + size + 1;
+    return NULL;
+}
+
+/* What the ranks of the segment would have. */
+static const char *users_tunables(const struct launch_program *program)
+{
+    const char *value = value_in(program->more, program->more_count, TUNABLES_NAME);
+
+    value = value ? value : value_in(program->env, program->env_count, TUNABLES_NAME);
+    return value ? value : getenv(TUNABLES_NAME);
+}
+
+static bool mask(struct programs *p, uint32_t segment)
+{
+    struct launch_program *program = &p->of_segment[segment];
+    const char **more = calloc(program->more_count + 1, sizeof(*more));
+
+    p->more[segment] = more;
+    p->tunables[segment] = tunables_baseline(users_tunables(program));
+    if (!more || !p->tunables[segment])
+        return false;
+    if (program->more_count)
+        memcpy(more, program->more, program->more_count * sizeof(*more));
+    more[program->more_count++] = p->tunables[segment];
+    program->more = more;
+    return true;
+}
+
+static int mask_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+{
+    bool well;
+
+    if (!options->image_baseline)
+        return CW_OK;
+    p->tunables = calloc(options->segment_count, sizeof(*p->tunables));
+    p->more = calloc(options->segment_count, sizeof(*p->more));
+    well = p->tunables && p->more;
+    for (uint32_t i = 0; well && i < options->segment_count; i++)
+        well = mask(p, i);
+    return well ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
+}
+
+/* --- all of them --- */
+
 int programs_open(struct programs *p, const struct run_options *options, int *exit_code,
                   struct cw_err *err)
 {
-
     *exit_code = 1;
     if (allocate(p, options, err) < 0 || device_path_find(p->device_path, err) < 0)
         return err->code;
@@ -64,7 +162,7 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .device_path = p->device_path,
                                                    .restore_path = p->restore_path};
     }
-    return CW_OK;
+    return mask_all(p, options, err) < 0 ? err->code : stage_all(p, options, err);
 }
 
 void programs_close(struct programs *p)
@@ -72,6 +170,18 @@ void programs_close(struct programs *p)
     free(p->of_segment);
     free(p->paths);
     free(p->segment_of);
+    for (uint32_t i = 0; i < p->source_count; i++)
+        close(p->sources[i].fd);
+    for (uint32_t i = 0; i < p->segments; i++) {
+        if (p->tunables)
+            free(p->tunables[i]);
+        if (p->more)
+            free(p->more[i]);
+    }
+    free(p->tunables);
+    free(p->more);
+    free(p->sources);
+    free(p->staged);
 }
 
 const struct launch_program *programs_of(const struct programs *p, uint32_t rank)

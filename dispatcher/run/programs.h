@@ -4,16 +4,27 @@
 
 #include "dispatcher/launch/launcher.h"
 #include "dispatcher/options/options.h"
+#include "dispatcher/remote/staging.h"
 
 #include <limits.h>
 
+struct program_staged {
+    char path[STAGE_PATH_MAX];
+};
+
 struct programs {
+    uint32_t segments;
     struct launch_program *of_segment; /* owned */
     uint32_t *segment_of;              /* of each rank, which is its MPI_APPNUM too; owned */
     char (*paths)[PATH_MAX];           /* of each segment's file; owned */
     char device_path[PATH_MAX];
-    char restore_path[PATH_MAX]; /* of the restorer ... */
-    struct cw_err restorer;      /* ... and why it is of no use; code CW_OK: it is there */
+    char restore_path[PATH_MAX];    /* of the restorer ... */
+    struct cw_err restorer;         /* ... and why it is of no use; code CW_OK: it is there */
+    struct program_staged *staged;  /* with --stage: where they are on the hosts; owned */
+    struct staging_source *sources; /* ... and what is sent, each program once; owned */
+    uint32_t source_count;
+    char **tunables;    /* with --ckpt-cpu baseline: a setting of each segment; owned, as ... */
+    const char ***more; /* ... the lists that end with it */
 };
 
 /* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,

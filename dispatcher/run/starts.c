@@ -76,6 +76,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
                    &setup);
     if (parts->sharing.shares && parts->sharing.shares[order->rank])
         setup.flags |= CW_SETUP_SHARES_FILES;
+    if (parts->options->image_baseline)
+        setup.flags |= CW_SETUP_CPU_BASELINE;
     return setup;
 }
 

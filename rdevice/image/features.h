@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define FEATURES_OSXSAVE (1u << 27)
+#define FEATURES_XCR0_BASELINE 3u /* x87 and SSE, which are kept everywhere */
 
 static inline uint64_t features_read(uint32_t words[8])
 {

@@ -1,4 +1,5 @@
 #include "rdevice/image/others.h"
+#include "rdevice/image/baseline.h"
 
 #include "rdevice/image/interrupted.h"
 #include "rdevice/image/loader.h"
@@ -409,6 +410,14 @@ int others_stop(struct cw_err *err)
     return err->code;
 }
 
+bool others_are_baseline(void)
+{
+    for (uint32_t i = 0; i < all.count; i++)
+        if (!baseline_is_frames(all.other[i].frame))
+            return false;
+    return true;
+}
+
 void others_release(void)
 {
     all.released = all.round;
@@ -459,14 +468,14 @@ static int revive(struct other *other, struct cw_err *err)
     return 0;
 }
 
-int others_revive(uint64_t pending, struct cw_err *err)
+int others_revive(uint64_t pending, bool baseline, struct cw_err *err)
 {
     const char *remark = NULL;
     uint32_t seen;
 
     if (all.count == 0)
         return 0;
-    if (!xstate_is(&all.layout))
+    if (!baseline && !xstate_is(&all.layout))
         return cw_err_set(err, CW_ESYS,
                           "this machine's processor lays its registers out in another way, and the "
                           "program has several threads; the machines where the rank may run need "

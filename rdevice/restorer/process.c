@@ -19,6 +19,7 @@ void process_check(const struct cw_image_header *header)
             report_end("this machine's processor lacks features that the image was made with (word "
                        "%d, bits %x); the machines where the rank may run need processors alike",
                        (int64_t)i, (uint64_t)(header->features[i] & ~own[i]));
+    xcr0 |= FEATURES_XCR0_BASELINE;
     if (header->xcr0 & ~xcr0)
         report_end("this machine's processor lacks registers that the image was made with (%x); "
                    "the machines where the rank may run need processors alike",

@@ -27,6 +27,20 @@ static void read_start(const uint8_t *body, size_t size)
         must_hold(agent_start_put(again, &start) == size);
 }
 
+static void read_stage(const uint8_t *body, size_t size)
+{
+    uint8_t again[AGENT_STAGE_MAX];
+    char path[STAGE_PATH_MAX];
+    struct agent_stage order;
+
+    if (!agent_stage_get(body, size, &order))
+        return;
+    must_hold(agent_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
+    stage_program_path(&order.program, path);
+    must_hold(strlen(path) ==
+              strlen(order.program.dir) + strlen(order.program.name) + 2 * STAGE_HASH_BYTES + 2);
+}
+
 static void read_blob(const uint8_t *body, size_t size)
 {
     struct agent_program program;
@@ -56,6 +70,8 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
         read_start(body, size);
     else if (type == AGENT_BLOB)
         read_blob(body, size);
+    else if (type == AGENT_STAGE)
+        read_stage(body, size);
     else if (type == AGENT_RELAY)
         agent_relay_get(body, size, &relay);
     else if (agent_event_get(body, size, &event))

@@ -11,58 +11,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 LIMIT=${LIMIT:-120}
 # shellcheck source=tests/lib/system.sh
 . "$here/../lib/system.sh"
-# shellcheck source=tests/hosts.sh
-. "$here/../hosts.sh"
+# shellcheck source=tests/lib/on_hosts.sh
+. "$root/tests/lib/on_hosts.sh"
 only=${1-}
-solver=$root/build/programs/solver
-three=node1:2,node2:2,node3:2
-
-# on LIST OPTION... PROGRAM ARG...: the command of a job
-on() {
-  job_command=("${causeway[@]}" run --host "$1" --launcher-args "-F $hosts_config" --events "$work/events" "${@:2}")
-}
-
-# on_hosts LIST OPTION... PROGRAM ARG...: runs it
-on_hosts() {
-  on "$@"
-  run "${job_command[@]}"
-}
-
-# expect_solver SIZE ITERATIONS: it printed what it prints on this machine alone
-expect_solver() {
-  "${causeway[@]}" run -n 4 "$solver" "$1" "$2" 1000 >"$work/alone" 2>&1
-  cmp -s "$work/alone" "$tmp/out" || wrong "the solver printed something else than on one machine: $(<"$work/alone")"
-  expect_code 0
-}
-
-# event NAME [RANK]: how many there are
-event() {
-  jq -s --arg name "$1" --argjson rank "${2:-null}" \
-    'map(select(.event == $name and ($rank == null or .rank == $rank))) | length' "$work/events" 2>/dev/null
-}
-
-event_is_there() {
-  (($(event "$@") > 0))
-}
-
-# started_on RANK HOST INCARNATION: it was started there, as this incarnation or a later one
-started_on() {
-  jq -es --argjson rank "$1" --arg host "$2" --argjson least "$3" 'any(.[];
-    .event == "rank_started" and .rank == $rank and .host == $host and .incarnation >= $least)' "$work/events" >/dev/null 2>&1
-}
-
-# nothing_stays HOST...: no process of Causeway, and no directory of an agent
-nothing_stays() {
-  local host
-  for host in "$@"; do
-    await_true "the processes of node$host to end" none_on "$host"
-    says ls -d "$hosts_dir/$host"/tmp/causeway-* 2>/dev/null && wrong "node$host has a directory of an agent"
-  done
-}
-
-none_on() {
-  ! says on_host "$1" pgrep causeway
-}
 
 # --- the tests --------------------------------------------------------------------
 
@@ -256,20 +207,7 @@ netpipe() {
 
 lib_start
 find_causeway
-trap 'hosts_down; lib_end' EXIT
-HOSTS_SHARED="$tmp" hosts_up 3 2>"$tmp/err"
-case $? in
-0) ;;
-77)
-  tap_skip "three hosts" "$(<"$tmp/err")"
-  tap_end
-  ;;
-*)
-  cat "$tmp/err"
-  tap_not_ok "three hosts"
-  tap_end
-  ;;
-esac
+hosts_start "three hosts"
 
 t "a solver, a relay on each host" solved
 t "a solver, one relay" solved --relay-at cluster

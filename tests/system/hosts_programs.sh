@@ -17,12 +17,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 LIMIT=${LIMIT:-180}
 # shellcheck source=tests/lib/system.sh
 . "$here/../lib/system.sh"
-# shellcheck source=tests/hosts.sh
-. "$here/../hosts.sh"
+# shellcheck source=tests/lib/on_hosts.sh
+. "$root/tests/lib/on_hosts.sh"
 slice=--slice
 [[ ${1-} != --all ]] || { slice='' && shift; }
 only=${1-}
-three=node1:2,node2:2,node3:2
 losing=(p2p_modes collectives icollectives rma_fence rma_lock storm solver master_worker token_ring pool)
 
 # listed TITLE OPTIONS ARG...: programs.sh runs them on the hosts; its tests are counted as ours.
@@ -73,14 +72,7 @@ losses_were_seen() {
 
 lib_start
 find_causeway
-export HOSTS_SHARED=$tmp
-hosts_up 3 2>"$tmp/err"
-case $? in
-  0) ;;
-  77) tap_skip "all of it" "$(<"$tmp/err")" && tap_end ;;
-  *) wrong "no hosts: $(<"$tmp/err")" ;;
-esac
-trap 'hosts_down; lib_end' EXIT
+hosts_start "MPI programs on three hosts"
 listed "a relay on each host" "--host $three"
 listed "one relay" "--host $three --relay-at cluster" --kills-per-run 2 --images
 lost=0

@@ -513,7 +513,7 @@ cut_short() {
 start_two() {
   synced relay "unix:$work/relay"
   reference 2
-  start_rings --resume-timeout 3s -n 2
+  start_rings --resume-timeout "${1:-3s}" -n 2
   await_event rank_up 2
   sleep 0.3
   lose_power relay
@@ -604,7 +604,7 @@ set_version() {
 
 other_version() {
   local lines file
-  start_two
+  start_two 30s
   file=$(newest_journal)
   set_version "$file" 9
   cannot_start 'its journal is of version 9, and this program reads 1; use the program that wrote it'

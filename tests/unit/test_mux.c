@@ -524,6 +524,28 @@ static void relays_options(void)
         CU_ASSERT_FALSE(agent_relay_get(bytes, size - less, &got));
 }
 
+static void programs_that_are_sent(void)
+{
+    uint8_t bytes[AGENT_STAGE_MAX];
+    static struct agent_stage v = {.number = 3,
+                                   .program = {.dir = "/d", .name = "n", .size = 9, .mode = 0555}};
+    struct agent_stage got;
+    size_t size;
+
+    memset(v.program.hash, 7, sizeof(v.program.hash));
+    v.program.mtime_ns = 5;
+    size = agent_stage_put(bytes, &v);
+    CU_ASSERT_TRUE(agent_stage_get(bytes, size, &got));
+    CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
+    for (size_t less = 1; less <= size; less++)
+        CU_ASSERT_FALSE(agent_stage_get(bytes, size - less, &got));
+    strcpy(v.program.name, "../n");
+    CU_ASSERT_FALSE(agent_stage_get(bytes, agent_stage_put(bytes, &v), &got));
+    strcpy(v.program.name, "n");
+    v.number = AGENT_STAGES_MAX;
+    CU_ASSERT_FALSE(agent_stage_get(bytes, agent_stage_put(bytes, &v), &got));
+}
+
 void add_mux_tests(void)
 {
     CU_pSuite s = CU_add_suite("mux", NULL, NULL);
@@ -541,4 +563,5 @@ void add_mux_tests(void)
     CU_ADD_TEST(s, greetings_of_another_protocol);
     CU_ADD_TEST(s, programs);
     CU_ADD_TEST(s, relays_options);
+    CU_ADD_TEST(s, programs_that_are_sent);
 }

@@ -331,7 +331,7 @@ static void hosts_and_their_ranks(void)
     CU_ASSERT_EQUAL(o.resume_ms, 20000);
     run_options_free(&o);
     good("run --host a:2,b:2,c:2 --ppn 1 --map-by node --spares 1 --launcher srun --launcher-args "
-         "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --oversubscribe -n "
+         "-v --agent /opt/causeway --host-timeout 1s --relay-at cluster --stage --oversubscribe -n "
          "5 "
          "p");
     ranks_on("01010");
@@ -341,6 +341,7 @@ static void hosts_and_their_ranks(void)
     CU_ASSERT_STRING_EQUAL(o.hosts.agent, "/opt/causeway");
     CU_ASSERT_EQUAL(o.hosts.timeout_ns, 1000000000);
     CU_ASSERT_TRUE(o.hosts.oversubscribe);
+    CU_ASSERT_STRING_EQUAL(o.hosts.stage_dir, "/var/tmp");
     CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_CLUSTER);
     CU_ASSERT_EQUAL(o.relays, 1);
     CU_ASSERT_PTR_NULL(o.homes);
@@ -412,6 +413,10 @@ static void bad_hosts(void)
     bad("run --host a --ppn 0 p", "--ppn '0'");
     bad("run --host a --ppn 4097 p", "--ppn '4097'");
     bad("run --host a --map-by core p", "--map-by 'core': expected slot or node");
+    bad("run --ckpt-cpu sse p", "--ckpt-cpu sse: expected baseline or native");
+    bad("run --ckpt-cpu baseline --no-ckpt p", "--ckpt-cpu is for images, which --no-ckpt");
+    bad("run --stage p", "--stage is for a job on several machines");
+    bad("run --host a --stage-dir tmp p", "--stage-dir 'tmp': expected a path from / on");
     bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster");
     bad("run --host a --host-timeout 99ms p", "--host-timeout '99ms': expected 100ms to 1h");
     bad("run --host a --host-timeout 2h p", "--host-timeout '2h': expected 100ms to 1h");
