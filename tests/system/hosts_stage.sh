@@ -213,7 +213,7 @@ host_lost() {
   new_site
   big_program p
   program q
-  on node1,node2 --stage-dir "$stage" --host-timeout 1s -n 2 "$here_only/p"
+  on node1,node2 --stage-dir "$stage" --host-timeout 3s -n 2 "$here_only/p"
   start "${job_command[@]}"
   await_true "the program to come" is_coming 2
   "$@"
@@ -281,7 +281,7 @@ damaged() {
 restored_elsewhere() {
   new_site
   cp "$solver" "$here_only/solves"
-  on "$three" --stage-dir "$stage" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 \
+  on "$three" --stage-dir "$stage" --spares 1 --relay-at cluster --host-timeout 3s --ckpt-every 300ms -n 4 \
     "$here_only/solves" 300 5000 1000
   start "${job_command[@]}"
   await_true "images of rank 2" event_is_there image_stored 2
