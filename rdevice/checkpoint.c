@@ -269,7 +269,7 @@ static bool begin(struct checkpoint *c, struct exchange *x)
 
     x->asked.number = 0;
     tell_relay(x, &point);
-    if (image_hold(&err)) {
+    if (image_hold(lock_holds_up, &err)) {
         report_refused(c, asked.number, err.text);
         return false;
     }

@@ -3,6 +3,7 @@
  * there are as many busy threads as cores, that thread hardly ever runs. So a waiting thread yields
  * in just that moment: this function stands in front of libc's. */
 #include "rdevice/lock.h"
+#include "rdevice/image/image.h"
 #include "rdevice/next.h"
 
 #include <pthread.h>
@@ -21,6 +22,10 @@ static struct {
 } renamed;
 
 static _Thread_local bool owed __attribute__((tls_model("initial-exec")));
+/* In libc's function, which may have read the thread's number, and not compared it yet. */
+static _Thread_local volatile bool comparing __attribute__((tls_model("initial-exec")));
+/* ... and it is to stand still for an image then. */
+static _Thread_local volatile bool stands __attribute__((tls_model("initial-exec")));
 
 void lock_owe_yield(void)
 {
@@ -56,40 +61,75 @@ static bool is_former(int tid, int now)
     return false;
 }
 
-/* Once it is held under the number that the thread has now, it is an ordinary one. Of others glibc
- * does not compare the owner. */
+/* Of others glibc does not compare the owner. */
+static bool has_owner(const pthread_mutex_t *mutex)
+{
+    int kind = mutex->__data.__kind & 3;
+
+    return kind == PTHREAD_MUTEX_RECURSIVE || kind == PTHREAD_MUTEX_ERRORCHECK;
+}
+
+/* Once it is held under the number that the thread has now, it is an ordinary one. */
 __attribute__((noinline, cold)) static void adopt(pthread_mutex_t *mutex)
 {
-    int kind = mutex->__data.__kind & 3, owner = mutex->__data.__owner, own;
+    int owner = mutex->__data.__owner, own;
 
-    if (owner == 0 || (kind != PTHREAD_MUTEX_RECURSIVE && kind != PTHREAD_MUTEX_ERRORCHECK))
+    if (owner == 0)
         return;
     own = gettid();
     if (owner != own && is_former(owner, own))
         mutex->__data.__owner = own;
 }
 
+/* Returns what leave() is to be given. */
+static bool enter(pthread_mutex_t *mutex)
+{
+    bool before = comparing;
+
+    if (has_owner(mutex)) {
+        comparing = true;
+        if (__builtin_expect(renamed.count, 0))
+            adopt(mutex);
+    }
+    return before;
+}
+
+static int leave(bool before, int error)
+{
+    comparing = before;
+    if (__builtin_expect(stands, 0) && !before) {
+        stands = false;
+        image_stand();
+    }
+    return error;
+}
+
+bool lock_holds_up(void)
+{
+    return stands = comparing;
+}
+
 __attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex)
 {
     static int (*real)(pthread_mutex_t *);
+    bool before;
 
     if (!real)
         next_resolve(&real, "pthread_mutex_lock");
-    if (__builtin_expect(renamed.count, 0))
-        adopt(mutex);
-    return real(mutex);
+    before = enter(mutex);
+    return leave(before, real(mutex));
 }
 
 __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
     static int (*real)(pthread_mutex_t *);
+    bool before;
     int error;
 
     if (!real)
         next_resolve(&real, "pthread_mutex_unlock");
-    if (__builtin_expect(renamed.count, 0))
-        adopt(mutex);
-    error = real(mutex);
+    before = enter(mutex);
+    error = leave(before, real(mutex));
     if (__builtin_expect(owed, 0)) {
         owed = false;
         sched_yield();
@@ -100,24 +140,24 @@ __attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t 
 __attribute__((visibility("default"))) int pthread_mutex_trylock(pthread_mutex_t *mutex)
 {
     static int (*real)(pthread_mutex_t *);
+    bool before;
 
     if (!real)
         next_resolve(&real, "pthread_mutex_trylock");
-    if (__builtin_expect(renamed.count, 0))
-        adopt(mutex);
-    return real(mutex);
+    before = enter(mutex);
+    return leave(before, real(mutex));
 }
 
 __attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t *condition,
                                                              pthread_mutex_t *mutex)
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *);
+    bool before;
 
     if (!real)
         next_resolve(&real, "pthread_cond_wait");
-    if (__builtin_expect(renamed.count, 0))
-        adopt(mutex);
-    return real(condition, mutex);
+    before = enter(mutex);
+    return leave(before, real(condition, mutex));
 }
 
 __attribute__((visibility("default"))) int pthread_cond_timedwait(pthread_cond_t *condition,
@@ -125,10 +165,10 @@ __attribute__((visibility("default"))) int pthread_cond_timedwait(pthread_cond_t
                                                                   const struct timespec *until)
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    bool before;
 
     if (!real)
         next_resolve(&real, "pthread_cond_timedwait");
-    if (__builtin_expect(renamed.count, 0))
-        adopt(mutex);
-    return real(condition, mutex, until);
+    before = enter(mutex);
+    return leave(before, real(condition, mutex, until));
 }

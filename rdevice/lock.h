@@ -3,6 +3,8 @@
 #ifndef RDEVICE_LOCK_H
 #define RDEVICE_LOCK_H
 
+#include <stdbool.h>
+
 /* The calling thread gives its core away as soon as it releases a mutex: MPICH's. */
 void lock_owe_yield(void);
 
@@ -11,5 +13,9 @@ void lock_owe_yield(void);
  * mutexes stand still meanwhile; after the last of them, lock_renamed(). */
 void lock_rename(int former_tid, int tid);
 void lock_renamed(void);
+
+/* For image_hold(): whether the calling thread, interrupted, may be about to compare its number,
+ * that it has read, with a mutex's owner. */
+bool lock_holds_up(void);
 
 #endif

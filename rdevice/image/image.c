@@ -154,16 +154,21 @@ static void go_on(const struct image_order *order, const struct image_setting *s
 
 /* --- for the device -------------------------------------------------------------------------- */
 
-int image_hold(struct cw_err *err)
+int image_hold(bool (*unfit)(void), struct cw_err *err)
 {
     state.start_ns = now_ns();
     gather_block();
-    if (others_stop(err)) {
+    if (others_stop(unfit, err)) {
         gather_unblock();
         return err->code;
     }
     state.held = true;
     return 0;
+}
+
+void image_stand(void)
+{
+    others_stand();
 }
 
 void image_let_go(void)
@@ -198,7 +203,7 @@ enum image_result image_take(const struct image_order *order, const struct image
     bool mine = !state.held;
     enum image_result result;
 
-    if (mine && image_hold(err))
+    if (mine && image_hold(NULL, err))
         return IMAGE_REFUSED;
     result = take_held(order, setting, err);
     if (mine)

@@ -68,8 +68,11 @@ enum image_result {
 /* The other threads of the program stand still, and signals are blocked, until image_let_go().
  * Nobody may take a lock meanwhile that another thread can have: that of the heap is one. Returns
  * 0, or CW_ESYS, CW_EINVAL or CW_ELIMIT with *err saying which thread does not stop, or cannot be
- * restored. */
-int image_hold(struct cw_err *err);
+ * restored. `unfit`: called in each of them, in a signal handler: whether it cannot stand where it
+ * is; it does not ask where it sleeps in futex(2). Such a thread calls image_stand() as soon as it
+ * can. NULL: anywhere will do. */
+int image_hold(bool (*unfit)(void), struct cw_err *err);
+void image_stand(void);
 /* After IMAGE_RESTORED too, where they stand still again. */
 void image_let_go(void);
 

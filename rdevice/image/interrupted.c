@@ -114,3 +114,20 @@ void interrupted_again(const struct interrupted *call, ucontext_t *frame)
     r[REG_RAX] = call->number;
     r[REG_RIP] -= SYSCALL_BYTES;
 }
+
+static bool is_call(uint64_t address)
+{
+    static const uint8_t instruction[SYSCALL_BYTES] = {0x0f, 0x05};
+
+    return memcmp((const void *)(uintptr_t)address, instruction, SYSCALL_BYTES) == 0;
+}
+
+/* The kernel makes the call again, or ends it with EINTR. */
+bool interrupted_sleeps(const ucontext_t *frame)
+{
+    const greg_t *r = frame->uc_mcontext.gregs;
+    uint64_t at = (uint64_t)r[REG_RIP];
+
+    return (r[REG_RAX] == SYS_futex && is_call(at)) ||
+           (r[REG_RAX] == -EINTR && is_call(at - SYSCALL_BYTES));
+}

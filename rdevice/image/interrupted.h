@@ -20,4 +20,7 @@ void interrupted_look(int32_t tid, struct interrupted *call);
  * program does not see it, it will be. */
 void interrupted_again(const struct interrupted *call, ucontext_t *frame);
 
+/* Whether the signal has found it in futex(2). */
+bool interrupted_sleeps(const ucontext_t *frame);
+
 #endif

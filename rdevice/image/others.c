@@ -73,6 +73,7 @@ static struct {
     struct kernel_action libcs;
     struct xstate_layout layout;
     uint64_t vdso;
+    bool (*unfit)(void);
 } all;
 
 static uint64_t now_ns(void)
@@ -114,6 +115,26 @@ static bool is_called(uint32_t round, uint32_t index)
            all.other[index].tid == (int32_t)system_call(SYS_gettid);
 }
 
+/* What the signal said to this thread, which was not fit for it. */
+static _Thread_local uint64_t deferred __attribute__((tls_model("initial-exec")));
+
+static long send_signal(long tid, uint64_t value)
+{
+    siginfo_t info = {0};
+
+    info.si_signo = STOP_SIGNAL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = (pid_t)system_call(SYS_getpid);
+    info.si_value.sival_ptr = (void *)(uintptr_t)value;
+    return system_call(SYS_rt_tgsigqueueinfo, info.si_pid, tid, STOP_SIGNAL, &info);
+}
+
+/* It may be too late by now. */
+void others_stand(void)
+{
+    send_signal(system_call(SYS_gettid), deferred);
+}
+
 static void on_signal(int signal, siginfo_t *info, void *frame)
 {
     uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
@@ -131,6 +152,10 @@ static void on_signal(int signal, siginfo_t *info, void *frame)
     other->frame = frame;
     if (is_in_vdso(frame)) {
         tell(other, STAGE_AGAIN);
+        return;
+    }
+    if (all.unfit && !interrupted_sleeps(frame) && all.unfit()) {
+        deferred = value;
         return;
     }
     all.standing++;
@@ -168,15 +193,10 @@ static void prepare(void)
 static void call(uint32_t index)
 {
     struct other *other = &all.other[index];
-    siginfo_t info = {0};
 
-    info.si_signo = STOP_SIGNAL;
-    info.si_code = SI_QUEUE;
-    info.si_pid = (pid_t)system_call(SYS_getpid);
-    info.si_value.sival_ptr = (void *)(uintptr_t)((uint64_t)all.round << 32 | index);
     interrupted_look(other->tid, &other->call);
     other->stage = STAGE_CALLED;
-    if (system_call(SYS_rt_tgsigqueueinfo, info.si_pid, other->tid, STOP_SIGNAL, &info) == -ESRCH)
+    if (send_signal(other->tid, (uint64_t)all.round << 32 | index) == -ESRCH)
         other->stage = STAGE_ENDED;
 }
 
@@ -386,7 +406,7 @@ static bool is_alone(void)
            st.st_nlink == 3;
 }
 
-int others_stop(struct cw_err *err)
+int others_stop(bool (*unfit)(void), struct cw_err *err)
 {
     int directory;
 
@@ -400,6 +420,7 @@ int others_stop(struct cw_err *err)
         return cw_err_set(err, CW_ESYS, "/proc/self/task cannot be opened: %s",
                           strerrordesc_np(-directory));
     prepare();
+    all.unfit = unfit;
     stop_all(directory, err);
     for (uint32_t i = 0; i < all.count; i++)
         if (all.other[i].stage == STAGE_STOPPED || all.other[i].stage == STAGE_STRANGE)

@@ -11,8 +11,11 @@
 
 /* They stand still, wherever they are, perhaps with locks of libc, until others_release(). All
  * signals are blocked. Returns 0, or CW_ESYS, CW_EINVAL or CW_ELIMIT with *err set: there is one
- * that does not stop, or that could not be restored; nothing is stopped. */
-int others_stop(struct cw_err *err);
+ * that does not stop, or that could not be restored; nothing is stopped. `unfit`: as of
+ * image_hold(). */
+int others_stop(bool (*unfit)(void), struct cw_err *err);
+/* As image_stand(). */
+void others_stand(void);
 
 /* They go on; in the restored process too. */
 void others_release(void);

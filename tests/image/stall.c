@@ -1,6 +1,6 @@
-/* stall MIB [huge|small|text]: how long a program with so much memory stands still for an image, what
- * the stream brings, and how fast it is restored. Prints figures; a bench, not a test. `text` is
- * memory that compresses well, the others none that does. */
+/* stall MIB [huge|small|text]: how long a program with so much memory stands still for an image,
+ * what the stream brings, and how fast it is restored. Prints figures; a bench, not a test. `text`
+ * is memory that compresses well, the others none that does. */
 #include "tests/image/taker.h"
 
 #include <stdio.h>

@@ -183,8 +183,9 @@ const char *image_remark(uint32_t index)
 }
 
 /* A simulated process has one thread. */
-int image_hold(struct cw_err *err)
+int image_hold(bool (*unfit)(void), struct cw_err *err)
 {
+    (void)unfit;
     if (sim_one_in(REFUSED_ONE_IN))
         return cw_err_set(err, CW_ESYS, "thread 2 does not stop");
     return 0;
