@@ -3,7 +3,7 @@
 # first what `make run` needs, by `make run`. Jobs of several processes run one suite after the other, for programs that
 # exchange messages suffer beside others; then the suites that compute or wait for most of their time run side by side.
 #
-# Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 10), CC,
+# Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 6), CC,
 # WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of the suites with jobs.
 # The default is the commit; `make campaign` runs all of them.
 # shellcheck disable=SC2317 # functions are called by their names
@@ -19,7 +19,7 @@ make_apart=(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory CC
 fuzz() {
   local corpus status
   corpus=$(mktemp -d)
-  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-10}" -print_final_stats=1 "$corpus"
+  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-6}" -print_final_stats=1 "$corpus"
   status=$?
   rm -rf "$corpus"
   return "$status"
@@ -93,17 +93,17 @@ engine_kills='^(p2p_modes|storm|unsafe|master_worker, (a worker|all)|all ranks b
 
 # one_engine SUFFIX ENGINE-WITH-OPTIONS: half of that
 one_engine() {
-  suite "MPI programs, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice "$engine_programs"
-  suite "ranks killed, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/kills.sh --slice "$engine_kills"
-  suite "ranks killed, with images, $1" env ENGINE="$2" DRAW="1/8 $SLICE" tests/system/kills.sh --images --slice \
+  suite "MPI programs, $1" env ENGINE="$2" DRAW="1/4 $SLICE" tests/system/programs.sh --slice "$engine_programs"
+  suite "ranks killed, $1" env ENGINE="$2" DRAW="1/4 $SLICE" tests/system/kills.sh --slice "$engine_kills"
+  suite "ranks killed, with images, $1" env ENGINE="$2" DRAW="1/16 $SLICE" tests/system/kills.sh --images --slice \
     "$engine_kills"
 }
 
 one_engine_waiting() {
-  suite "relays that come back, $1" env ENGINE="$2" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
-  suite "relays that lose power, $1" env ENGINE="$2" tests/system/relay_sync.sh '^(rings: once|storm)'
-  suite "images of states, $1" env ENGINE="$2" DRAW="1/32 $SLICE" tests/system/images_states.sh
-  suite "images of jobs, $1" env ENGINE="$2" DRAW="1/8 $SLICE" tests/system/images_job.sh
+  suite "relays that come back, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
+  suite "relays that lose power, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/relay_sync.sh '^(rings: once|storm)'
+  suite "images of states, $1" env ENGINE="$2" DRAW="1/48 $SLICE" tests/system/images_states.sh
+  suite "images of jobs, $1" env ENGINE="$2" DRAW="1/12 $SLICE" tests/system/images_job.sh
 }
 
 # Suites whose jobs end before their first image is due, with images from the first moment on.
@@ -133,23 +133,23 @@ later_build() {
 # Jobs of several processes.
 queue_jobs() {
   local engine
-  suite "MPI programs" env DRAW="2/3 $SLICE" tests/system/programs.sh
-  suite "ranks killed" env DRAW="1/2 $SLICE" tests/system/kills.sh --slice
-  suite "ranks and relays killed" env DRAW="1/12 $SLICE" tests/system/kills.sh --relays --slice
-  suite "ranks killed, with images" env DRAW="1/6 $SLICE" tests/system/kills.sh --images --slice
-  suite "ranks and relays killed, with images" env DRAW="1/16 $SLICE" tests/system/kills.sh --relays --images --slice
-  suite "MPI programs, relay on TCP" tests/system/programs.sh --relay-tcp --slice
+  suite "MPI programs" env DRAW="1/3 $SLICE" tests/system/programs.sh
+  suite "ranks killed" env DRAW="1/4 $SLICE" tests/system/kills.sh --slice
+  suite "ranks and relays killed" env DRAW="1/24 $SLICE" tests/system/kills.sh --relays --slice
+  suite "ranks killed, with images" env DRAW="1/12 $SLICE" tests/system/kills.sh --images --slice
+  suite "ranks and relays killed, with images" env DRAW="1/32 $SLICE" tests/system/kills.sh --relays --images --slice
+  suite "MPI programs, relay on TCP" env DRAW="1/2 $SLICE" tests/system/programs.sh --relay-tcp --slice
   suite "files that ranks share" tests/system/files.sh
-  suite "images of processes" tests/system/images.sh
-  suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/2 $SLICE" tests/system/programs.sh --slice --kills 2
+  suite "images of processes" env DRAW="1/2 $SLICE" tests/system/images.sh
+  suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/4 $SLICE" tests/system/programs.sh --slice --kills 2
   suite engines tests/system/engines.sh
-  suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" tests/system/programs.sh --slice \
+  suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" DRAW="1/2 $SLICE" tests/system/programs.sh --slice \
     "$engine_programs"
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine "engine $engine" "$engine"
   done
-  suite scalapack tests/system/scalapack.sh --causeway --slice 10
-  suite "scalapack, with images" tests/system/scalapack.sh --images --slice 4
+  suite scalapack tests/system/scalapack.sh --causeway --slice 5
+  suite "scalapack, with images" tests/system/scalapack.sh --images --slice 2
   suite "comparison of engines" tests/system/netpipe.sh
 }
 
@@ -158,52 +158,52 @@ queue_jobs() {
 queue_waiting() {
   local engine sanitized="$PWD/tests/system/sanitized.sh"
   later_build undefined image-programs
-  suite "command line" tests/system/cli.sh
+  suite "command line" env DRAW="1/2 $SLICE" tests/system/cli.sh
   later_build address,undefined all build/address/unit build/address/sim
-  suite "images that ranks go on from" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
-  suite "images, programs" env DRAW="1/2 $SLICE" tests/system/images_programs.sh
-  suite "images, faults" env DRAW="1/2 $SLICE" tests/system/images_faults.sh
-  suite "logs on disk" env DRAW="1/2 $SLICE" tests/system/log_disk.sh
+  suite "images that ranks go on from" env DRAW="1/3 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
+  suite "images, programs" env DRAW="1/3 $SLICE" tests/system/images_programs.sh
+  suite "images, faults" env DRAW="1/3 $SLICE" tests/system/images_faults.sh
+  suite "logs on disk" env DRAW="1/4 $SLICE" tests/system/log_disk.sh
   later_build thread build/thread/unit
-  suite "logs that are looked at" tests/system/log_command.sh
-  suite "checkpoint servers" env SEED="$SLICE" tests/system/ckptsrv.sh
-  suite "images of jobs" env DRAW="1/2 $SLICE" tests/system/images_job.sh
-  suite "images of jobs, over sockets" env ENGINE="poll --rings off" DRAW="1/8 $SLICE" tests/system/images_job.sh
-  suite "images of states" env DRAW="1/10 $SLICE" tests/system/images_states.sh
-  suite "images, user and limits" env DRAW="1/2 $SLICE" tests/system/images_user.sh
+  suite "logs that are looked at" env DRAW="1/2 $SLICE" tests/system/log_command.sh
+  suite "checkpoint servers" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/ckptsrv.sh
+  suite "images of jobs" env DRAW="1/4 $SLICE" tests/system/images_job.sh
+  suite "images of jobs, over sockets" env ENGINE="poll --rings off" DRAW="1/12 $SLICE" tests/system/images_job.sh
+  suite "images of states" env DRAW="1/16 $SLICE" tests/system/images_states.sh
+  suite "images, user and limits" env DRAW="1/3 $SLICE" tests/system/images_user.sh
   suite "images of processes, drawn, undefined behaviour sanitizer" env BUILD="$PWD/build/undefined" \
     DRAW="1/4 $SLICE" tests/system/images.sh
-  suite "jobs that are resumed" env DRAW="1/4 $SLICE" tests/system/job_resume.sh
-  suite "several relays" tests/system/relays.sh
-  suite "hosts in namespaces" env DRAW="1/2 $SLICE" tests/system/hosts_net.sh
+  suite "jobs that are resumed" env DRAW="1/6 $SLICE" tests/system/job_resume.sh
+  suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
+  suite "hosts in namespaces" env DRAW="1/3 $SLICE" tests/system/hosts_net.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
-  suite "jobs on several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_jobs.sh
-  suite "MPI programs on hosts" env DRAW="1/5 $SLICE" tests/system/hosts_programs.sh
-  suite "doctor of several hosts" env DRAW="1/2 $SLICE" tests/system/hosts_doctor.sh
-  suite "programs sent to hosts" env DRAW="1/2 $SLICE" tests/system/hosts_stage.sh
-  suite "sessions that resume" env DRAW="1/2 $SLICE" tests/system/resume.sh
-  suite "relays that come back" env DRAW="1/2 $SLICE" tests/system/relay_return.sh
-  suite "relays by hand that come back" env DRAW="1/2 $SLICE" tests/system/relay_keeper.sh
-  suite "relays that lose power" env DRAW="1/2 $SLICE" tests/system/relay_sync.sh
+  suite "jobs on several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_jobs.sh
+  suite "MPI programs on hosts" env DRAW="1/10 $SLICE" tests/system/hosts_programs.sh
+  suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
+  suite "programs sent to hosts" env DRAW="1/4 $SLICE" tests/system/hosts_stage.sh
+  suite "sessions that resume" env DRAW="1/3 $SLICE" tests/system/resume.sh
+  suite "relays that come back" env DRAW="1/3 $SLICE" tests/system/relay_return.sh
+  suite "relays by hand that come back" env DRAW="1/3 $SLICE" tests/system/relay_keeper.sh
+  suite "relays that lose power" env DRAW="1/4 $SLICE" tests/system/relay_sync.sh
   queue_with_images
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
   done
-  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/2 $SLICE" tests/system/programs.sh --slice
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
 }
 
 # One process each, of one thread or a few; the longest first.
 queue_processes() {
   local fuzzer
-  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/2 "$SLICE" \
+  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/4 "$SLICE" \
     engine
-  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/2 "$SLICE"
+  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/4 "$SLICE"
   suite unit build/unit
   suite "unit without engines, address and undefined behaviour sanitizers" build/address/unit --quick --without engine
   suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
-    build/address/unit --slow --draw 1/3 "$SLICE"
-  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/3 "$SLICE"
-  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:500
+    build/address/unit --slow --draw 1/6 "$SLICE"
+  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/6 "$SLICE"
+  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:300
   suite "simulated jobs" build/sim --seeds 1:2000
   for fuzzer in build/fuzz/*; do
     one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
