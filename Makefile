@@ -41,7 +41,7 @@ endif
 comma = ,
 
 CPPFLAGS = -I. -Ibuild/include -D_GNU_SOURCE -DCAUSEWAY_VERSION='"$(VERSION)"' -DPREFIX='"$(PREFIX)"'
-CFLAGS = -std=gnu17 $(if $(SANITIZE),-O1,-O2) -g -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden $(SANITIZE_FLAGS)
+CFLAGS = -std=gnu17 -O2 -g -Wall -Wextra $(WERROR) -fPIC -fvisibility=hidden $(SANITIZE_FLAGS)
 LDFLAGS = $(SANITIZE_FLAGS)
 
 COMMON = $(wildcard common/*.c)

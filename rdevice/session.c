@@ -61,38 +61,32 @@ static int pause_between(int ms)
     return ms * 2 < PAUSE_MAX_MS ? ms * 2 : PAUSE_MAX_MS;
 }
 
-/* One attempt. Returns CW_OK, CW_ECLOSED (no connection, or it broke) or another error. */
-static int open_once(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome,
-                     struct cw_err *err)
-{
-    s->numbers = (struct cw_session){0};
-    s->wire.fd = cw_connect(&s->place, err);
-    if (s->wire.fd < 0)
-        return CW_ECLOSED;
-    s->wire.calls = &s->calls;
-    cw_wire_want(&s->wire, ARENA_RINGS);
-    return cw_hello_open(&s->wire, &s->numbers, &s->hello, key, HANDSHAKE_MS, welcome, err);
-}
-
-/* The relay may be killed at that moment, and come back. When it had taken our HELLO before, it
- * refuses the next one: then another incarnation is to come, as it is without more attempts. */
-void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome)
+/* The relay may be killed at that moment, and come back: another connection is tried. Once it may
+ * have heard of this incarnation, another one is to come. */
+static int connect_to(struct session *s)
 {
     uint64_t until = cw_clock_ns() + s->resume_ms * NS_IN_MS;
-    int pause_ms = PAUSE_MIN_MS;
+    int pause_ms = PAUSE_MIN_MS, fd;
     struct cw_err err = {0};
-    bool again = false;
-    int code;
 
-    while ((code = open_once(s, key, welcome, &err)) != CW_OK) {
-        if (code != CW_ECLOSED || cw_clock_ns() >= until)
-            fatal_exit(code == CW_ECLOSED || again ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL,
-                       "relay %s: %s", s->place.text, err.text);
-        if (session_is_open(s))
-            drop_connection(s);
+    while ((fd = cw_connect(&s->place, &err)) < 0) {
+        if (cw_clock_ns() >= until)
+            fatal_exit(CW_REPORT_RELAY_LOST, "%s", err.text);
         pause_ms = pause_between(pause_ms);
-        again = true;
     }
+    return fd;
+}
+
+void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome)
+{
+    struct cw_err err = {0};
+
+    s->wire.fd = connect_to(s);
+    s->wire.calls = &s->calls;
+    cw_wire_want(&s->wire, ARENA_RINGS);
+    if (cw_hello_open(&s->wire, &s->numbers, &s->hello, key, HANDSHAKE_MS, welcome, &err) < 0)
+        fatal_exit(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL, "relay %s: %s",
+                   s->place.text, err.text);
     s->connections = 1;
     s->hello.poll_clock = s->hello.acts = 0; /* of the point that it starts from */
     keep_key(s, key);

@@ -69,8 +69,8 @@ struct session_frame {
  * connection yet. Copies all. Ends the process when `address` is none. */
 void session_begin(struct session *s, const char *address, const struct cw_hello *hello,
                    uint32_t resume_ms);
-/* Connects, and proves with `key` who we are; tries again for `resume_ms` when there is no
- * connection or it breaks. Ends the process when that is impossible. */
+/* Connects, and proves with `key` who we are; tries again for `resume_ms` while there is no
+ * connection. Ends the process when that is impossible. */
 void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_welcome *welcome);
 void session_close(struct session *s);
 

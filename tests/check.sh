@@ -3,7 +3,7 @@
 # first what `make run` needs, by `make run`. Jobs of several processes run one suite after the other, for programs that
 # exchange messages suffer beside others; then the suites that compute or wait for most of their time run side by side.
 #
-# Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 6), CC,
+# Environment: LANES (of those, how many at a time; as many as there are cores), FUZZ_SECONDS (of each fuzzer, 3), CC,
 # WERROR, and SLICE: the seed that draws what runs of the unit tests under sanitizers, and of the suites with jobs.
 # The default is the commit; `make campaign` runs all of them.
 # shellcheck disable=SC2317 # functions are called by their names
@@ -19,7 +19,7 @@ make_apart=(env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory CC
 fuzz() {
   local corpus status
   corpus=$(mktemp -d)
-  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-6}" -print_final_stats=1 "$corpus"
+  build/fuzz/"$1" -max_total_time="${FUZZ_SECONDS:-3}" -print_final_stats=1 "$corpus"
   status=$?
   rm -rf "$corpus"
   return "$status"
@@ -123,20 +123,22 @@ threadless=(--without "trace of" --without "session of a rank" --without "restor
 queue_builds() {
   one "make run" demonstration
   build checked "${make_apart[@]}" checked
+  build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
 }
 
-# With sanitizers: for suites that come much later.
-later_build() {
-  build "$1" nice "${make_apart[@]}" SANITIZE="$1" "${@:2}"
+# With sanitizers, beside the first of the processes; what needs them comes last.
+queue_sanitized_builds() {
+  build address nice "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
+  build thread nice "${make_apart[@]}" SANITIZE=thread build/thread/unit
 }
 
 # Jobs of several processes.
 queue_jobs() {
   local engine
   suite "MPI programs" env DRAW="1/3 $SLICE" tests/system/programs.sh
-  suite "ranks killed" env DRAW="1/4 $SLICE" tests/system/kills.sh --slice
+  suite "ranks killed" env DRAW="1/6 $SLICE" tests/system/kills.sh --slice
   suite "ranks and relays killed" env DRAW="1/24 $SLICE" tests/system/kills.sh --relays --slice
-  suite "ranks killed, with images" env DRAW="1/12 $SLICE" tests/system/kills.sh --images --slice
+  suite "ranks killed, with images" env DRAW="1/20 $SLICE" tests/system/kills.sh --images --slice
   suite "ranks and relays killed, with images" env DRAW="1/32 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, relay on TCP" env DRAW="1/2 $SLICE" tests/system/programs.sh --relay-tcp --slice
   suite "files that ranks share" tests/system/files.sh
@@ -153,18 +155,14 @@ queue_jobs() {
   suite "comparison of engines" tests/system/netpipe.sh
 }
 
-# Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks; builds beside
-# them, for the last of these and for the processes.
+# Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks.
 queue_waiting() {
-  local engine sanitized="$PWD/tests/system/sanitized.sh"
-  later_build undefined image-programs
+  local engine
   suite "command line" env DRAW="1/2 $SLICE" tests/system/cli.sh
-  later_build address,undefined all build/address/unit build/address/sim
   suite "images that ranks go on from" env DRAW="1/3 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
   suite "images, programs" env DRAW="1/3 $SLICE" tests/system/images_programs.sh
   suite "images, faults" env DRAW="1/3 $SLICE" tests/system/images_faults.sh
   suite "logs on disk" env DRAW="1/4 $SLICE" tests/system/log_disk.sh
-  later_build thread build/thread/unit
   suite "logs that are looked at" env DRAW="1/2 $SLICE" tests/system/log_command.sh
   suite "checkpoint servers" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/ckptsrv.sh
   suite "images of jobs" env DRAW="1/4 $SLICE" tests/system/images_job.sh
@@ -178,7 +176,7 @@ queue_waiting() {
   suite "hosts in namespaces" env DRAW="1/3 $SLICE" tests/system/hosts_net.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_jobs.sh
-  suite "MPI programs on hosts" env DRAW="1/10 $SLICE" tests/system/hosts_programs.sh
+  suite "MPI programs on hosts" env DRAW="1/20 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
   suite "programs sent to hosts" env DRAW="1/4 $SLICE" tests/system/hosts_stage.sh
   suite "sessions that resume" env DRAW="1/3 $SLICE" tests/system/resume.sh
@@ -189,22 +187,14 @@ queue_waiting() {
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
   done
-  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
 }
 
 # One process each, of one thread or a few; the longest first.
 queue_processes() {
   local fuzzer
-  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/4 "$SLICE" \
-    engine
-  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/4 "$SLICE"
-  suite unit build/unit
-  suite "unit without engines, address and undefined behaviour sanitizers" build/address/unit --quick --without engine
-  suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
-    build/address/unit --slow --draw 1/6 "$SLICE"
-  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/6 "$SLICE"
-  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:300
-  suite "simulated jobs" build/sim --seeds 1:2000
+  suite unit build/unit --quick
+  suite "simulated jobs" build/sim --seeds 1:800
+  suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in build/fuzz/*; do
     one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
   done
@@ -218,6 +208,19 @@ queue_processes() {
   one "make installs nothing" no_install
 }
 
+queue_sanitized() {
+  local sanitized="$PWD/tests/system/sanitized.sh"
+  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/4 "$SLICE" \
+    engine
+  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/4 "$SLICE"
+  suite "unit without engines, address and undefined behaviour sanitizers" build/address/unit --quick --without engine
+  suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
+    build/address/unit --slow --draw 1/6 "$SLICE"
+  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/6 "$SLICE"
+  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:150
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
+}
+
 suites_start
 echo "# slices drawn by SLICE=$SLICE"
 queue_builds
@@ -225,6 +228,8 @@ run_queued 1
 queue_jobs
 run_queued 1
 queue_waiting
+queue_sanitized_builds
 queue_processes
+queue_sanitized
 run_queued "${LANES:-$(nproc)}"
 finish_tests

@@ -228,7 +228,7 @@ program_tests() {
   t "MPI_THREAD_MULTIPLE" odd -- multiple
   t "8 GB that nobody touched" odd -- huge
   t "memory where the restorer would be" refused restorer 'the program has memory at 20+400000, where the restorer .*'
-  t "... where it would put the kernel's own" refused parking 'the program has memory at 202000400000, where the restorer .*'
+  t "... where it would put the kernel's own" refused parking 'the program has memory at 200004100000, where the restorer .*'
   t "two programs, with --tag-output" tagged
   t "standard input that comes slowly" slow_input
   t "the restorer is missing" no_restorer

@@ -240,7 +240,7 @@ static int tried_of_64(uint64_t write_ns, uint64_t packed)
     int tried = 0;
 
     pack_tried(&pack, 100, packed);
-    pack_wrote(&pack, 1000, write_ns);
+    pack_wrote(&pack, 1000000, 1000 * write_ns);
     for (int i = 0; i < 64; i++)
         tried += pack_wanted(&pack);
     return tried;

@@ -375,7 +375,7 @@ static void map_over_restorer(void)
 /* Where it would put what is the kernel's. */
 static void map_over_parking(void)
 {
-    if (mmap((void *)0x202000400000, 4096, PROT_READ | PROT_WRITE,
+    if (mmap((void *)0x200004100000, 4096, PROT_READ | PROT_WRITE,
              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
         bad("mmap: %s", strerror(errno));
 }
