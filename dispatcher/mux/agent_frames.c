@@ -5,7 +5,7 @@
 
 static void put_text(struct cw_writer *w, const char *text)
 {
-    size_t size = strnlen(text, AGENT_OPTION_MAX);
+    size_t size = strlen(text);
 
     cw_put_u16(w, (uint16_t)size);
     cw_put_bytes(w, text, size);

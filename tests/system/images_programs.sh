@@ -127,9 +127,9 @@ tagged() {
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
     -n 2 "$work/other" "$work/go" part
   cd "$tmp" || return
-  await_more 4 image_stored
+  await_more 2 image_stored 0
   crash 0
-  await_more 4 image_stored
+  await_more 2 image_stored 2
   crash 2
   touch "$work/go"
   finish
