@@ -116,9 +116,9 @@ queue_with_images() {
   suite "relays that lose power, with images" env IMAGES=200ms tests/system/relay_sync.sh '^rings: once$'
 }
 
-# What the thread sanitizer does not run: tests of the core alone start no thread, and the R-device maps its rings at
-# an address that this sanitizer keeps for itself.
-threadless=(--without "trace of" --without "session of a rank" --without "restored journals" --without "group commit" --without "points of")
+# What the thread sanitizer does not run: tests of the core alone start no thread, the R-device maps its rings at an
+# address that this sanitizer keeps for itself, and agents need the command.
+threadless=(--without "agents" --without "trace of" --without "session of a rank" --without "restored journals" --without "group commit" --without "points of")
 
 queue_builds() {
   one "make run" demonstration
@@ -193,7 +193,7 @@ queue_waiting() {
 queue_processes() {
   local fuzzer
   suite unit build/unit --quick
-  suite "simulated jobs" build/sim --seeds 1:800
+  suite "simulated jobs" build/sim --seeds 1:500
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in build/fuzz/*; do
     one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
@@ -213,11 +213,12 @@ queue_sanitized() {
   suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/4 "$SLICE" \
     engine
   suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/4 "$SLICE"
-  suite "unit without engines, address and undefined behaviour sanitizers" build/address/unit --quick --without engine
+  suite "unit without engines, drawn, address and undefined behaviour sanitizers" \
+    build/address/unit --quick --draw 1/3 "$SLICE" --without engine
   suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
     build/address/unit --slow --draw 1/6 "$SLICE"
   suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/6 "$SLICE"
-  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:150
+  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:100
   suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
 }
 

@@ -117,6 +117,7 @@ static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
         if (fd >= 0 && served < TCP_PROBE_SERVED_MAX)
             pid = fork();
         if (pid == 0) {
+            close(listener);
             alarm(TCP_PROBE_SERVED_S);
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             serve_one(fd, token);

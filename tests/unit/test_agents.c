@@ -23,6 +23,7 @@
 #define PERIOD_NS 100000000ull
 #define OUTPUT_MAX (4u << 20)
 #define RANKS 3
+#define FEED_BYTES 7000u
 
 static struct cw_err err;
 static char dir[64];
@@ -504,14 +505,14 @@ static size_t fed, fed_cuts;
 /* Numbers, as the pipe takes them. */
 static void feed(void)
 {
-    static char text[7 * 1000];
+    static char text[FEED_BYTES + 1];
 
-    while (fed < sizeof(text) * 100) {
+    while (fed < FEED_BYTES * 100) {
         ssize_t n;
 
         for (int i = 0; i < 1000; i++)
-            snprintf(text + 7 * i, 8, "%06d\n", (int)(fed / sizeof(text) * 1000 % 100000) + i);
-        n = write(feed_fd, text + fed % sizeof(text), sizeof(text) - fed % sizeof(text));
+            snprintf(text + 7 * i, 8, "%06d\n", (int)(fed / FEED_BYTES * 1000 % 100000) + i);
+        n = write(feed_fd, text + fed % FEED_BYTES, FEED_BYTES - fed % FEED_BYTES);
         if (n <= 0)
             return;
         fed += (size_t)n;
