@@ -20,7 +20,7 @@
 #define LOOK_EVERY                                                                                 \
     64 /* turns between two looks at a copy that is on its way: one is a system call */
 #define ANSWER_NS 20000000000ull /* to a request that comes while a copy is on its way */
-#define MARK_NS 100000000ull     /* for the output to be taken */
+#define MARK_NS 1000000000ull    /* for the output to be taken: others' lines may come first */
 #define PMI_ENV "PMI_FD"
 #define SECRET_PAGE 4096u
 
@@ -240,8 +240,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
         return "what it has written is not taken from its standard output or error, which are "
-               "full; "
-               "read them faster, or write less";
+               "full; read them faster, or write less";
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:

@@ -365,8 +365,8 @@ bool output_stream_wants_input(const struct output_stream *stream)
     return stream->fd >= 0 && stream->used < OUTPUT_LINE_MAX;
 }
 
-/* Another rank is in the middle of a line; it keeps the sink until the line ends or the rank
- * pauses. */
+/* Another rank is in the middle of a line; it keeps the sink until the line ends, but not for ever.
+ */
 static bool sink_is_taken(const struct output_sink *sink, const struct output_stream *stream,
                           uint64_t now_ns)
 {
@@ -402,8 +402,9 @@ static ssize_t sink_write(struct output_stream *stream, const char *bytes, size_
     n = write(sink->fd, bytes, size);
     if (n > 0) {
         sink->dirty = true;
+        if (sink->owner != stream)
+            sink->owner_ns = now_ns;
         sink->owner = bytes[n - 1] == '\n' ? NULL : stream;
-        sink->owner_ns = now_ns;
         return n;
     }
     if (n == 0 || errno == EAGAIN || errno == EINTR)

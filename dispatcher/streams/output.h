@@ -26,7 +26,7 @@ struct output_sink {
     char name[256]; /* for messages */
     bool dirty;     /* something was written since output_sink_sync */
     const struct output_stream *owner; /* whose line is not complete there; NULL: any may write */
-    uint64_t owner_ns;                 /* when it last wrote */
+    uint64_t owner_ns;                 /* since when that is so; it may be OUTPUT_PARTIAL_NS */
 };
 
 struct output_stream {

@@ -323,6 +323,33 @@ static void lines_of_two_ranks(void)
     CU_ASSERT_EQUAL(print_together(false), 0);
 }
 
+/* A rank that shows how far it is, a dot at a time, holds the lines of others up for a moment, and
+ * no longer. */
+static void line_without_an_end(void)
+{
+    struct line a, b;
+    uint64_t now_ns = NOW;
+
+    open_line(&a, false);
+    b.sink = a.sink;
+    open_stream(&b, false, 4);
+    for (int i = 0; i < 10; i++) {
+        now_ns += OUTPUT_PARTIAL_NS / 2;
+        print(&a, ".");
+        step(&a, now_ns);
+        tick(&a, now_ns);
+        if (i == 4)
+            print(&b, "whole\n");
+        step(&b, now_ns);
+        tick(&b, now_ns);
+    }
+    read_sink(&a, READ_MAX);
+    CU_ASSERT_PTR_NOT_NULL(strstr(got, "whole\n"));
+    output_stream_close(&b.stream);
+    close(b.rank_fd);
+    close_line(&a);
+}
+
 static void nobody_reads_any_more(void)
 {
     struct line l;
@@ -565,6 +592,7 @@ void add_output_tests(void)
     CU_ADD_TEST(suite, full_sink);
     CU_ADD_TEST(suite, lines_of_two_ranks_with_tags);
     CU_ADD_TEST(suite, lines_of_two_ranks);
+    CU_ADD_TEST(suite, line_without_an_end);
     CU_ADD_TEST(suite, nobody_reads_any_more);
     CU_ADD_TEST(suite, disk_is_full);
     CU_ADD_TEST(suite, files);
