@@ -10,7 +10,10 @@
 
 #define LINE_BYTES 256u
 #define NAME_BYTES 48u
-#define SYSCALL_BYTES 2 /* of the instruction */
+#define SYSCALL_BYTES 2  /* of the instruction */
+#define MOVE_TO_EAX 0xb8 /* of a number of 4 bytes, which follows */
+#define SLEEP_BYTES 7    /* of both */
+#define PAGE_BYTES 4096
 
 /* The next number, of hexadecimal digits after 0x, or of others. */
 static bool next_number(const char **at, uint64_t *value)
@@ -105,21 +108,44 @@ static bool can_be_again(const struct interrupted *call)
     return false;
 }
 
-void interrupted_again(const struct interrupted *call, ucontext_t *frame)
-{
-    greg_t *r = frame->uc_mcontext.gregs;
-
-    if (!call->known || r[REG_RAX] != -EINTR || !is_same(call, r) || !can_be_again(call))
-        return;
-    r[REG_RAX] = call->number;
-    r[REG_RIP] -= SYSCALL_BYTES;
-}
-
 static bool is_call(uint64_t address)
 {
     static const uint8_t instruction[SYSCALL_BYTES] = {0x0f, 0x05};
 
     return memcmp((const void *)(uintptr_t)address, instruction, SYSCALL_BYTES) == 0;
+}
+
+/* A sleep that began after we had looked: libc puts its number into the register just before it.
+ * Only sleeps, which have an end: that of another call may be a signal of the program's, whose
+ * handler has just returned. */
+static bool find_sleep(struct interrupted *call, const greg_t *r)
+{
+    const uint8_t *code = (const uint8_t *)(uintptr_t)r[REG_RIP] - SLEEP_BYTES;
+    uint32_t number;
+
+    if (r[REG_RIP] % PAGE_BYTES < SLEEP_BYTES) /* before it there may be no memory */
+        return false;
+    if (code[0] != MOVE_TO_EAX || !is_call((uintptr_t)code + SLEEP_BYTES - SYSCALL_BYTES))
+        return false;
+    memcpy(&number, code + 1, sizeof(number));
+    call->number = number;
+    call->argument[0] = (uint64_t)r[REG_RDI];
+    call->argument[1] = (uint64_t)r[REG_RSI];
+    call->argument[2] = (uint64_t)r[REG_RDX];
+    call->argument[3] = (uint64_t)r[REG_R10];
+    return number == SYS_nanosleep || number == SYS_clock_nanosleep;
+}
+
+void interrupted_again(const struct interrupted *looked, ucontext_t *frame)
+{
+    greg_t *r = frame->uc_mcontext.gregs;
+    struct interrupted call = *looked;
+
+    if (r[REG_RAX] != -EINTR || (!(call.known && is_same(&call, r)) && !find_sleep(&call, r)) ||
+        !can_be_again(&call))
+        return;
+    r[REG_RAX] = call.number;
+    r[REG_RIP] -= SYSCALL_BYTES;
 }
 
 /* The kernel makes the call again, or ends it with EINTR. */

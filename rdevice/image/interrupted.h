@@ -16,8 +16,8 @@ struct interrupted {
 /* What the thread does, before it is stopped. */
 void interrupted_look(int32_t tid, struct interrupted *call);
 
-/* Where it is stopped: if just that call has ended with EINTR, and can be made again so that the
- * program does not see it, it will be. */
+/* Where it is stopped: if just that call has ended with EINTR, or a sleep that began since, and can
+ * be made again so that the program does not see it, it will be. */
 void interrupted_again(const struct interrupted *call, ucontext_t *frame);
 
 /* Whether the signal has found it in futex(2). */

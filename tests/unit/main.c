@@ -110,6 +110,7 @@ static void (*const suites[])(void) = {
     add_rank_input_tests,
     add_rank_io_tests,
     add_launch_tests,
+    add_interrupted_tests,
     add_launch_command_tests,
     add_mux_tests,
     add_agents_tests,
