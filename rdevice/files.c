@@ -12,17 +12,31 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 #define READ_KNOWN 4096u /* files told of as read; one forgotten is told of again */
+
+/* File systems that other machines have too, where each may give them another number of a device:
+ * their files are known by the kind of file system. Those of FUSE are not here, for their inodes
+ * are numbers of one machine. */
+#define MAGIC_LUSTRE 0x0bd00bd0
+#define MAGIC_GPFS 0x47504653
+#define MAGIC_BEEGFS 0x19830326
+static const uint32_t of_all_machines[] = {NFS_SUPER_MAGIC,   SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
+                                           CIFS_SUPER_MAGIC,  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC,
+                                           OCFS2_SUPER_MAGIC, V9FS_MAGIC,       MAGIC_LUSTRE,
+                                           MAGIC_GPFS,        MAGIC_BEEGFS};
+#define NO_DEVICE (1ull << 63)
 
 /* libc's own. */
 static struct {
@@ -31,6 +45,7 @@ static struct {
     FILE *(*fopen)(const char *path, const char *mode);
     FILE *(*freopen)(const char *path, const char *mode, FILE *file);
     int (*clock_gettime)(clockid_t id, struct timespec *t);
+    int (*fstatfs)(int fd, struct statfs *to);
 } real;
 
 static bool begun;
@@ -61,6 +76,7 @@ __attribute__((constructor)) static void begin(void)
     next_resolve(&real.fopen, "fopen");
     next_resolve(&real.freopen, "freopen");
     next_resolve(&real.clock_gettime, "clock_gettime");
+    next_resolve(&real.fstatfs, "fstatfs");
     text = getenv(CW_SETUP_ENV);
     if (text && is_control(atoi(text)))
         control_fd = atoi(text);
@@ -75,6 +91,17 @@ static uint64_t to_ns(int64_t seconds, uint32_t ns)
     return (uint64_t)seconds * 1000000000u + ns;
 }
 
+static uint64_t device_of(int fd, const struct statx *s)
+{
+    struct statfs fs;
+    bool without_disk = s->stx_dev_major == 0 && real.fstatfs(fd, &fs) == 0;
+
+    for (size_t i = 0; without_disk && i < sizeof(of_all_machines) / sizeof(uint32_t); i++)
+        if ((uint32_t)fs.f_type == of_all_machines[i])
+            return NO_DEVICE | of_all_machines[i];
+    return makedev(s->stx_dev_major, s->stx_dev_minor);
+}
+
 static bool is_regular(int fd, struct cw_opening *opening)
 {
     struct statx s;
@@ -84,7 +111,7 @@ static bool is_regular(int fd, struct cw_opening *opening)
         !S_ISREG(s.stx_mode))
         return false;
     real.clock_gettime(CLOCK_MONOTONIC, &now);
-    opening->device = makedev(s.stx_dev_major, s.stx_dev_minor);
+    opening->device = device_of(fd, &s);
     opening->inode = s.stx_ino;
     if (s.stx_mask & STATX_BTIME)
         opening->born_ns = to_ns(s.stx_btime.tv_sec, s.stx_btime.tv_nsec);

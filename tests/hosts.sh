@@ -430,7 +430,8 @@ host_boot() {
   local dir=$hosts_dir/$1
   rm -f "$dir/pid" "$dir/ready" "$dir/run/sshd/pid"
   setsid env -i PATH="$PATH" HOSTS_SHARED="${HOSTS_SHARED-}" nsenter --net="/run/netns/cw$hosts_number-$1" \
-    unshare --pid --fork --mount --uts --ipc "$hosts_self" init "$hosts_dir" "$1" \
+    unshare --pid --fork --mount --uts --ipc --time --monotonic $((100000 * $1)) --boottime $((100000 * $1)) \
+    "$hosts_self" init "$hosts_dir" "$1" \
     </dev/null >>"$dir/log" 2>&1 &
   disown
 }

@@ -1,6 +1,7 @@
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/channels/stream_fd.h"
 #include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/far_clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -37,10 +38,11 @@ struct process {
     struct end end[AGENT_STREAMS];
 };
 
-/* What a host knows. */
+/* What a host knows, and is known of it. */
 struct known {
     uint32_t starts;             /* numbers that are used */
     bool knows[AGENT_BLOBS_MAX]; /* of the programs */
+    struct far_clock clock;
 };
 
 struct remote {
@@ -92,16 +94,30 @@ static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
 
 /* The agent says how much of its input a rank had read; what it had not is also what is on its way.
  */
+static void count_unread(struct process *p, struct cw_report *report)
+{
+    uint64_t given = stream_fd_given(stream_of(p, AGENT_STREAM_IN));
+    uint64_t *unread = &report->image.unread;
+
+    if (*unread != UINT64_MAX)
+        *unread = *unread > given ? UINT64_MAX : given - *unread;
+}
+
+/* What is true there is made true here. */
 static void pass_control(void *ctx, uint8_t *record, size_t size)
 {
     struct process *p = ((struct end *)ctx)->of;
-    uint64_t given = stream_fd_given(stream_of(p, AGENT_STREAM_IN));
     struct cw_report report;
 
-    if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
-        report.image.unread == UINT64_MAX)
+    if (!cw_report_get(record, size, &report))
         return;
-    report.image.unread = report.image.unread > given ? UINT64_MAX : given - report.image.unread;
+    if (report.kind == CW_REPORT_IMAGE_TAKEN)
+        count_unread(p, &report);
+    else if (report.kind == CW_REPORT_FILE)
+        report.opening.opened_ns = far_clock_here(
+            &p->of->host[p->host].clock, loop_now_ns(p->of->config.loop), report.opening.opened_ns);
+    else
+        return;
     agent_report_change(record, size, &report);
 }
 

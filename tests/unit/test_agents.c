@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "common/transport.h"
 #include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/far_clock.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/unit/suites.h"
 
@@ -836,6 +837,21 @@ static void another_version(void)
     expect_failure("it has Causeway 9.9 (agents' protocol 99)");
 }
 
+/* Of two machines, one was booted long before ours and one long after; messages take 5 to 9 ns. */
+static void clock_of_another_machine(void)
+{
+    static const uint64_t ahead[] = {1ull << 60, (uint64_t) - (1ll << 60)};
+
+    for (int i = 0; i < 2; i++) {
+        struct far_clock clock = {0};
+        uint64_t now = 1000;
+
+        CU_ASSERT_EQUAL(far_clock_here(&clock, now, now - 9 + ahead[i]), now);
+        CU_ASSERT_EQUAL(far_clock_here(&clock, now + 100, now + 100 - 5 + ahead[i]), now + 100);
+        CU_ASSERT_EQUAL(far_clock_here(&clock, now + 200, now + 200 - 9 + ahead[i]), now + 196);
+    }
+}
+
 void add_agents_tests(void)
 {
     CU_pSuite s = CU_add_suite("agents", NULL, NULL);
@@ -857,4 +873,5 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, launcher_fails);
     CU_ADD_TEST(s, shell_that_prints);
     CU_ADD_TEST(s, another_version);
+    CU_ADD_TEST(s, clock_of_another_machine);
 }
