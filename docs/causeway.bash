@@ -52,7 +52,7 @@ _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
     --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
-    --host) _causeway_words "$(compgen -A hostname)" ;;
+    --host | --ckptsrv) _causeway_words "$(compgen -A hostname)" ;;
     --map-by) _causeway_words 'slot node' ;;
     --launcher) _causeway_words 'ssh srun' ;;
     --relay-at) _causeway_words 'host cluster' ;;
@@ -92,7 +92,7 @@ _causeway_has_program() {
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
-        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | \
+        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
         --ckpt-every | --ckpt-cpu | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
@@ -113,7 +113,7 @@ _causeway_run() {
     ((${#words[@]} == 3)) && resume=--resume
     _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
-      --host-timeout --relay-at --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
+      --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log
       --trust-files --log-lost --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --no-ckpt --ckpt-every --ckpt-cpu --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'

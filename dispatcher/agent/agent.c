@@ -3,6 +3,7 @@
 #include "dispatcher/agent/door.h"
 #include "dispatcher/agent/facts.h"
 #include "dispatcher/agent/host_relay.h"
+#include "dispatcher/agent/host_server.h"
 #include "dispatcher/agent/hosted.h"
 #include "dispatcher/agent/stager.h"
 #include "dispatcher/channels/wire.h"
@@ -32,6 +33,7 @@ struct agent {
     struct mux *mux; /* NULL: it serves no job yet */
     struct hosted *hosted;
     struct host_relay *relay;
+    struct host_server *server;
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
     uint64_t timeout_ns;
@@ -53,9 +55,11 @@ static void end_with(struct agent *a, const struct cw_err *err)
     a->over = true;
 }
 
-static bool is_relay(void *ctx, pid_t pid)
+static bool is_service(void *ctx, pid_t pid)
 {
-    return pid == host_relay_pid(((struct agent *)ctx)->relay);
+    const struct agent *a = ctx;
+
+    return pid == host_relay_pid(a->relay) || pid == host_server_pid(a->server);
 }
 
 /* --- the session --- */
@@ -71,12 +75,14 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     int taken = hosted_frame(a->hosted, type, body, size, err);
 
     if (taken > 0 && type == AGENT_CLOSE) /* and what ranks started and left behind */
-        children_kill(is_relay, a);
+        children_kill(is_service, a);
     if (taken != 0)
         return taken < 0 ? taken : CW_OK;
     switch (type) {
     case AGENT_STAGE:
         return stager_take(a->stager, body, size, err);
+    case AGENT_SERVER:
+        return host_server_start(a->server, body, size, err);
     case AGENT_RELAY:
         return host_relay_start(a->relay, body, size, err);
     case AGENT_RELAY_KILL:
@@ -157,7 +163,9 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
         return err->code;
     a->hosted = hosted_new(&config, err);
     a->relay = a->hosted ? host_relay_new(a->loop, a->mux, a->dir.path, err) : NULL;
-    a->stager = a->relay ? stager_new(a->loop, a->mux, err) : NULL;
+    if (a->relay)
+        a->server = host_server_new(a->loop, a->mux, a->dir.path, open->job, err);
+    a->stager = a->server ? stager_new(a->loop, a->mux, err) : NULL;
     if (!a->stager)
         return err->code;
     keep_time(a, open);
@@ -241,6 +249,8 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
 
     if (pid == host_relay_pid(a->relay))
         host_relay_ended(a->relay, status);
+    else if (pid == host_server_pid(a->server))
+        host_server_ended(a->server, status);
 }
 
 static void on_signal(void *ctx, int number)
@@ -301,8 +311,9 @@ static void close_all(struct agent *a)
 {
     hosted_free(a->hosted);
     if (a->loop)
-        children_kill(is_relay, a);
+        children_kill(is_service, a);
     host_relay_free(a->relay);
+    host_server_free(a->server);
     stager_free(a->stager);
     door_close(a->door);
     if (a->dir_made)

@@ -1,6 +1,7 @@
 #include "dispatcher/agent/host_relay.h"
 #include "common/secret.h"
 #include "common/transport.h"
+#include "dispatcher/agent/agent_tell.h"
 #include "dispatcher/relays/own_relay.h"
 
 #include <sodium.h>
@@ -18,19 +19,9 @@ struct host_relay {
     bool started;
 };
 
-static void tell(struct host_relay *r, uint32_t type, uint32_t of, uint32_t value, const char *text)
-{
-    struct agent_event event = {.of = of, .value = value};
-    uint8_t body[AGENT_EVENT_MAX];
-    struct cw_err err;
-
-    strncpy(event.text, text, sizeof(event.text) - 1);
-    mux_send(r->mux, type, body, agent_event_put(body, &event), &err);
-}
-
 static void on_started(void *ctx, pid_t pid)
 {
-    tell(ctx, AGENT_RELAY_STARTED, 0, (uint32_t)pid, "");
+    agent_tell(((struct host_relay *)ctx)->mux, AGENT_RELAY_STARTED, 0, (uint32_t)pid, "");
 }
 
 /* Both addresses, with a blank between. */
@@ -40,12 +31,12 @@ static void on_listens(void *ctx)
     char text[2 * CW_ADDRESS_MAX];
 
     snprintf(text, sizeof(text), "unix:%s %s", r->own.path, r->listen);
-    tell(r, AGENT_RELAY_LISTENS, 0, 0, text);
+    agent_tell(r->mux, AGENT_RELAY_LISTENS, 0, 0, text);
 }
 
 static void on_failed(void *ctx, const struct cw_err *err)
 {
-    tell(ctx, AGENT_RELAY_FAILED, 0, 0, err->text);
+    agent_tell(((struct host_relay *)ctx)->mux, AGENT_RELAY_FAILED, 0, 0, err->text);
 }
 
 static const struct own_relay_events own_relay_events = {on_started, on_listens, on_failed};
@@ -105,7 +96,7 @@ int host_relay_start(struct host_relay *r, const uint8_t *body, size_t size, str
                                     .kept = r->order.returns ? &r->own.kept : NULL,
                                     .log_dir = r->order.log_dir[0] ? r->order.log_dir : NULL};
     if (err->code || own_relay_start(&r->own, err) < 0)
-        tell(r, AGENT_RELAY_FAILED, 0, 0, err->text);
+        agent_tell(r->mux, AGENT_RELAY_FAILED, 0, 0, err->text);
     return err->code = CW_OK;
 }
 
@@ -125,5 +116,5 @@ void host_relay_ended(struct host_relay *r, int status)
 
     own_relay_ended(&r->own);
     again = r->order.returns && own_relay_again(&r->own);
-    tell(r, AGENT_RELAY_ENDED, again, (uint32_t)status, "");
+    agent_tell(r->mux, AGENT_RELAY_ENDED, again, (uint32_t)status, "");
 }

@@ -1,4 +1,5 @@
 #include "dispatcher/agent/hosted.h"
+#include "dispatcher/agent/agent_tell.h"
 #include "dispatcher/agent/blobs.h"
 #include "dispatcher/agent/input_log.h"
 #include "dispatcher/channels/stream_fd.h"
@@ -45,15 +46,9 @@ struct hosted {
 
 /* --- telling --- */
 
-/* What cannot be told ends the session: mux_input says so. */
-static void tell(struct hosted *h, uint32_t type, uint32_t of, uint32_t value, const char *text)
+static void tell(struct hosted *h, uint32_t type, uint32_t of, uint32_t value)
 {
-    struct agent_event event = {.of = of, .value = value};
-    uint8_t body[AGENT_EVENT_MAX];
-    struct cw_err err;
-
-    strncpy(event.text, text, sizeof(event.text) - 1);
-    mux_send(h->config.mux, type, body, agent_event_put(body, &event), &err);
+    agent_tell(h->config.mux, type, of, value, "");
 }
 
 /* --- streams --- */
@@ -126,7 +121,7 @@ static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
         return false;
     if (!s->setup_taken && setup_is_taken(s)) {
         s->setup_taken = true;
-        tell(s->of, AGENT_SETUP_TAKEN, s->number, 0, "");
+        tell(s->of, AGENT_SETUP_TAKEN, s->number, 0);
     }
     return true;
 }
@@ -147,7 +142,7 @@ static void tell_over(struct start *s)
     if (!over)
         return;
     if (is_heard_out(s))
-        tell(s->of, over, s->number, (uint32_t)s->status, "");
+        tell(s->of, over, s->number, (uint32_t)s->status);
     else
         s->over = over;
 }
@@ -272,7 +267,7 @@ static void leave(struct start *s)
 
 static void fail(struct start *s, const struct cw_err *err)
 {
-    tell(s->of, AGENT_FAILED, s->number, (uint32_t)err->code, err->text);
+    agent_tell(s->of->config.mux, AGENT_FAILED, s->number, (uint32_t)err->code, err->text);
     leave(s);
 }
 
@@ -329,7 +324,7 @@ static void on_started(void *ctx, const struct launch_process *process)
                        process->output_fds[1]};
     struct cw_err err = {0};
 
-    tell(h, AGENT_STARTED, s->number, (uint32_t)process->pid, "");
+    tell(h, AGENT_STARTED, s->number, (uint32_t)process->pid);
     for (int i = 0; i < 4; i++)
         open_stream(s, i, fds[i], &err);
     if (err.code)
@@ -346,7 +341,7 @@ static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
     struct hosted *h = ctx;
 
     if (h->config.connected(h->config.ctx))
-        tell(h, AGENT_ALIVE, rank, incarnation, "");
+        tell(h, AGENT_ALIVE, rank, incarnation);
 }
 
 static void on_ended(void *ctx, uint32_t rank, int status)
@@ -370,7 +365,7 @@ static void on_lost(void *ctx, uint32_t rank)
 
 static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
 {
-    tell(ctx, AGENT_FORMER_ENDED, rank, incarnation, "");
+    tell(ctx, AGENT_FORMER_ENDED, rank, incarnation);
 }
 
 static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,

@@ -1,4 +1,5 @@
 #include "dispatcher/agent/stager.h"
+#include "dispatcher/agent/agent_tell.h"
 #include "dispatcher/stage/stage_dir.h"
 
 #include <errno.h>
@@ -37,12 +38,7 @@ struct stager {
 /* What cannot be told ends the session: mux_input says so. */
 static void tell(struct item *it, uint32_t type, uint32_t value, const char *text)
 {
-    struct agent_event event = {.of = it->number, .value = value};
-    uint8_t body[AGENT_EVENT_MAX];
-    struct cw_err err;
-
-    strncpy(event.text, text, sizeof(event.text) - 1);
-    mux_send(it->of->mux, type, body, agent_event_put(body, &event), &err);
+    agent_tell(it->of->mux, type, it->number, value, text);
 }
 
 /* --- its end --- */

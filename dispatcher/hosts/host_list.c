@@ -198,6 +198,20 @@ int host_list_parse(struct host_list *list, const char *file, const char *text, 
     return more;
 }
 
+int host_list_add_service(struct host_list *list, const char *name, uint32_t *at,
+                          struct cw_err *err)
+{
+    struct host host = {.without_ranks = true};
+
+    if (host_name_take(&host, name, strlen(name), err) < 0)
+        return err->code;
+    *at = host_list_find(list, name);
+    if (*at != HOSTS_NONE)
+        return CW_OK;
+    *at = list->count;
+    return host_list_add(list, &host, err);
+}
+
 int host_list_set_spares(struct host_list *list, uint32_t spares, struct cw_err *err)
 {
     if (spares >= list->count)

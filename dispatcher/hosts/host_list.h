@@ -23,6 +23,7 @@ struct host {
     uint32_t slots;     /* 0: not said; placement.h says how many that are */
     uint32_t slots_max; /* ranks at a time, when they share slots; 0: not said */
     bool spare;         /* no rank is there at first */
+    bool without_ranks; /* nor ever: it has no slots */
 };
 
 /* Zeroed: no hosts. `host` is owned. */
@@ -51,6 +52,11 @@ int host_list_add_option(struct host_list *list, const char *text, struct cw_err
  * value and what was expected; CW_ENOMEM. */
 int host_list_parse(struct host_list *list, const char *file, const char *text, size_t size,
                     struct cw_err *err);
+
+/* Finds a host that is to serve the job, or adds it, without slots for ranks; `*at` is its index.
+ * Errors: CW_EINVAL, CW_ENOMEM. */
+int host_list_add_service(struct host_list *list, const char *name, uint32_t *at,
+                          struct cw_err *err);
 
 /* The last `spares` hosts get no ranks at first. Error: CW_EINVAL: none would be left. */
 int host_list_set_spares(struct host_list *list, uint32_t spares, struct cw_err *err);

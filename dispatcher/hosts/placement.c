@@ -24,6 +24,8 @@ static uint32_t slots_of(const struct host *host, uint32_t ppn)
 {
     uint32_t slots = host->slots ? host->slots : ppn;
 
+    if (host->without_ranks)
+        return 0;
     if (!slots)
         return 1;
     return host->slots_max && host->slots_max < slots ? host->slots_max : slots;
@@ -41,9 +43,9 @@ static int measure(struct placing *p, struct cw_err *err)
         room->slots = slots_of(host, o->ppn);
         room->quota = o->ppn ? o->ppn : room->slots;
         room->most = room->slots;
-        if (o->oversubscribe)
+        if (o->oversubscribe && room->slots)
             room->most = host->slots_max ? host->slots_max : UINT32_MAX;
-        if (room->quota > room->most && !host->spare)
+        if (room->quota > room->most && !host->spare && !host->without_ranks)
             return cw_err_set(
                 err, CW_EINVAL, "--ppn %u: host %s has %u slots, and may have %u ranks%s", o->ppn,
                 host->name, room->slots, (uint32_t)room->most,

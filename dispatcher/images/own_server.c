@@ -83,7 +83,7 @@ static void hear_why(struct own_server *own)
         ckptsrv_child_listens(p.fd, own->why, sizeof(own->why));
 }
 
-bool own_server_ended(struct own_server *own, bool exited)
+bool own_server_ended(struct own_server *own, bool exited, struct cw_err *err)
 {
     hear_why(own);
     own->pid = 0;
@@ -91,7 +91,12 @@ bool own_server_ended(struct own_server *own, bool exited)
     loop_close(own->loop, &own->ready);
     loop_timer_set(&own->timer, LOOP_NEVER);
     close_life(own);
-    return (own->listened || !exited) && again(own);
+    if ((own->listened || !exited) && again(own))
+        return true;
+    cw_err_set(err, CW_ESYS, "the job's own checkpoint server %s%s%s",
+               own->listened ? "ends again and again" : "cannot be started",
+               own->why[0] ? ": " : "", own->why);
+    return false;
 }
 
 void own_server_close(struct own_server *own)

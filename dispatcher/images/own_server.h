@@ -37,10 +37,10 @@ void own_server_init(struct own_server *own);
 /* Starts it. Errors: CW_ESYS. */
 int own_server_start(struct own_server *own, struct cw_err *err);
 
-/* It has ended, and the caller has waited for it: it is started again, now or after a pause. False:
- * that was done too often, or it has ended by itself (`exited`) before it ever listened, as it will
- * again. */
-bool own_server_ended(struct own_server *own, bool exited);
+/* It has ended, and the caller has waited for it: it is started again, now or after a pause. False
+ * with *err set: that was done too often, or it has ended by itself (`exited`) before it ever
+ * listened, as it will again. */
+bool own_server_ended(struct own_server *own, bool exited, struct cw_err *err);
 
 /* Ends it, without waiting; it is not started again. Nothing is left but `pid`, to wait for. */
 void own_server_close(struct own_server *own);

@@ -63,15 +63,15 @@ struct servers {
     uint32_t waiting_count;
     uint64_t fetch_count; /* that have begun until now */
     struct own_server own;
-    char socket_path[CW_ADDRESS_MAX - 8];
-    char far[CW_ADDRESS_MAX]; /* of our own, for ranks on other hosts; "": there are none */
+    char local[CW_ADDRESS_MAX]; /* of our own, where it stands ... */
+    char far[CW_ADDRESS_MAX];   /* ... and on other hosts; "": there are none */
     struct opener *opener;
 };
 
 static void on_opened(void *ctx, const struct cw_dial_result *result);
 static void on_try(void *ctx);
 static void on_fetch_time(void *ctx);
-static void open_own(struct servers *s);
+static int open_own(struct servers *s, struct cw_err *err);
 
 /* --- making --- */
 
@@ -95,17 +95,6 @@ static int load_key(const struct servers_config *config, struct server *server, 
     return cw_key_load(beside, server->keys->server, err);
 }
 
-/* The same port for each of its processes. */
-static int listen_for_others(struct servers *s, struct cw_err *err)
-{
-    char wanted[CW_ADDRESS_MAX];
-
-    snprintf(wanted, sizeof(wanted), "tcp:%s:0", s->config.host);
-    if (cw_address_choose_port(wanted, s->far, err) < 0)
-        return cw_err_wrap(err, "a checkpoint server that other hosts reach");
-    return CW_OK;
-}
-
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
 {
     struct server *server = &s->server[number];
@@ -115,12 +104,9 @@ static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
         if (load_key(&s->config, server, err) < 0)
             return err->code;
     } else {
-        snprintf(s->socket_path, sizeof(s->socket_path), "%s/images", s->config.socket_dir);
-        snprintf(server->address, sizeof(server->address), "unix:%s", s->socket_path);
         cw_key_random(server->keys->server);
-        if (s->config.host && listen_for_others(s, err) < 0)
+        if (!s->config.elsewhere && open_own(s, err) < 0)
             return err->code;
-        open_own(s);
     }
     cw_cred_job_key(server->keys->job, server->keys->server, s->config.job_id);
     return CW_OK;
@@ -322,6 +308,8 @@ void servers_want(struct servers *s, uint32_t number)
     server->wanted = true;
     if (s->config.count)
         on_try(server);
+    else if (s->config.elsewhere)
+        s->config.elsewhere->start(s->config.elsewhere_ctx, s->keys[0].server);
     else if (own_server_start(&s->own, &err) < 0)
         s->config.events->failed(s->config.ctx, &err);
 }
@@ -362,6 +350,14 @@ static void on_own_listens(void *ctx)
     on_try(&s->server[0]);
 }
 
+void servers_own_listens(struct servers *s, const char *local, const char *far)
+{
+    snprintf(s->local, sizeof(s->local), "%s", local);
+    snprintf(s->far, sizeof(s->far), "%s", far);
+    snprintf(s->server[0].address, sizeof(s->server[0].address), "%s", far[0] ? far : local);
+    on_own_listens(s);
+}
+
 static void on_own_failed(void *ctx, const struct cw_err *err)
 {
     const struct servers *s = ctx;
@@ -371,13 +367,28 @@ static void on_own_failed(void *ctx, const struct cw_err *err)
 
 static const struct own_server_events own_events = {on_own_started, on_own_listens, on_own_failed};
 
-static void open_own(struct servers *s)
+/* The same port for each of its processes. */
+static int listen_for_others(struct servers *s, struct cw_err *err)
 {
+    char wanted[CW_ADDRESS_MAX];
+
+    snprintf(wanted, sizeof(wanted), "tcp:%s:0", s->config.host);
+    if (cw_address_choose_port(wanted, s->far, err) < 0)
+        return cw_err_wrap(err, "a checkpoint server that other hosts reach");
+    return CW_OK;
+}
+
+static int open_own(struct servers *s, struct cw_err *err)
+{
+    snprintf(s->local, sizeof(s->local), "unix:%s/images", s->config.socket_dir);
+    strcpy(s->server[0].address, s->local);
+    if (s->config.host && listen_for_others(s, err) < 0)
+        return err->code;
     s->own.loop = s->config.loop;
     s->own.events = &own_events;
     s->own.ctx = s;
     s->own.config = (struct ckptsrv_config){.dir = s->config.image_dir,
-                                            .addresses = {s->server[0].address, s->far},
+                                            .addresses = {s->local, s->far},
                                             .address_count = s->far[0] ? 2 : 1,
                                             .key = s->keys[0].server,
                                             .max_bytes = s->config.bytes_max,
@@ -385,6 +396,7 @@ static void open_own(struct servers *s)
                                             .life_fd = -1,
                                             .ephemeral = s->config.ephemeral,
                                             .job = s->config.job_id};
+    return CW_OK;
 }
 
 bool servers_is_child(const struct servers *s, pid_t pid)
@@ -394,12 +406,7 @@ bool servers_is_child(const struct servers *s, pid_t pid)
 
 bool servers_child_ended(struct servers *s, bool exited, struct cw_err *err)
 {
-    if (own_server_ended(&s->own, exited))
-        return true;
-    cw_err_set(err, CW_ESYS, "the job's own checkpoint server %s%s%s",
-               s->own.listened ? "ends again and again" : "cannot be started",
-               s->own.why[0] ? ": " : "", s->own.why);
-    return false;
+    return own_server_ended(&s->own, exited, err);
 }
 
 const char *servers_child_why(const struct servers *s)
@@ -568,7 +575,9 @@ uint32_t servers_of_rank(const struct servers *s, uint32_t rank)
 
 const char *servers_address(const struct servers *s, uint32_t server, bool is_near)
 {
-    return is_near || !s->far[0] ? s->server[server].address : s->far;
+    if (s->config.count)
+        return s->server[server].address;
+    return is_near || !s->far[0] ? s->local : s->far;
 }
 
 void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,

@@ -36,6 +36,12 @@ struct servers_events {
     void (*failed)(void *ctx, const struct cw_err *err);
 };
 
+/* Our own, where it is not started here. */
+struct servers_elsewhere {
+    /* Starts it, with this key: servers_own_listens follows, or failed() by other ways. */
+    void (*start)(void *ctx, const uint8_t key[CW_KEY_SIZE]);
+};
+
 /* Everything borrowed. */
 struct servers_config {
     struct loop *loop;
@@ -49,6 +55,8 @@ struct servers_config {
     const char *image_dir; /* of our own ... */
     uint64_t bytes_max;    /* ... and what it may hold */
     bool ephemeral;        /* ... and whether those of the job go at its end */
+    const struct servers_elsewhere *elsewhere; /* NULL: our own is started here */
+    void *elsewhere_ctx;
     const struct servers_events *events;
     void *ctx;
 };
@@ -62,13 +70,17 @@ void servers_free(struct servers *servers);
 
 /* Ranks have them in turn. */
 uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
-/* Where a rank on this machine reaches it, or one elsewhere. */
+/* Where a rank on the machine of the server reaches it, or one elsewhere. */
 const char *servers_address(const struct servers *servers, uint32_t server, bool is_near);
 void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE]);
 
 /* It is needed from now on: starts our own, unless it was. */
 void servers_want(struct servers *servers, uint32_t server);
+
+/* Our own, which was started elsewhere, listens there: at a socket, and at `far`, of which other
+ * hosts know; "": it is on this machine. */
+void servers_own_listens(struct servers *servers, const char *local, const char *far);
 
 /* Whether this is our own's process; it has ended, and the caller has waited for it. */
 bool servers_is_child(const struct servers *servers, pid_t pid);

@@ -148,12 +148,39 @@ bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v)
     return cw_reader_end(&r) && v->number < AGENT_STAGES_MAX && stage_program_is_valid(&v->program);
 }
 
+/* --- checkpoint servers --- */
+
+size_t agent_server_put(uint8_t *to, const struct agent_server *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_SERVER_MAX);
+
+    cw_put_bytes(&w, v->key, sizeof(v->key));
+    cw_put_u64(&w, v->bytes_max);
+    put_text(&w, v->dir);
+    put_text(&w, v->listen);
+    return w.used;
+}
+
+bool agent_server_get(const uint8_t *from, size_t size, struct agent_server *v)
+{
+    struct cw_reader r = cw_reader(from, size);
+
+    memset(v, 0, sizeof(*v));
+    cw_get_copy(&r, v->key, sizeof(v->key));
+    v->bytes_max = cw_get_u64(&r);
+    get_text(&r, v->dir, AGENT_OPTION_MAX);
+    get_text(&r, v->listen, AGENT_OPTION_MAX);
+    return cw_reader_end(&r);
+}
+
 /* --- reports --- */
 
 void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report)
 {
-    uint8_t bytes[CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX];
-    size_t changed = cw_report_put_image(bytes, report->kind, &report->image, report->text);
+    uint8_t bytes[CW_SETUP_MAX];
+    size_t changed = report->kind == CW_REPORT_FILE
+                         ? cw_report_put_file(bytes, &report->opening, report->text)
+                         : cw_report_put_image(bytes, report->kind, &report->image, report->text);
 
     if (changed == size)
         memcpy(record, bytes, size);

@@ -36,7 +36,7 @@ enum agent_frame {
     AGENT_LOST,          /* event: start */
     AGENT_FORMER_ENDED,  /* event: rank, incarnation */
     AGENT_RELAY_STARTED, /* event: 0, pid */
-    AGENT_RELAY_LISTENS, /* event: 0, 0, its address */
+    AGENT_RELAY_LISTENS, /* event: 0, 0, its addresses */
     AGENT_RELAY_ENDED,   /* event: 1: it is started again; status */
     AGENT_RELAY_FAILED,  /* event: 0, 0, why */
     /* of programs that are sent */
@@ -44,6 +44,12 @@ enum agent_frame {
     AGENT_STAGE_WANTED, /* event: its number: the bytes are to come, on its stream */
     AGENT_STAGED,       /* event: its number: it is there, and is kept for this job */
     AGENT_STAGE_FAILED, /* event: its number, code, why */
+    /* of the job's own checkpoint server, where it stands on this host */
+    AGENT_SERVER,         /* to the agent: struct agent_server: it is to be started */
+    AGENT_SERVER_STARTED, /* event: 1: its images are in memory; pid; its directory */
+    AGENT_SERVER_LISTENS, /* event: 0, 0, its addresses */
+    AGENT_SERVER_ENDED,   /* event: 0, status, why it did not listen; it is started again */
+    AGENT_SERVER_FAILED,  /* event: 0, 0, why */
 };
 
 struct agent_event {
@@ -105,19 +111,29 @@ struct agent_relay {
 };
 #define AGENT_RELAY_MAX (48u + (RELAY_OPTIONS + 2) * (2u + AGENT_OPTION_MAX))
 
+struct agent_server {
+    uint8_t key[CW_KEY_SIZE];
+    uint64_t bytes_max;                /* 0: a share of what is free there */
+    char dir[AGENT_OPTION_MAX + 1];    /* "": one is made, and removed */
+    char listen[AGENT_OPTION_MAX + 1]; /* tcp:HOST:PORT beside its socket; "": no */
+};
+#define AGENT_SERVER_MAX (40u + 2u * (2u + AGENT_OPTION_MAX))
+
 /* Encode into ..._MAX bytes; return how many were used. */
 size_t agent_event_put(uint8_t *to, const struct agent_event *v);
 size_t agent_start_put(uint8_t *to, const struct agent_start *v);
 size_t agent_relay_put(uint8_t *to, const struct agent_relay *v);
 size_t agent_stage_put(uint8_t *to, const struct agent_stage *v);
+size_t agent_server_put(uint8_t *to, const struct agent_server *v);
 
 /* Decode. Return false if a size or a value is wrong. */
 bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v);
 bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v);
 bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v);
 bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v);
+bool agent_server_get(const uint8_t *from, size_t size, struct agent_server *v);
 
-/* Puts what was changed of a report of an image back into its record. */
+/* Puts what was changed of a report of an image or a file back into its record. */
 void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report);
 
 /* A program of ranks; or, as number 0, the environment of the dispatcher, as its `env`. */

@@ -25,11 +25,13 @@ static const struct {
     [HOST_OPTION_RELAY_AT] = {"--relay-at", required_argument},
     [HOST_OPTION_STAGE] = {"--stage", no_argument},
     [HOST_OPTION_STAGE_DIR] = {"--stage-dir", required_argument},
+    [HOST_OPTION_CKPTSRV] = {"--ckptsrv", required_argument},
 };
 
 void host_options_init(struct host_options *o)
 {
-    *o = (struct host_options){.launcher = "ssh", .timeout_ns = HOST_TIMEOUT_NS};
+    *o = (struct host_options){
+        .launcher = "ssh", .timeout_ns = HOST_TIMEOUT_NS, .ckptsrv_host = HOSTS_NONE};
 }
 
 void host_options_free(struct host_options *o)
@@ -147,6 +149,9 @@ int host_options_take(struct host_options *o, enum host_option option, const cha
         break;
     case HOST_OPTION_STAGE_DIR:
         return take_stage_dir(o, value, err);
+    case HOST_OPTION_CKPTSRV:
+        o->ckptsrv = value;
+        break;
     case HOST_OPTIONS:
         break;
     }
@@ -209,6 +214,8 @@ static int place(struct host_options *o, uint32_t ranks, struct cw_err *err)
         options.rankfile = &rankfile;
     if (result == CW_OK)
         result = host_list_set_spares(&o->list, o->spares, err);
+    if (result == CW_OK && o->ckptsrv)
+        result = host_list_add_service(&o->list, o->ckptsrv, &o->ckptsrv_host, err);
     if (result == CW_OK)
         result = placement_make(&o->placement, &o->list, ranks, &options, err);
     rankfile_free(&rankfile);

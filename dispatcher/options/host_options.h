@@ -25,6 +25,7 @@ enum host_option {
     HOST_OPTION_RELAY_AT,
     HOST_OPTION_STAGE,
     HOST_OPTION_STAGE_DIR,
+    HOST_OPTION_CKPTSRV,
     HOST_OPTIONS
 };
 
@@ -49,6 +50,8 @@ struct host_options {
     uint64_t timeout_ns;       /* a host that is silent for this time is lost */
     enum relay_at relay_at;
     const char *stage_dir; /* where programs are kept that are sent to hosts; NULL: none are */
+    const char *ckptsrv;   /* host of the job's own checkpoint server; NULL: this machine */
+    uint32_t ckptsrv_host; /* its index in the list, or HOSTS_NONE */
     uint32_t given;        /* options, one bit each */
 };
 

@@ -63,6 +63,8 @@ const char run_usage[] =
     "                       on others (default 10s)\n"
     "  --relay-at host|cluster\n"
     "                       a relay on each host with ranks, or one here for all (default host)\n"
+    "  --ckptsrv HOST       the job's own checkpoint server stands there, also where no ranks are\n"
+    "                       (default: on this machine)\n"
     "  --stage              send the programs to hosts that lack them\n"
     "  --stage-dir DIR      ... and keep them below DIR there (default " STAGE_DIR ")\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
@@ -558,6 +560,8 @@ static const char *image_option_of(const struct run_options *o)
         return "--ckpt-max";
     if (o->image_baseline)
         return "--ckpt-cpu";
+    if (o->hosts.ckptsrv)
+        return "--ckptsrv";
     return o->image_server_count ? "--ckpt-server" : NULL;
 }
 
@@ -571,10 +575,12 @@ static int check_images(struct run_options *o, struct cw_err *err)
     if (o->image_every_ns && o->image_every_ns < CKPT_EVERY_MIN_NS)
         return cw_err_set(err, CW_EINVAL, "--ckpt-every: at least %llums",
                           CKPT_EVERY_MIN_NS / 1000000);
-    if (o->image_server_count && (o->image_dir || o->image_bytes_max))
+    if (o->image_server_count && (o->image_dir || o->image_bytes_max || o->hosts.ckptsrv))
         return cw_err_set(err, CW_EINVAL,
                           "%s is for the job's own checkpoint server, not with --ckpt-server",
-                          o->image_dir ? "--ckpt-dir" : "--ckpt-max");
+                          o->hosts.ckptsrv ? "--ckptsrv"
+                          : o->image_dir   ? "--ckpt-dir"
+                                           : "--ckpt-max");
     if (!o->image_server_count && o->image_key_file)
         return cw_err_set(err, CW_EINVAL,
                           "--ckpt-key-file is for --ckpt-server ADDRESS, which is missing");

@@ -26,7 +26,7 @@
 #define AGENTS_RETURN_MIN_NS 1000000000ull  /* until a lost host is tried; doubled each time ... */
 #define AGENTS_RETURN_MAX_NS 60000000000ull /* ... up to this */
 #define AGENTS_RETURNS_MAX 1500u            /* such tries in vain: some 24 hours */
-#define AGENTS_USERS 2u
+#define AGENTS_USERS 3u
 
 struct agents;
 
@@ -68,7 +68,8 @@ struct agents_config {
     void *ctx;
 };
 
-/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, staging.h. */
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, staging.h,
+ * dispatcher/run/far_server.h. */
 struct agents_user {
     /* Frames of these types, as of struct mux_ops. */
     uint32_t first, last;

@@ -3,6 +3,7 @@
 #include "dispatcher/launch/children.h"
 #include "dispatcher/pmi/pmi.h"
 #include "dispatcher/run/drills.h"
+#include "dispatcher/run/far_server.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/hits.h"
 #include "dispatcher/run/host_news.h"
@@ -472,6 +473,21 @@ static int open_relays(struct driver *d, const struct parts_events *events, int 
     return await(d, &d->relay_news.ready, exit_code, err);
 }
 
+/* Until the checkpoint server has started, where that is on a host. */
+static int await_server(struct driver *d, int *exit_code, struct cw_err *err)
+{
+    const struct far_server *far = imaging_far_server(d->parts.imaging);
+
+    if (!far)
+        return CW_OK;
+    if (await(d, &far->settled, exit_code, err) < 0)
+        return err->code;
+    if (!far->why.code)
+        return CW_OK;
+    *err = far->why;
+    return cw_err_wrap(err, "--ckptsrv");
+}
+
 /* Opens all but the ranks, and waits until the job is open at its relays. What was opened is closed
  * by the caller. */
 static int open_all(struct driver *d, const struct run_options *options, int *exit_code,
@@ -489,7 +505,8 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
         parts_open_hosts(&d->parts, &events, d, err) < 0 ||
         open_relays(d, &events, exit_code, err) < 0)
         return err->code;
-    if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0)
+    if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0 ||
+        await_server(d, exit_code, err) < 0)
         return err->code;
     if (d->parts.resumed)
         return keeping_take_up(&d->parts, &d->job, err);

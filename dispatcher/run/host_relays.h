@@ -15,6 +15,13 @@ bool host_relays_is_here(const struct parts *parts, uint32_t host);
 /* The relay's address for a rank on that host. */
 const char *host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host);
 
+/* Where the checkpoint server of a job listens that stands on a host, with port 0, for other hosts;
+ * "": all are this machine. */
+void host_relays_server_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
+
+/* Whether that host is the one of the job's own checkpoint server. */
+bool host_relays_is_near_server(const struct parts *parts, uint32_t host);
+
 /* The relay that runs on this host; it has one. */
 uint32_t host_relays_of_host(const struct parts *parts, uint32_t host);
 

@@ -1,6 +1,7 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
+#include "dispatcher/run/far_server.h"
 #include "dispatcher/run/image_failures.h"
 #include "dispatcher/run/image_places.h"
 #include "dispatcher/run/server_news.h"
@@ -34,7 +35,8 @@ struct imaging {
     struct image_failures *failures;
     struct image_sources *sources;
     struct servers *servers;
-    struct image_dir dir; /* of our own server */
+    struct image_dir dir; /* of our own server, where it is here */
+    struct far_server far;
     uint8_t mark[CW_MARK_SIZE];
     struct loop_timer timer;       /* the core has something to be done */
     struct loop_timer stats_timer; /* logs are looked at */
@@ -57,6 +59,12 @@ static uint64_t now_of(const struct imaging *im)
 static bool is_own(const struct imaging *im)
 {
     return im->config.options->image_server_count == 0;
+}
+
+/* ... and on this machine. */
+static bool is_here(const struct imaging *im)
+{
+    return is_own(im) && !im->config.agents;
 }
 
 /* The core is asked once all that is at hand was heard. */
@@ -246,9 +254,9 @@ static void on_opens(void *ctx, uint32_t server)
 {
     struct imaging *im = ctx;
 
-    if (is_own(im))
+    if (is_here(im))
         image_dir_hold(&im->dir);
-    else
+    else if (!is_own(im))
         server_news_open(&im->news, server, servers_address(im->servers, server, true));
     images_server_opens(&im->core, server);
 }
@@ -405,9 +413,26 @@ static int choose_dir(struct imaging *im, struct cw_err *err)
     const char *wanted =
         im->config.image_dir ? im->config.image_dir : im->config.options->image_dir;
 
-    if (!is_own(im))
+    if (!is_here(im))
         return CW_OK;
     return image_dir_choose(&im->dir, wanted, im->config.job_id, im->config.state != NULL, err);
+}
+
+static void open_far(struct imaging *im)
+{
+    const struct run_options *o = im->config.options;
+
+    im->far = (struct far_server){.agents = im->config.agents,
+                                  .host = o->hosts.ckptsrv_host,
+                                  .listen = im->config.listen,
+                                  .dir = o->image_dir,
+                                  .bytes_max = o->image_bytes_max,
+                                  .servers = im->servers,
+                                  .news = &im->news,
+                                  .failed = on_failed,
+                                  .ctx = im};
+    far_server_open(&im->far);
+    servers_want(im->servers, 0);
 }
 
 static int open_servers(struct imaging *im, struct cw_err *err)
@@ -423,6 +448,8 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .host = im->config.host,
                                     .image_dir = im->dir.path,
                                     .ephemeral = !im->config.state,
+                                    .elsewhere = im->config.agents ? &far_server_ops : NULL,
+                                    .elsewhere_ctx = &im->far,
                                     .events = &servers_events,
                                     .ctx = im};
 
@@ -430,6 +457,8 @@ static int open_servers(struct imaging *im, struct cw_err *err)
         return err->code;
     config.bytes_max = o->image_bytes_max ? o->image_bytes_max : im->dir.bytes_max;
     im->servers = servers_new(&config, err);
+    if (im->servers && im->config.agents)
+        open_far(im);
     return im->servers ? CW_OK : err->code;
 }
 
@@ -562,7 +591,7 @@ void imaging_free(struct imaging *im)
         return;
     image_sources_free(im->sources);
     servers_free(im->servers);
-    if (im->servers && is_own(im))
+    if (im->servers && is_here(im))
         image_dir_remove(&im->dir);
     image_failures_free(im->failures);
     free(im->core_ranks);
@@ -571,14 +600,19 @@ void imaging_free(struct imaging *im)
     free(im);
 }
 
-void imaging_set_up(const struct imaging *im, bool is_here, struct cw_setup *setup)
+void imaging_set_up(const struct imaging *im, bool is_near, struct cw_setup *setup)
 {
     if (!im)
         return;
     snprintf(setup->image_address, sizeof(setup->image_address), "%s",
-             servers_address(im->servers, servers_of_rank(im->servers, setup->rank), is_here));
+             servers_address(im->servers, servers_of_rank(im->servers, setup->rank), is_near));
     servers_rank_key(im->servers, setup->rank, setup->incarnation, setup->image_key);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
+}
+
+const struct far_server *imaging_far_server(const struct imaging *im)
+{
+    return im && im->config.agents ? &im->far : NULL;
 }
 
 const struct images *imaging_images(const struct imaging *im)

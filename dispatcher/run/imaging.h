@@ -23,6 +23,7 @@
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
 #define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
 
+struct far_server;
 struct imaging;
 
 /* Everything borrowed. */
@@ -32,6 +33,8 @@ struct imaging_config {
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     const char *dir;       /* of the job, for sockets */
     const char *host; /* other hosts reach this machine there; borrowed for imaging_new; NULL */
+    struct agents *agents; /* of the host of our own server; NULL: it is here */
+    const char *listen;    /* ... and where it listens there; as of struct far_server */
     const struct job *job;
     struct telling *telling;
     struct relays *relays;
@@ -59,8 +62,12 @@ bool imaging_knows(const struct imaging *imaging, bool *failed);
 /* The job ends: no more are taken or fetched. */
 void imaging_end(struct imaging *imaging);
 
-/* What the setup of a process has of images; `is_here`: it is on this machine. */
-void imaging_set_up(const struct imaging *imaging, bool is_here, struct cw_setup *setup);
+/* What the setup of a process has of images; `is_near`: it is where our own server stands. */
+void imaging_set_up(const struct imaging *imaging, bool is_near, struct cw_setup *setup);
+
+/* Our own server where it stands on a host; NULL: it does not. No rank is to be started before it
+ * is settled. */
+const struct far_server *imaging_far_server(const struct imaging *imaging);
 
 /* The core, for questions. */
 const struct images *imaging_images(const struct imaging *imaging);

@@ -3,6 +3,7 @@
 #include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/remote/remote.h"
+#include "dispatcher/run/host_relays.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -210,11 +211,14 @@ static int open_sharing(struct parts *p, const struct parts_events *events, void
 static int open_imaging(struct parts *p, const struct job *job, const struct parts_events *events,
                         void *ctx, struct cw_err *err)
 {
+    bool at_host = p->options->hosts.ckptsrv_host != HOSTS_NONE;
     struct imaging_config config = {.loop = p->loop,
                                     .options = p->options,
                                     .job_id = p->job_id,
                                     .dir = p->dir.path,
                                     .host = p->host[0] ? p->host : NULL,
+                                    .agents = at_host ? p->agents : NULL,
+                                    .listen = p->server_listen,
                                     .job = job,
                                     .telling = &p->telling,
                                     .relays = p->relays,
@@ -228,6 +232,8 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
 
     if (p->options->no_images)
         return CW_OK;
+    if (at_host)
+        host_relays_server_address(p, p->server_listen);
     if (p->programs.restorer.code) {
         /* an image of no use would let the log forget how the rank began */
         telling_tell(&p->telling, "no images of ranks are taken: %s", p->programs.restorer.text);

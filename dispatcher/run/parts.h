@@ -41,6 +41,8 @@ struct parts {
     struct agents *agents;     /* NULL: all is on this machine */
     struct staging *staging;   /* NULL: no programs are sent to hosts */
     char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
+    char
+        server_listen[CW_ADDRESS_MAX]; /* of our own checkpoint server, where it stands on a host */
     struct relays *relays;
     struct rank_input *input;
     const struct launcher_ops *launcher_ops;

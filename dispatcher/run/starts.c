@@ -72,8 +72,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
              host_relays_address(parts, relays_home(parts->relays, order->rank),
                                  s->job->slot[order->slot].host));
     relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
-    imaging_set_up(parts->imaging, host_relays_is_here(parts, s->job->slot[order->slot].host),
-                   &setup);
+    imaging_set_up(parts->imaging,
+                   host_relays_is_near_server(parts, s->job->slot[order->slot].host), &setup);
     if (parts->sharing.shares && parts->sharing.shares[order->rank])
         setup.flags |= CW_SETUP_SHARES_FILES;
     if (parts->options->image_baseline)

@@ -41,6 +41,15 @@ static void read_stage(const uint8_t *body, size_t size)
               strlen(order.program.dir) + strlen(order.program.name) + 2 * STAGE_HASH_BYTES + 2);
 }
 
+static void read_server(const uint8_t *body, size_t size)
+{
+    uint8_t again[AGENT_SERVER_MAX];
+    struct agent_server order;
+
+    if (agent_server_get(body, size, &order))
+        must_hold(agent_server_put(again, &order) == size && memcmp(again, body, size) == 0);
+}
+
 static void read_blob(const uint8_t *body, size_t size)
 {
     struct agent_program program;
@@ -72,6 +81,8 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
         read_blob(body, size);
     else if (type == AGENT_STAGE)
         read_stage(body, size);
+    else if (type == AGENT_SERVER)
+        read_server(body, size);
     else if (type == AGENT_RELAY)
         agent_relay_get(body, size, &relay);
     else if (agent_event_get(body, size, &event))

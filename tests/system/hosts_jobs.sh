@@ -71,6 +71,60 @@ slow_agent() {
   [[ $(event image_failed) = 0 ]] || wrong "$(event image_failed) images failed"
 }
 
+# The checkpoint server is on a host without ranks, and dies once.
+server_on_a_host() {
+  local images
+  on node1:2,node2:2 --ckptsrv "$1" --ckpt-every 200ms --verbose -n 4 \
+    "$root/build/programs/actor" init "ring_until=$work/go" finalize
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  on_host 3 pkill -9 -f 'causeway ckptsrv'
+  await_true "the server to be back" grep -q 'the checkpoint server is there again' "$tmp/err"
+  await_more_images
+  on_host 2 pkill -9 -x actor
+  await_true "rank 3 to go on from an image" event_is_there rank_restored 3
+  touch "$work/go"
+  finish
+  expect_code 0
+  nothing_stays 1 2 3
+  images=$(sed -n "s/.*checkpoint server started (pid [0-9]*, $1, images in \(.*\))$/\1/p" "$tmp/err" | head -n 1)
+  [[ $images = /* ]] || wrong "nobody says that it was started on $1"
+  on_host 3 test ! -e "$images" || wrong "images stay in $images"
+}
+
+server_that_cannot_start() {
+  on_hosts node1:2 --ckptsrv node3 --ckpt-dir /proc/none -n 2 "$solver" 100 100 100
+  expect_code 1
+  grep -q "causeway: --ckptsrv: host node3: .* cannot be started: --dir /proc/none: making it: " "$tmp/err" || wrong "nobody says where, and why"
+  [[ $(wc -l <"$tmp/err") = 1 ]] || wrong "expected one line on standard error"
+  nothing_stays 1 3
+}
+
+await_more_images() {
+  local count
+  count=$(event image_stored)
+  await_true "more images" more_than "$count" image_stored
+}
+
+more_than() {
+  (($(event "$2") > $1))
+}
+
+# All goes on without images.
+server_lost() {
+  on node1:2,node2:2 --ckptsrv node3 --host-timeout 1s --ckpt-every 200ms -n 4 \
+    "$root/build/programs/actor" init "ring_until=$work/go" finalize
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  host_kill 3
+  await_true "that to be told" grep -q 'no more images are taken: host node3: it is lost' "$tmp/err"
+  touch "$work/go"
+  finish
+  host_start 3
+  expect_code 0
+  nothing_stays 1 2
+}
+
 lost_with_spare() {
   on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 5000 1000
   start "${job_command[@]}"
@@ -192,6 +246,40 @@ refused() {
   nothing_stays 1
 }
 
+# An agent dies when so many bytes of what it says have come: at once, in its greeting, at the start of its relay or of
+# its ranks. The job is refused by the name of the host, or goes on elsewhere.
+killed_at_its_start() {
+  local bytes
+  printf '%s\n' '#!/bin/bash' "[[ -e $work/killed || \$* != *node2* ]] && exec $hosts_ssh \"\$@\"" \
+    "exec $hosts_ssh \"\$@\" | perl -e 'my \$left = shift; while (\$left > 0 && sysread STDIN, \$_, \$left) {
+    \$left -= length; syswrite STDOUT, \$_ } open my \$f, \">\", \"$work/killed\"; exec \"bash\", \"-c\",
+    \". $root/tests/hosts.sh; hosts_use $hosts_number; on_host 2 pkill -9 -x causeway; cat >/dev/null\"' \
+    \"\$(<$work/bytes)\"" >"$work/launcher"
+  chmod +x "$work/launcher"
+  for bytes in 0 1 20 21 50 150 300 400 600 900 1500; do
+    rm -f "$work/killed"
+    echo "$bytes" >"$work/bytes"
+    on "$three" --spares 1 --relay-at cluster --host-timeout 1s -n 4 "$solver" 200 1000 1000
+    job_command=("${job_command[@]/--launcher-args/--launcher}")
+    job_command=("${job_command[@]/-F $hosts_config/$work/launcher}")
+    run "${job_command[@]}"
+    [[ $code = 0 || ($code = 1 && $(<"$tmp/err") = *node2*) ]] || wrong "after $bytes bytes it ended with code $code"
+    ((code)) || expect_solver 200 1000
+    nothing_stays 1 3
+    await_true "the processes of node2 to end" none_on 2
+  done
+  on_hosts node2 -n 1 true # which removes what the killed ones have left
+  nothing_stays 2
+}
+
+# What plain has started there, root reaches by plain's own login.
+other_user() {
+  on_hosts "node1:2,plain.node2:2" "$@" --ckpt-every 200ms --fault kill:2@1s -n 4 "$solver" 300 3000 1000
+  [[ $(event rank_restored) -ge 1 ]] || wrong "no rank went on from an image"
+  expect_solver 300 3000
+  nothing_stays 1 2
+}
+
 prints() {
   on_hosts node1,prints.node2 -n 2 bash -c 'echo "$PMI_RANK"'
   expect_code 0
@@ -217,6 +305,9 @@ t "input, output, exit codes" streams
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
 t "what agents say comes late" slow_agent
+t "a checkpoint server on a host without ranks" server_on_a_host node3
+t "... which is lost" server_lost
+t "... which cannot start" server_that_cannot_start
 t "a host is lost, and there is a spare one" lost_with_spare
 t "a host is lost and comes back" lost_and_back
 t "a host is lost, and there is no other" lost_without_spare
@@ -229,7 +320,10 @@ t "the job is interrupted" interrupted
 t "a host that cannot be reached" refused 'No route|timed out' absent
 t "a name without a host" refused 'resolve' unknown.invalid
 t "a user who must type a password" refused 'Permission denied' asks.node2
-t "a host without Causeway" refused 'No such file|not found' node2 --agent /no/causeway
+t "a host without Causeway" refused 'No such file|not found' node1 --agent /no/causeway
 t "a user whose shell prints" prints
+t "another user" other_user
+t "another user, one relay" other_user --relay-at cluster
+t "agents that are killed at their start" killed_at_its_start
 t "NetPIPE between two hosts" netpipe
 tap_end

@@ -401,6 +401,27 @@ static void spares_get_no_ranks(void)
     refused(host_list_set_spares(&list, 3, &err), "--spares 3: the job has 3 hosts");
 }
 
+/* A host that serves the job has no slots, unless it has ranks anyway. */
+static void host_without_ranks(void)
+{
+    struct placement_options options = {.oversubscribe = true, .ppn = 2};
+    uint32_t at;
+
+    begin();
+    CU_ASSERT_EQUAL(host_list_parse(&list, "hosts", "a:2\nb:2", 7, &err), CW_OK);
+    CU_ASSERT_EQUAL(host_list_add_service(&list, "B", &at, &err), CW_OK);
+    CU_ASSERT_EQUAL(at, 1);
+    CU_ASSERT_EQUAL(host_list_add_service(&list, "c", &at, &err), CW_OK);
+    CU_ASSERT_EQUAL(at, 2);
+    CU_ASSERT_EQUAL(placement_make(&placement, &list, 9, &options, &err), CW_OK);
+    hosts_of_ranks("aabbaabba");
+    CU_ASSERT_EQUAL(placement.slots, 4);
+    placement_free(&placement);
+    options.oversubscribe = false;
+    refused(placement_make(&placement, &list, 5, &options, &err), "room for 4");
+    refused(host_list_add_service(&list, "-x", &at, &err), "host '-x': expected a name");
+}
+
 static void oversubscribed(void)
 {
     struct placement_options options = {.oversubscribe = true};
@@ -551,6 +572,7 @@ void add_hosts_tests(void)
     CU_ADD_TEST(suite, by_slots_and_nodes);
     CU_ADD_TEST(suite, by_ppn);
     CU_ADD_TEST(suite, spares_get_no_ranks);
+    CU_ADD_TEST(suite, host_without_ranks);
     CU_ADD_TEST(suite, oversubscribed);
     CU_ADD_TEST(suite, placements_keep_the_bounds);
     CU_ADD_TEST(suite, rankfiles);

@@ -524,6 +524,42 @@ static void relays_options(void)
         CU_ASSERT_FALSE(agent_relay_get(bytes, size - less, &got));
 }
 
+static void order_for_a_checkpoint_server(void)
+{
+    static uint8_t bytes[AGENT_SERVER_MAX];
+    static struct agent_server v = {.bytes_max = 1ull << 40, .listen = "tcp:10.0.0.1:0"}, got;
+    size_t size;
+
+    memset(v.key, 3, sizeof(v.key));
+    memset(v.dir, 'd', AGENT_OPTION_MAX);
+    size = agent_server_put(bytes, &v);
+    CU_ASSERT_TRUE(agent_server_get(bytes, size, &got));
+    CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
+    for (size_t less = 1; less <= size; less++)
+        CU_ASSERT_FALSE(agent_server_get(bytes, size - less, &got));
+}
+
+/* The dispatcher puts its own time in the place of the host's. */
+static void report_of_a_file(void)
+{
+    struct cw_opening opening = {.device = 1, .inode = 2, .opened_ns = 3, .writes = true};
+    uint8_t record[CW_REPORT_FILE_MAX];
+    char path[3 * CW_PATH_TOLD];
+    struct cw_report report;
+    size_t size;
+
+    memset(path, 'p', sizeof(path) - 1);
+    path[sizeof(path) - 1] = '\0';
+    size = cw_report_put_file(record, &opening, path);
+    CU_ASSERT_TRUE(cw_report_get(record, size, &report));
+    report.opening.opened_ns = 4;
+    agent_report_change(record, size, &report);
+    CU_ASSERT_TRUE(cw_report_get(record, size, &report));
+    CU_ASSERT_EQUAL(report.opening.opened_ns, 4);
+    CU_ASSERT_EQUAL(report.opening.inode, 2);
+    CU_ASSERT_EQUAL(strlen(report.text), CW_PATH_TOLD);
+}
+
 static void programs_that_are_sent(void)
 {
     uint8_t bytes[AGENT_STAGE_MAX];
@@ -563,5 +599,7 @@ void add_mux_tests(void)
     CU_ADD_TEST(s, greetings_of_another_protocol);
     CU_ADD_TEST(s, programs);
     CU_ADD_TEST(s, relays_options);
+    CU_ADD_TEST(s, report_of_a_file);
+    CU_ADD_TEST(s, order_for_a_checkpoint_server);
     CU_ADD_TEST(s, programs_that_are_sent);
 }

@@ -417,6 +417,11 @@ static void bad_hosts(void)
     bad("run --ckpt-cpu baseline --no-ckpt p", "--ckpt-cpu is for images, which --no-ckpt");
     bad("run --stage p", "--stage is for a job on several machines");
     bad("run --host a --stage-dir tmp p", "--stage-dir 'tmp': expected a path from / on");
+    bad("run --ckptsrv b p", "--ckptsrv is for a job on several machines");
+    bad("run --host a --ckptsrv -b p", "host '-b': expected a name");
+    bad("run --host a --ckptsrv b --no-ckpt p", "--ckptsrv is for images, which --no-ckpt turns off");
+    bad("run --host a --ckptsrv b --ckpt-server unix:s p",
+        "--ckptsrv is for the job's own checkpoint server, not with --ckpt-server");
     bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster");
     bad("run --host a --host-timeout 99ms p", "--host-timeout '99ms': expected 100ms to 1h");
     bad("run --host a --host-timeout 2h p", "--host-timeout '2h': expected 100ms to 1h");
