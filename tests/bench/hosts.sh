@@ -3,16 +3,18 @@
 # after lib.sh and tests/hosts.sh.
 #
 # Environment: HOSTS_ROUNDS (default RUNS), HOSTS_START_RANKS (of jobs whose start is timed, "8 64"), HOSTS_START_MANY
-#   (likewise, without stock, 256)
+#   (likewise, without stock, "128 256 512")
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir; tests/hosts.sh the names that begin with hosts_
 # shellcheck disable=SC2016,SC2317 # the dollars in single quotes are jq's; functions are called by their names
 
 HOSTS_ROUNDS=${HOSTS_ROUNDS:-$RUNS}
 HOSTS_START_RANKS=${HOSTS_START_RANKS:-8 64}
-HOSTS_START_MANY=${HOSTS_START_MANY:-256}
+HOSTS_START_MANY=${HOSTS_START_MANY:-128 256 512}
 HOSTS_SIZES="1 1048576" # bytes
 HOSTS_LOST_AT_S=4
+HOSTS_CUT_AT_S=3
+HOSTS_CUT_S=2
 
 # bench_hosts N WHAT: the hosts 1 to N, or that WHAT is not measured
 bench_hosts() {
@@ -121,6 +123,37 @@ hosts_lost() {
   row "$dir/hosts" "the loss of a host" "=spread lost 2" "=spread started 2" "=spread up 2" "=spread live 2" "=spread all 2"
 }
 
+# --- a cut ----------------------------------------------------------------------------------------
+
+# hosts_cut_once NAME OPTION...: seconds from the end of a cut until a byte has come back again
+hosts_cut_once() {
+  local joined
+  rm -f "$dir/events"
+  hosts_job 2 "${@:2}" --events "$dir/events" "$programs/gap" $((HOSTS_CUT_AT_S + HOSTS_CUT_S + 5)) >"$dir/out" &
+  sleep "$HOSTS_CUT_AT_S"
+  host_cut 2
+  sleep "$HOSTS_CUT_S"
+  joined=$EPOCHREALTIME
+  host_join 2
+  wait $! || return 1
+  ! grep -Eq '"event":"(rank_down|host_lost)"' "$dir/events" || return 1
+  awk -v name="$1" -v cut="$HOSTS_CUT_S" -v joined="$joined" '$1 == "gap" && $2 > cut * 0.9 {
+    print name, $3 - joined; found = 1 } END { exit !found }' "$dir/out" >>"$dir/hosts"
+}
+
+hosts_cut() {
+  title "Two hosts that are cut from each other for $HOSTS_CUT_S s: from its end until a byte has come back, $HOSTS_ROUNDS rounds"
+  bench_hosts 2 "a cut between hosts" || return
+  rm -f "$dir/hosts"
+  rounds "$HOSTS_ROUNDS" "a cut, a relay on each host" hosts_cut_once each
+  rounds "$HOSTS_ROUNDS" "a cut, one relay" hosts_cut_once one --relay-at cluster
+  hosts_down
+  echo "No rank is restarted. A round in which one is does not count."
+  table "" "s"
+  row "$dir/hosts" "a cut, a relay on each host" "relay on each host" "=spread each 2"
+  row "$dir/hosts" "a cut, one relay" "one relay" "=spread one 2"
+}
+
 # --- the start of many ranks ----------------------------------------------------------------------
 
 # hosts_start_once RUNNER RANKS: of a program that does one round
@@ -138,12 +171,16 @@ hosts_start() {
       rounds "$HOSTS_ROUNDS" "$runner, $ranks ranks" hosts_start_once "$runner" "$ranks"
     done
   done
-  rounds "$HOSTS_ROUNDS" "$HOSTS_START_MANY ranks" hosts_start_once relay_each "$HOSTS_START_MANY"
+  for ranks in $HOSTS_START_MANY; do
+    rounds "$HOSTS_ROUNDS" "$ranks ranks" hosts_start_once relay_each "$ranks"
+  done
   hosts_down
   echo "Goal at 64: below 2 s, and below mpirun.mpich's by ssh."
   table ranks "mpirun.mpich s" "causeway run s"
   for ranks in $HOSTS_START_RANKS; do
     row "$dir/hosts" "$ranks ranks on 8 hosts" "$ranks" "=spread stock_hosts.$ranks 2" "=spread relay_each.$ranks 2"
   done
-  row "$dir/hosts" "$HOSTS_START_MANY ranks on 8 hosts" "$HOSTS_START_MANY" "-" "=spread relay_each.$HOSTS_START_MANY 2"
+  for ranks in $HOSTS_START_MANY; do
+    row "$dir/hosts" "$ranks ranks on 8 hosts" "$ranks" "-" "=spread relay_each.$ranks 2"
+  done
 }
