@@ -16,13 +16,17 @@ doc=docs/bounds.md
 endings='_(MAX|BYTES|NS|MS|US|S|KEPT|EVERY|TRIES|ROUNDS|PERIODS|BACKLOG)$'
 declare -A where=() body=() listed=() no_bound=()
 
-# Lines "FILE NAME VALUE" of all macros without arguments, without comments, each on one line
+# Lines "FILE NAME VALUE" of all macros without arguments, without comments, each on one line; numbers without suffixes
 defines() {
-  local file
-  for file in $(find common relay rdevice ckptsrv dispatcher -name '*.[ch]' | sort); do
-    sed -e ':more' -e '/\\$/{N;s/\\\n/ /;b more' -e '}' "$file" |
-      sed -nE 's/^#define ([A-Z][A-Z0-9_]*) +(.*)$/\1 \2/p' | sed -E 's#/\*.*##; s# +$##' | sed "s#^#$file #"
-  done
+  find common relay rdevice ckptsrv dispatcher -name '*.[ch]' | sort | xargs awk '
+    { whole = whole $0 }
+    sub(/\\$/, " ", whole) { next }
+    whole ~ /^#define [A-Z][A-Z0-9_]* / {
+      sub(/^#define /, "", whole)
+      sub(/\/\*.*/, "", whole)
+      print FILENAME, whole
+    }
+    { whole = "" }' | sed -E 's/\b(0x[0-9a-fA-F]+|[0-9]+)(ull|ul|u|l)\b/\1/g; s/\((int|unsigned|size_t|uint32_t|uint64_t)\)//g; s/ +$//'
 }
 
 read_sources() {
@@ -37,12 +41,10 @@ read_sources() {
 # Prints what VALUE comes to, or nothing when it is no number: constant VALUE
 constant() {
   local text=$1 name i
-  text=$(sed -E 's/\b(0x[0-9a-fA-F]+|[0-9]+)(ull|ul|u|l)\b/\1/g; s/\((int|unsigned|size_t|uint32_t|uint64_t)\)//g' <<<"$text")
   for ((i = 0; i < 20; i++)); do
     [[ $text =~ [A-Z][A-Z0-9_]+ ]] || break
     name=${BASH_REMATCH[0]}
     text=${text//$name/(${body[$name]-?})}
-    text=$(sed -E 's/\b([0-9]+)(ull|ul|u)\b/\1/g' <<<"$text")
   done
   [[ $text =~ ^[-0-9a-fx()+*/\<\>\ ]+$ ]] && echo $((text))
 }

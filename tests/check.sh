@@ -100,8 +100,8 @@ one_engine() {
 }
 
 one_engine_waiting() {
-  suite "relays that come back, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
-  suite "relays that lose power, $1" env ENGINE="$2" DRAW="1/2 $SLICE" tests/system/relay_sync.sh '^(rings: once|storm)'
+  suite "relays that come back, $1" env ENGINE="$2" DRAW="1/4 $SLICE" tests/system/relay_return.sh '^(started again$|rings: (killed|with ranks))'
+  suite "relays that lose power, $1" env ENGINE="$2" DRAW="1/4 $SLICE" tests/system/relay_sync.sh '^(rings: once|storm)'
   suite "images of states, $1" env ENGINE="$2" DRAW="1/48 $SLICE" tests/system/images_states.sh
   suite "images of jobs, $1" env ENGINE="$2" DRAW="1/12 $SLICE" tests/system/images_job.sh
 }
@@ -118,7 +118,7 @@ queue_with_images() {
 
 # What the thread sanitizer does not run: tests of the core alone start no thread, the R-device maps its rings at an
 # address that this sanitizer keeps for itself, and agents need the command.
-threadless=(--without "agents" --without "trace of" --without "session of a rank" --without "restored journals" --without "group commit" --without "points of")
+threadless=(--without "agents" --without "interrupted calls" --without "trace of" --without "session of a rank" --without "restored journals" --without "group commit" --without "points of")
 
 queue_builds() {
   one "make run" demonstration
@@ -135,34 +135,34 @@ queue_sanitized_builds() {
 # Jobs of several processes.
 queue_jobs() {
   local engine
-  suite "MPI programs" env DRAW="1/3 $SLICE" tests/system/programs.sh
-  suite "ranks killed" env DRAW="1/6 $SLICE" tests/system/kills.sh --slice
+  suite "MPI programs" env DRAW="1/5 $SLICE" tests/system/programs.sh
+  suite "ranks killed" env DRAW="1/10 $SLICE" tests/system/kills.sh --slice
   suite "ranks and relays killed" env DRAW="1/24 $SLICE" tests/system/kills.sh --relays --slice
   suite "ranks killed, with images" env DRAW="1/20 $SLICE" tests/system/kills.sh --images --slice
   suite "ranks and relays killed, with images" env DRAW="1/32 $SLICE" tests/system/kills.sh --relays --images --slice
   suite "MPI programs, relay on TCP" env DRAW="1/2 $SLICE" tests/system/programs.sh --relay-tcp --slice
   suite "files that ranks share" tests/system/files.sh
-  suite "images of processes" env DRAW="1/2 $SLICE" tests/system/images.sh
-  suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/4 $SLICE" tests/system/programs.sh --slice --kills 2
-  suite engines tests/system/engines.sh
-  suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" DRAW="1/2 $SLICE" tests/system/programs.sh --slice \
+  suite "images of processes" env DRAW="1/3 $SLICE" tests/system/images.sh
+  suite "several relays, ranks killed" env ENGINE="poll --relays 2" DRAW="1/8 $SLICE" tests/system/programs.sh --slice --kills 2
+  suite engines env DRAW="1/2 $SLICE" tests/system/engines.sh
+  suite "MPI programs, poll over sockets" env ENGINE="poll --rings off" DRAW="1/4 $SLICE" tests/system/programs.sh --slice \
     "$engine_programs"
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine "engine $engine" "$engine"
   done
-  suite scalapack tests/system/scalapack.sh --causeway --slice 5
+  suite scalapack tests/system/scalapack.sh --causeway --slice 3
   suite "scalapack, with images" tests/system/scalapack.sh --images --slice 2
-  suite "comparison of engines" tests/system/netpipe.sh
+  suite "comparison of engines" env DRAW="1/3 $SLICE" tests/system/netpipe.sh
 }
 
 # Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks.
 queue_waiting() {
   local engine
-  suite "command line" env DRAW="1/2 $SLICE" tests/system/cli.sh
-  suite "images that ranks go on from" env DRAW="1/3 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
-  suite "images, programs" env DRAW="1/3 $SLICE" tests/system/images_programs.sh
+  suite "command line" env DRAW="1/5 $SLICE" tests/system/cli.sh
+  suite "images that ranks go on from" env DRAW="1/5 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
+  suite "images, programs" env DRAW="1/5 $SLICE" tests/system/images_programs.sh
   suite "images, faults" env DRAW="1/3 $SLICE" tests/system/images_faults.sh
-  suite "logs on disk" env DRAW="1/4 $SLICE" tests/system/log_disk.sh
+  suite "logs on disk" env DRAW="1/8 $SLICE" tests/system/log_disk.sh
   suite "logs that are looked at" env DRAW="1/2 $SLICE" tests/system/log_command.sh
   suite "checkpoint servers" env DRAW="1/2 $SLICE" SEED="$SLICE" tests/system/ckptsrv.sh
   suite "images of jobs" env DRAW="1/4 $SLICE" tests/system/images_job.sh
@@ -173,16 +173,16 @@ queue_waiting() {
     DRAW="1/4 $SLICE" tests/system/images.sh
   suite "jobs that are resumed" env DRAW="1/6 $SLICE" tests/system/job_resume.sh
   suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
-  suite "hosts in namespaces" env DRAW="1/3 $SLICE" tests/system/hosts_net.sh
+  suite "hosts in namespaces" env DRAW="1/5 $SLICE" tests/system/hosts_net.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
-  suite "jobs on several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_jobs.sh
-  suite "MPI programs on hosts" env DRAW="1/20 $SLICE" tests/system/hosts_programs.sh
+  suite "jobs on several hosts" env DRAW="1/5 $SLICE" tests/system/hosts_jobs.sh
+  suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
   suite "programs sent to hosts" env DRAW="1/4 $SLICE" tests/system/hosts_stage.sh
-  suite "sessions that resume" env DRAW="1/3 $SLICE" tests/system/resume.sh
-  suite "relays that come back" env DRAW="1/3 $SLICE" tests/system/relay_return.sh
-  suite "relays by hand that come back" env DRAW="1/3 $SLICE" tests/system/relay_keeper.sh
-  suite "relays that lose power" env DRAW="1/4 $SLICE" tests/system/relay_sync.sh
+  suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh
+  suite "relays that come back" env DRAW="1/6 $SLICE" tests/system/relay_return.sh
+  suite "relays by hand that come back" env DRAW="1/5 $SLICE" tests/system/relay_keeper.sh
+  suite "relays that lose power" env DRAW="1/8 $SLICE" tests/system/relay_sync.sh
   queue_with_images
   for engine in $(other_engines); do
     engine_runs "$engine" && one_engine_waiting "engine $engine" "$engine"
@@ -192,7 +192,8 @@ queue_waiting() {
 # One process each, of one thread or a few; the longest first.
 queue_processes() {
   local fuzzer
-  suite unit build/unit --quick
+  suite "unit, without engines" build/unit --quick --without engine
+  suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
   suite "simulated jobs" build/sim --seeds 1:500
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in build/fuzz/*; do
@@ -210,16 +211,16 @@ queue_processes() {
 
 queue_sanitized() {
   local sanitized="$PWD/tests/system/sanitized.sh"
-  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/4 "$SLICE" \
+  suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/12 "$SLICE" \
     engine
-  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/4 "$SLICE"
+  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/16 "$SLICE"
   suite "unit without engines, drawn, address and undefined behaviour sanitizers" \
-    build/address/unit --quick --draw 1/3 "$SLICE" --without engine
+    build/address/unit --quick --draw 1/10 "$SLICE" --without engine
   suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
-    build/address/unit --slow --draw 1/6 "$SLICE"
-  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/6 "$SLICE"
-  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:100
-  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/3 $SLICE" tests/system/programs.sh --slice
+    build/address/unit --slow --draw 1/12 "$SLICE"
+  suite "unit, the slow tests drawn, thread sanitizer" build/thread/unit --slow "${threadless[@]}" --draw 1/12 "$SLICE"
+  suite "simulated jobs, sanitizers" build/address/sim --seeds 2001:40
+  suite "MPI programs, sanitizers" env CAUSEWAY="$sanitized" DRAW="1/6 $SLICE" tests/system/programs.sh --slice
 }
 
 suites_start

@@ -86,10 +86,15 @@ restored() {
   expect_err_like 'restarting it from image [0-9]+ \(incarnation [0-9]+\)'
 }
 
-# computed PROGRAM [ARGUMENT...]: a program that compares what it has computed
+# computed PROGRAM [ARGUMENT...]: a program that compares what it has computed, with so many crashes as it can bear that
+# calls no MPI for a while
 computed() {
+  local at faults=()
+  for at in 1000 1400 1800 2200 2600 3000 4000; do
+    faults+=(--fault "kill:$((RANDOM % 4))@${at}ms")
+  done
   : >"$tmp/events"
-  run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --fault kill:random@400ms -n 4 "$programs/$1" "${@:2}"
+  run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${faults[@]}" -n 4 "$programs/$1" "${@:2}"
   expect_code 0
   expect_out_like "^ok $1$"
   expect_event rank_restored
