@@ -17,6 +17,7 @@ endings='_(MAX|BYTES|NS|MS|US|S|KEPT|EVERY|TRIES|ROUNDS|PERIODS|BACKLOG)$'
 declare -A where=() body=() listed=() no_bound=()
 
 # Lines "FILE NAME VALUE" of all macros without arguments, without comments, each on one line; numbers without suffixes
+# shellcheck disable=SC2016 # awk's
 defines() {
   find common relay rdevice ckptsrv dispatcher -name '*.[ch]' | sort | xargs awk '
     { whole = whole $0 }

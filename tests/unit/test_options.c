@@ -419,7 +419,8 @@ static void bad_hosts(void)
     bad("run --host a --stage-dir tmp p", "--stage-dir 'tmp': expected a path from / on");
     bad("run --ckptsrv b p", "--ckptsrv is for a job on several machines");
     bad("run --host a --ckptsrv -b p", "host '-b': expected a name");
-    bad("run --host a --ckptsrv b --no-ckpt p", "--ckptsrv is for images, which --no-ckpt turns off");
+    bad("run --host a --ckptsrv b --no-ckpt p",
+        "--ckptsrv is for images, which --no-ckpt turns off");
     bad("run --host a --ckptsrv b --ckpt-server unix:s p",
         "--ckptsrv is for the job's own checkpoint server, not with --ckpt-server");
     bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster");
