@@ -15,6 +15,7 @@
 
 #define CONNECT_TIMEOUT_MS 10000
 #define CONNECT_PAUSE_MS 10
+#define TRANSPORTS_MAX 3u
 #define SOCKET_BUFFER_BYTES (1 << 20) /* the kernel lowers it to its own bound */
 
 static void grow_buffers(int fd)
@@ -128,10 +129,22 @@ static void tcp_release(const struct cw_address *address)
     (void)address;
 }
 
-static const struct cw_transport transports[] = {
-    {"unix", unix_parse, unix_claim, grow_buffers, unix_release},
-    {"tcp", tcp_parse, tcp_claim, tcp_tune, tcp_release},
-};
+static const struct cw_transport local_transport = {.scheme = "unix",
+                                                    .parse = unix_parse,
+                                                    .claim = unix_claim,
+                                                    .tune = grow_buffers,
+                                                    .release = unix_release};
+static const struct cw_transport tcp_transport = {.scheme = "tcp",
+                                                  .parse = tcp_parse,
+                                                  .claim = tcp_claim,
+                                                  .tune = tcp_tune,
+                                                  .release = tcp_release};
+static const struct cw_transport *transports[TRANSPORTS_MAX] = {&local_transport, &tcp_transport};
+
+void cw_transport_add(const struct cw_transport *transport)
+{
+    transports[TRANSPORTS_MAX - 1] = transport;
+}
 
 int cw_address_parse(struct cw_address *address, const char *text, struct cw_err *err)
 {
@@ -140,12 +153,12 @@ int cw_address_parse(struct cw_address *address, const char *text, struct cw_err
         return cw_err_set(err, CW_EINVAL, "address of more than %zu bytes",
                           sizeof(address->text) - 1);
     strcpy(address->text, text);
-    for (size_t i = 0; i < sizeof(transports) / sizeof(*transports); i++) {
-        size_t size = strlen(transports[i].scheme);
+    for (size_t i = 0; i < TRANSPORTS_MAX && transports[i]; i++) {
+        size_t size = strlen(transports[i]->scheme);
 
-        if (strncmp(text, transports[i].scheme, size) == 0 && text[size] == ':') {
-            address->transport = &transports[i];
-            return transports[i].parse(address, text + size + 1, err);
+        if (strncmp(text, transports[i]->scheme, size) == 0 && text[size] == ':') {
+            address->transport = transports[i];
+            return transports[i]->parse(address, text + size + 1, err);
         }
     }
     return cw_err_set(err, CW_EINVAL, "address '%s': expected unix:PATH or tcp:HOST:PORT", text);
@@ -245,7 +258,11 @@ static bool connects(int fd, const struct cw_sockaddr *at, int patience_ms)
 static int begin(const struct cw_address *address, int place, int patience_ms, struct cw_err *err)
 {
     const struct cw_sockaddr *at = &address->at[place];
-    int fd = socket(at->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd;
+
+    if (address->transport->begin)
+        return address->transport->begin(address, err);
+    fd = socket(at->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
         return cw_err_set(err, CW_ESYS, "connect to %s: socket: %s", address->text,
@@ -281,8 +298,11 @@ static int await_connected(int fd, int timeout_ms)
 
 int cw_connect_end(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err)
 {
-    int failure = await_connected(fd, timeout_ms);
+    int failure;
 
+    if (address->transport->end)
+        return address->transport->end(fd, address, timeout_ms, err);
+    failure = await_connected(fd, timeout_ms);
     if (failure)
         return cw_err_set(err, CW_ESYS, "connect to %s: %s", address->text, strerror(failure));
     address->transport->tune(fd);

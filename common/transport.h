@@ -1,4 +1,5 @@
-/* Addresses and stream sockets: unix:PATH and tcp:HOST:PORT, behind one table of transports. */
+/* Addresses and stream sockets: unix:PATH and tcp:HOST:PORT, behind one table of transports, to
+ * which a program may add one. */
 #ifndef CW_TRANSPORT_H
 #define CW_TRANSPORT_H
 
@@ -25,9 +26,9 @@ struct cw_address {
     int count;                               /* at least 1 */
 };
 
-/* One kind of stream socket. */
+/* One kind of stream socket, or what looks like one. */
 struct cw_transport {
-    const char *scheme; /* "unix", "tcp" */
+    const char *scheme; /* "unix", "tcp", "ssh" */
     /* Fills `at` from `rest`, the text after "scheme:". May block (name resolution).
      * Errors: CW_EINVAL. */
     int (*parse)(struct cw_address *address, const char *rest, struct cw_err *err);
@@ -37,7 +38,14 @@ struct cw_transport {
     void (*tune)(int fd);
     /* After the listener is closed: removes its file, if it has one. */
     void (*release)(const struct cw_address *address);
+    /* In place of connect(2), as cw_connect_begin and cw_connect_end; NULL: that is what is done.
+     */
+    int (*begin)(const struct cw_address *address, struct cw_err *err);
+    int (*end)(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err);
 };
+
+/* Adds one to unix and tcp: once, before any thread. */
+void cw_transport_add(const struct cw_transport *transport);
 
 /* Parses unix:PATH or tcp:HOST:PORT. May block (name resolution). Errors: CW_EINVAL; the text names
  * the address and what was expected. */

@@ -183,7 +183,7 @@ _causeway() {
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay ckptsrv status top log ckpt doctor help --help --version'
+    _causeway_words 'run relay ckptsrv status top log ckpt doctor tunnel help --help --version'
     return
   fi
   case ${words[1]} in
@@ -194,6 +194,7 @@ _causeway() {
     ckptsrv) _causeway_ckptsrv ;;
     ckpt) _causeway_ckpt ;;
     doctor) _causeway_doctor ;;
+    tunnel) _causeway_words --help ;;
   esac
 }
 

@@ -219,6 +219,9 @@ static void handle_signals(void)
     sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the disk says EFBIG */
+    action.sa_handler = SIG_DFL;
+    action.sa_flags = SA_NOCLDWAIT; /* nobody waits for the tunnels to other relays */
+    sigaction(SIGCHLD, &action, NULL);
 }
 
 static void raise_descriptor_limit(void)

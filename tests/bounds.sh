@@ -2,7 +2,7 @@
 # Compares docs/bounds.md with the sources. Prints TAP: one test for each constant.
 #
 # - A row of a table names a constant, `NAME`, or an option, `--name`. Its second cell begins with the value: a number,
-#   and a unit where there is one. Each #define of that name in common/, relay/, rdevice/, ckptsrv/ and dispatcher/ must have that
+#   and a unit where there is one. Each #define of that name in common/, relay/, rdevice/, ckptsrv/, dispatcher/ and tunnels/ must have that
 #   value. `NAME` (file.c) is the one of that file, where files have different values.
 #
 # - Each #define there whose name ends as those of bounds do (see $endings) must have a row, or stand in the last
@@ -19,7 +19,7 @@ declare -A where=() body=() listed=() no_bound=()
 # Lines "FILE NAME VALUE" of all macros without arguments, without comments, each on one line; numbers without suffixes
 # shellcheck disable=SC2016 # awk's
 defines() {
-  find common relay rdevice ckptsrv dispatcher -name '*.[ch]' | sort | xargs awk '
+  find common relay rdevice ckptsrv dispatcher tunnels -name '*.[ch]' | sort | xargs awk '
     { whole = whole $0 }
     sub(/\\$/, " ", whole) { next }
     whole ~ /^#define [A-Z][A-Z0-9_]* / {

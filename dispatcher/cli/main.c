@@ -7,7 +7,9 @@
 #include "dispatcher/cli/cmd_run.h"
 #include "dispatcher/cli/cmd_status.h"
 #include "dispatcher/cli/cmd_top.h"
+#include "dispatcher/cli/cmd_tunnel.h"
 #include "relay/main.h"
+#include "tunnels/ssh_transport.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,6 +34,7 @@ static const struct {
     {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
+    {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
     {"agent", cmd_agent, NULL}, /* for causeway run alone */
@@ -68,6 +71,7 @@ int main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : "";
 
     fill_standard_descriptors();
+    cw_transport_add(&ssh_transport);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return cmd_help(argc, argv);
     if (strcmp(name, "--version") == 0) {

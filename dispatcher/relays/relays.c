@@ -7,6 +7,7 @@
 #include "dispatcher/relays/opener.h"
 #include "dispatcher/relays/own_relay.h"
 #include "dispatcher/relays/relay_link.h"
+#include "tunnels/ssh_address.h"
 
 #include <signal.h>
 #include <sodium.h>
@@ -288,6 +289,18 @@ static int start_own(struct relay *relay, struct cw_err *err)
     return config->elsewhere->start(config->elsewhere_ctx, relay->number, relay->keys->relay, err);
 }
 
+/* Ranks of a relay behind a gateway are there as well. */
+static void take_address(struct relay *relay, const char *address)
+{
+    const char *inner = ssh_address_inner(address);
+
+    snprintf(relay->address, sizeof(relay->address), "%s", address);
+    if (!inner)
+        return;
+    snprintf(relay->near, sizeof(relay->near), "tcp:%.290s", inner);
+    strcpy(relay->far, relay->near);
+}
+
 int relays_open(struct relays *r, struct cw_err *err)
 {
     r->state = STARTING;
@@ -300,7 +313,7 @@ int relays_open(struct relays *r, struct cw_err *err)
                 return err->code;
             continue;
         }
-        snprintf(relay->address, sizeof(relay->address), "%s", r->config.addresses[i]);
+        take_address(relay, r->config.addresses[i]);
         if (load_key(relay, err) < 0)
             return err->code;
         open_session(relay);
@@ -344,7 +357,6 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
     return err->code;
 }
 
-/* Of two relays the one with the lower number connects. */
 static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
 {
     struct cw_link link = {.peer = to};
@@ -358,6 +370,19 @@ static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err
     return tell(&r->relay[from], CW_FRAME_LINK, body, (uint32_t)cw_link_put(body, &link), err);
 }
 
+/* Of two relays the one with the lower number connects; but none is reached from behind a gateway
+ * by an address of the network that the dispatcher is in. */
+static int tell_link_between(struct relays *r, uint32_t low, uint32_t high, struct cw_err *err)
+{
+    bool reversed =
+        ssh_address_inner(r->relay[low].address) && !ssh_address_inner(r->relay[high].address);
+    uint32_t from = reversed ? high : low;
+
+    if (tell_link(r, from, reversed ? low : high, err) < 0)
+        return cw_err_wrap(err, "relay %s", r->relay[from].address);
+    return CW_OK;
+}
+
 static int tell_all(struct relays *r, struct cw_err *err)
 {
     uint32_t relays = r->config.relays;
@@ -368,8 +393,8 @@ static int tell_all(struct relays *r, struct cw_err *err)
             return cw_err_wrap(err, "relay %s", r->relay[i].address);
     for (uint32_t i = 0; i < relays; i++)
         for (uint32_t j = i + 1; j < relays; j++)
-            if (tell_link(r, i, j, err) < 0)
-                return cw_err_wrap(err, "relay %s", r->relay[i].address);
+            if (tell_link_between(r, i, j, err) < 0)
+                return err->code;
     return CW_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "dispatcher/run/protection.h"
 #include "dispatcher/run/relay_news.h"
 #include "dispatcher/run/starts.h"
+#include "tunnels/ssh_transport.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -321,6 +322,8 @@ static void on_child_ended(void *ctx, pid_t pid, int status)
         relay_news_child_ended(&d->relay_news, (uint32_t)relay, status);
     else if (imaging_is_child(d->parts.imaging, pid))
         imaging_child_ended(d->parts.imaging, status);
+    else if (ssh_transport_is_tunnel(pid))
+        ssh_transport_ended(pid);
     else
         agents_child_ended(d->parts.agents, pid, status);
 }

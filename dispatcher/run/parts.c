@@ -4,6 +4,7 @@
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/run/host_relays.h"
+#include "tunnels/ssh_transport.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -282,7 +283,7 @@ static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return (p->relays && relays_number_of(p->relays, pid) >= 0) ||
+    return (p->relays && relays_number_of(p->relays, pid) >= 0) || ssh_transport_is_tunnel(pid) ||
            imaging_is_child(p->imaging, pid) || agents_has_child(p->agents, pid);
 }
 

@@ -3,6 +3,7 @@
  * bytes choose the options; a NUL ends each part. */
 #include "dispatcher/hosts/placement.h"
 #include "dispatcher/hosts/slurm.h"
+#include "tunnels/ssh_address.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,16 @@ static bool make_list(struct host_list *list, uint8_t how, struct cw_err *err)
     default:
         return true; /* the hosts of the rankfile */
     }
+}
+
+/* Or an address behind gateways. */
+static void read_address(void)
+{
+    struct ssh_address address;
+    struct cw_err err = {0};
+
+    if (is_well(ssh_address_parse(&address, parts[1], &err), &err))
+        must(address.hops > 0 && address.hops <= SSH_HOPS_MAX && address.host[0] && address.port);
 }
 
 static void check_list(const struct host_list *list)
@@ -115,6 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         at += strnlen(at, (size_t)(text + sizeof(text) - 1 - at)) + 1;
         at = at < text + sizeof(text) - 1 ? at : text + sizeof(text) - 1;
     }
+    read_address();
     if (make_list(&list, data[0], &err)) {
         check_list(&list);
         place(&list, data, &err);

@@ -1,0 +1,99 @@
+#include "tunnels/ssh_address.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+#define PORT_DIGITS 5u
+
+/* Into `max` + 1 bytes: `size` bytes of these letters, and at least one. */
+static bool take(char *to, size_t max, const char *text, size_t size, const char *letters)
+{
+    if (size == 0 || size > max)
+        return false;
+    memcpy(to, text, size);
+    to[size] = '\0';
+    return to[0] != '-' && strlen(to) == size && strspn(to, letters) == size;
+}
+
+static bool take_port(uint16_t *port, const char *text, size_t size)
+{
+    char digits[PORT_DIGITS + 1];
+    long value;
+
+    if (!take(digits, PORT_DIGITS, text, size, "0123456789"))
+        return false;
+    value = atol(digits);
+    *port = (uint16_t)value;
+    return value > 0 && value <= UINT16_MAX;
+}
+
+/* "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; *port stays as it is without one. */
+static bool take_place(char host[SSH_HOST_MAX + 1], uint16_t *port, const char *text, size_t size)
+{
+    bool bracketed = size > 0 && text[0] == '[';
+    const char *end = text + size, *at = text + bracketed;
+    const char *stop = memchr(at, bracketed ? ']' : ':', (size_t)(end - at));
+    const char *rest = stop ? stop + bracketed : end;
+
+    if (bracketed && !stop)
+        return false;
+    if (!take(host, SSH_HOST_MAX, at, (size_t)((stop ? stop : end) - at),
+              bracketed ? LETTERS ".:%_-" : LETTERS "._-"))
+        return false;
+    if (rest == end)
+        return true;
+    return *rest == ':' && take_port(port, rest + 1, (size_t)(end - rest) - 1);
+}
+
+static bool take_hop(struct ssh_hop *hop, const char *text, size_t size)
+{
+    const char *at = memchr(text, '@', size);
+    size_t user = at ? (size_t)(at - text) : 0;
+
+    hop->port = SSH_PORT;
+    if (at && !take(hop->user, SSH_USER_MAX, text, user, LETTERS "._-"))
+        return false;
+    if (at)
+        user++;
+    return take_place(hop->host, &hop->port, text + user, size - user);
+}
+
+static bool take_hops(struct ssh_address *address, const char *text, const char *end)
+{
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *stop = comma ? comma : end;
+
+        if (address->hops == SSH_HOPS_MAX ||
+            !take_hop(&address->hop[address->hops], text, (size_t)(stop - text)))
+            return false;
+        address->hops++;
+        if (!comma)
+            return true;
+        text = comma + 1;
+    }
+}
+
+const char *ssh_address_inner(const char *text)
+{
+    const char *slash = strchr(text, '/');
+
+    return strncmp(text, SSH_SCHEME, strlen(SSH_SCHEME)) == 0 && slash ? slash + 1 : NULL;
+}
+
+int ssh_address_parse(struct ssh_address *address, const char *text, struct cw_err *err)
+{
+    const char *inner = ssh_address_inner(text);
+
+    *address = (struct ssh_address){0};
+    if (inner && take_hops(address, text + strlen(SSH_SCHEME), inner - 1) &&
+        take_place(address->host, &address->port, inner, strlen(inner)) && address->port)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "address '%.300s': expected ssh:[USER@]GATEWAY[:PORT]/HOST:PORT, or up to %u "
+                      "gateways with commas between them, each reached from the one before",
+                      text, SSH_HOPS_MAX);
+}

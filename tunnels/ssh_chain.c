@@ -1,0 +1,264 @@
+#include "tunnels/ssh_chain.h"
+#include "common/clock.h"
+#include "common/transport.h"
+#include "tunnels/ssh_host_key.h"
+#include "tunnels/ssh_login.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MESSAGE_MAX (2u * SSH_HOST_MAX)
+#define NS_IN_MS 1000000ull
+
+/* What is refused is older than SSH of 2014: SHA-1, CBC, and groups that are too small. */
+static const struct {
+    int method;
+    const char *names;
+} methods[] = {
+    {LIBSSH2_METHOD_KEX, "curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256,"
+                         "ecdh-sha2-nistp384,ecdh-sha2-nistp521,diffie-hellman-group16-sha512,"
+                         "diffie-hellman-group18-sha512,diffie-hellman-group-exchange-sha256,"
+                         "diffie-hellman-group14-sha256"},
+    {LIBSSH2_METHOD_CRYPT_CS, "aes128-ctr,aes256-ctr,aes192-ctr"},
+    {LIBSSH2_METHOD_CRYPT_SC, "aes128-ctr,aes256-ctr,aes192-ctr"},
+    {LIBSSH2_METHOD_MAC_CS, "hmac-sha2-256,hmac-sha2-512"},
+    {LIBSSH2_METHOD_MAC_SC, "hmac-sha2-256,hmac-sha2-512"},
+};
+
+const struct ssh_hop *ssh_link_hop(const struct ssh_link *link)
+{
+    return &link->chain->address->hop[link->number];
+}
+
+int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struct cw_err *err)
+{
+    char *why = NULL;
+
+    if (link->session && libssh2_session_last_errno(link->session) == LIBSSH2_ERROR_EAGAIN)
+        return cw_err_set(err, CW_ETIME, "gateway %s: %s: no answer in time",
+                          ssh_link_hop(link)->host, what);
+    if (link->session)
+        libssh2_session_last_error(link->session, &why, NULL, 0);
+    return cw_err_set(err, code, "gateway %s: %s: %s", ssh_link_hop(link)->host, what,
+                      why && why[0] ? why : "the connection broke");
+}
+
+/* --- waiting --- */
+
+short ssh_chain_events(const struct ssh_chain *c)
+{
+    short events = POLLIN;
+
+    for (uint32_t i = 0; i < c->address->hops && c->link[i].session; i++)
+        if (libssh2_session_block_directions(c->link[i].session) & LIBSSH2_SESSION_BLOCK_OUTBOUND)
+            events |= POLLOUT;
+    return events;
+}
+
+bool ssh_chain_await(const struct ssh_chain *c)
+{
+    struct pollfd p = {.fd = c->fd, .events = ssh_chain_events(c)};
+    uint64_t now_ns = cw_clock_ns();
+
+    return now_ns < c->until_ns && poll(&p, 1, (int)((c->until_ns - now_ns) / NS_IN_MS) + 1) >= 0;
+}
+
+/* --- a session through a channel of the one before --- */
+
+static ssize_t send_through(libssh2_socket_t fd, const void *bytes, size_t size, int flags,
+                            void **abstract)
+{
+    const struct ssh_link *link = *abstract;
+    ssize_t n;
+
+    (void)fd;
+    (void)flags;
+    n = libssh2_channel_write(link->channel, bytes, size);
+    if (n == LIBSSH2_ERROR_EAGAIN)
+        return -EAGAIN;
+    return n < 0 ? -EPIPE : n;
+}
+
+static ssize_t receive_through(libssh2_socket_t fd, void *bytes, size_t size, int flags,
+                               void **abstract)
+{
+    const struct ssh_link *link = *abstract;
+    ssize_t n;
+
+    (void)fd;
+    (void)flags;
+    n = libssh2_channel_read(link->channel, bytes, size);
+    if (n == LIBSSH2_ERROR_EAGAIN)
+        return -EAGAIN;
+    return n < 0 ? -ECONNRESET : n;
+}
+
+/* libssh2 hands callbacks about as pointers to data. */
+static void *as_data(void (*function)(void))
+{
+    void *data;
+
+    memcpy(&data, &function, sizeof(data));
+    return data;
+}
+
+static int new_session(struct ssh_link *link, struct cw_err *err)
+{
+    struct ssh_link *before = link->number ? link - 1 : NULL;
+
+    link->session = libssh2_session_init_ex(NULL, NULL, NULL, before);
+    if (!link->session)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a session with gateway %s",
+                          ssh_link_hop(link)->host);
+    libssh2_session_set_blocking(link->session, 0);
+    if (before) {
+        libssh2_session_callback_set(link->session, LIBSSH2_CALLBACK_SEND,
+                                     as_data((void (*)(void))send_through));
+        libssh2_session_callback_set(link->session, LIBSSH2_CALLBACK_RECV,
+                                     as_data((void (*)(void))receive_through));
+    }
+    for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
+        if (libssh2_session_method_pref(link->session, methods[i].method, methods[i].names) != 0)
+            return ssh_link_fail(link, CW_EPROTO, "choosing algorithms", err);
+    return ssh_host_key_prefer(link, err);
+}
+
+static int shake_hands(struct ssh_link *link, struct cw_err *err)
+{
+    int result;
+
+    while ((result = libssh2_session_handshake(link->session, link->chain->fd)) ==
+               LIBSSH2_ERROR_EAGAIN &&
+           ssh_chain_await(link->chain))
+        ;
+    if (result == LIBSSH2_ERROR_KEX_FAILURE || result == LIBSSH2_ERROR_METHOD_NONE)
+        return ssh_link_fail(link, CW_EPROTO,
+                             "agreeing on algorithms (it may offer none but old, weak ones, or no "
+                             "host key of ed25519 or ecdsa)",
+                             err);
+    return result == 0 ? CW_OK : ssh_link_fail(link, CW_ESYS, "the handshake", err);
+}
+
+/* --- channels --- */
+
+static void put_u32(uint8_t **at, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *(*at)++ = (uint8_t)(value >> shift);
+}
+
+static void put_text(uint8_t **at, const char *text)
+{
+    uint32_t size = (uint32_t)strlen(text);
+
+    put_u32(at, size);
+    memcpy(*at, text, size);
+    *at += size;
+}
+
+/* libssh2_channel_direct_tcpip has a window of its own, which is too small for long ways. */
+static int open_channel(struct ssh_link *link, const char *host, uint16_t port, struct cw_err *err)
+{
+    uint8_t message[MESSAGE_MAX], *at = message;
+    char what[SSH_HOST_MAX + 64];
+
+    put_text(&at, host);
+    put_u32(&at, port);
+    put_text(&at, "127.0.0.1"); /* who asks for it: of no interest */
+    put_u32(&at, SSH_PORT);
+    while (!(link->channel = libssh2_channel_open_ex(
+                 link->session, "direct-tcpip", sizeof("direct-tcpip") - 1, SSH_WINDOW_BYTES,
+                 SSH_PACKET_BYTES, (const char *)message, (unsigned)(at - message))) &&
+           libssh2_session_last_errno(link->session) == LIBSSH2_ERROR_EAGAIN &&
+           ssh_chain_await(link->chain))
+        ;
+    if (link->channel)
+        return CW_OK;
+    snprintf(what, sizeof(what),
+             "forwarding to %s port %u (it may be forbidden there, or nobody listens)", host, port);
+    return ssh_link_fail(link, CW_ESYS, what, err);
+}
+
+/* --- the chain --- */
+
+/* What is not acknowledged in time breaks the connection. */
+static int connect_first(struct ssh_chain *c, struct cw_err *err)
+{
+    const struct ssh_hop *hop = &c->address->hop[0];
+    unsigned silence = SSH_SILENCE_MS;
+    struct cw_address address;
+    char text[CW_ADDRESS_MAX];
+
+    snprintf(text, sizeof(text), strchr(hop->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u", hop->host,
+             hop->port);
+    if (cw_address_parse(&address, text, err) < 0 || (c->fd = cw_connect(&address, err)) < 0)
+        return cw_err_wrap(err, "gateway %s", hop->host);
+    setsockopt(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
+    return CW_OK;
+}
+
+static int open_link(struct ssh_link *link, struct cw_err *err)
+{
+    const struct ssh_address *a = link->chain->address;
+    const struct ssh_hop *next = &a->hop[link->number + 1];
+    bool is_last = link->number + 1 == a->hops;
+
+    if (new_session(link, err) < 0 || shake_hands(link, err) < 0 ||
+        ssh_host_key_check(link, err) < 0 || ssh_login(link, err) < 0)
+        return err->code;
+    libssh2_keepalive_config(link->session, 1, SSH_KEEPALIVE_S);
+    return open_channel(link, is_last ? a->host : next->host, is_last ? a->port : next->port, err);
+}
+
+int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address, const char *dir,
+                   uint32_t time_ms, struct cw_err *err)
+{
+    *c = (struct ssh_chain){.address = address, .dir = dir, .fd = -1};
+    c->until_ns = cw_clock_ns() + time_ms * NS_IN_MS;
+    for (uint32_t i = 0; i < address->hops; i++)
+        c->link[i] = (struct ssh_link){.chain = c, .number = i};
+    if (libssh2_init(0) != 0)
+        return cw_err_set(err, CW_ENOMEM, "libssh2 cannot be used");
+    err->code = CW_OK;
+    if (connect_first(c, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < address->hops; i++)
+        if (open_link(&c->link[i], err) < 0)
+            return err->code;
+    return CW_OK;
+}
+
+/* Without a word to the other sides: they see the connection end. */
+void ssh_chain_close(struct ssh_chain *c)
+{
+    if (c->fd >= 0)
+        shutdown(c->fd, SHUT_RDWR);
+    for (uint32_t i = c->address->hops; i-- > 0;)
+        if (c->link[i].session)
+            libssh2_session_free(c->link[i].session);
+    if (c->fd >= 0)
+        close(c->fd);
+    c->fd = -1;
+    libssh2_exit();
+}
+
+LIBSSH2_CHANNEL *ssh_chain_channel(const struct ssh_chain *c)
+{
+    return c->link[c->address->hops - 1].channel;
+}
+
+int ssh_chain_keep_alive(struct ssh_chain *c)
+{
+    int least_s = SSH_KEEPALIVE_S, next_s;
+
+    for (uint32_t i = 0; i < c->address->hops; i++)
+        if (libssh2_keepalive_send(c->link[i].session, &next_s) == 0 && next_s < least_s)
+            least_s = next_s;
+    return least_s * 1000;
+}

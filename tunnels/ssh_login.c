@@ -1,0 +1,87 @@
+#include "tunnels/ssh_login.h"
+
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const key_files[] = {"id_ed25519", "id_ecdsa"};
+
+struct tried {
+    uint32_t of_agent, files;
+};
+
+static const char *user_of(const struct ssh_link *link)
+{
+    const struct passwd *self;
+
+    if (ssh_link_hop(link)->user[0])
+        return ssh_link_hop(link)->user;
+    self = getpwuid(getuid());
+    return self ? self->pw_name : "root";
+}
+
+static bool by_identity(const struct ssh_link *link, LIBSSH2_AGENT *agent,
+                        struct libssh2_agent_publickey *key)
+{
+    int result;
+
+    while ((result = libssh2_agent_userauth(agent, user_of(link), key)) == LIBSSH2_ERROR_EAGAIN &&
+           ssh_chain_await(link->chain))
+        ;
+    return result == 0;
+}
+
+static bool by_agent(const struct ssh_link *link, struct tried *tried)
+{
+    LIBSSH2_AGENT *agent = libssh2_agent_init(link->session);
+    struct libssh2_agent_publickey *key = NULL;
+    bool in = false;
+
+    if (agent && libssh2_agent_connect(agent) == 0 && libssh2_agent_list_identities(agent) == 0)
+        while (!in && tried->of_agent < SSH_KEYS_MAX &&
+               libssh2_agent_get_identity(agent, &key, key) == 0) {
+            tried->of_agent++;
+            in = by_identity(link, agent, key);
+        }
+    if (agent) {
+        libssh2_agent_disconnect(agent);
+        libssh2_agent_free(agent);
+    }
+    return in;
+}
+
+static bool by_file(const struct ssh_link *link, const char *name, struct tried *tried)
+{
+    char path[PATH_MAX];
+    int result;
+
+    snprintf(path, sizeof(path), "%s/%s", link->chain->dir, name);
+    if (access(path, R_OK) < 0)
+        return false;
+    tried->files++;
+    while ((result = libssh2_userauth_publickey_fromfile(link->session, user_of(link), NULL, path,
+                                                         NULL)) == LIBSSH2_ERROR_EAGAIN &&
+           ssh_chain_await(link->chain))
+        ;
+    return result == 0;
+}
+
+int ssh_login(const struct ssh_link *link, struct cw_err *err)
+{
+    struct tried tried = {0};
+
+    if (by_agent(link, &tried))
+        return CW_OK;
+    for (size_t i = 0; i < sizeof(key_files) / sizeof(*key_files); i++)
+        if (by_file(link, key_files[i], &tried))
+            return CW_OK;
+    return cw_err_set(
+        err, CW_EAUTH,
+        "gateway %s: it does not let %s in; %u keys of an agent and %u of %.200s were "
+        "tried (ed25519 and ecdsa without a passphrase); see to it that 'ssh -p %u "
+        "%s@%s' asks for nothing, by a key of such a kind",
+        ssh_link_hop(link)->host, user_of(link), tried.of_agent, tried.files, link->chain->dir,
+        ssh_link_hop(link)->port, user_of(link), ssh_link_hop(link)->host);
+}

@@ -1,0 +1,13 @@
+/* Logging in at a gateway: by the keys of an agent (SSH_AUTH_SOCK), else by those in ~/.ssh that
+ * need no passphrase. Never by a password. */
+#ifndef TUNNELS_SSH_LOGIN_H
+#define TUNNELS_SSH_LOGIN_H
+
+#include "tunnels/ssh_chain.h"
+
+#define SSH_KEYS_MAX 64u /* of an agent that are tried: a gateway ends the connection earlier */
+
+/* Errors: CW_EAUTH, with what was tried and what to do. */
+int ssh_login(const struct ssh_link *link, struct cw_err *err);
+
+#endif
