@@ -122,14 +122,17 @@ threadless=(--without "agents" --without "interrupted calls" --without "trace of
 
 queue_builds() {
   one "make run" demonstration
-  build checked "${make_apart[@]}" checked
+  build checked "${make_apart[@]}" checked FUZZERS=
   build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
 }
 
-# With sanitizers, beside the first of the processes; what needs them comes last.
-queue_sanitized_builds() {
-  build address nice "${make_apart[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim
-  build thread nice "${make_apart[@]}" SANITIZE=thread build/thread/unit
+# What jobs do not need is built beside those that wait, out of the time that they leave.
+later_builds() {
+  local nice_make=(nice -n 19 "${make_apart[@]}") failed=0
+  "${nice_make[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim || failed=1
+  "${nice_make[@]}" SANITIZE=thread build/thread/unit || failed=1
+  "${nice_make[@]}" fuzzers || failed=1
+  return "$failed"
 }
 
 # Jobs of several processes.
@@ -171,14 +174,15 @@ queue_waiting() {
   suite "images, user and limits" env DRAW="1/3 $SLICE" tests/system/images_user.sh
   suite "images of processes, drawn, undefined behaviour sanitizer" env BUILD="$PWD/build/undefined" \
     DRAW="1/4 $SLICE" tests/system/images.sh
-  suite "jobs that are resumed" env DRAW="1/6 $SLICE" tests/system/job_resume.sh
+  suite "jobs that are resumed" env DRAW="1/8 $SLICE" tests/system/job_resume.sh
   suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
   suite "hosts in namespaces" env DRAW="1/5 $SLICE" tests/system/hosts_net.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
-  suite "jobs on several hosts" env DRAW="1/5 $SLICE" tests/system/hosts_jobs.sh
+  suite "jobs on several hosts" env DRAW="1/8 $SLICE" tests/system/hosts_jobs.sh
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
   suite "programs sent to hosts" env DRAW="1/4 $SLICE" tests/system/hosts_stage.sh
+  suite tunnels env DRAW="1/4 $SLICE" tests/system/tunnels.sh
   suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/6 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/5 $SLICE" tests/system/relay_keeper.sh
@@ -196,15 +200,16 @@ queue_processes() {
   suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
   suite "simulated jobs" build/sim --seeds 1:500
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
-  for fuzzer in build/fuzz/*; do
-    one "fuzz $(basename "$fuzzer")" fuzz "$(basename "$fuzzer")"
+  for fuzzer in tests/fuzz/*.c; do
+    fuzzer=$(basename "$fuzzer" .c)
+    one "fuzz $fuzzer" fuzz "$fuzzer"
   done
   one shellcheck scripts
   one clang-format layout
   suite "bounds of the documents" tests/bounds.sh
   # shellcheck disable=SC2046 # folders
   one "layers: no two files of a folder call each other" tests/layers.sh \
-    $(find build/obj/{common,relay,rdevice,ckptsrv,dispatcher} -type d)
+    $(find build/obj/{common,relay,rdevice,ckptsrv,dispatcher,tunnels} -type d)
   one "packages installed by two at once" two_installs
   one "make installs nothing" no_install
 }
@@ -213,7 +218,7 @@ queue_sanitized() {
   local sanitized="$PWD/tests/system/sanitized.sh"
   suite "unit, drawn, address and undefined behaviour sanitizers" build/address/unit --quick --draw 1/12 "$SLICE" \
     engine
-  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/16 "$SLICE"
+  suite "unit, drawn, thread sanitizer" build/thread/unit --quick "${threadless[@]}" --draw 1/32 "$SLICE"
   suite "unit without engines, drawn, address and undefined behaviour sanitizers" \
     build/address/unit --quick --draw 1/10 "$SLICE" --without engine
   suite "unit, the slow tests drawn, address and undefined behaviour sanitizers" \
@@ -229,8 +234,9 @@ queue_builds
 run_queued 1
 queue_jobs
 run_queued 1
+build "fuzzers, and builds with sanitizers" later_builds
 queue_waiting
-queue_sanitized_builds
+run_queued $((${LANES:-$(nproc)} + 1)) # with the builds
 queue_processes
 queue_sanitized
 run_queued "${LANES:-$(nproc)}"

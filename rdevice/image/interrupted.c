@@ -120,12 +120,13 @@ static bool is_call(uint64_t address)
  * handler has just returned. */
 static bool find_sleep(struct interrupted *call, const greg_t *r)
 {
-    const uint8_t *code = (const uint8_t *)(uintptr_t)r[REG_RIP] - SLEEP_BYTES;
+    uint64_t at = (uint64_t)r[REG_RIP];
+    const uint8_t *code = (const uint8_t *)(uintptr_t)(at - SLEEP_BYTES);
     uint32_t number;
 
-    if (r[REG_RIP] % PAGE_BYTES < SLEEP_BYTES) /* before it there may be no memory */
+    if (at % PAGE_BYTES < SLEEP_BYTES) /* before it there may be no memory */
         return false;
-    if (code[0] != MOVE_TO_EAX || !is_call((uintptr_t)code + SLEEP_BYTES - SYSCALL_BYTES))
+    if (code[0] != MOVE_TO_EAX || !is_call(at - SYSCALL_BYTES))
         return false;
     memcpy(&number, code + 1, sizeof(number));
     call->number = number;

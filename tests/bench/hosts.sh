@@ -39,7 +39,7 @@ stock_hosts() {
 hosts_job() {
   local ranks=$1 names
   shift
-  names=$(hosts_list | awk -v slots="$ranks" '{ printf "%s%s:%d", NR > 1 ? "," : "", $1, slots }')
+  names=$(hosts_list | awk -v slots="$ranks" '{ printf "%s%s:%d", (NR > 1 ? "," : ""), $1, slots }')
   timeout -k 5 "${stock_limit:-60}" "$causeway" run --host "$names" --map-by node --launcher-args "-F $hosts_config" \
     --wdir /tmp -n "$ranks" "$@" 2>"$dir/stats" </dev/null
 }

@@ -200,6 +200,73 @@ cut_for_a_time() {
   expect_solver 300 3000
 }
 
+# In one direction only: first nothing gets there, then nothing comes back.
+cut_in_one_direction() {
+  on "$three" "$@" -n 4 "$solver" 300 3000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  host_cut_to 2
+  sleep 1
+  host_join 2
+  sleep 0.5
+  host_cut_from 2
+  sleep 1
+  host_join 2
+  finish
+  [[ $(event rank_down) = 0 ]] || wrong "a rank was restarted"
+  expect_solver 300 3000
+}
+
+# The agent goes on without the login that brought it there, until another one comes.
+sshd_killed() {
+  on "$three" "$@" -n 4 "$solver" 300 3000 1000
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  on_host 2 pkill -9 -x sshd
+  sleep 1
+  on_host 2 /usr/sbin/sshd -f /run/sshd/config -E /run/sshd/log
+  finish
+  [[ $(event rank_down) = 0 ]] || wrong "a rank was restarted"
+  [[ $(event host_lost) = 0 ]] || wrong "a host was given up"
+  expect_solver 300 3000
+  nothing_stays 1 2 3
+}
+
+watchers_killed() {
+  on "$three" --ckpt-every 300ms "$@" -n 4 "$solver" 300 5000 1000
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  on_host 2 pkill -9 -f causeway-watch
+  finish
+  [[ $(event rank_down) = 2 ]] || wrong "expected 2 ranks to go down, saw $(event rank_down)"
+  expect_solver 300 5000
+  nothing_stays 1 2 3
+}
+
+# All hosts but one, one after the other.
+only_one_is_left() {
+  on node2:2,node3:2,node1:4 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 8000 1000
+  start "${job_command[@]}"
+  await_true "images of rank 3" event_is_there image_stored 3
+  host_kill 2
+  await_true "rank 1 on node1" started_on 1 node1 2
+  host_kill 3
+  finish
+  host_start 2
+  host_start 3
+  [[ $(event host_lost) = 2 ]] || wrong "there are $(event host_lost) events host_lost"
+  expect_solver 300 8000
+  nothing_stays 1
+}
+
+slow_host() {
+  host_slow 2 20mbit || return 0
+  on_hosts "$three" --ckpt-every 500ms "$@" -n 4 "$solver" 300 2000 1000
+  host_fast 2
+  [[ $(event rank_down) = 0 ]] || wrong "a rank was restarted"
+  expect_solver 300 2000
+}
+
 # Nobody tells the host: it ends its ranks by itself.
 fenced() {
   on "$three" --spares 1 --relay-at cluster --host-timeout 1s --ckpt-every 300ms -n 4 "$solver" 300 5000 1000
@@ -256,7 +323,7 @@ killed_at_its_start() {
     \". $root/tests/hosts.sh; hosts_use $hosts_number; on_host 2 pkill -9 -x causeway; cat >/dev/null\"' \
     \"\$(<$work/bytes)\"" >"$work/launcher"
   chmod +x "$work/launcher"
-  for bytes in 0 1 20 21 50 150 300 400 600 900 1500; do
+  for bytes in $(shuf -n 4 -e 0 1 20 21 50 150 300 400 600 900 1500); do
     rm -f "$work/killed"
     echo "$bytes" >"$work/bytes"
     on "$three" --spares 1 --relay-at cluster --host-timeout 1s -n 4 "$solver" 200 1000 1000
@@ -314,7 +381,14 @@ t "a host is lost, and there is no other" lost_without_spare
 t "a host is lost with its relay" lost_with_its_relay
 t "a host is cut off for a time, a relay on each host" cut_for_a_time
 t "a host is cut off for a time, one relay" cut_for_a_time --relay-at cluster
+t "nothing gets to a host, or comes from it, for a time" cut_in_one_direction
+t "... with one relay" cut_in_one_direction --relay-at cluster
 t "a host that is cut off ends its ranks" fenced
+t "all hosts but one are lost" only_one_is_left
+t "a slow host" slow_host
+t "sshd is killed" sshd_killed
+t "sshd is killed, one relay" sshd_killed --relay-at cluster
+t "watchers are killed" watchers_killed
 t "the dispatcher is killed" dispatcher_killed
 t "the job is interrupted" interrupted
 t "a host that cannot be reached" refused 'No route|timed out' absent

@@ -62,6 +62,7 @@ loses() {
   cd "$tmp" || return
   expect_code 0
   expect_out "ok $1"
+  tried=$((tried + 1))
   (($(count host_lost))) && lost=$((lost + 1))
 }
 
@@ -75,11 +76,11 @@ find_causeway
 hosts_start "MPI programs on three hosts"
 listed "a relay on each host" "--host $three"
 listed "one relay" "--host $three --relay-at cluster" --kills-per-run 2 --images
-lost=0
+tried=0 lost=0
 for ((round = 0; round < ${HOSTED_LOSSES:-1}; round++)); do
   for it in "${losing[@]}"; do
     t "$it, a host is lost" loses "$it"
   done
 done
-((tap_count == 0)) || t "hosts were lost" losses_were_seen
+((tried < ${#losing[@]})) || t "hosts were lost" losses_were_seen
 tap_end
