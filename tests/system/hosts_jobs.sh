@@ -236,7 +236,7 @@ watchers_killed() {
   on "$three" --ckpt-every 300ms "$@" -n 4 "$solver" 300 5000 1000
   start "${job_command[@]}"
   await_true "images of rank 3" event_is_there image_stored 3
-  on_host 2 pkill -9 -f causeway-watch
+  on_host 2 pkill -9 -x causeway-watch
   finish
   [[ $(event rank_down) = 2 ]] || wrong "expected 2 ranks to go down, saw $(event rank_down)"
   expect_solver 300 5000
