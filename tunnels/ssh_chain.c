@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,44 +29,6 @@ static const struct {
     {LIBSSH2_METHOD_MAC_CS, "hmac-sha2-256,hmac-sha2-512"},
     {LIBSSH2_METHOD_MAC_SC, "hmac-sha2-256,hmac-sha2-512"},
 };
-
-const struct ssh_hop *ssh_link_hop(const struct ssh_link *link)
-{
-    return &link->chain->address->hop[link->number];
-}
-
-int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struct cw_err *err)
-{
-    char *why = NULL;
-
-    if (link->session && libssh2_session_last_errno(link->session) == LIBSSH2_ERROR_EAGAIN)
-        return cw_err_set(err, CW_ETIME, "gateway %s: %s: no answer in time",
-                          ssh_link_hop(link)->host, what);
-    if (link->session)
-        libssh2_session_last_error(link->session, &why, NULL, 0);
-    return cw_err_set(err, code, "gateway %s: %s: %s", ssh_link_hop(link)->host, what,
-                      why && why[0] ? why : "the connection broke");
-}
-
-/* --- waiting --- */
-
-short ssh_chain_events(const struct ssh_chain *c)
-{
-    short events = POLLIN;
-
-    for (uint32_t i = 0; i < c->address->hops && c->link[i].session; i++)
-        if (libssh2_session_block_directions(c->link[i].session) & LIBSSH2_SESSION_BLOCK_OUTBOUND)
-            events |= POLLOUT;
-    return events;
-}
-
-bool ssh_chain_await(const struct ssh_chain *c)
-{
-    struct pollfd p = {.fd = c->fd, .events = ssh_chain_events(c)};
-    uint64_t now_ns = cw_clock_ns();
-
-    return now_ns < c->until_ns && poll(&p, 1, (int)((c->until_ns - now_ns) / NS_IN_MS) + 1) >= 0;
-}
 
 /* --- a session through a channel of the one before --- */
 
@@ -135,7 +96,7 @@ static int shake_hands(struct ssh_link *link, struct cw_err *err)
 
     while ((result = libssh2_session_handshake(link->session, link->chain->fd)) ==
                LIBSSH2_ERROR_EAGAIN &&
-           ssh_chain_await(link->chain))
+           ssh_link_await(link))
         ;
     if (result == LIBSSH2_ERROR_KEX_FAILURE || result == LIBSSH2_ERROR_METHOD_NONE)
         return ssh_link_fail(link, CW_EPROTO,
@@ -176,7 +137,7 @@ static int open_channel(struct ssh_link *link, const char *host, uint16_t port, 
                  link->session, "direct-tcpip", sizeof("direct-tcpip") - 1, SSH_WINDOW_BYTES,
                  SSH_PACKET_BYTES, (const char *)message, (unsigned)(at - message))) &&
            libssh2_session_last_errno(link->session) == LIBSSH2_ERROR_EAGAIN &&
-           ssh_chain_await(link->chain))
+           ssh_link_await(link))
         ;
     if (link->channel)
         return CW_OK;

@@ -4,30 +4,12 @@
 #ifndef TUNNELS_SSH_CHAIN_H
 #define TUNNELS_SSH_CHAIN_H
 
-#include "tunnels/ssh_address.h"
-
-#include <libssh2.h>
-#include <stdbool.h>
+#include "tunnels/ssh_link.h"
 
 #define SSH_WINDOW_BYTES (64u << 20) /* of our channels: what may be on its way to us */
 #define SSH_PACKET_BYTES 32768u      /* RFC 4253 6.1: more need not be taken */
 #define SSH_KEEPALIVE_S 5u           /* between two questions whether the other side is there ... */
 #define SSH_SILENCE_MS 15000u        /* ... and until what we sent has to be acknowledged */
-
-struct ssh_link {
-    LIBSSH2_SESSION *session;
-    LIBSSH2_CHANNEL *channel; /* to the next gateway, or to the end of the tunnel */
-    struct ssh_chain *chain;
-    uint32_t number;
-};
-
-struct ssh_chain {
-    const struct ssh_address *address;
-    const char *dir; /* of known_hosts and keys: ~/.ssh */
-    int fd;          /* of the connection to the first gateway */
-    uint64_t until_ns;
-    struct ssh_link link[SSH_HOPS_MAX];
-};
 
 /* Opens all of it, until `time_ms` have passed. `address` and `dir` are borrowed. Errors: CW_ESYS,
  * CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway whose key is not known), CW_EAUTH; each
@@ -39,20 +21,8 @@ void ssh_chain_close(struct ssh_chain *chain);
 /* The channel to the end of the tunnel. */
 LIBSSH2_CHANNEL *ssh_chain_channel(const struct ssh_chain *chain);
 
-/* What to wait for on `fd` (POLLIN, POLLOUT), when none of its calls went on. */
-short ssh_chain_events(const struct ssh_chain *chain);
-
 /* Asks whether the other sides are there, where that is due. Returns milliseconds to the next time.
  */
 int ssh_chain_keep_alive(struct ssh_chain *chain);
-
-/* --- for the parts of it: ssh_host_key.h, ssh_login.h --- */
-
-/* Waits until a call that returned LIBSSH2_ERROR_EAGAIN may go on. False: the time is up. */
-bool ssh_chain_await(const struct ssh_chain *chain);
-
-/* The last error of that session: "gateway HOST: WHAT: WHY". Returns err->code. */
-int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struct cw_err *err);
-const struct ssh_hop *ssh_link_hop(const struct ssh_link *link);
 
 #endif

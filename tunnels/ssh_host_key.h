@@ -3,7 +3,7 @@
 #ifndef TUNNELS_SSH_HOST_KEY_H
 #define TUNNELS_SSH_HOST_KEY_H
 
-#include "tunnels/ssh_chain.h"
+#include "tunnels/ssh_link.h"
 
 /* Before the handshake: keys of a kind that is known there come first. Errors: CW_EPROTO,
  * CW_ENOMEM.

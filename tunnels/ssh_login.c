@@ -28,7 +28,7 @@ static bool by_identity(const struct ssh_link *link, LIBSSH2_AGENT *agent,
     int result;
 
     while ((result = libssh2_agent_userauth(agent, user_of(link), key)) == LIBSSH2_ERROR_EAGAIN &&
-           ssh_chain_await(link->chain))
+           ssh_link_await(link))
         ;
     return result == 0;
 }
@@ -63,7 +63,7 @@ static bool by_file(const struct ssh_link *link, const char *name, struct tried 
     tried->files++;
     while ((result = libssh2_userauth_publickey_fromfile(link->session, user_of(link), NULL, path,
                                                          NULL)) == LIBSSH2_ERROR_EAGAIN &&
-           ssh_chain_await(link->chain))
+           ssh_link_await(link))
         ;
     return result == 0;
 }

@@ -3,7 +3,7 @@
 #ifndef TUNNELS_SSH_LOGIN_H
 #define TUNNELS_SSH_LOGIN_H
 
-#include "tunnels/ssh_chain.h"
+#include "tunnels/ssh_link.h"
 
 #define SSH_KEYS_MAX 64u /* of an agent that are tried: a gateway ends the connection earlier */
 

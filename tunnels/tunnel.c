@@ -118,7 +118,7 @@ static bool write_here(struct tunnel *t)
 static void await(struct tunnel *t)
 {
     struct pollfd p[] = {
-        {.fd = t->chain.fd, .events = ssh_chain_events(&t->chain)},
+        {.fd = t->chain.fd, .events = ssh_link_events(&t->chain)},
         {.fd = t->there.over || t->there.at < t->there.end ? -1 : t->ends->in, .events = POLLIN},
         {.fd = t->back.at < t->back.end ? t->ends->out : -1, .events = POLLOUT}};
 
