@@ -225,18 +225,23 @@ static const struct wire_ops wire_ops = {on_greeting, on_broke};
 
 /* --- another connection --- */
 
-/* Of the dispatcher of this job: the one before is of no use any more. */
+/* Of the dispatcher of this job: the one before is of no use any more. Over that it may have heard
+ * more since it asked for this one. */
 static int on_attach(void *ctx, const struct greeting_attach *attach, struct wire *from,
                      struct cw_err *err)
 {
     struct agent *a = ctx;
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_attached attached = {.from = attach->received};
 
     if (!a->mux || sodium_memcmp(attach->key, a->key, CW_KEY_SIZE) != 0)
         return cw_err_set(err, CW_EAUTH, "this agent serves another job");
-    if (wire_move(&a->wire, from, err) < 0 || mux_connect(a->mux, attach->received, err) < 0)
+    if (attached.from < mux_acknowledged(a->mux))
+        attached.from = mux_acknowledged(a->mux);
+    if (wire_move(&a->wire, from, err) < 0 || mux_connect(a->mux, attached.from, err) < 0)
         return err->code;
-    wire_greet(&a->wire, bytes, greeting_put_attached(bytes, mux_received(a->mux)), err);
+    attached.received = mux_received(a->mux);
+    wire_greet(&a->wire, bytes, greeting_put_attached(bytes, &attached), err);
     wire_begin(&a->wire);
     return CW_OK;
 }

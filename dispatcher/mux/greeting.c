@@ -132,19 +132,21 @@ bool greeting_get_hello(const uint8_t *body, size_t size, struct greeting_hello 
     return cw_reader_end(&r);
 }
 
-size_t greeting_put_attached(uint8_t *to, uint64_t received)
+size_t greeting_put_attached(uint8_t *to, const struct greeting_attached *v)
 {
     struct cw_writer w = begin(to, GREETING_ATTACHED);
 
-    cw_put_u64(&w, received);
+    cw_put_u64(&w, v->received);
+    cw_put_u64(&w, v->from);
     return end(&w);
 }
 
-bool greeting_get_attached(const uint8_t *body, size_t size, uint64_t *received)
+bool greeting_get_attached(const uint8_t *body, size_t size, struct greeting_attached *v)
 {
     struct cw_reader r = cw_reader(body, size);
 
-    *received = cw_get_u64(&r);
+    v->received = cw_get_u64(&r);
+    v->from = cw_get_u64(&r);
     return cw_reader_end(&r);
 }
 

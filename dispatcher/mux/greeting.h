@@ -8,7 +8,7 @@
 #include "dispatcher/mux/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 2u     /* of agents; its first fields are the same in each */
+#define GREETING_PROTOCOL 3u     /* of agents; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
 #define GREETING_HEADER 8u       /* length, type */
@@ -39,6 +39,11 @@ struct greeting_attach {
     uint64_t received; /* as of mux_received */
 };
 
+struct greeting_attached {
+    uint64_t received; /* as of mux_received */
+    uint64_t from; /* ... of mux_expect: later than ATTACH says, where more was received since */
+};
+
 struct greeting_hello {
     uint32_t protocol;
     char version[GREETING_TEXT_MAX + 1];
@@ -55,7 +60,7 @@ struct greeting_hello {
 size_t greeting_put_open(uint8_t *to, const struct greeting_open *v);
 size_t greeting_put_attach(uint8_t *to, const struct greeting_attach *v);
 size_t greeting_put_hello(uint8_t *to, const struct greeting_hello *v);
-size_t greeting_put_attached(uint8_t *to, uint64_t received);
+size_t greeting_put_attached(uint8_t *to, const struct greeting_attached *v);
 size_t greeting_put_refused(uint8_t *to, const char *why);
 
 /* Decode a body. Return false if a size or a value is wrong. Of another protocol only `protocol`
@@ -63,7 +68,7 @@ size_t greeting_put_refused(uint8_t *to, const char *why);
 bool greeting_get_open(const uint8_t *body, size_t size, struct greeting_open *v);
 bool greeting_get_attach(const uint8_t *body, size_t size, struct greeting_attach *v);
 bool greeting_get_hello(const uint8_t *body, size_t size, struct greeting_hello *v);
-bool greeting_get_attached(const uint8_t *body, size_t size, uint64_t *received);
+bool greeting_get_attached(const uint8_t *body, size_t size, struct greeting_attached *v);
 bool greeting_get_refused(const uint8_t *body, size_t size, char why[GREETING_TEXT_MAX + 1]);
 
 /* What comes, piece by piece. */

@@ -31,7 +31,8 @@ struct mux {
     size_t out_done;
     /* from it */
     uint64_t received;
-    uint64_t told; /* of `received`, over this connection */
+    uint64_t told;  /* of `received`, over this connection */
+    uint64_t again; /* bytes of `received` that come once more */
     uint8_t head[MUX_SEGMENT_HEADER];
     size_t head_used;
     uint32_t segment_left;
@@ -78,8 +79,18 @@ int mux_connect(struct mux *mux, uint64_t received, struct cw_err *err)
                           "which cannot be",
                           (unsigned long long)received);
     mux->connected = true;
+    mux->again = 0;
     mux->told = mux->received;
     mux->out_size = mux->out_done = mux->head_used = mux->segment_left = 0;
+    return CW_OK;
+}
+
+int mux_expect(struct mux *mux, uint64_t from, struct cw_err *err)
+{
+    if (from > mux->received)
+        return cw_err_set(err, CW_EPROTO, "%llu bytes of the session are missing",
+                          (unsigned long long)(from - mux->received));
+    mux->again = mux->received - from;
     return CW_OK;
 }
 
@@ -90,7 +101,12 @@ void mux_disconnect(struct mux *mux)
 
 uint64_t mux_received(const struct mux *mux)
 {
-    return mux->received;
+    return mux->received - mux->again;
+}
+
+uint64_t mux_acknowledged(const struct mux *mux)
+{
+    return mux->kept.acked;
 }
 
 void mux_ping(struct mux *mux)
@@ -197,7 +213,7 @@ static void make_segment(struct mux *mux)
     first = iov[0].iov_len < size ? iov[0].iov_len : size;
     cw_put_u32(&w, (uint32_t)size);
     cw_put_u32(&w, SEGMENT_MAGIC);
-    cw_put_u64(&w, mux->received);
+    cw_put_u64(&w, mux_received(mux));
     cw_put_bytes(&w, iov[0].iov_base, first);
     cw_put_bytes(&w, iov[1].iov_base, size - first);
     cw_kept_sent(&mux->kept, size);
@@ -515,9 +531,12 @@ int mux_input(struct mux *mux, const uint8_t *bytes, size_t size, struct cw_err 
 
         part = part < size ? part : size;
         if (mux->segment_left) {
+            size_t again = mux->again < part ? (size_t)mux->again : part;
+
             mux->segment_left -= (uint32_t)part;
-            mux->received += part;
-            if (take_bytes(mux, bytes, part, err) < 0)
+            mux->again -= again;
+            mux->received += part - again;
+            if (take_bytes(mux, bytes + again, part - again, err) < 0)
                 return err->code;
         } else {
             memcpy(mux->head + mux->head_used, bytes, part);

@@ -86,11 +86,19 @@ void mux_free(struct mux *mux);
 /* There is one now, whose greeting is over; the other side has received all before this position.
  * Errors: CW_EPROTO: it cannot have. */
 int mux_connect(struct mux *mux, uint64_t received, struct cw_err *err);
+/* After mux_connect: what comes over it begins at this position. What this side has received since,
+ * over the connection before, comes again and is dropped. Errors: CW_EPROTO: bytes would be
+ * missing.
+ */
+int mux_expect(struct mux *mux, uint64_t from, struct cw_err *err);
 /* There is none any more. */
 void mux_disconnect(struct mux *mux);
 
-/* The position up to which this side has received. */
+/* The position up to which this side has received; but of a connection on which bytes come again,
+ * up to which they came on it. */
 uint64_t mux_received(const struct mux *mux);
+/* The position up to which this side knows that the other one has received. */
+uint64_t mux_acknowledged(const struct mux *mux);
 
 /* What came over the connection. Errors, which end the session: CW_EPROTO, CW_ENOMEM, and what
  * handlers return. */

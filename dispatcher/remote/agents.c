@@ -273,13 +273,14 @@ static int take_attached(struct way *way, const uint8_t *body, size_t size, stru
 {
     struct agent *g = way->of;
     struct agents *a = g->of;
-    uint64_t received;
+    struct greeting_attached attached;
 
-    if (!greeting_get_attached(body, size, &received))
+    if (!greeting_get_attached(body, size, &attached))
         return cw_err_set(err, CW_EPROTO, "its agent answers something that makes no sense");
     close_way(g->now);
     g->now = way;
-    if (mux_connect(g->mux, received, err) < 0)
+    if (mux_connect(g->mux, attached.received, err) < 0 ||
+        mux_expect(g->mux, attached.from, err) < 0)
         return err->code;
     wire_begin(&way->wire);
     g->state = AGENT_THERE;

@@ -181,7 +181,7 @@ static void greetings(const uint8_t *data, size_t size, bool magic)
     struct greeting_hello hello;
     enum greeting_type type;
     char why[GREETING_TEXT_MAX + 1];
-    uint64_t received;
+    struct greeting_attached attached;
     size_t body;
     struct cw_err err;
 
@@ -195,7 +195,7 @@ static void greetings(const uint8_t *data, size_t size, bool magic)
         greeting_get_open(g.bytes + GREETING_HEADER, body, &open);
         greeting_get_attach(g.bytes + GREETING_HEADER, body, &attach);
         greeting_get_hello(g.bytes + GREETING_HEADER, body, &hello);
-        greeting_get_attached(g.bytes + GREETING_HEADER, body, &received);
+        greeting_get_attached(g.bytes + GREETING_HEADER, body, &attached);
         greeting_get_refused(g.bytes + GREETING_HEADER, body, why);
         data += used;
         size -= (size_t)used;

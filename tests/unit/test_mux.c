@@ -161,6 +161,23 @@ static void cut(void)
         CU_ASSERT_EQUAL_FATAL(mux_connect(sides[i].mux, mux_received(sides[!i].mux), &err), CW_OK);
 }
 
+/* Another connection is made while the one before, which is slow, still carries bytes: the first
+ * side asks for it, hears more meanwhile, and acknowledges that. */
+static void overtake(void)
+{
+    uint64_t asked = mux_received(sides[0].mux), from;
+
+    for (unsigned i = draw(8); i > 0; i--)
+        carry((int)draw(2), 1 + draw(100000));
+    from = mux_acknowledged(sides[1].mux) > asked ? mux_acknowledged(sides[1].mux) : asked;
+    mux_disconnect(sides[1].mux);
+    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[1].mux, from, &err), CW_OK);
+    asked = mux_received(sides[1].mux);
+    mux_disconnect(sides[0].mux);
+    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[0].mux, asked, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(mux_expect(sides[0].mux, from, &err), CW_OK);
+}
+
 static size_t send_some(struct flow *f, size_t most)
 {
     static uint8_t bytes[MUX_DATA_MAX];
@@ -199,6 +216,28 @@ static void what_is_sent_comes(void)
     carry_all();
     CU_ASSERT_TRUE(mux_is_through(sides[0].mux));
     close_both();
+}
+
+static void connections_overtake_each_other(void)
+{
+    for (int run = 0; run < 200; run++) {
+        open_both();
+        for (int i = 0; i < 20; i++) {
+            for (int j = 0; j < STREAMS; j++) {
+                send_some(&sides[draw(2)].flow[j], 1 + draw(40000));
+                take_some(&sides[draw(2)].flow[j], draw(100000));
+            }
+            carry((int)draw(2), 1 + draw(60000));
+            if (draw(3) == 0)
+                overtake();
+        }
+        carry_all();
+        for (int j = 0; j < STREAMS; j++)
+            for (int i = 0; i < 2; i++)
+                CU_ASSERT_EQUAL(sides[!i].flow[j].came, sides[i].flow[j].sent);
+        CU_ASSERT_EQUAL(mux_expect(sides[0].mux, mux_received(sides[0].mux) + 1, &err), CW_EPROTO);
+        close_both();
+    }
 }
 
 static void stream_that_nobody_takes(void)
@@ -587,6 +626,7 @@ void add_mux_tests(void)
     CU_pSuite s = CU_add_suite("mux", NULL, NULL);
 
     CU_ADD_TEST(s, what_is_sent_comes);
+    CU_ADD_TEST(s, connections_overtake_each_other);
     CU_ADD_TEST(s, stream_that_nobody_takes);
     CU_ADD_TEST(s, without_a_connection_it_waits);
     CU_ADD_TEST(s, frames_wait_for_room);
