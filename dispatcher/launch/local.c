@@ -124,13 +124,15 @@ static void tell_failed(struct process *p, struct cw_err *err)
     config.events->failed(config.ctx, rank, err);
 }
 
-/* The first message of a process, from before it becomes the program. */
+/* The first message of a process, from before it becomes the program. Where many wait for a
+ * processor, its watcher may have given a sign of life before. */
 static bool take_pid(struct process *p)
 {
     struct watcher_message m;
 
-    if (p->made.pid == 0 && watcher_receive(p->watcher_fd, &m) == 1 && m.kind == WATCHER_STARTED)
-        p->made.pid = m.value;
+    while (p->made.pid == 0 && watcher_receive(p->watcher_fd, &m) == 1)
+        if (m.kind == WATCHER_STARTED)
+            p->made.pid = m.value;
     return p->made.pid > 0;
 }
 
