@@ -238,8 +238,12 @@ static int on_attach(void *ctx, const struct greeting_attach *attach, struct wir
         return cw_err_set(err, CW_EAUTH, "this agent serves another job");
     if (attached.from < mux_acknowledged(a->mux))
         attached.from = mux_acknowledged(a->mux);
-    if (wire_move(&a->wire, from, err) < 0 || mux_connect(a->mux, attached.from, err) < 0)
+    if (wire_move(&a->wire, from, err) < 0)
         return err->code;
+    if (mux_connect(a->mux, attached.from, err) < 0) {
+        wire_close(&a->wire); /* the dispatcher sees that, and does not wait */
+        return err->code;
+    }
     attached.received = mux_received(a->mux);
     wire_greet(&a->wire, bytes, greeting_put_attached(bytes, &attached), err);
     wire_begin(&a->wire);

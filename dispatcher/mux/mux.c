@@ -25,6 +25,7 @@ struct mux {
     bool spent; /* a frame was lost for want of memory */
     /* to the other side */
     struct cw_kept kept;
+    uint64_t most;      /* of its `sent`, over any connection */
     struct queue queue; /* frames that wait for room in `kept` */
     uint8_t out[MUX_SEGMENT_HEADER + MUX_SEGMENT_MAX];
     size_t out_size;
@@ -71,8 +72,11 @@ void mux_free(struct mux *mux)
 
 /* --- the connection --- */
 
+/* The other side may have received what was sent over a connection before the last one. */
 int mux_connect(struct mux *mux, uint64_t received, struct cw_err *err)
 {
+    if (received > mux->kept.sent && received <= mux->most)
+        cw_kept_sent(&mux->kept, (size_t)(received - mux->kept.sent));
     if (cw_kept_rewind(&mux->kept, received) < 0)
         return cw_err_set(err, CW_EPROTO,
                           "the other side says that it has received %llu bytes, "
@@ -217,6 +221,8 @@ static void make_segment(struct mux *mux)
     cw_put_bytes(&w, iov[0].iov_base, first);
     cw_put_bytes(&w, iov[1].iov_base, size - first);
     cw_kept_sent(&mux->kept, size);
+    if (mux->kept.sent > mux->most)
+        mux->most = mux->kept.sent;
     mux->out_size = w.used;
     mux->out_done = 0;
     mux->told = mux->received;

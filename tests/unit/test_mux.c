@@ -161,20 +161,50 @@ static void cut(void)
         CU_ASSERT_EQUAL_FATAL(mux_connect(sides[i].mux, mux_received(sides[!i].mux), &err), CW_OK);
 }
 
+/* What is on its way over a connection that one side has left already. */
+static struct {
+    uint8_t bytes[1 << 20];
+    size_t size;
+} late;
+
+static void leave_behind(void)
+{
+    const uint8_t *bytes;
+
+    late.size = mux_output(sides[1].mux, &bytes);
+    memcpy(late.bytes, bytes, late.size);
+    mux_sent(sides[1].mux, late.size);
+}
+
+/* The second side takes another connection, for which the first one has asked by `asked`. */
+static uint64_t take_another(uint64_t asked)
+{
+    uint64_t from = mux_acknowledged(sides[1].mux) > asked ? mux_acknowledged(sides[1].mux) : asked;
+
+    mux_disconnect(sides[1].mux);
+    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[1].mux, from, &err), CW_OK);
+    return from;
+}
+
 /* Another connection is made while the one before, which is slow, still carries bytes: the first
- * side asks for it, hears more meanwhile, and acknowledges that. */
+ * side asks for it, hears more meanwhile, and acknowledges that. Or it gives that connection up,
+ * and asks for another one. */
 static void overtake(void)
 {
-    uint64_t asked = mux_received(sides[0].mux), from;
+    uint64_t asked = mux_received(sides[0].mux), from, received;
 
     for (unsigned i = draw(8); i > 0; i--)
         carry((int)draw(2), 1 + draw(100000));
-    from = mux_acknowledged(sides[1].mux) > asked ? mux_acknowledged(sides[1].mux) : asked;
-    mux_disconnect(sides[1].mux);
-    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[1].mux, from, &err), CW_OK);
-    asked = mux_received(sides[1].mux);
+    leave_behind();
+    from = take_another(asked);
+    CU_ASSERT_EQUAL_FATAL(mux_input(sides[0].mux, late.bytes, late.size, &err), CW_OK);
+    if (draw(2)) {
+        leave_behind(); /* and never comes */
+        from = take_another(mux_received(sides[0].mux));
+    }
+    received = mux_received(sides[1].mux);
     mux_disconnect(sides[0].mux);
-    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[0].mux, asked, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(mux_connect(sides[0].mux, received, &err), CW_OK);
     CU_ASSERT_EQUAL_FATAL(mux_expect(sides[0].mux, from, &err), CW_OK);
 }
 
