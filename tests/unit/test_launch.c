@@ -6,6 +6,7 @@
 
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,9 +69,10 @@ static void on_lost(void *ctx, uint32_t rank)
 static const struct launcher_events events = {on_started, on_failed, on_alive,
                                               on_ended,   on_lost,   on_alive};
 
-static void open_launcher(void)
+static void open_launcher_of(uint64_t alive_period_ns)
 {
-    struct launcher_config config = {.ranks = 3, .alive_period_ns = PERIOD_NS, .events = &events};
+    struct launcher_config config = {
+        .ranks = 3, .alive_period_ns = alive_period_ns, .events = &events};
 
     strcpy(dir, "/tmp/test-launch-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
@@ -80,6 +82,11 @@ static void open_launcher(void)
     launcher = local_launcher.open(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
     started = has_ended = has_failed = false;
+}
+
+static void open_launcher(void)
+{
+    open_launcher_of(PERIOD_NS);
 }
 
 static void close_launcher(void)
@@ -204,6 +211,28 @@ static void begins_at_the_beginning(void)
     close_launcher();
 }
 
+/* With one processor, and signs of life without a pause, the watcher has given one before the
+ * process of the rank comes to say its number. */
+static void sign_of_life_comes_first(void)
+{
+    cpu_set_t before, one;
+
+    sched_getaffinity(0, sizeof(before), &before);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof(one), &one);
+    open_launcher_of(1);
+    write_restorer("#!/bin/sh\n");
+    for (int i = 0; i < 20; i++) {
+        started = has_ended = has_failed = false;
+        start(-1);
+        CU_ASSERT_TRUE_FATAL(started && !has_failed);
+        end_process();
+    }
+    close_launcher();
+    sched_setaffinity(0, sizeof(before), &before);
+}
+
 static void no_restorer(void)
 {
     int image;
@@ -243,6 +272,7 @@ void add_launch_tests(void)
 
     CU_ADD_TEST(suite, goes_on_from_an_image);
     CU_ADD_TEST(suite, begins_at_the_beginning);
+    CU_ADD_TEST(suite, sign_of_life_comes_first);
     CU_ADD_TEST(suite, no_restorer);
     CU_ADD_TEST(suite, restorer_is_beside_the_device);
 }
