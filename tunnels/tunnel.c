@@ -26,6 +26,7 @@ struct tunnel {
     LIBSSH2_CHANNEL *channel;
     struct flow there, back;
     bool moved; /* in this turn */
+    bool left;  /* all is there, and nobody is here any more */
 };
 
 static int break_off(const struct tunnel *t, struct cw_err *err)
@@ -115,19 +116,22 @@ static bool write_here(struct tunnel *t)
 
 /* --- both --- */
 
+/* Who has left still wants to have sent what he wrote, and no more. */
 static void await(struct tunnel *t)
 {
+    bool pending = t->back.at < t->back.end;
     struct pollfd p[] = {
         {.fd = t->chain.fd, .events = ssh_link_events(&t->chain)},
         {.fd = t->there.over || t->there.at < t->there.end ? -1 : t->ends->in, .events = POLLIN},
-        {.fd = t->back.at < t->back.end ? t->ends->out : -1, .events = POLLOUT}};
+        {.fd = pending || t->there.closed ? t->ends->out : -1, .events = pending ? POLLOUT : 0}};
 
     poll(p, 3, ssh_chain_keep_alive(&t->chain));
+    t->left = t->there.closed && (p[2].revents & (POLLHUP | POLLERR));
 }
 
 static int carry(struct tunnel *t, struct cw_err *err)
 {
-    while (!t->there.closed || !t->back.closed) {
+    while (!t->left && (!t->there.closed || !t->back.closed)) {
         t->moved = false;
         read_here(t);
         if (write_there(t, err) < 0 || read_there(t, err) < 0)

@@ -219,6 +219,28 @@ by_hand() {
   no_tunnels
 }
 
+# Its other end does not hang up, and it ends all the same when who had it is gone.
+# shellcheck disable=SC2016 # perl's
+nobody_is_left() {
+  sites
+  helper sink env HOSTS_NUMBER="$hosts_number" "$root/tests/hosts.sh" exec 2 perl -MIO::Socket::INET -e '
+    $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:7001", Listen => 1, ReuseAddr => 1) or die; $c = $s->accept; sleep 60'
+  sleep 1
+  helper client perl -MSocket -e '
+    socketpair my $a, my $b, AF_UNIX, SOCK_STREAM, 0; $^F = 1000;
+    if (!fork) { close $a; open STDIN, "<&", $b; open STDOUT, ">&", $b; close $b; exec @ARGV } close $b;
+    sleep 60' "${causeway[@]}" tunnel "ssh:root@$hosts_net.2/127.0.0.1:7001"
+  await_true "the tunnel" says pgrep -f "causeway tunnel ssh:root@$hosts_net.2/127.0.0.1:7001"
+  sleep 1
+  kill -9 "$helper"
+  await_true "the tunnel to end" no_such "causeway tunnel ssh:root@$hosts_net.2/127.0.0.1:7001"
+  no_tunnels
+}
+
+no_such() {
+  ! says pgrep -f "$1"
+}
+
 bad_addresses() {
   local one
   for one in ssh: ssh:a ssh:/b:1 ssh:a/b ssh:a/b:0 ssh:a/b:70000 ssh:a:x/b:1 ssh:-a/b:1 ssh:a@/b:1 ssh:@a/b:1 ssh:a,/b:1 \
@@ -252,4 +274,5 @@ t "nobody listens behind the gateway" nobody_listens
 t "a gateway that offers old algorithms" old_algorithms
 t "another relay is there" another_relay
 t "bytes through a tunnel" by_hand
+t "nobody is left at this end of a tunnel" nobody_is_left
 tap_end
