@@ -126,7 +126,8 @@ queue_builds() {
   build undefined "${make_apart[@]}" SANITIZE=undefined image-programs
 }
 
-# What jobs do not need is built beside those that wait, out of the time that they leave.
+# What jobs do not need is built beside those that wait, out of the time that they leave: it begins with them, and ends
+# long before they do.
 later_builds() {
   local nice_make=(nice -n 19 "${make_apart[@]}") failed=0
   "${nice_make[@]}" SANITIZE=address,undefined all build/address/unit build/address/sim || failed=1
@@ -181,8 +182,8 @@ queue_waiting() {
   suite "jobs on several hosts" env DRAW="1/8 $SLICE" tests/system/hosts_jobs.sh
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
-  suite "programs sent to hosts" env DRAW="1/4 $SLICE" tests/system/hosts_stage.sh
-  suite tunnels env DRAW="1/4 $SLICE" tests/system/tunnels.sh
+  suite "programs sent to hosts" env DRAW="1/8 $SLICE" tests/system/hosts_stage.sh
+  suite tunnels env DRAW="1/6 $SLICE" tests/system/tunnels.sh
   suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/6 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/5 $SLICE" tests/system/relay_keeper.sh
@@ -198,7 +199,7 @@ queue_processes() {
   local fuzzer
   suite "unit, without engines" build/unit --quick --without engine
   suite "unit, engines drawn" build/unit --quick --draw 1/3 "$SLICE" engine
-  suite "simulated jobs" build/sim --seeds 1:500
+  suite "simulated jobs" build/sim --seeds 1:300
   suite "unit, the slow tests drawn" build/unit --slow --draw 1/3 "$SLICE"
   for fuzzer in tests/fuzz/*.c; do
     fuzzer=$(basename "$fuzzer" .c)
@@ -236,7 +237,6 @@ queue_jobs
 run_queued 1
 build "fuzzers, and builds with sanitizers" later_builds
 queue_waiting
-run_queued $((${LANES:-$(nproc)} + 1)) # with the builds
 queue_processes
 queue_sanitized
 run_queued "${LANES:-$(nproc)}"
