@@ -15,15 +15,20 @@ static const char usage[] =
     "before. Gateways must be in ~/.ssh/known_hosts. Keys: of an agent, or ~/.ssh/id_ed25519 and\n"
     "id_ecdsa without a passphrase. Relays start it for addresses of this form.\n";
 
-/* Of who started us, which hears why there is no tunnel; else it is told here. */
+/* Of who started us, which hears why there is no tunnel; else it is told here. It may have signals
+ * blocked, and what a terminal sends is for it: its last words still go through here. */
 static bool take_fd(const char *text, struct tunnel_ends *ends)
 {
+    sigset_t none;
     char *end;
     long fd = strtol(text, &end, 10);
 
     if (!*text || *end || fd < 0 || fcntl((int)fd, F_GETFD) < 0)
         return false;
     fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0);
     *ends = (struct tunnel_ends){.in = (int)fd, .out = (int)fd, .told = true};
     return true;
 }
