@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 7
+#define CW_PROTOCOL_VERSION 8
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -23,7 +23,7 @@
 #define CW_KEY_SIZE 32
 #define CW_MAC_SIZE 32
 #define CW_SEALED_SIZE 72           /* a key encrypted under another one */
-#define CW_LINK_ADDRESS_MAX 300u    /* bytes of an address in LINK */
+#define CW_LINK_ADDRESS_MAX 999u    /* bytes of an address in LINK */
 #define CW_TEXT_MAX 400             /* bytes of text in REFUSED and NOTICE */
 #define CW_READINGS_MAX (16u << 10) /* bytes of one READINGS frame */
 #ifndef CW_KEPT_MAX

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define CW_ADDRESS_MAX 300 /* bytes of an address as text */
+#define CW_ADDRESS_MAX 1000 /* bytes of an address as text */
 #define CW_LISTEN_BACKLOG 1024
 #define CW_SOCKADDRS_MAX 8 /* socket addresses of one host name */
 

@@ -61,19 +61,34 @@ static bool take_hop(struct ssh_hop *hop, const char *text, size_t size)
     return take_place(hop->host, &hop->port, text + user, size - user);
 }
 
-static bool take_hops(struct ssh_address *address, const char *text, const char *end)
+static bool take_way(struct ssh_way *way, const char *text, const char *end)
 {
     for (;;) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         const char *stop = comma ? comma : end;
 
-        if (address->hops == SSH_HOPS_MAX ||
-            !take_hop(&address->hop[address->hops], text, (size_t)(stop - text)))
+        if (way->hops == SSH_HOPS_MAX ||
+            !take_hop(&way->hop[way->hops], text, (size_t)(stop - text)))
             return false;
-        address->hops++;
+        way->hops++;
         if (!comma)
             return true;
         text = comma + 1;
+    }
+}
+
+static bool take_ways(struct ssh_address *address, const char *text, const char *end)
+{
+    for (;;) {
+        const char *plus = memchr(text, '+', (size_t)(end - text));
+
+        if (address->ways == SSH_WAYS_MAX ||
+            !take_way(&address->way[address->ways], text, plus ? plus : end))
+            return false;
+        address->ways++;
+        if (!plus)
+            return true;
+        text = plus + 1;
     }
 }
 
@@ -89,11 +104,12 @@ int ssh_address_parse(struct ssh_address *address, const char *text, struct cw_e
     const char *inner = ssh_address_inner(text);
 
     *address = (struct ssh_address){0};
-    if (inner && take_hops(address, text + strlen(SSH_SCHEME), inner - 1) &&
+    if (inner && take_ways(address, text + strlen(SSH_SCHEME), inner - 1) &&
         take_place(address->host, &address->port, inner, strlen(inner)) && address->port)
         return CW_OK;
     return cw_err_set(err, CW_EINVAL,
                       "address '%.300s': expected ssh:[USER@]GATEWAY[:PORT]/HOST:PORT, or up to %u "
-                      "gateways with commas between them, each reached from the one before",
-                      text, SSH_HOPS_MAX);
+                      "gateways with commas between them, each reached from the one before; after "
+                      "a '+' another way, of at most %u",
+                      text, SSH_HOPS_MAX, SSH_WAYS_MAX);
 }

@@ -1,7 +1,8 @@
 /* Where a relay is that only SSH leads to:
- * ssh:[USER@]GATEWAY[:PORT][,[USER@]GATEWAY[:PORT]...]/HOST:PORT. The first gateway is reached from
- * here, each further one from the one before (as with ssh -J), and HOST:PORT over TCP from the
- * last. Pure: no I/O. */
+ * ssh:[USER@]GATEWAY[:PORT][,[USER@]GATEWAY[:PORT]...][+WAY...]/HOST:PORT. The first gateway is
+ * reached from here, each further one from the one before (as with ssh -J), and HOST:PORT over TCP
+ * from the last. After each '+' another way follows, for when those before it fail. Pure: no I/O.
+ */
 #ifndef TUNNELS_SSH_ADDRESS_H
 #define TUNNELS_SSH_ADDRESS_H
 
@@ -11,6 +12,7 @@
 
 #define SSH_SCHEME "ssh:"
 #define SSH_HOPS_MAX 4u /* gateways on the way */
+#define SSH_WAYS_MAX 3u /* to one place */
 #define SSH_USER_MAX 64u
 #define SSH_HOST_MAX 255u
 #define SSH_PORT 22
@@ -21,9 +23,14 @@ struct ssh_hop {
     uint16_t port;
 };
 
-struct ssh_address {
+struct ssh_way {
     struct ssh_hop hop[SSH_HOPS_MAX];
     uint32_t hops; /* at least 1 */
+};
+
+struct ssh_address {
+    struct ssh_way way[SSH_WAYS_MAX];
+    uint32_t ways; /* at least 1; the first one is the best */
     char host[SSH_HOST_MAX + 1];
     uint16_t port;
 };

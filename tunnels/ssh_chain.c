@@ -151,7 +151,7 @@ static int open_channel(struct ssh_link *link, const char *host, uint16_t port, 
 /* What is not acknowledged in time breaks the connection. */
 static int connect_first(struct ssh_chain *c, struct cw_err *err)
 {
-    const struct ssh_hop *hop = &c->address->hop[0];
+    const struct ssh_hop *hop = &c->way->hop[0];
     unsigned silence = SSH_SILENCE_MS;
     struct cw_address address;
     char text[CW_ADDRESS_MAX];
@@ -167,8 +167,8 @@ static int connect_first(struct ssh_chain *c, struct cw_err *err)
 static int open_link(struct ssh_link *link, struct cw_err *err)
 {
     const struct ssh_address *a = link->chain->address;
-    const struct ssh_hop *next = &a->hop[link->number + 1];
-    bool is_last = link->number + 1 == a->hops;
+    const struct ssh_hop *next = &link->chain->way->hop[link->number + 1];
+    bool is_last = link->number + 1 == link->chain->way->hops;
 
     if (new_session(link, err) < 0 || shake_hands(link, err) < 0 ||
         ssh_host_key_check(link, err) < 0 || ssh_login(link, err) < 0)
@@ -177,19 +177,19 @@ static int open_link(struct ssh_link *link, struct cw_err *err)
     return open_channel(link, is_last ? a->host : next->host, is_last ? a->port : next->port, err);
 }
 
-int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address, const char *dir,
-                   uint32_t time_ms, struct cw_err *err)
+int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address, uint32_t way,
+                   const char *dir, uint32_t time_ms, struct cw_err *err)
 {
-    *c = (struct ssh_chain){.address = address, .dir = dir, .fd = -1};
+    *c = (struct ssh_chain){.address = address, .way = &address->way[way], .dir = dir, .fd = -1};
     c->until_ns = cw_clock_ns() + time_ms * NS_IN_MS;
-    for (uint32_t i = 0; i < address->hops; i++)
+    for (uint32_t i = 0; i < c->way->hops; i++)
         c->link[i] = (struct ssh_link){.chain = c, .number = i};
     if (libssh2_init(0) != 0)
         return cw_err_set(err, CW_ENOMEM, "libssh2 cannot be used");
     err->code = CW_OK;
     if (connect_first(c, err) < 0)
         return err->code;
-    for (uint32_t i = 0; i < address->hops; i++)
+    for (uint32_t i = 0; i < c->way->hops; i++)
         if (open_link(&c->link[i], err) < 0)
             return err->code;
     return CW_OK;
@@ -200,7 +200,7 @@ void ssh_chain_close(struct ssh_chain *c)
 {
     if (c->fd >= 0)
         shutdown(c->fd, SHUT_RDWR);
-    for (uint32_t i = c->address->hops; i-- > 0;)
+    for (uint32_t i = c->way->hops; i-- > 0;)
         if (c->link[i].session)
             libssh2_session_free(c->link[i].session);
     if (c->fd >= 0)
@@ -211,14 +211,14 @@ void ssh_chain_close(struct ssh_chain *c)
 
 LIBSSH2_CHANNEL *ssh_chain_channel(const struct ssh_chain *c)
 {
-    return c->link[c->address->hops - 1].channel;
+    return c->link[c->way->hops - 1].channel;
 }
 
 int ssh_chain_keep_alive(struct ssh_chain *c)
 {
     int least_s = SSH_KEEPALIVE_S, next_s;
 
-    for (uint32_t i = 0; i < c->address->hops; i++)
+    for (uint32_t i = 0; i < c->way->hops; i++)
         if (libssh2_keepalive_send(c->link[i].session, &next_s) == 0 && next_s < least_s)
             least_s = next_s;
     return least_s * 1000;

@@ -11,11 +11,12 @@
 #define SSH_KEEPALIVE_S 5u           /* between two questions whether the other side is there ... */
 #define SSH_SILENCE_MS 15000u        /* ... and until what we sent has to be acknowledged */
 
-/* Opens all of it, until `time_ms` have passed. `address` and `dir` are borrowed. Errors: CW_ESYS,
- * CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway whose key is not known), CW_EAUTH; each
- * names the gateway, and what to do. ssh_chain_close is to be called also then. */
-int ssh_chain_open(struct ssh_chain *chain, const struct ssh_address *address, const char *dir,
-                   uint32_t time_ms, struct cw_err *err);
+/* Opens all of it, on this way, until `time_ms` have passed. `address` and `dir` are borrowed.
+ * Errors: CW_ESYS, CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway whose key is not
+ * known), CW_EAUTH; each names the gateway, and what to do. ssh_chain_close is to be called also
+ * then. */
+int ssh_chain_open(struct ssh_chain *chain, const struct ssh_address *address, uint32_t way,
+                   const char *dir, uint32_t time_ms, struct cw_err *err);
 void ssh_chain_close(struct ssh_chain *chain);
 
 /* The channel to the end of the tunnel. */

@@ -7,7 +7,7 @@
 
 const struct ssh_hop *ssh_link_hop(const struct ssh_link *link)
 {
-    return &link->chain->address->hop[link->number];
+    return &link->chain->way->hop[link->number];
 }
 
 int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struct cw_err *err)
@@ -29,7 +29,7 @@ short ssh_link_events(const struct ssh_chain *c)
 {
     short events = POLLIN;
 
-    for (uint32_t i = 0; i < c->address->hops && c->link[i].session; i++)
+    for (uint32_t i = 0; i < c->way->hops && c->link[i].session; i++)
         if (libssh2_session_block_directions(c->link[i].session) & LIBSSH2_SESSION_BLOCK_OUTBOUND)
             events |= POLLOUT;
     return events;

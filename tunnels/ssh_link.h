@@ -17,8 +17,9 @@ struct ssh_link {
 
 struct ssh_chain {
     const struct ssh_address *address;
-    const char *dir; /* of known_hosts and keys: ~/.ssh */
-    int fd;          /* of the connection to the first gateway */
+    const struct ssh_way *way; /* one of its ways */
+    const char *dir;           /* of known_hosts and keys: ~/.ssh */
+    int fd;                    /* of the connection to the first gateway */
     uint64_t until_ns;
     struct ssh_link link[SSH_HOPS_MAX];
 };

@@ -31,7 +31,7 @@ struct tunnel {
 
 static int break_off(const struct tunnel *t, struct cw_err *err)
 {
-    return ssh_link_fail(&t->chain.link[t->chain.address->hops - 1], CW_ECLOSED,
+    return ssh_link_fail(&t->chain.link[t->chain.way->hops - 1], CW_ECLOSED,
                          "the tunnel to a relay", err);
 }
 
@@ -161,12 +161,25 @@ static void tell(const struct tunnel_ends *ends, char what, const char *text)
         (void)!write(ends->out, line, (size_t)snprintf(line, sizeof(line), "%c%s", what, text));
 }
 
-static int open_and_carry(struct tunnel *t, const struct ssh_address *address, struct cw_err *err)
+/* The best way that leads there. Of several each has its part of the time. */
+static int open_one_way(struct tunnel *t, const struct ssh_address *address, struct cw_err *err)
 {
     char dir[PATH_MAX];
 
     snprintf(dir, sizeof(dir), "%s/.ssh", home());
-    if (ssh_chain_open(&t->chain, address, dir, TUNNEL_OPEN_MS, err) < 0) {
+    for (uint32_t way = 0; way < address->ways; way++) {
+        if (way > 0)
+            ssh_chain_close(&t->chain);
+        if (ssh_chain_open(&t->chain, address, way, dir, TUNNEL_OPEN_MS / address->ways, err) ==
+            CW_OK)
+            break;
+    }
+    return err->code;
+}
+
+static int open_and_carry(struct tunnel *t, const struct ssh_address *address, struct cw_err *err)
+{
+    if (open_one_way(t, address, err) < 0) {
         tell(t->ends, TUNNEL_FAILED, err->text);
         return err->code;
     }

@@ -297,7 +297,7 @@ static void take_address(struct relay *relay, const char *address)
     snprintf(relay->address, sizeof(relay->address), "%s", address);
     if (!inner)
         return;
-    snprintf(relay->near, sizeof(relay->near), "tcp:%.290s", inner);
+    snprintf(relay->near, sizeof(relay->near), "tcp:%.900s", inner);
     strcpy(relay->far, relay->near);
 }
 

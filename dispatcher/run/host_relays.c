@@ -58,7 +58,7 @@ uint32_t host_relays_of_host(const struct parts *p, uint32_t host)
 }
 
 /* By the name that the user gave it, unless ssh knows its address. Of this machine "". */
-static void listen_address(const struct parts *p, uint32_t host, char text[CW_ADDRESS_MAX])
+static void listen_address(const struct parts *p, uint32_t host, char *text, size_t size)
 {
     const struct greeting_hello *facts = agents_facts(p->agents, host);
     const char *name = strchr(agents_name(p->agents, host), '@');
@@ -66,12 +66,12 @@ static void listen_address(const struct parts *p, uint32_t host, char text[CW_AD
     name = name ? name + 1 : agents_name(p->agents, host);
     text[0] = '\0';
     if (!is_this_machine(facts))
-        snprintf(text, CW_ADDRESS_MAX, "tcp:%.255s:0", facts->own[0] ? facts->own : name);
+        snprintf(text, size, "tcp:%.255s:0", facts->own[0] ? facts->own : name);
 }
 
 void host_relays_server_address(const struct parts *p, char text[CW_ADDRESS_MAX])
 {
-    listen_address(p, p->options->hosts.ckptsrv_host, text);
+    listen_address(p, p->options->hosts.ckptsrv_host, text, CW_ADDRESS_MAX);
     if (!text[0] && p->host[0])
         snprintf(text, CW_ADDRESS_MAX, "tcp:%.255s:0", p->host);
 }
@@ -104,7 +104,7 @@ static int start(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], stru
     }
     if (order->returns && disk)
         snprintf(order->log_dir, sizeof(order->log_dir), "%s", disk);
-    listen_address(p, host, order->listen);
+    listen_address(p, host, order->listen, sizeof(order->listen));
     if (agents_start_relay(p->agents, host, order, err) < 0)
         cw_err_wrap(err, "starting the relay of host %s", agents_name(p->agents, host));
     sodium_memzero(order->key, sizeof(order->key));

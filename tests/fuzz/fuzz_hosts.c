@@ -58,8 +58,11 @@ static void read_address(void)
     struct ssh_address address;
     struct cw_err err = {0};
 
-    if (is_well(ssh_address_parse(&address, parts[1], &err), &err))
-        must(address.hops > 0 && address.hops <= SSH_HOPS_MAX && address.host[0] && address.port);
+    if (!is_well(ssh_address_parse(&address, parts[1], &err), &err))
+        return;
+    must(address.ways > 0 && address.ways <= SSH_WAYS_MAX && address.host[0] && address.port);
+    for (uint32_t i = 0; i < address.ways; i++)
+        must(address.way[i].hops > 0 && address.way[i].hops <= SSH_HOPS_MAX);
 }
 
 static void check_list(const struct host_list *list)

@@ -9,17 +9,23 @@
 static struct ssh_address address;
 static struct cw_err err;
 
+static void is_hop_of(uint32_t way, uint32_t i, const char *user, const char *host, uint16_t port)
+{
+    CU_ASSERT_STRING_EQUAL(address.way[way].hop[i].user, user);
+    CU_ASSERT_STRING_EQUAL(address.way[way].hop[i].host, host);
+    CU_ASSERT_EQUAL(address.way[way].hop[i].port, port);
+}
+
 static void is_hop(uint32_t i, const char *user, const char *host, uint16_t port)
 {
-    CU_ASSERT_STRING_EQUAL(address.hop[i].user, user);
-    CU_ASSERT_STRING_EQUAL(address.hop[i].host, host);
-    CU_ASSERT_EQUAL(address.hop[i].port, port);
+    CU_ASSERT_EQUAL(address.ways, 1);
+    is_hop_of(0, i, user, host, port);
 }
 
 static void good(const char *text, uint32_t hops, const char *host, uint16_t port)
 {
     CU_ASSERT_EQUAL(ssh_address_parse(&address, text, &err), CW_OK);
-    CU_ASSERT_EQUAL(address.hops, hops);
+    CU_ASSERT_EQUAL(address.way[address.ways - 1].hops, hops);
     CU_ASSERT_STRING_EQUAL(address.host, host);
     CU_ASSERT_EQUAL(address.port, port);
 }
@@ -35,6 +41,12 @@ static void ways(void)
     is_hop(1, "b", "c", 1);
     is_hop(2, "", "fe80::1%eth0", 2);
     is_hop(3, "", "d", 22);
+    good("ssh:a+b@c:1,d+e/f:7", 1, "f", 7);
+    CU_ASSERT_EQUAL(address.ways, 3);
+    is_hop_of(0, 0, "", "a", 22);
+    is_hop_of(1, 0, "b", "c", 1);
+    is_hop_of(1, 1, "", "d", 22);
+    is_hop_of(2, 0, "", "e", 22);
 }
 
 static void bad(const char *text)
@@ -58,6 +70,9 @@ static void wrong_ones(void)
                                         "ssh:/b:1",
                                         "ssh:a:/b:1",
                                         "ssh:,a/b:1",
+                                        "ssh:+a/b:1",
+                                        "ssh:a+/b:1",
+                                        "ssh:a+b+c+d/b:1",
                                         "ssh:a,/b:1",
                                         "ssh:-a/b:1",
                                         "ssh:-u@a/b:1",

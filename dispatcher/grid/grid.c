@@ -1,0 +1,43 @@
+#include "dispatcher/grid/grid.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+void grid_free(struct grid *grid)
+{
+    for (uint32_t i = 0; i < grid->sites; i++)
+        free(grid->site[i].host);
+    free(grid->site);
+    *grid = (struct grid){0};
+}
+
+uint32_t grid_find(const struct grid *grid, const char *name)
+{
+    for (uint32_t i = 0; i < grid->sites; i++)
+        if (strcmp(grid->site[i].name, name) == 0)
+            return i;
+    return GRID_OUTSIDE;
+}
+
+static bool has_machine(const struct grid_site *site, const char *name)
+{
+    for (uint32_t i = 0; i < site->hosts; i++)
+        if (strcasecmp(site->host[i].name, name) == 0)
+            return true;
+    return strcasecmp(site->gateway.host, name) == 0;
+}
+
+uint32_t grid_site_of_machine(const struct grid *grid, const char *name)
+{
+    uint32_t found = GRID_OUTSIDE;
+
+    for (uint32_t i = 0; i < grid->sites; i++) {
+        if (!has_machine(&grid->site[i], name))
+            continue;
+        if (found != GRID_OUTSIDE)
+            return GRID_OUTSIDE;
+        found = i;
+    }
+    return found;
+}

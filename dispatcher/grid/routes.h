@@ -1,0 +1,39 @@
+/* Ways over a grid: through which gateways one gets from a machine of one site to those of another.
+ * [MPICH-V] 1: what cannot be reached directly is reached over a third place, which "works as a
+ * post office". Here that is a gateway, and what is kept for an absent reader is kept by the two
+ * ends: docs/architecture.md, "Sites". Pure: no I/O. */
+#ifndef DISPATCHER_ROUTES_H
+#define DISPATCHER_ROUTES_H
+
+#include "common/transport.h"
+#include "dispatcher/grid/grid.h"
+
+#define ROUTES_MAX SSH_WAYS_MAX /* that are kept from one site to another: the best ones */
+
+/* Gateways, each reached from the one before. None: within a site. */
+struct route {
+    struct ssh_hop hop[SSH_HOPS_MAX];
+    uint32_t site[SSH_HOPS_MAX]; /* at which one is behind each of them */
+    uint32_t hops;
+    uint32_t rtt_us; /* of all legs, as far as they are known */
+};
+
+/* Round trips that were measured, in microseconds, from the machines of a site to the gateway of
+ * another; 0: not known. The last line is from outside of all sites. */
+struct routes_rtt {
+    uint32_t us[GRID_SITES_MAX + 1][GRID_SITES_MAX];
+};
+
+/* The ways from `from` (GRID_OUTSIDE: a machine of no site) to `to`, the best one first: with the
+ * fewest gateways, then the shortest round trip; as many as ROUTES_MAX. `rtt` may be NULL. Returns
+ * how many; 0: there is none. */
+uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
+                     uint32_t to, struct route route[ROUTES_MAX]);
+
+/* Where HOST:PORT of site `to` is for a machine of `from`: "tcp:HOST:PORT" within a site, else
+ * "ssh:..." with all these ways, as ssh_address.h says; what does not fit is left out, the worst
+ * ways first. Returns how many there are; 0: none, and `text` is "". */
+uint32_t routes_address(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
+                        uint32_t to, const char *host, uint16_t port, char text[CW_ADDRESS_MAX]);
+
+#endif

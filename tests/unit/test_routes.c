@@ -1,0 +1,140 @@
+/* Ways over a grid: dispatcher/grid/routes.h. */
+#include "dispatcher/grid/routes.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { A, B, C, D, SITES };
+
+static struct grid_site sites[SITES];
+static struct grid grid = {.site = sites, .sites = SITES};
+static char text[CW_ADDRESS_MAX];
+
+/* All have a gateway that all reach. */
+static void setup(void)
+{
+    for (uint32_t i = 0; i < SITES; i++) {
+        sites[i] = (struct grid_site){.gateway = {.port = 22}, .published_at = GRID_OUTSIDE};
+        snprintf(sites[i].gateway.host, sizeof(sites[i].gateway.host), "g%c", 'a' + i);
+        memset(sites[i].reaches, 1, SITES);
+        grid.reaches[i] = true;
+    }
+}
+
+static void only(uint32_t from, uint32_t to)
+{
+    memset(sites[from].reaches, 0, SITES);
+    sites[from].reaches[to] = true;
+}
+
+static void is_way(uint32_t from, uint32_t to, uint32_t ways, const char *address)
+{
+    CU_ASSERT_EQUAL(routes_address(&grid, NULL, from, to, "n1", 7000, text), ways);
+    CU_ASSERT_STRING_EQUAL(text, address);
+}
+
+static void within_a_site(void)
+{
+    setup();
+    is_way(A, A, 1, "tcp:n1:7000");
+}
+
+static void direct_ones_first(void)
+{
+    struct route route[ROUTES_MAX];
+
+    setup();
+    CU_ASSERT_EQUAL(routes_find(&grid, NULL, A, B, route), ROUTES_MAX);
+    CU_ASSERT_EQUAL(route[0].hops, 1);
+    CU_ASSERT_EQUAL(route[1].hops, 2);
+    is_way(A, B, 3, "ssh:gb:22+gc:22,gb:22+gd:22,gb:22/n1:7000");
+    is_way(GRID_OUTSIDE, B, 3, "ssh:gb:22+ga:22,gb:22+gc:22,gb:22/n1:7000");
+}
+
+/* B can be reached from C alone. */
+static void over_a_third_site(void)
+{
+    setup();
+    sites[A].reaches[B] = sites[D].reaches[B] = false;
+    strcpy(sites[B].gateway.user, "bob");
+    is_way(A, B, 2, "ssh:gc:22,bob@gb:22+gd:22,gc:22,bob@gb:22/n1:7000");
+    only(C, A);
+    is_way(A, B, 0, "");
+}
+
+/* Nothing is open at D, which keeps a port at the gateway of C. */
+static void over_a_published_port(void)
+{
+    setup();
+    sites[D].gateway.host[0] = '\0';
+    sites[D].published_at = C;
+    sites[D].published_port = 2201;
+    strcpy(sites[D].user, "dan");
+    only(A, C);
+    is_way(A, D, 1, "ssh:gc:22,dan@127.0.0.1:2201/n1:7000");
+    is_way(C, D, 1, "ssh:gc:22,dan@127.0.0.1:2201/n1:7000");
+    only(D, C);
+    is_way(D, C, 1, "ssh:gc:22/n1:7000");
+}
+
+static void shorter_round_trips_first(void)
+{
+    struct routes_rtt rtt = {0};
+    struct route route[ROUTES_MAX];
+
+    setup();
+    sites[A].reaches[B] = false;
+    rtt.us[A][C] = 50000;
+    rtt.us[A][D] = 20000;
+    rtt.us[C][B] = rtt.us[D][B] = 1000;
+    CU_ASSERT_EQUAL(routes_find(&grid, &rtt, A, B, route), ROUTES_MAX);
+    CU_ASSERT_EQUAL(route[0].site[0], D);
+    CU_ASSERT_EQUAL(route[0].rtt_us, 21000);
+    CU_ASSERT_EQUAL(route[1].site[0], C);
+    CU_ASSERT_EQUAL(route[2].hops, 3);
+}
+
+/* A line of sites is passed only as far as there may be gateways. */
+static void no_more_gateways_than_allowed(void)
+{
+    struct grid_site line[SSH_HOPS_MAX + 2];
+    struct grid long_grid = {.site = line, .sites = SSH_HOPS_MAX + 2};
+
+    setup();
+    for (uint32_t i = 0; i < long_grid.sites; i++) {
+        line[i] = sites[A];
+        memset(line[i].reaches, 0, sizeof(line[i].reaches));
+        line[i].reaches[i + 1] = true;
+    }
+    CU_ASSERT_EQUAL(routes_address(&long_grid, NULL, 0, SSH_HOPS_MAX, "n", 1, text), 1);
+    CU_ASSERT_EQUAL(routes_address(&long_grid, NULL, 0, SSH_HOPS_MAX + 1, "n", 1, text), 0);
+}
+
+/* Long names: the worst ways are left out, and what is left is an address. */
+static void what_fits(void)
+{
+    struct ssh_address address;
+    struct cw_err err;
+
+    setup();
+    for (uint32_t i = 0; i < SITES; i++)
+        memset(sites[i].gateway.host, 'a' + (int)i, SSH_HOST_MAX);
+    CU_ASSERT_EQUAL(routes_address(&grid, NULL, A, B, "n1", 7000, text), 2);
+    CU_ASSERT_EQUAL(ssh_address_parse(&address, text, &err), CW_OK);
+    CU_ASSERT_EQUAL(address.ways, 2);
+}
+
+void add_routes_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("routes of a grid", NULL, NULL);
+
+    CU_ADD_TEST(suite, within_a_site);
+    CU_ADD_TEST(suite, direct_ones_first);
+    CU_ADD_TEST(suite, over_a_third_site);
+    CU_ADD_TEST(suite, over_a_published_port);
+    CU_ADD_TEST(suite, shorter_round_trips_first);
+    CU_ADD_TEST(suite, no_more_gateways_than_allowed);
+    CU_ADD_TEST(suite, what_fits);
+}
