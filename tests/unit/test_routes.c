@@ -1,9 +1,10 @@
 /* Ways over a grid: dispatcher/grid/routes.h. */
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/grid/ssh_config.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { A, B, C, D, SITES };
@@ -126,6 +127,41 @@ static void what_fits(void)
     CU_ASSERT_EQUAL(address.ways, 2);
 }
 
+static void is_in(const char *config, const char *part)
+{
+    CU_ASSERT_PTR_NOT_NULL(strstr(config, part));
+}
+
+/* As ssh(1) reads it: the first value that fits counts, so the user's own configuration comes last.
+ */
+static void as_ssh_is_told(void)
+{
+    static struct grid_host host = {.name = "n1"};
+    char *config;
+
+    setup();
+    for (uint32_t i = 0; i < SITES; i++) {
+        snprintf(sites[i].name, sizeof(sites[i].name), "site-%c", 'a' + i);
+        sites[i].host = &host;
+        sites[i].hosts = 1;
+    }
+    sites[A].reaches[B] = sites[D].reaches[B] = false;
+    strcpy(sites[B].gateway.user, "gwen");
+    strcpy(sites[B].user, "bob");
+    strcpy(sites[B].key, "/home/bob/a key");
+    config = ssh_config_make(&grid, NULL, A);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(config);
+    is_in(config, "Host n1.site-a\n  HostName n1\nHost gateway.site-b\n");
+    is_in(config, "Host gateway.site-b\n  HostName gb\n  Port 22\n  User gwen\n"
+                  "  IdentityFile \"/home/bob/a key\"\n  ProxyJump gateway.site-c\n");
+    is_in(config, "Host n1.site-b\n  HostName n1\n  User bob\n"
+                  "  IdentityFile \"/home/bob/a key\"\n"
+                  "  ProxyJump gateway.site-c,gateway.site-b\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(config, "Include ~/.ssh/config"));
+    CU_ASSERT_PTR_NULL(strstr(strstr(config, "Include ~/.ssh/config"), "Host n1"));
+    free(config);
+}
+
 void add_routes_tests(void)
 {
     CU_pSuite suite = CU_add_suite("routes of a grid", NULL, NULL);
@@ -137,4 +173,5 @@ void add_routes_tests(void)
     CU_ADD_TEST(suite, shorter_round_trips_first);
     CU_ADD_TEST(suite, no_more_gateways_than_allowed);
     CU_ADD_TEST(suite, what_fits);
+    CU_ADD_TEST(suite, as_ssh_is_told);
 }

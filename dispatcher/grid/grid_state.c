@@ -1,0 +1,136 @@
+#include "dispatcher/grid/grid_state.h"
+#include "common/keyfile.h"
+#include "dispatcher/grid/ssh_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *home(void)
+{
+    const char *text = getenv("HOME");
+    const struct passwd *self = text && text[0] == '/' ? NULL : getpwuid(getuid());
+
+    return self ? self->pw_dir : text && text[0] == '/' ? text : "/";
+}
+
+static int fail(const char *path, const char *doing, struct cw_err *err)
+{
+    return cw_err_set(err, CW_ESYS, "what is kept of a grid: %s: %s: %s", path, doing,
+                      strerror(errno));
+}
+
+/* All directories on the way; those that are made are the user's alone. */
+static int make_dirs(char *path, struct cw_err *err)
+{
+    for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+        bool failed;
+
+        if (slash)
+            *slash = '\0';
+        failed = mkdir(path, 0700) < 0 && errno != EEXIST;
+        if (failed)
+            return fail(path, "mkdir", err);
+        if (!slash)
+            return CW_OK;
+        *slash = '/';
+    }
+}
+
+static int make_own(char *dir, struct cw_err *err)
+{
+    struct stat st;
+
+    if (make_dirs(dir, err) < 0)
+        return err->code;
+    if (stat(dir, &st) < 0)
+        return fail(dir, "stat", err);
+    if (st.st_uid != geteuid() || st.st_mode & 022)
+        return cw_err_set(err, CW_EINVAL,
+                          "what is kept of a grid: %s: others may write there, or it is somebody "
+                          "else's; the directory must be yours alone (chmod 700)",
+                          dir);
+    return CW_OK;
+}
+
+int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MAX],
+                    struct cw_err *err)
+{
+    const char *base = getenv("XDG_STATE_HOME");
+    char dir[PATH_MAX];
+    int size = base && base[0] == '/'
+                   ? snprintf(dir, sizeof(dir), "%s/causeway/%s", base, grid->name)
+                   : snprintf(dir, sizeof(dir), "%s/.local/state/causeway/%s", home(), grid->name);
+
+    if ((size_t)size + strlen(file) + 2 > sizeof(dir))
+        return cw_err_set(err, CW_EINVAL,
+                          "what is kept of a grid: the name of its directory is "
+                          "too long; set XDG_STATE_HOME");
+    if (make_own(dir, err) < 0)
+        return err->code;
+    strcpy(stpcpy(stpcpy(path, dir), "/"), file);
+    return CW_OK;
+}
+
+static bool write_all(int fd, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t n = write(fd, bytes, size);
+
+        if (n < 0 && errno != EINTR)
+            return false;
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+int grid_state_write(const struct grid *grid, const char *file, const void *bytes, size_t size,
+                     struct cw_err *err)
+{
+    char path[PATH_MAX], fresh[PATH_MAX + 8];
+    bool written;
+    int fd;
+
+    if (grid_state_path(grid, file, path, err) < 0)
+        return err->code;
+    snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
+    fd = mkostemp(fresh, O_CLOEXEC);
+    if (fd < 0)
+        return fail(fresh, "open", err);
+    written = write_all(fd, bytes, size);
+    close(fd);
+    if (written && rename(fresh, path) == 0)
+        return CW_OK;
+    fail(path, "write", err);
+    unlink(fresh);
+    return err->code;
+}
+
+int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
+{
+    char path[PATH_MAX];
+    bool made;
+
+    if (grid_state_path(grid, GRID_STATE_KEY, path, err) < 0)
+        return err->code;
+    return cw_key_load_or_make(path, key, &made, err);
+}
+
+int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
+                          char path[PATH_MAX], struct cw_err *err)
+{
+    char *text = ssh_config_make(grid, rtt, here);
+
+    if (!text)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
+    if (grid_state_write(grid, GRID_STATE_SSH_CONFIG, text, strlen(text), err) == CW_OK)
+        grid_state_path(grid, GRID_STATE_SSH_CONFIG, path, err);
+    free(text);
+    return err->code;
+}

@@ -1,0 +1,31 @@
+/* What this machine keeps of a grid: the directory $XDG_STATE_HOME/causeway/GRID, or
+ * ~/.local/state/causeway/GRID, of the user alone (XDG Base Directory Specification). */
+#ifndef DISPATCHER_GRID_STATE_H
+#define DISPATCHER_GRID_STATE_H
+
+#include "common/cred.h"
+#include "dispatcher/grid/routes.h"
+
+#include <limits.h>
+
+#define GRID_STATE_KEY "key"               /* of its relays and checkpoint servers */
+#define GRID_STATE_SSH_CONFIG "ssh_config" /* for ssh -F */
+#define GRID_STATE_RTT "rtt"               /* round trips, as measured last */
+
+/* The name of `file` there; the directory is made where it is missing. Errors: CW_ESYS, CW_EINVAL:
+ * it belongs to somebody else, or others can write to it. */
+int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MAX],
+                    struct cw_err *err);
+
+/* Writes the file whole, or leaves the one that was there. Errors: as above. */
+int grid_state_write(const struct grid *grid, const char *file, const void *bytes, size_t size,
+                     struct cw_err *err);
+
+/* The grid's key, which is made where there is none. Errors: as above, and of cw_key_load. */
+int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err);
+
+/* Writes the configuration for ssh, and says where it is. Errors: as above, CW_ENOMEM. */
+int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
+                          char path[PATH_MAX], struct cw_err *err);
+
+#endif
