@@ -93,7 +93,7 @@ static bool place_round(struct placing *p, uint32_t round)
     do {
         last = p->placed;
         for (uint32_t i = 0; i < p->hosts->count; i++)
-            while (place_on(p, i, round) && p->options->map == PLACEMENT_BY_SLOT)
+            while (place_on(p, i, round) && p->options->map != PLACEMENT_BY_NODE)
                 ;
     } while (p->placed > last);
     return p->placed > before;
@@ -118,10 +118,46 @@ static int too_many(const struct placing *p, struct cw_err *err)
                       p->placement->ranks, p->placed, p->options->ppn ? " with --ppn" : "", spare);
 }
 
+/* One rank more for this site, on its first host that has a slot left. */
+static bool give_one(struct placing *p, uint32_t site)
+{
+    for (uint32_t i = 0; i < p->hosts->count; i++) {
+        const struct host *host = &p->hosts->host[i];
+
+        if (host->site != site || host->spare || p->room[i].quota == p->room[i].slots)
+            continue;
+        p->room[i].quota++;
+        return true;
+    }
+    return false;
+}
+
+/* The quota of a host is its part of what its site gets. */
+static void share_out(struct placing *p)
+{
+    uint32_t left = p->placement->ranks, sites = 0;
+    bool given = true;
+
+    for (uint32_t i = 0; i < p->hosts->count; i++) {
+        p->room[i].quota = 0;
+        sites = p->hosts->host[i].site < sites ? sites : p->hosts->host[i].site + 1;
+    }
+    while (given) {
+        given = false;
+        for (uint32_t site = 0; site < sites && left > 0; site++)
+            if (give_one(p, site)) {
+                given = true;
+                left--;
+            }
+    }
+}
+
 static int place_all(struct placing *p, struct cw_err *err)
 {
     uint32_t round = 0;
 
+    if (p->options->map == PLACEMENT_BY_SITE)
+        share_out(p);
     while (p->placed < p->placement->ranks)
         if ((round > 0 && !p->options->oversubscribe) || !place_round(p, ++round))
             return too_many(p, err);

@@ -7,6 +7,7 @@
 enum placement_map {
     PLACEMENT_BY_SLOT, /* the first host is filled, then the next */
     PLACEMENT_BY_NODE, /* one rank for each host in turn */
+    PLACEMENT_BY_SITE, /* each site gets as many, as far as it has slots; there by slot */
 };
 
 struct placement_options {

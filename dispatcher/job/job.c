@@ -24,6 +24,7 @@ void job_init(struct job *job, const struct job_config *config, struct job_rank 
         rank[i].slot = config->rank_slot ? config->rank_slot[i] : i;
         assert(rank[i].slot < config->slots);
         slot[rank[i].slot].ranks++;
+        rank[i].site = slot[rank[i].slot].site;
     }
     job->config.rank_slot = NULL;
 }
@@ -154,8 +155,16 @@ static void release(struct job *job, const struct job_rank *r)
     job->slot[r->slot].ranks--;
 }
 
+/* How far from where it was: which round of tries it is for. */
+static uint32_t distance(const struct job_rank *r, const struct job_slot *slot)
+{
+    if (slot->host == r->host)
+        return 0;
+    return slot->site == r->site ? 1 : 2;
+}
+
 /* The one with the fewest ranks, of those that ranks may share. */
-static bool share_slot(struct job *job, struct job_rank *r)
+static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
 {
     const struct job_slot *best = NULL;
 
@@ -163,7 +172,7 @@ static bool share_slot(struct job *job, struct job_rank *r)
         const struct job_slot *s =
             &job->slot[(uint32_t)(((uint64_t)r->slot_first + i) % job->config.slots)];
 
-        if (!s->away && s->ranks > 0 && s->ranks < s->ranks_max &&
+        if (!s->away && s->ranks > 0 && s->ranks < s->ranks_max && distance(r, s) < rounds &&
             (!best || s->ranks < best->ranks))
             best = s;
     }
@@ -172,23 +181,24 @@ static bool share_slot(struct job *job, struct job_rank *r)
     return best;
 }
 
-/* The next free one from r->slot_first on, first of the rank's own host, then of the others; each
- * is tried once. After them one that is shared. */
+/* The next free one from r->slot_first on, first of the host where it was, then of its site, then
+ * of the others; each is tried once. After them one that is shared. */
 static bool take_slot(struct job *job, struct job_rank *r)
 {
     uint64_t slots = job->config.slots;
+    uint32_t rounds = job->config.any_site ? 3 : 2;
 
-    while (r->slots_tried < 2 * slots) {
-        bool others = r->slots_tried >= slots;
+    while (r->slots_tried < rounds * slots) {
+        uint64_t round = r->slots_tried / slots;
         uint32_t slot = (uint32_t)((r->slot_first + r->slots_tried++) % slots);
         const struct job_slot *s = &job->slot[slot];
 
-        if (s->away || s->ranks > 0 || (s->host != r->host) != others)
+        if (s->away || s->ranks > 0 || distance(r, s) != round)
             continue;
         occupy(job, r, slot);
         return true;
     }
-    return r->slots_tried++ == 2 * slots && share_slot(job, r);
+    return r->slots_tried++ == rounds * slots && share_slot(job, r, rounds);
 }
 
 /* What a hung process holds may be a host that is out of reach: another slot comes first. */
@@ -204,14 +214,19 @@ static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, 
 {
     const struct job_rank *r = &job->rank[rank];
     uint32_t away = 0;
+    bool elsewhere = false;
 
-    for (uint32_t i = 0; i < job->config.slots; i++)
+    for (uint32_t i = 0; i < job->config.slots; i++) {
         away += job->slot[i].away;
+        elsewhere |= job->slot[i].site != r->site;
+    }
     job_fail(
         job, r->exit_code ? r->exit_code : 1, now_ns,
         "rank %u (%s) %s%s%s, and there is no free slot for it: %u of %u slots are on lost hosts; "
-        "give more hosts, as --spares, or let ranks share slots with --oversubscribe",
-        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->config.slots);
+        "give more hosts, as --spares, or let ranks share slots with --oversubscribe%s",
+        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->config.slots,
+        elsewhere && !job->config.any_site ? ", or restart at other sites with --restart-at grid"
+                                           : "");
 }
 
 /* --- crashes and restarts --- */

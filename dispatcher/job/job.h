@@ -56,6 +56,7 @@ struct job_rank {
     uint64_t event;    /* ... which had taken all events up to this one */
     bool not_restored; /* ... and cannot: it ends, or has ended, without having done anything */
     uint32_t slot;
+    uint32_t site;        /* of its first slot */
     uint32_t host;        /* that of the incarnation before, for the next one: */
     uint32_t slot_first;  /* of the slots to be tried ... */
     uint64_t slots_tried; /* ... and how many were looked at */
@@ -108,6 +109,7 @@ struct job_order {
 /* A place for a process. */
 struct job_slot {
     uint32_t host;
+    uint32_t site;      /* that the host is at */
     uint32_t ranks_max; /* that may share it; 0 is as 1 */
     uint32_t ranks;     /* that run there, or are to be started there */
     bool away;          /* its host is lost */
@@ -119,6 +121,7 @@ struct job_config {
     const uint32_t *rank_slot; /* of the first incarnations; NULL: slot R is that of rank R.
                                   Borrowed by job_init alone */
     bool recover;              /* restart crashed ranks; else a crash ends the job */
+    bool any_site;             /* ... also at another site than that of their first slot */
     uint32_t restarts_max;
     uint64_t alive_timeout_ns; /* 0: a rank may be silent */
 };

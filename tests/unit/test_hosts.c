@@ -374,6 +374,31 @@ static void by_slots_and_nodes(void)
             "a:4,b:4, or --oversubscribe");
 }
 
+/* Two sites: a and b, and c and d. */
+static int place_by_site(const char *hosts, uint32_t ranks, struct placement_options options)
+{
+    options.map = PLACEMENT_BY_SITE;
+    begin();
+    CU_ASSERT_EQUAL(host_list_parse(&list, "hosts", hosts, strlen(hosts), &err), CW_OK);
+    list.host[2].site = list.host[3].site = 1;
+    return placement_make(&placement, &list, ranks, &options, &err);
+}
+
+static void by_site(void)
+{
+    struct placement_options plain = {0}, shared = {.oversubscribe = true};
+
+    CU_ASSERT_EQUAL(place_by_site("a:2\nb:3\nc:1\nd:4", 8, plain), CW_OK);
+    hosts_of_ranks("aabbcddd");
+    CU_ASSERT_EQUAL(place_by_site("a:2\nb:3\nc:1\nd:1", 7, plain), CW_OK);
+    hosts_of_ranks("aabbbcd");
+    CU_ASSERT_EQUAL(place_by_site("a:2\nb:3\nc:1\nd:4", 3, plain), CW_OK);
+    hosts_of_ranks("aac");
+    CU_ASSERT_EQUAL(place_by_site("a\nb\nc\nd", 6, shared), CW_OK);
+    hosts_of_ranks("abcdab");
+    refused(place_by_site("a\nb\nc\nd", 5, plain), "5 ranks, but the hosts have room for 4");
+}
+
 static void by_ppn(void)
 {
     struct placement_options options = {.ppn = 2};
@@ -570,6 +595,7 @@ void add_hosts_tests(void)
     CU_ADD_TEST(suite, bad_allocations);
     CU_ADD_TEST(suite, names_of_slurm_are_bounded);
     CU_ADD_TEST(suite, by_slots_and_nodes);
+    CU_ADD_TEST(suite, by_site);
     CU_ADD_TEST(suite, by_ppn);
     CU_ADD_TEST(suite, spares_get_no_ranks);
     CU_ADD_TEST(suite, host_without_ranks);

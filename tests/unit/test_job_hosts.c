@@ -88,6 +88,51 @@ static void lost_host_takes_its_ranks(void)
     slots_agree();
 }
 
+/* Slots 3 and 4 are at another site than the others. */
+static void run_on_sites(bool any_site)
+{
+    const struct job_config config = {.ranks = RANKS,
+                                      .slots = SLOTS,
+                                      .rank_slot = apart,
+                                      .recover = true,
+                                      .any_site = any_site,
+                                      .restarts_max = 100,
+                                      .alive_timeout_ns = TIMEOUT};
+    struct job_slot made_of[SLOTS] = {0};
+
+    for (uint32_t i = 0; i < SLOTS; i++)
+        made_of[i] = (struct job_slot){.host = slot_host[i], .site = i >= 3, .ranks_max = 1};
+    make_on(&config, made_of);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        starts(i, apart[i]);
+        job_rank_started(&job, i, NOW);
+    }
+}
+
+static void first_at_the_own_site(void)
+{
+    run_on_sites(true);
+    job_host_lost(&job, 1, LOST, NOW);
+    starts(2, 4); /* the free slot 2 is elsewhere */
+    job_rank_started(&job, 2, NOW);
+    job_host_lost(&job, 2, LOST, NOW);
+    starts(2, 2);
+    job_rank_started(&job, 2, NOW);
+    slots_agree();
+}
+
+static void at_the_own_site_alone(void)
+{
+    run_on_sites(false);
+    job_host_lost(&job, 1, LOST, NOW);
+    starts(2, 4);
+    job_rank_started(&job, 2, NOW);
+    job_host_lost(&job, 2, LOST, NOW);
+    signals(SIGTERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "2 of 5 slots are on lost hosts"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "--restart-at grid"));
+}
+
 static void lost_host_is_not_used(void)
 {
     run_on(apart, SLOTS, 1);
@@ -278,6 +323,8 @@ void add_job_hosts_tests(void)
 
     CU_ADD_TEST(suite, first_on_the_own_host);
     CU_ADD_TEST(suite, lost_host_takes_its_ranks);
+    CU_ADD_TEST(suite, first_at_the_own_site);
+    CU_ADD_TEST(suite, at_the_own_site_alone);
     CU_ADD_TEST(suite, lost_host_is_not_used);
     CU_ADD_TEST(suite, host_that_is_back_is_used);
     CU_ADD_TEST(suite, too_few_slots);
