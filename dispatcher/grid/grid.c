@@ -41,3 +41,13 @@ uint32_t grid_site_of_machine(const struct grid *grid, const char *name)
     }
     return found;
 }
+
+uint32_t grid_door_of_relay(const struct grid *grid, uint32_t at, uint32_t to)
+{
+    return grid->site[at].relay.port + 1u + to;
+}
+
+uint32_t grid_door_of_ckptsrv(const struct grid *grid, uint32_t at, uint32_t to)
+{
+    return grid_door_of_relay(grid, at, to) + GRID_SITES_MAX;
+}

@@ -62,4 +62,11 @@ uint32_t grid_find(const struct grid *grid, const char *name);
  * none has, or several have. */
 uint32_t grid_site_of_machine(const struct grid *grid, const char *name);
 
+/* Doors: ports on the relay's host of site `at`, which lead to the relay and to the checkpoint
+ * server of site `to`, for ranks that are not at the site of their relay any more. They follow that
+ * of the relay of `at`; a port beyond 65535 is for the reader of the grid file to refuse. */
+#define GRID_DOORS_MAX (2 * GRID_SITES_MAX)
+uint32_t grid_door_of_relay(const struct grid *grid, uint32_t at, uint32_t to);
+uint32_t grid_door_of_ckptsrv(const struct grid *grid, uint32_t at, uint32_t to);
+
 #endif
