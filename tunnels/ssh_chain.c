@@ -1,6 +1,6 @@
 #include "tunnels/ssh_chain.h"
 #include "common/clock.h"
-#include "common/transport.h"
+#include "tunnels/ssh_connect.h"
 #include "tunnels/ssh_host_key.h"
 #include "tunnels/ssh_login.h"
 
@@ -153,12 +153,9 @@ static int connect_first(struct ssh_chain *c, struct cw_err *err)
 {
     const struct ssh_hop *hop = &c->way->hop[0];
     unsigned silence = SSH_SILENCE_MS;
-    struct cw_address address;
-    char text[CW_ADDRESS_MAX];
 
-    snprintf(text, sizeof(text), strchr(hop->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u", hop->host,
-             hop->port);
-    if (cw_address_parse(&address, text, err) < 0 || (c->fd = cw_connect(&address, err)) < 0)
+    c->fd = ssh_connect(hop->host, hop->port, c->until_ns, err);
+    if (c->fd < 0)
         return cw_err_wrap(err, "gateway %s", hop->host);
     setsockopt(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &silence, sizeof(silence));
     return CW_OK;

@@ -8,8 +8,8 @@
 
 #define SSH_WINDOW_BYTES (64u << 20) /* of our channels: what may be on its way to us */
 #define SSH_PACKET_BYTES 32768u      /* RFC 4253 6.1: more need not be taken */
-#define SSH_KEEPALIVE_S 5u           /* between two questions whether the other side is there ... */
-#define SSH_SILENCE_MS 15000u        /* ... and until what we sent has to be acknowledged */
+#define SSH_KEEPALIVE_S 2u           /* between two questions whether the other side is there ... */
+#define SSH_SILENCE_MS 5000u         /* ... and until what we sent has to be acknowledged */
 
 /* Opens all of it, on this way, until `time_ms` have passed. `address` and `dir` are borrowed.
  * Errors: CW_ESYS, CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway whose key is not
