@@ -308,7 +308,7 @@ TEXT
 # One switch. Its port p0 goes to the front, pI to host I.
 hosts_network() {
   local host address
-  hosts_switches switch &&
+  hosts_switches && hosts_switch switch &&
     ip link add "cw$hosts_number" type veth peer name p0 netns "cw$hosts_number-switch" &&
     ip address add "$hosts_net.$HOSTS_FRONT/24" dev "cw$hosts_number" &&
     ip link set "cw$hosts_number" up &&
@@ -318,15 +318,9 @@ hosts_network() {
   done <"$hosts_dir/list"
 }
 
-# hosts_switches NAME...: switches, in a namespace of their own, where no firewall of this machine has a say
+# Where the switches are: a namespace of their own, where no firewall of this machine has a say
 hosts_switches() {
-  local space=cw$hosts_number-switch name
-  ip netns add "$space" || return
-  for name in "$@"; do
-    ip -n "$space" link add "$name" type bridge forward_delay 0 &&
-      ip -n "$space" link set "$name" up || return
-  done
-  on_switch nft -f - <<'TEXT'
+  ip netns add "cw$hosts_number-switch" && on_switch nft -f - <<'TEXT'
 table bridge hosts {
   set from { type ifname; }
   set to { type ifname; }
@@ -340,6 +334,11 @@ table bridge hosts {
   }
 }
 TEXT
+}
+
+# hosts_switch NAME: makes a switch
+hosts_switch() {
+  on_switch ip link add "$1" type bridge forward_delay 0 && on_switch ip link set "$1" up
 }
 
 # host_link I SWITCH ADDRESS: its namespace, with the device eth0
