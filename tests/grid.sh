@@ -31,7 +31,8 @@
 # a configuration by which "ssh b1" goes by way of b-gate; so "causeway run --host b1 --relay ssh:b-gate/b1:PORT" works.
 #
 # Functions, after grid_up SITE...: the commands' names with grid_ before them. SITE is a site's letter, "front" when it
-# is at the internet, or "all".
+# is at the internet, or "all". Commands: "$grid_front" CMD... runs one on the front, as the same process; "$hosts_ssh" is
+# ssh there.
 #
 # Environment: as tests/hosts.sh; GRID_NODES: nodes of a site (default: 2)
 
@@ -68,25 +69,13 @@ grid_list() {
   awk '$2 == "front" { print $2, $1 }' "$hosts_dir/front/etc/hosts" 2>/dev/null
 }
 
-# grid_exec HOST CMD...
+# grid_exec HOST CMD...: as root, with the home that root has there, and otherwise the environment of this command
 grid_exec() {
   if [[ $1 = front ]]; then
-    grid_front "${@:2}"
+    "$grid_front" "${@:2}"
   else
-    on_host "$@"
+    on_host "$1" env HOME=/run/home/root "${@:2}"
   fi
-}
-
-grid_ssh() {
-  grid_front ssh "$@"
-}
-
-# grid_front CMD...: runs a command on the front, as the same process
-grid_front() {
-  # shellcheck disable=SC2016 # for the other shell
-  nsenter --net="/run/netns/cw$hosts_number-front" unshare --mount bash -c '
-    for one in hosts passwd; do mount --bind "$1/etc/$one" "/etc/$one" || exit; done
-    export HOME=$1/home && shift && exec "$@"' - "$hosts_dir/front" "$@"
 }
 
 # grid_crossings: a line "SITE SITE COUNT" for each two, of the connections over TCP that are established now. Each ends
@@ -109,6 +98,7 @@ grid_crossings() {
 
 grid_use() {
   grid_home=$hosts_dir/front/home
+  grid_front=$hosts_dir/front/run
 }
 
 # grid_parse SITE...: leaves where the front is in $view, and in $sites what the file "sites" has: a line for each place
@@ -161,7 +151,7 @@ grid_files() {
   mkdir -p "$hosts_dir/front/etc" "$grid_home" && grid_names "$view" >"$hosts_dir/front/etc/hosts" &&
     awk -F: -v home="$grid_home" 'BEGIN { OFS = FS } $1 == "root" { $6 = home } { print }' /etc/passwd \
       >"$hosts_dir/front/etc/passwd" &&
-    grid_keys "$view" "$grid_home" 0 || return
+    grid_keys "$view" "$grid_home" 0 && grid_commands || return
   for host in $(hosts_all); do
     mkdir "$hosts_dir/$host/etc" && grid_names "${host:0:1}" >"$hosts_dir/$host/etc/hosts" || return
     uid=0
@@ -170,6 +160,18 @@ grid_files() {
       uid=$((uid ? uid + 1 : hosts_uid))
     done
   done
+}
+
+# Those that tests call.
+grid_commands() {
+  cat >"$grid_front" <<TEXT
+#!/bin/sh
+exec nsenter --net=/run/netns/cw$hosts_number-front unshare --mount sh -c '
+  mount --bind "$hosts_dir/front/etc/hosts" /etc/hosts && mount --bind "$hosts_dir/front/etc/passwd" /etc/passwd &&
+    export HOME="$grid_home" && exec "\$@"' - "\$@"
+TEXT
+  printf '#!/bin/sh\nexec %s ssh "$@"\n' "$grid_front" >"$hosts_ssh"
+  chmod +x "$grid_front" "$hosts_ssh"
 }
 
 # grid_names VIEW: what /etc/hosts is in that site, or on a front at the internet
@@ -338,9 +340,14 @@ grid_ends() {
   awk -v site="$1" 'site == "all" || site == $1 { print $1 }' "$hosts_dir/sites"
 }
 
+grid_known() {
+  [[ -n $(grid_ends "$1") ]] || grid_wrong "$1: there is no such site"
+}
+
 # grid_ways FUNCTION FROM TO [ARG...]: calls it for each two sites that are meant
 grid_ways() {
   local from to
+  grid_known "${2-}" && grid_known "${3-}" || return
   for from in $(grid_ends "$2"); do
     for to in $(grid_ends "$3"); do
       [[ $from = "$to" ]] || "$1" "$from" "$to" "${@:4}" || return
@@ -411,9 +418,10 @@ grid_command() {
   case $what in
   up)
     (($#)) || set -- a b c
-    hosts_keep grid_up "$@"
+    hosts_keep grid_up "$@" && grid_list
     ;;
-  down | list | exec | ssh | cut | join | slow | fast | crossings) "grid_$what" "$@" ;;
+  down | list | exec | cut | join | slow | fast | crossings) "grid_$what" "$@" ;;
+  ssh) "$hosts_ssh" "$@" ;;
   kill | start) "host_$what" "$@" ;;
   *) hosts_usage "${BASH_SOURCE[0]}" ;;
   esac

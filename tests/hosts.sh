@@ -530,7 +530,7 @@ hosts_command() {
   case $what in
   init) host_init "$@" ;;
   sshd) host_sshd ;;
-  up) hosts_keep hosts_up "${1:-3}" ;;
+  up) hosts_keep hosts_up "${1:-3}" && hosts_list ;;
   down) hosts_down ;;
   list) hosts_list ;;
   ssh) "$hosts_ssh" "$@" ;;
@@ -550,8 +550,7 @@ hosts_command() {
 hosts_keep() {
   local number=$hosts_number
   hosts_down
-  HOSTS_NUMBER=$number hosts_kept=yes "$@" || return
-  hosts_list
+  HOSTS_NUMBER=$number hosts_kept=yes "$@"
 }
 
 # hosts_usage FILE: what is written at its start
