@@ -205,6 +205,11 @@ build/cut: $(call objects,tests/lib/cut.c)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@
 
+# Delays and limits what passes between the sites of a grid
+build/wire: $(call objects,tests/lib/wire.c)
+	@echo '  LINK  $@'
+	@$(CC) $(LDFLAGS) $^ -o $@
+
 -include $(shell find build -name '*.d' 2>/dev/null)
 
 # MPI programs of the tests, by the ordinary compilers of Debian's MPICH
@@ -258,7 +263,7 @@ else
 endif
 
 # What check and test run. tests/check.sh builds it, and the variants with sanitizers.
-CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper programs image-programs fuzzers
+CHECKED = all build/unit build/sim build/crowd build/left_logs build/image_tool build/cut build/tamper build/wire programs image-programs fuzzers
 TESTED = all build/unit build/sim $(addprefix build/programs/,actor collectives crash exitcode master_worker nompi p2p_modes \
 	rma_fence rma_lock sizes solver storm)
 

@@ -71,12 +71,20 @@ hosts_up() {
   hosts_possible >&2 || return 77
   (($1 >= 1 && $1 <= HOSTS_MAX)) || { echo "hosts: $1 is not a number from 1 to $HOSTS_MAX" >&2 && return 2; }
   hosts_take || return
-  hosts_files "$1" && hosts_switch "$1" || return
   for ((i = 1; i <= $1; i++)); do
-    host_boot "$i" || return
+    echo "$i $hosts_net.$i"
+  done >"$hosts_dir/list"
+  hosts_files && hosts_names >"$hosts_dir/etc/hosts" && hosts_client && hosts_network && hosts_boot
+}
+
+# Starts all hosts.
+hosts_boot() {
+  local host
+  for host in $(hosts_all); do
+    host_boot "$host" || return
   done
-  for ((i = 1; i <= $1; i++)); do
-    host_ready "$i" || return
+  for host in $(hosts_all); do
+    host_ready "$host" || return
   done
 }
 
@@ -87,17 +95,22 @@ hosts_down() {
   hosts_number='' # another suite may take it now
 }
 
-# hosts_count: how many hosts the set has
-hosts_count() {
-  cat "$hosts_dir/count" 2>/dev/null || echo 0
+# The file "list" of a set has a line for each host: what functions call it, and its addresses, with commas in between.
+hosts_all() {
+  cut -d ' ' -f 1 "$hosts_dir/list" 2>/dev/null
 }
 
 hosts_list() {
-  local i count
-  count=$(hosts_count)
-  for ((i = 1; i <= count; i++)); do
-    echo "node$i $hosts_net.$i $([[ -n $(host_pid "$i") ]] && echo runs || echo off)"
-  done
+  local host addresses
+  [[ ! -e $hosts_dir/list ]] || while read -r host addresses; do
+    echo "$(host_name "$host") $addresses $([[ -n $(host_pid "$host") ]] && echo runs || echo off)"
+  done <"$hosts_dir/list"
+}
+
+# host_name I: a host that functions call by a number is a node; those of a grid (tests/grid.sh) they call by the name
+host_name() {
+  [[ $1 != [0-9]* ]] || printf node
+  echo "$1"
 }
 
 # hosts_front CMD...: runs a command on the front, to which the hosts' names have addresses
@@ -176,16 +189,15 @@ hosts_end_all() {
 
 # --- its files --------------------------------------------------------------------
 
-# hosts_files N: keys, configurations, users and names of N hosts
+# Keys, users, and configurations of each sshd
 hosts_files() {
-  local i
+  local host addresses
   mkdir "$hosts_dir/etc" &&
     ssh-keygen -q -t ed25519 -N '' -C test -f "$hosts_dir/key" &&
-    hosts_users_files && hosts_names "$1" && hosts_client_config "$1" || return
-  for ((i = 1; i <= $1; i++)); do
-    host_files "$i" || return
-  done
-  echo "$1" >"$hosts_dir/count"
+    hosts_users_files || return
+  while read -r host addresses; do
+    host_files "$host" "$addresses" || return
+  done <"$hosts_dir/list"
 }
 
 # The machine's users, with root and ours as described above.
@@ -207,42 +219,52 @@ hosts_users_files() {
 }
 
 hosts_names() {
-  local i it
-  {
-    echo "127.0.0.1 localhost"
-    echo "$hosts_net.$HOSTS_FRONT front"
-    echo "$hosts_net.$HOSTS_ABSENT absent"
-    for ((i = 1; i <= $1; i++)); do
-      echo "$hosts_net.$i node$i $(printf "%s.node$i " "${hosts_users[@]}")"
-    done
-  } >"$hosts_dir/etc/hosts"
+  local i
+  echo "127.0.0.1 localhost"
+  echo "$hosts_net.$HOSTS_FRONT front"
+  echo "$hosts_net.$HOSTS_ABSENT absent"
+  for i in $(hosts_all); do
+    echo "$hosts_net.$i node$i $(printf "%s.node$i " "${hosts_users[@]}")"
+  done
 }
 
-hosts_client_config() {
+hosts_client() {
   local i it
   {
-    for ((i = 1; i <= $1; i++)); do
+    for i in $(hosts_all); do
       printf 'Host node%d *.node%d\n  HostName %s.%d\n  HostKeyAlias node%d\n' "$i" "$i" "$hosts_net" "$i" "$i"
     done
     printf 'Host absent\n  HostName %s.%d\n' "$hosts_net" "$HOSTS_ABSENT"
     for it in "${hosts_users[@]}"; do
       printf 'Host %s.*\n  User %s\n' "$it" "$it"
     done
-    printf 'Host *\n  User root\n  IdentityFile %s/key\n  IdentitiesOnly yes\n  IdentityAgent none\n' "$hosts_dir"
-    printf '  UserKnownHostsFile %s/known_hosts\n  GlobalKnownHostsFile none\n' "$hosts_dir"
-    printf '  StrictHostKeyChecking yes\n'
+    hosts_client_config "$hosts_dir/key" "$hosts_dir/known_hosts"
   } >"$hosts_config"
   printf '#!/bin/sh\nexec ssh -F %s "$@"\n' "$hosts_config" >"$hosts_ssh"
   chmod +x "$hosts_ssh"
 }
 
-# host_files I: what is /tmp and /run there, with the keys and the configuration of its sshd
+# hosts_client_config KEY KNOWN-HOSTS: the part of a configuration that all hosts share
+hosts_client_config() {
+  cat <<TEXT
+Host *
+  User root
+  IdentityFile $1
+  IdentitiesOnly yes
+  IdentityAgent none
+  UserKnownHostsFile $2
+  GlobalKnownHostsFile none
+  StrictHostKeyChecking yes
+TEXT
+}
+
+# host_files I ADDRESSES: what is /tmp and /run there, with the keys and the configuration of its sshd
 host_files() {
   local dir=$hosts_dir/$1 it uid=0
   mkdir -p "$dir"/{tmp,run/sshd,run/user,run/home,run/lock} &&
     chmod 1777 "$dir/tmp" &&
-    ssh-keygen -q -t ed25519 -N '' -C "node$1" -f "$dir/run/sshd/key" || return
-  echo "node$1 $(cut -d ' ' -f 1,2 "$dir/run/sshd/key.pub")" >>"$hosts_dir/known_hosts"
+    ssh-keygen -q -t ed25519 -N '' -C "$(host_name "$1")" -f "$dir/run/sshd/key" || return
+  echo "$(host_name "$1"),$2 $(cut -d ' ' -f 1,2 "$dir/run/sshd/key.pub")" >>"$hosts_dir/known_hosts"
   for it in root "${hosts_users[@]}"; do
     mkdir -m 700 "$dir/run/user/$uid" "$dir/run/home/$it" || return
     chown "$uid:$uid" "$dir/run/user/$uid" "$dir/run/home/$it" || return
@@ -283,21 +305,22 @@ TEXT
 
 # --- its network ------------------------------------------------------------------
 
-# hosts_switch N: a switch, in a namespace of its own, where no firewall of this machine has a say. Its port p0 goes to
-# the front, pI to host I.
-hosts_switch() {
-  local switch=cw$hosts_number-switch i
-  ip netns add "$switch" &&
-    ip -n "$switch" link add switch type bridge forward_delay 0 &&
-    ip -n "$switch" link set switch up &&
-    ip link add "cw$hosts_number" type veth peer name p0 netns "$switch" &&
+# One switch. Its port p0 goes to the front, pI to host I.
+hosts_network() {
+  local host address
+  hosts_switches && hosts_switch switch &&
+    ip link add "cw$hosts_number" type veth peer name p0 netns "cw$hosts_number-switch" &&
     ip address add "$hosts_net.$HOSTS_FRONT/24" dev "cw$hosts_number" &&
     ip link set "cw$hosts_number" up &&
-    ip -n "$switch" link set p0 master switch up || return
-  for ((i = 1; i <= $1; i++)); do
-    host_link "$i" || return
-  done
-  nsenter --net="/run/netns/$switch" nft -f - <<'TEXT'
+    ip -n "cw$hosts_number-switch" link set p0 master switch up || return
+  while read -r host address; do
+    host_link "$host" switch "$address" || return
+  done <"$hosts_dir/list"
+}
+
+# Where the switches are: a namespace of their own, where no firewall of this machine has a say
+hosts_switches() {
+  ip netns add "cw$hosts_number-switch" && on_switch nft -f - <<'TEXT'
 table bridge hosts {
   set from { type ifname; }
   set to { type ifname; }
@@ -313,15 +336,20 @@ table bridge hosts {
 TEXT
 }
 
-# host_link I: its namespace, with the device eth0
+# hosts_switch NAME: makes a switch
+hosts_switch() {
+  on_switch ip link add "$1" type bridge forward_delay 0 && on_switch ip link set "$1" up
+}
+
+# host_link I SWITCH ADDRESS: its namespace, with the device eth0
 host_link() {
   local space=cw$hosts_number-$1 switch=cw$hosts_number-switch
   ip netns add "$space" &&
     ip -n "$space" link set lo up &&
     ip -n "$space" link add eth0 type veth peer name "p$1" netns "$switch" &&
-    ip -n "$space" address add "$hosts_net.$1/24" dev eth0 &&
+    ip -n "$space" address add "$3/24" dev eth0 &&
     ip -n "$space" link set eth0 up &&
-    ip -n "$switch" link set "p$1" master switch up
+    ip -n "$switch" link set "p$1" master "$2" up
 }
 
 on_switch() {
@@ -393,7 +421,7 @@ host_pid() {
 on_host() {
   local pid
   pid=$(host_pid "$1")
-  [[ -n $pid ]] || { echo "hosts: node$1 is off" >&2 && return 1; }
+  [[ -n $pid ]] || { echo "hosts: $(host_name "$1") is off" >&2 && return 1; }
   nsenter --target "$pid" --mount --uts --ipc --net --pid -- "${@:2}"
 }
 
@@ -405,7 +433,7 @@ host_kill() {
   [[ -n $pid ]] || return 0
   kill -9 "$pid"
   while [[ -e /proc/$pid ]]; do
-    ((SECONDS < end)) || { echo "hosts: the processes of node$1 do not end" >&2 && return 1; }
+    ((SECONDS < end)) || { echo "hosts: the processes of $(host_name "$1") do not end" >&2 && return 1; }
     sleep 0.01
   done
 }
@@ -427,10 +455,11 @@ host_kill_sshd() {
 
 # host_boot I: starts its first process; host_ready waits for the rest
 host_boot() {
-  local dir=$hosts_dir/$1
+  local dir=$hosts_dir/$1 clock
+  clock=$(awk -v host="$1" '$1 == host { print 100000 * NR }' "$hosts_dir/list")
   rm -f "$dir/pid" "$dir/ready" "$dir/run/sshd/pid"
   setsid env -i PATH="$PATH" HOSTS_SHARED="${HOSTS_SHARED-}" nsenter --net="/run/netns/cw$hosts_number-$1" \
-    unshare --pid --fork --mount --uts --ipc --time --monotonic $((100000 * $1)) --boottime $((100000 * $1)) \
+    unshare --pid --fork --mount --uts --ipc --time --monotonic "$clock" --boottime "$clock" \
     "$hosts_self" init "$hosts_dir" "$1" \
     </dev/null >>"$dir/log" 2>&1 &
   disown
@@ -442,7 +471,7 @@ host_ready() {
     [[ -e $hosts_dir/$1/run/sshd/pid && -n $(host_pid "$1") ]] && return
     sleep 0.02
   done
-  echo "hosts: node$1 does not start: $(tail -n 3 "$hosts_dir/$1/log" "$hosts_dir/$1/run/sshd/log" 2>&1)" >&2
+  echo "hosts: $(host_name "$1") does not start: $(tail -n 3 "$hosts_dir/$1/log" "$hosts_dir/$1/run/sshd/log" 2>&1)" >&2
   return 1
 }
 
@@ -453,7 +482,7 @@ host_init() {
   local pid
   # here /proc still is that of the outer namespace
   read -r pid _ </proc/self/stat
-  host_mounts "$1" "$1/$2" && hostname "node$2" && host_sshd || exit 1
+  host_mounts "$1" "$1/$2" && hostname "$(host_name "$2")" && host_sshd || exit 1
   echo "$pid" >"$1/$2/pid"
   while :; do
     sleep infinity &
@@ -461,9 +490,9 @@ host_init() {
   done
 }
 
-# host_mounts SET-DIR HOST-DIR
+# host_mounts SET-DIR HOST-DIR: with the files of /etc that are the host's own, or else the set's
 host_mounts() {
-  local one tree
+  local one tree from
   tree=$(realpath "${hosts_self%/*}/..")
   mount --make-rprivate / || return
   for one in "$tree" ${HOSTS_SHARED-}; do
@@ -472,7 +501,9 @@ host_mounts() {
     esac
   done
   for one in passwd shadow group hosts; do
-    mount --bind "$1/etc/$one" "/etc/$one" || return
+    from=$2/etc/$one
+    [[ -e $from ]] || from=$1/etc/$one
+    mount --bind "$from" "/etc/$one" || return
   done
   cat /proc/sys/kernel/random/uuid >"$2/boot_id" # another boot of another machine
   mount --rbind "$2/tmp" /tmp &&
@@ -499,7 +530,7 @@ hosts_command() {
   case $what in
   init) host_init "$@" ;;
   sshd) host_sshd ;;
-  up) hosts_command_up "${1:-3}" ;;
+  up) hosts_keep hosts_up "${1:-3}" && hosts_list ;;
   down) hosts_down ;;
   list) hosts_list ;;
   ssh) "$hosts_ssh" "$@" ;;
@@ -511,18 +542,21 @@ hosts_command() {
     fi
     ;;
   kill | start | cut | close | join | slow | fast) "host_$what" "$@" ;;
-  *)
-    sed -n '2,/^$/s/^# \{0,1\}//p' "$hosts_self" >&2
-    return 2
-    ;;
+  *) hosts_usage "$hosts_self" ;;
   esac
 }
 
-hosts_command_up() {
+# hosts_keep FUNCTION ARG...: that makes the set, anew; it stays when this command has ended
+hosts_keep() {
   local number=$hosts_number
   hosts_down
-  HOSTS_NUMBER=$number hosts_kept=yes hosts_up "$1" || return
-  hosts_list
+  HOSTS_NUMBER=$number hosts_kept=yes "$@"
+}
+
+# hosts_usage FILE: what is written at its start
+hosts_usage() {
+  sed -n '2,/^$/s/^# \{0,1\}//p' "$1" >&2
+  return 2
 }
 
 if [[ ${BASH_SOURCE[0]} = "$0" ]]; then

@@ -25,7 +25,7 @@ sites() {
   far=ssh:root@$hosts_net.2/127.0.0.1:$port
   mkdir -p "$HOME/.ssh"
   cp "$hosts_dir/key" "$HOME/.ssh/id_ed25519"
-  sed "s/^node\([0-9]*\) /$hosts_net.\1 /" "$hosts_dir/known_hosts" >"$HOME/.ssh/known_hosts"
+  sed "s/^node[0-9]*,//" "$hosts_dir/known_hosts" >"$HOME/.ssh/known_hosts"
   start_named_relay near --listen "tcp:$hosts_net.$HOSTS_FRONT:0" --key-file "$work/key"
   near=$address
   start_far
