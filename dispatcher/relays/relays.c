@@ -357,6 +357,11 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
     return err->code;
 }
 
+static const char *link_address(const struct relays *r, uint32_t from, uint32_t to)
+{
+    return r->config.links ? r->config.links[from * r->config.relays + to] : r->relay[to].address;
+}
+
 static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err *err)
 {
     struct cw_link link = {.peer = to};
@@ -366,16 +371,22 @@ static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err
     cw_cred_link_key(key, r->keys[to].job, from);
     cw_cred_seal(link.sealed, key, r->keys[from].job);
     sodium_memzero(key, sizeof(key));
-    snprintf(link.address, sizeof(link.address), "%s", r->relay[to].address);
+    snprintf(link.address, sizeof(link.address), "%s", link_address(r, from, to));
     return tell(&r->relay[from], CW_FRAME_LINK, body, (uint32_t)cw_link_put(body, &link), err);
 }
 
-/* Of two relays the one with the lower number connects; but none is reached from behind a gateway
- * by an address of the network that the dispatcher is in. */
+/* Unless it is known who reaches whom, none is reached from behind a gateway by an address of the
+ * network that the dispatcher is in. */
+static bool higher_connects(const struct relays *r, uint32_t low, uint32_t high)
+{
+    if (r->config.links)
+        return !link_address(r, low, high);
+    return ssh_address_inner(r->relay[low].address) && !ssh_address_inner(r->relay[high].address);
+}
+
 static int tell_link_between(struct relays *r, uint32_t low, uint32_t high, struct cw_err *err)
 {
-    bool reversed =
-        ssh_address_inner(r->relay[low].address) && !ssh_address_inner(r->relay[high].address);
+    bool reversed = higher_connects(r, low, high);
     uint32_t from = reversed ? high : low;
 
     if (tell_link(r, from, reversed ? low : high, err) < 0)

@@ -40,11 +40,14 @@ struct relays_config {
     uint32_t ranks;
     uint32_t relays;              /* at least 1 */
     const char *const *addresses; /* of relays that run already; NULL: they are our children */
-    const char *key_file;         /* of those; NULL: the file beside each one's socket */
-    const char *dir;              /* for the sockets of our own */
-    const char *const *options;   /* as of struct relay_child_config */
-    const uint8_t *key;           /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
-    bool take;                    /* the relays have the job already, and nobody speaks for it */
+    const char *const *links; /* of those: [from * relays + to] is where that one reaches the other,
+                                 or NULL, where the other connects; NULL: each is reached at its
+                                 address, by all */
+    const char *key_file;     /* of those; NULL: the file beside each one's socket */
+    const char *dir;          /* for the sockets of our own */
+    const char *const *options; /* as of struct relay_child_config */
+    const uint8_t *key;         /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
+    bool take;                  /* the relays have the job already, and nobody speaks for it */
     bool returns;        /* one of our own whose process ends is started again on its log ... */
     const char *log_dir; /* ... of which this is on disk; NULL: nothing */
     const struct relay_kept *kept; /* ... in these files, which outlive this process too; taken

@@ -428,6 +428,26 @@ static void hear_processes(void)
     }
 }
 
+/* Of two relays either may be the one that connects. */
+static const char *const *choose_openers(void)
+{
+    static char text[SIM_RELAYS_MAX * SIM_RELAYS_MAX][CW_ADDRESS_MAX];
+    static const char *links[SIM_RELAYS_MAX * SIM_RELAYS_MAX];
+    uint32_t relays = sim.plan.relays;
+
+    memset(links, 0, sizeof(links));
+    for (uint32_t low = 0; low < relays; low++)
+        for (uint32_t high = low + 1; high < relays; high++) {
+            bool by_low = sim_one_in(2);
+            uint32_t from = by_low ? low : high, to = by_low ? high : low;
+            uint32_t at = from * relays + to;
+
+            relay_address(text[at], sizeof(text[at]), to, from);
+            links[at] = text[at];
+        }
+    return links;
+}
+
 void dispatch_open(void)
 {
     static char text[SIM_RELAYS_MAX][CW_ADDRESS_MAX];
@@ -453,9 +473,10 @@ void dispatch_open(void)
     for (uint32_t i = 0; i < sim.plan.ranks; i++)
         d.rank[i].program = "simulated";
     for (uint32_t i = 0; i < sim.plan.relays; i++) {
-        relay_address(text[i], sizeof(text[i]), i);
+        relay_address(text[i], sizeof(text[i]), i, WAYS_DISPATCHER);
         addresses[i] = text[i];
     }
+    relays.links = choose_openers();
     job_init(&d.job, &config, d.rank, d.slot);
     relays.loop = d.loop = loop_new(&err);
     d.relays = relays_new(&relays, &err);

@@ -116,6 +116,8 @@ static void cuts_step(void)
     while (sim_one_in(STORM_ONE_IN) && sim.cut < sim.plan.cuts_max);
     if (sim.plan.outages && sim_one_in(OUTAGE_ONE_IN))
         begin_outage();
+    if (sim_one_in(sim.plan.way_one_in))
+        ways_fail();
 }
 
 /* With it go the sessions that were being opened: these are not resumed, and the rank is started

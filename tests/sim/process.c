@@ -86,7 +86,7 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
                              .early_size = r->early_size};
     uint8_t job_key[CW_KEY_SIZE];
 
-    relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank]);
+    relay_address(setup.address, sizeof(setup.address), sim.plan.homes[p->rank], WAYS_DISPATCHER);
     if (sim.plan.image_one_in)
         snprintf(setup.image_address, sizeof(setup.image_address), "unix:/simulated/images");
     memcpy(setup.job, sim.job_id, sizeof(setup.job));

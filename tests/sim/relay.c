@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define ADDRESS "unix:/simulated/relay"
+#define ADDRESS "unix:/simulated/relay%u.%u" /* to, from */
 #define RELAY_IOV 8
 #define HELD_NS 5000000ull /* a sender that is held back is looked at again after this */
 #define PATIENCE_MAX 30
@@ -99,14 +99,18 @@ void cores_close(void)
     }
 }
 
-struct sim_relay *relay_at(const char *address)
+struct sim_relay *relay_at(const char *address, uint32_t *from)
 {
-    return &sim.relay[strtoul(address + strlen(ADDRESS), NULL, 10)];
+    uint32_t number;
+
+    if (sscanf(address, ADDRESS, &number, from) != 2)
+        abort();
+    return &sim.relay[number];
 }
 
-void relay_address(char *to, size_t size, uint32_t number)
+void relay_address(char *to, size_t size, uint32_t number, uint32_t from)
 {
-    snprintf(to, size, ADDRESS "%u", number);
+    snprintf(to, size, ADDRESS, number, from);
 }
 
 bool core_knows_point(uint32_t rank, const struct cw_point *point)
@@ -137,12 +141,14 @@ static struct sim_conn *conn_add(struct sim_relay *relay, int fd)
     return c;
 }
 
-int relay_connect(struct sim_relay *relay, const char *name, bool local)
+int relay_connect(struct sim_relay *relay, const char *name, const struct connection_way *way,
+                  bool local)
 {
     struct connection *connection = connection_new(name, sim.plan.pipe_size);
     struct sim_conn *c =
         conn_add(relay, descriptor_new((struct descriptor){.socket = &connection->end[1]}));
 
+    connection->way = *way;
     c->local = local;
     return descriptor_new((struct descriptor){.socket = &connection->end[0]});
 }

@@ -41,12 +41,14 @@ void cores_open(void);
 /* Some connections first, and then all that is left. */
 void cores_close(void);
 
-/* The relay of this address, and the address of that one. */
-struct sim_relay *relay_at(const char *address);
-void relay_address(char *to, size_t size, uint32_t number);
+/* The relay of this address, and the address of that one for another, or WAYS_DISPATCHER. Ranks
+ * have that of the latter. */
+struct sim_relay *relay_at(const char *address, uint32_t *from);
+void relay_address(char *to, size_t size, uint32_t number, uint32_t from);
 
-/* Connects to it; returns the client's descriptor. */
-int relay_connect(struct sim_relay *relay, const char *name, bool local);
+/* Connects to it over this way; returns the client's descriptor. */
+int relay_connect(struct sim_relay *relay, const char *name, const struct connection_way *way,
+                  bool local);
 
 /* A relay's process is killed, or its machine loses power, and another one takes its place. */
 void core_kill(struct sim_relay *relay);

@@ -155,6 +155,8 @@ struct sim_plan sim_plan_of(uint64_t seed)
         plan.pipe_size = plan.chunk_max = plan.ring_bytes = 65536;
         plan.kept_max = 2097152;
     }
+    plan.ways = PICK(&r, 1, 2, SIM_WAYS_MAX);
+    plan.way_one_in = PICK(&r, 0, 1, 4);
     plan.image_one_in = PICK(&r, 0, 0, 30, 100, 100, 400);
     plan.images_max = PICK(&r, 10, 100, 400);
     plan.replay_ahead = PICK(&r, 100, 4096, 262144, 262144);
@@ -321,6 +323,7 @@ void sim_run(const struct sim_plan *plan, bool tracing, struct sim_result *resul
                                   .faults = sim.faults,
                                   .restarts = sim.restarts,
                                   .cuts = sim.cut,
+                                  .rerouted = sim.rerouted,
                                   .kills = sim.killed,
                                   .images = sim.taken,
                                   .trims = sim.trimmed,

@@ -11,6 +11,7 @@
 #include "tests/sim/process.h"
 #include "tests/sim/relay.h"
 #include "tests/sim/threads.h"
+#include "tests/sim/ways.h"
 
 #define SIM_RANKS_MAX 6
 #define SIM_RELAYS_MAX 4
@@ -53,6 +54,8 @@ struct sim_plan {
     bool power;             /* ... and may lose power: no rank is on the same machine */
     uint64_t news_delay_ns; /* the longest until a death is known */
     bool outages;           /* relays cannot be reached for a time, perhaps too long */
+    uint32_t ways;          /* to each relay, from the others and the dispatcher, that ... */
+    uint32_t way_one_in;    /* ... fail once in so many cuts; 0: never */
     uint32_t resume_ms;     /* sessions may be suspended for so long; 0: never */
     size_t replay_ahead;    /* bytes queued at once for a rank that repeats itself */
     uint32_t image_one_in;  /* steps until a rank is asked for one; 0: never */
@@ -79,6 +82,13 @@ struct sim_rank {
     uint64_t alter_act;
 };
 
+/* From one relay, or the dispatcher, to another. */
+struct sim_way {
+    uint64_t up_ns[SIM_WAYS_MAX]; /* each is down until then */
+    bool used;
+    uint32_t last; /* the one that was used last */
+};
+
 struct sim {
     struct sim_plan plan;
     uint64_t random;
@@ -88,6 +98,7 @@ struct sim {
     uint32_t restarts;
     uint32_t connects;
     uint32_t cut;      /* connections */
+    uint32_t rerouted; /* ... that were made over another way than before */
     uint32_t killed;   /* relays */
     uint32_t asked;    /* for images ... */
     uint32_t taken;    /* that were taken ... */
@@ -104,6 +115,7 @@ struct sim {
     uint8_t relay_key[CW_KEY_SIZE];
     uint8_t job_id[CW_ID_SIZE];
     struct sim_relay relay[SIM_RELAYS_MAX];
+    struct sim_way way[SIM_RELAYS_MAX + 1][SIM_RELAYS_MAX]; /* the dispatcher is the last one */
     struct connection *connections;
     struct sim_process *processes;
     struct sim_thread *threads;
@@ -119,6 +131,7 @@ struct sim_result {
     uint32_t faults;
     uint32_t restarts;
     uint32_t cuts;
+    uint32_t rerouted;
     uint32_t kills;
     uint32_t images;
     uint32_t trims;

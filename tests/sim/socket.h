@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define SOCKET_NAME_MAX 32
@@ -22,9 +23,16 @@ struct socket {
     bool reset;                /* ... as an error */
 };
 
+/* Over which way it goes: ways.h. */
+struct connection_way {
+    bool known;
+    uint32_t from, to, number;
+};
+
 struct connection {
     struct connection *next;
     char name[SOCKET_NAME_MAX];
+    struct connection_way way;
     struct socket end[2]; /* of the client, of the relay that it connects to */
 };
 

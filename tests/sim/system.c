@@ -210,17 +210,20 @@ int sim_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 int sim_connect(const struct cw_address *address, struct cw_err *err)
 {
     struct sim_process *p = process_now();
+    struct connection_way way = {0};
     char name[SOCKET_NAME_MAX];
+    struct sim_relay *relay;
+    uint32_t from;
     int fd;
 
     task_give_way();
-    if (sim.now_ns < relay_at(address->text)->reachable_ns)
+    relay = relay_at(address->text, &from);
+    if (sim.now_ns < relay->reachable_ns || (!p && !ways_choose(from, relay->number, &way)))
         return cw_err_set(err, CW_ESYS, "connect to %s: Connection refused", address->text);
-    snprintf(name, sizeof(name), "relay %u's peer %u", relay_at(address->text)->number,
-             sim.connects++);
+    snprintf(name, sizeof(name), "relay %u's peer %u", relay->number, sim.connects++);
     if (p)
         snprintf(name, sizeof(name), "%u.%u", p->rank, p->incarnation);
-    fd = relay_connect(relay_at(address->text), name, p && sim.plan.rings[p->rank]);
+    fd = relay_connect(relay, name, &way, p && sim.plan.rings[p->rank]);
     if (p)
         p->relay_socket = descriptor_of(fd)->socket;
     return fd;
