@@ -64,7 +64,7 @@ all: $(PROGRAMS)
 
 # --- what is needed -------------------------------------------------------------------------------
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
-RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev liburing-dev libxxhash-dev liblz4-dev libssh2-1-dev libucx-dev mpich libmpich-dev \
+RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev libconfig-dev liburing-dev libxxhash-dev liblz4-dev libssh2-1-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 HOSTS_PACKAGES = iproute2 nftables openssh-client openssh-server
 CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps $(HOSTS_PACKAGES)
@@ -97,7 +97,7 @@ $(BUILD)/obj/rdevice/files.o: SANITIZE_FLAGS =
 
 $(BUILD)/causeway: $(call objects,$(COMMON) $(RELAY) $(CKPTSRV) $(DISPATCHER) $(TUNNELS) rdevice/image/probe.c)
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -luring -llz4 -lssh2 || $(call hint,deps)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps)
 
 # Every function of the installed MPI that may look for progress, for rdevice/calls.c
 build/include/rdevice/calls.inc: Makefile
@@ -130,7 +130,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/read
 		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c pack.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
-	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 -lssh2 || $(call hint,deps-check)
+	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps-check)
 
 # The simulator runs the project's own code, compiled once more over a simulated system; the device
 # is a library, which is loaded once for each simulated process
@@ -324,6 +324,8 @@ build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
+build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c settings.c))
+build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 #include "tunnels/ssh_address.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+#define USER_LETTERS LETTERS "._-"
 #define PORT_DIGITS 5u
 
 /* Into `max` + 1 bytes: `size` bytes of these letters, and at least one. */
@@ -54,11 +54,26 @@ static bool take_hop(struct ssh_hop *hop, const char *text, size_t size)
     size_t user = at ? (size_t)(at - text) : 0;
 
     hop->port = SSH_PORT;
-    if (at && !take(hop->user, SSH_USER_MAX, text, user, LETTERS "._-"))
+    if (at && !take(hop->user, SSH_USER_MAX, text, user, USER_LETTERS))
         return false;
     if (at)
         user++;
     return take_place(hop->host, &hop->port, text + user, size - user);
+}
+
+int ssh_hop_parse(struct ssh_hop *hop, const char *text, struct cw_err *err)
+{
+    *hop = (struct ssh_hop){0};
+    if (take_hop(hop, text, strlen(text)))
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "gateway '%.300s': expected [USER@]HOST[:PORT]", text);
+}
+
+bool ssh_is_user(const char *text)
+{
+    char user[SSH_USER_MAX + 1];
+
+    return take(user, SSH_USER_MAX, text, strlen(text), USER_LETTERS);
 }
 
 static bool take_way(struct ssh_way *way, const char *text, const char *end)

@@ -8,6 +8,7 @@
 
 #include "common/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SSH_SCHEME "ssh:"
@@ -34,6 +35,13 @@ struct ssh_address {
     char host[SSH_HOST_MAX + 1];
     uint16_t port;
 };
+
+/* One gateway, [USER@]HOST[:PORT]; without a port it has SSH_PORT. Error: CW_EINVAL, naming the
+ * text and what was expected. */
+int ssh_hop_parse(struct ssh_hop *hop, const char *text, struct cw_err *err);
+
+/* Whether a user can be called so. */
+bool ssh_is_user(const char *text);
 
 /* Errors: CW_EINVAL, naming the address and what was expected. */
 int ssh_address_parse(struct ssh_address *address, const char *text, struct cw_err *err);

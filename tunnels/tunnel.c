@@ -1,11 +1,11 @@
 #include "tunnels/tunnel.h"
+#include "common/home.h"
 #include "tunnels/ssh_chain.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,14 +144,6 @@ static int carry(struct tunnel *t, struct cw_err *err)
     return CW_OK;
 }
 
-static const char *home(void)
-{
-    const char *text = getenv("HOME");
-    const struct passwd *self = text && text[0] ? NULL : getpwuid(getuid());
-
-    return self ? self->pw_dir : text && text[0] ? text : "/";
-}
-
 /* Of a few bytes: there is room. */
 static void tell(const struct tunnel_ends *ends, char what, const char *text)
 {
@@ -166,7 +158,7 @@ static int open_one_way(struct tunnel *t, const struct ssh_address *address, str
 {
     char dir[PATH_MAX];
 
-    snprintf(dir, sizeof(dir), "%s/.ssh", home());
+    snprintf(dir, sizeof(dir), "%s/.ssh", cw_home());
     for (uint32_t way = 0; way < address->ways; way++) {
         if (way > 0)
             ssh_chain_close(&t->chain);

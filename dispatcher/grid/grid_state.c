@@ -1,23 +1,15 @@
 #include "dispatcher/grid/grid_state.h"
+#include "common/home.h"
 #include "common/keyfile.h"
 #include "dispatcher/grid/ssh_config.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *home(void)
-{
-    const char *text = getenv("HOME");
-    const struct passwd *self = text && text[0] == '/' ? NULL : getpwuid(getuid());
-
-    return self ? self->pw_dir : text && text[0] == '/' ? text : "/";
-}
 
 static int fail(const char *path, const char *doing, struct cw_err *err)
 {
@@ -63,9 +55,10 @@ int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MA
 {
     const char *base = getenv("XDG_STATE_HOME");
     char dir[PATH_MAX];
-    int size = base && base[0] == '/'
-                   ? snprintf(dir, sizeof(dir), "%s/causeway/%s", base, grid->name)
-                   : snprintf(dir, sizeof(dir), "%s/.local/state/causeway/%s", home(), grid->name);
+    int size =
+        base && base[0] == '/'
+            ? snprintf(dir, sizeof(dir), "%s/causeway/%s", base, grid->name)
+            : snprintf(dir, sizeof(dir), "%s/.local/state/causeway/%s", cw_home(), grid->name);
 
     if ((size_t)size + strlen(file) + 2 > sizeof(dir))
         return cw_err_set(err, CW_EINVAL,

@@ -13,7 +13,7 @@ struct search {
     bool passed[GRID_SITES_MAX];
     struct route way; /* so far */
     struct route *best;
-    uint32_t found;
+    uint32_t found, enough; /* ways */
 };
 
 static bool is_better(const struct route *a, const struct route *b)
@@ -88,7 +88,7 @@ static void search(struct search *s, uint32_t from)
     }
     if (from != GRID_OUTSIDE)
         s->passed[from] = true;
-    for (uint32_t next = 0; next < s->grid->sites; next++) {
+    for (uint32_t next = 0; next < s->grid->sites && s->found < s->enough; next++) {
         if (!s->passed[next] && go(s, from, next))
             search(s, next);
         s->way = before;
@@ -100,10 +100,19 @@ static void search(struct search *s, uint32_t from)
 uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
                      uint32_t to, struct route route[ROUTES_MAX])
 {
-    struct search s = {.grid = grid, .rtt = rtt, .to = to, .best = route};
+    struct search s = {.grid = grid, .rtt = rtt, .to = to, .best = route, .enough = UINT32_MAX};
 
     search(&s, from);
     return s.found;
+}
+
+bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to)
+{
+    struct route route[ROUTES_MAX];
+    struct search s = {.grid = grid, .to = to, .best = route, .enough = 1};
+
+    search(&s, from);
+    return s.found > 0;
 }
 
 struct text {

@@ -30,6 +30,9 @@ struct routes_rtt {
 uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
                      uint32_t to, struct route route[ROUTES_MAX]);
 
+/* Whether there is one. */
+bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to);
+
 /* Where HOST:PORT of site `to` is for a machine of `from`: "tcp:HOST:PORT" within a site, else
  * "ssh:..." with all these ways, as ssh_address.h says; what does not fit is left out, the worst
  * ways first. Returns how many there are; 0: none, and `text` is "". */

@@ -46,6 +46,7 @@ void add_rank_input_tests(void);
 void add_rank_io_tests(void);
 void add_launch_tests(void);
 void add_interrupted_tests(void);
+void add_grid_file_tests(void);
 void add_routes_tests(void);
 void add_ssh_address_tests(void);
 void add_launch_command_tests(void);
