@@ -10,6 +10,7 @@
 #
 #   make run              a demonstration; make run PROG=./a.out N=4 ARGS="..." for a program of yours
 #   make run HOSTS=3      one with hosts, which are network namespaces: needs root
+#   make grid             one with three sites that only SSH joins, likewise: needs root
 #   make check            every test suite; ends with "N passed, N failed"
 #   make bench            the figures of docs/benchmarks.md, beside stock MPICH over TCP
 #   make netpipe          compares relay engines; make netpipe ARGS="--engines poll --quick": operations.md
@@ -252,6 +253,10 @@ build/programs/libplugin.so: tests/system/plugin/plugin.c
 programs: $(MPI_C) $(MPI_CXX) $(MPI_F) build/programs/libplugin.so
 
 # --- using ----------------------------------------------------------------------------------------
+grid: deps build/.hosts-deps
+	@$(MAKE) --no-print-directory all build/programs/solver
+	@tests/demo_grid.sh
+
 run: deps $(if $(HOSTS),build/.hosts-deps)
 	@$(MAKE) --no-print-directory all $(if $(PROG),,build/programs/solver)
 ifneq ($(HOSTS),)
@@ -352,6 +357,6 @@ format:
 clean:
 	rm -rf build
 
-.PHONY: all deps deps-check deps-bench run check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs checked
+.PHONY: all deps deps-check deps-bench run grid check test bench netpipe campaign install uninstall format clean programs fuzzers image-programs checked
 .SECONDARY:
 .DELETE_ON_ERROR:

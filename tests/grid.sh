@@ -203,6 +203,16 @@ grid_keys() {
     chown -R "$3:$3" "$2/.ssh"
 }
 
+# grid_publishes PORT HOST: everybody knows the key of HOST for that port of the loopback device of any gateway, where it
+# will be published
+grid_publishes() {
+  local file
+  for file in "$grid_home" "$hosts_dir"/*/run/home/*; do
+    echo "[127.0.0.1]:$1 $(awk -v host="$2" 'index($1, host ",") == 1 { print $2, $3 }' "$hosts_dir/known_hosts")" \
+      >>"$file/.ssh/known_hosts"
+  done
+}
+
 # --- its network ------------------------------------------------------------------
 
 # Each site has a switch, and each gateway a device "wan" that goes to the router which is the internet.

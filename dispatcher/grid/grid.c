@@ -28,7 +28,7 @@ static bool has_machine(const struct grid_site *site, const char *name)
     return strcasecmp(site->gateway.host, name) == 0;
 }
 
-uint32_t grid_site_of_machine(const struct grid *grid, const char *name)
+static uint32_t site_of_machine(const struct grid *grid, const char *name)
 {
     uint32_t found = GRID_OUTSIDE;
 
@@ -40,6 +40,17 @@ uint32_t grid_site_of_machine(const struct grid *grid, const char *name)
         found = i;
     }
     return found;
+}
+
+int grid_here(const struct grid *grid, const char *said, const char *machine, uint32_t *site,
+              struct cw_err *err)
+{
+    *site = said ? grid_find(grid, said) : site_of_machine(grid, machine);
+    if (!said || *site != GRID_OUTSIDE || strcmp(said, "-") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "--here %s: grid %s has no such site ('-': this machine is at none)", said,
+                      grid->name);
 }
 
 uint32_t grid_door_of_relay(const struct grid *grid, uint32_t at, uint32_t to)

@@ -58,9 +58,11 @@ void grid_free(struct grid *grid);
 /* The site of that name, or GRID_OUTSIDE. */
 uint32_t grid_find(const struct grid *grid, const char *name);
 
-/* The site that has a host, or gateway, of this name: that of the machine we are on. GRID_OUTSIDE:
- * none has, or several have. */
-uint32_t grid_site_of_machine(const struct grid *grid, const char *name);
+/* The site at which a machine is: `said` (--here), if that is not NULL, "-" being none; else the
+ * one that has a host or gateway of this name. GRID_OUTSIDE: none has, or several have. Errors:
+ * CW_EINVAL: there is no such site. */
+int grid_here(const struct grid *grid, const char *said, const char *machine, uint32_t *site,
+              struct cw_err *err);
 
 /* Doors: ports on the relay's host of site `at`, which lead to the relay and to the checkpoint
  * server of site `to`, for ranks that are not at the site of their relay any more. They follow that

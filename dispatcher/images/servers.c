@@ -546,7 +546,7 @@ static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank, uint3
 {
     f->used = true;
     f->came = false;
-    f->server = rank % s->count;
+    f->server = servers_of_rank(s, rank);
     f->rank = rank;
     f->number = number;
     f->tag = FETCH_TAG + s->fetch_count++ * SERVERS_FETCHES_MAX + (uint64_t)(f - s->fetches);
@@ -570,7 +570,7 @@ void servers_fetch(struct servers *s, uint32_t rank, uint32_t number)
 
 uint32_t servers_of_rank(const struct servers *s, uint32_t rank)
 {
-    return rank % s->count;
+    return s->config.of_rank ? s->config.of_rank[rank] : rank % s->count;
 }
 
 const char *servers_address(const struct servers *s, uint32_t server, bool is_near)
@@ -583,5 +583,5 @@ const char *servers_address(const struct servers *s, uint32_t server, bool is_ne
 void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE])
 {
-    cw_cred_rank_key(key, s->server[rank % s->count].keys->job, rank, incarnation);
+    cw_cred_rank_key(key, s->server[servers_of_rank(s, rank)].keys->job, rank, incarnation);
 }

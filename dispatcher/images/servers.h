@@ -49,6 +49,7 @@ struct servers_config {
     uint32_t ranks;
     const char *const *addresses; /* of servers that run already: `count` of them */
     uint32_t count;               /* 0: one of the job's own */
+    const uint8_t *of_rank;       /* which of them each rank has; NULL: ranks have them in turn */
     const char *key_file;         /* of those; NULL: the file beside each one's socket */
     const char *socket_dir;       /* for the socket of our own */
     const char *host;      /* it listens there over TCP too; borrowed for servers_new; NULL */
@@ -68,7 +69,6 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
 /* Ends the sessions and our own server, and waits for that. NULL is allowed. */
 void servers_free(struct servers *servers);
 
-/* Ranks have them in turn. */
 uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
 /* Where a rank on the machine of the server reaches it, or one elsewhere. */
 const char *servers_address(const struct servers *servers, uint32_t server, bool is_near);

@@ -28,6 +28,11 @@ static const struct {
     [HOST_OPTION_CKPTSRV] = {"--ckptsrv", required_argument},
 };
 
+const char *host_option_name(enum host_option option)
+{
+    return table[option].name;
+}
+
 void host_options_init(struct host_options *o)
 {
     *o = (struct host_options){
@@ -72,12 +77,15 @@ static int take_word(const char *what, const char *value, const char *first, con
 
 static int take_map(struct host_options *o, const char *value, struct cw_err *err)
 {
-    int word = take_word("--map-by", value, "slot", "node", err);
+    static const char *const words[] = {
+        [PLACEMENT_BY_SLOT] = "slot", [PLACEMENT_BY_NODE] = "node", [PLACEMENT_BY_SITE] = "site"};
 
-    if (word < 0)
-        return word;
-    o->map_by = word ? PLACEMENT_BY_NODE : PLACEMENT_BY_SLOT;
-    return CW_OK;
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(value, words[i]) == 0) {
+            o->map_by = (enum placement_map)i;
+            return CW_OK;
+        }
+    return cw_err_set(err, CW_EINVAL, "--map-by '%s': expected slot, node or site", value);
 }
 
 static int take_relay_at(struct host_options *o, const char *value, struct cw_err *err)

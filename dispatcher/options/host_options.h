@@ -6,8 +6,9 @@
 
 #include <getopt.h>
 
-#define HOST_TIMEOUT_NS 10000000000ull   /* unless the user says otherwise */
-#define HOST_TIMEOUT_NS_MIN 100000000ull /* a shorter one is refused */
+#define HOST_TIMEOUT_NS 10000000000ull      /* unless the user says otherwise */
+#define HOST_TIMEOUT_GRID_NS 60000000000ull /* likewise, of a grid: the way to it may be cut */
+#define HOST_TIMEOUT_NS_MIN 100000000ull    /* a shorter one is refused */
 #define HOST_TIMEOUT_NS_MAX 3600000000000ull
 
 enum host_option {
@@ -54,6 +55,9 @@ struct host_options {
     uint32_t ckptsrv_host; /* its index in the list, or HOSTS_NONE */
     uint32_t given;        /* options, one bit each */
 };
+
+/* With the two dashes. */
+const char *host_option_name(enum host_option option);
 
 void host_options_init(struct host_options *options);
 void host_options_free(struct host_options *options);

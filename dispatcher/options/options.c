@@ -3,6 +3,7 @@
 #include "common/parse.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
+#include "dispatcher/options/grid_options.h"
 #include "dispatcher/stage/stage_program.h"
 
 #include <getopt.h>
@@ -51,7 +52,9 @@ const char run_usage[] =
     "                       for each\n"
     "  --rankfile FILE      the slot of each rank: lines rank R=HOST slot=S\n"
     "  --ppn N              ranks on each host (default: as many as it has slots)\n"
-    "  --map-by slot|node   fill one host after the other, or take hosts in turn (default slot)\n"
+    "  --map-by slot|node|site\n"
+    "                       fill one host after the other, or take hosts in turn, or give each\n"
+    "                       site of a grid its part (default slot)\n"
     "  --oversubscribe      ranks may share slots when there are too few\n"
     "  --spares N           the last N hosts get no ranks before others are lost\n"
     "  --launcher ssh|srun|COMMAND\n"
@@ -67,6 +70,11 @@ const char run_usage[] =
     "                       (default: on this machine)\n"
     "  --stage              send the programs to hosts that lack them\n"
     "  --stage-dir DIR      ... and keep them below DIR there (default " STAGE_DIR ")\n"
+    "a grid (sites that see each other through SSH alone; see causeway up):\n"
+    "  -f FILE              run on this grid, with the relays and checkpoint servers of its sites\n"
+    "  --here SITE          this machine is at that site; -: at none (default: by its name)\n"
+    "  --restart-at site|grid\n"
+    "                       where ranks of lost hosts are started again (default site)\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"
@@ -154,6 +162,9 @@ enum {
     OPT_CKPT_KEY_FILE,
     OPT_JOB_DIR,
     OPT_RESUME,
+    OPT_GRID,
+    OPT_HERE,
+    OPT_RESTART_AT,
     OPT_RELAY_SETTING,                           /* + enum relay_option */
     OPT_HOST = OPT_RELAY_SETTING + RELAY_OPTIONS /* + enum host_option */
 };
@@ -197,6 +208,9 @@ static const struct option own_options[] = {
     {"ckpt-key-file", required_argument, NULL, OPT_CKPT_KEY_FILE},
     {"job-dir", required_argument, NULL, OPT_JOB_DIR},
     {"resume", required_argument, NULL, OPT_RESUME},
+    {"f", required_argument, NULL, OPT_GRID},
+    {"here", required_argument, NULL, OPT_HERE},
+    {"restart-at", required_argument, NULL, OPT_RESTART_AT},
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
@@ -316,6 +330,14 @@ static int take_image_option(struct run_options *o, int opt, const char *value, 
     return CW_OK;
 }
 
+static int take_restart_at(struct run_options *o, const char *value, struct cw_err *err)
+{
+    o->restart_at_any_site = strcmp(value, "grid") == 0;
+    if (o->restart_at_any_site || strcmp(value, "site") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--restart-at %s: expected site or grid", value);
+}
+
 /* What has to do with crashes. */
 static int take_recovery_option(struct run_options *o, int opt, const char *value,
                                 struct cw_err *err)
@@ -429,6 +451,14 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
     case OPT_EVENTS:
         o->events = value;
         break;
+    case OPT_GRID:
+        o->grid_file = value;
+        break;
+    case OPT_HERE:
+        o->here = value;
+        break;
+    case OPT_RESTART_AT:
+        return take_restart_at(o, value, err);
     default:
         return take_recovery_option(o, opt, value, err);
     }
@@ -616,6 +646,8 @@ static int choose_homes_on_hosts(struct run_options *o, struct cw_err *err)
 
 static int choose_homes(struct run_options *o, struct cw_err *err)
 {
+    if (o->homes)
+        return CW_OK;
     if (o->hosts.list.count && !o->relay_count && o->hosts.relay_at == RELAY_AT_HOST)
         return choose_homes_on_hosts(o, err);
     if (!o->relays)
@@ -674,8 +706,17 @@ static int check_hosts(struct run_options *o, struct cw_err *err)
 {
     const char *against = o->job_dir ? "--job-dir" : o->slots ? "--slots" : NULL;
 
+    if (o->grid_file && grid_options_take(o, err) < 0)
+        return err->code;
     if (host_options_complete(&o->hosts, o->ranks, o->job_dir ? no_variable : getenv, err) < 0)
         return err->code;
+    if (o->grid)
+        return o->slots
+                   ? cw_err_set(err, CW_EINVAL, "--slots: not with -f: see `slots` of its hosts")
+                   : grid_options_place(o, err);
+    if (o->here || o->restart_at_any_site)
+        return cw_err_set(err, CW_EINVAL, "%s is for a grid: give -f FILE",
+                          o->here ? "--here" : "--restart-at");
     if (o->hosts.list.count == 0)
         return CW_OK;
     if (against)
@@ -746,6 +787,10 @@ void run_options_free(struct run_options *o)
     for (uint32_t i = 0; i < o->segment_count; i++)
         free(o->segments[i].env);
     host_options_free(&o->hosts);
+    if (o->grid)
+        grid_job_free(o->grid);
+    free(o->grid);
+    free(o->relay_links);
     free(o->homes);
     free(o->given);
 }

@@ -3,6 +3,7 @@
 #define DISPATCHER_OPTIONS_H
 
 #include "common/err.h"
+#include "dispatcher/grid/grid_job.h"
 #include "dispatcher/job/fault.h"
 #include "dispatcher/options/host_options.h"
 #include "relay/options.h"
@@ -36,11 +37,16 @@ struct run_options {
     const char *relay_addresses[CW_RELAYS_MAX]; /* of relays that run already */
     uint32_t relay_count;                       /* 0: embedded */
     const char *key_file;
+    const char **relay_links;           /* as of struct relays_config; owned */
     uint32_t relays;                    /* of the job, embedded or not; at least 1 */
     const char *relay_map;              /* NULL: ranks in turn */
     uint8_t *homes;                     /* each rank's relay; NULL: there is one relay. Owned */
     uint32_t relay_host[CW_RELAYS_MAX]; /* of each relay, with hosts and RELAY_AT_HOST */
     struct host_options hosts;
+    const char *grid_file;
+    const char *here;         /* the site of this machine; NULL: by its name */
+    struct grid_job *grid;    /* what the grid file means; NULL: there is none. Owned */
+    bool restart_at_any_site; /* else at that of a rank's first slot */
     const char *relay_options[RELAY_OPTIONS]; /* of the embedded relay; NULL: its default */
     struct relay_settings relay_settings;     /* what they say */
     const char *output_dir;

@@ -422,6 +422,13 @@ static void on_said(void *ctx, const char *line)
     g->of->config.events->said(g->of->config.ctx, g->host, line);
 }
 
+static const char *agent_program(const struct agent *g)
+{
+    const char *own = g->of->config.hosts->host[g->host].agent;
+
+    return own ? own : g->of->causeway;
+}
+
 /* A new agent, or another connection with this one. */
 static int connect_by(struct way *way, struct cw_err *err)
 {
@@ -435,7 +442,7 @@ static int connect_by(struct way *way, struct cw_err *err)
                                            .args = a->config.launcher_args,
                                            .host = name_of(g),
                                            .own_host = a->own_host,
-                                           .causeway = a->causeway,
+                                           .causeway = agent_program(g),
                                            .words = g->mux ? again : first};
     int in_fd, out_fd;
 

@@ -409,6 +409,7 @@ static int open_core(struct driver *d, struct cw_err *err)
                                 .slots = o->slots ? o->slots : o->ranks,
                                 .rank_slot = placement->rank_slot,
                                 .recover = !o->no_log,
+                                .any_site = o->restart_at_any_site,
                                 .restarts_max = o->max_restarts,
                                 .alive_timeout_ns = o->alive_timeout_ns};
 
@@ -423,8 +424,10 @@ static int open_core(struct driver *d, struct cw_err *err)
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
     for (uint32_t slot = 0; slot < placement->slots; slot++)
-        d->slots[slot] = (struct job_slot){.host = placement->slot_host[slot],
-                                           .ranks_max = placement->slot_ranks_max[slot]};
+        d->slots[slot] =
+            (struct job_slot){.host = placement->slot_host[slot],
+                              .site = o->hosts.list.host[placement->slot_host[slot]].site,
+                              .ranks_max = placement->slot_ranks_max[slot]};
     job_init(&d->job, &config, d->job_ranks, d->slots);
     d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
     d->host_news =

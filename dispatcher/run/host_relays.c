@@ -40,12 +40,16 @@ static bool is_at_hosts(const struct parts *p)
     return p->agents && p->options->hosts.relay_at == RELAY_AT_HOST && p->options->relay_count == 0;
 }
 
-const char *host_relays_address(const struct parts *p, uint32_t relay, uint32_t host)
+void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
+                         char text[CW_ADDRESS_MAX])
 {
-    bool is_near =
-        is_at_hosts(p) ? p->options->relay_host[relay] == host : host_relays_is_here(p, host);
+    const struct run_options *o = p->options;
+    bool is_near = is_at_hosts(p) ? o->relay_host[relay] == host : host_relays_is_here(p, host);
 
-    return relays_address_for(p->relays, relay, is_near);
+    if (o->grid)
+        grid_job_relay_at(o->grid, relay, o->hosts.list.host[host].site, text);
+    else
+        snprintf(text, CW_ADDRESS_MAX, "%s", relays_address_for(p->relays, relay, is_near));
 }
 
 uint32_t host_relays_of_host(const struct parts *p, uint32_t host)

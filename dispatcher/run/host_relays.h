@@ -13,7 +13,8 @@ void host_relays_own_address(const struct parts *parts, char text[CW_ADDRESS_MAX
 bool host_relays_is_here(const struct parts *parts, uint32_t host);
 
 /* The relay's address for a rank on that host. */
-const char *host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host);
+void host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host,
+                         char text[CW_ADDRESS_MAX]);
 
 /* Where the checkpoint server of a job listens that stands on a host, with port 0, for other hosts;
  * "": all are this machine. */

@@ -442,6 +442,7 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .job_id = im->config.job_id,
                                     .ranks = o->ranks,
                                     .addresses = o->image_servers,
+                                    .of_rank = o->grid ? o->grid->rank_server : NULL,
                                     .count = o->image_server_count,
                                     .key_file = o->image_key_file,
                                     .socket_dir = im->config.dir,
@@ -600,12 +601,20 @@ void imaging_free(struct imaging *im)
     free(im);
 }
 
-void imaging_set_up(const struct imaging *im, bool is_near, struct cw_setup *setup)
+void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struct cw_setup *setup)
 {
+    const struct run_options *o = im ? im->config.options : NULL;
+    char address[CW_ADDRESS_MAX];
+    uint32_t server;
+
     if (!im)
         return;
-    snprintf(setup->image_address, sizeof(setup->image_address), "%s",
-             servers_address(im->servers, servers_of_rank(im->servers, setup->rank), is_near));
+    server = servers_of_rank(im->servers, setup->rank);
+    if (o->grid)
+        grid_job_server_at(o->grid, server, o->hosts.list.host[host].site, address);
+    else
+        snprintf(address, sizeof(address), "%s", servers_address(im->servers, server, is_near));
+    snprintf(setup->image_address, sizeof(setup->image_address), "%.299s", address);
     servers_rank_key(im->servers, setup->rank, setup->incarnation, setup->image_key);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
 }

@@ -62,8 +62,10 @@ bool imaging_knows(const struct imaging *imaging, bool *failed);
 /* The job ends: no more are taken or fetched. */
 void imaging_end(struct imaging *imaging);
 
-/* What the setup of a process has of images; `is_near`: it is where our own server stands. */
-void imaging_set_up(const struct imaging *imaging, bool is_near, struct cw_setup *setup);
+/* What the setup of a process on that host has of images; `is_near`: our own server stands there.
+ */
+void imaging_set_up(const struct imaging *imaging, uint32_t host, bool is_near,
+                    struct cw_setup *setup);
 
 /* Our own server where it stands on a host; NULL: it does not. No rank is to be started before it
  * is settled. */

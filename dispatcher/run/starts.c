@@ -58,6 +58,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
 {
     const struct parts *parts = s->parts;
     const struct start *r = &s->rank[order->rank];
+    uint32_t host = s->job->slot[order->slot].host;
+    char address[CW_ADDRESS_MAX];
     struct cw_setup setup = {.rank = order->rank,
                              .ranks = parts->options->ranks,
                              .incarnation = order->incarnation,
@@ -68,12 +70,10 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
 
     setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
     memcpy(setup.job, parts->job_id, sizeof(setup.job));
-    snprintf(setup.address, sizeof(setup.address), "%s",
-             host_relays_address(parts, relays_home(parts->relays, order->rank),
-                                 s->job->slot[order->slot].host));
+    host_relays_address(parts, relays_home(parts->relays, order->rank), host, address);
+    snprintf(setup.address, sizeof(setup.address), "%.299s", address);
     relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
-    imaging_set_up(parts->imaging,
-                   host_relays_is_near_server(parts, s->job->slot[order->slot].host), &setup);
+    imaging_set_up(parts->imaging, host, host_relays_is_near_server(parts, host), &setup);
     if (parts->sharing.shares && parts->sharing.shares[order->rank])
         setup.flags |= CW_SETUP_SHARES_FILES;
     if (parts->options->image_baseline)

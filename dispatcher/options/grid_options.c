@@ -1,0 +1,72 @@
+#include "dispatcher/options/grid_options.h"
+#include "dispatcher/stage/stage_program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What the grid file says, or what a grid cannot have. */
+static const char *against_grid(const struct run_options *o)
+{
+    static const enum host_option said[] = {
+        HOST_OPTION_HOST,  HOST_OPTION_HOSTFILE, HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
+        HOST_OPTION_AGENT, HOST_OPTION_RELAY_AT, HOST_OPTION_CKPTSRV};
+
+    for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
+        if (o->hosts.given >> said[i] & 1)
+            return host_option_name(said[i]);
+    if (o->relay_count || o->relays || o->relay_map)
+        return o->relay_count ? "--relay" : o->relays ? "--relays" : "--relay-map";
+    if (o->key_file || o->image_key_file)
+        return o->key_file ? "--key-file" : "--ckpt-key-file";
+    if (o->image_server_count || o->image_dir || o->image_bytes_max)
+        return o->image_server_count ? "--ckpt-server" : o->image_dir ? "--ckpt-dir" : "--ckpt-max";
+    return o->job_dir ? "--job-dir" : NULL;
+}
+
+int grid_options_take(struct run_options *o, struct cw_err *err)
+{
+    const char *against = against_grid(o);
+
+    if (against)
+        return cw_err_set(err, CW_EINVAL, "%s: not with -f %s, which says where all is", against,
+                          o->grid_file);
+    o->grid = calloc(1, sizeof(*o->grid));
+    if (!o->grid)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
+    if (grid_job_open(o->grid, o->grid_file, o->here, err) < 0 ||
+        grid_job_add_hosts(o->grid, &o->hosts.list, err) < 0)
+        return err->code;
+    o->hosts.launcher_args = o->grid->ssh_args;
+    if (!(o->hosts.given >> HOST_OPTION_TIMEOUT & 1))
+        o->hosts.timeout_ns = HOST_TIMEOUT_GRID_NS;
+    if (!o->hosts.stage_dir)
+        o->hosts.stage_dir = STAGE_DIR;
+    return CW_OK;
+}
+
+int grid_options_place(struct run_options *o, struct cw_err *err)
+{
+    struct grid_job *grid = o->grid;
+
+    if (grid_job_place(grid, &o->hosts.list, &o->hosts.placement, err) < 0)
+        return err->code;
+    o->homes = malloc(o->ranks);
+    o->relay_links = calloc((size_t)grid->relays * grid->relays, sizeof(*o->relay_links));
+    if (!o->homes || !o->relay_links)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
+    memcpy(o->homes, grid->rank_relay, o->ranks);
+    o->relays = o->relay_count = grid->relays;
+    for (uint32_t i = 0; i < grid->relays * grid->relays; i++)
+        o->relay_links[i] = grid->link[i].text[0] ? grid->link[i].text : NULL;
+    for (uint32_t i = 0; i < grid->relays; i++)
+        o->relay_addresses[i] = grid->relay[i].text;
+    o->key_file = grid->key_file;
+    o->no_images |= grid->servers == 0;
+    if (o->no_images)
+        return CW_OK;
+    o->image_server_count = grid->servers;
+    for (uint32_t i = 0; i < grid->servers; i++)
+        o->image_servers[i] = grid->server[i].text;
+    o->image_key_file = grid->key_file;
+    return CW_OK;
+}

@@ -1,0 +1,15 @@
+/* What `causeway run -f` takes from a grid file, in place of other options. */
+#ifndef DISPATCHER_GRID_OPTIONS_H
+#define DISPATCHER_GRID_OPTIONS_H
+
+#include "dispatcher/options/options.h"
+
+/* As --host and --launcher-args would say it: the hosts, and how they are reached. Errors: of
+ * grid_job_open; CW_EINVAL: an option that says the same was given, too. */
+int grid_options_take(struct run_options *options, struct cw_err *err);
+
+/* As --relay, --relay-map and --ckpt-server would say it, once ranks have their places. Errors: of
+ * grid_job_place. */
+int grid_options_place(struct run_options *options, struct cw_err *err);
+
+#endif

@@ -1,0 +1,208 @@
+#!/bin/bash
+# Jobs over the sites of a grid (causeway run -f): three sites that only SSH joins, of which one lets nothing in. Ranks
+# are killed, hosts are lost, sites are cut off. Prints TAP.
+#
+#   grid_jobs.sh [REGEX]    runs the tests whose titles match
+# shellcheck disable=SC2317 # the tests are called by t
+set -u
+
+suite="jobs on grids"
+here=$(cd "$(dirname "$0")" && pwd)
+LIMIT=${LIMIT:-150}
+# shellcheck source=tests/lib/system.sh
+. "$here/../lib/system.sh"
+# shellcheck source=tests/lib/jobs.sh
+. "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/on_hosts.sh
+. "$root/tests/lib/on_hosts.sh"
+# shellcheck source=tests/lib/on_grid.sh
+. "$root/tests/lib/on_grid.sh"
+only=${1-}
+steps=4000 # of the solver: longer than what happens on the way
+
+# over_grid RANKS OPTION...: the command of a job of the solver, from the front
+over_grid() {
+  ranks=$1
+  job_command=("$grid_front" "${causeway[@]}" run -f "$tmp/grid.conf" --events "$work/events" -n "$@" "$solver" 200 "$steps" 1000)
+}
+
+# places HOST...: a rankfile with a rank on each
+places() {
+  local rank=0 host
+  local -A used=()
+  for host in "$@"; do
+    echo "rank $((rank++))=$host.${host:0:1} slot=$((used[$host]++))"
+  done >"$work/ranks"
+}
+
+# on_places HOST... -- OPTION...
+on_places() {
+  local hosts=()
+  while [[ $1 != -- ]]; do
+    hosts+=("$1")
+    shift
+  done
+  places "${hosts[@]}"
+  over_grid "${#hosts[@]}" --rankfile "$work/ranks" "${@:2}"
+}
+
+begin() {
+  start "${job_command[@]}"
+  await_true "the ranks to run" event_is_there rank_up $((ranks - 1))
+  sleep 0.5
+}
+
+# expect_same: what the solver prints on this machine alone
+expect_same() {
+  "${causeway[@]}" run -n "$ranks" "$solver" 200 "$steps" 1000 >"$work/alone" 2>&1
+  cmp -s "$work/alone" "$tmp/out" || wrong "the solver printed something else than on one machine: $(<"$work/alone")"
+  expect_code 0
+}
+
+end() {
+  finish
+  expect_same
+}
+
+no_host_is_lost() {
+  [[ $(event host_lost) = 0 ]] || wrong "a host was given up"
+}
+
+# --- the tests --------------------------------------------------------------------
+
+all_sites() {
+  over_grid 6 --map-by site
+  run "${job_command[@]}"
+  expect_same
+  no_host_is_lost
+  if ! { started_on 0 a1.a 1 && started_on 2 b1.b 1 && started_on 4 c1.c 1; }; then
+    wrong "ranks should be at their sites"
+  fi
+}
+
+rank_is_killed() {
+  over_grid 6 --map-by site --fault kill:3@1s
+  run "${job_command[@]}"
+  expect_same
+  if ! started_on 3 b1.b 2 && ! started_on 3 b2.b 2; then
+    wrong "rank 3 should have been started again at its site"
+}
+
+# That of the two relays, and between b and c that which publishes c.
+one_connection() {
+  over_grid 6 --map-by site
+  begin
+  grid_crossings >"$work/crossings"
+  end
+  awk '$2 != "front" { exit !($3 == ($1 $2 == "bc" ? 2 : 1)) }' "$work/crossings" ||
+    wrong "other than one connection between two sites: $(<"$work/crossings")"
+}
+
+site_is_cut() {
+  over_grid 6 --map-by site
+  begin
+  grid_cut "$1" all
+  sleep 7
+  grid_join "$1" all
+  end
+  no_host_is_lost
+}
+
+host_is_lost() {
+  on_places a1 a2 b1 b2 c1 c2 -- --host-timeout 2s
+  begin
+  host_kill b2
+  end
+  started_on 3 b1.b 2 || wrong "rank 3 should have been started again at its site"
+  host_start b2
+}
+
+# Its site has no free slot, but the relay with its log.
+rank_moves_to_another_site() {
+  on_places a1 b1 b1 b1 b1 b2 -- --host-timeout 2s "$@"
+  begin
+  host_kill b2
+  finish
+  host_start b2
+}
+
+moved() {
+  rank_moves_to_another_site --restart-at grid
+  expect_same
+  jq -es 'any(.[]; .event == "rank_started" and .rank == 5 and (.host | endswith(".b") | not))' "$work/events" >/dev/null ||
+    wrong "rank 5 should have been started at another site"
+}
+
+not_moved() {
+  rank_moves_to_another_site
+  expect_code 1
+  expect_message 'no free slot for it.*--restart-at grid'
+}
+
+relay_is_killed() {
+  over_grid 6 --map-by site
+  begin
+  on_host b1 pkill -9 -x causeway
+  finish
+  [[ $code != 0 ]] || wrong "a relay with its logs in memory is gone: the job should have ended"
+  expect_err_like 'relay'
+  services up >/dev/null
+}
+
+refused() {
+  run "$grid_front" "${causeway[@]}" run -f "$tmp/grid.conf" "${@:2}" -n 2 "$solver" 20 20 10
+  expect_code 2
+  expect_message "$1"
+}
+
+against_each_other() {
+  refused '--host: not with -f' --host a1
+  refused '--relay: not with -f' --relay tcp:a1:7000
+  refused '--here x: grid test has no such site' --here x
+  refused "--restart-at x: expected site or grid" --restart-at x
+}
+
+services() {
+  grid_services "$1" "$tmp/grid.conf" a b c:b
+}
+
+# --- all of them ------------------------------------------------------------------
+
+grid_begin() {
+  trap 'grid_down; lib_end' EXIT
+  export HOSTS_SHARED=$tmp
+  grid_up a b c:noin 2>"$tmp/err"
+  case $? in
+  0) ;;
+  77)
+    tap_skip "jobs on grids" "$(<"$tmp/err")"
+    tap_end
+    ;;
+  *)
+    cat "$tmp/err"
+    tap_not_ok "jobs on grids"
+    tap_end
+    ;;
+  esac
+  grid_publish a b c:b
+  grid_file a b c:b >"$tmp/grid.conf"
+  services up >"$tmp/up" 2>&1 || {
+    cat "$tmp/up"
+    tap_not_ok "the services of a grid"
+    tap_end
+  }
+}
+
+grid_begin
+t "ranks at three sites" all_sites
+t "one connection between two sites" one_connection
+t "a rank is killed" rank_is_killed
+t "a site with a gateway is cut off" site_is_cut b
+t "a site that is published is cut off" site_is_cut c
+t "a host is lost" host_is_lost
+t "a rank moves to another site" moved
+t "a rank may not move to another site" not_moved
+t "options that say the same" against_each_other
+t "a relay is killed" relay_is_killed
+services down >/dev/null 2>&1
+tap_end
