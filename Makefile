@@ -329,7 +329,7 @@ build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
-build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c settings.c))
+build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c rtt_file.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 

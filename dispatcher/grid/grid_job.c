@@ -56,7 +56,8 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
 
     gethostname(machine, sizeof(machine) - 1);
     if (grid_file_read(&job->grid, file, err) < 0 ||
-        grid_here(&job->grid, here, machine, &job->here, err) < 0)
+        grid_here(&job->grid, here, machine, &job->here, err) < 0 ||
+        grid_state_read_rtt(&job->grid, &job->rtt, err) < 0)
         return err->code;
     return take_ssh_config(job, err) < 0 || take_key(job, err) < 0 ? err->code : CW_OK;
 }

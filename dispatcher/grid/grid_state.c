@@ -1,6 +1,8 @@
 #include "dispatcher/grid/grid_state.h"
 #include "common/home.h"
 #include "common/keyfile.h"
+#include "common/whole_file.h"
+#include "dispatcher/grid/rtt_file.h"
 #include "dispatcher/grid/ssh_config.h"
 
 #include <errno.h>
@@ -113,6 +115,37 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
     if (grid_state_path(grid, GRID_STATE_KEY, path, err) < 0)
         return err->code;
     return cw_key_load_or_make(path, key, &made, err);
+}
+
+int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err)
+{
+    char path[PATH_MAX], *text;
+    size_t size;
+    int result;
+
+    *rtt = (struct routes_rtt){0};
+    if (grid_state_path(grid, GRID_STATE_RTT, path, err) < 0)
+        return err->code;
+    if (cw_file_read(path, GRID_STATE_FILE_MAX, &text, &size, err) < 0) {
+        if (err->code == CW_ENOTFOUND)
+            err->code = CW_OK;
+        return err->code;
+    }
+    result = rtt_file_parse(rtt, grid, path, text, err);
+    free(text);
+    return result;
+}
+
+int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err)
+{
+    char *text = rtt_file_make(grid, rtt);
+    int result;
+
+    if (!text)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the round trips of the grid");
+    result = grid_state_write(grid, GRID_STATE_RTT, text, strlen(text), err);
+    free(text);
+    return result;
 }
 
 int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,

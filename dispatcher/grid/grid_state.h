@@ -8,6 +8,7 @@
 
 #include <limits.h>
 
+#define GRID_STATE_FILE_MAX 65536u         /* bytes of one that is read */
 #define GRID_STATE_KEY "key"               /* of its relays and checkpoint servers */
 #define GRID_STATE_SSH_CONFIG "ssh_config" /* for ssh -F */
 #define GRID_STATE_RTT "rtt"               /* round trips, as measured last */
@@ -23,6 +24,11 @@ int grid_state_write(const struct grid *grid, const char *file, const void *byte
 
 /* The grid's key, which is made where there is none. Errors: as above, and of cw_key_load. */
 int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err);
+
+/* The round trips that were measured last; none is known before. Errors: as above, and of
+ * rtt_file_parse. */
+int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err);
+int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err);
 
 /* Writes the configuration for ssh, and says where it is. Errors: as above, CW_ENOMEM. */
 int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,

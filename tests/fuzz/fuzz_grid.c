@@ -1,7 +1,8 @@
 /* Any text is a grid that can have jobs, or is refused with a text that names the file. The first
- * byte says whether the rest is the text, or changes of a whole grid file. */
+ * byte says whether the rest is the text, changes of a whole grid file, or a text of round trips.
+ */
 #include "dispatcher/grid/grid_file.h"
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/grid/rtt_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,25 @@ static void check_text(const char *text)
     grid_free(&grid);
 }
 
+/* Any text is round trips of a grid, or is refused; what was read is written as the same. */
+static void check_rtt(const char *text)
+{
+    static struct grid_site sites[] = {{.name = "a"}, {.name = "b"}};
+    const struct grid grid = {.site = sites, .sites = 2};
+    struct routes_rtt rtt, again;
+    struct cw_err err = {0};
+    char *made;
+
+    if (rtt_file_parse(&rtt, &grid, FILE_NAME, text, &err) < 0) {
+        must(err.code == CW_EINVAL && strncmp(err.text, FILE_NAME, strlen(FILE_NAME)) == 0);
+        return;
+    }
+    made = rtt_file_make(&grid, &rtt);
+    must(made && rtt_file_parse(&again, &grid, FILE_NAME, made, &err) == CW_OK);
+    must(memcmp(&rtt, &again, sizeof(rtt)) == 0);
+    free(made);
+}
+
 /* A change: where (2 bytes), how many bytes are taken out, how many follow that are put in. */
 static void change(char *text, const uint8_t *data, size_t size)
 {
@@ -132,6 +152,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         memcpy(text, data + 1, size - 1);
     }
-    check_text(text);
+    if (data[0] == 2)
+        check_rtt(text);
+    else
+        check_text(text);
     return 0;
 }
