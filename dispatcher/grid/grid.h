@@ -15,6 +15,7 @@
 #define GRID_SITES_MAX CW_RELAYS_MAX /* each has a relay */
 #define GRID_NAME_MAX 63u            /* bytes of the name of a grid or site */
 #define GRID_PATH_MAX 1023u          /* bytes of a file's name */
+#define GRID_OPTIONS_MAX 255u        /* bytes of further options of a service */
 #define GRID_OUTSIDE UINT32_MAX      /* of no site */
 
 struct grid_host {
@@ -26,6 +27,7 @@ struct grid_host {
 struct grid_service {
     uint32_t host; /* of the site; HOSTS_NONE: the site has no such service */
     uint16_t port;
+    char options[GRID_OPTIONS_MAX + 1]; /* further words of its command, with blanks between */
     char dir[GRID_PATH_MAX + 1]; /* of a checkpoint server: where its images are; "": by default */
 };
 

@@ -143,7 +143,8 @@ static int read_service(const struct reader *r, const config_setting_t *group,
     if (settings_need(&r->s, group, "host", SETTINGS_TEXT, &at) < 0 ||
         settings_need(&r->s, group, "port", SETTINGS_NUMBER, &number) < 0 ||
         settings_text(&r->s, group, "host", name, HOST_NAME_MAX_BYTES) < 0 ||
-        settings_number(&r->s, group, "port", 1, port_max, &port) < 0)
+        settings_number(&r->s, group, "port", 1, port_max, &port) < 0 ||
+        settings_text(&r->s, group, "options", service->options, GRID_OPTIONS_MAX) < 0)
         return r->s.err->code;
     service->port = (uint16_t)port;
     service->host = find_host(site, name);
@@ -155,7 +156,7 @@ static int read_service(const struct reader *r, const config_setting_t *group,
 
 static int read_relay(const struct reader *r, const config_setting_t *group, struct grid_site *site)
 {
-    static const char *const known[] = {"host", "port", NULL};
+    static const char *const known[] = {"host", "port", "options", NULL};
     config_setting_t *relay;
 
     if (settings_need(&r->s, group, "relay", SETTINGS_GROUP, &relay) < 0 ||
@@ -167,7 +168,7 @@ static int read_relay(const struct reader *r, const config_setting_t *group, str
 static int read_ckptsrv(const struct reader *r, const config_setting_t *group,
                         struct grid_site *site)
 {
-    static const char *const known[] = {"host", "port", "dir", NULL};
+    static const char *const known[] = {"host", "port", "dir", "options", NULL};
     struct grid_service *server = &site->ckptsrv;
     config_setting_t *at;
 

@@ -46,7 +46,8 @@ static const char whole[] =
     "    hosts = ( { name = \"p1\"; slots = 8; },\n"
     "              { name = \"p2\"; slots = 0; } );\n"
     "    relay = { host = \"p1\"; port = 7000; };\n"
-    "    ckptsrv = { host = \"P2\"; port = 7100; dir = \"/scratch/images\"; };\n"
+    "    ckptsrv = { host = \"P2\"; port = 7100; dir = \"/scratch/images\"; options = \"--max "
+    "1G\"; };\n"
     "    causeway = \"/opt/causeway/bin/causeway\";\n"
     "    reaches = [ \"lyon\" ];\n"
     "  },\n"
@@ -86,6 +87,8 @@ static void a_whole_grid(void)
     CU_ASSERT_EQUAL(paris->ckptsrv.host, 1);
     CU_ASSERT_EQUAL(paris->ckptsrv.port, 7100);
     CU_ASSERT_STRING_EQUAL(paris->ckptsrv.dir, "/scratch/images");
+    CU_ASSERT_STRING_EQUAL(paris->ckptsrv.options, "--max 1G");
+    CU_ASSERT_STRING_EQUAL(paris->relay.options, "");
     CU_ASSERT_STRING_EQUAL(paris->causeway, "/opt/causeway/bin/causeway");
     CU_ASSERT_TRUE(!paris->reaches[0] && paris->reaches[1] && !paris->reaches[2]);
     CU_ASSERT_STRING_EQUAL(lyon->gateway.user, "bob");
