@@ -16,8 +16,8 @@
 #   tests/grid.sh crossings             connections that are established between sites
 #
 # Hosts: site a has the gateway a-gate and the nodes a1, a2, each with an sshd; that of a-gate alone can be reached from
-# outside. Over the internet only TCP to port 22 of gateways passes: what else a host sends is lost. Nodes
-# go out by way of their gateway, with its address. Names: everybody knows the gateways, and a site's hosts each other.
+# outside. Over the internet only TCP to port 22 of gateways passes: what else a host sends is lost. Nodes go
+# out by way of their gateway, with its address. Names: everybody knows the gateways, and a site's hosts each other.
 # A host is called by its name: all functions of tests/hosts.sh about a host (on_host a1, host_kill a1, host_cut a1 ...)
 # work. A gateway that is killed still passes on what its nodes send (it is the kernel that does): cut it as well.
 #
@@ -30,9 +30,10 @@
 # SSH: the homes of all users have a key that all users of all hosts take, known_hosts with all names and addresses, and
 # a configuration by which "ssh b1" goes by way of b-gate; so "causeway run --host b1 --relay ssh:b-gate/b1:PORT" works.
 #
-# Functions, after grid_up SITE...: the commands' names with grid_ before them. SITE is a site's letter, "front" when it
-# is at the internet, or "all". Commands: "$grid_front" CMD... runs one on the front, as the same process; "$hosts_ssh" is
-# ssh there.
+# Functions, after grid_up SITE...: grid_down, grid_list, grid_exec, grid_cut, grid_cut_way (FROM TO: one direction),
+# grid_join, grid_slow, grid_slow_way, grid_fast, grid_crossings. SITE is a site's letter, "front" when it is at the
+# internet, or "all". Commands: "$grid_front" CMD... runs one on the front, as the same process; "$hosts_ssh" is ssh there.
+# Slow ways need build/wire (make build/wire). $hosts_dir/HOST/tmp and .../run are a host's /tmp and /run.
 #
 # Environment: as tests/hosts.sh; GRID_NODES: nodes of a site (default: 2)
 
@@ -106,16 +107,18 @@ grid_use() {
 grid_parse() {
   local one in out count=0
   for one in "$@"; do
-    [[ $one =~ ^(front:)?([a-z])(:noin)?(:noout)?$ ]] || { grid_wrong "$one: expected SITE[:noin][:noout] or front:SITE" || return; }
-    if [[ -n ${BASH_REMATCH[1]} ]]; then
-      view=${BASH_REMATCH[2]}
+    [[ $one =~ ^([a-z])(:noin)?(:noout)?$|^front:([a-z])$ ]] ||
+      grid_wrong "$one: expected SITE[:noin][:noout] or front:SITE" || return
+    if [[ -n ${BASH_REMATCH[4]} ]]; then
+      view=${BASH_REMATCH[4]}
       continue
     fi
-    in=${BASH_REMATCH[3]:+drop} out=${BASH_REMATCH[4]:+drop}
-    sites+="${BASH_REMATCH[2]} $((++count)) ${in:-accept} ${out:-accept}"$'\n'
+    in=${BASH_REMATCH[2]:+drop} out=${BASH_REMATCH[3]:+drop}
+    sites+="${BASH_REMATCH[1]} $((++count)) ${in:-accept} ${out:-accept}"$'\n'
   done
   ((count >= 1 && count <= GRID_SITES_MAX)) || grid_wrong "$count sites: expected 1 to $GRID_SITES_MAX" || return
-  ((GRID_NODES >= 1 && GRID_NODES <= GRID_NODES_MAX)) || grid_wrong "$GRID_NODES nodes: expected 1 to $GRID_NODES_MAX" || return
+  ((GRID_NODES >= 1 && GRID_NODES <= GRID_NODES_MAX)) ||
+    grid_wrong "$GRID_NODES nodes: expected 1 to $GRID_NODES_MAX" || return
   [[ -z $(cut -d ' ' -f 1 <<<"$sites" | sort | uniq -d | tr -d '\n') ]] || grid_wrong "a site is named twice" || return
   if [[ $view = front ]]; then
     sites+="front $GRID_FRONT drop accept"$'\n'
@@ -218,7 +221,8 @@ grid_publishes() {
 # Each site has a switch, and each gateway a device "wan" that goes to the router which is the internet.
 grid_network() {
   local site number in out
-  hosts_switches && grid_internet || return
+  # shellcheck disable=SC2046 # names
+  hosts_switches $(awk '$1 != "front" { print "lan-" $1 }' "$hosts_dir/sites") && grid_internet || return
   while read -r site number in out; do
     if [[ $site = front ]]; then
       grid_space_add front
@@ -231,7 +235,7 @@ grid_network() {
 # grid_site SITE NUMBER: the network of its hosts
 grid_site() {
   local net=10.$hosts_number.$2 i
-  hosts_switch "lan-$1" && host_link "$1-gate" "lan-$1" "$net.$GRID_GATE" || return
+  host_link "$1-gate" "lan-$1" "$net.$GRID_GATE" || return
   for ((i = 1; i <= GRID_NODES; i++)); do
     grid_member "$1$i" "lan-$1" "$net.$i" || return
   done

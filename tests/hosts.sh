@@ -142,6 +142,7 @@ hosts_take() {
     return 2
   fi
   hosts_use "$number"
+  hosts_remove_spaces "$number" # what the last command of a killed suite made after its set was removed
   if [[ -n ${hosts_kept-} ]]; then
     echo kept
   else
@@ -168,6 +169,11 @@ hosts_owned() {
 
 # hosts_remove NUMBER: whatever state it is in
 hosts_remove() {
+  hosts_remove_spaces "$1"
+  rm -rf "${hosts_place:?}/$1"
+}
+
+hosts_remove_spaces() {
   local spaces one
   mapfile -t spaces < <(ip netns list | awk -v set="cw$1-" 'index($1, set) == 1 { print $1 }')
   for one in "${spaces[@]}"; do
@@ -175,7 +181,7 @@ hosts_remove() {
     ip netns delete "$one"
   done
   ip link delete "cw$1" 2>/dev/null
-  rm -rf "${hosts_place:?}/$1"
+  return 0
 }
 
 # hosts_end_all NAMESPACE: all processes there
@@ -308,7 +314,7 @@ TEXT
 # One switch. Its port p0 goes to the front, pI to host I.
 hosts_network() {
   local host address
-  hosts_switches && hosts_switch switch &&
+  hosts_switches switch &&
     ip link add "cw$hosts_number" type veth peer name p0 netns "cw$hosts_number-switch" &&
     ip address add "$hosts_net.$HOSTS_FRONT/24" dev "cw$hosts_number" &&
     ip link set "cw$hosts_number" up &&
@@ -318,9 +324,15 @@ hosts_network() {
   done <"$hosts_dir/list"
 }
 
-# Where the switches are: a namespace of their own, where no firewall of this machine has a say
+# hosts_switches NAME...: switches, in a namespace of their own, where no firewall of this machine has a say. Rules come
+# after the first of them: those of a namespace without a bridge are not asked later either (Linux 6.18).
 hosts_switches() {
-  ip netns add "cw$hosts_number-switch" && on_switch nft -f - <<'TEXT'
+  local name
+  ip netns add "cw$hosts_number-switch" || return
+  for name in "$@"; do
+    on_switch ip link add "$name" type bridge forward_delay 0 && on_switch ip link set "$name" up || return
+  done
+  on_switch nft -f - <<'TEXT'
 table bridge hosts {
   set from { type ifname; }
   set to { type ifname; }
@@ -334,11 +346,6 @@ table bridge hosts {
   }
 }
 TEXT
-}
-
-# hosts_switch NAME: makes a switch
-hosts_switch() {
-  on_switch ip link add "$1" type bridge forward_delay 0 && on_switch ip link set "$1" up
 }
 
 # host_link I SWITCH ADDRESS: its namespace, with the device eth0

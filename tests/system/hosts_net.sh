@@ -249,6 +249,15 @@ killed_suite() {
   expect_out node1
 }
 
+# A namespace that appears after the set of a killed suite was removed is in nobody's way.
+stale_space() {
+  local other=$((hosts_number + 32))
+  ip netns add "cw$other-switch"
+  HOSTS_NUMBER=$other run_expect 0 '' "$hosts" up 1
+  HOSTS_NUMBER=$other run_expect 0 '' "$hosts" down
+  set_gone "$other"
+}
+
 refusals() {
   HOSTS_NUMBER=$((hosts_number + 32)) run_expect 2 '^hosts: 0 is not a number' "$hosts" up 0
   HOSTS_NUMBER=$hosts_number run_expect 2 "^hosts: there can be no set $hosts_number: it is in use" \
@@ -310,5 +319,6 @@ t "wrong arguments" refusals
 for seconds in 0.1 0.5 2; do
   t "what a suite leaves behind that is killed after $seconds s is removed" killed_suite "$seconds"
 done
+t "what appears after a set was removed is removed" stale_space
 t "nothing is left" taken_down
 tap_end
