@@ -5,6 +5,7 @@
 #include "dispatcher/cli/cmd_doctor.h"
 #include "dispatcher/cli/cmd_log.h"
 #include "dispatcher/cli/cmd_run.h"
+#include "dispatcher/cli/cmd_service.h"
 #include "dispatcher/cli/cmd_status.h"
 #include "dispatcher/cli/cmd_top.h"
 #include "dispatcher/cli/cmd_tunnel.h"
@@ -38,6 +39,7 @@ static const struct {
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
     {"agent", cmd_agent, NULL}, /* for causeway run alone */
+    {"service", cmd_service, NULL}, /* for causeway up, down and status alone */
 };
 
 static void print_commands(FILE *to)
