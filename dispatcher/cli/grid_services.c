@@ -59,6 +59,26 @@ static int take_key(struct session *s, struct cw_err *err)
     return err->code;
 }
 
+/* A key that was made here would not be that of the other sites. Where nothing gets in, somebody
+ * has to begin without it. */
+static int take_key_if_there(struct session *s, struct cw_err *err)
+{
+    const struct crew_config *c = &s->crew;
+    char path[PATH_MAX];
+
+    if (grid_state_path(&s->grid, GRID_STATE_KEY, path, err) < 0)
+        return err->code;
+    if (access(path, F_OK) == 0 || c->site == GRID_OUTSIDE || c->site != c->here ||
+        s->grid.site[c->site].published_at == GRID_OUTSIDE)
+        return take_key(s, err);
+    fprintf(stderr,
+            "%s: the key of grid %s is not on this machine (%s), so site %s is published, and no "
+            "more: 'causeway up' where the key is starts its other services\n",
+            s->options->command, s->grid.name, path, s->options->site);
+    s->crew.publish_only = true;
+    return CW_OK;
+}
+
 /* Only then are keys called by the names that they have on other machines. */
 static int prepare(struct session *s, struct cw_err *err)
 {
@@ -72,7 +92,7 @@ static int prepare(struct session *s, struct cw_err *err)
         return err->code;
     for (uint32_t i = 0; i < s->grid.sites; i++)
         plan_at_home(s->grid.site[i].key, cw_home());
-    return strcmp(s->options->op, "start") == 0 ? take_key(s, err) : CW_OK;
+    return strcmp(s->options->op, "start") == 0 ? take_key_if_there(s, err) : CW_OK;
 }
 
 static int work(struct session *s, struct cw_err *err)

@@ -100,19 +100,27 @@ int talk_await(struct talk *t, bool (*there)(void *ctx), uint64_t time_ns, struc
     return CW_OK;
 }
 
-/* Until then, or not at all: then it is killed. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == pid;
+}
+
+/* Until then, or not at all: then it is killed, and in any case what it has started: ssh leaves the
+ * one behind by which it passes a gateway. */
 static void await_process(struct talk *t, uint64_t until_ns)
 {
     pid_t pid = t->child.pid;
     int status = 0;
 
-    while (pid > 0 && waitpid(pid, &status, WNOHANG) == 0) {
-        if (loop_look(t->loop) >= until_ns)
-            kill(pid, SIGKILL);
+    if (pid <= 0)
+        return;
+    while (!has_ended(pid) && loop_look(t->loop) < until_ns)
         poll(NULL, 0, TALK_LOOK_MS);
-    }
-    if (pid > 0)
-        agent_child_ended(&t->child, status);
+    kill(-pid, SIGKILL);
+    waitpid(pid, &status, 0);
+    agent_child_ended(&t->child, status);
 }
 
 const char *talk_why(struct talk *t, char *text, size_t size)

@@ -188,18 +188,23 @@ static void add_to_unit(struct unit *u, struct crew_row *row)
     u->rows++;
 }
 
+static bool is_meant(const struct crew_config *config, uint32_t site, enum plan_service service)
+{
+    return (config->site == GRID_OUTSIDE || config->site == site) &&
+           (service == PLAN_PUBLISH || !config->publish_only) &&
+           plan_host(&config->plan, site, service) != HOSTS_NONE;
+}
+
 static uint32_t make_rows(const struct crew_config *config, struct crew_row *rows)
 {
     uint32_t count = 0;
 
     for (uint32_t site = 0; site < config->plan.grid->sites; site++)
-        for (int service = 0; service < PLAN_SERVICES; service++) {
-            uint32_t host = plan_host(&config->plan, site, (enum plan_service)service);
-
-            if (host != HOSTS_NONE && (config->site == GRID_OUTSIDE || config->site == site))
-                rows[count++] = (struct crew_row){
-                    .site = site, .host = host, .service = (enum plan_service)service};
-        }
+        for (enum plan_service service = 0; service < PLAN_SERVICES; service++)
+            if (is_meant(config, site, service))
+                rows[count++] = (struct crew_row){.site = site,
+                                                  .host = plan_host(&config->plan, site, service),
+                                                  .service = service};
     return count;
 }
 

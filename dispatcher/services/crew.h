@@ -14,6 +14,7 @@ struct crew_config {
     struct plan plan;
     const char *op;       /* "start", "stop" or "look" */
     uint32_t site;        /* GRID_OUTSIDE: all sites */
+    bool publish_only;    /* no other service */
     uint32_t here;        /* of this machine; GRID_OUTSIDE: none */
     const char *own_host; /* this machine, as its site calls it */
     const char *ssh_args; /* of the grid's configuration */

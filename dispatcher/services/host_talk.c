@@ -56,13 +56,15 @@ static bool begins(const char *line, const char *with)
     return strncmp(line, with, strlen(with)) == 0;
 }
 
-/* ssh -v tells much. Each ssh on the way, and the last one, says when it is logged in. */
+/* ssh -v tells much, and one behind another that it was closed, when that has said why. Each ssh on
+ * the way, and the last one, says when it is logged in. */
 void host_talk_hear(struct host_talk *t, const char *line)
 {
     if (begins(line, "Authenticated to "))
         t->logins++;
     else if (!begins(line, "debug") && !begins(line, "OpenSSH_") &&
-             !begins(line, "Transferred: ") && !begins(line, "Bytes per second: "))
+             !begins(line, "Transferred: ") && !begins(line, "Bytes per second: ") &&
+             !begins(line, "Connection closed by UNKNOWN port"))
         snprintf(t->error[t->errors++ % HOST_TALK_ERRORS_MAX], AGENT_CHILD_LINE_MAX + 1, "%s",
                  line);
 }

@@ -283,7 +283,6 @@ static void on_end(struct keeper *k, int status)
     } else {
         service_log_say(&k->log, "causeway service: %s", why);
         set_state(k, SERVICE_FAILED, why);
-        tell(k, SERVICE_SAYS_NOT, why);
         k->over = true;
     }
     k->log.last[0] = '\0';
@@ -338,15 +337,19 @@ static int timeout_ms(const struct keeper *k)
     return now_ns >= k->due_ns ? 0 : (int)((k->due_ns - now_ns) / NS_IN_MS + 1);
 }
 
+/* A line for each place where it listens, and then no more; with nothing at all it ends, and
+ * SIGCHLD says so. */
 static void look_whether_ready(struct keeper *k)
 {
-    char byte;
-    bool said = read(k->ready_fd, &byte, 1) == 1;
+    char bytes[1024];
+    ssize_t n = read(k->ready_fd, bytes, sizeof(bytes));
 
+    if (n > 0 && !k->ready)
+        on_ready(k);
+    if (n > 0)
+        return;
     close(k->ready_fd);
     k->ready_fd = -1;
-    if (said)
-        on_ready(k); /* else it ends, and SIGCHLD says so */
 }
 
 /* An output that was closed is not looked at any more. */
@@ -419,6 +422,7 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
                        .path = path,
                        .told_fd = told_fd,
                        .log.fd = -1,
+                       .lock_fd = -1,
                        .signals = -1,
                        .out_fd = -1,
                        .ready_fd = -1,
@@ -429,12 +433,15 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
 
     prctl(PR_SET_NAME, "causeway-kept");
     if (begin(&k, &err) < 0)
-        tell(&k, SERVICE_SAYS_NOT, err.text);
+        service_text_copy(k.why, err.text);
     else
         while (!k.over)
             turn(&k);
     service_log_close(&k.log);
     if (k.ending)
         service_dir_remove(path);
+    if (k.lock_fd >= 0)
+        close(k.lock_fd); /* before anybody hears of the end, and looks */
+    tell(&k, SERVICE_SAYS_NOT, k.why);
     return k.ending ? 0 : 1;
 }
