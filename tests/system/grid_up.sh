@@ -174,11 +174,15 @@ killed() {
   expect_service a relay 'running .*started'
   expect_service a ckptsrv 'running .*runs already'
   on_host a1 pkill -9 -x causeway-relay
-  await_true "the relay to be started again by its keeper" on_host a1 pgrep -x causeway-relay
+  await_true "the relay to be started again by its keeper" relay_is_there
   runs a relay || wrong "the relay should be kept"
   outside down --site a
   expect_code 0
   nothing_left
+}
+
+relay_is_there() {
+  says on_host a1 pgrep -x causeway-relay
 }
 
 # The process with the listener is there, and its keeper died.
