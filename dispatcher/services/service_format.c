@@ -46,13 +46,15 @@ static bool are_words(const json_t *array)
     return json_is_array(array) && json_array_size(array) <= SERVICE_WORDS_MAX;
 }
 
+/* In its directory there are files of others, too. */
 static bool are_texts(json_t *object, size_t max)
 {
+    static const char *const taken[] = {"lock", "info", "log", NULL};
     const char *key;
     json_t *value;
 
     json_object_foreach(object, key,
-                        value) if (!is_name(key) || !json_is_string(value)) return false;
+                        value) if (!is_name(key) || is_one_of(key, taken) || !json_is_string(value)) return false;
     return json_is_object(object) && json_object_size(object) <= max;
 }
 

@@ -42,7 +42,7 @@ TEXT
 }
 
 of_site() {
-  echo "relay = { host = \"${1}1\"; port = 7000; }; causeway = \"${program:-${causeway[0]}}\";"
+  echo "relay = { host = \"${1}1\"; port = 7000; }; causeway = \"${program:-${causeway[0]}}\"; ${key-}"
 }
 
 # from HOST SITE COMMAND [ARG...]: causeway there; front: where the user works
@@ -287,7 +287,7 @@ publication() {
 # A port that another has: it goes on trying, and says so.
 not_published() {
   helper taken env HOSTS_NUMBER="$hosts_number" "$root/tests/grid.sh" exec b-gate perl -MIO::Socket::INET -e '
-    $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:'$published'", Listen => 9, ReuseAddr => 1) or die; $| = 1;
+    $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:'"$published"'", Listen => 9, ReuseAddr => 1) or die; $| = 1;
     print "ready\n"; sleep 1000'
   await_true "a listener" test -s "$tmp/taken.out"
   from c1 c up --site c
@@ -311,8 +311,28 @@ doors() {
       $n = sysread($s, $b, 100); print defined $n ? "end" : "error"' "${one% *}" "${one#* }")
     [[ $bytes = end ]] || wrong "port ${one#* } of ${one% *} should lead to somebody who does not take this: $bytes"
   done
-  on_host a1 grep -q . /run/home/root/.local/state/causeway/lab/a.doors/log && wrong "the doors of a complain"
+  for one in a b c; do
+    bytes=$(on_host "${one}1" cat "/run/home/root/.local/state/causeway/lab/$one.doors/log")
+    [[ -z $bytes ]] || wrong "the doors of $one complain: $bytes"
+  done
   all_down
+}
+
+# The user's home and those at the sites have other names, and no key has a usual one.
+own_key() {
+  rename_keys id_ed25519 id_grid
+  key='key = "~/.ssh/id_grid";'
+  write_conf
+  unset key
+  doors
+  rename_keys id_grid id_ed25519
+}
+
+rename_keys() {
+  local home
+  for home in "$hosts_dir"/front/home "$hosts_dir"/*/run/home/root; do
+    mv "$home/.ssh/$1" "$home/.ssh/$2"
+  done
 }
 
 secrets() {
@@ -392,6 +412,7 @@ t "another configuration" other_configuration
 t "a site that lets nothing in is published, and again" publication
 t "a port for it that another has" not_published
 t "doors" doors
+t "a key of the grid file" own_key
 t "the key is nowhere to be seen" secrets
 t "wrong arguments" usage
 tap_end
