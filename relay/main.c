@@ -435,7 +435,10 @@ static int run_kept(void *ctx, const struct keeper_child *child)
 
 static void on_listens(void *ctx)
 {
-    announce(ctx);
+    struct relay_options *o = ctx;
+
+    announce(o);
+    o->ready_fd = -1; /* its number may be another descriptor's when a further child starts */
 }
 
 static int run_keeper(struct relay_options *o, struct cw_err *err)

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,13 +53,11 @@ static bool by_agent(const struct ssh_link *link, struct tried *tried)
     return in;
 }
 
-static bool by_file(const struct ssh_link *link, const char *name, struct tried *tried)
+static bool by_file(const struct ssh_link *link, const char *path, struct tried *tried)
 {
-    char path[PATH_MAX];
     int result;
 
-    snprintf(path, sizeof(path), "%s/%s", link->chain->dir, name);
-    if (access(path, R_OK) < 0)
+    if (tried->files == SSH_KEY_FILES_MAX || access(path, R_OK) < 0)
         return false;
     tried->files++;
     while ((result = libssh2_userauth_publickey_fromfile(link->session, user_of(link), NULL, path,
@@ -68,20 +67,52 @@ static bool by_file(const struct ssh_link *link, const char *name, struct tried 
     return result == 0;
 }
 
+/* Those of a list with ':' between them; what begins with ~/ is in the home directory. */
+static bool by_files_of(const struct ssh_link *link, const char *list, struct tried *tried)
+{
+    const struct passwd *self = getpwuid(getuid());
+    const char *home = getenv("HOME") ? getenv("HOME") : self ? self->pw_dir : "";
+    bool in = false;
+
+    while (!in && list && *(list += strspn(list, ":"))) {
+        int size = (int)strcspn(list, ":");
+        bool at_home = strncmp(list, "~/", 2) == 0;
+        char path[PATH_MAX];
+
+        if (snprintf(path, sizeof(path), "%s%.*s", at_home ? home : "", size - at_home,
+                     list + at_home) < (int)sizeof(path))
+            in = by_file(link, path, tried);
+        list += size;
+    }
+    return in;
+}
+
+static bool by_usual_files(const struct ssh_link *link, struct tried *tried)
+{
+    bool in = false;
+
+    for (size_t i = 0; !in && i < sizeof(key_files) / sizeof(*key_files); i++) {
+        char path[PATH_MAX];
+
+        snprintf(path, sizeof(path), "%s/%s", link->chain->dir, key_files[i]);
+        in = by_file(link, path, tried);
+    }
+    return in;
+}
+
 int ssh_login(const struct ssh_link *link, struct cw_err *err)
 {
     struct tried tried = {0};
 
-    if (by_agent(link, &tried))
+    if (by_agent(link, &tried) || by_files_of(link, getenv("CAUSEWAY_SSH_KEYS"), &tried) ||
+        by_usual_files(link, &tried))
         return CW_OK;
-    for (size_t i = 0; i < sizeof(key_files) / sizeof(*key_files); i++)
-        if (by_file(link, key_files[i], &tried))
-            return CW_OK;
-    return cw_err_set(
-        err, CW_EAUTH,
-        "gateway %s: it does not let %s in; %u keys of an agent and %u of %.200s were "
-        "tried (ed25519 and ecdsa without a passphrase); see to it that 'ssh -p %u "
-        "%s@%s' asks for nothing, by a key of such a kind",
-        ssh_link_hop(link)->host, user_of(link), tried.of_agent, tried.files, link->chain->dir,
-        ssh_link_hop(link)->port, user_of(link), ssh_link_hop(link)->host);
+    return cw_err_set(err, CW_EAUTH,
+                      "gateway %s: it does not let %s in; %u keys of an agent and %u of "
+                      "CAUSEWAY_SSH_KEYS and %.160s were "
+                      "tried (ed25519 and ecdsa without a passphrase); see to it that 'ssh -p %u "
+                      "%s@%s' asks for nothing, by a key of such a kind",
+                      ssh_link_hop(link)->host, user_of(link), tried.of_agent, tried.files,
+                      link->chain->dir, ssh_link_hop(link)->port, user_of(link),
+                      ssh_link_hop(link)->host);
 }

@@ -5,6 +5,7 @@
 
 #include "tunnels/ssh_link.h"
 
+#define SSH_KEY_FILES_MAX 32u /* that are tried */
 #define SSH_KEYS_MAX 64u /* of an agent that are tried: a gateway ends the connection earlier */
 
 /* Errors: CW_EAUTH, with what was tried and what to do. */

@@ -1,6 +1,7 @@
-/* `causeway status`: how the jobs of this user stand. */
+/* `causeway status`: how the jobs of this user stand, or the services of a grid. */
 #include "dispatcher/cli/cmd_status.h"
 #include "common/parse.h"
+#include "dispatcher/cli/grid_services.h"
 #include "dispatcher/status/status_client.h"
 #include "dispatcher/status/status_table.h"
 
@@ -11,6 +12,7 @@
 
 static const char usage[] =
     "usage: causeway status [--json] [JOB]\n"
+    "       causeway status [--json] -f FILE [--site NAME] [--here SITE]\n"
     "\n"
     "Shows the ranks of a running job: where each runs, its incarnation (1 until it is "
     "restarted),\n"
@@ -21,30 +23,45 @@ static const char usage[] =
     "it: the job that runs, or a list when there are several.\n"
     "\n"
     "  --json               the document as it is, one line a job\n"
+    "  -f, --file FILE      of a grid, in place of a job: its relays and other services, at which\n"
+    "                       site and host they are, and whether they run\n"
+    "  --site NAME          only those of this site\n"
+    "  --here SITE          the site of this machine, as for causeway up\n"
     "  --help               this text\n"
     "\n"
-    "Exit code: 0, 1 when there is no such job or it does not answer, 2 bad usage.\n";
+    "Exit code: 0, 1 when there is no such job or it does not answer, or a service of the grid\n"
+    "does not run, 2 bad usage.\n";
 
 struct status_options {
     bool json;
     bool help;
-    const char *job; /* NULL: any */
+    const char *job;                   /* NULL: any */
+    struct grid_services_options grid; /* file NULL: it is about jobs */
 };
 
 static int parse(struct status_options *o, int argc, char **argv, struct cw_err *err)
 {
     static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+        {"json", no_argument, NULL, 'j'},       {"help", no_argument, NULL, 'h'},
+        {"file", required_argument, NULL, 'f'}, {"site", required_argument, NULL, 's'},
+        {"here", required_argument, NULL, 'e'}, {0}};
     int opt;
 
     optind = 0;
     opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+    while ((opt = getopt_long(argc, argv, ":f:", options, NULL)) != -1) {
         if (opt == '?' || opt == ':')
             return cw_parse_option_error(opt, argv, "causeway status", err);
         o->json |= opt == 'j';
         o->help |= opt == 'h';
+        o->grid.file = opt == 'f' ? optarg : o->grid.file;
+        o->grid.site = opt == 's' ? optarg : o->grid.site;
+        o->grid.here = opt == 'e' ? optarg : o->grid.here;
     }
+    if ((o->grid.site || o->grid.here) && !o->grid.file)
+        return cw_err_set(err, CW_EINVAL, "--site and --here are for -f FILE, a grid");
+    if (o->grid.file && argc > optind)
+        return cw_err_set(err, CW_EINVAL, "-f is about a grid, and '%s' about a job", argv[optind]);
     if (argc - optind > 1)
         return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway status --help",
                           argv[optind + 1]);
@@ -116,6 +133,12 @@ int cmd_status(int argc, char **argv)
     if (options.help) {
         fputs(usage, stdout);
         return 0;
+    }
+    if (options.grid.file) {
+        options.grid.command = "causeway status";
+        options.grid.op = "look";
+        options.grid.json = options.json;
+        return grid_services(&options.grid);
     }
     found = calloc(STATUS_JOBS_MAX, sizeof(*found));
     if (!found) {

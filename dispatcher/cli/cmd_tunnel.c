@@ -1,4 +1,5 @@
 #include "dispatcher/cli/cmd_tunnel.h"
+#include "dispatcher/cli/cmd_door.h"
 #include "tunnels/tunnel.h"
 
 #include <fcntl.h>
@@ -9,11 +10,14 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: causeway tunnel ssh:[USER@]GATEWAY[:PORT][,...]/HOST:PORT\n\n"
+    "usage: causeway tunnel ssh:[USER@]GATEWAY[:PORT][,...]/HOST:PORT\n"
+    "       causeway tunnel --listen tcp:HOST:PORT ssh:... [--listen ...]\n\n"
     "Carries its standard input and output to HOST:PORT behind a gateway, through SSH, as\n"
     "'ssh -W HOST:PORT GATEWAY' does; further gateways after commas are each reached from the one\n"
     "before. Gateways must be in ~/.ssh/known_hosts. Keys: of an agent, or ~/.ssh/id_ed25519 and\n"
-    "id_ecdsa without a passphrase. Relays start it for addresses of this form.\n";
+    "id_ecdsa without a passphrase, and before those the files of CAUSEWAY_SSH_KEYS, with ':'\n"
+    "between them. Relays start it for addresses of this form. With --listen it is a door: each\n"
+    "connection to tcp:HOST:PORT is led to that address, until SIGTERM.\n";
 
 /* Of who started us, which hears why there is no tunnel; else it is told here. It may have signals
  * blocked, and what a terminal sends is for it: its last words still go through here. */
@@ -43,6 +47,8 @@ int cmd_tunnel(int argc, char **argv)
         fputs(usage, stdout);
         return 0;
     }
+    if (argc >= 2 && strcmp(argv[1], "--listen") == 0)
+        return cmd_door(argc, argv);
     if (argc == 4 && strcmp(argv[1], "--fd") == 0 && take_fd(argv[2], &ends)) {
         argv += 2;
     } else if (argc != 2) {

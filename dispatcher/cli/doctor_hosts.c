@@ -121,7 +121,7 @@ static int begin(struct examination *e, const struct host_options *options, cons
     e->links.count = options->list.count;
     for (uint32_t i = 0; i < e->links.count; i++) {
         e->links.host[i].name = options->list.host[i].name;
-        e->links.host[i].visit.in_fd = e->links.host[i].visit.output.fd = -1;
+        e->links.host[i].visit = VISIT_NONE;
     }
     e->causeway[n > 0 ? n : 0] = '\0';
     gethostname(e->own_name, sizeof(e->own_name) - 1);

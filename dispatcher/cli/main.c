@@ -5,9 +5,11 @@
 #include "dispatcher/cli/cmd_doctor.h"
 #include "dispatcher/cli/cmd_log.h"
 #include "dispatcher/cli/cmd_run.h"
+#include "dispatcher/cli/cmd_service.h"
 #include "dispatcher/cli/cmd_status.h"
 #include "dispatcher/cli/cmd_top.h"
 #include "dispatcher/cli/cmd_tunnel.h"
+#include "dispatcher/cli/cmd_up.h"
 #include "relay/main.h"
 #include "tunnels/ssh_transport.h"
 
@@ -30,14 +32,17 @@ static const struct {
     {"run", cmd_run, "run an MPI program, every message carried by a relay"},
     {"relay", cmd_relay, "run a relay in the foreground"},
     {"ckptsrv", cmd_ckptsrv, "run a checkpoint server in the foreground"},
-    {"status", cmd_status, "show how a running job stands"},
+    {"up", cmd_up, "start the relays and other services of a grid"},
+    {"down", cmd_down, "end them"},
+    {"status", cmd_status, "show how a running job stands, or the services of a grid"},
     {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
-    {"agent", cmd_agent, NULL}, /* for causeway run alone */
+    {"agent", cmd_agent, NULL},     /* for causeway run alone */
+    {"service", cmd_service, NULL}, /* for causeway up, down and status alone */
 };
 
 static void print_commands(FILE *to)

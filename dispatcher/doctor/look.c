@@ -60,7 +60,7 @@ static void explain_end(struct look *l, const struct look_config *config)
 
     visit_why(&l->visit, said, sizeof(said));
     marker_noise(&l->visit.report.marker, noise, sizeof(noise));
-    status = l->visit.child.status;
+    status = l->visit.talk.child.status;
     advice = causes_advice(said);
     if ((!advice || (WIFEXITED(status) && WEXITSTATUS(status) == BAD_USAGE)) &&
         ask_version(l, config, version)) {

@@ -5,12 +5,9 @@
 
 #include "dispatcher/doctor/report.h"
 #include "dispatcher/doctor/request.h"
-#include "dispatcher/remote/agent_child.h"
+#include "dispatcher/remote/talk.h"
 
 #define VISIT_ASK_NS 30000000000ull /* for an answer */
-#define VISIT_END_NS                                                                               \
-    3000000000ull /* for a launcher to end, when it has nothing to say any more                    \
-                   */
 
 struct visit_config {
     const char *launcher; /* as of struct launch_command_config, like the next ones */
@@ -20,13 +17,13 @@ struct visit_config {
 };
 
 struct visit {
-    struct loop *loop;
-    struct agent_child child;
-    struct loop_watch output;
-    int in_fd; /* to it; -1: closed */
+    struct talk talk;
     struct report report;
-    struct cw_err wrong; /* with the report; code CW_OK: nothing */
+    uint32_t answered; /* answers before the one that is waited for */
 };
+
+/* There is none: visit_free has nothing to do. */
+#define VISIT_NONE ((struct visit){.talk = TALK_NONE})
 
 /* Starts "causeway WORD..." there. Errors: CW_EINVAL, CW_ENOTFOUND, CW_ESYS, CW_ENOMEM. Whatever
  * it returns, visit_free is to be called. */

@@ -1,5 +1,6 @@
 #include "dispatcher/grid/grid.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -51,6 +52,14 @@ int grid_here(const struct grid *grid, const char *said, const char *machine, ui
     return cw_err_set(err, CW_EINVAL,
                       "--here %s: grid %s has no such site ('-': this machine is at none)", said,
                       grid->name);
+}
+
+void grid_tcp_address(const struct grid *grid, uint32_t site, uint32_t host, uint32_t port,
+                      char text[CW_ADDRESS_MAX])
+{
+    const char *name = grid->site[site].host[host].name;
+
+    snprintf(text, CW_ADDRESS_MAX, strchr(name, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u", name, port);
 }
 
 uint32_t grid_door_of_relay(const struct grid *grid, uint32_t at, uint32_t to)

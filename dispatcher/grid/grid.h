@@ -9,6 +9,7 @@
 #define DISPATCHER_GRID_H
 
 #include "common/frame.h"
+#include "common/transport.h"
 #include "dispatcher/hosts/host_list.h"
 #include "tunnels/ssh_address.h"
 
@@ -65,6 +66,10 @@ uint32_t grid_find(const struct grid *grid, const char *name);
  * CW_EINVAL: there is no such site. */
 int grid_here(const struct grid *grid, const char *said, const char *machine, uint32_t *site,
               struct cw_err *err);
+
+/* "tcp:HOST:PORT" of a host of that site, for machines there. */
+void grid_tcp_address(const struct grid *grid, uint32_t site, uint32_t host, uint32_t port,
+                      char text[CW_ADDRESS_MAX]);
 
 /* Doors: ports on the relay's host of site `at`, which lead to the relay and to the checkpoint
  * server of site `to`, for ranks that are not at the site of their relay any more. They follow that

@@ -21,22 +21,6 @@ void grid_job_free(struct grid_job *job)
 
 /* --- what is kept of the grid --- */
 
-/* Words of launchers are between blanks. */
-static int take_ssh_config(struct grid_job *job, struct cw_err *err)
-{
-    char path[PATH_MAX];
-
-    if (grid_state_ssh_config(&job->grid, &job->rtt, job->here, path, err) < 0)
-        return err->code;
-    if (strpbrk(path, " \t"))
-        return cw_err_set(err, CW_EINVAL,
-                          "%s: the name has a blank, with which ssh cannot be told of it; set "
-                          "XDG_STATE_HOME to a directory without",
-                          path);
-    snprintf(job->ssh_args, sizeof(job->ssh_args), "-F %.4095s", path);
-    return CW_OK;
-}
-
 static int take_key(struct grid_job *job, struct cw_err *err)
 {
     if (grid_state_path(&job->grid, GRID_STATE_KEY, job->key_file, err) < 0)
@@ -59,7 +43,10 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
         grid_here(&job->grid, here, machine, &job->here, err) < 0 ||
         grid_state_read_rtt(&job->grid, &job->rtt, err) < 0)
         return err->code;
-    return take_ssh_config(job, err) < 0 || take_key(job, err) < 0 ? err->code : CW_OK;
+    return grid_state_ssh_args(&job->grid, &job->rtt, job->here, job->ssh_args, err) < 0 ||
+                   take_key(job, err) < 0
+               ? err->code
+               : CW_OK;
 }
 
 /* --- hosts --- */
@@ -208,14 +195,6 @@ int grid_job_place(struct grid_job *job, const struct host_list *list,
 
 /* --- where ranks reach them --- */
 
-static void at(const struct grid *grid, uint32_t site, uint32_t host, uint32_t port,
-               char text[CW_ADDRESS_MAX])
-{
-    const char *name = grid->site[site].host[host].name;
-
-    snprintf(text, CW_ADDRESS_MAX, strchr(name, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u", name, port);
-}
-
 static uint32_t relay_host(const struct grid *grid, uint32_t site)
 {
     return grid->site[site].relay.host;
@@ -227,8 +206,9 @@ void grid_job_relay_at(const struct grid_job *job, uint32_t relay, uint32_t site
     const struct grid *grid = &job->grid;
     uint32_t of = job->relay_site[relay];
 
-    at(grid, site, relay_host(grid, site),
-       of == site ? grid->site[site].relay.port : grid_door_of_relay(grid, site, of), text);
+    grid_tcp_address(grid, site, relay_host(grid, site),
+                     of == site ? grid->site[site].relay.port : grid_door_of_relay(grid, site, of),
+                     text);
 }
 
 void grid_job_server_at(const struct grid_job *job, uint32_t server, uint32_t site,
@@ -238,7 +218,9 @@ void grid_job_server_at(const struct grid_job *job, uint32_t server, uint32_t si
     uint32_t of = job->server_site[server];
 
     if (of == site)
-        at(grid, site, server_of(grid, site)->host, server_of(grid, site)->port, text);
+        grid_tcp_address(grid, site, server_of(grid, site)->host, server_of(grid, site)->port,
+                         text);
     else
-        at(grid, site, relay_host(grid, site), grid_door_of_ckptsrv(grid, site, of), text);
+        grid_tcp_address(grid, site, relay_host(grid, site), grid_door_of_ckptsrv(grid, site, of),
+                         text);
 }

@@ -4,10 +4,8 @@
 #ifndef DISPATCHER_GRID_JOB_H
 #define DISPATCHER_GRID_JOB_H
 
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/hosts/placement.h"
-
-#include <limits.h>
 
 struct grid_job_address {
     char text[CW_ADDRESS_MAX];
@@ -18,7 +16,7 @@ struct grid_job {
     struct grid grid;
     struct routes_rtt rtt;
     uint32_t here;                      /* the site of this machine, or GRID_OUTSIDE */
-    char ssh_args[PATH_MAX + 3];        /* for the launcher */
+    char ssh_args[GRID_SSH_ARGS_BYTES]; /* for the launcher */
     char key_file[PATH_MAX];            /* of relays and servers */
     uint32_t relays;                    /* one of each site with ranks: */
     uint32_t relay_site[CW_RELAYS_MAX]; /* at which */

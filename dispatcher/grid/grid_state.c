@@ -148,15 +148,24 @@ int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, 
     return result;
 }
 
-int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
-                          char path[PATH_MAX], struct cw_err *err)
+int grid_state_ssh_args(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
+                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
 {
     char *text = ssh_config_make(grid, rtt, here);
+    char path[PATH_MAX];
 
     if (!text)
         return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
     if (grid_state_write(grid, GRID_STATE_SSH_CONFIG, text, strlen(text), err) == CW_OK)
         grid_state_path(grid, GRID_STATE_SSH_CONFIG, path, err);
     free(text);
-    return err->code;
+    if (err->code)
+        return err->code;
+    if (strpbrk(path, " \t"))
+        return cw_err_set(err, CW_EINVAL,
+                          "%s: the name has a blank, with which ssh cannot be told of it; set "
+                          "XDG_STATE_HOME to a directory without",
+                          path);
+    strcpy(stpcpy(args, "-F "), path);
+    return CW_OK;
 }

@@ -30,8 +30,10 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
 int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err);
 int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err);
 
-/* Writes the configuration for ssh, and says where it is. Errors: as above, CW_ENOMEM. */
-int grid_state_ssh_config(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
-                          char path[PATH_MAX], struct cw_err *err);
+/* Writes the configuration for ssh, and says where it is: "-F PATH", as words with blanks between.
+ * Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
+#define GRID_SSH_ARGS_BYTES (PATH_MAX + 3)
+int grid_state_ssh_args(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
+                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
 
 #endif

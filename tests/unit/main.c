@@ -115,6 +115,7 @@ static void (*const suites[])(void) = {
     add_rtt_file_tests,
     add_grid_job_tests,
     add_routes_tests,
+    add_services_tests,
     add_ssh_address_tests,
     add_launch_command_tests,
     add_mux_tests,

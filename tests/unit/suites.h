@@ -50,6 +50,7 @@ void add_grid_file_tests(void);
 void add_rtt_file_tests(void);
 void add_grid_job_tests(void);
 void add_routes_tests(void);
+void add_services_tests(void);
 void add_ssh_address_tests(void);
 void add_launch_command_tests(void);
 void add_mux_tests(void);

@@ -1,0 +1,264 @@
+#include "dispatcher/cli/grid_services.h"
+#include "common/home.h"
+#include "common/keyfile.h"
+#include "common/secret.h"
+#include "dispatcher/grid/grid_file.h"
+#include "dispatcher/grid/grid_state.h"
+#include "dispatcher/services/crew.h"
+#include "dispatcher/status/table.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+struct session {
+    const struct grid_services_options *options;
+    struct grid grid;
+    struct routes_rtt rtt;
+    struct crew_config crew;
+    struct crew_row *rows;
+    int count;
+    char own_host[HOST_NAME_MAX + 1];
+    char causeway[PATH_MAX];
+    char ssh_args[GRID_SSH_ARGS_BYTES];
+    char *key; /* as the text of a file */
+};
+
+/* --- what is needed --- */
+
+static int find_sites(struct session *s, struct cw_err *err)
+{
+    const struct grid_services_options *o = s->options;
+    struct crew_config *c = &s->crew;
+
+    c->site = GRID_OUTSIDE;
+    if (o->site && (c->site = grid_find(&s->grid, o->site)) == GRID_OUTSIDE)
+        return cw_err_set(err, CW_EINVAL, "--site %s: grid %s has no such site", o->site,
+                          s->grid.name);
+    return grid_here(&s->grid, o->here, s->own_host, &c->here, err);
+}
+
+static int take_key(struct session *s, struct cw_err *err)
+{
+    uint8_t *key;
+
+    s->key = cw_secret_alloc(CW_KEY_LINE + 1);
+    key = cw_secret_alloc(CW_KEY_SIZE);
+    if (!s->key || !key) {
+        cw_err_set(err, CW_ENOMEM, "no memory for the key");
+    } else if (grid_state_key(&s->grid, key, err) == CW_OK) {
+        sodium_bin2hex(s->key, CW_KEY_LINE, key, CW_KEY_SIZE);
+        strcat(s->key, "\n");
+    }
+    cw_secret_free(key, CW_KEY_SIZE);
+    return err->code;
+}
+
+/* A key that was made here would not be that of the other sites. Where nothing gets in, somebody
+ * has to begin without it. */
+static int take_key_if_there(struct session *s, struct cw_err *err)
+{
+    const struct crew_config *c = &s->crew;
+    char path[PATH_MAX];
+
+    if (grid_state_path(&s->grid, GRID_STATE_KEY, path, err) < 0)
+        return err->code;
+    if (access(path, F_OK) == 0 || c->site == GRID_OUTSIDE || c->site != c->here ||
+        s->grid.site[c->site].published_at == GRID_OUTSIDE)
+        return take_key(s, err);
+    fprintf(stderr,
+            "%s: the key of grid %s is not on this machine (%s), so site %s is published, and no "
+            "more: 'causeway up' where the key is starts its other services\n",
+            s->options->command, s->grid.name, path, s->options->site);
+    s->crew.publish_only = true;
+    return CW_OK;
+}
+
+/* Only then are keys called by the names that they have on other machines. */
+static int prepare(struct session *s, struct cw_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", s->causeway, sizeof(s->causeway) - 1);
+
+    s->causeway[n > 0 ? n : 0] = '\0';
+    gethostname(s->own_host, sizeof(s->own_host) - 1);
+    if (grid_file_read(&s->grid, s->options->file, err) < 0 || find_sites(s, err) < 0 ||
+        grid_state_read_rtt(&s->grid, &s->rtt, err) < 0 ||
+        grid_state_ssh_args(&s->grid, &s->rtt, s->crew.here, s->ssh_args, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < s->grid.sites; i++)
+        plan_at_home(s->grid.site[i].key, cw_home());
+    return strcmp(s->options->op, "start") == 0 ? take_key_if_there(s, err) : CW_OK;
+}
+
+static int work(struct session *s, struct cw_err *err)
+{
+    struct crew_config *c = &s->crew;
+
+    c->plan = (struct plan){.grid = &s->grid, .rtt = &s->rtt, .key = s->key};
+    c->op = s->options->op;
+    c->own_host = s->own_host;
+    c->ssh_args = s->ssh_args;
+    c->causeway = s->causeway;
+    c->file = s->options->file;
+    s->rows = calloc(CREW_ROWS_MAX, sizeof(*s->rows));
+    s->count = s->rows ? crew_run(c, s->rows, err) : cw_err_set(err, CW_ENOMEM, "no memory");
+    return s->count < 0 ? s->count : CW_OK;
+}
+
+/* --- what is shown --- */
+
+static void cell_site(const json_t *row, char *to)
+{
+    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "site"));
+}
+
+static void cell_service(const json_t *row, char *to)
+{
+    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "service"));
+}
+
+static void cell_host(const json_t *row, char *to)
+{
+    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "host"));
+}
+
+static void cell_address(const json_t *row, char *to)
+{
+    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "address"));
+}
+
+static void cell_state(const json_t *row, char *to)
+{
+    uint64_t pid = table_number(row, "pid");
+    const char *note = table_text(row, "note");
+    time_t since = (time_t)table_number(row, "since");
+    char moment[32] = "";
+    struct tm utc;
+    int used;
+
+    if (since > 0 && gmtime_r(&since, &utc))
+        strftime(moment, sizeof(moment), " since %Y-%m-%d %H:%M:%SZ", &utc);
+    used = snprintf(to, TABLE_CELL_MAX, "%s%s", table_text(row, "state"), pid ? moment : "");
+    if (pid)
+        used += snprintf(to + used, (size_t)(TABLE_CELL_MAX - used), ", pid %llu",
+                         (unsigned long long)pid);
+    if (json_is_true(json_object_get(row, "well")) && note[0] && used < TABLE_CELL_MAX)
+        snprintf(to + used, (size_t)(TABLE_CELL_MAX - used), ": %s", note);
+}
+
+static const struct table_column columns[] = {
+    {.title = "SITE", .cell = cell_site},   {.title = "SERVICE", .cell = cell_service},
+    {.title = "HOST", .cell = cell_host},   {.title = "ADDRESS", .cell = cell_address},
+    {.title = "STATE", .cell = cell_state},
+};
+
+static json_t *row_json(const struct session *s, const struct crew_row *r)
+{
+    const struct grid_site *site = &s->grid.site[r->site];
+    const struct service_answer *a = &r->answer;
+    char address[CW_ADDRESS_MAX];
+    json_t *log = json_array();
+
+    plan_address(&s->crew.plan, r->site, r->service, address);
+    for (uint32_t i = 0; i < a->log_lines; i++)
+        json_array_append_new(log, json_string(a->log[i]));
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:s, s:s, s:s, s:o}", "site", site->name,
+        "service", plan_names[r->service], "host", site->host[r->host].name, "address", address,
+        "state", r->reached ? service_state_words[a->state] : "unreachable", "well",
+        r->reached && a->well, "pid", (json_int_t)a->pid, "since", (json_int_t)a->since, "version",
+        a->version, "why", r->reached ? a->why : r->why, "note", a->note, "log", log);
+}
+
+static bool is_as_asked(const struct session *s, const struct crew_row *r)
+{
+    bool look = strcmp(s->options->op, "look") == 0;
+
+    return r->reached && r->answer.well && (!look || r->answer.state == SERVICE_RUNS);
+}
+
+/* Of the services of one host that cannot be asked, one line is enough. */
+static bool is_said(const struct session *s, int i)
+{
+    const struct crew_row *r = &s->rows[i];
+
+    for (int j = 0; j < i && !r->reached; j++)
+        if (!s->rows[j].reached && s->rows[j].site == r->site && s->rows[j].host == r->host)
+            return true;
+    return false;
+}
+
+static void complain(const struct session *s, const struct crew_row *r)
+{
+    const struct grid_site *site = &s->grid.site[r->site];
+    const char *command = s->options->command, *host = site->host[r->host].name;
+    const struct service_answer *a = &r->answer;
+
+    if (!r->reached) {
+        fprintf(stderr, "%s: site %s, host %s: %s\n", command, site->name, host, r->why);
+        return;
+    }
+    fprintf(stderr, "%s: site %s, %s on %s: %s\n", command, site->name, plan_names[r->service],
+            host,
+            a->note[0]  ? a->note
+            : a->why[0] ? a->why
+                        : "it does not run");
+    for (uint32_t i = 0; i < a->log_lines; i++)
+        fprintf(stderr, "  %s\n", a->log[i]);
+}
+
+static void show(const struct session *s, const json_t *rows)
+{
+    if (!s->options->json) {
+        table_put(stdout, columns, sizeof(columns) / sizeof(*columns), rows, json_array_size(rows));
+    } else {
+        json_t *document = json_pack("{s:s, s:O}", "grid", s->grid.name, "services", rows);
+
+        json_dumpf(document, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(document);
+    }
+    fflush(stdout);
+}
+
+static int tell(const struct session *s)
+{
+    json_t *rows = json_array();
+    int code = 0;
+
+    for (int i = 0; i < s->count; i++)
+        json_array_append_new(rows, row_json(s, &s->rows[i]));
+    show(s, rows);
+    json_decref(rows);
+    for (int i = 0; i < s->count; i++)
+        if (!is_as_asked(s, &s->rows[i])) {
+            code = 1;
+            if (!is_said(s, i))
+                complain(s, &s->rows[i]);
+        }
+    return code;
+}
+
+int grid_services(const struct grid_services_options *options)
+{
+    struct session s = {.options = options};
+    struct cw_err err = {0};
+    int code = 1;
+
+    signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
+    if (prepare(&s, &err) == CW_OK && work(&s, &err) == CW_OK)
+        code = tell(&s);
+    else
+        fprintf(stderr, "%s: %s\n", options->command, err.text);
+    if (err.code == CW_EINVAL)
+        code = 2;
+    cw_secret_free(s.key, CW_KEY_LINE + 1);
+    free(s.rows);
+    grid_free(&s.grid);
+    return code;
+}

@@ -1,0 +1,273 @@
+#include "dispatcher/services/plan.h"
+#include "dispatcher/grid/ssh_config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const plan_names[PLAN_SERVICES] = {"publish", "relay", "ckptsrv", "doors"};
+
+#define KEY_FILE "key"
+#define SSH_CONFIG_FILE "ssh_config"
+
+/* --- doors --- */
+
+/* Where a door of site `at` leads: to the relay, or the checkpoint server, of site `to`. Returns
+ * false where there is none. */
+static bool door_leads(const struct plan *plan, uint32_t at, uint32_t to, bool server,
+                       char text[CW_ADDRESS_MAX])
+{
+    const struct grid_site *site = &plan->grid->site[to];
+    const struct grid_service *service = server ? &site->ckptsrv : &site->relay;
+
+    return at != to && service->host != HOSTS_NONE &&
+           routes_address(plan->grid, plan->rtt, at, to, site->host[service->host].name,
+                          service->port, text) > 0;
+}
+
+static uint32_t door_port(const struct plan *plan, uint32_t at, uint32_t to, bool server)
+{
+    return server ? grid_door_of_ckptsrv(plan->grid, at, to)
+                  : grid_door_of_relay(plan->grid, at, to);
+}
+
+static bool has_doors(const struct plan *plan, uint32_t site)
+{
+    char text[CW_ADDRESS_MAX];
+
+    for (uint32_t to = 0; to < plan->grid->sites; to++)
+        if (door_leads(plan, site, to, false, text))
+            return true;
+    return false;
+}
+
+/* --- what a site has --- */
+
+uint32_t plan_host(const struct plan *plan, uint32_t site, enum plan_service service)
+{
+    const struct grid_site *s = &plan->grid->site[site];
+
+    switch (service) {
+    case PLAN_PUBLISH:
+        return s->published_at == GRID_OUTSIDE ? HOSTS_NONE : s->relay.host;
+    case PLAN_CKPTSRV:
+        return s->ckptsrv.host;
+    case PLAN_DOORS:
+        return has_doors(plan, site) ? s->relay.host : HOSTS_NONE;
+    default:
+        return s->relay.host;
+    }
+}
+
+static void doors_address(const struct plan *plan, uint32_t site, char text[CW_ADDRESS_MAX])
+{
+    const struct grid_site *s = &plan->grid->site[site];
+    char to_address[CW_ADDRESS_MAX];
+    int used = snprintf(text, CW_ADDRESS_MAX, "tcp:%s:", s->host[s->relay.host].name);
+
+    for (int server = 0; server < 2; server++)
+        for (uint32_t to = 0; to < plan->grid->sites; to++)
+            if (used < CW_ADDRESS_MAX && door_leads(plan, site, to, server, to_address))
+                used +=
+                    snprintf(text + used, (size_t)(CW_ADDRESS_MAX - used), "%s%u",
+                             text[used - 1] == ':' ? "" : ",", door_port(plan, site, to, server));
+}
+
+void plan_address(const struct plan *plan, uint32_t site, enum plan_service service,
+                  char text[CW_ADDRESS_MAX])
+{
+    const struct grid_site *s = &plan->grid->site[site];
+
+    if (service == PLAN_PUBLISH)
+        snprintf(text, CW_ADDRESS_MAX, "127.0.0.1:%u at %s", s->published_port,
+                 plan->grid->site[s->published_at].gateway.host);
+    else if (service == PLAN_DOORS)
+        doors_address(plan, site, text);
+    else if (service == PLAN_CKPTSRV)
+        grid_tcp_address(plan->grid, site, s->ckptsrv.host, s->ckptsrv.port, text);
+    else
+        grid_tcp_address(plan->grid, site, s->relay.host, s->relay.port, text);
+}
+
+/* --- requests --- */
+
+__attribute__((format(printf, 2, 3))) static void add(json_t *argv, const char *fmt, ...)
+{
+    char word[GRID_PATH_MAX + CW_ADDRESS_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(word, sizeof(word), fmt, ap);
+    va_end(ap);
+    json_array_append_new(argv, json_string(word));
+}
+
+static void add_words(json_t *argv, const char *words)
+{
+    while (*(words += strspn(words, " "))) {
+        int size = (int)strcspn(words, " ");
+
+        add(argv, "%.*s", size, words);
+        words += size;
+    }
+}
+
+static void add_listener(json_t *argv, const struct plan *plan, uint32_t site,
+                         enum plan_service service)
+{
+    char at[CW_ADDRESS_MAX];
+
+    plan_address(plan, site, service, at);
+    add(argv, "--listen");
+    add(argv, "%s", at);
+    add(argv, "--key-file");
+    add(argv, KEY_FILE);
+}
+
+/* What the grid file says comes last, and so counts. */
+static void add_relay(json_t *argv, const struct plan *plan, uint32_t site)
+{
+    add(argv, "relay");
+    add_listener(argv, plan, site, PLAN_RELAY);
+    add(argv, "--log-safety");
+    add(argv, "file");
+    add_words(argv, plan->grid->site[site].relay.options);
+}
+
+/* Programs begin in the directory of their service. */
+static void add_ckptsrv(json_t *argv, const struct plan *plan, uint32_t site)
+{
+    const struct grid_site *s = &plan->grid->site[site];
+
+    add(argv, "ckptsrv");
+    add_listener(argv, plan, site, PLAN_CKPTSRV);
+    add(argv, "--dir");
+    if (s->ckptsrv.dir[0])
+        add(argv, "%s", s->ckptsrv.dir);
+    else
+        add(argv, "../%s.images", s->name);
+    add_words(argv, s->ckptsrv.options);
+}
+
+static void add_doors(json_t *argv, const struct plan *plan, uint32_t site)
+{
+    char at[CW_ADDRESS_MAX], to_address[CW_ADDRESS_MAX];
+
+    add(argv, "tunnel");
+    for (uint32_t to = 0; to < plan->grid->sites; to++)
+        for (int server = 0; server < 2; server++)
+            if (door_leads(plan, site, to, server, to_address)) {
+                grid_tcp_address(plan->grid, site, plan->grid->site[site].relay.host,
+                                 door_port(plan, site, to, server), at);
+                add(argv, "--listen");
+                add(argv, "%s", at);
+                add(argv, "%s", to_address);
+            }
+}
+
+/* -v: to know when the port is forwarded. */
+static void add_publish(json_t *argv, const struct plan *plan, uint32_t site)
+{
+    static const char *const options[] = {
+        "BatchMode=yes",         "ExitOnForwardFailure=yes", "ServerAliveInterval=5",
+        "ServerAliveCountMax=3", "ConnectTimeout=15",        "StrictHostKeyChecking=yes",
+        "ControlMaster=no",      "ControlPath=none",         "PermitLocalCommand=no"};
+    const struct grid_site *s = &plan->grid->site[site];
+
+    add_words(argv, "-N -T -v -F " SSH_CONFIG_FILE);
+    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+        add(argv, "-o%s", options[i]);
+    add(argv, "-R");
+    add(argv, "127.0.0.1:%u:localhost:%u", s->published_port, SSH_PORT);
+    add(argv, "--");
+    add(argv, SSH_CONFIG_GATEWAY, plan->grid->site[s->published_at].name);
+}
+
+static json_t *words(const struct plan *plan, uint32_t site, enum plan_service service)
+{
+    json_t *argv = json_array();
+
+    switch (service) {
+    case PLAN_PUBLISH:
+        add_publish(argv, plan, site);
+        break;
+    case PLAN_CKPTSRV:
+        add_ckptsrv(argv, plan, site);
+        break;
+    case PLAN_DOORS:
+        add_doors(argv, plan, site);
+        break;
+    default:
+        add_relay(argv, plan, site);
+    }
+    return argv;
+}
+
+/* The keys with which gateways are logged in at, each once. */
+static json_t *environment(const struct plan *plan)
+{
+    char keys[GRID_SITES_MAX * (GRID_PATH_MAX + 1)];
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < plan->grid->sites; i++) {
+        const char *key = plan->grid->site[i].key;
+        bool again = false;
+
+        for (uint32_t j = 0; j < i; j++)
+            again |= strcmp(plan->grid->site[j].key, key) == 0;
+        if (key[0] && !again)
+            used +=
+                (size_t)snprintf(keys + used, sizeof(keys) - used, "%s%s", used ? ":" : "", key);
+    }
+    return used ? json_pack("{s:s}", "CAUSEWAY_SSH_KEYS", keys) : json_object();
+}
+
+static json_t *files(const struct plan *plan, uint32_t site, enum plan_service service)
+{
+    char *config;
+    json_t *files;
+
+    if (service == PLAN_DOORS)
+        return json_object();
+    if (service != PLAN_PUBLISH)
+        return json_pack("{s:s}", KEY_FILE, plan->key);
+    config = ssh_config_make(plan->grid, plan->rtt, site);
+    files = config ? json_pack("{s:s}", SSH_CONFIG_FILE, config) : NULL;
+    free(config);
+    return files;
+}
+
+json_t *plan_request(const struct plan *plan, const char *op, uint32_t site,
+                     enum plan_service service)
+{
+    json_t *request = json_pack("{s:s, s:s, s:s, s:s}", "op", op, "grid", plan->grid->name, "site",
+                                plan->grid->site[site].name, "service", plan_names[service]);
+    bool publish = service == PLAN_PUBLISH;
+    char address[CW_ADDRESS_MAX];
+
+    if (!request || strcmp(op, "start") != 0)
+        return request;
+    plan_address(plan, site, service, address);
+    if (json_object_set_new(request, "program", json_string(publish ? "ssh" : "causeway")) == 0 &&
+        json_object_set_new(request, "argv", words(plan, site, service)) == 0 &&
+        json_object_set_new(request, "env", environment(plan)) == 0 &&
+        json_object_set_new(request, "files", files(plan, site, service)) == 0 &&
+        json_object_set_new(request, "address", json_string(address)) == 0 &&
+        json_object_set_new(request, "ready", json_string(publish ? "forward" : "descriptor")) ==
+            0 &&
+        json_object_set_new(request, "again", json_boolean(publish)) == 0)
+        return request;
+    json_decref(request);
+    return NULL;
+}
+
+void plan_at_home(char path[GRID_PATH_MAX + 1], const char *home)
+{
+    size_t size = strlen(home);
+
+    if (size < 2 || strncmp(path, home, size) != 0 || path[size] != '/')
+        return;
+    path[0] = '~';
+    memmove(path + 1, path + size, strlen(path + size) + 1);
+}

@@ -1,0 +1,284 @@
+/* Services of a grid: what is said to hosts, and what they say. dispatcher/services. */
+#include "common/transport.h"
+#include "dispatcher/services/host_talk.h"
+#include "dispatcher/services/plan.h"
+#include "dispatcher/services/service_keeper.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARIS, LYON, NICE, SITES };
+
+static struct grid_host paris_hosts[] = {{.name = "p1"}, {.name = "p2"}};
+static struct grid_host lyon_hosts[] = {{.name = "l1"}};
+static struct grid_host nice_hosts[] = {{.name = "n1"}};
+static struct grid_site sites[SITES];
+static struct grid grid = {.name = "demo", .site = sites, .sites = SITES};
+static const struct plan plan = {.grid = &grid, .key = "0123\n"};
+
+/* Nice lets nothing in, and is published at lyon. */
+static void setup(void)
+{
+    for (uint32_t i = 0; i < SITES; i++) {
+        sites[i] = (struct grid_site){.published_at = GRID_OUTSIDE,
+                                      .hosts = 1,
+                                      .gateway.port = 22,
+                                      .relay = {.host = 0, .port = 7000},
+                                      .ckptsrv.host = HOSTS_NONE};
+        memset(sites[i].reaches, 1, SITES);
+        grid.reaches[i] = true;
+    }
+    strcpy(sites[PARIS].name, "paris");
+    strcpy(sites[PARIS].gateway.host, "gp");
+    strcpy(sites[PARIS].relay.options, "--engine uring  --log-safety memory");
+    sites[PARIS].host = paris_hosts;
+    sites[PARIS].hosts = 2;
+    sites[PARIS].ckptsrv = (struct grid_service){.host = 1, .port = 7100};
+    strcpy(sites[LYON].name, "lyon");
+    strcpy(sites[LYON].gateway.host, "gl");
+    sites[LYON].host = lyon_hosts;
+    strcpy(sites[NICE].name, "nice");
+    sites[NICE].host = nice_hosts;
+    sites[NICE].published_at = LYON;
+    sites[NICE].published_port = 22001;
+}
+
+/* --- plans --- */
+
+static void where_services_are(void)
+{
+    static const uint32_t hosts[SITES][PLAN_SERVICES] = {
+        {HOSTS_NONE, 0, 1, 0}, {HOSTS_NONE, 0, HOSTS_NONE, 0}, {0, 0, HOSTS_NONE, 0}};
+
+    setup();
+    for (uint32_t site = 0; site < SITES; site++)
+        for (enum plan_service s = 0; s < PLAN_SERVICES; s++)
+            CU_ASSERT_EQUAL(plan_host(&plan, site, s), hosts[site][s]);
+    grid.sites = 1;
+    CU_ASSERT_EQUAL(plan_host(&plan, PARIS, PLAN_DOORS), HOSTS_NONE);
+    grid.sites = SITES;
+}
+
+/* The words of the command, with blanks between. */
+static void is_command(uint32_t site, enum plan_service service, const char *expected)
+{
+    json_t *request = plan_request(&plan, "start", site, service);
+    char *text = json_dumps(request, 0);
+    char line[4096] = "";
+    struct cw_err err;
+    json_t *again, *word;
+    size_t i, used = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    again = service_request_read(text, strlen(text), &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(again);
+    json_array_foreach(json_object_get(again, "argv"), i, word) used += (size_t)snprintf(
+        line + used, sizeof(line) - used, "%s%s", i ? " " : "", json_string_value(word));
+    CU_ASSERT_STRING_EQUAL(line, expected);
+    CU_ASSERT(json_equal(request, again));
+    free(text);
+    json_decref(request);
+    json_decref(again);
+}
+
+/* What the grid file says comes after what is said by itself. */
+static void commands(void)
+{
+    setup();
+    is_command(PARIS, PLAN_RELAY,
+               "relay --listen tcp:p1:7000 --key-file key --log-safety file --engine uring "
+               "--log-safety memory");
+    is_command(PARIS, PLAN_CKPTSRV,
+               "ckptsrv --listen tcp:p2:7100 --key-file key --dir ../paris.images");
+    strcpy(sites[PARIS].ckptsrv.dir, "/scratch/images");
+    strcpy(sites[PARIS].ckptsrv.options, "--max 1G");
+    is_command(PARIS, PLAN_CKPTSRV,
+               "ckptsrv --listen tcp:p2:7100 --key-file key --dir /scratch/images --max 1G");
+    is_command(NICE, PLAN_PUBLISH,
+               "-N -T -v -F ssh_config -oBatchMode=yes -oExitOnForwardFailure=yes "
+               "-oServerAliveInterval=5 -oServerAliveCountMax=3 -oConnectTimeout=15 "
+               "-oStrictHostKeyChecking=yes -oControlMaster=no -oControlPath=none "
+               "-oPermitLocalCommand=no -R 127.0.0.1:22001:localhost:22 -- gateway.lyon");
+    sites[NICE].reaches[PARIS] = false;
+    is_command(LYON, PLAN_DOORS,
+               "tunnel --listen tcp:l1:7001 ssh:gp:22/p1:7000 --listen tcp:l1:7017 "
+               "ssh:gp:22/p2:7100 --listen tcp:l1:7003 ssh:gl:22,127.0.0.1:22001/n1:7000");
+}
+
+/* Each once, by the name that it has at all sites; the key of the grid is in a file alone. */
+static void keys(void)
+{
+    json_t *request;
+
+    setup();
+    strcpy(sites[PARIS].key, "/home/alice/.ssh/id_grid");
+    strcpy(sites[LYON].key, "/etc/other");
+    for (uint32_t i = 0; i < SITES; i++)
+        plan_at_home(sites[i].key, "/home/alice");
+    strcpy(sites[NICE].key, sites[PARIS].key);
+    request = plan_request(&plan, "start", PARIS, PLAN_RELAY);
+    CU_ASSERT_STRING_EQUAL(service_text(json_object_get(request, "env"), "CAUSEWAY_SSH_KEYS"),
+                           "~/.ssh/id_grid:/etc/other");
+    CU_ASSERT_STRING_EQUAL(service_text(json_object_get(request, "files"), "key"), "0123\n");
+    json_decref(request);
+    request = plan_request(&plan, "stop", PARIS, PLAN_RELAY);
+    CU_ASSERT_PTR_NULL(json_object_get(request, "files"));
+    json_decref(request);
+    strcpy(sites[LYON].key, "/home/alicette/key");
+    plan_at_home(sites[LYON].key, "/home/alice");
+    CU_ASSERT_STRING_EQUAL(sites[LYON].key, "/home/alicette/key");
+}
+
+static void digests(void)
+{
+    char one[SERVICE_DIGEST_BYTES], other[SERVICE_DIGEST_BYTES];
+    json_t *request;
+
+    setup();
+    request = plan_request(&plan, "start", PARIS, PLAN_RELAY);
+    service_digest(request, "1", one);
+    service_digest(request, "1", other);
+    CU_ASSERT_STRING_EQUAL(one, other);
+    service_digest(request, "2", other);
+    CU_ASSERT_STRING_NOT_EQUAL(one, other);
+    json_object_set_new(json_object_get(request, "files"), "key", json_string("0124\n"));
+    service_digest(request, "1", other);
+    CU_ASSERT_STRING_NOT_EQUAL(one, other);
+    json_decref(request);
+}
+
+/* --- requests that are none --- */
+
+static void is_none(const char *text, const char *expected)
+{
+    struct cw_err err = {0};
+
+    CU_ASSERT_PTR_NULL(service_request_read(text, strlen(text), &err));
+    CU_ASSERT_EQUAL(err.code, CW_EPROTO);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, expected));
+}
+
+#define OF "\"grid\":\"g\",\"site\":\"s\",\"service\":\"x\""
+#define START "{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[],\"env\":{},"
+
+static void no_requests(void)
+{
+    is_none("[]", "a JSON object");
+    is_none("{\"op\":\"look\"", "a JSON object");
+    is_none("{\"op\":\"go\"," OF "}", "\"op\"");
+    is_none("{\"op\":\"stop\",\"grid\":\"..\",\"site\":\"s\",\"service\":\"x\"}", "names");
+    is_none("{\"op\":\"stop\",\"grid\":\"g\",\"site\":\"s/../..\",\"service\":\"x\"}", "names");
+    is_none("{\"op\":\"start\"," OF ",\"program\":\"/bin/sh\"}", "\"program\"");
+    is_none("{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[1]}", "\"argv\"");
+    is_none("{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[],\"env\":[]}", "\"env\"");
+    is_none(START "\"files\":{\"../x\":\"\"}}", "\"files\"");
+    is_none(START "\"files\":{\"lock\":\"\"}}", "\"files\"");
+    is_none(START "\"files\":{},\"address\":\"\",\"ready\":\"soon\"}", "\"ready\"");
+    is_none(START "\"files\":{},\"address\":\"\",\"ready\":\"forward\",\"again\":1}", "\"again\"");
+}
+
+/* --- answers --- */
+
+static struct host_talk talk;
+static char line[SERVICE_LINE_MAX];
+static struct cw_err err;
+
+static void listen_anew(void)
+{
+    talk = HOST_TALK_NONE;
+    talk.line = line;
+    marker_init(&talk.marker, SERVICE_MARKER);
+    err = (struct cw_err){0};
+}
+
+/* In pieces of that size. */
+static int comes(const char *text, size_t piece)
+{
+    size_t size = strlen(text);
+
+    for (size_t at = 0; at < size; at += piece)
+        if (host_talk_take(&talk, text + at, size - at < piece ? size - at : piece, &err) < 0)
+            return err.code;
+    return CW_OK;
+}
+
+static void answers(void)
+{
+    struct service_answer a = {.state = SERVICE_WAITS,
+                               .well = true,
+                               .pid = 17,
+                               .since = 1700000000,
+                               .log_lines = 2,
+                               .why = "it ended",
+                               .log = {"one", "two \"2\""}};
+    struct service_hello hello = {.protocol = 1, .version = "0.1", .host = "n1"};
+    char *greeting = service_hello_print(&hello), *answer = service_answer_print(&a);
+    char text[4096];
+
+    snprintf(text, sizeof(text), "Welcome!\nfortune%s%s\n%s\n", SERVICE_MARKER, greeting, answer);
+    for (size_t piece = 1; piece < 70; piece += 3) {
+        listen_anew();
+        CU_ASSERT_EQUAL(comes(text, piece), CW_OK);
+        CU_ASSERT(talk.greeted && talk.answers == 1);
+        CU_ASSERT_STRING_EQUAL(talk.hello.version, "0.1");
+        CU_ASSERT_EQUAL(talk.answer.state, SERVICE_WAITS);
+        CU_ASSERT_EQUAL(talk.answer.since, 1700000000);
+        CU_ASSERT_STRING_EQUAL(talk.answer.log[1], "two \"2\"");
+    }
+    free(greeting);
+    free(answer);
+}
+
+static void no_answers(void)
+{
+    static const char *const bad[] = {
+        "{}\n",
+        "nonsense\n",
+        "{\"causeway\":\"0.1\"}\n{\"state\":\"well\"}\n",
+        "{\"causeway\":\"0.1\"}\n[]\n",
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        listen_anew();
+        comes(SERVICE_MARKER, 5);
+        CU_ASSERT_EQUAL(comes(bad[i], 5), CW_EPROTO);
+    }
+    listen_anew();
+    CU_ASSERT_EQUAL(comes(SERVICE_MARKER "{\"causeway\":\"0\\u001b[2J\"}\n", 9), CW_OK);
+    CU_ASSERT_STRING_EQUAL(talk.hello.version, "0?[2J");
+    for (uint32_t i = 0; i < SERVICE_LINE_MAX; i++)
+        CU_ASSERT_EQUAL_FATAL(comes("x", 1), CW_OK);
+    CU_ASSERT_EQUAL(comes("x", 1), CW_EPROTO);
+}
+
+/* Of ssh -v: logins are counted, one after the other; what is no news is not kept. */
+static void what_ssh_says(void)
+{
+    listen_anew();
+    host_talk_hear(&talk, "OpenSSH_9.2p1 Debian-2, OpenSSL 3.0.9");
+    host_talk_hear(&talk, "debug1: Connecting to gl port 22.");
+    host_talk_hear(&talk, "Authenticated to gl ([192.0.2.1]:22) using \"publickey\".");
+    host_talk_hear(&talk, "channel 0: open failed: connect failed: No route to host");
+    host_talk_hear(&talk, "Connection closed by UNKNOWN port 65535");
+    CU_ASSERT_EQUAL(talk.logins, 1);
+    CU_ASSERT_EQUAL(talk.errors, 1);
+    CU_ASSERT_STRING_EQUAL(talk.error[0],
+                           "channel 0: open failed: connect failed: No route to host");
+}
+
+void add_services_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("services of a grid", NULL, NULL);
+
+    CU_ADD_TEST(suite, where_services_are);
+    CU_ADD_TEST(suite, commands);
+    CU_ADD_TEST(suite, keys);
+    CU_ADD_TEST(suite, digests);
+    CU_ADD_TEST(suite, no_requests);
+    CU_ADD_TEST(suite, answers);
+    CU_ADD_TEST(suite, no_answers);
+    CU_ADD_TEST(suite, what_ssh_says);
+}
