@@ -8,7 +8,7 @@
     "reach it"
 #define NO_CAUSEWAY                                                                                \
     "Causeway is not there: install it at the same path as here, or name its path there by "       \
-    "--agent"
+    "--agent, or 'causeway' in a grid file"
 
 /* In this order: what ssh says, then what the shell of the host and the system say. */
 static const struct {

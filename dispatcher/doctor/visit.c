@@ -38,6 +38,14 @@ static void on_output(void *ctx)
 
 /* --- its begin --- */
 
+/* ssh takes whole seconds. */
+static uint32_t connect_s(uint64_t time_ns)
+{
+    uint64_t s = (time_ns + 999999999) / 1000000000;
+
+    return s > 0 && s < AGENTS_CONNECT_MAX_S ? (uint32_t)s : AGENTS_CONNECT_MAX_S;
+}
+
 int visit_begin(struct visit *v, const struct visit_config *config, const char *host,
                 const char *const *words, struct cw_err *err)
 {
@@ -48,10 +56,12 @@ int visit_begin(struct visit *v, const struct visit_config *config, const char *
                                         .own_host = config->own_host,
                                         .causeway = config->causeway,
                                         .words = words,
-                                        .connect_s = AGENTS_CONNECT_MAX_S};
+                                        .connect_s = connect_s(config->time_ns)};
     int out_fd;
 
-    *v = (struct visit){.in_fd = -1, .output.fd = -1};
+    *v = (struct visit){.in_fd = -1,
+                        .output.fd = -1,
+                        .time_ns = config->time_ns ? config->time_ns : AGENTS_START_NS};
     report_init(&v->report);
     v->loop = loop_new(err);
     if (!v->loop)
@@ -135,12 +145,12 @@ static int await(struct visit *v, bool ready, uint32_t answers, uint64_t time_ns
 
 int visit_await_report(struct visit *v, struct cw_err *err)
 {
-    return await(v, true, 0, AGENTS_START_NS, err);
+    return await(v, true, 0, v->time_ns, err);
 }
 
 int visit_await_end(struct visit *v, struct cw_err *err)
 {
-    int result = await(v, false, UINT32_MAX, AGENTS_START_NS, err);
+    int result = await(v, false, UINT32_MAX, v->time_ns, err);
 
     return result == CW_ETIME ? result : CW_OK;
 }

@@ -17,6 +17,7 @@ struct visit_config {
     const char *launcher_args;
     const char *own_host;
     const char *causeway;
+    uint64_t time_ns; /* until it has reported, and a part of it to connect; 0: as for agents */
 };
 
 struct visit {
@@ -24,6 +25,7 @@ struct visit {
     struct agent_child child;
     struct loop_watch output;
     int in_fd; /* to it; -1: closed */
+    uint64_t time_ns;
     struct report report;
     struct cw_err wrong; /* with the report; code CW_OK: nothing */
 };
