@@ -6,6 +6,10 @@
 #define NO_WAY                                                                                     \
     "it is off, it has another address, or a firewall is in the way: look whether ping and ssh "   \
     "reach it"
+#define NO_NAME                                                                                    \
+    "its name is not known here: correct it, or add it to DNS, /etc/hosts or the configuration "   \
+    "of "                                                                                          \
+    "ssh"
 #define NO_CAUSEWAY                                                                                \
     "Causeway is not there: install it at the same path as here, or name its path there by "       \
     "--agent, or 'causeway' in a grid file"
@@ -15,8 +19,7 @@ static const struct {
     const char *said; /* a part of it */
     const char *advice;
 } causes[] = {
-    {"Could not resolve", "its name is not known here: correct it, or add it to DNS, /etc/hosts or "
-                          "the configuration of ssh"},
+    {"Could not resolve", NO_NAME},
     {"Permission denied (", "login is refused, or asks for a password: let `ssh HOST true` need "
                             "none (ssh-keygen, ssh-copy-id HOST)"},
     {"Too many authentication failures",
@@ -26,6 +29,13 @@ static const struct {
                                      "hand, and see what ssh says of it"},
     {"Connection refused", "no sshd listens there: start it, or name its port in the configuration "
                            "of ssh"},
+    {"administratively prohibited",
+     "its sshd forbids to forward there: see AllowTcpForwarding and PermitOpen in its sshd_config, "
+     "and the options of the key in authorized_keys"},
+    {"name resolution", NO_NAME},
+    {"Name or service not known", NO_NAME},
+    {"no answer", NO_WAY},
+    {"no tunnel in time", NO_WAY},
     {"No route to host", NO_WAY},
     {"Network is unreachable", NO_WAY},
     {"timed out", NO_WAY},

@@ -199,7 +199,7 @@ static int no_answer(struct cw_err *err)
     if (errno == ETIMEDOUT)
         return cw_err_set(err, CW_ETIME, "it connects, but no answer comes within %d ms",
                           TCP_PROBE_ANSWER_MS);
-    return cw_err_set(err, CW_ECLOSED, "it connects, but somebody else seems to listen there: %s",
+    return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER ": %s",
                       errno ? strerror(errno) : "the connection was closed");
 }
 
@@ -259,21 +259,6 @@ static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], uint8_t last,
     return last == SAY_ROUND ? CW_OK : measure_transfer(fd, last, result, err);
 }
 
-/* The addresses of a name, in their order. */
-static int connect_one(const struct cw_address *address, uint32_t time_ms, struct cw_err *err)
-{
-    for (int i = 0; i < address->count; i++) {
-        int fd = cw_connect_begin(address, i, err);
-
-        if (fd < 0)
-            continue;
-        if (cw_connect_end(fd, address, (int)time_ms / address->count, err) == CW_OK)
-            return fd;
-        close(fd);
-    }
-    return err->code;
-}
-
 static int ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
                   uint8_t last, struct tcp_probe_result *result, struct cw_err *err)
 {
@@ -283,10 +268,9 @@ static int ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PR
     *result = (struct tcp_probe_result){0};
     if (cw_address_parse(&address, text, err) < 0)
         return err->code;
-    fd = connect_one(&address, time_ms, err);
+    fd = cw_connect_within(&address, time_ms, err);
     if (fd < 0)
         return fd;
-    err->code = CW_OK; /* whatever its other addresses gave */
     ask(fd, token, last, result, err);
     close(fd);
     return err->code;

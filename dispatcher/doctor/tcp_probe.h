@@ -9,9 +9,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TCP_PROBE_TOKEN 16u                /* bytes */
-#define TCP_PROBE_CONNECT_MS 5000          /* for a connection */
-#define TCP_PROBE_ANSWER_MS 2000           /* for an answer */
+#define TCP_PROBE_TOKEN 16u                                   /* bytes */
+#define TCP_PROBE_OTHER "somebody else seems to listen there" /* of an error: so it says */
+#define TCP_PROBE_CONNECT_MS 5000                             /* for a connection */
+#define TCP_PROBE_ANSWER_MS 2000                              /* for an answer */
 #define TCP_PROBE_ROUNDS 8u                /* bytes that are sent and come back */
 #define TCP_PROBE_TRANSFER_NS 100000000ull /* of bytes that are counted */
 #define TCP_PROBE_FAR_NS 1000000000ull     /* ... over a tunnel, which begins slowly */
