@@ -1,6 +1,8 @@
 #include "dispatcher/doctor/causes.h"
+#include "tunnels/ssh_address.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NO_WAY                                                                                     \
@@ -55,4 +57,13 @@ const char *causes_advice(const char *said)
         if (strstr(said, causes[i].said))
             return causes[i].advice;
     return NULL;
+}
+
+/* As ssh_chain.c and libssh2 say it. */
+bool causes_nobody_listens(const char *said, const char *host, uint16_t port)
+{
+    char last[SSH_HOST_MAX + 64];
+
+    snprintf(last, sizeof(last), "forwarding to %s port %u ", host, port);
+    return strstr(said, last) && strstr(said, "(connect failed)");
 }

@@ -1,10 +1,10 @@
 #include "dispatcher/doctor/relay_check.h"
 #include "common/hello.h"
 #include "common/transport.h"
+#include "dispatcher/doctor/causes.h"
 #include "tunnels/ssh_address.h"
 
 #include <sodium.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,19 +33,15 @@ static int open_job(int fd, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
     return end_job(&wire, &session, err);
 }
 
-/* As the kernel says it of TCP, and ssh_chain.c of the last leg. */
 static bool is_off(const char *address, const char *said)
 {
-    char last[SSH_HOST_MAX + 64];
     struct ssh_address ssh;
     struct cw_err err;
 
     if (!ssh_address_inner(address))
         return strstr(said, "Connection refused");
-    if (ssh_address_parse(&ssh, address, &err) < 0)
-        return false;
-    snprintf(last, sizeof(last), "forwarding to %s port %u ", ssh.host, ssh.port);
-    return strstr(said, last) && strstr(said, "(connect failed)");
+    return ssh_address_parse(&ssh, address, &err) == CW_OK &&
+           causes_nobody_listens(said, ssh.host, ssh.port);
 }
 
 enum relay_found relay_check(const char *address, uint32_t time_ms, const uint8_t *key,
