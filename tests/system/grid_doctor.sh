@@ -24,19 +24,24 @@ doctor() {
   expect_silence
 }
 
+# helper_on HOST NAME COMMAND...: as helper, there
+helper_on() {
+  helper "$2" env HOSTS_NUMBER="$hosts_number" "$root/tests/grid.sh" exec "$1" "${@:3}"
+}
+
 # relays [SITE...]: starts them, with the grid's key; all without names
 relays() {
   local site
   (($#)) || set -- a b c
   for site in "$@"; do
-    helper "relay-$site" grid_exec "${site}1" "${causeway[@]}" relay --listen "tcp:${site}1:7000" --key-file "${key:-$state/key}"
+    helper_on "${site}1" "relay-$site" "${causeway[@]}" relay --listen "tcp:${site}1:7000" --key-file "${key:-$state/key}"
     await_true "the relay of $site" grep -q 'listening on' "$tmp/relay-$site.err"
   done
 }
 
 # c keeps its port at b open.
 publish() {
-  helper publisher grid_exec c1 ssh -N -o ExitOnForwardFailure=yes -R "127.0.0.1:$published:127.0.0.1:22" b-gate
+  helper_on c1 publisher ssh -N -o ExitOnForwardFailure=yes -R "127.0.0.1:$published:127.0.0.1:22" b-gate
   await_true "c to be published" says on_host b-gate ss -Hltn "sport = :$published"
 }
 
@@ -318,7 +323,7 @@ case $? in
 esac
 grid_publish a b c:b
 state=$grid_home/.local/state/causeway/test
-mkdir -p -m 700 "$state"
+(umask 077 && mkdir -p "$state")
 "${causeway[@]}" relay --listen "unix:$tmp/once" --key-file "$state/key" 2>/dev/null &
 while [[ ! -s $state/key ]]; do sleep 0.01; done
 kill $!
