@@ -309,20 +309,30 @@ int cw_connect_end(int fd, const struct cw_address *address, int timeout_ms, str
     return CW_OK;
 }
 
-int cw_connect(const struct cw_address *address, struct cw_err *err)
+static int connect_in_turn(const struct cw_address *address, int each_ms, struct cw_err *err)
 {
     for (int i = 0; i < address->count; i++) {
-        int fd = begin(address, i, CONNECT_TIMEOUT_MS, err);
+        int fd = begin(address, i, each_ms, err);
 
         if (fd < 0)
             continue;
-        if (cw_connect_end(fd, address, CONNECT_TIMEOUT_MS, err) == CW_OK) {
+        if (cw_connect_end(fd, address, each_ms, err) == CW_OK) {
             err->code = CW_OK;
             return fd;
         }
         close(fd);
     }
     return err->code;
+}
+
+int cw_connect(const struct cw_address *address, struct cw_err *err)
+{
+    return connect_in_turn(address, CONNECT_TIMEOUT_MS, err);
+}
+
+int cw_connect_within(const struct cw_address *address, uint32_t time_ms, struct cw_err *err)
+{
+    return connect_in_turn(address, (int)time_ms / address->count, err);
 }
 
 int cw_accept(int listener, const struct cw_address *address)

@@ -5,6 +5,7 @@
 
 #include "common/err.h"
 
+#include <stdint.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -68,6 +69,9 @@ void cw_unlisten(int fd, const struct cw_address *address);
  * non-blocking, close-on-exec), or CW_ESYS with the error of the last address. Blocks for at most
  * 10 s per address. */
 int cw_connect(const struct cw_address *address, struct cw_err *err);
+
+/* The same, but blocks for at most `time_ms` for all of them. */
+int cw_connect_within(const struct cw_address *address, uint32_t time_ms, struct cw_err *err);
 
 /* cw_connect in two steps, to the socket address `place` (from 0) alone. cw_connect_begin returns a
  * socket that is not connected yet, or CW_ESYS. cw_connect_end waits for at most `timeout_ms` and

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,32 @@ void doctor_say(struct doctor *d, enum doctor_level level, const char *fmt, ...)
     putchar('\n');
     if (level == DOCTOR_MISSING)
         d->missing = true;
+}
+
+bool doctor_print(const char *about, const struct findings *findings)
+{
+    const char *colon = *about ? ": " : "";
+    bool missing = false;
+
+    for (size_t i = 0; i < findings->count; i++) {
+        printf("%-7s %s%s%s\n", doctor_level_word(findings->item[i].level), about, colon,
+               findings->item[i].text);
+        missing |= findings->item[i].level == DOCTOR_MISSING;
+    }
+    if (findings->more)
+        printf("%-7s %s%sthere is more than is told here; see to this first\n",
+               doctor_level_word(DOCTOR_WARNING), about, colon);
+    return missing;
+}
+
+void doctor_raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
 }
 
 size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *about, char *answer,

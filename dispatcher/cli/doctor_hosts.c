@@ -1,17 +1,15 @@
 #include "dispatcher/cli/doctor_hosts.h"
-#include "common/thread.h"
-#include "dispatcher/doctor/compare.h"
+#include "dispatcher/cli/doctor.h"
+#include "dispatcher/doctor/crew.h"
 #include "dispatcher/doctor/links.h"
 #include "dispatcher/program/resolve.h"
 
 #include <limits.h>
 #include <signal.h>
 #include <sodium.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 struct examination {
@@ -24,69 +22,32 @@ struct examination {
     char causeway[PATH_MAX];
     char directory[PATH_MAX];
     char program[PATH_MAX];
-    bool missing;
 };
 
 /* --- hosts, several at a time --- */
 
-struct round {
-    struct examination *of;
-    void (*look)(struct examination *e, uint32_t host);
-    atomic_uint next;
-};
-
-static void *take_hosts(void *ctx)
+static void look_at_one(void *ctx, uint32_t host)
 {
-    struct round *r = ctx;
-    uint32_t host;
+    struct examination *e = ctx;
 
-    while ((host = atomic_fetch_add(&r->next, 1)) < r->of->links.count)
-        r->look(r->of, host);
-    return NULL;
-}
-
-/* The calling thread takes part. */
-static void each_host(struct examination *e, void (*look)(struct examination *e, uint32_t host))
-{
-    struct round r = {.of = e, .look = look};
-    pthread_t thread[DOCTOR_HOSTS_MAX];
-    uint32_t count = 0;
-
-    while (count + 1 < DOCTOR_HOSTS_MAX && count + 1 < e->links.count &&
-           cw_thread_start(&thread[count], 0, take_hosts, &r) == 0)
-        count++;
-    take_hosts(&r);
-    for (uint32_t i = 0; i < count; i++)
-        pthread_join(thread[i], NULL);
-}
-
-static void look_at_one(struct examination *e, uint32_t host)
-{
     look_at(&e->links.host[host], &e->config);
 }
 
-static void reach_one(struct examination *e, uint32_t host)
+static void reach_one(void *ctx, uint32_t host)
 {
+    struct examination *e = ctx;
+
     links_reach(&e->links, host);
 }
 
-static void leave_one(struct examination *e, uint32_t host)
+static void leave_one(void *ctx, uint32_t host)
 {
+    struct examination *e = ctx;
+
     look_free(&e->links.host[host]);
 }
 
 /* --- this machine --- */
-
-/* A launcher's process has three pipes, and each look a loop. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
 
 static void begin_to_listen(struct examination *e)
 {
@@ -134,7 +95,7 @@ static int begin(struct examination *e, const struct host_options *options, cons
                               .causeway = options->agent ? options->agent : e->causeway};
     if (program)
         find_program(e, program);
-    raise_descriptor_limit();
+    doctor_raise_descriptor_limit();
     signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
     begin_to_listen(e);
     return 0;
@@ -142,61 +103,37 @@ static int begin(struct examination *e, const struct host_options *options, cons
 
 /* --- all of them --- */
 
-static void compare(struct examination *e)
+/* Returns whether something is missing. */
+static bool print_all(const struct examination *e)
 {
-    struct compared *hosts = calloc(e->links.count, sizeof(*hosts));
+    bool missing = false;
 
-    if (!hosts)
-        return;
     for (uint32_t i = 0; i < e->links.count; i++) {
-        struct look *l = &e->links.host[i];
-
-        hosts[i] = (struct compared){l->name, l->there ? &l->visit.report : NULL};
+        missing |= doctor_print(e->links.host[i].name, &e->links.host[i].findings);
+        missing |= doctor_print(e->links.host[i].name, &e->links.host[i].visit.report.findings);
     }
-    compare_features(hosts, e->links.count, &e->findings);
-    compare_mpich(hosts, e->links.count, &e->findings);
-    free(hosts);
-}
-
-static void print(struct examination *e, const char *host, const struct findings *findings)
-{
-    for (size_t i = 0; i < findings->count; i++) {
-        printf("%-7s %s%s%s\n", doctor_level_word(findings->item[i].level), host, *host ? ": " : "",
-               findings->item[i].text);
-        e->missing |= findings->item[i].level == DOCTOR_MISSING;
-    }
-    if (findings->more)
-        printf("%-7s %s%sthere is more than is told here; see to this first\n",
-               doctor_level_word(DOCTOR_WARNING), host, *host ? ": " : "");
-}
-
-static void print_all(struct examination *e)
-{
-    for (uint32_t i = 0; i < e->links.count; i++) {
-        print(e, e->links.host[i].name, &e->links.host[i].findings);
-        print(e, e->links.host[i].name, &e->links.host[i].visit.report.findings);
-    }
-    print(e, "", &e->findings);
+    return doctor_print("", &e->findings) || missing;
 }
 
 int doctor_hosts(const struct host_options *options, const char *program)
 {
     struct examination e = {0};
+    bool missing;
 
     if (begin(&e, options, program) < 0) {
         perror("causeway doctor");
         free(e.links.host);
         return 1;
     }
-    each_host(&e, look_at_one);
-    each_host(&e, reach_one);
+    crew_run(e.links.count, DOCTOR_HOSTS_MAX, look_at_one, &e);
+    crew_run(e.links.count, DOCTOR_HOSTS_MAX, reach_one, &e);
     for (uint32_t i = 0; i < e.links.count; i++)
         links_measure(&e.links, i);
-    compare(&e);
-    print_all(&e);
-    each_host(&e, leave_one);
+    look_compare(e.links.host, e.links.count, &e.findings);
+    missing = print_all(&e);
+    crew_run(e.links.count, DOCTOR_HOSTS_MAX, leave_one, &e);
     tcp_probe_end(&e.server);
     findings_free(&e.findings);
     free(e.links.host);
-    return e.missing;
+    return missing;
 }

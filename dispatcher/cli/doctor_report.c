@@ -8,6 +8,7 @@
 #include "dispatcher/doctor/request.h"
 #include "dispatcher/program/tool.h"
 #include "rdevice/image/features.h"
+#include "tunnels/tunnel.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -102,7 +103,10 @@ static void connect_to(const struct request *q)
     struct tcp_probe_result result;
     struct cw_err err;
 
-    if (tcp_probe_ask(q->address, q->port, q->token, q->type == REQUEST_MEASURE, &result, &err) < 0)
+    if ((q->type == REQUEST_TUNNEL
+             ? tcp_probe_ask_far(q->address, TUNNEL_OPEN_MS, q->token, &result, &err)
+             : tcp_probe_ask(q->address, q->port, q->token, q->type == REQUEST_MEASURE, &result,
+                             &err)) < 0)
         fail(err.text);
     else
         printf("done %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", result.round_ns, result.bytes,

@@ -1,9 +1,11 @@
 #include "dispatcher/doctor/look.h"
 #include "dispatcher/doctor/causes.h"
+#include "dispatcher/doctor/compare.h"
 
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -208,4 +210,17 @@ void look_free(struct look *l)
 {
     visit_free(&l->visit);
     findings_free(&l->findings);
+}
+
+void look_compare(const struct look *looks, uint32_t count, struct findings *findings)
+{
+    struct compared *hosts = calloc(count, sizeof(*hosts));
+
+    if (!hosts)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        hosts[i] = (struct compared){looks[i].name, looks[i].there ? &looks[i].visit.report : NULL};
+    compare_features(hosts, count, findings);
+    compare_mpich(hosts, count, findings);
+    free(hosts);
 }

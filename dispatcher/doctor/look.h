@@ -29,4 +29,7 @@ struct look {
 void look_at(struct look *look, const struct look_config *config);
 void look_free(struct look *look);
 
+/* What those that are there differ in, and should not. */
+void look_compare(const struct look *looks, uint32_t count, struct findings *findings);
+
 #endif

@@ -8,7 +8,8 @@
 #define TOKEN_DIGITS (2 * TCP_PROBE_TOKEN)
 #define WORDS 4
 
-static const char *const names[] = {"time", "listen", "reach", "measure"};
+static const int words[] = {1, 2, WORDS, WORDS, 3}; /* of each */
+static const char *const names[] = {"time", "listen", "reach", "measure", "tunnel"};
 
 void request_print(const struct request *q, char line[REQUEST_LINE_MAX])
 {
@@ -19,6 +20,8 @@ void request_print(const struct request *q, char line[REQUEST_LINE_MAX])
         snprintf(line, REQUEST_LINE_MAX, "%s", names[q->type]);
     else if (q->type == REQUEST_LISTEN)
         snprintf(line, REQUEST_LINE_MAX, "%s %s", names[q->type], token);
+    else if (q->type == REQUEST_TUNNEL)
+        snprintf(line, REQUEST_LINE_MAX, "%s %s %s", names[q->type], token, q->address);
     else
         snprintf(line, REQUEST_LINE_MAX, "%s %s %s %u", names[q->type], token, q->address, q->port);
 }
@@ -57,7 +60,7 @@ bool request_read(const char *line, struct request *q)
     while (strcmp(word[0], names[q->type]) != 0)
         if (++q->type == sizeof(names) / sizeof(*names))
             return false;
-    if (rest || count != (q->type == REQUEST_TIME ? 1 : q->type == REQUEST_LISTEN ? 2 : WORDS))
+    if (rest || count != words[q->type])
         return false;
     if (q->type == REQUEST_TIME)
         return true;
@@ -65,7 +68,8 @@ bool request_read(const char *line, struct request *q)
         return false;
     if (q->type == REQUEST_LISTEN)
         return true;
-    if (!*word[2] || strlen(word[2]) > REQUEST_ADDRESS_MAX || !read_port(word[3], &q->port))
+    if (!*word[2] || strlen(word[2]) > REQUEST_ADDRESS_MAX ||
+        (q->type != REQUEST_TUNNEL && !read_port(word[3], &q->port)))
         return false;
     strcpy(q->address, word[2]);
     return true;

@@ -5,20 +5,21 @@
 
 #include "dispatcher/doctor/tcp_probe.h"
 
-#define REQUEST_LINE_MAX 1024u   /* bytes */
-#define REQUEST_ADDRESS_MAX 255u /* bytes of one */
+#define REQUEST_LINE_MAX 1100u   /* bytes */
+#define REQUEST_ADDRESS_MAX 999u /* bytes of one */
 
 enum request_type {
-    REQUEST_TIME,   /* "done NS": what its clock shows, since 1970 */
-    REQUEST_LISTEN, /* "done PORT" */
-    REQUEST_REACH,  /* "done ROUND-TRIP-NS BYTES NS": connects; "failed WHY" */
-    REQUEST_MEASURE /* ... and sends for a short time */
+    REQUEST_TIME,    /* "done NS": what its clock shows, since 1970 */
+    REQUEST_LISTEN,  /* "done PORT" */
+    REQUEST_REACH,   /* "done ROUND-TRIP-NS BYTES NS": connects; "failed WHY" */
+    REQUEST_MEASURE, /* ... and sends for a short time */
+    REQUEST_TUNNEL   /* the same through SSH: `address` has all of it, "ssh:.../HOST:PORT" */
 };
 
 struct request {
     enum request_type type;
     uint8_t token[TCP_PROBE_TOKEN];
-    char address[REQUEST_ADDRESS_MAX + 1]; /* a name or number, without a port */
+    char address[REQUEST_ADDRESS_MAX + 1]; /* a name or number */
     uint16_t port;
 };
 

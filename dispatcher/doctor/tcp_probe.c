@@ -21,7 +21,7 @@
 #define NS_IN_MS 1000000ull
 
 /* what the one who connects says after the token */
-enum { SAY_ROUND = 'r', SAY_TRANSFER = 't' };
+enum { SAY_ROUND = 'r', SAY_TRANSFER = 't', SAY_FAR = 'f' };
 
 static uint64_t after_ms(uint64_t ms)
 {
@@ -64,9 +64,14 @@ static bool say(int fd, const void *bytes, size_t size)
     return send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
+static uint64_t time_of(uint8_t word)
+{
+    return word == SAY_FAR ? TCP_PROBE_FAR_NS : TCP_PROBE_TRANSFER_NS;
+}
+
 /* --- the one who listens --- */
 
-static void count_transfer(int fd)
+static void count_transfer(int fd, uint64_t time_ns)
 {
     static uint8_t buffer[BUFFER_BYTES];
     uint8_t answer[COUNT_BYTES];
@@ -75,7 +80,7 @@ static void count_transfer(int fd)
     uint64_t bytes = 0;
     ssize_t n = 1;
 
-    while (n != 0 && await(fd, POLLIN, start_ns + TCP_PROBE_TRANSFER_NS)) {
+    while (n != 0 && await(fd, POLLIN, start_ns + time_ns)) {
         n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
         bytes += n > 0 ? (uint64_t)n : 0;
     }
@@ -99,8 +104,8 @@ static void serve_one(int fd, const uint8_t token[TCP_PROBE_TOKEN])
         return;
     while (word == SAY_ROUND && say(fd, &word, 1) && receive(fd, &word, 1, until_ns))
         ;
-    if (word == SAY_TRANSFER)
-        count_transfer(fd);
+    if (word == SAY_TRANSFER || word == SAY_FAR)
+        count_transfer(fd, time_of(word));
 }
 
 static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
@@ -194,7 +199,7 @@ static int no_answer(struct cw_err *err)
     if (errno == ETIMEDOUT)
         return cw_err_set(err, CW_ETIME, "it connects, but no answer comes within %d ms",
                           TCP_PROBE_ANSWER_MS);
-    return cw_err_set(err, CW_ECLOSED, "it connects, but somebody else seems to listen there: %s",
+    return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER ": %s",
                       errno ? strerror(errno) : "the connection was closed");
 }
 
@@ -217,14 +222,14 @@ static int measure_rounds(int fd, struct tcp_probe_result *result, struct cw_err
 }
 
 /* Sends until the other side has counted enough. */
-static int measure_transfer(int fd, struct tcp_probe_result *result, struct cw_err *err)
+static int measure_transfer(int fd, uint8_t word, struct tcp_probe_result *result,
+                            struct cw_err *err)
 {
     static const uint8_t zeros[BUFFER_BYTES];
     uint8_t answer[COUNT_BYTES];
     struct cw_reader r = cw_reader(answer, sizeof(answer));
     struct linger no_rest = {.l_onoff = 1};
-    uint64_t until_ns = after_ms(TCP_PROBE_ANSWER_MS) + TCP_PROBE_TRANSFER_NS;
-    uint8_t word = SAY_TRANSFER;
+    uint64_t until_ns = after_ms(TCP_PROBE_ANSWER_MS) + time_of(word);
     struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
 
     if (!say(fd, &word, 1))
@@ -240,7 +245,8 @@ static int measure_transfer(int fd, struct tcp_probe_result *result, struct cw_e
     return CW_OK;
 }
 
-static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], bool measure,
+/* `last`: SAY_ROUND, or the transfer. */
+static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], uint8_t last,
                struct tcp_probe_result *result, struct cw_err *err)
 {
     uint8_t word;
@@ -250,41 +256,39 @@ static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], bool measure,
         return no_answer(err);
     if (measure_rounds(fd, result, err) < 0)
         return err->code;
-    return measure ? measure_transfer(fd, result, err) : CW_OK;
+    return last == SAY_ROUND ? CW_OK : measure_transfer(fd, last, result, err);
 }
 
-/* The addresses of a name, in their order. */
-static int connect_one(const struct cw_address *address, struct cw_err *err)
+static int ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                  uint8_t last, struct tcp_probe_result *result, struct cw_err *err)
 {
-    for (int i = 0; i < address->count; i++) {
-        int fd = cw_connect_begin(address, i, err);
+    struct cw_address address;
+    int fd;
 
-        if (fd < 0)
-            continue;
-        if (cw_connect_end(fd, address, TCP_PROBE_CONNECT_MS / address->count, err) == CW_OK)
-            return fd;
-        close(fd);
-    }
+    *result = (struct tcp_probe_result){0};
+    if (cw_address_parse(&address, text, err) < 0)
+        return err->code;
+    fd = cw_connect_within(&address, time_ms, err);
+    if (fd < 0)
+        return fd;
+    ask(fd, token, last, result, err);
+    close(fd);
     return err->code;
 }
 
 int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
                   bool measure, struct tcp_probe_result *result, struct cw_err *err)
 {
-    struct cw_address address;
     char text[CW_ADDRESS_MAX];
-    int fd;
 
-    *result = (struct tcp_probe_result){0};
     snprintf(text, sizeof(text), strchr(host, ':') ? "tcp:[%.255s]:%u" : "tcp:%.255s:%u", host,
              port);
-    if (cw_address_parse(&address, text, err) < 0)
-        return err->code;
-    fd = connect_one(&address, err);
-    if (fd < 0)
-        return fd;
-    err->code = CW_OK; /* whatever its other addresses gave */
-    ask(fd, token, measure, result, err);
-    close(fd);
-    return err->code;
+    return ask_at(text, TCP_PROBE_CONNECT_MS, token, measure ? SAY_TRANSFER : SAY_ROUND, result,
+                  err);
+}
+
+int tcp_probe_ask_far(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                      struct tcp_probe_result *result, struct cw_err *err)
+{
+    return ask_at(address, time_ms, token, SAY_FAR, result, err);
 }

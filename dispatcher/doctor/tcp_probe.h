@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TCP_PROBE_TOKEN 16u                /* bytes */
-#define TCP_PROBE_CONNECT_MS 5000          /* for a connection */
-#define TCP_PROBE_ANSWER_MS 2000           /* for an answer */
+#define TCP_PROBE_TOKEN 16u                                   /* bytes */
+#define TCP_PROBE_OTHER "somebody else seems to listen there" /* of an error: so it says */
+#define TCP_PROBE_CONNECT_MS 5000                             /* for a connection */
+#define TCP_PROBE_ANSWER_MS 2000                              /* for an answer */
 #define TCP_PROBE_ROUNDS 8u                /* bytes that are sent and come back */
 #define TCP_PROBE_TRANSFER_NS 100000000ull /* of bytes that are counted */
+#define TCP_PROBE_FAR_NS 1000000000ull     /* ... over a tunnel, which begins slowly */
 #define TCP_PROBE_SERVED_MAX 16u           /* connections at a time */
 #define TCP_PROBE_SERVED_S 10u             /* for one of them to end */
 
@@ -39,5 +41,10 @@ void tcp_probe_end(struct tcp_probe_server *server);
  * CW_ETIME, CW_ECLOSED: the one who listens is not that server. */
 int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
                   bool measure, struct tcp_probe_result *result, struct cw_err *err);
+
+/* The same for any address, as of cw_address_parse, also through SSH; with a transfer that is
+ * longer. There is a connection within `time_ms`, or it fails. Errors: as above. */
+int tcp_probe_ask_far(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                      struct tcp_probe_result *result, struct cw_err *err);
 
 #endif

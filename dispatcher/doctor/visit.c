@@ -10,6 +10,14 @@ static int take(void *ctx, const void *bytes, size_t size, struct cw_err *err)
     return report_take(&v->report, bytes, size, err);
 }
 
+/* ssh takes whole seconds. */
+static uint32_t connect_s(uint64_t time_ns)
+{
+    uint64_t s = (time_ns + 999999999) / 1000000000;
+
+    return s > 0 && s < AGENTS_CONNECT_MAX_S ? (uint32_t)s : AGENTS_CONNECT_MAX_S;
+}
+
 int visit_begin(struct visit *v, const struct visit_config *config, const char *host,
                 const char *const *words, struct cw_err *err)
 {
@@ -19,10 +27,11 @@ int visit_begin(struct visit *v, const struct visit_config *config, const char *
                                               .own_host = config->own_host,
                                               .causeway = config->causeway,
                                               .words = words,
-                                              .connect_s = AGENTS_CONNECT_MAX_S};
+                                              .connect_s = connect_s(config->time_ns)};
     const struct talk_side side = {.take = take, .ctx = v};
 
     *v = VISIT_NONE;
+    v->time_ns = config->time_ns ? config->time_ns : AGENTS_START_NS;
     report_init(&v->report);
     return talk_begin(&v->talk, &how, &side, err);
 }
@@ -32,6 +41,7 @@ void visit_free(struct visit *v)
     talk_free(&v->talk);
     report_free(&v->report);
     *v = VISIT_NONE;
+    v->time_ns = config->time_ns ? config->time_ns : AGENTS_START_NS;
 }
 
 const char *visit_why(struct visit *v, char *text, size_t size)
@@ -63,12 +73,12 @@ static bool never(void *ctx)
 
 int visit_await_report(struct visit *v, struct cw_err *err)
 {
-    return talk_await(&v->talk, has_reported, AGENTS_START_NS, err);
+    return talk_await(&v->talk, has_reported, v->time_ns, err);
 }
 
 int visit_await_end(struct visit *v, struct cw_err *err)
 {
-    int result = talk_await(&v->talk, never, AGENTS_START_NS, err);
+    int result = talk_await(&v->talk, never, v->time_ns, err);
 
     return result == CW_ETIME ? result : CW_OK;
 }

@@ -14,10 +14,12 @@ struct visit_config {
     const char *launcher_args;
     const char *own_host;
     const char *causeway;
+    uint64_t time_ns; /* until it has reported, and a part of it to connect; 0: as for agents */
 };
 
 struct visit {
     struct talk talk;
+    uint64_t time_ns;
     struct report report;
     uint32_t answered; /* answers before the one that is waited for */
 };

@@ -106,6 +106,12 @@ uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint
     return s.found;
 }
 
+bool routes_is_leg(const struct route *route, uint32_t from, uint32_t to)
+{
+    return route->hops > 0 && route->site[route->hops - 1] == to &&
+           (route->hops == 1 || (route->hops == 2 && route->site[0] == from));
+}
+
 bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to)
 {
     struct route route[ROUTES_MAX];
@@ -151,25 +157,31 @@ static void put_way(struct text *t, const struct route *way)
     }
 }
 
+bool routes_text(const struct route *route, uint32_t ways, const char *host, uint16_t port,
+                 char text[CW_ADDRESS_MAX])
+{
+    struct text t = {.at = text};
+
+    put(&t, "%s", route[0].hops ? SSH_SCHEME : "tcp:");
+    for (uint32_t i = 0; i < ways; i++) {
+        put(&t, "%s", i ? "+" : "");
+        put_way(&t, &route[i]);
+    }
+    put(&t, "%s", route[0].hops ? "/" : "");
+    put_place(&t, host, port);
+    if (t.full)
+        text[0] = '\0';
+    return !t.full;
+}
+
 uint32_t routes_address(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
                         uint32_t to, const char *host, uint16_t port, char text[CW_ADDRESS_MAX])
 {
     struct route route[ROUTES_MAX];
     uint32_t ways = routes_find(grid, rtt, from, to, route);
 
-    for (; ways > 0; ways--) {
-        struct text t = {.at = text};
-
-        put(&t, "%s", route[0].hops ? SSH_SCHEME : "tcp:");
-        for (uint32_t i = 0; i < ways; i++) {
-            put(&t, "%s", i ? "+" : "");
-            put_way(&t, &route[i]);
-        }
-        put(&t, "%s", route[0].hops ? "/" : "");
-        put_place(&t, host, port);
-        if (!t.full)
-            return ways;
-    }
     text[0] = '\0';
-    return 0;
+    while (ways > 0 && !routes_text(route, ways, host, port, text))
+        ways--;
+    return ways;
 }

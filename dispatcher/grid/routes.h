@@ -30,8 +30,17 @@ struct routes_rtt {
 uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
                      uint32_t to, struct route route[ROUTES_MAX]);
 
+/* Whether this way begins with the gateway of `to`, or with the port at which `to` is published, so
+ * that its round trip is that of one leg, as struct routes_rtt has it. */
+bool routes_is_leg(const struct route *route, uint32_t from, uint32_t to);
+
 /* Whether there is one. */
 bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to);
+
+/* Where HOST:PORT behind these ways is, of which there is at least one: "tcp:HOST:PORT" without
+ * gateways, else "ssh:..." with all of them. False: it does not fit, and `text` is "". */
+bool routes_text(const struct route *route, uint32_t ways, const char *host, uint16_t port,
+                 char text[CW_ADDRESS_MAX]);
 
 /* Where HOST:PORT of site `to` is for a machine of `from`: "tcp:HOST:PORT" within a site, else
  * "ssh:..." with all these ways, as ssh_address.h says; what does not fit is left out, the worst

@@ -130,7 +130,7 @@ static void requests_are_read_as_written(void)
     struct request again;
     char line[REQUEST_LINE_MAX];
 
-    for (request.type = REQUEST_TIME; request.type <= REQUEST_MEASURE; request.type++) {
+    for (request.type = REQUEST_TIME; request.type <= REQUEST_TUNNEL; request.type++) {
         request_print(&request, line);
         CU_ASSERT_TRUE(request_read(line, &again));
         CU_ASSERT_EQUAL(again.type, request.type);
@@ -139,7 +139,7 @@ static void requests_are_read_as_written(void)
         if (request.type < REQUEST_REACH)
             continue;
         CU_ASSERT_STRING_EQUAL(again.address, request.address);
-        CU_ASSERT_EQUAL(again.port, request.port);
+        CU_ASSERT_EQUAL(again.port, request.type == REQUEST_TUNNEL ? 0 : request.port);
     }
 }
 
@@ -161,7 +161,9 @@ static void bad_requests(void)
                                       "reach " TOKEN " a 99999999999",
                                       "reach " TOKEN "  5",
                                       "reach " TOKEN " a 5 x",
-                                      "measure x a 5"};
+                                      "measure x a 5",
+                                      "tunnel " TOKEN,
+                                      "tunnel " TOKEN " ssh:a/b:1 5"};
     static char long_address[REQUEST_LINE_MAX + 10] = "reach " TOKEN " ";
     struct request request;
 
@@ -297,6 +299,7 @@ static const uint8_t token[TCP_PROBE_TOKEN] = {5};
 
 static void who_listens_is_reached(void)
 {
+    char address[64];
     struct tcp_probe_server server;
     struct tcp_probe_result result;
 
@@ -305,6 +308,9 @@ static void who_listens_is_reached(void)
     CU_ASSERT_TRUE(result.round_ns > 0 && result.time_ns == 0);
     CU_ASSERT_EQUAL(tcp_probe_ask("localhost", server.port, token, true, &result, &err), CW_OK);
     CU_ASSERT_TRUE(result.bytes > 0 && result.time_ns >= TCP_PROBE_TRANSFER_NS);
+    snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", server.port);
+    CU_ASSERT_EQUAL(tcp_probe_ask_far(address, 5000, token, &result, &err), CW_OK);
+    CU_ASSERT_TRUE(result.bytes > 0 && result.time_ns >= TCP_PROBE_FAR_NS);
     tcp_probe_end(&server);
     CU_ASSERT_EQUAL(tcp_probe_ask("127.0.0.1", server.port, token, false, &result, &err), CW_ESYS);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "refused"));

@@ -1,0 +1,243 @@
+#include "dispatcher/cli/doctor_grid.h"
+#include "common/keyfile.h"
+#include "dispatcher/cli/doctor.h"
+#include "dispatcher/doctor/crew.h"
+#include "dispatcher/doctor/gate_check.h"
+#include "dispatcher/doctor/grid_probe.h"
+#include "dispatcher/grid/grid_file.h"
+#include "dispatcher/grid/grid_state.h"
+#include "dispatcher/grid/ssh_config.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NS_IN_MS 1000000ull
+
+struct grid_host_name {
+    char text[SSH_CONFIG_NAME_MAX + 1];
+};
+
+struct examination {
+    struct grid grid;
+    struct routes_rtt rtt;
+    uint32_t here;
+    uint64_t time_ns;
+    char ssh_config[PATH_MAX];
+    char ssh_args[PATH_MAX + 3];
+    uint8_t key[CW_KEY_SIZE];
+    uint8_t token[TCP_PROBE_TOKEN];
+    char causeway[PATH_MAX];
+    char directory[PATH_MAX];
+    struct gate_check gates;
+    uint32_t hosts; /* of all sites, with each of the next ones */
+    struct look *look;
+    struct grid_host_name *name;
+    uint32_t *site;
+    uint32_t first[GRID_SITES_MAX]; /* host of each site */
+    bool open[GRID_SITES_MAX];      /* its gateways let us in */
+    struct findings of_site[GRID_SITES_MAX];
+    struct findings findings; /* of this machine, and of all hosts together */
+    struct grid_ways ways;
+};
+
+/* --- its begin --- */
+
+static int read_grid(struct examination *e, const char *file, const char *here, struct cw_err *err)
+{
+    char machine[HOST_NAME_MAX_BYTES + 1] = "";
+
+    gethostname(machine, sizeof(machine) - 1);
+    if (grid_file_read(&e->grid, file, err) < 0 ||
+        grid_here(&e->grid, here, machine, &e->here, err) < 0 ||
+        grid_state_read_rtt(&e->grid, &e->rtt, err) < 0 ||
+        grid_state_ssh_config(&e->grid, &e->rtt, e->here, e->ssh_config, err) < 0)
+        return err->code;
+    snprintf(e->ssh_args, sizeof(e->ssh_args), "-F %.4095s", e->ssh_config);
+    return CW_OK;
+}
+
+/* The grid's key; it may be that none was made yet. */
+static int read_key(struct examination *e, struct cw_err *err)
+{
+    char path[PATH_MAX];
+
+    if (grid_state_path(&e->grid, GRID_STATE_KEY, path, err) < 0)
+        return err->code;
+    if (cw_key_load(path, e->key, err) == CW_OK)
+        e->gates.key = e->key;
+    return e->gates.key || err->code == CW_ENOTFOUND ? CW_OK : err->code;
+}
+
+static int list_hosts(struct examination *e, struct cw_err *err)
+{
+    for (uint32_t i = 0; i < e->grid.sites; i++)
+        e->hosts += e->grid.site[i].hosts;
+    e->look = calloc(e->hosts, sizeof(*e->look));
+    e->name = calloc(e->hosts, sizeof(*e->name));
+    e->site = calloc(e->hosts, sizeof(*e->site));
+    if (!e->look || !e->name || !e->site)
+        return cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", e->hosts);
+    for (uint32_t i = 0, at = 0; i < e->grid.sites; i++) {
+        e->first[i] = at;
+        for (uint32_t j = 0; j < e->grid.site[i].hosts; j++, at++) {
+            snprintf(e->name[at].text, sizeof(e->name[at].text), SSH_CONFIG_HOST,
+                     e->grid.site[i].host[j].name, e->grid.site[i].name);
+            e->look[at].name = e->name[at].text;
+            e->look[at].visit.in_fd = e->look[at].visit.output.fd = -1;
+            e->site[at] = i;
+        }
+    }
+    return CW_OK;
+}
+
+static int begin(struct examination *e, const char *file, struct cw_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", e->causeway, sizeof(e->causeway) - 1);
+
+    if (read_key(e, err) < 0 || list_hosts(e, err) < 0)
+        return err->code;
+    if (!getcwd(e->directory, sizeof(e->directory)))
+        strcpy(e->directory, "/");
+    e->causeway[n > 0 ? n : 0] = '\0';
+    randombytes_buf(e->token, sizeof(e->token));
+    e->gates.grid = &e->grid;
+    e->gates.rtt = &e->rtt;
+    e->gates.here = e->here;
+    e->gates.file = file;
+    e->gates.ssh_config = e->ssh_config;
+    e->gates.time_ms = (uint32_t)((e->time_ns ? e->time_ns : DOCTOR_GRID_OPEN_NS) / NS_IN_MS);
+    doctor_raise_descriptor_limit();
+    signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
+    return CW_OK;
+}
+
+/* --- what is done for each, several at a time --- */
+
+static void check_gate(void *ctx, uint32_t site)
+{
+    struct examination *e = ctx;
+
+    e->open[site] = gate_check(&e->gates, site, &e->of_site[site]);
+}
+
+static void look_at_host(void *ctx, uint32_t host)
+{
+    struct examination *e = ctx;
+    const char *causeway = e->grid.site[e->site[host]].causeway;
+    struct look_config config = {.visit = {.launcher = "ssh",
+                                           .launcher_args = e->ssh_args,
+                                           .causeway = causeway[0] ? causeway : e->causeway,
+                                           .time_ns = e->time_ns},
+                                 .directory = e->directory,
+                                 .token = e->token};
+
+    if (e->open[e->site[host]])
+        look_at(&e->look[host], &config);
+}
+
+static void leave_host(void *ctx, uint32_t host)
+{
+    struct examination *e = ctx;
+
+    look_free(&e->look[host]);
+}
+
+static void probe_within(void *ctx, uint32_t host)
+{
+    grid_probe_within(ctx, host);
+}
+
+/* --- all of it --- */
+
+static void look_at_all(struct examination *e)
+{
+    struct grid_probe probe = {.grid = &e->grid,
+                               .rtt = &e->rtt,
+                               .here = e->here,
+                               .look = e->look,
+                               .site = e->site,
+                               .first = e->first,
+                               .token = e->token,
+                               .time_ms = e->gates.time_ms,
+                               .ways = &e->ways,
+                               .of_site = e->of_site,
+                               .of_machine = &e->findings};
+
+    crew_run(e->grid.sites, e->grid.sites, check_gate, e);
+    crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, look_at_host, e);
+    crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
+    grid_probe_between(&probe);
+    look_compare(e->look, e->hosts, &e->findings);
+}
+
+static void keep_round_trips(struct examination *e)
+{
+    struct cw_err err;
+
+    grid_ways_rtt(&e->ways, &e->grid, &e->rtt);
+    if (grid_state_write_rtt(&e->grid, &e->rtt, &err) < 0)
+        findings_add(&e->findings, DOCTOR_WARNING,
+                     "the round trips are not kept: %s; jobs choose ways by the number of gateways",
+                     err.text);
+}
+
+/* Returns whether something is missing. */
+static bool print_all(struct examination *e)
+{
+    bool missing = false;
+
+    for (uint32_t i = 0; i < e->grid.sites; i++) {
+        missing |= doctor_print(e->grid.site[i].name, &e->of_site[i]);
+        for (uint32_t j = e->first[i]; j < e->first[i] + e->grid.site[i].hosts; j++) {
+            missing |= doctor_print(e->look[j].name, &e->look[j].findings);
+            missing |= doctor_print(e->look[j].name, &e->look[j].visit.report.findings);
+        }
+    }
+    missing |= doctor_print("this machine", &e->findings);
+    putchar('\n');
+    grid_ways_draw(&e->ways, &e->grid, e->here, stdout);
+    return missing;
+}
+
+static void release(struct examination *e)
+{
+    if (e->look)
+        crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, leave_host, e);
+    for (uint32_t i = 0; i < e->grid.sites; i++)
+        findings_free(&e->of_site[i]);
+    findings_free(&e->findings);
+    sodium_memzero(e->key, sizeof(e->key));
+    grid_free(&e->grid);
+    free(e->look);
+    free(e->name);
+    free(e->site);
+    free(e);
+}
+
+int doctor_grid(const char *file, const char *here, uint64_t time_ns)
+{
+    struct examination *e = calloc(1, sizeof(*e));
+    struct cw_err err;
+    int code = 1;
+
+    if (!e) {
+        fputs("causeway doctor: no memory\n", stderr);
+        return 1;
+    }
+    e->time_ns = time_ns;
+    if (read_grid(e, file, here, &err) < 0 || begin(e, file, &err) < 0) {
+        fprintf(stderr, "causeway doctor: %s\n", err.text);
+        code = err.code == CW_EINVAL ? 2 : 1;
+    } else {
+        look_at_all(e);
+        keep_round_trips(e);
+        code = print_all(e);
+    }
+    release(e);
+    return code;
+}

@@ -1,0 +1,114 @@
+#include "dispatcher/doctor/gate_check.h"
+#include "dispatcher/doctor/causes.h"
+#include "dispatcher/doctor/relay_check.h"
+#include "dispatcher/grid/ssh_config.h"
+
+#include <stdio.h>
+
+struct gate {
+    const struct gate_check *check;
+    const struct grid_site *site;
+    const char *host; /* of its relay */
+    struct route way;
+    struct findings *findings;
+};
+
+static bool is_not_published(const struct gate *g, const struct cw_err *err)
+{
+    const struct ssh_hop *last = &g->way.hop[g->way.hops - 1];
+
+    return g->way.hops > 1 && !g->site->gateway.host[0] &&
+           causes_nobody_listens(err->text, last->host, last->port);
+}
+
+static void tell_no_way(const struct gate *g, const struct cw_err *err)
+{
+    const char *advice = causes_advice(err->text);
+
+    if (is_not_published(g, err))
+        findings_add(g->findings, DOCTOR_MISSING,
+                     "it is not published at port %u of %s: 'causeway up -f %s' on one of its "
+                     "hosts opens that from inside; its hosts are looked at then",
+                     g->site->published_port, g->check->grid->site[g->site->published_at].name,
+                     g->check->file);
+    else if (g->way.hops == 0)
+        findings_add(g->findings, DOCTOR_MISSING,
+                     "its relay cannot be reached from here, at the same site: %s%s%s", err->text,
+                     advice ? "; " : "", advice ? advice : "");
+    else
+        findings_add(g->findings, DOCTOR_MISSING,
+                     "%s%s%s; try by hand: ssh -F %s -o BatchMode=no -o StrictHostKeyChecking=ask "
+                     "gateway.%s true; its hosts are looked at when that works",
+                     err->text, advice ? "; " : "", advice ? advice : "", g->check->ssh_config,
+                     g->site->name);
+}
+
+static void tell_gateways(const struct gate *g)
+{
+    const struct ssh_hop *last = &g->way.hop[g->way.hops - 1];
+
+    if (g->way.hops > 0)
+        findings_add(g->findings, DOCTOR_OK,
+                     "%s port %u (%u gateway%s from here) is known, lets us in, and forwards",
+                     last->host, last->port, g->way.hops, g->way.hops > 1 ? "s" : "");
+}
+
+static void tell_relay(const struct gate *g, enum relay_found found, const struct cw_err *err)
+{
+    unsigned port = g->site->relay.port;
+
+    switch (found) {
+    case RELAY_OFF:
+        findings_add(g->findings, DOCTOR_WARNING,
+                     "its relay does not run: nobody listens at port %u of %s; 'causeway up -f "
+                     "%s' starts it",
+                     port, g->host, g->check->file);
+        break;
+    case RELAY_OTHER:
+        findings_add(g->findings, DOCTOR_MISSING,
+                     "at port %u of %s is no relay that takes the key of this grid: %s; end what "
+                     "listens there, then 'causeway up -f %s' starts the relay",
+                     port, g->host, err->text, g->check->file);
+        break;
+    case RELAY_LISTENS:
+        findings_add(g->findings, DOCTOR_WARNING,
+                     "somebody listens at port %u of %s, but this machine has no key of the grid; "
+                     "'causeway up -f %s' makes one",
+                     port, g->host, g->check->file);
+        break;
+    default:
+        findings_add(g->findings, DOCTOR_OK, "its relay at port %u of %s takes the grid's key",
+                     port, g->host);
+    }
+}
+
+bool gate_check(const struct gate_check *check, uint32_t number, struct findings *findings)
+{
+    const struct grid_site *site = &check->grid->site[number];
+    struct gate g = {.check = check,
+                     .site = site,
+                     .host = site->host[site->relay.host].name,
+                     .findings = findings};
+    struct route ways[ROUTES_MAX];
+    char address[CW_ADDRESS_MAX];
+    enum relay_found found;
+    struct cw_err err;
+
+    if (routes_find(check->grid, check->rtt, check->here, number, ways) == 0) {
+        findings_add(findings, DOCTOR_MISSING,
+                     "no way leads there from this machine: see 'reaches' in %s, or say by --here "
+                     "at which site this machine is",
+                     check->file);
+        return false;
+    }
+    g.way = ways[0];
+    routes_text(&g.way, 1, g.host, site->relay.port, address);
+    found = relay_check(address, check->time_ms, check->key, &err);
+    if (found == RELAY_NO_WAY) {
+        tell_no_way(&g, &err);
+        return g.way.hops == 0;
+    }
+    tell_gateways(&g);
+    tell_relay(&g, found, &err);
+    return true;
+}

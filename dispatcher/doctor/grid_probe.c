@@ -1,0 +1,170 @@
+#include "dispatcher/doctor/grid_probe.h"
+#include "dispatcher/doctor/causes.h"
+#include "dispatcher/doctor/crew.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct look *relay_host(const struct grid_probe *p, uint32_t site)
+{
+    return &p->look[p->first[site] + p->grid->site[site].relay.host];
+}
+
+/* --- within a site --- */
+
+void grid_probe_within(struct grid_probe *p, uint32_t number)
+{
+    const struct grid_site *site = &p->grid->site[p->site[number]];
+    const char *name = site->host[site->relay.host].name;
+    struct look *l = &p->look[number], *relay = relay_host(p, p->site[number]);
+    struct request request = {.type = REQUEST_REACH, .port = relay->port};
+    struct cw_err err;
+
+    if (l == relay || !l->there || !relay->port)
+        return;
+    memcpy(request.token, p->token, sizeof(request.token));
+    strcpy(request.address, name);
+    if (visit_ask(&l->visit, &request, &err) == CW_OK)
+        return;
+    l->gone = err.code != CW_ESYS;
+    findings_add(&l->findings, DOCTOR_MISSING,
+                 "it does not reach %s, where the relay of its site is, over TCP: %s; let no "
+                 "firewall close ports between hosts of a site",
+                 name, err.text);
+}
+
+/* --- between sites --- */
+
+static int ask_there(const struct grid_probe *p, struct look *l, const char *address,
+                     struct tcp_probe_result *seen, struct cw_err *err)
+{
+    struct request request = {.type = REQUEST_TUNNEL};
+    const uint64_t *value = l->visit.report.answer.value;
+    int result;
+
+    memcpy(request.token, p->token, sizeof(request.token));
+    strcpy(request.address, address);
+    result = visit_ask(&l->visit, &request, err);
+    l->gone = result < 0 && result != CW_ESYS;
+    if (result == CW_OK)
+        *seen = (struct tcp_probe_result){value[0], value[1], value[2]};
+    return result;
+}
+
+static int ask(const struct grid_probe *p, uint32_t from, const char *address,
+               struct tcp_probe_result *seen, struct cw_err *err)
+{
+    return from == GRID_OUTSIDE ? tcp_probe_ask_far(address, p->time_ms, p->token, seen, err)
+                                : ask_there(p, relay_host(p, from), address, seen, err);
+}
+
+/* A gateway that forwards to the relay alone: it is there, where the tunnel is, and somebody else
+ * than a listener of ours. */
+static bool gets_to_relay(const struct grid_probe *p, uint32_t from, const struct route *way,
+                          uint32_t to)
+{
+    const struct grid_site *site = &p->grid->site[to];
+    struct tcp_probe_result seen;
+    char address[CW_ADDRESS_MAX];
+    struct cw_err err;
+
+    routes_text(way, 1, site->host[site->relay.host].name, site->relay.port, address);
+    return ask(p, from, address, &seen, &err) < 0 && strstr(err.text, TCP_PROBE_OTHER);
+}
+
+static bool can_ask(const struct grid_probe *p, uint32_t from)
+{
+    return from == GRID_OUTSIDE || (relay_host(p, from)->there && !relay_host(p, from)->gone);
+}
+
+static void look_at_way(const struct grid_probe *p, uint32_t from, uint32_t to)
+{
+    const struct grid_site *site = &p->grid->site[to];
+    struct grid_way *way = grid_way_of(p->ways, from, to);
+    struct route route[ROUTES_MAX];
+    char address[CW_ADDRESS_MAX];
+    struct cw_err err;
+
+    if (routes_find(p->grid, p->rtt, from, to, route) == 0) {
+        way->state = GRID_WAY_NONE;
+        return;
+    }
+    way->over = route->site[route->site[0] == from && route->hops > 1 ? 1 : 0];
+    way->is_leg = routes_is_leg(route, from, to);
+    if (!can_ask(p, from) || !relay_host(p, to)->port)
+        return;
+    routes_text(route, 1, site->host[site->relay.host].name, relay_host(p, to)->port, address);
+    way->state = GRID_WAY_OPEN;
+    if (ask(p, from, address, &way->seen, &err) == CW_OK)
+        return;
+    way->seen = (struct tcp_probe_result){0};
+    if (strstr(err.text, "prohibited") && gets_to_relay(p, from, route, to))
+        return;
+    way->state = GRID_WAY_BROKEN;
+    strcpy(way->why, err.text);
+}
+
+struct round {
+    const struct grid_probe *probe;
+    uint32_t number;
+};
+
+/* The one behind all sites is this machine. */
+static void take_part(void *ctx, uint32_t from)
+{
+    const struct round *r = ctx;
+    uint32_t sites = r->probe->grid->sites;
+
+    if (from == sites)
+        look_at_way(r->probe, GRID_OUTSIDE, r->number);
+    else if (r->number > 0)
+        look_at_way(r->probe, from, (from + r->number) % sites);
+}
+
+/* --- what was found --- */
+
+/* Where the other direction is open, relays that are there can use that one. */
+static void tell_broken(const struct grid_probe *p, uint32_t from, uint32_t to,
+                        struct findings *findings)
+{
+    const struct grid_way *way = grid_way_of(p->ways, from, to);
+    const char *advice = causes_advice(way->why);
+    bool is_needed = from != GRID_OUTSIDE && grid_way_of(p->ways, to, from)->state != GRID_WAY_OPEN;
+
+    findings_add(findings, is_needed ? DOCTOR_MISSING : DOCTOR_WARNING,
+                 "does not get to %s: %s%s%s; or take %s out of its 'reaches'",
+                 p->grid->site[to].name, way->why, advice ? "; " : "", advice ? advice : "",
+                 p->grid->site[way->over].name);
+}
+
+static void tell_way(const struct grid_probe *p, uint32_t from, uint32_t to,
+                     struct findings *findings)
+{
+    const struct grid_way *way = grid_way_of(p->ways, from, to);
+    const char *name = p->grid->site[to].name;
+    char text[64];
+
+    if (way->state == GRID_WAY_BROKEN)
+        tell_broken(p, from, to, findings);
+    else if (way->state == GRID_WAY_OPEN && way->seen.round_ns == 0)
+        findings_add(findings, DOCTOR_OK, "gets to the relay of %s, and no other port there", name);
+    else if (way->state == GRID_WAY_OPEN)
+        findings_add(findings, DOCTOR_OK, "gets to %s: %s", name,
+                     grid_way_text(way, text, sizeof(text)));
+}
+
+void grid_probe_between(struct grid_probe *p)
+{
+    uint32_t sites = p->grid->sites, parties = sites + (p->here == GRID_OUTSIDE);
+    struct round r = {.probe = p};
+
+    for (r.number = 0; r.number < sites; r.number++)
+        crew_run(parties, parties, take_part, &r);
+    for (uint32_t to = 0; to < sites; to++) {
+        if (p->here == GRID_OUTSIDE)
+            tell_way(p, GRID_OUTSIDE, to, p->of_machine);
+        for (uint32_t from = 0; from < sites; from++)
+            if (from != to)
+                tell_way(p, from, to, &p->of_site[from]);
+    }
+}
