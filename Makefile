@@ -53,7 +53,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -127,7 +127,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
-		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c pack.c probe.c seen.c stream.c) \
+		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -luring -llz4 -lssh2 || $(call hint,deps-check)
@@ -161,7 +161,7 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 IMAGE_PROGRAMS = $(patsubst tests/image/%,$(BUILD)/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
 	$(wildcard tests/image/*.cc tests/image/*.f90)))
 image-programs: $(IMAGE_PROGRAMS) $(BUILD)/causeway-restore
-$(BUILD)/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
+$(BUILD)/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c common/pack.c $(wildcard rdevice/image/*.c))
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
@@ -318,7 +318,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
+build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------
