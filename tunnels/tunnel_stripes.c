@@ -33,12 +33,10 @@ struct near_end {
 
 static int join(const struct near_end *t, struct ssh_chain *chain, struct cw_err *err)
 {
-    struct ssh_link *link = ssh_chain_last(chain);
-
     if (ssh_chain_open(chain, t->chain->address, t->chain->dir, t->time_ms, err) < 0 ||
-        ssh_channel_session(link, err) < 0)
+        ssh_channel_session(ssh_chain_last(chain), err) < 0)
         return err->code;
-    return ssh_merge_open(link, &t->greeting, err);
+    return ssh_merge_open(ssh_chain_last(chain), &t->greeting, err);
 }
 
 /* All that is not its own is the other process's: who waits for an end must see it. */

@@ -47,6 +47,7 @@ void add_rank_io_tests(void);
 void add_launch_tests(void);
 void add_interrupted_tests(void);
 void add_ssh_address_tests(void);
+void add_stripe_tests(void);
 void add_launch_command_tests(void);
 void add_mux_tests(void);
 void add_agents_tests(void);
