@@ -28,10 +28,10 @@ static int take_end(struct stripe_order *order, struct stripe_arrived *arrived,
 {
     if (order->total != UINT64_MAX && order->total != header->number)
         return refuse(err, "two different ends", header);
-    order->total = header->number;
-    for (uint64_t number = order->total; number < order->next + STRIPE_AHEAD_MAX; number++)
+    for (uint64_t number = header->number; number < order->next + STRIPE_AHEAD_MAX; number++)
         if (order->held[number % STRIPE_AHEAD_MAX])
             return refuse(err, "an end before a chunk", header);
+    order->total = header->number;
     arrived->ended = true;
     return CW_OK;
 }
