@@ -246,6 +246,7 @@ nobody_is_left() {
   sleep 1
   kill -9 "$helper"
   await_true "the tunnel to end" no_such "causeway tunnel ssh:root@$hosts_net.2/127.0.0.1:7001"
+  await_true "the far end to be gone" nothing_of_stripes
   no_tunnels
 }
 
@@ -305,6 +306,11 @@ full_both_ways() {
   echo_there
   bytes_come_back 200000000 --connections 1
   no_tunnels
+}
+
+striped_nobody_is_left() {
+  local -x CAUSEWAY_TUNNEL_CONNECTIONS=4
+  nobody_is_left
 }
 
 # One connection of a tunnel is killed, again and again.
@@ -471,6 +477,7 @@ t "bytes both ways at once" full_both_ways
 t "striped: a solver over two sites" striped_job
 t "... by way of another gateway" striped_through_another
 t "striped: bytes through a tunnel" striped_bytes
+t "striped: nobody is left at this end" striped_nobody_is_left
 t "striped: single connections are killed in large messages" one_killed
 t "striped: the near end is killed" local_end_killed
 t "striped: a connection is lost at the gateway" one_lost
