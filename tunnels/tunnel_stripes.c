@@ -144,12 +144,14 @@ static void end_all(struct near_end *t, bool at_once)
 /* What a process said of its connection says more than that it ended. */
 static int explain(struct near_end *t, struct cw_err *err)
 {
+    const struct ssh_address *address = t->chain->address;
+
     for (uint32_t i = 0; i < t->stripes.count && err->code == CW_ECLOSED; i++)
         if (t->said[i].code < 0) {
             *err = t->said[i];
-            break;
+            return err->code;
         }
-    return err->code;
+    return cw_err_wrap(err, "gateway %s", address->hop[address->hops - 1].host);
 }
 
 static int run(struct near_end *t, uint32_t connections, struct cw_err *err)
