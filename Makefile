@@ -54,7 +54,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -128,7 +128,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
-		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c pack.c probe.c seen.c stream.c) \
+		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps-check)
@@ -162,7 +162,7 @@ $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.
 IMAGE_PROGRAMS = $(patsubst tests/image/%,$(BUILD)/image/%,$(basename $(filter-out tests/image/taker.c,$(wildcard tests/image/*.c)) \
 	$(wildcard tests/image/*.cc tests/image/*.f90)))
 image-programs: $(IMAGE_PROGRAMS) $(BUILD)/causeway-restore
-$(BUILD)/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c $(wildcard rdevice/image/*.c))
+$(BUILD)/image/libtaker.so: $(call objects,tests/image/taker.c common/err.c common/pack.c $(wildcard rdevice/image/*.c))
 	@mkdir -p $(@D)
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-z,defs $^ -o $@ -llz4
@@ -301,7 +301,7 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(RELAY_CORE) tunnels/ssh_address.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c) rdevice/readings.c
+FUZZED = $(COMMON) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c) rdevice/readings.c
 FUZZED_DEVICE = $(addprefix rdevice/,act.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
@@ -328,11 +328,11 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c) dispatcher/mux/marker.c)
+build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c rtt_file.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_services: $(call fuzz_objects,dispatcher/services/host_talk.c dispatcher/services/service_format.c \
-	dispatcher/remote/talk.c dispatcher/remote/agent_child.c dispatcher/remote/launch_command.c dispatcher/loop/loop.c dispatcher/mux/marker.c)
+	dispatcher/remote/talk.c dispatcher/remote/agent_child.c dispatcher/remote/launch_command.c dispatcher/loop/loop.c)
 build/fuzz/fuzz_services: FUZZ_LIBRARIES = -ljansson
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 

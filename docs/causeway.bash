@@ -194,7 +194,7 @@ _causeway() {
     ckptsrv) _causeway_ckptsrv ;;
     ckpt) _causeway_ckpt ;;
     doctor) _causeway_doctor ;;
-    tunnel) _causeway_words --help ;;
+    tunnel) _causeway_words '--connections --verbose --help' ;;
   esac
 }
 

@@ -1,5 +1,6 @@
 #include "tunnels/ssh_chain.h"
 #include "common/clock.h"
+#include "tunnels/ssh_channel.h"
 #include "tunnels/ssh_connect.h"
 #include "tunnels/ssh_host_key.h"
 #include "tunnels/ssh_login.h"
@@ -12,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MESSAGE_MAX (2u * SSH_HOST_MAX)
 #define NS_IN_MS 1000000ull
 
 /* What is refused is older than SSH of 2014: SHA-1, CBC, and groups that are too small. */
@@ -122,46 +122,6 @@ static int shake_hands(struct ssh_link *link, struct cw_err *err)
     return result == 0 ? CW_OK : ssh_link_fail(link, CW_ESYS, "the handshake", err);
 }
 
-/* --- channels --- */
-
-static void put_u32(uint8_t **at, uint32_t value)
-{
-    for (int shift = 24; shift >= 0; shift -= 8)
-        *(*at)++ = (uint8_t)(value >> shift);
-}
-
-static void put_text(uint8_t **at, const char *text)
-{
-    uint32_t size = (uint32_t)strlen(text);
-
-    put_u32(at, size);
-    memcpy(*at, text, size);
-    *at += size;
-}
-
-/* libssh2_channel_direct_tcpip has a window of its own, which is too small for long ways. */
-static int open_channel(struct ssh_link *link, const char *host, uint16_t port, struct cw_err *err)
-{
-    uint8_t message[MESSAGE_MAX], *at = message;
-    char what[SSH_HOST_MAX + 64];
-
-    put_text(&at, host);
-    put_u32(&at, port);
-    put_text(&at, "127.0.0.1"); /* who asks for it: of no interest */
-    put_u32(&at, SSH_PORT);
-    while (!(link->channel = libssh2_channel_open_ex(
-                 link->session, "direct-tcpip", sizeof("direct-tcpip") - 1, SSH_WINDOW_BYTES,
-                 SSH_PACKET_BYTES, (const char *)message, (unsigned)(at - message))) &&
-           libssh2_session_last_errno(link->session) == LIBSSH2_ERROR_EAGAIN &&
-           ssh_link_await(link))
-        ;
-    if (link->channel)
-        return CW_OK;
-    snprintf(what, sizeof(what),
-             "forwarding to %s port %u (it may be forbidden there, or nobody listens)", host, port);
-    return ssh_link_fail(link, CW_ESYS, what, err);
-}
-
 /* --- the chain --- */
 
 /* What is not acknowledged in time breaks the connection. */
@@ -179,26 +139,24 @@ static int connect_first(struct ssh_chain *c, struct cw_err *err)
 
 static int open_link(struct ssh_link *link, struct cw_err *err)
 {
-    const struct ssh_address *a = link->chain->address;
-    const struct ssh_hop *next = &link->chain->way->hop[link->number + 1];
-    bool is_last = link->number + 1 == link->chain->way->hops;
+    const struct ssh_way *way = link->chain->way;
+    const struct ssh_hop *next = &way->hop[link->number + 1];
 
     if (new_session(link, err) < 0 || shake_hands(link, err) < 0 ||
         ssh_host_key_check(link, err) < 0 || ssh_login(link, err) < 0)
         return err->code;
     libssh2_keepalive_config(link->session, 1, SSH_KEEPALIVE_S);
-    return open_channel(link, is_last ? a->host : next->host, is_last ? a->port : next->port, err);
+    return link->number + 1 == way->hops ? CW_OK
+                                       : ssh_channel_forward(link, next->host, next->port, err);
 }
 
-int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address, uint32_t way,
-                   const char *dir, uint32_t time_ms, struct cw_err *err)
+int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address,
+                   const struct ssh_way *way, const char *dir, uint32_t time_ms, struct cw_err *err)
 {
-    *c = (struct ssh_chain){.address = address, .way = &address->way[way], .dir = dir, .fd = -1};
+    *c = (struct ssh_chain){.address = address, .way = way, .dir = dir, .fd = -1};
     c->until_ns = cw_clock_ns() + time_ms * NS_IN_MS;
     for (uint32_t i = 0; i < c->way->hops; i++)
         c->link[i] = (struct ssh_link){.chain = c, .number = i};
-    if (libssh2_init(0) != 0)
-        return cw_err_set(err, CW_ENOMEM, "libssh2 cannot be used");
     err->code = CW_OK;
     if (connect_first(c, err) < 0)
         return err->code;
@@ -213,18 +171,27 @@ void ssh_chain_close(struct ssh_chain *c)
 {
     if (c->fd >= 0)
         shutdown(c->fd, SHUT_RDWR);
-    for (uint32_t i = c->way->hops; i-- > 0;)
+    for (uint32_t i = c->way->hops; i-- > 0; c->link[i].session = NULL)
         if (c->link[i].session)
             libssh2_session_free(c->link[i].session);
     if (c->fd >= 0)
         close(c->fd);
     c->fd = -1;
-    libssh2_exit();
 }
 
-LIBSSH2_CHANNEL *ssh_chain_channel(const struct ssh_chain *c)
+/* libssh2 would say goodbye on the connection, so it gets another one, which leads nowhere. */
+void ssh_chain_leave(struct ssh_chain *c)
 {
-    return c->link[c->way->hops - 1].channel;
+    int nowhere = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    dup2(nowhere, c->fd);
+    close(nowhere);
+    ssh_chain_close(c);
+}
+
+struct ssh_link *ssh_chain_last(struct ssh_chain *c)
+{
+    return &c->link[c->way->hops - 1];
 }
 
 int ssh_chain_keep_alive(struct ssh_chain *c)
@@ -232,7 +199,8 @@ int ssh_chain_keep_alive(struct ssh_chain *c)
     int least_s = SSH_KEEPALIVE_S, next_s;
 
     for (uint32_t i = 0; i < c->way->hops; i++)
-        if (libssh2_keepalive_send(c->link[i].session, &next_s) == 0 && next_s < least_s)
+        if (!ssh_link_is_sending(&c->link[i]) &&
+            libssh2_keepalive_send(c->link[i].session, &next_s) == 0 && next_s < least_s)
             least_s = next_s;
     return least_s * 1000;
 }

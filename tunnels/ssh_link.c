@@ -25,14 +25,16 @@ int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struc
 
 /* --- waiting --- */
 
+bool ssh_link_is_sending(const struct ssh_link *link)
+{
+    return libssh2_session_block_directions(link->session) & LIBSSH2_SESSION_BLOCK_OUTBOUND;
+}
+
+/* A session inside another one waits for room in a window of that, which comes in; or that one
+ * waits for the connection. */
 short ssh_link_events(const struct ssh_chain *c)
 {
-    short events = POLLIN;
-
-    for (uint32_t i = 0; i < c->way->hops && c->link[i].session; i++)
-        if (libssh2_session_block_directions(c->link[i].session) & LIBSSH2_SESSION_BLOCK_OUTBOUND)
-            events |= POLLOUT;
-    return events;
+    return c->link[0].session && ssh_link_is_sending(&c->link[0]) ? POLLIN | POLLOUT : POLLIN;
 }
 
 bool ssh_link_await(const struct ssh_link *link)

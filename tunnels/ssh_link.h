@@ -29,6 +29,10 @@ const struct ssh_hop *ssh_link_hop(const struct ssh_link *link);
 /* The last error of that session: "gateway HOST: WHAT: WHY". Returns err->code. */
 int ssh_link_fail(const struct ssh_link *link, int code, const char *what, struct cw_err *err);
 
+/* Whether a packet is on its way out in part. Until the call that began it goes on, no other may
+ * send one: libssh2 takes that for bad use, also where a read has to say that there is room. */
+bool ssh_link_is_sending(const struct ssh_link *link);
+
 /* What to wait for on the chain's `fd` (POLLIN, POLLOUT), when none of its calls went on. */
 short ssh_link_events(const struct ssh_chain *chain);
 

@@ -27,8 +27,7 @@ struct examination {
     struct routes_rtt rtt;
     uint32_t here;
     uint64_t time_ns;
-    char ssh_config[PATH_MAX];
-    char ssh_args[PATH_MAX + 3];
+    char ssh_args[GRID_SSH_ARGS_BYTES];
     uint8_t key[CW_KEY_SIZE];
     uint8_t token[TCP_PROBE_TOKEN];
     char causeway[PATH_MAX];
@@ -55,9 +54,8 @@ static int read_grid(struct examination *e, const char *file, const char *here, 
     if (grid_file_read(&e->grid, file, err) < 0 ||
         grid_here(&e->grid, here, machine, &e->here, err) < 0 ||
         grid_state_read_rtt(&e->grid, &e->rtt, err) < 0 ||
-        grid_state_ssh_config(&e->grid, &e->rtt, e->here, e->ssh_config, err) < 0)
+        grid_state_ssh_args(&e->grid, &e->rtt, e->here, e->ssh_args, err) < 0)
         return err->code;
-    snprintf(e->ssh_args, sizeof(e->ssh_args), "-F %.4095s", e->ssh_config);
     return CW_OK;
 }
 
@@ -88,7 +86,7 @@ static int list_hosts(struct examination *e, struct cw_err *err)
             snprintf(e->name[at].text, sizeof(e->name[at].text), SSH_CONFIG_HOST,
                      e->grid.site[i].host[j].name, e->grid.site[i].name);
             e->look[at].name = e->name[at].text;
-            e->look[at].visit.in_fd = e->look[at].visit.output.fd = -1;
+            e->look[at].visit = VISIT_NONE;
             e->site[at] = i;
         }
     }
@@ -109,7 +107,7 @@ static int begin(struct examination *e, const char *file, struct cw_err *err)
     e->gates.rtt = &e->rtt;
     e->gates.here = e->here;
     e->gates.file = file;
-    e->gates.ssh_config = e->ssh_config;
+    e->gates.ssh_config = e->ssh_args + strlen("-F ");
     e->gates.time_ms = (uint32_t)((e->time_ns ? e->time_ns : DOCTOR_GRID_OPEN_NS) / NS_IN_MS);
     doctor_raise_descriptor_limit();
     signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */

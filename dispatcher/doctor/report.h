@@ -6,8 +6,8 @@
 #define DISPATCHER_REPORT_H
 
 #include "common/err.h"
+#include "common/marker.h"
 #include "dispatcher/doctor/findings.h"
-#include "dispatcher/mux/marker.h"
 
 #define REPORT_MARKER "\nCAUSEWAY-REPORT:58d3\n"
 #define REPORT_LINE_MAX 2048u    /* bytes of a line; more of it is cut */

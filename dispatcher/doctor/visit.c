@@ -41,7 +41,6 @@ void visit_free(struct visit *v)
     talk_free(&v->talk);
     report_free(&v->report);
     *v = VISIT_NONE;
-    v->time_ns = config->time_ns ? config->time_ns : AGENTS_START_NS;
 }
 
 const char *visit_why(struct visit *v, char *text, size_t size)

@@ -5,7 +5,7 @@
 #define DISPATCHER_GREETING_H
 
 #include "common/frame.h"
-#include "dispatcher/mux/marker.h"
+#include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
 #define GREETING_PROTOCOL 3u     /* of agents; its first fields are the same in each */

@@ -1,6 +1,6 @@
 #include "rdevice/image/stream.h"
 
-#include "rdevice/image/pack.h"
+#include "common/pack.h"
 #include "rdevice/image/seen.h"
 #include "rdevice/image/system.h"
 

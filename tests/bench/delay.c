@@ -4,6 +4,7 @@
  *   delay PORT HOST PORT2 MS
  */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -28,9 +29,11 @@ struct piece {
 };
 
 struct way {
-    int from, to; /* `from` -1: nothing more comes */
+    int from,
+        to; /* `from` -1: nothing more comes; `to` -1: all was passed on, or nobody takes it */
     struct piece *first, **last;
     size_t bytes;
+    bool over;
 };
 
 static struct way ways[2 * CONNECTIONS_MAX];
@@ -60,46 +63,85 @@ static void take(struct way *w)
     w->last = &p->next;
 }
 
-/* Returns whether it could go on. */
-static bool pass(struct way *w)
+static void drop_first(struct way *w)
 {
     struct piece *p = w->first;
-    ssize_t n = 0;
 
-    if (p->size == 0)
-        shutdown(w->to, SHUT_WR);
-    else
-        n = send(w->to, p->bytes + p->at, p->size - p->at, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0)
-        return false;
-    p->at += (size_t)n;
-    w->bytes -= (size_t)n;
-    if (p->at < p->size)
-        return true;
+    w->bytes -= p->size - p->at;
     w->first = p->next;
     if (!w->first)
         w->last = &w->first;
     free(p);
+}
+
+/* Nothing more goes this way. When nothing goes the other way either, the connection ends. */
+static void end(struct way *w)
+{
+    struct way *back = &ways[(w - ways) ^ 1];
+
+    while (w->first)
+        drop_first(w);
+    shutdown(w->to, SHUT_WR);
+    if (w->from >= 0)
+        shutdown(w->from, SHUT_RD);
+    w->from = -1;
+    w->over = true;
+    if (!back->over)
+        return;
+    close(w->to);
+    close(back->to);
+    w->to = back->to = -1;
+}
+
+/* Returns whether it could go on. */
+static bool pass(struct way *w)
+{
+    struct piece *p = w->first;
+    ssize_t n =
+        p->size ? send(w->to, p->bytes + p->at, p->size - p->at, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+
+    if (n < 0 && errno == EAGAIN)
+        return false;
+    if (n <= 0) {
+        end(w);
+        return true;
+    }
+    p->at += (size_t)n;
+    w->bytes -= (size_t)n;
+    if (p->at == p->size)
+        drop_first(w);
     return true;
+}
+
+static int free_place(void)
+{
+    int i = 0;
+
+    while (i < count && ways[2 * i].to >= 0)
+        i++;
+    if (i == count && count < CONNECTIONS_MAX)
+        count++;
+    return i;
 }
 
 static void add(int client, const struct sockaddr_in *there)
 {
-    int server = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+    int server = socket(AF_INET, SOCK_STREAM, 0), on = 1, place = free_place();
 
-    if (client < 0 || count == CONNECTIONS_MAX ||
+    if (client < 0 || place == CONNECTIONS_MAX ||
         connect(server, (const struct sockaddr *)there, sizeof(*there)) < 0) {
+        if (place < CONNECTIONS_MAX)
+            ways[2 * place].to = -1;
         close(client);
         close(server);
         return;
     }
     setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(server, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    ways[2 * count] = (struct way){.from = client, .to = server};
-    ways[2 * count + 1] = (struct way){.from = server, .to = client};
+    ways[2 * place] = (struct way){.from = client, .to = server};
+    ways[2 * place + 1] = (struct way){.from = server, .to = client};
     for (int i = 0; i < 2; i++)
-        ways[2 * count + i].last = &ways[2 * count + i].first;
-    count++;
+        ways[2 * place + i].last = &ways[2 * place + i].first;
 }
 
 /* Milliseconds to the next piece that is due; -1: there is none. */
@@ -124,7 +166,7 @@ static void turn(int listener, const struct sockaddr_in *there)
     if (poll(p, 1 + 2 * (nfds_t)count, next_ms()) < 0)
         exit(1);
     for (int i = 0; i < 2 * count; i++) {
-        if (p[1 + i].revents)
+        if (p[1 + i].revents && ways[i].from >= 0)
             take(&ways[i]);
         while (ways[i].first && ways[i].first->due_ns <= now() && pass(&ways[i]))
             ;

@@ -2,14 +2,14 @@
 # Tunnels through SSH beside OpenSSH's own, to a host that is a network namespace of this machine (tests/hosts.sh), at
 # once and over a way that takes time (delay.c): a section of bench.sh, which sources this after lib.sh and tests/hosts.sh.
 #
-# Environment: TUNNEL_ROUNDS (default RUNS), TUNNEL_MB (sent at once, 512), TUNNEL_SLOW_MB (sent over 50 ms, 64)
+# Environment: TUNNEL_ROUNDS (default RUNS), TUNNEL_MB (sent at once, 512), TUNNEL_SLOW_MB (sent over 50 ms, 256)
 
 # shellcheck disable=SC2154 # bench.sh sets RUNS, causeway, programs and dir; tests/hosts.sh the names that begin with hosts_
 # shellcheck disable=SC2016,SC2317 # the dollars in single quotes are perl's; functions are called by their names
 
 TUNNEL_ROUNDS=${TUNNEL_ROUNDS:-$RUNS}
 TUNNEL_MB=${TUNNEL_MB:-512}
-TUNNEL_SLOW_MB=${TUNNEL_SLOW_MB:-64}
+TUNNEL_SLOW_MB=${TUNNEL_SLOW_MB:-256}
 TUNNEL_PORT=7001
 TUNNEL_WAY_PORT=27022
 TUNNEL_DELAY_MS=25 # of each direction
@@ -31,8 +31,9 @@ tunnel_ssh() {
     -p "$2" -W "127.0.0.1:$TUNNEL_PORT" "root@$1"
 }
 
+# Of bytes that cannot be packed: ssh does not try.
 tunnel_send() {
-  [[ $(head -c "$(($1 << 20))" /dev/zero | "tunnel_$2" "${@:3}" 2>"$dir/stats") = k ]]
+  [[ $(head -c "$(($1 << 20))" "$dir/tunnel.bytes" | "tunnel_$2" "${@:3}" 2>"$dir/stats") = k ]]
 }
 
 # tunnel_once RUNNER KEY MB HOST PORT: appends "KEY MB-A-SECOND"
@@ -57,12 +58,13 @@ tunnels() {
   title "Bytes through SSH to a gateway: causeway tunnel beside ssh -W, $TUNNEL_ROUNDS rounds"
   bench_hosts 1 "tunnels" || return
   tunnel_keys
+  head -c "$(((TUNNEL_MB > TUNNEL_SLOW_MB ? TUNNEL_MB : TUNNEL_SLOW_MB) << 20))" /dev/urandom >"$dir/tunnel.bytes"
   tunnel_sink
   sink=$!
   "$programs/delay" "$TUNNEL_WAY_PORT" "$hosts_net.1" 22 "$TUNNEL_DELAY_MS" >"$dir/out" &
   way=$!
   sleep 1
-  rm -f "$dir"/tunnel.*
+  rm -f "$dir"/tunnel.{ours,ssh}
   take_turns "$TUNNEL_ROUNDS" "ours ssh" tunnel_once now "$TUNNEL_MB" "$hosts_net.1" 22
   take_turns "$TUNNEL_ROUNDS" "ours ssh" tunnel_once slow "$TUNNEL_SLOW_MB" 127.0.0.1 "$TUNNEL_WAY_PORT"
   kill "$way" "$sink"

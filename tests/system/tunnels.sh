@@ -205,17 +205,29 @@ another_relay() {
   refused "relay $far: .*(credential|key)"
 }
 
-# As with ssh -W.
-# shellcheck disable=SC2016 # perl's, and of the other shell
-by_hand() {
-  sites
+# One connection to port 7001 of node2 is answered by its own bytes.
+# shellcheck disable=SC2016 # perl's
+echo_there() {
   helper echo env HOSTS_NUMBER="$hosts_number" "$root/tests/hosts.sh" exec 2 perl -MIO::Socket::INET -e '
     $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:7001", Listen => 1, ReuseAddr => 1) or die; $c = $s->accept;
     while (sysread $c, $_, 65536) { syswrite $c, $_ } close $c'
   sleep 1
-  head -c 20000000 /dev/urandom >"$work/sent"
-  run bash -c '"${@:3}" <"$1" | cmp - "$1"' _ "$work/sent" - "${causeway[@]}" tunnel "ssh:root@$hosts_net.2/127.0.0.1:7001"
+}
+
+# bytes_come_back BYTES OPTION...: through a tunnel to that
+# shellcheck disable=SC2016 # of the other shell
+bytes_come_back() {
+  local gate=${gate:-root@$hosts_net.2}
+  [[ -e $work/sent ]] || head -c "$1" /dev/urandom >"$work/sent"
+  run bash -c '"${@:3}" <"$1" | cmp - "$1"' _ "$work/sent" - "${command[@]:-${causeway[@]}}" tunnel "${@:2}" "ssh:$gate/127.0.0.1:7001"
   expect_code 0
+}
+
+# As with ssh -W.
+by_hand() {
+  sites
+  echo_there
+  bytes_come_back 20000000
   no_tunnels
 }
 
@@ -234,11 +246,197 @@ nobody_is_left() {
   sleep 1
   kill -9 "$helper"
   await_true "the tunnel to end" no_such "causeway tunnel ssh:root@$hosts_net.2/127.0.0.1:7001"
+  await_true "the far end to be gone" nothing_of_stripes
   no_tunnels
 }
 
 no_such() {
   ! says pgrep -f "$1"
+}
+
+# --- striped tunnels --------------------------------------------------------------
+
+# what a striped tunnel has at the gateway: processes, and a socket
+nothing_of_stripes() {
+  ! says on_host 2 pgrep -f 'causeway tunnel --merge' &&
+    ! on_host 2 grep -q causeway-tunnel /proc/net/unix
+}
+
+stripes_are_there() {
+  (($(on_host 2 pgrep -fc 'causeway tunnel --merge') >= $1))
+}
+
+expect_several() {
+  grep -q 'causeway tunnel: several connections' "$tmp/err" || wrong "expected several connections, saw: $(<"$tmp/err")"
+}
+
+# expect_one WHY
+expect_one() {
+  grep -Eq "causeway tunnel: one connection: $1" "$tmp/err" || wrong "expected one connection: $1; saw: $(<"$tmp/err")"
+}
+
+striped_job() {
+  local -x CAUSEWAY_TUNNEL_CONNECTIONS=4
+  local log=$hosts_dir/2/run/sshd/log before
+  before=$(grep -c 'Starting session: command for root' "$log")
+  solved "${1-}"
+  (($(grep -c 'Starting session: command for root' "$log") >= before + 4)) ||
+    wrong "expected connections of a striped tunnel at node2"
+}
+
+striped_through_another() {
+  striped_job "ssh:root@$hosts_net.1,root@$hosts_net.2/127.0.0.1:$port"
+}
+
+# What can and what cannot be packed, both ways at once; each twice the window of sshd.
+striped_bytes() {
+  sites
+  echo_there
+  head -c 100000000 /dev/urandom >"$work/sent"
+  head -c 100000000 /dev/zero >>"$work/sent"
+  bytes_come_back 0 --verbose --connections 4
+  expect_several
+  await_true "the far end to be gone" nothing_of_stripes
+  no_tunnels
+}
+
+# Both directions are full at once over one connection, too.
+full_both_ways() {
+  sites
+  echo_there
+  bytes_come_back 200000000 --connections 1
+  no_tunnels
+}
+
+striped_nobody_is_left() {
+  local -x CAUSEWAY_TUNNEL_CONNECTIONS=4
+  nobody_is_left
+}
+
+# One connection of a tunnel is killed, again and again.
+one_killed() {
+  local -x CAUSEWAY_TUNNEL_CONNECTIONS=4
+  local i
+  sites
+  over_sites "$root/build/programs/sizes" 67108864
+  start "${job_command[@]}"
+  await_true "rank 3" event_is_there rank_up 3
+  for ((i = 0; i < 10; i++)); do
+    sleep 0.3
+    tunnels | shuf -n 1 | xargs -r kill -9
+  done
+  finish
+  expect_untouched
+  expect_code 0
+  await_true "the far ends to be gone" nothing_of_stripes
+  no_tunnels
+}
+
+# start_striped: a tunnel that has all its connections, and waits for more to carry
+# shellcheck disable=SC2016 # of the other shell
+start_striped() {
+  sites
+  echo_there
+  start bash -c 'exec "$@" < <(echo some; exec tail -s 0.1 --pid=$$ -f /dev/null)' _ "${causeway[@]}" tunnel --connections 4 "ssh:root@$hosts_net.2/127.0.0.1:7001"
+  await_true "four connections" stripes_are_there 4
+}
+
+local_end_killed() {
+  start_striped
+  kill -9 "$pid"
+  finish
+  await_true "the far end to be gone" nothing_of_stripes
+  await_true "its processes here to end" no_such "causeway tunnel --connections 4 ssh:root@$hosts_net.2"
+  no_tunnels
+}
+
+one_lost() {
+  start_striped
+  await_true "its bytes to come back" grep -q some "$tmp/out"
+  sleep 0.5
+  on_host 2 pkill -9 -f -n 'sshd: root@notty'
+  finish
+  expect_code 1
+  grep -Eq "gateway $hosts_net.2: (the tunnel|one of the connections of the tunnel broke)" "$tmp/err" || wrong "expected that a connection broke, saw: $(<"$tmp/err")"
+  await_true "the far end to be gone" nothing_of_stripes
+  no_tunnels
+}
+
+# The socket's name can be seen by all.
+# shellcheck disable=SC2016 # perl's
+no_token() {
+  start_striped
+  on_host 2 perl -MSocket -e 'open F, "/proc/net/unix"; ($n) = map { /@(causeway-tunnel-\S+)/ } <F>;
+    for (1 .. 20) { socket my $s, AF_UNIX, SOCK_STREAM, 0; connect $s, pack("Sa*", AF_UNIX, "\0$n") or die "connect: $!";
+      $_ % 2 and syswrite $s, "x" x 32; sysread $s, $_, 1 and die "answered" }' >"$work/perl" 2>&1 || wrong "$(<"$work/perl")"
+  await_true "its bytes to come back" grep -q some "$tmp/out"
+  stripes_are_there 4 || wrong "a connection was lost"
+  kill -9 "$pid"
+  finish
+  no_tunnels
+}
+
+# falls_back WHY OPTION...: bytes come back over one connection
+falls_back() {
+  echo_there
+  bytes_come_back 1000000 --verbose "${@:2}"
+  expect_one "$1"
+  no_tunnels
+}
+
+none_at_gateway() {
+  local place command
+  sites
+  place=$(mktemp -d "/tmp/cwalone.XXXXXX")
+  cp "$root/build/causeway" "$place"
+  command=("$place/causeway")
+  falls_back "gateway $hosts_net.2: a command ended early" --connections 4
+  rm -r "$place"
+}
+
+# another_at_gateway TEXT: the causeway that is found there says it
+another_at_gateway() {
+  on_host 2 mount -t tmpfs tmpfs /usr/local/bin
+  printf '#!/bin/sh\n%s\n' "$1" | on_host 2 tee /usr/local/bin/causeway >/dev/null
+  on_host 2 chmod +x /usr/local/bin/causeway
+}
+
+older_at_gateway() {
+  sites
+  another_at_gateway 'echo "usage: causeway tunnel ..." >&2; exit 2'
+  falls_back "gateway $hosts_net.2: a command ended early" --connections 4
+  on_host 2 umount /usr/local/bin
+}
+
+other_version_at_gateway() {
+  sites
+  another_at_gateway 'printf "\nCWMERGE\n\377\0\0\0\0\0\0\0it speaks another version"; head -c 231 /dev/zero; exec cat'
+  falls_back "gateway $hosts_net.2: causeway tunnel --merge: it speaks another version" --connections 4
+  on_host 2 umount /usr/local/bin
+}
+
+# forced COMMAND WHY: with the key of the test nothing else can be run
+forced() {
+  local authorized=$hosts_dir/2/run/sshd/authorized
+  sites
+  sed -i "s#^ssh-#command=\"$1\" &#" "$authorized"
+  falls_back "$2" --connections 4
+  sed -i 's/^command="[^"]*" //' "$authorized"
+}
+
+near_and_far() {
+  local gate way=$((27100 + hosts_number))
+  sites
+  echo_there
+  bytes_come_back 1000000 --verbose
+  expect_one "the gateway is near"
+  sed -n "s/^$hosts_net.2 /[127.0.0.1]:$way /p" "$HOME/.ssh/known_hosts" >>"$HOME/.ssh/known_hosts"
+  helper way "$root/build/programs/delay" "$way" "$hosts_net.2" 22 20
+  gate=root@127.0.0.1:$way
+  echo_there
+  bytes_come_back 0 --verbose
+  expect_several
+  no_tunnels
 }
 
 bad_addresses() {
@@ -275,4 +473,19 @@ t "a gateway that offers old algorithms" old_algorithms
 t "another relay is there" another_relay
 t "bytes through a tunnel" by_hand
 t "nobody is left at this end of a tunnel" nobody_is_left
+t "bytes both ways at once" full_both_ways
+t "striped: a solver over two sites" striped_job
+t "... by way of another gateway" striped_through_another
+t "striped: bytes through a tunnel" striped_bytes
+t "striped: nobody is left at this end" striped_nobody_is_left
+t "striped: single connections are killed in large messages" one_killed
+t "striped: the near end is killed" local_end_killed
+t "striped: a connection is lost at the gateway" one_lost
+t "striped: who has not the token" no_token
+t "striped: the gateway has no Causeway" none_at_gateway
+t "... an older one" older_at_gateway
+t "... another version" other_version_at_gateway
+t "... lets no commands run" forced /bin/false "gateway .*: a command ended early"
+t "... runs one that says nothing" forced "cat >/dev/null" "gateway .*: no answer in time"
+t "a gateway that is near, and one that is far" near_and_far
 tap_end

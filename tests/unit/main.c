@@ -117,6 +117,7 @@ static void (*const suites[])(void) = {
     add_routes_tests,
     add_services_tests,
     add_ssh_address_tests,
+    add_stripe_tests,
     add_launch_command_tests,
     add_mux_tests,
     add_agents_tests,

@@ -52,6 +52,7 @@ void add_grid_job_tests(void);
 void add_routes_tests(void);
 void add_services_tests(void);
 void add_ssh_address_tests(void);
+void add_stripe_tests(void);
 void add_launch_command_tests(void);
 void add_mux_tests(void);
 void add_agents_tests(void);

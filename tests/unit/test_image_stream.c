@@ -1,7 +1,7 @@
 /* The stream of an image, the lines that tell of memory, and the policy of compression. */
 #include "common/image.h"
+#include "common/pack.h"
 #include "rdevice/image/maps_line.h"
-#include "rdevice/image/pack.h"
 #include "rdevice/image/seen.h"
 #include "rdevice/image/stream.h"
 #include "tests/unit/suites.h"

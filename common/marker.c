@@ -1,4 +1,4 @@
-#include "dispatcher/mux/marker.h"
+#include "common/marker.h"
 
 #include <string.h>
 

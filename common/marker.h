@@ -1,7 +1,7 @@
 /* The text after which what a process on a host says counts: the way to it, as the start files of a
  * shell, may print something before. Pure. */
-#ifndef DISPATCHER_MARKER_H
-#define DISPATCHER_MARKER_H
+#ifndef CW_MARKER_H
+#define CW_MARKER_H
 
 #include <stdbool.h>
 #include <stddef.h>

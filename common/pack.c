@@ -1,4 +1,4 @@
-#include "rdevice/image/pack.h"
+#include "common/pack.h"
 
 /* LZ4 takes 1.43 ns a byte (0.7 GB/s; build/image/stall 1024, Debian 12, 2 cores), a socket whose
  * reader keeps up 0.3 ns. So compression pays where the path is slower than some 10 Gbit/s. */

@@ -1,6 +1,7 @@
-/* Whether blocks of an image are to be compressed: a pure policy. */
-#ifndef RDEVICE_IMAGE_PACK_H
-#define RDEVICE_IMAGE_PACK_H
+/* Whether blocks of a stream, as an image or what a tunnel carries, are to be compressed: a pure
+ * policy. */
+#ifndef CW_PACK_H
+#define CW_PACK_H
 
 #include <stdbool.h>
 #include <stdint.h>
