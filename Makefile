@@ -53,7 +53,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -107,6 +107,9 @@ build/include/rdevice/calls.inc: Makefile
 			END { exit !n }' >$@ || \
 		$(call hint,deps)
 $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
+
+# Where the installed MPI has mpi.h
+$(BUILD)/obj/rdevice/collectives/%.o: CPPFLAGS += $(filter -I%,$(shell mpicc.mpich -show -c 2>/dev/null))
 
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
