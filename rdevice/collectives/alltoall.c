@@ -109,9 +109,9 @@ static int unpack_row(const struct blocks *b, const char *row, void *recv, int c
     int error = MPI_SUCCESS;
 
     for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
-        error = data_unpack(row + plan_slot(plan, r) * b->size, b->size,
-                            data_element(recv, (long long)r * count, type), count, type,
-                            b->sites->all);
+        error =
+            data_unpack(row + plan_slot(plan, r) * b->size, b->size,
+                        data_element(recv, (long long)r * count, type), count, type, b->sites->all);
     return error;
 }
 

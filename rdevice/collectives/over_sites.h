@@ -1,6 +1,6 @@
 /* MPI's collectives, each of which crosses between sites as few times as it can. The functions have
- * the arguments, and give the results, of MPI's; where there is nothing to gain, and where MPICH has
- * to refuse the arguments, they are MPICH's own.
+ * the arguments, and give the results, of MPI's; where there is nothing to gain, and where MPICH
+ * has to refuse the arguments, they are MPICH's own.
  *
  * All ranks of an operation come to the same decision, since it depends on nothing but what MPI
  * wants to be the same on all of them: the bytes of a message, the root, the operator and the
@@ -10,8 +10,8 @@
 
 #include <mpi.h>
 
-#define OVER_SITES_PART_MAX (1ll << 30)     /* bytes that one rank may hold more for an operation */
-#define OVER_SITES_EXCHANGE_MAX 8192        /* bytes of an allreduce that sites exchange directly */
+#define OVER_SITES_PART_MAX (1ll << 30) /* bytes that one rank may hold more for an operation */
+#define OVER_SITES_EXCHANGE_MAX 8192    /* bytes of an allreduce that sites exchange directly */
 #define OVER_SITES_ALLTOALL_MAX (32ll << 10) /* bytes from rank to rank; above, MPICH's own */
 
 int over_sites_barrier(MPI_Comm comm);

@@ -27,11 +27,8 @@ struct plan {
     int *place;                /* of each rank among those of its site; owned */
 };
 
-/* The environment's variable: a character for each rank of the job, the number of its home relay in
- * base 16. */
-#define PLAN_VARIABLE "CAUSEWAY_SITES"
-
-/* Number of the relay that `text` names for this rank of the job; -1: it names none. */
+/* Number of the relay that `text`, the value of CW_SITES_ENV, names for this rank of the job; -1:
+ * it names none. */
 int plan_home(const char *text, uint32_t rank);
 
 /* Fills *plan for a communicator of `ranks` ranks, of which this process is `rank`; home[i] is the

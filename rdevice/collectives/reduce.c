@@ -116,7 +116,8 @@ static int exchange(const struct sites *sites, const void *from, void *recv, int
     if (error != MPI_SUCCESS)
         return error;
     slots = room.at;
-    error = mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0, sites->site);
+    error =
+        mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0, sites->site);
     if (error == MPI_SUCCESS) {
         sites_batch_begin(&batch, sites);
         recv_parts(&batch, slots, stride, count, type);
@@ -145,9 +146,8 @@ static int allreduce(const struct sites *sites, const void *from, void *recv, in
         error = reduce(sites, from, recv, count, type, op, 0);
         return error == MPI_SUCCESS ? bcast_over_sites(sites, recv, count, type, 0) : error;
     }
-    error = plan_speaks(&sites->plan)
-                ? exchange(sites, from, recv, count, type, op)
-                : mpich.Reduce(from, NULL, count, type, op, 0, sites->site);
+    error = plan_speaks(&sites->plan) ? exchange(sites, from, recv, count, type, op)
+                                      : mpich.Reduce(from, NULL, count, type, op, 0, sites->site);
     return error == MPI_SUCCESS ? mpich.Bcast(recv, count, type, 0, sites->site) : error;
 }
 

@@ -70,9 +70,9 @@ static int pack_for(const struct shares *shares, const void *whole, int site, ch
 
     for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
         if (plan->site[r] == site && shares->counts[r])
-            error = mpich.Pack(data_element(whole, shares->offsets[r], shares->type),
-                               shares->counts[r], shares->type, bytes, room, &at,
-                               shares->sites->all);
+            error =
+                mpich.Pack(data_element(whole, shares->offsets[r], shares->type), shares->counts[r],
+                           shares->type, bytes, room, &at, shares->sites->all);
     return error;
 }
 
@@ -90,8 +90,8 @@ static bool wrap(struct parcels *parcels, const struct shares *shares)
     *parcels = (struct parcels){0};
     for (int s = 0; s < plan->sites; s++) {
         parcels->out[s] = malloc((size_t)bytes_for(shares, s) + 1);
-        parcels->in[s] = s == plan->mine ? parcels->out[s]
-                                         : malloc((size_t)bytes_for(shares, plan->mine) + 1);
+        parcels->in[s] =
+            s == plan->mine ? parcels->out[s] : malloc((size_t)bytes_for(shares, plan->mine) + 1);
         well = well && parcels->out[s] && parcels->in[s];
     }
     return well;
@@ -187,8 +187,8 @@ static int reduce_scatter(const struct shares *shares, const void *from, void *r
     if (error == MPI_SUCCESS)
         error = data_room_make(&result, 1, shares->of_site[plan->mine], shares->type, &stride);
     if (error == MPI_SUCCESS)
-        error = mpich.Reduce(from, whole.at, total, shares->type, shares->op, 0,
-                             shares->sites->site);
+        error =
+            mpich.Reduce(from, whole.at, total, shares->type, shares->op, 0, shares->sites->site);
     if (error == MPI_SUCCESS)
         error = trade(shares, whole.at, result.at);
     if (error == MPI_SUCCESS)

@@ -70,8 +70,7 @@ int over_sites_scan(const void *send, void *recv, int count, MPI_Datatype type, 
     const void *from = send == MPI_IN_PLACE ? recv : send;
     const struct sites *sites = NULL;
 
-    if (op != MPI_OP_NULL && data_bytes(from, count, type) > 0 &&
-        data_bytes(recv, count, type) > 0)
+    if (op != MPI_OP_NULL && data_bytes(from, count, type) > 0 && data_bytes(recv, count, type) > 0)
         sites = sites_of(comm);
     if (!sites || !sites->plan.blocks)
         return mpich.Scan(send, recv, count, type, op, comm);

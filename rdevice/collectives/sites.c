@@ -1,4 +1,5 @@
 #include "rdevice/collectives/sites.h"
+#include "common/setup.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool sites_known(void)
 {
-    homes = getenv(PLAN_VARIABLE);
+    homes = getenv(CW_SITES_ENV);
     return homes;
 }
 
