@@ -1,10 +1,16 @@
 /* One collective again and again: `collective_crossings NAME BYTES COUNT` calls it COUNT times and
- * once before, and prints "NAME US", the mean time of one in microseconds. BYTES: of a rank's part,
- * or of what is broadcast or reduced; doubles. How often it crosses between relays, --stats says. */
+ * once before. BYTES: of a rank's part, or of what is broadcast or reduced; doubles. How often it
+ * crosses between relays, --stats says. With `timed` behind COUNT all ranks, which are on
+ * one machine, begin each call at once, and it prints "NAME US", the mean time in microseconds
+ * until the last of them has come back. */
 #include <mpi.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MEETING_S 0.1 /* more than a message takes */
 
 static int count, ranks;
 static double *from, *to;
@@ -63,15 +69,9 @@ static const struct {
     const char *name;
     void (*call)(void);
 } all[] = {
-    {"barrier", barrier},
-    {"bcast", bcast},
-    {"reduce", reduce},
-    {"allreduce", allreduce},
-    {"gather", gather},
-    {"scatter", scatter},
-    {"allgather", allgather},
-    {"alltoall", alltoall},
-    {"reduce_scatter", reduce_scatter},
+    {"barrier", barrier},     {"bcast", bcast},       {"reduce", reduce},
+    {"allreduce", allreduce}, {"gather", gather},     {"scatter", scatter},
+    {"allgather", allgather}, {"alltoall", alltoall}, {"reduce_scatter", reduce_scatter},
     {"scan", scan},
 };
 
@@ -84,29 +84,71 @@ static void (*named(const char *name))(void)
     exit(2);
 }
 
+/* When all are there, rank 0 says when they go on: at the same time on all of them, since they have
+ * one clock. Sets *last to the latest `ended` of all ranks at rank 0. */
+static double meet(int rank, double ended, double *last)
+{
+    double other, go;
+
+    *last = ended;
+    for (int r = 1; r < ranks && rank == 0; r++) {
+        MPI_Recv(&other, 1, MPI_DOUBLE, r, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        *last = other > *last ? other : *last;
+    }
+    go = MPI_Wtime() + MEETING_S;
+    for (int r = 1; r < ranks && rank == 0; r++)
+        MPI_Send(&go, 1, MPI_DOUBLE, r, 0, MPI_COMM_WORLD);
+    if (rank) {
+        MPI_Send(&ended, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD);
+        MPI_Recv(&go, 1, MPI_DOUBLE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    while (MPI_Wtime() < go)
+        usleep(100);
+    return go;
+}
+
+/* Seconds until the last rank has come back from a call that all begin at once, their mean. */
+static double seconds(void (*call)(void), int times, int rank)
+{
+    double last, took = 0;
+    double go = meet(rank, 0, &last);
+
+    for (int i = 0; i < times; i++) {
+        double began = go;
+
+        call();
+        go = meet(rank, MPI_Wtime(), &last);
+        took += last - began;
+    }
+    return took / times;
+}
+
 int main(int argc, char **argv)
 {
     void (*call)(void);
-    double start, took;
     int times, rank;
+    bool timed;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (argc != 4)
+    if (argc < 4)
         MPI_Abort(MPI_COMM_WORLD, 2);
     call = named(argv[1]);
     count = atoi(argv[2]) / (int)sizeof(double);
     times = atoi(argv[3]);
+    timed = argc > 4 && times > 0;
     from = calloc((size_t)ranks * (size_t)count + 1, sizeof(double));
     to = calloc((size_t)ranks * (size_t)count + 1, sizeof(double));
     call();
-    start = MPI_Wtime();
-    for (int i = 0; i < times; i++)
+    for (int i = 0; i < times && !timed; i++)
         call();
-    took = MPI_Wtime() - start;
-    if (rank == 0 && times)
-        printf("%s %.2f\n", argv[1], took / times * 1e6);
+    if (timed) {
+        double took = seconds(call, times, rank);
+
+        if (rank == 0)
+            printf("%s %.2f\n", argv[1], took * 1e6);
+    }
     free(from);
     free(to);
     MPI_Finalize();
