@@ -50,6 +50,7 @@ void add_ssh_address_tests(void);
 void add_launch_command_tests(void);
 void add_mux_tests(void);
 void add_agents_tests(void);
+void add_plan_tests(void);
 void add_pmi_tests(void);
 void add_program_tests(void);
 void add_rank_session_tests(void);
