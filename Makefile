@@ -54,7 +54,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -109,6 +109,9 @@ build/include/rdevice/calls.inc: Makefile
 		$(call hint,deps)
 $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 
+# Where the installed MPI has mpi.h
+$(BUILD)/obj/rdevice/collectives/%.o: CPPFLAGS += $(filter -I%,$(shell mpicc.mpich -show -c 2>/dev/null))
+
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
@@ -127,7 +130,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c rdevice/collectives/plan.c \
 		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'

@@ -203,7 +203,7 @@ bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v)
     return cw_reader_end(&r);
 }
 
-_Static_assert(sizeof(struct cw_rank_stats) == 112 && sizeof(struct cw_relay_stats) == 72,
+_Static_assert(sizeof(struct cw_rank_stats) == 112 && sizeof(struct cw_relay_stats) == 88,
                "statistics are arrays of u64");
 
 void cw_stats_put(uint8_t *to, const struct cw_stats *v)

@@ -407,7 +407,7 @@ struct cw_rank_stats {
     uint64_t log_bytes; /* relay: held for a restart */
 };
 #define CW_BYE_SIZE 32u
-#define CW_STATS_SIZE (8u + 112u + 72u)
+#define CW_STATS_SIZE (8u + 112u + 88u)
 
 struct cw_relay_stats {
     uint64_t frames_in;
@@ -419,6 +419,8 @@ struct cw_relay_stats {
     uint64_t allocations; /* core: blocks and tables taken from the C library */
     uint64_t memory_now;  /* core: bytes held */
     uint64_t memory_max;
+    uint64_t forwarded; /* core: messages to ranks at home at other relays */
+    uint64_t forwarded_bytes;
 };
 
 /* STATS_ASK is answered by one of these for each rank; all have the relay's own counts. */

@@ -7,6 +7,10 @@
 #include "common/frame.h"
 
 #define CW_SETUP_ENV "CAUSEWAY_FD"
+
+/* Where the ranks of the job are at home, for collectives that know sites: a character for each
+ * rank, the number of its relay in base 16. Not set where MPICH's own collectives are wanted. */
+#define CW_SITES_ENV "CAUSEWAY_SITES"
 #define CW_SETUP_ADDRESS_MAX 300
 #define CW_EARLY_MAX                                                                               \
     (64u << 10) /* bytes of readings before MPI_Init; docs/protocol.md, "Readings" */

@@ -1,5 +1,7 @@
-/* A binding to MPI in front of MPICH: it counts calls for wait.c, and uses fatal.c alone. */
+/* A binding to MPI in front of MPICH: it counts calls for wait.c, and puts collectives that know
+ * sites where MPICH's own would be called. It uses fatal.c and collectives/ alone. */
 #include "rdevice/calls.h"
+#include "rdevice/collectives/collectives.h"
 #include "rdevice/fatal.h"
 
 #include <dlfcn.h>
@@ -72,8 +74,10 @@ void *calls_next[sizeof(names) / sizeof(*names)];
 
 __attribute__((used)) void *calls_resolve(uint32_t index)
 {
-    void *at = calls_find(names[index]);
+    void *at = collectives_find(names[index], calls_find);
 
+    if (!at)
+        at = calls_find(names[index]);
     if (!at)
         fatal_exit(CW_REPORT_FATAL, "the program calls %s, and no MPICH is loaded that has it",
                    names[index]);

@@ -147,7 +147,7 @@ static int open_link(struct ssh_link *link, struct cw_err *err)
         return err->code;
     libssh2_keepalive_config(link->session, 1, SSH_KEEPALIVE_S);
     return link->number + 1 == way->hops ? CW_OK
-                                       : ssh_channel_forward(link, next->host, next->port, err);
+                                         : ssh_channel_forward(link, next->host, next->port, err);
 }
 
 int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address,

@@ -8,10 +8,10 @@
 #define SSH_KEEPALIVE_S 2u   /* between two questions whether the other side is there ... */
 #define SSH_SILENCE_MS 5000u /* ... and until what we sent has to be acknowledged */
 
-/* Logs in at all of them, on this way of the address, until `time_ms` have passed. `address` and `dir` are
- * borrowed. Errors: CW_ESYS, CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway whose key is
- * not known), CW_EAUTH; each names the gateway, and what to do. ssh_chain_close is to be called
- * also then. */
+/* Logs in at all of them, on this way of the address, until `time_ms` have passed. `address` and
+ * `dir` are borrowed. Errors: CW_ESYS, CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway
+ * whose key is not known), CW_EAUTH; each names the gateway, and what to do. ssh_chain_close is to
+ * be called also then. */
 int ssh_chain_open(struct ssh_chain *chain, const struct ssh_address *address,
                    const struct ssh_way *way, const char *dir, uint32_t time_ms,
                    struct cw_err *err);

@@ -33,7 +33,8 @@ struct near_end {
 
 static int join(const struct near_end *t, struct ssh_chain *chain, struct cw_err *err)
 {
-    if (ssh_chain_open(chain, t->chain->address, t->chain->way, t->chain->dir, t->time_ms, err) < 0 ||
+    if (ssh_chain_open(chain, t->chain->address, t->chain->way, t->chain->dir, t->time_ms, err) <
+            0 ||
         ssh_channel_session(ssh_chain_last(chain), err) < 0)
         return err->code;
     return ssh_merge_open(ssh_chain_last(chain), &t->greeting, err);

@@ -1,7 +1,7 @@
 #include "dispatcher/cli/doctor_grid.h"
 #include "common/keyfile.h"
+#include "common/together.h"
 #include "dispatcher/cli/doctor.h"
-#include "dispatcher/doctor/crew.h"
 #include "dispatcher/doctor/gate_check.h"
 #include "dispatcher/doctor/grid_probe.h"
 #include "dispatcher/grid/grid_file.h"
@@ -166,9 +166,9 @@ static void look_at_all(struct examination *e)
                                .of_site = e->of_site,
                                .of_machine = &e->findings};
 
-    crew_run(e->grid.sites, e->grid.sites, check_gate, e);
-    crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, look_at_host, e);
-    crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
+    cw_together(e->grid.sites, e->grid.sites, check_gate, e);
+    cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, look_at_host, e);
+    cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
     grid_probe_between(&probe);
     look_compare(e->look, e->hosts, &e->findings);
 }
@@ -205,7 +205,7 @@ static bool print_all(struct examination *e)
 static void release(struct examination *e)
 {
     if (e->look)
-        crew_run(e->hosts, DOCTOR_GRID_HOSTS_MAX, leave_host, e);
+        cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, leave_host, e);
     for (uint32_t i = 0; i < e->grid.sites; i++)
         findings_free(&e->of_site[i]);
     findings_free(&e->findings);

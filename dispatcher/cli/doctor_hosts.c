@@ -1,6 +1,6 @@
 #include "dispatcher/cli/doctor_hosts.h"
+#include "common/together.h"
 #include "dispatcher/cli/doctor.h"
-#include "dispatcher/doctor/crew.h"
 #include "dispatcher/doctor/links.h"
 #include "dispatcher/program/resolve.h"
 
@@ -125,13 +125,13 @@ int doctor_hosts(const struct host_options *options, const char *program)
         free(e.links.host);
         return 1;
     }
-    crew_run(e.links.count, DOCTOR_HOSTS_MAX, look_at_one, &e);
-    crew_run(e.links.count, DOCTOR_HOSTS_MAX, reach_one, &e);
+    cw_together(e.links.count, DOCTOR_HOSTS_MAX, look_at_one, &e);
+    cw_together(e.links.count, DOCTOR_HOSTS_MAX, reach_one, &e);
     for (uint32_t i = 0; i < e.links.count; i++)
         links_measure(&e.links, i);
     look_compare(e.links.host, e.links.count, &e.findings);
     missing = print_all(&e);
-    crew_run(e.links.count, DOCTOR_HOSTS_MAX, leave_one, &e);
+    cw_together(e.links.count, DOCTOR_HOSTS_MAX, leave_one, &e);
     tcp_probe_end(&e.server);
     findings_free(&e.findings);
     free(e.links.host);

@@ -1,6 +1,6 @@
 #include "dispatcher/doctor/grid_probe.h"
+#include "common/together.h"
 #include "dispatcher/doctor/causes.h"
-#include "dispatcher/doctor/crew.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -159,7 +159,7 @@ void grid_probe_between(struct grid_probe *p)
     struct round r = {.probe = p};
 
     for (r.number = 0; r.number < sites; r.number++)
-        crew_run(parties, parties, take_part, &r);
+        cw_together(parties, parties, take_part, &r);
     for (uint32_t to = 0; to < sites; to++) {
         if (p->here == GRID_OUTSIDE)
             tell_way(p, GRID_OUTSIDE, to, p->of_machine);

@@ -1,6 +1,9 @@
 #include "dispatcher/job/homes.h"
 #include "common/parse.h"
+#include "common/setup.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ITEM_MAX 32 /* bytes of one item of a map */
@@ -74,4 +77,21 @@ bool homes_next_route(const uint8_t *homes, uint32_t ranks, bool *told, struct c
         route->count++;
     }
     return true;
+}
+
+char *homes_setting(const uint8_t *homes, uint32_t ranks)
+{
+    static const char name[] = CW_SITES_ENV "=";
+    static const char digits[] = "0123456789abcdef";
+    char *text = calloc(1, sizeof(name) + ranks);
+
+    _Static_assert(sizeof(digits) - 1 == CW_RELAYS_MAX, "a digit for each relay");
+    if (!text)
+        return NULL;
+    memcpy(text, name, sizeof(name) - 1);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        assert(homes[rank] < CW_RELAYS_MAX);
+        text[sizeof(name) - 1 + rank] = digits[homes[rank]];
+    }
+    return text;
 }

@@ -15,4 +15,8 @@ int homes_fill(uint8_t *homes, uint32_t ranks, uint32_t relays, const char *map,
  * in told[rank] what is told. Returns false when all are. */
 bool homes_next_route(const uint8_t *homes, uint32_t ranks, bool *told, struct cw_route *route);
 
+/* The setting NAME=VALUE that tells ranks of their homes (common/setup.h). The caller frees it;
+ * NULL: no memory. */
+char *homes_setting(const uint8_t *homes, uint32_t ranks);
+
 #endif

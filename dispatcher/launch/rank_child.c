@@ -76,7 +76,9 @@ __attribute__((format(printf, 2, 3))) static bool set_own(struct rank_child *chi
 /* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
 static bool make_environment(struct rank_child *child, const struct cw_setup *setup)
 {
-    static const char *const foreign[] = {"PMI_PORT=", "PMI_ID=", "PMI_SPAWNED=", "PMIX_RANK="};
+    static const char *const foreign[] = {"PMI_PORT=", "PMI_ID=", "PMI_SPAWNED=", "PMIX_RANK=",
+                                          /* of a job that this one is started in */
+                                          CW_SITES_ENV "="};
     static const char *const defaults[] = {
         /* one plain machine for all: looking at the real one takes time and differs between hosts
          */

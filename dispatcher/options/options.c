@@ -30,6 +30,11 @@ const char run_usage[] =
     "  --relay-map LIST     which: RELAY[*COUNT],... for all ranks in order, relays counted from "
     "0\n"
     "                       (default: ranks in turn)\n"
+    "  --collectives sites|flat\n"
+    "                       with several relays: collectives cross between sites, which are "
+    "relays\n"
+    "                       with their ranks, as few times as they can, or as MPICH's own do\n"
+    "                       (default sites)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
     "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file, --log-compress on|off\n"
@@ -133,6 +138,7 @@ enum {
     OPT_RELAY,
     OPT_RELAYS,
     OPT_RELAY_MAP,
+    OPT_COLLECTIVES,
     OPT_KEY_FILE,
     OPT_OUTPUT_DIR,
     OPT_TAG,
@@ -179,6 +185,7 @@ static const struct option own_options[] = {
     {"relay", required_argument, NULL, OPT_RELAY},
     {"relays", required_argument, NULL, OPT_RELAYS},
     {"relay-map", required_argument, NULL, OPT_RELAY_MAP},
+    {"collectives", required_argument, NULL, OPT_COLLECTIVES},
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
     {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
     {"tag-output", no_argument, NULL, OPT_TAG},
@@ -276,6 +283,14 @@ static int take_ckpt_cpu(struct run_options *o, const char *value, struct cw_err
     if (o->image_baseline || strcmp(value, "native") == 0)
         return CW_OK;
     return cw_err_set(err, CW_EINVAL, "--ckpt-cpu %s: expected baseline or native", value);
+}
+
+static int take_collectives(struct run_options *o, const char *value, struct cw_err *err)
+{
+    o->flat_collectives = strcmp(value, "flat") == 0;
+    if (o->flat_collectives || strcmp(value, "sites") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--collectives %s: expected sites or flat", value);
 }
 
 static int take_log_lost(struct run_options *o, const char *value, struct cw_err *err)
@@ -426,6 +441,8 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
     case OPT_RELAYS:
     case OPT_RELAY_MAP:
         return take_relays(o, opt, value, err);
+    case OPT_COLLECTIVES:
+        return take_collectives(o, value, err);
     case OPT_KEY_FILE:
         o->key_file = value;
         break;

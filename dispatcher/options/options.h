@@ -42,6 +42,7 @@ struct run_options {
     const char *relay_map;              /* NULL: ranks in turn */
     uint8_t *homes;                     /* each rank's relay; NULL: there is one relay. Owned */
     uint32_t relay_host[CW_RELAYS_MAX]; /* of each relay, with hosts and RELAY_AT_HOST */
+    bool flat_collectives;              /* MPICH's own, though there are several relays */
     struct host_options hosts;
     const char *grid_file;
     const char *here;         /* the site of this machine; NULL: by its name */

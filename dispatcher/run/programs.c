@@ -1,4 +1,5 @@
 #include "dispatcher/run/programs.h"
+#include "dispatcher/job/homes.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
@@ -106,33 +107,46 @@ static const char *users_tunables(const struct launch_program *program)
     return value ? value : getenv(TUNABLES_NAME);
 }
 
-static bool mask(struct programs *p, uint32_t segment)
+/* --- what ranks are told besides --- */
+
+/* `setting` is borrowed. */
+static bool add_setting(struct programs *p, uint32_t segment, const char *setting)
 {
     struct launch_program *program = &p->of_segment[segment];
     const char **more = calloc(program->more_count + 1, sizeof(*more));
 
-    p->more[segment] = more;
-    p->tunables[segment] = tunables_baseline(users_tunables(program));
-    if (!more || !p->tunables[segment])
+    if (!more || !setting) {
+        free(more);
         return false;
+    }
     if (program->more_count)
         memcpy(more, program->more, program->more_count * sizeof(*more));
-    more[program->more_count++] = p->tunables[segment];
+    more[program->more_count++] = setting;
+    free(p->more[segment]);
+    p->more[segment] = more;
     program->more = more;
     return true;
 }
 
-static int mask_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+static bool mask(struct programs *p, uint32_t segment)
 {
+    p->tunables[segment] = tunables_baseline(users_tunables(&p->of_segment[segment]));
+    return add_setting(p, segment, p->tunables[segment]);
+}
+
+static int tell_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+{
+    bool tell_homes = options->relays > 1 && !options->flat_collectives;
     bool well;
 
-    if (!options->image_baseline)
-        return CW_OK;
     p->tunables = calloc(options->segment_count, sizeof(*p->tunables));
     p->more = calloc(options->segment_count, sizeof(*p->more));
+    if (tell_homes)
+        p->homes = homes_setting(options->homes, options->ranks);
     well = p->tunables && p->more;
     for (uint32_t i = 0; well && i < options->segment_count; i++)
-        well = mask(p, i);
+        well = (!options->image_baseline || mask(p, i)) &&
+               (!tell_homes || add_setting(p, i, p->homes));
     return well ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
 }
 
@@ -162,7 +176,7 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .device_path = p->device_path,
                                                    .restore_path = p->restore_path};
     }
-    return mask_all(p, options, err) < 0 ? err->code : stage_all(p, options, err);
+    return tell_all(p, options, err) < 0 ? err->code : stage_all(p, options, err);
 }
 
 void programs_close(struct programs *p)
@@ -180,6 +194,7 @@ void programs_close(struct programs *p)
     }
     free(p->tunables);
     free(p->more);
+    free(p->homes);
     free(p->sources);
     free(p->staged);
 }

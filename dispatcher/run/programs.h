@@ -23,8 +23,9 @@ struct programs {
     struct program_staged *staged;  /* with --stage: where they are on the hosts; owned */
     struct staging_source *sources; /* ... and what is sent, each program once; owned */
     uint32_t source_count;
-    char **tunables;    /* with --ckpt-cpu baseline: a setting of each segment; owned, as ... */
-    const char ***more; /* ... the lists that end with it */
+    char **tunables;    /* with --ckpt-cpu baseline: a setting of each segment; owned */
+    char *homes;        /* of the ranks, a setting; NULL: they are not told; owned, as ... */
+    const char ***more; /* ... the lists that end with these; of a segment NULL: it has neither */
 };
 
 /* `options` is borrowed. *exit_code gets what the job ends with on errors: as a shell says it,

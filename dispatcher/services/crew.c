@@ -1,5 +1,5 @@
 #include "dispatcher/services/crew.h"
-#include "common/thread.h"
+#include "common/together.h"
 #include "dispatcher/grid/grid_state.h"
 #include "dispatcher/grid/ssh_config.h"
 #include "dispatcher/remote/agents.h"
@@ -208,18 +208,9 @@ static uint32_t make_rows(const struct crew_config *config, struct crew_row *row
     return count;
 }
 
-static void ask_units(struct unit *units, uint32_t count)
+static void ask_unit(void *ctx, uint32_t number)
 {
-    pthread_t thread[CREW_HOSTS_MAX];
-    bool started[CREW_HOSTS_MAX];
-
-    for (uint32_t i = 0; i < count; i++)
-        started[i] = cw_thread_start(&thread[i], 0, ask_all, &units[i]) == 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (started[i])
-            pthread_join(thread[i], NULL);
-        else
-            ask_all(&units[i]);
+    ask_all(&((struct unit *)ctx)[number]);
 }
 
 int crew_run(const struct crew_config *config, struct crew_row *rows, struct cw_err *err)
@@ -232,7 +223,7 @@ int crew_run(const struct crew_config *config, struct crew_row *rows, struct cw_
     rows_count = make_rows(config, rows);
     for (uint32_t i = 0; i < rows_count; i++)
         add_to_unit(unit_of(units, &count, config, &rows[i]), &rows[i]);
-    ask_units(units, count);
+    cw_together(count, count, ask_unit, units);
     free(units);
     return (int)rows_count;
 }

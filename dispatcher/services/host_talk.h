@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_HOST_TALK_H
 #define DISPATCHER_HOST_TALK_H
 
-#include "dispatcher/mux/marker.h"
+#include "common/marker.h"
 #include "dispatcher/remote/talk.h"
 #include "dispatcher/services/service_format.h"
 

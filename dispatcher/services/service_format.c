@@ -53,8 +53,8 @@ static bool are_texts(json_t *object, size_t max)
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key,
-                        value) if (!is_name(key) || is_one_of(key, taken) || !json_is_string(value)) return false;
+    json_object_foreach(object, key, value) if (!is_name(key) || is_one_of(key, taken) ||
+                                                !json_is_string(value)) return false;
     return json_is_object(object) && json_object_size(object) <= max;
 }
 

@@ -21,9 +21,11 @@ static void print_relay(const struct cw_relay_stats *relay)
     fprintf(stderr,
             " relay: frames in %" PRIu64 ", out %" PRIu64 "; wakeups %" PRIu64 ", sleeps %" PRIu64
             ", syscalls %" PRIu64 ", switches %" PRIu64 "; allocations %" PRIu64 "; memory %" PRIu64
-            " bytes, at most %" PRIu64 "\n",
+            " bytes, at most %" PRIu64 "; to other relays %" PRIu64 " messages, %" PRIu64
+            " bytes\n",
             relay->frames_in, relay->frames_out, relay->wakeups, relay->sleeps, relay->syscalls,
-            relay->switches, relay->allocations, relay->memory_now, relay->memory_max);
+            relay->switches, relay->allocations, relay->memory_now, relay->memory_max,
+            relay->forwarded, relay->forwarded_bytes);
 }
 
 void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks,

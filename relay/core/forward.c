@@ -5,8 +5,11 @@ void forward_send(struct relay_conn *link, uint32_t src, const struct cw_send *s
 {
     uint8_t *to = conn_data_frame(link, CW_FRAME_FORWARD, CW_FORWARD_SIZE, at, size, block);
 
-    if (to)
-        cw_forward_put(to, &(struct cw_forward){.src = src, .send = *send});
+    if (!to)
+        return;
+    cw_forward_put(to, &(struct cw_forward){.src = src, .send = *send});
+    link->set->stats->forwarded++;
+    link->set->stats->forwarded_bytes += size;
 }
 
 void forward_data(struct relay_conn *link, uint32_t src, const uint8_t *at, uint32_t size,
@@ -15,8 +18,10 @@ void forward_data(struct relay_conn *link, uint32_t src, const uint8_t *at, uint
     uint8_t *to =
         conn_data_frame(link, CW_FRAME_FORWARD_DATA, CW_FORWARD_REF_SIZE, at, size, block);
 
-    if (to)
-        cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = src});
+    if (!to)
+        return;
+    cw_forward_ref_put(to, &(struct cw_forward_ref){.rank = src});
+    link->set->stats->forwarded_bytes += size;
 }
 
 static void forward_ref(struct relay_conn *link, uint8_t type, const struct cw_forward_ref *ref)

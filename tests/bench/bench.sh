@@ -11,7 +11,7 @@ RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
-  images_kills images_flat idle_crowd burst engine_log $( ((EUID)) || echo hosts_net hosts_lost hosts_cut hosts_start tunnels)}
+  images_kills images_flat idle_crowd burst engine_log sites_crossings $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels)}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -42,6 +42,8 @@ ending() {
 . tests/hosts.sh
 # shellcheck source=tests/bench/hosts.sh
 . tests/bench/hosts.sh
+# shellcheck source=tests/bench/sites.sh
+. tests/bench/sites.sh
 # shellcheck source=tests/bench/tunnels.sh
 . tests/bench/tunnels.sh
 

@@ -60,6 +60,7 @@ static void (*const suites[])(void) = {
     add_out_tests,
     add_output_tests,
     add_parse_tests,
+    add_plan_tests,
     add_pmi_tests,
     add_program_tests,
     add_relay_restarts_tests,

@@ -4,6 +4,7 @@
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RANKS 64
@@ -77,6 +78,16 @@ static void routes_tell_all(void)
     }
 }
 
+static void told_to_ranks(void)
+{
+    char *text;
+
+    homes_fill(homes, 5, 16, "0*2,10,15,1", &err);
+    text = homes_setting(homes, 5);
+    CU_ASSERT_STRING_EQUAL(text, "CAUSEWAY_SITES=00af1");
+    free(text);
+}
+
 void add_homes_tests(void)
 {
     CU_pSuite suite = CU_add_suite("homes", NULL, NULL);
@@ -85,4 +96,5 @@ void add_homes_tests(void)
     CU_ADD_TEST(suite, by_map);
     CU_ADD_TEST(suite, bad_maps);
     CU_ADD_TEST(suite, routes_tell_all);
+    CU_ADD_TEST(suite, told_to_ranks);
 }

@@ -242,6 +242,20 @@ static void images(void)
     bad("run --ckpt-key-file k p", "--ckpt-key-file is for --ckpt-server ADDRESS");
 }
 
+static void collectives(void)
+{
+    good("run --relays 2 p");
+    CU_ASSERT_FALSE(o.flat_collectives);
+    run_options_free(&o);
+    good("run --relays 2 --collectives flat p");
+    CU_ASSERT_TRUE(o.flat_collectives);
+    run_options_free(&o);
+    good("run --collectives flat --collectives sites p");
+    CU_ASSERT_FALSE(o.flat_collectives);
+    run_options_free(&o);
+    bad("run --collectives both p", "--collectives both: expected sites or flat");
+}
+
 static void bad_recovery(void)
 {
     bad("run --max-restarts -1 p", "--max-restarts '-1'");
@@ -577,6 +591,7 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, recovery);
     CU_ADD_TEST(suite, resume_timeout);
     CU_ADD_TEST(suite, images);
+    CU_ADD_TEST(suite, collectives);
     CU_ADD_TEST(suite, bad_recovery);
     CU_ADD_TEST(suite, job_dir);
     CU_ADD_TEST(suite, no_hosts);

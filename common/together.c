@@ -1,9 +1,9 @@
-#include "dispatcher/doctor/crew.h"
+#include "common/together.h"
 #include "common/thread.h"
 
 #include <stdatomic.h>
 
-struct crew {
+struct together {
     uint32_t count;
     void (*work)(void *ctx, uint32_t number);
     void *ctx;
@@ -12,7 +12,7 @@ struct crew {
 
 static void *take(void *arg)
 {
-    struct crew *c = arg;
+    struct together *c = arg;
     uint32_t number;
 
     while ((number = atomic_fetch_add(&c->next, 1)) < c->count)
@@ -20,13 +20,14 @@ static void *take(void *arg)
     return NULL;
 }
 
-void crew_run(uint32_t count, uint32_t threads, void (*work)(void *ctx, uint32_t number), void *ctx)
+void cw_together(uint32_t count, uint32_t threads, void (*work)(void *ctx, uint32_t number),
+                 void *ctx)
 {
-    struct crew c = {.count = count, .work = work, .ctx = ctx};
-    pthread_t thread[CREW_MAX];
+    struct together c = {.count = count, .work = work, .ctx = ctx};
+    pthread_t thread[CW_TOGETHER_MAX];
     uint32_t started = 0;
 
-    while (started + 1 < CREW_MAX && started + 1 < threads && started + 1 < count &&
+    while (started + 1 < CW_TOGETHER_MAX && started + 1 < threads && started + 1 < count &&
            cw_thread_start(&thread[started], 0, take, &c) == 0)
         started++;
     take(&c);

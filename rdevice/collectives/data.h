@@ -1,0 +1,45 @@
+/* Buffers of the program: what they hold, memory of the same shape, and their bytes one after the
+ * other. A message of bytes has no type, so that ranks whose types differ but hold the same can
+ * share one: MPICH sends what MPI_Pack packs. */
+#ifndef RDEVICE_COLLECTIVES_DATA_H
+#define RDEVICE_COLLECTIVES_DATA_H
+
+#include "rdevice/collectives/mpich.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DATA_BAD (-1ll)
+
+/* Bytes that a message of these holds; DATA_BAD when MPICH has to say what is wrong with the
+ * arguments. */
+long long data_bytes(const void *buffer, int count, MPI_Datatype type);
+
+/* Whether MPICH would take it as the root in a communicator that is one, unless that has two sides.
+ */
+bool data_is_root(int root, MPI_Comm comm);
+
+/* Whether the operator's operands may be combined in any order. */
+bool data_commutes(MPI_Op op);
+
+/* Room for a message of any type, which `at` is the buffer of. */
+struct data_room {
+    void *base; /* owned */
+    void *at;
+};
+
+/* `copies` messages of `count`, `stride` bytes apart: that is set. Errors: MPI's. */
+int data_room_make(struct data_room *room, int copies, int count, MPI_Datatype type,
+                   size_t *stride);
+void data_room_free(struct data_room *room);
+
+/* The element `index` of the buffer. */
+void *data_element(const void *buffer, long long index, MPI_Datatype type);
+
+/* `bytes`: what data_bytes said. Errors: MPI's. */
+int data_pack(const void *buffer, int count, MPI_Datatype type, char *to, long long bytes,
+              MPI_Comm comm);
+int data_unpack(const char *from, long long bytes, void *buffer, int count, MPI_Datatype type,
+                MPI_Comm comm);
+
+#endif

@@ -1,0 +1,257 @@
+/* MPI_Gather, MPI_Scatter and MPI_Allgather: what the ranks of a site have crosses as one message.
+ * Parts are bytes, in the order of sites, and of the ranks within a site. */
+#include "rdevice/collectives/data.h"
+#include "rdevice/collectives/over_sites.h"
+#include "rdevice/collectives/sites.h"
+
+#include <stdlib.h>
+
+/* A buffer of the program that has a part for each rank. */
+struct parts {
+    void *buffer;
+    int count; /* elements of a part */
+    MPI_Datatype type;
+};
+
+/* Whether the parts of all ranks can be counted. */
+static bool fits(long long bytes, MPI_Comm comm)
+{
+    int ranks;
+
+    return bytes > 0 && comm != MPI_COMM_NULL && mpich.Comm_size(comm, &ranks) == MPI_SUCCESS &&
+           bytes <= OVER_SITES_PART_MAX / ranks;
+}
+
+static void *part_of(const struct parts *parts, int rank)
+{
+    return data_element(parts->buffer, (long long)rank * parts->count, parts->type);
+}
+
+/* `in_place`: the part of this rank is where it has to be. */
+static int unpack_all(const struct sites *sites, const char *bytes, long long size,
+                      const struct parts *parts, bool in_place)
+{
+    const struct plan *plan = &sites->plan;
+    int error = MPI_SUCCESS;
+
+    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
+        if (!in_place || r != plan->rank)
+            error = data_unpack(bytes + plan_slot(plan, r) * size, size, part_of(parts, r),
+                                parts->count, parts->type, sites->all);
+    return error;
+}
+
+static int pack_all(const struct sites *sites, char *bytes, long long size,
+                    const struct parts *parts)
+{
+    const struct plan *plan = &sites->plan;
+    int error = MPI_SUCCESS;
+
+    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
+        error = data_pack(part_of(parts, r), parts->count, parts->type,
+                          bytes + plan_slot(plan, r) * size, size, sites->all);
+    return error;
+}
+
+/* The parts of this site come to its speaker: at its place in `bytes`, which has room for all
+ * ranks. */
+static int gather_site(const struct sites *sites, const char *own, char *bytes, long long size,
+                       int speaker)
+{
+    const struct plan *plan = &sites->plan;
+
+    return mpich.Gather(own, (int)size, MPI_BYTE, bytes + plan->start[plan->mine] * size, (int)size,
+                        MPI_BYTE, plan->place[speaker], sites->site);
+}
+
+/* Sends or receives the parts of a site as one message. */
+static void send_site(struct sites_batch *batch, char *bytes, long long size, int site, int to)
+{
+    const struct plan *plan = &batch->sites->plan;
+
+    sites_batch_send(batch, bytes + plan->start[site] * size, (int)(plan->size[site] * size),
+                     MPI_BYTE, to);
+}
+
+static void recv_site(struct sites_batch *batch, char *bytes, long long size, int site, int from)
+{
+    const struct plan *plan = &batch->sites->plan;
+
+    sites_batch_recv(batch, bytes + plan->start[site] * size, (int)(plan->size[site] * size),
+                     MPI_BYTE, from);
+}
+
+/* Memory for the bytes of all ranks, and behind them for those of this one. */
+static char *room_for(const struct sites *sites, long long size)
+{
+    return calloc((size_t)sites->plan.ranks + 1, (size_t)size);
+}
+
+/* --- gather --- */
+
+static int gather(const struct sites *sites, const struct parts *own, const struct parts *parts,
+                  long long size, int root)
+{
+    const struct plan *plan = &sites->plan;
+    int speaker = plan_speaker(plan, plan->mine, root);
+    char *bytes = room_for(sites, size);
+    char *packed = bytes ? bytes + plan->ranks * size : NULL;
+    bool in_place = own->buffer == MPI_IN_PLACE;
+    struct sites_batch batch;
+    int error;
+
+    if (!bytes)
+        return MPI_ERR_NO_MEM;
+    error = in_place ? MPI_SUCCESS
+                     : data_pack(own->buffer, own->count, own->type, packed, size, sites->all);
+    if (error == MPI_SUCCESS)
+        error = gather_site(sites, packed, bytes, size, speaker);
+    if (error == MPI_SUCCESS && plan->rank == speaker) {
+        sites_batch_begin(&batch, sites);
+        if (plan->rank != root)
+            send_site(&batch, bytes, size, plan->mine, root);
+        for (int s = 0; plan->rank == root && s < plan->sites; s++)
+            if (s != plan->mine)
+                recv_site(&batch, bytes, size, s, plan->first[s]);
+        error = sites_batch_end(&batch);
+    }
+    if (error == MPI_SUCCESS && plan->rank == root)
+        error = unpack_all(sites, bytes, size, parts, in_place);
+    free(bytes);
+    return error;
+}
+
+static bool is_me(int rank, MPI_Comm comm)
+{
+    int me;
+
+    return mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
+}
+
+int over_sites_gather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
+                      int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+{
+    const struct parts own = {(void *)send, send_count, send_type};
+    const struct parts parts = {recv, recv_count, recv_type};
+    const struct sites *sites = NULL;
+    long long size = 0;
+
+    if (data_is_root(root, comm))
+        size = is_me(root, comm) ? data_bytes(recv, recv_count, recv_type)
+                                 : data_bytes(send, send_count, send_type);
+    if (fits(size, comm))
+        sites = sites_of(comm);
+    if (!sites)
+        return mpich.Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+    return sites_result(comm, gather(sites, &own, &parts, size, root));
+}
+
+/* --- scatter --- */
+
+static int scatter(const struct sites *sites, const struct parts *parts, const struct parts *own,
+                   long long size, int root)
+{
+    const struct plan *plan = &sites->plan;
+    int speaker = plan_speaker(plan, plan->mine, root);
+    char *bytes = room_for(sites, size);
+    char *packed = bytes ? bytes + plan->ranks * size : NULL;
+    struct sites_batch batch;
+    int error = MPI_SUCCESS;
+
+    if (!bytes)
+        return MPI_ERR_NO_MEM;
+    if (plan->rank == root)
+        error = pack_all(sites, bytes, size, parts);
+    if (error == MPI_SUCCESS && plan->rank == speaker) {
+        sites_batch_begin(&batch, sites);
+        if (plan->rank != root)
+            recv_site(&batch, bytes, size, plan->mine, root);
+        for (int s = 0; plan->rank == root && s < plan->sites; s++)
+            if (s != plan->mine)
+                send_site(&batch, bytes, size, s, plan->first[s]);
+        error = sites_batch_end(&batch);
+    }
+    if (error == MPI_SUCCESS)
+        error = mpich.Scatter(bytes + plan->start[plan->mine] * size, (int)size, MPI_BYTE, packed,
+                              (int)size, MPI_BYTE, plan->place[speaker], sites->site);
+    if (error == MPI_SUCCESS && own->buffer != MPI_IN_PLACE)
+        error = data_unpack(packed, size, own->buffer, own->count, own->type, sites->all);
+    free(bytes);
+    return error;
+}
+
+int over_sites_scatter(const void *send, int send_count, MPI_Datatype send_type, void *recv,
+                       int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
+{
+    const struct parts parts = {(void *)send, send_count, send_type};
+    const struct parts own = {recv, recv_count, recv_type};
+    const struct sites *sites = NULL;
+    long long size = 0;
+
+    if (data_is_root(root, comm))
+        size = is_me(root, comm) ? data_bytes(send, send_count, send_type)
+                                 : data_bytes(recv, recv_count, recv_type);
+    if (fits(size, comm))
+        sites = sites_of(comm);
+    if (!sites)
+        return mpich.Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
+    return sites_result(comm, scatter(sites, &parts, &own, size, root));
+}
+
+/* --- allgather --- */
+
+/* Between those who speak for sites: each gets the parts of all others. */
+static int exchange_sites(const struct sites *sites, char *bytes, long long size)
+{
+    const struct plan *plan = &sites->plan;
+    struct sites_batch batch;
+
+    sites_batch_begin(&batch, sites);
+    for (int s = 0; s < plan->sites; s++)
+        if (s != plan->mine) {
+            recv_site(&batch, bytes, size, s, plan->first[s]);
+            send_site(&batch, bytes, size, plan->mine, plan->first[s]);
+        }
+    return sites_batch_end(&batch);
+}
+
+/* `own`: what this rank sends, in place or not. */
+static int allgather(const struct sites *sites, const struct parts *own, const struct parts *parts,
+                     long long size, bool in_place)
+{
+    const struct plan *plan = &sites->plan;
+    char *bytes = room_for(sites, size);
+    char *packed = bytes ? bytes + plan->ranks * size : NULL;
+    int error;
+
+    if (!bytes)
+        return MPI_ERR_NO_MEM;
+    error = data_pack(in_place ? part_of(parts, plan->rank) : own->buffer, own->count, own->type,
+                      packed, size, sites->all);
+    if (error == MPI_SUCCESS)
+        error = gather_site(sites, packed, bytes, size, plan->first[plan->mine]);
+    if (error == MPI_SUCCESS && plan_speaks(plan))
+        error = exchange_sites(sites, bytes, size);
+    if (error == MPI_SUCCESS)
+        error = mpich.Bcast(bytes, (int)(plan->ranks * size), MPI_BYTE, 0, sites->site);
+    if (error == MPI_SUCCESS)
+        error = unpack_all(sites, bytes, size, parts, in_place);
+    free(bytes);
+    return error;
+}
+
+int over_sites_allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
+                         int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
+{
+    const struct parts parts = {recv, recv_count, recv_type};
+    bool in_place = send == MPI_IN_PLACE;
+    const struct parts own = in_place ? parts : (struct parts){(void *)send, send_count, send_type};
+    long long size = data_bytes(recv, recv_count, recv_type);
+    const struct sites *sites = NULL;
+
+    if (fits(size, comm) && data_bytes(own.buffer, own.count, own.type) == size)
+        sites = sites_of(comm);
+    if (!sites)
+        return mpich.Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
+    return sites_result(comm, allgather(sites, &own, &parts, size, in_place));
+}

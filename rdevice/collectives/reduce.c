@@ -1,0 +1,165 @@
+/* MPI_Reduce and MPI_Allreduce. */
+#include "rdevice/collectives/bcast.h"
+#include "rdevice/collectives/data.h"
+#include "rdevice/collectives/over_sites.h"
+
+/* The parts of all sites: those of others are received, each into its slot. */
+static void recv_parts(struct sites_batch *batch, char *slots, size_t stride, int count,
+                       MPI_Datatype type)
+{
+    const struct plan *plan = &batch->sites->plan;
+
+    for (int s = 0; s < plan->sites; s++)
+        if (s != plan->mine)
+            sites_batch_recv(batch, slots + (size_t)s * stride, count, type, plan->first[s]);
+}
+
+/* Combines them into the last slot, in one order at all ranks, so that all get the same bits. */
+static int combine(const struct plan *plan, char *slots, size_t stride, int count,
+                   MPI_Datatype type, MPI_Op op)
+{
+    char *last = slots + (size_t)(plan->sites - 1) * stride;
+    int error = MPI_SUCCESS;
+
+    for (int s = plan->sites - 1; error == MPI_SUCCESS && s-- > 0;)
+        error = mpich.Reduce_local(slots + (size_t)s * stride, last, count, type, op);
+    return error;
+}
+
+static int copy(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op)
+{
+    return mpich.Reduce(from, to, count, type, op, 0, MPI_COMM_SELF);
+}
+
+/* At the root: its own site's part is in its slot. */
+static int take_parts(const struct sites *sites, char *slots, size_t stride, void *recv, int count,
+                      MPI_Datatype type, MPI_Op op)
+{
+    const struct plan *plan = &sites->plan;
+    struct sites_batch batch;
+    int error;
+
+    sites_batch_begin(&batch, sites);
+    recv_parts(&batch, slots, stride, count, type);
+    error = sites_batch_end(&batch);
+    if (error == MPI_SUCCESS)
+        error = combine(plan, slots, stride, count, type, op);
+    if (error == MPI_SUCCESS)
+        error = copy(slots + (size_t)(plan->sites - 1) * stride, recv, count, type, op);
+    return error;
+}
+
+static int send_part(const struct sites *sites, const void *part, int count, MPI_Datatype type,
+                     int root)
+{
+    struct sites_batch batch;
+
+    sites_batch_begin(&batch, sites);
+    sites_batch_send(&batch, part, count, type, root);
+    return sites_batch_end(&batch);
+}
+
+/* `from`: never MPI_IN_PLACE. */
+static int reduce(const struct sites *sites, const void *from, void *recv, int count,
+                  MPI_Datatype type, MPI_Op op, int root)
+{
+    const struct plan *plan = &sites->plan;
+    int speaker = plan_speaker(plan, plan->mine, root);
+    struct data_room room = {0};
+    size_t stride = 0;
+    char *slot;
+    int error;
+
+    if (plan->rank != speaker)
+        return mpich.Reduce(from, NULL, count, type, op, plan->place[speaker], sites->site);
+    error = data_room_make(&room, plan->rank == root ? plan->sites : 1, count, type, &stride);
+    if (error != MPI_SUCCESS)
+        return error;
+    slot = (char *)room.at + (plan->rank == root ? (size_t)plan->mine * stride : 0);
+    error = mpich.Reduce(from, slot, count, type, op, plan->place[speaker], sites->site);
+    if (error == MPI_SUCCESS)
+        error = plan->rank == root ? take_parts(sites, room.at, stride, recv, count, type, op)
+                                   : send_part(sites, slot, count, type, root);
+    data_room_free(&room);
+    return error;
+}
+
+static bool reduces(const void *from, int count, MPI_Datatype type, MPI_Op op)
+{
+    return data_commutes(op) && data_bytes(from, count, type) > 0;
+}
+
+int over_sites_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                      int root, MPI_Comm comm)
+{
+    const void *from = send == MPI_IN_PLACE ? recv : send;
+    const struct sites *sites = NULL;
+
+    if (data_is_root(root, comm) && reduces(from, count, type, op))
+        sites = sites_of(comm);
+    if (!sites)
+        return mpich.Reduce(send, recv, count, type, op, root, comm);
+    return sites_result(comm, reduce(sites, from, recv, count, type, op, root));
+}
+
+/* Each site's speaker sends its part to all others: one way between sites is all that it takes. */
+static int exchange(const struct sites *sites, const void *from, void *recv, int count,
+                    MPI_Datatype type, MPI_Op op)
+{
+    const struct plan *plan = &sites->plan;
+    struct data_room room;
+    struct sites_batch batch;
+    size_t stride;
+    char *slots;
+    int error = data_room_make(&room, plan->sites, count, type, &stride);
+
+    if (error != MPI_SUCCESS)
+        return error;
+    slots = room.at;
+    error =
+        mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0, sites->site);
+    if (error == MPI_SUCCESS) {
+        sites_batch_begin(&batch, sites);
+        recv_parts(&batch, slots, stride, count, type);
+        for (int s = 0; s < plan->sites; s++)
+            if (s != plan->mine)
+                sites_batch_send(&batch, slots + (size_t)plan->mine * stride, count, type,
+                                 plan->first[s]);
+        error = sites_batch_end(&batch);
+    }
+    if (error == MPI_SUCCESS)
+        error = combine(plan, slots, stride, count, type, op);
+    if (error == MPI_SUCCESS)
+        error = copy(slots + (size_t)(plan->sites - 1) * stride, recv, count, type, op);
+    data_room_free(&room);
+    return error;
+}
+
+/* A large one crosses less often by way of one rank: 2 (sites - 1) times instead of
+ * sites (sites - 1). */
+static int allreduce(const struct sites *sites, const void *from, void *recv, int count,
+                     MPI_Datatype type, MPI_Op op)
+{
+    int error;
+
+    if (data_bytes(recv, count, type) > OVER_SITES_EXCHANGE_MAX) {
+        error = reduce(sites, from, recv, count, type, op, 0);
+        return error == MPI_SUCCESS ? bcast_over_sites(sites, recv, count, type, 0) : error;
+    }
+    error = plan_speaks(&sites->plan) ? exchange(sites, from, recv, count, type, op)
+                                      : mpich.Reduce(from, NULL, count, type, op, 0, sites->site);
+    return error == MPI_SUCCESS ? mpich.Bcast(recv, count, type, 0, sites->site) : error;
+}
+
+int over_sites_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm)
+{
+    const void *from = send == MPI_IN_PLACE ? recv : send;
+    const struct sites *sites = NULL;
+
+    if (reduces(from, count, type, op) && data_bytes(recv, count, type) > 0)
+        sites = sites_of(comm);
+    if (!sites)
+        return mpich.Allreduce(send, recv, count, type, op, comm);
+    return sites_result(comm, allreduce(sites, from, recv, count, type, op));
+}
