@@ -61,6 +61,7 @@ _causeway_value() {
     -x) _causeway_words "$(compgen -e)" ;;
     --fault) _causeway_fault ;;
     --rings) _causeway_words 'on off' ;;
+    --collectives) _causeway_words 'sites flat' ;;
     --log-lost) _causeway_words 'go-on end' ;;
     --ckpt-cpu) _causeway_words 'baseline native' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
@@ -90,7 +91,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
+        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
         --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
         --ckpt-every | --ckpt-cpu | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
@@ -111,7 +112,7 @@ _causeway_run() {
     return
   elif [[ $word == -* ]]; then
     ((${#words[@]} == 3)) && resume=--resume
-    _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --engine
+    _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --collectives --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
       --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log

@@ -177,6 +177,7 @@ queue_waiting() {
     DRAW="1/4 $SLICE" tests/system/images.sh
   suite "jobs that are resumed" env DRAW="1/8 $SLICE" tests/system/job_resume.sh
   suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
+  suite "collectives that know sites" env DRAW="1/3 $SLICE" tests/system/sites.sh
   suite "hosts in namespaces" env DRAW="1/5 $SLICE" tests/system/hosts_net.sh
   suite "grids in namespaces" env DRAW="1/4 $SLICE" tests/system/grid_lab.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3

@@ -10,9 +10,9 @@
 
 #include <mpi.h>
 
-#define OVER_SITES_PART_MAX (1ll << 30) /* bytes that one rank may hold more for an operation */
-#define OVER_SITES_EXCHANGE_MAX 8192    /* bytes of an allreduce that sites exchange directly */
-#define OVER_SITES_ALLTOALL_MAX (32ll << 10) /* bytes from rank to rank; above, MPICH's own */
+#define OVER_SITES_PART_MAX (1u << 30)      /* bytes that one rank may hold more for an operation */
+#define OVER_SITES_EXCHANGE_MAX 8192        /* bytes of an allreduce that sites exchange directly */
+#define OVER_SITES_ALLTOALL_MAX (32u << 10) /* bytes from rank to rank; above, MPICH's own */
 
 int over_sites_barrier(MPI_Comm comm);
 int over_sites_bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm);

@@ -27,7 +27,7 @@ static void add_rank(struct plan *plan, int rank, int site)
 
 bool plan_make(struct plan *plan, const uint8_t *home, int ranks, int rank)
 {
-    int site_of[PLAN_SITES_MAX];
+    int site_of[CW_RELAYS_MAX];
 
     *plan = (struct plan){.ranks = ranks, .rank = rank, .blocks = true};
     plan->site = calloc((size_t)ranks, sizeof(*plan->site));

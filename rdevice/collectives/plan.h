@@ -12,19 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PLAN_SITES_MAX CW_RELAYS_MAX
-
 struct plan {
-    int ranks;                 /* of the communicator */
-    int rank;                  /* of this process in it */
-    int sites;                 /* with at least one of its ranks, in the order of their first */
-    int mine;                  /* the site of this process */
-    bool blocks;               /* the ranks of each site follow one another */
-    int first[PLAN_SITES_MAX]; /* the lowest rank of each site, which speaks for it */
-    int size[PLAN_SITES_MAX];  /* ranks of each site */
-    int start[PLAN_SITES_MAX]; /* ranks of the sites before it */
-    uint8_t *site;             /* of each rank; owned */
-    int *place;                /* of each rank among those of its site; owned */
+    int ranks;                /* of the communicator */
+    int rank;                 /* of this process in it */
+    int sites;                /* with at least one of its ranks, in the order of their first */
+    int mine;                 /* the site of this process */
+    bool blocks;              /* the ranks of each site follow one another */
+    int first[CW_RELAYS_MAX]; /* the lowest rank of each site, which speaks for it */
+    int size[CW_RELAYS_MAX];  /* ranks of each site */
+    int start[CW_RELAYS_MAX]; /* ranks of the sites before it */
+    uint8_t *site;            /* of each rank; owned */
+    int *place;               /* of each rank among those of its site; owned */
 };
 
 /* Number of the relay that `text`, the value of CW_SITES_ENV, names for this rank of the job; -1:
@@ -32,7 +30,7 @@ struct plan {
 int plan_home(const char *text, uint32_t rank);
 
 /* Fills *plan for a communicator of `ranks` ranks, of which this process is `rank`; home[i] is the
- * home relay of rank i, below PLAN_SITES_MAX. Returns false when there is no memory; plan_clear is
+ * home relay of rank i, below CW_RELAYS_MAX. Returns false when there is no memory; plan_clear is
  * to be called in any case. */
 bool plan_make(struct plan *plan, const uint8_t *home, int ranks, int rank);
 void plan_clear(struct plan *plan);

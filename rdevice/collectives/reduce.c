@@ -31,21 +31,32 @@ static int copy(const void *from, void *to, int count, MPI_Datatype type, MPI_Op
     return mpich.Reduce(from, to, count, type, op, 0, MPI_COMM_SELF);
 }
 
-/* At the root: its own site's part is in its slot. */
-static int take_parts(const struct sites *sites, char *slots, size_t stride, void *recv, int count,
+static int recv_part(const struct sites *sites, void *part, int count, MPI_Datatype type, int site)
+{
+    struct sites_batch batch;
+
+    sites_batch_begin(&batch, sites);
+    sites_batch_recv(&batch, part, count, type, sites->plan.first[site]);
+    return sites_batch_end(&batch);
+}
+
+/* At the root, which has the part of its own site at `own`. One part after the other, in the order
+ * of combine(), so that a large one takes no memory for each site: `next` has room for one. */
+static int take_parts(const struct sites *sites, const void *own, void *next, void *recv, int count,
                       MPI_Datatype type, MPI_Op op)
 {
     const struct plan *plan = &sites->plan;
-    struct sites_batch batch;
-    int error;
+    int error = MPI_SUCCESS;
 
-    sites_batch_begin(&batch, sites);
-    recv_parts(&batch, slots, stride, count, type);
-    error = sites_batch_end(&batch);
-    if (error == MPI_SUCCESS)
-        error = combine(plan, slots, stride, count, type, op);
-    if (error == MPI_SUCCESS)
-        error = copy(slots + (size_t)(plan->sites - 1) * stride, recv, count, type, op);
+    for (int s = plan->sites; error == MPI_SUCCESS && s-- > 0;) {
+        const void *part = s == plan->mine ? own : next;
+
+        if (s != plan->mine)
+            error = recv_part(sites, next, count, type, s);
+        if (error == MPI_SUCCESS)
+            error = s == plan->sites - 1 ? copy(part, recv, count, type, op)
+                                         : mpich.Reduce_local(part, recv, count, type, op);
+    }
     return error;
 }
 
@@ -65,21 +76,21 @@ static int reduce(const struct sites *sites, const void *from, void *recv, int c
 {
     const struct plan *plan = &sites->plan;
     int speaker = plan_speaker(plan, plan->mine, root);
+    bool is_root = plan->rank == root;
     struct data_room room = {0};
     size_t stride = 0;
-    char *slot;
     int error;
 
     if (plan->rank != speaker)
         return mpich.Reduce(from, NULL, count, type, op, plan->place[speaker], sites->site);
-    error = data_room_make(&room, plan->rank == root ? plan->sites : 1, count, type, &stride);
+    error = data_room_make(&room, is_root ? 2 : 1, count, type, &stride);
     if (error != MPI_SUCCESS)
         return error;
-    slot = (char *)room.at + (plan->rank == root ? (size_t)plan->mine * stride : 0);
-    error = mpich.Reduce(from, slot, count, type, op, plan->place[speaker], sites->site);
+    error = mpich.Reduce(from, room.at, count, type, op, plan->place[speaker], sites->site);
     if (error == MPI_SUCCESS)
-        error = plan->rank == root ? take_parts(sites, room.at, stride, recv, count, type, op)
-                                   : send_part(sites, slot, count, type, root);
+        error = is_root
+                    ? take_parts(sites, room.at, (char *)room.at + stride, recv, count, type, op)
+                    : send_part(sites, room.at, count, type, root);
     data_room_free(&room);
     return error;
 }

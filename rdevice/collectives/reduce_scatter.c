@@ -78,8 +78,8 @@ static int pack_for(const struct shares *shares, const void *whole, int site, ch
 
 /* Bytes that a rank which speaks for its site sends and receives, one site after the other. */
 struct parcels {
-    char *out[PLAN_SITES_MAX];
-    char *in[PLAN_SITES_MAX]; /* in[mine] is out[mine] */
+    char *out[CW_RELAYS_MAX];
+    char *in[CW_RELAYS_MAX]; /* in[mine] is out[mine] */
 };
 
 static bool wrap(struct parcels *parcels, const struct shares *shares)

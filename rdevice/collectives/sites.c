@@ -247,7 +247,7 @@ void sites_batch_recv(struct sites_batch *batch, void *data, int count, MPI_Data
 
 int sites_batch_end(struct sites_batch *batch)
 {
-    MPI_Status statuses[2 * PLAN_SITES_MAX];
+    MPI_Status statuses[2 * CW_RELAYS_MAX];
     int error = mpich.Waitall(batch->count, batch->requests, statuses);
 
     for (int i = 0; error == MPI_ERR_IN_STATUS && i < batch->count; i++)

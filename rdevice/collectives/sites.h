@@ -39,7 +39,7 @@ int sites_result(MPI_Comm comm, int error);
 /* The messages that one rank has under way at once in one operation: to and from each site. */
 struct sites_batch {
     const struct sites *sites;
-    MPI_Request requests[2 * PLAN_SITES_MAX];
+    MPI_Request requests[2 * CW_RELAYS_MAX];
     int count;
     int error; /* the first, or MPI_SUCCESS */
 };

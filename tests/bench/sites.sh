@@ -10,7 +10,7 @@
 SITES_COUNT=${SITES_COUNT:-10}
 SITES_BYTES=${SITES_BYTES:-8 131072}
 SITES_RANKS=12
-SITES_MAPS=('0*4,1*4,2*4' 0,1,2,0,1,2,0,1,2,0,1,2) # blocks, in turn
+SITES_MAPS=('0*4,1*4,2*4' '0,1,2,0,1,2,0,1,2,0,1,2') # blocks, in turn
 SITES_PORT=7110
 SITES_DELAY_MS=25 # of each direction
 SITES_COLLECTIVES="barrier bcast reduce allreduce gather scatter allgather alltoall reduce_scatter scan"
@@ -26,11 +26,11 @@ sites_job() {
 # sites_count MODE MAP COLLECTIVE BYTES: those of one call; what comes before the first cancels out
 sites_count() {
   local few many
-  few=$(sites_job "$@" 0) && many=$(sites_job "$@" "$SITES_COUNT") || {
+  if ! few=$(sites_job "$@" 0) || ! many=$(sites_job "$@" "$SITES_COUNT"); then
     uncounted "$3 of $4 bytes, $1"
     echo "- -"
     return
-  }
+  fi
   echo "$few $many" | awk -v n="$SITES_COUNT" '{ printf "%.0f %.0f\n", ($3 - $1) / n, ($4 - $2) / n }'
 }
 

@@ -101,7 +101,7 @@ static void any_homes(void)
 
     for (int round = 0; round < 500; round++) {
         int ranks = 1 + (int)codec_random_below(&seed, RANKS);
-        uint32_t relays = 1 + (uint32_t)codec_random_below(&seed, PLAN_SITES_MAX);
+        uint32_t relays = 1 + (uint32_t)codec_random_below(&seed, CW_RELAYS_MAX);
         uint8_t home[RANKS];
 
         for (int r = 0; r < ranks; r++)
