@@ -251,9 +251,10 @@ static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], uint8_t last,
 {
     uint8_t word;
 
-    if (!say(fd, token, TCP_PROBE_TOKEN) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)) ||
-        word != SAY_ROUND)
+    if (!say(fd, token, TCP_PROBE_TOKEN) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)))
         return no_answer(err);
+    if (word != SAY_ROUND)
+        return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER);
     if (measure_rounds(fd, result, err) < 0)
         return err->code;
     return last == SAY_ROUND ? CW_OK : measure_transfer(fd, last, result, err);

@@ -128,7 +128,7 @@ from_within() {
   publish
   mkdir -p "$hosts_dir/a2/run/home/root/.local/state/causeway/test"
   cp -p "$state/key" "$hosts_dir/a2/run/home/root/.local/state/causeway/test"
-  run grid_exec a2 "${causeway[@]}" doctor -f "$tmp/grid.conf"
+  run env HOSTS_NUMBER="$hosts_number" "$root/tests/grid.sh" exec a2 "${causeway[@]}" doctor -f "$tmp/grid.conf"
   expect_code 0
   good a b c
   expect_out_like '^a, where this machine is: gateway a-gate'
