@@ -334,7 +334,7 @@ build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatch
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c rtt_file.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
-build/fuzz/fuzz_services: $(call fuzz_objects,dispatcher/services/host_talk.c dispatcher/services/service_format.c \
+build/fuzz/fuzz_services: $(call fuzz_objects,$(addprefix dispatcher/services/,host_talk.c service_format.c ssh_says.c) \
 	dispatcher/remote/talk.c dispatcher/remote/agent_child.c dispatcher/remote/launch_command.c dispatcher/loop/loop.c)
 build/fuzz/fuzz_services: FUZZ_LIBRARIES = -ljansson
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring

@@ -51,7 +51,7 @@ _causeway_job() {
 _causeway_value() {
   case $1 in
     --relay | --listen | --ckpt-server) _causeway_address ;;
-    --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
+    -f | --file | --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
     --host | --ckptsrv) _causeway_words "$(compgen -A hostname)" ;;
     --map-by) _causeway_words 'slot node' ;;
     --launcher) _causeway_words 'ssh srun' ;;
@@ -66,7 +66,7 @@ _causeway_value() {
     --ckpt-cpu) _causeway_words 'baseline native' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --log-compress) _causeway_words 'on off' ;;
-    --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
+    --site | --here | --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval | \
       --ckpt-every | --mtbf | --ckpt-max | --ppn | --spares | --launcher-args | --host-timeout) ;;
@@ -130,7 +130,7 @@ _causeway_relay() {
 }
 
 _causeway_status() {
-  local options='--json --help'
+  local options='--json --file --site --here --help'
   [[ ${words[1]} == top ]] && options='--interval --help'
   if _causeway_option_value; then
     return
@@ -139,6 +139,10 @@ _causeway_status() {
   else
     _causeway_job
   fi
+}
+
+_causeway_up() {
+  _causeway_option_value || _causeway_words '--file --site --here --help'
 }
 
 _causeway_log() {
@@ -184,18 +188,19 @@ _causeway() {
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay ckptsrv status top log ckpt doctor tunnel help --help --version'
+    _causeway_words 'run relay ckptsrv up down status top log ckpt doctor tunnel help --help --version'
     return
   fi
   case ${words[1]} in
     run) _causeway_run ;;
     relay) _causeway_relay ;;
     status | top) _causeway_status ;;
+    up | down) _causeway_up ;;
     log) _causeway_log ;;
     ckptsrv) _causeway_ckptsrv ;;
     ckpt) _causeway_ckpt ;;
     doctor) _causeway_doctor ;;
-    tunnel) _causeway_words '--connections --verbose --help' ;;
+    tunnel) _causeway_option_value || _causeway_words '--connections --verbose --listen --help' ;;
   esac
 }
 

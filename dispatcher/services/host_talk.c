@@ -1,4 +1,5 @@
 #include "dispatcher/services/host_talk.h"
+#include "dispatcher/services/ssh_says.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -51,20 +52,14 @@ static int take(void *ctx, const void *bytes, size_t size, struct cw_err *err)
     return host_talk_take(ctx, bytes, size, err);
 }
 
-static bool begins(const char *line, const char *with)
-{
-    return strncmp(line, with, strlen(with)) == 0;
-}
-
-/* ssh -v tells much, and one behind another that it was closed, when that has said why. Each ssh on
- * the way, and the last one, says when it is logged in. */
+/* Each ssh on the way, and the last one, says when it is logged in. */
 void host_talk_hear(struct host_talk *t, const char *line)
 {
-    if (begins(line, "Authenticated to "))
+    enum ssh_said said = ssh_says(line);
+
+    if (said == SSH_SAID_LOGIN)
         t->logins++;
-    else if (!begins(line, "debug") && !begins(line, "OpenSSH_") &&
-             !begins(line, "Transferred: ") && !begins(line, "Bytes per second: ") &&
-             !begins(line, "Connection closed by UNKNOWN port"))
+    else if (said == SSH_SAID_OTHER)
         snprintf(t->error[t->errors++ % HOST_TALK_ERRORS_MAX], AGENT_CHILD_LINE_MAX + 1, "%s",
                  line);
 }

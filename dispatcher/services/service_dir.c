@@ -73,7 +73,7 @@ static bool is_there_still(int fd, const char *name)
            ours.st_dev == there.st_dev;
 }
 
-/* Returns how many were removed. `kept`: names that begin so stay; NULL: none. */
+/* `kept`: the lock stays, and names that begin so; NULL: none. */
 static void remove_files(const char *path, const char *kept)
 {
     DIR *dir = opendir(path);

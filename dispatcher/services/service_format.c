@@ -41,8 +41,11 @@ static bool are_words(const json_t *array)
     size_t i;
     json_t *word;
 
-    json_array_foreach(array, i,
-                       word) if (!is_line(json_string_value(word), SERVICE_WORD_MAX)) return false;
+    json_array_foreach(array, i, word)
+    {
+        if (!is_line(json_string_value(word), SERVICE_WORD_MAX))
+            return false;
+    }
     return json_is_array(array) && json_array_size(array) <= SERVICE_WORDS_MAX;
 }
 
@@ -53,8 +56,11 @@ static bool are_texts(json_t *object, size_t max)
     const char *key;
     json_t *value;
 
-    json_object_foreach(object, key, value) if (!is_name(key) || is_one_of(key, taken) ||
-                                                !json_is_string(value)) return false;
+    json_object_foreach(object, key, value)
+    {
+        if (!is_name(key) || is_one_of(key, taken) || !json_is_string(value))
+            return false;
+    }
     return json_is_object(object) && json_object_size(object) <= max;
 }
 

@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "dispatcher/services/service_dir.h"
 #include "dispatcher/services/service_log.h"
+#include "dispatcher/services/ssh_says.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -106,9 +107,11 @@ static int write_files(const struct keeper *k, struct cw_err *err)
     const char *name;
     json_t *text;
 
-    json_object_foreach(files, name,
-                        text) if (service_dir_write(k->path, name, json_string_value(text), err) <
-                                  0) return err->code;
+    json_object_foreach(files, name, text)
+    {
+        if (service_dir_write(k->path, name, json_string_value(text), err) < 0)
+            return err->code;
+    }
     return CW_OK;
 }
 
@@ -118,7 +121,10 @@ static void set_environment(const json_t *request)
     const char *name;
     json_t *value;
 
-    json_object_foreach(env, name, value) setenv(name, json_string_value(value), 1);
+    json_object_foreach(env, name, value)
+    {
+        setenv(name, json_string_value(value), 1);
+    }
 }
 
 /* The program gets what it needs, and no more: its lock is the keeper's. */
@@ -200,22 +206,17 @@ static void on_ready(struct keeper *k)
 
 /* --- what it prints --- */
 
-static bool begins(const char *line, const char *with)
-{
-    return strncmp(line, with, strlen(with)) == 0;
-}
-
-/* ssh -v tells much, and among it, that it has forwarded a port: nothing else says so. */
+/* Only what ssh -v says tells that it has forwarded a port. */
 static bool wanted(void *ctx, const char *line)
 {
     struct keeper *k = ctx;
+    enum ssh_said said = SSH_SAID_OTHER;
 
-    if (strcmp(service_text(k->request, "ready"), "forward") != 0)
-        return true;
-    if (!k->ready && begins(line, "debug1: remote forward success"))
+    if (strcmp(service_text(k->request, "ready"), "forward") == 0)
+        said = ssh_says(line);
+    if (said == SSH_SAID_FORWARD && !k->ready)
         on_ready(k);
-    return !begins(line, "debug") && !begins(line, "OpenSSH_") && !begins(line, "Transferred: ") &&
-           !begins(line, "Bytes per second: ");
+    return said == SSH_SAID_OTHER || said == SSH_SAID_LOGIN;
 }
 
 static void read_output(struct keeper *k)

@@ -335,6 +335,15 @@ rename_keys() {
   done
 }
 
+# Ranks at three sites, one of which lets nothing in, with images.
+job() {
+  all_up
+  from front - run -n 4 --map-by site --ckpt-every 1s "$root/build/programs/solver" 200 2000 1000
+  expect_code 0
+  expect_out_like 'ok solver'
+  all_down
+}
+
 secrets() {
   local key host
   all_up
@@ -413,6 +422,7 @@ t "a site that lets nothing in is published, and again" publication
 t "a port for it that another has" not_published
 t "doors" doors
 t "a key of the grid file" own_key
+t "a job over all sites" job
 t "the key is nowhere to be seen" secrets
 t "wrong arguments" usage
 tap_end

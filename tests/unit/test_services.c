@@ -75,8 +75,11 @@ static void is_command(uint32_t site, enum plan_service service, const char *exp
     CU_ASSERT_PTR_NOT_NULL_FATAL(text);
     again = service_request_read(text, strlen(text), &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(again);
-    json_array_foreach(json_object_get(again, "argv"), i, word) used += (size_t)snprintf(
-        line + used, sizeof(line) - used, "%s%s", i ? " " : "", json_string_value(word));
+    json_array_foreach(json_object_get(again, "argv"), i, word)
+    {
+        used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s", i ? " " : "",
+                                 json_string_value(word));
+    }
     CU_ASSERT_STRING_EQUAL(line, expected);
     CU_ASSERT(json_equal(request, again));
     free(text);
