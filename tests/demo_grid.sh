@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tests/grid.sh
 . tests/grid.sh
 causeway=$PWD/build/causeway
-solver=("$PWD/build/programs/solver" 256 "${STEPS:-30000}" 1000)
+solver=("$PWD/build/programs/solver" 256 "${STEPS:-8000}" 1000)
 DELAY_MS=5 # each way
 CUT_S=10
 START_MAX_S=60 # until the ranks talk

@@ -15,6 +15,8 @@ LIMIT=${LIMIT:-150}
 . "$here/../lib/jobs.sh"
 # shellcheck source=tests/lib/on_hosts.sh
 . "$root/tests/lib/on_hosts.sh"
+# shellcheck source=tests/grid.sh
+. "$root/tests/grid.sh"
 # shellcheck source=tests/lib/on_grid.sh
 . "$root/tests/lib/on_grid.sh"
 only=${1-}
@@ -86,6 +88,7 @@ rank_is_killed() {
   expect_same
   if ! started_on 3 b1.b 2 && ! started_on 3 b2.b 2; then
     wrong "rank 3 should have been started again at its site"
+  fi
 }
 
 # That of the two relays, and between b and c that which publishes c.
@@ -193,6 +196,8 @@ grid_begin() {
   }
 }
 
+find_causeway
+lib_start
 grid_begin
 t "ranks at three sites" all_sites
 t "one connection between two sites" one_connection
