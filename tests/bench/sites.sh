@@ -2,7 +2,7 @@
 # Collectives that know sites beside MPICH's own: sections of bench.sh, which sources this after lib.sh. How often they
 # cross between relays is counted, not timed; sites_time times them over a path that takes time (delay.c).
 #
-# Environment: SITES_COUNT (calls of each, 10), SITES_BYTES (of a part, "8 131072")
+# Environment: SITES_COUNT (calls of each, 10), SITES_BYTES (of a part, "8 131072"), SITES_DELAY_MS (of each direction, 25)
 
 # shellcheck disable=SC2154 # bench.sh sets causeway, programs and dir
 # shellcheck disable=SC2317 # functions are called by their names
@@ -12,7 +12,7 @@ SITES_BYTES=${SITES_BYTES:-8 131072}
 SITES_RANKS=12
 SITES_MAPS=('0*4,1*4,2*4' '0,1,2,0,1,2,0,1,2,0,1,2') # blocks, in turn
 SITES_PORT=7110
-SITES_DELAY_MS=25 # of each direction
+SITES_DELAY_MS=${SITES_DELAY_MS:-25}
 SITES_COLLECTIVES="barrier bcast reduce allreduce gather scatter allgather alltoall reduce_scatter scan"
 
 # sites_job MODE MAP COLLECTIVE BYTES COUNT: prints the messages and bytes that all relays have forwarded in it
