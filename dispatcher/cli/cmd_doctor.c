@@ -28,7 +28,7 @@ static const char usage[] =
     "  --launcher COMMAND    how they are reached: ssh (default), srun or another command\n"
     "  --launcher-args ARGS  its further arguments\n"
     "  --agent PATH          of causeway on the hosts (default: as here)\n"
-    "  -f FILE               a grid file, as for causeway up\n"
+    "  -f, --file FILE       a grid file, as for causeway up\n"
     "  --here SITE           this machine is at that site; -: at none (default: by its name)\n"
     "  --timeout TIME        of a grid: for a connection, and for a host to report\n"
     "                        (default 22s, 60s)\n"
@@ -50,7 +50,7 @@ static const enum host_option host_options[] = {HOST_OPTION_HOST, HOST_OPTION_HO
                                                 HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
                                                 HOST_OPTION_AGENT};
 #define HOST_OPTIONS_HERE (sizeof(host_options) / sizeof(*host_options))
-#define OWN_OPTIONS 4
+#define OWN_OPTIONS 5
 
 struct doctor_options {
     bool help;
@@ -105,7 +105,8 @@ static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err 
         {"help", no_argument, NULL, OPTION_HELP},
         {"report", required_argument, NULL, OPTION_REPORT},
         {"here", required_argument, NULL, OPTION_HERE},
-        {"timeout", required_argument, NULL, OPTION_TIMEOUT}};
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"file", required_argument, NULL, OPTION_GRID}};
     int option;
 
     host_options_list(of_hosts, OPTION_OF_HOSTS);

@@ -150,7 +150,7 @@ not_published() {
   doctor
   expect_code 1
   good a b
-  bad missing c "not published at port $published of b: 'causeway up -f .*' on one of its hosts"
+  bad missing c "not published at port $published of b: 'causeway up -f .* --site c' on one of its hosts"
   not_looked_at c
 }
 
