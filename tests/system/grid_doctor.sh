@@ -175,6 +175,28 @@ another_key() {
   bad missing b "at port 7000 of b1 is no relay that takes the key of this grid: .*wrong credential"
 }
 
+# another_place HOME: our key for logins is there by another name
+another_place() {
+  mv "$1/.ssh/id_ed25519" "$1/.ssh/id_grid"
+}
+
+usual_place() {
+  mv "$1/.ssh/id_grid" "$1/.ssh/id_ed25519"
+}
+
+# For ssh and for tunnels, here and at a
+named_key() {
+  relays a b
+  sed -i 's|name = "[ab]";|& key = "~/.ssh/id_grid";|' "$tmp/grid.conf"
+  another_place "$grid_home"
+  another_place "$hosts_dir/a1/run/home/root"
+  doctor
+  usual_place "$grid_home"
+  usual_place "$hosts_dir/a1/run/home/root"
+  good a b
+  expect_out_like '^ok +a: gets to b: round trip'
+}
+
 gateway_is_cut() {
   relays
   publish
@@ -335,6 +357,7 @@ t "a slow way" slow
 t "a site that is not published" not_published
 t "a relay does not run" no_relay
 t "a relay has another key" another_key
+t "the key for logins is named" named_key
 t "a gateway is cut off" gateway_is_cut
 t "a gateway has no name" no_name
 t "a gateway has no sshd" no_sshd
