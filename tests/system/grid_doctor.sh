@@ -122,6 +122,15 @@ well() {
   grep -Eq '^(a|-) c ' "$state/rtt" && wrong "what passes two sites is no leg"
 }
 
+# Nothing is missing once causeway up has done its work.
+services() {
+  grid_services up "$tmp/grid.conf" a b c:b >"$work/up" 2>&1 || wrong "causeway up: $(<"$work/up")"
+  doctor
+  grid_services down "$tmp/grid.conf" a b c:b >"$work/down" 2>&1 || wrong "causeway down: $(<"$work/down")"
+  expect_code 0
+  good a b c
+}
+
 # From a host of a site, which reaches the others of it directly.
 from_within() {
   relays
@@ -352,6 +361,7 @@ kill $!
 wait $!
 
 t "all is well" well
+t "after causeway up" services
 t "from a host of a site" from_within
 t "a slow way" slow
 t "a site that is not published" not_published
