@@ -177,7 +177,7 @@ _causeway_doctor() {
   if _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words '--host --hostfile --launcher --launcher-args --agent --help'
+    _causeway_words '--host --hostfile --launcher --launcher-args --agent --file --here --timeout --help'
   else
     _causeway_program
   fi

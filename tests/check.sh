@@ -185,6 +185,7 @@ queue_waiting() {
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
   suite "programs sent to hosts" env DRAW="1/8 $SLICE" tests/system/hosts_stage.sh
+  suite "doctor of grids" env DRAW="1/5 $SLICE" tests/system/grid_doctor.sh
   suite "services of a grid" env DRAW="1/4 $SLICE" tests/system/grid_up.sh
   suite tunnels env DRAW="1/6 $SLICE" tests/system/tunnels.sh
   suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh

@@ -104,7 +104,7 @@ int ssh_login(const struct ssh_link *link, struct cw_err *err)
 {
     struct tried tried = {0};
 
-    if (by_agent(link, &tried) || by_files_of(link, getenv("CAUSEWAY_SSH_KEYS"), &tried) ||
+    if (by_agent(link, &tried) || by_files_of(link, getenv(SSH_KEYS_VARIABLE), &tried) ||
         by_usual_files(link, &tried))
         return CW_OK;
     return cw_err_set(err, CW_EAUTH,

@@ -16,6 +16,7 @@
 struct tunnel {
     const struct tunnel_options *options;
     struct tunnel_ends *ends;
+    char dir[PATH_MAX]; /* of the user's keys and known hosts, for all connections */
     struct ssh_chain chain;
     struct stripe_greeting greeting;
 };
@@ -84,13 +85,12 @@ static int open_one_way(struct tunnel *t, const struct ssh_address *address, uin
                         struct cw_err *err)
 {
     uint32_t time_ms = TUNNEL_OPEN_MS / address->ways;
-    char dir[PATH_MAX];
 
-    snprintf(dir, sizeof(dir), "%s/.ssh", cw_home());
+    snprintf(t->dir, sizeof(t->dir), "%s/.ssh", cw_home());
     for (uint32_t i = 0; i < address->ways; i++) {
         if (i > 0)
             ssh_chain_close(&t->chain);
-        if (ssh_chain_open(&t->chain, address, &address->way[i], dir, time_ms, err) == CW_OK &&
+        if (ssh_chain_open(&t->chain, address, &address->way[i], t->dir, time_ms, err) == CW_OK &&
             choose(t, count, err) == CW_OK)
             break;
     }

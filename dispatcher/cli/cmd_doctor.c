@@ -8,6 +8,7 @@
 #include "dispatcher/cli/doctor_program.h"
 #include "dispatcher/cli/doctor_report.h"
 #include "dispatcher/program/tool.h"
+#include "tunnels/ssh_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static const char usage[] =
     "  --launcher COMMAND    how they are reached: ssh (default), srun or another command\n"
     "  --launcher-args ARGS  its further arguments\n"
     "  --agent PATH          of causeway on the hosts (default: as here)\n"
-    "  -f FILE               a grid file, as for causeway up\n"
+    "  -f, --file FILE       a grid file, as for causeway up\n"
     "  --here SITE           this machine is at that site; -: at none (default: by its name)\n"
     "  --timeout TIME        of a grid: for a connection, and for a host to report\n"
     "                        (default 22s, 60s)\n"
@@ -40,6 +41,7 @@ enum {
     OPTION_HELP = 'h',
     OPTION_GRID = 'f',
     OPTION_REPORT = 256,
+    OPTION_SSH_KEYS,
     OPTION_HERE,
     OPTION_TIMEOUT,
     OPTION_OF_HOSTS
@@ -50,7 +52,7 @@ static const enum host_option host_options[] = {HOST_OPTION_HOST, HOST_OPTION_HO
                                                 HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
                                                 HOST_OPTION_AGENT};
 #define HOST_OPTIONS_HERE (sizeof(host_options) / sizeof(*host_options))
-#define OWN_OPTIONS 4
+#define OWN_OPTIONS 6
 
 struct doctor_options {
     bool help;
@@ -70,6 +72,9 @@ static int take_own(struct doctor_options *o, int option, struct cw_err *err)
         break;
     case OPTION_REPORT:
         o->directory = optarg;
+        break;
+    case OPTION_SSH_KEYS:
+        setenv(SSH_KEYS_VARIABLE, optarg, 1);
         break;
     case OPTION_GRID:
         o->grid = optarg;
@@ -105,7 +110,9 @@ static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err 
         {"help", no_argument, NULL, OPTION_HELP},
         {"report", required_argument, NULL, OPTION_REPORT},
         {"here", required_argument, NULL, OPTION_HERE},
-        {"timeout", required_argument, NULL, OPTION_TIMEOUT}};
+        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+        {"file", required_argument, NULL, OPTION_GRID},
+        {"ssh-keys", required_argument, NULL, OPTION_SSH_KEYS}};
     int option;
 
     host_options_list(of_hosts, OPTION_OF_HOSTS);

@@ -1,4 +1,5 @@
 #include "dispatcher/cli/doctor_grid.h"
+#include "common/home.h"
 #include "common/keyfile.h"
 #include "common/together.h"
 #include "dispatcher/cli/doctor.h"
@@ -7,6 +8,7 @@
 #include "dispatcher/grid/grid_file.h"
 #include "dispatcher/grid/grid_state.h"
 #include "dispatcher/grid/ssh_config.h"
+#include "dispatcher/services/plan.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -30,6 +32,7 @@ struct examination {
     char ssh_args[GRID_SSH_ARGS_BYTES];
     uint8_t key[CW_KEY_SIZE];
     uint8_t token[TCP_PROBE_TOKEN];
+    char keys[GRID_KEYS_BYTES]; /* for tunnels */
     char causeway[PATH_MAX];
     char directory[PATH_MAX];
     struct gate_check gates;
@@ -57,6 +60,16 @@ static int read_grid(struct examination *e, const char *file, const char *here, 
         grid_state_ssh_args(&e->grid, &e->rtt, e->here, e->ssh_args, err) < 0)
         return err->code;
     return CW_OK;
+}
+
+/* For our tunnels, and those of hosts, whose home directories may be others. */
+static void take_login_keys(struct examination *e)
+{
+    for (uint32_t i = 0; i < e->grid.sites; i++)
+        plan_at_home(e->grid.site[i].key, cw_home());
+    grid_keys(&e->grid, e->keys);
+    if (e->keys[0])
+        setenv(SSH_KEYS_VARIABLE, e->keys, 1);
 }
 
 /* The grid's key; it may be that none was made yet. */
@@ -97,6 +110,7 @@ static int begin(struct examination *e, const char *file, struct cw_err *err)
 {
     ssize_t n = readlink("/proc/self/exe", e->causeway, sizeof(e->causeway) - 1);
 
+    take_login_keys(e);
     if (read_key(e, err) < 0 || list_hosts(e, err) < 0)
         return err->code;
     if (!getcwd(e->directory, sizeof(e->directory)))
@@ -132,6 +146,7 @@ static void look_at_host(void *ctx, uint32_t host)
                                            .causeway = causeway[0] ? causeway : e->causeway,
                                            .time_ns = e->time_ns},
                                  .directory = e->directory,
+                                 .ssh_keys = e->keys[0] ? e->keys : NULL,
                                  .token = e->token};
 
     if (e->open[e->site[host]])

@@ -26,11 +26,12 @@ static void tell_no_way(const struct gate *g, const struct cw_err *err)
     const char *advice = causes_advice(err->text);
 
     if (is_not_published(g, err))
-        findings_add(g->findings, DOCTOR_MISSING,
-                     "it is not published at port %u of %s: 'causeway up -f %s' on one of its "
-                     "hosts opens that from inside; its hosts are looked at then",
-                     g->site->published_port, g->check->grid->site[g->site->published_at].name,
-                     g->check->file);
+        findings_add(
+            g->findings, DOCTOR_MISSING,
+            "it is not published at port %u of %s: 'causeway up -f %s --site %s' on one of "
+            "its hosts opens that from inside; its hosts are looked at then",
+            g->site->published_port, g->check->grid->site[g->site->published_at].name,
+            g->check->file, g->site->name);
     else if (g->way.hops == 0)
         findings_add(g->findings, DOCTOR_MISSING,
                      "its relay cannot be reached from here, at the same site: %s%s%s", err->text,

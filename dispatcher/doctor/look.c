@@ -190,8 +190,15 @@ static void tell_facts(struct look *l)
 
 void look_at(struct look *l, const struct look_config *config)
 {
-    const char *words[] = {"doctor", "--report", config->directory, config->program, NULL};
+    const char *words[7] = {"doctor", "--report", config->directory};
+    const char **word = words + 3;
     struct cw_err err;
+
+    if (config->ssh_keys) {
+        *word++ = "--ssh-keys";
+        *word++ = config->ssh_keys;
+    }
+    *word = config->program;
 
     if (visit_begin(&l->visit, &config->visit, l->name, words, &err) < 0 ||
         visit_await_report(&l->visit, &err) < 0) {

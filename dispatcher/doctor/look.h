@@ -12,6 +12,7 @@ struct look_config {
     struct visit_config visit;
     const char *directory; /* of a job */
     const char *program;   /* that is to run, an absolute path; NULL: none */
+    const char *ssh_keys;  /* of its tunnels, as SSH_KEYS_VARIABLE has them; NULL: none is named */
     const uint8_t *token;  /* of the listeners, TCP_PROBE_TOKEN bytes */
 };
 

@@ -71,3 +71,20 @@ uint32_t grid_door_of_ckptsrv(const struct grid *grid, uint32_t at, uint32_t to)
 {
     return grid_door_of_relay(grid, at, to) + GRID_SITES_MAX;
 }
+
+void grid_keys(const struct grid *grid, char text[GRID_KEYS_BYTES])
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < grid->sites; i++) {
+        const char *key = grid->site[i].key;
+        bool again = false;
+
+        for (uint32_t j = 0; j < i; j++)
+            again |= strcmp(grid->site[j].key, key) == 0;
+        if (key[0] && !again)
+            used +=
+                (size_t)snprintf(text + used, GRID_KEYS_BYTES - used, "%s%s", used ? ":" : "", key);
+    }
+}

@@ -55,6 +55,10 @@ struct grid {
     bool reaches[GRID_SITES_MAX]; /* from a machine of no site */
 };
 
+/* The keys for logins at all sites, each once, as SSH_KEYS_VARIABLE has them; "": none is named. */
+#define GRID_KEYS_BYTES (GRID_SITES_MAX * (GRID_PATH_MAX + 1)) /* of the text, with its end */
+void grid_keys(const struct grid *grid, char text[GRID_KEYS_BYTES]);
+
 /* Zeroed is allowed. */
 void grid_free(struct grid *grid);
 

@@ -204,23 +204,12 @@ static json_t *words(const struct plan *plan, uint32_t site, enum plan_service s
     return argv;
 }
 
-/* The keys with which gateways are logged in at, each once. */
 static json_t *environment(const struct plan *plan)
 {
-    char keys[GRID_SITES_MAX * (GRID_PATH_MAX + 1)];
-    size_t used = 0;
+    char keys[GRID_KEYS_BYTES];
 
-    for (uint32_t i = 0; i < plan->grid->sites; i++) {
-        const char *key = plan->grid->site[i].key;
-        bool again = false;
-
-        for (uint32_t j = 0; j < i; j++)
-            again |= strcmp(plan->grid->site[j].key, key) == 0;
-        if (key[0] && !again)
-            used +=
-                (size_t)snprintf(keys + used, sizeof(keys) - used, "%s%s", used ? ":" : "", key);
-    }
-    return used ? json_pack("{s:s}", "CAUSEWAY_SSH_KEYS", keys) : json_object();
+    grid_keys(plan->grid, keys);
+    return keys[0] ? json_pack("{s:s}", SSH_KEYS_VARIABLE, keys) : json_object();
 }
 
 static json_t *files(const struct plan *plan, uint32_t site, enum plan_service service)

@@ -122,6 +122,15 @@ well() {
   grep -Eq '^(a|-) c ' "$state/rtt" && wrong "what passes two sites is no leg"
 }
 
+# Nothing is missing once causeway up has done its work.
+services() {
+  grid_services up "$tmp/grid.conf" a b c:b >"$work/up" 2>&1 || wrong "causeway up: $(<"$work/up")"
+  doctor
+  grid_services down "$tmp/grid.conf" a b c:b >"$work/down" 2>&1 || wrong "causeway down: $(<"$work/down")"
+  expect_code 0
+  good a b c
+}
+
 # From a host of a site, which reaches the others of it directly.
 from_within() {
   relays
@@ -150,7 +159,7 @@ not_published() {
   doctor
   expect_code 1
   good a b
-  bad missing c "not published at port $published of b: 'causeway up -f .*' on one of its hosts"
+  bad missing c "not published at port $published of b: 'causeway up -f .* --site c' on one of its hosts"
   not_looked_at c
 }
 
@@ -173,6 +182,28 @@ another_key() {
   expect_code 1
   good a
   bad missing b "at port 7000 of b1 is no relay that takes the key of this grid: .*wrong credential"
+}
+
+# another_place HOME: our key for logins is there by another name
+another_place() {
+  mv "$1/.ssh/id_ed25519" "$1/.ssh/id_grid"
+}
+
+usual_place() {
+  mv "$1/.ssh/id_grid" "$1/.ssh/id_ed25519"
+}
+
+# For ssh and for tunnels, here and at a
+named_key() {
+  relays a b
+  sed -i 's|name = "[ab]";|& key = "~/.ssh/id_grid";|' "$tmp/grid.conf"
+  another_place "$grid_home"
+  another_place "$hosts_dir/a1/run/home/root"
+  doctor
+  usual_place "$grid_home"
+  usual_place "$hosts_dir/a1/run/home/root"
+  good a b
+  expect_out_like '^ok +a: gets to b: round trip'
 }
 
 gateway_is_cut() {
@@ -330,11 +361,13 @@ kill $!
 wait $!
 
 t "all is well" well
+t "after causeway up" services
 t "from a host of a site" from_within
 t "a slow way" slow
 t "a site that is not published" not_published
 t "a relay does not run" no_relay
 t "a relay has another key" another_key
+t "the key for logins is named" named_key
 t "a gateway is cut off" gateway_is_cut
 t "a gateway has no name" no_name
 t "a gateway has no sshd" no_sshd

@@ -166,7 +166,7 @@ no_permission() {
   sites
   ssh-keygen -q -t ed25519 -N '' -f "$work/other"
   cp "$work/other" "$HOME/.ssh/id_ed25519"
-  refused "gateway $hosts_net.2: it does not let root in; 0 keys of an agent and 1 of $HOME/.ssh were tried"
+  refused "gateway $hosts_net.2: it does not let root in; 0 keys of an agent and 1 of CAUSEWAY_SSH_KEYS and $HOME/.ssh were tried"
 }
 
 no_forwarding() {

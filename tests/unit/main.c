@@ -114,6 +114,7 @@ static void (*const suites[])(void) = {
     add_interrupted_tests,
     add_grid_file_tests,
     add_rtt_file_tests,
+    add_grid_ways_tests,
     add_grid_job_tests,
     add_routes_tests,
     add_services_tests,

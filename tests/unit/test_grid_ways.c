@@ -1,0 +1,159 @@
+/* Ways between sites as they were found: dispatcher/doctor/grid_ways.h; and relays that are asked
+ * where there are none. */
+#include "dispatcher/doctor/causes.h"
+#include "dispatcher/doctor/grid_ways.h"
+#include "dispatcher/doctor/relay_check.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { A, B, C, SITES };
+
+static struct grid_host hosts[] = {{.name = "h1", .slots = 4}, {.name = "h2", .slots = 0}};
+static struct grid_site sites[SITES] = {
+    [A] = {.name = "a",
+           .gateway = {.user = "ann", .host = "ga", .port = 22},
+           .published_at = GRID_OUTSIDE,
+           .host = hosts,
+           .hosts = 2,
+           .relay = {.host = 0, .port = 7000},
+           .ckptsrv = {.host = 1, .port = 7100}},
+    [B] = {.name = "b",
+           .gateway = {.host = "gb", .port = 222},
+           .published_at = GRID_OUTSIDE,
+           .host = hosts,
+           .hosts = 1,
+           .relay = {.host = 0, .port = 7000},
+           .ckptsrv = {.host = HOSTS_NONE}},
+    [C] = {.name = "c",
+           .published_at = B,
+           .published_port = 2203,
+           .host = hosts,
+           .hosts = 1,
+           .relay = {.host = 0, .port = 7000},
+           .ckptsrv = {.host = HOSTS_NONE}},
+};
+static const struct grid grid = {.name = "g", .site = sites, .sites = SITES};
+static struct grid_ways ways;
+
+static void set(uint32_t from, uint32_t to, enum grid_way_state state, uint32_t over,
+                uint64_t round_ns)
+{
+    *grid_way_of(&ways, from, to) =
+        (struct grid_way){.state = state,
+                          .over = over,
+                          .is_leg = over == to,
+                          .seen = {.round_ns = round_ns, .bytes = 5000000, .time_ns = 1000000000}};
+}
+
+static void setup(void)
+{
+    set(GRID_OUTSIDE, A, GRID_WAY_OPEN, A, 12340000);
+    set(GRID_OUTSIDE, B, GRID_WAY_BROKEN, B, 0);
+    set(GRID_OUTSIDE, C, GRID_WAY_NONE, C, 0);
+    set(A, B, GRID_WAY_OPEN, B, 0);
+    set(A, C, GRID_WAY_OPEN, B, 7000000);
+    set(B, A, GRID_WAY_OPEN, A, 500);
+    set(B, C, GRID_WAY_OPEN, C, UINT64_MAX - 1);
+    set(C, A, GRID_WAY_UNKNOWN, B, 0);
+    set(C, B, GRID_WAY_UNKNOWN, B, 0);
+}
+
+static void is_drawn(uint32_t here, const char *expected)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+
+    setup();
+    grid_ways_draw(&ways, &grid, here, to);
+    fclose(to);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, expected));
+    if (!strstr(text, expected))
+        printf("# expected:\n%s# got:\n%s", expected, text);
+    free(text);
+}
+
+static void a_picture(void)
+{
+    is_drawn(GRID_OUTSIDE, "grid g\n"
+                           "this machine, at none of its sites\n"
+                           "  ----> a            round trip 12.3 ms, 5.0 MB/s\n"
+                           "  -X->  b            does not get there\n"
+                           "a: gateway ann@ga port 22\n"
+                           "  h1                 4 slots, relay at port 7000\n"
+                           "  h2                 0 slots, checkpoint server at port 7100\n"
+                           "  ----> b            not measured\n"
+                           "  ----> c            round trip 7.0 ms, 5.0 MB/s, over b\n"
+                           "b: gateway gb port 222\n");
+    is_drawn(GRID_OUTSIDE, "c: published at b, port 2203\n"
+                           "  h1                 4 slots, relay at port 7000\n"
+                           "  -?->  a            not looked at, over b\n"
+                           "  -?->  b            not looked at\n");
+}
+
+static void from_a_site(void)
+{
+    is_drawn(A, "grid g\na, where this machine is: gateway ann@ga port 22\n");
+}
+
+/* Of legs that were measured; what is known of others stays. */
+static void round_trips(void)
+{
+    struct routes_rtt rtt = {0};
+
+    setup();
+    rtt.us[A][B] = 11;
+    rtt.us[A][C] = 12;
+    grid_ways_rtt(&ways, &grid, &rtt);
+    CU_ASSERT_EQUAL(rtt.us[GRID_SITES_MAX][A], 12340);
+    CU_ASSERT_EQUAL(rtt.us[GRID_SITES_MAX][B], 0);
+    CU_ASSERT_EQUAL(rtt.us[A][B], 11);
+    CU_ASSERT_EQUAL(rtt.us[A][C], 12);
+    CU_ASSERT_EQUAL(rtt.us[B][A], 1);
+    CU_ASSERT_EQUAL(rtt.us[B][C], UINT32_MAX);
+}
+
+#define FORWARDING                                                                                 \
+    "gateway g: forwarding to h1 port 7000 (it may be forbidden there, or nobody listens): "       \
+    "Channel open failure "
+
+static void who_does_not_listen(void)
+{
+    CU_ASSERT_TRUE(causes_nobody_listens(FORWARDING "(connect failed)", "h1", 7000));
+    CU_ASSERT_FALSE(causes_nobody_listens(FORWARDING "(connect failed)", "h1", 700));
+    CU_ASSERT_FALSE(causes_nobody_listens(FORWARDING "(connect failed)", "h", 7000));
+    CU_ASSERT_FALSE(causes_nobody_listens(FORWARDING "(administratively prohibited)", "h1", 7000));
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(causes_advice(FORWARDING "(administratively prohibited)"), "AllowTcpForwarding"));
+}
+
+static void no_relay(void)
+{
+    static const uint8_t token[TCP_PROBE_TOKEN] = {1};
+    struct tcp_probe_server server;
+    uint8_t key[CW_KEY_SIZE] = {0};
+    char address[64];
+    struct cw_err err;
+
+    CU_ASSERT_EQUAL(relay_check("tcp:no such host:1", 1000, key, &err), RELAY_NO_WAY);
+    CU_ASSERT_EQUAL_FATAL(tcp_probe_serve(&server, token, &err), CW_OK);
+    snprintf(address, sizeof(address), "tcp:127.0.0.1:%u", server.port);
+    CU_ASSERT_EQUAL(relay_check(address, 5000, NULL, &err), RELAY_LISTENS);
+    CU_ASSERT_EQUAL(relay_check(address, 5000, key, &err), RELAY_OTHER);
+    tcp_probe_end(&server);
+    CU_ASSERT_EQUAL(relay_check(address, 5000, key, &err), RELAY_OFF);
+}
+
+void add_grid_ways_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("ways of a grid", NULL, NULL);
+
+    CU_ADD_TEST(suite, a_picture);
+    CU_ADD_TEST(suite, from_a_site);
+    CU_ADD_TEST(suite, round_trips);
+    CU_ADD_TEST(suite, who_does_not_listen);
+    CU_ADD_TEST(suite, no_relay);
+}
