@@ -257,7 +257,7 @@ programs: $(MPI_C) $(MPI_CXX) $(MPI_F) build/programs/libplugin.so
 
 # --- using ----------------------------------------------------------------------------------------
 grid: deps build/.hosts-deps
-	@$(MAKE) --no-print-directory all build/programs/solver
+	@$(MAKE) --no-print-directory all build/wire build/programs/solver
 	@tests/demo_grid.sh
 
 run: deps $(if $(HOSTS),build/.hosts-deps)

@@ -177,17 +177,17 @@ queue_waiting() {
     DRAW="1/4 $SLICE" tests/system/images.sh
   suite "jobs that are resumed" env DRAW="1/8 $SLICE" tests/system/job_resume.sh
   suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
-  suite "collectives that know sites" env DRAW="1/3 $SLICE" tests/system/sites.sh
+  suite "collectives that know sites" env DRAW="1/8 $SLICE" tests/system/sites.sh
   suite "hosts in namespaces" env DRAW="1/5 $SLICE" tests/system/hosts_net.sh
-  suite "grids in namespaces" env DRAW="1/4 $SLICE" tests/system/grid_lab.sh
+  suite "grids in namespaces" env DRAW="1/10 $SLICE" tests/system/grid_lab.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
-  suite "jobs on several hosts" env DRAW="1/8 $SLICE" tests/system/hosts_jobs.sh
+  suite "jobs on several hosts" env DRAW="1/10 $SLICE" tests/system/hosts_jobs.sh
   suite "MPI programs on hosts" env DRAW="1/40 $SLICE" tests/system/hosts_programs.sh
   suite "doctor of several hosts" env DRAW="1/4 $SLICE" tests/system/hosts_doctor.sh
   suite "programs sent to hosts" env DRAW="1/8 $SLICE" tests/system/hosts_stage.sh
-  suite "doctor of grids" env DRAW="1/5 $SLICE" tests/system/grid_doctor.sh
-  suite "services of a grid" env DRAW="1/4 $SLICE" tests/system/grid_up.sh
-  suite tunnels env DRAW="1/6 $SLICE" tests/system/tunnels.sh
+  suite "doctor of grids" env DRAW="1/10 $SLICE" tests/system/grid_doctor.sh
+  suite "services of a grid" env DRAW="1/8 $SLICE" tests/system/grid_up.sh
+  suite tunnels env DRAW="1/8 $SLICE" tests/system/tunnels.sh
   suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh
   suite "relays that come back" env DRAW="1/6 $SLICE" tests/system/relay_return.sh
   suite "relays by hand that come back" env DRAW="1/5 $SLICE" tests/system/relay_keeper.sh

@@ -165,8 +165,12 @@ against_each_other() {
   refused "--restart-at x: expected site or grid" --restart-at x
 }
 
+# They stay from test to test.
 services() {
-  grid_services "$1" "$tmp/grid.conf" a b c:b
+  (
+    unset "$mark"
+    grid_services "$1" "$tmp/grid.conf" a b c:b
+  )
 }
 
 # --- all of them ------------------------------------------------------------------
