@@ -430,7 +430,7 @@ near_and_far() {
   echo_there
   bytes_come_back 1000000 --verbose
   expect_one "the gateway is near"
-  sed -n "s/^$hosts_net.2 /[127.0.0.1]:$way /p" "$HOME/.ssh/known_hosts" >>"$HOME/.ssh/known_hosts"
+  sed -i "/^$hosts_net.2 /{p; s/^$hosts_net.2 /[127.0.0.1]:$way /}" "$HOME/.ssh/known_hosts"
   helper way "$root/build/programs/delay" "$way" "$hosts_net.2" 22 20
   gate=root@127.0.0.1:$way
   echo_there
