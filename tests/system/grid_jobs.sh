@@ -139,13 +139,13 @@ moved() {
 not_moved() {
   rank_moves_to_another_site
   expect_code 1
-  expect_message 'no free slot for it.*--restart-at grid'
+  expect_err_like 'no free slot for it.*--restart-at grid'
 }
 
 relay_is_killed() {
-  over_grid 6 --map-by site
+  over_grid 6 --map-by site --resume-timeout 4s
   begin
-  on_host b1 pkill -9 -x causeway
+  on_host b1 pkill -9 -f 'relay --listen'
   finish
   [[ $code != 0 ]] || wrong "a relay with its logs in memory is gone: the job should have ended"
   expect_err_like 'relay'
