@@ -19,6 +19,7 @@ struct tunnel {
     char dir[PATH_MAX]; /* of the user's keys and known hosts, for all connections */
     struct ssh_chain chain;
     struct stripe_greeting greeting;
+    uint32_t connections; /* of the tunnel, once it is open */
 };
 
 /* Of a few bytes: there is room. */
@@ -61,28 +62,28 @@ static uint32_t connections(struct tunnel *t, struct ssh_link *link, struct cw_e
 }
 
 /* The channel of the link is open then: to the far end of a striped tunnel, or to the address. */
-static int choose(struct tunnel *t, uint32_t *count, struct cw_err *err)
+static int choose(struct tunnel *t, struct cw_err *err)
 {
     struct ssh_link *link = ssh_chain_last(&t->chain);
     const struct ssh_address *address = t->chain.address;
     struct cw_err why = {.text = "as it was asked for"};
 
-    *count = 1;
+    t->connections = 1;
     if (t->options->connections != 1 && ssh_channel_session(link, &why) == CW_OK) {
-        *count = connections(t, link, &why);
-        if (*count == 1)
+        t->connections = connections(t, link, &why);
+        if (t->connections == 1)
             ssh_channel_drop(link);
     }
-    if (*count == 1)
+    if (t->connections == 1)
         remark(t, "one connection: ", why.text);
     else
         remark(t, "several connections", "");
-    return *count > 1 ? CW_OK : ssh_channel_forward(link, address->host, address->port, err);
+    return t->connections > 1 ? CW_OK
+                              : ssh_channel_forward(link, address->host, address->port, err);
 }
 
 /* The best way that leads there. Of several each has its part of the time. */
-static int open_one_way(struct tunnel *t, const struct ssh_address *address, uint32_t *count,
-                        struct cw_err *err)
+static int open_one_way(struct tunnel *t, const struct ssh_address *address, struct cw_err *err)
 {
     uint32_t time_ms = TUNNEL_OPEN_MS / address->ways;
 
@@ -91,7 +92,7 @@ static int open_one_way(struct tunnel *t, const struct ssh_address *address, uin
         if (i > 0)
             ssh_chain_close(&t->chain);
         if (ssh_chain_open(&t->chain, address, &address->way[i], t->dir, time_ms, err) == CW_OK &&
-            choose(t, count, err) == CW_OK)
+            choose(t, err) == CW_OK)
             break;
     }
     return err->code;
@@ -99,17 +100,15 @@ static int open_one_way(struct tunnel *t, const struct ssh_address *address, uin
 
 static int open_and_carry(struct tunnel *t, const struct ssh_address *address, struct cw_err *err)
 {
-    uint32_t count;
-
-    if (open_one_way(t, address, &count, err) < 0) {
+    if (open_one_way(t, address, err) < 0) {
         tell(t->ends, TUNNEL_FAILED, err->text);
         return err->code;
     }
     t->ends->opened = true;
     tell(t->ends, TUNNEL_OPENED, "");
-    return count == 1 ? ssh_carry(&t->chain, t->ends->in, t->ends->out, err)
-                      : tunnel_stripes_run(&t->chain, &t->greeting, count, TUNNEL_OPEN_MS,
-                                           t->ends->in, t->ends->out, err);
+    return t->connections == 1 ? ssh_carry(&t->chain, t->ends->in, t->ends->out, err)
+                               : tunnel_stripes_run(&t->chain, &t->greeting, t->connections,
+                                                    TUNNEL_OPEN_MS, t->ends->in, t->ends->out, err);
 }
 
 int tunnel_run(const struct ssh_address *address, const struct tunnel_options *options,
