@@ -89,12 +89,11 @@ restored() {
 # computed PROGRAM [ARGUMENT...]: a program that compares what it has computed, with so many crashes as it can bear that
 # calls no MPI for a while
 computed() {
-  local at faults=()
-  for at in 1000 1400 1800 2200 2600 3000 4000; do
-    faults+=(--fault "kill:$((RANDOM % 4))@${at}ms")
-  done
   : >"$tmp/events"
-  run "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${faults[@]}" -n 4 "$programs/$1" "${@:2}"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 4 "$programs/$1" "${@:2}"
+  await_events image_stored 4
+  crash_any 5 4
+  finish
   expect_code 0
   expect_out_like "^ok $1$"
   expect_event rank_restored
@@ -320,10 +319,11 @@ for_this_processor() {
 threads_for_any_processor() {
   : >"$tmp/events"
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-cpu baseline --ckpt-dir "$work/images" \
-    --fault kill:1@2s -n 2 "$programs/pool" 6000
+    -n 2 "$programs/pool" 20000
   await_events image_stored 4
   await_true "an image" see_needs
   expect_baseline
+  crash_any 1 2
   finish
   expect_code 0
   expect_out_like '^ok pool$'
