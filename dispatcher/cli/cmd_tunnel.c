@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS_VARIABLE "CAUSEWAY_TUNNEL_CONNECTIONS"
-
 static const char usage[] =
     "usage: causeway tunnel [--connections N] [--verbose] "
     "ssh:[USER@]GATEWAY[:PORT][,...]/HOST:PORT\n"
@@ -25,7 +23,7 @@ static const char usage[] =
     "between them. Relays start it for addresses of this form. With --listen it is a door: each\n"
     "connection to tcp:HOST:PORT is led to that address, until SIGTERM.\n\n"
     "Over 5 ms of round trip or more, bytes go over 6 connections, if the last gateway has\n"
-    "Causeway too; else over one. --connections, or " CONNECTIONS_VARIABLE " in the\n"
+    "Causeway too; else over one. --connections, or " TUNNEL_CONNECTIONS_VARIABLE " in the\n"
     "environment, says how many (1 to 16). --verbose says how many there are, and why.\n";
 
 /* Of who started us, which hears why there is no tunnel; else it is told here. It may have signals
@@ -92,7 +90,7 @@ static const char *take_options(int argc, char **argv, struct tunnel_options *op
 int cmd_tunnel(int argc, char **argv)
 {
     struct tunnel_ends ends = {.in = STDIN_FILENO, .out = STDOUT_FILENO};
-    const char *of_environment = getenv(CONNECTIONS_VARIABLE), *text;
+    const char *of_environment = getenv(TUNNEL_CONNECTIONS_VARIABLE), *text;
     struct tunnel_options options = {0};
     struct ssh_address address;
     struct cw_err err = {0};
@@ -106,7 +104,7 @@ int cmd_tunnel(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     if (argc == 2 && strcmp(argv[1], "--merge") == 0)
         return merge();
-    if (of_environment && !take_connections(CONNECTIONS_VARIABLE, of_environment, &options))
+    if (of_environment && !take_connections(TUNNEL_CONNECTIONS_VARIABLE, of_environment, &options))
         return 2;
     text = take_options(argc, argv, &options, &ends);
     if (!text) {

@@ -53,6 +53,7 @@ struct grid {
     struct grid_site *site; /* `sites` of them, at least 1; owned */
     uint32_t sites;
     bool reaches[GRID_SITES_MAX]; /* from a machine of no site */
+    uint32_t connections;         /* of a tunnel; 0: as it chooses */
 };
 
 /* The keys for logins at all sites, each once, as SSH_KEYS_VARIABLE has them; "": none is named. */

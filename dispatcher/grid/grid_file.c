@@ -3,6 +3,7 @@
 #include "common/whole_file.h"
 #include "dispatcher/grid/grid_check.h"
 #include "dispatcher/grid/settings.h"
+#include "tunnels/stripe_cut.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -392,13 +393,14 @@ static int read_others(const struct reader *r, const config_setting_t *list)
 
 static int read_grid(const struct reader *r, const config_setting_t *root)
 {
-    static const char *const known[] = {"name", "sites", "reaches", NULL};
+    static const char *const known[] = {"name", "sites", "reaches", "connections", NULL};
     config_setting_t *list;
 
     if (settings_only(&r->s, root, known) < 0 || read_name(r, root, r->grid->name) < 0 ||
         settings_need(&r->s, root, "sites", SETTINGS_GROUPS, &list) < 0 ||
         read_sites(r, list) < 0 || read_others(r, list) < 0 ||
-        read_reaches(r, root, r->grid->reaches) < 0)
+        read_reaches(r, root, r->grid->reaches) < 0 ||
+        settings_number(&r->s, root, "connections", 1, STRIPES_MAX, &r->grid->connections) < 0)
         return r->s.err->code;
     if (grid_check(r->grid, r->s.err) < 0)
         return cw_err_wrap(r->s.err, "%s", r->s.file);

@@ -1,6 +1,8 @@
 #include "dispatcher/options/grid_options.h"
 #include "dispatcher/stage/stage_program.h"
+#include "tunnels/tunnel.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,14 +25,17 @@ static const char *against_grid(const struct run_options *o)
     return o->job_dir ? "--job-dir" : NULL;
 }
 
-/* For our tunnels: keys that the user has named in the environment come before. */
-static void take_login_keys(const struct grid *grid)
+/* For our tunnels: what the user has said in the environment comes before. */
+static void set_up_tunnels(const struct grid *grid)
 {
-    char keys[GRID_KEYS_BYTES];
+    char keys[GRID_KEYS_BYTES], connections[16];
 
     grid_keys(grid, keys);
     if (keys[0])
         setenv(SSH_KEYS_VARIABLE, keys, 0);
+    snprintf(connections, sizeof(connections), "%u", grid->connections);
+    if (grid->connections)
+        setenv(TUNNEL_CONNECTIONS_VARIABLE, connections, 0);
 }
 
 int grid_options_take(struct run_options *o, struct cw_err *err)
@@ -46,7 +51,7 @@ int grid_options_take(struct run_options *o, struct cw_err *err)
     if (grid_job_open(o->grid, o->grid_file, o->here, err) < 0 ||
         grid_job_add_hosts(o->grid, &o->hosts.list, err) < 0)
         return err->code;
-    take_login_keys(&o->grid->grid);
+    set_up_tunnels(&o->grid->grid);
     o->hosts.launcher_args = o->grid->ssh_args;
     if (!(o->hosts.given >> HOST_OPTION_TIMEOUT & 1))
         o->hosts.timeout_ns = HOST_TIMEOUT_GRID_NS;

@@ -1,5 +1,6 @@
 #include "dispatcher/services/plan.h"
 #include "dispatcher/grid/ssh_config.h"
+#include "tunnels/tunnel.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -206,10 +207,13 @@ static json_t *words(const struct plan *plan, uint32_t site, enum plan_service s
 
 static json_t *environment(const struct plan *plan)
 {
-    char keys[GRID_KEYS_BYTES];
+    char keys[GRID_KEYS_BYTES], connections[16];
 
     grid_keys(plan->grid, keys);
-    return keys[0] ? json_pack("{s:s}", SSH_KEYS_VARIABLE, keys) : json_object();
+    if (plan->grid->connections)
+        snprintf(connections, sizeof(connections), "%u", plan->grid->connections);
+    return json_pack("{s:s*, s:s*}", SSH_KEYS_VARIABLE, keys[0] ? keys : NULL,
+                     TUNNEL_CONNECTIONS_VARIABLE, plan->grid->connections ? connections : NULL);
 }
 
 static json_t *files(const struct plan *plan, uint32_t site, enum plan_service service)

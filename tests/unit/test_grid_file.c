@@ -61,7 +61,8 @@ static const char whole[] =
     "    hosts = ( { name = \"n1\"; slots = 4; } ); relay = { host = \"n1\"; port = 1; };\n"
     "  }\n"
     ");\n"
-    "reaches = ( \"paris\" );\n";
+    "reaches = ( \"paris\" );\n"
+    "connections = 2;\n";
 
 static void a_whole_grid(void)
 {
@@ -100,6 +101,7 @@ static void a_whole_grid(void)
     CU_ASSERT_EQUAL(nice->published_at, 1);
     CU_ASSERT_EQUAL(nice->published_port, 22001);
     CU_ASSERT_TRUE(grid.reaches[0] && !grid.reaches[1] && !grid.reaches[2]);
+    CU_ASSERT_EQUAL(grid.connections, 2);
     grid_free(&grid);
 }
 
@@ -108,6 +110,7 @@ static void one_site(void)
     is_good(HEAD SITE("a", GATE("a")) ");");
     CU_ASSERT_EQUAL(grid.sites, 1);
     CU_ASSERT_TRUE(grid.reaches[0]);
+    CU_ASSERT_EQUAL(grid.connections, 0);
     grid_free(&grid);
 }
 
@@ -116,6 +119,8 @@ static void no_settings(void)
     is_bad("", "g.conf: 'name' is missing; expected a text in double quotes");
     is_bad("name = \"g\";", "g.conf: 'sites' is missing; expected a list of groups, ( { ... }, { "
                             "... } )");
+    is_bad(HEAD SITE("a", GATE("a")) ");\nconnections = 17;",
+           "g.conf, line 4: connections = 17: expected a whole number from 1 to 16");
     is_bad("name = \"g\"; sites = ();", "g.conf, line 1: sites: 0 sites; expected 1 to 16");
     is_bad(HEAD "{ gateway = \"g\"; } );",
            "g.conf, line 3: sites.1: 'name' is missing; expected a text in double quotes");
@@ -167,8 +172,8 @@ static void no_includes(void)
 
 static void unknown_settings(void)
 {
-    is_bad("name = \"g\";\nsits = ();",
-           "g.conf, line 2: sits: there is no such setting; expected name, sites, reaches");
+    is_bad("name = \"g\";\nsits = ();", "g.conf, line 2: sits: there is no such setting; expected "
+                                        "name, sites, reaches, connections");
     is_bad(HEAD SITE("a", GATE("a") "\nkeys = \"k\";") ");",
            "g.conf, line 4: sites.a.keys = \"k\": there is no such setting; expected name, user, "
            "key, gateway, published, hosts, relay, ckptsrv, causeway, reaches");
