@@ -13,6 +13,7 @@
 #   tests/grid.sh kill | start HOST     as host_kill, host_start of tests/hosts.sh
 #   tests/grid.sh cut | join SITE SITE  as grid_cut ... below
 #   tests/grid.sh slow SITE SITE MS [MBIT] | fast SITE SITE
+#   tests/grid.sh open                  as if there were no firewalls
 #   tests/grid.sh crossings             connections that are established between sites
 #
 # Hosts: site a has the gateway a-gate and the nodes a1, a2, each with an sshd; that of a-gate alone can be reached from
@@ -32,7 +33,7 @@
 #
 # Functions, after grid_up SITE...: grid_down, grid_list, grid_exec, grid_cut, grid_cut_way (FROM TO: one direction),
 # grid_join, grid_slow, grid_slow_way, grid_fast, grid_crossings. SITE is a site's letter, "front" when it is at the
-# internet, or "all". Commands: "$grid_front" CMD... runs one on the front, as the same process; "$hosts_ssh" is ssh there.
+# internet, or "all". grid_open: no firewalls any more, as grid_open below. Commands: "$grid_front" CMD... runs one on the front, as the same process; "$hosts_ssh" is ssh there.
 # Slow ways need build/wire (make build/wire). $hosts_dir/HOST/tmp and .../run are a host's /tmp and /run.
 #
 # Environment: as tests/hosts.sh; GRID_NODES: nodes of a site (default: 2)
@@ -409,17 +410,44 @@ way_slow() {
   done
   table=$(way_table "$1" "$2")
   on_internet ip route add default dev "$wire" table "$table" &&
-    on_internet ip rule add iif "to-$1" to "$hosts_net.$(grid_number "$2")" lookup "$table" priority "$table"
+    on_internet ip rule add iif "to-$1" to "$hosts_net.$(grid_number "$2")" lookup "$table" priority "$table" &&
+    on_internet ip rule add iif "to-$1" to "10.$hosts_number.$(grid_number "$2").0/24" lookup "$table" priority "$table"
 }
 
 way_fast() {
-  on_internet ip rule delete priority "$(way_table "$1" "$2")" 2>/dev/null
+  while on_internet ip rule delete priority "$(way_table "$1" "$2")" 2>/dev/null; do :; done
   on_internet ip link delete "$1-$2" 2>/dev/null
   return 0
 }
 
 way_table() {
   echo $((GRID_TABLES + $(grid_number "$1") * 256 + $(grid_number "$2")))
+}
+
+# --- without firewalls ------------------------------------------------------------
+
+# grid_open: from now on all hosts reach each other at the addresses that they have in their sites, over the same ways.
+# What goes to gateways goes as before. What was cut is open there.
+grid_open() {
+  local site number gate net
+  while read -r site number _; do
+    [[ $site != front ]] || continue
+    gate=cw$hosts_number-$site-gate net=10.$hosts_number.$number
+    on_internet ip route add "$net.0/24" via "$hosts_net.$number" dev "to-$site" &&
+      ip -n "$gate" route add "10.$hosts_number.0.0/16" via "$hosts_net.$GRID_GATE" dev wan &&
+      ip netns exec "$gate" nft insert rule ip site forward ip saddr "10.$hosts_number.0.0/16" ip daddr \
+        "10.$hosts_number.0.0/16" accept &&
+      ip netns exec "$gate" nft insert rule ip site leave ip daddr "10.$hosts_number.0.0/16" accept || return
+    grid_each_node "$site" ip route add "10.$hosts_number.0.0/16" via "$net.$GRID_GATE" || return
+  done <"$hosts_dir/sites"
+}
+
+# grid_each_node SITE CMD...: in the network of each
+grid_each_node() {
+  local i
+  for ((i = 1; i <= GRID_NODES; i++)); do
+    ip netns exec "cw$hosts_number-$1$i" "${@:2}" || return
+  done
 }
 
 # --- as a command -----------------------------------------------------------------
@@ -434,7 +462,7 @@ grid_command() {
     (($#)) || set -- a b c
     hosts_keep grid_up "$@" && grid_list
     ;;
-  down | list | exec | cut | join | slow | fast | crossings) "grid_$what" "$@" ;;
+  down | list | exec | cut | join | slow | fast | open | crossings) "grid_$what" "$@" ;;
   ssh) "$hosts_ssh" "$@" ;;
   kill | start) "host_$what" "$@" ;;
   *) hosts_usage "${BASH_SOURCE[0]}" ;;

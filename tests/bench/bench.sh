@@ -11,7 +11,8 @@ RUNS=${RUNS:-5}
 IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
-  images_kills images_flat idle_crowd burst engine_log sites_crossings $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels)}
+  images_kills images_flat idle_crowd burst engine_log sites_crossings
+  $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels grid_net grid_solver grid_cuts grid_connections)}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
@@ -46,6 +47,12 @@ ending() {
 . tests/bench/sites.sh
 # shellcheck source=tests/bench/tunnels.sh
 . tests/bench/tunnels.sh
+# shellcheck source=tests/grid.sh
+. tests/grid.sh
+# shellcheck source=tests/lib/on_grid.sh
+. tests/lib/on_grid.sh
+# shellcheck source=tests/bench/grid.sh
+. tests/bench/grid.sh
 
 netpipe_once() {
   local runner=$1 out=$dir/np

@@ -1,6 +1,6 @@
 # The run time of the solver by the number of kills, after [MPICH-V] figure 12.
 #
-#   gnuplot -e "data='FILE'; base='PATH'" figure12.gnuplot    writes PATH.svg and PATH.png
+#   gnuplot -e "data='FILE'; base='PATH'" kills.gnuplot    writes PATH.svg and PATH.png
 #
 # A line of FILE: kills, then median, lowest and highest run time in seconds.
 

@@ -329,6 +329,6 @@ solver_kills() {
 }
 
 plot() {
-  gnuplot -e "data='build/bench/$1.dat'; base='build/bench/$1'" tests/bench/figure12.gnuplot \
+  gnuplot -e "data='build/bench/$1.dat'; base='build/bench/$1'" tests/bench/kills.gnuplot \
     2>"$dir/stats" || { missing "the plot: gnuplot failed"; return 1; }
 }

@@ -12,7 +12,7 @@ grid_site_of() {
   cat <<TEXT
   { name = "$site"; $open
     relay = { host = "${site}1"; port = 7000; ${GRID_RELAY-} }; ckptsrv = { host = "${site}2"; port = 7100; };
-    hosts = ( { name = "${site}1"; slots = 4; }, { name = "${site}2"; slots = 4; } ); }
+    hosts = ( { name = "${site}1"; slots = ${GRID_SLOTS:-4}; }, { name = "${site}2"; slots = ${GRID_SLOTS:-4}; } ); }
 TEXT
 }
 
