@@ -7,14 +7,16 @@
 
 #define SSH_WINDOW_BYTES (64u << 20) /* of our channels: what may be on its way to us */
 #define SSH_PACKET_BYTES 32768u      /* RFC 4253 6.1: more need not be taken */
+#define SSH_ROUND_TRIPS 3u           /* of which the shortest one counts */
 #define SSH_DROP_MS 1000u            /* for the other side to close a channel that is dropped */
 
 /* Errors of all: CW_ESYS: it is refused, CW_ETIME; each names the gateway. */
 int ssh_channel_forward(struct ssh_link *link, const char *host, uint16_t port, struct cw_err *err);
 int ssh_channel_session(struct ssh_link *link, struct cw_err *err);
 /* How long the gateway takes to answer what it knows at once, on a channel of ssh_channel_session.
- */
-uint64_t ssh_channel_round_trip_ns(const struct ssh_link *link);
+ * It is asked SSH_ROUND_TRIPS times, for either end may be busy, or until it took less than
+ * `enough_ns`; the shortest counts. */
+uint64_t ssh_channel_round_trip_ns(const struct ssh_link *link, uint64_t enough_ns);
 int ssh_channel_exec(const struct ssh_link *link, const char *command, struct cw_err *err);
 
 /* All of `size` bytes, or an error; CW_ECLOSED: it ended before. */

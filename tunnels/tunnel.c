@@ -51,7 +51,7 @@ static uint32_t connections(struct tunnel *t, struct ssh_link *link, struct cw_e
 {
     uint32_t count = t->options->connections;
 
-    if (count == 0 && ssh_channel_round_trip_ns(link) < TUNNEL_NEAR_NS) {
+    if (count == 0 && ssh_channel_round_trip_ns(link, TUNNEL_NEAR_NS) < TUNNEL_NEAR_NS) {
         cw_err_set(why, CW_OK, "the gateway is near");
         return 1;
     }

@@ -14,19 +14,23 @@ GRID_SIZE=${GRID_SIZE:-4096}
 GRID_STEPS=${GRID_STEPS:-200}
 GRID_NEAR=a1:a2 # in one site
 GRID_LARGE=1048576
+GRID_RANDOM_TRIPS=10
 GRID_CUT_AT_S=3
 GRID_CUT_S=10
 GRID_START_MAX_S=60
+GRID_COUNTED_S=8 # for so long a job lasts whose connections are counted
 # FROM:TO:MS:MBIT, one way, as [Relay] figures 10 and 11: a is Bordeaux, b Orsay, c Rennes, d Sophia
 GRID_WAYS="a:b:4:108 a:c:4:110 a:d:5:68 b:c:5:95 b:d:9:42 c:d:9:40"
 
-# bench_grid WHAT SITE...: the sites a b ... with their services, or that WHAT is not measured
+# bench_grid WHAT SITE...: the sites a b ... with their services, or that WHAT is not measured. As grid_up; SITE:noin is
+# published at b.
 bench_grid() {
   grid_sites=("${@:2}")
+  grid_sites=("${grid_sites[@]/%:noin/:b}")
   export HOSTS_SHARED=$dir
   GRID_SLOTS=$GRID_RANKS grid_file "${grid_sites[@]}" >"$dir/grid.conf"
-  if grid_up "${grid_sites[@]}" 2>"$dir/stats" >&2; then
-    grid_publish "${grid_sites[@]/%:noin/:b}"
+  if grid_up "${@:2}" 2>"$dir/stats" >&2; then
+    grid_publish "${grid_sites[@]}"
     bench_services up && return
   fi
   missing "$1: $(tail -n 1 "$dir/stats")"
@@ -93,6 +97,12 @@ grid_net_on() {
   grid_run "$1" "$2" -- NPmpich2 "${@:3}" -o /tmp/np >/dev/null
 }
 
+# Writes what NetPIPE does: bytes, Mbit/s, seconds
+grid_net_random() {
+  grid_run "$1" "$2" -- --no-log "$programs/pingpong" "$GRID_RANDOM_TRIPS" "$GRID_LARGE" random |
+    awk -v bytes="$GRID_LARGE" '{ print bytes, bytes * 8 / $2, $2 / 1e6 }' >"$hosts_dir/$1/tmp/np"
+}
+
 # grid_net_once RUNNER FROM TO BYTES REPEATS: appends "FROM:TO:BYTES MICROSECONDS", one way
 grid_net_once() {
   local out=$hosts_dir/$2/tmp/np
@@ -114,14 +124,14 @@ grid_added() {
 # grid_net_samples: those of all runners, and what comes of them, into $dir/grid as "RUNNER.KEY NUMBER"
 grid_net_samples() {
   local one
-  for one in off on; do
+  for one in off on random; do
     grid_added "$dir/grid.$one" "$dir/grid.tcp" >"$dir/grid.added_$one"
     ratios "$dir/grid.$one" "$dir/grid.tcp" >"$dir/grid.by_$one"
   done
-  for one in tcp off on added_off added_on by_off by_on; do
+  for one in tcp off on random added_off added_on by_off by_on by_random; do
     awk -v one="$one" '{ print one "." $1, $2 }' "$dir/grid.$one"
   done >"$dir/grid"
-  for one in tcp off on; do
+  for one in tcp off on random; do
     awk -v one="$one" '$2 != "-" { split($1, key, ":"); print one ".mbit." $1, key[3] * 8 / $2 }' "$dir/grid.$one"
   done >>"$dir/grid"
 }
@@ -144,8 +154,8 @@ grid_net_rows() {
 }
 
 grid_net_measure() {
-  take_turns "$GRID_ROUNDS" "tcp off on" grid_net_once "${1%:*}" "${1#*:}" 1 50
-  take_turns "$GRID_ROUNDS" "tcp off on" grid_net_once "${1%:*}" "${1#*:}" "$GRID_LARGE" 10
+  take_turns "$GRID_ROUNDS" "tcp off on" grid_net_once "${1%:*}" "${1#*:}" 1 20
+  take_turns "$GRID_ROUNDS" "tcp off on random" grid_net_once "${1%:*}" "${1#*:}" "$GRID_LARGE" 4
 }
 
 grid_latency_row() {
@@ -156,26 +166,28 @@ grid_latency_row() {
 grid_bandwidth_row() {
   local key=$1:$GRID_LARGE
   row "$dir/grid" "bandwidth between $1" "$1" "$2" "=spread tcp.mbit.$key 1" "=spread off.mbit.$key 1" \
-    "=spread by_off.$key 2" "=spread on.mbit.$key 1" "=spread by_on.$key 2"
+    "=spread by_off.$key 2" "=spread on.mbit.$key 1" "=spread by_on.$key 2" "=spread random.mbit.$key 1" \
+    "=spread by_random.$key 2"
 }
 
 grid_net() {
   title "NetPIPE between nodes of four sites, through tunnels and two relays: $GRID_ROUNDS rounds"
   bench_grid "NetPIPE between sites" a b c d || return
   grid_open && bench_ways
-  rm -f "$dir"/grid.{tcp,off,on}
+  rm -f "$dir"/grid.{tcp,off,on,random}
   grid_net_rows grid_net_measure
   grid_down
   grid_net_samples
   echo "After [Relay] figures 10 and 11, with the ways between their clusters. TCP: NPtcp between the same nodes, as if there"
-  echo "were no firewalls. In one site messages pass one relay and no tunnel."
+  echo "were no firewalls; in one site messages pass one relay and no tunnel."
   echo
   echo "One byte, microseconds one way:"
   table l:from:to l:way TCP "no log" "added" "with log" "added"
   grid_net_rows grid_latency_row
   echo
-  echo "$GRID_LARGE bytes, Mbit/s, and times the time of TCP:"
-  table l:from:to l:way TCP "no log" "times" "with log" "times"
+  echo "$GRID_LARGE bytes, Mbit/s, and times the time of TCP. NetPIPE's bytes are all the same, which tunnels pack; random"
+  echo "ones cannot be packed."
+  table l:from:to l:way TCP "no log" "times" "with log" "times" "random, no log" times
   grid_net_rows grid_bandwidth_row
 }
 
@@ -327,13 +339,12 @@ grid_count() {
   for ((i = 0; i < $1; i++)); do
     hosts+=("$(cut -c $((i % 2 + 1)) <<<ab)$((i / 2 % 2 + 1))")
   done
-  rm -f "$dir/events"
-  grid_run "${hosts[@]}" -- --events "$dir/events" "$programs/gap" "$GRID_START_MAX_S" >"$dir/out" &
+  : >"$dir/events"
+  grid_run "${hosts[@]}" -- --events "$dir/events" "$programs/gap" "$GRID_COUNTED_S" >"$dir/out" &
   job=$!
-  until (($(grep -c '"event":"rank_live"' "$dir/events" 2>/dev/null) >= $1 || SECONDS >= end)); do sleep 0.2; done
+  until (($(grep -c '"event":"rank_up"' "$dir/events") >= $1 || SECONDS >= end)); do sleep 0.2; done
   sleep 3
   grid_crossings | awk '$1 == "a" && $2 == "b" { print $3 }'
-  kill "$job"
   wait "$job"
 }
 
