@@ -610,10 +610,12 @@ static const char *image_option_of(const struct run_options *o)
 static int check_images(struct run_options *o, struct cw_err *err)
 {
     const char *given = image_option_of(o);
+    const char *off = o->grid && o->grid->servers == 0 ? "-f FILE, without a ckptsrv for them,"
+                      : o->no_images                   ? "--no-ckpt"
+                                                       : "--no-log";
 
     if (given && (o->no_log || o->no_images))
-        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given,
-                          o->no_images ? "--no-ckpt" : "--no-log");
+        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given, off);
     if (o->image_every_ns && o->image_every_ns < CKPT_EVERY_MIN_NS)
         return cw_err_set(err, CW_EINVAL, "--ckpt-every: at least %llums",
                           CKPT_EVERY_MIN_NS / 1000000);

@@ -76,6 +76,7 @@ all_sites() {
   over_grid 6 --map-by site
   run "${job_command[@]}"
   expect_same
+  [[ ! -s $tmp/err ]] || wrong "expected nothing on standard error"
   no_host_is_lost
   if ! { started_on 0 a1.a 1 && started_on 2 b1.b 1 && started_on 4 c1.c 1; }; then
     wrong "ranks should be at their sites"
@@ -185,14 +186,31 @@ no_agent_at() {
 
 # hosts_lost SITE: all of them
 hosts_lost() {
-  [[ $(jq -r --arg site ".$1" 'select(.event == "host_lost" and (.host | endswith($site))) | .host' "$work/events" |
-    sort -u | wc -l) = 2 ]]
+  [[ $(hosts_of_event host_lost "$1") = 2 ]]
+}
+
+# hosts_of_event NAME SITE: of how many of its hosts it tells
+hosts_of_event() {
+  jq -r --arg name "$1" --arg site ".$2" 'select(.event == $name and (.host | endswith($site))) | .host' "$work/events" |
+    sort -u | wc -l
 }
 
 # gone_on_elsewhere SITE: the ranks that were there have started at other sites
 gone_on_elsewhere() {
   jq -es --arg site ".$1" '[.[] | select(.event == "rank_started")] | group_by(.rank) |
     all((.[0].host | endswith($site) | not) or (.[-1].host | endswith($site) | not))' "$work/events" >/dev/null
+}
+
+# in_a_minute WHAT COMMAND...: until it succeeds. Connections are given time before they count as broken.
+in_a_minute() {
+  local end=$((SECONDS + 60))
+  until "${@:2}"; do
+    ((SECONDS < end)) || {
+      wrong "waited in vain for $1"
+      return 1
+    }
+    sleep 0.1
+  done
 }
 
 job_runs() {
@@ -236,8 +254,23 @@ site_signal() {
   local host
   for host in "$1"1 "$1"2; do
     on_host "$host" pkill "-$2" -f 'causeway agent'
-    on_host "$host" pkill "-$2" -x 'causeway-watch|solver'
+    on_host "$host" pkill "-$2" -x causeway-watch
+    on_host "$host" pkill "-$2" -x solver
   done
+}
+
+# The hosts are there, but the logs cannot be reached.
+cut_from_the_relay() {
+  over_one_relay --restart-at grid --alive-timeout 4s
+  grid_cut b a
+  grid_cut b c
+  in_a_minute "its ranks to go on elsewhere" gone_on_elsewhere b
+  await_true "the old ranks at b to end" no_rank_at b
+  job_runs
+  grid_join b all
+  end
+  [[ $(hosts_of_event host_lost b) = 0 ]] || wrong "a host of b was given up"
+  await_true "the agents of b to end" no_agent_at b
 }
 
 gone_without_permission() {
@@ -320,6 +353,7 @@ t "one relay for all sites" one_relay
 t "a site with a gateway is lost" site_is_gone b
 t "a site that is published is lost" site_is_gone c
 t "a site stood still" site_stood_still b
+t "a site is cut off from the one relay" cut_from_the_relay
 t "a site is lost, and its ranks may not move" gone_without_permission
 t "options that say the same" against_each_other
 t "a relay is killed" relay_is_killed

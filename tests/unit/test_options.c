@@ -520,6 +520,8 @@ static void relays_of_a_grid(void)
     one_relay("--relay-at host -n 2 p", false); /* a site's name */
     bad_file("--relay-at cluster -f", two_sites, "-n 2 p",
              "--relay-at cluster: expected a site of grid g: a, host");
+    bad_file("--relay-at host --ckpt-every 1s -f", two_sites, "-n 2 p",
+             "--ckpt-every is for images, which -f FILE, without a ckptsrv for them, turns off");
     bad("run --relay-at a -n 2 p", "--relay-at 'a': expected host or cluster, or a site");
 }
 
