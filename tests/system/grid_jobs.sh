@@ -243,6 +243,7 @@ site_stood_still() {
   await_true "its ranks to go on elsewhere" gone_on_elsewhere "$1"
   grid_join "$1" all
   job_runs
+  ! no_rank_at "$1" || wrong "the old ranks at $1 have ended already"
   site_signal "$1" CONT
   await_true "the old ranks at $1 to end" no_rank_at "$1"
   end
