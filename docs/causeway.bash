@@ -53,9 +53,10 @@ _causeway_value() {
     --relay | --listen | --ckpt-server) _causeway_address ;;
     -f | --file | --key-file | --events | --ckpt-key-file | --hostfile | --rankfile | --agent) _causeway_files -f ;;
     --host | --ckptsrv) _causeway_words "$(compgen -A hostname)" ;;
-    --map-by) _causeway_words 'slot node' ;;
+    --map-by) _causeway_words 'slot node site' ;;
     --launcher) _causeway_words 'ssh srun' ;;
-    --relay-at) _causeway_words 'host cluster' ;;
+    --relay-at) [[ " ${words[*]} " == *' -f '* ]] || _causeway_words 'host cluster' ;; # of a grid: a site
+    --restart-at) _causeway_words 'site grid' ;;
     --wdir | --output-dir | --log-dir | --ckpt-dir | --job-dir | --resume | --stage-dir | --dir) _causeway_files -d ;;
     --engine) _causeway_words "auto $("${words[0]}" relay --list-engines 2>/dev/null | cut -d ' ' -f 1)" ;;
     -x) _causeway_words "$(compgen -e)" ;;
@@ -90,7 +91,7 @@ _causeway_has_program() {
     case ${words[i]} in
       :) found=1 ;;
       -*=*) ;;
-      -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
+      -f | --here | --restart-at | -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
         --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
         --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
@@ -112,7 +113,7 @@ _causeway_run() {
     return
   elif [[ $word == -* ]]; then
     ((${#words[@]} == 3)) && resume=--resume
-    _causeway_words "$resume"' -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --collectives --engine
+    _causeway_words "$resume"' -f --here --restart-at -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --collectives --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
       --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --spin --stats --verbose --events --no-log

@@ -85,8 +85,9 @@ void session_open(struct session *s, const uint8_t key[CW_KEY_SIZE], struct cw_w
     s->wire.calls = &s->calls;
     cw_wire_want(&s->wire, ARENA_RINGS);
     if (cw_hello_open(&s->wire, &s->numbers, &s->hello, key, HANDSHAKE_MS, welcome, &err) < 0)
-        fatal_exit(err.code == CW_ECLOSED ? CW_REPORT_RELAY_LOST : CW_REPORT_FATAL, "relay %s: %s",
-                   s->place.text, err.text);
+        fatal_exit(err.code == CW_ECLOSED || err.code == CW_ETIME ? CW_REPORT_RELAY_LOST
+                                                                  : CW_REPORT_FATAL,
+                   "relay %s: %s", s->place.text, err.text);
     s->connections = 1;
     s->hello.poll_clock = s->hello.acts = 0; /* of the point that it starts from */
     keep_key(s, key);

@@ -38,6 +38,7 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
 {
     char machine[HOST_NAME_MAX_BYTES + 1] = "";
 
+    job->logs_at = GRID_OUTSIDE;
     gethostname(machine, sizeof(machine) - 1);
     if (grid_file_read(&job->grid, file, err) < 0 ||
         grid_here(&job->grid, here, machine, &job->here, err) < 0 ||
@@ -47,6 +48,22 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
                    take_key(job, err) < 0
                ? err->code
                : CW_OK;
+}
+
+int grid_job_keep_logs_at(struct grid_job *job, const char *site, struct cw_err *err)
+{
+    const struct grid *grid = &job->grid;
+    char names[CW_ERR_TEXT_MAX];
+    size_t used = 0;
+
+    job->logs_at = grid_find(grid, site);
+    if (job->logs_at != GRID_OUTSIDE)
+        return CW_OK;
+    for (uint32_t i = 0; i < grid->sites && used < sizeof(names); i++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+                                 grid->site[i].name);
+    return cw_err_set(err, CW_EINVAL, "--relay-at %s: expected a site of grid %s: %s", site,
+                      grid->name, names);
 }
 
 /* --- hosts --- */
@@ -93,6 +110,20 @@ static const struct grid_service *server_of(const struct grid *grid, uint32_t si
     const struct grid_service *s = &grid->site[site].ckptsrv;
 
     return s->host == HOSTS_NONE ? NULL : s;
+}
+
+/* The relay of all ranks is reached through a door there (grid.h). */
+static int check_way(const struct grid_job *job, uint32_t from, struct cw_err *err)
+{
+    const struct grid *grid = &job->grid;
+    struct route routes[ROUTES_MAX];
+
+    if (from == job->logs_at || routes_find(grid, &job->rtt, from, job->logs_at, routes))
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "--relay-at %s: no way leads there from site %s of grid %s, which has ranks; "
+                      "choose a site that all others reach, or correct `reaches`",
+                      grid->site[job->logs_at].name, grid->site[from].name, grid->name);
 }
 
 static void choose_relay(struct grid_job *job, uint32_t rank, uint32_t site)
@@ -183,8 +214,13 @@ int grid_job_place(struct grid_job *job, const struct host_list *list,
     job->rank_relay = calloc(ranks, sizeof(*job->rank_relay));
     if (!job->rank_relay)
         return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
-    for (uint32_t rank = 0; rank < ranks; rank++)
-        choose_relay(job, rank, list->host[placement->slot_host[placement->rank_slot[rank]]].site);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t site = list->host[placement->slot_host[placement->rank_slot[rank]]].site;
+
+        if (job->logs_at != GRID_OUTSIDE && check_way(job, site, err) < 0)
+            return err->code;
+        choose_relay(job, rank, job->logs_at != GRID_OUTSIDE ? job->logs_at : site);
+    }
     if (!allocate(job, ranks))
         return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
     for (uint32_t rank = 0; rank < ranks; rank++)

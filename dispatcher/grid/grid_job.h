@@ -1,6 +1,6 @@
 /* What a grid means for a job: its hosts, a relay and a checkpoint server of each site that has
- * ranks, and how each is reached from where. Filled in the order of the functions below; after
- * that it does not change. Not thread-safe. */
+ * ranks, or of one site for all, and how each is reached from where. Filled in the order of the
+ * functions below; after that it does not change. Not thread-safe. */
 #ifndef DISPATCHER_GRID_JOB_H
 #define DISPATCHER_GRID_JOB_H
 
@@ -18,7 +18,9 @@ struct grid_job {
     uint32_t here;                      /* the site of this machine, or GRID_OUTSIDE */
     char ssh_args[GRID_SSH_ARGS_BYTES]; /* for the launcher */
     char key_file[PATH_MAX];            /* of relays and servers */
-    uint32_t relays;                    /* one of each site with ranks: */
+    uint32_t logs_at;                   /* the site whose relay has all ranks; GRID_OUTSIDE: each
+                                           has that of its own */
+    uint32_t relays;                    /* one of each such site: */
     uint32_t relay_site[CW_RELAYS_MAX]; /* at which */
     struct grid_job_address *relay;     /* of each, for us */
     struct grid_job_address
@@ -36,11 +38,15 @@ struct grid_job {
 int grid_job_open(struct grid_job *job, const char *file, const char *here, struct cw_err *err);
 void grid_job_free(struct grid_job *job); /* zeroed is allowed */
 
+/* The relay and the checkpoint server of the site of that name are those of all ranks. Errors:
+ * CW_EINVAL: there is no such site; which there are. */
+int grid_job_keep_logs_at(struct grid_job *job, const char *site, struct cw_err *err);
+
 /* Adds the hosts that have slots: HOST.SITE. Errors: CW_EINVAL, CW_ENOMEM. */
 int grid_job_add_hosts(struct grid_job *job, struct host_list *list, struct cw_err *err);
 
-/* The ranks have their places: chooses relays and servers. Errors: CW_EINVAL: a site with ranks
- * cannot be reached from here; CW_ENOMEM. */
+/* The ranks have their places: chooses relays and servers. Errors: CW_EINVAL: a relay cannot be
+ * reached from here, or that of all ranks from a site with ranks; CW_ENOMEM. */
 int grid_job_place(struct grid_job *job, const struct host_list *list,
                    const struct placement *placement, struct cw_err *err);
 

@@ -128,7 +128,7 @@ int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct 
         return err->code;
     if (cw_file_read(path, GRID_STATE_FILE_MAX, &text, &size, err) < 0) {
         if (err->code == CW_ENOTFOUND)
-            err->code = CW_OK;
+            *err = (struct cw_err){0};
         return err->code;
     }
     result = rtt_file_parse(rtt, grid, path, text, err);

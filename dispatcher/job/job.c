@@ -25,6 +25,7 @@ void job_init(struct job *job, const struct job_config *config, struct job_rank 
         assert(rank[i].slot < config->slots);
         slot[rank[i].slot].ranks++;
         rank[i].site = slot[rank[i].slot].site;
+        rank[i].cut_site = JOB_NO_SITE;
     }
     job->config.rank_slot = NULL;
 }
@@ -155,12 +156,24 @@ static void release(struct job *job, const struct job_rank *r)
     job->slot[r->slot].ranks--;
 }
 
-/* How far from where it was: which round of tries it is for. */
+enum { OF_HOST, OF_SITE, OF_OTHERS, ROUNDS };
+
+/* How far from where it was: which round of tries it is for. A site from where it lost its relay,
+ * which may be out of reach from there, comes after all others. */
 static uint32_t distance(const struct job_rank *r, const struct job_slot *slot)
 {
+    uint32_t last = slot->site == r->cut_site ? ROUNDS : 0;
+
     if (slot->host == r->host)
-        return 0;
-    return slot->site == r->site ? 1 : 2;
+        return last + OF_HOST;
+    return last + (slot->site == r->site ? OF_SITE : OF_OTHERS);
+}
+
+static uint32_t rounds_of(const struct job *job, const struct job_rank *r)
+{
+    if (!job->config.any_site)
+        return OF_SITE + 1;
+    return r->cut_site == JOB_NO_SITE ? ROUNDS : 2 * ROUNDS;
 }
 
 /* The one with the fewest ranks, of those that ranks may share. */
@@ -186,7 +199,7 @@ static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
 static bool take_slot(struct job *job, struct job_rank *r)
 {
     uint64_t slots = job->config.slots;
-    uint32_t rounds = job->config.any_site ? 3 : 2;
+    uint32_t rounds = rounds_of(job, r);
 
     while (r->slots_tried < rounds * slots) {
         uint64_t round = r->slots_tried / slots;
@@ -327,6 +340,15 @@ static void crash(struct job *job, uint32_t rank, enum job_remains remains, int 
     } else {
         decide(job, rank, now_ns);
     }
+}
+
+/* The process may be well, and its host. */
+static void crash_without_relay(struct job *job, uint32_t rank, enum job_remains remains,
+                                uint64_t now_ns)
+{
+    if (job->config.any_site)
+        job->rank[rank].cut_site = job->slot[job->rank[rank].slot].site;
+    crash(job, rank, remains, 1, now_ns);
 }
 
 /* --- starting --- */
@@ -534,7 +556,7 @@ void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
     else if (WIFSIGNALED(status))
         killed(job, rank, WTERMSIG(status), now_ns);
     else if (WEXITSTATUS(status) == CW_EXIT_DEVICE && job->rank[rank].told_lost)
-        crash(job, rank, JOB_REMAINS_NOTHING, 1, now_ns);
+        crash_without_relay(job, rank, JOB_REMAINS_NOTHING, now_ns);
     else
         exited(job, rank, WEXITSTATUS(status), now_ns);
 }
@@ -718,7 +740,7 @@ static enum job_action attend(struct job *job, uint32_t rank, uint64_t now_ns,
     if (r->deciding) {
         decide(job, rank, now_ns);
     } else if (r->lost_ns && r->lost_ns <= now_ns) {
-        crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
+        crash_without_relay(job, rank, JOB_REMAINS_KILL, now_ns);
     } else {
         set_why(r, "gave no sign of life for %g s", (double)job->config.alive_timeout_ns / 1e9);
         r->hung = true;

@@ -21,6 +21,7 @@
 #define JOB_RESTARTS_MAX 100 /* of a rank, unless the user says otherwise */
 #define JOB_EXIT_TIMEOUT 124 /* exit code of a job that ran out of time, as timeout(1) */
 #define JOB_NO_RANK UINT32_MAX
+#define JOB_NO_SITE UINT32_MAX
 
 enum job_rank_state {
     JOB_RANK_DOWN,      /* no process; one is to be started */
@@ -58,6 +59,7 @@ struct job_rank {
     uint32_t slot;
     uint32_t site;        /* of its first slot */
     uint32_t host;        /* that of the incarnation before, for the next one: */
+    uint32_t cut_site;    /* with any_site: from where it lost its relay last; or JOB_NO_SITE */
     uint32_t slot_first;  /* of the slots to be tried ... */
     uint64_t slots_tried; /* ... and how many were looked at */
     bool up;              /* this incarnation has connected to its relay */

@@ -6,12 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+int grid_options_take_restart_at(struct run_options *o, const char *value, struct cw_err *err)
+{
+    o->restart_at_any_site = strcmp(value, "grid") == 0;
+    if (o->restart_at_any_site || strcmp(value, "site") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--restart-at %s: expected site or grid", value);
+}
+
 /* What the grid file says, or what a grid cannot have. */
 static const char *against_grid(const struct run_options *o)
 {
-    static const enum host_option said[] = {
-        HOST_OPTION_HOST,  HOST_OPTION_HOSTFILE, HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
-        HOST_OPTION_AGENT, HOST_OPTION_RELAY_AT, HOST_OPTION_CKPTSRV};
+    static const enum host_option said[] = {HOST_OPTION_HOST,     HOST_OPTION_HOSTFILE,
+                                            HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
+                                            HOST_OPTION_AGENT,    HOST_OPTION_CKPTSRV};
 
     for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++)
         if (o->hosts.given >> said[i] & 1)
@@ -51,6 +59,9 @@ int grid_options_take(struct run_options *o, struct cw_err *err)
     if (grid_job_open(o->grid, o->grid_file, o->here, err) < 0 ||
         grid_job_add_hosts(o->grid, &o->hosts.list, err) < 0)
         return err->code;
+    if (o->hosts.relay_where && grid_job_keep_logs_at(o->grid, o->hosts.relay_where, err) < 0)
+        return err->code;
+    o->hosts.relay_where = NULL; /* no more to be taken for a word of host_options.h */
     set_up_tunnels(&o->grid->grid);
     o->hosts.launcher_args = o->grid->ssh_args;
     if (!(o->hosts.given >> HOST_OPTION_TIMEOUT & 1))

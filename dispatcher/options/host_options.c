@@ -64,17 +64,6 @@ static int take_count(uint32_t *count, const char *what, const char *value, uint
     return CW_OK;
 }
 
-/* One of two words. Returns 0 or 1, or an error. */
-static int take_word(const char *what, const char *value, const char *first, const char *second,
-                     struct cw_err *err)
-{
-    if (strcmp(value, first) == 0)
-        return 0;
-    if (strcmp(value, second) == 0)
-        return 1;
-    return cw_err_set(err, CW_EINVAL, "%s '%s': expected %s or %s", what, value, first, second);
-}
-
 static int take_map(struct host_options *o, const char *value, struct cw_err *err)
 {
     static const char *const words[] = {
@@ -86,16 +75,6 @@ static int take_map(struct host_options *o, const char *value, struct cw_err *er
             return CW_OK;
         }
     return cw_err_set(err, CW_EINVAL, "--map-by '%s': expected slot, node or site", value);
-}
-
-static int take_relay_at(struct host_options *o, const char *value, struct cw_err *err)
-{
-    int word = take_word("--relay-at", value, "host", "cluster", err);
-
-    if (word < 0)
-        return word;
-    o->relay_at = word ? RELAY_AT_CLUSTER : RELAY_AT_HOST;
-    return CW_OK;
 }
 
 static int take_stage_dir(struct host_options *o, const char *value, struct cw_err *err)
@@ -151,7 +130,8 @@ int host_options_take(struct host_options *o, enum host_option option, const cha
     case HOST_OPTION_TIMEOUT:
         return take_timeout(o, value, err);
     case HOST_OPTION_RELAY_AT:
-        return take_relay_at(o, value, err);
+        o->relay_where = value;
+        break;
     case HOST_OPTION_STAGE:
         o->stage_dir = o->stage_dir ? o->stage_dir : STAGE_DIR;
         break;
@@ -183,6 +163,20 @@ static int against_each_other(const struct host_options *o, struct cw_err *err)
             return cw_err_set(err, CW_EINVAL, "%s: --rankfile says already which rank is where",
                               table[i].name);
     return CW_OK;
+}
+
+/* With a grid it was the name of a site, which is taken already. */
+static int take_relay_at(struct host_options *o, struct cw_err *err)
+{
+    if (!o->relay_where || strcmp(o->relay_where, "host") == 0)
+        return CW_OK;
+    o->relay_at = RELAY_AT_CLUSTER;
+    if (strcmp(o->relay_where, "cluster") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL,
+                      "--relay-at '%s': expected host or cluster, or a site of the grid with -f "
+                      "FILE",
+                      o->relay_where);
 }
 
 /* An allocation of one host is this machine: no agent is needed. */
@@ -233,7 +227,7 @@ static int place(struct host_options *o, uint32_t ranks, struct cw_err *err)
 int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(const char *name),
                           struct cw_err *err)
 {
-    if (against_each_other(o, err) < 0 || find_hosts(o, get, err) < 0)
+    if (take_relay_at(o, err) < 0 || against_each_other(o, err) < 0 || find_hosts(o, get, err) < 0)
         return err->code;
     if (o->list.count || o->rankfile)
         return place(o, ranks, err);

@@ -49,6 +49,7 @@ struct host_options {
     const char *launcher_args; /* words for it, between spaces; NULL: none */
     const char *agent;         /* path of causeway on the hosts; NULL: that of our own */
     uint64_t timeout_ns;       /* a host that is silent for this time is lost */
+    const char *relay_where;   /* what --relay-at says; NULL: nothing, or it is taken */
     enum relay_at relay_at;
     const char *stage_dir; /* where programs are kept that are sent to hosts; NULL: none are */
     const char *ckptsrv;   /* host of the job's own checkpoint server; NULL: this machine */

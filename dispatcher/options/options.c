@@ -80,6 +80,9 @@ const char run_usage[] =
     "  --here SITE          this machine is at that site; -: at none (default: by its name)\n"
     "  --restart-at site|grid\n"
     "                       where ranks of lost hosts are started again (default site)\n"
+    "  --relay-at SITE      the relay of that site keeps the logs of all ranks, also of those "
+    "that\n"
+    "                       run elsewhere (default: each site those of its ranks)\n"
     "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
     "  --no-log             no recovery: keep no log; a crash ends the job\n"
     "  --trust-files        also restart ranks that write to files which other ranks open: the\n"
@@ -345,14 +348,6 @@ static int take_image_option(struct run_options *o, int opt, const char *value, 
     return CW_OK;
 }
 
-static int take_restart_at(struct run_options *o, const char *value, struct cw_err *err)
-{
-    o->restart_at_any_site = strcmp(value, "grid") == 0;
-    if (o->restart_at_any_site || strcmp(value, "site") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--restart-at %s: expected site or grid", value);
-}
-
 /* What has to do with crashes. */
 static int take_recovery_option(struct run_options *o, int opt, const char *value,
                                 struct cw_err *err)
@@ -475,7 +470,7 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
         o->here = value;
         break;
     case OPT_RESTART_AT:
-        return take_restart_at(o, value, err);
+        return grid_options_take_restart_at(o, value, err);
     default:
         return take_recovery_option(o, opt, value, err);
     }
@@ -615,10 +610,12 @@ static const char *image_option_of(const struct run_options *o)
 static int check_images(struct run_options *o, struct cw_err *err)
 {
     const char *given = image_option_of(o);
+    const char *off = o->grid && o->grid->servers == 0 ? "-f FILE, without a ckptsrv for them,"
+                      : o->no_images                   ? "--no-ckpt"
+                                                       : "--no-log";
 
     if (given && (o->no_log || o->no_images))
-        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given,
-                          o->no_images ? "--no-ckpt" : "--no-log");
+        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given, off);
     if (o->image_every_ns && o->image_every_ns < CKPT_EVERY_MIN_NS)
         return cw_err_set(err, CW_EINVAL, "--ckpt-every: at least %llums",
                           CKPT_EVERY_MIN_NS / 1000000);

@@ -122,6 +122,7 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     struct agent_event event;
     struct transfer *t;
     struct cw_err why;
+    bool again = s->done; /* all hosts had them before */
 
     if (type == AGENT_STAGE || !agent_event_get(body, size, &event) || event.of >= s->count)
         return cw_err_set(err, CW_EPROTO, "an event of a program that makes no sense");
@@ -134,7 +135,7 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     } else if (!t->over) {
         s->events->staged(s->ctx, host, event.of, t->sent);
         end(t);
-        if (s->done && has_all(s, host))
+        if (again && has_all(s, host))
             s->events->returned(s->ctx, host);
     }
     return CW_OK;

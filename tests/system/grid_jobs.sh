@@ -76,6 +76,7 @@ all_sites() {
   over_grid 6 --map-by site
   run "${job_command[@]}"
   expect_same
+  [[ ! -s $tmp/err ]] || wrong "expected nothing on standard error"
   no_host_is_lost
   if ! { started_on 0 a1.a 1 && started_on 2 b1.b 1 && started_on 4 c1.c 1; }; then
     wrong "ranks should be at their sites"
@@ -152,6 +153,137 @@ relay_is_killed() {
   services up >/dev/null
 }
 
+# --- the relay of site a for all --------------------------------------------------
+
+# Those of the other sites are not needed.
+one_relay() {
+  on_host b1 pkill -9 -f 'relay --listen'
+  on_host c1 pkill -9 -f 'relay --listen'
+  over_grid 6 --map-by site --relay-at a --fault kill:3@1s
+  run "${job_command[@]}"
+  services up >/dev/null
+  expect_same
+  no_host_is_lost
+}
+
+# over_one_relay OPTION...: begins such a job, which has images of all ranks
+over_one_relay() {
+  over_grid 6 --map-by site --relay-at a --host-timeout 3s --ckpt-every 500ms "$@"
+  begin
+  for ((rank = 0; rank < ranks; rank++)); do
+    await_true "an image of rank $rank" event_is_there image_stored "$rank"
+  done
+}
+
+# no_rank_at SITE: no process of a rank; no_agent_at SITE: no agent, and so none of its ranks
+no_rank_at() {
+  ! says on_host "$1"1 pgrep -x solver && ! says on_host "$1"2 pgrep -x solver
+}
+
+no_agent_at() {
+  no_rank_at "$1" && ! says on_host "$1"1 pgrep -f 'causeway agent' && ! says on_host "$1"2 pgrep -f 'causeway agent'
+}
+
+# hosts_lost SITE: all of them
+hosts_lost() {
+  [[ $(hosts_of_event host_lost "$1") = 2 ]]
+}
+
+# hosts_of_event NAME SITE: of how many of its hosts it tells
+hosts_of_event() {
+  jq -r --arg name "$1" --arg site ".$2" 'select(.event == $name and (.host | endswith($site))) | .host' "$work/events" |
+    sort -u | wc -l
+}
+
+# gone_on_elsewhere SITE: the ranks that were there have started at other sites
+gone_on_elsewhere() {
+  jq -es --arg site ".$1" '[.[] | select(.event == "rank_started")] | group_by(.rank) |
+    all((.[0].host | endswith($site) | not) or (.[-1].host | endswith($site) | not))' "$work/events" >/dev/null
+}
+
+# in_a_minute WHAT COMMAND...: until it succeeds. Connections are given time before they count as broken.
+in_a_minute() {
+  local end=$((SECONDS + 60))
+  until "${@:2}"; do
+    ((SECONDS < end)) || {
+      wrong "waited in vain for $1"
+      return 1
+    }
+    sleep 0.1
+  done
+}
+
+job_runs() {
+  kill -0 "$pid" 2>/dev/null || wrong "the job has ended already: there was nothing to see"
+}
+
+# site_is_gone SITE: for longer than the timeout. Its processes end by themselves.
+site_is_gone() {
+  over_one_relay --restart-at grid
+  grid_cut "$1" all
+  await_true "the hosts of $1 to be lost" hosts_lost "$1"
+  await_true "its ranks to go on elsewhere" gone_on_elsewhere "$1"
+  await_true "the processes of $1 to end" no_agent_at "$1"
+  job_runs
+  grid_join "$1" all
+  await_true "a host to be there again" event_is_there host_back
+  job_runs
+  no_rank_at "$1" || wrong "there are ranks at $1"
+  end
+  await_true "the agents of $1 to end" no_agent_at "$1"
+  event_is_there rank_restored || wrong "no rank went on from an image"
+}
+
+# A site that has stood still does not know that it was cut off: what its ranks say next is refused.
+site_stood_still() {
+  over_one_relay --restart-at grid
+  site_signal "$1" STOP
+  grid_cut "$1" all
+  await_true "the hosts of $1 to be lost" hosts_lost "$1"
+  await_true "its ranks to go on elsewhere" gone_on_elsewhere "$1"
+  grid_join "$1" all
+  job_runs
+  ! no_rank_at "$1" || wrong "the old ranks at $1 have ended already"
+  site_signal "$1" CONT
+  await_true "the old ranks at $1 to end" no_rank_at "$1"
+  end
+  await_true "the agents of $1 to end" no_agent_at "$1"
+}
+
+# site_signal SITE NAME: to agents, and all that they have started
+site_signal() {
+  local host
+  for host in "$1"1 "$1"2; do
+    on_host "$host" pkill "-$2" -f 'causeway agent'
+    on_host "$host" pkill "-$2" -x causeway-watch
+    on_host "$host" pkill "-$2" -x solver
+  done
+}
+
+# The hosts are there, but the logs cannot be reached.
+cut_from_the_relay() {
+  over_one_relay --restart-at grid --alive-timeout 4s
+  grid_cut b a
+  grid_cut b c
+  in_a_minute "its ranks to go on elsewhere" gone_on_elsewhere b
+  await_true "the old ranks at b to end" no_rank_at b
+  job_runs
+  grid_join b all
+  end
+  [[ $(hosts_of_event host_lost b) = 0 ]] || wrong "a host of b was given up"
+  await_true "the agents of b to end" no_agent_at b
+}
+
+gone_without_permission() {
+  over_one_relay
+  grid_cut b all
+  finish
+  expect_code 1
+  expect_err_like 'no free slot for it.*--restart-at grid'
+  await_true "the processes of b to end" no_agent_at b
+  grid_join b all
+}
+
 refused() {
   run "$grid_front" "${causeway[@]}" run -f "$tmp/grid.conf" "${@:2}" -n 2 "$solver" 20 20 10
   expect_code 2
@@ -163,6 +295,7 @@ against_each_other() {
   refused '--relay: not with -f' --relay tcp:a1:7000
   refused '--here x: grid test has no such site' --here x
   refused "--restart-at x: expected site or grid" --restart-at x
+  refused "--relay-at cluster: expected a site of grid test: a, b, c" --relay-at cluster
 }
 
 # They stay from test to test.
@@ -217,6 +350,12 @@ t "a site that is published is cut off" site_is_cut c
 t "a host is lost" host_is_lost
 t "a rank moves to another site" moved
 t "a rank may not move to another site" not_moved
+t "one relay for all sites" one_relay
+t "a site with a gateway is lost" site_is_gone b
+t "a site that is published is lost" site_is_gone c
+t "a site stood still" site_stood_still b
+t "a site is cut off from the one relay" cut_from_the_relay
+t "a site is lost, and its ranks may not move" gone_without_permission
 t "options that say the same" against_each_other
 t "a relay is killed" relay_is_killed
 services down >/dev/null 2>&1

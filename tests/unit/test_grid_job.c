@@ -23,7 +23,7 @@ static void begin(void)
 {
     memset(&job, 0, sizeof(job));
     memset(&err, 0, sizeof(err));
-    job.here = GRID_OUTSIDE;
+    job.here = job.logs_at = GRID_OUTSIDE;
     strcpy(job.grid.name, "grid");
     job.grid.sites = SITES;
     job.grid.site = calloc(SITES, sizeof(*job.grid.site));
@@ -113,6 +113,58 @@ static void links_from_the_better_side(void)
     end();
 }
 
+static void one_relay_for_all(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "c", &err), CW_OK);
+    place(PLACEMENT_BY_SITE, RANKS);
+    CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_OK);
+    CU_ASSERT_EQUAL(job.relays, 1);
+    CU_ASSERT_EQUAL(job.relay_site[0], C);
+    CU_ASSERT_EQUAL(job.servers, 1);
+    CU_ASSERT_EQUAL(job.server_site[0], C);
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        CU_ASSERT_TRUE(job.rank_relay[rank] == 0 && job.rank_server[rank] == 0);
+    grid_job_relay_at(&job, 0, A, text);
+    CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7003"); /* a door, on the relay's host of A */
+    grid_job_relay_at(&job, 0, C, text);
+    CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7000");
+    end();
+}
+
+/* That of another site is not meant. */
+static void no_server_beside_the_one_relay(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "b", &err), CW_OK);
+    place(PLACEMENT_BY_SITE, RANKS);
+    CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_OK);
+    CU_ASSERT_EQUAL(job.relay_site[0], B);
+    CU_ASSERT_EQUAL(job.servers, 0);
+    end();
+}
+
+static void one_relay_at_no_site(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "host", &err), CW_EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.text, "--relay-at host: expected a site of grid grid: a, b, c");
+    end();
+}
+
+/* Others get there, but B does not. */
+static void one_relay_without_a_way(void)
+{
+    begin();
+    memset(job.grid.site[B].reaches, 0, SITES);
+    job.grid.site[C].published_at = A; /* who would be a way */
+    CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "a", &err), CW_OK);
+    place(PLACEMENT_BY_SITE, RANKS);
+    CU_ASSERT_EQUAL(grid_job_place(&job, &list, &placement, &err), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--relay-at a: no way leads there from site b"));
+    end();
+}
+
 static void what_cannot_be_reached(void)
 {
     begin();
@@ -146,6 +198,10 @@ void add_grid_job_tests(void)
     CU_ADD_TEST(suite, hosts_with_slots);
     CU_ADD_TEST(suite, relays_of_sites_with_ranks);
     CU_ADD_TEST(suite, links_from_the_better_side);
+    CU_ADD_TEST(suite, one_relay_for_all);
+    CU_ADD_TEST(suite, no_server_beside_the_one_relay);
+    CU_ADD_TEST(suite, one_relay_at_no_site);
+    CU_ADD_TEST(suite, one_relay_without_a_way);
     CU_ADD_TEST(suite, what_cannot_be_reached);
     CU_ADD_TEST(suite, where_ranks_reach_them);
 }

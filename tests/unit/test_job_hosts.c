@@ -1,4 +1,5 @@
 /* The job core: slots belong to hosts, which are lost and come back. */
+#include "common/setup.h"
 #include "tests/unit/job_fixture.h"
 #include "tests/unit/suites.h"
 
@@ -117,6 +118,31 @@ static void first_at_the_own_site(void)
     job_rank_started(&job, 2, NOW);
     job_host_lost(&job, 2, LOST, NOW);
     CU_ASSERT_EQUAL(ranks[2].slot, 2);
+    slots_agree();
+}
+
+/* It may be out of reach from the whole site, so its slots come last. */
+static void away_from_where_the_relay_was_lost(void)
+{
+    run_on_sites(true);
+    job_rank_cut(&job, 2, "no route", NOW);
+    job_rank_ended(&job, 2, EXITED(CW_EXIT_DEVICE), NOW);
+    starts(2, 2); /* though its own slot is free */
+    job_rank_started(&job, 2, NOW);
+    CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
+    job_rank_cut(&job, 0, "no route", NOW);
+    job_rank_ended(&job, 0, EXITED(CW_EXIT_DEVICE), NOW);
+    starts(0, 3);
+    job_rank_started(&job, 0, NOW);
+    slots_agree();
+}
+
+static void where_the_relay_was_lost_if_nowhere_else(void)
+{
+    run_on_sites(false);
+    job_rank_cut(&job, 2, "no route", NOW);
+    job_rank_ended(&job, 2, EXITED(CW_EXIT_DEVICE), NOW);
+    starts(2, 3);
     slots_agree();
 }
 
@@ -323,6 +349,8 @@ void add_job_hosts_tests(void)
     CU_ADD_TEST(suite, first_on_the_own_host);
     CU_ADD_TEST(suite, lost_host_takes_its_ranks);
     CU_ADD_TEST(suite, first_at_the_own_site);
+    CU_ADD_TEST(suite, away_from_where_the_relay_was_lost);
+    CU_ADD_TEST(suite, where_the_relay_was_lost_if_nowhere_else);
     CU_ADD_TEST(suite, at_the_own_site_alone);
     CU_ADD_TEST(suite, lost_host_is_not_used);
     CU_ADD_TEST(suite, host_that_is_back_is_used);

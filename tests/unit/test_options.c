@@ -1,5 +1,6 @@
 /* The command line of `causeway run`. */
 #include "common/frame.h"
+#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/options/options.h"
 #include "tests/unit/suites.h"
 
@@ -437,7 +438,7 @@ static void bad_hosts(void)
         "--ckptsrv is for images, which --no-ckpt turns off");
     bad("run --host a --ckptsrv b --ckpt-server unix:s p",
         "--ckptsrv is for the job's own checkpoint server, not with --ckpt-server");
-    bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster");
+    bad("run --host a --relay-at home p", "--relay-at 'home': expected host or cluster, or a site");
     bad("run --host a --host-timeout 99ms p", "--host-timeout '99ms': expected 100ms to 1h");
     bad("run --host a --host-timeout 2h p", "--host-timeout '2h': expected 100ms to 1h");
     bad("run --host a --alive-timeout 10s p",
@@ -483,6 +484,67 @@ static void slurm(void)
     run_options_free(&o);
     unsetenv("SLURM_JOB_NODELIST");
     unsetenv("SLURM_TASKS_PER_NODE");
+}
+
+/* --- a grid --- */
+
+#define GRID_SITE(name, more)                                                                      \
+    "{ name = \"" name "\"; gateway = \"g\"; hosts = ( { name = \"n\"; } ); "                      \
+    "relay = { host = \"n\"; port = 7000; }; " more "}"
+#define GRID "name = \"g\"; sites = ("
+#define GRID_SERVER "ckptsrv = { host = \"n\"; port = 7100; }; "
+
+static const char two_sites[] = GRID GRID_SITE("a", GRID_SERVER) ", " GRID_SITE("host", "") ");";
+
+/* The one relay is of this site: its name is the user's, its address is that of the gateway. */
+static void one_relay(const char *rest, bool has_images)
+{
+    good(with_file("-f", two_sites, rest));
+    unlink(hosts_path);
+    CU_ASSERT_EQUAL(o.relays, 1);
+    CU_ASSERT_EQUAL(o.relay_count, 1);
+    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 0}, 2), 0);
+    CU_ASSERT_EQUAL(o.image_server_count, has_images);
+    CU_ASSERT_EQUAL(o.no_images, !has_images);
+    run_options_free(&o);
+}
+
+static void relays_of_a_grid(void)
+{
+    good(with_file("-f", two_sites, "-n 2 p"));
+    unlink(hosts_path);
+    CU_ASSERT_EQUAL(o.relays, 2);
+    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 1}, 2), 0);
+    run_options_free(&o);
+    one_relay("--relay-at a -n 2 p", true);
+    one_relay("--relay-at host -n 2 p", false); /* a site's name */
+    bad_file("--relay-at cluster -f", two_sites, "-n 2 p",
+             "--relay-at cluster: expected a site of grid g: a, host");
+    bad_file("--relay-at host --ckpt-every 1s -f", two_sites, "-n 2 p",
+             "--ckpt-every is for images, which -f FILE, without a ckptsrv for them, turns off");
+    bad("run --relay-at a -n 2 p", "--relay-at 'a': expected host or cluster, or a site");
+}
+
+/* What is kept of the grid is there, in a directory of its own. */
+static void grids(void)
+{
+    const struct grid grid = {.name = "g"};
+    char dir[] = "/tmp/causeway-options-XXXXXX";
+    uint8_t key[CW_KEY_SIZE];
+    char path[PATH_MAX];
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    setenv("XDG_STATE_HOME", dir, 1);
+    CU_ASSERT_EQUAL(grid_state_key(&grid, key, &err), CW_OK);
+    relays_of_a_grid();
+    unsetenv("XDG_STATE_HOME");
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof(path), "%s%s", dir,
+                 (const char *[]){"/causeway/g/key", "/causeway/g/ssh_config", "/causeway/g",
+                                  "/causeway"}[i]);
+        remove(path);
+    }
+    CU_ASSERT_EQUAL(rmdir(dir), 0);
 }
 
 static void segments(void)
@@ -599,6 +661,7 @@ void add_options_tests(void)
     CU_ADD_TEST(suite, files_of_hosts);
     CU_ADD_TEST(suite, bad_hosts);
     CU_ADD_TEST(suite, slurm);
+    CU_ADD_TEST(suite, grids);
     CU_ADD_TEST(suite, segments);
     CU_ADD_TEST(suite, help);
     CU_ADD_TEST(suite, no_program);
