@@ -28,10 +28,11 @@ DELAY_MS=4        # between sites, in each direction
 UP_MAX_S=60       # until all ranks run
 SERVICES_MAX_S=90 # until all services run again
 LEFT_MAX_S=90     # until agents that nobody has told of the end of a job end
-CUT_STEPS=6       # cuts last 0.5 s to 0.5 s * 2^this, which is less than --host-timeout
+CUT_MIN_MS=375    # a way is cut or slow, an sshd away, for so long, up to ...
+CUT_DOUBLINGS=6   # ... 24 s: TCP may sleep for as long again, and all of it is to be less than --host-timeout
 
 # Of tests/system/programs, with arguments: some ten seconds or more over the sites
-works=("solver 200 1200 200" "storm 3000" "token_ring 4000 10000" "collectives 400")
+works=("solver 200 1200 200" "storm 3000" "token_ring 4000 10000" "collectives 1500")
 declare -A count=() # of faults, by kind
 jobs=0 restarts=0
 
@@ -44,7 +45,7 @@ one_of() {
 
 # Leaves a time in $ms: each doubling is as likely as the other.
 draw_ms() {
-  ms=$((500 << RANDOM % CUT_STEPS))
+  ms=$((CUT_MIN_MS << RANDOM % CUT_DOUBLINGS))
   ms=$((ms + RANDOM % ms))
 }
 
