@@ -1,6 +1,6 @@
 #!/bin/bash
 # The long tests, each bounded: all of scalapack-mpi-test, every MPI program many times over, ranks
-# killed at random, alone and with relays, images of ranks with every engine, the fuzzers.
+# killed at random, alone and with relays, random faults of a grid, images of ranks with every engine, the fuzzers.
 #
 # Environment: TIME (seconds for each fuzzer, default 600), ROUNDS (of the MPI programs, default 5), KILLS
 # (at least so many ranks are killed, default 500), SEEDS (of simulated jobs, FROM:COUNT, default 1:100000)
@@ -47,7 +47,7 @@ for _ in $(seq "$ROUNDS"); do
   run tests/system/programs.sh
 done
 run tests/system/engines.sh
-for suite in images images_user ckptsrv files log_disk resume hosts_net grid_lab grid_up grid_doctor grid_jobs sites hosts_jobs hosts_doctor hosts_stage tunnels; do
+for suite in images images_user ckptsrv files log_disk resume hosts_net grid_lab grid_up grid_doctor grid_jobs grid_faults sites hosts_jobs hosts_doctor hosts_stage tunnels; do
   run tests/system/$suite.sh
 done
 run env BUILD="$PWD/build/undefined" tests/system/images.sh

@@ -187,6 +187,7 @@ queue_waiting() {
   suite "programs sent to hosts" env DRAW="1/8 $SLICE" tests/system/hosts_stage.sh
   suite "doctor of grids" env DRAW="1/10 $SLICE" tests/system/grid_doctor.sh
   suite "jobs on grids" env DRAW="1/10 $SLICE" tests/system/grid_jobs.sh
+  suite "grids, random faults" env FAULTS_SECONDS=25 SEED="$SLICE" tests/system/grid_faults.sh
   suite "services of a grid" env DRAW="1/8 $SLICE" tests/system/grid_up.sh
   suite tunnels env DRAW="1/8 $SLICE" tests/system/tunnels.sh
   suite "sessions that resume" env DRAW="1/4 $SLICE" tests/system/resume.sh

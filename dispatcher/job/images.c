@@ -4,11 +4,14 @@
 #include <string.h>
 
 /* How many images are copied one after the other until each rank of a server has one. */
-static uint32_t turns_of(const struct images_config *config)
+static uint32_t turns_of(const struct images *im)
 {
-    uint32_t ranks = (config->ranks + config->servers - 1) / config->servers;
+    uint32_t ranks[IMAGES_SERVERS_MAX] = {0}, most = 0;
 
-    return (ranks + IMAGES_TRANSFERS_MAX - 1) / IMAGES_TRANSFERS_MAX;
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        if (++ranks[images_server_of(im, rank)] > most)
+            most++;
+    return (most + IMAGES_TRANSFERS_MAX - 1) / IMAGES_TRANSFERS_MAX;
 }
 
 void images_init(struct images *im, const struct images_config *config, struct images_rank *rank,
@@ -20,12 +23,12 @@ void images_init(struct images *im, const struct images_config *config, struct i
                           .start_ns = now_ns,
                           .mtbf_ns = image_policy_mtbf_ns(&config->policy, 0, 0),
                           .due_ns = UINT64_MAX};
-    im->config.policy.turns = turns_of(config);
+    im->config.policy.turns = turns_of(im);
 }
 
 uint32_t images_server_of(const struct images *im, uint32_t rank)
 {
-    return rank % im->config.servers;
+    return im->config.of_rank ? im->config.of_rank[rank] : rank % im->config.servers;
 }
 
 static struct images_server *server_of(struct images *im, uint32_t rank)
@@ -378,8 +381,8 @@ void images_fail(struct images *im, uint32_t rank, uint32_t number)
 
 void images_server_opens(struct images *im, uint32_t server)
 {
-    for (uint32_t rank = server; rank < im->config.ranks; rank += im->config.servers)
-        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        for (uint32_t i = 0; images_server_of(im, rank) == server && i < IMAGES_KNOWN_MAX; i++)
             im->rank[rank].image[i].listed = false;
 }
 
@@ -411,9 +414,11 @@ void images_return(struct images *im, uint32_t rank, uint32_t last, uint32_t beg
 /* What was not listed the server has lost. */
 void images_held_end(struct images *im, uint32_t server)
 {
-    for (uint32_t rank = server; rank < im->config.ranks; rank += im->config.servers) {
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++) {
         struct images_rank *r = &im->rank[rank];
 
+        if (images_server_of(im, rank) != server)
+            continue;
         r->newest = 0;
         for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
             struct images_image *image = &r->image[i];
@@ -463,8 +468,8 @@ static uint64_t ask_due_ns(const struct images *im, const struct images_rank *r)
 
 bool images_wants_server(const struct images *im, uint32_t server, uint64_t now_ns)
 {
-    for (uint32_t rank = server; rank < im->config.ranks; rank += im->config.servers)
-        if (ask_due_ns(im, &im->rank[rank]) <= now_ns)
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        if (images_server_of(im, rank) == server && ask_due_ns(im, &im->rank[rank]) <= now_ns)
             return true;
     return false;
 }

@@ -111,7 +111,8 @@ struct images_order {
 
 struct images_config {
     uint32_t ranks;
-    uint32_t servers; /* at least 1; that of a rank is rank % servers */
+    uint32_t servers;       /* at least 1 */
+    const uint8_t *of_rank; /* which of them each rank has; NULL: ranks have them in turn */
     struct image_policy policy;
 };
 

@@ -155,8 +155,9 @@ static void fail_demand(struct imaging *im, uint32_t rank, const char *why)
 /* The server is away for long, or for good. */
 static void fail_demands(struct imaging *im, uint32_t server)
 {
-    for (uint32_t rank = server; rank < im->config.options->ranks; rank += im->core.config.servers)
-        fail_demand(im, rank, im->server_why[server]);
+    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
+        if (images_server_of(&im->core, rank) == server)
+            fail_demand(im, rank, im->server_why[server]);
 }
 
 void imaging_demand(struct imaging *im)
@@ -470,6 +471,7 @@ static void open_core(struct imaging *im)
     struct images_config config = {
         .ranks = o->ranks,
         .servers = o->image_server_count ? o->image_server_count : 1,
+        .of_rank = o->grid ? o->grid->rank_server : NULL,
         .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),

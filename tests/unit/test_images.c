@@ -398,6 +398,24 @@ static void one_stored_while_nobody_listened_is_known_from_the_list(void)
     CU_ASSERT_EQUAL(choice(0), 1);
 }
 
+/* Both ranks have server 1. */
+static void what_a_server_holds_is_of_its_ranks_alone(void)
+{
+    static const uint8_t of_rank[] = {1, 1};
+
+    begin(2, 2, S);
+    im.config.of_rank = of_rank;
+    all_live();
+    now += S;
+    one_image(1);
+    images_server_opens(&im, 0);
+    images_held_end(&im, 0);
+    CU_ASSERT_EQUAL(choice(0), 1);
+    images_server_opens(&im, 1);
+    images_held_end(&im, 1);
+    CU_ASSERT_EQUAL(choice(0), 0);
+}
+
 /* --- on demand --- */
 
 static void a_person_can_have_one_now(void)
@@ -859,6 +877,7 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
     CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
     CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
+    CU_ADD_TEST(suite, what_a_server_holds_is_of_its_ranks_alone);
     CU_ADD_TEST(suite, a_person_can_have_one_now);
     CU_ADD_TEST(suite, one_that_is_of_no_use_is_not_what_a_person_wanted);
     CU_ADD_TEST(suite, what_a_person_wants_does_not_wait_for_a_pause);
