@@ -51,15 +51,6 @@ bench_ways() {
   done
 }
 
-# grid_ranks HOST...: a rankfile with a rank on each
-grid_ranks() {
-  local rank=0 host
-  local -A used=()
-  for host in "$@"; do
-    echo "rank $((rank++))=$host.${host:0:1} slot=$((used[$host]++))"
-  done >"$dir/ranks"
-}
-
 # grid_run HOST... -- OPTION... COMMAND...: Causeway, a rank on each
 grid_run() {
   local hosts=()
@@ -67,7 +58,7 @@ grid_run() {
     hosts+=("$1")
     shift
   done
-  grid_ranks "${hosts[@]}"
+  grid_ranks "${hosts[@]}" >"$dir/ranks"
   timeout -k 5 "${our_limit:-120}" "$grid_front" "$causeway" run -f "$dir/grid.conf" --rankfile "$dir/ranks" \
     -n "${#hosts[@]}" --no-ckpt --wdir /tmp "${@:2}" 2>"$dir/stats" </dev/null
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Shared by the suites and benchmarks of grids (tests/grid.sh): a grid file for sites, and their services. After
+# Shared by the suites and benchmarks of grids (tests/grid.sh): a grid file for sites, their services, and ranks at hosts. After
 # tests/grid.sh; needs the command in the array $causeway.
 
 # shellcheck disable=SC2154 # of tests/grid.sh, and the suites
@@ -27,6 +27,15 @@ grid_file() {
     grid_site_of "$number" "${one%:*}" "$open"
   done
   echo ');'
+}
+
+# grid_ranks HOST...: prints a rankfile with a rank on each
+grid_ranks() {
+  local rank=0 host
+  local -A used=()
+  for host in "$@"; do
+    echo "rank $((rank++))=$host.${host:0:1} slot=$((used[$host]++))"
+  done
 }
 
 # grid_publish SITE...: as grid_file; the keys of what is published are known to all

@@ -28,15 +28,6 @@ over_grid() {
   job_command=("$grid_front" "${causeway[@]}" run -f "$tmp/grid.conf" --events "$work/events" -n "$@" "$solver" 200 "$steps" 1000)
 }
 
-# places HOST...: a rankfile with a rank on each
-places() {
-  local rank=0 host
-  local -A used=()
-  for host in "$@"; do
-    echo "rank $((rank++))=$host.${host:0:1} slot=$((used[$host]++))"
-  done >"$work/ranks"
-}
-
 # on_places HOST... -- OPTION...
 on_places() {
   local hosts=()
@@ -44,7 +35,7 @@ on_places() {
     hosts+=("$1")
     shift
   done
-  places "${hosts[@]}"
+  grid_ranks "${hosts[@]}" >"$work/ranks"
   over_grid "${#hosts[@]}" --rankfile "$work/ranks" "${@:2}"
 }
 
