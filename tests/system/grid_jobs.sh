@@ -157,9 +157,16 @@ one_relay() {
   no_host_is_lost
 }
 
-# over_one_relay OPTION...: begins such a job, which has images of all ranks
+one_relay_options=(--relay-at a --host-timeout 3s --ckpt-every 500ms)
+
+# over_one_relay OPTION...: begins such a job
 over_one_relay() {
-  over_grid 6 --map-by site --relay-at a --host-timeout 3s --ckpt-every 500ms "$@"
+  over_grid 6 --map-by site "${one_relay_options[@]}" "$@"
+  begin_with_images
+}
+
+begin_with_images() {
+  local rank
   begin
   for ((rank = 0; rank < ranks; rank++)); do
     await_true "an image of rank $rank" event_is_there image_stored "$rank"
@@ -265,6 +272,18 @@ cut_from_the_relay() {
   await_true "the agents of b to end" no_agent_at b
 }
 
+# The host is there, but the doors of its site are not.
+doors_are_lost() {
+  on_places a1 a1 b2 b2 c1 c1 -- "${one_relay_options[@]}" --restart-at grid --alive-timeout 4s
+  begin_with_images
+  host_kill b1
+  in_a_minute "the ranks of b to go on elsewhere" gone_on_elsewhere b
+  end
+  [[ $(hosts_of_event host_lost b) = 1 ]] || wrong "b2 was given up"
+  host_start b1
+  services up >/dev/null 2>&1
+}
+
 gone_without_permission() {
   over_one_relay
   grid_cut b all
@@ -346,6 +365,7 @@ t "a site with a gateway is lost" site_is_gone b
 t "a site that is published is lost" site_is_gone c
 t "a site stood still" site_stood_still b
 t "a site is cut off from the one relay" cut_from_the_relay
+t "the doors of a site are lost" doors_are_lost
 t "a site is lost, and its ranks may not move" gone_without_permission
 t "options that say the same" against_each_other
 t "a relay is killed" relay_is_killed
