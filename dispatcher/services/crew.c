@@ -147,9 +147,8 @@ static void fail_rest(const struct unit *u, uint32_t from, const char *why)
         snprintf(u->row[i]->why, CREW_WHY_MAX, "%s", why);
 }
 
-static void *ask_all(void *ctx)
+static void ask_all(struct unit *u)
 {
-    struct unit *u = ctx;
     struct cw_err err = {0};
     char why[CREW_WHY_MAX] = "";
     uint32_t done = 0;
@@ -161,7 +160,6 @@ static void *ask_all(void *ctx)
         explain(u, &err, why);
     fail_rest(u, done, why);
     host_talk_free(&u->talk);
-    return NULL;
 }
 
 /* --- all of them --- */
@@ -208,9 +206,26 @@ static uint32_t make_rows(const struct crew_config *config, struct crew_row *row
     return count;
 }
 
+/* It ends the way to its site, after the other hosts there have been asked. */
+static bool ends_way(const struct unit *u)
+{
+    return strcmp(u->config->op, "stop") == 0 && u->row[u->rows - 1]->service == PLAN_PUBLISH;
+}
+
 static void ask_unit(void *ctx, uint32_t number)
 {
-    ask_all(&((struct unit *)ctx)[number]);
+    struct unit *u = &((struct unit *)ctx)[number];
+
+    if (!ends_way(u))
+        ask_all(u);
+}
+
+static void ask_last_unit(void *ctx, uint32_t number)
+{
+    struct unit *u = &((struct unit *)ctx)[number];
+
+    if (ends_way(u))
+        ask_all(u);
 }
 
 int crew_run(const struct crew_config *config, struct crew_row *rows, struct cw_err *err)
@@ -224,6 +239,7 @@ int crew_run(const struct crew_config *config, struct crew_row *rows, struct cw_
     for (uint32_t i = 0; i < rows_count; i++)
         add_to_unit(unit_of(units, &count, config, &rows[i]), &rows[i]);
     cw_together(count, count, ask_unit, units);
+    cw_together(count, count, ask_last_unit, units);
     free(units);
     return (int)rows_count;
 }

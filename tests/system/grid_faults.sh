@@ -32,7 +32,7 @@ CUT_MIN_MS=375    # a way is cut or slow, an sshd away, for so long, up to ...
 CUT_DOUBLINGS=6   # ... 24 s: TCP may sleep for as long again, and all of it is to be less than --host-timeout
 
 # Of tests/system/programs, with arguments: some ten seconds or more over the sites
-works=("solver 200 1200 200" "storm 3000" "token_ring 4000 10000" "collectives 1500")
+works=("solver 200 1200 200" "storm 3000" "token_ring 4000 10000" "collectives 3000")
 declare -A count=() # of faults, by kind
 jobs=0 restarts=0
 
@@ -144,22 +144,28 @@ as_before() {
   grid_slow "$@" "$DELAY_MS"
 }
 
-# fault NAME ARG...: makes it, counts it and writes it down with the seconds since the ranks of the job have started
+# Since the ranks of the job have started
+since_ms() {
+  echo $((${EPOCHREALTIME/[.,]/} / 1000 - began_ms))
+}
+
+# fault NAME ARG...: makes it, counts it and writes it down with the time
 fault() {
-  local at_ms=$((${EPOCHREALTIME/[.,]/} / 1000 - began_ms))
+  local at_ms
+  at_ms=$(since_ms)
   if "$@" >>"$work/said" 2>&1; then
     count[$1]=$((${count[$1]:-0} + 1))
   else
     set -- "$@" "(in vain)"
   fi
-  printf '%d.%03d s: %s\n' $((at_ms / 1000)) $((at_ms % 1000)) "$*" >>"$work/faults"
+  echo "$at_ms ms: $*" >>"$work/faults"
 }
 
 # Those of the plan, until the job has ended
 make_faults() {
   local at what
   while read -r at what; do
-    until ((${EPOCHREALTIME/[.,]/} / 1000 - began_ms >= at)); do
+    until (($(since_ms) >= at)); do
       ! gone "$job" && ((SECONDS < end)) || return 0
       sleep 0.05
     done
@@ -230,7 +236,7 @@ expect_killed_alone() {
   done < <(jq -r 'select(.event == "rank_down").rank' "$work/events")
 }
 
-# job PROGRAM ARG...: with the faults that are drawn
+# job_with_faults PROGRAM ARG...: with the faults that are drawn
 job_with_faults() {
   local reference began_ms relays_killed=0
   local -A killed=() lost=()
@@ -242,17 +248,17 @@ job_with_faults() {
   start "$grid_front" "${causeway[@]}" run -f "$tmp/grid.conf" --map-by site -n "$RANKS" --ckpt-every 2s \
     --events "$work/events" "$root/build/programs/$1" "${@:2}"
   await_ranks
-  began_ms=$((${EPOCHREALTIME/[.,]/} / 1000))
+  began_ms=0 began_ms=$(since_ms)
   make_faults
   mend
   finish
-  echo "# $((${EPOCHREALTIME/[.,]/} / 1000 - began_ms)) ms, $(wc -l <"$work/faults") faults, $(events rank_down) restarts"
+  echo "# $(since_ms) ms, $(wc -l <"$work/faults") lines of faults, $(events rank_down) restarts"
   jobs=$((jobs + 1))
   restarts=$((restarts + $(events rank_down)))
   expect_code 0
   cmp -s "$reference" "$tmp/out" || wrong "it printed something else than on one machine"
   expect_killed_alone
-  ((${#notes[@]} == 0)) || wrong "SEED=$seed; the faults: $(cat "$work/faults" 2>&1)"
+  ((${#notes[@]} == 0)) || wrong "SEED=$seed; the faults: $(<"$work/faults")"
 }
 
 # --- all of them ------------------------------------------------------------------
@@ -336,6 +342,7 @@ run_jobs
 t "ranks were killed, and ways were cut" enough_happened
 t "nothing is left" all_ends
 echo "# jobs: $jobs, restarts of ranks: $restarts"
+unset 'count[grid_join]' 'count[as_before]' 'count[host_start]'
 for kind in "${!count[@]}"; do
   echo "# ${kind//_/ }: ${count[$kind]}"
 done | sort

@@ -335,6 +335,15 @@ rename_keys() {
   done
 }
 
+# The way to a site stays until all of its hosts have ended their services.
+slow_to_end() {
+  sed -i '/name = "c"/,$ { s/{ name = "c1"; }/&, { name = "c2"; }/; s/ckptsrv = { host = "c1"/ckptsrv = { host = "c2"/ }' "$conf"
+  all_up
+  on_host c2 pkill -STOP -f '^causeway ckptsrv' || wrong "c2 should have a checkpoint server"
+  all_down
+  no_process c2 || wrong "c2 still has $(processes_of c2)"
+}
+
 # Ranks at three sites, one of which lets nothing in, with images.
 job() {
   all_up
@@ -420,6 +429,7 @@ t "a port in use" port_in_use
 t "another configuration" other_configuration
 t "a site that lets nothing in is published, and again" publication
 t "a port for it that another has" not_published
+t "a service that is slow to end where nothing gets in" slow_to_end
 t "doors" doors
 t "a key of the grid file" own_key
 t "a job over all sites" job
