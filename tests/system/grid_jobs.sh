@@ -93,6 +93,18 @@ one_connection() {
     wrong "other than one connection between two sites: $(<"$work/crossings")"
 }
 
+# A way that is long enough for several
+one_connection_over_a_long_way() {
+  cp "$tmp/grid.conf" "$work/grid.conf"
+  sed -i '1s/^/connections = 1; /' "$tmp/grid.conf"
+  grid_slow a b 5 || wrong "the way is not slow"
+  services_again || wrong "the services do not start"
+  one_connection
+  grid_fast a b
+  cp "$work/grid.conf" "$tmp/grid.conf"
+  services_again || wrong "the services do not start again"
+}
+
 site_is_cut() {
   over_grid 6 --map-by site
   begin
@@ -316,6 +328,10 @@ services() {
   )
 }
 
+services_again() {
+  services down >/dev/null && services up >/dev/null
+}
+
 # --- all of them ------------------------------------------------------------------
 
 # What sshd starts there has no mark: services stay from test to test.
@@ -354,6 +370,7 @@ lib_start
 grid_begin
 t "ranks at three sites" all_sites
 t "one connection between two sites" one_connection
+t "one connection over a long way, as the grid file says" one_connection_over_a_long_way
 t "a rank is killed" rank_is_killed
 t "a site with a gateway is cut off" site_is_cut b
 t "a site that is published is cut off" site_is_cut c
