@@ -9,10 +9,11 @@
 #define TUNNEL_OPEN_MS 20000u     /* until it is open */
 #define TUNNEL_CONNECTIONS 6u     /* of a striped one, where nobody says how many */
 #define TUNNEL_NEAR_NS 5000000ull /* of round trip: one connection is as fast as several */
-#define TUNNEL_CONNECTIONS_VARIABLE "CAUSEWAY_TUNNEL_CONNECTIONS" /* how many, in the environment  \
-                                                                   */
-#define TUNNEL_OPENED '+' /* the first byte that it says; or ... */
-#define TUNNEL_FAILED '-' /* ... before the text why not, and then it ends */
+#define TUNNEL_CONNECTIONS_VARIABLE                                                                \
+    "CAUSEWAY_TUNNEL_CONNECTIONS" /* how many, in the environment                                  \
+                                   */
+#define TUNNEL_OPENED '+'         /* the first byte that it says; or ... */
+#define TUNNEL_FAILED '-'         /* ... before the text why not, and then it ends */
 
 struct tunnel_ends {
     int in, out; /* may be the same; non-blocking from then on */
