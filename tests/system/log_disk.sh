@@ -416,7 +416,7 @@ relay_alone_killed() {
   start_relay --listen "unix:$work/r" --log-memory "$budget" --log-dir "$logs"
   relay=$helper
   start "${causeway[@]}" run --no-ckpt --resume-timeout 200ms --relay "unix:$work/r" -n 2 "$programs/token_ring" 10000000 \
-    "$programs/token_ring" "$ring_rounds" "$ring_bytes"
+    "$ring_bytes"
   await_true "the log to reach the disk" has_written "$relay" $((5 * budget))
   kill "-$1" "$relay"
   finish
