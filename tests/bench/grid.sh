@@ -15,6 +15,8 @@ GRID_STEPS=${GRID_STEPS:-200}
 GRID_NEAR=a1:a2 # in one site
 GRID_LARGE=1048576
 GRID_RANDOM_TRIPS=10
+GRID_THIRD_SIZE=256
+GRID_THIRD_STEPS=1000
 GRID_CUT_AT_S=3
 GRID_CUT_S=10
 GRID_START_MAX_S=60
@@ -115,10 +117,12 @@ grid_added() {
 # grid_net_samples: those of all runners, and what comes of them, into $dir/grid as "RUNNER.KEY NUMBER"
 grid_net_samples() {
   local one
-  for one in off on random; do
+  for one in off on; do
     grid_added "$dir/grid.$one" "$dir/grid.tcp" >"$dir/grid.added_$one"
     ratios "$dir/grid.$one" "$dir/grid.tcp" >"$dir/grid.by_$one"
   done
+  grep ":$GRID_LARGE " "$dir/grid.tcp" >"$dir/grid.tcp_large"
+  ratios "$dir/grid.random" "$dir/grid.tcp_large" >"$dir/grid.by_random"
   for one in tcp off on random added_off added_on by_off by_on by_random; do
     awk -v one="$one" '{ print one "." $1, $2 }' "$dir/grid.$one"
   done >"$dir/grid"
@@ -290,6 +294,41 @@ grid_solver() {
   gnuplot -e "data='build/bench/grid.dat'; base='build/bench/grid'; engines='${grid_engines//$'\n'/ }'" \
     tests/bench/grid.gnuplot 2>"$dir/stats" ||
     missing "the plot of the solver over sites: $(tail -n 1 "$dir/stats")"
+}
+
+# --- over a third site ----------------------------------------------------------------------------
+
+# grid_third_file: a and b reach each other over the gateway of c alone
+grid_third_file() {
+  echo 'name = "test"; sites = ('
+  grid_site_of 1 a 'gateway = "a-gate"; reaches = [ "c" ];'
+  echo ,
+  grid_site_of 2 b 'gateway = "b-gate"; reaches = [ "c" ];'
+  echo ,
+  grid_site_of 3 c
+  echo ');'
+}
+
+# grid_third_once KEY: appends "KEY SECONDS"
+grid_third_once() {
+  grid_run a1 a2 b1 b2 -- --no-log "$programs/solver" "$GRID_THIRD_SIZE" "$GRID_THIRD_STEPS" 0 time >"$dir/out" || return
+  awk -v key="$1" '$1 == "time" { print key, $2 }' "$dir/out" >>"$dir/grid.$1"
+}
+
+grid_third() {
+  title "A solver of two ranks at each of two sites, without delay, straight and over a third site: seconds, $GRID_ROUNDS rounds"
+  bench_grid "a way over a third site" a b c || return
+  rm -f "$dir"/grid.{straight,third}
+  rounds "$GRID_ROUNDS" "the solver straight" grid_third_once straight
+  bench_services down
+  grid_third_file >"$dir/grid.conf"
+  bench_services up
+  rounds "$GRID_ROUNDS" "the solver over a third site" grid_third_once third
+  grid_down
+  cat "$dir"/grid.{straight,third} >"$dir/grid"
+  table "one gateway" "two, of which one is a third site's" times
+  row "$dir/grid" "a way over a third site" "=spread straight 2" "=spread third 2" \
+    "$(ratio "$(median third "$dir/grid")" "$(median straight "$dir/grid")")"
 }
 
 # --- a cut ----------------------------------------------------------------------------------------
