@@ -60,9 +60,10 @@ static ssize_t receive_through(libssh2_socket_t fd, void *bytes, size_t size, in
     return n < 0 ? -ECONNRESET : n;
 }
 
-/* What sshd sends waits for the acknowledgement of what it sent before (RFC 896: it turns that off
- * for terminals alone). The kernel would keep that back for 40 ms, in which a program with several
- * messages under way stands still. */
+/* What sshd sends waits for the acknowledgement of what it sent before (RFC 896), where it runs no
+ * command for us. The kernel would keep that back for 40 ms, in which a program with several
+ * messages under way stands still. That of the sessions inside this one ends at gateways: there
+ * it is ssh_channel_hurry that helps. */
 static ssize_t receive_first(libssh2_socket_t fd, void *bytes, size_t size, int flags,
                              void **abstract)
 {
@@ -146,6 +147,8 @@ static int open_link(struct ssh_link *link, struct cw_err *err)
         ssh_host_key_check(link, err) < 0 || ssh_login(link, err) < 0)
         return err->code;
     libssh2_keepalive_config(link->session, 1, SSH_KEEPALIVE_S);
+    if (link->number > 0)
+        ssh_channel_hurry(link);
     return link->number + 1 == way->hops ? CW_OK
                                          : ssh_channel_forward(link, next->host, next->port, err);
 }

@@ -19,6 +19,10 @@ int ssh_channel_session(struct ssh_link *link, struct cw_err *err);
 uint64_t ssh_channel_round_trip_ns(const struct ssh_link *link, uint64_t enough_ns);
 int ssh_channel_exec(const struct ssh_link *link, const char *command, struct cw_err *err);
 
+/* The gateway's sshd sends what it has at once from then on, where it runs a command for us: only
+ * then does it turn off what RFC 896 says. */
+void ssh_channel_hurry(struct ssh_link *link);
+
 /* All of `size` bytes, or an error; CW_ECLOSED: it ended before. */
 int ssh_channel_put(const struct ssh_link *link, const void *bytes, size_t size,
                     struct cw_err *err);

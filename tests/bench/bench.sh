@@ -12,7 +12,8 @@ IDLE_SECONDS=${IDLE_SECONDS:-60}
 SECTIONS=${SECTIONS:-netpipe counts collectives programs nwchem polling idle memory unexpected sessions log_cost clock_cost
   log_memory log_disk log_safety relay_back sync_rate replay_speed kill_to_live solver_kills images images_solver
   images_kills images_flat idle_crowd burst engine_log sites_crossings
-  $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels grid_net grid_solver grid_cuts grid_connections)}
+  $( ((EUID)) || echo sites_time hosts_net hosts_lost hosts_cut hosts_start tunnels grid_net grid_solver grid_third grid_cuts
+    grid_connections)}
 causeway=$PWD/build/causeway
 programs=$PWD/build/programs
 dir=$(mktemp -d)
