@@ -56,3 +56,44 @@ grid_services() {
   done
   "$grid_front" "${causeway[@]}" "$1" -f "$2"
 }
+
+# --- of suites, after tests/lib/system.sh -----------------------------------------
+
+# grid_start COMMAND...: the sites of a suite, as that makes them, which share $tmp with this machine, until its end; where
+# there can be none it ends
+grid_start() {
+  trap 'grid_down; lib_end' EXIT
+  export HOSTS_SHARED=$tmp
+  "$@" 2>"$tmp/err"
+  case $? in
+  0) return ;;
+  77) tap_skip "sites" "$(<"$tmp/err")" ;;
+  *)
+    wrong "$(<"$tmp/err")"
+    tap_not_ok "sites"
+    ;;
+  esac
+  tap_end
+}
+
+# three_sites: a, b, and c that lets nothing in. What sshd starts there has no mark: services stay from test to test.
+three_sites() {
+  local mark=''
+  grid_up a b c:noin && grid_publish a b c:b
+}
+
+# services up|down: those of $tmp/grid.conf at the three sites; they stay from test to test
+services() {
+  (
+    unset "$mark"
+    grid_services "$1" "$tmp/grid.conf" a b c:b
+  )
+}
+
+# services_start: or the suite ends
+services_start() {
+  services up >"$tmp/up" 2>&1 && return
+  wrong "$(<"$tmp/up")"
+  tap_not_ok "the services of a grid"
+  tap_end
+}

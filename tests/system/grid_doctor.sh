@@ -123,7 +123,7 @@ well() {
 }
 
 # Nothing is missing once causeway up has done its work.
-services() {
+after_up() {
   grid_services up "$tmp/grid.conf" a b c:b >"$work/up" 2>&1 || wrong "causeway up: $(<"$work/up")"
   doctor
   grid_services down "$tmp/grid.conf" a b c:b >"$work/down" 2>&1 || wrong "causeway down: $(<"$work/down")"
@@ -337,21 +337,7 @@ usage() {
 
 lib_start
 find_causeway
-trap 'grid_down; lib_end' EXIT
-export HOSTS_SHARED=$tmp
-grid_up a b c:noin 2>"$tmp/err"
-case $? in
-0) ;;
-77)
-  tap_skip "doctor of grids" "$(<"$tmp/err")"
-  tap_end
-  ;;
-*)
-  cat "$tmp/err"
-  tap_not_ok "doctor of grids"
-  tap_end
-  ;;
-esac
+grid_start grid_up a b c:noin
 grid_publish a b c:b
 state=$grid_home/.local/state/causeway/test
 (umask 077 && mkdir -p "$state")
@@ -361,7 +347,7 @@ kill $!
 wait $!
 
 t "all is well" well
-t "after causeway up" services
+t "after causeway up" after_up
 t "from a host of a site" from_within
 t "a slow way" slow
 t "a site that is not published" not_published

@@ -161,12 +161,12 @@ fault() {
   echo "$at_ms ms: $*" >>"$work/faults"
 }
 
-# Those of the plan, until the job has ended
+# Those of the plan, until the job has ended; the first job has all of them
 make_faults() {
   local at what
   while read -r at what; do
     until (($(since_ms) >= at)); do
-      ! gone "$job" && ((SECONDS < end)) || return 0
+      ! gone "$job" && ((number == first || SECONDS < end)) || return 0
       sleep 0.05
     done
     # shellcheck disable=SC2086 # words
@@ -184,13 +184,6 @@ mend() {
 }
 
 # --- a job ------------------------------------------------------------------------
-
-services() {
-  (
-    unset "$mark"
-    grid_services "$1" "$tmp/grid.conf" a b c:b
-  )
-}
 
 # As the last status says
 await_services() {
@@ -263,40 +256,12 @@ job_with_faults() {
 
 # --- all of them ------------------------------------------------------------------
 
-# What sshd starts there has no mark: services stay from test to test.
-make_grid() {
-  local mark=''
-  grid_up a b c:noin && grid_slow all all "$DELAY_MS"
+slow_sites() {
+  three_sites && grid_slow all all "$DELAY_MS"
 }
 
 before_test() {
   seed_draws "$1"
-}
-
-# The second host of each site has room for the ranks of the first.
-grid_begin() {
-  trap 'grid_down; lib_end' EXIT
-  export HOSTS_SHARED=$tmp
-  make_grid 2>"$tmp/err"
-  case $? in
-  0) ;;
-  77)
-    tap_skip "all of it" "$(<"$tmp/err")"
-    tap_end
-    ;;
-  *)
-    wrong "$(<"$tmp/err")"
-    tap_not_ok "three sites"
-    tap_end
-    ;;
-  esac
-  grid_publish a b c:b
-  grid_file a b c:b | sed -E 's/(name = "[abc]2"; slots = )4/\16/' >"$tmp/grid.conf"
-  services up >"$tmp/up" 2>&1 || {
-    wrong "$(<"$tmp/up")"
-    tap_not_ok "the services of a grid"
-    tap_end
-  }
 }
 
 enough_happened() {
@@ -337,7 +302,10 @@ run_jobs() {
 lib_start
 find_causeway
 say_seed
-grid_begin
+grid_start slow_sites
+# the second host of each site has room for the ranks of the first
+grid_file a b c:b | sed -E 's/(name = "[abc]2"; slots = )4/\16/' >"$tmp/grid.conf"
+services_start
 run_jobs
 t "ranks were killed, and ways were cut" enough_happened
 t "nothing is left" all_ends

@@ -75,7 +75,7 @@ all_sites() {
 }
 
 rank_is_killed() {
-  over_grid 6 --map-by site --fault kill:3@1s
+  over_grid 6 --map-by site --fault kill:3@event:4000
   run "${job_command[@]}"
   expect_same
   if ! started_on 3 b1.b 2 && ! started_on 3 b2.b 2; then
@@ -98,11 +98,11 @@ one_connection_over_a_long_way() {
   cp "$tmp/grid.conf" "$work/grid.conf"
   sed -i '1s/^/connections = 1; /' "$tmp/grid.conf"
   grid_slow a b 5 || wrong "the way is not slow"
-  services_again || wrong "the services do not start"
+  services_again || wrong "the services do not start: $(<"$work/again")"
   one_connection
   grid_fast a b
   cp "$work/grid.conf" "$tmp/grid.conf"
-  services_again || wrong "the services do not start again"
+  services_again || wrong "the services do not start again: $(<"$work/again")"
 }
 
 site_is_cut() {
@@ -162,7 +162,7 @@ relay_is_killed() {
 one_relay() {
   on_host b1 pkill -9 -f 'relay --listen'
   on_host c1 pkill -9 -f 'relay --listen'
-  over_grid 6 --map-by site --relay-at a --fault kill:3@1s
+  over_grid 6 --map-by site --relay-at a --fault kill:3@event:4000
   run "${job_command[@]}"
   services up >/dev/null
   expect_same
@@ -320,54 +320,17 @@ against_each_other() {
   refused "--relay-at cluster: expected a site of grid test: a, b, c" --relay-at cluster
 }
 
-# They stay from test to test.
-services() {
-  (
-    unset "$mark"
-    grid_services "$1" "$tmp/grid.conf" a b c:b
-  )
-}
-
 services_again() {
-  services down >/dev/null && services up >/dev/null
+  { services down && services up; } >"$work/again" 2>&1
 }
 
 # --- all of them ------------------------------------------------------------------
 
-# What sshd starts there has no mark: services stay from test to test.
-make_grid() {
-  local mark=''
-  grid_up a b c:noin
-}
-
-grid_begin() {
-  trap 'grid_down; lib_end' EXIT
-  export HOSTS_SHARED=$tmp
-  make_grid 2>"$tmp/err"
-  case $? in
-  0) ;;
-  77)
-    tap_skip "jobs on grids" "$(<"$tmp/err")"
-    tap_end
-    ;;
-  *)
-    cat "$tmp/err"
-    tap_not_ok "jobs on grids"
-    tap_end
-    ;;
-  esac
-  grid_publish a b c:b
-  grid_file a b c:b >"$tmp/grid.conf"
-  services up >"$tmp/up" 2>&1 || {
-    cat "$tmp/up"
-    tap_not_ok "the services of a grid"
-    tap_end
-  }
-}
-
 find_causeway
 lib_start
-grid_begin
+grid_start three_sites
+grid_file a b c:b >"$tmp/grid.conf"
+services_start
 t "ranks at three sites" all_sites
 t "one connection between two sites" one_connection
 t "one connection over a long way, as the grid file says" one_connection_over_a_long_way

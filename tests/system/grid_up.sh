@@ -13,6 +13,8 @@ LIMIT=${LIMIT:-100}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/grid.sh
 . "$here/../grid.sh"
+# shellcheck source=tests/lib/on_grid.sh
+. "$here/../lib/on_grid.sh"
 only=${1-}
 published=22001
 
@@ -384,11 +386,6 @@ usage() {
 
 # --- all of it --------------------------------------------------------------------
 
-ending() {
-  grid_down
-  lib_end
-}
-
 # The key of c1, under the name by which it is published
 know_published() {
   local known line
@@ -400,21 +397,7 @@ know_published() {
 
 lib_start
 find_causeway
-export HOSTS_SHARED=$tmp
-trap ending EXIT
-grid_up a b c:noin 2>"$tmp/err"
-case $? in
-0) ;;
-77)
-  tap_skip "all of it" "$(<"$tmp/err")"
-  tap_end
-  ;;
-*)
-  wrong "$(<"$tmp/err")"
-  tap_not_ok "three sites"
-  tap_end
-  ;;
-esac
+grid_start grid_up a b c:noin
 know_published
 
 t "up, status and down" up_and_down

@@ -46,9 +46,9 @@ streams() {
 
 # A rank that crashes goes on from its image, on its own host.
 restarted() {
-  on_hosts "$three" --ckpt-every 200ms --fault kill:1@2s --fault kill:3@3s "$@" -n 4 "$solver" 300 3000 1000
+  on_hosts "$three" --ckpt-every 200ms --fault kill:1@event:14000 --fault kill:3@event:20000 "$@" -n 4 "$solver" 300 8000 1000
   [[ $(event rank_restored) -ge 1 ]] || wrong "no rank went on from an image"
-  expect_solver 300 3000
+  expect_solver 300 8000
 }
 
 # What a rank says of its image comes later than what the checkpoint server says of it.
@@ -341,9 +341,9 @@ killed_at_its_start() {
 
 # What plain has started there, root reaches by plain's own login.
 other_user() {
-  on_hosts "node1:2,plain.node2:2" "$@" --ckpt-every 200ms --fault kill:2@1s -n 4 "$solver" 300 3000 1000
+  on_hosts "node1:2,plain.node2:2" "$@" --ckpt-every 200ms --fault kill:2@event:14000 -n 4 "$solver" 300 6000 1000
   [[ $(event rank_restored) -ge 1 ]] || wrong "no rank went on from an image"
-  expect_solver 300 3000
+  expect_solver 300 6000
   nothing_stays 1 2
 }
 
