@@ -241,6 +241,11 @@ void device_send_own(uint64_t id, const struct iovec *pieces, int count)
     inbox_add_own(&device.exchange.inbox, id, pieces, count);
 }
 
+void device_completes(struct request *request)
+{
+    inbox_complete_own(&device.exchange.inbox, request);
+}
+
 uint8_t *device_act(uint8_t type, size_t size)
 {
     enter();

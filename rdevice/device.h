@@ -83,6 +83,8 @@ void device_send_first(const struct act_target *to, uint64_t total, const void *
 void device_send_more(const void *bytes, size_t size);
 /* An active message to this rank itself, to be taken at the next call for progress. */
 void device_send_own(uint64_t id, const struct iovec *pieces, int count);
+/* A request of which the relay knows nothing: it completes at the next call for progress. */
+void device_completes(struct request *request);
 
 /* Queues a frame that is an act (RECV, MRECV, CANCEL). Returns where its body goes; NULL: an
  * earlier incarnation has made it. */

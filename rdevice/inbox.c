@@ -222,6 +222,19 @@ const char *inbox_on_done(struct inbox *b, const struct request_table *requests,
     return NULL;
 }
 
+static void add_own(struct inbox *b, struct event *event)
+{
+    event->next = NULL;
+    *b->own_tail = event;
+    b->own_tail = &event->next;
+}
+
+void inbox_complete_own(struct inbox *b, struct request *request)
+{
+    request->busy = false;
+    add_own(b, &request->event);
+}
+
 void inbox_add_own(struct inbox *b, uint64_t id, const struct iovec *pieces, int count)
 {
     struct am *am;
@@ -236,8 +249,7 @@ void inbox_add_own(struct inbox *b, uint64_t id, const struct iovec *pieces, int
             memcpy(am->bytes + am->received, pieces[i].iov_base, pieces[i].iov_len);
         am->received += pieces[i].iov_len;
     }
-    *b->own_tail = &am->event;
-    b->own_tail = &am->event.next;
+    add_own(b, &am->event);
 }
 
 struct event *inbox_take(struct inbox *b)

@@ -16,9 +16,11 @@ struct am {
     struct event event; /* first */
     struct am *next_open;
     uint32_t stream;
-    uint64_t id; /* which handler */
+    uint64_t id; /* which handler; the binding's */
     size_t total;
     size_t received;
+    bool given; /* the binding has given its data to the program */
+    bool kept;  /* the program is still to ask for its data */
     uint8_t bytes[];
 };
 
@@ -28,7 +30,8 @@ struct inbox {
     struct event **happened_tail;
     uint64_t last_happened; /* number of the last of them */
     struct am *open_ams;    /* not whole yet */
-    struct event *own;      /* active messages to this rank itself, until the next poll */
+    struct event *own; /* active messages to this rank itself, and what else the device has done
+                          by itself, until the next poll */
     struct event **own_tail;
     struct event *ends; /* happens with the last byte of the payload at hand; NULL: more frames of
                            it follow */
@@ -74,6 +77,9 @@ static inline uint64_t inbox_happened(const struct inbox *b)
 
 /* An active message of this rank to itself. Copies the pieces, `count` of them. */
 void inbox_add_own(struct inbox *b, uint64_t id, const struct iovec *pieces, int count);
+
+/* A request that needs nothing of the relay completes, at the next poll. */
+void inbox_complete_own(struct inbox *b, struct request *request);
 
 /* All that has happened until now, after the rank's own active messages; NULL: nothing. The caller
  * owns the list. */

@@ -14,6 +14,9 @@
 #pragma GCC visibility pop
 
 #define AM_HANDLERS_MAX 16
+/* Data of an active message that is longer goes by "rendezvous": the handler asks for it. MPICH
+ * keeps an unexpected one in a cell of MPIR_CVAR_CH4_PACK_BUFFER_SIZE, 16 KiB, unless it is one. */
+#define AM_WHOLE_MAX 8192u
 #define ADDRESS_MAGIC 0x52435743u /* "CWCR" */
 #define FOUND ((ucp_tag_message_h)16)
 
@@ -21,11 +24,15 @@ struct ucp_context {
     int unused;
 };
 
+/* One of both calls is set: that of messages of one piece, or of a header and data. */
+struct am_handler {
+    ucp_am_callback_t call;
+    ucp_am_recv_callback_t call_parts;
+    void *arg;
+};
+
 struct ucp_worker {
-    struct {
-        ucp_am_callback_t call;
-        void *arg;
-    } am[AM_HANDLERS_MAX];
+    struct am_handler am[AM_HANDLERS_MAX];
 };
 
 struct ucp_ep {
@@ -44,7 +51,7 @@ struct generic {
 };
 
 /* What the binding keeps in request.binding. */
-enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE, SLOT_STATUS };
+enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE, SLOT_STATUS, SLOT_AM_CALLBACK };
 
 static struct ucp_context the_context;
 static struct ucp_worker the_worker;
@@ -181,14 +188,32 @@ ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address
     return UCS_OK;
 }
 
+void ucp_worker_release_address(ucp_worker_h worker, ucp_address_t *address)
+{
+    (void)worker;
+    arena_free(address, sizeof(*address));
+}
+
 ucs_status_t ucp_worker_set_am_handler(ucp_worker_h worker, uint16_t id, ucp_am_callback_t cb,
                                        void *arg, uint32_t flags)
 {
     (void)flags;
     if (id >= AM_HANDLERS_MAX)
         return UCS_ERR_INVALID_PARAM;
-    worker->am[id].call = cb;
-    worker->am[id].arg = arg;
+    worker->am[id] = (struct am_handler){.call = cb, .arg = arg};
+    return UCS_OK;
+}
+
+ucs_status_t ucp_worker_set_am_recv_handler(ucp_worker_h worker,
+                                            const ucp_am_handler_param_t *param)
+{
+    const uint64_t needed = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
+
+    if ((param->field_mask & needed) != needed || param->id >= AM_HANDLERS_MAX)
+        return UCS_ERR_INVALID_PARAM;
+    worker->am[param->id] = (struct am_handler){
+        .call_parts = param->cb,
+        .arg = param->field_mask & UCP_AM_HANDLER_PARAM_FIELD_ARG ? param->arg : NULL};
     return UCS_OK;
 }
 
@@ -355,27 +380,94 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
 /* An active message to this rank itself does not go to the relay, for it is no input: it is taken
  * at the next call for progress, in every incarnation. RMA sends two for each access to a rank's
  * own window. */
+static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int n)
+{
+    struct act_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag};
+
+    trace_message(dst, tag, pieces, n);
+    if (dst == device_rank())
+        device_send_own(tag, pieces, n);
+    else
+        device_send(&to, pieces, n);
+}
+
 ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count,
                                 ucp_datatype_t datatype, ucp_send_callback_t cb, unsigned flags)
 {
     struct act_target to = {.dst = ep->rank, .kind = CW_SEND_AM, .tag = id};
     struct iovec pieces[DEVICE_PIECES_MAX];
-    int n;
 
     (void)cb;
     (void)flags;
-    if (ep->rank == device_rank() && (datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_GENERIC) {
-        n = gather(pieces, buffer, count, datatype);
-        trace_message(ep->rank, id, pieces, n);
-        device_send_own(id, pieces, n);
-        return NULL;
-    }
-    send_any(&to, buffer, count, datatype);
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
+        send_any(&to, buffer, count, datatype);
+    else
+        send_am(ep->rank, id, pieces, gather(pieces, buffer, count, datatype));
+    return NULL;
+}
+
+/* The tag of an active message: its handler, and how many of its bytes are the header. */
+static uint64_t am_tag(unsigned id, size_t header_size)
+{
+    return (uint64_t)header_size << 32 | id;
+}
+
+static unsigned am_id(uint64_t tag)
+{
+    return (uint32_t)tag;
+}
+
+static size_t am_header_size(uint64_t tag)
+{
+    return tag >> 32;
+}
+
+ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, size_t header_length,
+                                 const void *buffer, size_t count, const ucp_request_param_t *param)
+{
+    struct iovec pieces[DEVICE_PIECES_MAX] = {
+        {.iov_base = (void *)header, .iov_len = header_length}};
+    ucp_datatype_t datatype = datatype_of(param);
+
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG || header_length > UINT32_MAX)
+        return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED);
+    send_am(ep->rank, am_tag(id, header_length), pieces,
+            1 + gather(pieces + 1, buffer, count, datatype));
     return NULL;
 }
 
 /* --- receiving -----------------------------------------------------------------------------------
  */
+
+static void am_free(struct am *am)
+{
+    arena_free(am, sizeof(*am) + am->total);
+}
+
+/* --- lists of buffers; MPICH keeps a list until its receive is complete --- */
+
+static size_t list_size(const ucp_dt_iov_t *list, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size += list[i].length;
+    return size;
+}
+
+/* `size` bytes, at most as many as the list has room for. */
+static void scatter(const ucp_dt_iov_t *list, const uint8_t *from, size_t size)
+{
+    while (size > 0) {
+        size_t part = list->length < size ? list->length : size;
+
+        if (part)
+            memcpy(list->buffer, from, part);
+        from += part;
+        size -= part;
+        list++;
+    }
+}
 
 static struct request *receive_new(void *buffer, size_t count, const ucp_request_param_t *param)
 {
@@ -396,8 +488,9 @@ static struct request *receive_new(void *buffer, size_t count, const ucp_request
         request->target = buffer;
         request->capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
     } else {
-        fatal_exit(CW_REPORT_FATAL,
-                   "MPICH receives into a list of buffers, which this device lacks");
+        request->binding[SLOT_STATE] = buffer;
+        request->capacity = list_size(buffer, count);
+        request->staged = true;
     }
     return request;
 }
@@ -421,6 +514,38 @@ ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t coun
     trace_request(TRACE_RECEIVE, request);
     if (to)
         cw_recv_put(to, &recv);
+    return request->user;
+}
+
+/* The data is here: it is copied at once, and the request completes at the next call for progress,
+ * in every incarnation. MPICH cannot bear that it completes here, for it releases a request of its
+ * stack then. */
+ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void *buffer,
+                                      size_t count, const ucp_request_param_t *param)
+{
+    struct am *am = data_desc;
+    size_t size = am->total - am_header_size(am->id);
+    ucp_datatype_t datatype = datatype_of(param);
+    size_t capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
+    struct request *request;
+
+    (void)worker;
+    if ((datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
+        fatal_exit(CW_REPORT_FATAL, "MPICH receives the data of an active message into a datatype, "
+                                    "which this device lacks");
+    request = request_new(device_requests(), false);
+    request->binding[SLOT_AM_CALLBACK] = (void *)param->cb.recv_am;
+    if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
+        request->binding[SLOT_USER_DATA] = param->user_data;
+    request->status = size > capacity ? REQUEST_TRUNCATED : REQUEST_OK;
+    request->total = size < capacity ? size : capacity;
+    if (request->total)
+        memcpy(buffer, am->bytes + am_header_size(am->id), request->total);
+    if (am->kept)
+        am_free(am);
+    else
+        am->given = true;
+    device_completes(request);
     return request->user;
 }
 
@@ -505,43 +630,82 @@ static ucs_status_t status_of(const struct request *request)
 static ucs_status_t unpack(struct request *request)
 {
     struct generic *generic = request->binding[SLOT_GENERIC];
+    void *state = request->binding[SLOT_STATE];
+    size_t size = request->status == REQUEST_CANCELED ? 0 : request->received;
     ucs_status_t status = UCS_OK;
 
-    if (request->status != REQUEST_CANCELED && request->received > 0)
-        status = generic->ops.unpack(request->binding[SLOT_STATE], 0, request->target,
-                                     request->received);
-    generic->ops.finish(request->binding[SLOT_STATE]);
+    if (!generic)
+        scatter(state, request->target, size);
+    else if (size > 0)
+        status = generic->ops.unpack(state, 0, request->target, size);
+    if (generic)
+        generic->ops.finish(state);
     if (request->staging_size)
         arena_free(request->target, request->staging_size);
     return status;
 }
 
-static void take_request(struct request *request)
+static void call_back(const struct request *request, void *user, ucs_status_t status)
 {
     ucp_tag_recv_info_t info = {.sender_tag = request->tag, .length = request->total};
+    ucp_am_recv_data_nbx_callback_t am_callback = request->binding[SLOT_AM_CALLBACK];
     void *callback = request->binding[SLOT_CALLBACK];
     void *user_data = request->binding[SLOT_USER_DATA];
+
+    if (am_callback)
+        am_callback(user, status, info.length, user_data);
+    else if (request->receiving)
+        ((ucp_tag_recv_nbx_callback_t)callback)(user, status, &info, user_data);
+    else if (callback)
+        ((ucp_send_nbx_callback_t)callback)(user, status, user_data);
+}
+
+static void take_request(struct request *request)
+{
     bool released = request->released;
     ucs_status_t unpacked = request->staged ? unpack(request) : UCS_OK;
     ucs_status_t status = request->status == REQUEST_OK ? unpacked : status_of(request);
 
     request->binding[SLOT_STATUS] = (void *)(intptr_t)status;
     request->completed = true;
-    if (request->receiving)
-        ((ucp_tag_recv_nbx_callback_t)callback)(request->user, status, &info, user_data);
-    else
-        ((ucp_send_nbx_callback_t)callback)(request->user, status, user_data);
+    call_back(request, request->user, status);
     if (released)
         request_free(device_requests(), request);
 }
 
+/* Returns whether the handler has done with the message: data that is not given at once stays until
+ * ucp_am_recv_data_nbx() asks for it, in the handler or later. */
+static bool take_parts(const struct am_handler *handler, struct am *am)
+{
+    size_t header = am_header_size(am->id);
+    size_t size = am->total - header;
+    bool rendezvous = size > AM_WHOLE_MAX;
+    ucp_am_recv_param_t param = {.recv_attr = rendezvous ? UCP_AM_RECV_ATTR_FLAG_RNDV : 0};
+    void *data = rendezvous ? (void *)am : am->bytes + header;
+    ucs_status_t status = handler->call_parts(handler->arg, am->bytes, header, data, size, &param);
+
+    am->kept = rendezvous && status == UCS_INPROGRESS && !am->given;
+    return !am->kept;
+}
+
 static void take_am(struct ucp_worker *worker, struct am *am)
 {
-    if (am->id >= AM_HANDLERS_MAX || !worker->am[am->id].call)
-        fatal_exit(CW_REPORT_FATAL, "an active message for handler %llu, which MPICH did not set",
-                   (unsigned long long)am->id);
-    worker->am[am->id].call(worker->am[am->id].arg, am->bytes, am->total, NULL, 0);
-    arena_free(am, sizeof(*am) + am->total);
+    struct am_handler handler = {.call = NULL};
+
+    if (am_id(am->id) < AM_HANDLERS_MAX)
+        handler = worker->am[am_id(am->id)];
+    if (handler.call) {
+        handler.call(handler.arg, am->bytes, am->total, NULL, 0);
+        am_free(am);
+    } else if (handler.call_parts && am_header_size(am->id) <= am->total) {
+        if (take_parts(&handler, am))
+            am_free(am);
+    } else {
+        fatal_exit(CW_REPORT_FATAL,
+                   "an active message for handler %u, which MPICH did not set, or with a header of "
+                   "%zu bytes of %zu",
+                   am_id(am->id), am_header_size(am->id), am->total);
+    }
 }
 
 /* Tells the program what had happened when the call began; handlers may send, and so let more

@@ -10,9 +10,9 @@
 
 #define LINE_BYTES 256u
 #define NAME_BYTES 48u
-#define SYSCALL_BYTES 2  /* of the instruction */
-#define MOVE_TO_EAX 0xb8 /* of a number of 4 bytes, which follows */
-#define SLEEP_BYTES 7    /* of both */
+#define SYSCALL_BYTES 2 /* of the instruction */
+#define MOVE_BYTES 5    /* of the one before it */
+#define SLEEP_BYTES (MOVE_BYTES + SYSCALL_BYTES)
 #define PAGE_BYTES 4096
 
 /* The next number, of hexadecimal digits after 0x, or of others. */
@@ -115,21 +115,41 @@ static bool is_call(uint64_t address)
     return memcmp((const void *)(uintptr_t)address, instruction, SYSCALL_BYTES) == 0;
 }
 
-/* A sleep that began after we had looked: libc puts its number into the register just before it.
- * Only sleeps, which have an end: that of another call may be a signal of the program's, whose
- * handler has just returned. */
+/* How glibc comes to the number of a call that can be cancelled, by the instruction before the
+ * call: it is part of that; or, from 2.41 on, on the stack, where __internal_syscall_cancel() was
+ * given it: of a process with one thread, or below the frame of __syscall_cancel_arch(). */
+static bool find_number(const greg_t *r, const uint8_t *code, uint64_t *number)
+{
+    static const uint8_t from_stack[MOVE_BYTES] = {0x48, 0x8b, 0x44, 0x24, 0x10};
+    static const uint8_t in_frame[MOVE_BYTES] = {0x4c, 0x89, 0x5c, 0x24, 0x08};
+    const uint64_t *stack = (const uint64_t *)(uintptr_t)r[REG_RSP];
+    uint32_t moved;
+
+    memcpy(&moved, code + 1, sizeof(moved));
+    if (code[0] == 0xb8)
+        *number = moved;
+    else if (memcmp(code, from_stack, sizeof(from_stack)) == 0)
+        *number = stack[2];
+    else if (memcmp(code, in_frame, sizeof(in_frame)) == 0)
+        *number = stack[5];
+    else
+        return false;
+    return true;
+}
+
+/* A sleep that began after we had looked. Only sleeps, which have an end: that of another call may
+ * be a signal of the program's, whose handler has just returned. */
 static bool find_sleep(struct interrupted *call, const greg_t *r)
 {
     uint64_t at = (uint64_t)r[REG_RIP];
     const uint8_t *code = (const uint8_t *)(uintptr_t)(at - SLEEP_BYTES);
-    uint32_t number;
+    uint64_t number;
 
     if (at % PAGE_BYTES < SLEEP_BYTES) /* before it there may be no memory */
         return false;
-    if (code[0] != MOVE_TO_EAX || !is_call(at - SYSCALL_BYTES))
+    if (!is_call(at - SYSCALL_BYTES) || !find_number(r, code, &number))
         return false;
-    memcpy(&number, code + 1, sizeof(number));
-    call->number = number;
+    call->number = (long)number;
     call->argument[0] = (uint64_t)r[REG_RDI];
     call->argument[1] = (uint64_t)r[REG_RSI];
     call->argument[2] = (uint64_t)r[REG_RDX];
