@@ -5,13 +5,10 @@
 #include "rdevice/device.h"
 #include "rdevice/fatal.h"
 #include "rdevice/trace.h"
+#include "rdevice/ucp_data.h"
 
 #include <stdio.h>
 #include <string.h>
-/* these, and nothing else, the library gives to the program */
-#pragma GCC visibility push(default)
-#include <ucp/api/ucp.h>
-#pragma GCC visibility pop
 
 #define AM_HANDLERS_MAX 16
 /* Data of an active message that is longer goes by "rendezvous": the handler asks for it. MPICH
@@ -42,12 +39,6 @@ struct ucp_ep {
 struct ucp_address {
     uint32_t magic;
     uint32_t rank;
-};
-
-/* A generic datatype; its handle is this address with UCP_DATATYPE_GENERIC in the low bits. */
-struct generic {
-    ucp_generic_dt_ops_t ops;
-    void *context;
 };
 
 /* What the binding keeps in request.binding. */
@@ -261,37 +252,6 @@ ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_se
     return NULL;
 }
 
-/* --- datatypes -----------------------------------------------------------------------------------
- */
-
-ucs_status_t ucp_dt_create_generic(const ucp_generic_dt_ops_t *ops, void *context,
-                                   ucp_datatype_t *datatype_p)
-{
-    struct generic *generic = arena_alloc(sizeof(*generic));
-
-    generic->ops = *ops;
-    generic->context = context;
-    *datatype_p = (ucp_datatype_t)(uintptr_t)generic | UCP_DATATYPE_GENERIC;
-    return UCS_OK;
-}
-
-static struct generic *generic_of(ucp_datatype_t datatype)
-{
-    return (struct generic *)(uintptr_t)(datatype & ~(ucp_datatype_t)UCP_DATATYPE_CLASS_MASK);
-}
-
-void ucp_dt_destroy(ucp_datatype_t datatype)
-{
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
-        arena_free(generic_of(datatype), sizeof(struct generic));
-}
-
-static ucp_datatype_t datatype_of(const ucp_request_param_t *param)
-{
-    return param->op_attr_mask & UCP_OP_ATTR_FIELD_DATATYPE ? param->datatype
-                                                            : ucp_dt_make_contig(1);
-}
-
 /* Packs in order, a chunk at a time, and finishes exactly once. */
 static void send_generic(const struct act_target *to, struct generic *generic, const void *buffer,
                          size_t count)
@@ -318,36 +278,18 @@ static void send_generic(const struct act_target *to, struct generic *generic, c
     arena_free(staging, room);
 }
 
-/* Fills vectors from a contiguous buffer or a list; returns how many. */
-static int gather(struct iovec *pieces, const void *buffer, size_t count, ucp_datatype_t datatype)
-{
-    const ucp_dt_iov_t *list = buffer;
-
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG) {
-        pieces[0] = (struct iovec){.iov_base = (void *)buffer,
-                                   .iov_len = count * (datatype >> UCP_DATATYPE_SHIFT)};
-        return 1;
-    }
-    if (count > DEVICE_PIECES_MAX)
-        fatal_exit(CW_REPORT_FATAL, "a message gathered from %zu pieces, the bound is %d", count,
-                   DEVICE_PIECES_MAX);
-    for (size_t i = 0; i < count; i++)
-        pieces[i] = (struct iovec){.iov_base = list[i].buffer, .iov_len = list[i].length};
-    return (int)count;
-}
-
 static void send_any(const struct act_target *to, const void *buffer, size_t count,
                      ucp_datatype_t datatype)
 {
     struct iovec pieces[DEVICE_PIECES_MAX];
     int n;
 
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) {
+    if (ucp_data_class(datatype) == UCP_DATATYPE_GENERIC) {
         trace_message(to->dst, to->tag, NULL, 0);
-        send_generic(to, generic_of(datatype), buffer, count);
+        send_generic(to, ucp_data_generic(datatype), buffer, count);
         return;
     }
-    n = gather(pieces, buffer, count, datatype);
+    n = ucp_data_gather(pieces, buffer, count, datatype);
     trace_message(to->dst, to->tag, pieces, n);
     device_send(to, pieces, n);
 }
@@ -360,7 +302,7 @@ ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
 {
     struct act_target to = {.dst = ep->rank, .kind = CW_SEND_TAG, .tag = tag};
 
-    send_any(&to, buffer, count, datatype_of(param));
+    send_any(&to, buffer, count, ucp_data_type(param));
     return NULL;
 }
 
@@ -373,7 +315,7 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
     request->binding[SLOT_CALLBACK] = (void *)param->cb.send;
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
         request->binding[SLOT_USER_DATA] = param->user_data;
-    send_any(&to, buffer, count, datatype_of(param));
+    send_any(&to, buffer, count, ucp_data_type(param));
     return request->user;
 }
 
@@ -399,10 +341,10 @@ ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, si
 
     (void)cb;
     (void)flags;
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC)
+    if (ucp_data_class(datatype) == UCP_DATATYPE_GENERIC)
         send_any(&to, buffer, count, datatype);
     else
-        send_am(ep->rank, id, pieces, gather(pieces, buffer, count, datatype));
+        send_am(ep->rank, id, pieces, ucp_data_gather(pieces, buffer, count, datatype));
     return NULL;
 }
 
@@ -427,12 +369,12 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
 {
     struct iovec pieces[DEVICE_PIECES_MAX] = {
         {.iov_base = (void *)header, .iov_len = header_length}};
-    ucp_datatype_t datatype = datatype_of(param);
+    ucp_datatype_t datatype = ucp_data_type(param);
 
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG || header_length > UINT32_MAX)
+    if (ucp_data_class(datatype) != UCP_DATATYPE_CONTIG || header_length > UINT32_MAX)
         return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED);
     send_am(ep->rank, am_tag(id, header_length), pieces,
-            1 + gather(pieces + 1, buffer, count, datatype));
+            1 + ucp_data_gather(pieces + 1, buffer, count, datatype));
     return NULL;
 }
 
@@ -444,52 +386,27 @@ static void am_free(struct am *am)
     arena_free(am, sizeof(*am) + am->total);
 }
 
-/* --- lists of buffers; MPICH keeps a list until its receive is complete --- */
-
-static size_t list_size(const ucp_dt_iov_t *list, size_t count)
-{
-    size_t size = 0;
-
-    for (size_t i = 0; i < count; i++)
-        size += list[i].length;
-    return size;
-}
-
-/* `size` bytes, at most as many as the list has room for. */
-static void scatter(const ucp_dt_iov_t *list, const uint8_t *from, size_t size)
-{
-    while (size > 0) {
-        size_t part = list->length < size ? list->length : size;
-
-        if (part)
-            memcpy(list->buffer, from, part);
-        from += part;
-        size -= part;
-        list++;
-    }
-}
-
 static struct request *receive_new(void *buffer, size_t count, const ucp_request_param_t *param)
 {
     struct request *request = request_new(device_requests(), true);
-    ucp_datatype_t datatype = datatype_of(param);
+    ucp_datatype_t datatype = ucp_data_type(param);
 
     request->binding[SLOT_CALLBACK] = (void *)param->cb.recv;
     request->binding[SLOT_USER_DATA] = param->user_data;
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_GENERIC) {
-        struct generic *generic = generic_of(datatype);
+    if (ucp_data_class(datatype) == UCP_DATATYPE_GENERIC) {
+        struct generic *generic = ucp_data_generic(datatype);
         void *state = generic->ops.start_unpack(generic->context, buffer, count);
 
         request->binding[SLOT_GENERIC] = generic;
         request->binding[SLOT_STATE] = state;
         request->capacity = generic->ops.packed_size(state);
         request->staged = true;
-    } else if ((datatype & UCP_DATATYPE_CLASS_MASK) == UCP_DATATYPE_CONTIG) {
+    } else if (ucp_data_class(datatype) == UCP_DATATYPE_CONTIG) {
         request->target = buffer;
-        request->capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
+        request->capacity = count * ucp_data_element(datatype);
     } else {
-        request->binding[SLOT_STATE] = buffer;
-        request->capacity = list_size(buffer, count);
+        request->binding[SLOT_STATE] = buffer; /* MPICH keeps the list until it is complete */
+        request->capacity = ucp_data_list_size(buffer, count);
         request->staged = true;
     }
     return request;
@@ -525,12 +442,12 @@ ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void
 {
     struct am *am = data_desc;
     size_t size = am->total - am_header_size(am->id);
-    ucp_datatype_t datatype = datatype_of(param);
-    size_t capacity = count * (datatype >> UCP_DATATYPE_SHIFT);
+    ucp_datatype_t datatype = ucp_data_type(param);
+    size_t capacity = count * ucp_data_element(datatype);
     struct request *request;
 
     (void)worker;
-    if ((datatype & UCP_DATATYPE_CLASS_MASK) != UCP_DATATYPE_CONTIG)
+    if (ucp_data_class(datatype) != UCP_DATATYPE_CONTIG)
         fatal_exit(CW_REPORT_FATAL, "MPICH receives the data of an active message into a datatype, "
                                     "which this device lacks");
     request = request_new(device_requests(), false);
@@ -635,7 +552,7 @@ static ucs_status_t unpack(struct request *request)
     ucs_status_t status = UCS_OK;
 
     if (!generic)
-        scatter(state, request->target, size);
+        ucp_data_scatter(state, request->target, size);
     else if (size > 0)
         status = generic->ops.unpack(state, 0, request->target, size);
     if (generic)

@@ -19,6 +19,7 @@
     X(ucp_init_version)                                                                            \
     X(ucp_worker_create)                                                                           \
     X(ucp_worker_set_am_handler)                                                                   \
+    X(ucp_worker_set_am_recv_handler)                                                              \
     X(ucp_worker_get_address)                                                                      \
     X(ucp_worker_progress)                                                                         \
     X(ucp_worker_destroy)                                                                          \
@@ -28,6 +29,8 @@
     X(ucp_tag_send_nbx)                                                                            \
     X(ucp_tag_send_sync_nbx)                                                                       \
     X(ucp_am_send_nb)                                                                              \
+    X(ucp_am_send_nbx)                                                                             \
+    X(ucp_am_recv_data_nbx)                                                                        \
     X(ucp_tag_recv_nbx)                                                                            \
     X(ucp_tag_msg_recv_nbx)                                                                        \
     X(ucp_tag_probe_nb)                                                                            \

@@ -125,6 +125,7 @@ bool program_poll(struct program *g)
     g->process->record.polling = true;
     count = program_library()->ucp_worker_progress(g->worker);
     g->process->record.polling = false;
+    program_ask_left(g);
     program_see(g, count);
     return count > 0;
 }
@@ -221,12 +222,17 @@ static void open_device(struct program *g)
 {
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_REQUEST_SIZE, .request_size = 32};
     ucp_worker_params_t worker_params = {0};
+    ucp_am_handler_param_t parts = {.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                                  UCP_AM_HANDLER_PARAM_FIELD_CB,
+                                    .id = PROGRAM_PARTS_ID,
+                                    .cb = program_on_parts};
     ucp_context_h context;
 
     program_library()->ucp_init_version(UCP_API_MAJOR, 0, &params, NULL, &context);
     program_library()->ucp_worker_create(context, &worker_params, &g->worker);
     program_library()->ucp_worker_set_am_handler(g->worker, PROGRAM_ACTIVE_ID, program_on_active,
                                                  NULL, 0);
+    program_library()->ucp_worker_set_am_recv_handler(g->worker, &parts);
     make_endpoints(g);
 }
 

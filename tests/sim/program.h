@@ -75,6 +75,7 @@ struct program {
     struct program_due due_to[16]; /* what each rank will be sent because of us */
     struct program_due due;        /* what we will be sent */
     struct program_due came;
+    struct active *left; /* its handler has not asked for its data */
 };
 
 void program_main(void *process);
@@ -112,7 +113,8 @@ static inline uint64_t program_polls(void)
 {
     return program_library()->device_look().polls;
 }
-#define PROGRAM_ACTIVE_ID 3
+#define PROGRAM_ACTIVE_ID 3 /* of active messages of one piece */
+#define PROGRAM_PARTS_ID 4  /* of those of a header and data */
 uint64_t program_mix(uint64_t hash, uint64_t what);
 /* An act is about to be made; `clock` and `hash` are those of now. */
 void program_acted(struct program *g, struct record_act act, uint64_t clock, uint64_t hash);
@@ -121,7 +123,7 @@ void program_happened(struct program *g, struct record_event event);
 void program_check_count(const struct program *g);
 /* NULL when all are open but `spare`. */
 struct program_request *program_open(struct program *g, int spare);
-/* One message, as an act. */
+/* One message, as an act. The tag of an active message: so many of its bytes are its header. */
 void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, const void *bytes,
                  size_t size);
 /* DIVERGING: the send that is to be another one than the first time. Returns true when it is left
@@ -132,5 +134,9 @@ bool program_alter(struct program *g, uint32_t *dst, bool tagged, size_t *size);
 /* A program that was changed to do something else may be told anything. */
 #define program_wrong(g, ...) ((g)->process->record.altered ? (void)0 : sim_fail(__VA_ARGS__))
 ucs_status_t program_on_active(void *arg, void *data, size_t size, ucp_ep_h ep, unsigned flags);
+ucs_status_t program_on_parts(void *arg, const void *header, size_t header_size, void *data,
+                              size_t size, const ucp_am_recv_param_t *param);
+/* Asks for the data of an active message that its handler has left. */
+void program_ask_left(struct program *g);
 
 #endif

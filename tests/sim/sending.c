@@ -67,9 +67,12 @@ static void put_message(struct program *g, uint32_t kind, uint32_t dst, uint64_t
             program_library()->ucp_tag_send_sync_nbx(g->ep[dst], buffer, count, tag, &param);
     else if (kind == CW_SEND_TAG)
         program_library()->ucp_tag_send_nbx(g->ep[dst], buffer, count, tag, &param);
-    else
+    else if (tag == 0)
         program_library()->ucp_am_send_nb(g->ep[dst], PROGRAM_ACTIVE_ID, buffer, count,
                                           param.datatype, NULL, 0);
+    else
+        program_library()->ucp_am_send_nbx(g->ep[dst], PROGRAM_PARTS_ID, bytes, tag,
+                                           (const uint8_t *)bytes + tag, size - tag, &param);
     if (generic)
         program_library()->ucp_dt_destroy(param.datatype);
 }
@@ -77,12 +80,8 @@ static void put_message(struct program *g, uint32_t kind, uint32_t dst, uint64_t
 void program_put(struct program *g, uint32_t kind, uint32_t dst, uint64_t tag, const void *bytes,
                  size_t size)
 {
-    struct record_act act = {.type = RECORD_SEND,
-                             .kind = kind,
-                             .dst = dst,
-                             .seq = g->seq,
-                             .tag = kind == CW_SEND_AM ? PROGRAM_ACTIVE_ID : tag,
-                             .size = size};
+    struct record_act act = {
+        .type = RECORD_SEND, .kind = kind, .dst = dst, .seq = g->seq, .tag = tag, .size = size};
     struct program_request *request = NULL;
 
     if (kind == CW_SEND_SYNC)
