@@ -68,7 +68,7 @@ all: $(PROGRAMS)
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev libconfig-dev liburing-dev libxxhash-dev liblz4-dev libssh2-1-dev libucx-dev mpich libmpich-dev \
 	netpipe-mpich2 scalapack-mpi-test
 HOSTS_PACKAGES = iproute2 nftables openssh-client openssh-server
-CHECK_PACKAGES = libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps $(HOSTS_PACKAGES)
+CHECK_PACKAGES = mmdebstrap libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps $(HOSTS_PACKAGES)
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich $(HOSTS_PACKAGES)
 
 build/.run-deps: PACKAGES = $(RUN_PACKAGES)

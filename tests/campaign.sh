@@ -54,6 +54,7 @@ run env BUILD="$PWD/build/undefined" tests/system/images.sh
 for suite in files resume relay_return relay_keeper relay_sync; do
   run env IMAGES=200ms tests/system/$suite.sh
 done
+run tests/system/debian13.sh --all
 for variant in build build/address build/thread; do
   run "$variant/unit"
 done

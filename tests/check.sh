@@ -162,6 +162,7 @@ queue_jobs() {
 # Jobs that wait for most of their time: for relays, servers and ranks that come back, and for clocks.
 queue_waiting() {
   local engine
+  suite "Debian 13" env DRAW="1/8 $SLICE" tests/system/debian13.sh
   suite "command line" env DRAW="1/5 $SLICE" tests/system/cli.sh
   suite "images that ranks go on from" env DRAW="1/5 $SLICE" SEED="$SLICE" tests/system/images_restore.sh
   suite "images, programs" env DRAW="1/5 $SLICE" tests/system/images_programs.sh

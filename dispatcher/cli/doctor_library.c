@@ -2,13 +2,11 @@
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/tool.h"
+#include "dispatcher/program/ucx_names.h"
 #include "dispatcher/status/rundir.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <gelf.h>
-#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +16,6 @@
 #define DEVICE_FILE "librdevice.so"
 #define DEVICE_SONAME "libucp.so.0" /* the device stands in the place of this library */
 #define VERSION_MAX 8192            /* bytes; MPI_MAX_LIBRARY_VERSION_STRING of MPICH */
-#define UCX_NAMES_MAX 256           /* functions of UCX that an MPI library may import */
 
 /* ---- the MPI library ---- */
 
@@ -140,112 +137,39 @@ static void check_mpich(struct doctor *d)
 
 /* ---- the device ---- */
 
-/* Beside the executable (a build directory), where it was installed with it, or below PREFIX. */
-/* The dynamic symbols of a library. */
-struct symbols {
-    int fd;
-    Elf *elf;
-    Elf_Data *data;
-    GElf_Shdr header;
-};
-
-static void symbols_close(struct symbols *s)
+static void say_missing(void *ctx, const char *name)
 {
-    elf_end(s->elf);
-    if (s->fd >= 0)
-        close(s->fd);
-}
-
-static bool symbols_open(struct symbols *s, const char *path)
-{
-    Elf_Scn *section = NULL;
-
-    *s = (struct symbols){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-    elf_version(EV_CURRENT);
-    s->elf = s->fd >= 0 ? elf_begin(s->fd, ELF_C_READ, NULL) : NULL;
-    while (s->elf && (section = elf_nextscn(s->elf, section)))
-        if (gelf_getshdr(section, &s->header) && s->header.sh_type == SHT_DYNSYM) {
-            s->data = elf_getdata(section, NULL);
-            break;
-        }
-    if (s->data)
-        return true;
-    symbols_close(s);
-    return false;
-}
-
-/* The i-th symbol's name, and whether the library defines it; NULL after the last. A weak one that
- * is not defined is nobody's duty: it counts as defined. */
-static const char *symbols_at(const struct symbols *s, int i, bool *defined)
-{
-    GElf_Sym symbol;
-
-    if (!gelf_getsym(s->data, i, &symbol))
-        return NULL;
-    *defined = symbol.st_shndx != SHN_UNDEF || GELF_ST_BIND(symbol.st_info) == STB_WEAK;
-    return elf_strptr(s->elf, s->header.sh_link, symbol.st_name);
-}
-
-static bool is_defined(const struct symbols *s, const char *name)
-{
-    const char *other;
-    bool defined;
-
-    for (int i = 0; (other = symbols_at(s, i, &defined)); i++)
-        if (defined && strcmp(other, name) == 0)
-            return true;
-    return false;
-}
-
-/* Says each function of UCX that the MPI library imports and the device does not define. */
-static void compare_functions(struct doctor *d, const struct symbols *mpich,
-                              const struct symbols *device)
-{
-    unsigned imported = 0;
-    unsigned lacking = 0;
-    const char *name;
-    bool defined;
-
-    for (int i = 0; (name = symbols_at(mpich, i, &defined)) && imported < UCX_NAMES_MAX; i++) {
-        if (defined || (strncmp(name, "ucp_", 4) != 0 && strncmp(name, "ucs_", 4) != 0))
-            continue;
-        imported++;
-        if (is_defined(device, name))
-            continue;
-        lacking++;
-        doctor_say(d, DOCTOR_MISSING,
-                   "%s: MPICH imports it and the device does not have it; use MPICH 4.0", name);
-    }
-    if (imported == 0)
-        doctor_say(d, DOCTOR_MISSING,
-                   "%s imports nothing of UCX; install an MPICH of device ch4:ucx", d->mpich);
-    else if (lacking == 0)
-        doctor_say(d, DOCTOR_OK, "the device has the %u functions of UCX that MPICH imports (%s)",
-                   imported, d->device);
+    doctor_say(ctx, DOCTOR_MISSING,
+               "%s: MPICH imports it and the device does not have it; use " UCX_NAMES_CARRIED,
+               name);
 }
 
 static void check_device(struct doctor *d)
 {
-    struct symbols mpich;
-    struct symbols device;
     struct cw_err err;
+    int imported;
+    int lacking;
 
     if (device_path_find(d->device, &err) < 0) {
         d->device[0] = '\0';
         doctor_say(d, DOCTOR_MISSING, "%s", err.text);
         return;
     }
-    if (!symbols_open(&device, d->device)) {
+    if (!ucx_names_can_be_read(d->device)) {
         doctor_say(d, DOCTOR_MISSING,
                    "%s: no shared library, or damaged; run make and make install", d->device);
         d->device[0] = '\0';
         return;
     }
-    if (d->mpich[0] && symbols_open(&mpich, d->mpich)) {
-        compare_functions(d, &mpich, &device);
-        symbols_close(&mpich);
-    }
-    symbols_close(&device);
+    if (!d->mpich[0])
+        return;
+    lacking = ucx_names_compare(d->mpich, d->device, say_missing, d, &imported);
+    if (imported == 0)
+        doctor_say(d, DOCTOR_MISSING,
+                   "%s imports nothing of UCX; install an MPICH of device ch4:ucx", d->mpich);
+    else if (lacking == 0)
+        doctor_say(d, DOCTOR_OK, "the device has the %d functions of UCX that MPICH imports (%s)",
+                   imported, d->device);
 }
 
 /* The name of the device in LD_PRELOAD: its path, or a link to it in a directory of our own. */

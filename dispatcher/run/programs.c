@@ -4,13 +4,42 @@
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
 #include "dispatcher/program/tunables.h"
+#include "dispatcher/program/ucx_names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static int check_program(const struct run_segment *segment, char path[PATH_MAX], struct cw_err *err)
+#define NAME_SIZE 64 /* bytes of a function's name */
+
+static void take_first(void *ctx, const char *name)
+{
+    char *first = ctx;
+
+    if (!first[0])
+        snprintf(first, NAME_SIZE, "%s", name);
+}
+
+/* The dynamic loader would say so too, in each rank, and in the middle of its run. */
+static int check_mpi(const char *path, const char *mpi_library, const char *device,
+                     struct cw_err *err)
+{
+    char first[NAME_SIZE] = "";
+    int imported;
+
+    if (!ucx_names_compare(mpi_library, device, take_first, first, &imported))
+        return CW_OK;
+    return cw_err_set(
+        err, CW_EINVAL,
+        "%.300s: its MPI library %.300s calls %s of UCX, which Causeway does not have; "
+        "use " UCX_NAMES_CARRIED,
+        path, mpi_library, first);
+}
+
+static int check_program(const struct run_segment *segment, const char *device, char path[PATH_MAX],
+                         struct cw_err *err)
 {
     struct program_info info;
 
@@ -22,7 +51,7 @@ static int check_program(const struct run_segment *segment, char path[PATH_MAX],
         return err->code;
     if (!program_can_run(info.kind))
         return cw_err_set(err, CW_EINVAL, "%s: %s", path, program_explain(info.kind));
-    return CW_OK;
+    return info.kind == PROGRAM_MPICH_UCX ? check_mpi(path, info.mpi_library, device, err) : CW_OK;
 }
 
 static int allocate(struct programs *p, const struct run_options *options, struct cw_err *err)
@@ -162,7 +191,7 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
     for (uint32_t i = 0; i < options->segment_count; i++) {
         const struct run_segment *segment = &options->segments[i];
 
-        if (check_program(segment, p->paths[i], err) < 0) {
+        if (check_program(segment, p->device_path, p->paths[i], err) < 0) {
             *exit_code = err->code == CW_ENOTFOUND ? 127 : 126;
             return err->code;
         }

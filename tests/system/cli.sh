@@ -252,6 +252,17 @@ openmpi() {
   run_expect 126 'other: linked against Open MPI.*mpicc.mpich' "$causeway" run -n 2 "$work/other"
 }
 
+# A library that asks UCX for more than the device has, as a later MPICH may.
+later_mpich() {
+  echo 'int ucp_of_tomorrow(void); int MPI_Init(int *c, char ***v) { (void)c; (void)v; return ucp_of_tomorrow(); }' |
+    gcc -shared -fPIC -x c - -Wl,-soname,libmpich.so.12 -Wl,--no-as-needed -l:libucp.so.0 -o "$work/libmpich.so.12"
+  echo 'int MPI_Init(int *c, char ***v); int main(int c, char **v) { return MPI_Init(&c, &v); }' |
+    gcc -x c - -x none "$work/libmpich.so.12" -Wl,-rpath,"$work" -Wl,--allow-shlib-undefined -o "$work/later"
+  run_expect 126 'later: its MPI library .*/libmpich.so.12 calls ucp_of_tomorrow of UCX.*Debian 12 .*13' \
+    "$causeway" run -n 2 "$work/later"
+  (($(wc -l <"$tmp/err") == 1)) || wrong "expected one line on standard error"
+}
+
 static_program() {
   if ! echo 'int main(void) { return 0; }' | gcc -static -x c - -o "$work/alone" 2>/dev/null; then
     skip "no static libc"
@@ -335,6 +346,7 @@ program_tests() {
   t "a text file" not_a_program
   t "a script without its interpreter" no_interpreter
   t "a program of Open MPI" openmpi
+  t "an MPICH that asks UCX for more" later_mpich
   t "a static program" static_program
   t "a program started by bash -c" in_bash
   t "a program started by a script" in_script
