@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define ARENA_ADDRESS ((uint8_t *)0x500000000000)
+#define ARENA_ADDRESS ((uint8_t *)0x551000000000)
 #define ARENA_MAX (64ull << 30) /* of addresses */
 /* Mapped at a time. What is mapped is what an image looks through: 64 GiB at once, and never
  * touched, took it 60 ms. */

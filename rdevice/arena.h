@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* The rings that the relay shares with us lie beside it. */
-#define ARENA_RINGS ((void *)0x4ff000000000)
+#define ARENA_RINGS ((void *)0x550000000000)
 
 /* Returns 0, or -1 with errno: there is no memory at that address. */
 int arena_init(void);

@@ -73,6 +73,32 @@ __attribute__((format(printf, 2, 3))) static bool set_own(struct rank_child *chi
     return true;
 }
 
+/* The bytes of a list of libraries that must stand first: AddressSanitizer ends a process in which
+ * anything comes before it. */
+static int must_be_first(const char *list)
+{
+    int size = (int)strcspn(list, ": ");
+    int name = size;
+
+    while (name > 0 && list[name - 1] != '/')
+        name--;
+    return strncmp(list + name, "libasan.so", 10) == 0 ||
+                   strncmp(list + name, "libclang_rt.asan", 16) == 0
+               ? size
+               : 0;
+}
+
+static bool set_preload(struct rank_child *child)
+{
+    int at = find(child->env, "LD_PRELOAD=");
+    const char *others = child->env[at] ? child->env[at] + strlen("LD_PRELOAD=") : "";
+    int first = must_be_first(others);
+    const char *rest = others + first + (others[first] != '\0' && first > 0);
+
+    return set_own(child, "LD_PRELOAD=%.*s%s%s%s%s", first, others, first ? ":" : "",
+                   child->program->device_path, *rest ? ":" : "", rest);
+}
+
 /* Hydra, Slurm and others must not reach MPICH in the process: its PMI is ours. */
 static bool make_environment(struct rank_child *child, const struct cw_setup *setup)
 {
@@ -86,9 +112,7 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
         /* UCX is still loaded, and would print what the program did not when it crashes */
         "UCX_HANDLE_ERRORS=none"};
     const struct launch_program *program = child->program;
-    const char *others;
     size_t count = 0;
-    int at;
 
     while (environ[count])
         count++;
@@ -103,12 +127,9 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
     for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
         if (!child->env[find(child->env, defaults[i])])
             set(child->env, defaults[i]);
-    at = find(child->env, "LD_PRELOAD=");
-    others = child->env[at] ? child->env[at] + strlen("LD_PRELOAD=") : "";
     return set_own(child, "PMI_FD=%d", child->base) && set_own(child, "PMI_RANK=%u", setup->rank) &&
            set_own(child, "PMI_SIZE=%u", setup->ranks) &&
-           set_own(child, CW_SETUP_ENV "=%d", child->base + 1) &&
-           set_own(child, "LD_PRELOAD=%s%s%s", program->device_path, *others ? ":" : "", others);
+           set_own(child, CW_SETUP_ENV "=%d", child->base + 1) && set_preload(child);
 }
 
 /* causeway-restore IMAGE_FD CONTROL_FD PMI_FD */

@@ -223,6 +223,8 @@ static void classify(char *list, struct program_info *info)
         if (!split_library(line, &name, &path))
             continue;
         openmpi = openmpi || is_openmpi_name(name);
+        if (starts(name, "libasan.so") || starts(name, "libclang_rt.asan"))
+            snprintf(info->sanitizer, sizeof(info->sanitizer), "%s", name);
         if (is_mpich_name(name) || (openmpi && starts(name, "libmpi.so")))
             snprintf(info->mpi_library, sizeof(info->mpi_library), "%s", path);
     }

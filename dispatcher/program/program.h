@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #define PROGRAM_DETAIL_MAX 256
+#define PROGRAM_SONAME_MAX 64 /* bytes */
 
 enum program_kind {
     PROGRAM_MPICH_UCX,    /* what Causeway is made for */
@@ -26,7 +27,8 @@ enum program_kind {
 
 struct program_info {
     enum program_kind kind;
-    char mpi_library[PATH_MAX]; /* path of the MPI library; "" when there is none */
+    char mpi_library[PATH_MAX];         /* path of the MPI library; "" when there is none */
+    char sanitizer[PROGRAM_SONAME_MAX]; /* of AddressSanitizer's library; "": it has none */
     char
         detail[PROGRAM_DETAIL_MAX]; /* the machine, loader, interpreter or missing library; or "" */
 };

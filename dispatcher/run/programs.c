@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define PRELOAD_NAME "LD_PRELOAD"
 #define NAME_SIZE 64 /* bytes of a function's name */
 
 static void take_first(void *ctx, const char *name)
@@ -39,19 +40,18 @@ static int check_mpi(const char *path, const char *mpi_library, const char *devi
 }
 
 static int check_program(const struct run_segment *segment, const char *device, char path[PATH_MAX],
-                         struct cw_err *err)
+                         struct program_info *info, struct cw_err *err)
 {
-    struct program_info info;
-
     if (segment->wdir && access(segment->wdir, X_OK) < 0)
         return cw_err_set(err, CW_ENOTFOUND, "working directory %s: %s", segment->wdir,
                           strerror(errno));
     if (program_resolve(segment->argv[0], segment->wdir, path, PATH_MAX, err) < 0 ||
-        program_inspect(path, &info, err) < 0)
+        program_inspect(path, info, err) < 0)
         return err->code;
-    if (!program_can_run(info.kind))
-        return cw_err_set(err, CW_EINVAL, "%s: %s", path, program_explain(info.kind));
-    return info.kind == PROGRAM_MPICH_UCX ? check_mpi(path, info.mpi_library, device, err) : CW_OK;
+    if (!program_can_run(info->kind))
+        return cw_err_set(err, CW_EINVAL, "%s: %s", path, program_explain(info->kind));
+    return info->kind == PROGRAM_MPICH_UCX ? check_mpi(path, info->mpi_library, device, err)
+                                           : CW_OK;
 }
 
 static int allocate(struct programs *p, const struct run_options *options, struct cw_err *err)
@@ -62,7 +62,10 @@ static int allocate(struct programs *p, const struct run_options *options, struc
     p->of_segment = calloc(options->segment_count, sizeof(*p->of_segment));
     p->paths = calloc(options->segment_count, sizeof(*p->paths));
     p->segment_of = calloc(options->ranks, sizeof(*p->segment_of));
-    if (!p->of_segment || !p->paths || !p->segment_of)
+    p->tunables = calloc(options->segment_count, sizeof(*p->tunables));
+    p->preload = calloc(options->segment_count, sizeof(*p->preload));
+    p->more = calloc(options->segment_count, sizeof(*p->more));
+    if (!p->of_segment || !p->paths || !p->segment_of || !p->tunables || !p->preload || !p->more)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", options->ranks);
     for (uint32_t i = 0; i < options->segment_count; i++)
         for (uint32_t j = 0; j < options->segments[i].ranks; j++)
@@ -128,12 +131,12 @@ static const char *value_in(const char *const *list, uint32_t count, const char 
 }
 
 /* What the ranks of the segment would have. */
-static const char *users_tunables(const struct launch_program *program)
+static const char *users_value(const struct launch_program *program, const char *name)
 {
-    const char *value = value_in(program->more, program->more_count, TUNABLES_NAME);
+    const char *value = value_in(program->more, program->more_count, name);
 
-    value = value ? value : value_in(program->env, program->env_count, TUNABLES_NAME);
-    return value ? value : getenv(TUNABLES_NAME);
+    value = value ? value : value_in(program->env, program->env_count, name);
+    return value ? value : getenv(name);
 }
 
 /* --- what ranks are told besides --- */
@@ -159,20 +162,31 @@ static bool add_setting(struct programs *p, uint32_t segment, const char *settin
 
 static bool mask(struct programs *p, uint32_t segment)
 {
-    p->tunables[segment] = tunables_baseline(users_tunables(&p->of_segment[segment]));
+    p->tunables[segment] = tunables_baseline(users_value(&p->of_segment[segment], TUNABLES_NAME));
     return add_setting(p, segment, p->tunables[segment]);
+}
+
+/* The library of AddressSanitizer, by its name, for it may lie elsewhere on another host; before
+ * what the user preloads. rank_child.c puts it before the device. */
+static bool preload_sanitizer(struct programs *p, uint32_t segment, const char *library)
+{
+    const char *users = users_value(&p->of_segment[segment], PRELOAD_NAME);
+
+    if (!library[0])
+        return true;
+    if (asprintf(&p->preload[segment], PRELOAD_NAME "=%s%s%s", library, users && *users ? ":" : "",
+                 users ? users : "") < 0)
+        p->preload[segment] = NULL;
+    return add_setting(p, segment, p->preload[segment]);
 }
 
 static int tell_all(struct programs *p, const struct run_options *options, struct cw_err *err)
 {
     bool tell_homes = options->relays > 1 && !options->flat_collectives;
-    bool well;
+    bool well = true;
 
-    p->tunables = calloc(options->segment_count, sizeof(*p->tunables));
-    p->more = calloc(options->segment_count, sizeof(*p->more));
     if (tell_homes)
         p->homes = homes_setting(options->homes, options->ranks);
-    well = p->tunables && p->more;
     for (uint32_t i = 0; well && i < options->segment_count; i++)
         well = (!options->image_baseline || mask(p, i)) &&
                (!tell_homes || add_setting(p, i, p->homes));
@@ -190,8 +204,9 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
     device_path_find_restorer(p->device_path, p->restore_path, &p->restorer);
     for (uint32_t i = 0; i < options->segment_count; i++) {
         const struct run_segment *segment = &options->segments[i];
+        struct program_info info;
 
-        if (check_program(segment, p->device_path, p->paths[i], err) < 0) {
+        if (check_program(segment, p->device_path, p->paths[i], &info, err) < 0) {
             *exit_code = err->code == CW_ENOTFOUND ? 127 : 126;
             return err->code;
         }
@@ -204,6 +219,8 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .more_count = segment->env_count,
                                                    .device_path = p->device_path,
                                                    .restore_path = p->restore_path};
+        if (!preload_sanitizer(p, i, info.sanitizer))
+            return cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
     }
     return tell_all(p, options, err) < 0 ? err->code : stage_all(p, options, err);
 }
@@ -218,10 +235,13 @@ void programs_close(struct programs *p)
     for (uint32_t i = 0; i < p->segments; i++) {
         if (p->tunables)
             free(p->tunables[i]);
+        if (p->preload)
+            free(p->preload[i]);
         if (p->more)
             free(p->more[i]);
     }
     free(p->tunables);
+    free(p->preload);
     free(p->more);
     free(p->homes);
     free(p->sources);

@@ -263,6 +263,24 @@ later_mpich() {
   (($(wc -l <"$tmp/err") == 1)) || wrong "expected one line on standard error"
 }
 
+# sanitized NAME OPTION...: a program built with that sanitizer runs, and comes back after a kill.
+sanitized() {
+  mpicc.mpich "-fsanitize=$1" -std=gnu17 -D_GNU_SOURCE -g "$here/programs/token_ring.c" -o "$work/built"
+  run env ASAN_OPTIONS=detect_leaks=0 "$causeway" run -n 2 --fault kill:1@event:20 "${@:2}" "$work/built"
+  expect_code 0
+  expect_out "ok token_ring"
+  expect_err_like '^causeway: rank 1 is back'
+}
+
+# The user's own library of AddressSanitizer is first, then ours.
+preloaded_sanitizer() {
+  local library
+  library=$(gcc -print-file-name=libasan.so)
+  LD_PRELOAD=$library run_expect 0 '' env ASAN_OPTIONS=detect_leaks=0 "$causeway" run -n 1 "$actor" init env=LD_PRELOAD \
+    finalize
+  grep -Eq "^0 LD_PRELOAD=$library:[^:]*/librdevice.so$" "$tmp/out" || wrong "expected $library before librdevice.so"
+}
+
 static_program() {
   if ! echo 'int main(void) { return 0; }' | gcc -static -x c - -o "$work/alone" 2>/dev/null; then
     skip "no static libc"
@@ -347,6 +365,9 @@ program_tests() {
   t "a script without its interpreter" no_interpreter
   t "a program of Open MPI" openmpi
   t "an MPICH that asks UCX for more" later_mpich
+  t "a program with AddressSanitizer" sanitized address
+  t "a program with ThreadSanitizer" sanitized thread --no-ckpt
+  t "a library of AddressSanitizer that the user preloads" preloaded_sanitizer
   t "a static program" static_program
   t "a program started by bash -c" in_bash
   t "a program started by a script" in_script
