@@ -202,7 +202,7 @@ static bool pause_or_quit(const struct top *top)
         struct pollfd p[2] = {{.fd = top->signal_fd, .events = POLLIN},
                               {.fd = top->keys ? STDIN_FILENO : -1, .events = POLLIN}};
 
-        if (poll(p, 2, (int)((until_ns - now_ns) / 1000000) + 1) <= 0)
+        if (poll(p, 2, cw_clock_wait_ms(now_ns, until_ns)) <= 0)
             continue;
         if (p[0].revents || (p[1].revents && wants_quit()))
             return true;

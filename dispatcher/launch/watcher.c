@@ -126,7 +126,7 @@ static int wait_ms(const struct watcher *w, uint64_t now_ns)
 {
     if (w->stopped)
         return -1;
-    return now_ns >= w->alive_at_ns ? 0 : (int)((w->alive_at_ns - now_ns) / 1000000) + 1;
+    return cw_clock_wait_ms(now_ns, w->alive_at_ns);
 }
 
 static _Noreturn void watch(struct watcher *w)

@@ -120,7 +120,7 @@ static int timeout_ms(const struct loop *loop, uint64_t until_ns)
             until_ns = t->at_ns;
     if (until_ns == LOOP_NEVER)
         return -1;
-    return until_ns <= loop->now_ns ? 0 : (int)((until_ns - loop->now_ns) / 1000000) + 1;
+    return cw_clock_wait_ms(loop->now_ns, until_ns);
 }
 
 void loop_turn(struct loop *loop, uint64_t until_ns)

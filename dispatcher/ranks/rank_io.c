@@ -190,15 +190,15 @@ static void take_report(struct one *one, const struct cw_report *report)
     config->events->report(config->ctx, one->rank, report);
 }
 
-static void read_control(void *ctx)
+static void hear_control(struct one *one, uint32_t reads)
 {
-    struct one *one = ctx;
     const struct rank_io_config *config = &one->of->config;
     uint8_t bytes[CW_SETUP_MAX];
     struct cw_report report;
     size_t size;
 
-    while ((size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0) {
+    for (uint32_t i = 0;
+         i < reads && (size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0; i++) {
         if (cw_report_get(bytes, size, &report)) {
             if (report.kind == CW_REPORT_EARLY || report.kind == CW_REPORT_FILE)
                 keep(one, JOB_STATE_REPORT, bytes, size);
@@ -208,18 +208,23 @@ static void read_control(void *ctx)
     }
 }
 
+static void read_control(void *ctx)
+{
+    hear_control(ctx, RANK_IO_READS_A_TURN);
+}
+
 /* What is there is looked at, then the reports are heard that were sent before it, then it is
  * taken. It stays in the socket meanwhile: what a report leads to may take it. */
-static void read_pmi(void *ctx)
+static void hear_pmi(struct one *one, uint32_t reads)
 {
-    struct one *one = ctx;
     struct rank_io *io = one->of;
     char bytes[4096];
     struct cw_err err;
     size_t size;
 
-    while ((size = take(io, &one->pmi, bytes, sizeof(bytes), MSG_PEEK)) > 0) {
-        read_control(one);
+    for (uint32_t i = 0;
+         i < reads && (size = take(io, &one->pmi, bytes, sizeof(bytes), MSG_PEEK)) > 0; i++) {
+        hear_control(one, RANK_IO_READS_HEARD);
         size = take(io, &one->pmi, bytes, size, 0);
         if (size > 0)
             keep(one, JOB_STATE_PMI, bytes, size);
@@ -228,6 +233,11 @@ static void read_pmi(void *ctx)
         io->config.events->broken(io->config.ctx, one->rank, &err);
         loop_close(io->config.loop, &one->pmi);
     }
+}
+
+static void read_pmi(void *ctx)
+{
+    hear_pmi(ctx, RANK_IO_READS_A_TURN);
 }
 
 void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
@@ -278,12 +288,12 @@ void rank_io_forget_before(struct rank_io *io, uint32_t rank, uint32_t number)
 
 void rank_io_hear_pmi(struct rank_io *io, uint32_t rank)
 {
-    read_pmi(&io->of_rank[rank]);
+    hear_pmi(&io->of_rank[rank], RANK_IO_READS_HEARD);
 }
 
 void rank_io_hear_reports(struct rank_io *io, uint32_t rank)
 {
-    read_control(&io->of_rank[rank]);
+    hear_control(&io->of_rank[rank], RANK_IO_READS_HEARD);
 }
 
 void rank_io_close(struct rank_io *io, uint32_t rank)

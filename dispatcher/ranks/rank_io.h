@@ -9,6 +9,9 @@
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/state/state_file.h"
 
+#define RANK_IO_READS_A_TURN 16u  /* of one descriptor, in a turn of the loop */
+#define RANK_IO_READS_HEARD 1024u /* of what it has said until now: more than a socket holds */
+
 struct rank_io;
 
 /* All in the job's loop, or from inside the functions below. */

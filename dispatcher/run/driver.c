@@ -32,10 +32,10 @@ struct driver {
     struct protection protection;
     struct relay_news relay_news;
     struct host_news host_news;
-    uint32_t unkept;        /* ranks that have ended well, which is not written down yet */
-    bool *kept;             /* of each rank: it is; owned */
-    bool all_started;       /* every rank has been started once */
-    uint64_t timeout_at_ns; /* 0: none */
+    uint32_t unkept;  /* ranks that have ended well, which is not written down yet */
+    bool *kept;       /* of each rank: it is; owned */
+    bool all_started; /* every rank has been started once */
+    struct loop_timer timeout;
 };
 
 static uint64_t now_of(const struct driver *d)
@@ -339,6 +339,7 @@ static void on_signal(void *ctx, int number)
         job_signal_passed_on(&d->job, number);
         signal_ranks(d, number);
     } else {
+        d->parts.hurried = true;
         job_interrupt(&d->job, number, now_of(d));
     }
 }
@@ -351,6 +352,15 @@ static void on_output_failed(void *ctx, const struct cw_err *err)
         job_fail(&d->job, 128 + SIGPIPE, now_of(d), "%s", err->text);
     else
         job_fail(&d->job, 1, now_of(d), "%s; the job ends", err->text);
+}
+
+/* Whatever the job waits for, also before its ranks start and after their end. */
+static void on_timeout(void *ctx)
+{
+    struct driver *d = ctx;
+
+    d->parts.hurried = true;
+    job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
 }
 
 static uint32_t on_stats_wanted(void *ctx)
@@ -501,6 +511,7 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
 {
     struct state_file *state = d->parts.state;
     struct parts_events events = parts_events;
+    uint64_t began_ns = cw_clock_ns();
     int failed = parts_open_programs(&d->parts, options, exit_code, err);
 
     events.relays_ctx = &d->relay_news;
@@ -508,8 +519,13 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
-        parts_open_hosts(&d->parts, &events, d, err) < 0 ||
-        open_relays(d, &events, exit_code, err) < 0)
+        parts_open_hosts(&d->parts, &events, d, err) < 0)
+        return err->code;
+    if (options->timeout_ns) {
+        loop_timer_add(d->parts.loop, &d->timeout, on_timeout, d);
+        loop_timer_set(&d->timeout, began_ns + options->timeout_ns);
+    }
+    if (open_relays(d, &events, exit_code, err) < 0)
         return err->code;
     if (parts_open_ranks(&d->parts, &d->job, &events, d, err) < 0 ||
         await_server(d, exit_code, err) < 0)
@@ -533,8 +549,6 @@ static uint64_t next_deadline(const struct driver *d)
 
     if (d->job.ending)
         return first;
-    if (d->timeout_at_ns)
-        first = earlier(first, d->timeout_at_ns);
     return earlier(first, fault_plan_deadline_ns(&d->drills.plan));
 }
 
@@ -561,14 +575,10 @@ static void settled(struct driver *d)
     if (!d->all_started && d->job.starting == 0) {
         d->all_started = true;
         fault_plan_start(&d->drills.plan, now_of(d));
-        if (d->parts.options->timeout_ns)
-            d->timeout_at_ns = now_of(d) + d->parts.options->timeout_ns;
     }
     hits_fire(&d->drills, &d->parts);
     keep_ended(d);
     loop_turn(d->parts.loop, next_deadline(d));
-    if (d->timeout_at_ns && now_of(d) >= d->timeout_at_ns)
-        job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
 }
 
 static void run_until_done(struct driver *d)
@@ -604,17 +614,31 @@ static int run_opened(struct driver *d)
     run_until_done(d);
     d->relay_news.over = true;
     imaging_end(d->parts.imaging);
+    parts_end_processes(&d->parts);
+    if (!finish_output(&d->parts))
+        telling_tell(&d->parts.telling, "the end of what ranks printed is lost: nobody took it");
     well = d->job.exit_code == 0 && !d->job.reason[0];
     if (d->parts.state && !well && state_file_is_whole(d->parts.state))
         relays_keep_job(d->parts.relays);
     d->parts.over = well;
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
-        telling_unprotected(&d->job, now_of(d));
-    telling_reason(&d->job);
+        telling_unprotected(&d->parts.telling, &d->job, now_of(d));
+    telling_reason(&d->parts.telling, &d->job);
     keeping_end(&d->parts, well);
     telling_job_ended(&d->parts.telling, now_of(d), &d->job);
+    finish_own_lines(&d->parts);
     return d->job.exit_code;
+}
+
+static void say_not_opened(struct driver *d, const struct cw_err *err)
+{
+    if (!d->parts.outputs) {
+        fprintf(stderr, "causeway: %s\n", err->text);
+        return;
+    }
+    outputs_say(d->parts.outputs, err->text);
+    finish_own_lines(&d->parts);
 }
 
 static void free_core(struct driver *d)
@@ -637,7 +661,7 @@ int run_job(const struct run_options *options, struct state_file *state)
         return 1;
     d->parts.state = state;
     if (open_all(d, options, &code, &err) < 0)
-        fprintf(stderr, "causeway: %s\n", err.text);
+        say_not_opened(d, &err);
     else
         code = run_opened(d);
     parts_close(&d->parts);

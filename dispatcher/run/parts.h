@@ -21,10 +21,11 @@
 struct parts {
     const struct run_options *options; /* borrowed */
     uint8_t job_id[CW_ID_SIZE];
-    struct state_file *state;       /* where the job is kept; NULL: it is not */
-    bool resumed;                   /* `state` is that of a dispatcher before us ... */
-    bool begun;                     /* it can be gone on with from there */
-    bool over;                      /* ... but there is nothing left to be done */
+    struct state_file *state; /* where the job is kept; NULL: it is not */
+    bool resumed;             /* `state` is that of a dispatcher before us ... */
+    bool begun;               /* it can be gone on with from there */
+    bool over;                /* ... but there is nothing left to be done */
+    bool hurried;             /* by a signal, or the end of its time: outputs are not waited for */
     uint8_t relay_key[CW_KEY_SIZE]; /* of a job that is kept */
     char relay_dir[PATH_MAX];       /* likewise */
     struct relay_kept relay_kept;   /* likewise, with --log-safety file */

@@ -192,7 +192,7 @@ uint32_t standing_missing(const struct standing *s)
     return s->received < ranks ? ranks - s->received : 0;
 }
 
-void standing_print(const struct standing *s)
+void standing_print(FILE *to, const struct standing *s)
 {
-    stats_print(s->stats, s->config.job->rank, s->config.options);
+    stats_print(to, s->stats, s->config.job->rank, s->config.options);
 }

@@ -9,6 +9,7 @@
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/options/options.h"
 
+#include <stdio.h>
 #include <sys/types.h>
 
 struct standing;
@@ -47,6 +48,6 @@ void standing_refresh(struct standing *standing);
 /* For --stats: asks; how many ranks' have not come since; prints the table. */
 void standing_ask(struct standing *standing);
 uint32_t standing_missing(const struct standing *standing);
-void standing_print(const struct standing *standing);
+void standing_print(FILE *to, const struct standing *standing);
 
 #endif

@@ -39,6 +39,11 @@ void telling_say(struct telling *t, const char *fmt, ...)
 
 /* --- the job --- */
 
+static void say_of_events(void *ctx, const char *text)
+{
+    outputs_say(ctx, text);
+}
+
 int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
                         const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
                         struct cw_err *err)
@@ -47,6 +52,8 @@ int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
 
     if (job_events_open(&t->events, path, now_ns, err) < 0)
         return err->code;
+    t->events.say = say_of_events;
+    t->events.ctx = t->outputs;
     sodium_bin2hex(id, sizeof(id), job_id, CW_ID_SIZE);
     job_events_write(&t->events, now_ns, JOB_EVENT_JOB_STARTED, JOB_EVENTS_NO_RANK,
                      job_text("job", id), job_number("ranks", ranks),
@@ -54,33 +61,34 @@ int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
     return CW_OK;
 }
 
-void telling_unprotected(const struct job *job, uint64_t now_ns)
+void telling_unprotected(struct telling *t, const struct job *job, uint64_t now_ns)
 {
+    char text[UNPROTECTED_NAMED * 64 + 128];
     uint32_t count = 0;
+    int at = 0;
 
     for (uint32_t rank = 0; rank < job->config.ranks; rank++) {
         const struct job_rank *r = &job->rank[rank];
 
         if (!r->unlogged || count++ >= UNPROTECTED_NAMED)
             continue;
-        fprintf(stderr, "%s rank %u for the last %.1f s",
-                count == 1 ? "causeway: note: could not have been restarted:" : ",", rank,
-                (double)(now_ns - r->unlogged_ns) / 1e9);
+        at += sprintf(text + at, "%s rank %u for the last %.1f s",
+                      count == 1 ? "note: could not have been restarted:" : ",", rank,
+                      (double)(now_ns - r->unlogged_ns) / 1e9);
     }
     if (count > UNPROTECTED_NAMED)
-        fprintf(stderr, ", and %u more", count - UNPROTECTED_NAMED);
+        at += sprintf(text + at, ", and %u more", count - UNPROTECTED_NAMED);
     if (count)
-        fprintf(stderr, " (of %u ranks)\n", job->config.ranks);
+        telling_tell(t, "%s (of %u ranks)", text, job->config.ranks);
 }
 
-void telling_reason(const struct job *job)
+void telling_reason(struct telling *t, const struct job *job)
 {
     if (job->reason[0])
-        fprintf(stderr, "causeway: %s\n", job->reason);
+        outputs_say(t->outputs, job->reason);
     else if (job->no_mpi)
-        fprintf(stderr,
-                "causeway: note: no rank called MPI_Init; %s ran as %u separate processes\n",
-                job->rank[0].program, job->config.ranks);
+        telling_tell(t, "note: no rank called MPI_Init; %s ran as %u separate processes",
+                     job->rank[0].program, job->config.ranks);
 }
 
 void telling_job_ended(struct telling *t, uint64_t now_ns, const struct job *job)

@@ -29,9 +29,9 @@ int telling_open_events(struct telling *telling, const char *path, uint64_t now_
                         const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
                         struct cw_err *err);
 /* On stderr, where there were ranks that could not have been restarted in the end. */
-void telling_unprotected(const struct job *job, uint64_t now_ns);
+void telling_unprotected(struct telling *telling, const struct job *job, uint64_t now_ns);
 /* On stderr, why it ended, if not well. */
-void telling_reason(const struct job *job);
+void telling_reason(struct telling *telling, const struct job *job);
 void telling_job_ended(struct telling *telling, uint64_t now_ns, const struct job *job);
 
 /* To the events file alone. */

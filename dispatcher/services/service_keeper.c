@@ -331,11 +331,7 @@ static void on_signal(struct keeper *k)
 
 static int timeout_ms(const struct keeper *k)
 {
-    uint64_t now_ns = cw_clock_ns();
-
-    if (k->due_ns == NEVER)
-        return -1;
-    return now_ns >= k->due_ns ? 0 : (int)((k->due_ns - now_ns) / NS_IN_MS + 1);
+    return k->due_ns == NEVER ? -1 : cw_clock_wait_ms(cw_clock_ns(), k->due_ns);
 }
 
 /* A line for each place where it listens, and then no more; with nothing at all it ends, and

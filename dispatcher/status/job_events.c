@@ -137,7 +137,14 @@ static bool write_all(int fd, const char *bytes, size_t size)
 
 static void give_up(struct job_events *events, const char *cause)
 {
-    fprintf(stderr, "causeway: --events %s: %s; no more events are written\n", events->path, cause);
+    char text[CW_ERR_TEXT_MAX];
+
+    snprintf(text, sizeof(text), "--events %.300s: %s; no more events are written", events->path,
+             cause);
+    if (events->say)
+        events->say(events->ctx, text);
+    else
+        fprintf(stderr, "causeway: %s\n", text);
     job_events_close(events);
 }
 

@@ -44,6 +44,8 @@ enum job_event {
 struct job_events {
     int fd; /* -1: nobody asked for events, or writing them failed */
     const char *path;
+    void (*say)(void *ctx, const char *text); /* told that; NULL: standard error is */
+    void *ctx;
     uint64_t start_ns;           /* of the monotonic clock */
     struct timespec start_clock; /* the same moment of CLOCK_REALTIME */
 };

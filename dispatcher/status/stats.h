@@ -6,8 +6,10 @@
 #include "dispatcher/job/job.h"
 #include "dispatcher/options/options.h"
 
-/* One row a rank, then one a relay; to stderr. Both arrays have options->ranks entries. */
-void stats_print(const struct cw_stats *stats, const struct job_rank *job_ranks,
+#include <stdio.h>
+
+/* One row a rank, then one a relay. Both arrays have options->ranks entries. */
+void stats_print(FILE *to, const struct cw_stats *stats, const struct job_rank *job_ranks,
                  const struct run_options *options);
 
 #endif

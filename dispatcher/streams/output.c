@@ -14,12 +14,30 @@
 
 #define TAG_BYTES 16 /* of the rank before a line, terminated */
 
+/* A terminal takes part of what poll() promised room for, and then a write waits; others may write
+ * to the same pipe. O_NONBLOCK of the descriptor itself would be that of everybody who has it.
+ * Returns -1 where there is no other. */
+static int open_again(int fd)
+{
+    char path[32];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 void output_sink_open_fd(struct output_sink *sink, int fd, const char *name)
 {
     struct stat st;
+    int again = -1;
 
     *sink = (struct output_sink){.fd = fd};
     sink->pipe_like = fstat(fd, &st) < 0 || !S_ISREG(st.st_mode);
+    if (sink->pipe_like && (S_ISFIFO(st.st_mode) || isatty(fd)))
+        again = open_again(fd);
+    if (again >= 0) {
+        output_sink_close(sink);
+        sink->fd = again;
+    }
     snprintf(sink->name, sizeof(sink->name), "%s", name);
 }
 
@@ -421,21 +439,28 @@ static ssize_t stream_write(struct output_stream *stream, const char *bytes, siz
     char line[OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE + TAG_BYTES];
     const char *end = memchr(bytes, '\n', size);
     size_t part = end ? (size_t)(end - bytes) + 1 : size;
-    int prefix = 0;
+    size_t prefix = 0;
     ssize_t n;
 
     if (!stream->tag)
         return sink_write(stream, bytes, size, now_ns, err);
-    if (stream->at_line_start)
-        prefix = prefix_of(stream, line, TAG_BYTES);
-    if (stream->sink->pipe_like && part + (size_t)prefix > PIPE_BUF)
-        part = PIPE_BUF - (size_t)prefix;
+    if (stream->at_line_start) {
+        prefix = (size_t)prefix_of(stream, line, TAG_BYTES) - stream->prefix_done;
+        memmove(line, line + stream->prefix_done, prefix);
+    }
+    if (stream->sink->pipe_like && part + prefix > PIPE_BUF)
+        part = PIPE_BUF - prefix;
     memcpy(line + prefix, bytes, part);
-    n = sink_write(stream, line, part + (size_t)prefix, now_ns, err);
+    n = sink_write(stream, line, part + prefix, now_ns, err);
+    if (n > 0 && (size_t)n <= prefix && stream->at_line_start) {
+        stream->prefix_done += (size_t)n;
+        return 0;
+    }
     if (n <= 0)
         return n;
+    stream->prefix_done = 0;
     stream->at_line_start = line[n - 1] == '\n';
-    return n > prefix ? n - prefix : 0;
+    return n - (ssize_t)prefix;
 }
 
 /* Bytes that may go out now: whole lines, or everything when waiting for more is no use. */
@@ -489,7 +514,7 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     size_t done = 0;
     ssize_t n = 1;
 
-    while (done < size && n > 0) {
+    for (uint32_t i = 0; done < size && n > 0 && i < OUTPUT_WRITES_A_TURN; i++) {
         n = print(stream, stream->buffer + done, size - done, now_ns, err);
         if (n < 0)
             return (int)n;
@@ -497,7 +522,8 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     }
     memmove(stream->buffer, stream->buffer + done, stream->used - done + stream->held);
     stream->used -= done;
-    stream->blocked = done < size;
+    stream->blocked = done < size && n == 0;
+    stream->more = done < size && n > 0;
     if (stream->used == 0)
         stream->partial_ns = 0;
     else if (!stream->partial_ns || done > 0)
@@ -505,9 +531,10 @@ static int pass_on(struct output_stream *stream, uint64_t now_ns, struct cw_err 
     return CW_OK;
 }
 
-int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+static int read_some(struct output_stream *stream, uint32_t reads, uint64_t now_ns,
+                     struct cw_err *err)
 {
-    while (output_stream_wants_input(stream)) {
+    for (uint32_t i = 0; i < reads && output_stream_wants_input(stream); i++) {
         ssize_t n = read(stream->fd, stream->buffer + stream->used + stream->held,
                          OUTPUT_LINE_MAX - stream->used);
 
@@ -529,6 +556,24 @@ int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_
     return CW_OK;
 }
 
+int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+{
+    return read_some(stream, OUTPUT_READS_A_TURN, now_ns, err);
+}
+
+int output_stream_drain(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
+{
+    return read_some(stream, OUTPUT_READS_DRAIN, now_ns, err);
+}
+
+bool output_stream_add(struct output_stream *stream, const char *text, size_t size)
+{
+    if (size > OUTPUT_LINE_MAX - stream->used)
+        return false;
+    take_output(stream, text, size);
+    return true;
+}
+
 int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_err *err)
 {
     if (stream->held_ns && now_ns - stream->held_ns >= OUTPUT_PARTIAL_NS)
@@ -540,6 +585,8 @@ static uint64_t passing_deadline_ns(const struct output_stream *stream, uint64_t
 {
     if (!stream->used)
         return UINT64_MAX;
+    if (stream->more)
+        return now_ns;
     if (!stream->blocked && (stream->interrupted || is_dropping(stream)))
         return UINT64_MAX;
     if (stream->blocked || stream->fd < 0)

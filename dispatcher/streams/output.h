@@ -18,6 +18,12 @@
     5000000ull /* between looks at a terminal or pipe that does not take more                      \
                 */
 
+/* Of one stream in a turn of the loop, which has others to hear; with tags each write is a line. */
+#define OUTPUT_READS_A_TURN 4u
+#define OUTPUT_WRITES_A_TURN 512u
+/* Of what a process has left in its pipe, which holds up to 1 MiB. */
+#define OUTPUT_READS_DRAIN 64u
+
 struct output_stream;
 
 struct output_sink {
@@ -35,7 +41,9 @@ struct output_stream {
     struct output_sink *sink;
     bool tag;
     bool at_line_start;
+    size_t prefix_done;  /* bytes of the tag of this line that are out */
     bool blocked;        /* the sink does not take more now */
+    bool more;           /* it may, but others have their turn first */
     uint64_t partial_ns; /* since when an incomplete line waits; 0: none does */
     size_t used;
     char *buffer; /* OUTPUT_LINE_MAX bytes, and those of a mark; owned */
@@ -63,7 +71,8 @@ struct output_stream {
     void (*printing)(struct output_stream *stream, bool done);
 };
 
-/* An output for fd 1 or 2 of this process. */
+/* An output for fd 1 or 2 of this process, or of another one, which is taken over. A pipe and a
+ * terminal are opened anew where that is allowed, so that no write waits for its reader. */
 void output_sink_open_fd(struct output_sink *sink, int fd, const char *name);
 
 /* A file, truncated, or, with `append`, gone on with. Errors: CW_ESYS, naming it. */
@@ -132,10 +141,19 @@ bool output_stream_holds(const struct output_stream *stream);
 /* True when the stream should be watched for input. */
 bool output_stream_wants_input(const struct output_stream *stream);
 
-/* Reads what there is and passes it on; at the end of the pipe the stream's fd is closed and set to
- * -1. Errors: CW_ESYS (the sink cannot be written, naming it and the rank), CW_ECLOSED (nobody
- * reads it any more). */
+/* Reads what there is, at most OUTPUT_READS_A_TURN times, and passes it on, in at most
+ * OUTPUT_WRITES_A_TURN pieces; at the end of the pipe the stream's fd is closed and set to -1.
+ * Errors: CW_ESYS (the sink cannot be written, naming it and the rank), CW_ECLOSED (nobody reads it
+ * any more). */
 int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+
+/* Likewise all that there is, for a process that has ended or marked an image: at most
+ * OUTPUT_READS_DRAIN times. */
+int output_stream_drain(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+
+/* Of a stream without a pipe: what is to be passed on, by output_stream_tick. False: there is no
+ * room for it. */
+bool output_stream_add(struct output_stream *stream, const char *text, size_t size);
 
 /* Passes on what waited for the sink or for the end of its line. Errors as above. */
 int output_stream_tick(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);

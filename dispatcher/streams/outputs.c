@@ -29,6 +29,8 @@ struct outputs {
     uint64_t sync_took_ns;   /* the last time */
     bool names_synced;       /* those of the files in `dir` */
     struct one (*of_rank)[2];
+    struct output_stream own; /* our own lines on stderr */
+    uint32_t unsaid;          /* of these, for which there was no room */
     bool marked;
     uint8_t mark[CW_MARK_SIZE];
 };
@@ -55,6 +57,11 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
     o->config = *config;
     output_sink_open_fd(&o->sinks[0], STDOUT_FILENO, "standard output");
     output_sink_open_fd(&o->sinks[1], STDERR_FILENO, "standard error");
+    if (output_stream_open(&o->own, -1, 0, &o->sinks[1], false, err) < 0) {
+        free(o->of_rank);
+        free(o);
+        return NULL;
+    }
     for (uint32_t rank = 0; rank < config->ranks; rank++)
         for (int which = 0; which < 2; which++) {
             struct one *one = &o->of_rank[rank][which];
@@ -79,6 +86,9 @@ void outputs_free(struct outputs *o)
             output_stream_close(&one->stream);
             output_sink_close(&one->file);
         }
+    output_stream_close(&o->own);
+    output_sink_close(&o->sinks[0]);
+    output_sink_close(&o->sinks[1]);
     free(o->of_rank);
     free(o);
 }
@@ -86,6 +96,7 @@ void outputs_free(struct outputs *o)
 /* --- reading and writing --- */
 
 static void read_one(void *ctx);
+static void pass_on_own(struct outputs *o);
 
 /* Watches the stream or not, as it wants, and sees to it that it is looked at in time. */
 static void update(struct one *one)
@@ -108,17 +119,27 @@ static void check(struct one *one, int code, const struct cw_err *err)
     one->of->config.failed(one->of->config.ctx, err);
 }
 
-static void read_one(void *ctx)
+typedef int reader(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);
+
+static void read_by(struct one *one, reader *read)
 {
-    struct one *one = ctx;
     struct loop *loop = one->of->config.loop;
     struct cw_err err = {0};
-    int fd = one->stream.fd;
 
-    if (fd < 0)
+    if (one->stream.fd < 0)
         return;
-    check(one, output_stream_read(&one->stream, loop_now_ns(loop), &err), &err);
+    check(one, read(&one->stream, loop_now_ns(loop), &err), &err);
     update(one);
+}
+
+static void read_one(void *ctx)
+{
+    read_by(ctx, output_stream_read);
+}
+
+static void drain_one(struct one *one)
+{
+    read_by(one, output_stream_drain);
 }
 
 static void tick(void *ctx)
@@ -126,6 +147,7 @@ static void tick(void *ctx)
     struct outputs *o = ctx;
     uint64_t now_ns = loop_now_ns(o->config.loop);
 
+    pass_on_own(o);
     for (uint32_t rank = 0; rank < o->config.ranks; rank++)
         for (int which = 0; which < 2; which++) {
             struct one *one = &o->of_rank[rank][which];
@@ -241,7 +263,7 @@ int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_e
         struct one *one = &o->of_rank[rank][which];
 
         if (one->stream.interrupted) {
-            read_one(one);
+            drain_one(one);
             loop_unwatch(o->config.loop, &one->watch);
             output_stream_resume(&one->stream, fds[which]);
         } else if (open_first(one, rank, which, fds[which], err) < 0) {
@@ -295,7 +317,7 @@ void outputs_interrupt(struct outputs *o, uint32_t rank, bool at_once)
     for (int which = 0; which < 2; which++) {
         struct one *one = &o->of_rank[rank][which];
 
-        read_one(one);
+        drain_one(one);
         if (at_once)
             loop_unwatch(o->config.loop, &one->watch);
         output_stream_interrupt(&one->stream, at_once);
@@ -324,7 +346,7 @@ void outputs_settle(struct outputs *o, uint32_t rank, uint32_t number)
         struct one *one = &o->of_rank[rank][which];
 
         output_stream_await(&one->stream, number);
-        read_one(one);
+        drain_one(one);
     }
 }
 
@@ -421,8 +443,68 @@ void outputs_sync_all(struct outputs *o)
         sync_all(o);
 }
 
+bool outputs_wait_for_sinks(const struct outputs *o)
+{
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++)
+            if (o->of_rank[rank][which].stream.blocked || o->of_rank[rank][which].stream.more)
+                return true;
+    return false;
+}
+
+/* --- our own lines --- */
+
+/* A line of a rank that is not complete ends here. */
+static void end_line_of_rank(struct outputs *o)
+{
+    if (!o->sinks[1].owner || o->sinks[1].owner == &o->own || output_stream_holds(&o->own))
+        return;
+    output_stream_add(&o->own, "\n", 1);
+    o->sinks[1].owner = NULL;
+}
+
+/* Where standard error cannot be written nobody can be told. */
+static void pass_on_own(struct outputs *o)
+{
+    uint64_t now_ns = loop_now_ns(o->config.loop);
+    char text[96];
+    struct cw_err ignored;
+
+    if (output_stream_tick(&o->own, now_ns, &ignored) < 0)
+        output_stream_discard(&o->own);
+    if (o->unsaid && !output_stream_holds(&o->own)) {
+        snprintf(text, sizeof(text), "standard error took no more: %u lines are left out here",
+                 o->unsaid);
+        o->unsaid = 0;
+        outputs_say(o, text);
+    }
+    loop_timer_hasten(&o->timer, output_stream_deadline_ns(&o->own, now_ns));
+}
+
+bool outputs_print(struct outputs *o, const char *text, size_t size)
+{
+    bool added;
+
+    end_line_of_rank(o);
+    added = output_stream_add(&o->own, text, size);
+    pass_on_own(o);
+    return added;
+}
+
+bool outputs_own_holds(const struct outputs *o)
+{
+    return output_stream_holds(&o->own) || o->unsaid;
+}
+
 void outputs_say(struct outputs *o, const char *text)
 {
-    fprintf(stderr, "%scauseway: %s\n", o->sinks[1].owner ? "\n" : "", text);
-    o->sinks[1].owner = NULL;
+    char line[2 * CW_ERR_TEXT_MAX + 16];
+    int size = snprintf(line, sizeof(line), "causeway: %s\n", text);
+
+    if (size >= (int)sizeof(line)) {
+        size = (int)sizeof(line) - 1;
+        line[size - 1] = '\n';
+    }
+    if (!outputs_print(o, line, (size_t)size))
+        o->unsaid++;
 }

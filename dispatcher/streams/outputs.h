@@ -92,8 +92,19 @@ void outputs_give_up(struct outputs *outputs);
 /* True while anything of any rank may still come. */
 bool outputs_are_open(const struct outputs *outputs);
 
+/* Whether something of a rank waits for a reader of our outputs, which may take its time. */
+bool outputs_wait_for_sinks(const struct outputs *outputs);
+
 /* A line of the dispatcher's own on stderr, in one write: ranks print to the same terminal or file.
- * On a line of its own, also when a rank has not ended its own. */
+ * On a line of its own, also when a rank has not ended its own. It waits here when stderr takes no
+ * more now; when there is no room either, it is counted, and the count is printed later. */
 void outputs_say(struct outputs *outputs, const char *text);
+
+/* Likewise whole lines as they are, of at most OUTPUT_LINE_MAX bytes. False: there is no room now.
+ */
+bool outputs_print(struct outputs *outputs, const char *text, size_t size);
+
+/* Whether anything of these waits. */
+bool outputs_own_holds(const struct outputs *outputs);
 
 #endif

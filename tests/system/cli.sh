@@ -748,6 +748,54 @@ unmixed() {
   expect_silence
 }
 
+# late_reader OPTION...: all that a program printed comes, though it is read only long after its end.
+late_reader() {
+  local lines
+  lines=$(timeout -k 5 "$limit" "$causeway" run "$@" -n 1 bash -c "seq 1 20000; : >$work/printed" 2>"$tmp/err" \
+    </dev/null | {
+      await_file "$work/printed"
+      sleep 2.5
+      wc -l
+    })
+  [[ $lines = 20000 ]] || wrong "expected 20000 lines, saw $lines"
+  expect_message 'no rank called MPI_Init'
+}
+
+# A signal ends the wait for a reader that never comes.
+no_reader() {
+  mkfifo "$work/pipe"
+  exec 9<>"$work/pipe"
+  start bash -c 'exec "$@" >"$0"' "$work/pipe" "$causeway" run -n 1 bash -c "seq 1 20000; : >$work/printed"
+  await_file "$work/printed"
+  sleep 0.2
+  kill -TERM "$pid"
+  finish
+  exec 9>&-
+  expect_code 143
+  expect_err_like '^causeway: the end of what ranks printed is lost'
+  expect_err_like '^causeway: ended by signal 15'
+}
+
+# A rank that never stops printing, faster than lines can be written, keeps nothing from its turn.
+endless() {
+  run bash -c 'exec "$@" >/dev/null' _ "$causeway" run --timeout 1 --tag-output -n 2 yes
+  expect_code 124
+  expect_message 'ran out of its time'
+}
+
+# Standard error takes no more, and nobody reads it.
+deaf_error() {
+  mkfifo "$work/pipe"
+  exec 9<>"$work/pipe"
+  start bash -c 'exec "$@" 2>"$0"' "$work/pipe" "$causeway" run --verbose -n 1 \
+    bash -c "yes >&2 & sleep 0.3; : >$work/printed; wait"
+  await_file "$work/printed"
+  kill -TERM "$pid"
+  finish
+  exec 9>&-
+  expect_code 143
+}
+
 output_tests() {
   t "--tag-output" tagged
   t "--tag-output of lines that come in parts" tagged_parts
@@ -761,6 +809,11 @@ output_tests() {
   t "standard output is closed" to '>&-' 1 'standard output' print=a finalize
   t "standard output is closed, and nothing is printed" to '>&-' 0 '' finalize
   t "standard output is a pipe that nobody reads" to_nobody
+  t "a reader that comes late" late_reader
+  t "a reader that comes late, of a kept job" late_reader --job-dir "$tmp/kept"
+  t "a reader that never comes" no_reader
+  t "standard error that nobody reads" deaf_error
+  t "a rank that prints without end" endless
   t "100 MB" flood
   t "100 MB with --tag-output" flood --tag-output
   t "lines of 100 bytes are not mixed" unmixed 100

@@ -158,6 +158,19 @@ static void timers(void)
     close_loop();
 }
 
+/* poll() takes an int of milliseconds; more than 24.8 days are none. */
+static void far_away(void)
+{
+    uint64_t days_ns = 86400ull * 1000000000ull;
+
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(days_ns, days_ns), 0);
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(days_ns, 0), 0);
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(5, 5 + 1), 1);
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 24 * days_ns), 24 * 86400 * 1000 + 1);
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 25 * days_ns), INT_MAX);
+    CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 50 * days_ns), INT_MAX);
+}
+
 void add_loop_tests(void)
 {
     CU_pSuite suite = CU_add_suite("the dispatcher's loop", NULL, NULL);
@@ -167,4 +180,5 @@ void add_loop_tests(void)
     CU_ADD_TEST(suite, one_shot);
     CU_ADD_TEST(suite, what_cannot_be_watched);
     CU_ADD_TEST(suite, timers);
+    CU_ADD_TEST(suite, far_away);
 }

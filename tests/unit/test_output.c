@@ -350,6 +350,53 @@ static void line_without_an_end(void)
     close_line(&a);
 }
 
+/* A rank that prints faster than its lines can be written takes its turn, and no more. */
+static void takes_its_turn(void)
+{
+    static char text[16384];
+    struct line l;
+    uint32_t lines;
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = i % 2 ? '\n' : 'y';
+    open_line(&l, true);
+    CU_ASSERT_EQUAL(write(l.rank_fd, text, sizeof(text)), (ssize_t)sizeof(text));
+    step(&l, NOW);
+    got_size = 0;
+    read_sink(&l, READ_MAX);
+    lines = (uint32_t)(got_size / strlen("[3] y\n"));
+    CU_ASSERT_TRUE(lines >= OUTPUT_WRITES_A_TURN && lines <= 2 * OUTPUT_WRITES_A_TURN);
+    CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), NOW);
+    for (uint32_t i = 0; i < sizeof(text) / OUTPUT_WRITES_A_TURN; i++)
+        tick(&l, NOW);
+    read_sink(&l, READ_MAX);
+    CU_ASSERT_EQUAL(got_size, sizeof(text) / 2 * strlen("[3] y\n"));
+    close_line(&l);
+}
+
+/* Lines of our own, of a stream without a pipe. */
+static void added(void)
+{
+    static char text[OUTPUT_LINE_MAX];
+    struct line l;
+    int fds[2];
+
+    make_pipe(fds);
+    l.reader_fd = fds[0];
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    output_sink_open_fd(&l.sink, fds[1], "standard error");
+    CU_ASSERT_EQUAL_FATAL(output_stream_open(&l.stream, -1, 0, &l.sink, false, &err), CW_OK);
+    l.rank_fd = -1;
+    memset(text, '\n', sizeof(text));
+    CU_ASSERT_TRUE(output_stream_add(&l.stream, "one\n", 4));
+    CU_ASSERT_FALSE(output_stream_add(&l.stream, text, sizeof(text)));
+    tick(&l, NOW);
+    shows(&l, "one\n");
+    CU_ASSERT_TRUE(output_stream_add(&l.stream, text, sizeof(text)));
+    CU_ASSERT_FALSE(output_stream_add(&l.stream, "one\n", 4));
+    close_line(&l);
+}
+
 static void nobody_reads_any_more(void)
 {
     struct line l;
@@ -593,6 +640,8 @@ void add_output_tests(void)
     CU_ADD_TEST(suite, lines_of_two_ranks_with_tags);
     CU_ADD_TEST(suite, lines_of_two_ranks);
     CU_ADD_TEST(suite, line_without_an_end);
+    CU_ADD_TEST(suite, takes_its_turn);
+    CU_ADD_TEST(suite, added);
     CU_ADD_TEST(suite, nobody_reads_any_more);
     CU_ADD_TEST(suite, disk_is_full);
     CU_ADD_TEST(suite, files);

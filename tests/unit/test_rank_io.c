@@ -281,6 +281,25 @@ static void report_before_the_end(void)
     close_io();
 }
 
+/* A rank that never stops talking takes its turn, and no more; all of it is heard at its end. */
+static void talks_without_end(void)
+{
+    uint8_t bytes[1024];
+    size_t size = cw_report_put(bytes, CW_REPORT_RELAY_LOST, "lost", 4);
+    uint32_t heard;
+
+    open_io();
+    for (uint32_t i = 0; i < 2 * RANK_IO_READS_A_TURN; i++)
+        CU_ASSERT_EQUAL(write(control[0], bytes, size), (ssize_t)size);
+    loop_turn(loop, cw_clock_ns());
+    heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
+    CU_ASSERT_EQUAL(heard, RANK_IO_READS_A_TURN);
+    rank_io_hear_reports(io, 0);
+    heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
+    CU_ASSERT_EQUAL(heard, 2 * RANK_IO_READS_A_TURN);
+    close_io();
+}
+
 void add_rank_io_tests(void)
 {
     CU_pSuite suite = CU_add_suite("what ranks say", NULL, NULL);
@@ -290,4 +309,5 @@ void add_rank_io_tests(void)
     CU_ADD_TEST(suite, report_that_closes);
     CU_ADD_TEST(suite, device_of_one_that_goes_on);
     CU_ADD_TEST(suite, report_before_the_end);
+    CU_ADD_TEST(suite, talks_without_end);
 }
