@@ -79,12 +79,12 @@ __attribute__((format(printf, 2, 3))) static void set_why(struct job_rank *r, co
 
 /* --- how the job ends --- */
 
-static void ask_to_end(struct job *job, int signal_number, uint64_t now_ns)
+static void ask_to_end(struct job *job, int signal_number, uint64_t grace_ns, uint64_t now_ns)
 {
     job->ending = true;
     job->signal_number = signal_number;
     job->signal_due = job->running + job->starting > 0;
-    job->kill_at_ns = now_ns + JOB_GRACE_NS;
+    job->kill_at_ns = now_ns + grace_ns;
 }
 
 void job_fail(struct job *job, int exit_code, uint64_t now_ns, const char *fmt, ...)
@@ -99,19 +99,39 @@ void job_fail(struct job *job, int exit_code, uint64_t now_ns, const char *fmt, 
         vsnprintf(job->reason, sizeof(job->reason), fmt, ap);
         va_end(ap);
     }
-    ask_to_end(job, SIGTERM, now_ns);
+    ask_to_end(job, SIGTERM, JOB_GRACE_NS, now_ns);
 }
 
 void job_interrupt(struct job *job, int signal_number, uint64_t now_ns)
 {
+    bool same = signal_number == job->interrupted_by && now_ns - job->interrupted_ns < JOB_SAME_NS;
+
+    job->interrupted_by = signal_number;
+    job->interrupted_ns = now_ns;
     if (job->ending) {
-        job->kill_at_ns = now_ns;
+        job->kill_at_ns = same ? job->kill_at_ns : now_ns;
         return;
     }
     job->exit_code = 128 + signal_number;
     snprintf(job->reason, sizeof(job->reason), "ended by signal %d (%s)", signal_number,
              strsignal(signal_number));
-    ask_to_end(job, signal_number, now_ns);
+    ask_to_end(job, signal_number, job->config.kill_after_ns, now_ns);
+}
+
+void job_out_of_time(struct job *job, uint64_t now_ns)
+{
+    if (job->ending)
+        return;
+    job_fail(job, JOB_EXIT_TIMEOUT, now_ns, "the job ran out of its time (--timeout)");
+    job->kill_at_ns = now_ns + job->config.kill_after_ns;
+}
+
+void job_aborted(struct job *job, uint32_t rank, int exit_code, uint64_t now_ns)
+{
+    if (job->ending && now_ns + JOB_GRACE_NS < job->kill_at_ns)
+        job->kill_at_ns = now_ns + JOB_GRACE_NS;
+    job_fail(job, exit_code & 255, now_ns, "rank %u (%s) called MPI_Abort with code %d", rank,
+             job->rank[rank].program, exit_code);
 }
 
 void job_signal_passed_on(struct job *job, int signal_number)

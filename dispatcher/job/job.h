@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define JOB_GRACE_NS 2000000000ull /* between asking the ranks to end and killing them */
+#define JOB_GRACE_NS 2000000000ull /* before ranks of a failed job that do not end are killed */
+#define JOB_SAME_NS 100000000ull   /* a signal that comes again so soon is the same one */
 #define JOB_LOST_NS 1000000000ull  /* a rank that lost its relay may still tell why it ends */
 #define JOB_PLACE_NS 1000000000ull /* for the relay to say how far a crashed rank had come */
 /* Before a restart when the one before led no further; doubled each time. */
@@ -126,6 +127,7 @@ struct job_config {
     bool any_site;             /* ... also at another site than that of their first slot */
     uint32_t restarts_max;
     uint64_t alive_timeout_ns; /* 0: a rank may be silent */
+    uint64_t kill_after_ns;    /* as JOB_GRACE_NS, of a job that is to end before it is done */
 };
 
 struct job {
@@ -141,8 +143,10 @@ struct job {
     char reason[CW_ERR_TEXT_MAX]; /* empty when all is well */
     int signal_number;
     bool signal_due;
-    uint64_t kill_at_ns;    /* when grace is over; 0: no kill is due */
-    uint64_t relay_lost_ns; /* when to end because the relay is gone; 0: it is there */
+    uint64_t kill_at_ns;     /* when grace is over; 0: no kill is due */
+    int interrupted_by;      /* the last signal of job_interrupt; 0: none came */
+    uint64_t interrupted_ns; /* ... and when it came */
+    uint64_t relay_lost_ns;  /* when to end because the relay is gone; 0: it is there */
     char relay_lost[CW_ERR_TEXT_MAX];
     uint64_t passed_on; /* signals that were passed on to the ranks, one bit each */
     struct job_rank *rank;
@@ -230,9 +234,17 @@ void job_relay_lost(struct job *job, const char *text, uint64_t now_ns);
 void job_fail(struct job *job, int exit_code, uint64_t now_ns, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A person or a scheduler wants the job to end: the first time the ranks get `signal_number` and a
- * moment, the second time they are killed. */
+/* A person or a scheduler wants the job to end: the first time the ranks get `signal_number`, and
+ * kill_after_ns for their last checkpoint; the second time they are killed. timeout(1) sends its
+ * signal to us and to our process group: within JOB_SAME_NS that is once. */
 void job_interrupt(struct job *job, int signal_number, uint64_t now_ns);
+
+/* Its time is over: likewise, with SIGTERM. */
+void job_out_of_time(struct job *job, uint64_t now_ns);
+
+/* A rank called MPI_Abort. Also of a job that ends already: nothing good comes then
+ * of waiting for the others any longer than after a failure. */
+void job_aborted(struct job *job, uint32_t rank, int exit_code, uint64_t now_ns);
 
 /* The ranks get this signal from us: who dies of it does not crash. */
 void job_signal_passed_on(struct job *job, int signal_number);

@@ -42,6 +42,8 @@ const char run_usage[] =
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
     "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
+    "  --kill-after TIME    after a signal or --timeout, kill ranks that have not ended (default "
+    "30s)\n"
     "  --spin TIME          how long ranks and relay spin before they sleep (default: chosen)\n"
     "  --stats              count messages, bytes, polls and sleeps, and print them at the end\n"
     "  --verbose            say what happens\n"
@@ -146,6 +148,7 @@ enum {
     OPT_OUTPUT_DIR,
     OPT_TAG,
     OPT_TIMEOUT,
+    OPT_KILL_AFTER,
     OPT_SPIN,
     OPT_STATS,
     OPT_VERBOSE,
@@ -193,6 +196,7 @@ static const struct option own_options[] = {
     {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
     {"tag-output", no_argument, NULL, OPT_TAG},
     {"timeout", required_argument, NULL, OPT_TIMEOUT},
+    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
     {"spin", required_argument, NULL, OPT_SPIN},
     {"stats", no_argument, NULL, OPT_STATS},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
@@ -449,6 +453,8 @@ static int take_option(struct run_options *o, struct run_segment *segment, int o
         break;
     case OPT_TIMEOUT:
         return cw_parse_duration("--timeout", value, &o->timeout_ns, err);
+    case OPT_KILL_AFTER:
+        return cw_parse_duration("--kill-after", value, &o->kill_after_ns, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     case OPT_STATS:
@@ -775,6 +781,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
                               .max_restarts = JOB_RESTARTS_MAX,
                               .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
                               .alive_timeout_ns = UINT64_MAX,
+                              .kill_after_ns = OPTIONS_KILL_AFTER_NS,
                               .resume_ms = UINT32_MAX};
     relay_settings_init(&o->relay_settings);
     fault_plan_init(&o->faults);

@@ -14,6 +14,7 @@
 #define OPTIONS_SEGMENTS_MAX 64
 #define OPTIONS_ENV_MAX 256
 #define OPTIONS_ALIVE_PERIOD_NS 500000000ull    /* unless the user says otherwise */
+#define OPTIONS_KILL_AFTER_NS 30000000000ull    /* as Slurm's KillWait */
 #define OPTIONS_ALIVE_TIMEOUT_NS 10000000000ull /* likewise */
 #define CKPT_SERVERS_MAX 16                     /* of a job */
 #define CKPT_EVERY_MIN_NS 1000000ull            /* a shorter --ckpt-every is refused */
@@ -52,10 +53,11 @@ struct run_options {
     struct relay_settings relay_settings;     /* what they say */
     const char *output_dir;
     uint64_t timeout_ns; /* 0: none */
-    uint64_t spin_ns;    /* UINT64_MAX: chosen from ranks and cores */
-    bool no_log;         /* a crash ends the job */
-    bool trust_files;    /* files that ranks share do not hinder a restart */
-    bool log_lost_ends;  /* the job ends when a rank can no longer be restarted */
+    uint64_t kill_after_ns;
+    uint64_t spin_ns;   /* UINT64_MAX: chosen from ranks and cores */
+    bool no_log;        /* a crash ends the job */
+    bool trust_files;   /* files that ranks share do not hinder a restart */
+    bool log_lost_ends; /* the job ends when a rank can no longer be restarted */
     uint32_t max_restarts;
     uint32_t slots;            /* 0: as many as ranks */
     uint64_t alive_period_ns;  /* between two signs of life of a rank */

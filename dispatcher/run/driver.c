@@ -67,8 +67,7 @@ static void on_aborted(void *ctx, uint32_t rank, int exit_code)
 {
     struct driver *d = ctx;
 
-    job_fail(&d->job, exit_code & 255, now_of(d), "rank %u (%s) called MPI_Abort with code %d",
-             rank, d->job_ranks[rank].program, exit_code);
+    job_aborted(&d->job, rank, exit_code, now_of(d));
 }
 
 static void on_without_device(void *ctx, uint32_t rank)
@@ -360,7 +359,7 @@ static void on_timeout(void *ctx)
     struct driver *d = ctx;
 
     d->parts.hurried = true;
-    job_fail(&d->job, JOB_EXIT_TIMEOUT, now_of(d), "the job ran out of its time (--timeout)");
+    job_out_of_time(&d->job, now_of(d));
 }
 
 static uint32_t on_stats_wanted(void *ctx)
@@ -421,7 +420,8 @@ static int open_core(struct driver *d, struct cw_err *err)
                                 .recover = !o->no_log,
                                 .any_site = o->restart_at_any_site,
                                 .restarts_max = o->max_restarts,
-                                .alive_timeout_ns = o->alive_timeout_ns};
+                                .alive_timeout_ns = o->alive_timeout_ns,
+                                .kill_after_ns = o->kill_after_ns};
 
     if (placement->slots)
         config.slots = placement->slots;

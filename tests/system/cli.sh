@@ -542,15 +542,14 @@ interrupted() {
 }
 
 ignorant() {
-  start_job 2 ignore init ring "pid=$work/pid" stuck
+  start "$causeway" run --kill-after "$1" -n 2 "$actor" ignore init ring "pid=$work/pid" stuck
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
   before=$(now_ms)
   kill -INT "$pid"
 }
 
-# The grace is 2 seconds.
 ended_after_grace() {
-  ignorant
+  ignorant 2
   expect_end 130 'ended by signal'
   (($(now_ms) - before > 1500)) || wrong "they had only $(($(now_ms) - before)) ms"
 }
@@ -559,13 +558,33 @@ ended_by_second() {
   local try
   for try in 1 2 3; do
     rm -f "$work"/pid.*
-    ignorant
+    ignorant 10
     sleep 0.2
     kill -INT "$pid"
     expect_end 130 'ended by signal'
-    (($(now_ms) - before < 1500)) && return
+    (($(now_ms) - before < 8000)) && return
   done
   wrong "in $try tries it never ended before the grace was over"
+}
+
+# A launcher that never answers is part of the job's time.
+starts_too_long() {
+  printf '#!/bin/sh\nexec sleep 100\n' >"$work/launcher"
+  chmod +x "$work/launcher"
+  run "$causeway" run --timeout 1 --host h1,h2 --launcher "$work/launcher" -n 2 "$actor" init finalize
+  expect_code 124
+  expect_message 'ran out of its time'
+}
+
+# A program that writes its last checkpoint after a signal has more time than one that fails.
+last_checkpoint() {
+  start "$causeway" run -n 1 bash -c \
+    "exec 2>/dev/null; trap 'sleep 2.5; echo saved; exit' TERM; : >$work/ready; while :; do sleep 0.1; done"
+  await_file "$work/ready"
+  kill "-$1" "$pid"
+  kill "-$1" "$pid"
+  expect_end 143 'ended by signal'
+  expect_out saved
 }
 
 hangup_ignored() {
@@ -639,6 +658,8 @@ end_tests() {
   t "SIGHUP that is ignored, as nohup does" hangup_ignored
   t "a program that ignores signals, ended after the grace" ended_after_grace
   t "a program that ignores signals, ended by a second SIGINT" ended_by_second
+  t "a last checkpoint after SIGTERM" last_checkpoint TERM
+  t "a launcher that takes more than the time of --timeout" starts_too_long
   t "a rank that is stopped and goes on" stopped_and_continued
   t "--timeout" run_expect 124 '--timeout' "$causeway" run --timeout 2 -n 2 \
     "$programs/exitcode" hang

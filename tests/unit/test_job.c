@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 
+#define SECOND_NS 1000000000ull
 static void initialize(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -186,8 +187,9 @@ static void interrupt(void)
 {
     start(2);
     initialize(2);
+    job.config.kill_after_ns = 30 * SECOND_NS;
     job_interrupt(&job, SIGINT, NOW);
-    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_GRACE_NS);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 30 * SECOND_NS);
     signals(SIGINT);
     job_rank_ended(&job, 0, KILLED(SIGINT), NOW);
     job_rank_ended(&job, 1, EXITED(0), NOW);
@@ -197,7 +199,8 @@ static void interrupt(void)
 static void interrupt_twice(void)
 {
     start(2);
-    job_interrupt(&job, SIGTERM, NOW);
+    job.config.kill_after_ns = 30 * SECOND_NS;
+    job_interrupt(&job, SIGTERM, NOW - JOB_SAME_NS);
     signals(SIGTERM);
     job_interrupt(&job, SIGTERM, NOW);
     CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW);
@@ -211,11 +214,40 @@ static void interrupt_twice(void)
 static void interrupt_twice_at_once(void)
 {
     start(1);
-    job_interrupt(&job, SIGINT, NOW);
+    job_interrupt(&job, SIGTERM, NOW);
     job_interrupt(&job, SIGINT, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_SIGNAL);
-    CU_ASSERT_EQUAL(job.signal_number, SIGINT);
+    CU_ASSERT_EQUAL(job.signal_number, SIGTERM);
     signals(SIGKILL);
+}
+
+/* timeout(1) signals its child, and then its process group, of which that is one. */
+static void one_signal_that_comes_twice(void)
+{
+    start(1);
+    job.config.kill_after_ns = 30 * SECOND_NS;
+    job_interrupt(&job, SIGTERM, NOW);
+    signals(SIGTERM);
+    job_interrupt(&job, SIGTERM, NOW + JOB_SAME_NS - 1);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 30 * SECOND_NS);
+}
+
+/* Who writes its last checkpoint has kill_after_ns, unless the program says that it cannot be. */
+static void out_of_time(void)
+{
+    start(2);
+    initialize(2);
+    job.config.kill_after_ns = 30 * SECOND_NS;
+    job_out_of_time(&job, NOW);
+    signals(SIGTERM);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 30 * SECOND_NS);
+    job_fail(&job, 1, NOW, "its output cannot be written");
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + 30 * SECOND_NS);
+    job_aborted(&job, 1, 9, NOW);
+    CU_ASSERT_EQUAL(job_deadline_ns(&job), NOW + JOB_GRACE_NS);
+    job_rank_ended(&job, 0, EXITED(0), NOW);
+    job_rank_ended(&job, 1, EXITED(9), NOW);
+    ends(JOB_EXIT_TIMEOUT, "the job ran out of its time (--timeout)");
 }
 
 static void interrupt_of_a_failing_job(void)
@@ -282,6 +314,8 @@ void add_job_tests(void)
     CU_ADD_TEST(suite, interrupt);
     CU_ADD_TEST(suite, interrupt_twice);
     CU_ADD_TEST(suite, interrupt_twice_at_once);
+    CU_ADD_TEST(suite, one_signal_that_comes_twice);
+    CU_ADD_TEST(suite, out_of_time);
     CU_ADD_TEST(suite, interrupt_of_a_failing_job);
     CU_ADD_TEST(suite, timeout);
     CU_ADD_TEST(suite, states_out_of_order);

@@ -323,6 +323,7 @@ static void lost_host_without_recovery(void)
 static void lost_host_while_the_job_ends(void)
 {
     run_on(apart, SLOTS, 1);
+    job.config.kill_after_ns = JOB_GRACE_NS;
     job_interrupt(&job, SIGINT, NOW);
     signals(SIGINT);
     job_rank_ended(&job, 0, KILLED(SIGINT), NOW);

@@ -360,6 +360,7 @@ static void job_ends_while_a_rank_is_started(void)
     make_with(&recovering);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
+    job.config.kill_after_ns = JOB_GRACE_NS;
     job_interrupt(&job, SIGTERM, NOW);
     signals(SIGTERM);
     job_rank_started(&job, 1, NOW);
