@@ -37,21 +37,29 @@ static bool bind_to(struct waiter *w, const cpu_set_t *cores)
 }
 
 /* Binds this rank to the core that it runs on, if it should be bound while it sleeps. Returns
- * whether it is bound; then `all` is to be restored. */
-static bool keep_core(struct waiter *w, cpu_set_t *all)
+ * whether it is bound; then let_go_of_core() is to be called. */
+static bool keep_core(struct waiter *w, cpu_set_t *all, cpu_set_t *here)
 {
     struct wait_sleeper sleeper = {.spin_ns = w->spin_ns,
                                    .threads = w->threads,
                                    .ranks = w->ranks,
                                    .cores = count_cores(w, all)};
     int cpu = sched_getcpu();
-    cpu_set_t here;
 
     if (cpu < 0 || !wait_keeps_core(&sleeper))
         return false;
-    CPU_ZERO(&here);
-    CPU_SET(cpu, &here);
-    return bind_to(w, &here);
+    CPU_ZERO(here);
+    CPU_SET(cpu, here);
+    return bind_to(w, here);
+}
+
+/* Unless somebody else has set other cores meanwhile, as taskset(1) does. */
+static void let_go_of_core(struct waiter *w, const cpu_set_t *all, const cpu_set_t *here)
+{
+    cpu_set_t now;
+
+    if (count_cores(w, &now) && CPU_EQUAL(&now, here))
+        bind_to(w, all);
 }
 
 /* The kernel moves this rank to another core, and may move it back later. */
@@ -66,7 +74,7 @@ static void leave_core(struct waiter *w, int cpu)
     others = all;
     CPU_CLR(cpu, &others);
     if (bind_to(w, &others))
-        bind_to(w, &all);
+        let_go_of_core(w, &all, &others);
 }
 
 /* After a yield on a core that others want as well. */
@@ -103,11 +111,12 @@ static bool sleep_at_socket(struct waiter *w, struct pollfd *p, uint64_t ns)
 {
     struct timespec t = {.tv_nsec = (long)ns};
     cpu_set_t all;
-    bool bound = keep_core(w, &all);
+    cpu_set_t here;
+    bool bound = keep_core(w, &all, &here);
     bool readable = ppoll(p, 1, &t, NULL) > 0;
 
     if (bound)
-        bind_to(w, &all);
+        let_go_of_core(w, &all, &here);
     w->sleeps++;
     w->syscalls++;
     return readable;

@@ -804,6 +804,25 @@ endless() {
   expect_message 'ran out of its time'
 }
 
+# Another core that somebody gives a rank while it sleeps, bound to the one it runs on, stays its only one.
+bound_from_outside() {
+  local rank other=0
+  start "$causeway" run -n 2 "$actor" init ring "pid=$work/pid" "1:await=$work/bound" ring 0:cores finalize
+  rank=$(rank_pid 0)
+  await_true "the rank to sleep" asleep_on_a_core "$rank"
+  [[ $(taskset -pc "$rank") = *': 0' ]] && other=1
+  taskset -pc "$other" "$rank" >/dev/null
+  sleep 0.2
+  : >"$work/bound"
+  finish
+  expect_code 0
+  grep -qx 'cores: 1' "$tmp/out" || wrong "expected it to stay on one core"
+}
+
+asleep_on_a_core() {
+  [[ $(taskset -pc "$1") =~ ': '[01]$ ]]
+}
+
 # Standard error takes no more, and nobody reads it.
 deaf_error() {
   mkfifo "$work/pipe"
@@ -834,6 +853,7 @@ output_tests() {
   t "a reader that comes late, of a kept job" late_reader --job-dir "$tmp/kept"
   t "a reader that never comes" no_reader
   t "standard error that nobody reads" deaf_error
+  t "a rank that is bound to a core while it sleeps" bound_from_outside
   t "a rank that prints without end" endless
   t "100 MB" flood
   t "100 MB with --tag-output" flood --tag-output

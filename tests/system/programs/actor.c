@@ -1,6 +1,8 @@
 /* A program that does what its arguments say, one after the other: [RANK:]STEP[=VALUE]. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <mpi.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -253,6 +255,15 @@ static void write_pid(const char *value)
     rename(temporary, path);
 }
 
+/* How many this rank may run on. */
+static void cores(const char *value)
+{
+    cpu_set_t all;
+
+    (void)value;
+    printf("cores: %d\n", sched_getaffinity(0, sizeof(all), &all) == 0 ? CPU_COUNT(&all) : -1);
+}
+
 /* Processes that outlive this one: a chain of them, all but the first in sessions of their own. */
 static void background(const char *value)
 {
@@ -300,6 +311,7 @@ static const struct {
     {"file", use_file},
     {"await", await},
     {"pid", write_pid},
+    {"cores", cores},
     {"background", background},
     {"ring_until", ring_until},
 };
