@@ -117,14 +117,21 @@ static int append_state(struct relay_mailbox *mailbox)
 
 void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at)
 {
-    int failed = log_point_begin(&mailbox->log, at);
+    uint64_t before = mailbox->log.bytes;
+    int failed;
 
+    if (!log_point_fits(&mailbox->log)) {
+        mailbox_set_asked(mailbox, false);
+        return;
+    }
+    failed = log_point_begin(&mailbox->log, at);
     if (!failed && mailbox->log.outlives)
         failed = append_state(mailbox);
     if (!failed)
         failed = append_messages(mailbox);
     if (!failed && mailbox->log.outlives)
         failed = append_posted(mailbox);
+    mailbox->log.snapshots += mailbox->log.bytes - before;
     mailbox_set_asked(mailbox, false);
     mailbox_logged(mailbox, failed);
 }

@@ -11,7 +11,8 @@ struct snapshot_state {
     struct cw_rank_stats stats;
 };
 
-/* Its rank is at a point now. */
+/* Its rank is at a point now. Where snapshots have taken their share of the log (log_point_fits),
+ * the point is not known: an image from there is of no use. */
 void snapshot_take(struct relay_mailbox *mailbox, const struct cw_point *at);
 
 /* What came of the wish to let go of a rank's log before a point. */

@@ -80,6 +80,7 @@ struct relay_log {
     uint64_t determinant_count;
     uint64_t send_count;
     uint64_t bytes;            /* memory held, payload included */
+    uint64_t snapshots;        /* ... and how much of it are snapshots, since it was trimmed */
     bool kept;                 /* false: nothing is kept, the rank cannot be started again */
     bool outlives;             /* the process; then what leads to events is kept, too */
     struct log_mark early;     /* all its events were taken */

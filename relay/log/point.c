@@ -62,6 +62,11 @@ int log_point_begin(struct relay_log *log, const struct cw_point *at)
     return CW_OK;
 }
 
+bool log_point_fits(const struct relay_log *log)
+{
+    return log->snapshots <= log->bytes - log->snapshots + LOG_SNAPSHOTS_FREE;
+}
+
 static bool same(const struct cw_point *a, const struct cw_point *b)
 {
     return a->event == b->event && a->clock == b->clock && a->acts == b->acts;
@@ -124,6 +129,7 @@ void log_trim(struct relay_log *log, const struct log_point *point)
     memmove(points->at, point, points->count * sizeof(*points->at));
     points->trimmed = true;
     log_weigh(log);
+    log->snapshots = 0;
 }
 
 /* --- what was left -------------------------------------------------------------------------------

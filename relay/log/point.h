@@ -5,6 +5,11 @@
 
 #include "relay/log/log.h"
 
+/* Bytes that snapshots may take beyond as many as all else that the log holds: a rank makes one by
+ * a frame of 24 bytes, and others may share the disk. */
+#ifndef LOG_SNAPSHOTS_FREE
+#define LOG_SNAPSHOTS_FREE (64ull << 20)
+#endif
 #define LOG_POINTS_MAX 4u /* that are known; the oldest one that was not trimmed to goes */
 
 /* As it stands in its record, too, but for what its position says. */
@@ -38,6 +43,8 @@ struct log_points_left {
 /* The rank is at a point now: it is known from now on, and its snapshot is to be appended. Returns
  * 0 or CW_ENOMEM. */
 int log_point_begin(struct relay_log *log, const struct cw_point *at);
+/* Whether there is room for another snapshot. */
+bool log_point_fits(const struct relay_log *log);
 /* The one that the rank calls so; NULL: it is not known. */
 const struct log_point *log_point_find(const struct relay_log *log, const struct cw_point *at);
 /* The last one that is known; NULL: there is none. */

@@ -476,6 +476,31 @@ static void sender_comes_again(void)
     fixture_fini(&f);
 }
 
+/* A snapshot holds all that waits: a rank that comes to point after point does not fill the log
+ * with them. After a trim there is room again. */
+static void points_without_end(void)
+{
+    struct cw_point point = {.clock = 15};
+    uint32_t known = 0;
+
+    start();
+    f.mute = true;
+    for (uint32_t i = 0; i < 250; i++)
+        say_begin(r1, CW_SEND_TAG, 0, WAITS_SMALL, 4096, 4096);
+    for (uint32_t i = 0; i < 200; i++) {
+        point.clock++;
+        say_point(r0, &point);
+    }
+    CU_ASSERT_EQUAL(trim(&point), UNKNOWN);
+    for (; known == 0 && point.clock > 15; point.clock--)
+        known = trim(&point) == DONE;
+    CU_ASSERT_EQUAL(known, 1);
+    point.clock = 1000;
+    say_point(r0, &point);
+    CU_ASSERT_EQUAL(trim(&point), DONE);
+    fixture_fini(&f);
+}
+
 void add_start_from_point_tests(void)
 {
     CU_pSuite suite = CU_add_suite("trace of points", NULL, NULL);
@@ -494,4 +519,5 @@ void add_start_from_point_tests(void)
     CU_ADD_TEST(suite, message_waits_at_many_points);
     CU_ADD_TEST(suite, memory_is_free_at_once);
     CU_ADD_TEST(suite, sender_comes_again);
+    CU_ADD_TEST(suite, points_without_end);
 }
