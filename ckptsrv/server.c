@@ -1,5 +1,6 @@
 #include "ckptsrv/server.h"
 #include "ckptsrv/service.h"
+#include "common/signals.h"
 #include "common/transport.h"
 
 #include <errno.h>
@@ -119,15 +120,14 @@ static void unlisten(struct server *server)
 
 static int watch_signals(struct server *server, struct cw_err *err)
 {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     sigset_t set;
     int fd;
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the disk says EFBIG */
     sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
+    cw_signals_add(&set, numbers, sizeof(numbers) / sizeof(*numbers));
     sigprocmask(SIG_BLOCK, &set, NULL);
     fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (fd < 0 || loop_watch(server->loop, &server->signals, fd, EPOLLIN, on_signal, server) < 0)

@@ -1,5 +1,6 @@
 #include "relay/keeper.h"
 #include "common/clock.h"
+#include "common/signals.h"
 #include "relay/process.h"
 #include "relay/restarts.h"
 
@@ -200,14 +201,11 @@ static void turn(struct keeper *k, struct cw_err *err)
 
 static int open_signals(struct keeper *k, struct cw_err *err)
 {
+    static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
     sigset_t ours;
 
     sigemptyset(&ours);
-    sigaddset(&ours, SIGCHLD);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored, no end can be waited for */
+    cw_signals_add(&ours, numbers, sizeof(numbers) / sizeof(*numbers));
     sigprocmask(SIG_BLOCK, &ours, &k->before);
     k->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     if (k->signals < 0)

@@ -1,6 +1,7 @@
 /* `causeway relay`: one relay in the foreground. */
 #include "relay/main.h"
 #include "common/parse.h"
+#include "common/signals.h"
 #include "relay/dial.h"
 #include "relay/keeper.h"
 #include "relay/log_files.h"
@@ -212,11 +213,12 @@ static void on_signal(int signal_number)
 
 static void handle_signals(void)
 {
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal};
 
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+        if (!cw_signal_ignored(numbers[i]))
+            sigaction(numbers[i], &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* the disk says EFBIG */
     action.sa_handler = SIG_DFL;

@@ -1,4 +1,5 @@
 #include "tunnels/door.h"
+#include "common/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -167,14 +168,11 @@ static void turn(struct house *h)
 
 static int open_signals(struct house *h, struct cw_err *err)
 {
+    static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
     sigset_t ours;
 
     sigemptyset(&ours);
-    sigaddset(&ours, SIGCHLD);
-    sigaddset(&ours, SIGTERM);
-    sigaddset(&ours, SIGINT);
-    sigaddset(&ours, SIGHUP);
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored, no end can be waited for */
+    cw_signals_add(&ours, numbers, sizeof(numbers) / sizeof(*numbers));
     sigprocmask(SIG_BLOCK, &ours, &h->before);
     h->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
     return h->signals >= 0 ? CW_OK

@@ -295,8 +295,6 @@ static int take_streams(struct agent *a, struct cw_err *err)
 
 static int open_all(struct agent *a, struct cw_err *err)
 {
-    /* it goes when the last login of the user ends, which may be the one that brought us here */
-    unsetenv("XDG_RUNTIME_DIR");
     setsid();
     a->key = cw_secret_alloc(CW_KEY_SIZE);
     if (!a->key)

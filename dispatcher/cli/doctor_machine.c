@@ -91,21 +91,18 @@ static void check_runtime_dir(struct doctor *d)
 
     snprintf(dir, sizeof(dir), "%s/causeway-doctor-XXXXXX", base);
     if (!mkdtemp(dir)) {
-        doctor_say(
-            d, DOCTOR_MISSING,
-            "a directory for sockets: %s: %s; set XDG_RUNTIME_DIR or TMPDIR to one that you may "
-            "write to",
-            base, strerror(errno));
+        doctor_say(d, DOCTOR_MISSING,
+                   "a directory for sockets: %s: %s; set TMPDIR to one that you may write to", base,
+                   strerror(errno));
         return;
     }
     snprintf(path, sizeof(path), "%s/socket", dir);
     failure = try_socket(path);
     rmdir(dir);
     if (failure)
-        doctor_say(
-            d, DOCTOR_MISSING,
-            "Unix sockets in %s: %s; set XDG_RUNTIME_DIR or TMPDIR to a short path on a local disk",
-            base, strerror(failure));
+        doctor_say(d, DOCTOR_MISSING,
+                   "Unix sockets in %s: %s; set TMPDIR to a short path on a local disk", base,
+                   strerror(failure));
     else
         doctor_say(d, DOCTOR_OK, "Unix sockets in %s", base);
 }

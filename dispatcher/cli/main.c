@@ -1,5 +1,6 @@
 /* The `causeway` command: a table of subcommands. */
 #include "ckptsrv/main.h"
+#include "common/signals.h"
 #include "dispatcher/cli/cmd_agent.h"
 #include "dispatcher/cli/cmd_ckpt.h"
 #include "dispatcher/cli/cmd_doctor.h"
@@ -75,6 +76,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
 
+    cw_signals_begin();
     fill_standard_descriptors();
     cw_transport_add(&ssh_transport);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)

@@ -1,4 +1,5 @@
 #include "dispatcher/launch/rank_child.h"
+#include "common/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +111,9 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
          */
         "HWLOC_SYNTHETIC=node:1 core:1 pu:1",
         /* UCX is still loaded, and would print what the program did not when it crashes */
-        "UCX_HANDLE_ERRORS=none"};
+        "UCX_HANDLE_ERRORS=none",
+        /* ... and would catch SIGHUP, by which a program may be told to end */
+        "UCX_DEBUG_SIGNO=0"};
     const struct launch_program *program = child->program;
     size_t count = 0;
 
@@ -217,12 +220,20 @@ static void fail(int fd, int doing)
     _exit(127);
 }
 
+/* As they were before us: what a user ignores (nohup) is ignored here too. */
 static void default_signals(void)
 {
+    static const int kept[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t none;
+    sigset_t wanted;
 
+    sigemptyset(&wanted);
+    cw_signals_add(&wanted, kept, sizeof(kept) / sizeof(*kept));
     for (int s = 1; s < NSIG; s++)
         signal(s, SIG_DFL);
+    for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
+        if (!sigismember(&wanted, kept[i]))
+            signal(kept[i], SIG_IGN);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -1,18 +1,11 @@
 #include "dispatcher/loop/signals.h"
+#include "common/signals.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-
-static bool is_ignored(int signal_number)
-{
-    struct sigaction action;
-
-    return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
-}
 
 static void read_signals(void *ctx)
 {
@@ -32,9 +25,7 @@ int signals_open(struct signals *s, struct loop *loop, void (*got)(void *ctx, in
 
     *s = (struct signals){.loop = loop, .watch.fd = -1, .got = got, .ctx = ctx};
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-        if (!is_ignored(numbers[i]))
-            sigaddset(&set, numbers[i]);
+    cw_signals_add(&set, numbers, sizeof(numbers) / sizeof(*numbers));
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -382,7 +382,6 @@ static int open_signals(struct keeper *k, struct cw_err *err)
     sigaddset(&ours, SIGCHLD);
     sigaddset(&ours, SIGTERM);
     sigemptyset(&k->before);
-    signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     sigprocmask(SIG_SETMASK, &ours, NULL);

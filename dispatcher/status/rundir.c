@@ -17,12 +17,12 @@
 
 const char *rundir_base(void)
 {
-    const char *candidates[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR")};
+    const char *own = getenv("TMPDIR");
 
-    for (size_t i = 0; i < sizeof(candidates) / sizeof(*candidates); i++)
-        if (candidates[i] && candidates[i][0] == '/' && strlen(candidates[i]) < RUNDIR_MAX / 2 &&
-            device_path_is_plain(candidates[i]) && access(candidates[i], W_OK | X_OK) == 0)
-            return candidates[i];
+    /* not XDG_RUNTIME_DIR: it goes when the last login of the user ends, and a job may go on */
+    if (own && own[0] == '/' && strlen(own) < RUNDIR_MAX / 2 && device_path_is_plain(own) &&
+        access(own, W_OK | X_OK) == 0)
+        return own;
     return "/tmp";
 }
 
@@ -99,6 +99,8 @@ void rundir_remove(struct rundir *dir)
     remove_all(dir->path);
     if (dir->lock_fd >= 0)
         close(dir->lock_fd);
+    if (dir->fd >= 0)
+        close(dir->fd);
 }
 
 int rundir_make(struct rundir *dir, struct cw_err *err)
@@ -113,6 +115,10 @@ int rundir_make(struct rundir *dir, struct cw_err *err)
     if (!mkdtemp(dir->path))
         return cw_err_set(err, CW_ESYS, "making a directory for the job, %s: %s", dir->path,
                           strerror(errno));
+    /* what cleans up old files (systemd-tmpfiles) leaves a directory alone that is locked */
+    dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->fd >= 0)
+        flock(dir->fd, LOCK_SH | LOCK_NB);
     /* the lock gets its name once it is held: another start must not find it free */
     snprintf(lock, sizeof(lock), "%s/" LOCK_NAME, dir->path);
     snprintf(unnamed, sizeof(unnamed), "%s.new", lock);

@@ -12,6 +12,7 @@
 struct rundir {
     char path[RUNDIR_MAX];
     int lock_fd;
+    int fd; /* of itself; -1: it has none */
 };
 
 /* Where it is made. Not to be freed. */

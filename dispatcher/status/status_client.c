@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PLACES_MAX 4
+#define PLACES_MAX 2
 #define READ_MIN 65536
 
 struct answer {
@@ -156,14 +156,10 @@ json_t *status_ask_images(const char *dir, struct cw_err *err)
 /* Where rundir_make() makes directories, in whatever environment it ran. */
 static int list_places(char places[PLACES_MAX][RUNDIR_MAX])
 {
-    const char *candidates[PLACES_MAX] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), NULL,
-                                          "/tmp"};
+    const char *candidates[PLACES_MAX] = {getenv("TMPDIR"), "/tmp"};
     struct stat seen[PLACES_MAX];
-    char runtime[32];
     int count = 0;
 
-    snprintf(runtime, sizeof(runtime), "/run/user/%u", getuid());
-    candidates[2] = runtime;
     for (int i = 0; i < PLACES_MAX; i++) {
         struct stat st;
         int same = 0;

@@ -214,13 +214,13 @@ gone() {
   ! kill -0 "$1" 2>/dev/null
 }
 
-# helper NAME COMMAND...: a process beside the test, ended after it. Its outputs are
+# helper NAME COMMAND...: a process beside the test, ended after it, with the signals at their defaults. Its outputs are
 # in $tmp/NAME.out and $tmp/NAME.err; $helper is its process.
 helper() {
   local name=$1
   shift
   : >"$tmp/$name.out"
-  timeout -k 5 120 "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" </dev/null &
+  timeout -k 5 120 env --default-signal "$@" >"$tmp/$name.out" 2>"$tmp/$name.err" </dev/null &
   job=$!
   helpers+=("$job")
   await_true "$name to start" started

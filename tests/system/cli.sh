@@ -130,7 +130,7 @@ option_tests() {
 # It looks at what a job and a relay would use.
 doctor_like_a_job() {
   local why
-  run env XDG_RUNTIME_DIR=/no/such/dir TMPDIR=relative "$causeway" doctor
+  run env TMPDIR=relative "$causeway" doctor
   expect_out_like '^ok +Unix sockets in /tmp$'
   why=$("$causeway" relay --engine uring --listen "unix:/no/such/dir/r" 2>&1 | sed -n 's/^causeway relay: //p')
   [[ $why == *listen* ]] && why='io_uring, for --engine uring'
@@ -329,7 +329,7 @@ strange_place() {
   mkdir -p "$place" "$work/run dir"
   cp "$plain" "$place/causeway"
   cp "${plain%/*}/librdevice.so" "${plain%/*}/causeway-restore" "$place"
-  XDG_RUNTIME_DIR="$work/run dir" run_expect 0 '' env LD_PRELOAD="libm.so.6 libdl.so.2" \
+  TMPDIR="$work/run dir" run_expect 0 '' env LD_PRELOAD="libm.so.6 libdl.so.2" \
     "$place/causeway" run -n 2 --env LD_PRELOAD="libm.so.6:libdl.so.2" "$actor" init ring env=LD_PRELOAD finalize
   grep -Eq '^0 LD_PRELOAD=[^ :]*:libm.so.6:libdl.so.2$' "$tmp/out" || wrong "expected the user's own libraries to stay"
   run_expect 0 '' "$place/causeway" doctor "$actor"
@@ -599,6 +599,25 @@ hangup_ignored() {
   expect_silence
 }
 
+# after ENV-OPTION...: from a parent that left signals so, a job runs, restarts a rank, and ends by SIGTERM; programs
+# of its ranks wait for their children.
+after() {
+  run env "$@" "$causeway" run --fault kill:1@event:3 -n 2 bash -c \
+    "(exit 3); [ \$? = 3 ] && exec $actor init ring=20 finalize"
+  expect_code 0
+  expect_err_like 'restarting it'
+  start env "$@" "$causeway" run -n 2 "$actor" init ring "pid=$work/pid" stuck
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  kill -TERM "$pid"
+  expect_end 143 'ended by signal'
+}
+
+# What a user ignores, with nohup, ranks ignore too.
+ignored_by_ranks() {
+  run_expect 0 'no rank called MPI_Init' env --ignore-signal=HUP "$causeway" run -n 1 grep SigIgn /proc/self/status
+  expect_out $'SigIgn:\t0000000000000001'
+}
+
 stopped_and_continued() {
   start_job 2 init ring "pid=$work/pid" "await=$work/go" ring finalize
   kill -STOP "$(rank_pid 1)"
@@ -656,6 +675,9 @@ end_tests() {
   t "SIGTERM" interrupted TERM 143
   t "SIGHUP" interrupted HUP 129
   t "SIGHUP that is ignored, as nohup does" hangup_ignored
+  t "SIGHUP that is ignored, in ranks" ignored_by_ranks
+  t "started with SIGCHLD ignored" after --ignore-signal=CHLD
+  t "started with all signals blocked" after --block-signal
   t "a program that ignores signals, ended after the grace" ended_after_grace
   t "a program that ignores signals, ended by a second SIGINT" ended_by_second
   t "a last checkpoint after SIGTERM" last_checkpoint TERM
@@ -1086,6 +1108,19 @@ terminated() {
   [[ ! -e $work/r && ! -e $work/r.key ]] || wrong "expected socket and key to be gone"
 }
 
+# hangs_up COMMAND...: a server that ignores SIGHUP from its start on, by nohup, still listens after it.
+hangs_up() {
+  helper server env --ignore-signal=HUP "$@"
+  await_true "the server to listen" test -S "$work/s"
+  kill -HUP "$helper"
+  sleep 0.3
+  gone "$helper" && wrong "expected it to go on"
+  kill -TERM "$helper"
+  wait "$job"
+  code=$?
+  expect_code 0
+}
+
 over_stale() {
   start_relay --listen "unix:$work/r"
   kill -9 "$helper"
@@ -1134,6 +1169,11 @@ relay_tests() {
   t "a relay with two addresses" two_addresses
   t "relay: SIGTERM" terminated TERM
   t "relay: SIGINT" terminated INT
+  t "relay: SIGHUP that is ignored" hangs_up "$causeway" relay --listen "unix:$tmp/work/s"
+  t "relay: SIGHUP that is ignored, kept" hangs_up "$causeway" relay --log-safety file --log-dir "$tmp" \
+    --listen "unix:$tmp/work/s"
+  t "ckptsrv: SIGHUP that is ignored" hangs_up "$causeway" ckptsrv --dir "$tmp/images" --key-file "$tmp/images.key" \
+    --listen "unix:$tmp/work/s"
   t "relay: over the socket of a killed one" over_stale
   t "relay: where another one lives" over_living
   t "relay: on a port where another one lives" over_living_tcp

@@ -21,7 +21,6 @@
 #define BIG_RANKS 20000 /* their document does not fit into a socket */
 
 static char base[64];
-static char old_runtime[4096];
 static char old_tmp[4096];
 static struct cw_err err;
 static struct status_server server;
@@ -72,17 +71,15 @@ static void put_back(const char *name, const char *value)
 
 static int set_up(void)
 {
-    keep(old_runtime, sizeof(old_runtime), "XDG_RUNTIME_DIR");
     keep(old_tmp, sizeof(old_tmp), "TMPDIR");
     strcpy(base, "/tmp/test-status-XXXXXX");
     if (!mkdtemp(base))
         return 1;
-    return setenv("XDG_RUNTIME_DIR", base, 1);
+    return setenv("TMPDIR", base, 1);
 }
 
 static int tear_down(void)
 {
-    put_back("XDG_RUNTIME_DIR", old_runtime);
     put_back("TMPDIR", old_tmp);
     return rmdir(base); /* fails when a test left something */
 }
