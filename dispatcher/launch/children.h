@@ -5,7 +5,12 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Processes that are left behind become our children from now on. */
+/* Descendants that were there before us. With more no process is killed. */
+#define CHILDREN_ELDERS_MAX 4096u
+
+/* Processes that are left behind become our children from now on. Descendants that this process has
+ * by now, which a shell started before it became us, are no concern of ours: they are never killed.
+ * Before any child of our own is started. */
 void children_adopt(void);
 
 /* Waits for those that have ended, without blocking; `ended` may be NULL. */

@@ -633,6 +633,20 @@ left_behind() {
   job_expect 0 '' 2 "background=$1" init ring finalize
 }
 
+# What a shell started before it became causeway run, and what that started, is not the job's.
+of_the_shell_before() {
+  local it
+  run bash -c 'sleep 1000 & echo $! >"$1/child"
+    (sleep 1000 & echo $! >"$1/grandchild"; sleep 0.2) & shift; exec "$@"' _ "$work" "$causeway" run -n 2 \
+    "$actor" init ring finalize
+  expect_code 0
+  expect_silence
+  for it in child grandchild; do
+    gone "$(<"$work/$it")" && wrong "expected the $it to live on"
+    kill "$(<"$work/$it")"
+  done
+}
+
 left_behind_by_script() {
   run_expect 0 '' "$causeway" run -n 2 bash -c "(sleep 1000 &) ; exec \"$actor\" init ring finalize"
 }
@@ -688,6 +702,7 @@ end_tests() {
   t "a process left behind by a rank" left_behind 1
   t "a chain of processes left behind by a rank" left_behind 4
   t "a process left behind by a script" left_behind_by_script
+  t "processes of the shell before" of_the_shell_before
   t "32 ranks" many_ranks
 }
 
