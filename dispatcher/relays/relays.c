@@ -44,6 +44,7 @@ struct relay {
     bool opened;
     bool over;         /* the session was given up */
     struct cw_err why; /* the connection broke last */
+    bool deaf;         /* it has not taken what it had to be told: to be given up */
     bool linked;       /* to all others */
 };
 
@@ -61,10 +62,11 @@ static void on_timer(void *ctx);
 static void on_opened(void *ctx, const struct cw_dial_result *result);
 static void give_up(struct relay *relay, struct cw_err *err);
 
-/* For all routes, and all links to other relays. */
+/* For all routes, all links to other relays, and the ends and trims of ranks meanwhile. */
 static size_t room(const struct relays_config *config)
 {
-    return ROOM_MIN + config->ranks * (CW_FRAME_HEADER + CW_ROUTE_SIZE) +
+    return ROOM_MIN +
+           config->ranks * (3 * CW_FRAME_HEADER + CW_ROUTE_SIZE + CW_RANK_END_SIZE + CW_TRIM_SIZE) +
            config->relays * (CW_FRAME_HEADER + CW_LINK_SIZE + CW_LINK_ADDRESS_MAX);
 }
 
@@ -330,6 +332,11 @@ static void pump(struct relay *relay)
     loop_change(relay->of->config.loop, &relay->watch, EPOLLIN | (more ? EPOLLOUT : 0));
 }
 
+static bool is_there(const struct relay *relay)
+{
+    return relay->opened && !relay->over;
+}
+
 static int tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size,
                 struct cw_err *err)
 {
@@ -337,6 +344,28 @@ static int tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t
         return err->code;
     pump(relay);
     return CW_OK;
+}
+
+/* What has to come to it: where there is no room, it is given up, by the timer, since the caller
+ * may not bear the event at this moment. */
+static void must_tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size)
+{
+    struct cw_err err;
+
+    if (tell(relay, type, body, size, &err) == CW_OK)
+        return;
+    relay->deaf = true;
+    loop_timer_set(&relay->of->timer, loop_now_ns(relay->of->config.loop));
+}
+
+/* What may be asked again: questions do not take the room of what has to come to it. */
+static bool ask(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size)
+{
+    size_t left = room(&relay->of->config) - ROOM_MIN / 2;
+    struct cw_err err;
+
+    return is_there(relay) && relay->link.fd >= 0 && cw_kept_room(&relay->link.kept) > left &&
+           tell(relay, type, body, size, &err) == CW_OK;
 }
 
 /* --- links between them --- */
@@ -432,12 +461,34 @@ static void hear_of_links(struct relay *relay, const struct cw_notice_body *noti
     }
 }
 
+static void give_up_deaf(struct relays *r)
+{
+    struct cw_err err;
+
+    for (uint32_t i = 0; i < r->config.relays; i++) {
+        if (!r->relay[i].deaf || !is_there(&r->relay[i]))
+            continue;
+        if (r->ending) {
+            close_link(&r->relay[i]);
+            r->relay[i].over = true;
+            continue;
+        }
+        cw_err_set(&err, CW_ELIMIT, "it does not acknowledge what it is told: %zu bytes",
+                   room(&r->config));
+        give_up(&r->relay[i], &err);
+    }
+}
+
 static void on_timer(void *ctx)
 {
     struct relays *r = ctx;
     struct cw_err err;
     uint32_t slow = 0;
 
+    if (r->state == READY) {
+        give_up_deaf(r);
+        return;
+    }
     while (slow + 1 < r->config.relays && r->relay[slow].linked)
         slow++;
     if (r->state == LINKING)
@@ -689,11 +740,6 @@ void relays_elsewhere_failed(struct relays *r, uint32_t relay, const struct cw_e
 
 /* --- questions --- */
 
-static bool is_there(const struct relay *relay)
-{
-    return relay->opened && !relay->over;
-}
-
 static uint32_t ranks_at(const struct relays *r, uint32_t relay)
 {
     uint32_t count = 0;
@@ -705,12 +751,10 @@ static uint32_t ranks_at(const struct relays *r, uint32_t relay)
 
 uint32_t relays_ask_stats(struct relays *r)
 {
-    struct cw_err err;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (is_there(&r->relay[i]) &&
-            tell(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0, &err) == CW_OK)
+        if (ask(&r->relay[i], CW_FRAME_STATS_ASK, NULL, 0))
             count += ranks_at(r, i);
     return count;
 }
@@ -731,53 +775,46 @@ bool relays_is_suspended(const struct relays *r, uint32_t relay)
 void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
 {
     uint8_t body[CW_CUT_SIZE];
-    struct cw_err err;
 
     cw_cut_put(body, what);
     if (is_there(&r->relay[relay]))
-        tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body), &err);
+        must_tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body));
 }
 
 void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
 {
     struct relay *relay = &r->relay[relays_home(r, rank)];
     uint8_t body[CW_RANK_END_SIZE];
-    struct cw_err err;
 
     cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
     if (is_there(relay))
-        tell(relay, CW_FRAME_RANK_END, body, sizeof(body), &err);
+        must_tell(relay, CW_FRAME_RANK_END, body, sizeof(body));
 }
 
 bool relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)
 {
     struct relay *relay = &r->relay[relays_home(r, checkpoint->rank)];
     uint8_t body[CW_CHECKPOINT_SIZE];
-    struct cw_err err;
 
     cw_checkpoint_put(body, checkpoint);
-    return is_there(relay) && relay->link.fd >= 0 &&
-           tell(relay, CW_FRAME_CHECKPOINT, body, sizeof(body), &err) == CW_OK;
+    return ask(relay, CW_FRAME_CHECKPOINT, body, sizeof(body));
 }
 
 void relays_trim(struct relays *r, uint32_t rank, const struct cw_point *point)
 {
     struct relay *relay = &r->relay[relays_home(r, rank)];
     uint8_t body[CW_TRIM_SIZE];
-    struct cw_err err;
 
     cw_trim_put(body, &(struct cw_trim){.rank = rank, .point = *point});
     if (is_there(relay))
-        tell(relay, CW_FRAME_TRIM, body, sizeof(body), &err);
+        must_tell(relay, CW_FRAME_TRIM, body, sizeof(body));
 }
 
 void relays_end(struct relays *r)
 {
-    struct cw_err err;
-
     for (uint32_t i = 0; r->relay && !r->ending && i < r->config.relays; i++)
         if (is_there(&r->relay[i]))
-            tell(&r->relay[i], CW_FRAME_JOB_END, NULL, 0, &err);
+            must_tell(&r->relay[i], CW_FRAME_JOB_END, NULL, 0);
     r->ending = true;
 }
 
