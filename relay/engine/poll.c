@@ -229,7 +229,7 @@ static void release_acted(struct poll_conn *c)
         cw_wire_release(&c->wire, relay_conn_held(c->conn));
 }
 
-/* Returns false when there was nothing to read. */
+/* Returns false when there was nothing to read, or nothing is to be read now. */
 static bool conn_read(struct relay_engine *e, struct poll_conn *c)
 {
     size_t there = has_rings(c) ? cw_ring_there(&c->wire.in) : 0;
@@ -238,6 +238,8 @@ static bool conn_read(struct relay_engine *e, struct poll_conn *c)
     size_t size;
     ssize_t n;
 
+    if (relay_conn_is_stuck(c->conn)) /* the end of its client does not change that */
+        return false;
     if (there >= RELAY_CUT_MIN && cut_through(e, c))
         return true;
     before =
@@ -323,8 +325,7 @@ static bool serve_ring(struct relay_engine *e, struct poll_conn *c)
 
     if (writes && !conn_flush(e, c))
         return true;
-    reads = reads && !relay_conn_is_stuck(c->conn) &&
-            (c->wire.ended || relay_conn_wants_input(c->conn, e->now_ns));
+    reads = reads && (c->wire.ended || relay_conn_wants_input(c->conn, e->now_ns));
     return (reads && conn_read(e, c)) || writes;
 }
 
@@ -380,6 +381,8 @@ static bool choose(struct relay_engine *e, bool sleeps)
             e->fds[i].events = POLLIN;
             continue;
         }
+        /* poll() tells of a client's end, asked or not, and would again until that is read */
+        e->fds[i].fd = relay_conn_is_stuck(c->conn) && !has_rings(c) ? -1 : c->wire.fd;
         e->fds[i].events = cw_wire_sleep(&c->wire, wants, c->full);
         may_sleep &= !has_rings(c) || e->fds[i].events;
     }

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@
 struct site site;
 struct relay_pools site_pools = RELAY_POOLS_DEFAULT;
 bool site_rings;
+struct relay_disk site_disk;
 struct peer peers[SITE_PEERS];
 int peer_count;
 
@@ -63,6 +65,20 @@ static void site_listen(int i, const char *text)
     CU_ASSERT_TRUE_FATAL(l->fd >= 0);
 }
 
+static void open_disk(struct relay_engine_config *config, struct relay_core_config *core_config)
+{
+    struct relay_listener *results = &site.listeners[config->listener_count];
+
+    if (!site_disk.take)
+        return;
+    *results = (struct relay_listener){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .wakes = true};
+    CU_ASSERT_TRUE_FATAL(results->fd >= 0);
+    config->listener_count++;
+    config->disk = site_disk;
+    core_config->log_memory = SITE_LOG_MEMORY;
+    core_config->log_disk = SITE_LOG_DISK;
+}
+
 void site_start(const struct relay_engine_ops *ops)
 {
     struct relay_engine_config config = {.listeners = site.listeners,
@@ -83,6 +99,7 @@ void site_start(const struct relay_engine_ops *ops)
     snprintf(path, sizeof(path), "unix:%s/relay", site.dir);
     site_listen(SITE_UNIX, path);
     site_listen(SITE_TCP, "tcp:127.0.0.1:0");
+    open_disk(&config, &core_config);
     memset(site.key, 3, sizeof(site.key));
     memset(site.job, 4, sizeof(site.job));
     core_config.key = site.key;
@@ -148,6 +165,8 @@ void site_close(void)
         peer_leave(&peers[i]);
     for (int i = 0; i < 2; i++)
         cw_unlisten(site.listeners[i].fd, &site.listeners[i].address);
+    if (site.listeners[2].wakes)
+        close(site.listeners[2].fd);
     CU_ASSERT_EQUAL(rmdir(site.dir), 0);
     CU_ASSERT_EQUAL(site_count_descriptors(), site.descriptors);
 }

@@ -13,6 +13,8 @@
 #define SITE_PEERS 1100
 #define SITE_WAIT_MS 60000 /* no wait takes longer, even under a sanitizer on a busy machine */
 #define SITE_NOTICES (CW_NOTICE_UNSYNCED + 1)
+#define SITE_LOG_MEMORY (1ull << 20)
+#define SITE_LOG_DISK (256ull << 20)
 #define SITE_UNIX 0
 #define SITE_TCP 1
 
@@ -20,7 +22,7 @@ struct site {
     const struct relay_engine_ops *ops;
     struct relay_core *core;
     struct relay_engine *engine;
-    struct relay_listener listeners[2];
+    struct relay_listener listeners[3]; /* the last one, with site_disk, says that it has results */
     pthread_t thread;
     char dir[64];
     uint8_t key[CW_KEY_SIZE];
@@ -60,6 +62,8 @@ struct peer {
 extern struct site site;
 extern struct relay_pools site_pools; /* of the engines that site_start starts */
 extern bool site_rings; /* the relay offers them; peers on its Unix socket want them */
+/* Of the logs; all zero: they have none. With a disk they have SITE_LOG_MEMORY. */
+extern struct relay_disk site_disk;
 extern struct peer peers[SITE_PEERS];
 extern int peer_count; /* peers[0] is the dispatcher, peers[1 + rank] a rank, then others */
 

@@ -23,6 +23,7 @@ void add_exchange_tests(CU_pSuite suite);
 void add_crowd_tests(CU_pSuite suite);
 void add_random_exchange_tests(CU_pSuite suite);
 void add_engine_resume_tests(CU_pSuite suite);
+void add_engine_disk_tests(CU_pSuite suite);
 /* For an engine that offers rings. */
 void add_ring_client_tests(CU_pSuite suite);
 

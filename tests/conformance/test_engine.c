@@ -335,6 +335,7 @@ static CU_pSuite add_suite(const char *name, CU_InitializeFunc choose)
     add_crowd_tests(suite);
     add_random_exchange_tests(suite);
     add_engine_resume_tests(suite);
+    add_engine_disk_tests(suite);
     return suite;
 }
 
