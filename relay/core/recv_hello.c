@@ -325,6 +325,9 @@ void recv_hello(struct job_set *jobs, struct relay_conn *conn, const uint8_t *bo
     else if (hello.version != CW_PROTOCOL_VERSION)
         conn_refuse(conn, CW_REFUSED_VERSION, "protocol version %u, the relay speaks %u",
                     hello.version, CW_PROTOCOL_VERSION);
+    else if (conn->rings && hello.role != CW_ROLE_RANK)
+        /* what is told to all others may have to outlive us, and a ring does not */
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "rings are for ranks: decline them");
     else if (hello.role == CW_ROLE_DISPATCHER)
         hello_dispatcher(jobs, conn, &hello);
     else if (hello.role == CW_ROLE_RELAY)

@@ -224,8 +224,15 @@ int peer_hello_rank(struct peer *p, uint32_t rank, uint32_t incarnation)
     return hello(p);
 }
 
+/* They are for ranks. */
+static void decline_rings(struct peer *p)
+{
+    cw_wire_close(&p->wire);
+}
+
 int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 {
+    decline_rings(p);
     p->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER,
                                  .rank = ranks,
                                  .flags = site.hello_flags,
@@ -236,6 +243,7 @@ int peer_hello_dispatcher(struct peer *p, uint32_t ranks)
 
 int peer_hello_relay(struct peer *p, uint32_t number)
 {
+    decline_rings(p);
     p->hello = (struct cw_hello){.role = CW_ROLE_RELAY, .rank = number, .incarnation = 1};
     cw_cred_job_key(p->key, site.key, site.job);
     cw_cred_link_key(p->key, p->key, number);
@@ -283,6 +291,8 @@ int peer_resume_once(struct peer *p, int listener)
 
     p->ended = false;
     connect_wire(p, listener);
+    if (p->hello.role != CW_ROLE_RANK)
+        decline_rings(p);
     code = cw_hello_resume(&p->wire, peer_received_bytes(p), &p->hello, p->key, HELLO_MS,
                            &p->welcome, &err);
     if (code == CW_OK) {

@@ -2,6 +2,7 @@
 #include "tests/conformance/suite.h"
 
 #include <CUnit/CUnit.h>
+#include <sys/socket.h>
 
 #define BELLS 20000
 #define SCRIBBLERS 60
@@ -210,8 +211,8 @@ static void job_that_ends_while_others_are_served(void)
         peer_leave(
             first); /* a rank takes its place in the poll set, and is served after the dispatcher */
         pump_for(5);
-        CU_ASSERT_EQUAL(cw_ring_put(&peers[1].wire.out, nonsense, sizeof(nonsense)),
-                        sizeof(nonsense));
+        /* it may end the connection before it has read all */
+        CU_ASSERT_TRUE(send(peers[1].wire.fd, nonsense, sizeof(nonsense), MSG_NOSIGNAL) > 0);
         for (int b = 1; b < peer_count; b++)
             bell(&peers[b]);
         CU_ASSERT_TRUE(pump_until(all_but_first_ended));

@@ -35,6 +35,19 @@ static void job_opens(void)
     }
 }
 
+/* What the dispatcher and other relays are told may be in a log, of which a ring is no part. */
+static void rings_are_for_ranks(void)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_connect(&f, &f.dispatcher, "d");
+    relay_conn_set_rings(f.dispatcher.conn);
+    fixture_hello_dispatcher(&f.dispatcher, 2);
+    expect(&f, "d < HELLO dispatcher of 2\n"
+               "d > REFUSED PROTOCOL 'rings are for ranks: decline them'\n"
+               "d is closed\n");
+    fixture_fini(&f);
+}
+
 /* Its messages to others stay; what comes for it is kept and never asked for. */
 static void bye(void)
 {
@@ -710,6 +723,7 @@ void add_session_tests(void)
     CU_pSuite suite = CU_add_suite("trace of sessions", NULL, NULL);
 
     CU_ADD_TEST(suite, job_opens);
+    CU_ADD_TEST(suite, rings_are_for_ranks);
     CU_ADD_TEST(suite, bye);
     CU_ADD_TEST(suite, bye_in_the_middle_of_a_message);
     CU_ADD_TEST(suite, nothing_is_heard_after_bye);
