@@ -127,7 +127,7 @@ _causeway_run() {
 _causeway_relay() {
   _causeway_option_value ||
     _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-safety
-      --log-compress --log-reserve --spin --help'
+      --log-compress --log-reserve --drop-unreadable --spin --help'
 }
 
 _causeway_status() {

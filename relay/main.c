@@ -31,6 +31,7 @@ struct relay_options {
     int state_fd; /* -1, or what is kept of a relay whose process ends, and is there for the next */
     int disk_fd;  /* -1, or the file of its log, likewise */
     uint64_t spin_ns;
+    bool drop_unreadable; /* of jobs in a log that survives the loss of power */
 };
 
 static const struct relay_engine_ops *running_ops;
@@ -72,6 +73,9 @@ static const char usage[] =
     "is\n"
     "                       of this relay alone, and where its next start goes on. With "
     "--key-file\n"
+    "  --drop-unreadable    with --log-safety sync: jobs in --log-dir whose log cannot be read "
+    "are\n"
+    "                       given up and deleted; else the relay does not start\n"
     "  --log-compress on|off\n"
     "                       what goes to disk, by LZ4, while the disk is behind (default off)\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
@@ -88,6 +92,7 @@ enum {
     OPT_DISK_FD,
     OPT_LIST,
     OPT_SPIN,
+    OPT_DROP_UNREADABLE,
     OPT_HELP,
     OPT_SETTING /* + enum relay_option */
 };
@@ -101,6 +106,7 @@ static const struct option own_options[] = {
     {"disk-fd", required_argument, NULL, OPT_DISK_FD},
     {"list-engines", no_argument, NULL, OPT_LIST},
     {"spin", required_argument, NULL, OPT_SPIN},
+    {"drop-unreadable", no_argument, NULL, OPT_DROP_UNREADABLE},
     {"help", no_argument, NULL, OPT_HELP},
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
@@ -135,6 +141,9 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         return take_descriptor(&o->disk_fd, value, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
+    case OPT_DROP_UNREADABLE:
+        o->drop_unreadable = true;
+        return CW_OK;
     default:
         return relay_settings_take(&o->settings, opt - OPT_SETTING, value, err);
     }
@@ -300,9 +309,28 @@ static bool carry_out(struct relay_core *core, const struct relay_disk *disk)
     return any;
 }
 
-/* What a relay has left whose place we take. */
-static int take_up(struct relay_core *core, struct disk *disk, struct cw_err *err)
+/* A log in a directory stays as it is where a part of it cannot be read now: what we have made of
+ * its journal in memory is not for the next one, who reads the journal again. */
+static int keep_unread(const struct relay_options *o, const struct log_dir *dir,
+                       struct ledger_memory *ledger, const struct relay_returned *returned,
+                       struct cw_err *err)
 {
+    if (returned->unread == 0 || dir->dir < 0 || o->drop_unreadable)
+        return CW_OK;
+    ledger->header.magic = 0;
+    return cw_err_set(err, CW_EINVAL,
+                      "--log-dir %s: %u of its jobs cannot be taken up (%s); nothing there was "
+                      "changed. 'causeway log verify' says more; start the relay again when the "
+                      "disk can be read, or with --drop-unreadable to delete the logs of these "
+                      "jobs, or give another directory",
+                      dir->path, returned->unread, returned->why);
+}
+
+/* What a relay has left whose place we take. */
+static int take_up(const struct relay_options *o, struct relay_core *core,
+                   const struct log_files *files, struct ledger_memory *ledger, struct cw_err *err)
+{
+    struct disk *disk = files->disk;
     const struct relay_disk ops = disk_ops(disk);
     struct relay_returned returned = {0};
 
@@ -316,22 +344,23 @@ static int take_up(struct relay_core *core, struct disk *disk, struct cw_err *er
         if (!carry_out(core, &ops) && poll(&results, 1, RETURN_POLL_MS) > 0)
             eventfd_read(results.fd, &count);
     }
-    if (returned.lost > 0)
+    if (keep_unread(o, &files->dir, ledger, &returned, err) == CW_OK && returned.lost > 0)
         fprintf(stderr, "causeway relay: %u jobs could not be taken up again; the last one: %s\n",
                 returned.lost, returned.why);
-    return CW_OK;
+    return err->code;
 }
 
 /* *jobs: how many were left. */
-static int serve_jobs(const struct relay_options *o, struct relay_core *core, struct disk *disk,
-                      uint32_t *jobs, struct cw_err *err)
+static int serve_jobs(const struct relay_options *o, struct relay_core *core,
+                      const struct log_files *files, struct ledger_memory *ledger, uint32_t *jobs,
+                      struct cw_err *err)
 {
     struct dial *dial = dial_open(err);
 
     if (!dial)
         return err->code;
-    if (take_up(core, disk, err) == CW_OK)
-        serve(o, core, dial, disk, jobs, err);
+    if (take_up(o, core, files, ledger, err) == CW_OK)
+        serve(o, core, dial, files->disk, jobs, err);
     dial_close(dial);
     return err->code;
 }
@@ -344,7 +373,7 @@ static int serve_core(const struct relay_options *o, const struct relay_core_con
     uint32_t jobs = 0;
 
     if (core)
-        serve_jobs(o, core, files->disk, &jobs, err);
+        serve_jobs(o, core, files, config->ledger, &jobs, err);
     else
         cw_err_set(err, CW_ENOMEM, "no memory for a relay");
     log_files_settle(files); /* before the memory goes that it may be writing */

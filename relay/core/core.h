@@ -31,7 +31,8 @@ struct relay_core_config {
 struct relay_returned {
     uint32_t jobs;
     uint32_t sessions;
-    uint32_t lost;             /* jobs that cannot go on */
+    uint32_t lost;             /* jobs that cannot go on ... */
+    uint32_t unread;           /* ... since what was left of them cannot be read, now at least */
     char why[CW_TEXT_MAX + 1]; /* the last of them */
 };
 

@@ -69,8 +69,7 @@ static struct relay_job *job_of(const struct remake *r, uint32_t cell)
 }
 
 /* `rank`: the one for whose sake; SAVED_NONE: none. */
-static void lose(struct remake *r, struct relay_job *job, struct relay_returned *returned,
-                 uint32_t rank, const char *why)
+static void tell_lost(struct relay_returned *returned, uint32_t rank, const char *why)
 {
     char who[32] = "";
 
@@ -78,6 +77,13 @@ static void lose(struct remake *r, struct relay_job *job, struct relay_returned 
         snprintf(who, sizeof(who), "rank %u: ", rank);
     returned->lost++;
     snprintf(returned->why, sizeof(returned->why), "%s%s", who, why);
+}
+
+/* Nobody could go on with it, whoever read what was left. */
+static void drop(struct remake *r, struct relay_job *job, struct relay_returned *returned,
+                 uint32_t rank, const char *why)
+{
+    tell_lost(returned, rank, why);
     for (uint32_t i = 0; i < r->rank_count; i++) {
         struct left_rank *left = &r->ranks[i];
 
@@ -90,6 +96,14 @@ static void lose(struct remake *r, struct relay_job *job, struct relay_returned 
     store_settle(&r->set->shared->store); /* there is memory again for the others */
 }
 
+/* What was left of it cannot be read, or there is no memory for it: another time it may be. */
+static void lose(struct remake *r, struct relay_job *job, struct relay_returned *returned,
+                 uint32_t rank, const char *why)
+{
+    returned->unread++;
+    drop(r, job, returned, rank, why);
+}
+
 static void return_job(struct remake *r, uint32_t cell, const struct saved_job *saved,
                        struct relay_returned *returned)
 {
@@ -97,8 +111,12 @@ static void return_job(struct remake *r, uint32_t cell, const struct saved_job *
                 r->set->count < RELAY_JOBS_MAX && !job_find(r->set, saved->id);
     struct relay_job *job = fits ? job_new(r->set, saved->id, saved->ranks) : NULL;
 
-    if (!job)
+    if (!job) {
+        returned->unread++;
+        tell_lost(returned, SAVED_NONE,
+                  fits ? "there is no memory for it (--memory-max)" : "its state makes no sense");
         return;
+    }
     job->log = true;
     job->resume_ns = saved->resume_ns;
     saved_return_job(job, cell);
@@ -147,7 +165,7 @@ static void return_rank(struct remake *r, uint32_t cell, const struct saved_rank
     mailbox->feed.away = true;
     job->settled = true;
     if (!saved->kept)
-        lose(r, job, returned, saved->rank, "its log had been given up");
+        drop(r, job, returned, saved->rank, "its log had been given up");
     else if (log_return(&mailbox->log, &mailbox->entry, saved->records, saved->payload,
                         saved->payload_solid) < 0)
         lose(r, job, returned, saved->rank, "its log is not whole, or there is no memory for it");
@@ -371,7 +389,7 @@ static void lose_headless(struct remake *r, struct relay_returned *returned)
     for (struct relay_job *job = r->set->first; job; job = next) {
         next = job->next;
         if (!job->dispatcher)
-            lose(r, job, returned, SAVED_NONE, "its dispatcher had gone");
+            drop(r, job, returned, SAVED_NONE, "its dispatcher had gone");
     }
 }
 

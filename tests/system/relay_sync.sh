@@ -565,6 +565,7 @@ cannot_start() {
   timeout 20 "${where[@]}" "${causeway[@]}" relay "${sync_options[@]}" "${@:2}" >"$tmp/refused" 2>&1
   code=$?
   expect_code 1
+  sed -i "/$taken_up/d" "$tmp/refused"
   [[ $(wc -l <"$tmp/refused") = 1 ]] || wrong "expected one line, saw $(<"$tmp/refused")"
   grep -Eq -- "^causeway relay: --log-dir [^ ]*: $1" "$tmp/refused" || wrong "expected $1, saw $(<"$tmp/refused")"
 }
@@ -594,6 +595,41 @@ other_key() {
   switch_on relay
   await_event session_resumed 1
   expect_untouched 2
+}
+
+# The part of the log that is on disk cannot be read for a while: the relay does not start, and the job goes on later.
+unreadable_for_a_while() {
+  synced relay "unix:$work/relay" --log-memory 1M
+  start_told "${job_options[@]}" --resume-timeout 60s -n 2 "$programs/token_ring" 4000 4000
+  await_true "segments on disk" holds_blocks "$logs/relay/segments" $((4 << 20))
+  lose_power relay
+  mv "$logs/relay/segments" "$logs/away"
+  cannot_start '1 of its jobs cannot be taken up \(rank [01]: its log cannot be read\); nothing there was changed' \
+    --log-memory 1M
+  mv "$logs/away" "$logs/relay/segments"
+  switch_on relay
+  await_event session_resumed 1
+  finish
+  expect_code 0
+  expect_out 'ok token_ring'
+  expect_silence
+}
+
+# ... or for ever: who says so begins without the job.
+unreadable_is_dropped() {
+  synced relay "unix:$work/relay" --log-memory 1M
+  start_told "${job_options[@]}" --resume-timeout 3s -n 2 "$programs/token_ring" 4000 4000
+  await_true "segments on disk" holds_blocks "$logs/relay/segments" $((4 << 20))
+  lose_power relay
+  : >"$logs/relay/segments"
+  options[relay]+=' --drop-unreadable'
+  switch_on relay
+  grep -q '1 jobs could not be taken up again; the last one: rank [01]: its log cannot be read' "$tmp/relay.err" ||
+    wrong "expected that the relay says what it dropped, saw $(<"$tmp/relay.err")"
+  address=${addresses[relay]}
+  expect_service --key-file "$work/key"
+  finish
+  expect_right_or_told token_ring
 }
 
 # set_version FILE NUMBER
@@ -745,6 +781,8 @@ directory_tests() {
   tt "a directory in use" in_use
   tt "a relay with another key" other_key
   tt "a journal of another version" other_version
+  tt "a log that cannot be read for a while" unreadable_for_a_while
+  tt "a log that cannot be read, and --drop-unreadable" unreadable_is_dropped
   tt "files of garbage" garbage
   for it in lock journal.1 segments; do
     tt "a file of another user: $it" of_another_user "$it"

@@ -192,7 +192,7 @@ static void dispatcher_that_lies(void)
 
 /* --- logs ---------------------------------------------------------------------------------------
  */
-static void job_is_lost(void (*spoil)(void), const char *why)
+static void job_is_lost(void (*spoil)(void), const char *why, bool unread)
 {
     struct relay_returned returned;
 
@@ -202,6 +202,7 @@ static void job_is_lost(void (*spoil)(void), const char *why)
     returned = fixture_kill(&f);
     CU_ASSERT_EQUAL(returned.jobs, 0);
     CU_ASSERT_EQUAL(returned.lost, 1);
+    CU_ASSERT_EQUAL(returned.unread, unread);
     CU_ASSERT_STRING_EQUAL(returned.why, why);
     forget_story();
     fixture_come_back(d);
@@ -245,10 +246,10 @@ static void spoil_record(void)
 
 static void logs_that_are_gone(void)
 {
-    job_is_lost(give_log_up, "rank 0: its log had been given up");
-    job_is_lost(lose_block, "rank 0: its log is not whole, or there is no memory for it");
-    job_is_lost(spoil_record, "rank 0: its log cannot be read");
-    job_is_lost(forget_dispatcher, "its dispatcher had gone");
+    job_is_lost(give_log_up, "rank 0: its log had been given up", false);
+    job_is_lost(lose_block, "rank 0: its log is not whole, or there is no memory for it", true);
+    job_is_lost(spoil_record, "rank 0: its log cannot be read", true);
+    job_is_lost(forget_dispatcher, "its dispatcher had gone", false);
 }
 
 /* Much of what comes again is on disk, or was on its way there. */
