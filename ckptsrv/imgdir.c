@@ -1,5 +1,6 @@
 #include "ckptsrv/imgdir.h"
 #include "ckptsrv/index.h"
+#include "common/lockfile.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -58,9 +58,11 @@ static void close_one(int *fd)
 /* The holder has written its number into the lock. */
 static int in_use(const struct imgdir *files, struct cw_err *err)
 {
+    int lock = openat(files->dir, LOCK_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     char pid[16] = "";
-    ssize_t n = pread(files->lock, pid, sizeof(pid) - 1, 0);
+    ssize_t n = pread(lock, pid, sizeof(pid) - 1, 0);
 
+    close_one(&lock);
     pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
     return cw_err_set(err, CW_EBUSY,
                       "--dir %s: process %s uses it; end that first, or give another directory",
@@ -72,10 +74,8 @@ static int take_lock(struct imgdir *files, struct cw_err *err)
     char pid[16];
     int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
 
-    files->lock = openat(files->dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    files->lock = cw_lockfile_take(files->dir, LOCK_NAME, 0);
     if (files->lock < 0)
-        return failure(files, "opening", LOCK_NAME, err);
-    if (flock(files->lock, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? in_use(files, err)
                                     : failure(files, "locking", LOCK_NAME, err);
     if (ftruncate(files->lock, 0) < 0 || pwrite(files->lock, pid, (size_t)n, 0) != n)

@@ -1,8 +1,12 @@
 #include "common/keyfile.h"
+#include "common/lockfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -92,21 +96,54 @@ int cw_key_load(const char *path, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
     return err->code;
 }
 
-int cw_key_load_or_make(const char *path, uint8_t key[CW_KEY_SIZE], bool *made, struct cw_err *err)
+/* Gives the file its name, unless there is one of that name. Not every file system has links. */
+static int give_name(const char *from, const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (link(from, path) == 0)
+        return 0;
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return -1;
+    return renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE);
+}
 
-    *made = fd >= 0;
-    if (fd < 0 && errno == EEXIST)
-        return cw_key_load(path, key, err);
+/* The name comes last, and the key is on disk then: whoever finds the file finds all of it. */
+static int make(const char *path, uint8_t key[CW_KEY_SIZE], bool *made, struct cw_err *err)
+{
+    char unnamed[PATH_MAX];
+    int fd = -1;
+
+    err->code = CW_OK;
+    if (snprintf(unnamed, sizeof(unnamed), "%s.XXXXXX", path) >= (int)sizeof(unnamed))
+        errno = ENAMETOOLONG;
+    else
+        fd = mkostemp(unnamed, O_CLOEXEC);
     if (fd < 0)
         return cw_err_set(err, CW_ESYS, "key file %s: %s", path, strerror(errno));
     cw_key_random(key);
-    err->code = CW_OK;
-    if (cw_key_write_fd(fd, key, err) < 0) {
+    if (cw_key_write_fd(fd, key, err) < 0)
         cw_err_wrap(err, "key file %s", path);
-        unlink(path);
-    }
+    else if (fsync(fd) < 0 || (!(*made = give_name(unnamed, path) == 0) && errno != EEXIST))
+        cw_err_set(err, CW_ESYS, "key file %s: %s", path, strerror(errno));
+    unlink(unnamed);
     close(fd);
     return err->code;
+}
+
+int cw_key_load_or_make(const char *path, uint8_t key[CW_KEY_SIZE], bool *made, struct cw_err *err)
+{
+    struct stat st;
+    int error;
+
+    *made = false;
+    if (lstat(path, &st) == 0)
+        return cw_key_load(path, key, err);
+    if (make(path, key, made, err) < 0)
+        return err->code;
+    if (!*made)
+        return cw_key_load(path, key, err);
+    error = cw_sync_name(path);
+    if (error)
+        return cw_err_set(err, CW_ESYS, "key file %s: syncing its directory: %s", path,
+                          strerror(error));
+    return CW_OK;
 }

@@ -1,5 +1,6 @@
 #include "relay/log_dir.h"
 #include "common/err.h"
+#include "common/lockfile.h"
 #include "relay/disk.h"
 #include "relay/log/restore.h"
 
@@ -8,14 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NAME_MAX_HERE 16
 #define LOCK_WAIT_MS 2000
-#define LOCK_STEP_MS 20
 #define PREWRITTEN (16u << 20) /* bytes of each journal */
 #define PIECE (1u << 20)
 
@@ -35,10 +33,9 @@ static int failure(const struct log_dir *dir, const char *doing, const char *nam
 /* --- files ---------------------------------------------------------------------------------------
  */
 
-/* Returns its descriptor, or -1. */
-static int open_file(const struct log_dir *dir, const char *name, struct cw_err *err)
+/* Returns the descriptor, or -1 and has closed it. */
+static int check_file(const struct log_dir *dir, int fd, const char *name, struct cw_err *err)
 {
-    int fd = openat(dir->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0) {
@@ -54,30 +51,21 @@ static int open_file(const struct log_dir *dir, const char *name, struct cw_err 
     return -1;
 }
 
-/* The files of a relay that was killed may stay open for a moment, where it used io_uring. */
-static int try_lock(int fd)
+static int open_file(const struct log_dir *dir, const char *name, struct cw_err *err)
 {
-    const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000};
-    int failed;
-
-    for (int ms = 0; (failed = flock(fd, LOCK_EX | LOCK_NB)) < 0 && ms < LOCK_WAIT_MS;
-         ms += LOCK_STEP_MS) {
-        if (errno != EWOULDBLOCK)
-            break;
-        nanosleep(&pause, NULL);
-    }
-    return failed;
+    return check_file(dir, openat(dir->dir, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600),
+                      name, err);
 }
 
+/* The files of a relay that was killed may stay open for a moment, where it used io_uring. */
 static int take_lock(struct log_dir *dir, struct cw_err *err)
 {
-    dir->lock = open_file(dir, LOG_DIR_LOCK, err);
-    if (dir->lock < 0)
+    int fd = cw_lockfile_take(dir->dir, LOG_DIR_LOCK, LOCK_WAIT_MS);
+
+    if (fd >= 0 || errno != EWOULDBLOCK) {
+        dir->lock = check_file(dir, fd, LOG_DIR_LOCK, err);
         return err->code;
-    if (try_lock(dir->lock) == 0)
-        return CW_OK;
-    if (errno != EWOULDBLOCK)
-        return failure(dir, "locking", LOG_DIR_LOCK, err);
+    }
     return cw_err_set(err, CW_EBUSY,
                       "--log-dir %s: another relay uses it; give each relay a directory of its own",
                       dir->path);
@@ -152,6 +140,15 @@ static int check_dir(const struct log_dir *dir, struct cw_err *err)
     return CW_OK;
 }
 
+/* All names are on disk, also those that a relay which was killed has made. */
+static int sync_names(const struct log_dir *dir, struct cw_err *err)
+{
+    if (fsync(dir->dir) < 0)
+        return failure(dir, "syncing", "it", err);
+    errno = cw_sync_name(dir->path);
+    return errno ? failure(dir, "syncing", "the directory above it", err) : CW_OK;
+}
+
 int log_dir_open(struct log_dir *dir, const char *path, struct cw_err *err)
 {
     bool made = mkdir(path, 0700) == 0;
@@ -171,8 +168,8 @@ int log_dir_open(struct log_dir *dir, const char *path, struct cw_err *err)
     }
     if (open_files(dir, made, err) < 0)
         log_dir_close(dir, true);
-    else if (fsync(dir->dir) < 0)
-        failure(dir, "syncing", "it", err);
+    else
+        sync_names(dir, err);
     return err->code;
 }
 

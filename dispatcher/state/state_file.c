@@ -1,4 +1,5 @@
 #include "dispatcher/state/state_file.h"
+#include "common/lockfile.h"
 #include "common/tree.h"
 #include "dispatcher/state/counts.h"
 #include "dispatcher/state/kept_log.h"
@@ -7,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,18 +144,10 @@ static int take_lock(struct state_file *s, struct cw_err *err)
 /* Its name is on disk before anything else is. */
 static int make_dir(const struct state_file *s, struct cw_err *err)
 {
-    char above[STATE_DIR_MAX];
-    int fd;
-
     if (mkdir(s->path, 0700) < 0)
         return errno == EEXIST ? CW_OK : failure(s, "making it", err);
-    snprintf(above, sizeof(above), "%s", s->path);
-    fd = open(dirname(above), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0)
-        failure(s, "syncing the directory above it", err);
-    if (fd >= 0)
-        close(fd);
-    return err->code;
+    errno = cw_sync_name(s->path);
+    return errno ? failure(s, "syncing the directory above it", err) : CW_OK;
 }
 
 static struct state_file *open_dir(const char *dir, bool make, struct cw_err *err)

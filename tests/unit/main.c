@@ -44,6 +44,7 @@ static void (*const suites[])(void) = {
     add_job_tests,
     add_job_hosts_tests,
     add_keyfile_tests,
+    add_lockfile_tests,
     add_ledger_tests,
     add_journal_tests,
     add_commit_tests,

@@ -33,6 +33,7 @@ void add_ledger_tests(void);
 void add_left_tests(void);
 void add_left_out_tests(void);
 void add_keyfile_tests(void);
+void add_lockfile_tests(void);
 void add_log_tests(void);
 void add_point_tests(void);
 void add_match_tests(void);

@@ -4,11 +4,15 @@
 
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MAKERS 4
+#define ROUNDS 100
 
 static const char digits[] = "000102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F";
 
@@ -163,6 +167,33 @@ static void made_once(void)
     CU_ASSERT_FALSE(made);
 }
 
+static void *make_one(void *key)
+{
+    struct cw_err why = {0};
+    bool made;
+
+    return cw_key_load_or_make(file, key, &made, &why) == CW_OK ? key : NULL;
+}
+
+/* Services that start at once: each has the whole key, and the same one. */
+static void made_at_once(void)
+{
+    uint8_t keys[MAKERS][CW_KEY_SIZE];
+    pthread_t threads[MAKERS];
+    void *good;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        unlink(file);
+        for (int i = 0; i < MAKERS; i++)
+            CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, make_one, keys[i]), 0);
+        for (int i = 0; i < MAKERS; i++) {
+            pthread_join(threads[i], &good);
+            CU_ASSERT_PTR_NOT_NULL(good);
+            CU_ASSERT_EQUAL(memcmp(keys[i], keys[0], CW_KEY_SIZE), 0);
+        }
+    }
+}
+
 static void through_a_pipe(void)
 {
     uint8_t key[CW_KEY_SIZE];
@@ -215,6 +246,7 @@ void add_keyfile_tests(void)
     CU_ADD_TEST(suite, it_is_ours);
     CU_ADD_TEST(suite, missing_file);
     CU_ADD_TEST(suite, made_once);
+    CU_ADD_TEST(suite, made_at_once);
     CU_ADD_TEST(suite, through_a_pipe);
     CU_ADD_TEST(suite, disk_is_full);
     CU_ADD_TEST(suite, random_keys_differ);

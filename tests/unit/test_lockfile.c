@@ -1,0 +1,98 @@
+/* Locks of directories: one holder at a time, though each removes the file when it ends. */
+#include "common/lockfile.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TAKERS 4
+#define ROUNDS 500
+
+static char path[64];
+static int dir;
+static atomic_int holders;
+static atomic_int taken;
+static atomic_bool shared;
+
+static int set_up(void)
+{
+    strcpy(path, "/tmp/test-lockfile-XXXXXX");
+    if (!mkdtemp(path))
+        return 1;
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0;
+}
+
+static int tear_down(void)
+{
+    unlinkat(dir, "lock", 0);
+    close(dir);
+    return rmdir(path);
+}
+
+static void one_holder(void)
+{
+    int fd = cw_lockfile_take(dir, "lock", 0);
+
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "lock", 30), -1);
+    CU_ASSERT_EQUAL(errno, EWOULDBLOCK);
+    close(fd);
+    fd = cw_lockfile_take(dir, "lock", 0);
+    CU_ASSERT_TRUE(fd >= 0);
+    close(fd);
+    CU_ASSERT_EQUAL(cw_lockfile_take(dir, "none/lock", 30), -1);
+    CU_ASSERT_EQUAL(errno, ENOENT);
+}
+
+static void *take_and_remove(void *unused)
+{
+    while (atomic_load(&taken) < ROUNDS) {
+        int fd = cw_lockfile_take(dir, "lock", 0);
+
+        if (fd < 0)
+            continue;
+        if (atomic_fetch_add(&holders, 1) > 0)
+            atomic_store(&shared, true);
+        atomic_fetch_add(&taken, 1);
+        sched_yield();
+        atomic_fetch_sub(&holders, 1);
+        unlinkat(dir, "lock", 0);
+        close(fd);
+    }
+    return unused;
+}
+
+static void holders_that_remove_it(void)
+{
+    pthread_t threads[TAKERS];
+
+    for (int i = 0; i < TAKERS; i++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, take_and_remove, NULL), 0);
+    for (int i = 0; i < TAKERS; i++)
+        pthread_join(threads[i], NULL);
+    CU_ASSERT_FALSE(atomic_load(&shared));
+}
+
+static void names_are_synced(void)
+{
+    CU_ASSERT_EQUAL(cw_sync_name(path), 0);
+    CU_ASSERT_EQUAL(cw_sync_name("/nowhere/there"), ENOENT);
+}
+
+void add_lockfile_tests(void)
+{
+    CU_pSuite suite = CU_add_suite("lockfile", set_up, tear_down);
+
+    CU_ADD_TEST(suite, one_holder);
+    CU_ADD_TEST(suite, holders_that_remove_it);
+    CU_ADD_TEST(suite, names_are_synced);
+}
