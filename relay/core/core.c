@@ -17,7 +17,7 @@
 
 struct relay_core {
     struct relay_memory memory;
-    struct relay_pool pool; /* of what is kept for later: nobody asks it for memory */
+    struct relay_pool pool; /* of what is kept for any job */
     struct cw_relay_stats stats;
     struct conn_set conns;
     struct mailbox_shared shared;
@@ -97,7 +97,7 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
         free(core);
         return NULL;
     }
-    core->pool.memory = &core->memory;
+    core->pool = (struct relay_pool){.memory = &core->memory, .modest = true};
     conn_set_init(&core->conns, core, &core->pool, &core->stats);
     mailbox_shared_init(&core->shared, &core->pool, config->ledger ? &core->ledger : NULL,
                         config->log_memory, config->log_disk);
@@ -203,7 +203,7 @@ static void settle_ends(struct relay_core *core)
     struct relay_conn *conn;
 
     store_trim(&core->shared.store);
-    while (trim_is_hopeless(&core->shared) && share_logs(&core->jobs))
+    while (!core->remake && trim_is_hopeless(&core->shared) && share_logs(&core->jobs))
         ;
     while ((mailbox = mailbox_next_unlogged(&core->shared)))
         job_notice(mailbox->job, CW_NOTICE_UNLOGGED, mailbox->rank, "%s", mailbox->unlogged_why);

@@ -38,7 +38,7 @@ struct job_set {
     uint32_t cancel_first;
     uint32_t cancel_count;
     uint8_t cancelled[JOB_CANCELS_MAX][CW_ID_SIZE]; /* a ring: jobs that ended amid opening links */
-    bool relieving; /* a job's memory, or log, is being given up for another's sake */
+    bool relieving; /* a job's memory, or log, is being given up for another's sake: no other is */
 };
 
 struct relay_job {

@@ -39,6 +39,7 @@ struct remake *remake_new(struct job_set *set)
                          .memory_seen = UINT64_MAX,
                          .taken = calloc(cells + 1, sizeof(*r->taken)),
                          .ranks = calloc(cells + 1, sizeof(*r->ranks))};
+    set->relieving = true; /* no job gives way while all of them are being read */
     if (r->taken && r->ranks && ledger_find_left(ledger, &set->memory->supply) == CW_OK)
         return r;
     remake_free(r);
@@ -51,6 +52,7 @@ void remake_free(struct remake *r)
     for (uint32_t i = 0; i < r->rank_count; i++)
         if (r->ranks[i].rank)
             remake_mailbox_end(&r->ranks[i].mailbox);
+    r->set->relieving = false;
     free(r->taken);
     free(r->ranks);
     free(r);

@@ -159,7 +159,7 @@ bool share_relieve(void *ctx, struct relay_pool *asker)
         copies_pay_all(&set->shared->copies); /* what is owed holds blocks */
         return true;
     }
-    most = who_gives_way(asker);
+    most = asker->modest ? NULL : who_gives_way(asker);
     if (!most)
         return false;
     set->relieving = true;

@@ -57,6 +57,7 @@ struct relay_pool {
     void *owner;        /* NULL: it has ended, or never had one */
     uint64_t held;      /* bytes, its own included */
     uint64_t log_bytes; /* in logs, also on disk */
+    bool modest;        /* nobody gives way for what it asks: it may be anybody who is amid it */
     bool ended;         /* it goes with the last of what it holds */
     bool drained;       /* ended, and all was let go of that could be */
 };

@@ -1,5 +1,6 @@
 /* Jobs at one relay share its memory: when it is spent, the one that holds the most gives way, and
  * the others go on. */
+#include "relay/core/conn.h"
 #include "relay/memory/block.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
@@ -193,6 +194,26 @@ static void the_logs_of_a_job_count_together(void)
     fixture_fini(&f);
 }
 
+/* What is kept for all jobs, like places on disk that are free, is asked for amid anything: also
+ * while a log is let go of, or read from disk. When memory is spent no job ends for it. */
+static void what_nobody_holds_ends_no_job(void)
+{
+    struct relay_pool *pool;
+    uint64_t taken;
+
+    start(RELAY_MEMORY_MIN, false);
+    take_much();
+    pool = r0->conn->set->pool;
+    taken = left();
+    relay_core_stats(f.core)->memory_now += taken;
+    CU_ASSERT_PTR_NULL(relay_pool_alloc(pool, FIXTURE_MEMORY)); /* more than all blocks kept */
+    relay_core_stats(f.core)->memory_now -= taken;
+    CU_ASSERT_PTR_NOT_NULL(r0->conn);
+    say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
+    expect_has(&f, "d > STATS");
+    fixture_fini(&f);
+}
+
 /* --- what is kept for later ---------------------------------------------------------------------
  */
 /* ... is bounded: a job that ended holds nothing. */
@@ -222,5 +243,6 @@ void add_share_tests(void)
     CU_ADD_TEST(suite, a_job_begins_when_memory_is_spent);
     CU_ADD_TEST(suite, its_logs_go_first);
     CU_ADD_TEST(suite, the_logs_of_a_job_count_together);
+    CU_ADD_TEST(suite, what_nobody_holds_ends_no_job);
     CU_ADD_TEST(suite, nothing_stays_of_a_job);
 }
