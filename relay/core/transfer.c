@@ -167,7 +167,7 @@ bool transfer_wants_input(struct transfer *transfer, uint64_t now_ns)
 {
     struct relay_conn *to;
 
-    if (transfer->link && transfer->left)
+    if (transfer->link) /* also between its messages: the next one most likely goes there */
         return !link_of(transfer) || link_of(transfer)->out.bytes < RELAY_CUT_BACKLOG_MAX;
     if (!transfer->message || !transfer->message->matched || transfer->cut_spent)
         return true;

@@ -307,6 +307,40 @@ static void link_that_is_behind(void)
     finish();
 }
 
+/* The same of messages of one frame; also while the link is down. */
+static void messages_to_a_link_that_is_behind(bool down)
+{
+    uint64_t sent = 0;
+
+    resume_ms = 1000;
+    start_linked(true, FEED_WHOLE);
+    relay[0].mute = true;
+    if (down)
+        relay_conn_broken(ends[0]->conn, "the way was cut", NULL, 0);
+    for (; relay_conn_wants_input(rank(0)->conn, relay[0].now_ns) && sent < 1000; sent++)
+        say_begin(rank(0), CW_SEND_TAG, 1, sent, 64 << 10, 64 << 10);
+    CU_ASSERT_TRUE(sent >= RELAY_CUT_BACKLOG_MAX >> 16 && sent < RELAY_CUT_BACKLOG_MAX >> 15);
+    CU_ASSERT_TRUE(relay_conn_wants_input(rank(2)->conn, relay[0].now_ns));
+    if (!down)
+        pump();
+    CU_ASSERT_EQUAL(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns), !down);
+    if (down) {
+        ends[0]->conn = NULL;
+        fixture_tick(&relay[0], 1);
+        fixture_tick(&relay[0], 2000000000);
+        CU_ASSERT_TRUE(relay_conn_wants_input(rank(0)->conn, relay[0].now_ns));
+        fixture_close(ends[1], "the way was cut");
+    }
+    finish();
+    resume_ms = 0;
+}
+
+static void small_messages_to_a_link_that_is_behind(void)
+{
+    messages_to_a_link_that_is_behind(false);
+    messages_to_a_link_that_is_behind(true);
+}
+
 /* Every rank sends to every other, and bytes come as they like. */
 static void many_messages(void)
 {
@@ -752,6 +786,7 @@ void add_link_tests(void)
     CU_ADD_TEST(suite, active_message);
     CU_ADD_TEST(suite, large_messages_of_two_ranks);
     CU_ADD_TEST(suite, link_that_is_behind);
+    CU_ADD_TEST(suite, small_messages_to_a_link_that_is_behind);
     CU_ADD_TEST(suite, many_messages);
     CU_ADD_TEST(suite, receiver_comes_back);
     CU_ADD_TEST(suite, sender_comes_back);
