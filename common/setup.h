@@ -37,7 +37,11 @@ struct cw_setup {
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
     uint32_t flags;            /* enum cw_setup_flag */
-    const uint8_t *early;      /* early readings of an earlier incarnation; borrowed */
+    /* For its environment, and no part of the datagram: its number among the ranks that were first
+     * placed on the host where it was, and how many these are. In each incarnation the same. */
+    uint32_t local_rank;
+    uint32_t local_ranks;
+    const uint8_t *early; /* early readings of an earlier incarnation; borrowed */
     uint32_t early_size;
 };
 

@@ -232,6 +232,25 @@ int placement_make(struct placement *placement, const struct host_list *hosts, u
     return err->code;
 }
 
+void placement_local(const struct placement *placement, uint32_t rank, uint32_t ranks,
+                     uint32_t *local_rank, uint32_t *local_ranks)
+{
+    uint32_t host;
+
+    *local_rank = rank;
+    *local_ranks = ranks;
+    if (!placement->rank_slot)
+        return;
+    host = placement->slot_host[placement->rank_slot[rank]];
+    *local_rank = *local_ranks = 0;
+    for (uint32_t other = 0; other < placement->ranks; other++) {
+        if (placement->slot_host[placement->rank_slot[other]] != host)
+            continue;
+        *local_rank += other < rank;
+        ++*local_ranks;
+    }
+}
+
 void placement_free(struct placement *placement)
 {
     free(placement->slot_host);

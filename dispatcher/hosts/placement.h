@@ -31,6 +31,11 @@ struct placement {
  * but none more than its slots_max. Errors: CW_EINVAL, with numbers and what to do; CW_ENOMEM. */
 int placement_make(struct placement *placement, const struct host_list *hosts, uint32_t ranks,
                    const struct placement_options *options, struct cw_err *err);
+
+/* The number of a rank among those that are started first on its host, and how many these are. Of a
+ * job without hosts, whose placement is empty, all `ranks` are on one. */
+void placement_local(const struct placement *placement, uint32_t rank, uint32_t ranks,
+                     uint32_t *local_rank, uint32_t *local_ranks);
 void placement_free(struct placement *placement);
 
 #endif

@@ -39,7 +39,8 @@ struct launch_process {
 /* What a launcher tells, in the job's loop. */
 struct launcher_events {
     void (*started)(void *ctx, const struct launch_process *process);
-    /* CW_ENOTFOUND: the program; CW_ESYS: anything else. The text names the rank and the program.
+    /* CW_ENOTFOUND: the program; CW_EINVAL: it is there, and cannot be executed; CW_ESYS: else. The
+     * text names the rank and the program.
      */
     void (*failed)(void *ctx, uint32_t rank, const struct cw_err *err);
     void (*alive)(void *ctx, uint32_t rank, uint32_t incarnation); /* a sign of life */

@@ -132,6 +132,8 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
             set(child->env, defaults[i]);
     return set_own(child, "PMI_FD=%d", child->base) && set_own(child, "PMI_RANK=%u", setup->rank) &&
            set_own(child, "PMI_SIZE=%u", setup->ranks) &&
+           set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&
+           set_own(child, "MPI_LOCALNRANKS=%u", setup->local_ranks) &&
            set_own(child, CW_SETUP_ENV "=%d", child->base + 1) && set_preload(child);
 }
 
@@ -276,7 +278,9 @@ int rank_child_explain(const struct rank_child_failure *failure,
                           "the restorer %.300s: %s; the installation is incomplete: "
                           "run make and make install",
                           program->restore_path, strerror(failure->error));
-    return cw_err_set(err, CW_ENOTFOUND, "%s: %s",
-                      failure->doing == RANK_CHILD_FORK ? "fork" : "exec",
-                      strerror(failure->error));
+    if (failure->doing == RANK_CHILD_FORK)
+        return cw_err_set(err, CW_ESYS, "fork: %s", strerror(failure->error));
+    return cw_err_set(
+        err, failure->error == ENOENT || failure->error == ENOTDIR ? CW_ENOTFOUND : CW_EINVAL,
+        "exec: %s", strerror(failure->error));
 }

@@ -58,6 +58,8 @@ size_t agent_start_put(uint8_t *to, const struct agent_start *v)
     cw_put_u32(&w, v->start);
     cw_put_u32(&w, v->program);
     cw_put_u32(&w, v->flags);
+    cw_put_u32(&w, v->setup.local_rank);
+    cw_put_u32(&w, v->setup.local_ranks);
     return w.used + cw_setup_put(to + w.used, &v->setup);
 }
 
@@ -68,8 +70,10 @@ bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v)
     v->start = cw_get_u32(&r);
     v->program = cw_get_u32(&r);
     v->flags = cw_get_u32(&r);
-    return !r.bad && v->start < AGENT_STARTS_MAX && v->program > 0 &&
-           v->program < AGENT_BLOBS_MAX &&
+    v->setup.local_rank = cw_get_u32(&r);
+    v->setup.local_ranks = cw_get_u32(&r);
+    return !r.bad && v->setup.local_rank < v->setup.local_ranks && v->start < AGENT_STARTS_MAX &&
+           v->program > 0 && v->program < AGENT_BLOBS_MAX &&
            (v->flags & ~(AGENT_START_READS | AGENT_START_FROM_IMAGE)) == 0 &&
            cw_setup_get(r.at, r.left, &v->setup);
 }

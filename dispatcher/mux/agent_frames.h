@@ -68,9 +68,9 @@ struct agent_start {
     uint32_t start;
     uint32_t program; /* number of its blob */
     uint32_t flags;
-    struct cw_setup setup; /* its `early` points into the frame */
+    struct cw_setup setup; /* its `early` points into the frame; here with its local rank */
 };
-#define AGENT_START_MAX (12u + CW_SETUP_MAX)
+#define AGENT_START_MAX (20u + CW_SETUP_MAX)
 
 /* The streams of a start. */
 enum agent_stream {

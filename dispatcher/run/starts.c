@@ -68,6 +68,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
                              .early = r->early,
                              .early_size = r->early_size};
 
+    placement_local(&parts->options->hosts.placement, order->rank, parts->options->ranks,
+                    &setup.local_rank, &setup.local_ranks);
     setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
     memcpy(setup.job, parts->job_id, sizeof(setup.job));
     host_relays_address(parts, relays_home(parts->relays, order->rank), host, address);
@@ -113,13 +115,21 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
     return failed;
 }
 
+/* As shells say it. */
+static int code_of(const struct cw_err *err)
+{
+    if (err->code == CW_ENOTFOUND)
+        return 127;
+    return err->code == CW_EINVAL ? 126 : 1;
+}
+
 void starts_failed(struct starts *s, uint32_t rank, const struct cw_err *err)
 {
     const struct job_rank *r = &s->job->rank[rank];
 
     telling_say(&s->parts->telling, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
                 r->slot);
-    job_start_failed(s->job, rank, err->code == CW_ENOTFOUND ? 127 : 1, now_of(s), err->text);
+    job_start_failed(s->job, rank, code_of(err), now_of(s), err->text);
 }
 
 /* --- starts that wait --- */

@@ -231,6 +231,22 @@ not_executable() {
   run_expect 126 "$work/plain" "$causeway" run -n 2 "$work/plain"
 }
 
+# Also when that is only found at the start, as a shell says it.
+busy_program() {
+  cp /bin/true "$work/busy"
+  run bash -c 'exec 5>>"$1"; exec "${@:2}"' _ "$work/busy" "$causeway" run -n 2 "$work/busy"
+  expect_code 126
+  expect_message 'starting rank . \(.*busy\): exec: Text file busy'
+}
+
+# By which programs choose a GPU; the same after a restart.
+local_rank() {
+  # shellcheck disable=SC2016 # the ranks' variables
+  run "$causeway" run -n 2 bash -c 'echo "$MPI_LOCALRANKID of $MPI_LOCALNRANKS"'
+  expect_code 0
+  [[ $(sort "$tmp/out") = $'0 of 2\n1 of 2' ]] || wrong "expected the local ranks 0 and 1 of 2"
+}
+
 not_a_program() {
   echo 'hello' >"$work/text"
   chmod +x "$work/text"
@@ -362,6 +378,8 @@ program_tests() {
   t "a directory" run_expect 126 '/etc is a directory' "$causeway" run -n 2 /etc
   t "a file that is not executable" not_executable
   t "a text file" not_a_program
+  t "a program that is open for writing" busy_program
+  t "MPI_LOCALRANKID" local_rank
   t "a script without its interpreter" no_interpreter
   t "a program of Open MPI" openmpi
   t "an MPICH that asks UCX for more" later_mpich

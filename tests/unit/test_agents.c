@@ -333,7 +333,12 @@ static void start_on(uint32_t host, uint32_t rank, const char *script, int stdin
     static struct launch_program programs[RANKS];
     static char *argvs[RANKS][4];
     static char restorer[RANKS][160];
-    struct cw_setup setup = {.rank = rank, .ranks = RANKS, .incarnation = 1, .address = "here"};
+    struct cw_setup setup = {.rank = rank,
+                             .ranks = RANKS,
+                             .incarnation = 1,
+                             .local_rank = rank,
+                             .local_ranks = RANKS,
+                             .address = "here"};
 
     memcpy(argvs[rank], argv, sizeof(argv));
     argvs[rank][2] = (char *)script;
@@ -455,7 +460,7 @@ static void program_that_is_not_there(void)
     static char *const argv[] = {"none", NULL};
     static const struct launch_program program = {
         .path = "/none/none", .argv = argv, .device_path = ""};
-    struct cw_setup setup = {.rank = 1, .ranks = RANKS, .incarnation = 1};
+    struct cw_setup setup = {.rank = 1, .ranks = RANKS, .incarnation = 1, .local_ranks = 1};
 
     open_ready(1, TIMEOUT_NS);
     CU_ASSERT_EQUAL(remote_launcher.start(launcher, &program, &setup, 0, -1, -1, &err), CW_OK);

@@ -374,6 +374,22 @@ static void by_slots_and_nodes(void)
             "a:4,b:4, or --oversubscribe");
 }
 
+/* By which programs choose a GPU. */
+static void local_ranks(void)
+{
+    static const uint32_t expected[][2] = {{0, 2}, {0, 3}, {0, 1}, {1, 2}, {1, 3}, {2, 3}};
+    static const struct placement none = {0};
+    uint32_t rank, ranks;
+
+    CU_ASSERT_EQUAL(place("a:2\nb:3\nc:1", 6, 0, &by_node), CW_OK);
+    for (uint32_t i = 0; i < 6; i++) {
+        placement_local(&placement, i, 6, &rank, &ranks);
+        CU_ASSERT_TRUE(rank == expected[i][0] && ranks == expected[i][1]);
+    }
+    placement_local(&none, 3, 5, &rank, &ranks);
+    CU_ASSERT_TRUE(rank == 3 && ranks == 5);
+}
+
 /* Two sites: a and b, and c and d. */
 static int place_by_site(const char *hosts, uint32_t ranks, struct placement_options options)
 {
@@ -595,6 +611,7 @@ void add_hosts_tests(void)
     CU_ADD_TEST(suite, bad_allocations);
     CU_ADD_TEST(suite, names_of_slurm_are_bounded);
     CU_ADD_TEST(suite, by_slots_and_nodes);
+    CU_ADD_TEST(suite, local_ranks);
     CU_ADD_TEST(suite, by_site);
     CU_ADD_TEST(suite, by_ppn);
     CU_ADD_TEST(suite, spares_get_no_ranks);
