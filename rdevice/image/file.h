@@ -44,6 +44,7 @@ struct file {
     uint64_t content_size; /* that is held; of pipes what is unread */
     uint64_t value;        /* of eventfd: its count; of timerfd: its clock */
     int settime_flags;
+    int signal, owner_type, owner; /* of asynchronous input: F_GETSIG, F_GETOWN_EX; 0: as usual */
     struct itimerspec timer;
     uint64_t ticks; /* of timerfd: expirations that were not read */
     uint32_t watches;

@@ -3,6 +3,7 @@
 #include "rdevice/image/content.h"
 #include "rdevice/image/file.h"
 #include "rdevice/image/inherited.h"
+#include "rdevice/image/opening.h"
 #include "rdevice/image/reopen.h"
 #include "rdevice/image/special.h"
 #include "rdevice/image/system.h"
@@ -254,7 +255,9 @@ static int add_file(const struct image_setting *setting, int fd, struct cw_err *
         return 0;
     }
     find_same(file);
-    return file->same_as >= 0 ? 0 : read_kind(file, &st, err);
+    if (file->same_as >= 0 || read_kind(file, &st, err))
+        return err->code;
+    return file->kind == FILE_LOST ? 0 : opening_read(file, err);
 }
 
 struct directory_entry {
@@ -320,6 +323,7 @@ int files_read(const struct image_setting *setting, struct cw_err *err)
     int directory = system_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
 
     files_release();
+    opening_forget();
     if (directory < 0)
         return cw_err_set(err, CW_ESYS, "/proc/self/fd cannot be opened: %s",
                           strerrordesc_np(-directory));
@@ -441,6 +445,9 @@ int files_restore(const struct image_setting *setting, const int *given, bool cu
     for (uint32_t i = 0; i < count; i++)
         if (files[i].kind == FILE_EPOLL && files[i].same_as < 0)
             special_watch(&files[i], watches[files[i].value]);
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].kind != FILE_GIVEN && files[i].same_as < 0)
+            opening_restore(&files[i]);
     for (int fd = 0; fd < STANDARD_COUNT; fd++)
         if (!find(fd))
             system_close(fd);

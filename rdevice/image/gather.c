@@ -3,6 +3,7 @@
 #include "rdevice/image/remark.h"
 #include "rdevice/image/system.h"
 #include "rdevice/image/thread.h"
+#include "rdevice/image/traits.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -90,6 +91,8 @@ int gather_read(struct cw_err *err)
     read_signals();
     for (int i = 0; i < (int)RLIM_NLIMITS; i++)
         system_call(SYS_prlimit64, 0, i, NULL, &kept.limit[i]);
+    traits_read();
+    identity_read_groups();
     kept.umask = (unsigned)system_call(SYS_umask, 0);
     system_call(SYS_umask, kept.umask);
     if (read_timers(err) || read_thread(err))
@@ -152,6 +155,7 @@ int gather_restore(struct cw_err *err)
     long status;
 
     restore_signals();
+    traits_restore();
     system_call(SYS_umask, kept.umask);
     status = system_call(SYS_chdir, kept.cwd);
     if (status < 0)
@@ -159,6 +163,18 @@ int gather_restore(struct cw_err *err)
                           "the working directory %.300s cannot be entered: %s; it must be there on "
                           "each machine where the rank may run",
                           kept.cwd, strerrordesc_np((int)-status));
+    return 0;
+}
+
+int gather_restore_rights(struct cw_err *err)
+{
+    const char *failed = conditions_restore(&kept.thread.conditions, traits_are_here());
+
+    if (failed)
+        remark_add("the program could not get back %s", failed);
+    if (identity_restore(&kept.thread.identity, true, err))
+        return err->code;
+    traits_restore_last();
     return 0;
 }
 

@@ -22,6 +22,10 @@ const char *gather_restore_thread(void);
 /* ... and the rest, but for limits and timers. Returns 0, or CW_ESYS with *err set. */
 int gather_restore(struct cw_err *err);
 
+/* ... and what this thread may do and how it is run: once files are open, which the program may not
+ * be allowed to open any more. Returns 0, or CW_EINVAL with *err set: it would be allowed more. */
+int gather_restore_rights(struct cw_err *err);
+
 /* ... and limits, once files are open: numbers and sizes of files may be above them. */
 void gather_restore_limits(void);
 

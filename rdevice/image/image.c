@@ -136,14 +136,14 @@ static void go_on(const struct image_order *order, const struct image_setting *s
     shared_release();
     remark_forget();
     if (remark)
-        remark_add("%s", remark);
+        remark_add("the program could not get back %s", remark);
     state.on_its_way = false;
     state.stored_tag = 0;
     state.former_tid = gather_tid();
     if (cut && setting->may_cut)
         cut = setting->may_cut(state.handoff.control_fd);
     if (gather_restore(&err) || files_restore(setting, given, cut, &err) ||
-        others_revive(gather_pending(), state.baseline, &err)) {
+        gather_restore_rights(&err) || others_revive(gather_pending(), state.baseline, &err)) {
         cw_err_wrap(&err, "rank %u cannot go on from image %u", order->rank, order->number);
         give_up(&err);
     }

@@ -7,6 +7,7 @@
 #include "rdevice/image/revive.h"
 #include "rdevice/image/system.h"
 #include "rdevice/image/thread.h"
+#include "rdevice/image/traits.h"
 #include "rdevice/image/xstate.h"
 
 #include <asm/prctl.h>
@@ -61,6 +62,7 @@ struct other {
     struct interrupted call;
     ucontext_t *frame;
     const char *remark;
+    struct cw_err err; /* why the program cannot go on with it */
 };
 
 static struct {
@@ -74,6 +76,7 @@ static struct {
     struct xstate_layout layout;
     uint64_t vdso;
     bool (*unfit)(void);
+    bool here; /* restored on the machine of the image */
 } all;
 
 static uint64_t now_ns(void)
@@ -460,8 +463,13 @@ static void raise_pending(uint64_t pending)
 static void begin_again(void *argument)
 {
     struct other *other = argument;
+    const char *failed;
 
     other->remark = thread_restore(&other->thread);
+    failed = conditions_restore(&other->thread.conditions, all.here);
+    if (failed)
+        other->remark = failed;
+    identity_restore(&other->thread.identity, false, &other->err);
     if (other->thread.gs_base)
         system_call(SYS_arch_prctl, ARCH_SET_GS, other->thread.gs_base);
     system_call(SYS_prctl, PR_SET_NAME, other->thread.name);
@@ -494,6 +502,7 @@ int others_revive(uint64_t pending, bool baseline, struct cw_err *err)
     const char *remark = NULL;
     uint32_t seen;
 
+    all.here = traits_are_here();
     if (all.count == 0)
         return 0;
     if (!baseline && !xstate_is(&all.layout))
@@ -508,11 +517,14 @@ int others_revive(uint64_t pending, bool baseline, struct cw_err *err)
     }
     while (seen = all.progress, first_at(STAGE_CALLED))
         system_call(SYS_futex, &all.progress, FUTEX_WAIT_PRIVATE, seen, 0);
-    for (uint32_t i = 0; i < all.count; i++)
+    for (uint32_t i = 0; i < all.count; i++) {
+        if (all.other[i].err.code)
+            return (*err = all.other[i].err).code;
         if (all.other[i].remark)
             remark = all.other[i].remark;
+    }
     if (remark)
-        remark_add("%s", remark);
+        remark_add("a thread of the program could not get back %s", remark);
     return 0;
 }
 

@@ -25,6 +25,8 @@ int thread_read(struct thread *thread)
     system_call(SYS_arch_prctl, ARCH_GET_GS, &thread->gs_base);
     system_call(SYS_rt_sigpending, &thread->pending, sizeof(thread->pending));
     system_call(SYS_prctl, PR_GET_NAME, thread->name);
+    conditions_read(&thread->conditions);
+    identity_read(&thread->identity);
     if (system_call(SYS_prctl, PR_GET_TID_ADDRESS, &thread->tid_address) < 0 ||
         !thread->tid_address || *thread->tid_address != thread->tid)
         return -1;
@@ -43,7 +45,7 @@ static const char *restore_rseq(void)
     if (system_call(SYS_rseq, at, RSEQ_BYTES, 0, RSEQ_SIG) == 0)
         return NULL;
     area->cpu_id = (uint32_t)RSEQ_CPU_ID_REGISTRATION_FAILED;
-    return "restartable sequences could not be registered: sched_getcpu() is slower";
+    return "restartable sequences: sched_getcpu() is slower";
 }
 
 /* The number of their owner is the value of mutexes that are robust. */

@@ -3,6 +3,9 @@
 #ifndef RDEVICE_IMAGE_THREAD_H
 #define RDEVICE_IMAGE_THREAD_H
 
+#include "rdevice/image/conditions.h"
+#include "rdevice/image/identity.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +19,8 @@ struct thread {
     uint64_t fs_base, gs_base;
     uint64_t pending; /* signals that it blocks; with those of the process */
     char name[THREAD_NAME_MAX];
+    struct conditions conditions;
+    struct identity identity;
 };
 
 /* Of the calling thread. No function of libc is used. Returns 0, or -1: the kernel does not say

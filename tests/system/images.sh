@@ -160,6 +160,44 @@ pool() {
   expect_output '^restored, 0 failures'
 }
 
+# What the kernel keeps of a process: state [NAME]
+state() {
+  take "$programs/state" "$@"
+  expect_code 0
+  restore 1
+  expect_code 0
+  expect_output '^kept '
+  ! grep -E '^(lost|remark)' "$tmp/out" || wrong "$(grep -E '^(lost|remark)' "$tmp/out")"
+}
+
+# What a program that root has started gives up does not come back: given_up_rights GROUPS OPTION...
+given_up_rights() {
+  ((UID == 0)) || { skip "not root" && return; }
+  chmod 777 . "$tmp"
+  take setpriv "${@:2}" "$programs/state" name
+  expect_code 0
+  restore 1
+  expect_code 0
+  expect_output "^ids 65534 65534 65534, groups $1"
+}
+
+more_rights() {
+  ((UID == 0)) || { skip "not root" && return; }
+  chmod 777 . "$tmp"
+  take "$programs/state" name
+  restore 1 setpriv --reuid=65534 --regid=65534 --clear-groups
+  expect_code 113
+  expect_output 'the program ran as user 0 and group 0, which this process cannot become'
+}
+
+state_tests() {
+  t "what the kernel keeps of a process" state
+  t "the processor's time stamps forbidden" state timestamps
+  t "user and groups that root gave up" given_up_rights 0 --reuid=65534 --regid=65534 --clear-groups
+  t "... but for some groups" given_up_rights 2 --reuid=65534 --regid=65534 --groups=4,5 --no-new-privs
+  t "a user who is not the program's" more_rights
+}
+
 program_tests() {
   local plain="env -u NOTHING" fixed="setarch -R"
   t "all that a program has" everything "$plain" "$plain"
@@ -371,12 +409,13 @@ stream_tests() {
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,copies,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt}; do
+  for it in "$restorer" "$programs"/{everything,chain,copies,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt,state}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start
   cd "$tmp" || exit 2
   program_tests
+  state_tests
   change_tests
   refusal_tests
   stream_tests
