@@ -7,6 +7,7 @@
 #include "common/frame.h"
 
 #define CW_SETUP_ENV "CAUSEWAY_FD"
+#define CW_INSIDE_ENV "CAUSEWAY_INSIDE" /* 0; in what a rank that has called MPI_Init starts, 1 */
 
 /* Where the ranks of the job are at home, for collectives that know sites: a character for each
  * rank, the number of its relay in base 16. Not set where MPICH's own collectives are wanted. */
@@ -71,6 +72,7 @@ enum cw_report_kind {
     CW_REPORT_NOT_RESTORED =
         8, /* the image that it was to be started from is of no use: the text */
     CW_REPORT_IMAGE_BROKE_OFF = 9, /* likewise, but its stream has not come to its end */
+    CW_REPORT_NESTED = 10, /* its program has started another MPI program, whose path is the text */
 };
 
 /* IMAGE_TAKEN is sent before anything that the rank does after that moment. */

@@ -4,15 +4,18 @@
 #include "rdevice/clock.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/image.h"
+#include "rdevice/nested.h"
 #include "rdevice/real.h"
 #include "rdevice/replay.h"
 #include "rdevice/trace.h"
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define FAREWELL_NS 20000000000ull
 
@@ -61,12 +64,18 @@ static void read_setup(void)
     device.control_fd = atoi(text);
     fatal_begin(device.control_fd, 0);
     n = recv(device.control_fd, record, sizeof(device.setup_record), MSG_DONTWAIT);
+    if (n < 0 && nested_is()) {
+        dprintf(STDERR_FILENO, "causeway: an MPI program that a rank has started is no part of its "
+                               "job: start it with env -u LD_PRELOAD -u PMI_FD\n");
+        _exit(1); /* fatal_exit() would speak for the rank */
+    }
     if (n < 0 || !cw_setup_get(record, (size_t)n, &device.setup))
         fatal_exit(CW_REPORT_FATAL, "reading the setup of this rank from descriptor %d: %s",
                    device.control_fd,
                    n < 0 ? strerror(errno)
                          : "not a setup record (MPI_Init was called by another process before?)");
     fatal_begin(device.control_fd, device.setup.rank);
+    nested_begin(device.control_fd);
     sodium_memzero(record, sizeof(device.setup_record));
 }
 

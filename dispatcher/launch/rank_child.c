@@ -134,7 +134,8 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
            set_own(child, "PMI_SIZE=%u", setup->ranks) &&
            set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&
            set_own(child, "MPI_LOCALNRANKS=%u", setup->local_ranks) &&
-           set_own(child, CW_SETUP_ENV "=%d", child->base + 1) && set_preload(child);
+           set_own(child, CW_SETUP_ENV "=%d", child->base + 1) &&
+           set_own(child, CW_INSIDE_ENV "=0") && set_preload(child);
 }
 
 /* causeway-restore IMAGE_FD CONTROL_FD PMI_FD */

@@ -25,7 +25,7 @@ struct rank_child_failure {
 struct rank_child {
     const struct launch_program *program; /* borrowed */
     char **env;                           /* of the program; owned */
-    char *own[8];                         /* of its settings, those that were made; owned */
+    char *own[10];                        /* of its settings, those that were made; owned */
     int own_count;
     int base;                  /* where the rank finds PMI; CONTROL, STATUS and the image follow */
     int ends[RANK_CHILD_ENDS]; /* the child's; borrowed */

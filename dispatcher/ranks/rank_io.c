@@ -200,7 +200,8 @@ static void hear_control(struct one *one, uint32_t reads)
     for (uint32_t i = 0;
          i < reads && (size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0; i++) {
         if (cw_report_get(bytes, size, &report)) {
-            if (report.kind == CW_REPORT_EARLY || report.kind == CW_REPORT_FILE)
+            if (report.kind == CW_REPORT_EARLY || report.kind == CW_REPORT_FILE ||
+                report.kind == CW_REPORT_NESTED)
                 keep(one, JOB_STATE_REPORT, bytes, size);
             take_report(one, &report);
         } else

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 struct driver {
@@ -137,6 +138,16 @@ static void device_failed(struct driver *d, uint32_t rank, const char *text)
         job_fail(&d->job, 1, now_of(d), "rank %u (%s): %s", rank, d->job_ranks[rank].program, text);
 }
 
+/* A replay would start it again, and what it shares with ranks nobody knows. */
+static void on_nested(struct driver *d, uint32_t rank, const char *path)
+{
+    char why[CW_TEXT_MAX + 96];
+
+    snprintf(why, sizeof(why), "its program has started another MPI program, %s", path);
+    if (!d->parts.options->trust_files)
+        protection_lost(&d->protection, rank, why);
+}
+
 static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
 {
     struct driver *d = ctx;
@@ -166,6 +177,9 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     case CW_REPORT_IMAGE_TAKEN:
     case CW_REPORT_IMAGE_ENDED:
         imaging_report(d->parts.imaging, rank, report);
+        break;
+    case CW_REPORT_NESTED:
+        on_nested(d, rank, report->text);
         break;
     case CW_REPORT_NOT_RESTORED:
         not_restored(d, rank, report->text, false);
@@ -651,6 +665,21 @@ static void free_core(struct driver *d)
     free(d->kept);
 }
 
+/* A job within a rank of another one, which does not know what files its ranks share. */
+static void tell_outer_job(void)
+{
+    static const char what[] = "causeway run";
+    const char *text = getenv(CW_SETUP_ENV);
+    uint8_t bytes[CW_REPORT_HEADER + sizeof(what)];
+    size_t size = cw_report_put(bytes, CW_REPORT_NESTED, what, sizeof(what) - 1);
+    socklen_t type_size = sizeof(int);
+    int type = 0;
+
+    if (text && getsockopt(atoi(text), SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+        type == SOCK_SEQPACKET && send(atoi(text), bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return; /* the other job has ended */
+}
+
 int run_job(const struct run_options *options, struct state_file *state)
 {
     struct driver *d = calloc(1, sizeof(*d));
@@ -660,6 +689,7 @@ int run_job(const struct run_options *options, struct state_file *state)
     if (!d)
         return 1;
     d->parts.state = state;
+    tell_outer_job();
     if (open_all(d, options, &code, &err) < 0)
         say_not_opened(d, &err);
     else

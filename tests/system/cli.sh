@@ -636,6 +636,15 @@ ignored_by_ranks() {
   expect_out $'SigIgn:\t0000000000000001'
 }
 
+# inside COMMAND: an MPI program that a rank starts is no part of the job, which goes on; the rank is not restarted.
+inside() {
+  run "$causeway" run -n 2 "$actor" init ring "0:shell=$*" ring finalize
+  expect_code 0
+  [[ $(grep -c '^ring of 2$' "$tmp/out") -ge 2 && $(grep -c '^ring of ' "$tmp/out") = 3 ]] ||
+    wrong "expected two rings of 2, and one that was started inside"
+  expect_err_like '^causeway: rank 0 can no longer be restarted: its program has started another MPI program, '
+}
+
 stopped_and_continued() {
   start_job 2 init ring "pid=$work/pid" "await=$work/go" ring finalize
   kill -STOP "$(rank_pid 1)"
@@ -708,6 +717,9 @@ end_tests() {
   t "SIGHUP" interrupted HUP 129
   t "SIGHUP that is ignored, as nohup does" hangup_ignored
   t "SIGHUP that is ignored, in ranks" ignored_by_ranks
+  t "an MPI program alone in a rank" inside "$actor init ring finalize"
+  t "mpiexec in a rank" inside "mpiexec.mpich -n 2 $actor init ring finalize"
+  t "causeway run in a rank" inside "$causeway run -n 2 $actor init ring finalize"
   t "started with SIGCHLD ignored" after --ignore-signal=CHLD
   t "started with all signals blocked" after --block-signal
   t "a program that ignores signals, ended after the grace" ended_after_grace

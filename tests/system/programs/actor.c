@@ -240,6 +240,13 @@ static void await(const char *value)
         snooze(0.01);
 }
 
+/* A command of the shell, whose exit code must be 0. */
+static void shell(const char *value)
+{
+    if (system(value) != 0)
+        exit(97);
+}
+
 static void write_pid(const char *value)
 {
     char path[4096], temporary[4200];
@@ -311,6 +318,7 @@ static const struct {
     {"file", use_file},
     {"await", await},
     {"pid", write_pid},
+    {"shell", shell},
     {"cores", cores},
     {"background", background},
     {"ring_until", ring_until},
