@@ -3,10 +3,12 @@
 #include "rdevice/act.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
+#include "rdevice/image/system.h"
 #include "rdevice/lock.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 
+#include <linux/magic.h>
 #include <poll.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #define LOOK_EVERY                                                                                 \
@@ -77,9 +80,11 @@ static void tell_relay(struct exchange *x, struct cw_point *point)
 /* The program may have put something else in the place of the pipe: that is left alone. */
 static bool is_pipe(int fd, uint64_t inode)
 {
+    struct statfs fs; /* of libc's fstatfs() the answer would be recorded */
     struct stat s;
 
-    return fstat(fd, &s) == 0 && S_ISFIFO(s.st_mode) && s.st_ino == inode;
+    return fstat(fd, &s) == 0 && s.st_ino == inode && system_call(SYS_fstatfs, fd, &fs) == 0 &&
+           fs.f_type == PIPEFS_MAGIC;
 }
 
 static bool mark_output(const struct checkpoint *c, int fd, uint64_t inode, uint32_t number)

@@ -101,7 +101,7 @@ static int open_locked(int dir, const char *name, int how)
     if (flock(fd, how | LOCK_NB) < 0)
         why = errno;
     else if (fstat(fd, &here) == 0 && fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-             here.st_ino == there.st_ino)
+             here.st_ino == there.st_ino && here.st_dev == there.st_dev)
         return fd;
     close(fd);
     errno = why;

@@ -1,5 +1,6 @@
 #include "rdevice/image/copy.h"
 
+#include "rdevice/image/files.h"
 #include "rdevice/image/header.h"
 #include "rdevice/image/memory.h"
 #include "rdevice/image/stream.h"
@@ -113,6 +114,8 @@ static int do_work(const struct copy_work *work, struct cw_err *err)
     if (fd < 0)
         return err->code ? err->code : cw_err_set(err, CW_ESYS, "the image has nowhere to go");
     if (write_image(w, work, fd, base, err))
+        return err->code;
+    if (files_try(err)) /* in time: once it is safe, what was before it is forgotten */
         return err->code;
     return setting->finish(setting->ctx, fd, err) < 0 ? CW_ESYS : 0;
 }

@@ -39,6 +39,7 @@ struct file {
     int same_as;  /* index of the file that it was duplicated from; -1: none */
     int other;    /* of pipes: index; -1: none */
     uint64_t device, inode, size;
+    bool kernels; /* of /proc and its like: its inode is another one in the restored process */
     int64_t offset;
     void *content;
     uint64_t content_size; /* that is held; of pipes what is unread */

@@ -10,14 +10,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
-#define OPEN_FILES_MAX 1024u
+#define OPEN_FILES_MAX 4096u
 #define EPOLLS_MAX 32u
 #define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
@@ -44,12 +46,20 @@ static bool is_without_name(const struct file *file)
     return file->kind == FILE_UNNAMED || file->kind == FILE_MEMORY;
 }
 
-bool files_have(uint64_t inode)
+bool files_have(uint64_t device, uint64_t inode)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (is_without_name(&files[i]) && files[i].inode == inode)
+        if (is_without_name(&files[i]) && files[i].inode == inode && files[i].device == device)
             return true;
     return false;
+}
+
+int files_try(struct cw_err *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].same_as < 0 && reopen_try(&files[i], err))
+            return err->code;
+    return 0;
 }
 
 /* --- what a descriptor is -------------------------------------------------------------------- */
@@ -64,7 +74,7 @@ static bool is_among(const int *fds, uint32_t n, int fd)
 
 static int refuse(struct file *file, const char *what, struct cw_err *err)
 {
-    if (inherited_has(file->fd, file->inode)) {
+    if (inherited_has(file->fd, file->device, file->inode)) {
         file->kind = FILE_LOST;
         return 0;
     }
@@ -204,6 +214,42 @@ static void find_same(struct file *file)
 
 /* --- reading all ----------------------------------------------------------------------------- */
 
+/* A descriptor of /proc/self has the number of this process in its path; that of the first thread
+ * is the same. */
+static void name_self(char *path)
+{
+    static const char thread[] = "/proc/thread-self", self[] = "/proc/self";
+    char own[FD_NAME_MAX];
+    int pid = (int)system_call(SYS_getpid);
+    size_t n = (size_t)snprintf(own, sizeof(own), "/proc/%d/task/%d", pid, pid);
+    const char *now = thread;
+
+    if (strncmp(path, own, n) != 0 || (path[n] != '\0' && path[n] != '/')) {
+        n = (size_t)snprintf(own, sizeof(own), "/proc/%d", pid);
+        now = self;
+    }
+    if (strncmp(path, own, n) != 0 || (path[n] != '\0' && path[n] != '/') ||
+        strlen(path) + sizeof(thread) > CW_IMAGE_PATH_MAX)
+        return;
+    memmove(path + strlen(now), path + n, strlen(path + n) + 1);
+    memcpy(path, now, strlen(now));
+}
+
+static uint32_t file_system_of(int fd)
+{
+    struct statfs fs;
+
+    return system_call(SYS_fstatfs, fd, &fs) == 0 ? (uint32_t)fs.f_type : 0;
+}
+
+static bool is_kernels(int fd)
+{
+    uint32_t type = file_system_of(fd);
+
+    return type == PROC_SUPER_MAGIC || type == SYSFS_MAGIC || type == CGROUP2_SUPER_MAGIC ||
+           type == CGROUP_SUPER_MAGIC || type == DEBUGFS_MAGIC || type == TRACEFS_MAGIC;
+}
+
 static int stat_file(struct file *file, struct stat *st, struct cw_err *err)
 {
     char name[FD_NAME_MAX];
@@ -220,6 +266,8 @@ static int stat_file(struct file *file, struct stat *st, struct cw_err *err)
         return cw_err_set(err, CW_ELIMIT, "the path of descriptor %d has more than %zu bytes",
                           file->fd, sizeof(file->path) - 1);
     file->path[n] = '\0';
+    name_self(file->path);
+    file->kernels = (S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)) && is_kernels(file->fd);
     file->device = st->st_dev;
     file->inode = st->st_ino;
     file->size = (uint64_t)st->st_size;
@@ -231,7 +279,8 @@ static bool is_given(const struct image_setting *setting, const struct file *fil
                      const struct stat *st)
 {
     if (file->fd < STANDARD_COUNT)
-        return S_ISFIFO(st->st_mode) && st->st_ino == setting->standard[file->fd];
+        return file_system_of(file->fd) == PIPEFS_MAGIC &&
+               st->st_ino == setting->standard[file->fd];
     return is_among(setting->given, setting->given_count, file->fd);
 }
 
@@ -318,6 +367,60 @@ static int join_pipes(struct cw_err *err)
     return 0;
 }
 
+/* --- numbers --------------------------------------------------------------------------------- */
+
+/* The first number that is in use among those from `from` on that are needed for a while; -1: none.
+ */
+static int used_from(const struct image_setting *setting, const int *given, int from)
+{
+    int end = from + (int)NUMBERS_MORE;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].fd >= from && files[i].fd < end)
+            return files[i].fd;
+    for (uint32_t i = 0; i < setting->given_count; i++) {
+        if (setting->given[i] >= from && setting->given[i] < end)
+            return setting->given[i];
+        if (given && given[i] >= from && given[i] < end)
+            return given[i];
+    }
+    return -1;
+}
+
+static int highest_number(const struct image_setting *setting)
+{
+    int highest = STANDARD_COUNT - 1;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (files[i].fd > highest)
+            highest = files[i].fd;
+    for (uint32_t i = 0; i < setting->given_count; i++)
+        if (setting->given[i] > highest)
+            highest = setting->given[i];
+    return highest;
+}
+
+/* Numbers that are needed for a while, that the program does not have: above all of its own, or
+ * else between them. Returns the first of them, or -1: it has all that it may have. `given`: those
+ * that the new process has brought; NULL: in the program. */
+static int find_numbers(const struct image_setting *setting, const int *given)
+{
+    int above = highest_number(setting) + 1, used;
+    struct rlimit limit = {0};
+
+    system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
+    if (limit.rlim_max >= (uint64_t)above + NUMBERS_MORE)
+        return above;
+    for (int from = STANDARD_COUNT; from < above; from = used + 1) {
+        used = used_from(setting, given, from);
+        if (used < 0 && limit.rlim_max >= (uint64_t)from + NUMBERS_MORE)
+            return from;
+        if (used < 0)
+            break;
+    }
+    return -1;
+}
+
 int files_read(const struct image_setting *setting, struct cw_err *err)
 {
     int directory = system_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -331,26 +434,17 @@ int files_read(const struct image_setting *setting, struct cw_err *err)
     if (read_directory(setting, directory, err) == 0)
         join_pipes(err);
     system_close(directory);
+    if (!err->code && find_numbers(setting, NULL) < 0)
+        cw_err_set(err, CW_ELIMIT,
+                   "the program has all descriptors that it may have: %u numbers must be free "
+                   "below 'ulimit -Hn' to go on from an image",
+                   NUMBERS_MORE);
     if (err->code)
         files_release();
     return err->code;
 }
 
 /* --- in the restored process ----------------------------------------------------------------- */
-
-/* Above all numbers that the program has, so that each of them is free. */
-static int first_free_number(const struct image_setting *setting)
-{
-    int free = 3;
-
-    for (uint32_t i = 0; i < count; i++)
-        if (files[i].fd >= free)
-            free = files[i].fd + 1;
-    for (uint32_t i = 0; i < setting->given_count; i++)
-        if (setting->given[i] >= free)
-            free = setting->given[i] + 1;
-    return free;
-}
 
 static const struct file *find(int fd)
 {
@@ -368,19 +462,18 @@ static int fd_flags_of(int fd)
 }
 
 /* The program may have lowered its limit since it opened them; it gets its own limit afterwards. */
-static int raise_limit(int free, struct cw_err *err)
+static int raise_limit(const struct image_setting *setting, int free, struct cw_err *err)
 {
-    uint64_t needed = (uint64_t)free + NUMBERS_MORE;
+    uint64_t needed = (uint64_t)highest_number(setting) + 1;
     struct rlimit limit = {0};
 
     system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
-    if (limit.rlim_cur >= needed)
-        return 0;
-    if (limit.rlim_max < needed)
+    if (free < 0 || limit.rlim_max < needed)
         return cw_err_set(err, CW_ELIMIT,
-                          "the program has descriptors up to number %d, for which this process "
+                          "the program has descriptors up to number %llu, for which this process "
                           "may not have enough: 'ulimit -Hn' is %llu here, and has to be %llu",
-                          free - 1, (unsigned long long)limit.rlim_max, (unsigned long long)needed);
+                          (unsigned long long)needed - 1, (unsigned long long)limit.rlim_max,
+                          (unsigned long long)needed + NUMBERS_MORE);
     limit.rlim_cur = limit.rlim_max;
     system_call(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
     return 0;
@@ -403,16 +496,18 @@ static int place_given(const struct image_setting *setting, const int *given, in
 
     for (uint32_t i = 0; i < setting->given_count; i++) {
         moved[i] = given[i] < 0 ? -1 : (int)system_call(SYS_fcntl, given[i], F_DUPFD, free);
-        if (given[i] >= 0 && moved[i] < 0)
+        if (given[i] >= 0 && (moved[i] < 0 || moved[i] >= free + (int)NUMBERS_MORE))
             return cw_err_set(err, CW_ESYS, "descriptor %d cannot be moved: %s", given[i],
-                              strerrordesc_np(-moved[i]));
+                              moved[i] < 0 ? strerrordesc_np(-moved[i]) : "others are in the way");
     }
-    system_call(SYS_close_range, 3, free - 1, 0);
+    if (free > STANDARD_COUNT)
+        system_call(SYS_close_range, STANDARD_COUNT, free - 1, 0);
+    system_call(SYS_close_range, free + (int)NUMBERS_MORE, ~0u, 0);
     for (uint32_t i = 0; i < setting->given_count; i++)
         if (moved[i] >= 0 &&
             copy_to(moved[i], setting->given[i], fd_flags_of(setting->given[i]), err))
             return err->code;
-    system_call(SYS_close_range, free, ~0u, 0);
+    system_call(SYS_close_range, free, free + (int)NUMBERS_MORE - 1, 0);
     return 0;
 }
 
@@ -435,9 +530,9 @@ static int restore_file(uint32_t i, int free, bool cut, struct cw_err *err)
 int files_restore(const struct image_setting *setting, const int *given, bool cut,
                   struct cw_err *err)
 {
-    int free = first_free_number(setting);
+    int free = find_numbers(setting, given);
 
-    if (raise_limit(free, err) || place_given(setting, given, free, err))
+    if (raise_limit(setting, free, err) || place_given(setting, given, free, err))
         return err->code;
     for (uint32_t i = 0; i < count; i++)
         if (restore_file(i, free, cut, err))

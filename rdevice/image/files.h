@@ -14,11 +14,15 @@
  * restored; nothing is held. */
 int files_read(const struct image_setting *setting, struct cw_err *err);
 
+/* In the copy, when all else is written: whether each file could be opened again just now. Returns
+ * 0, or CW_EINVAL with *err set. */
+int files_try(struct cw_err *err);
+
 /* Lets go of contents. */
 void files_release(void);
 
 /* Whether a descriptor is open to this file, which has no path. */
-bool files_have(uint64_t inode);
+bool files_have(uint64_t device, uint64_t inode);
 
 /* In the restored process: `given` are the descriptors that it has brought, -1: none, in the order
  * of setting->given; `cut`: files that are written by appending are cut to their length of then.

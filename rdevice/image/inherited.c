@@ -6,7 +6,9 @@
 
 #define INHERITED_MAX 256 /* numbers below this are looked at */
 
-static uint64_t inodes[INHERITED_MAX]; /* 0: it was not open */
+static struct {
+    uint64_t device, inode; /* 0: it was not open */
+} known[INHERITED_MAX];
 
 /* When the library is loaded, before the program opens anything. */
 __attribute__((constructor)) static void look(void)
@@ -14,10 +16,14 @@ __attribute__((constructor)) static void look(void)
     struct stat st;
 
     for (int fd = 3; fd < INHERITED_MAX; fd++)
-        inodes[fd] = system_call(SYS_fstat, fd, &st) == 0 ? st.st_ino : 0;
+        if (system_call(SYS_fstat, fd, &st) == 0) {
+            known[fd].device = st.st_dev;
+            known[fd].inode = st.st_ino;
+        }
 }
 
-bool inherited_has(int fd, uint64_t inode)
+bool inherited_has(int fd, uint64_t device, uint64_t inode)
 {
-    return fd >= 0 && fd < INHERITED_MAX && inodes[fd] != 0 && inodes[fd] == inode;
+    return fd >= 0 && fd < INHERITED_MAX && known[fd].inode != 0 && known[fd].inode == inode &&
+           known[fd].device == device;
 }

@@ -7,6 +7,6 @@
 #include <stdint.h>
 
 /* Whether the descriptor is one of them, and still the same file. */
-bool inherited_has(int fd, uint64_t inode);
+bool inherited_has(int fd, uint64_t device, uint64_t inode);
 
 #endif

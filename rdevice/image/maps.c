@@ -3,7 +3,9 @@
 #include "rdevice/image/system.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #define LINE_MAX_BYTES 20480u /* a path has at most 4096 bytes, each of which may be \ooo */
 #define READ_BYTES 65536u
@@ -104,4 +106,15 @@ int maps_each(bool smaps, void *buffer, int (*each)(void *ctx, const struct maps
     if (fd >= 0)
         system_close(fd);
     return status;
+}
+
+#define MAGIC_BCACHEFS 0xca451a4e
+
+bool maps_is_file(const struct maps_region *region, const struct stat *st, uint64_t type)
+{
+    bool others =
+        type == BTRFS_SUPER_MAGIC || type == OVERLAYFS_SUPER_MAGIC || type == MAGIC_BCACHEFS;
+
+    return st->st_ino == region->inode &&
+           (others || st->st_dev == makedev(region->major, region->minor));
 }

@@ -87,6 +87,8 @@ static bool parse_region(struct cursor c, struct maps_region *region)
         !take_number(&c, 16, &minor) || !take_char(&c, ' ') ||
         !take_number(&c, 10, &region->inode) || start >= end)
         return false;
+    region->major = (uint32_t)major;
+    region->minor = (uint32_t)minor;
     take_path(&c, region);
     return true;
 }
@@ -133,6 +135,9 @@ enum maps_line maps_parse(const char *line, size_t size, struct maps_region *reg
     if (size > 0 && line[0] >= 'A' && line[0] <= 'Z') {
         if (take_name(&c, "VmFlags:"))
             parse_flags(c, region);
+        else if (take_name(&c, "ProtectionKey:")) /* the kernel gives one to what is code alone */
+            region->keyed =
+                take_number(&c, 10, &kilobytes) && kilobytes > 0 && region->prot != PROT_EXEC;
         else if (take_name(&c, "Anonymous:") || take_name(&c, "Swap:"))
             region->anonymous += take_number(&c, 10, &kilobytes) ? kilobytes * 1024 : 0;
         return MAPS_FIELD;

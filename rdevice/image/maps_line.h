@@ -9,10 +9,12 @@
 
 struct maps_region {
     uint64_t start, end, offset, inode;
-    uint64_t anonymous; /* bytes of it that are the process's own, or swapped out; smaps only */
-    uint32_t prot;      /* PROT_... */
-    uint32_t flags;     /* enum cw_image_region_flag; smaps only */
+    uint32_t major, minor; /* of the file's device, as the kernel has it for itself */
+    uint64_t anonymous;    /* bytes of it that are the process's own, or swapped out; smaps only */
+    uint32_t prot;         /* PROT_... */
+    uint32_t flags;        /* enum cw_image_region_flag; smaps only */
     bool shared;
+    bool keyed;   /* with a key of pkey_alloc(2); smaps only */
     bool device;  /* memory of a device, which nobody may copy; smaps only */
     bool kernel;  /* the kernel's own: vdso, vvar, ... */
     bool deleted; /* the path says that the file is gone */

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -304,13 +305,13 @@ static int write_piece(struct memory *m, struct stream *stream, struct piece *pi
 
 /* --- regions --------------------------------------------------------------------------------- */
 
-/* Whether the path still names the file that is mapped; then with what it begins with. The device's
- * number is not compared: some file systems show another one. An inode's number is not used again
- * while the file is mapped. */
+/* Whether the path still names the file that is mapped; then with what it begins with. An inode's
+ * number is not used again while the file is mapped. */
 static bool is_file(struct memory *m, const struct maps_region *region,
                     struct cw_image_region *head)
 {
     XXH128_hash_t hash;
+    struct statfs fs;
     struct stat st;
     bool same;
     long n = 0;
@@ -321,8 +322,8 @@ static bool is_file(struct memory *m, const struct maps_region *region,
     fd = system_open(region->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0)
         return false;
-    same =
-        system_call(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == region->inode;
+    same = system_call(SYS_fstat, fd, &st) == 0 && system_call(SYS_fstatfs, fd, &fs) == 0 &&
+           S_ISREG(st.st_mode) && maps_is_file(region, &st, (uint64_t)fs.f_type);
     if (same)
         n = system_call(SYS_pread64, fd, m->block, PAGE, 0);
     system_close(fd);
@@ -386,6 +387,10 @@ static int write_part(struct memory *m, struct stream *stream, const struct maps
 {
     struct piece piece = {.head = {.start = part->start, .end = part->end}};
 
+    if (region->keyed)
+        return cw_err_set(err, CW_EINVAL,
+                          "the program protects memory by keys (pkey_mprotect), which an image "
+                          "cannot hold");
     if (region->device)
         return cw_err_set(err, CW_EINVAL, "the program has memory of a device: %.200s",
                           region->path);

@@ -2,9 +2,12 @@
 
 #include "rdevice/image/content.h"
 #include "rdevice/image/remark.h"
+#include "rdevice/image/renamed.h"
 #include "rdevice/image/special.h"
 #include "rdevice/image/system.h"
+#include "rdevice/image/traits.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,7 +45,30 @@ static int place(const struct file *file, int fd, struct cw_err *err)
 /* --- files with a path -------------------------------------------------------------------------
  */
 
-static int check_regular(const struct file *file, int fd, bool cut_appended, struct cw_err *err)
+/* Those of the kernel's own file systems are not told apart: their numbers change. */
+static bool is_then(const struct file *file, const struct stat *st)
+{
+    return file->kind != FILE_REGULAR || file->kernels ||
+           (st->st_ino == file->inode && st->st_dev == file->device);
+}
+
+/* Returns a descriptor, or a negative errno; -ESTALE: another file has its name. */
+static int open_by_name(const struct file *file, int flags)
+{
+    int fd = system_open(file->path, flags, 0);
+    struct stat st;
+    long status;
+
+    if (fd < 0 || (file->flags & O_PATH))
+        return fd;
+    status = system_call(SYS_fstat, fd, &st);
+    if (status == 0 && is_then(file, &st))
+        return fd;
+    system_close(fd);
+    return status < 0 ? (int)status : -ESTALE;
+}
+
+static int fit_length(const struct file *file, int fd, bool cut_appended, struct cw_err *err)
 {
     bool appends = (file->flags & O_APPEND) && (file->flags & O_ACCMODE) != O_RDONLY;
     struct stat st;
@@ -50,12 +76,7 @@ static int check_regular(const struct file *file, int fd, bool cut_appended, str
 
     if (status < 0)
         return failed(file, "cannot be looked at", status, err);
-    if (st.st_ino != file->inode || st.st_dev != file->device)
-        return cw_err_set(err, CW_EINVAL,
-                          "%.300s is another file than the program has open as descriptor %d: it "
-                          "was replaced since, or this is another machine's",
-                          file->path, file->fd);
-    if ((uint64_t)st.st_size < file->size)
+    if ((uint64_t)st.st_size < file->size && !file->kernels)
         remark_add("%.150s is shorter than it was: %llu bytes, not %llu", file->path,
                    (unsigned long long)st.st_size, (unsigned long long)file->size);
     if (!cut_appended || !appends || (uint64_t)st.st_size <= file->size)
@@ -64,20 +85,65 @@ static int check_regular(const struct file *file, int fd, bool cut_appended, str
     return status < 0 ? failed(file, "cannot be cut to its length of then", status, err) : 0;
 }
 
+/* A descriptor that can be closed, and nothing else: what it is used for fails, and the program
+ * hears of it. The machine of the image is the only one that may have its file: elsewhere the
+ * program does not go on. */
+static int open_unusable(const struct file *file, int why, struct cw_err *err)
+{
+    int fd = system_open("/", O_PATH | O_CLOEXEC, 0);
+
+    if (fd < 0 || !traits_are_here()) {
+        system_close(fd);
+        if (why != -ESTALE)
+            return failed(file, "cannot be opened again", why, err);
+        return cw_err_set(err, CW_EINVAL,
+                          "%.300s is another file than the program has open as descriptor %d: it "
+                          "was replaced since, or this is another machine's",
+                          file->path, file->fd);
+    }
+    remark_add("%.140s, descriptor %d of the program, cannot be had again: %s; using it fails",
+               file->path, file->fd,
+               why == -ESTALE ? "another file has its name" : strerrordesc_np(-why));
+    return place(file, fd, err);
+}
+
 static int open_path(const struct file *file, bool cut_appended, struct cw_err *err)
 {
-    int fd = system_open(file->path, open_flags(file), 0);
+    int fd = open_by_name(file, open_flags(file));
 
+    if ((fd == -ENOENT || fd == -ESTALE) && file->kind == FILE_REGULAR) {
+        int found = renamed_open(file, open_flags(file));
+
+        fd = found == -ENOENT ? fd : found;
+    }
     if (fd < 0)
-        return failed(file, "cannot be opened again", fd, err);
+        return open_unusable(file, fd, err);
     if (file->kind == FILE_REGULAR && !(file->flags & O_PATH) &&
-        check_regular(file, fd, cut_appended, err)) {
+        fit_length(file, fd, cut_appended, err)) {
         system_close(fd);
         return err->code;
     }
     if (file->offset > 0)
         system_call(SYS_lseek, fd, file->offset, SEEK_SET);
     return place(file, fd, err);
+}
+
+int reopen_try(const struct file *file, struct cw_err *err)
+{
+    int fd;
+
+    if (file->kind != FILE_REGULAR && file->kind != FILE_DIRECTORY)
+        return 0;
+    fd = open_by_name(file, open_flags(file) | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0)
+        system_close(fd);
+    return fd >= 0 ? 0
+                   : cw_err_set(err, CW_EINVAL,
+                                "%.200s, which the program has open as descriptor %d, could not be "
+                                "opened again: %s",
+                                file->path, file->fd,
+                                fd == -ESTALE ? "another file has its name, or it was renamed"
+                                              : strerrordesc_np(-fd));
 }
 
 /* --- files without --------------------------------------------------------------------------- */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
 
 #define PAGES_AT_ONCE 65536u /* of which mincore() tells */
 #define PAGE CW_IMAGE_PAGE
@@ -91,6 +93,8 @@ static int copy_mapping(const struct take *take, const struct maps_region *regio
     copies[count++] = (struct shared_copy){.start = region->start,
                                            .end = region->end,
                                            .inode = region->inode,
+                                           .major = region->major,
+                                           .minor = region->minor,
                                            .offset = region->offset,
                                            .copy = copy};
     if (!(region->prot & PROT_READ))
@@ -115,15 +119,17 @@ static bool is_left_out(const struct take *take, const struct maps_region *regio
 /* 1: a regular file that can be mapped again; 0: it is gone; else refused. */
 static int can_map_again(const struct maps_region *region, struct cw_err *err)
 {
+    struct statfs fs;
     struct stat st;
 
-    if (strncmp(region->path, "anon_inode:", 11) == 0)
+    if (strncmp(region->path, "anon_inode:", 11) == 0 || strncmp(region->path, "/[aio]", 6) == 0)
         return cw_err_set(err, CW_EINVAL,
                           "the program has memory of %s, which an image cannot hold", region->path);
     if (region->deleted || region->cut || region->path[0] != '/')
         return 0;
     if (system_call(SYS_newfstatat, AT_FDCWD, region->path, &st, 0) < 0 ||
-        st.st_ino != region->inode)
+        system_call(SYS_statfs, region->path, &fs) < 0 ||
+        !maps_is_file(region, &st, (uint64_t)fs.f_type))
         return 0;
     if (!S_ISREG(st.st_mode))
         return cw_err_set(err, CW_EINVAL,
@@ -139,12 +145,13 @@ static int check_alone(const struct maps_region *region, struct cw_err *err)
     uint64_t size = region->end - region->start;
 
     for (uint32_t i = 0; i < count; i++)
-        if (copies[i].inode == region->inode && copies[i].offset < region->offset + size &&
+        if (copies[i].inode == region->inode && copies[i].major == region->major &&
+            copies[i].minor == region->minor && copies[i].offset < region->offset + size &&
             region->offset < copies[i].offset + (copies[i].end - copies[i].start))
             return cw_err_set(err, CW_EINVAL,
                               "the program has mapped the same shared memory twice (%.100s)",
                               region->path);
-    if (files_have(region->inode))
+    if (files_have(makedev(region->major, region->minor), region->inode))
         return cw_err_set(err, CW_EINVAL,
                           "the program has mapped %.100s to share it, and keeps a descriptor of it "
                           "open: an image cannot hold both",

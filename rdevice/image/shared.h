@@ -11,8 +11,9 @@
 #define SHARED_MAX 256u
 
 struct shared_copy {
-    uint64_t start, end; /* of the mapping */
-    uint64_t inode;      /* of its file, which nobody can open */
+    uint64_t start, end;   /* of the mapping */
+    uint64_t inode;        /* of its file, which nobody can open ... */
+    uint32_t major, minor; /* ... and of its device */
     uint64_t offset;
     const char *copy;
 };

@@ -246,13 +246,51 @@ reserved() {
 
 # --- files that change ------------------------------------------------------------
 
+# The program hears of it where it uses the file.
 replaced() {
   make_files
   take "$programs/everything"
   cp in other && mv other in
   restore 1
-  expect_code 113
-  expect_output 'image 1: .*/in is another file than the program has open'
+  expect_output 'remark: .*/in, descriptor [0-9]+ of the program, cannot be had again: another file has its name; using it fails'
+  expect_output '^restored, [1-9][0-9]* failures'
+}
+
+# held WHAT [REMARK]: a file that it holds
+held() {
+  take "$programs/held" "$1"
+  expect_code 0
+  expect_output '^done, 0 failures'
+  restore 1
+  expect_code 0
+  expect_output '^done, 0 failures'
+  if [[ ${2-} ]]; then
+    expect_output "remark: $2"
+  else
+    ! grep remark "$tmp/out" || wrong "$(grep remark "$tmp/out")"
+  fi
+}
+
+renamed() {
+  held renamed '.*/out.tmp was renamed to out since, and has its name again'
+  [[ $(cat out) == $'one\ntwo' && ! -e out.tmp ]] || wrong "out is: $(<out)"
+  held rotated '.*/log was renamed to log.1 since'
+  [[ $(cat log.1) == $'one\ntwo' && $(cat log) == three ]] || wrong "log is: $(<log); log.1: $(<log.1)"
+  held moved
+  [[ ! -e out && -e moved ]] || wrong "what is only read was renamed"
+}
+
+# Found before the image is safe.
+renamed_early() {
+  take env SLOW=1 "$programs/held" early
+  expect_code 3
+  expect_output 'out.tmp, which the program has open as descriptor 3, could not be opened again: No such file'
+}
+
+all_descriptors() {
+  take "$programs/held" all
+  expect_code 3
+  expect_output 'the program has all descriptors that it may have'
 }
 
 removed_program() {
@@ -297,6 +335,13 @@ inherited() {
 change_tests() {
   t "a pipe that the program was started with" inherited
   t "a file that was replaced" replaced
+  t "files that are renamed once they are whole" renamed
+  t "a file that is renamed while the image is taken" renamed_early
+  t "a file that is removed" held gone '.*/scratch, descriptor 3 of the program, cannot be had again: No such file'
+  t "files of /proc/self" held proc
+  t "descriptors up to the hard limit" held high
+  t "all descriptors up to the hard limit" all_descriptors
+  t "two thousand descriptors" held many
   t "a program that was removed" removed_program
   t "a program that was replaced" changed_program
   t "a program that was built again" rebuilt_program
@@ -409,7 +454,7 @@ stream_tests() {
 
 main() {
   local it
-  for it in "$restorer" "$programs"/{everything,chain,copies,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt,state}; do
+  for it in "$restorer" "$programs"/{everything,chain,copies,simple,threads,pool,stall,exceptions,units,refused,given_up,hurt,state,held}; do
     [[ -x $it ]] || { echo "images.sh: no $it" >&2 && exit 2; }
   done
   lib_start
