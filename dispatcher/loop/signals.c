@@ -28,6 +28,7 @@ int signals_open(struct signals *s, struct loop *loop, void (*got)(void *ctx, in
     cw_signals_add(&set, numbers, sizeof(numbers) / sizeof(*numbers));
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a write says EFBIG */
     fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (fd >= 0 && loop_watch(loop, &s->watch, fd, EPOLLIN, read_signals, s) == 0)
         return CW_OK;

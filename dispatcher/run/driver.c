@@ -631,6 +631,8 @@ static int run_opened(struct driver *d)
     parts_end_processes(&d->parts);
     if (!finish_output(&d->parts))
         telling_tell(&d->parts.telling, "the end of what ranks printed is lost: nobody took it");
+    outputs_sync_all(d->parts.outputs);
+    outputs_close_files(d->parts.outputs);
     well = d->job.exit_code == 0 && !d->job.reason[0];
     if (d->parts.state && !well && state_file_is_whole(d->parts.state))
         relays_keep_job(d->parts.relays);

@@ -35,7 +35,8 @@ void output_sink_open_fd(struct output_sink *sink, int fd, const char *name)
     if (sink->pipe_like && (S_ISFIFO(st.st_mode) || isatty(fd)))
         again = open_again(fd);
     if (again >= 0) {
-        output_sink_close(sink);
+        if (fd > STDERR_FILENO)
+            close(fd);
         sink->fd = again;
     }
     snprintf(sink->name, sizeof(sink->name), "%s", name);
@@ -56,11 +57,15 @@ int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t ra
     return CW_OK;
 }
 
-void output_sink_close(struct output_sink *sink)
+int output_sink_close(struct output_sink *sink, struct cw_err *err)
 {
-    if (sink->fd > STDERR_FILENO)
-        close(sink->fd);
+    int fd = sink->fd;
+
     sink->fd = -1;
+    if (fd <= STDERR_FILENO || close(fd) == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_ESYS, "%s: not all that was printed there is in it: %s", sink->name,
+                      strerror(errno));
 }
 
 int output_sink_sync(struct output_sink *sink, struct cw_err *err)

@@ -78,7 +78,10 @@ void output_sink_open_fd(struct output_sink *sink, int fd, const char *name);
 /* A file, truncated, or, with `append`, gone on with. Errors: CW_ESYS, naming it. */
 int output_sink_open_file(struct output_sink *sink, const char *dir, uint32_t rank,
                           const char *suffix, bool append, struct cw_err *err);
-void output_sink_close(struct output_sink *sink);
+
+/* Errors: CW_ESYS, naming it: a file system as NFS may say only now that it could not be written.
+ */
+int output_sink_close(struct output_sink *sink, struct cw_err *err);
 
 /* What was written is on disk, where it is kept on one. Errors: CW_ESYS, naming it. */
 int output_sink_sync(struct output_sink *sink, struct cw_err *err);

@@ -76,6 +76,8 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
 
 void outputs_free(struct outputs *o)
 {
+    struct cw_err ignored;
+
     if (!o)
         return;
     for (uint32_t rank = 0; rank < o->config.ranks; rank++)
@@ -84,11 +86,11 @@ void outputs_free(struct outputs *o)
 
             loop_unwatch(o->config.loop, &one->watch);
             output_stream_close(&one->stream);
-            output_sink_close(&one->file);
+            output_sink_close(&one->file, &ignored);
         }
     output_stream_close(&o->own);
-    output_sink_close(&o->sinks[0]);
-    output_sink_close(&o->sinks[1]);
+    output_sink_close(&o->sinks[0], &ignored);
+    output_sink_close(&o->sinks[1], &ignored);
     free(o->of_rank);
     free(o);
 }
@@ -435,6 +437,19 @@ bool outputs_are_open(const struct outputs *o)
                 return true;
         }
     return false;
+}
+
+void outputs_close_files(struct outputs *o)
+{
+    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
+        for (int which = 0; which < 2; which++) {
+            struct one *one = &o->of_rank[rank][which];
+            struct cw_err err = {0};
+
+            /* a stream that is still open has its file as long as it is */
+            if (one->stream.fd < 0 && !output_stream_holds(&one->stream))
+                check(one, output_sink_close(&one->file, &err), &err);
+        }
 }
 
 void outputs_sync_all(struct outputs *o)

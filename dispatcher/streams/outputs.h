@@ -92,6 +92,10 @@ void outputs_give_up(struct outputs *outputs);
 /* True while anything of any rank may still come. */
 bool outputs_are_open(const struct outputs *outputs);
 
+/* Of streams that have ended: closes their files in `dir`, and says which could not be written, by
+ * failed(). After the last sync. */
+void outputs_close_files(struct outputs *outputs);
+
 /* Whether something of a rank waits for a reader of our outputs, which may take its time. */
 bool outputs_wait_for_sinks(const struct outputs *outputs);
 

@@ -268,7 +268,7 @@ static void take_output(const uint8_t *data, size_t size)
     must(pread(p.out_fd, got, sizeof(got), 0) == (ssize_t)p.size);
     must(memcmp(got, p.text, p.size) == 0);
     output_stream_close(&p.stream);
-    output_sink_close(&p.sink);
+    output_sink_close(&p.sink, &err);
     close(p.out_fd);
 }
 

@@ -780,6 +780,13 @@ into_full_link() {
     --output-dir "$work/logs" -n 2 "$actor" init 0:print=a finalize
 }
 
+# A limit of file sizes is an error of the output, not the end of causeway run.
+into_small_files() {
+  run bash -c 'ulimit -f 8; exec "$@"' _ "$causeway" run --no-log --rings off --output-dir "$work/out" -n 1 seq 1 10000
+  expect_code 1
+  expect_message 'rank 0 to .*/rank.0.out: File too large'
+}
+
 into_full_disk() {
   mkdir "$work/small"
   if ! mount -t tmpfs -o size=64k none "$work/small" 2>/dev/null; then
@@ -911,6 +918,7 @@ output_tests() {
   t "--output-dir that is a file" into_no_file /etc/passwd
   t "--output-dir where a file is a directory" into_dir_of_files
   t "--output-dir on a device that is full" into_full_link
+  t "--output-dir where files may not be large" into_small_files
   t "--output-dir on a disk that is full" into_full_disk
   t "standard output is full" to '>/dev/full' 1 'standard output: No space' print=a finalize
   t "standard output is closed" to '>&-' 1 'standard output' print=a finalize

@@ -69,7 +69,7 @@ static void open_line(struct line *l, bool tag)
 static void close_line(struct line *l)
 {
     output_stream_close(&l->stream);
-    output_sink_close(&l->sink);
+    output_sink_close(&l->sink, &err);
     close(l->reader_fd);
     if (l->rank_fd >= 0)
         close(l->rank_fd);
@@ -461,12 +461,25 @@ static void files(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "rank.7.err: No such file"));
 }
 
+/* As a file system that keeps what is written to itself until then. */
+static void closing_fails(void)
+{
+    struct output_sink sink;
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    output_sink_open_fd(&sink, fd, "/far/rank.0.out");
+    close(fd);
+    CU_ASSERT_EQUAL(output_sink_close(&sink, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/far/rank.0.out: not all that was printed"));
+    CU_ASSERT_EQUAL(output_sink_close(&sink, &err), CW_OK);
+}
+
 static void standard_descriptors_stay_open(void)
 {
     struct output_sink sink;
 
     output_sink_open_fd(&sink, STDERR_FILENO, "standard error");
-    output_sink_close(&sink);
+    output_sink_close(&sink, &err);
     CU_ASSERT_TRUE(fcntl(STDERR_FILENO, F_GETFD) >= 0);
 }
 
@@ -645,6 +658,7 @@ void add_output_tests(void)
     CU_ADD_TEST(suite, nobody_reads_any_more);
     CU_ADD_TEST(suite, disk_is_full);
     CU_ADD_TEST(suite, files);
+    CU_ADD_TEST(suite, closing_fails);
     CU_ADD_TEST(suite, standard_descriptors_stay_open);
     CU_ADD_TEST(suite, lines_come_once);
     CU_ADD_TEST(suite, line_of_two_processes);

@@ -55,7 +55,7 @@ static void open_stream(void)
 static void close_stream(void)
 {
     output_stream_close(&stream);
-    output_sink_close(&sink);
+    output_sink_close(&sink, &err);
     close(reader_fd);
     close(rank_fd);
     rank_fd = -1;
