@@ -10,6 +10,9 @@
  * clock functions, so it has its own definition, which calls the real ones. */
 uint64_t cw_clock_ns(void);
 
+/* The processor at hand; -1: not known. */
+int cw_cpu(void);
+
 static inline uint64_t cw_timespec_ns(const struct timespec *t)
 {
     return (uint64_t)t->tv_sec * 1000000000ull + (uint64_t)t->tv_nsec;

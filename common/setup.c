@@ -80,7 +80,8 @@ size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const c
     cw_put_u64(&w, opening->inode);
     cw_put_u64(&w, opening->born_ns);
     cw_put_u64(&w, opening->opened_ns);
-    cw_put_u64(&w, opening->writes);
+    cw_put_u64(&w, (uint64_t)opening->made << 1 | opening->writes);
+    cw_put_u64(&w, opening->name);
     cw_put_bytes(&w, path + size - told, told);
     return w.used;
 }
@@ -132,11 +133,16 @@ static void get_image(struct cw_reader *r, struct cw_image_report *v)
 
 static void get_opening(struct cw_reader *r, struct cw_opening *v)
 {
+    uint64_t flags;
+
     v->device = cw_get_u64(r);
     v->inode = cw_get_u64(r);
     v->born_ns = cw_get_u64(r);
     v->opened_ns = cw_get_u64(r);
-    v->writes = cw_get_u64(r) != 0;
+    flags = cw_get_u64(r);
+    v->writes = flags & 1;
+    v->made = flags & 2;
+    v->name = cw_get_u64(r);
 }
 
 bool cw_report_get(const uint8_t *from, size_t size, struct cw_report *v)

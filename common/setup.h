@@ -94,9 +94,11 @@ struct cw_image_report {
 struct cw_opening {
     uint64_t device;
     uint64_t inode;
-    uint64_t born_ns;   /* 0: unknown */
+    uint64_t born_ns;   /* mixed with the generation of its inode; 0: unknown */
     uint64_t opened_ns; /* CLOCK_MONOTONIC, when it was open */
     bool writes;        /* its content may change, or be written again by a re-execution */
+    bool made;          /* it was not there before */
+    uint64_t name;      /* a hash of the last part of its path */
 };
 
 struct cw_report {
@@ -108,7 +110,7 @@ struct cw_report {
     struct cw_image_report image; /* for IMAGE_TAKEN and IMAGE_ENDED */
 };
 #define CW_REPORT_HEADER 8u
-#define CW_OPENING_SIZE 40u /* of a report FILE, between its header and the path */
+#define CW_OPENING_SIZE 48u /* of a report FILE, between its header and the path */
 #define CW_REPORT_FILE_MAX (CW_REPORT_HEADER + CW_OPENING_SIZE + CW_PATH_TOLD)
 
 /* Encode into CW_SETUP_MAX bytes; return how many were used. `size` bytes at most CW_EARLY_MAX for

@@ -1,9 +1,9 @@
 #include "common/wire.h"
+#include "common/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -254,7 +254,7 @@ static size_t take(struct cw_ring *ring, const struct iovec *iov, int iov_count)
 static void tell_cpu(struct cw_wire *wire)
 {
     _Atomic uint32_t *told = &wire->in.shared->reader_cpu;
-    uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+    uint32_t cpu = (uint32_t)cw_cpu() + 1;
 
     if (atomic_load_explicit(told, memory_order_relaxed) != cpu)
         atomic_store_explicit(told, cpu, memory_order_relaxed);

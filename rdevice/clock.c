@@ -391,9 +391,14 @@ bool clock_record(const struct clock_reading *reading)
     return true;
 }
 
+bool clock_is_streaming(void)
+{
+    return state.attached && is_rank();
+}
+
 bool clock_is_full(void)
 {
-    if (state.attached && is_rank())
+    if (clock_is_streaming())
         return true;
     if (!state.attached) {
         state.overflow = true;

@@ -99,6 +99,8 @@ void clock_recorded(void);
 void clock_device_enter(sigset_t *mask);
 void clock_device_leave(const sigset_t *mask);
 bool clock_is_recording(void);
+/* Whether what is recorded goes to the relay, and not yet, or no more, to the early readings. */
+bool clock_is_streaming(void);
 
 /* --- for handlers.c --- */
 

@@ -8,22 +8,27 @@
  *
  * These functions may be called by any thread and by signal handlers: no locks. */
 #include "common/setup.h"
+#include "rdevice/libc_names.h"
 #include "rdevice/next.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 #define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
 #define READ_KNOWN 4096u /* files told of as read; one forgotten is told of again */
 
 /* File systems that other machines have too, where each may give them another number of a device:
@@ -102,6 +107,15 @@ static uint64_t device_of(int fd, const struct statx *s)
     return makedev(s->stx_dev_major, s->stx_dev_minor);
 }
 
+/* Tells files apart that are made within one tick of the file system's clock and get the same
+ * inode, as temporary files do; 0 where the file system does not say. */
+static uint64_t generation_of(int fd)
+{
+    unsigned long generation = 0; /* file systems write 4 bytes of it */
+
+    return ioctl(fd, FS_IOC_GETVERSION, &generation) == 0 ? (uint32_t)generation : 0;
+}
+
 static bool is_regular(int fd, struct cw_opening *opening)
 {
     struct statx s;
@@ -114,7 +128,7 @@ static bool is_regular(int fd, struct cw_opening *opening)
     opening->device = device_of(fd, &s);
     opening->inode = s.stx_ino;
     if (s.stx_mask & STATX_BTIME)
-        opening->born_ns = to_ns(s.stx_btime.tv_sec, s.stx_btime.tv_nsec);
+        opening->born_ns = to_ns(s.stx_btime.tv_sec, s.stx_btime.tv_nsec) ^ generation_of(fd) << 32;
     opening->opened_ns = to_ns(now.tv_sec, (uint32_t)now.tv_nsec);
     return true;
 }
@@ -141,11 +155,22 @@ static bool tell(const struct cw_opening *opening, const char *path)
     return n == (ssize_t)size;
 }
 
+/* Of the last part of a path; never 0. */
+static uint64_t hash_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
+
+    for (const char *p = slash ? slash + 1 : path; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+    return hash | 1;
+}
+
 /* A file that is read is told of once: only its first opening counts. One that is written, each
  * time: others may have read it since. */
-static void opened(int fd, const char *path, bool writes)
+static void opened(int fd, const char *path, bool writes, bool made)
 {
-    struct cw_opening opening = {.writes = writes};
+    struct cw_opening opening = {.writes = writes, .made = made, .name = hash_of_name(path)};
     int error = errno;
     uint64_t *known;
     uint64_t mark;
@@ -163,38 +188,38 @@ static void opened(int fd, const char *path, bool writes)
 
 /* --- in place of libc's ----------------------------------------------------------------------- */
 
-/* Who creates a file, and would fail if it were there, does not write again what others have: a
- * re-execution fails too, or creates another file. */
+/* Who creates a file, and would fail if it were there, writes it again too: a re-execution gets the
+ * same file (libc_names.h). */
 static bool flags_write(int flags)
 {
-    if ((flags & O_CREAT) && (flags & O_EXCL))
-        return false;
     return (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC);
 }
 
 static bool mode_writes(const char *mode)
 {
-    return !strchr(mode, 'x') && (mode[0] != 'r' || strchr(mode, '+'));
+    return mode[0] != 'r' || strchr(mode, '+');
 }
 
 static int told(int fd, const char *path, int flags)
 {
     if (fd >= 0 && control_fd >= 0 && !(flags & O_PATH))
-        opened(fd, path, flags_write(flags));
+        opened(fd, path, flags_write(flags), (flags & O_CREAT) && (flags & O_EXCL));
     return fd;
 }
 
 static FILE *told_file(FILE *file, const char *path, const char *mode)
 {
     if (file && control_fd >= 0 && path)
-        opened(fileno(file), path, mode_writes(mode));
+        opened(fileno(file), path, mode_writes(mode), strchr(mode, 'x') != NULL);
     return file;
 }
 
-static int open_at(int dir, const char *path, int flags, mode_t mode)
+static int open_at(int dir, const char *path, int flags, mode_t mode, uintptr_t caller)
 {
     if (!begun)
         begin();
+    if ((flags & O_CREAT) && (flags & O_EXCL))
+        return told(libc_names_create(dir, path, flags, mode, caller), path, flags);
     return told(real.openat(dir, path, flags, mode), path, flags);
 }
 
@@ -222,7 +247,7 @@ PUBLIC int openat(int dir, const char *path, int flags, ...)
     va_start(ap, flags);
     mode = mode_of(flags, ap);
     va_end(ap);
-    return open_at(dir, path, flags, mode);
+    return open_at(dir, path, flags, mode, CALLER);
 }
 ALIAS(openat64, openat);
 
@@ -234,13 +259,15 @@ PUBLIC int open(const char *path, int flags, ...)
     va_start(ap, flags);
     mode = mode_of(flags, ap);
     va_end(ap);
-    return open_at(AT_FDCWD, path, flags, mode);
+    return open_at(AT_FDCWD, path, flags, mode, CALLER);
 }
 ALIAS(open64, open);
+ALIAS(__open, open);
+ALIAS(__open64, open);
 
 PUBLIC int creat(const char *path, mode_t mode)
 {
-    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+    return open_at(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode, CALLER);
 }
 ALIAS(creat64, creat);
 
@@ -256,11 +283,27 @@ PUBLIC int __open_2(const char *path, int flags)
 }
 ALIAS(__open64_2, __open_2);
 
+/* "x": the file is made new, and then is one that is there. */
+static FILE *open_new(const char *path, const char *mode, uintptr_t caller)
+{
+    bool reads = strchr(mode, '+');
+    int flags = (reads ? O_RDWR : O_WRONLY) | (mode[0] == 'a' ? O_APPEND : 0) |
+                (strchr(mode, 'e') ? O_CLOEXEC : 0);
+    int fd = libc_names_create(AT_FDCWD, path, flags | O_CREAT | O_EXCL, 0666, caller);
+    FILE *file = fd >= 0 ? fdopen(fd, mode) : NULL;
+
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
+}
+
 PUBLIC FILE *fopen(const char *restrict path, const char *restrict mode)
 {
+    bool new = strchr(mode, 'x') && mode[0] != 'r';
+
     if (!begun)
         begin();
-    return told_file(real.fopen(path, mode), path, mode);
+    return told_file(new ? open_new(path, mode, CALLER) : real.fopen(path, mode), path, mode);
 }
 ALIAS(fopen64, fopen);
 
@@ -271,3 +314,37 @@ PUBLIC FILE *freopen(const char *restrict path, const char *restrict mode, FILE 
     return told_file(real.freopen(path, mode, file), path, mode);
 }
 ALIAS(freopen64, freopen);
+
+/* --- names that libc draws --- */
+
+static int temporary(char *template, int suffix, int flags, uintptr_t caller)
+{
+    if (!begun)
+        begin();
+    return told(libc_names_temporary(template, suffix, flags, caller), template,
+                O_RDWR | O_CREAT | O_EXCL);
+}
+
+PUBLIC int mkstemp(char *template)
+{
+    return temporary(template, 0, 0, CALLER);
+}
+ALIAS(mkstemp64, mkstemp);
+
+PUBLIC int mkostemp(char *template, int flags)
+{
+    return temporary(template, 0, flags, CALLER);
+}
+ALIAS(mkostemp64, mkostemp);
+
+PUBLIC int mkstemps(char *template, int suffix)
+{
+    return temporary(template, suffix, 0, CALLER);
+}
+ALIAS(mkstemps64, mkstemps);
+
+PUBLIC int mkostemps(char *template, int suffix, int flags)
+{
+    return temporary(template, suffix, flags, CALLER);
+}
+ALIAS(mkostemps64, mkostemps);

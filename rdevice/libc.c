@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 
+#define SEED_BYTES 16      /* of AT_RANDOM */
 #define RANDOM_PIECE 4096u /* bytes of one reading: more than one call may take are several */
 #define NS_IN_S 1000000000
 #define US_IN_S 1000000
@@ -78,6 +80,9 @@ PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
     }
     return 0;
 }
+
+PUBLIC extern __typeof__(gettimeofday) __gettimeofday
+    __attribute__((alias("gettimeofday"), copy(gettimeofday)));
 
 PUBLIC time_t time(time_t *t)
 {
@@ -168,6 +173,16 @@ PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 }
 
 /* --- randomness ------------------------------------------------------------------------------- */
+
+/* The bytes that the kernel gives each process become those of the first execution. */
+__attribute__((constructor)) static void repeat_seed(void)
+{
+    struct clock_reading reading = {
+        .kind = READING_RANDOM, .bytes = (void *)getauxval(AT_RANDOM), .size = SEED_BYTES};
+
+    if (reading.bytes && libc_ask(&reading, 0) == CLOCK_RECORD)
+        libc_record(&reading);
+}
 
 /* One piece. The kernel may give less than was asked for: the reading has what it gave. */
 static ssize_t random_piece(void *to, size_t size, unsigned flags, uintptr_t caller)

@@ -42,6 +42,20 @@ __attribute__((noinline, cold)) void libc_record_when_full(const struct clock_re
     errno = error;
 }
 
+void libc_log(void)
+{
+    int error = errno;
+    sigset_t mask;
+
+    if (clock_is_streaming()) {
+        clock_device_enter(&mask);
+        if (clock_is_recording())
+            device_send_readings();
+        clock_device_leave(&mask);
+    }
+    errno = error;
+}
+
 void libc_record_failure(void)
 {
     struct clock_reading reading = {.kind = READING_FAILED, .number = errno};

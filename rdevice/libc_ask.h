@@ -30,4 +30,7 @@ static inline void libc_record(const struct clock_reading *reading)
 /* By errno, which stays. */
 void libc_record_failure(void);
 
+/* What is recorded goes to the relay now: for what has an effect outside of the process. */
+void libc_log(void);
+
 #endif

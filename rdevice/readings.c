@@ -153,6 +153,13 @@ const char *readings_kind_name(uint8_t kind)
         [READING_STATVFS] = "statvfs",
         [READING_SYSINFO] = "sysinfo",
         [READING_LOADS] = "getloadavg",
+        [READING_NAMED] = "an operation on the name of a file",
+        [READING_DRAWN] = "mkstemp or one of its kind",
+        [READING_HOST] = "uname or gethostname",
+        [READING_COUNT] = "sysconf, alarm or one of their kind",
+        [READING_CORES] = "sched_getaffinity",
+        [READING_TIMER] = "getitimer or one of its kind",
+        [READING_NTP] = "adjtimex or one of its kind",
     };
 
     return kind < READING_KINDS && names[kind] ? names[kind] : "?";

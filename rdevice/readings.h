@@ -24,7 +24,14 @@ enum reading_kind {
     READING_STATVFS = 23,      /* bytes: struct statvfs */
     READING_SYSINFO = 24,      /* bytes: struct sysinfo */
     READING_LOADS = 25,        /* bytes: getloadavg */
-    READING_KINDS = 26,
+    READING_NAMED = 26,        /* a name was made, changed or removed: 0 */
+    READING_DRAWN = 27,        /* bytes: of a name, those that libc drew */
+    READING_HOST = 28,         /* bytes: struct utsname, or the name that gethostname gives */
+    READING_COUNT = 29, /* processors, pages of memory, the processor at hand, seconds left */
+    READING_CORES = 30, /* bytes: sched_getaffinity */
+    READING_TIMER = 31, /* bytes: what is left of a timer */
+    READING_NTP = 32,   /* bytes: result, then struct timex or struct ntptimeval */
+    READING_KINDS = 33,
 };
 #define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
 

@@ -23,15 +23,27 @@ void real_resolve(void)
     next_resolve(&real_libc.fstatvfs, "fstatvfs");
     next_resolve(&real_libc.sysinfo, "sysinfo");
     next_resolve(&real_libc.getloadavg, "getloadavg");
+    next_resolve(&real_libc.getaffinity, "sched_getaffinity");
+    next_resolve(&real_libc.getcpu, "sched_getcpu");
 }
 
-/* The device's own clock is no reading. */
+/* The device's own looks at the clock and the processor are no readings. */
 uint64_t cw_clock_ns(void)
 {
     struct timespec t;
 
     real_libc.clock_gettime(CLOCK_MONOTONIC, &t);
     return cw_timespec_ns(&t);
+}
+
+int real_affinity(cpu_set_t *cores)
+{
+    return real_libc.getaffinity(0, sizeof(*cores), cores);
+}
+
+int cw_cpu(void)
+{
+    return real_libc.getcpu();
 }
 
 uint64_t real_switches(void)

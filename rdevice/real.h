@@ -2,6 +2,7 @@
 #ifndef RDEVICE_REAL_H
 #define RDEVICE_REAL_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -32,10 +33,15 @@ struct real_libc {
     int (*fstatvfs)(int fd, struct statvfs *to);
     int (*sysinfo)(struct sysinfo *to);
     int (*getloadavg)(double *loads, int count);
+    int (*getaffinity)(pid_t pid, size_t size, cpu_set_t *cores);
+    int (*getcpu)(void);
 };
 extern struct real_libc real_libc;
 
 void real_resolve(void);
+
+/* Where this thread may run: 0, or -1 with errno. */
+int real_affinity(cpu_set_t *cores);
 
 /* Context switches of the process so far. */
 uint64_t real_switches(void);

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "rdevice/calls.h"
 #include "rdevice/lock.h"
+#include "rdevice/real.h"
 #include "rdevice/wait_policy.h"
 
 #include <poll.h>
@@ -27,7 +28,7 @@ static bool has_rings(const struct waiter *w)
 static uint32_t count_cores(struct waiter *w, cpu_set_t *all)
 {
     w->syscalls++;
-    return sched_getaffinity(0, sizeof(*all), all) == 0 ? (uint32_t)CPU_COUNT(all) : 0;
+    return real_affinity(all) == 0 ? (uint32_t)CPU_COUNT(all) : 0;
 }
 
 static bool bind_to(struct waiter *w, const cpu_set_t *cores)
@@ -44,7 +45,7 @@ static bool keep_core(struct waiter *w, cpu_set_t *all, cpu_set_t *here)
                                    .threads = w->threads,
                                    .ranks = w->ranks,
                                    .cores = count_cores(w, all)};
-    int cpu = sched_getcpu();
+    int cpu = cw_cpu();
 
     if (cpu < 0 || !wait_keeps_core(&sleeper))
         return false;
@@ -81,7 +82,7 @@ static void leave_core(struct waiter *w, int cpu)
 static void look_at_place(struct waiter *w)
 {
     uint64_t now = w->spin.yielded_ns;
-    int cpu = sched_getcpu();
+    int cpu = cw_cpu();
     struct wait_place place = {.talks = wait_talks(w->gap_ns),
                                .beside_relay = cpu == cw_wire_other_cpu(w->wire),
                                .moved_ns = now - w->moved_ns};

@@ -215,6 +215,7 @@ queue_processes() {
   one shellcheck scripts
   one clang-format layout
   suite "bounds of the documents" tests/bounds.sh
+  suite "functions of libc" tests/system/libc.sh
   # shellcheck disable=SC2046 # folders
   one "layers: no two files of a folder call each other" tests/layers.sh \
     $(find build/obj/{common,relay,rdevice,ckptsrv,dispatcher,tunnels} -type d)

@@ -11,6 +11,9 @@ struct file {
     uint64_t first_ns;               /* its first opening */
     uint64_t written_ns;             /* its last opening to write ... */
     uint32_t writer;                 /* ... and by whom; FILES_NO_RANK: none yet */
+    bool made;                       /* that one made it, ... */
+    uint64_t made_as;                /* ... under this name */
+    uint64_t read_as;                /* the last opening to read it; 0: none */
     uint64_t opened[];               /* a bit for each rank */
 };
 
@@ -96,17 +99,27 @@ static uint32_t opener(const struct files *files, const struct file *file, uint3
     return FILES_NO_RANK;
 }
 
-static void written(const struct files *files, struct file *file, uint32_t rank, uint64_t opened_ns,
-                    files_unsafe_fn *tell, void *ctx)
+/* A re-execution that makes a file anew gets another one, if it was renamed since; then that one is
+ * renamed, whole as this one was. So Python keeps what it has compiled. */
+static bool is_renamed(const struct file *file)
+{
+    return file->made && file->read_as && file->read_as != file->made_as;
+}
+
+static void written(const struct files *files, struct file *file, uint32_t rank,
+                    const struct cw_opening *o, files_unsafe_fn *tell, void *ctx)
 {
     uint32_t other = opener(files, file, 0, rank);
+    uint64_t opened_ns = o->opened_ns;
     uint32_t writer = file->writer;
 
     if (opened_ns >= file->written_ns) {
         file->writer = rank;
         file->written_ns = opened_ns;
+        file->made = o->made;
+        file->made_as = o->name;
     }
-    if (other == FILES_NO_RANK)
+    if (other == FILES_NO_RANK || (file->writer == rank && is_renamed(file)))
         return;
     tell(ctx, &(struct files_unsafe){.rank = rank, .other = other, .writes = true});
     if (writer != FILES_NO_RANK && writer != rank)
@@ -117,12 +130,15 @@ static void written(const struct files *files, struct file *file, uint32_t rank,
         tell(ctx, &(struct files_unsafe){.rank = other, .other = rank});
 }
 
-static void was_read(const struct file *file, uint32_t rank, uint64_t opened_ns,
+static void was_read(struct file *file, uint32_t rank, const struct cw_opening *o,
                      files_unsafe_fn *tell, void *ctx)
 {
-    if (file->writer == FILES_NO_RANK || file->writer == rank)
+    if (file->writer == rank)
         return;
-    if (opened_ns < file->written_ns) /* heard of late */
+    file->read_as = o->name;
+    if (file->writer == FILES_NO_RANK || is_renamed(file))
+        return;
+    if (o->opened_ns < file->written_ns) /* heard of late */
         tell(ctx, &(struct files_unsafe){.rank = rank, .other = file->writer});
     tell(ctx, &(struct files_unsafe){.rank = file->writer, .other = rank, .writes = true});
 }
@@ -138,9 +154,9 @@ void files_open(struct files *files, uint32_t rank, const struct cw_opening *ope
         return;
     }
     if (opening->writes)
-        written(files, file, rank, opening->opened_ns, tell, ctx);
+        written(files, file, rank, opening, tell, ctx);
     else
-        was_read(file, rank, opening->opened_ns, tell, ctx);
+        was_read(file, rank, opening, tell, ctx);
     if (opening->opened_ns < file->first_ns)
         file->first_ns = opening->opened_ns;
     file->opened[rank / WORD_BITS] |= 1ull << rank % WORD_BITS;

@@ -5,6 +5,8 @@
  *     write again what the other has seen, or changed;
  *   - a rank that opened a file before another opens it to write cannot be restarted either: it
  *     would read what is there now.
+ *   - but a rank that made a file which another one knows by another name has renamed it since: a
+ *     re-execution makes another file, and renames that one too.
  * Who opens a file last, only to read it, can: it was complete, or the program has a race of its
  * own.
  *

@@ -17,7 +17,8 @@ static void must(bool holds)
 
 static bool is_bytes(uint8_t kind)
 {
-    return kind >= READING_TIMES && kind < READING_KINDS;
+    return kind >= READING_TIMES && kind < READING_KINDS && kind != READING_NAMED &&
+           kind != READING_COUNT;
 }
 
 /* Nothing is taken by those that ask for something else. */

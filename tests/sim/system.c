@@ -329,6 +329,20 @@ uint64_t cw_clock_ns(void)
     return sim.now_ns += CLOCK_STEP_NS;
 }
 
+int cw_cpu(void)
+{
+    return 0;
+}
+
+/* A rank of the simulator has no core of its own. */
+static int real_getaffinity(pid_t pid, size_t size, cpu_set_t *cores)
+{
+    (void)pid;
+    (void)size;
+    (void)cores;
+    return -1;
+}
+
 static int real_clock_gettime(clockid_t id, struct timespec *t)
 {
     uint64_t ns = cw_clock_ns();
@@ -386,6 +400,8 @@ void *sim_libc(const char *name)
         void (*function)(void);
     } functions[] = {
         {"clock_gettime", (void (*)(void))real_clock_gettime},
+        {"sched_getcpu", (void (*)(void))cw_cpu},
+        {"sched_getaffinity", (void (*)(void))real_getaffinity},
         {"gettimeofday", (void (*)(void))real_gettimeofday},
         {"time", (void (*)(void))real_time},
         {"times", (void (*)(void))real_times},

@@ -94,9 +94,7 @@ void sim_free(void *at);
 #define cw_copy_ticks sim_copy_ticks
 
 #define sched_yield(...) sim_sched_yield(__VA_ARGS__)
-#define sched_getcpu(...) 0
-/* A rank of the simulator has no core of its own, and no policy. */
-#define sched_getaffinity(...) sim_no()
+/* A rank of the simulator has no policy. */
 #define sched_getscheduler(...) sim_no()
 #define raise(...) sim_raise(__VA_ARGS__)
 #define _exit(...) sim_exit(__VA_ARGS__)

@@ -67,6 +67,7 @@ if [[ ${1-} = --all ]]; then
   slice=()
   step "unit tests" inside sh -c 'tests/install-packages.sh libcunit1-dev && make build/unit && build/unit --quick'
 fi
+further tests/system/libc.sh
 further tests/system/programs.sh "${slice[@]}"
 further tests/system/kills.sh "${slice[@]}"
 further tests/system/kills.sh --images "${slice[@]}"

@@ -123,7 +123,9 @@ t "rank 0 writes, then rank 1 reads: rank 0 is killed" refused 0 "writes to '$wo
 t "rank 0 writes, then rank 1 reads: rank 1 is killed" read_after_writing
 t "rank 1 reads, then rank 0 writes: rank 1 is killed" refused 1 "has opened '$work/given', to which rank 0 writes" \
   "1:file=read,$work/given" ring "0:file=open,$work/given"
-t "one creates what must not be there, the others read it" restarted 1 -- \
+t "one makes a file and renames it, the others read it" restarted 0 -- \
+  "0:file=renamed,$work/file" ring "1:file=read,$work/file"
+t "one creates what must not be there, the others read it" refused 0 "writes to '$work/file', which rank 1" \
   "0:file=excl,$work/file" ring "1:file=read,$work/file"
 t "--trust-files" restarted 1 --trust-files -- "file=mpi,$work/file"
 # one that goes on from an image does not write it again

@@ -2,8 +2,10 @@
  * the moment between two of its steps is what a handler may see. */
 #include "common/clock.h"
 #define cw_clock_ns device_clock_ns
+#define cw_cpu device_cpu
 #include "rdevice/real.c"
 #undef cw_clock_ns
+#undef cw_cpu
 #include "rdevice/clock.c"
 #include "rdevice/libc_ask.c"
 #include "tests/unit/suites.h"

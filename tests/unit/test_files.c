@@ -51,6 +51,42 @@ static void expect(const char *text)
     told[0] = '\0';
 }
 
+static void as(uint32_t rank, uint64_t ns, bool made, uint64_t name)
+{
+    struct cw_opening o = {.device = 1,
+                           .inode = 7,
+                           .born_ns = 5,
+                           .opened_ns = ns,
+                           .writes = made,
+                           .made = made,
+                           .name = name};
+
+    files_open(files, rank, &o, note, NULL);
+}
+
+/* As Python keeps what it has compiled: made under one name, read under another one. */
+static void made_and_renamed(void)
+{
+    make(3);
+    as(1, 1, true, 100);
+    as(0, 2, false, 200);
+    as(2, 3, false, 200);
+    expect("");
+    make(3); /* heard of late */
+    as(0, 2, false, 200);
+    as(1, 1, true, 100);
+    expect("");
+    make(3); /* not renamed */
+    as(1, 1, true, 100);
+    as(0, 2, false, 100);
+    expect("1w0 ");
+    make(3); /* written again under its new name */
+    as(1, 1, true, 100);
+    as(0, 2, false, 200);
+    writes(1, 3);
+    expect("1w0 0r1 ");
+}
+
 static void alone(void)
 {
     make(3);
@@ -164,6 +200,7 @@ void add_files_tests(void)
     CU_pSuite suite = CU_add_suite("files", NULL, NULL);
 
     CU_ADD_TEST(suite, alone);
+    CU_ADD_TEST(suite, made_and_renamed);
     CU_ADD_TEST(suite, only_read);
     CU_ADD_TEST(suite, all_write);
     CU_ADD_TEST(suite, written_then_read);

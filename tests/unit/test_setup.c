@@ -148,7 +148,7 @@ static void reports_of_early_readings(void)
 
 static void reports_of_files(void)
 {
-    static const struct cw_opening o = {1ull << 40 | 8, 12, 1ull << 60, 77, true};
+    static const struct cw_opening o = {1ull << 40 | 8, 12, 1ull << 60, 77, true, true, 99};
     uint8_t bytes[CW_REPORT_FILE_MAX + 1];
     char path[CW_PATH_TOLD + 4];
     struct cw_report v;
@@ -160,7 +160,8 @@ static void reports_of_files(void)
     CU_ASSERT_EQUAL(v.opening.inode, o.inode);
     CU_ASSERT_EQUAL(v.opening.born_ns, o.born_ns);
     CU_ASSERT_EQUAL(v.opening.opened_ns, o.opened_ns);
-    CU_ASSERT_TRUE(v.opening.writes);
+    CU_ASSERT_TRUE(v.opening.writes && v.opening.made);
+    CU_ASSERT_EQUAL(v.opening.name, o.name);
     CU_ASSERT_STRING_EQUAL(v.text, "/tmp/a?b");
     for (size_t i = 0; i < CW_REPORT_HEADER + CW_OPENING_SIZE; i++)
         CU_ASSERT_FALSE(cw_report_get(bytes, i, &v));

@@ -201,6 +201,17 @@ static void mpi_file(const char *path)
 }
 
 /* HOW,PATH: opens it in that way; all but read and excl may change it. */
+/* Made under a name of its own first. */
+static int make_and_rename(const char *path)
+{
+    char other[4096];
+    int fd;
+
+    snprintf(other, sizeof(other), "%s.new", path);
+    fd = open(other, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    return fd >= 0 && rename(other, path) == 0 ? fd : -1;
+}
+
 static void use_file(const char *value)
 {
     const char *path = strchr(value, ',') + 1;
@@ -220,6 +231,8 @@ static void use_file(const char *value)
         fd = creat(path, 0600);
     else if (strncmp(value, "excl", size) == 0)
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    else if (strncmp(value, "renamed", size) == 0)
+        fd = make_and_rename(path);
     else if (strncmp(value, "read", size) == 0)
         f = fopen(path, "r");
     else if (strncmp(value, "fopen", size) == 0)

@@ -1,0 +1,268 @@
+/* The functions of libc that tell of the host and its processors, and what is left of timers. As in
+ * libc.c, the result of the real function is recorded, or the recorded one is returned: a rank may
+ * be restarted on another host.
+ *
+ * A binding to libc, above libc_ask.c and, through it, above the device. */
+#include "rdevice/libc_ask.h"
+#include "rdevice/next.h"
+#include "rdevice/real.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+
+/* libc's own. */
+#define REAL(name)                                                                                 \
+    ({                                                                                             \
+        static __typeof__(&name) real;                                                             \
+        if (!real)                                                                                 \
+            next_resolve(&real, #name);                                                            \
+        real;                                                                                      \
+    })
+
+/* --- what fills a structure --------------------------------------------------------------------
+ */
+
+/* The real one has answered with `result`, 0 or -1. */
+static int finish(const struct clock_reading *reading, enum clock_answer answer, int result)
+{
+    if (answer == CLOCK_RECORD && result == 0)
+        libc_record(reading);
+    else if (answer == CLOCK_RECORD)
+        libc_record_failure();
+    return result;
+}
+
+#define FILLED(name, kind_of, parameters, arguments, to)                                           \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        struct clock_reading reading = {.kind = kind_of, .bytes = to, .size = sizeof(*to)};        \
+        enum clock_answer answer = libc_ask(&reading, CALLER);                                     \
+                                                                                                   \
+        if (answer == CLOCK_GIVEN || answer == CLOCK_FAILED)                                       \
+            return answer == CLOCK_GIVEN ? 0 : -1;                                                 \
+        return finish(&reading, answer, REAL(name) arguments);                                     \
+    }
+
+FILLED(uname, READING_HOST, (struct utsname * to), (to), to)
+FILLED(getitimer, READING_TIMER, (__itimer_which_t which, struct itimerval *to), (which, to), to)
+FILLED(timer_gettime, READING_TIMER, (timer_t timer, struct itimerspec *to), (timer, to), to)
+FILLED(timerfd_gettime, READING_TIMER, (int fd, struct itimerspec *to), (fd, to), to)
+
+/* What was left of a timer that is set anew, in any incarnation. */
+#define SET_ANEW(name, parameters, arguments, old)                                                 \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        int result = REAL(name) arguments;                                                         \
+        struct clock_reading reading = {                                                           \
+            .kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};                            \
+                                                                                                   \
+        if (old && result == 0 && libc_ask(&reading, CALLER) == CLOCK_RECORD)                      \
+            libc_record(&reading);                                                                 \
+        return result;                                                                             \
+    }
+
+SET_ANEW(setitimer,
+         (__itimer_which_t which, const struct itimerval *restrict to,
+          struct itimerval *restrict old),
+         (which, to, old), old)
+SET_ANEW(timer_settime,
+         (timer_t timer, int flags, const struct itimerspec *restrict to,
+          struct itimerspec *restrict old),
+         (timer, flags, to, old), old)
+SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
+         (fd, flags, to, old), old)
+
+PUBLIC int gethostname(char *to, size_t size)
+{
+    struct clock_reading reading = {.kind = READING_HOST, .bytes = to, .size = size};
+    enum clock_answer answer = size ? libc_ask(&reading, CALLER) : CLOCK_REAL;
+    int result;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        if (reading.size < size)
+            to[reading.size] = '\0';
+        return 0;
+    }
+    result = REAL(gethostname)(to, size);
+    reading.size = strnlen(to, size);
+    return finish(&reading, answer, result);
+}
+
+/* Of programs that are compiled to check their arguments. */
+PUBLIC int __gethostname_chk(char *to, size_t size, size_t room)
+{
+    if (size > room)
+        abort();
+    return gethostname(to, size);
+}
+
+/* adjtimex() and its sisters return a state of the clock. */
+#define CLOCK_STATE(name, structure)                                                               \
+    PUBLIC int name(structure *to)                                                                 \
+    {                                                                                              \
+        struct {                                                                                   \
+            int64_t result;                                                                        \
+            structure to;                                                                          \
+        } told = {0};                                                                              \
+        struct clock_reading reading = {                                                           \
+            .kind = READING_NTP, .bytes = &told, .size = sizeof(told)};                            \
+        enum clock_answer answer = libc_ask(&reading, CALLER);                                     \
+                                                                                                   \
+        if (answer == CLOCK_FAILED)                                                                \
+            return -1;                                                                             \
+        if (answer == CLOCK_GIVEN) {                                                               \
+            *to = told.to;                                                                         \
+            return (int)told.result;                                                               \
+        }                                                                                          \
+        told.result = REAL(name)(to);                                                              \
+        told.to = *to;                                                                             \
+        finish(&reading, answer, told.result < 0 ? -1 : 0);                                        \
+        return (int)told.result;                                                                   \
+    }
+
+CLOCK_STATE(adjtimex, struct timex)
+CLOCK_STATE(ntp_adjtime, struct timex)
+CLOCK_STATE(ntp_gettimex, struct ntptimeval)
+
+/* --- numbers -----------------------------------------------------------------------------------
+ */
+
+/* A number for which libc was asked. `real`: what the real one says now. */
+static long told_number(long real, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_COUNT};
+    enum clock_answer answer = libc_ask(&reading, caller);
+
+    if (answer == CLOCK_GIVEN)
+        return (long)reading.number;
+    reading.number = real;
+    if (answer == CLOCK_RECORD)
+        libc_record(&reading);
+    return real;
+}
+
+#define NUMBER(type, name)                                                                         \
+    PUBLIC type name(void)                                                                         \
+    {                                                                                              \
+        return (type)told_number(REAL(name)(), CALLER);                                            \
+    }
+
+NUMBER(int, get_nprocs)
+NUMBER(int, get_nprocs_conf)
+NUMBER(long, get_phys_pages)
+NUMBER(long, get_avphys_pages)
+NUMBER(long, gethostid)
+
+PUBLIC int sched_getcpu(void)
+{
+    return (int)told_number(real_libc.getcpu(), CALLER);
+}
+
+PUBLIC int getcpu(unsigned *cpu, unsigned *node)
+{
+    int result = REAL(getcpu)(cpu, node);
+
+    if (result == 0 && cpu)
+        *cpu = (unsigned)told_number((long)*cpu, CALLER);
+    if (result == 0 && node)
+        *node = (unsigned)told_number((long)*node, CALLER);
+    return result;
+}
+
+/* The others are the same everywhere, or limits, which a restart gives anew. */
+PUBLIC long sysconf(int name)
+{
+    long value = REAL(sysconf)(name);
+
+    if (name != _SC_NPROCESSORS_ONLN && name != _SC_NPROCESSORS_CONF && name != _SC_PHYS_PAGES &&
+        name != _SC_AVPHYS_PAGES)
+        return value;
+    return told_number(value, CALLER);
+}
+
+PUBLIC extern __typeof__(sysconf) __sysconf __attribute__((alias("sysconf"), copy(sysconf)));
+
+PUBLIC unsigned ualarm(unsigned us, unsigned interval_us)
+{
+    return (unsigned)told_number((long)REAL(ualarm)(us, interval_us), CALLER);
+}
+
+PUBLIC unsigned alarm(unsigned seconds)
+{
+    return (unsigned)told_number((long)REAL(alarm)(seconds), CALLER);
+}
+
+PUBLIC int timer_getoverrun(timer_t timer)
+{
+    return (int)told_number(REAL(timer_getoverrun)(timer), CALLER);
+}
+
+/* --- processors ----------------------------------------------------------------------------------
+ */
+
+PUBLIC int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cores)
+{
+    struct clock_reading reading = {.kind = READING_CORES, .bytes = cores, .size = size};
+    enum clock_answer answer = libc_ask(&reading, CALLER);
+
+    if (answer == CLOCK_GIVEN || answer == CLOCK_FAILED)
+        return answer == CLOCK_GIVEN ? 0 : -1;
+    return finish(&reading, answer, real_libc.getaffinity(pid, size, cores));
+}
+
+/* Of another thread of the process, perhaps; it returns an error number. */
+PUBLIC int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
+{
+    struct clock_reading reading = {.kind = READING_CORES, .bytes = cores, .size = size};
+    enum clock_answer answer = libc_ask(&reading, CALLER);
+    int error;
+
+    if (answer == CLOCK_GIVEN)
+        return 0;
+    if (answer == CLOCK_FAILED)
+        return errno;
+    error = REAL(pthread_getaffinity_np)(thread, size, cores);
+    if (error)
+        errno = error;
+    finish(&reading, answer, error ? -1 : 0);
+    return error;
+}
+
+/* --- children ----------------------------------------------------------------------------------
+ */
+
+/* What a child used. Which child ended, and how, is not recorded: an incarnation has its own. */
+static pid_t told_usage(pid_t child, struct rusage *usage, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
+
+    if (usage && child > 0 && libc_ask(&reading, caller) == CLOCK_RECORD)
+        libc_record(&reading);
+    return child;
+}
+
+PUBLIC pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
+{
+    return told_usage(REAL(wait4)(pid, status, options, usage), usage, CALLER);
+}
+
+PUBLIC pid_t wait3(int *status, int options, struct rusage *usage)
+{
+    return told_usage(REAL(wait3)(status, options, usage), usage, CALLER);
+}

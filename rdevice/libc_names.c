@@ -1,0 +1,265 @@
+/* The functions of libc that make, rename and remove names of files. What came of an operation is
+ * recorded, and where a rank repeats it, it is made again: what an earlier incarnation has done
+ * counts as done. Names that libc draws are recorded, and drawn again.
+ *
+ * A binding to libc, above libc_ask.c and, through it, above the device. */
+#include "rdevice/libc_names.h"
+#include "rdevice/libc_ask.h"
+#include "rdevice/next.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+#define DRAWN 6 /* characters of a template that libc draws */
+
+/* libc's own, as long as a name is not resolved NULL. */
+#define REAL(name)                                                                                 \
+    ({                                                                                             \
+        static __typeof__(&name) real;                                                             \
+        if (!real)                                                                                 \
+            next_resolve(&real, #name);                                                            \
+        real;                                                                                      \
+    })
+
+/* --- what came of an operation -------------------------------------------------------------------
+ */
+
+/* `result` of an operation that is made in any case but CLOCK_FAILED, 0 or more, or -1. `done`: its
+ * error where an earlier incarnation has made it. The relay knows of it before the program does
+ * anything else: what is left to a crash is the moment in between. */
+static int finish(enum clock_answer answer, int result, int done)
+{
+    static const struct clock_reading made = {.kind = READING_NAMED};
+
+    if (answer == CLOCK_GIVEN && result < 0 && errno == done)
+        return 0;
+    if (answer == CLOCK_RECORD && result >= 0)
+        libc_record(&made);
+    else if (answer == CLOCK_RECORD)
+        libc_record_failure();
+    if (answer == CLOCK_RECORD)
+        libc_log();
+    return result;
+}
+
+static enum clock_answer ask(uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_NAMED};
+
+    return libc_ask(&reading, caller);
+}
+
+#define NAMED(name, parameters, arguments, done)                                                   \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        enum clock_answer answer = ask(CALLER);                                                    \
+                                                                                                   \
+        return answer == CLOCK_FAILED ? -1 : finish(answer, REAL(name) arguments, done);           \
+    }
+
+NAMED(mkdir, (const char *path, mode_t mode), (path, mode), EEXIST)
+NAMED(mkdirat, (int dir, const char *path, mode_t mode), (dir, path, mode), EEXIST)
+NAMED(mkfifo, (const char *path, mode_t mode), (path, mode), EEXIST)
+NAMED(mkfifoat, (int dir, const char *path, mode_t mode), (dir, path, mode), EEXIST)
+NAMED(mknod, (const char *path, mode_t mode, dev_t device), (path, mode, device), EEXIST)
+NAMED(mknodat, (int dir, const char *path, mode_t mode, dev_t device), (dir, path, mode, device),
+      EEXIST)
+NAMED(link, (const char *from, const char *to), (from, to), EEXIST)
+NAMED(linkat, (int fd, const char *from, int to_fd, const char *to, int flags),
+      (fd, from, to_fd, to, flags), EEXIST)
+NAMED(symlink, (const char *from, const char *to), (from, to), EEXIST)
+NAMED(symlinkat, (const char *from, int fd, const char *to), (from, fd, to), EEXIST)
+NAMED(unlink, (const char *path), (path), ENOENT)
+NAMED(unlinkat, (int dir, const char *path, int flags), (dir, path, flags), ENOENT)
+NAMED(rmdir, (const char *path), (path), ENOENT)
+NAMED(remove, (const char *path), (path), ENOENT)
+NAMED(rename, (const char *from, const char *to), (from, to), ENOENT)
+NAMED(renameat, (int fd, const char *from, int to_fd, const char *to), (fd, from, to_fd, to),
+      ENOENT)
+NAMED(renameat2, (int fd, const char *from, int to_fd, const char *to, unsigned flags),
+      (fd, from, to_fd, to, flags), ENOENT)
+
+/* --- files that must not be there ----------------------------------------------------------------
+ */
+
+/* Empty, as it was when an earlier incarnation made it; not a link, and not somebody else's. */
+static int open_made(int dir, const char *path, int flags, mode_t mode)
+{
+    int fd = REAL(openat)(dir, path, flags | O_CREAT | O_EXCL, mode);
+    struct stat st;
+
+    if (fd >= 0 || errno != EEXIST)
+        return fd;
+    fd = REAL(openat)(dir, path, (flags & ~O_CREAT & ~O_EXCL) | O_NOFOLLOW);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        ((flags & O_ACCMODE) == O_RDONLY || ftruncate(fd, 0) == 0))
+        return fd;
+    close(fd);
+    errno = EEXIST;
+    return -1;
+}
+
+int libc_names_create(int dir, const char *path, int flags, mode_t mode, uintptr_t caller)
+{
+    enum clock_answer answer = ask(caller);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return open_made(dir, path, flags & ~O_EXCL, mode);
+    return finish(answer, REAL(openat)(dir, path, flags, mode), 0);
+}
+
+/* --- names that libc draws -----------------------------------------------------------------------
+ */
+
+/* Where the characters that are drawn begin; NULL: the template has none. */
+static char *drawn_of(char *template, int suffix)
+{
+    size_t size = strlen(template);
+
+    if (suffix < 0 || size < DRAWN + (size_t)suffix)
+        return NULL;
+    return template + size - (size_t)suffix - DRAWN;
+}
+
+static enum clock_answer ask_drawn(char *drawn, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
+
+    return drawn ? libc_ask(&reading, caller) : CLOCK_REAL;
+}
+
+static void record_drawn(enum clock_answer answer, char *drawn, bool made)
+{
+    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
+
+    if (answer == CLOCK_RECORD && made)
+        libc_record(&reading);
+    else if (answer == CLOCK_RECORD)
+        libc_record_failure();
+}
+
+int libc_names_temporary(char *template, int suffix, int flags, uintptr_t caller)
+{
+    char *drawn = drawn_of(template, suffix);
+    enum clock_answer answer = ask_drawn(drawn, caller);
+    int fd;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return open_made(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR, S_IRUSR | S_IWUSR);
+    fd = REAL(mkostemps)(template, suffix, flags);
+    record_drawn(answer, drawn, fd >= 0);
+    return fd;
+}
+
+PUBLIC char *mkdtemp(char *template)
+{
+    char *drawn = drawn_of(template, 0);
+    enum clock_answer answer = ask_drawn(drawn, CALLER);
+    bool made;
+
+    if (answer == CLOCK_FAILED)
+        return NULL;
+    if (answer == CLOCK_GIVEN)
+        return REAL(mkdir)(template, S_IRWXU) == 0 || errno == EEXIST ? template : NULL;
+    made = REAL(mkdtemp)(template);
+    record_drawn(answer, drawn, made);
+    return made ? template : NULL;
+}
+
+/* Where there is no name the template becomes the empty string: that is recorded as a failure. */
+PUBLIC char *mktemp(char *template)
+{
+    char *drawn = drawn_of(template, 0);
+    enum clock_answer answer = ask_drawn(drawn, CALLER);
+
+    if (answer == CLOCK_FAILED)
+        template[0] = '\0';
+    if (answer == CLOCK_FAILED || answer == CLOCK_GIVEN)
+        return template;
+    REAL(mktemp)(template);
+    record_drawn(answer, drawn, template[0]);
+    return template;
+}
+
+/* Names of no template. `drawn` has PATH_MAX bytes; false: there is none, errno says why. */
+static bool draw_name(char *drawn, char *(*draw)(void *ctx, char *to), void *ctx, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = PATH_MAX - 1};
+    enum clock_answer answer = libc_ask(&reading, caller);
+
+    if (answer == CLOCK_FAILED)
+        return false;
+    if (answer == CLOCK_GIVEN) {
+        drawn[reading.size] = '\0';
+        return true;
+    }
+    if (!draw(ctx, drawn)) {
+        if (answer == CLOCK_RECORD)
+            libc_record_failure();
+        return false;
+    }
+    reading.size = strlen(drawn);
+    if (answer == CLOCK_RECORD)
+        libc_record(&reading);
+    return true;
+}
+
+static char *draw_tmpnam(void *ctx, char *to)
+{
+    (void)ctx;
+    return REAL(tmpnam_r)(to);
+}
+
+PUBLIC char *tmpnam_r(char to[L_tmpnam])
+{
+    char drawn[PATH_MAX];
+
+    if (!to || !draw_name(drawn, draw_tmpnam, NULL, CALLER))
+        return NULL;
+    return memcpy(to, drawn, strnlen(drawn, L_tmpnam - 1) + 1);
+}
+
+PUBLIC char *tmpnam(char to[L_tmpnam])
+{
+    static char own[L_tmpnam];
+    char drawn[PATH_MAX];
+
+    if (!draw_name(drawn, draw_tmpnam, NULL, CALLER))
+        return NULL;
+    return memcpy(to ? to : own, drawn, strnlen(drawn, L_tmpnam - 1) + 1);
+}
+
+static char *draw_tempnam(void *ctx, char *to)
+{
+    const char **wanted = ctx;
+    char *name = REAL(tempnam)(wanted[0], wanted[1]);
+
+    if (!name)
+        return NULL;
+    snprintf(to, PATH_MAX, "%s", name);
+    free(name);
+    return to;
+}
+
+PUBLIC char *tempnam(const char *dir, const char *prefix)
+{
+    const char *wanted[2] = {dir, prefix};
+    char drawn[PATH_MAX];
+
+    return draw_name(drawn, draw_tempnam, wanted, CALLER) ? strdup(drawn) : NULL;
+}
