@@ -8,6 +8,7 @@
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sodium.h>
@@ -284,6 +285,15 @@ static bool begin(struct checkpoint *c, struct exchange *x)
     return restored;
 }
 
+/* A process that goes on from an image gives up what the program has given up before it connects.
+ */
+static bool can_connect_again(const char *address)
+{
+    const char *path = strncmp(address, "unix:", 5) == 0 ? address + 5 : "@";
+
+    return path[0] == '@' || eaccess(path, W_OK) == 0 || errno == ENOENT;
+}
+
 /* Why there can be no image of this rank; NULL: there can. */
 static const char *refusal(const struct checkpoint *c, const struct exchange *x)
 {
@@ -291,6 +301,8 @@ static const char *refusal(const struct checkpoint *c, const struct exchange *x)
         return "the rank has no log, so it cannot be restarted";
     if (trace_on)
         return "CAUSEWAY_TRACE is set: what it compares goes on from the beginning alone";
+    if (!can_connect_again(c->setup->address))
+        return "the program has given up rights without which its relay cannot be reached again";
     return c->why_not[0] ? c->why_not : NULL;
 }
 

@@ -81,10 +81,26 @@ of_others() {
   [[ -z $(find "$work/closed" "$work/open" -mindepth 1) ]] || wrong "left: $(find "$work")"
 }
 
+# A rank that would have given up, before it connects, what it needs for it, is repeated from the beginning.
+given_up() {
+  ((UID == 0)) || { skip "not root" && return; }
+  chmod 711 "$tmp"
+  chmod 755 "$work"
+  : >"$tmp/events"
+  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$actor" init nobody "ring_until=$work/go" finalize
+  await_more 1 image_failed 1
+  crash 1
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_err_like 'no image of it: the program has given up rights without which its relay cannot be reached again'
+}
+
 user_tests() {
   t "an ordinary user" user
   t "an ordinary user, with a place for images" user --ckpt-dir "$tmp/work/images"
   t "an ordinary user, on demand" user_on_demand
+  t "a program that gives up root's rights" given_up
   t "an ordinary user, where nobody may look" of_others closed/images
   t "an ordinary user, where nobody may write" of_others open
 }
