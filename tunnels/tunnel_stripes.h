@@ -6,7 +6,7 @@
 #include "tunnels/ssh_chain.h"
 #include "tunnels/stripe_frame.h"
 
-#define TUNNEL_END_MS 5000u /* for connections to close, when all is said */
+#define TUNNEL_END_MS 60000u /* for connections to close, when all is said; on narrow ways too */
 
 /* The first connection has greeted the far end, and is `chain`, which a process takes over. Up to
  * `connections` - 1 further ones join when they are open; one that does not open is not missed.
