@@ -67,8 +67,10 @@ static void release_conns(struct relay_job *job)
         conn->rank = NULL;
         conn->rank_number = CONN_NOBODY;
         conn->source = NULL;
-        if (conn->out.size == 0)
-            out_init(&conn->out, job->set->conns->pool); /* it does not hold the job's */
+        if (conn->out.size == 0) { /* then it need not hold the job's pool */
+            out_fini(&conn->out);
+            out_init(&conn->out, job->set->conns->pool);
+        }
         conn_end(conn);
         if (job->links[conn->peer].conn == conn)
             job->links[conn->peer].conn = NULL; /* a message may be on its way there */

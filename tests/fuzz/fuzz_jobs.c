@@ -1,14 +1,15 @@
-/* Several jobs at one relay: dispatchers, ranks and other relays, all with the keys of their own
- * job, come, go and say what they like, in any order. What goes wrong in one job may end that job,
- * never the relay: no assertion fails, and at the end nothing is held. The input is a list of
- * actions: who, what, and what that needs. Frames are well-formed, so that every state is reached;
- * fuzz_frame.c sees to those that are not, and to what the relay answers. */
+/* Several jobs at one relay, of each --log-safety: dispatchers, ranks and other relays, all with
+ * the keys of their own job, come, go and say what they like, in any order. What goes wrong in one
+ * job may end that job, never the relay: no assertion fails, and at the end nothing is held. The
+ * input is a list of actions: who, what, and what that needs. Frames are well-formed, so that every
+ * state is reached; fuzz_frame.c sees to those that are not, and to what the relay answers. */
 #include "common/cred.h"
 #include "relay/core/core.h"
 #include "relay/core/job.h"
 /* the Makefile compiles this file alone with the core: the client's side comes in here */
 #include "tests/lib/codec.c"
 #include "tests/lib/fake_disk.h"
+#include "tests/lib/left.h"
 
 #define JOBS 3
 #define RANKS 4 /* of each job: 0 and 1 are at home here, 2 at relay 1, 3 at relay 2 */
@@ -19,6 +20,7 @@
 #define MEMORY_SHORT (1500u << 10) /* a handful of blocks: it is spent often */
 #define LOG_SHORT (64u << 10)
 #define DISK_MAX (16u << 20)
+#define UNREAD_MAX 5000u /* bytes that a client has left in its ring */
 #define STEP_NS 400000000ull
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -63,10 +65,13 @@ static void id_of(uint8_t id[CW_ID_SIZE], uint32_t job)
 /* --- what the relay says ---------------------------------------------------------------------- */
 static void drop_client(struct client *c)
 {
+    static uint8_t bytes[UNREAD_MAX];
+    const struct iovec unread = {bytes, UNREAD_MAX};
+
     if (c->writing)
         relay_conn_written(c->conn, 0);
     if (c->conn)
-        relay_conn_broken(c->conn, "closed", NULL, 0);
+        relay_conn_broken(c->conn, "closed", &unread, c->conn->rings);
     codec_fini(&c->codec);
     *c = (struct client){.job = c->job, .who = c->who};
 }
@@ -179,7 +184,7 @@ static void feed(struct client *c, size_t size)
 {
     size_t left = codec_left(&c->codec.out);
 
-    if (!c->conn)
+    if (!c->conn || relay_conn_is_stuck(c->conn))
         return;
     size = size < left ? size : left;
     relay_conn_wants_input(c->conn, now_ns);
@@ -203,7 +208,7 @@ static void feed(struct client *c, size_t size)
 
 static void feed_all(struct client *c)
 {
-    while (c->conn && codec_left(&c->codec.out))
+    while (c->conn && codec_left(&c->codec.out) && !relay_conn_is_stuck(c->conn))
         feed(c, codec_left(&c->codec.out));
 }
 
@@ -266,7 +271,7 @@ static const struct log_point *some_point(const struct relay_mailbox *mailbox, u
 static void put_hello_from(struct client *c, bool resumes, uint8_t how,
                            const struct log_point *from)
 {
-    const struct relay_conn *old = resumes ? suspended_of(c) : NULL;
+    const struct relay_conn *old;
     struct cw_hello hello = {.role = CW_ROLE_DISPATCHER, .rank = RANKS};
     uint8_t key[CW_KEY_SIZE];
 
@@ -274,6 +279,7 @@ static void put_hello_from(struct client *c, bool resumes, uint8_t how,
         open_connection(c);
     if (!c->conn)
         return;
+    old = resumes ? suspended_of(c) : NULL;
     id_of(hello.job, c->job);
     cw_cred_job_key(key, relay_key, hello.job);
     hello.flags = logged ? CW_HELLO_LOG : 0;
@@ -541,6 +547,10 @@ static void engine(struct client *c, uint8_t how)
         now_ns += (how >> 3) * STEP_NS;
         relay_core_tick(core, now_ns);
         break;
+    case 5:
+        if (c->conn && c->conn->state == CONN_NEW)
+            relay_conn_set_rings(c->conn);
+        return;
     default:
         if (c->writing)
             relay_conn_written(c->conn, 0);
@@ -655,17 +665,32 @@ static void serve_disk(bool some)
         relay_core_io_done(core, &done);
 }
 
+/* The log outlives the process, or the loss of power too, or neither. */
+static struct ledger_memory *outlive(struct relay_core_config *config, size_t size)
+{
+    struct ledger_memory *left = size % 19 < 8 ? NULL : left_new();
+
+    if (!left)
+        return NULL;
+    config->ledger = left;
+    config->region = (struct relay_region){.start = left_region(left), .size = LEFT_REGION};
+    if (size % 19 >= 14)
+        config->journal = (struct relay_journal){.relay = 1, .number = 1};
+    return left;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    struct ledger_memory *left;
     struct relay_core_config config = {.memory_max = size % 2 ? MEMORY_MAX : MEMORY_SHORT,
                                        .log_memory = size % 3 ? MEMORY_MAX : LOG_SHORT,
                                        .log_disk = size % 7 < 4 ? DISK_MAX : 0};
     struct cw_reader r = cw_reader(data, size);
 
     config.key = relay_key;
+    left = outlive(&config, size);
     core = relay_core_new(&config);
-    if (!core)
-        return 0;
+    must_hold(core);
     now_ns = 1000000000;
     incarnation = 1;
     logged = size % 5 != 0;
@@ -682,5 +707,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 24 have no divisor in common */
     relay_core_free(core);                               /* asserts that nothing leaked */
     fake_disk_fini(&disk);
+    left_free(left);
     return 0;
 }
