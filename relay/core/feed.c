@@ -178,6 +178,10 @@ static void emit_open(struct feed *feed, const struct relay_log *log, struct rel
 
         if (message_delivered(m))
             continue; /* an event already; what still comes is cut off */
+        if (m->away) {
+            message_read(m);
+            continue;
+        }
         m->begun = false;
         e.header = message_header(m, false);
         message_pieces(m, log, emit_open_piece, &e);

@@ -1,4 +1,5 @@
 #include "relay/core/mailbox.h"
+#include "relay/core/bounds.h"
 
 #include <assert.h>
 #include <string.h>
@@ -184,6 +185,10 @@ void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message)
 
 void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why)
 {
+    if (mailbox->feed.conn && mailbox->away > 0)
+        conn_refuse(mailbox->feed.conn, CW_REFUSED_LIMIT,
+                    "%u messages that wait for rank %u were in its log alone: %s", mailbox->away,
+                    mailbox->rank, why);
     if (mailbox->feed.conn && !mailbox->feed.direct)
         conn_refuse(mailbox->feed.conn, CW_REFUSED_LIMIT, "rank %u cannot be started again: %s",
                     mailbox->rank, why);
@@ -229,6 +234,8 @@ static void take_early(struct relay_mailbox *mailbox)
     mailbox->early_tail = &mailbox->early;
 }
 
+static void read_away(struct relay_mailbox *mailbox);
+
 void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,
                     const struct log_point *from)
 {
@@ -247,6 +254,8 @@ void mailbox_pump(struct relay_mailbox *mailbox)
         mailbox_stick(mailbox);
     if (mailbox->feed.direct)
         mailbox_let_trim(mailbox);
+    if (mailbox->away > 0)
+        read_away(mailbox);
 }
 
 void mailbox_stick(struct relay_mailbox *mailbox)
@@ -393,6 +402,77 @@ struct relay_conn *mailbox_deliver_cut(struct relay_mailbox *mailbox, struct rel
     return feed_message_of(&mailbox->feed, &header, size);
 }
 
+/* --- messages that wait in the log ---------------------------------------------------------------
+ */
+
+void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    const struct relay_log *log = &mailbox->log;
+
+    /* who takes up a log that was left wants what waits in memory */
+    if (message->slice_count == 0 || !log->kept || log->outlives ||
+        !store_is_crowded(&mailbox->shared->store))
+        return;
+    message_put_away(message);
+    mailbox->away++;
+}
+
+/* The log may be given up meanwhile. */
+static void deliver_read(struct relay_mailbox *mailbox, struct relay_message *message,
+                         const struct log_piece *piece)
+{
+    uint8_t few[LOG_INLINE_MAX];
+
+    if (piece->block) {
+        piece->block->refs++;
+        mailbox_deliver(mailbox, message, piece->at, piece->size, piece->block);
+        relay_block_release(piece->block);
+    } else {
+        assert(piece->size <= sizeof(few));
+        memcpy(few, piece->at, piece->size);
+        mailbox_deliver(mailbox, message, few, piece->size, NULL);
+    }
+}
+
+/* Returns whether all of it was delivered. */
+static bool read_one(struct relay_mailbox *mailbox, struct relay_message *message)
+{
+    const struct feed *feed = &mailbox->feed;
+    enum chain_found found = CHAIN_HERE;
+    struct log_piece piece;
+
+    while (found == CHAIN_HERE && message->reading.left > 0 && mailbox->log.kept) {
+        if (feed->direct && feed->conn->out.bytes >= RELAY_REPLAY_AHEAD)
+            return false;
+        found = log_read_piece(&mailbox->log, &message->reading, &piece);
+        if (found == CHAIN_HERE)
+            deliver_read(mailbox, message, &piece);
+    }
+    if (found == CHAIN_AWAY)
+        mailbox_stick(mailbox);
+    else if (found != CHAIN_HERE)
+        mailbox_log_failed(mailbox, MAILBOX_LOST);
+    return message->reading.left == 0;
+}
+
+/* As far as their bytes can be had, and are wanted. */
+static void read_away(struct relay_mailbox *mailbox)
+{
+    struct relay_message *next;
+
+    for (struct relay_message *m = mailbox->open; m; m = next) {
+        next = m->next_open;
+        if (!m->away)
+            continue;
+        if (message_wanted(m) == 0)
+            mailbox_deliver(mailbox, m, NULL, 0, NULL);
+        if (!read_one(mailbox, m))
+            return;
+        mailbox->away--;
+        mailbox_close(mailbox, m);
+    }
+}
+
 struct delivery {
     struct relay_mailbox *mailbox;
     struct relay_message *message;
@@ -426,6 +506,12 @@ void mailbox_match(struct relay_mailbox *mailbox, struct relay_message *message,
     struct delivery delivery = {mailbox, message};
 
     give_receive(message, req, capacity);
+    if (message->away) {
+        message_read(message);
+        open_message(mailbox, message);
+        read_away(mailbox);
+        return;
+    }
     message_pieces(message, &mailbox->log, deliver_piece, &delivery);
     if (message_wanted(message) == 0)
         mailbox_deliver(mailbox, message, NULL, 0, NULL);
@@ -508,6 +594,8 @@ void mailbox_fini(struct relay_mailbox *mailbox)
         mailbox->early = message->next_free;
         drop(mailbox, message);
     }
+    while (mailbox->open) /* they were being read; all others have been closed */
+        mailbox_close(mailbox, mailbox->open);
     for (uint32_t i = 0; i < mailbox->probed_size; i++)
         if (mailbox->probed[i])
             drop(mailbox, mailbox->probed[i]);

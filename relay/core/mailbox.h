@@ -46,7 +46,8 @@ struct relay_mailbox {
     struct relay_log log;
     struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
     struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
-    struct relay_message *open; /* matched, and not whole yet */
+    struct relay_message *open; /* matched, and not whole yet, or being read from the log */
+    uint32_t away;              /* messages whose bytes are in the log alone */
     struct feed feed;
     struct relay_mailbox *next_unlogged;
     const char *unlogged_why;
@@ -129,7 +130,8 @@ static inline void mailbox_logged(struct relay_mailbox *mailbox, int result)
     else if (mailbox->log.bytes >= mailbox->grown_at)
         mailbox_settle_later(mailbox);
 }
-/* The log was given up: an incarnation that was not handed all of it is refused. */
+/* The log was given up: an incarnation that was not handed all of it is refused, and so is one for
+ * which messages wait there. */
 void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why);
 /* A mailbox whose log could not be kept, once; unlogged_why says why. NULL: there is none. */
 struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared);
@@ -143,6 +145,9 @@ struct relay_message *mailbox_message_new(struct relay_mailbox *mailbox, const s
 void mailbox_message_free(struct relay_mailbox *mailbox, struct relay_message *message);
 /* Nobody asked for this message yet. Returns 0 or CW_ENOMEM. */
 int mailbox_wait(struct relay_mailbox *mailbox, struct relay_message *message);
+/* A message that waits is here whole: where logs have no memory left, their disk has its bytes from
+ * now on. */
+void mailbox_put_away(struct relay_mailbox *mailbox, struct relay_message *message);
 /* An active message came before the rank did. */
 void mailbox_queue_early(struct relay_mailbox *mailbox, struct relay_message *message);
 /* A probe takes a waiting message out: only MRECV can receive it, by the number that is returned.

@@ -71,9 +71,30 @@ void message_pieces(const struct relay_message *message, const struct relay_log 
 void message_forget(struct relay_message *message)
 {
     for (uint32_t i = 0; i < message->slice_count; i++)
-        relay_block_release(message->slices[i].block);
+        if (message->slices[i].block)
+            relay_block_release(message->slices[i].block);
     message->slice_count = 0;
     message->inline_used = 0;
+}
+
+void message_put_away(struct relay_message *message)
+{
+    for (uint32_t i = 0; i < message->slice_count; i++) {
+        struct message_slice *slice = &message->slices[i];
+
+        slice->number = slice->block->mark.number;
+        relay_block_release(slice->block);
+        slice->block = NULL;
+    }
+    message->away = true;
+}
+
+void message_read(struct relay_message *message)
+{
+    message->begun = false;
+    message->delivered = 0;
+    message->reading =
+        log_read(&(struct log_event){.size = message_wanted(message), .record = message->record});
 }
 
 struct cw_message message_header(const struct relay_message *message, bool last)
@@ -138,7 +159,8 @@ static int store_inline(struct relay_message *message, struct relay_log *log, co
 int message_store(struct relay_message *message, struct relay_log *log, const uint8_t *at,
                   uint32_t size, struct relay_block *block)
 {
-    struct message_slice slices[LOG_PART_SLICES] = {{block, (uint32_t)(at - block->bytes), size}};
+    struct message_slice slices[LOG_PART_SLICES] = {
+        {block, (uint32_t)(at - block->bytes), size, 0}};
     int count = 1;
 
     if (message->inline_size)

@@ -26,9 +26,11 @@ struct relay_message {
     uint32_t sender_req;
     uint32_t req; /* of its receive, or the stream number of an active message */
     bool matched;
-    bool begun;    /* its first MESSAGE frame is out */
-    bool orphan;   /* its sender is gone before its last byte */
-    bool restored; /* from a log that was left */
+    bool begun;                 /* its first MESSAGE frame is out */
+    bool orphan;                /* its sender is gone before its last byte */
+    bool restored;              /* from a log that was left */
+    bool away;                  /* its bytes are in its mailbox's log alone, all of them ... */
+    struct log_reading reading; /* ... and, once it is matched, are read from there */
     struct message_slice *slices;
     uint32_t slice_count;
     uint32_t slice_size;
@@ -69,6 +71,10 @@ int message_restore(struct relay_message *message, struct relay_pool *pool,
                     const struct log_piece *piece);
 /* Lets go of its bytes. */
 void message_forget(struct relay_message *message);
+/* The log alone has its bytes from now on. */
+void message_put_away(struct relay_message *message);
+/* One that is away, and matched, is to be delivered from its begin. */
+void message_read(struct relay_message *message);
 
 /* Bytes of the message that its receive has room for. */
 static inline uint64_t message_wanted(const struct relay_message *message)

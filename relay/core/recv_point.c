@@ -13,12 +13,23 @@ static bool point_adds_up(const struct relay_mailbox *mailbox, const struct cw_p
            (!last || point->clock > last->at.clock);
 }
 
+/* A message that is partly delivered is read from the log, at places that a snapshot changes: then
+ * the rank cannot be started from there. */
+static bool is_reading(const struct relay_mailbox *mailbox)
+{
+    const struct relay_message *message = mailbox->away > 0 ? mailbox->open : NULL;
+
+    while (message && !message->away)
+        message = message->next_open;
+    return message;
+}
+
 void recv_point(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct cw_point point;
 
-    if (!mailbox->log.kept)
+    if (!mailbox->log.kept || is_reading(mailbox))
         return;
     if (!cw_point_get(body, &point) || !point_adds_up(mailbox, &point)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "POINT frame that does not add up");

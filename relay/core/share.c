@@ -13,7 +13,7 @@ static bool is_larger(const struct relay_log *log, const struct relay_log *than)
     return bytes > than_bytes || (bytes == than_bytes && log->bytes > than->bytes);
 }
 
-/* In memory, for that is what is needed. NULL: none is kept. */
+/* In memory, for that is what is needed. One in which messages wait stays. NULL: there is none. */
 static struct relay_mailbox *largest_log(const struct relay_job *job)
 {
     struct relay_mailbox *largest = NULL;
@@ -21,7 +21,7 @@ static struct relay_mailbox *largest_log(const struct relay_job *job)
     for (uint32_t rank = 0; rank < job->ranks; rank++) {
         struct relay_rank *ranked = job->ranked[rank];
 
-        if (ranked && ranked->mailbox.log.kept &&
+        if (ranked && ranked->mailbox.log.kept && ranked->mailbox.away == 0 &&
             (!largest || is_larger(&ranked->mailbox.log, &largest->log)))
             largest = &ranked->mailbox;
     }

@@ -14,10 +14,11 @@ static int append(struct relay_mailbox *mailbox, const struct log_record *record
 static int append_slice(struct relay_mailbox *mailbox, const struct message_slice *slice,
                         uint64_t point)
 {
+    uint32_t number = slice->block ? slice->block->mark.number : slice->number;
     const struct log_record record = {.type = LOG_HELD_PART,
                                       .placed = true,
                                       .size = slice->size,
-                                      .at = chain_position(slice->block->mark.number, slice->at)};
+                                      .at = chain_position(number, slice->at)};
 
     log_pin(&mailbox->log, record.at, point);
     return append(mailbox, &record);

@@ -107,6 +107,8 @@ void transfer_arrived(struct transfer *transfer)
     transfer->message = NULL;
     if (message->matched)
         mailbox_close(transfer->to, message);
+    else
+        mailbox_put_away(transfer->to, message);
 }
 
 /* --- to a link -----------------------------------------------------------------------------------

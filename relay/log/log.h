@@ -23,9 +23,10 @@
 
 /* Bytes of a message that wait in a block. */
 struct message_slice {
-    struct relay_block *block;
-    uint32_t at; /* in its bytes */
+    struct relay_block *block; /* NULL: in a segment of the log, which need not be in memory ... */
+    uint32_t at;               /* in its bytes */
     uint32_t size;
+    uint32_t number; /* ... this one */
 };
 
 /* An event as it is found in the log. */

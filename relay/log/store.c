@@ -495,6 +495,11 @@ void store_trim(struct log_store *store)
         ;
 }
 
+bool store_is_crowded(const struct log_store *store)
+{
+    return store->extents_max > 0 && !store->error && store->memory_now > store->memory_max;
+}
+
 /* Nothing that is written makes room, with `slack` bytes more. */
 static bool has_no_room(const struct log_store *store, uint64_t slack)
 {

@@ -155,6 +155,9 @@ static inline bool store_waits(const struct log_store *store)
     return (store->memory_now - store->clean_now > store->memory_max && store->writing > 0) ||
            commit_waits(&store->commit);
 }
+/* More is in memory than may be, for others hold it, and there is a disk that has it as well or
+ * will. */
+bool store_is_crowded(const struct log_store *store);
 /* Memory and disk are spent ... */
 bool store_is_full(const struct log_store *store);
 /* ... beyond the slack as well: a log is to be given up. */

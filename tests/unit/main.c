@@ -106,6 +106,7 @@ static void (*const suites[])(void) = {
     add_wait_policy_tests,
     add_store_tests,
     add_log_disk_tests,
+    add_waiting_tests,
     add_places_tests,
     add_trim_tests,
     add_output_places_tests,

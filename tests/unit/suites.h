@@ -90,6 +90,7 @@ void add_cut_tests(void);
 void add_large_tests(void);
 void add_log_bounds_tests(void);
 void add_log_disk_tests(void);
+void add_waiting_tests(void);
 void add_matching_tests(void);
 void add_memory_tests(void);
 void add_share_tests(void);
