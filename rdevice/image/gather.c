@@ -4,6 +4,7 @@
 #include "rdevice/image/system.h"
 #include "rdevice/image/thread.h"
 #include "rdevice/image/traits.h"
+#include "rdevice/image/unkept.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -95,7 +96,7 @@ int gather_read(struct cw_err *err)
     identity_read_groups();
     kept.umask = (unsigned)system_call(SYS_umask, 0);
     system_call(SYS_umask, kept.umask);
-    if (read_timers(err) || read_thread(err))
+    if (unkept_check(err) || read_timers(err) || read_thread(err))
         return err->code;
     return read_cwd(err);
 }
@@ -175,6 +176,7 @@ int gather_restore_rights(struct cw_err *err)
     if (identity_restore(&kept.thread.identity, true, err))
         return err->code;
     traits_restore_last();
+    unkept_begin();
     return 0;
 }
 

@@ -1,8 +1,11 @@
 /* refused WHAT: a program of which there can be no image; prints why. */
 #include "tests/image/taker.h"
 
+#include <asm/ldt.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +14,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -80,6 +84,37 @@ static int open_again(int fd)
     return open(name, O_RDONLY);
 }
 
+/* Which shares memory with it. */
+static int fork_child(void)
+{
+    pid_t pid;
+
+    if (mmap(NULL, 4096, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+        return 1;
+    pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+    }
+    return pid < 0;
+}
+
+static int make_filter(void)
+{
+    struct sock_filter all = {.code = BPF_RET | BPF_K, .k = SECCOMP_RET_ALLOW};
+    struct sock_fprog program = {.len = 1, .filter = &all};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+static int make_segment(void)
+{
+    struct user_desc segment = {.limit = 1, .seg_32bit = 1, .useable = 1};
+
+    return (int)syscall(SYS_modify_ldt, 1, &segment, sizeof(segment));
+}
+
 static int make(const char *what)
 {
     struct sigevent event = {.sigev_notify = SIGEV_NONE};
@@ -114,6 +149,29 @@ static int make(const char *what)
 
         return ftruncate(fd, 4096) || mmap(NULL, 4096, 3, MAP_SHARED, fd, 0) == MAP_FAILED;
     }
+    if (!strcmp(what, "child"))
+        return fork_child();
+    if (!strcmp(what, "aio")) {
+        unsigned long context = 0;
+
+        return (int)syscall(SYS_io_setup, 8, &context);
+    }
+    if (!strcmp(what, "space"))
+        return unshare(CLONE_NEWUTS);
+    if (!strcmp(what, "root"))
+        return chroot("/tmp");
+    if (!strcmp(what, "filter"))
+        return make_filter();
+    if (!strcmp(what, "keyring"))
+        return syscall(SYS_keyctl, 0, -2, 1) < 0;
+    if (!strcmp(what, "segments"))
+        return make_segment();
+    if (!strcmp(what, "keys"))
+        return pkey_alloc(0, PKEY_DISABLE_WRITE) < 0;
+    if (!strcmp(what, "lease"))
+        return fcntl(open("lease", O_RDWR | O_CREAT, 0600), F_SETLEASE, F_WRLCK);
+    if (!strcmp(what, "owner"))
+        return pipe(fds) || fcntl(fds[0], F_SETOWN, getppid());
     if (!strcmp(what, "twice"))
         return open_again(memfd_create("twice", 0)) < 0;
     return strcmp(what, "nothing") != 0;

@@ -89,6 +89,12 @@ static bool timestamps(bool set)
                : prctl(PR_GET_TSC, &now) == 0 && now == PR_TSC_SIGSEGV;
 }
 
+static bool speculation(bool set)
+{
+    return set ? prctl(PR_SET_SPECULATION_CTRL, 0, PR_SPEC_DISABLE, 0, 0) == 0
+               : (prctl(PR_GET_SPECULATION_CTRL, 0, 0, 0, 0) & PR_SPEC_DISABLE) != 0;
+}
+
 static bool huge_pages(bool set)
 {
     return set ? prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0
@@ -294,6 +300,7 @@ static const struct {
     {"memory_nodes", memory_nodes, false},
     {"machine_checks", machine_checks, false},
     {"timestamps", timestamps, true},
+    {"speculation", speculation, false},
     {"huge_pages", huge_pages, false},
     {"subreaper", subreaper, false},
     {"parent_signal", parent_signal, false},

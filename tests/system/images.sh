@@ -195,7 +195,49 @@ state_tests() {
   t "the processor's time stamps forbidden" state timestamps
   t "user and groups that root gave up" given_up_rights 0 --reuid=65534 --regid=65534 --clear-groups
   t "... but for some groups" given_up_rights 2 --reuid=65534 --regid=65534 --groups=4,5 --no-new-privs
+  t "the table of what the kernel keeps" table
   t "a user who is not the program's" more_rights
+}
+
+rows() {
+  sed -n '/^## What the kernel keeps/,/^## How/s/^| //p' "$root/docs/image-format.md" | tail -n +3
+}
+
+# All that can be set of this system is in the table; each row of it has what shows it.
+table() {
+  local what fate shown name
+  take "$programs/state"
+  restore 1
+  cp "$tmp/out" states
+  while IFS='|' read -r what _ fate shown _; do
+    shown=$(sed -nE 's/^ `([^`]+)`.*/\1/p; t; s/^ (.+) $/reason/p' <<<"$shown")
+    case ${fate// /} in
+      kept)
+        case $shown in
+          "state dumpable" | "state timestamps") ;; # of their own
+          state\ *) grep -Eq "^(kept|not here) ${shown#* }$" states || wrong "$what: $(grep " ${shown#* }$" states)" ;;
+          *) [[ -x $programs/${shown%% *} ]] || wrong "$what: no program ${shown:-at all}" ;;
+        esac ;;
+      refused)
+        grep -Eq "(^| )\"${shown#* }\"" "$root/tests/image/refused.c" || grep -q "\"${shown#* }\"" "$root/tests/image/refused.c" ||
+          wrong "$what: no test '$shown'" ;;
+      harmless) [[ $shown ]] || wrong "$what: it is not said why it is harmless" ;;
+      lost) ;;
+      *) wrong "$what: neither kept, refused, harmless nor lost: $fate" ;;
+    esac
+  done < <(rows)
+  for name in $(grep -oE '^# *define PR_SET_[A-Z0-9_]+' /usr/include/linux/prctl.h | awk '{ print $NF }' | grep -Ev 'PR_SET_(MM|VMA|PTRACER)_') \
+    $(find /proc/self/ -maxdepth 1 -type f -perm -u+w -printf '%f '; find /proc/self/attr -type f -printf '%f '); do
+    rows | grep -qw -- "$name" || wrong "$name is not in the table"
+  done
+}
+
+# What is refused: WHAT REGEX; of root alone, on some kernels
+refused_here() {
+  take "$programs/refused" "$1"
+  ((code == 2)) && skip "this user or kernel has none" && return
+  expect_code 3
+  expect_output "$2"
 }
 
 program_tests() {
@@ -391,6 +433,16 @@ refusal_tests() {
   t "signalfd" refused signalfd 'signalfd'
   t "a timer of timer_create()" refused timer 'timer_create'
   t "a working directory that was removed" refused directory 'working directory was removed'
+  t "contexts of io_setup()" refused_here aio 'memory of /\[aio\]'
+  t "a child that shares memory" refused child 'has a child, or one that has ended'
+  t "a namespace of its own" refused_here space 'a namespace of its own'
+  t "a root directory of its own" refused_here root 'a root directory of its own|images need /proc'
+  t "a filter of system calls" refused filter 'a filter of system calls'
+  t "a keyring of its own" refused_here keyring 'a keyring of its own'
+  t "segments of its own" refused_here segments 'segments of its own'
+  t "a lease of a file" refused_here lease 'has a LEASE'
+  t "input signalled to another process" refused owner 'signals input to process or thread'
+  t "memory with keys" refused_here keys 'by keys|with keys'
   t "a memory file that is open twice" refused twice 'a file without a name that is open a second time \(/memfd:twice'
   t "a memory file that is mapped and open" refused memory 'keeps a descriptor of it open'
 }
