@@ -32,6 +32,7 @@ struct state {
     struct place root, space[SPACES];
     uint64_t filters; /* of system calls */
     uint32_t rights;  /* to memory with keys */
+    bool children;    /* of a shell that became the program: it does not know of them */
 };
 static struct state started;
 
@@ -67,6 +68,14 @@ static uint32_t rights(void)
     return a;
 }
 
+/* Not of the copies of this process, of which wait() does not tell. */
+static bool has_children(void)
+{
+    siginfo_t info;
+
+    return system_call(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, 0) == 0;
+}
+
 static void read_state(struct state *s)
 {
     static char text[STATUS_BYTES];
@@ -75,6 +84,7 @@ static void read_state(struct state *s)
     memset(s, 0, sizeof(*s));
     read_places(s, "self");
     s->rights = rights();
+    s->children = has_children();
     if (system_read_file("/proc/self/status", text, sizeof(text)) > 0 &&
         (at = strstr(text, "Seccomp_filters:")))
         s->filters = strtoull(at + strlen("Seccomp_filters:"), NULL, 10);
@@ -129,14 +139,6 @@ static const char *of_processor(const struct state *now)
     return NULL;
 }
 
-/* Not of the copies of this process, of which wait() does not tell. */
-static bool has_children(void)
-{
-    siginfo_t info;
-
-    return system_call(SYS_waitid, P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT, 0) == 0;
-}
-
 int unkept_check(struct cw_err *err)
 {
     struct state now;
@@ -150,7 +152,7 @@ int unkept_check(struct cw_err *err)
         what = "a filter of system calls of its own (seccomp)";
     if (!what && has_keyring())
         what = "a keyring of its own (keyctl)";
-    if (!what && has_children())
+    if (!what && now.children && !started.children)
         what = "a child, or one that has ended and that it has not waited for";
     return what ? cw_err_set(err, CW_EINVAL, "the program has %s, which an image cannot hold", what)
                 : 0;
