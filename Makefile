@@ -182,20 +182,20 @@ $(BUILD)/image/%: tests/image/%.f90 $(BUILD)/image/libtaker.so
 	@gfortran -O2 -g $< -o $@ -L$(BUILD)/image -ltaker -Wl,-rpath,'$$ORIGIN'
 
 # A client of many connections, for tests and benchmarks of relays
-build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c parse.c \
+build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock.c cred.c err.c frame.c hello.c keyfile.c lockfile.c parse.c \
 		ring.c transport.c wire.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium
 
 # Makes a directory of logs, for tests of what looks at them
 build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c \
-		frame.c keyfile.c) $(RELAY_CORE))
+		frame.c keyfile.c lockfile.c) $(RELAY_CORE))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
 # A client of checkpoint servers, with images that it makes up
 build/image_tool: $(call objects,tests/lib/image_tool.c tests/lib/image_maker.c tests/lib/image_client.c $(addprefix common/,copy.c \
-		cred.c err.c frame.c hello.c keyfile.c parse.c ring.c transport.c wire.c))
+		clock.c cred.c err.c frame.c hello.c keyfile.c lockfile.c parse.c ring.c transport.c wire.c))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 

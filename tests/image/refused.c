@@ -87,14 +87,16 @@ static int open_again(int fd)
 /* Which shares memory with it. */
 static int fork_child(void)
 {
-    pid_t pid;
+    pid_t parent = getpid(), pid;
 
     if (mmap(NULL, 4096, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
         return 1;
     pid = fork();
     if (pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        pause();
+        while (getppid() == parent)
+            pause();
+        _exit(0);
     }
     return pid < 0;
 }
