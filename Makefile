@@ -66,7 +66,7 @@ all: $(PROGRAMS)
 # --- what is needed -------------------------------------------------------------------------------
 # What is missing is installed by the targets deps, run, check, bench, netpipe and campaign, and by no other.
 RUN_PACKAGES = gcc libc6-dev libsodium-dev libelf-dev libjansson-dev libconfig-dev liburing-dev libxxhash-dev liblz4-dev libssh2-1-dev libucx-dev mpich libmpich-dev \
-	netpipe-mpich2 scalapack-mpi-test
+	netpipe-mpich2 scalapack-mpi-test openssh-client
 HOSTS_PACKAGES = iproute2 nftables openssh-client openssh-server
 CHECK_PACKAGES = mmdebstrap libcunit1-dev g++ gfortran clang libclang-rt-dev clang-format shellcheck procps $(HOSTS_PACKAGES)
 BENCH_PACKAGES = netpipe-tcp jq gnuplot-nox procps nwchem-mpich $(HOSTS_PACKAGES)

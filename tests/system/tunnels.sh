@@ -148,6 +148,13 @@ unknown_key() {
   refused "gateway $hosts_net.2: its key, SHA256:[A-Za-z0-9+/]{43}, is not known .*'ssh -p 22 $hosts_net.2' once"
 }
 
+# Whatever else is said of the key.
+revoked_key() {
+  sites
+  sed -i "/^$hosts_net.2 /{p; s/^/@revoked /}" "$HOME/.ssh/known_hosts"
+  refused "gateway $hosts_net.2: its key, SHA256:.* is revoked"
+}
+
 no_known_hosts() {
   sites
   rm "$HOME/.ssh/known_hosts"
@@ -465,6 +472,7 @@ t "the site is cut off for a time" cut_off
 t "sshd is killed, and started again" sshd_killed
 t "a gateway whose key is not known" unknown_key
 t "... where no key is known" no_known_hosts
+t "the gateway's key is revoked" revoked_key
 t "a gateway with another key" changed_key
 t "a key without permission" no_permission
 t "forwarding is forbidden" no_forwarding

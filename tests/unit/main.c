@@ -120,6 +120,7 @@ static void (*const suites[])(void) = {
     add_grid_job_tests,
     add_routes_tests,
     add_services_tests,
+    add_known_hosts_tests,
     add_ssh_address_tests,
     add_stripe_tests,
     add_launch_command_tests,

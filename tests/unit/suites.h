@@ -53,6 +53,7 @@ void add_grid_ways_tests(void);
 void add_grid_job_tests(void);
 void add_routes_tests(void);
 void add_services_tests(void);
+void add_known_hosts_tests(void);
 void add_ssh_address_tests(void);
 void add_stripe_tests(void);
 void add_launch_command_tests(void);
