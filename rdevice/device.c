@@ -338,6 +338,11 @@ bool device_readings_wanted(void)
     return replay_readings(&device.exchange);
 }
 
+void device_readings_used(void)
+{
+    replay_readings_used(&device.exchange);
+}
+
 void device_send_readings(void)
 {
     struct exchange *x = &device.exchange;

@@ -117,6 +117,9 @@ void device_polled(const struct device_poll *poll, unsigned count);
  * clock_repeat() has it. False: there is no more to repeat, the answer is a new one. */
 bool device_readings_wanted(void);
 
+/* What clock_repeat() was given is used up. */
+void device_readings_used(void);
+
 /* What is pending fills its buffer: sends it now. */
 void device_send_readings(void);
 

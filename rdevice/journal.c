@@ -66,8 +66,7 @@ uint64_t journal_bytes_sent(const struct journal *j, uint64_t total)
     return total - (j->missing < total ? j->missing : total);
 }
 
-/* The last determinant may be readings: that they are used up shows only when the program does the
- * next thing. */
+/* The last determinant may be readings: then it ends when they are used up. */
 bool journal_may_end(const struct journal *j)
 {
     return j->acts >= j->acts_made && clock_unrepeated() == 0;

@@ -14,6 +14,16 @@ static bool read_on(void)
     return more;
 }
 
+/* A program may do nothing for long that the device sees, after it was given the last of its log. */
+static void tell_used_up(void)
+{
+    sigset_t mask;
+
+    clock_device_enter(&mask);
+    device_readings_used();
+    clock_device_leave(&mask);
+}
+
 enum clock_answer libc_ask_closely(struct clock_reading *reading, uintptr_t caller)
 {
     int error = errno;
@@ -21,6 +31,9 @@ enum clock_answer libc_ask_closely(struct clock_reading *reading, uintptr_t call
 
     while (answer == CLOCK_MORE)
         answer = clock_ask_again(reading, read_on());
+    if ((answer == CLOCK_GIVEN || answer == CLOCK_FAILED) && clock_is_streaming() &&
+        clock_unrepeated() == 0)
+        tell_used_up();
     errno = answer == CLOCK_FAILED ? (int)reading->number : error;
     return answer;
 }

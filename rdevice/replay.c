@@ -122,6 +122,12 @@ bool replay_readings(struct exchange *x)
     return false;
 }
 
+void replay_readings_used(struct exchange *x)
+{
+    if (journal_is_active(&x->journal))
+        settle(x);
+}
+
 void replay_finish(struct exchange *x)
 {
     if (journal_is_active(&x->journal))

@@ -24,6 +24,8 @@ bool replay_probe(struct exchange *x, struct cw_probed *answer);
 /* A reading is wanted. True: the log's next readings have come (clock_repeat). False: the rank is
  * live, the answer is a new one. */
 bool replay_readings(struct exchange *x);
+/* All that clock_repeat() was given is used up: the rank is live, if that was the last of its log. */
+void replay_readings_used(struct exchange *x);
 
 /* The program ends its use of MPI: all must have been repeated. */
 void replay_finish(struct exchange *x);

@@ -22,7 +22,7 @@ find_causeway
 # --- what the tests run -----------------------------------------------------------
 
 build_hostile() {
-  local common=("$root"/common/{copy,cred,err,frame,hello,ring,setup,transport,wire}.c)
+  local common=("$root"/common/{clock,copy,cred,err,frame,hello,ring,setup,transport,wire}.c)
   gcc -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$root" \
     "$here/hostile.c" "${common[@]}" -lsodium -o "$tmp/hostile" || return
   hostile=$tmp/hostile
