@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MARKER_NOISE_MAX 65536u /* bytes before it */
-#define MARKER_NOISE_KEPT 160u  /* of these, for a message */
+#define MARKER_NOISE_MAX                                                                           \
+    (4u << 20)                 /* bytes that a login may print before; they are counted, not kept */
+#define MARKER_NOISE_KEPT 160u /* of these, for a message */
 
 struct marker {
     const char *text; /* a line's end, a line without one, a line's end */

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -120,6 +122,8 @@ static int shake_hands(struct ssh_link *link, struct cw_err *err)
                              "agreeing on algorithms (it may offer none but old, weak ones, or no "
                              "host key of ed25519 or ecdsa)",
                              err);
+    link->chain->dropped =
+        result == LIBSSH2_ERROR_BANNER_RECV || result == LIBSSH2_ERROR_SOCKET_DISCONNECT;
     return result == 0 ? CW_OK : ssh_link_fail(link, CW_ESYS, "the handshake", err);
 }
 
@@ -153,11 +157,9 @@ static int open_link(struct ssh_link *link, struct cw_err *err)
                                          : ssh_channel_forward(link, next->host, next->port, err);
 }
 
-int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address,
-                   const struct ssh_way *way, const char *dir, uint32_t time_ms, struct cw_err *err)
+static int open_once(struct ssh_chain *c, struct cw_err *err)
 {
-    *c = (struct ssh_chain){.address = address, .way = way, .dir = dir, .fd = -1};
-    c->until_ns = cw_clock_ns() + time_ms * NS_IN_MS;
+    c->dropped = false;
     for (uint32_t i = 0; i < c->way->hops; i++)
         c->link[i] = (struct ssh_link){.chain = c, .number = i};
     err->code = CW_OK;
@@ -166,6 +168,32 @@ int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address,
     for (uint32_t i = 0; i < c->way->hops; i++)
         if (open_link(&c->link[i], err) < 0)
             return err->code;
+    return CW_OK;
+}
+
+/* sshd drops some of many connections that come at once (sshd_config(5), MaxStartups): they come
+ * again at other times. False: there is no time for that. */
+static bool pause_dropped(const struct ssh_chain *c, uint32_t drops)
+{
+    uint32_t pause_ms = SSH_DROP_PAUSE_MS << drops;
+
+    pause_ms += randombytes_uniform(pause_ms);
+    if (cw_clock_ns() + pause_ms * NS_IN_MS > c->until_ns)
+        return false;
+    poll(NULL, 0, (int)pause_ms);
+    return true;
+}
+
+int ssh_chain_open(struct ssh_chain *c, const struct ssh_address *address,
+                   const struct ssh_way *way, const char *dir, uint32_t time_ms, struct cw_err *err)
+{
+    *c = (struct ssh_chain){.address = address, .way = way, .dir = dir, .fd = -1};
+    c->until_ns = cw_clock_ns() + time_ms * NS_IN_MS;
+    for (uint32_t drops = 0; open_once(c, err) < 0; drops++) {
+        if (!c->dropped || drops == SSH_DROPS_MAX || !pause_dropped(c, drops))
+            return err->code;
+        ssh_chain_close(c);
+    }
     return CW_OK;
 }
 

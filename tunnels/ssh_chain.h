@@ -5,8 +5,10 @@
 
 #include "tunnels/ssh_link.h"
 
-#define SSH_KEEPALIVE_S 2u   /* between two questions whether the other side is there ... */
-#define SSH_SILENCE_MS 5000u /* ... and until what we sent has to be acknowledged */
+#define SSH_DROPS_MAX 5u       /* connections that a busy sshd ends, of one that is to be opened */
+#define SSH_DROP_PAUSE_MS 250u /* at least, after one; doubled each time */
+#define SSH_KEEPALIVE_S 2u     /* between two questions whether the other side is there ... */
+#define SSH_SILENCE_MS 5000u   /* ... and until what we sent has to be acknowledged */
 
 /* Logs in at all of them, on this way of the address, until `time_ms` have passed. `address` and
  * `dir` are borrowed. Errors: CW_ESYS, CW_ETIME, CW_ECLOSED, CW_EPROTO, CW_ENOTFOUND (a gateway

@@ -22,6 +22,7 @@ struct ssh_chain {
     int fd;                    /* of the connection to the first gateway */
     uint64_t until_ns;
     struct ssh_link link[SSH_HOPS_MAX];
+    bool dropped; /* a gateway has ended the connection before anybody could log in */
 };
 
 const struct ssh_hop *ssh_link_hop(const struct ssh_link *link);

@@ -153,6 +153,18 @@ void agent_child_ended(struct agent_child *c, int status)
     }
 }
 
+bool agent_child_was_dropped(const struct agent_child *c)
+{
+    static const char *const signs[] = {"kex_exchange_identification", "banner exchange",
+                                        "Connection closed by", "Connection reset by"};
+
+    for (uint32_t i = 0; i < c->lines && i < AGENT_CHILD_LINES; i++)
+        for (size_t j = 0; j < sizeof(signs) / sizeof(*signs); j++)
+            if (strstr(c->line[i], signs[j]))
+                return true;
+    return false;
+}
+
 const char *agent_child_why(struct agent_child *c, char *text, size_t size)
 {
     uint32_t first = c->lines > AGENT_CHILD_LINES ? c->lines - AGENT_CHILD_LINES : 0;

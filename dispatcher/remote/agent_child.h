@@ -6,6 +6,7 @@
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/remote/launch_command.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #define AGENT_CHILD_LINE_MAX 200u /* bytes of a line on stderr */
@@ -38,6 +39,10 @@ void agent_child_kill(struct agent_child *child);
 
 /* The caller has waited for it. */
 void agent_child_ended(struct agent_child *child, int status);
+
+/* Whether ssh said that the other side ended the connection before anybody had logged in, as sshd
+ * and gateways do with some of many that come at once (sshd_config(5), MaxStartups). */
+bool agent_child_was_dropped(const struct agent_child *child);
 
 /* Why it failed, as far as it said so. Returns `text`. */
 const char *agent_child_why(struct agent_child *child, char *text, size_t size);

@@ -44,6 +44,8 @@ struct agent {
     uint64_t until_ns;   /* STARTING: it must have greeted */
     uint64_t explain_ns; /* STARTING: its connection has ended, and why is told then; 0: no */
     struct cw_err why;   /* ... */
+    uint64_t again_ns;   /* STARTING: another connection is tried then; 0: no */
+    uint32_t drops;      /* that were ended before somebody could log in */
     uint64_t heard_ns;
     uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
     uint64_t pause_ns; /* after it */
@@ -338,12 +340,31 @@ static void explain_later(struct agent *g, const struct cw_err *err)
     loop_timer_hasten(&g->of->timer, g->explain_ns);
 }
 
+/* A busy sshd has ended the connection: another one is tried in a while, not all at once. */
+static bool try_again(struct agent *g)
+{
+    uint64_t pause_ns = AGENTS_DROP_PAUSE_NS << g->drops;
+
+    if (g->drops == AGENTS_DROPS_MAX || g->of->ending || !agent_child_was_dropped(&g->now->child))
+        return false;
+    g->drops++;
+    if (pause_ns > AGENTS_DROP_PAUSE_MAX_NS)
+        pause_ns = AGENTS_DROP_PAUSE_MAX_NS;
+    close_way(g->now);
+    g->explain_ns = 0;
+    g->again_ns = now_of(g->of) + pause_ns + pause_ns / 8 * (g->host % 8);
+    loop_timer_hasten(&g->of->timer, g->again_ns);
+    return true;
+}
+
 static void explain(struct agent *g)
 {
     char said[CW_ERR_TEXT_MAX / 2];
     char noise[MARKER_NOISE_KEPT + 1];
     struct cw_err err;
 
+    if (try_again(g))
+        return;
     agent_child_why(&g->now->child, said, sizeof(said));
     marker_noise(&g->now->greeting.marker, noise, sizeof(noise));
     cw_err_set(&err, CW_ESYS, "no agent could be started by %s: %s%s%s%s; try: %s %s %s --version",
@@ -458,18 +479,23 @@ static int connect_by(struct way *way, struct cw_err *err)
 
 /* --- what is due --- */
 
-static void start(struct agent *g)
+static void connect_first(struct agent *g)
 {
-    struct agents *a = g->of;
     struct cw_err err = {0};
 
-    g->trying = false;
-    g->explain_ns = 0;
-    g->state = AGENT_STARTING;
-    a->starting++;
-    g->until_ns = now_of(a) + AGENTS_START_NS;
+    g->explain_ns = g->again_ns = 0;
+    g->until_ns = now_of(g->of) + AGENTS_START_NS;
     if (connect_by(g->now, &err) < 0)
         fail(g, &err);
+}
+
+static void start(struct agent *g)
+{
+    g->trying = false;
+    g->drops = 0;
+    g->state = AGENT_STARTING;
+    g->of->starting++;
+    connect_first(g);
 }
 
 static void look_at_start(struct agent *g)
@@ -477,6 +503,11 @@ static void look_at_start(struct agent *g)
     struct agents *a = g->of;
     struct cw_err err;
 
+    if (g->again_ns) {
+        if (g->again_ns <= now_of(a))
+            connect_first(g);
+        return;
+    }
     if (g->explain_ns && (g->explain_ns <= now_of(a) || g->now->child.pid == 0))
         explain(g);
     else if (g->until_ns <= now_of(a) && !g->explain_ns)
@@ -551,6 +582,8 @@ static uint64_t next_look(const struct agents *a)
             at_ns = g->try_ns;
         if (g->state == AGENT_STARTING && g->explain_ns && g->explain_ns < at_ns)
             at_ns = g->explain_ns;
+        if (g->state == AGENT_STARTING && g->again_ns && g->again_ns < at_ns)
+            at_ns = g->again_ns;
     }
     return at_ns;
 }

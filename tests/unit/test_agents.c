@@ -819,6 +819,18 @@ static void launcher_fails(void)
     expect_failure("No such file");
 }
 
+/* As MaxStartups of sshd has it: the third connection is taken. */
+static void connections_are_dropped(void)
+{
+    open_site("n=$(cat $0.n 2>/dev/null || echo 0); echo $((n + 1)) >$0.n\n"
+              "[ $n -lt 2 ] || rm $0.n\n[ $n -ge 2 ] || { echo 'kex_exchange_identification: "
+              "Connection closed by remote "
+              "host' >&2; exit 255; }");
+    open_agents(1, TIMEOUT_NS);
+    CU_ASSERT_TRUE(await(&ready));
+    close_all();
+}
+
 static void shell_that_prints(void)
 {
     open_site("echo Welcome");
@@ -876,6 +888,7 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, agent_is_told_to_end);
     CU_ADD_TEST(s, dispatcher_is_gone);
     CU_ADD_TEST(s, launcher_fails);
+    CU_ADD_TEST(s, connections_are_dropped);
     CU_ADD_TEST(s, shell_that_prints);
     CU_ADD_TEST(s, another_version);
     CU_ADD_TEST(s, clock_of_another_machine);
