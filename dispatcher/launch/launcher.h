@@ -23,6 +23,9 @@ struct launch_program {
     uint32_t more_count;
     const char *device_path;  /* librdevice.so */
     const char *restore_path; /* the program that goes on from an image; NULL: none does */
+    bool as_given;            /* what follows holds, else what the launching process has */
+    uint32_t umask;           /* as umask(2) */
+    int32_t niceness;         /* at least this */
 };
 
 /* A process that has become its program. The descriptors are our ends, all non-blocking; from now

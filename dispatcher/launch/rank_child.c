@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The same numbers in every incarnation, out of the way of a shell's redirections where the
@@ -241,6 +242,17 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* A host's ranks make files, and share its processors, as those of the launching machine would. A
+ * niceness that is lower than the host's is not to be had. */
+static void take_manner(const struct launch_program *program)
+{
+    if (!program->as_given)
+        return;
+    umask((mode_t)program->umask);
+    if (getpriority(PRIO_PROCESS, 0) < program->niceness)
+        setpriority(PRIO_PROCESS, 0, program->niceness);
+}
+
 void rank_child_become(void *ctx)
 {
     const struct rank_child *child = ctx;
@@ -248,6 +260,7 @@ void rank_child_become(void *ctx)
 
     place_all(child);
     default_signals();
+    take_manner(program);
     /* design rule: every incarnation has the same addresses, because MPICH sends addresses of its
      * requests in active messages and gets them back */
     personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);

@@ -194,6 +194,8 @@ void agent_report_change(uint8_t *record, size_t size, const struct cw_report *r
 
 #define HEAD_TEXTS 4u /* path, working directory, device, restorer */
 #define COUNTS 3u     /* arguments, environment of all, environment of this one */
+#define MANNERS 2u    /* umask, niceness + 20 */
+#define MANNER_NICE 20
 
 static uint32_t argument_count(const struct launch_program *p)
 {
@@ -223,13 +225,15 @@ static size_t put_program(uint8_t *to, size_t room, const struct launch_program 
 {
     const char *head[HEAD_TEXTS] = {p->path, wdir, p->device_path, p->restore_path};
     struct cw_writer w = cw_writer(to, room);
-    size_t size = COUNTS * sizeof(uint32_t);
+    size_t size = (COUNTS + MANNERS) * sizeof(uint32_t);
 
     for (uint32_t i = 0; i < HEAD_TEXTS; i++)
         head[i] = text_or_none(head[i]);
     cw_put_u32(&w, argument_count(p));
     cw_put_u32(&w, p->env_count);
     cw_put_u32(&w, p->more_count);
+    cw_put_u32(&w, p->umask);
+    cw_put_u32(&w, (uint32_t)(p->niceness + MANNER_NICE));
     put_texts(&w, &size, head, HEAD_TEXTS);
     put_texts(&w, &size, (const char *const *)p->argv, argument_count(p));
     put_texts(&w, &size, p->env, p->env_count);
@@ -280,14 +284,18 @@ int agent_program_get(const uint8_t *bytes, size_t size, struct agent_program *p
 {
     struct cw_reader r = cw_reader(bytes, size);
     uint32_t count[COUNTS];
+    uint32_t mask, niceness;
     uint64_t all = 0;
     const char **at;
 
     *p = (struct agent_program){0};
     for (uint32_t i = 0; i < COUNTS; i++)
         all += count[i] = cw_get_u32(&r);
+    mask = cw_get_u32(&r);
+    niceness = cw_get_u32(&r);
     /* each text has an end at least */
-    if (r.bad || size > AGENT_BLOB_MAX || all > r.left)
+    if (r.bad || size > AGENT_BLOB_MAX || all > r.left || mask > 0777 ||
+        niceness >= 2 * MANNER_NICE)
         return cw_err_set(err, CW_EPROTO, "a program that is cut off");
     p->bytes = malloc(r.left + 1);
     p->lists = calloc(all + COUNTS, sizeof(*p->lists));
@@ -307,6 +315,9 @@ int agent_program_get(const uint8_t *bytes, size_t size, struct agent_program *p
     p->of.env_count = count[1];
     p->of.more = next_list(&r, &at, count[2]);
     p->of.more_count = count[2];
+    p->of.as_given = true;
+    p->of.umask = mask;
+    p->of.niceness = (int32_t)niceness - MANNER_NICE;
     if (cw_reader_end(&r))
         return CW_OK;
     agent_program_free(p);

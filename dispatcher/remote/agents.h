@@ -13,10 +13,11 @@
 
 #include <sys/types.h>
 
-#define AGENTS_STARTS_MAX 32u             /* agents that are being started at a time */
-#define AGENTS_DROPS_MAX 8                /* connections that a busy sshd ends, of a start */
-#define AGENTS_DROP_PAUSE_NS 500000000ull /* after one; doubled each time, and spread over hosts   \
-                                           */
+#define AGENTS_STARTS_MAX 32u /* agents that are being started at a time */
+#define AGENTS_DROPS_MAX 8    /* connections that a busy sshd ends, of a start */
+#define AGENTS_DROP_PAUSE_NS                                                                       \
+    500000000ull /* after one; doubled each time, and spread over hosts                            \
+                  */
 #define AGENTS_DROP_PAUSE_MAX_NS 4000000000ull
 #define AGENTS_START_NS 60000000000ull      /* for one of them to answer */
 #define AGENTS_CONNECT_MAX_S 20u            /* for ssh to connect */

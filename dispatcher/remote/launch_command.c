@@ -88,6 +88,10 @@ static void add_ssh(struct launch_command *c, const struct launch_command_config
     add(c, "-oBatchMode=yes");
     add(c, "-oConnectTimeout=%u", config->connect_s);
     add(c, "-oClearAllForwardings=yes");
+    /* what is right for a login by hand only */
+    add(c, "-oRemoteCommand=none");
+    add(c, "-oStdinNull=no");
+    add(c, "-oForkAfterAuthentication=no");
     add_words(c, config->args);
     add(c, "--");
     add(c, "%s", config->host);

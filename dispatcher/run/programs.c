@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PRELOAD_NAME "LD_PRELOAD"
@@ -198,6 +200,9 @@ static int tell_all(struct programs *p, const struct run_options *options, struc
 int programs_open(struct programs *p, const struct run_options *options, int *exit_code,
                   struct cw_err *err)
 {
+    mode_t mask = umask(0);
+
+    umask(mask);
     *exit_code = 1;
     if (allocate(p, options, err) < 0 || device_path_find(p->device_path, err) < 0)
         return err->code;
@@ -218,7 +223,10 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .more = (const char *const *)segment->env,
                                                    .more_count = segment->env_count,
                                                    .device_path = p->device_path,
-                                                   .restore_path = p->restore_path};
+                                                   .restore_path = p->restore_path,
+                                                   .as_given = true,
+                                                   .umask = mask,
+                                                   .niceness = getpriority(PRIO_PROCESS, 0)};
         if (!preload_sanitizer(p, i, info.sanitizer))
             return cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
     }

@@ -44,6 +44,28 @@ streams() {
   expect_code 7
 }
 
+# Ranks have the umask of causeway run, whatever that is on the host.
+with_umask() {
+  local before
+  before=$(umask)
+  umask 027
+  on_hosts node2,node1 -n 2 bash -c 'echo "$(umask)"'
+  umask "$before"
+  expect_code 0
+  expect_out $'0027\n0027'
+}
+
+# What the user's configuration has for logins by hand.
+login_by_hand() {
+  {
+    printf 'Host *\n RemoteCommand true\n StdinNull yes\n ForkAfterAuthentication yes\n'
+    cat "$hosts_config"
+  } >"$work/config"
+  on_hosts node1,node2 --launcher-args "-F $work/config" -n 2 bash -c 'echo here'
+  expect_code 0
+  expect_out $'here\nhere'
+}
+
 # A rank that crashes goes on from its image, on its own host.
 restarted() {
   on_hosts "$three" --ckpt-every 200ms --fault kill:1@event:14000 --fault kill:3@event:20000 "$@" -n 4 "$solver" 300 8000 1000
@@ -369,6 +391,8 @@ t "a solver, one relay" solved --relay-at cluster
 t "by slot" placed 1122 -n 4
 t "by node" placed 1231 -n 4 --map-by node
 t "input, output, exit codes" streams
+t "umask" with_umask
+t "what ssh is configured to do at a login by hand" login_by_hand
 t "ranks that crash, a relay on each host" restarted
 t "ranks that crash, one relay" restarted --relay-at cluster
 t "what agents say comes late" slow_agent

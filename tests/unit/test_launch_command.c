@@ -30,7 +30,9 @@ static void expect(const char *launcher, const char *host, const char *expected)
     CU_ASSERT_PTR_NULL(command.argv[command.argc]);
 }
 
-#define SSH_OPTIONS "[-T] [-oBatchMode=yes] [-oConnectTimeout=20] [-oClearAllForwardings=yes]"
+#define SSH_OPTIONS                                                                                \
+    "[-T] [-oBatchMode=yes] [-oConnectTimeout=20] [-oClearAllForwardings=yes] "                    \
+    "[-oRemoteCommand=none] [-oStdinNull=no] [-oForkAfterAuthentication=no]"
 #define WORDS "[/opt/c d/causeway] [doctor] [--report] [/a b/it's]"
 
 static void words_of_a_shell_are_quoted(void)
