@@ -24,15 +24,6 @@
 #define PUBLIC __attribute__((visibility("default")))
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 
-/* libc's own. */
-#define REAL(name)                                                                                 \
-    ({                                                                                             \
-        static __typeof__(&name) real;                                                             \
-        if (!real)                                                                                 \
-            next_resolve(&real, #name);                                                            \
-        real;                                                                                      \
-    })
-
 /* --- what fills a structure --------------------------------------------------------------------
  */
 
@@ -54,7 +45,7 @@ static int finish(const struct clock_reading *reading, enum clock_answer answer,
                                                                                                    \
         if (answer == CLOCK_GIVEN || answer == CLOCK_FAILED)                                       \
             return answer == CLOCK_GIVEN ? 0 : -1;                                                 \
-        return finish(&reading, answer, REAL(name) arguments);                                     \
+        return finish(&reading, answer, NEXT(name) arguments);                                     \
     }
 
 FILLED(uname, READING_HOST, (struct utsname * to), (to), to)
@@ -66,7 +57,7 @@ FILLED(timerfd_gettime, READING_TIMER, (int fd, struct itimerspec *to), (fd, to)
 #define SET_ANEW(name, parameters, arguments, old)                                                 \
     PUBLIC int name parameters                                                                     \
     {                                                                                              \
-        int result = REAL(name) arguments;                                                         \
+        int result = NEXT(name) arguments;                                                         \
         struct clock_reading reading = {                                                           \
             .kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};                            \
                                                                                                    \
@@ -99,7 +90,7 @@ PUBLIC int gethostname(char *to, size_t size)
             to[reading.size] = '\0';
         return 0;
     }
-    result = REAL(gethostname)(to, size);
+    result = NEXT(gethostname)(to, size);
     reading.size = strnlen(to, size);
     return finish(&reading, answer, result);
 }
@@ -130,7 +121,7 @@ PUBLIC int __gethostname_chk(char *to, size_t size, size_t room)
             *to = told.to;                                                                         \
             return (int)told.result;                                                               \
         }                                                                                          \
-        told.result = REAL(name)(to);                                                              \
+        told.result = NEXT(name)(to);                                                              \
         told.to = *to;                                                                             \
         finish(&reading, answer, told.result < 0 ? -1 : 0);                                        \
         return (int)told.result;                                                                   \
@@ -160,7 +151,7 @@ static long told_number(long real, uintptr_t caller)
 #define NUMBER(type, name)                                                                         \
     PUBLIC type name(void)                                                                         \
     {                                                                                              \
-        return (type)told_number(REAL(name)(), CALLER);                                            \
+        return (type)told_number(NEXT(name)(), CALLER);                                            \
     }
 
 NUMBER(int, get_nprocs)
@@ -176,7 +167,7 @@ PUBLIC int sched_getcpu(void)
 
 PUBLIC int getcpu(unsigned *cpu, unsigned *node)
 {
-    int result = REAL(getcpu)(cpu, node);
+    int result = NEXT(getcpu)(cpu, node);
 
     if (result == 0 && cpu)
         *cpu = (unsigned)told_number((long)*cpu, CALLER);
@@ -188,7 +179,7 @@ PUBLIC int getcpu(unsigned *cpu, unsigned *node)
 /* The others are the same everywhere, or limits, which a restart gives anew. */
 PUBLIC long sysconf(int name)
 {
-    long value = REAL(sysconf)(name);
+    long value = NEXT(sysconf)(name);
 
     if (name != _SC_NPROCESSORS_ONLN && name != _SC_NPROCESSORS_CONF && name != _SC_PHYS_PAGES &&
         name != _SC_AVPHYS_PAGES)
@@ -200,17 +191,17 @@ PUBLIC extern __typeof__(sysconf) __sysconf __attribute__((alias("sysconf"), cop
 
 PUBLIC unsigned ualarm(unsigned us, unsigned interval_us)
 {
-    return (unsigned)told_number((long)REAL(ualarm)(us, interval_us), CALLER);
+    return (unsigned)told_number((long)NEXT(ualarm)(us, interval_us), CALLER);
 }
 
 PUBLIC unsigned alarm(unsigned seconds)
 {
-    return (unsigned)told_number((long)REAL(alarm)(seconds), CALLER);
+    return (unsigned)told_number((long)NEXT(alarm)(seconds), CALLER);
 }
 
 PUBLIC int timer_getoverrun(timer_t timer)
 {
-    return (int)told_number(REAL(timer_getoverrun)(timer), CALLER);
+    return (int)told_number(NEXT(timer_getoverrun)(timer), CALLER);
 }
 
 /* --- processors ----------------------------------------------------------------------------------
@@ -237,7 +228,7 @@ PUBLIC int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *core
         return 0;
     if (answer == CLOCK_FAILED)
         return errno;
-    error = REAL(pthread_getaffinity_np)(thread, size, cores);
+    error = NEXT(pthread_getaffinity_np)(thread, size, cores);
     if (error)
         errno = error;
     finish(&reading, answer, error ? -1 : 0);
@@ -259,10 +250,10 @@ static pid_t told_usage(pid_t child, struct rusage *usage, uintptr_t caller)
 
 PUBLIC pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
-    return told_usage(REAL(wait4)(pid, status, options, usage), usage, CALLER);
+    return told_usage(NEXT(wait4)(pid, status, options, usage), usage, CALLER);
 }
 
 PUBLIC pid_t wait3(int *status, int options, struct rusage *usage)
 {
-    return told_usage(REAL(wait3)(status, options, usage), usage, CALLER);
+    return told_usage(NEXT(wait3)(status, options, usage), usage, CALLER);
 }

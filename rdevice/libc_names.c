@@ -21,15 +21,6 @@
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 #define DRAWN 6 /* characters of a template that libc draws */
 
-/* libc's own, as long as a name is not resolved NULL. */
-#define REAL(name)                                                                                 \
-    ({                                                                                             \
-        static __typeof__(&name) real;                                                             \
-        if (!real)                                                                                 \
-            next_resolve(&real, #name);                                                            \
-        real;                                                                                      \
-    })
-
 /* --- what came of an operation -------------------------------------------------------------------
  */
 
@@ -63,7 +54,7 @@ static enum clock_answer ask(uintptr_t caller)
     {                                                                                              \
         enum clock_answer answer = ask(CALLER);                                                    \
                                                                                                    \
-        return answer == CLOCK_FAILED ? -1 : finish(answer, REAL(name) arguments, done);           \
+        return answer == CLOCK_FAILED ? -1 : finish(answer, NEXT(name) arguments, done);           \
     }
 
 NAMED(mkdir, (const char *path, mode_t mode), (path, mode), EEXIST)
@@ -94,12 +85,12 @@ NAMED(renameat2, (int fd, const char *from, int to_fd, const char *to, unsigned 
 /* Empty, as it was when an earlier incarnation made it; not a link, and not somebody else's. */
 static int open_made(int dir, const char *path, int flags, mode_t mode)
 {
-    int fd = REAL(openat)(dir, path, flags | O_CREAT | O_EXCL, mode);
+    int fd = NEXT(openat)(dir, path, flags | O_CREAT | O_EXCL, mode);
     struct stat st;
 
     if (fd >= 0 || errno != EEXIST)
         return fd;
-    fd = REAL(openat)(dir, path, (flags & ~O_CREAT & ~O_EXCL) | O_NOFOLLOW);
+    fd = NEXT(openat)(dir, path, (flags & ~O_CREAT & ~O_EXCL) | O_NOFOLLOW);
     if (fd < 0)
         return -1;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
@@ -118,7 +109,7 @@ int libc_names_create(int dir, const char *path, int flags, mode_t mode, uintptr
         return -1;
     if (answer == CLOCK_GIVEN)
         return open_made(dir, path, flags & ~O_EXCL, mode);
-    return finish(answer, REAL(openat)(dir, path, flags, mode), 0);
+    return finish(answer, NEXT(openat)(dir, path, flags, mode), 0);
 }
 
 /* --- names that libc draws -----------------------------------------------------------------------
@@ -161,7 +152,7 @@ int libc_names_temporary(char *template, int suffix, int flags, uintptr_t caller
         return -1;
     if (answer == CLOCK_GIVEN)
         return open_made(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR, S_IRUSR | S_IWUSR);
-    fd = REAL(mkostemps)(template, suffix, flags);
+    fd = NEXT(mkostemps)(template, suffix, flags);
     record_drawn(answer, drawn, fd >= 0);
     return fd;
 }
@@ -175,8 +166,8 @@ PUBLIC char *mkdtemp(char *template)
     if (answer == CLOCK_FAILED)
         return NULL;
     if (answer == CLOCK_GIVEN)
-        return REAL(mkdir)(template, S_IRWXU) == 0 || errno == EEXIST ? template : NULL;
-    made = REAL(mkdtemp)(template);
+        return NEXT(mkdir)(template, S_IRWXU) == 0 || errno == EEXIST ? template : NULL;
+    made = NEXT(mkdtemp)(template);
     record_drawn(answer, drawn, made);
     return made ? template : NULL;
 }
@@ -191,7 +182,7 @@ PUBLIC char *mktemp(char *template)
         template[0] = '\0';
     if (answer == CLOCK_FAILED || answer == CLOCK_GIVEN)
         return template;
-    REAL(mktemp)(template);
+    NEXT(mktemp)(template);
     record_drawn(answer, drawn, template[0]);
     return template;
 }
@@ -222,7 +213,7 @@ static bool draw_name(char *drawn, char *(*draw)(void *ctx, char *to), void *ctx
 static char *draw_tmpnam(void *ctx, char *to)
 {
     (void)ctx;
-    return REAL(tmpnam_r)(to);
+    return NEXT(tmpnam_r)(to);
 }
 
 PUBLIC char *tmpnam_r(char to[L_tmpnam])
@@ -247,7 +238,7 @@ PUBLIC char *tmpnam(char to[L_tmpnam])
 static char *draw_tempnam(void *ctx, char *to)
 {
     const char **wanted = ctx;
-    char *name = REAL(tempnam)(wanted[0], wanted[1]);
+    char *name = NEXT(tempnam)(wanted[0], wanted[1]);
 
     if (!name)
         return NULL;

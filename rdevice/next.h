@@ -15,4 +15,13 @@ static inline void next_resolve(void *pointer, const char *name)
     memcpy(pointer, &symbol, sizeof(symbol));
 }
 
+/* The same, found at the first call. */
+#define NEXT(name)                                                                                 \
+    ({                                                                                             \
+        static __typeof__(&name) next;                                                             \
+        if (!next)                                                                                 \
+            next_resolve(&next, #name);                                                            \
+        next;                                                                                      \
+    })
+
 #endif
