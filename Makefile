@@ -112,6 +112,10 @@ $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 # Where the installed MPI has mpi.h
 $(BUILD)/obj/rdevice/collectives/%.o: CPPFLAGS += $(filter -I%,$(shell mpicc.mpich -show -c 2>/dev/null))
 
+# constructors of other libraries call it before that of the sanitizer has run, which its own begin with
+ifneq ($(findstring address,$(SANITIZE)),)
+$(BUILD)/librdevice.so: LDFLAGS += -Wl,-z,initfirst
+endif
 $(BUILD)/librdevice.so: $(call objects,$(RDEVICE)) rdevice/exports.map
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -shared -Wl,-soname,libucp.so.0 -Wl,--version-script=rdevice/exports.map \
