@@ -109,6 +109,9 @@ build/include/rdevice/calls.inc: Makefile
 		$(call hint,deps)
 $(BUILD)/obj/rdevice/calls.o: build/include/rdevice/calls.inc
 
+# an exception may leave a handler that it calls
+$(BUILD)/obj/rdevice/handlers.o: CFLAGS += -fexceptions
+
 # Where the installed MPI has mpi.h
 $(BUILD)/obj/rdevice/collectives/%.o: CPPFLAGS += $(filter -I%,$(shell mpicc.mpich -show -c 2>/dev/null))
 
@@ -134,7 +137,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/readings.c rdevice/session.c rdevice/wait_policy.c rdevice/collectives/plan.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/frames.c rdevice/readings.c rdevice/session.c rdevice/wait_policy.c rdevice/collectives/plan.c \
 		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
@@ -251,7 +254,7 @@ build/programs/%: tests/system/programs/%.f90
 build/programs/%: tests/system/programs/%.cc
 	@mkdir -p $(@D)
 	@echo '  MPICXX $@'
-	@mpicxx.mpich -std=c++17 -O2 -Wall -Wextra $(WERROR) $< -o $@ || $(call hint,deps-check)
+	@mpicxx.mpich -std=c++17 -O2 $(if $(filter left,$*),-fnon-call-exceptions) -Wall -Wextra $(WERROR) $< -o $@ || $(call hint,deps-check)
 build/programs/libplugin.so: tests/system/plugin/plugin.c
 	@mkdir -p $(@D)
 	@echo '  CC    $@'

@@ -29,7 +29,6 @@ enum busy { BUSY_NOT, BUSY_LOOKING, BUSY_RECORDING, BUSY_REPEATING };
 static struct {
     enum mode mode;
     enum busy busy;
-    unsigned handlers; /* of signals, each called while the one before it ran */
     bool begun;
     bool attached; /* to the stream; before: the early buffer */
     bool paused;
@@ -153,7 +152,7 @@ static size_t peek_early(int fd)
 static inline void set_recorder(void)
 {
     bool plain = state.mode == MODE_RECORD && state.attached && !state.paused && !state.busy &&
-                 !state.handlers;
+                 !frames_any();
 
     clock_recorder = plain ? state.owner : 0;
 }
@@ -221,6 +220,12 @@ void clock_device_leave(const sigset_t *mask)
     pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
+/* Of all handlers that we knew to run: somebody left them past handlers.c. */
+static bool is_outside(uintptr_t sp)
+{
+    return frames_any() && !frames_inside(sp);
+}
+
 static void set_busy(enum busy busy)
 {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -235,29 +240,9 @@ static void note_written(uint8_t kind)
     before.last = clock_written.last[kind];
 }
 
-struct clock_handler clock_handler_begins(void)
+/* No handler runs any more. What was interrupted by one that did not return has not asked. */
+static void leave_handlers(void)
 {
-    struct clock_handler was = {.recorded_thread = clock_is_mine(), .handlers = state.handlers};
-
-    if (was.recorded_thread) {
-        state.handlers++;
-        set_recorder();
-    }
-    return was;
-}
-
-void clock_handler_ends(struct clock_handler was)
-{
-    if (!was.recorded_thread)
-        return;
-    state.handlers = was.handlers;
-    set_recorder();
-}
-
-void clock_handlers_left(void)
-{
-    if (!clock_is_mine() || !state.handlers)
-        return;
     if (state.busy == BUSY_RECORDING) {
         clock_written.used = before.used;
         clock_written.last[before.kind] = before.last;
@@ -265,7 +250,41 @@ void clock_handlers_left(void)
         repeated = before.repeated;
     }
     set_busy(BUSY_NOT);
-    state.handlers = 0;
+    set_recorder();
+}
+
+void clock_handler_begins(struct clock_handler *handler, uintptr_t top, uintptr_t low,
+                          uintptr_t interrupted)
+{
+    handler->recorded_thread = clock_is_mine();
+    handler->returned = false;
+    if (!handler->recorded_thread)
+        return;
+    if (is_outside(interrupted))
+        leave_handlers();
+    frames_push(&handler->mark, top, low, interrupted);
+    set_recorder();
+}
+
+void clock_handler_ends(struct clock_handler *handler)
+{
+    if (!handler->recorded_thread)
+        return;
+    frames_drop(&handler->mark);
+    if (!handler->returned && !frames_any())
+        leave_handlers();
+    set_recorder();
+}
+
+void clock_goes(const void *from, const void *to, uintptr_t sp)
+{
+    bool handled = clock_is_mine() && frames_any();
+
+    if (!clock_is_mine())
+        return;
+    frames_go(from, to, sp);
+    if (handled && !frames_any())
+        leave_handlers();
     set_recorder();
 }
 
@@ -349,8 +368,11 @@ enum clock_answer clock_ask(struct clock_reading *reading, uintptr_t caller)
 
     if (!state.begun)
         begin();
-    if (this_thread() != state.owner || state.mode == MODE_OFF || state.paused || state.busy ||
-        state.handlers)
+    if (this_thread() != state.owner || state.mode == MODE_OFF)
+        return CLOCK_REAL;
+    if (is_outside((uintptr_t)__builtin_frame_address(0)))
+        leave_handlers();
+    if (state.paused || state.busy || frames_any())
         return CLOCK_REAL;
     set_busy(BUSY_LOOKING);
     if (state.attached || !is_ucx_call(caller))

@@ -8,6 +8,7 @@
 #ifndef RDEVICE_CLOCK_H
 #define RDEVICE_CLOCK_H
 
+#include "rdevice/frames.h"
 #include "rdevice/readings.h"
 
 #include <signal.h>
@@ -105,14 +106,21 @@ bool clock_is_streaming(void);
 /* --- for handlers.c --- */
 
 /* What a handler of a signal asks is neither recorded nor repeated. begins() and ends() stand
- * around each call of a handler, in the thread that it interrupts; left() comes before a jump,
- * which is taken to lead out of all handlers that run in the thread. */
+ * around each call of a handler, in the thread that it interrupts: `top` is an address in the stack
+ * above all that the handler uses, `low` where that stack ends (0: unknown), `interrupted` the
+ * stack pointer of what it interrupts. ends() also follows where an exception leaves the handler:
+ * `returned` says that none did. */
 struct clock_handler {
     bool recorded_thread;
-    unsigned handlers; /* that ran before */
+    bool returned;
+    struct frames_mark mark;
 };
-struct clock_handler clock_handler_begins(void);
-void clock_handler_ends(struct clock_handler was);
-void clock_handlers_left(void);
+void clock_handler_begins(struct clock_handler *handler, uintptr_t top, uintptr_t low,
+                          uintptr_t interrupted);
+void clock_handler_ends(struct clock_handler *handler);
+
+/* The calling thread is about to go on at the stack pointer `sp`: a jump, or a change of context
+ * from `from` (NULL: it is not kept) to `to`. */
+void clock_goes(const void *from, const void *to, uintptr_t sp);
 
 #endif

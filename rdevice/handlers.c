@@ -1,7 +1,9 @@
 /* The program's signal handlers are called by on_signal(), so that clock.c knows that one runs: a
  * signal interrupts the program at another point in each run, so what a handler reads from a clock
  * is no determinant. The functions of libc that set a handler, and those that jump out of one, are
- * replaced here; the program sees its own handlers only.
+ * replaced here; the program sees its own handlers only. An exception that leaves a handler passes
+ * on_signal(), which is compiled with a cleanup; who leaves one otherwise shows by the stack
+ * pointer with which it asks next (frames.c).
  *
  * A binding to libc, above clock.c alone. */
 #include "rdevice/clock.h"
@@ -11,8 +13,12 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <ucontext.h>
 
 #define PUBLIC __attribute__((visibility("default")))
+
+#define JUMP_STACK 6   /* word of a jump's buffer */
+#define JUMP_TURNED 17 /* bits */
 
 typedef void handler(int number, siginfo_t *info, void *context);
 typedef sighandler_t setter(int number, sighandler_t to);
@@ -26,12 +32,14 @@ static struct {
     setter *sigset;
     jumper *longjmp;
     jumper *longjmp_checked;
+    int (*setcontext)(const ucontext_t *to);
+    int (*swapcontext)(ucontext_t *from, const ucontext_t *to);
 } real;
 
 /* By the first call, or as a constructor: those of other libraries may run before ours. */
 __attribute__((constructor)) static void begin(void)
 {
-    if (real.longjmp_checked)
+    if (real.swapcontext)
         return;
     next_resolve(&real.sigaction, "sigaction");
     next_resolve(&real.signal, "signal");
@@ -39,17 +47,31 @@ __attribute__((constructor)) static void begin(void)
     next_resolve(&real.sigset, "sigset");
     next_resolve(&real.longjmp, "siglongjmp"); /* all three jumps are one */
     next_resolve(&real.longjmp_checked, "__longjmp_chk");
+    next_resolve(&real.setcontext, "setcontext");
+    next_resolve(&real.swapcontext, "swapcontext");
+}
+
+/* Where the alternate stack ends, if this is on it. */
+static uintptr_t alternate_low(const stack_t *stack, uintptr_t top)
+{
+    uintptr_t low = (uintptr_t)stack->ss_sp;
+
+    return top - low < stack->ss_size ? low : 0;
 }
 
 /* The kernel passes all three on this processor, also to a handler that asked for the first alone.
  */
 static void on_signal(int number, siginfo_t *info, void *context)
 {
+    const ucontext_t *interrupted = context;
     handler *program = __atomic_load_n(&programs[number], __ATOMIC_RELAXED);
-    struct clock_handler was = clock_handler_begins();
+    uintptr_t top = (uintptr_t)__builtin_frame_address(0);
+    __attribute__((cleanup(clock_handler_ends))) struct clock_handler call;
 
+    clock_handler_begins(&call, top, alternate_low(&interrupted->uc_stack, top),
+                         (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP]);
     program(number, info, context);
-    clock_handler_ends(was);
+    call.returned = true;
 }
 
 static bool is_signal(int number)
@@ -151,10 +173,19 @@ PUBLIC sighandler_t sigset(int number, sighandler_t to)
 
 /* --- jumping out of one ----------------------------------------------------------------------- */
 
+/* As glibc keeps it: the seventh word, rotated, with a word of the thread's own over it. */
+static uintptr_t stack_of(const struct __jmp_buf_tag *to)
+{
+    uintptr_t kept = (uintptr_t)to->__jmpbuf[JUMP_STACK], own;
+
+    __asm__("mov %%fs:0x30, %0" : "=r"(own));
+    return (kept >> JUMP_TURNED | kept << (64 - JUMP_TURNED)) ^ own;
+}
+
 __attribute__((noreturn)) static void jump(jumper *const *with, struct __jmp_buf_tag *to, int value)
 {
     begin();
-    clock_handlers_left();
+    clock_goes(NULL, NULL, stack_of(to));
     (*with)(to, value);
     __builtin_unreachable();
 }
@@ -177,4 +208,23 @@ PUBLIC void siglongjmp(sigjmp_buf to, int value)
 PUBLIC void __longjmp_chk(struct __jmp_buf_tag to[1], int value)
 {
     jump(&real.longjmp_checked, to, value);
+}
+
+static uintptr_t stack_in(const ucontext_t *context)
+{
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+}
+
+PUBLIC int setcontext(const ucontext_t *to)
+{
+    begin();
+    clock_goes(NULL, to, stack_in(to));
+    return real.setcontext(to);
+}
+
+PUBLIC int swapcontext(ucontext_t *restrict from, const ucontext_t *restrict to)
+{
+    begin();
+    clock_goes(from, to, stack_in(to));
+    return real.swapcontext(from, to);
 }

@@ -275,6 +275,7 @@ known_tests() {
     kill:0@80%
   t "the solver, killed at random" solver 3 random:3
   t "a ring, killed at random" ring 3 random:3
+  t "handlers of signals that are left" unchanged 2 kill:1@50% kill:0@70% -- 2 "$programs/left"
   # every byte is checked again when it comes from the log, which is copied into in either of two ways
   t "large messages, a rank is killed" unchanged 1 kill:1@95% -- 2 "$programs/sizes" 4194304
   t "large messages to ranks that sleep, one is killed" unchanged 1 kill:1@95% -- \

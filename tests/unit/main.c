@@ -32,6 +32,7 @@ static void (*const suites[])(void) = {
     add_fault_tests,
     add_files_tests,
     add_frame_tests,
+    add_frames_tests,
     add_hello_tests,
     add_kept_tests,
     add_loop_tests,

@@ -17,6 +17,7 @@ void add_relay_restarts_tests(void);
 void add_fault_tests(void);
 void add_files_tests(void);
 void add_frame_tests(void);
+void add_frames_tests(void);
 void add_image_stream_tests(void);
 void add_input_tests(void);
 void add_commit_tests(void);

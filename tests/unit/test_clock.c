@@ -12,6 +12,9 @@
 
 #include <CUnit/CUnit.h>
 
+#define HANDLER_ABOVE 65536 /* bytes between who asks and a handler's frame */
+
+static int interrupts = 4096;
 static unsigned sent; /* times */
 static size_t sent_bytes;
 static bool blocked; /* all signals, whenever the device was used */
@@ -108,19 +111,39 @@ static void check_pending(const int64_t *numbers, size_t count)
     CU_ASSERT_EQUAL(r.left, 0);
 }
 
+/* A handler that interrupts what asks here, and is on the stack above it. */
+static void interrupt(struct clock_handler *handler)
+{
+    uintptr_t top = (uintptr_t)__builtin_frame_address(0) + HANDLER_ABOVE;
+
+    clock_handler_begins(handler, top + (uintptr_t)--interrupts, 0, top + HANDLER_ABOVE);
+}
+
+static void returns(struct clock_handler *handler)
+{
+    handler->returned = true;
+    clock_handler_ends(handler);
+}
+
+static void jump_out(void)
+{
+    clock_goes(NULL, NULL, (uintptr_t)__builtin_frame_address(0) + 2 * HANDLER_ABOVE);
+}
+
 static void a_handler_is_kept_apart(void)
 {
     struct clock_handler outer, inner;
 
     set_up(NULL, 0);
     check_ask(CLOCK_RECORD, 10);
-    outer = clock_handler_begins();
+    interrupt(&outer);
     check_ask(CLOCK_REAL, 11);
-    inner = clock_handler_begins();
+    clock_handler_begins(&inner, (uintptr_t)__builtin_frame_address(0) + HANDLER_ABOVE / 2, 0,
+                         (uintptr_t)__builtin_frame_address(0));
     check_ask(CLOCK_REAL, 12);
-    clock_handler_ends(inner);
+    returns(&inner);
     check_ask(CLOCK_REAL, 13);
-    clock_handler_ends(outer);
+    returns(&outer);
     check_ask(CLOCK_RECORD, 14);
     check_pending((int64_t[]){10, 14}, 2);
     tear_down();
@@ -128,30 +151,63 @@ static void a_handler_is_kept_apart(void)
 
 static void a_jump_ends_handlers(void)
 {
+    struct clock_handler first, second;
+
     set_up(NULL, 0);
     check_ask(CLOCK_RECORD, 10);
-    clock_handler_begins();
-    clock_handler_begins();
-    clock_handlers_left();
+    interrupt(&first);
+    interrupt(&second);
+    jump_out();
     check_ask(CLOCK_RECORD, 11);
-    clock_handlers_left(); /* of none */
+    jump_out(); /* of none */
     check_ask(CLOCK_RECORD, 12);
     check_pending((int64_t[]){10, 11, 12}, 3);
+    tear_down();
+}
+
+static void an_exception_ends_a_handler(void)
+{
+    struct clock_handler handler;
+
+    set_up(NULL, 0);
+    check_ask(CLOCK_RECORD, 10);
+    interrupt(&handler);
+    check_ask(CLOCK_REAL, 11);
+    clock_handler_ends(&handler);
+    check_ask(CLOCK_RECORD, 12);
+    check_pending((int64_t[]){10, 12}, 2);
+    tear_down();
+}
+
+/* Nobody has told us: its frame is below who asks. */
+static void a_handler_that_was_left_unseen(void)
+{
+    struct clock_handler handler;
+
+    set_up(NULL, 0);
+    check_ask(CLOCK_RECORD, 10);
+    set_busy(BUSY_RECORDING); /* it interrupted that */
+    note_written(READING_TIME);
+    clock_handler_begins(&handler, (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE, 0,
+                         (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE / 2);
+    check_ask(CLOCK_RECORD, 11);
+    check_pending((int64_t[]){10, 11}, 2);
     tear_down();
 }
 
 static void a_jump_takes_a_recording_back(void)
 {
     struct clock_reading reading = {.kind = READING_TIME, .number = 1000};
+    struct clock_handler handler;
 
     set_up(NULL, 0);
     check_ask(CLOCK_RECORD, 10);
     note_written(READING_TIME);
     set_busy(BUSY_RECORDING);
     put(&reading);
-    clock_handler_begins();
+    interrupt(&handler);
     check_ask(CLOCK_REAL, 1001);
-    clock_handlers_left();
+    jump_out();
     check_ask(CLOCK_RECORD, 12);
     check_pending((int64_t[]){10, 12}, 2);
     tear_down();
@@ -162,6 +218,7 @@ static void a_jump_takes_a_repetition_back(void)
     uint8_t bytes[64];
     struct readings_writer w = {.bytes = bytes, .size = sizeof(bytes)};
     struct clock_reading reading = {.kind = READING_TIME};
+    struct clock_handler handler;
     int64_t number = 0;
 
     for (int64_t value = 10; value < 13; value++)
@@ -171,8 +228,8 @@ static void a_jump_takes_a_repetition_back(void)
     CU_ASSERT_EQUAL(number, 10);
     CU_ASSERT_EQUAL(begin_repeating(&reading),
                     CLOCK_GIVEN); /* its answer does not come to the program */
-    clock_handler_begins();
-    clock_handlers_left();
+    interrupt(&handler);
+    jump_out();
     for (int64_t value = 11; value < 13; value++) {
         CU_ASSERT_EQUAL(ask(&number), CLOCK_GIVEN);
         CU_ASSERT_EQUAL(number, value);
@@ -184,7 +241,7 @@ static void a_jump_takes_a_repetition_back(void)
 /* However often a program asks: what it asks is sent, and only what a handler asks is not. */
 static void a_full_buffer_is_sent(void)
 {
-    struct clock_handler was;
+    struct clock_handler handler;
     size_t all = 2 * 100000;
 
     set_up(NULL, 0);
@@ -192,10 +249,10 @@ static void a_full_buffer_is_sent(void)
         check_ask(CLOCK_RECORD, i);
     CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
     CU_ASSERT_EQUAL(sent, all / (CW_READINGS_MAX - READING_NUMBER_MAX));
-    was = clock_handler_begins();
+    interrupt(&handler);
     for (int64_t i = 1; i <= 100000; i++)
         check_ask(CLOCK_REAL, i);
-    clock_handler_ends(was);
+    returns(&handler);
     CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
     tear_down();
 }
@@ -206,6 +263,8 @@ void add_clock_tests(void)
 
     CU_ADD_TEST(suite, a_handler_is_kept_apart);
     CU_ADD_TEST(suite, a_jump_ends_handlers);
+    CU_ADD_TEST(suite, an_exception_ends_a_handler);
+    CU_ADD_TEST(suite, a_handler_that_was_left_unseen);
     CU_ADD_TEST(suite, a_jump_takes_a_recording_back);
     CU_ADD_TEST(suite, a_jump_takes_a_repetition_back);
     CU_ADD_TEST(suite, a_full_buffer_is_sent);
