@@ -90,6 +90,7 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
         return CW_OK;
     case AGENT_END:
         a->ending = true;
+        wire_hold(&a->wire); /* its end is told once all is removed */
         return CW_OK;
     default:
         return cw_err_set(err, CW_EPROTO, "a frame of the unknown type %u", type);
@@ -327,9 +328,11 @@ static void close_all(struct agent *a)
         rundir_remove(&a->dir);
     /* the dispatcher takes it for the end of all */
     if (a->loop)
-        wire_close(&a->wire);
+        wire_end(&a->wire);
     mux_free(a->mux);
     signals_close(&a->signals);
+    if (a->loop)
+        loop_timer_remove(a->loop, &a->timer);
     loop_free(a->loop);
     cw_secret_free(a->key, CW_KEY_SIZE);
 }

@@ -112,7 +112,7 @@ void door_close(struct door *d)
 {
     if (!d)
         return;
-    wire_close(&d->wire);
+    wire_end(&d->wire);
     loop_close(d->loop, &d->listener);
     free(d);
 }

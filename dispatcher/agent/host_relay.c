@@ -69,7 +69,6 @@ void host_relay_free(struct host_relay *r)
     own_relay_close(&r->own);
     if (r->own.pid > 0)
         relay_process_await_end(r->own.pid);
-    loop_timer_set(&r->own.timer, LOOP_NEVER);
     cw_secret_free(r->key, CW_KEY_SIZE);
     free(r);
 }

@@ -281,7 +281,7 @@ void stager_free(struct stager *s)
 {
     if (!s)
         return;
-    loop_timer_set(&s->timer, LOOP_NEVER);
+    loop_timer_remove(s->loop, &s->timer);
     for (uint32_t i = 0; i < AGENT_STAGES_MAX; i++)
         if (s->item[i]) {
             leave(s->item[i]);

@@ -14,8 +14,13 @@ static void flush_due(void *ctx)
 
 void wire_init(struct wire *w, struct loop *loop, const struct wire_ops *ops, void *ctx)
 {
-    *w = (struct wire){
-        .loop = loop, .ops = ops, .ctx = ctx, .in.fd = -1, .out.fd = -1, .out_fd = -1};
+    *w = (struct wire){.loop = loop,
+                       .ops = ops,
+                       .ctx = ctx,
+                       .in.fd = -1,
+                       .out.fd = -1,
+                       .out_fd = -1,
+                       .held_fd = -1};
     loop_timer_add(loop, &w->flush, flush_due, w);
 }
 
@@ -25,11 +30,25 @@ void wire_close(struct wire *w)
     loop_unwatch(w->loop, &w->out);
     if (w->out_fd >= 0)
         close(w->out_fd);
-    w->out_fd = -1;
+    if (w->held_fd >= 0)
+        close(w->held_fd);
+    w->out_fd = w->held_fd = -1;
     if (w->mux && w->in_session)
         mux_disconnect(w->mux);
     w->open = w->in_session = w->last = false;
     w->greeting_at = w->greeting_end = 0;
+}
+
+void wire_hold(struct wire *w)
+{
+    w->held_fd = w->in.fd;
+    loop_unwatch(w->loop, &w->in);
+}
+
+void wire_end(struct wire *w)
+{
+    wire_close(w);
+    loop_timer_remove(w->loop, &w->flush);
 }
 
 static void end(struct wire *w, const struct cw_err *err)
@@ -63,7 +82,7 @@ static void read_in(void *ctx)
     struct wire *w = ctx;
     struct cw_err err = {0};
 
-    for (int i = 0; i < WIRE_READS && w->open; i++) {
+    for (int i = 0; i < WIRE_READS && w->in.fd >= 0; i++) {
         ssize_t n = read(w->in.fd, buffer, sizeof(buffer));
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -30,6 +30,7 @@ struct wire {
     struct loop_watch in;
     struct loop_watch out; /* watched while it takes no more */
     int out_fd;
+    int held_fd; /* `in`, after wire_hold */
     struct loop_timer flush;
     bool open;       /* there is a connection ... */
     bool in_session; /* ... whose greeting is over */
@@ -47,6 +48,11 @@ void wire_init(struct wire *wire, struct loop *loop, const struct wire_ops *ops,
 int wire_open(struct wire *wire, int in_fd, int out_fd, struct cw_err *err);
 /* Closes them, if they are open; broke() is not called. */
 void wire_close(struct wire *wire);
+
+/* Nothing is read any more, not even its end: it stays open until it is closed here. */
+void wire_hold(struct wire *wire);
+/* Before its memory is freed: closes it, too. */
+void wire_end(struct wire *wire);
 
 /* `to`, which is closed first, goes on with the connection of `from`, in its greeting. Errors:
  * CW_ESYS; both are closed. */

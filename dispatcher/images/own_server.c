@@ -104,6 +104,6 @@ void own_server_close(struct own_server *own)
     if (!own->begun)
         return;
     loop_close(own->loop, &own->ready);
-    loop_timer_set(&own->timer, LOOP_NEVER);
+    loop_timer_remove(own->loop, &own->timer);
     close_life(own);
 }

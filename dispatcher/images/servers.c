@@ -172,11 +172,11 @@ void servers_free(struct servers *s)
     opener_free(s->opener);
     for (uint32_t i = 0; s->server && i < s->count; i++) {
         close_link(s, &s->server[i].link, &s->server[i].watch);
-        loop_timer_set(&s->server[i].timer, LOOP_NEVER);
+        loop_timer_remove(s->config.loop, &s->server[i].timer);
     }
     for (uint32_t i = 0; s->fetches && i < SERVERS_FETCHES_MAX; i++) {
         close_link(s, &s->fetches[i].link, &s->fetches[i].watch);
-        loop_timer_set(&s->fetches[i].timer, LOOP_NEVER);
+        loop_timer_remove(s->config.loop, &s->fetches[i].timer);
     }
     own_server_close(&s->own);
     if (s->own.pid > 0)

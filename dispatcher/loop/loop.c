@@ -13,6 +13,7 @@ struct loop {
     int epoll_fd;
     uint64_t now_ns;
     struct loop_timer *timers;
+    struct loop_timer *next;               /* of those, to be looked at in this turn */
     struct epoll_event events[EVENTS_MAX]; /* of this turn; data.ptr is NULL once it is unwatched */
     int count;
 };
@@ -39,6 +40,7 @@ void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
+    assert(!loop->timers); /* of a part that has not ended */
     close(loop->epoll_fd);
     free(loop);
 }
@@ -102,6 +104,19 @@ void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *d
     loop->timers = timer;
 }
 
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
+{
+    struct loop_timer **at = &loop->timers;
+
+    while (*at && *at != timer)
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = timer->next;
+    if (loop->next == timer)
+        loop->next = timer->next;
+}
+
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns)
 {
     timer->at_ns = at_ns;
@@ -137,9 +152,11 @@ void loop_turn(struct loop *loop, uint64_t until_ns)
             watch->ready(watch->ctx);
     }
     loop->count = 0;
-    for (struct loop_timer *t = loop->timers; t; t = t->next)
+    for (struct loop_timer *t = loop->timers; t; t = loop->next) {
+        loop->next = t->next;
         if (t->at_ns <= loop->now_ns) {
             t->at_ns = LOOP_NEVER;
             t->due(t->ctx);
         }
+    }
 }

@@ -32,7 +32,7 @@ struct loop_timer {
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. */
 struct loop *loop_new(struct cw_err *err);
 
-/* All watches have ended; NULL is allowed. */
+/* All watches have ended, and timers were removed; NULL is allowed. */
 void loop_free(struct loop *loop);
 
 /* The time of this turn. loop_look: reads the clock, after something that took its time. */
@@ -54,8 +54,12 @@ void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 /* ... and closes it. */
 void loop_close(struct loop *loop, struct loop_watch *watch);
 
-/* The timer is off until loop_timer_set; it is the loop's until loop_free. */
+/* The timer is off until loop_timer_set; it is the loop's until loop_timer_remove. */
 void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *due, void *ctx);
+
+/* Before its memory is freed, also from inside a handler. Of one that was not added, or was
+ * removed, it does nothing. */
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
 
 /* due(ctx) is called once, at that time; a time before replaces it. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns);

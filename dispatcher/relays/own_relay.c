@@ -112,6 +112,7 @@ void own_relay_close(struct own_relay *own)
     if (!own->loop)
         return; /* it was never to be started */
     loop_close(own->loop, &own->ready);
+    loop_timer_remove(own->loop, &own->timer);
     relay_kept_close(&own->kept);
     if (own->pid > 0)
         kill(own->pid, own->child.outlived ? SIGKILL : SIGTERM);

@@ -119,6 +119,7 @@ void relays_free(struct relays *r)
         return;
     opener_free(r->opener);
     relays_end(r);
+    loop_timer_remove(r->config.loop, &r->timer);
     for (uint32_t i = 0; i < relays; i++) {
         own_relay_close(&r->relay[i].own);
         close_link(&r->relay[i]);

@@ -674,7 +674,6 @@ void agents_free(struct agents *a)
     if (!a)
         return;
     a->ending = true;
-    loop_timer_set(&a->timer, LOOP_NEVER);
     for (uint32_t i = 0; i < a->config.hosts->count; i++) {
         if (a->agent[i].mux)
             tell_users_lost(a, i);
@@ -684,6 +683,10 @@ void agents_free(struct agents *a)
     for (uint32_t i = 0; i < a->users; i++)
         if (a->user[i].ops->over)
             a->user[i].ops->over(a->user[i].ctx);
+    for (uint32_t i = 0; i < a->config.hosts->count; i++)
+        for (int j = 0; j < 2; j++)
+            wire_end(&a->agent[i].way[j].wire);
+    loop_timer_remove(a->config.loop, &a->timer);
     cw_secret_free(a->keys, a->config.hosts->count * sizeof(*a->keys));
     free(a->agent);
     free(a);

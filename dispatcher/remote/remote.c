@@ -435,7 +435,7 @@ static void on_over(void *ctx)
         r->processes = p->next;
         free_process(p);
     }
-    loop_timer_set(&r->sweep, LOOP_NEVER);
+    loop_timer_remove(r->config.loop, &r->sweep);
     free(r->of_rank);
     free(r->host);
     free(r);

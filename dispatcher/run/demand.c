@@ -109,7 +109,7 @@ void demand_free(struct demand *d)
     if (!d)
         return;
     loop_unwatch(d->loop, &d->watch);
-    loop_timer_set(&d->timer, LOOP_NEVER);
+    loop_timer_remove(d->loop, &d->timer);
     status_close(&d->server);
     free(d);
 }

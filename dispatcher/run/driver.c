@@ -696,6 +696,8 @@ int run_job(const struct run_options *options, struct state_file *state)
         say_not_opened(d, &err);
     else
         code = run_opened(d);
+    if (d->parts.loop)
+        loop_timer_remove(d->parts.loop, &d->timeout);
     parts_close(&d->parts);
     free_core(d);
     free(d);

@@ -45,7 +45,7 @@ void image_sources_free(struct image_sources *s)
 {
     if (!s)
         return;
-    loop_timer_set(&s->timer, LOOP_NEVER);
+    loop_timer_remove(s->config.loop, &s->timer);
     free(s->rank);
     free(s);
 }

@@ -592,6 +592,9 @@ void imaging_free(struct imaging *im)
 {
     if (!im)
         return;
+    loop_timer_remove(im->config.loop, &im->timer);
+    loop_timer_remove(im->config.loop, &im->stats_timer);
+    loop_timer_remove(im->config.loop, &im->pause_timer);
     image_sources_free(im->sources);
     servers_free(im->servers);
     if (im->servers && is_here(im))

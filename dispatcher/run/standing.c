@@ -136,6 +136,7 @@ void standing_free(struct standing *s)
     if (!s)
         return;
     loop_unwatch(s->config.loop, &s->watch);
+    loop_timer_remove(s->config.loop, &s->timer);
     status_close(&s->server);
     free(s->stats);
     free(s->pids);

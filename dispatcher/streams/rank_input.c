@@ -108,6 +108,8 @@ void rank_input_free(struct rank_input *input)
 {
     if (!input)
         return;
+    loop_timer_remove(input->config.loop, &input->timer);
+    loop_unwatch(input->config.loop, &input->stdin_watch);
     input_close(&input->pump);
     free(input);
 }

@@ -72,6 +72,16 @@ void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *d
     loop->timers = timer;
 }
 
+void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
+{
+    struct loop_timer **at = &loop->timers;
+
+    while (*at && *at != timer)
+        at = &(*at)->next;
+    if (*at)
+        *at = timer->next;
+}
+
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns)
 {
     timer->at_ns = at_ns;

@@ -594,6 +594,15 @@ starts_too_long() {
   expect_message 'ran out of its time'
 }
 
+# A part of the job that cannot be opened leaves nothing behind that others wait for. The address sanitizer sees more.
+opened_in_part() {
+  printf '#!/bin/sh\nshift\nexec "$@"\n' >"$work/launcher"
+  chmod +x "$work/launcher"
+  run "$causeway" run --host localhost:1 --launcher "$work/launcher" --ckpt-dir /nonexistent/a/b "$actor" init finalize
+  expect_code 1
+  expect_message '--ckpt-dir /nonexistent/a/b: No such file'
+}
+
 # A program that writes its last checkpoint after a signal has more time than one that fails.
 last_checkpoint() {
   start "$causeway" run -n 1 bash -c \
@@ -726,6 +735,7 @@ end_tests() {
   t "a program that ignores signals, ended by a second SIGINT" ended_by_second
   t "a last checkpoint after SIGTERM" last_checkpoint TERM
   t "a launcher that takes more than the time of --timeout" starts_too_long
+  t "a job on a host that is opened in part" opened_in_part
   t "a rank that is stopped and goes on" stopped_and_continued
   t "--timeout" run_expect 124 '--timeout' "$causeway" run --timeout 2 -n 2 \
     "$programs/exitcode" hang

@@ -5,6 +5,7 @@
 
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define SOON_NS 1000000ull
@@ -155,7 +156,55 @@ static void timers(void)
     loop_turn(loop, LOOP_NEVER);
     CU_ASSERT_EQUAL(timer_calls, 2);
     CU_ASSERT_TRUE(loop_now_ns(loop) <= cw_clock_ns());
+    loop_timer_remove(loop, &timer);
+    loop_timer_set(&timer, 0);
+    turn();
+    CU_ASSERT_EQUAL(timer_calls, 2);
+    loop_timer_remove(loop, &timer);
     close_loop();
+}
+
+/* Each lies in memory of its own, which is freed with it. */
+static struct loop_timer *removed[3];
+static int removes_all;
+
+static void remove_timer(int i)
+{
+    loop_timer_remove(loop, removed[i]);
+    free(removed[i]);
+    removed[i] = NULL;
+}
+
+/* Whichever is called first removes one, or all, amid the turn in which all are due. */
+static void remove_some(void *ctx)
+{
+    int all = *(int *)ctx;
+
+    calls++;
+    for (int i = 0; i < 3; i++)
+        if (removed[i] && (all || removed[i]->at_ns == LOOP_NEVER || i == 1))
+            remove_timer(i);
+}
+
+static void timers_are_removed(void)
+{
+    for (int all = 0; all < 2; all++) {
+        open_loop();
+        removes_all = all;
+        for (int i = 0; i < 3; i++) {
+            removed[i] = malloc(sizeof(*removed[i]));
+            CU_ASSERT_PTR_NOT_NULL_FATAL(removed[i]);
+            loop_timer_add(loop, removed[i], remove_some, &removes_all);
+            loop_timer_set(removed[i], 0);
+        }
+        turn();
+        turn();
+        /* the one in the middle is gone before its turn */
+        CU_ASSERT_EQUAL(calls, all ? 1 : 2);
+        for (int i = 0; i < 3; i++)
+            CU_ASSERT_PTR_NULL(removed[i]);
+        close_loop();
+    }
 }
 
 /* poll() takes an int of milliseconds; more than 24.8 days are none. */
@@ -180,5 +229,6 @@ void add_loop_tests(void)
     CU_ADD_TEST(suite, one_shot);
     CU_ADD_TEST(suite, what_cannot_be_watched);
     CU_ADD_TEST(suite, timers);
+    CU_ADD_TEST(suite, timers_are_removed);
     CU_ADD_TEST(suite, far_away);
 }
