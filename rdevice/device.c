@@ -272,6 +272,23 @@ void device_flush(void)
     exchange_flush(&device.exchange);
 }
 
+void device_leave(void)
+{
+    device.leaves = true;
+    device_flush();
+}
+
+/* In MPI_Init nothing is read: what comes then is for later calls for progress. */
+void device_beside(int fd)
+{
+    struct exchange *x = &device.exchange;
+    bool begins = device_polls() == 0 && device_acts() == 0;
+
+    if (device_is_open() && (begins || device.leaves) &&
+        pthread_equal(device.thread, pthread_self()))
+        exchange_beside(x, fd, !begins && !journal_is_active(&x->journal));
+}
+
 /* --- progress -----------------------------------------------------------------------------------
  */
 

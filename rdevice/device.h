@@ -26,6 +26,7 @@ struct device {
     uint64_t skip; /* bytes of the message at hand that the relay has already */
     pthread_t thread;
     bool threads; /* more than one thread calls */
+    bool leaves;  /* MPI_Finalize has nothing more to send */
     uint8_t setup_record[CW_SETUP_MAX];
 };
 
@@ -95,6 +96,13 @@ struct cw_probed device_probe(uint64_t tag, uint64_t mask, bool remove);
 
 /* Writes what is queued. */
 void device_flush(void);
+/* The same, for the last time before device_close(). */
+void device_leave(void);
+
+/* The calling thread is about to wait until `fd` can be read: returns then. Within MPI_Init and
+ * MPI_Finalize, where MPICH waits so for the dispatcher, the session is served meanwhile; elsewhere
+ * returns at once. */
+void device_beside(int fd);
 
 /* --- progress --- */
 

@@ -336,3 +336,18 @@ uint8_t *exchange_frame(struct exchange *x, uint8_t type, size_t size)
     session_hurry(&x->session);
     return to;
 }
+
+void exchange_beside(struct exchange *x, int fd, bool reads)
+{
+    bool ended = false;
+
+    do {
+        if (ended)
+            session_lost(&x->session, 0);
+        while (reads && exchange_read(x))
+            exchange_acknowledge(x);
+        if (reads)
+            exchange_flush(x);
+    } while (
+        !wait_beside(&x->waiter, fd, reads, reads && session_sends_again(&x->session), &ended));
+}

@@ -56,6 +56,11 @@ bool exchange_read(struct exchange *x);
 /* Waits for the relay; `since_ns` is when the waiting began. */
 void exchange_wait(struct exchange *x, uint64_t since_ns);
 
+/* Waits until `fd` can be read, and resumes the session meanwhile when its connection breaks.
+ * `reads`: the relay is read as well, and gets again what it had not received; else what it says
+ * stays where it is. */
+void exchange_beside(struct exchange *x, int fd, bool reads);
+
 /* While repeating: whether the relay's next frame is READINGS, and up to which poll clock they were
  * made; and acting on that frame with all its payload. Both wait for it. */
 bool exchange_next_readings(struct exchange *x, uint64_t *clock);

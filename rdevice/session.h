@@ -198,6 +198,12 @@ bool session_wants_ack(const struct session *s);
  */
 void session_forget(struct session *s);
 
+/* A connection that broke has left something that is still to be sent again: session_fill(). */
+static inline bool session_sends_again(const struct session *s)
+{
+    return cw_kept_left(&s->kept) > 0;
+}
+
 /* ACK has come, with this body. False: it cannot be. */
 bool session_on_ack(struct session *s, const uint8_t *body);
 

@@ -227,11 +227,10 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
     return UCS_OK;
 }
 
-/* Everything sent is at the relay by then: after this, MPICH waits in a PMI barrier without
- * progress. */
+/* After this, MPICH waits in a PMI barrier without progress: pmi.c. */
 ucs_status_ptr_t ucp_disconnect_nb(ucp_ep_h ep)
 {
-    device_flush();
+    device_leave();
     arena_free(ep, sizeof(*ep));
     return NULL;
 }

@@ -228,6 +228,20 @@ void wait_sleep(struct waiter *w)
     wait_left(w);
 }
 
+bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
+{
+    short events = in || out ? cw_wire_sleep(w->wire, in, out) : POLLRDHUP;
+    struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = w->wire->fd, .events = events}};
+
+    poll(p, 2, events ? -1 : 0);
+    if (in || out)
+        cw_wire_woke(w->wire, p[1].revents != 0);
+    w->sleeps++;
+    w->syscalls++;
+    *ended = !in && p[1].revents != 0;
+    return p[0].revents != 0;
+}
+
 void wait_wire(struct waiter *w, bool in, bool out, uint64_t since_ns)
 {
     uint64_t now = cw_clock_ns();

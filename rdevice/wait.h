@@ -65,4 +65,9 @@ static inline void wait_does_not_count(struct waiter *w, uint64_t ns)
  * `since_ns` is when the waiting began. */
 void wait_wire(struct waiter *w, bool in, bool out, uint64_t since_ns);
 
+/* Sleeps until `fd` can be read, or something happens at the wire: it is readable, or writable, as
+ * asked for, or its connection has ended. Returns whether `fd` can be read; else *ended: whether
+ * the connection has, which is told only if the wire is not to be read. */
+bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended);
+
 #endif

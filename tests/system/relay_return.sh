@@ -307,6 +307,51 @@ killed_after_the_ranks() {
   expect_silence
 }
 
+# Whether that process sleeps, and has slept for a while.
+sleeps() {
+  local i switches last
+  for i in 1 2 3 4; do
+    [[ $(cut -d ' ' -f 3 "/proc/$1/stat") = S ]] || return
+    switches=$(grep '^voluntary' "/proc/$1/status")
+    [[ $i = 1 || $switches = "$last" ]] || return
+    last=$switches
+    sleep 0.05
+  done
+}
+
+# Rank 1 has written its last message, and waits in MPI_Finalize for the others, when the relay dies without having
+# read it.
+last_message_unread() {
+  start_safe --resume-timeout 1h "$@" -n 2 "$actor" init "pid=$work/pid" "1:await=$work/go" 1:send=0 "1:touch=$work/sent" \
+    0:receive=1 finalize
+  rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
+  relay=$(first_relay)
+  kill -STOP "$relay"
+  touch "$work/go"
+  await_file "$work/sent"
+  await_true "rank 1 to wait in MPI_Finalize" sleeps "$(rank_pid 1)"
+  kill -9 "$relay"
+  finish
+  expect_code 0
+  expect_out '1 from 1'
+  expect_only_relays
+}
+
+# Rank 0 waits in MPI_Init for rank 1 when the relay dies: its session is resumed before rank 1 is there.
+killed_in_init() {
+  start_safe --resume-timeout 3s "$@" -n 2 "$actor" "1:await=$work/go" init ring finalize
+  await_event rank_up 1
+  kill -9 "$(first_relay)"
+  await_event relay_up 1
+  sleep 3.5
+  touch "$work/go"
+  finish
+  expect_code 0
+  expect_out 'ring of 2'
+  expect_only_relays
+  [[ $(count rank_down) = 0 ]] || wrong "expected no rank to go down"
+}
+
 dispatcher_dies_while_it_is_away() {
   start_idle --resume-timeout 1h
   block_socket
@@ -524,6 +569,9 @@ main() {
   t "the job ends while it is away" job_ends_while_it_is_away
   t "all ranks end while it is away" ranks_end_while_it_is_away
   t "killed when all ranks have ended" killed_after_the_ranks
+  t "the last message of a rank is unread" last_message_unread
+  t "the last message of a rank is unread, without rings in memory" last_message_unread --rings off
+  t "killed while a rank waits in MPI_Init" killed_in_init
   t "causeway run is killed while it is away" dispatcher_dies_while_it_is_away
   t "stopped for a second" stopped
   t "rings: killed once" killed_once

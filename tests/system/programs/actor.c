@@ -35,6 +35,19 @@ static void finalize(const char *value)
     MPI_Finalize();
 }
 
+static void send_to(const char *value)
+{
+    MPI_Send(&rank, 1, MPI_INT, atoi(value), 2, MPI_COMM_WORLD);
+}
+
+static void receive_from(const char *value)
+{
+    int got = -1;
+
+    MPI_Recv(&got, 1, MPI_INT, atoi(value), 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    printf("%d from %d\n", got, atoi(value));
+}
+
 /* Gives up the rights of root, but can be copied and looked at as before. */
 static void become_nobody(const char *value)
 {
@@ -322,31 +335,13 @@ static const struct {
     const char *name;
     void (*take)(const char *value);
 } steps[] = {
-    {"init", init},
-    {"finalize", finalize},
-    {"nobody", become_nobody},
-    {"ring", ring},
-    {"stuck", stuck},
-    {"exit", leave},
-    {"abort", abort_all},
-    {"sleep", sleep_for},
-    {"raise", raise_it},
-    {"print", print},
-    {"part", part},
-    {"err", complain},
-    {"env", show_env},
-    {"cwd", show_cwd},
-    {"cat", cat},
-    {"lines", lines},
-    {"ignore", ignore},
-    {"touch", touch},
-    {"file", use_file},
-    {"await", await},
-    {"pid", write_pid},
-    {"shell", shell},
-    {"cores", cores},
-    {"background", background},
-    {"ring_until", ring_until},
+    {"init", init},       {"finalize", finalize},     {"nobody", become_nobody},  {"ring", ring},
+    {"send", send_to},    {"receive", receive_from},  {"stuck", stuck},           {"exit", leave},
+    {"abort", abort_all}, {"sleep", sleep_for},       {"raise", raise_it},        {"print", print},
+    {"part", part},       {"err", complain},          {"env", show_env},          {"cwd", show_cwd},
+    {"cat", cat},         {"lines", lines},           {"ignore", ignore},         {"touch", touch},
+    {"file", use_file},   {"await", await},           {"pid", write_pid},         {"shell", shell},
+    {"cores", cores},     {"background", background}, {"ring_until", ring_until},
 };
 
 static void take_step(char *text)
