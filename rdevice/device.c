@@ -3,6 +3,7 @@
 #include "rdevice/arena.h"
 #include "rdevice/clock.h"
 #include "rdevice/fatal.h"
+#include "rdevice/input.h"
 #include "rdevice/image/image.h"
 #include "rdevice/nested.h"
 #include "rdevice/real.h"
@@ -171,6 +172,7 @@ static void go_on_from_image(void)
     open_session(&point, &welcome);
     exchange_go_on(x, &device.setup, &welcome);
     begin_checkpoints();
+    input_becomes(device.setup.input_inode);
     clock_go_on_from_image(journal_is_logged(&x->journal));
     clock_go_on();
 }

@@ -159,6 +159,8 @@ const char *readings_kind_name(uint8_t kind)
         [READING_COUNT] = "sysconf, alarm or one of their kind",
         [READING_CORES] = "sched_getaffinity",
         [READING_TIMER] = "getitimer or one of its kind",
+        [READING_INPUT] = "read, poll or FIONREAD of standard input",
+        [READING_INPUT_SET] = "select or epoll_wait of standard input",
         [READING_NTP] = "adjtimex or one of its kind",
     };
 

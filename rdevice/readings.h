@@ -27,11 +27,13 @@ enum reading_kind {
     READING_NAMED = 26,        /* a name was made, changed or removed: 0 */
     READING_DRAWN = 27,        /* bytes: of a name, those that libc drew */
     READING_HOST = 28,         /* bytes: struct utsname, or the name that gethostname gives */
-    READING_COUNT = 29, /* processors, pages of memory, the processor at hand, seconds left */
-    READING_CORES = 30, /* bytes: sched_getaffinity */
-    READING_TIMER = 31, /* bytes: what is left of a timer */
-    READING_NTP = 32,   /* bytes: result, then struct timex or struct ntptimeval */
-    READING_KINDS = 33,
+    READING_COUNT = 29,     /* processors, pages of memory, the processor at hand, seconds left */
+    READING_CORES = 30,     /* bytes: sched_getaffinity */
+    READING_TIMER = 31,     /* bytes: what is left of a timer */
+    READING_NTP = 32,       /* bytes: result, then struct timex or struct ntptimeval */
+    READING_INPUT = 33,     /* read(), poll(), pselect() and FIONREAD of standard input */
+    READING_INPUT_SET = 34, /* bytes: what select() and epoll_wait() found of it */
+    READING_KINDS = 35,
 };
 #define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
 

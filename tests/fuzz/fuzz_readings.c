@@ -18,7 +18,7 @@ static void must(bool holds)
 static bool is_bytes(uint8_t kind)
 {
     return kind >= READING_TIMES && kind < READING_KINDS && kind != READING_NAMED &&
-           kind != READING_COUNT;
+           kind != READING_COUNT && kind != READING_INPUT;
 }
 
 /* Nothing is taken by those that ask for something else. */

@@ -575,6 +575,23 @@ echoed_slowly() {
   expect_lines <(cat "$work/input" && echo 'ok stdin_echo') "$tmp/out"
 }
 
+# What rank 0 found of it, and when, is told to others. The first line comes alone, for stdio.
+looked_for() {
+  local faults feed
+  # shellcheck disable=SC2016 # the inner shell's
+  feed='echo first; sleep 0.5; for ((i = 0; i < 60; i++)); do printf "%*d\n" $((i * 7 % 90 + 1)) $i; sleep 0.02; done'
+  fault_options kill:0@event:300 kill:0@event:700
+  start bash -c "{ $feed; } | "'"$@"' _ "${causeway[@]}" run "${job_options[@]}" "${faults[@]}" -n 3 "$programs/stdin_ways"
+  finish_killed 2
+  expect_lines <(echo "$(($(bash -c "${feed//sleep/:}" | wc -c) - 6)) bytes, sum $(bash -c "${feed//sleep/:}" | sum_of)"
+    echo 'ok stdin_ways') "$tmp/out"
+}
+
+# As stdin_ways adds them up, after the first line.
+sum_of() {
+  perl -0777 -e '$_ = <>; s/.*\n//; use integer; $s = 102; $s = $s * 31 + ord for split //; printf "%x", $s'
+}
+
 # More than is kept of it.
 too_much_input() {
   relay_stays "the job would end with its relay" && return
@@ -624,6 +641,7 @@ io_tests() {
   t "standard input, rank 0 is killed" echoed 1 kill:0@event:2000
   t "standard input, all are killed" echoed 3 kill:1@event:1000 kill:0@event:3000 kill:2@event:4000
   t "standard input that comes slowly" echoed_slowly
+  t "standard input, looked for in many ways" looked_for
   t "standard input that is too long to be kept" too_much_input
   t "MPI-IO" files_written
   t "--events" events_told

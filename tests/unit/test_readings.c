@@ -193,7 +193,7 @@ static void hostile_numbers(void)
     CU_ASSERT_EQUAL(number_of("\x01\x80", 2), READINGS_BAD);
     CU_ASSERT_EQUAL(number_of("\x01\x80\x00", 3), READINGS_BAD); /* not the shortest form */
     CU_ASSERT_EQUAL(number_of("\x00\x00", 2), READINGS_BAD);     /* no kind */
-    CU_ASSERT_EQUAL(number_of("\x21\x00", 2), READINGS_BAD);     /* READING_KINDS */
+    CU_ASSERT_EQUAL(number_of("\x23\x00", 2), READINGS_BAD);     /* READING_KINDS */
     CU_ASSERT_EQUAL(number_of("\xff\x00", 2), READINGS_BAD);
     CU_ASSERT_EQUAL(number_of("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11), READINGS_OK);
     CU_ASSERT_EQUAL(number_of("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11), READINGS_BAD);

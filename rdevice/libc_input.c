@@ -1,0 +1,439 @@
+/* The functions of libc by which a program takes its standard input, and waits for it. How many
+ * bytes a read() gets, and whether poll() finds any, depends on when they came: the result is
+ * recorded, and a replay takes as many from the pipe as the first execution did. Of other
+ * descriptors nothing is recorded.
+ *
+ * stdio calls libc's own read(), past these. So it may have taken more in a replay than it had in
+ * the first execution: what is beyond that is taken from its buffer.
+ *
+ * A binding to libc, above libc_ask.c and, through it, above the device. */
+#include "common/setup.h"
+#include "rdevice/fatal.h"
+#include "rdevice/input.h"
+#include "rdevice/libc_ask.h"
+#include "rdevice/next.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+#define ALIAS(name, of) PUBLIC extern __typeof__(of) name __attribute__((alias(#of)))
+#define EPOLL_SETS 1024u /* descriptors of sets below this may be known to hold the input */
+#define EPOLL_EVENTS 256 /* of one reading */
+
+static bool in_set[EPOLL_SETS];
+
+static int record(const struct clock_reading *reading, enum clock_answer answer, bool failed)
+{
+    if (answer == CLOCK_RECORD && failed)
+        libc_record_failure();
+    else if (answer == CLOCK_RECORD)
+        libc_record(reading);
+    return failed ? -1 : 0;
+}
+
+/* --- taking it -------------------------------------------------------------------------------- */
+
+static size_t take_from_pipe(int fd, uint8_t *to, size_t size)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    ssize_t n = NEXT(read)(fd, to, size);
+
+    if (n < 0 && errno == EAGAIN)
+        NEXT(poll)(&p, 1, -1);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged: standard input has %zu bytes fewer than the first "
+                   "execution read (%s); "
+                   "this program cannot be restarted, use --no-log",
+                   size, n ? strerror(errno) : "its end");
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* As many bytes as the first execution got. */
+static void take_again(int fd, const struct iovec *iov, int count, size_t size)
+{
+    for (int i = 0; i < count && size > 0; i++) {
+        size_t piece = iov[i].iov_len < size ? iov[i].iov_len : size;
+
+        for (size_t taken = 0; taken < piece;)
+            taken += take_from_pipe(fd, (uint8_t *)iov[i].iov_base + taken, piece - taken);
+        size -= piece;
+    }
+}
+
+static size_t room_of(const struct iovec *iov, int count)
+{
+    size_t room = 0;
+
+    for (int i = 0; i < count; i++)
+        room += iov[i].iov_len;
+    return room;
+}
+
+static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_INPUT};
+    enum clock_answer answer = libc_ask(&reading, caller);
+    ssize_t n;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        n = reading.number;
+        if ((size_t)n > room_of(iov, count))
+            fatal_exit(CW_REPORT_FATAL,
+                       "the re-execution diverged: it reads %zu bytes of standard input, where the "
+                       "first execution got %zd; "
+                       "this program cannot be restarted, use --no-log",
+                       room_of(iov, count), n);
+        take_again(fd, iov, count, (size_t)n);
+        return n;
+    }
+    n = NEXT(readv)(fd, iov, count);
+    reading.number = n;
+    return record(&reading, answer, n < 0) < 0 ? -1 : n;
+}
+
+PUBLIC ssize_t read(int fd, void *to, size_t size)
+{
+    if (!input_is(fd))
+        return NEXT(read)(fd, to, size);
+    return take(fd, &(struct iovec){.iov_base = to, .iov_len = size}, 1, CALLER);
+}
+ALIAS(__read, read);
+
+PUBLIC ssize_t __read_chk(int fd, void *to, size_t size, size_t room)
+{
+    if (size > room)
+        abort();
+    return read(fd, to, size);
+}
+
+PUBLIC ssize_t readv(int fd, const struct iovec *iov, int count)
+{
+    return input_is(fd) ? take(fd, iov, count, CALLER) : NEXT(readv)(fd, iov, count);
+}
+
+static ssize_t stdin_read(void *cookie, char *to, size_t size)
+{
+    (void)cookie;
+    return read(STDIN_FILENO, to, size);
+}
+
+static int stdin_seek(void *cookie, off64_t *to, int whence)
+{
+    (void)cookie;
+    (void)to;
+    (void)whence;
+    errno = ESPIPE;
+    return -1;
+}
+
+static int stdin_close(void *cookie)
+{
+    (void)cookie;
+    return close(STDIN_FILENO);
+}
+
+/* The number is what fileno() tells. */
+__attribute__((constructor)) static void replace_stdin(void)
+{
+    cookie_io_functions_t ours = {.read = stdin_read, .seek = stdin_seek, .close = stdin_close};
+    FILE *file = input_any() ? fopencookie(NULL, "r", ours) : NULL;
+
+    if (file) {
+        file->_fileno = STDIN_FILENO;
+        stdin = file;
+    }
+}
+
+/* One argument follows, whatever its type: all are passed in the same register. */
+PUBLIC int ioctl(int fd, unsigned long request, ...)
+{
+    struct clock_reading reading = {.kind = READING_INPUT};
+    enum clock_answer answer;
+    void *argument;
+    va_list ap;
+    int result;
+
+    va_start(ap, request);
+    argument = va_arg(ap, void *);
+    va_end(ap);
+    if (request != FIONREAD || !input_is(fd))
+        return NEXT(ioctl)(fd, request, argument);
+    answer = libc_ask(&reading, CALLER);
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        *(int *)argument = (int)reading.number;
+        return 0;
+    }
+    result = NEXT(ioctl)(fd, request, argument);
+    reading.number = result < 0 ? 0 : *(int *)argument;
+    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+}
+
+/* --- waiting for it --------------------------------------------------------------------------- */
+
+/* The first entry that is the input, or `count`. */
+static nfds_t polled(const struct pollfd *set, nfds_t count)
+{
+    nfds_t i = 0;
+
+    if (!input_any())
+        return count;
+    while (i < count && !input_is(set[i].fd))
+        i++;
+    return i;
+}
+
+/* What the first execution found of the input; of the others in the set, what there is now. Only
+ * when it found nothing of the input may they be waited for. */
+static int poll_again(struct pollfd *set, nfds_t count, nfds_t at, short found,
+                      const struct timespec *timeout, const sigset_t *mask)
+{
+    static const struct timespec none;
+    int fd = set[at].fd;
+    int others = 0;
+
+    if (count > 1) {
+        set[at].fd = -1;
+        others = NEXT(ppoll)(set, count, found ? &none : timeout, mask);
+        set[at].fd = fd;
+    }
+    set[at].revents = found;
+    return others < 0 && !found ? others : (others > 0 ? others : 0) + (found != 0);
+}
+
+static int poll_input(struct pollfd *set, nfds_t count, nfds_t at, const struct timespec *timeout,
+                      const sigset_t *mask, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_INPUT};
+    enum clock_answer answer = libc_ask(&reading, caller);
+    int result;
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return poll_again(set, count, at, (short)reading.number, timeout, mask);
+    result = NEXT(ppoll)(set, count, timeout, mask);
+    reading.number = result < 0 ? 0 : set[at].revents;
+    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+}
+
+PUBLIC int poll(struct pollfd *set, nfds_t count, int ms)
+{
+    struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    nfds_t at = polled(set, count);
+
+    return at == count ? NEXT(poll)(set, count, ms)
+                       : poll_input(set, count, at, ms < 0 ? NULL : &timeout, NULL, CALLER);
+}
+ALIAS(__poll, poll);
+
+PUBLIC int __poll_chk(struct pollfd *set, nfds_t count, int ms, size_t room)
+{
+    if (room / sizeof(*set) < count)
+        abort();
+    return poll(set, count, ms);
+}
+
+PUBLIC int ppoll(struct pollfd *set, nfds_t count, const struct timespec *timeout,
+                 const sigset_t *mask)
+{
+    nfds_t at = polled(set, count);
+
+    return at == count ? NEXT(ppoll)(set, count, timeout, mask)
+                       : poll_input(set, count, at, timeout, mask, CALLER);
+}
+
+PUBLIC int __ppoll_chk(struct pollfd *set, nfds_t count, const struct timespec *timeout,
+                       const sigset_t *mask, size_t room)
+{
+    if (room / sizeof(*set) < count)
+        abort();
+    return ppoll(set, count, timeout, mask);
+}
+
+/* --- select ----------------------------------------------------------------------------------- */
+
+enum { SELECT_SETS = 3 };
+
+struct selected {
+    fd_set *sets[SELECT_SETS];
+    int count;
+    int fd; /* the input; -1: it is in none */
+};
+
+static struct selected selected(int count, fd_set *reads, fd_set *writes, fd_set *errors)
+{
+    struct selected s = {.sets = {reads, writes, errors}, .count = count, .fd = -1};
+
+    for (int fd = 0; input_any() && s.fd < 0 && fd < count && fd < FD_SETSIZE; fd++)
+        for (int i = 0; i < SELECT_SETS; i++)
+            if (s.sets[i] && FD_ISSET(fd, s.sets[i]) && input_is(fd))
+                s.fd = fd;
+    return s;
+}
+
+static uint32_t bits_of(const struct selected *s)
+{
+    uint32_t bits = 0;
+
+    for (int i = 0; i < SELECT_SETS; i++)
+        if (s->sets[i] && FD_ISSET(s->fd, s->sets[i]))
+            bits |= 1u << i;
+    return bits;
+}
+
+/* `count` of all, others than the input included. */
+static int put_bits(const struct selected *s, uint32_t bits, int count)
+{
+    for (int i = 0; i < SELECT_SETS; i++)
+        if (bits >> i & 1) {
+            FD_SET(s->fd, s->sets[i]);
+            count++;
+        }
+    return count;
+}
+
+/* As poll_again(). */
+static int select_again(const struct selected *s, uint32_t found, const struct timespec *timeout,
+                        const sigset_t *mask)
+{
+    static const struct timespec none;
+    int count;
+
+    for (int i = 0; i < SELECT_SETS; i++)
+        if (s->sets[i])
+            FD_CLR(s->fd, s->sets[i]);
+    if (s->fd == 0 && s->count == 1)
+        return put_bits(s, found, 0);
+    count =
+        NEXT(pselect)(s->count, s->sets[0], s->sets[1], s->sets[2], found ? &none : timeout, mask);
+    return count < 0 ? count : put_bits(s, found, count);
+}
+
+PUBLIC int select(int count, fd_set *restrict reads, fd_set *restrict writes,
+                  fd_set *restrict errors, struct timeval *restrict timeout)
+{
+    struct selected s = selected(count, reads, writes, errors);
+    struct {
+        uint32_t bits;
+        struct timeval left; /* of the timeout, as Linux tells it */
+    } told = {0};
+    struct clock_reading reading = {
+        .kind = READING_INPUT_SET, .bytes = &told, .size = sizeof(told)};
+    struct timespec wait;
+    enum clock_answer answer;
+    int result;
+
+    if (s.fd < 0)
+        return NEXT(select)(count, reads, writes, errors, timeout);
+    answer = libc_ask(&reading, CALLER);
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN) {
+        if (timeout) {
+            wait = (struct timespec){.tv_sec = timeout->tv_sec, .tv_nsec = timeout->tv_usec * 1000};
+            *timeout = told.left;
+        }
+        return select_again(&s, told.bits, timeout ? &wait : NULL, NULL);
+    }
+    result = NEXT(select)(count, reads, writes, errors, timeout);
+    if (result >= 0)
+        told.bits = bits_of(&s);
+    if (timeout)
+        told.left = *timeout;
+    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+}
+ALIAS(__select, select);
+
+PUBLIC int pselect(int count, fd_set *restrict reads, fd_set *restrict writes,
+                   fd_set *restrict errors, const struct timespec *restrict timeout,
+                   const sigset_t *restrict mask)
+{
+    struct selected s = selected(count, reads, writes, errors);
+    struct clock_reading reading = {.kind = READING_INPUT};
+    enum clock_answer answer;
+    int result;
+
+    if (s.fd < 0)
+        return NEXT(pselect)(count, reads, writes, errors, timeout, mask);
+    answer = libc_ask(&reading, CALLER);
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return select_again(&s, (uint32_t)reading.number, timeout, mask);
+    result = NEXT(pselect)(count, reads, writes, errors, timeout, mask);
+    reading.number = result < 0 ? 0 : bits_of(&s);
+    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+}
+
+/* --- epoll ------------------------------------------------------------------------------------ */
+
+PUBLIC int epoll_ctl(int set, int operation, int fd, struct epoll_event *event)
+{
+    int result = NEXT(epoll_ctl)(set, operation, fd, event);
+
+    if (result == 0 && operation == EPOLL_CTL_ADD && (unsigned)set < EPOLL_SETS && input_is(fd))
+        in_set[set] = true;
+    return result;
+}
+
+/* Of a set that has ever held the input, all that is found is recorded. */
+static int found(int set, struct epoll_event *events, int room, const struct timespec *timeout,
+                 const sigset_t *mask, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_INPUT_SET, .bytes = events};
+    enum clock_answer answer;
+    int n;
+
+    if ((unsigned)set >= EPOLL_SETS || !in_set[set] || room <= 0)
+        return NEXT(epoll_pwait2)(set, events, room, timeout, mask);
+    room = room < EPOLL_EVENTS ? room : EPOLL_EVENTS;
+    reading.size = (size_t)room * sizeof(*events);
+    answer = libc_ask(&reading, caller);
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return (int)(reading.size / sizeof(*events));
+    n = NEXT(epoll_pwait2)(set, events, room, timeout, mask);
+    reading.size = n < 0 ? 0 : (size_t)n * sizeof(*events);
+    return record(&reading, answer, n < 0) < 0 ? -1 : n;
+}
+
+PUBLIC int epoll_pwait2(int set, struct epoll_event *events, int room,
+                        const struct timespec *timeout, const sigset_t *mask)
+{
+    return found(set, events, room, timeout, mask, CALLER);
+}
+
+static int found_in_ms(int set, struct epoll_event *events, int room, int ms, const sigset_t *mask,
+                       uintptr_t caller)
+{
+    struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+    return found(set, events, room, ms < 0 ? NULL : &timeout, mask, caller);
+}
+
+PUBLIC int epoll_pwait(int set, struct epoll_event *events, int room, int ms, const sigset_t *mask)
+{
+    return found_in_ms(set, events, room, ms, mask, CALLER);
+}
+
+PUBLIC int epoll_wait(int set, struct epoll_event *events, int room, int ms)
+{
+    return found_in_ms(set, events, room, ms, NULL, CALLER);
+}
