@@ -146,7 +146,8 @@ static int stdin_close(void *cookie)
     return close(STDIN_FILENO);
 }
 
-/* The number is what fileno() tells. */
+/* The number is what fileno() tells; without the state for wide characters, neither they nor
+ * freopen() would work. */
 __attribute__((constructor)) static void replace_stdin(void)
 {
     cookie_io_functions_t ours = {.read = stdin_read, .seek = stdin_seek, .close = stdin_close};
@@ -154,6 +155,7 @@ __attribute__((constructor)) static void replace_stdin(void)
 
     if (file) {
         file->_fileno = STDIN_FILENO;
+        file->_wide_data = stdin->_wide_data;
         stdin = file;
     }
 }
