@@ -156,6 +156,7 @@ __attribute__((constructor)) static void replace_stdin(void)
     if (file) {
         file->_fileno = STDIN_FILENO;
         file->_wide_data = stdin->_wide_data;
+        file->_mode = 0;
         stdin = file;
     }
 }
