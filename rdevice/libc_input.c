@@ -12,6 +12,7 @@
 #include "rdevice/input.h"
 #include "rdevice/libc_ask.h"
 #include "rdevice/next.h"
+#include "rdevice/pmi.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -107,6 +108,7 @@ static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller
 
 PUBLIC ssize_t read(int fd, void *to, size_t size)
 {
+    pmi_before_read(fd);
     if (!input_is(fd))
         return NEXT(read)(fd, to, size);
     return take(fd, &(struct iovec){.iov_base = to, .iov_len = size}, 1, CALLER);
