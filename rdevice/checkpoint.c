@@ -134,8 +134,9 @@ static void look_at_input(const struct checkpoint *c, struct cw_image_report *ta
     int unread;
 
     taken->looked_from_ns = cw_clock_ns();
-    taken->unread =
-        !is_given || system_call(SYS_ioctl, STDIN_FILENO, FIONREAD, &unread) < 0 ? UINT64_MAX : (uint64_t)unread;
+    taken->unread = !is_given || system_call(SYS_ioctl, STDIN_FILENO, FIONREAD, &unread) < 0
+                        ? UINT64_MAX
+                        : (uint64_t)unread;
     taken->looked_until_ns = cw_clock_ns();
 }
 
