@@ -7,6 +7,7 @@
  * A binding to MPI, above the device and calls.c. */
 #include "rdevice/calls.h"
 #include "rdevice/device.h"
+#include "rdevice/next.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -47,7 +48,7 @@ static int abort_job(const char *name, int comm, int code)
     if (next)
         next(comm, code);
     pthread_sigmask(SIG_UNBLOCK, &end, NULL);
-    poll(NULL, 0, END_WAIT_MS);
+    NEXT(poll)(NULL, 0, END_WAIT_MS);
     _exit(code & 255);
 }
 

@@ -5,6 +5,7 @@
 #include "rdevice/image/probe.h"
 #include "rdevice/image/system.h"
 #include "rdevice/lock.h"
+#include "rdevice/next.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 
@@ -107,7 +108,7 @@ static bool has_room(int fd, uint64_t inode, uint64_t until_ns)
     uint64_t now_ns = cw_clock_ns();
 
     return !is_pipe(fd, inode) ||
-           poll(&p, 1, now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) : 0) == 1;
+           NEXT(poll)(&p, 1, now_ns < until_ns ? (int)((until_ns - now_ns) / 1000000u) : 0) == 1;
 }
 
 /* The signals that end a program wait for as long as this does. */

@@ -1,4 +1,5 @@
 #include "rdevice/fatal.h"
+#include "rdevice/next.h"
 #include "rdevice/trace.h"
 
 #include <poll.h>
@@ -42,7 +43,7 @@ void fatal_exit(uint32_t kind, const char *fmt, ...)
     va_end(ap);
     trace_end(text);
     if (report(kind, text))
-        poll(NULL, 0, REPORT_WAIT_MS);
+        NEXT(poll)(NULL, 0, REPORT_WAIT_MS);
     else
         dprintf(STDERR_FILENO, "causeway: rank %u: %s\n", rank, text);
     _exit(CW_EXIT_DEVICE);

@@ -5,6 +5,7 @@
 #include "rdevice/arena.h"
 #include "rdevice/clock.h"
 #include "rdevice/fatal.h"
+#include "rdevice/next.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static void drop_connection(struct session *s)
 /* Between two attempts. Returns how long the next pause is. */
 static int pause_between(int ms)
 {
-    poll(NULL, 0, ms);
+    NEXT(poll)(NULL, 0, ms);
     return ms * 2 < PAUSE_MAX_MS ? ms * 2 : PAUSE_MAX_MS;
 }
 

@@ -6,6 +6,7 @@
 #include "common/clock.h"
 #include "rdevice/calls.h"
 #include "rdevice/lock.h"
+#include "rdevice/next.h"
 #include "rdevice/real.h"
 #include "rdevice/wait_policy.h"
 
@@ -114,7 +115,7 @@ static bool sleep_at_socket(struct waiter *w, struct pollfd *p, uint64_t ns)
     cpu_set_t all;
     cpu_set_t here;
     bool bound = keep_core(w, &all, &here);
-    bool readable = ppoll(p, 1, &t, NULL) > 0;
+    bool readable = NEXT(ppoll)(p, 1, &t, NULL) > 0;
 
     if (bound)
         let_go_of_core(w, &all, &here);
@@ -233,7 +234,7 @@ bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
     short events = in || out ? cw_wire_sleep(w->wire, in, out) : POLLRDHUP;
     struct pollfd p[] = {{.fd = fd, .events = POLLIN}, {.fd = w->wire->fd, .events = events}};
 
-    poll(p, 2, events ? -1 : 0);
+    NEXT(poll)(p, 2, events ? -1 : 0);
     if (in || out)
         cw_wire_woke(w->wire, p[1].revents != 0);
     w->sleeps++;

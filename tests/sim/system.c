@@ -407,6 +407,8 @@ void *sim_libc(const char *name)
         {"times", (void (*)(void))real_times},
         {"getrandom", (void (*)(void))real_getrandom},
         {"getrusage", (void (*)(void))real_getrusage},
+        {"poll", (void (*)(void))sim_poll},
+        {"ppoll", (void (*)(void))sim_ppoll},
     };
     void *at = NULL;
 
