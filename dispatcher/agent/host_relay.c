@@ -17,6 +17,7 @@ struct host_relay {
     const char *options[RELAY_OPTIONS];
     char listen[CW_ADDRESS_MAX]; /* beside its socket; "": nowhere */
     bool started;
+    bool failed; /* which was told: nothing more is */
 };
 
 static void on_started(void *ctx, pid_t pid)
@@ -36,7 +37,10 @@ static void on_listens(void *ctx)
 
 static void on_failed(void *ctx, const struct cw_err *err)
 {
-    agent_tell(((struct host_relay *)ctx)->mux, AGENT_RELAY_FAILED, 0, 0, err->text);
+    struct host_relay *r = ctx;
+
+    r->failed = true;
+    agent_tell(r->mux, AGENT_RELAY_FAILED, 0, 0, err->text);
 }
 
 static const struct own_relay_events own_relay_events = {on_started, on_listens, on_failed};
@@ -95,7 +99,7 @@ int host_relay_start(struct host_relay *r, const uint8_t *body, size_t size, str
                                     .kept = r->order.returns ? &r->own.kept : NULL,
                                     .log_dir = r->order.log_dir[0] ? r->order.log_dir : NULL};
     if (err->code || own_relay_start(&r->own, err) < 0)
-        agent_tell(r->mux, AGENT_RELAY_FAILED, 0, 0, err->text);
+        on_failed(r, err);
     return err->code = CW_OK;
 }
 
@@ -114,6 +118,8 @@ void host_relay_ended(struct host_relay *r, int status)
     bool again;
 
     own_relay_ended(&r->own);
+    if (r->failed)
+        return;
     again = r->order.returns && own_relay_again(&r->own);
     agent_tell(r->mux, AGENT_RELAY_ENDED, again, (uint32_t)status, "");
 }

@@ -391,6 +391,8 @@ static int take_event(struct hosted *h, uint32_t type, const uint8_t *body, size
         if (h->launcher)
             local_launcher.let_go(h->launcher, event.of, event.value != 0);
         if (s) {
+            if (s->over) /* it is lost: there is no other end to be told */
+                tell(h, s->over, s->number, (uint32_t)s->status);
             s->over = 0;
             leave(s);
         }

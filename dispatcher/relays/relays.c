@@ -728,10 +728,13 @@ void relays_elsewhere_listens(struct relays *r, uint32_t relay, const char *loca
     on_child_listens(it);
 }
 
-void relays_elsewhere_ended(struct relays *r, uint32_t relay, bool again)
+bool relays_elsewhere_ended(struct relays *r, uint32_t relay, bool again)
 {
-    r->relay[relay].listens_elsewhere = false;
-    r->relay[relay].restarts += again;
+    struct relay *it = &r->relay[relay];
+
+    it->listens_elsewhere = false;
+    it->restarts += again;
+    return again && it->opened;
 }
 
 void relays_elsewhere_failed(struct relays *r, uint32_t relay, const struct cw_err *err)

@@ -97,10 +97,10 @@ bool relays_listens(const struct relays *relays, uint32_t relay);
 void relays_kill(struct relays *relays, uint32_t relay);
 
 /* Of relays elsewhere: one listens, over a Unix socket and over TCP ("": not); it has ended, and is
- * started again or not; it will not listen. */
+ * started again or not, which returns false if it will not be there; it will not listen. */
 void relays_elsewhere_listens(struct relays *relays, uint32_t relay, const char *local,
                               const char *tcp);
-void relays_elsewhere_ended(struct relays *relays, uint32_t relay, bool again);
+bool relays_elsewhere_ended(struct relays *relays, uint32_t relay, bool again);
 void relays_elsewhere_failed(struct relays *relays, uint32_t relay, const struct cw_err *err);
 
 /* Asks for one STATS of every rank. Returns how many ranks' are to come. */

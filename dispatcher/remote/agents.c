@@ -161,43 +161,18 @@ static void lose(struct agent *g, struct cw_err *err)
 
 /* --- the session --- */
 
-static int take_relay_event(struct agent *g, uint32_t type, const uint8_t *body, size_t size,
-                            struct cw_err *err)
-{
-    const struct agents_config *config = &g->of->config;
-    const struct agents_events *events = config->events;
-    struct agent_event event;
-    struct cw_err why;
-    char *blank;
-
-    if (!agent_event_get(body, size, &event))
-        return cw_err_set(err, CW_EPROTO, "an event of its relay that makes no sense");
-    blank = strchr(event.text, ' ');
-    cw_err_set(&why, CW_ESYS, "host %s: %.300s", name_of(g), event.text);
-    if (type == AGENT_RELAY_STARTED && events->relay_started) {
-        events->relay_started(config->ctx, g->host, (pid_t)event.value);
-    } else if (type == AGENT_RELAY_LISTENS && events->relay_listens && blank) {
-        *blank = '\0';
-        events->relay_listens(config->ctx, g->host, event.text, blank + 1);
-    } else if (type == AGENT_RELAY_ENDED && events->relay_ended) {
-        events->relay_ended(config->ctx, g->host, event.of != 0, (int)event.value);
-    } else if (type == AGENT_RELAY_FAILED && events->relay_failed) {
-        events->relay_failed(config->ctx, g->host, &why);
-    }
-    return CW_OK;
-}
-
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
     struct agent *g = ctx;
     struct agents *a = g->of;
 
-    if (type >= AGENT_RELAY_STARTED && type <= AGENT_RELAY_FAILED)
-        return take_relay_event(g, type, body, size, err);
     for (uint32_t i = 0; i < a->users; i++)
         if (type >= a->user[i].ops->first && type <= a->user[i].ops->last)
             return a->user[i].ops->frame(a->user[i].ctx, g->host, type, body, size, err);
-    return CW_OK;
+    return cw_err_set(err, CW_EPROTO,
+                      "its agent sends a frame of the type %u, which nothing was "
+                      "ordered for",
+                      type);
 }
 
 static void on_output(void *ctx)
@@ -789,24 +764,6 @@ int agents_tell_event(struct agents *a, uint32_t host, uint32_t type, uint32_t o
     uint8_t body[AGENT_EVENT_MAX];
 
     return agents_tell(a, host, type, body, agent_event_put(body, &event), err);
-}
-
-int agents_start_relay(struct agents *a, uint32_t host, const struct agent_relay *relay,
-                       struct cw_err *err)
-{
-    static uint8_t body[AGENT_RELAY_MAX];
-
-    err->code = CW_OK;
-    agents_tell(a, host, AGENT_RELAY, body, agent_relay_put(body, relay), err);
-    sodium_memzero(body, sizeof(body));
-    return err->code;
-}
-
-void agents_kill_relay(struct agents *a, uint32_t host)
-{
-    struct cw_err err;
-
-    agents_tell(a, host, AGENT_RELAY_KILL, NULL, 0, &err);
 }
 
 uint32_t agents_count(const struct agents *a)

@@ -31,7 +31,7 @@
 #define AGENTS_RETURN_MIN_NS 1000000000ull  /* until a lost host is tried; doubled each time ... */
 #define AGENTS_RETURN_MAX_NS 60000000000ull /* ... up to this */
 #define AGENTS_RETURNS_MAX 1500u            /* such tries in vain: some 24 hours */
-#define AGENTS_USERS 3u
+#define AGENTS_USERS 4u
 
 struct agents;
 
@@ -47,13 +47,6 @@ struct agents_events {
     void (*suspended)(void *ctx, uint32_t host,
                       const struct cw_err *err); /* its connection broke */
     void (*resumed)(void *ctx, uint32_t host);
-    /* Of agents_start_relay: its process has started; where it listens,
-     * over a Unix socket and, "" if not wanted, over TCP; it has ended, and is started `again` or
-     * not; it cannot be started. */
-    void (*relay_started)(void *ctx, uint32_t host, pid_t pid);
-    void (*relay_listens)(void *ctx, uint32_t host, const char *local, const char *tcp);
-    void (*relay_ended)(void *ctx, uint32_t host, bool again, int status);
-    void (*relay_failed)(void *ctx, uint32_t host, const struct cw_err *err);
     /* The way to it has said something, on stderr. */
     void (*said)(void *ctx, uint32_t host, const char *line);
 };
@@ -73,10 +66,11 @@ struct agents_config {
     void *ctx;
 };
 
-/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, staging.h,
- * dispatcher/run/far_server.h. */
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, far_relays.h,
+ * staging.h, dispatcher/run/far_server.h. */
 struct agents_user {
-    /* Frames of these types, as of struct mux_ops. */
+    /* Frames of these types, as of struct mux_ops: an error gives the host up. One whose type is
+     * nobody's does, too. */
     uint32_t first, last;
     int (*frame)(void *ctx, uint32_t host, uint32_t type, const uint8_t *body, size_t size,
                  struct cw_err *err);
@@ -115,12 +109,6 @@ int agents_tell(struct agents *agents, uint32_t host, uint32_t type, const void 
                 struct cw_err *err);
 int agents_tell_event(struct agents *agents, uint32_t host, uint32_t type, uint32_t of,
                       uint32_t value, struct cw_err *err);
-
-/* The host's relay is started: once. Errors: as agents_tell. */
-int agents_start_relay(struct agents *agents, uint32_t host, const struct agent_relay *relay,
-                       struct cw_err *err);
-/* A drill: SIGKILL. */
-void agents_kill_relay(struct agents *agents, uint32_t host);
 
 uint32_t agents_count(const struct agents *agents);
 const char *agents_name(const struct agents *agents, uint32_t host);

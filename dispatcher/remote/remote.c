@@ -1,5 +1,6 @@
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/channels/stream_fd.h"
+#include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_clock.h"
 
@@ -32,6 +33,7 @@ struct process {
     struct launch_process made; /* the near ends; -1 once they are handed over */
     bool present;               /* it is the process of its rank */
     bool started;               /* which was told */
+    enum agent_state state;     /* as its agent told it */
     bool setup_taken;
     uint32_t over; /* AGENT_ENDED or AGENT_LOST, to be told once all was passed on; 0 */
     int status;
@@ -201,7 +203,7 @@ static void take_setup(struct process *p)
 
 static bool is_over(const struct process *p)
 {
-    if (p->present || p->over)
+    if (p->present || p->over || p->state != AGENT_IS_NOT)
         return false;
     for (int i = 0; i < AGENT_STREAMS; i++)
         if (!p->end[i].fd.over)
@@ -337,6 +339,47 @@ static struct process *find(const struct remote *r, uint32_t host, uint32_t star
     return p;
 }
 
+/* Events of processes of which signs of life, and an end, have no number of a start: of one that is
+ * there, or that was let go of. */
+static struct process *find_incarnation(const struct remote *r, uint32_t host, bool present,
+                                        const struct agent_event *event)
+{
+    struct process *p = present ? r->of_rank[event->of] : r->processes;
+
+    for (; p; p = present ? NULL : p->next)
+        if (p->host == host && p->present == present && p->state == AGENT_IS_STARTED &&
+            p->made.rank == event->of && p->made.incarnation == event->value)
+            return p;
+    return NULL;
+}
+
+static int take_rank_event(struct remote *r, uint32_t host, uint32_t type,
+                           const struct agent_event *event, struct cw_err *err)
+{
+    const struct launcher_config *config = &r->config;
+    struct process *p = NULL;
+
+    if (event->of < config->ranks && type == AGENT_ALIVE)
+        p = find_incarnation(r, host, true, event);
+    if (event->of < config->ranks && !p)
+        p = find_incarnation(r, host, false, event);
+    if (!p)
+        return cw_err_set(err, CW_EPROTO,
+                          "its agent tells of rank %u, incarnation %u, which it does not have",
+                          event->of, event->value);
+    if (agent_state_take(&p->state, type, err) < 0)
+        return err->code;
+    if (type == AGENT_FORMER_ENDED)
+        loop_timer_set(&r->sweep, 0);
+    if (r->closed)
+        return CW_OK;
+    if (type == AGENT_FORMER_ENDED)
+        config->events->former_ended(config->ctx, event->of, event->value);
+    else if (p->present)
+        config->events->alive(config->ctx, event->of, event->value);
+    return CW_OK;
+}
+
 /* Of one that was let go of nothing is told but its end, which has a frame of its own. */
 static void take_process_event(struct process *p, uint32_t type, const struct agent_event *event)
 {
@@ -373,17 +416,21 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
 
     if (!agent_event_get(body, size, &event))
         return cw_err_set(err, CW_EPROTO, "an event that makes no sense");
-    if (type == AGENT_ALIVE || type == AGENT_FORMER_ENDED) {
-        if (event.of >= r->config.ranks)
-            return cw_err_set(err, CW_EPROTO, "an event of rank %u, which is none", event.of);
-        if (!r->closed && type == AGENT_ALIVE)
-            r->config.events->alive(r->config.ctx, event.of, event.value);
-        else if (!r->closed)
-            r->config.events->former_ended(r->config.ctx, event.of, event.value);
-        return CW_OK;
-    }
+    if (type == AGENT_ALIVE || type == AGENT_FORMER_ENDED)
+        return take_rank_event(r, host, type, &event, err);
     p = find(r, host, event.of);
-    if (p && !r->closed)
+    if (!p)
+        return cw_err_set(err, CW_EPROTO, "its agent tells of start %u, which it does not have",
+                          event.of);
+    /* what its relay has told may be ahead, but it cannot have failed then */
+    if (type == AGENT_FAILED && p->started)
+        return cw_err_set(err, CW_EPROTO, "rank %u could not be started, but its relay knows it",
+                          p->made.rank);
+    if (agent_state_take(&p->state, type, err) < 0)
+        return err->code;
+    if (p->state == AGENT_IS_NOT)
+        loop_timer_set(&r->sweep, 0);
+    if (!r->closed)
         take_process_event(p, type, &event);
     return CW_OK;
 }
@@ -398,6 +445,7 @@ static void on_host_lost(void *ctx, uint32_t host)
             take_setup(p);
             drop_streams(p);
             p->over = 0;
+            p->state = AGENT_IS_NOT;
         }
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
         struct process *p = r->of_rank[rank];
@@ -613,6 +661,7 @@ static int remote_start(void *launcher, const struct launch_program *program,
         return cw_err_wrap(err, "starting rank %u (%s)", rank, program->path);
     }
     p->present = true;
+    p->state = AGENT_IS_ORDERED;
     p->next = r->processes;
     r->processes = p;
     r->of_rank[rank] = p;

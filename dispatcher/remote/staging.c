@@ -1,4 +1,5 @@
 #include "dispatcher/remote/staging.h"
+#include "dispatcher/mux/agent_states.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,7 +12,8 @@ struct transfer {
     struct mux_stream stream;
     uint64_t at; /* bytes that were sent */
     bool sent;
-    bool over;
+    bool over; /* nothing of it is waited for */
+    enum agent_state state;
 };
 
 struct staging {
@@ -103,8 +105,8 @@ static const struct mux_stream_ops stream_ops = {
 
 static int send_it(struct transfer *t, struct cw_err *err)
 {
-    if (t->over || mux_stream_is_open(&t->stream))
-        return cw_err_set(err, CW_EPROTO, "a program is wanted that is there, or on its way");
+    if (mux_stream_is_open(&t->stream))
+        return cw_err_set(err, CW_EPROTO, "a program is wanted that is on its way");
     t->sent = true;
     t->at = 0;
     mux_stream_open(agents_mux(t->of->agents, t->host), &t->stream, agent_stage_stream(t->number),
@@ -124,9 +126,11 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     struct cw_err why;
     bool again = s->done; /* all hosts had them before */
 
-    if (type == AGENT_STAGE || !agent_event_get(body, size, &event) || event.of >= s->count)
+    if (!agent_event_get(body, size, &event) || event.of >= s->count)
         return cw_err_set(err, CW_EPROTO, "an event of a program that makes no sense");
     t = &s->transfer[host * s->count + event.of];
+    if (agent_state_take(&t->state, type, err) < 0)
+        return err->code;
     if (type == AGENT_STAGE_WANTED)
         return send_it(t, err);
     if (type == AGENT_STAGE_FAILED) {
@@ -150,6 +154,7 @@ static void on_lost(void *ctx, uint32_t host)
         struct transfer *t = &s->transfer[host * s->count + i];
 
         mux_stream_forget(&t->stream);
+        t->state = AGENT_IS_NOT;
         end(t);
     }
 }
@@ -200,10 +205,13 @@ static void tell(struct transfer *t)
     struct cw_err err;
 
     err.code = CW_OK;
-    if (agents_is_there(t->of->agents, t->host) &&
-        agents_tell(t->of->agents, t->host, AGENT_STAGE, body, agent_stage_put(body, &order),
+    if (!agents_is_there(t->of->agents, t->host))
+        return;
+    if (agents_tell(t->of->agents, t->host, AGENT_STAGE, body, agent_stage_put(body, &order),
                     &err) < 0)
         fail(t, &err);
+    else
+        t->state = AGENT_IS_ORDERED;
 }
 
 void staging_host_back(struct staging *s, uint32_t host)

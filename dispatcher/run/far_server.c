@@ -34,8 +34,10 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     struct agent_event event;
     struct cw_err why;
 
-    if (host != f->host || type == AGENT_SERVER || !agent_event_get(body, size, &event))
+    if (host != f->host || !agent_event_get(body, size, &event))
         return cw_err_set(err, CW_EPROTO, "an event of a checkpoint server that makes no sense");
+    if (agent_state_take(&f->state, type, err) < 0)
+        return err->code;
     switch (type) {
     case AGENT_SERVER_STARTED:
         server_news_own_started(f->news, (pid_t)event.value, agents_name(f->agents, host),
@@ -62,6 +64,7 @@ static void on_lost(void *ctx, uint32_t host)
 
     if (host != f->host)
         return;
+    f->state = AGENT_IS_NOT;
     cw_err_set(&why, CW_ECLOSED, "it is lost, and with it the job's own checkpoint server");
     fail(f, &why);
 }
@@ -87,6 +90,8 @@ static void start(void *ctx, const uint8_t key[CW_KEY_SIZE])
     if (agents_tell(f->agents, f->host, AGENT_SERVER, body, agent_server_put(body, &order), &err) <
         0)
         fail(f, &err);
+    else
+        f->state = AGENT_IS_ORDERED;
     sodium_memzero(&order, sizeof(order));
     sodium_memzero(body, sizeof(body));
 }

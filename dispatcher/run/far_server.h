@@ -4,10 +4,11 @@
 #define DISPATCHER_FAR_SERVER_H
 
 #include "dispatcher/images/servers.h"
+#include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/run/server_news.h"
 
-/* Everything borrowed; a caller sets all but the last two. */
+/* Everything borrowed; a caller sets all but the last three. */
 struct far_server {
     struct agents *agents; /* NULL: the server is on this machine, and nothing here is of use */
     uint32_t host;
@@ -19,6 +20,7 @@ struct far_server {
     /* Once it was settled: it will not be there any more. */
     void (*failed)(void *ctx, const struct cw_err *err);
     void *ctx;
+    enum agent_state state;
     bool settled;      /* it listens; or never will: */
     struct cw_err why; /* its code is 0, or says so */
 };

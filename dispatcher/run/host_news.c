@@ -119,11 +119,10 @@ const struct agents_events host_news_events = {.ready = on_ready,
                                                .back = on_back,
                                                .suspended = on_suspended,
                                                .resumed = on_resumed,
-                                               .relay_started = on_relay_started,
-                                               .relay_listens = on_relay_listens,
-                                               .relay_ended = on_relay_ended,
-                                               .relay_failed = on_relay_failed,
                                                .said = on_said};
+
+const struct far_relays_events host_news_relays = {on_relay_started, on_relay_listens,
+                                                   on_relay_ended, on_relay_failed};
 
 /* --- programs that are sent to them --- */
 

@@ -17,6 +17,7 @@ struct host_news {
 
 /* With a struct host_news as their `ctx`. */
 extern const struct agents_events host_news_events;
+extern const struct far_relays_events host_news_relays;
 extern const struct staging_events host_news_staging;
 
 #endif

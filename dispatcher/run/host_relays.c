@@ -109,7 +109,7 @@ static int start(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], stru
     if (order->returns && disk)
         snprintf(order->log_dir, sizeof(order->log_dir), "%s", disk);
     listen_address(p, host, order->listen, sizeof(order->listen));
-    if (agents_start_relay(p->agents, host, order, err) < 0)
+    if (far_relays_start(p->far_relays, host, order, err) < 0)
         cw_err_wrap(err, "starting the relay of host %s", agents_name(p->agents, host));
     sodium_memzero(order->key, sizeof(order->key));
     free(order);
@@ -120,7 +120,7 @@ static void end(void *ctx, uint32_t relay)
 {
     const struct parts *p = ctx;
 
-    agents_kill_relay(p->agents, p->options->relay_host[relay]);
+    far_relays_kill(p->far_relays, p->options->relay_host[relay]);
 }
 
 const struct relays_elsewhere host_relays = {start, end};

@@ -459,8 +459,6 @@ static int open_servers(struct imaging *im, struct cw_err *err)
         return err->code;
     config.bytes_max = o->image_bytes_max ? o->image_bytes_max : im->dir.bytes_max;
     im->servers = servers_new(&config, err);
-    if (im->servers && im->config.agents)
-        open_far(im);
     return im->servers ? CW_OK : err->code;
 }
 
@@ -531,6 +529,8 @@ struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *
         imaging_free(im);
         return NULL;
     }
+    if (config->agents)
+        open_far(im);
     return im;
 }
 

@@ -127,7 +127,9 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
     if (o->list.count == 0)
         return CW_OK;
     p->agents = agents_new(&config, err);
-    if (!p->agents)
+    if (p->agents)
+        p->far_relays = far_relays_new(p->agents, events->far_relays, events->agents_ctx, err);
+    if (!p->agents || !p->far_relays)
         return err->code;
     if (p->programs.source_count) {
         p->staging = staging_new(p->agents, p->programs.sources, p->programs.source_count,
@@ -306,6 +308,7 @@ void parts_close(struct parts *p)
     p->relays = NULL;
     parts_end_processes(p);
     agents_free(p->agents);
+    far_relays_free(p->far_relays);
     staging_free(p->staging);
     demand_free(p->demand);
     imaging_free(p->imaging);

@@ -8,6 +8,7 @@
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/far_relays.h"
 #include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/programs.h"
@@ -39,9 +40,10 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct telling telling;
-    struct agents *agents;     /* NULL: all is on this machine */
-    struct staging *staging;   /* NULL: no programs are sent to hosts */
-    char host[CW_ADDRESS_MAX]; /* by which other hosts reach this machine; "": there are none */
+    struct agents *agents;         /* NULL: all is on this machine */
+    struct far_relays *far_relays; /* likewise */
+    struct staging *staging;       /* NULL: no programs are sent to hosts */
+    char host[CW_ADDRESS_MAX];     /* by which other hosts reach this machine; "": there are none */
     char
         server_listen[CW_ADDRESS_MAX]; /* of our own checkpoint server, where it stands on a host */
     struct relays *relays;
@@ -62,8 +64,9 @@ struct parts_events {
     const struct relays_events *relays;
     void *relays_ctx; /* theirs */
     const struct agents_events *agents;
+    const struct far_relays_events *far_relays;
     const struct staging_events *staging;
-    void *agents_ctx; /* of both */
+    void *agents_ctx; /* of these */
     const struct image_sources_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);

@@ -41,8 +41,7 @@ bool relay_news_child_ended(struct relay_news *n, uint32_t relay, int status)
 
 void relay_news_elsewhere_ended(struct relay_news *n, uint32_t relay, bool again, int status)
 {
-    relays_elsewhere_ended(n->parts->relays, relay, again);
-    if (again)
+    if (relays_elsewhere_ended(n->parts->relays, relay, again))
         tell_down(n, relay, status);
     else
         relay_failed(n, relay, status);

@@ -4,6 +4,7 @@
 #include "common/transport.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_clock.h"
+#include "dispatcher/remote/far_relays.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/unit/suites.h"
 
@@ -35,6 +36,7 @@ static struct host_list list = {hosts, 1};
 static const uint8_t job_id[CW_ID_SIZE] = {1};
 static struct loop *loop;
 static struct agents *agents;
+static struct far_relays *relays;
 static void *launcher;
 
 /* What was told. */
@@ -137,10 +139,10 @@ static const struct agents_events agents_events = {.ready = on_ready,
                                                    .back = on_back,
                                                    .suspended = on_suspended,
                                                    .resumed = on_resumed,
-                                                   .relay_started = on_relay_started,
-                                                   .relay_listens = on_relay_listens,
-                                                   .relay_ended = on_relay_ended,
                                                    .said = on_said};
+
+static const struct far_relays_events relays_events = {
+    .started = on_relay_started, .listens = on_relay_listens, .ended = on_relay_ended};
 
 static void on_started(void *ctx, const struct launch_process *process)
 {
@@ -278,6 +280,7 @@ static void open_agents(uint32_t count, uint64_t timeout_ns)
     config.loop = of_launcher.loop = loop;
     agents = of_launcher.agents = agents_new(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(agents);
+    relays = far_relays_new(agents, &relays_events, NULL, &err);
     launcher = remote_launcher.open(&of_launcher, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
     agents_open(agents);
@@ -319,6 +322,7 @@ static void close_all(void)
     remote_launcher.close(launcher);
     agents_end(agents);
     agents_free(agents);
+    far_relays_free(relays);
     agents = NULL;
     loop_free(loop);
     remove_site();
@@ -643,12 +647,12 @@ static void relay_of_the_host(void)
     relay.has[RELAY_OPTION_LOG_SAFETY] = true;
     strcpy(relay.option[RELAY_OPTION_LOG_SAFETY], "file");
     open_ready(1, TIMEOUT_NS);
-    CU_ASSERT_EQUAL(agents_start_relay(agents, 0, &relay, &err), CW_OK);
+    CU_ASSERT_EQUAL(far_relays_start(relays, 0, &relay, &err), CW_OK);
     CU_ASSERT_TRUE_FATAL(await_count(&relay_listenings, 1));
     CU_ASSERT_TRUE(connects(relay_local) && connects(relay_tcp));
     strcpy(tcp, relay_tcp);
     first = relay_pid;
-    agents_kill_relay(agents, 0);
+    far_relays_kill(relays, 0);
     CU_ASSERT_TRUE(await_count(&relay_listenings, 2));
     CU_ASSERT_EQUAL(relay_ends, 1);
     CU_ASSERT_NOT_EQUAL(relay_pid, first);
@@ -783,6 +787,7 @@ static void dispatcher_is_gone(void)
     rank = made[0].pid;
     close_rank(0);
     agents_free(agents);
+    far_relays_free(relays);
     agents = NULL;
     loop_free(loop);
     CU_ASSERT_TRUE(is_gone(agent));

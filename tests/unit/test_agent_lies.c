@@ -1,0 +1,418 @@
+/* Agents that say what they may not say now: this process is the agent, at the other end of two
+ * FIFOs. Each is given up, with an error that says why, and nothing is told of it but that. */
+#include "common/clock.h"
+#include "dispatcher/agent/facts.h"
+#include "dispatcher/mux/agent_states.h"
+#include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/remote.h"
+#include "tests/unit/suites.h"
+
+#include <CUnit/CUnit.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WAIT_NS 30000000000ull
+#define RANKS 3
+
+struct lie {
+    uint32_t type, of, value;
+    const char *text;
+};
+
+static struct cw_err err;
+static char dir[64], path[160];
+static int up_fd = -1, down_fd = -1; /* to the dispatcher; from it */
+static struct mux *agent;            /* our end */
+static struct loop *loop;
+static struct agents *agents;
+static struct far_relays *relays;
+static void *launcher;
+static bool ready;
+static int losses, alives, ends, fails, starts, relay_news;
+static struct cw_err why;
+
+static void on_ready(void *ctx)
+{
+    (void)ctx;
+    ready = true;
+}
+
+static void on_host(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)host;
+    why = *e;
+    losses++;
+}
+
+static void on_suspended(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)host;
+    fprintf(stderr, "# suspended: %s\n", e->text);
+}
+
+static void on_back(void *ctx, uint32_t host)
+{
+    (void)ctx;
+    (void)host;
+}
+
+static void on_said(void *ctx, uint32_t host, const char *line)
+{
+    (void)ctx;
+    (void)host;
+    (void)line;
+}
+
+static const struct agents_events agents_events = {.ready = on_ready,
+                                                   .failed = on_host,
+                                                   .lost = on_host,
+                                                   .back = on_back,
+                                                   .suspended = on_suspended,
+                                                   .resumed = on_back,
+                                                   .said = on_said};
+
+static void on_started(void *ctx, const struct launch_process *p)
+{
+    (void)ctx;
+    close(p->pmi_fd);
+    close(p->control_fd);
+    close(p->output_fds[0]);
+    close(p->output_fds[1]);
+    starts++;
+}
+
+static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)e;
+    fails += rank == 0; /* the other one is started nowhere when the host is lost */
+}
+
+static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    (void)ctx;
+    CU_ASSERT_TRUE(rank < 2);
+    CU_ASSERT_EQUAL(incarnation, 1);
+    alives++;
+}
+
+static void on_ended(void *ctx, uint32_t rank, int status)
+{
+    (void)ctx;
+    (void)rank;
+    (void)status;
+    ends++;
+}
+
+static void on_lost(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    (void)rank;
+}
+
+static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
+                                                       on_ended,   on_lost,   on_alive};
+
+static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+{
+    (void)ctx;
+    (void)host;
+    (void)pid;
+    relay_news++;
+}
+
+static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+{
+    (void)ctx;
+    (void)host;
+    CU_ASSERT_STRING_EQUAL(local, "unix:/a");
+    CU_ASSERT_STRING_EQUAL(tcp, "tcp:b:1");
+    relay_news++;
+}
+
+static void on_relay_ended(void *ctx, uint32_t host, bool again, int status)
+{
+    (void)again;
+    on_relay_started(ctx, host, status);
+}
+
+static void on_relay_failed(void *ctx, uint32_t host, const struct cw_err *e)
+{
+    (void)e;
+    on_relay_started(ctx, host, 0);
+}
+
+static const struct far_relays_events relays_events = {on_relay_started, on_relay_listens,
+                                                       on_relay_ended, on_relay_failed};
+
+/* --- the agent --- */
+
+static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *e)
+{
+    (void)ctx;
+    (void)type;
+    (void)body;
+    (void)size;
+    (void)e;
+    return CW_OK;
+}
+
+static void on_output(void *ctx)
+{
+    (void)ctx;
+}
+
+static const struct mux_ops mux_ops = {on_frame, on_output};
+
+static void flush(void)
+{
+    const uint8_t *bytes;
+    size_t size = mux_output(agent, &bytes);
+
+    CU_ASSERT_EQUAL(write(up_fd, bytes, size), (ssize_t)size);
+    mux_sent(agent, size);
+}
+
+static void say(const struct lie *lie)
+{
+    struct agent_event event = {.of = lie->of, .value = lie->value};
+    uint8_t body[AGENT_EVENT_MAX];
+
+    if (lie->text)
+        strcpy(event.text, lie->text);
+    CU_ASSERT_EQUAL(mux_send(agent, lie->type, body, agent_event_put(body, &event), &err), CW_OK);
+    flush();
+}
+
+static void greet(void)
+{
+    uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
+    struct greeting_hello hello;
+    size_t size;
+
+    facts_get(&hello, dir);
+    size = greeting_put_hello(bytes, &hello);
+    CU_ASSERT_EQUAL(write(up_fd, GREETING_MAGIC, strlen(GREETING_MAGIC)), strlen(GREETING_MAGIC));
+    CU_ASSERT_EQUAL(write(up_fd, bytes, size), (ssize_t)size);
+    agent = mux_new(&mux_ops, NULL, &err);
+    CU_ASSERT_EQUAL(mux_connect(agent, 0, &err), CW_OK);
+}
+
+/* --- the site --- */
+
+static int make_fifo(const char *name)
+{
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    CU_ASSERT_EQUAL_FATAL(mkfifo(path, 0600), 0);
+    return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+static void make_site(void)
+{
+    char text[256];
+    int fd;
+
+    strcpy(dir, "/tmp/test-agent-lies-XXXXXX");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+    up_fd = make_fifo("up");
+    down_fd = make_fifo("down");
+    snprintf(text, sizeof(text), "#!/bin/sh\ncat <%s/up &\nexec cat >%s/down\n", dir, dir);
+    snprintf(path, sizeof(path), "%s/launch", dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void remove_site(void)
+{
+    static const char *const names[] = {"up", "down", "launch"};
+
+    close(up_fd);
+    close(down_fd);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    CU_ASSERT_EQUAL(rmdir(dir), 0);
+}
+
+static void turn_until(const int *what, int count)
+{
+    uint64_t until_ns = cw_clock_ns() + WAIT_NS;
+    uint8_t bytes[4096];
+    int how;
+    pid_t pid;
+
+    while (*what < count && loop_look(loop) < until_ns) {
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+        while (read(down_fd, bytes, sizeof(bytes)) > 0)
+            ;
+        while ((pid = waitpid(-1, &how, WNOHANG)) > 0)
+            agents_child_ended(agents, pid, how);
+    }
+    CU_ASSERT_TRUE(*what >= count);
+}
+
+static void open_all(void)
+{
+    static const uint8_t job_id[CW_ID_SIZE] = {1};
+    static struct host hosts[1] = {{.name = "one"}};
+    static struct host_list list = {hosts, 1};
+    struct agents_config config = {.hosts = &list,
+                                   .job_id = job_id,
+                                   .ranks = RANKS,
+                                   .launcher = path,
+                                   .causeway = "causeway",
+                                   .timeout_ns = WAIT_NS,
+                                   .alive_period_ns = WAIT_NS,
+                                   .events = &agents_events};
+    struct launcher_config of_launcher = {
+        .ranks = RANKS, .alive_period_ns = WAIT_NS, .events = &launcher_events};
+
+    ready = false;
+    losses = alives = ends = fails = starts = relay_news = 0;
+    signal(SIGPIPE, SIG_IGN);
+    make_site();
+    loop = loop_new(&err);
+    config.loop = of_launcher.loop = loop;
+    agents = of_launcher.agents = agents_new(&config, &err);
+    relays = far_relays_new(agents, &relays_events, NULL, &err);
+    launcher = remote_launcher.open(&of_launcher, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
+    agents_open(agents);
+    greet();
+    for (uint64_t until_ns = cw_clock_ns() + WAIT_NS; !ready && loop_look(loop) < until_ns;)
+        loop_turn(loop, loop_now_ns(loop) + 20000000);
+    CU_ASSERT_TRUE_FATAL(ready);
+}
+
+static void close_all(void)
+{
+    mux_free(agent);
+    remote_launcher.close(launcher);
+    agents_free(agents);
+    far_relays_free(relays);
+    loop_free(loop);
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    remove_site();
+}
+
+static void order_rank(uint32_t rank)
+{
+    static char *argv[] = {"true", NULL};
+    static const struct launch_program program = {
+        .path = "/bin/true", .argv = argv, .device_path = ""};
+    struct cw_setup setup = {
+        .rank = rank, .ranks = RANKS, .incarnation = 1, .local_ranks = RANKS, .address = "here"};
+
+    CU_ASSERT_EQUAL(remote_launcher.start(launcher, &program, &setup, 0, -1, -1, &err), CW_OK);
+}
+
+/* Ranks 0 and 1 were ordered, as starts 0 and 1, and rank 2 was not. */
+static void expect_given_up(const struct lie *lies, int count, const char *text)
+{
+    open_all();
+    order_rank(0);
+    order_rank(1);
+    for (int i = 0; i < count; i++)
+        say(&lies[i]);
+    turn_until(&losses, 1);
+    if (!strstr(why.text, text))
+        fprintf(stderr, "# '%s' is not in: %s\n", text, why.text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why.text, text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(why.text, "host one"));
+    close_all();
+}
+
+#define LIES(...)                                                                                  \
+    (const struct lie[]){__VA_ARGS__},                                                             \
+        (int)(sizeof((const struct lie[]){__VA_ARGS__}) / sizeof(struct lie))
+
+static void about_processes(void)
+{
+    expect_given_up(LIES({AGENT_ENDED, 0, 0, NULL}), "ENDED about something that was ordered");
+    CU_ASSERT_EQUAL(ends, 0);
+    expect_given_up(LIES({AGENT_STARTED, 0, 7, NULL}, {AGENT_FAILED, 0, 1, "no"}), "its relay");
+    CU_ASSERT_EQUAL(fails, 0);
+    expect_given_up(LIES({AGENT_STARTED, 0, 7, NULL}, {AGENT_STARTED, 0, 8, NULL}),
+                    "STARTED about something that has started");
+    CU_ASSERT_EQUAL(starts, 1);
+    expect_given_up(
+        LIES({AGENT_STARTED, 1, 7, NULL}, {AGENT_LOST, 1, 0, NULL}, {AGENT_ENDED, 1, 0, NULL}),
+        "nothing to be said");
+    expect_given_up(
+        LIES({AGENT_STARTED, 1, 7, NULL}, {AGENT_ENDED, 1, 0, NULL}, {AGENT_ENDED, 1, 0, NULL}),
+        "ENDED");
+    CU_ASSERT_EQUAL(ends, 1);
+    expect_given_up(LIES({AGENT_SETUP_TAKEN, 2, 0, NULL}), "start 2, which it does not have");
+}
+
+static void about_ranks(void)
+{
+    expect_given_up(LIES({AGENT_ALIVE, 0, 1, NULL}), "rank 0, incarnation 1, which it does not");
+    expect_given_up(
+        LIES({AGENT_STARTED, 0, 7, NULL}, {AGENT_ALIVE, 0, 1, NULL}, {AGENT_ALIVE, 0, 2, NULL}),
+        "rank 0, incarnation 2, which it does not");
+    CU_ASSERT_EQUAL(alives, 1);
+    expect_given_up(LIES({AGENT_ALIVE, 2, 0, NULL}), "rank 2, incarnation 0, which it does not");
+    expect_given_up(LIES({AGENT_ALIVE, RANKS, 0, NULL}), "rank 3");
+    expect_given_up(LIES({AGENT_STARTED, 0, 7, NULL}, {AGENT_FORMER_ENDED, 0, 1, NULL}),
+                    "rank 0, incarnation 1, which it does not");
+    CU_ASSERT_EQUAL(alives, 0);
+}
+
+static void about_other_things(void)
+{
+    expect_given_up(LIES({AGENT_RELAY_LISTENS, 0, 0, "unix:/a tcp:b:1"}),
+                    "RELAY_LISTENS about something of which there is nothing");
+    CU_ASSERT_EQUAL(relay_news, 0);
+    expect_given_up(LIES({AGENT_RELAY_ENDED, 1, 0, NULL}), "RELAY_ENDED");
+    expect_given_up(LIES({AGENT_STAGED, 0, 0, NULL}), "type 37");
+    expect_given_up(LIES({AGENT_SERVER_LISTENS, 0, 0, "a b"}), "type 41");
+    expect_given_up(LIES({AGENT_BLOB, 0, 0, NULL}), "type 16");
+    expect_given_up(LIES({99, 0, 0, NULL}), "type 99");
+}
+
+/* A relay that was ordered may start again and again, in this order: each time one of the frames is
+ * left out, at last none, and the last one is too much. */
+static void about_relays(void)
+{
+    static const struct agent_relay relay = {.returns = true};
+    static const struct lie good[] = {
+        {AGENT_RELAY_STARTED, 0, 7, NULL}, {AGENT_RELAY_LISTENS, 0, 0, "unix:/a tcp:b:1"},
+        {AGENT_RELAY_ENDED, 1, 0, NULL},   {AGENT_RELAY_STARTED, 0, 8, NULL},
+        {AGENT_RELAY_ENDED, 0, 0, NULL},   {AGENT_RELAY_ENDED, 0, 0, NULL}};
+
+    static const int news[] = {0, 4, 2, 3, 5};
+
+    for (int without = 0; without < 5; without++) {
+        open_all();
+        CU_ASSERT_EQUAL(far_relays_start(relays, 0, &relay, &err), CW_OK);
+        for (int i = 0; i < 6; i++)
+            if (i != without || i == 4)
+                say(&good[i]);
+        turn_until(&losses, 1);
+        CU_ASSERT_EQUAL(relay_news, news[without]);
+        close_all();
+    }
+}
+
+void add_agent_lies_tests(void)
+{
+    CU_pSuite s = CU_add_suite("agents that lie", NULL, NULL);
+
+    CU_ADD_TEST(s, about_processes);
+    CU_ADD_TEST(s, about_ranks);
+    CU_ADD_TEST(s, about_other_things);
+    CU_ADD_TEST(s, about_relays);
+}
