@@ -1,6 +1,7 @@
 #include "rdevice/checkpoint.h"
 #include "common/clock.h"
 #include "rdevice/act.h"
+#include "rdevice/clock.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
 #include "rdevice/image/system.h"
@@ -8,6 +9,7 @@
 #include "rdevice/next.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
+#include "rdevice/until.h"
 
 #include <errno.h>
 #include <linux/magic.h>
@@ -245,6 +247,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     struct cw_image_report taken = {.number = asked.number, .point = *point};
     struct image_order order = order_of(c, &asked, point);
 
+    until_note(clock_is_mine());
     look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
         return "what it has written is not taken from its standard output or error, which are "
@@ -253,6 +256,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:
         rename_threads();
+        until_go_on(clock_is_mine());
         *restored = true;
         return NULL;
     case IMAGE_BEGUN:

@@ -5,16 +5,19 @@
  * A binding to libc, above libc_ask.c and, through it, above the device. */
 #include "rdevice/libc_ask.h"
 #include "rdevice/real.h"
+#include "rdevice/shift.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define SEED_BYTES 16      /* of AT_RANDOM */
 #define RANDOM_PIECE 4096u /* bytes of one reading: more than one call may take are several */
 #define NS_IN_S 1000000000
 #define US_IN_S 1000000
+#define NS_IN_US 1000
 
 /* The library's symbols are hidden unless they say otherwise. */
 #define PUBLIC __attribute__((visibility("default")))
@@ -27,7 +30,19 @@ static inline bool is_null(const void *p)
     return !p;
 }
 
-/* --- clocks ----------------------------------------------------------------------------------- */
+/* --- clocks: none goes back where a rank goes on on another host ------------------------------ */
+
+/* The thread's own time is shifted for the thread that is recorded alone. */
+__attribute__((noinline, cold)) static void shift_time(clockid_t id, struct timespec *t)
+{
+    enum shift_clock clock = shift_clock_of(id);
+    int64_t told;
+
+    if (clock == SHIFT_NONE || (clock == SHIFT_THREAD && !clock_is_mine()))
+        return;
+    told = shift_apply(clock, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
+    *t = (struct timespec){.tv_sec = told / NS_IN_S, .tv_nsec = told % NS_IN_S};
+}
 
 PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
 {
@@ -41,6 +56,7 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     if (answer == CLOCK_GIVEN) {
         *t = (struct timespec){.tv_sec = reading.number / NS_IN_S,
                                .tv_nsec = reading.number % NS_IN_S};
+        shift_told(shift_clock_of(id), reading.number);
         return 0;
     }
     if (real_libc.clock_gettime(id, t) < 0) {
@@ -48,6 +64,8 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
             libc_record_failure();
         return -1;
     }
+    if (__builtin_expect(shift_on, 0))
+        shift_time(id, t);
     if (answer == CLOCK_RECORD) {
         reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
         libc_record(&reading);
@@ -100,6 +118,16 @@ PUBLIC time_t time(time_t *t)
     return reading.number;
 }
 
+/* Of nanoseconds: what is rounded before it is shifted may go back by one. */
+static clock_t shifted_clock(void)
+{
+    struct timespec t = {0};
+
+    real_libc.clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    shift_time(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec * CLOCKS_PER_SEC + t.tv_nsec / NS_IN_US;
+}
+
 PUBLIC clock_t clock(void)
 {
     struct clock_reading reading = {.kind = READING_CPU};
@@ -107,8 +135,10 @@ PUBLIC clock_t clock(void)
 
     if (answer == CLOCK_FAILED)
         return -1;
-    if (answer != CLOCK_GIVEN)
-        reading.number = real_libc.clock();
+    if (answer == CLOCK_GIVEN)
+        shift_told(SHIFT_PROCESS, reading.number * NS_IN_US);
+    else
+        reading.number = shift_on ? shifted_clock() : real_libc.clock();
     if (answer == CLOCK_RECORD)
         libc_record(&reading);
     return reading.number;
@@ -134,6 +164,55 @@ PUBLIC int timespec_get(struct timespec *t, int base)
     return base;
 }
 
+static int64_t ns_in_tick(void)
+{
+    return NS_IN_S / sysconf(_SC_CLK_TCK);
+}
+
+static void told_times(clock_t result, const struct tms *t)
+{
+    shift_told(SHIFT_TICKS, result);
+    shift_told(SHIFT_USER, t->tms_utime * ns_in_tick());
+    shift_told(SHIFT_SYSTEM, t->tms_stime * ns_in_tick());
+}
+
+static int64_t ns_of(const struct timeval *t)
+{
+    return (int64_t)t->tv_sec * NS_IN_S + t->tv_usec * NS_IN_US;
+}
+
+static void shift_usage(enum shift_clock clock, struct timeval *t)
+{
+    int64_t ns = shift_apply(clock, ns_of(t));
+
+    *t = (struct timeval){.tv_sec = ns / NS_IN_S, .tv_usec = ns % NS_IN_S / NS_IN_US};
+}
+
+/* That of a child is its own. */
+static int shifted_usage(__rusage_who_t who, struct rusage *usage)
+{
+    int result = real_libc.getrusage(who, usage);
+
+    if (result == 0 && shift_on && who == RUSAGE_SELF) {
+        shift_usage(SHIFT_USER, &usage->ru_utime);
+        shift_usage(SHIFT_SYSTEM, &usage->ru_stime);
+    }
+    return result;
+}
+
+static clock_t shifted_times(struct tms *t)
+{
+    struct rusage usage = {0};
+    clock_t result = real_libc.times(t);
+
+    if (!shift_on || result == (clock_t)-1)
+        return result;
+    shifted_usage(RUSAGE_SELF, &usage); /* of what is finer than ticks */
+    t->tms_utime = ns_of(&usage.ru_utime) / ns_in_tick();
+    t->tms_stime = ns_of(&usage.ru_stime) / ns_in_tick();
+    return shift_apply(SHIFT_TICKS, result);
+}
+
 PUBLIC clock_t times(struct tms *t)
 {
     struct {
@@ -145,8 +224,10 @@ PUBLIC clock_t times(struct tms *t)
 
     if (answer == CLOCK_FAILED)
         return -1;
-    if (answer != CLOCK_GIVEN)
-        told.result = real_libc.times(&told.t);
+    if (answer == CLOCK_GIVEN)
+        told_times(told.result, &told.t);
+    else
+        told.result = shifted_times(&told.t);
     if (answer == CLOCK_RECORD)
         libc_record(&reading);
     if (!is_null(t))
@@ -162,9 +243,12 @@ PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 
     if (answer == CLOCK_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == CLOCK_GIVEN) {
+        shift_told(who == RUSAGE_SELF ? SHIFT_USER : SHIFT_NONE, ns_of(&usage->ru_utime));
+        shift_told(who == RUSAGE_SELF ? SHIFT_SYSTEM : SHIFT_NONE, ns_of(&usage->ru_stime));
         return 0;
-    result = real_libc.getrusage(who, usage);
+    }
+    result = shifted_usage(who, usage);
     if (answer == CLOCK_RECORD && result == 0)
         libc_record(&reading);
     else if (answer == CLOCK_RECORD)

@@ -4,6 +4,7 @@
  *
  * A binding to libc, above libc_ask.c and, through it, above the device. */
 #include "rdevice/libc_ask.h"
+#include "rdevice/libc_waits.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
 
@@ -73,9 +74,9 @@ SET_ANEW(setitimer,
 SET_ANEW(timer_settime,
          (timer_t timer, int flags, const struct itimerspec *restrict to,
           struct itimerspec *restrict old),
-         (timer, flags, to, old), old)
+         (timer, flags, libc_waits_timer(timer, flags, to, &(struct itimerspec){0}), old), old)
 SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
-         (fd, flags, to, old), old)
+         (fd, flags, libc_waits_timerfd(fd, flags, to, &(struct itimerspec){0}), old), old)
 
 PUBLIC int gethostname(char *to, size_t size)
 {

@@ -5,6 +5,7 @@
 #include "rdevice/lock.h"
 #include "rdevice/image/image.h"
 #include "rdevice/next.h"
+#include "rdevice/until.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CONDITION_MONOTONIC 2u
 #define FORMERS_MAX 1024 /* numbers of threads; a mutex that was held for so many is lost */
 
 static struct {
@@ -160,15 +162,64 @@ __attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t *con
     return leave(before, real(condition, mutex));
 }
 
+/* As glibc keeps it. */
+static clockid_t clock_of(const pthread_cond_t *condition)
+{
+    return condition->__data.__wrefs & CONDITION_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+}
+
 __attribute__((visibility("default"))) int pthread_cond_timedwait(pthread_cond_t *condition,
                                                                   pthread_mutex_t *mutex,
                                                                   const struct timespec *until)
 {
     static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    struct until machines;
     bool before;
+    int error;
 
     if (!real)
         next_resolve(&real, "pthread_cond_timedwait");
+    until = until_begin(&machines, clock_of(condition), until);
     before = enter(mutex);
-    return leave(before, real(condition, mutex, until));
+    error = real(condition, mutex, until);
+    until_end(&machines);
+    return leave(before, error);
+}
+
+__attribute__((visibility("default"))) int pthread_cond_clockwait(pthread_cond_t *condition,
+                                                                  pthread_mutex_t *mutex,
+                                                                  clockid_t clock,
+                                                                  const struct timespec *until)
+{
+    struct until machines;
+    bool before;
+    int error;
+
+    until = until_begin(&machines, clock, until);
+    before = enter(mutex);
+    error = NEXT(pthread_cond_clockwait)(condition, mutex, clock, until);
+    until_end(&machines);
+    return leave(before, error);
+}
+
+__attribute__((visibility("default"))) int pthread_mutex_timedlock(pthread_mutex_t *mutex,
+                                                                   const struct timespec *until)
+{
+    bool before = enter(mutex);
+
+    return leave(before, NEXT(pthread_mutex_timedlock)(mutex, until));
+}
+
+__attribute__((visibility("default"))) int
+pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
+{
+    struct until machines;
+    bool before;
+    int error;
+
+    until = until_begin(&machines, clock, until);
+    before = enter(mutex);
+    error = NEXT(pthread_mutex_clocklock)(mutex, clock, until);
+    until_end(&machines);
+    return leave(before, error);
 }

@@ -11,6 +11,7 @@
 #include "rdevice/image/seen.h"
 #include "rdevice/image/shared.h"
 #include "rdevice/image/system.h"
+#include "rdevice/image/traits.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -253,4 +254,19 @@ bool image_thread(uint32_t index, int32_t *former, int32_t *now)
     *former = state.former_tid;
     *now = (int32_t)system_call(SYS_gettid);
     return true;
+}
+
+void *image_thread_local(uint32_t index, void *mine)
+{
+    uintptr_t other;
+
+    if (index == 0)
+        return mine;
+    other = others_fs_base(index - 1);
+    return other ? (void *)((uintptr_t)mine - (uintptr_t)__builtin_thread_pointer() + other) : NULL;
+}
+
+bool image_is_here(void)
+{
+    return traits_are_here();
 }

@@ -105,4 +105,11 @@ const char *image_remark(uint32_t index);
  * there is no such thread. */
 bool image_thread(uint32_t index, int32_t *former, int32_t *now);
 
+/* ... and where that thread has the thread-local variable, of this library, that the calling thread
+ * has at `mine`. NULL: there is no such thread. */
+void *image_thread_local(uint32_t index, void *mine);
+
+/* ... and whether it goes on in the boot of the machine in which the image was taken. */
+bool image_is_here(void);
+
 #endif

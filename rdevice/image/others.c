@@ -536,3 +536,8 @@ bool others_get(uint32_t index, int32_t *former, int32_t *now)
     *now = all.other[index].now;
     return true;
 }
+
+uintptr_t others_fs_base(uint32_t index)
+{
+    return index < all.count ? (uintptr_t)all.other[index].thread.fs_base : 0;
+}

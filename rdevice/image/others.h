@@ -31,4 +31,7 @@ int others_revive(uint64_t pending, bool baseline, struct cw_err *err);
 /* The number that one had when it was last stopped, and its number now. False: there is none. */
 bool others_get(uint32_t index, int32_t *former, int32_t *now);
 
+/* Its thread pointer; 0: there is none. */
+uintptr_t others_fs_base(uint32_t index);
+
 #endif

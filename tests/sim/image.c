@@ -202,3 +202,15 @@ bool image_thread(uint32_t index, int32_t *former, int32_t *now)
     (void)now;
     return false;
 }
+
+void *image_thread_local(uint32_t index, void *mine)
+{
+    (void)index;
+    (void)mine;
+    return NULL;
+}
+
+bool image_is_here(void)
+{
+    return true;
+}

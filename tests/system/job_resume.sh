@@ -154,6 +154,28 @@ killed_with_images() {
   expect_from_images
 }
 
+# behind OPTION...: the job goes on on a machine that was started much later: in a namespace of time its clocks are ahead at
+# first.
+behind() {
+  local ahead=(unshare --time --monotonic 10000000 --boottime 20000000) plain=("${causeway[@]}")
+  local program=(-n 2 "$programs/clocks" 200 50)
+  if [[ $("${ahead[@]}" cut -d. -f1 /proc/uptime 2>/dev/null) -lt 20000000 ]]; then
+    skip "no namespace of time can be entered"
+    return
+  fi
+  expected "${program[@]}"
+  : >"$tmp/events"
+  causeway=("${ahead[@]}" "${plain[@]}")
+  begin --events "$tmp/events" "$@" "${program[@]}"
+  causeway=("${plain[@]}")
+  [[ $* = --no-ckpt ]] || await_true "images" has_images 4
+  await_true "output" has_printed 1
+  kill_all
+  again --verbose
+  expect_whole
+  [[ $* = --no-ckpt ]] || expect_from_images
+}
+
 # In a storm, at moments of no meaning, until it has come to its end.
 killed_often() {
   local times=0
@@ -490,6 +512,8 @@ t "... in MPI_Init" killed_in_init
 t "... where ranks have images" killed_with_images kill_all
 t "the dispatcher is killed where ranks have images" killed_with_images kill_dispatcher
 t "... without images, all processes" killed kill_all --no-ckpt
+t "clocks of another machine, behind those of before" behind --no-ckpt
+t "... where ranks have images" behind --ckpt-every 50ms
 t "all processes are killed again and again" killed_often
 t "... after MPI_Finalize" killed_in_finalize
 t "--log-safety file: the dispatcher is killed, twice" killed kill_dispatcher --log-safety file

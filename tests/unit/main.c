@@ -33,6 +33,7 @@ static void (*const suites[])(void) = {
     add_files_tests,
     add_frame_tests,
     add_frames_tests,
+    add_shift_tests,
     add_hello_tests,
     add_kept_tests,
     add_loop_tests,

@@ -18,6 +18,7 @@ void add_fault_tests(void);
 void add_files_tests(void);
 void add_frame_tests(void);
 void add_frames_tests(void);
+void add_shift_tests(void);
 void add_image_stream_tests(void);
 void add_input_tests(void);
 void add_commit_tests(void);
