@@ -382,6 +382,7 @@ static int open_signals(struct keeper *k, struct cw_err *err)
     sigaddset(&ours, SIGCHLD);
     sigaddset(&ours, SIGTERM);
     sigemptyset(&k->before);
+    signal(SIGCHLD, SIG_DFL); /* who starts keepers ignores how they end */
     signal(SIGPIPE, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     sigprocmask(SIG_SETMASK, &ours, NULL);
