@@ -230,15 +230,6 @@ static struct image_order order_of(const struct checkpoint *c, const struct cw_c
     return order;
 }
 
-static void rename_threads(void)
-{
-    int32_t former, now;
-
-    for (uint32_t i = 0; image_thread(i, &former, &now); i++)
-        lock_rename(former, now);
-    lock_renamed();
-}
-
 /* While other threads stand still: what they write goes before the mark or is in the image. Returns
  * why there is no image, or NULL. */
 static const char *begin_held(struct checkpoint *c, struct exchange *x, struct cw_checkpoint asked,
@@ -247,6 +238,8 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     struct cw_image_report taken = {.number = asked.number, .point = *point};
     struct image_order order = order_of(c, &asked, point);
 
+    if (lock_refusal())
+        return lock_refusal();
     until_note(clock_is_mine());
     look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
@@ -255,7 +248,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:
-        rename_threads();
+        lock_go_on();
         until_go_on(clock_is_mine());
         *restored = true;
         return NULL;

@@ -1,4 +1,4 @@
-/* The functions of libc that wait until a moment of a clock, but for those of mutexes (lock.c), and
+/* The functions of libc that wait until a moment of a clock, but for those of locks (lock.c), and
  * timers that are set to one: what clocks told the program may be another time on this machine
  * (shift.h).
  *
@@ -56,12 +56,6 @@ WAIT(sem_clockwait,
 WAIT(pthread_clockjoin_np,
      (pthread_t thread, void **result_of, clockid_t clock, const struct timespec *moment),
      (thread, result_of, clock, moment))
-WAIT(pthread_rwlock_clockrdlock,
-     (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict moment),
-     (lock, clock, moment))
-WAIT(pthread_rwlock_clockwrlock,
-     (pthread_rwlock_t *restrict lock, clockid_t clock, const struct timespec *restrict moment),
-     (lock, clock, moment))
 
 /* --- timers ----------------------------------------------------------------------------------- */
 

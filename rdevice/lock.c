@@ -1,27 +1,29 @@
 /* MPICH's lock between threads. A thread that waits in MPI releases it only for a moment, between
  * two calls for progress, and takes it again before a thread that was woken for it has run: where
  * there are as many busy threads as cores, that thread hardly ever runs. So a waiting thread yields
- * in just that moment: this function stands in front of libc's. */
+ * in just that moment: this function stands in front of libc's.
+ *
+ * And all others that take and release locks which know their owner (held.h). */
 #include "rdevice/lock.h"
+#include "rdevice/held.h"
 #include "rdevice/image/image.h"
 #include "rdevice/next.h"
 #include "rdevice/until.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <threads.h>
 #include <time.h>
-#include <unistd.h>
 
 #define CONDITION_MONOTONIC 2u
-#define FORMERS_MAX 1024 /* numbers of threads; a mutex that was held for so many is lost */
 
-static struct {
-    unsigned count;
-    struct {
-        int tid, now;      /* by which a thread is known that had the number */
-    } former[FORMERS_MAX]; /* the last ones */
-} renamed;
+#define PUBLIC __attribute__((visibility("default")))
+#define SAME(name, as) PUBLIC extern __typeof__(as) name __attribute__((alias(#as), copy(as)))
+
+_Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "libc's are the same");
+_Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "libc's are the same");
 
 static _Thread_local bool owed __attribute__((tls_model("initial-exec")));
 /* In libc's function, which may have read the thread's number, and not compared it yet. */
@@ -34,76 +36,45 @@ void lock_owe_yield(void)
     owed = true;
 }
 
-/* Numbers that the thread had still earlier are known by its number now. */
-void lock_rename(int former_tid, int tid)
+const char *lock_refusal(void)
 {
-    unsigned known = renamed.count < FORMERS_MAX ? renamed.count : FORMERS_MAX;
-
-    for (unsigned i = 0; i < known; i++)
-        if (renamed.former[i].now == former_tid)
-            renamed.former[i].now = -tid;
-    renamed.former[renamed.count % FORMERS_MAX].tid = former_tid;
-    renamed.former[renamed.count++ % FORMERS_MAX].now = -tid;
+    return held_refusal();
 }
 
-void lock_renamed(void)
+void lock_go_on(void)
 {
-    for (unsigned i = 0; i < FORMERS_MAX; i++)
-        if (renamed.former[i].now < 0)
-            renamed.former[i].now = -renamed.former[i].now;
+    held_go_on();
 }
 
-static bool is_former(int tid, int now)
+/* --- around each call --------------------------------------------------------------------------
+ */
+
+struct call {
+    bool within; /* another one, which a signal has interrupted */
+    bool owned;
+    bool was_held; /* and is released while the call waits */
+    uint32_t times;
+};
+
+static struct call enter(bool owned)
 {
-    unsigned known = renamed.count < FORMERS_MAX ? renamed.count : FORMERS_MAX;
+    struct call call = {.within = comparing, .owned = owned};
 
-    for (unsigned i = 0; i < known; i++)
-        if (renamed.former[i].tid == tid && renamed.former[i].now == now)
-            return true;
-    return false;
-}
-
-/* Of others glibc does not compare the owner. */
-static bool has_owner(const pthread_mutex_t *mutex)
-{
-    int kind = mutex->__data.__kind & 3;
-
-    return kind == PTHREAD_MUTEX_RECURSIVE || kind == PTHREAD_MUTEX_ERRORCHECK;
-}
-
-/* Once it is held under the number that the thread has now, it is an ordinary one. */
-__attribute__((noinline, cold)) static void adopt(pthread_mutex_t *mutex)
-{
-    int owner = mutex->__data.__owner, own;
-
-    if (owner == 0)
-        return;
-    own = gettid();
-    if (owner != own && is_former(owner, own))
-        mutex->__data.__owner = own;
-}
-
-/* Returns what leave() is to be given. */
-static bool enter(pthread_mutex_t *mutex)
-{
-    bool before = comparing;
-
-    if (has_owner(mutex)) {
+    if (owned) {
         comparing = true;
-        if (__builtin_expect(renamed.count, 0))
-            adopt(mutex);
+        call.times = held_times();
     }
-    return before;
+    return call;
 }
 
-static int leave(bool before, int error)
+static int leave(struct call call, int result)
 {
-    comparing = before;
-    if (__builtin_expect(stands, 0) && !before) {
+    comparing = call.within;
+    if (__builtin_expect(stands, 0) && !call.within) {
         stands = false;
         image_stand();
     }
-    return error;
+    return result;
 }
 
 bool lock_holds_up(void)
@@ -111,55 +82,160 @@ bool lock_holds_up(void)
     return stands = comparing;
 }
 
-__attribute__((visibility("default"))) int pthread_mutex_lock(pthread_mutex_t *mutex)
+static struct call enter_mutex(const pthread_mutex_t *mutex)
 {
-    static int (*real)(pthread_mutex_t *);
-    bool before;
-
-    if (!real)
-        next_resolve(&real, "pthread_mutex_lock");
-    before = enter(mutex);
-    return leave(before, real(mutex));
+    return enter(held_knows_owner(mutex));
 }
 
-__attribute__((visibility("default"))) int pthread_mutex_unlock(pthread_mutex_t *mutex)
+static bool is_recursive(const pthread_mutex_t *mutex)
 {
-    static int (*real)(pthread_mutex_t *);
-    bool before;
-    int error;
+    return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_RECURSIVE;
+}
 
-    if (!real)
-        next_resolve(&real, "pthread_mutex_unlock");
-    before = enter(mutex);
-    error = leave(before, real(mutex));
+static bool is_held_once(const pthread_mutex_t *mutex)
+{
+    return !is_recursive(mutex) || mutex->__data.__count == 1;
+}
+
+static void note_held(struct call call, pthread_mutex_t *mutex)
+{
+    if (call.times != held_times())
+        held_own_mutex(mutex);
+    held_add_mutex(mutex);
+}
+
+/* Also when its former owner has died. The C library's success is 0 too. */
+static int leave_locked(struct call call, pthread_mutex_t *mutex, int result)
+{
+    if (call.owned && (result == 0 || result == EOWNERDEAD) && is_held_once(mutex))
+        note_held(call, mutex);
+    return leave(call, result);
+}
+
+/* A wait releases it, and takes it again. */
+static struct call enter_wait(pthread_mutex_t *mutex)
+{
+    struct call call = enter_mutex(mutex);
+
+    call.was_held = call.owned && is_held_once(mutex) && held_drop(mutex);
+    return call;
+}
+
+static int leave_wait(struct call call, pthread_mutex_t *mutex, int result)
+{
+    if (call.was_held)
+        note_held(call, mutex);
+    return leave(call, result);
+}
+
+static int leave_written(struct call call, pthread_rwlock_t *lock, int result)
+{
+    if (result == 0 && call.times != held_times())
+        held_own_rwlock(lock);
+    if (result == 0)
+        held_add_rwlock(lock);
+    return leave(call, result);
+}
+
+/* --- mutexes ------------------------------------------------------------------------------------
+ */
+
+PUBLIC int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    struct call call = enter_mutex(mutex);
+
+    return leave_locked(call, mutex, NEXT(pthread_mutex_lock)(mutex));
+}
+
+PUBLIC int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+    struct call call = enter_mutex(mutex);
+
+    return leave_locked(call, mutex, NEXT(pthread_mutex_trylock)(mutex));
+}
+
+PUBLIC int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
+{
+    struct call call = enter_mutex(mutex);
+
+    return leave_locked(call, mutex, NEXT(pthread_mutex_timedlock)(mutex, until));
+}
+
+PUBLIC int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
+                                   const struct timespec *until)
+{
+    struct until machines;
+    struct call call;
+    int result;
+
+    until = until_begin(&machines, clock, until);
+    call = enter_mutex(mutex);
+    result = NEXT(pthread_mutex_clocklock)(mutex, clock, until);
+    until_end(&machines);
+    return leave_locked(call, mutex, result);
+}
+
+/* Of ours, and of the C standard, which is the same. */
+static int unlock(int (*real)(void *mutex), pthread_mutex_t *mutex)
+{
+    struct call call = enter_mutex(mutex);
+    bool last = call.owned && is_held_once(mutex);
+    int result = real(mutex);
+
+    if (last && result == 0)
+        held_drop(mutex);
+    return leave(call, result);
+}
+
+PUBLIC int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+    int result = unlock((int (*)(void *))(void *)NEXT(pthread_mutex_unlock), mutex);
+
     if (__builtin_expect(owed, 0)) {
         owed = false;
         sched_yield();
     }
-    return error;
+    return result;
 }
 
-__attribute__((visibility("default"))) int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-    static int (*real)(pthread_mutex_t *);
-    bool before;
+SAME(__pthread_mutex_lock, pthread_mutex_lock);
+SAME(__pthread_mutex_trylock, pthread_mutex_trylock);
+SAME(__pthread_mutex_unlock, pthread_mutex_unlock);
 
-    if (!real)
-        next_resolve(&real, "pthread_mutex_trylock");
-    before = enter(mutex);
-    return leave(before, real(mutex));
+PUBLIC int mtx_lock(mtx_t *mutex)
+{
+    struct call call = enter_mutex((pthread_mutex_t *)mutex);
+
+    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_lock)(mutex));
 }
 
-__attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t *condition,
-                                                             pthread_mutex_t *mutex)
+PUBLIC int mtx_trylock(mtx_t *mutex)
 {
-    static int (*real)(pthread_cond_t *, pthread_mutex_t *);
-    bool before;
+    struct call call = enter_mutex((pthread_mutex_t *)mutex);
 
-    if (!real)
-        next_resolve(&real, "pthread_cond_wait");
-    before = enter(mutex);
-    return leave(before, real(condition, mutex));
+    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_trylock)(mutex));
+}
+
+PUBLIC int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until)
+{
+    struct call call = enter_mutex((pthread_mutex_t *)mutex);
+
+    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_timedlock)(mutex, until));
+}
+
+PUBLIC int mtx_unlock(mtx_t *mutex)
+{
+    return unlock((int (*)(void *))(void *)NEXT(mtx_unlock), (pthread_mutex_t *)mutex);
+}
+
+/* --- waits, which release a mutex ----------------------------------------------------------------
+ */
+
+PUBLIC int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    struct call call = enter_wait(mutex);
+
+    return leave_wait(call, mutex, NEXT(pthread_cond_wait)(condition, mutex));
 }
 
 /* As glibc keeps it. */
@@ -168,58 +244,131 @@ static clockid_t clock_of(const pthread_cond_t *condition)
     return condition->__data.__wrefs & CONDITION_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-__attribute__((visibility("default"))) int pthread_cond_timedwait(pthread_cond_t *condition,
-                                                                  pthread_mutex_t *mutex,
-                                                                  const struct timespec *until)
+PUBLIC int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until)
 {
-    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     struct until machines;
-    bool before;
-    int error;
+    struct call call;
+    int result;
 
-    if (!real)
-        next_resolve(&real, "pthread_cond_timedwait");
     until = until_begin(&machines, clock_of(condition), until);
-    before = enter(mutex);
-    error = real(condition, mutex, until);
+    call = enter_wait(mutex);
+    result = NEXT(pthread_cond_timedwait)(condition, mutex, until);
     until_end(&machines);
-    return leave(before, error);
+    return leave_wait(call, mutex, result);
 }
 
-__attribute__((visibility("default"))) int pthread_cond_clockwait(pthread_cond_t *condition,
-                                                                  pthread_mutex_t *mutex,
-                                                                  clockid_t clock,
-                                                                  const struct timespec *until)
+PUBLIC int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  clockid_t clock, const struct timespec *until)
 {
     struct until machines;
-    bool before;
-    int error;
+    struct call call;
+    int result;
 
     until = until_begin(&machines, clock, until);
-    before = enter(mutex);
-    error = NEXT(pthread_cond_clockwait)(condition, mutex, clock, until);
+    call = enter_wait(mutex);
+    result = NEXT(pthread_cond_clockwait)(condition, mutex, clock, until);
     until_end(&machines);
-    return leave(before, error);
+    return leave_wait(call, mutex, result);
 }
 
-__attribute__((visibility("default"))) int pthread_mutex_timedlock(pthread_mutex_t *mutex,
-                                                                   const struct timespec *until)
+PUBLIC int cnd_wait(cnd_t *condition, mtx_t *mutex)
 {
-    bool before = enter(mutex);
+    struct call call = enter_wait((pthread_mutex_t *)mutex);
 
-    return leave(before, NEXT(pthread_mutex_timedlock)(mutex, until));
+    return leave_wait(call, (pthread_mutex_t *)mutex, NEXT(cnd_wait)(condition, mutex));
 }
 
-__attribute__((visibility("default"))) int
-pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until)
+PUBLIC int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex,
+                         const struct timespec *restrict until)
+{
+    struct call call = enter_wait((pthread_mutex_t *)mutex);
+
+    return leave_wait(call, (pthread_mutex_t *)mutex, NEXT(cnd_timedwait)(condition, mutex, until));
+}
+
+/* --- reader-writer locks -------------------------------------------------------------------------
+ */
+
+#define READ(name)                                                                                 \
+    PUBLIC int name(pthread_rwlock_t *lock)                                                        \
+    {                                                                                              \
+        struct call call = enter(true);                                                            \
+                                                                                                   \
+        return leave(call, NEXT(name)(lock));                                                      \
+    }
+
+#define WRITE(name)                                                                                \
+    PUBLIC int name(pthread_rwlock_t *lock)                                                        \
+    {                                                                                              \
+        struct call call = enter(true);                                                            \
+                                                                                                   \
+        return leave_written(call, lock, NEXT(name)(lock));                                        \
+    }
+
+READ(pthread_rwlock_rdlock)
+READ(pthread_rwlock_tryrdlock)
+WRITE(pthread_rwlock_wrlock)
+WRITE(pthread_rwlock_trywrlock)
+
+PUBLIC int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict lock,
+                                      const struct timespec *restrict until)
+{
+    struct call call = enter(true);
+
+    return leave(call, NEXT(pthread_rwlock_timedrdlock)(lock, until));
+}
+
+PUBLIC int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict lock,
+                                      const struct timespec *restrict until)
+{
+    struct call call = enter(true);
+
+    return leave_written(call, lock, NEXT(pthread_rwlock_timedwrlock)(lock, until));
+}
+
+PUBLIC int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict lock, clockid_t clock,
+                                      const struct timespec *restrict until)
 {
     struct until machines;
-    bool before;
-    int error;
+    struct call call;
+    int result;
 
     until = until_begin(&machines, clock, until);
-    before = enter(mutex);
-    error = NEXT(pthread_mutex_clocklock)(mutex, clock, until);
+    call = enter(true);
+    result = NEXT(pthread_rwlock_clockrdlock)(lock, clock, until);
     until_end(&machines);
-    return leave(before, error);
+    return leave(call, result);
 }
+
+PUBLIC int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict lock, clockid_t clock,
+                                      const struct timespec *restrict until)
+{
+    struct until machines;
+    struct call call;
+    int result;
+
+    until = until_begin(&machines, clock, until);
+    call = enter(true);
+    result = NEXT(pthread_rwlock_clockwrlock)(lock, clock, until);
+    until_end(&machines);
+    return leave_written(call, lock, result);
+}
+
+/* While somebody writes nobody else can hold it. */
+PUBLIC int pthread_rwlock_unlock(pthread_rwlock_t *lock)
+{
+    struct call call = enter(true);
+    bool written = lock->__data.__cur_writer != 0;
+    int result = NEXT(pthread_rwlock_unlock)(lock);
+
+    if (written)
+        held_drop(lock);
+    return leave(call, result);
+}
+
+SAME(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
+SAME(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
+SAME(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+SAME(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
+SAME(__pthread_rwlock_unlock, pthread_rwlock_unlock);

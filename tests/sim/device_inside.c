@@ -37,19 +37,18 @@ void lock_owe_yield(void)
 {
 }
 
-void lock_rename(int former_tid, int tid)
+void lock_go_on(void)
 {
-    (void)former_tid;
-    (void)tid;
+}
+
+const char *lock_refusal(void)
+{
+    return NULL;
 }
 
 bool lock_holds_up(void)
 {
     return false;
-}
-
-void lock_renamed(void)
-{
 }
 
 /* --- images: the simulator has the functions of image.h --- */

@@ -350,6 +350,7 @@ t "a solver goes on from images" computed solver 300 6000 0
 t "ranks with further threads go on from images" computed pool 8000
 t "a storm of messages goes on from images" computed storm 8000
 t "C++ with exceptions goes on from images" goes_on exceptions "$programs/exceptions"
+t "locks that know their owner go on from images" goes_on owners "$programs/owners"
 t "Python goes on from images" python
 t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand
