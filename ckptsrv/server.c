@@ -227,6 +227,7 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     if (server.loop) {
         loop_unwatch(server.loop, &server.life);
         loop_close(server.loop, &server.signals);
+        loop_timer_remove(server.loop, &server.resume);
         loop_free(server.loop);
     }
     return err->code;

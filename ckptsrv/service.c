@@ -614,5 +614,6 @@ void service_free(struct service *service)
         poll(&ready, 1, -1);
         workers_collect(service->workers);
     }
+    loop_timer_remove(service->loop, &service->tick);
     free(service);
 }

@@ -7,6 +7,7 @@
  * A binding to libc beside the device: it uses nothing of the device, and nothing there uses it.
  *
  * These functions may be called by any thread and by signal handlers: no locks. */
+#include "rdevice/files.h"
 #include "common/setup.h"
 #include "rdevice/libc_names.h"
 #include "rdevice/next.h"
@@ -96,6 +97,14 @@ static uint64_t to_ns(int64_t seconds, uint32_t ns)
     return (uint64_t)seconds * 1000000000u + ns;
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    real.clock_gettime(CLOCK_MONOTONIC, &t);
+    return to_ns(t.tv_sec, (uint32_t)t.tv_nsec);
+}
+
 static uint64_t device_of(int fd, const struct statx *s)
 {
     struct statfs fs;
@@ -119,17 +128,15 @@ static uint64_t generation_of(int fd)
 static bool is_regular(int fd, struct cw_opening *opening)
 {
     struct statx s;
-    struct timespec now;
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &s) < 0 ||
         !S_ISREG(s.stx_mode))
         return false;
-    real.clock_gettime(CLOCK_MONOTONIC, &now);
     opening->device = device_of(fd, &s);
     opening->inode = s.stx_ino;
     if (s.stx_mask & STATX_BTIME)
         opening->born_ns = to_ns(s.stx_btime.tv_sec, s.stx_btime.tv_nsec) ^ generation_of(fd) << 32;
-    opening->opened_ns = to_ns(now.tv_sec, (uint32_t)now.tv_nsec);
+    opening->opened_ns = now_ns();
     return true;
 }
 
@@ -186,6 +193,18 @@ static void opened(int fd, const char *path, bool writes, bool made)
     errno = error;
 }
 
+void files_tell_shared(uint64_t device, uint64_t number, const char *name)
+{
+    struct cw_opening opening = {.device = device, .inode = number, .writes = true};
+
+    if (!begun)
+        begin();
+    if (control_fd < 0)
+        return;
+    opening.opened_ns = now_ns();
+    tell(&opening, name);
+}
+
 /* --- in place of libc's ----------------------------------------------------------------------- */
 
 /* Who creates a file, and would fail if it were there, writes it again too: a re-execution gets the
@@ -200,8 +219,10 @@ static bool mode_writes(const char *mode)
     return mode[0] != 'r' || strchr(mode, '+');
 }
 
-static int told(int fd, const char *path, int flags)
+int files_told(int fd, const char *path, int flags)
 {
+    if (!begun)
+        begin();
     if (fd >= 0 && control_fd >= 0 && !(flags & O_PATH))
         opened(fd, path, flags_write(flags), (flags & O_CREAT) && (flags & O_EXCL));
     return fd;
@@ -219,8 +240,8 @@ static int open_at(int dir, const char *path, int flags, mode_t mode, uintptr_t 
     if (!begun)
         begin();
     if ((flags & O_CREAT) && (flags & O_EXCL))
-        return told(libc_names_create(dir, path, flags, mode, caller), path, flags);
-    return told(real.openat(dir, path, flags, mode), path, flags);
+        return files_told(libc_names_create(dir, path, flags, mode, caller), path, flags);
+    return files_told(real.openat(dir, path, flags, mode), path, flags);
 }
 
 /* Those that check their arguments: no mode, and libc ends the process when there should be one. */
@@ -228,7 +249,7 @@ static int open_checked(int dir, const char *path, int flags)
 {
     if (!begun)
         begin();
-    return told(real.openat_2(dir, path, flags), path, flags);
+    return files_told(real.openat_2(dir, path, flags), path, flags);
 }
 
 static mode_t mode_of(int flags, va_list ap)
@@ -321,8 +342,8 @@ static int temporary(char *template, int suffix, int flags, uintptr_t caller)
 {
     if (!begun)
         begin();
-    return told(libc_names_temporary(template, suffix, flags, caller), template,
-                O_RDWR | O_CREAT | O_EXCL);
+    return files_told(libc_names_temporary(template, suffix, flags, caller), template,
+                      O_RDWR | O_CREAT | O_EXCL);
 }
 
 PUBLIC int mkstemp(char *template)

@@ -131,6 +131,8 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
     for (size_t i = 0; i < sizeof(defaults) / sizeof(*defaults); i++)
         if (!child->env[find(child->env, defaults[i])])
             set(child->env, defaults[i]);
+    /* nor may it patch mmap(), shmat() and others, ours among them */
+    set(child->env, "UCX_MEM_EVENTS=n");
     return set_own(child, "PMI_FD=%d", child->base) && set_own(child, "PMI_RANK=%u", setup->rank) &&
            set_own(child, "PMI_SIZE=%u", setup->ranks) &&
            set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&

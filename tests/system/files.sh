@@ -81,6 +81,14 @@ shared_by_links() {
   refused 0 "writes to '$work/file', which rank 1" "0:file=open,$work/link" ring "1:file=read,$work/file"
 }
 
+# shared_with KIND NAME WORDS: as own files, which other ranks have too
+shared_with() {
+  refused 1 "writes to '$3.*', which rank [02] has opened" "file=$1,$2"
+  ipcrm --shmem-key "$2" --semaphore-key "$2" --queue-key "$2" 2>/dev/null
+  rm -f "/dev/shm$2" "/dev/shm/sem.${2#/}"
+  python3 -c 'import ctypes, sys; ctypes.CDLL("librt.so.1").mq_unlink(sys.argv[1].encode())' "$2"
+}
+
 own_files() {
   restarted 1 -- "0:file=open,$work/0" "1:file=open,$work/1" "2:file=fopen,$work/2"
 }
@@ -116,6 +124,13 @@ done
 t "all ranks write to a file, in Fortran" shared_in_fortran
 t "all ranks write to a file, in a script" shared_by_children
 t "a file has two names" shared_by_links
+key=$((0x63770000 + $$ % 65536))
+for it in 'shm,shared memory' 'semop,semaphores' 'msg,message queue'; do
+  t "all ranks have the same ${it#*,} of System V" shared_with "${it%,*}" "$key" "System V ${it#*,} "
+done
+for it in 'posix,/' 'sem,/sem.' 'mq,/'; do
+  t "all ranks have the same object of POSIX, ${it%,*}" shared_with "${it%,*}" "/causeway-$$" "${it#*,}causeway-$$"
+done
 t "each rank writes to its own file" own_files
 t "all ranks read a file" restarted 1 -- "file=read,$work/given"
 t "rank 0 writes, then rank 1 reads: rank 0 is killed" refused 0 "writes to '$work/file', which rank 1" \

@@ -3,13 +3,19 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <mpi.h>
+#include <mqueue.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -236,6 +242,29 @@ static int make_and_rename(const char *path)
     return fd >= 0 && rename(other, path) == 0 ? fd : -1;
 }
 
+/* What ranks share that is no file of their own; `name` is a number for System V. */
+static bool use_shared(const char *kind, const char *name)
+{
+    struct {
+        long type;
+        char text[1];
+    } message = {.type = 1};
+    struct sembuf up = {.sem_op = 1};
+    int key = atoi(name);
+
+    if (strncmp(kind, "shm,", 4) == 0)
+        return shmat(shmget(key, 4096, IPC_CREAT | 0600), NULL, 0) != (void *)-1;
+    if (strncmp(kind, "semop,", 6) == 0)
+        return semop(semget(key, 1, IPC_CREAT | 0600), &up, 1) == 0;
+    if (strncmp(kind, "msg,", 4) == 0)
+        return msgsnd(msgget(key, IPC_CREAT | 0600), &message, 1, IPC_NOWAIT) == 0;
+    if (strncmp(kind, "posix,", 6) == 0)
+        return shm_open(name, O_CREAT | O_RDWR, 0600) >= 0;
+    if (strncmp(kind, "sem,", 4) == 0)
+        return sem_open(name, O_CREAT, 0600, 1) != SEM_FAILED;
+    return strncmp(kind, "mq,", 3) == 0 && mq_open(name, O_CREAT | O_RDWR, 0600, NULL) >= 0;
+}
+
 static void use_file(const char *value)
 {
     const char *path = strchr(value, ',') + 1;
@@ -247,6 +276,8 @@ static void use_file(const char *value)
         mpi_file(path);
         return;
     }
+    if (use_shared(value, path))
+        return;
     if (strncmp(value, "open", size) == 0)
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
     else if (strncmp(value, "openat", size) == 0)
