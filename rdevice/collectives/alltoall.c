@@ -1,5 +1,6 @@
 /* MPI_Alltoall of short parts: all that the ranks of one site send to those of another crosses as
  * one message. */
+#include "rdevice/collectives/bcast.h"
 #include "rdevice/collectives/data.h"
 #include "rdevice/collectives/over_sites.h"
 #include "rdevice/collectives/sites.h"
@@ -64,17 +65,16 @@ static void turn(const struct blocks *b, int site)
                    from + ((long long)p * receivers + q) * b->size, (size_t)b->size);
 }
 
-static int exchange(const struct blocks *b)
+static int exchange(const struct blocks *b, int error)
 {
     const struct plan *plan = &b->sites->plan;
     struct sites_batch batch;
-    int error;
 
     for (int s = 0; s < plan->sites; s++)
         cut(b, s);
     memcpy(block(b->in, b, plan->mine), block(b->out, b, plan->mine),
            (size_t)((long long)plan->size[plan->mine] * plan->size[plan->mine] * b->size));
-    sites_batch_begin(&batch, b->sites);
+    sites_batch_begin(&batch, b->sites, error);
     for (int s = 0; s < plan->sites; s++) {
         int bytes = (int)((long long)plan->size[s] * plan->size[plan->mine] * b->size);
 
@@ -122,12 +122,11 @@ static int alltoall(struct blocks *b, const void *send, int send_count, MPI_Data
     int error = pack_row(b, b->out, send, send_count, send_type);
 
     /* this rank's own row goes by way of `out`, and comes by way of `in`, which are free then */
-    if (error == MPI_SUCCESS)
-        error = mpich.Gather(b->out, row, MPI_BYTE, b->rows, row, MPI_BYTE, 0, b->sites->site);
-    if (error == MPI_SUCCESS && plan_speaks(&b->sites->plan))
-        error = exchange(b);
-    if (error == MPI_SUCCESS)
-        error = mpich.Scatter(b->rows, row, MPI_BYTE, b->in, row, MPI_BYTE, 0, b->sites->site);
+    error = sites_first(
+        error, mpich.Gather(b->out, row, MPI_BYTE, b->rows, row, MPI_BYTE, 0, b->sites->site));
+    if (plan_speaks(&b->sites->plan))
+        error = exchange(b, error);
+    error = scatter_within_site(b->sites, b->rows, b->in, row, 0, error);
     if (error == MPI_SUCCESS)
         error = unpack_row(b, b->in, recv, recv_count, recv_type);
     return error;
@@ -151,8 +150,10 @@ int over_sites_alltoall(const void *send, int send_count, MPI_Datatype send_type
     struct blocks b;
     int error;
 
-    if (is_short(size, comm) && (in_place || data_bytes(send, send_count, send_type) == size))
-        sites = sites_of(comm);
+    if (is_short(size, comm) && (in_place || (data_may_be_both(send, send_count, send_type, recv,
+                                                               recv_count, recv_type, 0) &&
+                                              data_bytes(send, send_count, send_type) == size)))
+        sites = sites_of(comm, true);
     if (!sites)
         return mpich.Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm);
     error = MPI_ERR_NO_MEM;

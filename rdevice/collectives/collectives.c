@@ -15,6 +15,24 @@ struct collective {
     void *function;
 };
 
+static int init(int *count, char ***arguments)
+{
+    int error = mpich.Init(count, arguments);
+
+    if (error == MPI_SUCCESS)
+        sites_begin();
+    return error;
+}
+
+static int init_thread(int *count, char ***arguments, int required, int *provided)
+{
+    int error = mpich.Init_thread(count, arguments, required, provided);
+
+    if (error == MPI_SUCCESS)
+        sites_begin();
+    return error;
+}
+
 static const struct collective collectives[] = {
     {"Allgather", "ALLGATHER", over_sites_allgather},
     {"Allgather_c", "ALLGATHER", large_allgather},
@@ -27,6 +45,8 @@ static const struct collective collectives[] = {
     {"Bcast_c", "BCAST", large_bcast},
     {"Gather", "GATHER", over_sites_gather},
     {"Gather_c", "GATHER", large_gather},
+    {"Init", "", init},
+    {"Init_thread", "", init_thread},
     {"Reduce", "REDUCE", over_sites_reduce},
     {"Reduce_c", "REDUCE", large_reduce},
     {"Reduce_scatter", "REDUCE_SCATTER", over_sites_reduce_scatter},

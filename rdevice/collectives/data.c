@@ -1,27 +1,55 @@
 #include "rdevice/collectives/data.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
-/* MPICH refuses no buffer with a type of the program's: that may hold addresses. */
-static bool is_missing(const void *buffer, MPI_Datatype type)
+/* MPICH itself is asked: this operation of one process does nothing else. */
+static bool is_good(const void *buffer, int count, MPI_Datatype type)
 {
-    int numbers, addresses, types;
-    int made_by = MPI_COMBINER_NAMED;
+    MPI_Comm self = mpich_self();
 
-    if (buffer)
-        return false;
-    mpich.Type_get_envelope(type, &numbers, &addresses, &types, &made_by);
-    return made_by == MPI_COMBINER_NAMED;
+    return count >= 0 && buffer != MPI_IN_PLACE && type != MPI_DATATYPE_NULL &&
+           (self == MPI_COMM_NULL ||
+            mpich.Bcast((void *)buffer, count, type, 0, self) == MPI_SUCCESS);
 }
 
 long long data_bytes(const void *buffer, int count, MPI_Datatype type)
 {
     int size;
 
-    if (count < 0 || type == MPI_DATATYPE_NULL || mpich.Type_size(type, &size) != MPI_SUCCESS ||
-        size < 0 || (count > 0 && is_missing(buffer, type)))
+    if (!is_good(buffer, count, type) || mpich.Type_size(type, &size) != MPI_SUCCESS || size < 0)
         return DATA_BAD;
     return (long long)count * size;
+}
+
+long long data_size(int count, MPI_Datatype type)
+{
+    int size = 0;
+
+    mpich.Type_size(type, &size);
+    return (long long)count * size;
+}
+
+/* A variable of MPICH's. */
+static bool checks_aliases(void)
+{
+    const char *text = getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+
+    return !text || !(strchr("0nNfF", *text) || strcasecmp(text, "off") == 0);
+}
+
+bool data_may_be_both(const void *send, int send_count, MPI_Datatype send_type, const void *recv,
+                      int recv_count, MPI_Datatype recv_type, int part)
+{
+    int size = 0;
+
+    if (send == MPI_IN_PLACE || send_count != recv_count || send_type != recv_type ||
+        send_count == 0)
+        return true;
+    mpich.Type_size(send_type, &size);
+    return (const char *)recv + (long long)part * send_count * size != (const char *)send ||
+           !checks_aliases();
 }
 
 bool data_is_root(int root, MPI_Comm comm)
@@ -36,7 +64,17 @@ bool data_commutes(MPI_Op op)
 {
     int commutes;
 
-    return op != MPI_OP_NULL && mpich.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes;
+    return mpich.Op_commutative(op, &commutes) == MPI_SUCCESS && commutes;
+}
+
+bool data_may_combine(const void *send, const void *recv, int count, MPI_Datatype type, MPI_Op op)
+{
+    MPI_Comm self = mpich_self();
+
+    return op != MPI_OP_NULL && type != MPI_DATATYPE_NULL &&
+           data_may_be_both(send, count, type, recv, count, type, 0) &&
+           (self == MPI_COMM_NULL ||
+            mpich.Allreduce(MPI_IN_PLACE, NULL, 0, type, op, self) == MPI_SUCCESS);
 }
 
 int data_room_make(struct data_room *room, int copies, int count, MPI_Datatype type, size_t *stride)

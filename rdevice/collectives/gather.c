@@ -1,5 +1,6 @@
 /* MPI_Gather, MPI_Scatter and MPI_Allgather: what the ranks of a site have crosses as one message.
  * Parts are bytes, in the order of sites, and of the ranks within a site. */
+#include "rdevice/collectives/bcast.h"
 #include "rdevice/collectives/data.h"
 #include "rdevice/collectives/over_sites.h"
 #include "rdevice/collectives/sites.h"
@@ -89,6 +90,17 @@ static char *room_for(const struct sites *sites, long long size)
 
 /* --- gather --- */
 
+/* What this rank adds. At the root it may be less or more than the others are asked for. */
+static int pack_own(const struct sites *sites, const struct parts *own, char *packed,
+                    long long size)
+{
+    if (own->buffer == MPI_IN_PLACE)
+        return MPI_SUCCESS;
+    if (data_size(own->count, own->type) != size)
+        return MPI_ERR_TRUNCATE;
+    return data_pack(own->buffer, own->count, own->type, packed, size, sites->all);
+}
+
 static int gather(const struct sites *sites, const struct parts *own, const struct parts *parts,
                   long long size, int root)
 {
@@ -96,18 +108,15 @@ static int gather(const struct sites *sites, const struct parts *own, const stru
     int speaker = plan_speaker(plan, plan->mine, root);
     char *bytes = room_for(sites, size);
     char *packed = bytes ? bytes + plan->ranks * size : NULL;
-    bool in_place = own->buffer == MPI_IN_PLACE;
     struct sites_batch batch;
     int error;
 
     if (!bytes)
         return MPI_ERR_NO_MEM;
-    error = in_place ? MPI_SUCCESS
-                     : data_pack(own->buffer, own->count, own->type, packed, size, sites->all);
-    if (error == MPI_SUCCESS)
-        error = gather_site(sites, packed, bytes, size, speaker);
-    if (error == MPI_SUCCESS && plan->rank == speaker) {
-        sites_batch_begin(&batch, sites);
+    error = pack_own(sites, own, packed, size);
+    error = sites_first(error, gather_site(sites, packed, bytes, size, speaker));
+    if (plan->rank == speaker) {
+        sites_batch_begin(&batch, sites, error);
         if (plan->rank != root)
             send_site(&batch, bytes, size, plan->mine, root);
         for (int s = 0; plan->rank == root && s < plan->sites; s++)
@@ -116,7 +125,7 @@ static int gather(const struct sites *sites, const struct parts *own, const stru
         error = sites_batch_end(&batch);
     }
     if (error == MPI_SUCCESS && plan->rank == root)
-        error = unpack_all(sites, bytes, size, parts, in_place);
+        error = unpack_all(sites, bytes, size, parts, own->buffer == MPI_IN_PLACE);
     free(bytes);
     return error;
 }
@@ -128,6 +137,17 @@ static bool is_me(int rank, MPI_Comm comm)
     return mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
 }
 
+/* Bytes of one of the root's parts; DATA_BAD: MPICH refuses them, or what the root has itself. */
+static long long root_bytes(const struct parts *own, const struct parts *parts, int root)
+{
+    if ((own->buffer != MPI_IN_PLACE &&
+         data_bytes(own->buffer, own->count, own->type) == DATA_BAD) ||
+        !data_may_be_both(own->buffer, own->count, own->type, parts->buffer, parts->count,
+                          parts->type, root))
+        return DATA_BAD;
+    return data_bytes(parts->buffer, parts->count, parts->type);
+}
+
 int over_sites_gather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
                       int recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm)
 {
@@ -137,16 +157,26 @@ int over_sites_gather(const void *send, int send_count, MPI_Datatype send_type, 
     long long size = 0;
 
     if (data_is_root(root, comm))
-        size = is_me(root, comm) ? data_bytes(recv, recv_count, recv_type)
+        size = is_me(root, comm) ? root_bytes(&own, &parts, root)
                                  : data_bytes(send, send_count, send_type);
     if (fits(size, comm))
-        sites = sites_of(comm);
+        sites = sites_of(comm, false);
     if (!sites)
         return mpich.Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
     return sites_result(comm, gather(sites, &own, &parts, size, root));
 }
 
 /* --- scatter --- */
+
+static int unpack_own(const struct sites *sites, const char *packed, const struct parts *own,
+                      long long size)
+{
+    if (own->buffer == MPI_IN_PLACE)
+        return MPI_SUCCESS;
+    if (data_size(own->count, own->type) != size)
+        return MPI_ERR_TRUNCATE;
+    return data_unpack(packed, size, own->buffer, own->count, own->type, sites->all);
+}
 
 static int scatter(const struct sites *sites, const struct parts *parts, const struct parts *own,
                    long long size, int root)
@@ -162,8 +192,8 @@ static int scatter(const struct sites *sites, const struct parts *parts, const s
         return MPI_ERR_NO_MEM;
     if (plan->rank == root)
         error = pack_all(sites, bytes, size, parts);
-    if (error == MPI_SUCCESS && plan->rank == speaker) {
-        sites_batch_begin(&batch, sites);
+    if (plan->rank == speaker) {
+        sites_batch_begin(&batch, sites, error);
         if (plan->rank != root)
             recv_site(&batch, bytes, size, plan->mine, root);
         for (int s = 0; plan->rank == root && s < plan->sites; s++)
@@ -171,11 +201,10 @@ static int scatter(const struct sites *sites, const struct parts *parts, const s
                 send_site(&batch, bytes, size, s, plan->first[s]);
         error = sites_batch_end(&batch);
     }
+    error = scatter_within_site(sites, bytes + plan->start[plan->mine] * size, packed, (int)size,
+                                plan->place[speaker], error);
     if (error == MPI_SUCCESS)
-        error = mpich.Scatter(bytes + plan->start[plan->mine] * size, (int)size, MPI_BYTE, packed,
-                              (int)size, MPI_BYTE, plan->place[speaker], sites->site);
-    if (error == MPI_SUCCESS && own->buffer != MPI_IN_PLACE)
-        error = data_unpack(packed, size, own->buffer, own->count, own->type, sites->all);
+        error = unpack_own(sites, packed, own, size);
     free(bytes);
     return error;
 }
@@ -189,10 +218,10 @@ int over_sites_scatter(const void *send, int send_count, MPI_Datatype send_type,
     long long size = 0;
 
     if (data_is_root(root, comm))
-        size = is_me(root, comm) ? data_bytes(send, send_count, send_type)
+        size = is_me(root, comm) ? root_bytes(&own, &parts, root)
                                  : data_bytes(recv, recv_count, recv_type);
     if (fits(size, comm))
-        sites = sites_of(comm);
+        sites = sites_of(comm, false);
     if (!sites)
         return mpich.Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
     return sites_result(comm, scatter(sites, &parts, &own, size, root));
@@ -201,12 +230,12 @@ int over_sites_scatter(const void *send, int send_count, MPI_Datatype send_type,
 /* --- allgather --- */
 
 /* Between those who speak for sites: each gets the parts of all others. */
-static int exchange_sites(const struct sites *sites, char *bytes, long long size)
+static int exchange_sites(const struct sites *sites, char *bytes, long long size, int error)
 {
     const struct plan *plan = &sites->plan;
     struct sites_batch batch;
 
-    sites_batch_begin(&batch, sites);
+    sites_batch_begin(&batch, sites, error);
     for (int s = 0; s < plan->sites; s++)
         if (s != plan->mine) {
             recv_site(&batch, bytes, size, s, plan->first[s]);
@@ -228,16 +257,26 @@ static int allgather(const struct sites *sites, const struct parts *own, const s
         return MPI_ERR_NO_MEM;
     error = data_pack(in_place ? part_of(parts, plan->rank) : own->buffer, own->count, own->type,
                       packed, size, sites->all);
-    if (error == MPI_SUCCESS)
-        error = gather_site(sites, packed, bytes, size, plan->first[plan->mine]);
-    if (error == MPI_SUCCESS && plan_speaks(plan))
-        error = exchange_sites(sites, bytes, size);
-    if (error == MPI_SUCCESS)
-        error = mpich.Bcast(bytes, (int)(plan->ranks * size), MPI_BYTE, 0, sites->site);
+    error = sites_first(error, gather_site(sites, packed, bytes, size, plan->first[plan->mine]));
+    if (plan_speaks(plan))
+        error = exchange_sites(sites, bytes, size, error);
+    error = bcast_within_site(sites, bytes, (int)(plan->ranks * size), MPI_BYTE, 0, error);
     if (error == MPI_SUCCESS)
         error = unpack_all(sites, bytes, size, parts, in_place);
     free(bytes);
     return error;
+}
+
+/* Whether what this rank sends is good, and as long as a part. */
+static bool sends_part(const struct parts *own, const struct parts *parts, long long size,
+                       MPI_Comm comm)
+{
+    int rank;
+
+    return mpich.Comm_rank(comm, &rank) == MPI_SUCCESS &&
+           data_may_be_both(own->buffer, own->count, own->type, parts->buffer, parts->count,
+                            parts->type, rank) &&
+           data_bytes(own->buffer, own->count, own->type) == size;
 }
 
 int over_sites_allgather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
@@ -249,8 +288,8 @@ int over_sites_allgather(const void *send, int send_count, MPI_Datatype send_typ
     long long size = data_bytes(recv, recv_count, recv_type);
     const struct sites *sites = NULL;
 
-    if (fits(size, comm) && data_bytes(own.buffer, own.count, own.type) == size)
-        sites = sites_of(comm);
+    if (fits(size, comm) && (in_place || sends_part(&own, &parts, size, comm)))
+        sites = sites_of(comm, true);
     if (!sites)
         return mpich.Allgather(send, send_count, send_type, recv, recv_count, recv_type, comm);
     return sites_result(comm, allgather(sites, &own, &parts, size, in_place));

@@ -32,6 +32,7 @@
     DO(Comm_call_errhandler)                                                                       \
     DO(Comm_create)                                                                                \
     DO(Comm_create_keyval)                                                                         \
+    DO(Comm_dup)                                                                                   \
     DO(Comm_free)                                                                                  \
     DO(Comm_get_attr)                                                                              \
     DO(Comm_get_errhandler)                                                                        \
@@ -42,20 +43,23 @@
     DO(Comm_rank)                                                                                  \
     DO(Comm_test_inter)                                                                            \
     DO(Errhandler_free)                                                                            \
+    DO(Get_count)                                                                                  \
     DO(Group_free)                                                                                 \
     DO(Group_incl)                                                                                 \
     DO(Group_translate_ranks)                                                                      \
+    DO(Init)                                                                                       \
+    DO(Init_thread)                                                                                \
     DO(Irecv)                                                                                      \
-    DO(Isend)                                                                                      \
     DO(Op_commutative)                                                                             \
     DO(Pack)                                                                                       \
     DO(Reduce_local)                                                                               \
-    DO(Type_get_envelope)                                                                          \
+    DO(Request_free)                                                                               \
+    DO(Request_get_status)                                                                         \
+    DO(Send)                                                                                       \
     DO(Type_get_extent)                                                                            \
     DO(Type_get_true_extent)                                                                       \
     DO(Type_size)                                                                                  \
-    DO(Unpack)                                                                                     \
-    DO(Waitall)
+    DO(Unpack)
 
 #define MPICH_POINTER(name) __typeof__(&PMPI_##name) name;
 struct mpich {
@@ -69,5 +73,9 @@ extern struct mpich mpich;
 /* `find` returns the function of a name, or NULL. Returns false when one of them is missing: there
  * is another MPICH. Any thread; what is set is the same each time. */
 bool mpich_resolve(void *(*find)(const char *name));
+
+/* A communicator of this process alone, where bad arguments are returned as errors; or
+ * MPI_COMM_NULL, when MPICH has none left. Any thread. */
+MPI_Comm mpich_self(void);
 
 #endif

@@ -2,6 +2,8 @@
  * the arguments, and give the results, of MPI's; where there is nothing to gain, and where MPICH
  * has to refuse the arguments, they are MPICH's own.
  *
+ * Errors come by the communicator's handler, to the ranks that depend on what has failed.
+ *
  * All ranks of an operation come to the same decision, since it depends on nothing but what MPI
  * wants to be the same on all of them: the bytes of a message, the root, the operator and the
  * communicator. */

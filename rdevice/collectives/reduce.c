@@ -31,11 +31,12 @@ static int copy(const void *from, void *to, int count, MPI_Datatype type, MPI_Op
     return mpich.Reduce(from, to, count, type, op, 0, MPI_COMM_SELF);
 }
 
-static int recv_part(const struct sites *sites, void *part, int count, MPI_Datatype type, int site)
+static int recv_part(const struct sites *sites, void *part, int count, MPI_Datatype type, int site,
+                     int error)
 {
     struct sites_batch batch;
 
-    sites_batch_begin(&batch, sites);
+    sites_batch_begin(&batch, sites, error);
     sites_batch_recv(&batch, part, count, type, sites->plan.first[site]);
     return sites_batch_end(&batch);
 }
@@ -43,16 +44,15 @@ static int recv_part(const struct sites *sites, void *part, int count, MPI_Datat
 /* At the root, which has the part of its own site at `own`. One part after the other, in the order
  * of combine(), so that a large one takes no memory for each site: `next` has room for one. */
 static int take_parts(const struct sites *sites, const void *own, void *next, void *recv, int count,
-                      MPI_Datatype type, MPI_Op op)
+                      MPI_Datatype type, MPI_Op op, int error)
 {
     const struct plan *plan = &sites->plan;
-    int error = MPI_SUCCESS;
 
-    for (int s = plan->sites; error == MPI_SUCCESS && s-- > 0;) {
+    for (int s = plan->sites; s-- > 0;) {
         const void *part = s == plan->mine ? own : next;
 
         if (s != plan->mine)
-            error = recv_part(sites, next, count, type, s);
+            error = recv_part(sites, next, count, type, s, error);
         if (error == MPI_SUCCESS)
             error = s == plan->sites - 1 ? copy(part, recv, count, type, op)
                                          : mpich.Reduce_local(part, recv, count, type, op);
@@ -61,11 +61,11 @@ static int take_parts(const struct sites *sites, const void *own, void *next, vo
 }
 
 static int send_part(const struct sites *sites, const void *part, int count, MPI_Datatype type,
-                     int root)
+                     int root, int error)
 {
     struct sites_batch batch;
 
-    sites_batch_begin(&batch, sites);
+    sites_batch_begin(&batch, sites, error);
     sites_batch_send(&batch, part, count, type, root);
     return sites_batch_end(&batch);
 }
@@ -84,20 +84,27 @@ static int reduce(const struct sites *sites, const void *from, void *recv, int c
     if (plan->rank != speaker)
         return mpich.Reduce(from, NULL, count, type, op, plan->place[speaker], sites->site);
     error = data_room_make(&room, is_root ? 2 : 1, count, type, &stride);
-    if (error != MPI_SUCCESS)
-        return error;
-    error = mpich.Reduce(from, room.at, count, type, op, plan->place[speaker], sites->site);
     if (error == MPI_SUCCESS)
-        error = is_root
-                    ? take_parts(sites, room.at, (char *)room.at + stride, recv, count, type, op)
-                    : send_part(sites, room.at, count, type, root);
+        error = mpich.Reduce(from, room.at, count, type, op, plan->place[speaker], sites->site);
+    error = is_root
+                ? take_parts(sites, room.at, (char *)room.at + stride, recv, count, type, op, error)
+                : send_part(sites, room.at, count, type, root, error);
     data_room_free(&room);
     return error;
 }
 
-static bool reduces(const void *from, int count, MPI_Datatype type, MPI_Op op)
+static bool reduces(const void *send, const void *recv, int count, MPI_Datatype type, MPI_Op op)
 {
-    return data_commutes(op) && data_bytes(from, count, type) > 0;
+    return data_may_combine(send, recv, count, type, op) && data_commutes(op) &&
+           data_bytes(send == MPI_IN_PLACE ? recv : send, count, type) > 0;
+}
+
+/* What only the root has to know may be anything elsewhere. */
+static bool is_me(int rank, MPI_Comm comm)
+{
+    int me;
+
+    return mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
 }
 
 int over_sites_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
@@ -106,8 +113,11 @@ int over_sites_reduce(const void *send, void *recv, int count, MPI_Datatype type
     const void *from = send == MPI_IN_PLACE ? recv : send;
     const struct sites *sites = NULL;
 
-    if (data_is_root(root, comm) && reduces(from, count, type, op))
-        sites = sites_of(comm);
+    if (data_is_root(root, comm) &&
+        (is_me(root, comm)
+             ? reduces(send, recv, count, type, op) && data_bytes(recv, count, type) > 0
+             : reduces(send, MPI_IN_PLACE, count, type, op)))
+        sites = sites_of(comm, false);
     if (!sites)
         return mpich.Reduce(send, recv, count, type, op, root, comm);
     return sites_result(comm, reduce(sites, from, recv, count, type, op, root));
@@ -120,24 +130,21 @@ static int exchange(const struct sites *sites, const void *from, void *recv, int
     const struct plan *plan = &sites->plan;
     struct data_room room;
     struct sites_batch batch;
-    size_t stride;
+    size_t stride = 0;
     char *slots;
     int error = data_room_make(&room, plan->sites, count, type, &stride);
 
-    if (error != MPI_SUCCESS)
-        return error;
     slots = room.at;
-    error =
-        mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0, sites->site);
-    if (error == MPI_SUCCESS) {
-        sites_batch_begin(&batch, sites);
-        recv_parts(&batch, slots, stride, count, type);
-        for (int s = 0; s < plan->sites; s++)
-            if (s != plan->mine)
-                sites_batch_send(&batch, slots + (size_t)plan->mine * stride, count, type,
-                                 plan->first[s]);
-        error = sites_batch_end(&batch);
-    }
+    if (error == MPI_SUCCESS)
+        error = mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0,
+                             sites->site);
+    sites_batch_begin(&batch, sites, error);
+    recv_parts(&batch, slots, stride, count, type);
+    for (int s = 0; s < plan->sites; s++)
+        if (s != plan->mine)
+            sites_batch_send(&batch, slots + (size_t)plan->mine * stride, count, type,
+                             plan->first[s]);
+    error = sites_batch_end(&batch);
     if (error == MPI_SUCCESS)
         error = combine(plan, slots, stride, count, type, op);
     if (error == MPI_SUCCESS)
@@ -155,11 +162,11 @@ static int allreduce(const struct sites *sites, const void *from, void *recv, in
 
     if (data_bytes(recv, count, type) > OVER_SITES_EXCHANGE_MAX) {
         error = reduce(sites, from, recv, count, type, op, 0);
-        return error == MPI_SUCCESS ? bcast_over_sites(sites, recv, count, type, 0) : error;
+        return bcast_over_sites(sites, recv, count, type, 0, error);
     }
     error = plan_speaks(&sites->plan) ? exchange(sites, from, recv, count, type, op)
                                       : mpich.Reduce(from, NULL, count, type, op, 0, sites->site);
-    return error == MPI_SUCCESS ? mpich.Bcast(recv, count, type, 0, sites->site) : error;
+    return bcast_within_site(sites, recv, count, type, 0, error);
 }
 
 int over_sites_allreduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
@@ -168,8 +175,8 @@ int over_sites_allreduce(const void *send, void *recv, int count, MPI_Datatype t
     const void *from = send == MPI_IN_PLACE ? recv : send;
     const struct sites *sites = NULL;
 
-    if (reduces(from, count, type, op) && data_bytes(recv, count, type) > 0)
-        sites = sites_of(comm);
+    if (reduces(send, recv, count, type, op) && data_bytes(recv, count, type) > 0)
+        sites = sites_of(comm, true);
     if (!sites)
         return mpich.Allreduce(send, recv, count, type, op, comm);
     return sites_result(comm, allreduce(sites, from, recv, count, type, op));

@@ -106,17 +106,16 @@ static void unwrap(struct parcels *parcels, const struct plan *plan)
     }
 }
 
-static int exchange(const struct shares *shares, const struct parcels *parcels, const void *whole)
+/* `error`: of this rank until now; then the parcels are none. */
+static int exchange(const struct shares *shares, const struct parcels *parcels, const void *whole,
+                    int error)
 {
     const struct plan *plan = &shares->sites->plan;
     struct sites_batch batch;
-    int error = MPI_SUCCESS;
 
     for (int s = 0; error == MPI_SUCCESS && s < plan->sites; s++)
         error = pack_for(shares, whole, s, parcels->out[s]);
-    if (error != MPI_SUCCESS)
-        return error;
-    sites_batch_begin(&batch, shares->sites);
+    sites_batch_begin(&batch, shares->sites, error);
     for (int s = 0; s < plan->sites; s++) {
         if (s == plan->mine)
             continue;
@@ -152,11 +151,13 @@ static int combine(const struct shares *shares, const struct parcels *parcels, v
 }
 
 /* At who speaks for this site: `whole` is what the site makes for all. */
-static int trade(const struct shares *shares, const void *whole, void *result)
+static int trade(const struct shares *shares, const void *whole, void *result, int error)
 {
     struct parcels parcels;
-    int error = wrap(&parcels, shares) ? exchange(shares, &parcels, whole) : MPI_ERR_NO_MEM;
 
+    if (!wrap(&parcels, shares))
+        error = sites_first(error, MPI_ERR_NO_MEM);
+    error = exchange(shares, &parcels, whole, error);
     if (error == MPI_SUCCESS && shares->of_site[shares->sites->plan.mine])
         error = combine(shares, &parcels, result);
     unwrap(&parcels, &shares->sites->plan);
@@ -180,8 +181,13 @@ static int reduce_scatter(const struct shares *shares, const void *from, void *r
     int error;
 
     if (!plan_speaks(plan)) {
+        int came;
+
         error = mpich.Reduce(from, NULL, total, shares->type, shares->op, 0, shares->sites->site);
-        return error == MPI_SUCCESS ? scatter(shares, NULL, recv) : error;
+        came = sites_agree(shares->sites, 0, error);
+        if (came == MPI_SUCCESS)
+            came = scatter(shares, NULL, recv);
+        return sites_first(error, came);
     }
     error = data_room_make(&whole, 1, total, shares->type, &stride);
     if (error == MPI_SUCCESS)
@@ -189,8 +195,7 @@ static int reduce_scatter(const struct shares *shares, const void *from, void *r
     if (error == MPI_SUCCESS)
         error =
             mpich.Reduce(from, whole.at, total, shares->type, shares->op, 0, shares->sites->site);
-    if (error == MPI_SUCCESS)
-        error = trade(shares, whole.at, result.at);
+    error = sites_agree(shares->sites, 0, trade(shares, whole.at, result.at, error));
     if (error == MPI_SUCCESS)
         error = scatter(shares, result.at, recv);
     data_room_free(&whole);
@@ -214,11 +219,24 @@ static int total_of(const int counts[], MPI_Comm comm)
     return total <= INT_MAX ? (int)total : 0;
 }
 
-static bool fits(const void *from, int total, MPI_Datatype type, MPI_Op op)
+/* `own`: elements of this rank. */
+static bool fits(const void *send, const void *recv, int own, int total, MPI_Datatype type,
+                 MPI_Op op)
 {
-    long long bytes = data_commutes(op) ? data_bytes(from, total, type) : DATA_BAD;
+    long long bytes;
 
+    if (!data_may_combine(send, recv, total, type, op) || !data_commutes(op) ||
+        (own > 0 && data_bytes(recv, own, type) == DATA_BAD))
+        return false;
+    bytes = data_bytes(send == MPI_IN_PLACE ? recv : send, total, type);
     return bytes > 0 && bytes <= OVER_SITES_PART_MAX;
+}
+
+static int own_of(const int counts[], MPI_Comm comm)
+{
+    int rank;
+
+    return mpich.Comm_rank(comm, &rank) == MPI_SUCCESS ? counts[rank] : 0;
 }
 
 int over_sites_reduce_scatter(const void *send, void *recv, const int counts[], MPI_Datatype type,
@@ -229,8 +247,8 @@ int over_sites_reduce_scatter(const void *send, void *recv, const int counts[], 
     struct shares shares = {.counts = counts, .type = type, .op = op};
     int error = MPI_ERR_NO_MEM;
 
-    if (total && fits(from, total, type, op))
-        shares.sites = sites_of(comm);
+    if (total && fits(send, recv, own_of(counts, comm), total, type, op))
+        shares.sites = sites_of(comm, true);
     if (!shares.sites)
         return mpich.Reduce_scatter(send, recv, counts, type, op, comm);
     if (share(&shares))
@@ -247,8 +265,8 @@ int over_sites_reduce_scatter_block(const void *send, void *recv, int count, MPI
     int error;
 
     if (count <= 0 || comm == MPI_COMM_NULL || mpich.Comm_size(comm, &ranks) != MPI_SUCCESS ||
-        count > INT_MAX / ranks ||
-        !fits(send == MPI_IN_PLACE ? recv : send, count * ranks, type, op) || !sites_of(comm))
+        count > INT_MAX / ranks || !fits(send, recv, count, count * ranks, type, op) ||
+        !sites_of(comm, true))
         return mpich.Reduce_scatter_block(send, recv, count, type, op, comm);
     counts = calloc((size_t)ranks, sizeof(*counts));
     if (!counts)

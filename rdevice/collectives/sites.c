@@ -192,7 +192,7 @@ static void make_ready(struct kept *kept, MPI_Comm comm)
     mpich.Errhandler_free(&handler);
 }
 
-const struct sites *sites_of(MPI_Comm comm)
+const struct sites *sites_of(MPI_Comm comm, bool meets)
 {
     struct kept *kept = NULL;
     int there = 0;
@@ -204,55 +204,92 @@ const struct sites *sites_of(MPI_Comm comm)
         kept = begin(comm);
     if (!kept || kept->flat)
         return NULL;
-    if (!kept->ready && comm != MPI_COMM_WORLD && kept->calls++ < SITES_FLAT_FIRST)
+    if (!kept->ready && (!meets || (comm != MPI_COMM_WORLD && kept->calls++ < SITES_FLAT_FIRST)))
         return NULL;
     if (!kept->ready)
         make_ready(kept, comm);
     return kept->flat ? NULL : &kept->sites;
 }
 
+void sites_begin(void)
+{
+    mpich_self();
+    sites_of(MPI_COMM_WORLD, true);
+}
+
+/* --- errors --- */
+
 int sites_result(MPI_Comm comm, int error)
 {
     return error == MPI_SUCCESS ? error : (mpich.Comm_call_errhandler(comm, error), error);
 }
 
+int sites_agree(const struct sites *sites, int from, int error)
+{
+    bool speaks = sites->plan.place[sites->plan.rank] == from;
+    char failed = error != MPI_SUCCESS;
+    int came = mpich.Bcast(&failed, 1, MPI_BYTE, from, sites->site);
+
+    if (speaks)
+        return sites_first(error, came);
+    return sites_first(came, failed ? SITES_FAILED : MPI_SUCCESS);
+}
+
 /* --- messages between sites --- */
 
-void sites_batch_begin(struct sites_batch *batch, const struct sites *sites)
+void sites_batch_begin(struct sites_batch *batch, const struct sites *sites, int error)
 {
     batch->sites = sites;
     batch->count = 0;
-    batch->error = MPI_SUCCESS;
+    batch->error = error;
 }
 
-static void note(struct sites_batch *batch, int error)
-{
-    if (batch->error == MPI_SUCCESS)
-        batch->error = error;
-    batch->count += error == MPI_SUCCESS;
-}
-
+/* MPI_Send of the device waits for no receiver. MPI_Wait would call the error handler of
+ * MPI_COMM_SELF. */
 void sites_batch_send(struct sites_batch *batch, const void *data, int count, MPI_Datatype type,
                       int to)
 {
-    note(batch, mpich.Isend(data, count, type, to, TAG, batch->sites->all,
-                            &batch->requests[batch->count]));
+    bool failed = batch->error != MPI_SUCCESS;
+    int error = failed ? mpich.Send(NULL, 0, MPI_BYTE, to, TAG, batch->sites->all)
+                       : mpich.Send(data, count, type, to, TAG, batch->sites->all);
+
+    batch->error = sites_first(batch->error, error);
 }
 
 void sites_batch_recv(struct sites_batch *batch, void *data, int count, MPI_Datatype type, int from)
 {
-    note(batch, mpich.Irecv(data, count, type, from, TAG, batch->sites->all,
-                            &batch->requests[batch->count]));
+    bool failed = batch->error != MPI_SUCCESS;
+    MPI_Request *request = &batch->expected[batch->count].request;
+    int error = failed ? mpich.Irecv(NULL, 0, MPI_BYTE, from, TAG, batch->sites->all, request)
+                       : mpich.Irecv(data, count, type, from, TAG, batch->sites->all, request);
+
+    batch->expected[batch->count].count = count;
+    batch->expected[batch->count].type = type;
+    batch->count += error == MPI_SUCCESS;
+    batch->error = sites_first(batch->error, error);
+}
+
+/* What is too long has no count. */
+static int await(const struct sites_batch *batch, int i)
+{
+    MPI_Request request = batch->expected[i].request;
+    MPI_Status status;
+    int there = 0;
+    int count = 0;
+    int error = MPI_SUCCESS;
+
+    while (error == MPI_SUCCESS && !there)
+        error = mpich.Request_get_status(request, &there, &status);
+    if (error == MPI_SUCCESS)
+        error = mpich.Get_count(&status, batch->expected[i].type, &count);
+    mpich.Request_free(&request);
+    return sites_first(error, count == batch->expected[i].count ? MPI_SUCCESS : SITES_FAILED);
 }
 
 int sites_batch_end(struct sites_batch *batch)
 {
-    MPI_Status statuses[2 * CW_RELAYS_MAX];
-    int error = mpich.Waitall(batch->count, batch->requests, statuses);
-
-    for (int i = 0; error == MPI_ERR_IN_STATUS && i < batch->count; i++)
-        if (statuses[i].MPI_ERROR != MPI_SUCCESS)
-            error = statuses[i].MPI_ERROR;
+    for (int i = 0; i < batch->count; i++)
+        batch->error = sites_first(batch->error, await(batch, i));
     batch->count = 0;
-    return batch->error == MPI_SUCCESS ? error : batch->error;
+    return batch->error;
 }

@@ -121,6 +121,13 @@ ends_well() {
   expect_out "ok $2"
 }
 
+# ends_flat PROGRAM ARGUMENT...
+ends_flat() {
+  run "${causeway[@]}" run --relays 3 --collectives flat -n "$ranks" "$programs/$1" "${@:2}"
+  expect_code 0
+  expect_out "ok $1"
+}
+
 rma() {
   local one
   for one in rma_fence rma_lock rma_pscw rma_atomic; do
@@ -164,10 +171,12 @@ main() {
   t "crossings of MPICH's own" more --collectives flat
   t "crossings with an algorithm of the user's" users_algorithm
   t "what ranks are told" told
+  t "errors of MPICH's own" ends_flat sites_errors mpich
   local map
   for map in "$blocks" "$in_turn" "$mixed"; do
     t "collectives ($map)" ends_well "$map" collectives 3000
     t "sites ($map)" ends_well "$map" sites
+    t "errors ($map)" ends_well "$map" sites_errors
     t "communicators ($map)" ends_well "$map" comms
     t "a program that profiles ($map)" ends_well "$map" profiled
     t "Fortran ($map)" ends_well "$map" fortran_coll
