@@ -1,0 +1,404 @@
+/* Whatever agents say, in any order, between orders to them: the launcher keeps its word (started,
+ * failed, ended and lost of a rank as of launcher.h, and signs of life only of its process), a
+ * relay is told of in order, and a program is told once. An agent that is caught is lost.
+ *
+ * The sessions are real; what agents.c does around them is done here. Each 4 bytes are a step. */
+#include "dispatcher/remote/agents.h"
+#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/remote.h"
+#include "dispatcher/remote/staging.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HOSTS 2u
+#define RANKS 3u
+#define STEPS_MAX 200
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+/* --- agents.h --- */
+
+struct agents {
+    const struct agents_user *user[AGENTS_USERS];
+    void *ctx[AGENTS_USERS];
+    uint32_t users;
+    struct mux *ours[HOSTS], *theirs[HOSTS];
+};
+
+static struct agents all;
+static struct loop *loop;
+
+void agents_add_user(struct agents *a, const struct agents_user *user, void *ctx)
+{
+    must(a->users < AGENTS_USERS);
+    a->user[a->users] = user;
+    a->ctx[a->users++] = ctx;
+}
+
+bool agents_is_there(const struct agents *a, uint32_t host)
+{
+    return a->ours[host];
+}
+
+struct mux *agents_mux(struct agents *a, uint32_t host)
+{
+    return a->ours[host];
+}
+
+int agents_tell(struct agents *a, uint32_t host, uint32_t type, const void *body, size_t size,
+                struct cw_err *err)
+{
+    if (!a->ours[host])
+        return cw_err_set(err, CW_ECLOSED, "host %u is lost", host);
+    return mux_send(a->ours[host], type, body, size, err);
+}
+
+int agents_tell_event(struct agents *a, uint32_t host, uint32_t type, uint32_t of, uint32_t value,
+                      struct cw_err *err)
+{
+    struct agent_event event = {.of = of, .value = value};
+    uint8_t body[AGENT_EVENT_MAX];
+
+    return agents_tell(a, host, type, body, agent_event_put(body, &event), err);
+}
+
+uint32_t agents_count(const struct agents *a)
+{
+    (void)a;
+    return HOSTS;
+}
+
+const char *agents_name(const struct agents *a, uint32_t host)
+{
+    (void)a;
+    return host ? "two" : "one";
+}
+
+static int ours_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size,
+                      struct cw_err *err)
+{
+    for (uint32_t i = 0; i < all.users; i++)
+        if (type >= all.user[i]->first && type <= all.user[i]->last)
+            return all.user[i]->frame(all.ctx[i], (uint32_t)(uintptr_t)ctx, type, body, size, err);
+    return cw_err_set(err, CW_EPROTO, "nobody's");
+}
+
+static int theirs_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size,
+                        struct cw_err *err)
+{
+    (void)ctx;
+    (void)type;
+    (void)body;
+    (void)size;
+    (void)err;
+    return CW_OK;
+}
+
+static void on_output(void *ctx)
+{
+    (void)ctx;
+}
+
+static const struct mux_ops ours_ops = {ours_frame, on_output};
+static const struct mux_ops theirs_ops = {theirs_frame, on_output};
+
+/* --- what is told --- */
+
+static struct {
+    enum { NONE, ORDERED, STARTED, LOST } state; /* LOST: to be let go of */
+    uint32_t host, incarnation;
+} ranks[RANKS];
+
+static void on_started(void *ctx, const struct launch_process *p)
+{
+    (void)ctx;
+    must(p->rank < RANKS && ranks[p->rank].state == ORDERED);
+    must(p->incarnation == ranks[p->rank].incarnation);
+    ranks[p->rank].state = STARTED;
+    close(p->pmi_fd);
+    close(p->control_fd);
+    close(p->output_fds[0]);
+    close(p->output_fds[1]);
+}
+
+static void on_failed(void *ctx, uint32_t rank, const struct cw_err *err)
+{
+    (void)ctx;
+    must(rank < RANKS && ranks[rank].state == ORDERED && err->text[0]);
+    ranks[rank].state = NONE;
+}
+
+static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    (void)ctx;
+    must(rank < RANKS && ranks[rank].state == STARTED && incarnation == ranks[rank].incarnation);
+}
+
+static void on_ended(void *ctx, uint32_t rank, int status)
+{
+    (void)ctx;
+    (void)status;
+    must(rank < RANKS && ranks[rank].state == STARTED);
+    ranks[rank].state = NONE;
+}
+
+static void on_lost(void *ctx, uint32_t rank)
+{
+    (void)ctx;
+    must(rank < RANKS && ranks[rank].state == STARTED);
+    ranks[rank].state = LOST;
+}
+
+static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
+{
+    (void)ctx;
+    must(rank < RANKS && incarnation <= ranks[rank].incarnation);
+    must(ranks[rank].state == NONE || incarnation < ranks[rank].incarnation);
+}
+
+static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
+                                                       on_ended,   on_lost,   on_former_ended};
+
+static enum { RELAY_NOT, RELAY_ORDERED, RELAY_STARTED, RELAY_LISTENS } relay[HOSTS];
+
+static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+{
+    (void)ctx;
+    (void)pid;
+    must(relay[host] == RELAY_ORDERED);
+    relay[host] = RELAY_STARTED;
+}
+
+static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+{
+    (void)ctx;
+    must(relay[host] == RELAY_STARTED && strlen(local) < CW_ADDRESS_MAX &&
+         strlen(tcp) < CW_ADDRESS_MAX);
+    relay[host] = RELAY_LISTENS;
+}
+
+static void on_relay_ended(void *ctx, uint32_t host, bool again, int status)
+{
+    (void)ctx;
+    (void)status;
+    must(relay[host] >= RELAY_STARTED);
+    relay[host] = again ? RELAY_ORDERED : RELAY_NOT;
+}
+
+static void on_relay_failed(void *ctx, uint32_t host, const struct cw_err *err)
+{
+    (void)ctx;
+    (void)err;
+    must(relay[host] == RELAY_ORDERED || relay[host] == RELAY_STARTED);
+    relay[host] = RELAY_NOT;
+}
+
+static const struct far_relays_events relays_events = {on_relay_started, on_relay_listens,
+                                                       on_relay_ended, on_relay_failed};
+
+static bool staged[HOSTS], all_staged, failed;
+
+static void on_staged(void *ctx, uint32_t host, uint32_t number, bool sent)
+{
+    (void)ctx;
+    (void)sent;
+    must(number == 0 && !staged[host]);
+    staged[host] = true;
+}
+
+static void on_stage_failed(void *ctx, const struct cw_err *err)
+{
+    (void)ctx;
+    must(err->text[0]);
+    failed = true;
+}
+
+static void on_all_staged(void *ctx)
+{
+    (void)ctx;
+    must(!all_staged && !failed);
+    all_staged = true;
+}
+
+static void on_returned(void *ctx, uint32_t host)
+{
+    (void)ctx;
+    must(staged[host]);
+}
+
+static const struct staging_events staging_events = {
+    .staged = on_staged, .failed = on_stage_failed, .done = on_all_staged, .returned = on_returned};
+
+/* --- steps --- */
+
+static struct far_relays *relays;
+static struct staging *staging;
+static void *launcher;
+
+static void open_host(uint32_t host)
+{
+    struct cw_err err;
+
+    all.ours[host] = mux_new(&ours_ops, (void *)(uintptr_t)host, &err);
+    all.theirs[host] = mux_new(&theirs_ops, NULL, &err);
+    must(all.ours[host] && all.theirs[host]);
+    mux_connect(all.ours[host], 0, &err);
+    mux_connect(all.theirs[host], 0, &err);
+}
+
+/* As job.c does: all that ran there is let go of. */
+static void lose(uint32_t host)
+{
+    for (uint32_t i = 0; i < all.users; i++)
+        all.user[i]->lost(all.ctx[i], host);
+    mux_free(all.ours[host]);
+    mux_free(all.theirs[host]);
+    all.ours[host] = all.theirs[host] = NULL;
+    relay[host] = RELAY_NOT;
+    for (uint32_t rank = 0; rank < RANKS; rank++)
+        if (ranks[rank].state == LOST && ranks[rank].host == host) {
+            remote_launcher.let_go(launcher, rank, false);
+            ranks[rank].state = NONE;
+        }
+}
+
+static void hear(uint32_t host)
+{
+    const uint8_t *bytes;
+    struct cw_err err;
+    size_t size;
+
+    while (all.ours[host] && (size = mux_output(all.theirs[host], &bytes)) > 0) {
+        bool good = mux_input(all.ours[host], bytes, size, &err) == CW_OK;
+
+        mux_sent(all.theirs[host], size);
+        if (!good)
+            lose(host);
+    }
+}
+
+static void say(uint32_t host, uint32_t type, uint32_t of, uint32_t value)
+{
+    static const char *const texts[] = {"", "unix:/a ", "unix:/a tcp:b:1", "no"};
+    struct agent_event event = {.of = of, .value = value};
+    uint8_t body[AGENT_EVENT_MAX];
+    struct cw_err err;
+
+    strcpy(event.text, texts[value % 4]);
+    if (all.ours[host])
+        mux_send(all.theirs[host], type, body, agent_event_put(body, &event), &err);
+    hear(host);
+}
+
+static void order(uint32_t host, uint32_t rank)
+{
+    static char *argv[] = {"true", NULL};
+    static const struct launch_program program = {
+        .path = "/bin/true", .argv = argv, .wdir = "/", .device_path = ""};
+    struct cw_setup setup = {.rank = rank,
+                             .ranks = RANKS,
+                             .incarnation = ranks[rank].incarnation + 1,
+                             .local_ranks = RANKS,
+                             .address = "here"};
+    struct cw_err err;
+
+    if (ranks[rank].state != NONE ||
+        remote_launcher.start(launcher, &program, &setup, host, -1, -1, &err) < 0)
+        return;
+    ranks[rank].state = ORDERED;
+    ranks[rank].host = host;
+    ranks[rank].incarnation++;
+}
+
+static void let_go(uint32_t rank)
+{
+    if (ranks[rank].state < STARTED)
+        return;
+    remote_launcher.let_go(launcher, rank, true);
+    ranks[rank].state = NONE;
+}
+
+static void step(const uint8_t *bytes)
+{
+    static const struct agent_relay of_relay = {.returns = true};
+    uint32_t host = bytes[1] % HOSTS;
+    uint32_t rank = bytes[2] % RANKS;
+    struct cw_err err;
+
+    switch (bytes[0] % 12) {
+    case 0:
+        order(host, rank);
+        break;
+    case 1:
+        let_go(rank);
+        break;
+    case 2: /* the rank's relay knows it */
+        if (ranks[rank].state == ORDERED && all.ours[ranks[rank].host])
+            remote_launcher.confirm(launcher, rank);
+        break;
+    case 3:
+        if (relay[host] == RELAY_NOT && far_relays_start(relays, host, &of_relay, &err) == CW_OK)
+            relay[host] = RELAY_ORDERED;
+        break;
+    case 4:
+        loop_turn(loop, 0);
+        break;
+    case 5:
+        if (all.ours[host])
+            lose(host);
+        else if (open_host(host), all_staged)
+            staged[host] = false, staging_host_back(staging, host);
+        break;
+    case 6:
+        remote_launcher.signal(launcher, rank, 9);
+        break;
+    default:
+        say(host, AGENT_STARTED + bytes[0] / 12 % 21, bytes[2], bytes[3]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct staging_source source = {.fd = -1};
+    struct launcher_config config = {
+        .ranks = RANKS, .alive_period_ns = 1, .agents = &all, .events = &launcher_events};
+    struct cw_err err;
+
+    memset(&all, 0, sizeof(all));
+    memset(ranks, 0, sizeof(ranks));
+    memset(relay, 0, sizeof(relay));
+    memset(staged, 0, sizeof(staged));
+    all_staged = failed = false;
+    if (source.fd < 0)
+        source.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    loop = config.loop = loop_new(&err);
+    relays = far_relays_new(&all, &relays_events, NULL, &err);
+    staging = staging_new(&all, &source, 1, &staging_events, NULL, &err);
+    launcher = remote_launcher.open(&config, &err);
+    must(loop && relays && staging && launcher);
+    for (uint32_t host = 0; host < HOSTS; host++)
+        open_host(host);
+    staging_begin(staging);
+    for (int i = 0; i < STEPS_MAX && size >= 4; i++, data += 4, size -= 4)
+        step(data);
+    remote_launcher.close(launcher);
+    for (uint32_t host = 0; host < HOSTS; host++)
+        if (all.ours[host])
+            lose(host);
+    for (uint32_t i = 0; i < all.users; i++)
+        if (all.user[i]->over)
+            all.user[i]->over(all.ctx[i]);
+    far_relays_free(relays);
+    staging_free(staging);
+    loop_free(loop);
+    return 0;
+}
