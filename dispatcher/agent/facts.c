@@ -1,4 +1,5 @@
 #include "dispatcher/agent/facts.h"
+#include "common/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,4 +37,5 @@ void facts_get(struct greeting_hello *hello, const char *dir)
     if (sysinfo(&info) == 0)
         hello->memory_bytes = (uint64_t)info.totalram * info.mem_unit;
     get_addresses(hello);
+    cw_machine_read(hello->system);
 }

@@ -31,8 +31,8 @@ static void tell_host(void)
     ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
 
     facts_get(&hello, "");
-    printf("version %s\npath %.*s\nname %s\npeer %s\nown %s\ncores %u\n", hello.version,
-           n > 0 ? (int)n : 0, path, hello.host, hello.peer, hello.own, hello.cores);
+    printf("version %s\npath %.*s\nname %s\npeer %s\nown %s\nsystem %s\ncores %u\n", hello.version,
+           n > 0 ? (int)n : 0, path, hello.host, hello.peer, hello.own, hello.system, hello.cores);
     if (uname(&system) == 0)
         printf("machine %s\n", system.machine);
     if (doctor_free_memory_mb() >= 0)

@@ -1,4 +1,5 @@
 #include "dispatcher/doctor/look.h"
+#include "common/machine.h"
 #include "dispatcher/doctor/causes.h"
 #include "dispatcher/doctor/compare.h"
 
@@ -90,6 +91,7 @@ static void explain(struct look *l, const struct look_config *config, const stru
 static void check_version(struct look *l, const struct look_config *config)
 {
     const struct report *r = &l->visit.report;
+    char system[CW_MACHINE_MAX];
     struct utsname own;
 
     if (strcmp(r->version, CAUSEWAY_VERSION) != 0)
@@ -101,7 +103,8 @@ static void check_version(struct look *l, const struct look_config *config)
                      "it is of the architecture %s, and this machine %s; all hosts of a job must "
                      "be of one",
                      r->machine, own.machine);
-    l->here = strcmp(r->name, own.nodename) == 0;
+    cw_machine_read(system);
+    l->here = cw_machine_is_same(r->system, system);
 }
 
 static void check_noise(struct look *l)

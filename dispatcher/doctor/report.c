@@ -12,7 +12,7 @@ static const struct {
     {"version", offsetof(struct report, version)}, {"path", offsetof(struct report, path)},
     {"name", offsetof(struct report, name)},       {"machine", offsetof(struct report, machine)},
     {"mpich", offsetof(struct report, mpich)},     {"peer", offsetof(struct report, peer)},
-    {"own", offsetof(struct report, own)},
+    {"own", offsetof(struct report, own)},         {"system", offsetof(struct report, system)},
 };
 
 void report_init(struct report *r)

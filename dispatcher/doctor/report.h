@@ -42,9 +42,10 @@ struct report {
     char path[REPORT_TEXT_MAX + 1]; /* of causeway */
     char name[REPORT_TEXT_MAX + 1]; /* of the host, as it says itself */
     char machine[REPORT_TEXT_MAX + 1];
-    char mpich[REPORT_TEXT_MAX + 1]; /* version */
-    char peer[REPORT_TEXT_MAX + 1];  /* from where it was reached, as of SSH_CONNECTION ... */
-    char own[REPORT_TEXT_MAX + 1];   /* ... and where */
+    char mpich[REPORT_TEXT_MAX + 1];  /* version */
+    char peer[REPORT_TEXT_MAX + 1];   /* from where it was reached, as of SSH_CONNECTION ... */
+    char own[REPORT_TEXT_MAX + 1];    /* ... and where */
+    char system[REPORT_TEXT_MAX + 1]; /* as of cw_machine_read */
     uint64_t cores;
     uint64_t memory_mb; /* that is free */
     struct report_features features;

@@ -111,6 +111,7 @@ size_t greeting_put_hello(uint8_t *to, const struct greeting_hello *v)
     cw_put_u64(&w, v->memory_bytes);
     put_text(&w, v->peer);
     put_text(&w, v->own);
+    put_text(&w, v->system);
     return end(&w);
 }
 
@@ -129,6 +130,7 @@ bool greeting_get_hello(const uint8_t *body, size_t size, struct greeting_hello 
     v->memory_bytes = cw_get_u64(&r);
     get_text(&r, v->peer);
     get_text(&r, v->own);
+    get_text(&r, v->system);
     return cw_reader_end(&r);
 }
 

@@ -8,7 +8,7 @@
 #include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 4u     /* of agents; its first fields are the same in each */
+#define GREETING_PROTOCOL 5u     /* of agents; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
 #define GREETING_HEADER 8u       /* length, type */
@@ -52,8 +52,9 @@ struct greeting_hello {
     uint32_t pid;
     uint32_t cores;
     uint64_t memory_bytes;
-    char peer[GREETING_TEXT_MAX + 1]; /* from where it was reached, as of SSH_CONNECTION; "" */
-    char own[GREETING_TEXT_MAX + 1];  /* ... and where; "" */
+    char peer[GREETING_TEXT_MAX + 1];   /* from where it was reached, as of SSH_CONNECTION; "" */
+    char own[GREETING_TEXT_MAX + 1];    /* ... and where; "" */
+    char system[GREETING_TEXT_MAX + 1]; /* as of cw_machine_read */
 };
 
 /* Encode a whole frame into GREETING_HEADER + GREETING_FRAME_MAX bytes; return its size. */

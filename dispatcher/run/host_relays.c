@@ -1,4 +1,5 @@
 #include "dispatcher/run/host_relays.h"
+#include "common/machine.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -8,10 +9,10 @@
 
 static bool is_this_machine(const struct greeting_hello *facts)
 {
-    char name[GREETING_TEXT_MAX + 1] = "";
+    char own[CW_MACHINE_MAX];
 
-    gethostname(name, sizeof(name) - 1);
-    return strcmp(facts->host, name) == 0;
+    cw_machine_read(own);
+    return cw_machine_is_same(facts->system, own);
 }
 
 bool host_relays_is_here(const struct parts *p, uint32_t host)
@@ -19,19 +20,25 @@ bool host_relays_is_here(const struct parts *p, uint32_t host)
     return !p->agents || is_this_machine(agents_facts(p->agents, host));
 }
 
-/* Launchers but ssh do not tell: then it is our name. */
+/* Launchers but ssh do not tell: then it is our name. What is told by a host that is on this
+ * machine, in other namespaces, may be a loopback address, of use to nobody else. */
 void host_relays_own_address(const struct parts *p, char text[CW_ADDRESS_MAX])
 {
+    char own[CW_MACHINE_MAX];
+
+    cw_machine_read(own);
     text[0] = '\0';
     for (uint32_t host = 0; host < agents_count(p->agents); host++) {
         const struct greeting_hello *facts = agents_facts(p->agents, host);
+        bool elsewhere = !cw_machine_is_one_kernel(facts->system, own);
 
-        if (is_this_machine(facts))
+        if (cw_machine_is_same(facts->system, own) || (text[0] && !elsewhere))
             continue;
         snprintf(text, CW_ADDRESS_MAX, "%s", facts->peer);
         if (!facts->peer[0])
             gethostname(text, CW_ADDRESS_MAX - 1);
-        return;
+        if (elsewhere)
+            return;
     }
 }
 

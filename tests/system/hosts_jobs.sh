@@ -281,6 +281,14 @@ only_one_is_left() {
   nothing_stays 1
 }
 
+# Machines of one name, as clones and containers have it, are not one.
+named_alike() {
+  on_host 2 hostname "$(hostname)"
+  on_hosts node1:2,node2:2 "$@" -n 4 "$solver" 200 2000 1000
+  on_host 2 hostname node2
+  expect_solver 200 2000
+}
+
 slow_host() {
   host_slow 2 20mbit || return 0
   on_hosts "$three" --ckpt-every 500ms "$@" -n 4 "$solver" 300 2000 1000
@@ -409,6 +417,8 @@ t "nothing gets to a host, or comes from it, for a time" cut_in_one_direction
 t "... with one relay" cut_in_one_direction --relay-at cluster
 t "a host that is cut off ends its ranks" fenced
 t "all hosts but one are lost" only_one_is_left
+t "a host that has this machine's name, a relay on each host" named_alike
+t "a host that has this machine's name, one relay" named_alike --relay-at cluster
 t "a slow host" slow_host
 t "sshd is killed" sshd_killed
 t "sshd is killed, one relay" sshd_killed --relay-at cluster

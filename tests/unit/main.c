@@ -128,6 +128,7 @@ static void (*const suites[])(void) = {
     add_launch_command_tests,
     add_mux_tests,
     add_agents_tests,
+    add_machine_tests,
     add_agent_lies_tests,
     add_images_tests,
     add_servers_tests,

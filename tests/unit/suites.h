@@ -61,6 +61,7 @@ void add_stripe_tests(void);
 void add_launch_command_tests(void);
 void add_mux_tests(void);
 void add_agents_tests(void);
+void add_machine_tests(void);
 void add_agent_lies_tests(void);
 void add_plan_tests(void);
 void add_pmi_tests(void);
