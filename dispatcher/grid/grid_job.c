@@ -50,6 +50,19 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
                : CW_OK;
 }
 
+int grid_job_own_ssh_config(const struct grid_job *job, const char *dir,
+                            char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
+{
+    char *text = ssh_config_make(&job->grid, &job->rtt, job->here);
+
+    if (!text)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
+    snprintf(args, GRID_SSH_ARGS_BYTES, "-F %.*s/" GRID_STATE_SSH_CONFIG, PATH_MAX - 16, dir);
+    grid_state_write_at(args + strlen("-F "), text, strlen(text), err);
+    free(text);
+    return err->code;
+}
+
 int grid_job_keep_logs_at(struct grid_job *job, const char *site, struct cw_err *err)
 {
     const struct grid *grid = &job->grid;

@@ -16,7 +16,7 @@ struct grid_job {
     struct grid grid;
     struct routes_rtt rtt;
     uint32_t here;                      /* the site of this machine, or GRID_OUTSIDE */
-    char ssh_args[GRID_SSH_ARGS_BYTES]; /* for the launcher */
+    char ssh_args[GRID_SSH_ARGS_BYTES]; /* for the launcher, by what each command writes anew */
     char key_file[PATH_MAX];            /* of relays and servers */
     uint32_t logs_at;                   /* the site whose relay has all ranks; GRID_OUTSIDE: each
                                            has that of its own */
@@ -37,6 +37,11 @@ struct grid_job {
  * its host name. Errors: of grid_file_read and grid_state_path; CW_ENOTFOUND: there is no key. */
 int grid_job_open(struct grid_job *job, const char *file, const char *here, struct cw_err *err);
 void grid_job_free(struct grid_job *job); /* zeroed is allowed */
+
+/* Writes the configuration for ssh into a directory of the job's own, and says where it is: ssh is
+ * started as long as the job runs. Errors: CW_ENOMEM, CW_ESYS. */
+int grid_job_own_ssh_config(const struct grid_job *job, const char *dir,
+                            char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
 
 /* The relay and the checkpoint server of the site of that name are those of all ranks. Errors:
  * CW_EINVAL: there is no such site; which there are. */

@@ -88,12 +88,19 @@ static bool write_all(int fd, const char *bytes, size_t size)
 int grid_state_write(const struct grid *grid, const char *file, const void *bytes, size_t size,
                      struct cw_err *err)
 {
-    char path[PATH_MAX], fresh[PATH_MAX + 8];
-    bool written;
-    int fd;
+    char path[PATH_MAX];
 
     if (grid_state_path(grid, file, path, err) < 0)
         return err->code;
+    return grid_state_write_at(path, bytes, size, err);
+}
+
+int grid_state_write_at(const char *path, const void *bytes, size_t size, struct cw_err *err)
+{
+    char fresh[PATH_MAX + 8];
+    bool written;
+    int fd;
+
     snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
     fd = mkostemp(fresh, O_CLOEXEC);
     if (fd < 0)

@@ -30,8 +30,11 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
 int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err);
 int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err);
 
-/* Writes the configuration for ssh, and says where it is: "-F PATH", as words with blanks between.
- * Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
+/* Writes the file whole, in any directory of the user. Errors: CW_ESYS. */
+int grid_state_write_at(const char *path, const void *bytes, size_t size, struct cw_err *err);
+
+/* Writes the configuration for ssh, which each command on this grid does, and says where it is: "-F
+ * PATH", as words with blanks between. Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
 #define GRID_SSH_ARGS_BYTES (PATH_MAX + 3)
 int grid_state_ssh_args(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
                         char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);

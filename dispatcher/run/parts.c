@@ -126,6 +126,11 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
 
     if (o->list.count == 0)
         return CW_OK;
+    if (p->options->grid) {
+        if (grid_job_own_ssh_config(p->options->grid, p->dir.path, p->ssh_args, err) < 0)
+            return err->code;
+        config.launcher_args = p->ssh_args;
+    }
     p->agents = agents_new(&config, err);
     if (p->agents)
         p->far_relays = far_relays_new(p->agents, events->far_relays, events->agents_ctx, err);

@@ -36,6 +36,7 @@ struct parts {
     struct programs programs;
     struct rundir dir;
     bool dir_made;
+    char ssh_args[GRID_SSH_ARGS_BYTES]; /* of a job on a grid */
     struct loop *loop;
     struct signals signals;
     struct outputs *outputs;

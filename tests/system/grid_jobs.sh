@@ -3,7 +3,7 @@
 # are killed, hosts are lost, sites are cut off. Prints TAP.
 #
 #   grid_jobs.sh [REGEX]    runs the tests whose titles match
-# shellcheck disable=SC2317 # the tests are called by t
+# shellcheck disable=SC2016,SC2317 # text of scripts; the tests are called by t
 set -u
 
 suite="jobs on grids"
@@ -111,6 +111,19 @@ site_is_cut() {
   grid_cut "$1" all
   sleep 7
   grid_join "$1" all
+  end
+  no_host_is_lost
+}
+
+# What other commands write for ssh, with another grid file or at another site, is not what a running job's agents are
+# reached by again.
+config_is_written_anew() {
+  over_grid 6 --map-by site
+  begin
+  "$grid_front" bash -c 'echo "ProxyCommand false" >"${XDG_STATE_HOME:-$HOME/.local/state}/causeway/test/ssh_config"'
+  grid_cut b all
+  sleep 7
+  grid_join b all
   end
   no_host_is_lost
 }
@@ -337,6 +350,7 @@ t "one connection over a long way, as the grid file says" one_connection_over_a_
 t "a rank is killed" rank_is_killed
 t "a site with a gateway is cut off" site_is_cut b
 t "a site that is published is cut off" site_is_cut c
+t "a configuration for ssh is written anew" config_is_written_anew
 t "a host is lost" host_is_lost
 t "a rank moves to another site" moved
 t "a rank may not move to another site" not_moved
