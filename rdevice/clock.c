@@ -175,7 +175,7 @@ static void begin_recording(int fd)
     size_t early;
 
     state.owner = this_thread();
-    state.pid = getpid();
+    state.pid = real_pid();
     pthread_atfork(NULL, NULL, stop_in_child);
     early = peek_early(fd);
     clock_written =
@@ -308,7 +308,7 @@ static void go_live(void)
 /* A process that was forked past libc has our memory, but is not the rank. */
 static bool is_rank(void)
 {
-    return getpid() == state.pid;
+    return real_pid() == state.pid;
 }
 
 /* Before MPI_Init this may be another program than the one that recorded, such as a script that
@@ -509,7 +509,7 @@ void clock_attach(bool log)
  * the rank had repeated all, from what was repeated last. */
 void clock_go_on_from_image(bool log)
 {
-    state.pid = getpid();
+    state.pid = real_pid();
     clock_written.used = 0;
     if (state.mode != MODE_REPEAT)
         memcpy(repeated.last, clock_written.last, sizeof(repeated.last));

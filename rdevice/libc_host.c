@@ -3,12 +3,14 @@
  * be restarted on another host.
  *
  * A binding to libc, above libc_ask.c and, through it, above the device. */
+#include "rdevice/device.h"
 #include "rdevice/libc_ask.h"
 #include "rdevice/libc_waits.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -154,6 +156,56 @@ static long told_number(long real, uintptr_t caller)
     {                                                                                              \
         return (type)told_number(NEXT(name)(), CALLER);                                            \
     }
+
+/* --- the number of the process ------------------------------------------------------------------
+ */
+
+struct mapped {
+    bool looked;
+    uintptr_t start;
+    uintptr_t size;
+};
+
+static int on_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+    static const char name[] = "/libmpich.so";
+    struct mapped *mapped = context;
+
+    (void)size;
+    if (!strstr(info->dlpi_name, name))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD)
+            mapped->size = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+    mapped->start = info->dlpi_addr;
+    return 1;
+}
+
+/* MPICH's own: it may look for it once it is there. */
+static bool is_mpich_call(uintptr_t caller)
+{
+    static struct mapped mapped;
+
+    if (!mapped.looked && device_is_open()) {
+        dl_iterate_phdr(on_library, &mapped);
+        mapped.looked = true;
+    }
+    return caller - mapped.start < mapped.size;
+}
+
+/* MPICH makes names of it that it tells other ranks, as those of MPI-IO's shared pointers. The
+ * program gets the number of the process that it is. */
+PUBLIC pid_t getpid(void)
+{
+    pid_t pid = real_pid();
+
+    return is_mpich_call(CALLER) ? (pid_t)told_number(pid, CALLER) : pid;
+}
+
+PUBLIC extern __typeof__(getpid) __getpid __attribute__((alias("getpid"), copy(getpid)));
+
+/* --- more numbers -------------------------------------------------------------------------------
+ */
 
 NUMBER(int, get_nprocs)
 NUMBER(int, get_nprocs_conf)

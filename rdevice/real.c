@@ -2,6 +2,9 @@
 #include "common/clock.h"
 #include "rdevice/next.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 struct real_libc real_libc;
 
 void real_resolve(void)
@@ -44,6 +47,11 @@ int real_affinity(cpu_set_t *cores)
 int cw_cpu(void)
 {
     return real_libc.getcpu();
+}
+
+pid_t real_pid(void)
+{
+    return (pid_t)syscall(SYS_getpid);
 }
 
 uint64_t real_switches(void)

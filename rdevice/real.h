@@ -43,6 +43,9 @@ void real_resolve(void);
 /* Where this thread may run: 0, or -1 with errno. */
 int real_affinity(cpu_set_t *cores);
 
+/* The number of the process. */
+pid_t real_pid(void);
+
 /* Context switches of the process so far. */
 uint64_t real_switches(void);
 
