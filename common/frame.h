@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define CW_PROTOCOL_MAGIC 0x59415743u /* "CWAY" */
-#define CW_PROTOCOL_VERSION 8
+#define CW_PROTOCOL_VERSION 9
 #define CW_FRAME_HEADER 16
 #define CW_FRAME_DATA_MAX (256u << 10) /* payload bytes one frame may carry */
 #define CW_FRAME_BODY_MAX 512u         /* fixed part of any frame's body */
@@ -140,6 +140,7 @@ enum cw_notice {
     CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
     CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
     CW_NOTICE_UNSYNCED = 11, /* the relay's log does not survive the loss of power any more */
+    CW_NOTICE_DIFFERS = 12,  /* it repeats its sends with other contents, as threads may make it */
 };
 
 struct cw_header {
@@ -205,10 +206,16 @@ struct cw_send {
     uint32_t kind;
     uint32_t req; /* the sender's request, for SENT */
     uint64_t tag;
-    uint64_t total; /* bytes of the whole message */
-    uint64_t clock; /* poll clock of the sender */
+    uint64_t total;    /* bytes of the whole message */
+    uint64_t clock;    /* poll clock of the sender */
+    uint64_t contents; /* hash of what it carries; 0: none */
+    uint32_t flags;    /* of CHECK: enum cw_check_flag */
 };
-#define CW_SEND_SIZE 40u
+#define CW_SEND_SIZE 48u
+
+enum cw_check_flag {
+    CW_CHECK_THREADS = 1, /* the process has, or had, other threads */
+};
 
 /* RECV and CANCEL */
 struct cw_recv {
@@ -369,7 +376,7 @@ struct cw_forward {
     uint32_t src;
     struct cw_send send;
 };
-#define CW_FORWARD_SIZE 48u
+#define CW_FORWARD_SIZE 56u
 
 /* FORWARD_DATA and FORWARD_END: the sender. FORWARD_SENT: the rank whose synchronous send was
  * matched, and its request. */
@@ -551,10 +558,11 @@ static inline void cw_send_put(uint8_t *to, const struct cw_send *v)
     cw_put_u32(&w, v->dst);
     cw_put_u32(&w, v->kind);
     cw_put_u32(&w, v->req);
-    cw_put_u32(&w, 0);
+    cw_put_u32(&w, v->flags);
     cw_put_u64(&w, v->tag);
     cw_put_u64(&w, v->total);
     cw_put_u64(&w, v->clock);
+    cw_put_u64(&w, v->contents);
 }
 
 static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
@@ -564,10 +572,11 @@ static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
     v->dst = cw_get_u32(&r);
     v->kind = cw_get_u32(&r);
     v->req = cw_get_u32(&r);
-    cw_get_u32(&r);
+    v->flags = cw_get_u32(&r);
     v->tag = cw_get_u64(&r);
     v->total = cw_get_u64(&r);
     v->clock = cw_get_u64(&r);
+    v->contents = cw_get_u64(&r);
     return cw_reader_end(&r) && v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM &&
            v->total <= CW_MESSAGE_MAX;
 }

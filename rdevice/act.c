@@ -106,18 +106,27 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
     return n;
 }
 
+/* Of what `pieces` hold. Without a log nothing is compared. */
+static uint64_t hash_of(struct exchange *x, const struct act_target *to, const struct iovec *pieces,
+                        int count)
+{
+    return journal_is_logged(&x->journal) ? contents_of(&x->contents, pieces, count, to->header)
+                                          : 0;
+}
+
 /* Queues the header of a message with its first bytes to follow, `copied` of them in the buffer;
  * or, when an earlier incarnation has sent it, notes in *skip how much of it the relay has. Returns
  * false then. */
-static bool put_send(struct exchange *x, const struct act_target *to, uint64_t total, size_t first,
-                     size_t copied, uint64_t *skip)
+static bool put_send(struct exchange *x, const struct act_target *to, uint64_t total,
+                     uint64_t contents, size_t first, size_t copied, uint64_t *skip)
 {
     struct cw_send send = {.dst = to->dst,
                            .kind = to->kind,
                            .req = to->req,
                            .tag = to->tag,
                            .total = total,
-                           .clock = journal_polls(&x->journal)};
+                           .clock = journal_polls(&x->journal),
+                           .contents = contents};
 
     *skip = 0;
     if (replay_send(x, &send, skip))
@@ -179,7 +188,8 @@ void act_send(struct exchange *x, const struct act_target *to, const struct iove
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
     uint64_t skip;
 
-    if (!put_send(x, to, total, first, total <= ACT_COPY_MAX ? total : 0, &skip)) {
+    if (!put_send(x, to, total, hash_of(x, to, pieces, count), first,
+                  total <= ACT_COPY_MAX ? total : 0, &skip)) {
         cut(&from, &count, skip, chunk, &first);
         put_rest(x, from, count);
     } else if (total <= ACT_COPY_MAX) {
@@ -190,22 +200,30 @@ void act_send(struct exchange *x, const struct act_target *to, const struct iove
     }
 }
 
-void act_send_first(struct exchange *x, const struct act_target *to, uint64_t total,
-                    const void *first, size_t size, uint64_t *skip)
-{
-    struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
-
-    if (put_send(x, to, total, size, 0, skip))
-        exchange_flush_with(x, &piece, 1);
-    else
-        act_send_more(x, first, size, skip);
-}
-
-void act_send_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
+/* All of it but what the relay has. */
+static void put_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
 {
     size_t skipped = size < *skip ? size : *skip;
     struct iovec piece = {.iov_base = (uint8_t *)bytes + skipped, .iov_len = size - skipped};
 
     *skip -= skipped;
     put_rest(x, &piece, 1);
+}
+
+void act_send_first(struct exchange *x, const struct act_target *to, uint64_t total,
+                    const void *first, size_t size, uint64_t *skip)
+{
+    struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
+
+    if (put_send(x, to, total, hash_of(x, to, &piece, 1), size, 0, skip))
+        exchange_flush_with(x, &piece, 1);
+    else
+        put_more(x, first, size, skip);
+}
+
+void act_send_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
+{
+    if (journal_is_logged(&x->journal))
+        contents_more(&x->contents, bytes, size);
+    put_more(x, bytes, size, skip);
 }

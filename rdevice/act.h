@@ -14,7 +14,9 @@ struct act_target {
     uint32_t dst;
     uint32_t kind; /* enum cw_send_kind */
     uint64_t tag;
-    uint32_t req; /* of CW_SEND_SYNC */
+    uint32_t req;    /* of CW_SEND_SYNC */
+    uint64_t header; /* bytes before those that are the same in each incarnation, or
+                        CONTENTS_UNLIKE */
 };
 
 /* Sends one message, gathered from at most EXCHANGE_PIECES_MAX pieces; returns when it is written

@@ -12,6 +12,7 @@ void exchange_begin(struct exchange *x, const struct cw_setup *setup,
 {
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
     journal_begin(&x->journal, setup->incarnation, welcome);
+    contents_begin(&x->contents, setup->flags);
     inbox_begin(&x->inbox);
 }
 
@@ -20,6 +21,7 @@ void exchange_go_on(struct exchange *x, const struct cw_setup *setup,
 {
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
     journal_go_on(&x->journal, setup->incarnation, welcome);
+    contents_begin(&x->contents, setup->flags);
     inbox_on_restore(&x->inbox, &x->requests);
     x->probes = (struct probes){.answered = false};
     x->asked.number = 0;

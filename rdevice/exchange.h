@@ -6,6 +6,7 @@
 #define RDEVICE_EXCHANGE_H
 
 #include "common/setup.h"
+#include "rdevice/contents.h"
 #include "rdevice/inbox.h"
 #include "rdevice/journal.h"
 #include "rdevice/probes.h"
@@ -20,8 +21,9 @@ struct exchange {
     struct inbox inbox;
     struct probes probes;
     struct request_table requests; /* set up apart */
-    bool farewell;                 /* has come */
-    struct cw_checkpoint asked;    /* for an image; its number is 0: for none */
+    struct contents contents;
+    bool farewell;              /* has come */
+    struct cw_checkpoint asked; /* for an image; its number is 0: for none */
 };
 
 /* After WELCOME, over the session, which is open. The request table is set up apart. */

@@ -10,8 +10,8 @@
 bool replay_act(struct exchange *x);
 
 /* The act is to send a message: true when it was sent before, with *has the bytes that the relay
- * has. */
-bool replay_send(struct exchange *x, const struct cw_send *send, uint64_t *has);
+ * has. Fills the flags. */
+bool replay_send(struct exchange *x, struct cw_send *send, uint64_t *has);
 
 /* While the journal is active: a call for progress at the poll clock of now. Returns true when
  * events happened then. */
@@ -24,7 +24,8 @@ bool replay_probe(struct exchange *x, struct cw_probed *answer);
 /* A reading is wanted. True: the log's next readings have come (clock_repeat). False: the rank is
  * live, the answer is a new one. */
 bool replay_readings(struct exchange *x);
-/* All that clock_repeat() was given is used up: the rank is live, if that was the last of its log. */
+/* All that clock_repeat() was given is used up: the rank is live, if that was the last of its log.
+ */
 void replay_readings_used(struct exchange *x);
 
 /* The program ends its use of MPI: all must have been repeated. */

@@ -321,9 +321,9 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
 /* An active message to this rank itself does not go to the relay, for it is no input: it is taken
  * at the next call for progress, in every incarnation. RMA sends two for each access to a rank's
  * own window. */
-static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int n)
+static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int n, size_t header)
 {
-    struct act_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag};
+    struct act_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag, .header = header};
 
     trace_message(dst, tag, pieces, n);
     if (dst == device_rank())
@@ -332,18 +332,35 @@ static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int 
         device_send(&to, pieces, n);
 }
 
+/* MPICH's headers are no data: addresses of requests, and bytes that nobody has set. Data is a
+ * piece of its own; or, packed, it stands behind them, and the first of them, a struct
+ * MPIDI_UCX_am_header_t, has its size. */
+static size_t am_header_of(const struct iovec *pieces, int n)
+{
+    size_t size = pieces[0].iov_len;
+    uint64_t data = 0;
+
+    if (n == 1 && size > 2 * sizeof(data))
+        memcpy(&data, (const uint8_t *)pieces[0].iov_base + sizeof(data), sizeof(data));
+    return data + 2 * sizeof(data) <= size ? size - data : size;
+}
+
 ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count,
                                 ucp_datatype_t datatype, ucp_send_callback_t cb, unsigned flags)
 {
-    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_AM, .tag = id};
+    struct act_target to = {
+        .dst = ep->rank, .kind = CW_SEND_AM, .tag = id, .header = CONTENTS_UNLIKE};
     struct iovec pieces[DEVICE_PIECES_MAX];
+    int n;
 
     (void)cb;
     (void)flags;
-    if (ucp_data_class(datatype) == UCP_DATATYPE_GENERIC)
+    if (ucp_data_class(datatype) == UCP_DATATYPE_GENERIC) {
         send_any(&to, buffer, count, datatype);
-    else
-        send_am(ep->rank, id, pieces, ucp_data_gather(pieces, buffer, count, datatype));
+        return NULL;
+    }
+    n = ucp_data_gather(pieces, buffer, count, datatype);
+    send_am(ep->rank, id, pieces, n, am_header_of(pieces, n));
     return NULL;
 }
 
@@ -373,7 +390,7 @@ ucs_status_ptr_t ucp_am_send_nbx(ucp_ep_h ep, unsigned id, const void *header, s
     if (ucp_data_class(datatype) != UCP_DATATYPE_CONTIG || header_length > UINT32_MAX)
         return UCS_STATUS_PTR(UCS_ERR_UNSUPPORTED);
     send_am(ep->rank, am_tag(id, header_length), pieces,
-            1 + ucp_data_gather(pieces + 1, buffer, count, datatype));
+            1 + ucp_data_gather(pieces + 1, buffer, count, datatype), header_length);
     return NULL;
 }
 

@@ -1,6 +1,7 @@
 #include "dispatcher/options/options.h"
 #include "common/frame.h"
 #include "common/parse.h"
+#include "common/setup.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
 #include "dispatcher/options/grid_options.h"
@@ -92,6 +93,10 @@ const char run_usage[] =
     "  --log-lost go-on|end what to do when a rank can no longer be restarted, for instance "
     "because\n"
     "                       its log has no room any more (default go-on)\n"
+    "  --check-contents some|all|none\n"
+    "                       how much of each message a restarted rank has to send again as "
+    "before:\n"
+    "                       all bytes, or 1 KiB of what is larger (default some)\n"
     "  --max-restarts N     of each rank (default 100)\n"
     "  --slots N            places for processes (default and minimum: the number of ranks)\n"
     "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
@@ -156,6 +161,7 @@ enum {
     OPT_NO_LOG,
     OPT_TRUST_FILES,
     OPT_LOG_LOST,
+    OPT_CHECK_CONTENTS,
     OPT_MAX_RESTARTS,
     OPT_SLOTS,
     OPT_ALIVE_PERIOD,
@@ -204,6 +210,7 @@ static const struct option own_options[] = {
     {"no-log", no_argument, NULL, OPT_NO_LOG},
     {"trust-files", no_argument, NULL, OPT_TRUST_FILES},
     {"log-lost", required_argument, NULL, OPT_LOG_LOST},
+    {"check-contents", required_argument, NULL, OPT_CHECK_CONTENTS},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
@@ -308,6 +315,19 @@ static int take_log_lost(struct run_options *o, const char *value, struct cw_err
     return cw_err_set(err, CW_EINVAL, "--log-lost %s: expected go-on or end", value);
 }
 
+static int take_check_contents(struct run_options *o, const char *value, struct cw_err *err)
+{
+    if (strcmp(value, "some") == 0)
+        o->contents = 0;
+    else if (strcmp(value, "all") == 0)
+        o->contents = CW_SETUP_CONTENTS_ALL;
+    else if (strcmp(value, "none") == 0)
+        o->contents = CW_SETUP_CONTENTS_NONE;
+    else
+        return cw_err_set(err, CW_EINVAL, "--check-contents %s: expected some, all or none", value);
+    return CW_OK;
+}
+
 static int take_image_server(struct run_options *o, const char *value, struct cw_err *err)
 {
     if (o->image_server_count == CKPT_SERVERS_MAX)
@@ -367,6 +387,8 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
         break;
     case OPT_LOG_LOST:
         return take_log_lost(o, value, err);
+    case OPT_CHECK_CONTENTS:
+        return take_check_contents(o, value, err);
     case OPT_MAX_RESTARTS:
         return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
     case OPT_SLOTS:

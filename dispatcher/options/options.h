@@ -58,6 +58,7 @@ struct run_options {
     bool no_log;        /* a crash ends the job */
     bool trust_files;   /* files that ranks share do not hinder a restart */
     bool log_lost_ends; /* the job ends when a rank can no longer be restarted */
+    uint32_t contents;  /* what of messages is compared: enum cw_setup_flag, CONTENTS */
     uint32_t max_restarts;
     uint32_t slots;            /* 0: as many as ranks */
     uint64_t alive_period_ns;  /* between two signs of life of a rank */

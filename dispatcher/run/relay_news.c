@@ -159,6 +159,19 @@ static void on_rank_notice(struct relay_news *n, const struct cw_notice_body *no
     }
 }
 
+/* Of a rank with threads. */
+static void contents_differ(struct relay_news *n, const struct cw_notice_body *notice)
+{
+    if (notice->rank >= n->parts->options->ranks)
+        return;
+    telling_warn(&n->parts->telling, now_of(n), notice->rank, "does not repeat what it sent",
+                 notice->text);
+    telling_tell(&n->parts->telling,
+                 "rank %u, which has threads, does not repeat what it sent; the job's result may "
+                 "be wrong: %s",
+                 notice->rank, notice->text);
+}
+
 static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
 {
     struct relay_news *n = ctx;
@@ -170,6 +183,8 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
         telling_say(&n->parts->telling, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
+    else if (notice->code == CW_NOTICE_DIFFERS)
+        contents_differ(n, notice);
     else if (notice->code == CW_NOTICE_UNLINKED) {
         /* most likely the other relay has ended, of which there is more to be heard */
         snprintf(text, sizeof(text), "relay %s: %s", relays_address(n->parts->relays, relay),

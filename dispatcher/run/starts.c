@@ -80,6 +80,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
         setup.flags |= CW_SETUP_SHARES_FILES;
     if (parts->options->image_baseline)
         setup.flags |= CW_SETUP_CPU_BASELINE;
+    setup.flags |= parts->options->contents;
     return setup;
 }
 

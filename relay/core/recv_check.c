@@ -32,6 +32,52 @@ bool check_is_ready(struct relay_conn *conn)
     return found == CHAIN_HERE || found == CHAIN_END;
 }
 
+/* What the rank had from outside since the last send that carried the same, where the cause is. */
+static void describe_inputs(char to[SEND_TEXT], const struct feed *feed)
+{
+    const struct log_inputs *inputs = &feed->checked.inputs;
+    char events[64] = "no event";
+    char since[48] = "its start";
+
+    if (inputs->events)
+        snprintf(events, sizeof(events), "events %" PRIu64 " to %" PRIu64, feed->agreed_event + 1,
+                 feed->agreed_event + inputs->events);
+    if (feed->agreed)
+        snprintf(since, sizeof(since), "send %" PRIu64 ", which agreed", feed->agreed);
+    snprintf(to, SEND_TEXT,
+             "since %s: %s, %" PRIu64 " probes that found, %" PRIu64 " bytes of readings", since,
+             events, inputs->answers, inputs->readings);
+}
+
+static void note_agreed(struct feed *feed)
+{
+    feed->agreed = feed->checked.send;
+    feed->agreed_event += feed->checked.inputs.events;
+    feed->checked.inputs = (struct log_inputs){.events = 0};
+}
+
+/* Where there are threads, contents may depend on them, and the program may bear it. */
+static void contents_differ(struct relay_mailbox *mailbox, const struct cw_send *expected,
+                            const struct cw_send *seen)
+{
+    struct feed *feed = &mailbox->feed;
+    char send_text[SEND_TEXT];
+    char inputs_text[SEND_TEXT];
+    char text[CW_TEXT_MAX + 1];
+
+    describe(send_text, seen);
+    describe_inputs(inputs_text, feed);
+    snprintf(text, sizeof(text),
+             "send %" PRIu64 ", %s, has other contents: hash %016" PRIx64 ", it was %016" PRIx64
+             "; %s",
+             feed->checked.send, send_text, seen->contents, expected->contents, inputs_text);
+    if (!(seen->flags & CW_CHECK_THREADS))
+        job_diverged(mailbox, "%s", text);
+    else if (!mailbox->differs)
+        job_notice(mailbox->job, CW_NOTICE_DIFFERS, mailbox->rank, "%s", text);
+    mailbox->differs = true;
+}
+
 void recv_check(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
@@ -47,8 +93,15 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
     }
     known = log_next_send(&mailbox->log, &mailbox->feed.checked, &expected) == CHAIN_HERE;
     if (known && seen.dst == expected.dst && seen.kind == expected.kind &&
-        seen.tag == expected.tag && seen.total == expected.total)
+        seen.tag == expected.tag && seen.total == expected.total) {
+        if (seen.contents == 0 || expected.contents == 0)
+            return;
+        if (seen.contents == expected.contents)
+            note_agreed(&mailbox->feed);
+        else
+            contents_differ(mailbox, &expected, &seen);
         return;
+    }
     if (known)
         describe(expected_text, &expected);
     describe(seen_text, &seen);

@@ -269,7 +269,8 @@ int log_send(struct relay_log *log, const struct cw_send *send)
                                       .dst = send->dst,
                                       .kind = send->kind,
                                       .tag = send->tag,
-                                      .total = send->total};
+                                      .total = send->total,
+                                      .contents = send->contents};
     uint64_t position;
 
     if (log_append(log, &record, &position) < 0)
@@ -409,10 +410,26 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
     return CHAIN_HERE;
 }
 
+/* As next_of; counts the determinants before it. */
+static enum chain_found next_send(const struct relay_log *log, struct log_cursor *cursor,
+                                  struct log_record *r)
+{
+    struct log_inputs *inputs = &cursor->inputs;
+    enum chain_found found;
+
+    while ((found = next_of(log, DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) == CHAIN_HERE &&
+           r->type != LOG_SEND) {
+        inputs->events += r->events;
+        inputs->answers += r->type == LOG_ANSWER;
+        inputs->readings += r->type == LOG_READINGS ? r->size : 0;
+    }
+    return found;
+}
+
 enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor)
 {
     struct log_record r;
-    enum chain_found found = next_of(log, 1u << LOG_SEND, &cursor->sends, &r);
+    enum chain_found found = next_send(log, cursor, &r);
 
     if (found == CHAIN_HERE)
         cursor->sends -= r.whole;
@@ -423,12 +440,15 @@ enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *c
                                struct cw_send *send)
 {
     struct log_record r;
-    enum chain_found found = next_of(log, 1u << LOG_SEND, &cursor->sends, &r);
+    enum chain_found found = next_send(log, cursor, &r);
 
     if (found != CHAIN_HERE)
         return found;
-    *send = (struct cw_send){
-        .tag = r.tag, .dst = (uint32_t)r.dst, .kind = (uint32_t)r.kind, .total = r.total};
+    *send = (struct cw_send){.tag = r.tag,
+                             .dst = (uint32_t)r.dst,
+                             .kind = (uint32_t)r.kind,
+                             .total = r.total,
+                             .contents = r.contents};
     cursor->send++;
     return CHAIN_HERE;
 }

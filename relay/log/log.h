@@ -58,6 +58,13 @@ struct log_mark {
     uint64_t floor; /* ... and their payload here */
 };
 
+/* Determinants that were passed while sends were looked for. */
+struct log_inputs {
+    uint64_t events;   /* taken */
+    uint64_t answers;  /* of probes that found a message */
+    uint64_t readings; /* bytes of them */
+};
+
 /* A place in the log, for each kind of what it holds. */
 struct log_cursor {
     uint64_t events;
@@ -66,6 +73,7 @@ struct log_cursor {
     uint64_t event; /* how many were read */
     uint64_t clock;
     uint64_t send;
+    struct log_inputs inputs; /* the caller sets it back */
 };
 
 struct log_points;
@@ -158,7 +166,7 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
                                       struct log_determinant *determinant);
 /* Whether there is one, and here. */
 enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor);
-/* Only dst, kind, tag and total are filled. */
+/* Only dst, kind, tag, total and contents are filled. */
 enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
                                struct cw_send *send);
 

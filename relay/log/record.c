@@ -18,6 +18,7 @@ enum field {
     MSG,
     EVENTS,
     CLOCK,
+    CONTENTS,
     MESSAGE,
     SIZE,
     AT
@@ -39,6 +40,7 @@ static const struct {
     [MSG] = {offsetof(struct log_record, msg), UINT32_MAX},
     [EVENTS] = {offsetof(struct log_record, events), UINT64_MAX},
     [CLOCK] = {offsetof(struct log_record, clock), UINT64_MAX},
+    [CONTENTS] = {offsetof(struct log_record, contents), UINT64_MAX},
     [MESSAGE] = {offsetof(struct log_record, message), UINT64_MAX},
     [SIZE] = {offsetof(struct log_record, size), UINT64_MAX},
     [AT] = {offsetof(struct log_record, at), UINT64_MAX},
@@ -55,7 +57,7 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
     [LOG_TAKEN] = {EVENTS, CLOCK},
     [LOG_READINGS] = {SIZE},
     [LOG_ANSWER] = {FLAGS, TAG, TOTAL, MSG, CLOCK},
-    [LOG_SEND] = {DST, KIND, TAG, TOTAL},
+    [LOG_SEND] = {DST, KIND, TAG, TOTAL, CONTENTS},
     [LOG_RECV] = {REQ, TAG, MASK, TOTAL},
     [LOG_MRECV] = {MSG, REQ, TOTAL},
     [LOG_CANCEL] = {REQ, TAG, MASK},
@@ -70,7 +72,7 @@ static const uint8_t fields_of[LOG_RECORD_TYPES][FIELDS_MAX + 1] = {
 /* These use all of their bits, others are small numbers most of the time. */
 static bool is_fixed(uint8_t field)
 {
-    return field == TAG || field == MASK;
+    return field == TAG || field == MASK || field == CONTENTS;
 }
 
 static uint8_t *put(uint8_t *to, uint8_t field, const struct log_record *r)

@@ -18,7 +18,7 @@ enum log_record_type {
     LOG_TAKEN,    /* events, clock */
     LOG_READINGS, /* bytes */
     LOG_ANSWER,   /* flags (LOG_REMOVED), clock, msg, tag, total */
-    LOG_SEND,     /* dst, kind, tag, total */
+    LOG_SEND,     /* dst, kind, tag, total, contents */
     /* inputs that lead to events; only where the log outlives its process */
     LOG_RECV,   /* req, tag, mask, total (its room) */
     LOG_MRECV,  /* msg, req, total (its room) */
@@ -53,9 +53,10 @@ struct log_record {
     uint64_t tag;
     uint64_t mask;
     uint64_t total;
-    uint64_t size;   /* of the bytes; MATCHED: of those that the receive had room for */
-    uint64_t events; /* taken since the last TAKEN */
-    uint64_t clock;  /* since the last TAKEN or ANSWER */
+    uint64_t size;     /* of the bytes; MATCHED: of those that the receive had room for */
+    uint64_t events;   /* taken since the last TAKEN */
+    uint64_t clock;    /* since the last TAKEN or ANSWER */
+    uint64_t contents; /* SEND: hash of what it carried; 0: none */
     uint64_t message;
     uint64_t at; /* MATCHED, HELD: where the payload ended when the message began */
     const uint8_t *bytes;

@@ -294,7 +294,8 @@ static void say_send_of(struct client *c, struct cw_reader *r)
                            .kind = (how >> 2) & 3,
                            .req = how,
                            .tag = cw_get_u8(r) & 7,
-                           .total = cw_get_u16(r) * (how & 0x40 ? 6u : 1u)};
+                           .total = cw_get_u16(r) * (how & 0x40 ? 6u : 1u),
+                           .contents = how & 0x18};
     uint64_t size = how & 0x80 ? send.total : send.total / 3;
 
     size = size < CW_FRAME_DATA_MAX ? size : CW_FRAME_DATA_MAX;
@@ -370,7 +371,8 @@ static const struct relay_mailbox *mailbox_of(const struct client *c)
     return rank ? &rank->mailbox : NULL;
 }
 
-/* What it repeats: all, or with 1, 2, 3 something else, less than all, all without an end. */
+/* What it repeats: all, or with 1, 2, 3 something else, less than all, all without an end; with 4
+ * and 5 other contents, those with threads. */
 static void say_repetition_of(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c);
@@ -387,6 +389,8 @@ static void say_repetition_of(struct client *c, uint8_t how)
             send.tag++;
         if (how == 2)
             break;
+        send.contents += how == 4 || how == 5;
+        send.flags = how == 5 ? CW_CHECK_THREADS : 0;
         codec_check(&c->codec, &send);
     }
     if (how != 3)

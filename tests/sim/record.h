@@ -55,7 +55,8 @@ struct record {
     bool whole; /* the program has come to its end */
     bool altered;
     uint64_t altered_act;
-    uint64_t hash; /* at its end */
+    bool other_bytes; /* what it sends is not what it is to send */
+    uint64_t hash;    /* at its end */
 };
 
 struct sim_process;

@@ -34,7 +34,11 @@ bool program_alter(struct program *g, uint32_t *dst, bool tagged, size_t *size)
     g->process->record.altered_act = now.acts;
     sim_trace("%u.%u does something else at act %llu", g->process->rank, g->process->incarnation,
               (unsigned long long)now.acts + 1);
-    switch (sim_below(4)) {
+    switch (sim_below(5)) {
+    case 4: /* other bytes; where there are none to compare, another length */
+        g->process->record.other_bytes = tagged && *size > 0;
+        *size += !g->process->record.other_bytes;
+        return false;
     case 0:
         *dst = (*dst + 1) % g->ranks;
         return false;
@@ -105,6 +109,7 @@ void program_send(struct program *g, uint32_t kind, uint32_t dst, uint32_t user,
     if (program_alter(g, &dst, true, &size))
         return;
     tag = program_tag(user, g->process->rank, seq);
-    program_put(g, kind, dst, tag, payload_of(tag), size);
+    program_put(g, kind, dst, tag,
+                payload_of(tag + ((uint64_t)g->process->record.other_bytes << 8)), size);
     program_check_count(g);
 }

@@ -844,6 +844,31 @@ diverges_traced() {
 $(cut -c1-150 "$work/trace/rank.2.2.difference")"
 }
 
+# differs HOW EVENT [OPTION...]: its messages carry something else; it is killed at an event that comes after.
+differs() {
+  local how=$1 event=$2
+  shift 2
+  start "${causeway[@]}" run "$@" --events "$tmp/events" --fault "kill:2@event:$event" -n 3 "$programs/diverges" \
+    "$how" "$work/number" "$work/never"
+  finish
+  count_faults "$tmp/events"
+  expect_code 1
+  expect_restarts 1 1
+  expect_err_like '^causeway: .*rank 2, incarnation 2.*send [0-9]+, an? (message|active message) of [0-9]+ bytes to rank 0 with tag .*, has other contents: hash [0-9a-f]{16}, it was [0-9a-f]{16}; since .*: .* [0-9]+ bytes of readings'
+  [[ ! -s $tmp/out ]] || wrong "expected no output"
+}
+
+# A rank with threads is told of, once, and goes on.
+differs_with_threads() {
+  : >"$work/go"
+  fault_options kill:2@event:2 kill:2@event:2
+  run_killed -n 3 "$programs/diverges" threads "$work/number" "$work/go"
+  expect_code 0
+  expect_out 'ok diverges'
+  expect_err_like '^causeway: rank 2, which has threads, does not repeat what it sent; .* has other contents: hash'
+  (($(grep -c 'which has threads' "$tmp/err") == 1)) || wrong "expected to be told once"
+}
+
 # What the last rank sends depends on how full the disk is, which its first process has changed.
 repeats_disk() {
   local faults
@@ -923,6 +948,13 @@ limit_tests() {
   t "it waits where it had asked for the time" diverges clock \
     'rank 2 .*incarnation 2 does not repeat .*it waits where it had asked for the time'
   t "it sends another length, and is traced" diverges_traced
+  t "it sends other bytes" differs contents 2
+  t "it sends what the kernel gave it at random" differs random 2
+  t "it sends other bytes, the last of many" differs large 2
+  t "it sends other bytes at the end of a vector" differs vector 2
+  t "it puts other bytes into a window" differs put 12
+  t "it sends other bytes and all are compared" differs large 2 --check-contents all
+  t "it sends other bytes and has threads" differs_with_threads
 }
 
 # --- all of it --------------------------------------------------------------------

@@ -87,6 +87,110 @@ static void too_few(void)
     it_diverges("expected 2 sends, saw 1");
 }
 
+/* --- what its messages carry ------------------------------------------------------------------ */
+static void say_contents(uint64_t tag, uint64_t contents)
+{
+    codec_send(&r0->codec,
+               &(struct cw_send){
+                   .dst = 1, .kind = CW_SEND_TAG, .tag = tag, .total = 3, .contents = contents},
+               "abc", 3);
+    fixture_feed(r0);
+}
+
+static void check_contents(uint64_t tag, uint64_t contents, uint32_t flags)
+{
+    codec_check(&r0->codec, &(struct cw_send){.dst = 1,
+                                              .kind = CW_SEND_TAG,
+                                              .tag = tag,
+                                              .total = 3,
+                                              .contents = contents,
+                                              .flags = flags});
+    fixture_feed(r0);
+}
+
+/* Three sends, of which nobody looks at the second; events and readings between them. */
+static void come_again_with_contents(void)
+{
+    start();
+    say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
+    say_taken(r0, 1, 2);
+    say_contents(1, 0xaaa);
+    for (int i = 0; i < 3; i++)
+        say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
+    say_taken(r0, 3, 4);
+    say_contents(2, 0);
+    say_readings(r0, "noon");
+    say_taken(r0, 4, 5);
+    say_contents(3, 0xbbb);
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    f.story_size = 0;
+}
+
+static void contents_are_other(const char *text)
+{
+    char line[512];
+
+    snprintf(line, sizeof(line),
+             "d > NOTICE DIVERGED rank 0 incarnation 2 acts 3 event 4 'rank 0, incarnation 2, does "
+             "not repeat what it did before: %s'\n",
+             text);
+    expect_has(&f, line);
+    CU_ASSERT_PTR_NULL(r0->conn);
+    fixture_fini(&f);
+}
+
+static void other_contents(void)
+{
+    come_again_with_contents();
+    check_contents(1, 0xaab, 0);
+    contents_are_other("send 1, a message of 3 bytes to rank 1 with tag 0x1, has other contents: "
+                       "hash 0000000000000aab, it was 0000000000000aaa; since its start: events 1 "
+                       "to 1, 0 probes that found, 0 bytes of readings");
+    come_again_with_contents();
+    check_contents(1, 0xaaa, 0);
+    check_contents(2, 0xccc, 0);
+    check_contents(3, 0xbba, 0);
+    contents_are_other(
+        "send 3, a message of 3 bytes to rank 1 with tag 0x3, has other contents: "
+        "hash 0000000000000bba, it was 0000000000000bbb; since send 1, which agreed: "
+        "events 2 to 4, 0 probes that found, 4 bytes of readings");
+}
+
+/* They may be the threads' doing: it is told once, and the rank goes on; also one that comes after
+ * it. */
+static void other_contents_of_threads(void)
+{
+    come_again_with_contents();
+    check_contents(1, 0xaab, CW_CHECK_THREADS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE DIFFERS rank 0 incarnation 2 acts 3 event 4 "
+                                           "'send 1, a message of 3 bytes to rank 1 with tag 0x1, "
+                                           "has other contents: hash 0000000000000aab, it was "
+                                           "0000000000000aaa; since its start: events 1 to 1, "));
+    f.story_size = 0;
+    check_contents(2, 0, CW_CHECK_THREADS);
+    check_contents(3, 0xbba, CW_CHECK_THREADS);
+    CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
+    say_live(r0, 4, 5);
+    expect_has(&f, "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 4");
+    fixture_close(r0, "crash");
+    fixture_again(r0);
+    f.story_size = 0;
+    check_contents(1, 0xaab, CW_CHECK_THREADS);
+    CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
+    CU_ASSERT_PTR_NOT_NULL(r0->conn);
+    fixture_fini(&f);
+}
+
+/* What threads send is compared in all else. */
+static void other_message_of_threads(void)
+{
+    come_again_with_contents();
+    check_contents(7, 0xaaa, CW_CHECK_THREADS);
+    contents_are_other("at send 1, expected a message of 3 bytes to rank 1 with tag 0x1, saw a "
+                       "message of 3 bytes to rank 1 with tag 0x7");
+}
+
 /* Of the largest that can be, nothing is lost in what is kept. */
 static void extreme_messages(void)
 {
@@ -341,6 +445,9 @@ void add_divergence_tests(void)
     CU_pSuite suite = CU_add_suite("trace of divergence", NULL, NULL);
 
     CU_ADD_TEST(suite, other_messages);
+    CU_ADD_TEST(suite, other_contents);
+    CU_ADD_TEST(suite, other_contents_of_threads);
+    CU_ADD_TEST(suite, other_message_of_threads);
     CU_ADD_TEST(suite, too_many);
     CU_ADD_TEST(suite, too_few);
     CU_ADD_TEST(suite, extreme_messages);

@@ -398,7 +398,7 @@ static void strange_hellos(void)
     x->hello.version = 1;
     x->hello.role = CW_ROLE_RANK;
     fixture_hello(x);
-    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 8'\nx is closed\n");
+    expect_has(&f, "x > REFUSED VERSION 'protocol version 1, the relay speaks 9'\nx is closed\n");
     fixture_connect(&f, x, "x");
     x->hello.role = 5;
     fixture_hello(x);
@@ -539,7 +539,7 @@ static void headers_that_do_not_fit(void)
     refused(frame, CW_FRAME_HEADER, "RECV frame of 39 bytes, expected 40 to 40");
     header(frame, UINT32_MAX, CW_FRAME_SEND, 2, 2);
     refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE,
-            "SEND frame of 4294967295 bytes, expected 40 to 262184");
+            "SEND frame of 4294967295 bytes, expected 48 to 262192");
     header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 1, 2);
     refused(frame, CW_FRAME_HEADER + CW_ACK_SIZE, "ACK frame numbered 1, expected 2");
     header(frame, CW_ACK_SIZE, CW_FRAME_ACK, 3, 2);

@@ -106,6 +106,7 @@ static void (*const suites[])(void) = {
     add_doctor_tests,
     add_engine_tests,
     add_wait_policy_tests,
+    add_contents_tests,
     add_store_tests,
     add_log_disk_tests,
     add_waiting_tests,

@@ -81,6 +81,7 @@ void add_supply_tests(void);
 void add_transport_tests(void);
 void add_uring_tests(void);
 void add_wait_policy_tests(void);
+void add_contents_tests(void);
 void add_watcher_tests(void);
 void add_wire_tests(void);
 void add_kept_tests(void);

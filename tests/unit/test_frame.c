@@ -81,7 +81,9 @@ static void send_frame(void)
     struct cw_send v = {.dst = 0x01020304,
                         .req = 0x05060708,
                         .tag = 0x1112131415161718,
-                        .clock = 0x3132333435363738};
+                        .clock = 0x3132333435363738,
+                        .contents = 0x4142434445464748,
+                        .flags = 0x51525354};
     uint8_t bytes[CW_SEND_SIZE];
     struct cw_send back;
 
@@ -96,6 +98,8 @@ static void send_frame(void)
         CU_ASSERT_EQUAL(back.tag, v.tag);
         CU_ASSERT_EQUAL(back.total, v.total);
         CU_ASSERT_EQUAL(back.clock, v.clock);
+        CU_ASSERT_EQUAL(back.contents, v.contents);
+        CU_ASSERT_EQUAL(back.flags, v.flags);
     }
     v.kind = CW_SEND_TAG;
     v.total = CW_MESSAGE_MAX + 1;

@@ -190,7 +190,12 @@ static void records_come_back(void)
         {.type = LOG_TAKEN, .events = 1, .clock = UINT64_MAX},
         {.type = LOG_READINGS, .size = 2, .bytes = (const uint8_t *)"xy"},
         {.type = LOG_ANSWER, .clock = 127, .msg = 3, .tag = 8, .total = 128},
-        {.type = LOG_SEND, .dst = 65535, .kind = 2, .tag = 1ull << 63, .total = CW_MESSAGE_MAX},
+        {.type = LOG_SEND,
+         .dst = 65535,
+         .kind = 2,
+         .tag = 1ull << 63,
+         .total = CW_MESSAGE_MAX,
+         .contents = UINT64_MAX},
     };
 
     for (size_t i = 0; i < sizeof(records) / sizeof(*records); i++) {
@@ -459,7 +464,7 @@ static void sends(void)
     static const struct cw_send said[] = {
         {.dst = 0, .kind = CW_SEND_TAG, .tag = 0, .total = 0},
         {.dst = CW_RANKS_MAX - 1, .kind = CW_SEND_AM, .tag = UINT64_MAX, .total = CW_MESSAGE_MAX},
-        {.dst = 1, .kind = CW_SEND_SYNC, .tag = 1, .total = 1},
+        {.dst = 1, .kind = CW_SEND_SYNC, .tag = 1, .total = 1, .contents = 1ull << 63},
         {.dst = CW_RANKS_MAX - 1, .kind = CW_SEND_TAG, .tag = 7, .total = 0},
     };
     struct log_cursor cursor = {0};
@@ -473,10 +478,40 @@ static void sends(void)
     for (int i = 0; i < 400; i++) {
         CU_ASSERT_EQUAL_FATAL(log_next_send(&kept, &cursor, &send), CHAIN_HERE);
         CU_ASSERT_TRUE(send.dst == said[i % 4].dst && send.kind == said[i % 4].kind &&
-                       send.tag == said[i % 4].tag && send.total == said[i % 4].total);
+                       send.tag == said[i % 4].tag && send.total == said[i % 4].total &&
+                       send.contents == said[i % 4].contents);
         CU_ASSERT_EQUAL(cursor.send, i + 1);
     }
     CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &send), CHAIN_END);
+    finish();
+}
+
+/* What stands between sends is counted once, also where a send is looked for before it is read. */
+static void inputs_between_sends(void)
+{
+    const struct cw_send send = {.kind = CW_SEND_TAG};
+    const struct cw_probed answer = {.clock = 9, .found = 1};
+    struct cw_message m = {.req = 1, .tag = 2, .flags = CW_MESSAGE_FIRST | CW_MESSAGE_LAST};
+    struct log_cursor cursor = {0};
+    struct cw_send back;
+
+    start(MEMORY);
+    CU_ASSERT_EQUAL(log_send(&kept, &send), CW_OK);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_EQUAL(log_message(&kept, &m, NULL, 0, NULL), CW_OK);
+    CU_ASSERT_EQUAL(log_taken(&kept, 2, 5), CW_OK);
+    CU_ASSERT_EQUAL(log_readings(&kept, (const uint8_t *)"noon", 4), CW_OK);
+    CU_ASSERT_EQUAL(log_answer(&kept, &answer, false), CW_OK);
+    CU_ASSERT_EQUAL(log_taken(&kept, 3, 10), CW_OK);
+    CU_ASSERT_EQUAL(log_send(&kept, &send), CW_OK);
+    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &back), CHAIN_HERE);
+    CU_ASSERT_EQUAL(cursor.inputs.events, 0);
+    CU_ASSERT_EQUAL(log_find_send(&kept, &cursor), CHAIN_HERE);
+    CU_ASSERT_EQUAL(log_find_send(&kept, &cursor), CHAIN_HERE);
+    CU_ASSERT_EQUAL(log_next_send(&kept, &cursor, &back), CHAIN_HERE);
+    CU_ASSERT_EQUAL(cursor.inputs.events, 3);
+    CU_ASSERT_EQUAL(cursor.inputs.answers, 1);
+    CU_ASSERT_EQUAL(cursor.inputs.readings, 4);
     finish();
 }
 
@@ -580,5 +615,6 @@ void add_log_tests(void)
     CU_ADD_TEST(suite, numbers_of_every_size);
     CU_ADD_TEST(suite, answers_and_readings);
     CU_ADD_TEST(suite, sends);
+    CU_ADD_TEST(suite, inputs_between_sends);
     CU_ADD_TEST(suite, without_memory_now_and_then);
 }

@@ -4,10 +4,18 @@
    (count). With argv[1] "disk" the length depends on how many files the file system of argv[2] has
    room for, which is one less once argv[2] is there; that is recorded, so that it repeats itself
    all the same. With argv[1] "clock" the first process asks for the time before it waits for two
-   answers of rank 0, and the others do not. Then the last rank waits until the file argv[3] is
-   there, so that it can be killed before. Without arguments every process behaves alike. */
+   answers of rank 0, and the others do not. Or it depends on it what the message carries: 8 bytes
+   (contents), 64 KiB (large), the end of a vector of 600 KiB, which is followed by another message
+   (vector), or bytes that an active message brings to a window (put). With "random" these are 8
+   bytes that the kernel has given by a system call of the program's own, and the file is left
+   alone; with "threads" the process has another thread. Then the last rank waits until the file
+   argv[3] is there, so that it can be killed before. Without arguments every process behaves alike.
+ */
 #include "check.h"
 
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -63,6 +71,47 @@ static void send_number(const char *how, int number)
         MPI_Send(bytes, length, MPI_BYTE, to, tag, MPI_COMM_WORLD);
 }
 
+/* The same bytes each time, but for the last one of them. */
+static void send_contents(const char *how, int number)
+{
+    static unsigned char bytes[2 * 600 << 10];
+    int large = strcmp(how, "large") == 0;
+    MPI_Datatype every_other;
+
+    if (strcmp(how, "vector") == 0) {
+        bytes[sizeof bytes - 2] = (unsigned char)number;
+        MPI_Type_vector(sizeof bytes / 2, 1, 2, MPI_BYTE, &every_other);
+        MPI_Type_commit(&every_other);
+        MPI_Send(bytes, 1, every_other, 0, NUMBER_TAG, MPI_COMM_WORLD);
+        MPI_Type_free(&every_other);
+        MPI_Send(bytes, 8, MPI_BYTE, 0, NUMBER_TAG, MPI_COMM_WORLD);
+        return;
+    }
+    bytes[large ? 65535 : 7] = (unsigned char)number;
+    if (strcmp(how, "random") == 0 && syscall(SYS_getrandom, bytes, 8, 0) != 8)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Send(bytes, large ? 65536 : 8, MPI_BYTE, 0, NUMBER_TAG, MPI_COMM_WORLD);
+}
+
+static void put_number(int number)
+{
+    static int window[64];
+    MPI_Win win;
+
+    MPI_Win_create(window, sizeof window, sizeof *window, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    if (check_rank == check_size - 1)
+        MPI_Put(&number, 1, MPI_INT, 0, 0, 1, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+
+static void *sit(void *arg)
+{
+    pause();
+    return arg;
+}
+
 /* The second one comes late: what the log holds of the first is at the relay by then. */
 static void answer(void)
 {
@@ -94,23 +143,51 @@ static void await(const char *path)
         thrd_sleep(&pause, NULL);
 }
 
+static bool is_about_contents(const char *how)
+{
+    static const char *const these[] = {"contents", "large", "vector", "random", "threads"};
+    bool found = false;
+
+    for (size_t i = 0; i < sizeof these / sizeof *these; i++)
+        found |= strcmp(how, these[i]) == 0;
+    return found;
+}
+
+static void act_as_last(const char *how, char **argv, int argc)
+{
+    bool random = strcmp(how, "random") == 0;
+    int room = strcmp(how, "disk") == 0 ? room_for_files(argv[2]) : 0;
+    int number = argc > 2 && !random ? read_and_count(argv[2]) : 0;
+    pthread_t thread;
+
+    if (strcmp(how, "threads") == 0)
+        pthread_create(&thread, NULL, sit, NULL);
+    if (is_about_contents(how))
+        send_contents(how, number);
+    else
+        send_number(how, strcmp(how, "disk") == 0 ? room : number);
+    if (strcmp(how, "put") == 0)
+        put_number(number);
+    if (strcmp(how, "clock") == 0)
+        await_answers(number);
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "length";
-    char bytes[1024];
+    static char bytes[600 << 10];
 
     check_init(&argc, &argv);
-    if (check_rank == check_size - 1) {
-        int room = strcmp(how, "disk") == 0 ? room_for_files(argv[2]) : 0;
-        int number = argc > 2 ? read_and_count(argv[2]) : 0;
-
-        send_number(how, strcmp(how, "disk") == 0 ? room : number);
-        if (strcmp(how, "clock") == 0)
-            await_answers(number);
-    }
+    if (check_rank == check_size - 1)
+        act_as_last(how, argv, argc);
+    else if (strcmp(how, "put") == 0)
+        put_number(0);
     if (check_rank == 0) {
         MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
+        if (strcmp(how, "vector") == 0)
+            MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
         if (strcmp(how, "clock") == 0)
             answer();
     }
