@@ -2,6 +2,7 @@
 #include "rdevice/fatal.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,15 +14,21 @@
 #define ARENA_STEP (64ull << 20)
 #define CLASS_MIN 6 /* 64 bytes */
 #define CLASS_MAX 40
-#define GIVE_BACK (1ull << 20) /* a free piece this large returns its memory to the system */
+/* A free piece this large returns its memory to the system. So does one of GIVE_BACK_CLASS when the
+ * free ones of its size have kept as much as KEPT_MAX: what many messages took at once. */
+#define GIVE_BACK (1ull << 20)
+#define GIVE_BACK_CLASS 14 /* 16 KiB: a page of it stays, which holds `struct piece` */
+#define KEPT_MAX (8ull << 20)
 
 struct piece {
     struct piece *next;
+    bool kept; /* its memory */
 };
 
 static size_t used;
 static size_t mapped;
 static struct piece *free_pieces[CLASS_MAX + 1]; /* by log2 of their size */
+static size_t kept[CLASS_MAX + 1];               /* bytes of those that have kept their memory */
 
 /* `bytes` more. Returns 0 or -1 with errno. */
 static int map_more(size_t bytes)
@@ -58,6 +65,8 @@ void *arena_alloc(size_t size)
 
     if (piece) {
         free_pieces[class] = piece->next;
+        if (piece->kept)
+            kept[class] -= bytes;
         return piece;
     }
     if (bytes < size || bytes > ARENA_MAX - used)
@@ -70,13 +79,22 @@ void *arena_alloc(size_t size)
     return ARENA_ADDRESS + used - bytes;
 }
 
+static bool keeps(int class, size_t bytes)
+{
+    return bytes < GIVE_BACK && (class < GIVE_BACK_CLASS || kept[class] + bytes <= KEPT_MAX);
+}
+
 void arena_free(void *at, size_t size)
 {
     int class = class_of(size);
+    size_t bytes = (size_t)1 << class;
     struct piece *piece = at;
+    bool stays = keeps(class, bytes);
 
-    if ((size_t)1 << class >= GIVE_BACK)
-        madvise(at, (size_t)1 << class, MADV_DONTNEED);
-    piece->next = free_pieces[class];
+    if (stays)
+        kept[class] += bytes;
+    else
+        madvise(at, bytes, MADV_DONTNEED);
+    *piece = (struct piece){.next = free_pieces[class], .kept = stays};
     free_pieces[class] = piece;
 }

@@ -146,6 +146,11 @@ static uint8_t class_find(const struct match_index *ix, uint64_t mask)
     return RELAY_MATCH_CLASSES;
 }
 
+bool match_takes(const struct match_index *ix, uint64_t mask)
+{
+    return ix->classes < RELAY_MATCH_CLASSES || class_find(ix, mask) < RELAY_MATCH_CLASSES;
+}
+
 /* The class of a mask; a new class takes in the messages that wait already. Returns
  * RELAY_MATCH_CLASSES when there is no room for another (or no memory): then scan. */
 static uint8_t class_of(struct match_index *ix, uint64_t mask)

@@ -2,9 +2,10 @@
  * time.
  *
  * A receive matches a message when their tags agree on the bits of the receive's mask. MPI programs
- * use few masks (exact, any tag, any source, both), so every mask that is seen becomes a class with
- * a hash index of its own; masks beyond RELAY_MATCH_CLASSES are still matched, by scanning. The
- * order is MPI's: the earliest posted receive, the earliest message (MPI 4.0, 3.5
+ * use few masks (MPICH has four: exact, any tag, any source, both), so every mask that is seen
+ * becomes a class with a hash index of its own. Of further masks match_takes() tells, and nobody
+ * should post them: they are matched by scanning, as is what came while there was no memory for a
+ * class. The order is MPI's: the earliest posted receive, the earliest message (MPI 4.0, 3.5
  * "non-overtaking"). */
 #ifndef RELAY_MATCH_H
 #define RELAY_MATCH_H
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RELAY_MATCH_CLASSES 4
+#define RELAY_MATCH_CLASSES 6
 
 struct match_key;
 
@@ -70,6 +71,9 @@ void match_init(struct match_index *ix, struct relay_pool *pool);
 /* Gives every posted receive to `release`, and frees the tables. No message may wait any more. */
 void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_posted *posted),
                 void *ctx);
+
+/* Whether the mask is one of the first RELAY_MATCH_CLASSES. */
+bool match_takes(const struct match_index *ix, uint64_t mask);
 
 /* Returns 0 or CW_ENOMEM. */
 int match_post(struct match_index *ix, struct relay_posted *posted);

@@ -37,4 +37,9 @@ void recv_forward_data(struct relay_conn *conn, const uint8_t *body);
 void recv_forward_end(struct relay_conn *conn, const uint8_t *body);
 void recv_forward_sent(struct relay_conn *conn, const uint8_t *body);
 
+/* Each further one would make all matching of the rank slower, and the relay is others' as well. */
+#define RECV_MASKS_REFUSED                                                                         \
+    "receives and probes with more than %d masks of tags: that is the bound of a rank; MPICH "     \
+    "uses 4"
+
 #endif

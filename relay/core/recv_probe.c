@@ -46,6 +46,10 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "PROBE frame that cannot be read");
         return;
     }
+    if (!match_takes(&mailbox->index, probe.mask)) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, RELAY_MATCH_CLASSES);
+        return;
+    }
     answer.clock = probe.clock;
     if (!probe_answer(conn, &probe, &answer))
         return;

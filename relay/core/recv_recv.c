@@ -12,6 +12,10 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "RECV frame that cannot be read");
         return;
     }
+    if (!match_takes(&mailbox->index, recv.mask)) {
+        conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, RELAY_MATCH_CLASSES);
+        return;
+    }
     mailbox_act(mailbox, recv.clock);
     if (mailbox->log.outlives)
         mailbox_logged(mailbox, log_recv(&mailbox->log, &recv));

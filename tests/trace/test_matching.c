@@ -1,5 +1,6 @@
 /* Receives and messages find each other: the stories of MPI's matching rules. Where the story does
  * not depend on how the bytes are cut, it is told three times: whole, byte by byte, at random. */
+#include "relay/core/match.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 
@@ -287,7 +288,7 @@ static void cancel_too_late(void)
 /* Masks beyond those that are indexed are still matched, in order, and canceled. */
 static void tell_many_masks(void)
 {
-    for (uint32_t i = 0; i < 8; i++)
+    for (uint32_t i = 8 - RELAY_MATCH_CLASSES; i < 8; i++)
         say_recv_mask(r1, i, 1u << i, 1u << i, CODEC_ALL);
     say_cancel(r1, 6, 1 << 6, 1 << 6);
     f.story_size = 0;
@@ -336,6 +337,20 @@ static void bytes_of_two_senders_interleaved(void)
     fixture_fini(&f);
 }
 
+/* Any number of receives of few masks; one mask more is refused before it slows all matching. */
+static void more_masks_than_there_are(void)
+{
+    fixture_init(&f, FIXTURE_MEMORY);
+    fixture_start(&f, 3);
+    for (uint32_t i = 0; i < 3 * RELAY_MATCH_CLASSES; i++)
+        say_recv_mask(r1, i, 0, i % RELAY_MATCH_CLASSES, CODEC_ALL);
+    say_probe(r1, 0, 0, false);
+    expect_has(&f, "1 > PROBED");
+    say_recv_mask(r1, 99, 0, UINT64_MAX - 1, CODEC_ALL);
+    expect_has(&f, "1 > REFUSED LIMIT rank 1 'receives and probes with more than 6 masks of tags");
+    fixture_fini(&f);
+}
+
 void add_matching_tests(void)
 {
     CU_pSuite suite = CU_add_suite("trace of matching", NULL, NULL);
@@ -353,5 +368,6 @@ void add_matching_tests(void)
     CU_ADD_TEST(suite, cancel);
     CU_ADD_TEST(suite, cancel_too_late);
     CU_ADD_TEST(suite, many_masks);
+    CU_ADD_TEST(suite, more_masks_than_there_are);
     CU_ADD_TEST(suite, bytes_of_two_senders_interleaved);
 }

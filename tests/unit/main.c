@@ -58,6 +58,7 @@ static void (*const suites[])(void) = {
     add_left_out_tests,
     add_log_tests,
     add_point_tests,
+    add_arena_tests,
     add_match_tests,
     add_options_tests,
     add_out_tests,

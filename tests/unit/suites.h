@@ -38,6 +38,7 @@ void add_keyfile_tests(void);
 void add_lockfile_tests(void);
 void add_log_tests(void);
 void add_point_tests(void);
+void add_arena_tests(void);
 void add_match_tests(void);
 void add_options_tests(void);
 void add_out_tests(void);
