@@ -225,6 +225,7 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     workers_free(server.workers);
     vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
+        loop_timer_remove(server.loop, &server.resume);
         loop_unwatch(server.loop, &server.life);
         loop_close(server.loop, &server.signals);
         loop_timer_remove(server.loop, &server.resume);

@@ -603,6 +603,7 @@ void service_free(struct service *service)
     if (!service)
         return;
     service->closing = true;
+    loop_timer_remove(service->loop, &service->tick);
     for (struct session *s = service->first; s; s = s->after) {
         guest_free(s->guest);
         s->guest = NULL;
