@@ -121,10 +121,9 @@ config_is_written_anew() {
   over_grid 6 --map-by site
   begin
   "$grid_front" bash -c 'echo "ProxyCommand false" >"${XDG_STATE_HOME:-$HOME/.local/state}/causeway/test/ssh_config"'
-  grid_cut b all
-  sleep 7
-  grid_join b all
+  pkill -9 -P "$pid" -x ssh || wrong "the job has no connections by ssh"
   end
+  (($(event host_resumed) > 0)) || wrong "no connection was made again"
   no_host_is_lost
 }
 
