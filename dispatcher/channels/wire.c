@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -37,6 +38,7 @@ void wire_close(struct wire *w)
         mux_disconnect(w->mux);
     w->open = w->in_session = w->last = false;
     w->greeting_at = w->greeting_end = 0;
+    sodium_memzero(w->greeting, sizeof(w->greeting));
 }
 
 void wire_hold(struct wire *w)
@@ -84,6 +86,7 @@ static void read_in(void *ctx)
 
     for (int i = 0; i < WIRE_READS && w->in.fd >= 0; i++) {
         ssize_t n = read(w->in.fd, buffer, sizeof(buffer));
+        int failed;
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
@@ -91,7 +94,10 @@ static void read_in(void *ctx)
             cw_err_set(&err, CW_ECLOSED, "the connection was closed");
         else if (n < 0)
             cw_err_set(&err, CW_ESYS, "reading from the connection: %s", strerror(errno));
-        if (n <= 0 || take(w, buffer, (size_t)n, &err) < 0) {
+        failed = n <= 0 || take(w, buffer, (size_t)n, &err) < 0;
+        if (n > 0)
+            sodium_memzero(buffer, (size_t)n); /* there may be keys in it */
+        if (failed) {
             end(w, &err);
             return;
         }
@@ -117,10 +123,13 @@ static size_t next_bytes(struct wire *w, const uint8_t **bytes)
 
 static void note_sent(struct wire *w, size_t size)
 {
-    if (w->greeting_at < w->greeting_end)
-        w->greeting_at += size;
-    else
+    if (w->greeting_at == w->greeting_end) {
         mux_sent(w->mux, size);
+        return;
+    }
+    w->greeting_at += size;
+    if (w->greeting_at == w->greeting_end) /* there are keys in it */
+        sodium_memzero(w->greeting, w->greeting_end);
 }
 
 void wire_flush(struct wire *w)

@@ -1,15 +1,15 @@
 #include "dispatcher/mux/mux.h"
 #include "common/buf.h"
 #include "common/kept.h"
+#include "common/secret.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SEGMENT_MAGIC 0x474d5843u /* "CXMG" */
 #define BUCKETS 256u
 
-/* A queue of bytes that grows. */
+/* A queue of bytes that grows. Keys pass here: of cw_secret_alloc. */
 struct queue {
     uint8_t *bytes;
     size_t at;
@@ -47,7 +47,7 @@ struct mux {
 
 struct mux *mux_new(const struct mux_ops *ops, void *ctx, struct cw_err *err)
 {
-    struct mux *mux = calloc(1, sizeof(*mux));
+    struct mux *mux = cw_secret_alloc(sizeof(*mux)); /* keys pass in frames */
 
     if (!mux) {
         cw_err_set(err, CW_ENOMEM, "no memory for a session with an agent");
@@ -66,8 +66,8 @@ void mux_free(struct mux *mux)
     for (uint32_t i = 0; i < BUCKETS; i++)
         for (struct mux_stream *s = mux->bucket[i]; s; s = s->next)
             s->mux = NULL;
-    free(mux->queue.bytes);
-    free(mux);
+    cw_secret_free(mux->queue.bytes, mux->queue.room);
+    cw_secret_free(mux, sizeof(*mux));
 }
 
 /* --- the connection --- */
@@ -143,9 +143,12 @@ static bool queue_reserve(struct queue *q, size_t size)
         room *= 2;
     if (room == q->room)
         return true;
-    bytes = realloc(q->bytes, room);
+    bytes = cw_secret_alloc(room);
     if (!bytes)
         return false;
+    if (q->end > 0)
+        memcpy(bytes, q->bytes, q->end);
+    cw_secret_free(q->bytes, q->room);
     q->bytes = bytes;
     q->room = room;
     return true;
@@ -166,7 +169,7 @@ static void move_queue(struct mux *mux)
         return;
     q->at += cw_kept_put(&mux->kept, q->bytes + q->at, q->end - q->at);
     if (q->at == q->end) {
-        free(q->bytes);
+        cw_secret_free(q->bytes, q->room);
         *q = (struct queue){0};
     }
 }

@@ -1,9 +1,12 @@
 /* Sessions with agents, without a connection: two sides, and what is on its way between them. */
+#include "common/secret.h"
 #include "dispatcher/mux/agent_frames.h"
 #include "dispatcher/mux/greeting.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
+#include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -651,6 +654,55 @@ static void programs_that_are_sent(void)
     CU_ASSERT_FALSE(agent_stage_get(bytes, agent_stage_put(bytes, &v), &got));
 }
 
+/* Whether it can be found in memory that is dumped (proc(5): "dd" among the flags of a mapping).
+ * Sanitizers have no memory that may be read like this. */
+static bool is_in_dumps(const uint8_t *key, size_t size)
+{
+    FILE *f = fopen("/proc/self/smaps", "re");
+    char line[1024], mode[8] = "";
+    uint8_t *from = NULL, *to = NULL;
+    bool found = false;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    fclose(f);
+    return false;
+#endif
+    while (fgets(line, sizeof(line), f)) {
+        char *dash = strchr(line, '-');
+
+        if (dash && dash < line + 17 && sscanf(dash, "-%p %7s", (void **)&to, mode) == 2) {
+            sscanf(line, "%p", (void **)&from);
+            continue;
+        }
+        if (strncmp(line, "VmFlags:", 8) == 0 && strncmp(mode, "rw", 2) == 0 &&
+            !strstr(line, " dd"))
+            found |= memmem(from, (size_t)(to - from), key, size) != NULL;
+    }
+    fclose(f);
+    return found;
+}
+
+/* In what waits, in what was sent and is not acknowledged, and in what has come. */
+static void keys_are_in_no_dump(void)
+{
+    const uint8_t *bytes;
+    uint8_t *key = cw_secret_alloc(MUX_FRAME_MAX);
+    size_t size;
+
+    open_both();
+    randombytes_buf(key, MUX_FRAME_MAX);
+    for (int i = 0; i < 20; i++)
+        CU_ASSERT_EQUAL(mux_send(sides[0].mux, AGENT_START, key, MUX_FRAME_MAX, &err), CW_OK);
+    size = mux_output(sides[0].mux, &bytes);
+    CU_ASSERT_EQUAL(mux_input(sides[1].mux, bytes, size, &err), CW_OK);
+    mux_sent(sides[0].mux, size);
+    for (int at = 0; at < 20; at++)
+        CU_ASSERT_FALSE(is_in_dumps(key + at * 1000, 16));
+    close_both();
+    cw_secret_free(key, MUX_FRAME_MAX);
+}
+
 void add_mux_tests(void)
 {
     CU_pSuite s = CU_add_suite("mux", NULL, NULL);
@@ -672,4 +724,5 @@ void add_mux_tests(void)
     CU_ADD_TEST(s, report_of_a_file);
     CU_ADD_TEST(s, order_for_a_checkpoint_server);
     CU_ADD_TEST(s, programs_that_are_sent);
+    CU_ADD_TEST(s, keys_are_in_no_dump);
 }
