@@ -140,7 +140,7 @@ enum cw_notice {
     CW_NOTICE_LINKED = 9,    /* the relay has its links to all other relays of the job */
     CW_NOTICE_UNLINKED = 10, /* the session of one of these links was given up */
     CW_NOTICE_UNSYNCED = 11, /* the relay's log does not survive the loss of power any more */
-    CW_NOTICE_DIFFERS = 12,  /* it repeats its sends with other contents, as threads may make it */
+    CW_NOTICE_DIFFERS = 12,  /* it repeats its sends with other contents, and goes on */
 };
 
 struct cw_header {
@@ -214,7 +214,7 @@ struct cw_send {
 #define CW_SEND_SIZE 48u
 
 enum cw_check_flag {
-    CW_CHECK_THREADS = 1, /* the process has, or had, other threads */
+    CW_CHECK_BEARS = 1, /* the rank goes on where its contents differ */
 };
 
 /* RECV and CANCEL */

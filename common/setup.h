@@ -52,6 +52,7 @@ enum cw_setup_flag {
     /* How much of what messages carry is hashed; samples of what is large without any of these. */
     CW_SETUP_CONTENTS_ALL = 4,
     CW_SETUP_CONTENTS_NONE = 8,
+    CW_SETUP_CONTENTS_END = 16, /* other contents end the job */
 };
 
 /* Where a rank is in its output when an image is taken: written to each of stdout and stderr that

@@ -65,6 +65,7 @@ _causeway_value() {
     --collectives) _causeway_words 'sites flat' ;;
     --log-lost) _causeway_words 'go-on end' ;;
     --check-contents) _causeway_words 'some all none' ;;
+    --contents-differ) _causeway_words 'go-on end' ;;
     --ckpt-cpu) _causeway_words 'baseline native' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --log-compress) _causeway_words 'on off' ;;
@@ -93,7 +94,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -f | --here | --restart-at | -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --check-contents | --max-restarts | --slots | \
+        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-compress | --log-reserve | --log-lost | --check-contents | --contents-differ | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
         --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
         --ckpt-every | --ckpt-cpu | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
@@ -118,7 +119,7 @@ _causeway_run() {
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
       --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-compress --log-reserve --output-dir --tag-output --timeout --kill-after --spin --stats --verbose --events --no-log
-      --trust-files --log-lost --check-contents --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
+      --trust-files --log-lost --check-contents --contents-differ --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --no-ckpt --ckpt-every --ckpt-cpu --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
   else
     _causeway_program

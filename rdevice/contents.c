@@ -16,6 +16,7 @@ void contents_begin(struct contents *c, uint32_t flags)
 {
     c->none = flags & CW_SETUP_CONTENTS_NONE;
     c->all = flags & CW_SETUP_CONTENTS_ALL;
+    c->end = flags & CW_SETUP_CONTENTS_END;
 }
 
 /* The first bytes, the last ones, and some at equal distances between. */
@@ -64,8 +65,8 @@ void contents_more(struct contents *c, const void *bytes, size_t size)
         c->rest = hash(c, bytes, size, c->rest);
 }
 
-bool contents_have_threads(struct contents *c)
+bool contents_are_borne(struct contents *c)
 {
     c->threads |= !__libc_single_threaded;
-    return c->threads;
+    return c->threads || !c->end;
 }

@@ -17,6 +17,7 @@
 struct contents {
     bool none;
     bool all;      /* else samples of what is large */
+    bool end;      /* the job ends where they differ */
     bool threads;  /* the process has, or had, other threads */
     uint64_t rest; /* hash of what followed the first piece of a message, which no hash has yet */
 };
@@ -32,7 +33,8 @@ uint64_t contents_of(struct contents *contents, const struct iovec *pieces, int 
 /* The next bytes of a message that is packed in steps. */
 void contents_more(struct contents *contents, const void *bytes, size_t size);
 
-/* Whether the bytes may depend on what other threads do. */
-bool contents_have_threads(struct contents *contents);
+/* Whether the rank goes on where they differ: where nobody wants the job to end, or they may depend
+ * on what other threads do. */
+bool contents_are_borne(struct contents *contents);
 
 #endif

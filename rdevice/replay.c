@@ -63,7 +63,7 @@ bool replay_send(struct exchange *x, struct cw_send *send, uint64_t *has)
         return false;
     if (made) {
         *has = journal_bytes_sent(&x->journal, send->total);
-        send->flags = contents_have_threads(&x->contents) ? CW_CHECK_THREADS : 0;
+        send->flags = contents_are_borne(&x->contents) ? CW_CHECK_BEARS : 0;
         cw_send_put(exchange_frame(x, CW_FRAME_CHECK, CW_SEND_SIZE), send);
     }
     return repeat_act(x, made);

@@ -97,6 +97,9 @@ const char run_usage[] =
     "                       how much of each message a restarted rank has to send again as "
     "before:\n"
     "                       all bytes, or 1 KiB of what is larger (default some)\n"
+    "  --contents-differ go-on|end\n"
+    "                       what to do when a rank repeats a message with other contents (default\n"
+    "                       go-on, with a warning)\n"
     "  --max-restarts N     of each rank (default 100)\n"
     "  --slots N            places for processes (default and minimum: the number of ranks)\n"
     "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
@@ -162,6 +165,7 @@ enum {
     OPT_TRUST_FILES,
     OPT_LOG_LOST,
     OPT_CHECK_CONTENTS,
+    OPT_CONTENTS_DIFFER,
     OPT_MAX_RESTARTS,
     OPT_SLOTS,
     OPT_ALIVE_PERIOD,
@@ -211,6 +215,7 @@ static const struct option own_options[] = {
     {"trust-files", no_argument, NULL, OPT_TRUST_FILES},
     {"log-lost", required_argument, NULL, OPT_LOG_LOST},
     {"check-contents", required_argument, NULL, OPT_CHECK_CONTENTS},
+    {"contents-differ", required_argument, NULL, OPT_CONTENTS_DIFFER},
     {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
@@ -328,6 +333,14 @@ static int take_check_contents(struct run_options *o, const char *value, struct 
     return CW_OK;
 }
 
+static int take_contents_differ(struct run_options *o, const char *value, struct cw_err *err)
+{
+    o->contents_end = strcmp(value, "end") == 0;
+    if (o->contents_end || strcmp(value, "go-on") == 0)
+        return CW_OK;
+    return cw_err_set(err, CW_EINVAL, "--contents-differ %s: expected go-on or end", value);
+}
+
 static int take_image_server(struct run_options *o, const char *value, struct cw_err *err)
 {
     if (o->image_server_count == CKPT_SERVERS_MAX)
@@ -389,6 +402,8 @@ static int take_recovery_option(struct run_options *o, int opt, const char *valu
         return take_log_lost(o, value, err);
     case OPT_CHECK_CONTENTS:
         return take_check_contents(o, value, err);
+    case OPT_CONTENTS_DIFFER:
+        return take_contents_differ(o, value, err);
     case OPT_MAX_RESTARTS:
         return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
     case OPT_SLOTS:

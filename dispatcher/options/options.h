@@ -59,6 +59,7 @@ struct run_options {
     bool trust_files;   /* files that ranks share do not hinder a restart */
     bool log_lost_ends; /* the job ends when a rank can no longer be restarted */
     uint32_t contents;  /* what of messages is compared: enum cw_setup_flag, CONTENTS */
+    bool contents_end;  /* the job ends where it differs */
     uint32_t max_restarts;
     uint32_t slots;            /* 0: as many as ranks */
     uint64_t alive_period_ns;  /* between two signs of life of a rank */

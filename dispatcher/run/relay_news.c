@@ -159,16 +159,16 @@ static void on_rank_notice(struct relay_news *n, const struct cw_notice_body *no
     }
 }
 
-/* Of a rank with threads. */
+/* It goes on. */
 static void contents_differ(struct relay_news *n, const struct cw_notice_body *notice)
 {
     if (notice->rank >= n->parts->options->ranks)
         return;
-    telling_warn(&n->parts->telling, now_of(n), notice->rank, "does not repeat what it sent",
-                 notice->text);
+    telling_warn(&n->parts->telling, now_of(n), notice->rank,
+                 "repeats a message with other contents", notice->text);
     telling_tell(&n->parts->telling,
-                 "rank %u, which has threads, does not repeat what it sent; the job's result may "
-                 "be wrong: %s",
+                 "rank %u repeats a message with other contents; unless the program never set "
+                 "these bytes, the job's result may be wrong: %s",
                  notice->rank, notice->text);
 }
 

@@ -81,6 +81,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     if (parts->options->image_baseline)
         setup.flags |= CW_SETUP_CPU_BASELINE;
     setup.flags |= parts->options->contents;
+    if (parts->options->contents_end)
+        setup.flags |= CW_SETUP_CONTENTS_END;
     return setup;
 }
 

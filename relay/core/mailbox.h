@@ -49,7 +49,7 @@ struct relay_mailbox {
     struct relay_message *open; /* matched, and not whole yet, or being read from the log */
     uint32_t away;              /* messages whose bytes are in the log alone */
     struct feed feed;
-    bool differs; /* it was told that a rank with threads does not repeat what it sent */
+    bool differs; /* it was told that the rank repeats its sends with other contents */
     struct relay_mailbox *next_unlogged;
     const char *unlogged_why;
     struct relay_mailbox *next_stuck;

@@ -56,7 +56,8 @@ static void note_agreed(struct feed *feed)
     feed->checked.inputs = (struct log_inputs){.events = 0};
 }
 
-/* Where there are threads, contents may depend on them, and the program may bear it. */
+/* Bytes that no program sets, and what threads compute, may differ without harm; the rank says
+ * whether it goes on. */
 static void contents_differ(struct relay_mailbox *mailbox, const struct cw_send *expected,
                             const struct cw_send *seen)
 {
@@ -71,7 +72,7 @@ static void contents_differ(struct relay_mailbox *mailbox, const struct cw_send 
              "send %" PRIu64 ", %s, has other contents: hash %016" PRIx64 ", it was %016" PRIx64
              "; %s",
              feed->checked.send, send_text, seen->contents, expected->contents, inputs_text);
-    if (!(seen->flags & CW_CHECK_THREADS))
+    if (!(seen->flags & CW_CHECK_BEARS))
         job_diverged(mailbox, "%s", text);
     else if (!mailbox->differs)
         job_notice(mailbox->job, CW_NOTICE_DIFFERS, mailbox->rank, "%s", text);

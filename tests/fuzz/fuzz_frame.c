@@ -372,7 +372,7 @@ static const struct relay_mailbox *mailbox_of(const struct client *c)
 }
 
 /* What it repeats: all, or with 1, 2, 3 something else, less than all, all without an end; with 4
- * and 5 other contents, those with threads. */
+ * and 5 other contents, which are borne. */
 static void say_repetition_of(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c);
@@ -390,7 +390,7 @@ static void say_repetition_of(struct client *c, uint8_t how)
         if (how == 2)
             break;
         send.contents += how == 4 || how == 5;
-        send.flags = how == 5 ? CW_CHECK_THREADS : 0;
+        send.flags = how == 5 ? CW_CHECK_BEARS : 0;
         codec_check(&c->codec, &send);
     }
     if (how != 3)

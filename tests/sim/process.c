@@ -77,6 +77,7 @@ static void fill_setup(struct sim_process *p, uint64_t fault_event)
 {
     struct sim_rank *r = &sim.rank[p->rank];
     struct cw_setup setup = {.rank = p->rank,
+                             .flags = CW_SETUP_CONTENTS_END,
                              .ranks = sim.plan.ranks,
                              .incarnation = p->incarnation,
                              .spin_ns = sim.plan.spin_ns,

@@ -848,7 +848,7 @@ $(cut -c1-150 "$work/trace/rank.2.2.difference")"
 differs() {
   local how=$1 event=$2
   shift 2
-  start "${causeway[@]}" run "$@" --events "$tmp/events" --fault "kill:2@event:$event" -n 3 "$programs/diverges" \
+  start "${causeway[@]}" run --contents-differ end "$@" --events "$tmp/events" --fault "kill:2@event:$event" -n 3 "$programs/diverges" \
     "$how" "$work/number" "$work/never"
   finish
   count_faults "$tmp/events"
@@ -858,15 +858,17 @@ differs() {
   [[ ! -s $tmp/out ]] || wrong "expected no output"
 }
 
-# A rank with threads is told of, once, and goes on.
-differs_with_threads() {
+# differs_and_goes_on HOW [OPTION...]: it is told once.
+differs_and_goes_on() {
+  local how=$1
+  shift
   : >"$work/go"
   fault_options kill:2@event:2 kill:2@event:2
-  run_killed -n 3 "$programs/diverges" threads "$work/number" "$work/go"
+  run_killed "$@" -n 3 "$programs/diverges" "$how" "$work/number" "$work/go"
   expect_code 0
   expect_out 'ok diverges'
-  expect_err_like '^causeway: rank 2, which has threads, does not repeat what it sent; .* has other contents: hash'
-  (($(grep -c 'which has threads' "$tmp/err") == 1)) || wrong "expected to be told once"
+  expect_err_like '^causeway: rank 2 repeats a message with other contents; .*: send [0-9]+, .* has other contents: hash'
+  (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
 # What the last rank sends depends on how full the disk is, which its first process has changed.
@@ -954,7 +956,8 @@ limit_tests() {
   t "it sends other bytes at the end of a vector" differs vector 2
   t "it puts other bytes into a window" differs put 12
   t "it sends other bytes and all are compared" differs large 2 --check-contents all
-  t "it sends other bytes and has threads" differs_with_threads
+  t "it sends other bytes, and goes on" differs_and_goes_on contents
+  t "it sends other bytes, and has threads" differs_and_goes_on threads --contents-differ end
 }
 
 # --- all of it --------------------------------------------------------------------

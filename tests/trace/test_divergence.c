@@ -157,36 +157,35 @@ static void other_contents(void)
         "events 2 to 4, 0 probes that found, 4 bytes of readings");
 }
 
-/* They may be the threads' doing: it is told once, and the rank goes on; also one that comes after
- * it. */
-static void other_contents_of_threads(void)
+/* It is told once, and the rank goes on; also one that comes after it. */
+static void other_contents_borne(void)
 {
     come_again_with_contents();
-    check_contents(1, 0xaab, CW_CHECK_THREADS);
+    check_contents(1, 0xaab, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE DIFFERS rank 0 incarnation 2 acts 3 event 4 "
                                            "'send 1, a message of 3 bytes to rank 1 with tag 0x1, "
                                            "has other contents: hash 0000000000000aab, it was "
                                            "0000000000000aaa; since its start: events 1 to 1, "));
     f.story_size = 0;
-    check_contents(2, 0, CW_CHECK_THREADS);
-    check_contents(3, 0xbba, CW_CHECK_THREADS);
+    check_contents(2, 0, CW_CHECK_BEARS);
+    check_contents(3, 0xbba, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
     say_live(r0, 4, 5);
     expect_has(&f, "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 4");
     fixture_close(r0, "crash");
     fixture_again(r0);
     f.story_size = 0;
-    check_contents(1, 0xaab, CW_CHECK_THREADS);
+    check_contents(1, 0xaab, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
     fixture_fini(&f);
 }
 
-/* What threads send is compared in all else. */
-static void other_message_of_threads(void)
+/* All else is compared as ever. */
+static void other_message_borne(void)
 {
     come_again_with_contents();
-    check_contents(7, 0xaaa, CW_CHECK_THREADS);
+    check_contents(7, 0xaaa, CW_CHECK_BEARS);
     contents_are_other("at send 1, expected a message of 3 bytes to rank 1 with tag 0x1, saw a "
                        "message of 3 bytes to rank 1 with tag 0x7");
 }
@@ -446,8 +445,8 @@ void add_divergence_tests(void)
 
     CU_ADD_TEST(suite, other_messages);
     CU_ADD_TEST(suite, other_contents);
-    CU_ADD_TEST(suite, other_contents_of_threads);
-    CU_ADD_TEST(suite, other_message_of_threads);
+    CU_ADD_TEST(suite, other_contents_borne);
+    CU_ADD_TEST(suite, other_message_borne);
     CU_ADD_TEST(suite, too_many);
     CU_ADD_TEST(suite, too_few);
     CU_ADD_TEST(suite, extreme_messages);

@@ -1,5 +1,6 @@
 /* The command line of `causeway run`. */
 #include "common/frame.h"
+#include "common/setup.h"
 #include "dispatcher/grid/grid_state.h"
 #include "dispatcher/options/options.h"
 #include "tests/unit/suites.h"
@@ -172,6 +173,14 @@ static void recovery(void)
     good("run --no-log --fault kill:0@1s p");
     CU_ASSERT_TRUE(o.no_log);
     run_options_free(&o);
+    good("run --check-contents all --contents-differ end p");
+    CU_ASSERT_EQUAL(o.contents, CW_SETUP_CONTENTS_ALL);
+    CU_ASSERT_TRUE(o.contents_end);
+    run_options_free(&o);
+    good("run --check-contents none --contents-differ go-on p");
+    CU_ASSERT_EQUAL(o.contents, CW_SETUP_CONTENTS_NONE);
+    CU_ASSERT_FALSE(o.contents_end);
+    run_options_free(&o);
     good("run --log-lost end p");
     CU_ASSERT_TRUE(o.log_lost_ends);
     run_options_free(&o);
@@ -284,6 +293,8 @@ static void bad_recovery(void)
     bad("run --relay unix:x --log-safety file p", "--log-safety is for the job's own relay");
     bad("run --relay unix:x --fault kill:relay@1s p", "not with --relay");
     bad("run --relays 2 --fault kill:relay2@1s p", "no relay 2, the last is 1");
+    bad("run --check-contents most p", "--check-contents most: expected some, all or none");
+    bad("run --contents-differ perhaps p", "--contents-differ perhaps: expected go-on or end");
     bad("run --log-lost perhaps p", "--log-lost perhaps: expected go-on or end");
     bad("run --rings maybe p", "--rings maybe: expected on or off");
     bad("run --relay unix:x --log-memory 1G p", "not with --relay");
