@@ -50,6 +50,7 @@ struct kernel_action {
 enum stage {
     STAGE_CALLED = 1, /* the signal is on its way */
     STAGE_AGAIN,      /* it came where the thread cannot stop */
+    STAGE_DEFERRED,   /* the thread stands as soon as it can, by others_stand() */
     STAGE_STOPPED,
     STAGE_STRANGE, /* it stands still, and cannot be restored */
     STAGE_ENDED,
@@ -57,6 +58,7 @@ enum stage {
 
 struct other {
     _Atomic uint32_t stage;
+    bool called_twice;
     int32_t tid, now;
     struct thread thread;
     struct interrupted call;
@@ -114,7 +116,7 @@ static bool is_in_vdso(const ucontext_t *frame)
 static bool is_called(uint32_t round, uint32_t index)
 {
     return round == all.round && (int32_t)(round - all.released) > 0 && index < OTHERS_MAX &&
-           all.other[index].stage == STAGE_CALLED &&
+           (all.other[index].stage == STAGE_CALLED || all.other[index].stage == STAGE_DEFERRED) &&
            all.other[index].tid == (int32_t)system_call(SYS_gettid);
 }
 
@@ -143,6 +145,7 @@ static void on_signal(int signal, siginfo_t *info, void *frame)
     uint64_t value = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
     uint32_t round = (uint32_t)(value >> 32), index = (uint32_t)value;
     struct other *other;
+    enum stage stage;
 
     if (info->si_code != SI_QUEUE) {
         if (all.libcs.handler && all.libcs.handler != (void *)SIG_IGN)
@@ -159,10 +162,14 @@ static void on_signal(int signal, siginfo_t *info, void *frame)
     }
     if (all.unfit && !interrupted_sleeps(frame) && all.unfit()) {
         deferred = value;
+        other->stage = STAGE_DEFERRED;
         return;
     }
     all.standing++;
-    tell(other, thread_read(&other->thread) ? STAGE_STRANGE : STAGE_STOPPED);
+    stage = thread_read(&other->thread) ? STAGE_STRANGE : STAGE_STOPPED;
+    if (other->called_twice) /* it may have called itself too */
+        other->thread.pending &= ~(1ull << (STOP_SIGNAL - 1));
+    tell(other, stage);
     await_release(round);
 }
 
@@ -288,6 +295,23 @@ static void call_again(void)
             call(i);
 }
 
+/* Of those that were to stand as soon as they can, some sleep by now, for what a thread has that
+ * stands: there they can. */
+static void call_sleeping(void)
+{
+    struct interrupted now;
+
+    for (uint32_t i = 0; i < all.count; i++) {
+        if (all.other[i].stage != STAGE_DEFERRED)
+            continue;
+        interrupted_look(all.other[i].tid, &now);
+        if (now.known && now.number == SYS_futex) {
+            all.other[i].called_twice = true;
+            call(i);
+        }
+    }
+}
+
 /* A thread that is ending blocks all signals, and ends. */
 static void forget_ended(void)
 {
@@ -337,10 +361,14 @@ static int await_stopped(uint64_t deadline_ns, struct cw_err *err)
         seen = all.progress;
         call_again();
         missing = first_at(STAGE_CALLED);
+        if (!missing)
+            missing = first_at(STAGE_DEFERRED);
         if (!missing && !first_at(STAGE_AGAIN))
             return 0;
-        if (system_call(SYS_futex, &all.progress, FUTEX_WAIT_PRIVATE, seen, &look) == -ETIMEDOUT)
+        if (system_call(SYS_futex, &all.progress, FUTEX_WAIT_PRIVATE, seen, &look) == -ETIMEDOUT) {
             forget_ended();
+            call_sleeping();
+        }
         if (missing && now_ns() > deadline_ns)
             return name_missing(missing, err);
     }
