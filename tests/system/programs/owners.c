@@ -122,7 +122,7 @@ static void still_held(const struct kind *k)
 static void *contend(void *argument)
 {
     struct kind *k = argument;
-    const struct timespec moment = {.tv_nsec = 100000};
+    const struct timespec moment = {.tv_nsec = 1000000};
 
     while (!over) {
         CHECK(k->name, 0, k->take(k->lock));
