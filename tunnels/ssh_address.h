@@ -17,6 +17,7 @@
 #define SSH_USER_MAX 64u
 #define SSH_HOST_MAX 255u
 #define SSH_PORT 22
+#define TUNNEL_PROGRAM_VARIABLE "CAUSEWAY_TUNNEL_PROGRAM" /* path of causeway at gateways */
 #define SSH_KEYS_VARIABLE "CAUSEWAY_SSH_KEYS" /* of the environment: files of keys, ":" between */
 
 struct ssh_hop {

@@ -1,13 +1,14 @@
 #include "tunnels/ssh_merge.h"
 #include "common/clock.h"
 #include "common/marker.h"
+#include "tunnels/ssh_address.h"
 #include "tunnels/ssh_channel.h"
 
 #include <limits.h>
 #include <sodium.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NS_IN_MS 1000000ull
 #define COMMAND "causeway tunnel --merge"
@@ -16,19 +17,16 @@
                                                                            * shells                \
                                                                            */
 
-/* `causeway` as that user finds it, else where it is on this machine. */
+/* `causeway` as that user finds it, or the path that is configured: not where it is on this
+ * machine, which may be a place there where any user can put a program. */
 static void write_command(char *text, size_t size)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    const char *program = getenv(TUNNEL_PROGRAM_VARIABLE);
 
-    self[n > 0 ? n : 0] = '\0';
-    if (self[0] != '/' || self[strspn(self, PATH_LETTERS)] != '\0')
-        strcpy(self, "causeway");
-    snprintf(text, size,
-             "exec sh -c 'exec 2>/dev/null; command -v causeway >/dev/null && exec " COMMAND
-             "; exec %s tunnel --merge'",
-             self);
+    if (!program || program[0] != '/' || strlen(program) >= PATH_MAX ||
+        program[strspn(program, PATH_LETTERS)] != '\0')
+        program = "causeway";
+    snprintf(text, size, "exec sh -c 'exec 2>/dev/null; exec %s tunnel --merge'", program);
 }
 
 static int find_answer(const struct ssh_link *link, struct cw_err *err)

@@ -212,8 +212,9 @@ static json_t *environment(const struct plan *plan)
     grid_keys(plan->grid, keys);
     if (plan->grid->connections)
         snprintf(connections, sizeof(connections), "%u", plan->grid->connections);
-    return json_pack("{s:s*, s:s*}", SSH_KEYS_VARIABLE, keys[0] ? keys : NULL,
-                     TUNNEL_CONNECTIONS_VARIABLE, plan->grid->connections ? connections : NULL);
+    return json_pack("{s:s*, s:s*, s:s*}", TUNNEL_PROGRAM_VARIABLE, getenv(TUNNEL_PROGRAM_VARIABLE),
+                     SSH_KEYS_VARIABLE, keys[0] ? keys : NULL, TUNNEL_CONNECTIONS_VARIABLE,
+                     plan->grid->connections ? connections : NULL);
 }
 
 static json_t *files(const struct plan *plan, uint32_t site, enum plan_service service)

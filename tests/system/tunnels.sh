@@ -282,6 +282,8 @@ expect_one() {
   grep -Eq "causeway tunnel: one connection: $1" "$tmp/err" || wrong "expected one connection: $1; saw: $(<"$tmp/err")"
 }
 
+export CAUSEWAY_TUNNEL_PROGRAM=$root/build/causeway # which is in no PATH at the gateways
+
 striped_job() {
   local -x CAUSEWAY_TUNNEL_CONNECTIONS=4
   local log=$hosts_dir/2/run/sshd/log before
@@ -392,12 +394,30 @@ falls_back() {
 }
 
 none_at_gateway() {
+  local -x CAUSEWAY_TUNNEL_PROGRAM=
   local place command
   sites
   place=$(mktemp -d "/tmp/cwalone.XXXXXX")
   cp "$root/build/causeway" "$place"
   command=("$place/causeway")
   falls_back "gateway $hosts_net.2: a command ended early" --connections 4
+  rm -r "$place"
+}
+
+# Where this machine has its own may be a place there where any user can put a program.
+planted_at_gateway() {
+  local -x CAUSEWAY_TUNNEL_PROGRAM=
+  local place command
+  sites
+  place=$(mktemp -d "/tmp/cwalone.XXXXXX")
+  cp "$root/build/causeway" "$place"
+  command=("$place/causeway")
+  on_host 2 mkdir -p "$place"
+  printf '#!/bin/sh\n: >%s/called\n' "$place" | on_host 2 tee "$place/causeway" >/dev/null
+  on_host 2 chmod +x "$place/causeway"
+  falls_back "gateway $hosts_net.2: a command ended early" --connections 4
+  ! on_host 2 test -e "$place/called" || wrong "the planted program was run"
+  on_host 2 rm -r "$place"
   rm -r "$place"
 }
 
@@ -409,6 +429,7 @@ another_at_gateway() {
 }
 
 older_at_gateway() {
+  local -x CAUSEWAY_TUNNEL_PROGRAM=
   sites
   another_at_gateway 'echo "usage: causeway tunnel ..." >&2; exit 2'
   falls_back "gateway $hosts_net.2: a command ended early" --connections 4
@@ -416,6 +437,7 @@ older_at_gateway() {
 }
 
 other_version_at_gateway() {
+  local -x CAUSEWAY_TUNNEL_PROGRAM=
   sites
   another_at_gateway 'printf "\nCWMERGE\n\377\0\0\0\0\0\0\0it speaks another version"; head -c 231 /dev/zero; exec cat'
   falls_back "gateway $hosts_net.2: causeway tunnel --merge: it speaks another version" --connections 4
@@ -491,6 +513,7 @@ t "striped: the near end is killed" local_end_killed
 t "striped: a connection is lost at the gateway" one_lost
 t "striped: who has not the token" no_token
 t "striped: the gateway has no Causeway" none_at_gateway
+t "striped: a program is planted at the gateway" planted_at_gateway
 t "... an older one" older_at_gateway
 t "... another version" other_version_at_gateway
 t "... lets no commands run" forced /bin/false "gateway .*: a command ended early"
