@@ -335,8 +335,9 @@ struct cw_image_ref {
 
 /* Why a rank cannot be started again. */
 enum cw_unlogged {
-    CW_UNLOGGED_THREADS = 1,  /* several threads call MPI */
-    CW_UNLOGGED_READINGS = 2, /* too many readings before MPI_Init */
+    CW_UNLOGGED_THREADS = 1,   /* several threads call MPI */
+    CW_UNLOGGED_READINGS = 2,  /* too many readings before MPI_Init */
+    CW_UNLOGGED_ADDRESSES = 3, /* its memory lies elsewhere in each process */
 };
 #define CW_UNLOGGED_SIZE 8u
 
@@ -949,7 +950,7 @@ static inline bool cw_unlogged_get(const uint8_t *from, uint32_t *why)
     struct cw_reader r = cw_reader(from, CW_UNLOGGED_SIZE);
 
     *why = cw_get_u32(&r);
-    return *why == CW_UNLOGGED_THREADS || *why == CW_UNLOGGED_READINGS;
+    return *why >= CW_UNLOGGED_THREADS && *why <= CW_UNLOGGED_ADDRESSES;
 }
 
 static inline void cw_probed_put(uint8_t *to, const struct cw_probed *v)

@@ -1,17 +1,21 @@
 #include "rdevice/arena.h"
 #include "rdevice/fatal.h"
+#include "rdevice/image/system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #define ARENA_ADDRESS ((uint8_t *)0x551000000000)
 #define ARENA_MAX (64ull << 30) /* of addresses */
 /* Mapped at a time. What is mapped is what an image looks through: 64 GiB at once, and never
  * touched, took it 60 ms. */
 #define ARENA_STEP (64ull << 20)
+#define PERSONALITY_ASK 0xffffffffu
 #define CLASS_MIN 6 /* 64 bytes */
 #define CLASS_MAX 40
 /* A free piece this large returns its memory to the system. So does one of GIVE_BACK_CLASS when the
@@ -46,6 +50,18 @@ static int map_more(size_t bytes)
 int arena_init(void)
 {
     return map_more(ARENA_STEP);
+}
+
+bool arena_addresses_stay(void)
+{
+    char way = '\0';
+    long fd = system_call(SYS_open, "/proc/sys/kernel/randomize_va_space", O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        system_call(SYS_read, fd, &way, 1);
+        system_call(SYS_close, fd);
+    }
+    return way == '0' || (personality(PERSONALITY_ASK) & ADDR_NO_RANDOMIZE);
 }
 
 static int class_of(size_t size)

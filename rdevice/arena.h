@@ -3,6 +3,7 @@
 #ifndef RDEVICE_ARENA_H
 #define RDEVICE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The rings that the relay shares with us lie beside it. */
@@ -10,6 +11,10 @@
 
 /* Returns 0, or -1 with errno: there is no memory at that address. */
 int arena_init(void);
+
+/* Whether libraries, heap and stack lie where they lay before: the launcher has asked the kernel
+ * for that, and may not have been allowed to. */
+bool arena_addresses_stay(void);
 
 /* At least `size` bytes, aligned to 64, not cleared. Ends the process when the arena is spent. */
 void *arena_alloc(size_t size);

@@ -150,6 +150,8 @@ void device_open(void)
     if (!clock_is_mine())
         second_thread();
     report_early();
+    if (!arena_addresses_stay())
+        unlogged(CW_UNLOGGED_ADDRESSES);
     begin_checkpoints();
     clock_attach(journal_is_logged(&device.exchange.journal));
 }

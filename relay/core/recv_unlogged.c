@@ -3,13 +3,17 @@
 
 void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
 {
+    static const char *const reasons[] = {
+        [CW_UNLOGGED_THREADS] =
+            "it calls MPI from more than one thread, and the order of their calls is not logged",
+        [CW_UNLOGGED_READINGS] = "it asked for the time too often before MPI_Init",
+        [CW_UNLOGGED_ADDRESSES] = "its memory would lie elsewhere: personality(ADDR_NO_RANDOMIZE) "
+                                  "is not allowed here (causeway doctor)",
+    };
     uint32_t why;
 
-    if (!cw_unlogged_get(body, &why))
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");
-    else if (why == CW_UNLOGGED_THREADS)
-        job_unlog(&conn->rank->mailbox, "it calls MPI from more than one thread, and the order of "
-                                        "their calls is not logged");
+    if (cw_unlogged_get(body, &why))
+        job_unlog(&conn->rank->mailbox, reasons[why]);
     else
-        job_unlog(&conn->rank->mailbox, "it asked for the time too often before MPI_Init");
+        conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");
 }

@@ -97,6 +97,11 @@ int arena_init(void)
     return 0;
 }
 
+bool arena_addresses_stay(void)
+{
+    return true;
+}
+
 void *arena_alloc(size_t size)
 {
     return sim_alloc(size);

@@ -200,7 +200,7 @@ no_restorer() {
 
 # Without prctl() for it there is no image, which a rank says before it is asked for one.
 no_prctl() {
-  run "$programs/without_prctl" "${causeway[@]}" run -n 2 "$actor" init ring=2 finalize
+  run "$programs/without" prctl "${causeway[@]}" run -n 2 "$actor" init ring=2 finalize
   expect_code 0
   expect_lines 1 '^causeway: rank [01]: no image of it: images need prctl\(\)'
 }

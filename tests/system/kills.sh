@@ -631,6 +631,14 @@ events_told() {
   fi
 }
 
+# Where a rank's memory would lie elsewhere, it says so when it starts, and is not restarted.
+random_addresses() {
+  run "$programs/without" personality "${causeway[@]}" run --fault kill:1@event:30 -n 2 "$actor" init ring=40 finalize
+  expect_code 137
+  expect_err_like '^causeway: rank [01] can no longer be restarted: its memory would lie elsewhere: personality'
+  expect_err_like '^causeway: rank 1 .*cannot be restarted because its memory would lie elsewhere'
+}
+
 io_tests() {
   local iterations=3000
   t "--output-dir, ranks are killed" printed_files 3 kill:0@event:800 kill:1@event:400 \
@@ -643,6 +651,7 @@ io_tests() {
   t "standard input that comes slowly" echoed_slowly
   t "standard input, looked for in many ways" looked_for
   t "standard input that is too long to be kept" too_much_input
+  t "addresses are drawn at random" random_addresses
   t "MPI-IO" files_written
   t "--events" events_told
 }
