@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 
-#define ARENA_ADDRESS ((uint8_t *)0x551000000000)
 #define ARENA_MAX (64ull << 30) /* of addresses */
 /* Mapped at a time. What is mapped is what an image looks through: 64 GiB at once, and never
  * touched, took it 60 ms. */
@@ -29,27 +28,33 @@ struct piece {
     bool kept; /* its memory */
 };
 
-static size_t used;
-static size_t mapped;
-static struct piece *free_pieces[CLASS_MAX + 1]; /* by log2 of their size */
-static size_t kept[CLASS_MAX + 1];               /* bytes of those that have kept their memory */
+struct arena {
+    uint8_t *first;
+    size_t used;
+    size_t mapped;
+    struct piece *free_pieces[CLASS_MAX + 1]; /* by log2 of their size */
+    size_t kept[CLASS_MAX + 1];               /* bytes of those that have kept their memory */
+};
+
+static struct arena device = {.first = (uint8_t *)0x551000000000};
+struct arena arena_of_mpi = {.first = (uint8_t *)0x552000000000};
 
 /* `bytes` more. Returns 0 or -1 with errno. */
-static int map_more(size_t bytes)
+static int map_more(struct arena *a, size_t bytes)
 {
     size_t size = (bytes + ARENA_STEP - 1) / ARENA_STEP * ARENA_STEP;
-    void *at = mmap(ARENA_ADDRESS + mapped, size, PROT_READ | PROT_WRITE,
+    void *at = mmap(a->first + a->mapped, size, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (at == MAP_FAILED)
         return -1;
-    mapped += size;
+    a->mapped += size;
     return 0;
 }
 
 int arena_init(void)
 {
-    return map_more(ARENA_STEP);
+    return map_more(&device, ARENA_STEP);
 }
 
 bool arena_addresses_stay(void)
@@ -73,44 +78,62 @@ static int class_of(size_t size)
     return class;
 }
 
-void *arena_alloc(size_t size)
+void *arena_take(struct arena *a, size_t size)
 {
     int class = class_of(size);
-    struct piece *piece = free_pieces[class];
+    struct piece *piece = a->free_pieces[class];
     size_t bytes = (size_t)1 << class;
 
     if (piece) {
-        free_pieces[class] = piece->next;
+        a->free_pieces[class] = piece->next;
         if (piece->kept)
-            kept[class] -= bytes;
+            a->kept[class] -= bytes;
         return piece;
     }
-    if (bytes < size || bytes > ARENA_MAX - used)
-        fatal_exit(CW_REPORT_FATAL, "the device's memory is spent, while %zu bytes were needed",
-                   size);
-    if (bytes > mapped - used && map_more(bytes - (mapped - used)) < 0)
-        fatal_exit(CW_REPORT_FATAL, "no memory for the device, while %zu bytes were needed: %s",
-                   size, strerror(errno));
-    used += bytes;
-    return ARENA_ADDRESS + used - bytes;
+    errno = ENOMEM;
+    if (bytes < size || bytes > ARENA_MAX - a->used ||
+        (bytes > a->mapped - a->used && map_more(a, bytes - (a->mapped - a->used)) < 0))
+        return NULL;
+    a->used += bytes;
+    return a->first + a->used - bytes;
 }
 
-static bool keeps(int class, size_t bytes)
+static bool keeps(const struct arena *a, int class, size_t bytes)
 {
-    return bytes < GIVE_BACK && (class < GIVE_BACK_CLASS || kept[class] + bytes <= KEPT_MAX);
+    return bytes < GIVE_BACK && (class < GIVE_BACK_CLASS || a->kept[class] + bytes <= KEPT_MAX);
 }
 
-void arena_free(void *at, size_t size)
+void arena_give(struct arena *a, void *at, size_t size)
 {
     int class = class_of(size);
     size_t bytes = (size_t)1 << class;
     struct piece *piece = at;
-    bool stays = keeps(class, bytes);
+    bool stays = keeps(a, class, bytes);
 
     if (stays)
-        kept[class] += bytes;
+        a->kept[class] += bytes;
     else
         madvise(at, bytes, MADV_DONTNEED);
-    *piece = (struct piece){.next = free_pieces[class], .kept = stays};
-    free_pieces[class] = piece;
+    *piece = (struct piece){.next = a->free_pieces[class], .kept = stays};
+    a->free_pieces[class] = piece;
+}
+
+bool arena_has(const struct arena *a, const void *at)
+{
+    return (uintptr_t)at - (uintptr_t)a->first < ARENA_MAX;
+}
+
+void *arena_alloc(size_t size)
+{
+    void *at = arena_take(&device, size);
+
+    if (!at)
+        fatal_exit(CW_REPORT_FATAL, "no memory for the device, while %zu bytes were needed: %s",
+                   size, strerror(errno));
+    return at;
+}
+
+void arena_free(void *at, size_t size)
+{
+    arena_give(&device, at, size);
 }

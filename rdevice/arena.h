@@ -16,6 +16,14 @@ int arena_init(void);
  * for that, and may not have been allowed to. */
 bool arena_addresses_stay(void);
 
+/* Another one, of what MPI allocates: heap.c. At least `size` bytes, aligned to 64, not cleared;
+ * NULL with errno: there is no room. `size` as it was given to arena_take. One thread at a time. */
+struct arena;
+extern struct arena arena_of_mpi;
+void *arena_take(struct arena *a, size_t size);
+void arena_give(struct arena *a, void *at, size_t size);
+bool arena_has(const struct arena *a, const void *at);
+
 /* At least `size` bytes, aligned to 64, not cleared. Ends the process when the arena is spent. */
 void *arena_alloc(size_t size);
 

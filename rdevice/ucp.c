@@ -4,6 +4,7 @@
 #include "rdevice/arena.h"
 #include "rdevice/device.h"
 #include "rdevice/fatal.h"
+#include "rdevice/heap.h"
 #include "rdevice/trace.h"
 #include "rdevice/ucp_data.h"
 
@@ -137,6 +138,7 @@ ucs_status_t ucp_init_version(unsigned api_major_version, unsigned api_minor_ver
         user_size = params->request_size;
     if (params->field_mask & UCP_PARAM_FIELD_REQUEST_INIT)
         init = params->request_init;
+    heap_begin((uintptr_t)__builtin_return_address(0));
     device_open();
     request_setup(device_requests(), user_size, init);
     *context_p = &the_context;

@@ -652,6 +652,8 @@ io_tests() {
   t "standard input, looked for in many ways" looked_for
   t "standard input that is too long to be kept" too_much_input
   t "addresses are drawn at random" random_addresses
+  t "one-sided communication beside a thread that allocates" unchanged 2 kill:1@event:20000 kill:1@event:25000 -- 3 \
+    "$programs/rma_beside"
   t "MPI-IO" files_written
   t "--events" events_told
 }

@@ -1,0 +1,142 @@
+/* malloc() and its sisters: what MPI's library asks for comes from an arena of its own, in the
+ * order of its calls alone; all else from the next malloc(), of libc or whatever the program has in
+ * its place.
+ *
+ * A binding to libc beside the device. */
+#include "rdevice/heap.h"
+#include "rdevice/arena.h"
+#include "rdevice/next.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+#define CALLER ((uintptr_t)__builtin_return_address(0))
+#define PIECE_MAX (1ull << 30) /* more is for user's data: no address of it is sent */
+
+/* Before each piece; 16 bytes, as malloc() aligns. */
+struct head {
+    size_t size; /* that was asked for */
+    size_t reserved;
+};
+
+static uintptr_t mpi_start, mpi_size; /* of the library */
+
+/* Nobody is held up for long: it guards a list. */
+static int locked;
+
+void heap_begin(uintptr_t address)
+{
+    struct dl_find_object found;
+
+    if (_dl_find_object((void *)address, &found) < 0)
+        return;
+    mpi_start = (uintptr_t)found.dlfo_map_start;
+    mpi_size = (uintptr_t)found.dlfo_map_end - mpi_start;
+}
+
+static inline bool is_for_mpi(size_t size, uintptr_t caller)
+{
+    return __builtin_expect(caller - mpi_start < mpi_size, 0) && size <= PIECE_MAX;
+}
+
+static void lock(void)
+{
+    while (__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static void unlock(void)
+{
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+}
+
+static void *take(size_t size)
+{
+    struct head *head;
+
+    lock();
+    head = arena_take(&arena_of_mpi, sizeof(*head) + size);
+    unlock();
+    if (!head)
+        return NULL;
+    head->size = size;
+    return head + 1;
+}
+
+static size_t size_of(const void *at)
+{
+    return ((const struct head *)at - 1)->size;
+}
+
+static void give(void *at)
+{
+    struct head *head = (struct head *)at - 1;
+    int error = errno;
+
+    lock();
+    arena_give(&arena_of_mpi, head, sizeof(*head) + head->size);
+    unlock();
+    errno = error;
+}
+
+PUBLIC void *malloc(size_t size)
+{
+    return is_for_mpi(size, CALLER) ? take(size) : NEXT(malloc)(size);
+}
+
+PUBLIC void *calloc(size_t count, size_t each)
+{
+    size_t size;
+    void *at;
+
+    if (__builtin_mul_overflow(count, each, &size) || !is_for_mpi(size, CALLER))
+        return NEXT(calloc)(count, each);
+    at = take(size);
+    return at ? memset(at, 0, size) : NULL;
+}
+
+PUBLIC void free(void *at)
+{
+    if (arena_has(&arena_of_mpi, at))
+        give(at);
+    else
+        NEXT(free)(at);
+}
+
+/* What is in one heap stays there, unless it grows too large for it. */
+PUBLIC void *realloc(void *at, size_t size)
+{
+    void *to;
+
+    if (!at)
+        return is_for_mpi(size, CALLER) ? take(size) : NEXT(malloc)(size);
+    if (!arena_has(&arena_of_mpi, at))
+        return NEXT(realloc)(at, size);
+    to = size <= PIECE_MAX ? take(size) : NEXT(malloc)(size);
+    if (to) {
+        memcpy(to, at, size < size_of(at) ? size : size_of(at));
+        give(at);
+    }
+    return to;
+}
+
+PUBLIC void *reallocarray(void *at, size_t count, size_t each)
+{
+    size_t size;
+
+    if (!__builtin_mul_overflow(count, each, &size))
+        return realloc(at, size);
+    errno = ENOMEM;
+    return NULL;
+}
+
+PUBLIC size_t malloc_usable_size(void *at)
+{
+    return arena_has(&arena_of_mpi, at) ? size_of(at) : NEXT(malloc_usable_size)(at);
+}
