@@ -23,16 +23,19 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 #define CALLER ((uintptr_t)__builtin_return_address(0))
 #define ALIAS(name, of) PUBLIC extern __typeof__(of) name __attribute__((alias(#of)))
-#define EPOLL_SETS 1024u /* descriptors of sets below this may be known to hold the input */
+#define KNOWN_FDS 1024u  /* below this it is known what is a timer, and what epoll's sets hold */
 #define EPOLL_EVENTS 256 /* of one reading */
 
-static bool in_set[EPOLL_SETS];
+static bool in_set[KNOWN_FDS];
+static bool timers[KNOWN_FDS];
 
 static int record(const struct clock_reading *reading, enum clock_answer answer, bool failed)
 {
@@ -106,9 +109,43 @@ static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller
     return record(&reading, answer, n < 0) < 0 ? -1 : n;
 }
 
+/* How often a timer has expired: of timerfd_create(), and still open. */
+static bool is_timer(int fd, size_t size)
+{
+    struct stat st;
+
+    return (unsigned)fd < KNOWN_FDS && timers[fd] && size >= sizeof(uint64_t) &&
+           fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == 0;
+}
+
+static ssize_t take_expirations(int fd, void *to, uintptr_t caller)
+{
+    struct clock_reading reading = {.kind = READING_TIMER, .bytes = to, .size = sizeof(uint64_t)};
+    enum clock_answer answer = libc_ask(&reading, caller);
+
+    if (answer == CLOCK_FAILED)
+        return -1;
+    if (answer == CLOCK_GIVEN)
+        return sizeof(uint64_t);
+    return record(&reading, answer, NEXT(read)(fd, to, sizeof(uint64_t)) < 0) < 0
+               ? -1
+               : (ssize_t)sizeof(uint64_t);
+}
+
+PUBLIC int timerfd_create(clockid_t clock, int flags)
+{
+    int fd = NEXT(timerfd_create)(clock, flags);
+
+    if ((unsigned)fd < KNOWN_FDS)
+        timers[fd] = true;
+    return fd;
+}
+
 PUBLIC ssize_t read(int fd, void *to, size_t size)
 {
     pmi_before_read(fd);
+    if (is_timer(fd, size))
+        return take_expirations(fd, to, CALLER);
     if (!input_is(fd))
         return NEXT(read)(fd, to, size);
     return take(fd, &(struct iovec){.iov_base = to, .iov_len = size}, 1, CALLER);
@@ -392,7 +429,7 @@ PUBLIC int epoll_ctl(int set, int operation, int fd, struct epoll_event *event)
 {
     int result = NEXT(epoll_ctl)(set, operation, fd, event);
 
-    if (result == 0 && operation == EPOLL_CTL_ADD && (unsigned)set < EPOLL_SETS && input_is(fd))
+    if (result == 0 && operation == EPOLL_CTL_ADD && (unsigned)set < KNOWN_FDS && input_is(fd))
         in_set[set] = true;
     return result;
 }
@@ -405,7 +442,7 @@ static int found(int set, struct epoll_event *events, int room, const struct tim
     enum clock_answer answer;
     int n;
 
-    if ((unsigned)set >= EPOLL_SETS || !in_set[set] || room <= 0)
+    if ((unsigned)set >= KNOWN_FDS || !in_set[set] || room <= 0)
         return NEXT(epoll_pwait2)(set, events, room, timeout, mask);
     room = room < EPOLL_EVENTS ? room : EPOLL_EVENTS;
     reading.size = (size_t)room * sizeof(*events);
