@@ -1,10 +1,9 @@
 /* The functions of libc by which a program takes its standard input, and waits for it. How many
  * bytes a read() gets, and whether poll() finds any, depends on when they came: the result is
  * recorded, and a replay takes as many from the pipe as the first execution did. Of other
- * descriptors nothing is recorded.
+ * descriptors nothing is recorded, but how often a timer has expired.
  *
- * stdio calls libc's own read(), past these. So it may have taken more in a replay than it had in
- * the first execution: what is beyond that is taken from its buffer.
+ * stdio calls libc's own read(), past these. So `stdin` becomes a stream that calls ours.
  *
  * A binding to libc, above libc_ask.c and, through it, above the device. */
 #include "common/setup.h"
