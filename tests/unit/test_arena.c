@@ -17,12 +17,12 @@
 static size_t resident(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    size_t pages = used / page;
+    size_t pages = device.used / page;
     unsigned char *there = calloc(pages, 1);
     size_t count = 0;
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(there);
-    CU_ASSERT_EQUAL(mincore(ARENA_ADDRESS, used, there), 0);
+    CU_ASSERT_EQUAL(mincore(device.first, device.used, there), 0);
     for (size_t i = 0; i < pages; i++)
         count += there[i] & 1;
     free(there);
@@ -45,14 +45,14 @@ static void free_pieces_return_their_memory(void)
     CU_ASSERT_EQUAL_FATAL(tested_arena_init(), 0);
     for (int round = 0; round < 2; round++) {
         take_all(pieces);
-        bytes_all = used;
+        bytes_all = device.used;
         CU_ASSERT_EQUAL(bytes_all, (size_t)PIECES * PIECE);
         for (unsigned i = 0; i < PIECES; i++)
             tested_arena_free(pieces[i], PIECE);
         CU_ASSERT_TRUE(resident() <= KEPT_MAX + bytes_all / 8);
         CU_ASSERT_TRUE(resident() >= KEPT_MAX);
     }
-    CU_ASSERT_EQUAL(munmap(ARENA_ADDRESS, mapped), 0);
+    CU_ASSERT_EQUAL(munmap(device.first, device.mapped), 0);
 }
 
 void add_arena_tests(void)
