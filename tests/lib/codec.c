@@ -441,7 +441,9 @@ static void say_unlogged(struct words *w, const uint8_t *body)
     if (!cw_unlogged_get(body, &why))
         say(w, " ?");
     else
-        say(w, why == CW_UNLOGGED_THREADS ? " THREADS" : " READINGS");
+        say(w, why == CW_UNLOGGED_THREADS    ? " THREADS"
+               : why == CW_UNLOGGED_READINGS ? " READINGS"
+                                             : " ADDRESSES");
 }
 
 static void say_stats(struct words *w, const uint8_t *body)

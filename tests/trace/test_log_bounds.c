@@ -93,7 +93,11 @@ static void every_reason(void)
     say_unlogged(r0, CW_UNLOGGED_READINGS);
     expect(&f, "0 < UNLOGGED READINGS\n"
                "d > NOTICE UNLOGGED rank 0 'it asked for the time too often before MPI_Init'\n");
-    say_unlogged(r1, 3);
+    say_unlogged(r1, CW_UNLOGGED_ADDRESSES);
+    expect_has(&f, "d > NOTICE UNLOGGED rank 1 'its memory would lie elsewhere: "
+                   "personality(ADDR_NO_RANDOMIZE) is not "
+                   "allowed here (causeway doctor)'\n");
+    say_unlogged(r1, CW_UNLOGGED_ADDRESSES + 1);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'UNLOGGED frame that cannot be read'\n");
     fixture_fini(&f);
 }
