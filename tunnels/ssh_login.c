@@ -34,6 +34,25 @@ static bool by_identity(const struct ssh_link *link, LIBSSH2_AGENT *agent,
     return result == 0;
 }
 
+/* Whether a key of the agent can let anybody in: DSA cannot, and RSA not with SHA-1, which is all
+ * that libssh2 knew before 1.11. A gateway counts each key that is offered (MaxAuthTries). */
+static bool is_offered(const struct libssh2_agent_publickey *key)
+{
+    static const char *const useless[] = {
+        "ssh-dss",
+#if LIBSSH2_VERSION_NUM < 0x010b00
+        "ssh-rsa"
+#endif
+    };
+
+    /* a length of four bytes, then the name of the kind */
+    for (size_t i = 0; i < sizeof(useless) / sizeof(*useless); i++)
+        if (key->blob_len > 4 + strlen(useless[i]) &&
+            memcmp(key->blob + 4, useless[i], strlen(useless[i])) == 0)
+            return false;
+    return true;
+}
+
 static bool by_agent(const struct ssh_link *link, struct tried *tried)
 {
     LIBSSH2_AGENT *agent = libssh2_agent_init(link->session);
@@ -42,10 +61,11 @@ static bool by_agent(const struct ssh_link *link, struct tried *tried)
 
     if (agent && libssh2_agent_connect(agent) == 0 && libssh2_agent_list_identities(agent) == 0)
         while (!in && tried->of_agent < SSH_KEYS_MAX &&
-               libssh2_agent_get_identity(agent, &key, key) == 0) {
-            tried->of_agent++;
-            in = by_identity(link, agent, key);
-        }
+               libssh2_agent_get_identity(agent, &key, key) == 0)
+            if (is_offered(key)) {
+                tried->of_agent++;
+                in = by_identity(link, agent, key);
+            }
     if (agent) {
         libssh2_agent_disconnect(agent);
         libssh2_agent_free(agent);
@@ -104,7 +124,7 @@ int ssh_login(const struct ssh_link *link, struct cw_err *err)
 {
     struct tried tried = {0};
 
-    if (by_agent(link, &tried) || by_files_of(link, getenv(SSH_KEYS_VARIABLE), &tried) ||
+    if (by_files_of(link, getenv(SSH_KEYS_VARIABLE), &tried) || by_agent(link, &tried) ||
         by_usual_files(link, &tried))
         return CW_OK;
     return cw_err_set(err, CW_EAUTH,

@@ -238,6 +238,23 @@ by_hand() {
   no_tunnels
 }
 
+# It has more keys than a gateway lets be tried, of a kind that lets nobody in, and the right one last.
+full_agent() {
+  sites
+  for it in 1 2 3 4 5 6 7; do
+    ssh-keygen -q -t rsa -b 1024 -N '' -f "$work/rsa$it"
+  done
+  export SSH_AUTH_SOCK=$work/agent
+  helper agent ssh-agent -D -a "$SSH_AUTH_SOCK"
+  await_true "an agent" test -S "$SSH_AUTH_SOCK"
+  ssh-add -q "$work"/rsa? "$HOME/.ssh/id_ed25519" 2>/dev/null
+  [[ $(ssh-add -l | wc -l) = 8 ]] || wrong "the agent should have 8 keys"
+  rm "$HOME/.ssh/id_ed25519"
+  echo_there
+  bytes_come_back 1000
+  unset SSH_AUTH_SOCK
+}
+
 # Its other end does not hang up, and it ends all the same when who had it is gone.
 # shellcheck disable=SC2016 # perl's
 nobody_is_left() {
@@ -502,6 +519,7 @@ t "nobody listens behind the gateway" nobody_listens
 t "a gateway that offers old algorithms" old_algorithms
 t "another relay is there" another_relay
 t "bytes through a tunnel" by_hand
+t "an agent with many keys" full_agent
 t "nobody is left at this end of a tunnel" nobody_is_left
 t "bytes both ways at once" full_both_ways
 t "striped: a solver over two sites" striped_job
