@@ -27,8 +27,47 @@ struct head {
 
 static uintptr_t mpi_start, mpi_size; /* of the library */
 
+/* What stands behind ours. */
+static struct {
+    void *(*malloc)(size_t size);
+    void *(*calloc)(size_t count, size_t each);
+    void *(*realloc)(void *at, size_t size);
+    void (*free)(void *at);
+    size_t (*malloc_usable_size)(void *at);
+    bool known;
+} next;
+
+/* libc's own, by the names that it has for those who replace malloc(). */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t each);
+void *__libc_realloc(void *at, size_t size);
+void __libc_free(void *at);
+
 /* Nobody is held up for long: it guards a list. */
 static int locked;
+
+/* dlsym() allocates and frees itself, where an earlier one has failed: that is libc's. */
+static bool is_known(void)
+{
+    static bool looking;
+
+    if (next.known || looking)
+        return next.known;
+    looking = true;
+    next_resolve(&next.malloc, "malloc");
+    next_resolve(&next.calloc, "calloc");
+    next_resolve(&next.realloc, "realloc");
+    next_resolve(&next.free, "free");
+    next_resolve(&next.malloc_usable_size, "malloc_usable_size");
+    next.known = true;
+    looking = false;
+    return true;
+}
+
+static void *next_malloc(size_t size)
+{
+    return is_known() ? next.malloc(size) : __libc_malloc(size);
+}
 
 void heap_begin(uintptr_t address)
 {
@@ -87,7 +126,7 @@ static void give(void *at)
 
 PUBLIC void *malloc(size_t size)
 {
-    return is_for_mpi(size, CALLER) ? take(size) : NEXT(malloc)(size);
+    return is_for_mpi(size, CALLER) ? take(size) : next_malloc(size);
 }
 
 PUBLIC void *calloc(size_t count, size_t each)
@@ -96,7 +135,7 @@ PUBLIC void *calloc(size_t count, size_t each)
     void *at;
 
     if (__builtin_mul_overflow(count, each, &size) || !is_for_mpi(size, CALLER))
-        return NEXT(calloc)(count, each);
+        return is_known() ? next.calloc(count, each) : __libc_calloc(count, each);
     at = take(size);
     return at ? memset(at, 0, size) : NULL;
 }
@@ -105,8 +144,10 @@ PUBLIC void free(void *at)
 {
     if (arena_has(&arena_of_mpi, at))
         give(at);
+    else if (is_known())
+        next.free(at);
     else
-        NEXT(free)(at);
+        __libc_free(at);
 }
 
 /* What is in one heap stays there, unless it grows too large for it. */
@@ -115,10 +156,10 @@ PUBLIC void *realloc(void *at, size_t size)
     void *to;
 
     if (!at)
-        return is_for_mpi(size, CALLER) ? take(size) : NEXT(malloc)(size);
+        return is_for_mpi(size, CALLER) ? take(size) : next_malloc(size);
     if (!arena_has(&arena_of_mpi, at))
-        return NEXT(realloc)(at, size);
-    to = size <= PIECE_MAX ? take(size) : NEXT(malloc)(size);
+        return is_known() ? next.realloc(at, size) : __libc_realloc(at, size);
+    to = size <= PIECE_MAX ? take(size) : next_malloc(size);
     if (to) {
         memcpy(to, at, size < size_of(at) ? size : size_of(at));
         give(at);
@@ -138,5 +179,7 @@ PUBLIC void *reallocarray(void *at, size_t count, size_t each)
 
 PUBLIC size_t malloc_usable_size(void *at)
 {
-    return arena_has(&arena_of_mpi, at) ? size_of(at) : NEXT(malloc_usable_size)(at);
+    return arena_has(&arena_of_mpi, at) ? size_of(at)
+           : is_known()                 ? next.malloc_usable_size(at)
+                                        : 0;
 }

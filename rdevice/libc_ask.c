@@ -14,7 +14,8 @@ static bool read_on(void)
     return more;
 }
 
-/* A program may do nothing for long that the device sees, after it was given the last of its log. */
+/* A program may do nothing for long that the device sees, after it was given the last of its log.
+ */
 static void tell_used_up(void)
 {
     sigset_t mask;

@@ -227,6 +227,13 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
 
 /* --- waiting for it --------------------------------------------------------------------------- */
 
+/* The header says that poll() only writes to it; the compiler believes that here too. */
+static struct pollfd *read_too(struct pollfd *set)
+{
+    __asm__("" : "+r"(set));
+    return set;
+}
+
 /* The first entry that is the input, or `count`. */
 static nfds_t polled(const struct pollfd *set, nfds_t count)
 {
@@ -276,7 +283,7 @@ static int poll_input(struct pollfd *set, nfds_t count, nfds_t at, const struct 
 PUBLIC int poll(struct pollfd *set, nfds_t count, int ms)
 {
     struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
-    nfds_t at = polled(set, count);
+    nfds_t at = polled(read_too(set), count);
 
     return at == count ? NEXT(poll)(set, count, ms)
                        : poll_input(set, count, at, ms < 0 ? NULL : &timeout, NULL, CALLER);
@@ -293,7 +300,7 @@ PUBLIC int __poll_chk(struct pollfd *set, nfds_t count, int ms, size_t room)
 PUBLIC int ppoll(struct pollfd *set, nfds_t count, const struct timespec *timeout,
                  const sigset_t *mask)
 {
-    nfds_t at = polled(set, count);
+    nfds_t at = polled(read_too(set), count);
 
     return at == count ? NEXT(ppoll)(set, count, timeout, mask)
                        : poll_input(set, count, at, timeout, mask, CALLER);

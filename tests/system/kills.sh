@@ -954,6 +954,8 @@ limit_tests() {
   [[ $images_every = 0 ]] || return # the log begins anew at an image, and what came before it is not repeated
   t "a log that is full" log_full_unkilled
   t "a log that is full, killed" log_full_killed
+  # their events are those of this MPICH: another one has others before the message
+  [[ $(mpiexec.mpich --version) = *' 4.0.'* ]] || return
   t "it sends another length" diverges length
   t "it sends with another tag" diverges tag
   t "it sends to another rank" diverges dst
