@@ -313,6 +313,10 @@ int main(int argc, char **argv)
     CU_set_suite_init_failure_handler(on_suite_failure);
     CU_set_suite_cleanup_failure_handler(on_suite_failure);
     CU_run_all_tests();
+    if (tests_run == 0 && choice.parts > 0) {
+        tests_run++;
+        puts("ok 1 - unit # SKIP no test was drawn");
+    }
     printf("1..%u\n", tests_run);
     CU_cleanup_registry();
     return tests_failed > 0;
