@@ -76,8 +76,6 @@ static const char usage[] =
     "  --drop-unreadable    with --log-safety sync: jobs in --log-dir whose log cannot be read "
     "are\n"
     "                       given up and deleted; else the relay does not start\n"
-    "  --log-compress on|off\n"
-    "                       what goes to disk, by LZ4, while the disk is behind (default off)\n"
     "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
     "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
@@ -392,7 +390,6 @@ static int run(struct relay_options *o, const struct relay_region *region,
     const struct relay_settings *settings = &o->settings;
     struct relay_core_config config = {.memory_max = settings->memory_max,
                                        .log_memory = relay_settings_log_memory(settings),
-                                       .log_compress = settings->log_compress,
                                        .region = *region,
                                        .ledger = ledger};
     struct log_files files;

@@ -17,7 +17,6 @@ enum relay_option {
     RELAY_OPTION_LOG_DISK,
     RELAY_OPTION_LOG_DIR,
     RELAY_OPTION_LOG_SAFETY,
-    RELAY_OPTION_LOG_COMPRESS,
     RELAY_OPTION_LOG_RESERVE,
     RELAY_OPTION_RINGS,
     RELAY_OPTIONS
@@ -46,7 +45,6 @@ struct relay_settings {
     uint64_t log_disk;    /* ... and on disk */
     bool log_disk_given;  /* else a share of what is free there */
     const char *log_dir;  /* NULL: where temporary files are kept */
-    bool log_compress;    /* what is written there, while the disk is behind */
     uint64_t log_reserve; /* of it, touched at the start */
     enum relay_log_safety log_safety;
 };

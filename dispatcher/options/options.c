@@ -38,7 +38,7 @@ const char run_usage[] =
     "                       (default sites)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
-    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file, --log-compress on|off\n"
+    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"

@@ -101,7 +101,6 @@ struct relay_core *relay_core_new(const struct relay_core_config *config)
     conn_set_init(&core->conns, core, &core->pool, &core->stats);
     mailbox_shared_init(&core->shared, &core->pool, config->ledger ? &core->ledger : NULL,
                         config->log_memory, config->log_disk);
-    core->shared.store.compresses = config->log_compress;
     core->conns.store = &core->shared.store;
     core->jobs = (struct job_set){.memory = &core->memory,
                                   .conns = &core->conns,

@@ -21,7 +21,6 @@ struct relay_core_config {
     struct relay_region region; /* for blocks; outlives the core */
     uint64_t log_memory;        /* of them, in the logs of ranks ... */
     uint64_t log_disk;          /* ... and on disk; when both are spent, a log is given up */
-    bool log_compress;          /* what goes to disk, while that is behind */
     struct ledger_memory
         *ledger; /* what outlives the process, with the region; NULL: nothing does */
     struct relay_journal journal; /* of that, where it is to survive the loss of power, too */

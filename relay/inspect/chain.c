@@ -1,5 +1,4 @@
 #include "relay/inspect/chain.h"
-#include "relay/log/squeeze.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,19 +30,6 @@ uint32_t inspect_chain_used(const struct inspect_image *image, const struct insp
     return is_last(chain, number) ? chain->end.used : piece->used;
 }
 
-/* To image->buffer. Returns 0 or an errno. */
-static int read_segment(const struct inspect_image *image, const struct ledger_piece *piece)
-{
-    int failed;
-
-    if (piece->stored == 0)
-        return image->read(image->ctx, piece->extent, image->buffer, piece->used);
-    failed = image->read(image->ctx, piece->extent, image->squeezed, piece->stored);
-    if (!failed && !squeeze_undo(image->squeezed, piece->stored, image->buffer, piece->used))
-        failed = EILSEQ;
-    return failed;
-}
-
 /* All of it that was written there; NULL: it cannot be had. */
 static const uint8_t *bytes_of(struct inspect_image *image, const struct inspect_chain *chain,
                                const struct ledger_piece *piece, struct inspect_damage *damage)
@@ -52,7 +38,7 @@ static const uint8_t *bytes_of(struct inspect_image *image, const struct inspect
 
     if (piece->block)
         return piece->block->bytes;
-    failed = read_segment(image, piece);
+    failed = image->read(image->ctx, piece->extent, image->buffer, piece->used);
     if (failed)
         inspect_damaged(damage, "%s: segment %u, at %llu of segments, cannot be read: %s",
                         chain->what, piece->number,

@@ -49,12 +49,9 @@ int inspect_image_open(struct inspect_image *image, const uint8_t *bytes,
 {
     int failed;
 
-    *image = (struct inspect_image){.read = read,
-                                    .ctx = ctx,
-                                    .buffer = malloc(RELAY_BLOCK_BYTES),
-                                    .squeezed = malloc(RELAY_BLOCK_BYTES)};
-    failed = image->buffer && image->squeezed ? map(image, count_blocks(bytes, summary), err)
-                                              : cw_err_set(err, CW_ENOMEM, "no memory");
+    *image = (struct inspect_image){.read = read, .ctx = ctx, .buffer = malloc(RELAY_BLOCK_BYTES)};
+    failed = image->buffer ? map(image, count_blocks(bytes, summary), err)
+                           : cw_err_set(err, CW_ENOMEM, "no memory");
     if (!failed)
         failed = restore(image->memory, &image->region, bytes, summary, err);
     if (!failed) {
@@ -82,5 +79,4 @@ void inspect_image_close(struct inspect_image *image)
         munmap(image->memory, sizeof(*image->memory) + image->region.size);
     }
     free(image->buffer);
-    free(image->squeezed);
 }

@@ -21,8 +21,7 @@ struct inspect_image {
     struct supply supply;
     inspect_read *read;
     void *ctx;
-    uint8_t *buffer;   /* of a segment */
-    uint8_t *squeezed; /* of one as it is on disk, where it was squeezed */
+    uint8_t *buffer; /* of a segment */
 };
 
 /* `bytes`: a journal with commits that count. Errors: as restore(). */

@@ -13,10 +13,9 @@ static bool serve_read(struct relay_core *core, const struct inspect_image *imag
     if (!relay_core_next_io(core, &io))
         return false;
     done.segment = io.segment;
-    done.error = io.write
-                     ? EROFS
-                     : image->read(image->ctx, (uint32_t)(io.offset / RELAY_BLOCK_BYTES), io.at,
-                                   io.segment->stored ? io.segment->stored : io.segment->used);
+    done.error = io.write ? EROFS
+                          : image->read(image->ctx, (uint32_t)(io.offset / RELAY_BLOCK_BYTES),
+                                        io.at, io.segment->used);
     relay_core_io_done(core, &done);
     return true;
 }

@@ -247,8 +247,7 @@ static int return_piece(struct chain *chain, struct ledger_piece *piece)
     uint64_t held = 0;
     struct log_segment *segment;
 
-    if (!piece || piece->taken || piece->used > RELAY_BLOCK_BYTES ||
-        piece->stored > RELAY_BLOCK_BYTES)
+    if (!piece || piece->taken || piece->used > RELAY_BLOCK_BYTES)
         return CW_EPROTO;
     segment = table_room(chain, &held)
                   ? store_return(chain->store, chain->pool, piece, chain->stays)

@@ -166,8 +166,7 @@ static bool put_place(struct log_segment *segment, struct journal_writer *writer
                                                  .number = segment->number,
                                                  .extent = segment->extent,
                                                  .used = segment->used,
-                                                 .sum = segment->sum,
-                                                 .stored = segment->stored});
+                                                 .sum = segment->sum});
     segment->notes.told = segment->notes.placed = true;
     return true;
 }

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define JOURNAL_MAGIC 0x4c4e524a57435743ull /* "CWCWJRNL" */
-#define JOURNAL_VERSION 2u
+#define JOURNAL_VERSION 3u
 #define JOURNAL_NUMBER_MAX (1u << 30) /* of a journal; there are never so many */
 #define JOURNAL_ALIGN 4096u           /* of parts in the file */
 #ifndef JOURNAL_PART_MAX
@@ -38,7 +38,7 @@ struct journal_part {
 enum journal_type {
     JOURNAL_CELL = 1, /* a state: number (cell), chain (generation), kind; its bytes */
     JOURNAL_BYTES,    /* bytes of a segment: chain, number, from */
-    JOURNAL_PLACE,    /* a segment is whole on disk: chain, number, extent, used, sum, stored */
+    JOURNAL_PLACE,    /* a segment is whole on disk: chain, number, extent, used, sum */
     JOURNAL_DROP,     /* a segment is gone: chain, number */
     JOURNAL_TYPES
 };
@@ -54,7 +54,7 @@ struct journal_record {
     uint32_t from;
     uint32_t used;
     uint32_t extent;
-    uint32_t stored;
+    uint32_t zero;
 };
 
 /* --- writing: a part in memory of the caller's */

@@ -241,7 +241,6 @@ static void merge(struct ledger *ledger)
         } else {
             last->extent = piece->extent;
             last->sum = piece->sum;
-            last->stored = piece->stored;
         }
     }
     ledger->left_count = count;
@@ -262,8 +261,7 @@ static void add_extents(struct ledger *ledger)
                                                .number = extent->number,
                                                .used = extent->used,
                                                .extent = i,
-                                               .sum = extent->sum,
-                                               .stored = extent->stored});
+                                               .sum = extent->sum});
     }
 }
 

@@ -14,7 +14,7 @@
 #include "relay/memory/block.h"
 
 #define LEDGER_MAGIC 0x5245474445574143ull /* "CAWEDGER" */
-#define LEDGER_VERSION 3u
+#define LEDGER_VERSION 4u
 #define LEDGER_BODY 240u /* bytes of a state */
 #ifndef LEDGER_CELLS
 #define LEDGER_CELLS (1u << 17) /* states: 2 for each rank, some for each job */
@@ -45,8 +45,6 @@ struct ledger_extent {
     uint32_t number;
     uint32_t used;
     uint64_t sum;
-    uint32_t stored; /* bytes on disk, where squeezed; 0: as many as used */
-    uint32_t zero;
 };
 
 struct ledger_header {
@@ -89,7 +87,6 @@ struct ledger_piece {
     uint32_t extent;           /* LEDGER_EXTENTS: none */
     bool taken;
     uint64_t sum;
-    uint32_t stored;
 };
 
 struct ledger {

@@ -120,8 +120,7 @@ static int take_place(struct restore *r, const struct journal_record *record)
     struct segment *segment;
 
     if (record->chain == 0 || record->extent >= LEDGER_EXTENTS ||
-        record->used > RELAY_BLOCK_BYTES || record->stored > RELAY_BLOCK_BYTES ||
-        r->memory->extents[record->extent].chain != 0)
+        record->used > RELAY_BLOCK_BYTES || r->memory->extents[record->extent].chain != 0)
         return makes_no_sense(r, "a place on disk");
     segment = segment_of(r, record);
     if (!segment)
@@ -134,11 +133,8 @@ static int take_place(struct restore *r, const struct journal_record *record)
     if (header->extents_used <= record->extent)
         header->extents_used = record->extent + 1;
     atomic_signal_fence(memory_order_seq_cst);
-    r->memory->extents[record->extent] = (struct ledger_extent){.chain = record->chain,
-                                                                .number = record->number,
-                                                                .used = record->used,
-                                                                .sum = record->sum,
-                                                                .stored = record->stored};
+    r->memory->extents[record->extent] = (struct ledger_extent){
+        .chain = record->chain, .number = record->number, .used = record->used, .sum = record->sum};
     return CW_OK;
 }
 

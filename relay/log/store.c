@@ -212,8 +212,6 @@ void store_name(struct log_store *store, struct log_segment *segment, uint64_t c
 
 static void free_segment(struct log_store *store, struct log_segment *segment)
 {
-    if (segment->squeezed)
-        relay_block_release(segment->squeezed);
     let_go(store, segment);
     if (segment->extent != STORE_NO_EXTENT)
         give_extent(store, segment->extent);
@@ -275,8 +273,6 @@ void store_fini(struct log_store *store)
     }
     relay_pool_free(store->pool, store->free_extents,
                     store->free_room * sizeof(*store->free_extents));
-    if (store->spare)
-        relay_block_release(store->spare);
     assert(store->memory_now == 0);
     commit_fini(&store->commit);
 }
@@ -315,62 +311,6 @@ static bool may_write(const struct log_store *store)
            (!commit_is_on(&store->commit) || store->commit.held);
 }
 
-/* --- squeezed segments */
-
-/* There is one, for as long as there may be squeezed segments. */
-static bool keep_spare(struct log_store *store)
-{
-    if (!store->spare)
-        store->spare = relay_block_new(store->pool, false);
-    return store->spare != NULL;
-}
-
-static struct relay_block *take_spare(struct log_store *store)
-{
-    struct relay_block *block = relay_block_new(store->pool, false);
-
-    if (!block) {
-        block = store->spare;
-        store->spare = NULL;
-    }
-    return block;
-}
-
-/* The request is over. */
-static void drop_squeezed(struct log_store *store, struct log_segment *segment)
-{
-    if (!segment->squeezed)
-        return;
-    if (store->spare)
-        relay_block_release(segment->squeezed);
-    else
-        store->spare = segment->squeezed;
-    segment->squeezed = NULL;
-}
-
-static uint32_t whole_pages(uint32_t size)
-{
-    return (size + STORE_ALIGN - 1) / STORE_ALIGN * STORE_ALIGN;
-}
-
-/* If the disk is behind, and something is gained. */
-static void squeeze(struct log_store *store, struct log_segment *segment)
-{
-    segment->stored = 0;
-    if (!store->compresses || store->out_count < STORE_SQUEEZE_AT || !keep_spare(store))
-        return;
-    segment->squeezed = relay_block_new(store->pool, false);
-    if (!segment->squeezed)
-        return;
-    segment->stored =
-        squeeze_try(&store->squeeze, segment->bytes, segment->used, segment->squeezed->bytes);
-    if (segment->stored == 0)
-        drop_squeezed(store, segment);
-    else
-        memset(segment->squeezed->bytes + segment->stored, 0,
-               whole_pages(segment->stored) - segment->stored);
-}
-
 static bool next_write(struct log_store *store, struct relay_log_io *io)
 {
     struct log_segment *segment = store->full.first;
@@ -380,7 +320,6 @@ static bool next_write(struct log_store *store, struct relay_log_io *io)
         return false;
     segment->extent = take_extent(store);
     segment->sum = XXH3_64bits(segment->bytes, segment->used);
-    squeeze(store, segment);
     change(store, segment, SEGMENT_WRITING);
     *io = (struct relay_log_io){.write = true, .sync = commit_is_on(&store->commit)};
     return true;
@@ -390,11 +329,7 @@ static bool next_read(struct log_store *store)
 {
     struct log_segment *segment = store->wanted.first;
 
-    if (!segment)
-        return false;
-    if (segment->stored > 0 && !segment->squeezed)
-        segment->squeezed = take_spare(store);
-    if ((segment->stored > 0 && !segment->squeezed) || !take_block(store, segment))
+    if (!segment || !take_block(store, segment))
         return false;
     store->memory_now += segment->size;
     change(store, segment, SEGMENT_READING);
@@ -410,8 +345,8 @@ bool store_next_io(struct log_store *store, struct relay_log_io *io)
         return false;
     segment = store->out.last;
     io->offset = (uint64_t)segment->extent * RELAY_BLOCK_BYTES;
-    io->at = segment->squeezed ? segment->squeezed->bytes : segment->bytes;
-    io->size = segment->squeezed ? whole_pages(segment->stored) : segment->size;
+    io->at = segment->bytes;
+    io->size = segment->size;
     io->segment = store->out.last;
     return true;
 }
@@ -429,7 +364,6 @@ static void enter_extent(struct log_store *store, struct log_segment *segment)
     extent->number = segment->number;
     extent->used = segment->used;
     extent->sum = segment->sum;
-    extent->stored = segment->stored;
     atomic_signal_fence(memory_order_seq_cst);
     extent->chain = segment->chain;
 }
@@ -447,17 +381,10 @@ static void written(struct log_store *store, struct log_segment *segment, int er
     segment->extent = STORE_NO_EXTENT;
 }
 
-static bool unsqueeze(const struct log_segment *segment)
-{
-    return !segment->squeezed ||
-           squeeze_undo(segment->squeezed->bytes, segment->stored, segment->bytes, segment->used);
-}
-
 /* A disk may also give other bytes than it was given. */
 static void arrived(struct log_store *store, struct log_segment *segment, int error)
 {
-    bool good =
-        !error && unsqueeze(segment) && XXH3_64bits(segment->bytes, segment->used) == segment->sum;
+    bool good = !error && XXH3_64bits(segment->bytes, segment->used) == segment->sum;
 
     change(store, segment, good ? SEGMENT_CLEAN : SEGMENT_LOST);
     if (!good)
@@ -478,7 +405,6 @@ void store_io_done(struct log_store *store, const struct relay_log_done *done)
         segment->round = store->round;
         arrived(store, segment, done->error);
     }
-    drop_squeezed(store, segment);
     if (segment->dropped)
         drop(store, segment);
 }
@@ -528,11 +454,8 @@ bool store_is_exceeded(const struct log_store *store)
 struct log_segment *store_return(struct log_store *store, struct relay_pool *pool,
                                  struct ledger_piece *piece, bool stays)
 {
-    struct log_segment *segment;
+    struct log_segment *segment = relay_pool_alloc(pool, sizeof(*segment));
 
-    if (piece->stored > 0 && !keep_spare(store))
-        return NULL;
-    segment = relay_pool_alloc(pool, sizeof(*segment));
     if (!segment)
         return NULL;
     *segment = (struct log_segment){.pool = pool,
@@ -546,7 +469,6 @@ struct log_segment *store_return(struct log_store *store, struct relay_pool *poo
     if (piece->extent != LEDGER_EXTENTS) {
         segment->extent = piece->extent;
         segment->sum = piece->sum;
-        segment->stored = piece->stored;
     }
     if (piece->block) {
         relay_block_adopt(pool, piece->block);

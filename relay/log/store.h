@@ -9,7 +9,6 @@
 
 #include "relay/log/commit.h"
 #include "relay/log/ledger.h"
-#include "relay/log/squeeze.h"
 
 #ifndef STORE_SEGMENT_BYTES
 #define STORE_SEGMENT_BYTES RELAY_BLOCK_BYTES /* of those that go to disk; each has a block */
@@ -20,10 +19,6 @@
 #define STORE_BEGIN_JOURNAL                                                                        \
     (16ull << 20) /* with a journal, which holds all that is not on disk, writing begins here      \
                    */
-#ifndef STORE_SQUEEZE_AT
-#define STORE_SQUEEZE_AT                                                                           \
-    8u /* requests that are out when the disk counts as behind: see squeeze.h */
-#endif
 #define STORE_SLACK_SHARE 8  /* one part in so many more is used before a log is given up */
 #define STORE_EXCESS_SHARE 4 /* ... and while an image is awaited, a 4th ... */
 #define STORE_EXCESS_MIN (16ull << 20) /* ... and so much */
@@ -59,8 +54,6 @@ struct log_segment {
     bool dropped;    /* its log is gone, and a request is still out */
     uint32_t round;  /* in which it was read */
     uint64_t sum;    /* XXH3 of its bytes, once it was written */
-    uint32_t stored; /* bytes on disk, where squeezed; 0: as they are */
-    struct relay_block *squeezed; /* them, while a request is out */
     struct segment_notes notes;
     uint64_t pin; /* of payload: the last point whose snapshot refers to it; 0: none */
 };
@@ -92,10 +85,6 @@ struct log_store {
     uint32_t round;   /* what was read in this one stays until it ends */
     bool arrived;     /* something was */
     int error;        /* an errno: nothing can be written any more */
-    bool compresses;  /* what goes to disk, while that is behind; set by the owner */
-    struct squeeze squeeze;
-    struct relay_block *spare; /* for one squeezed segment, so that any can be read; NULL while it
-                                  is used, or as long as there are none */
 };
 
 /* `disk_max`: bytes; 0: there is no disk. */

@@ -46,7 +46,6 @@ static struct relay_core *core_new(struct ledger_memory *left, const struct rela
                                        .memory_max = SIM_MEMORY,
                                        .log_memory = sim.plan.log_memory,
                                        .log_disk = sim.plan.disk ? SIM_MEMORY : 0,
-                                       .log_compress = true,
                                        .ledger = left,
                                        .journal = *journal};
     struct relay_core *core;

@@ -18,7 +18,6 @@ extern size_t sim_replay_ahead;
 #define CW_ACK_BYTES (sim_kept_max / 8)
 #define JOURNAL_PART_MAX (16u << 10)
 #define COMMIT_JOURNAL_MIN (64ull << 10)
-#define STORE_SQUEEZE_AT 1u
 #define RELAY_REPLAY_AHEAD sim_replay_ahead
 #define LEDGER_CELLS 256u
 #define LEDGER_EXTENTS 65536u

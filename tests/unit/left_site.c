@@ -13,7 +13,6 @@ void left_site_open(struct site *s, struct ledger_memory *left, uint64_t log_mem
     CU_ASSERT_EQUAL_FATAL(relay_memory_init(&s->memory, SITE_MEMORY, &region, &s->stats), CW_OK);
     s->pool.memory = &s->memory;
     store_init(&s->store, &s->pool, &s->ledger, log_memory, log_disk);
-    s->store.compresses = true;
     if (ledger_open(&s->ledger, left, LEFT_REGION)) {
         store_return_begin(&s->store);
         CU_ASSERT_EQUAL(ledger_find_left(&s->ledger, &s->memory.supply), CW_OK);

@@ -51,7 +51,6 @@ static void (*const suites[])(void) = {
     add_journal_tests,
     add_commit_tests,
     add_restore_tests,
-    add_squeeze_tests,
     add_stage_tests,
     add_baseline_tests,
     add_left_tests,

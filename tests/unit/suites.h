@@ -25,7 +25,6 @@ void add_commit_tests(void);
 void add_job_events_tests(void);
 void add_journal_tests(void);
 void add_restore_tests(void);
-void add_squeeze_tests(void);
 void add_stage_tests(void);
 void add_baseline_tests(void);
 void add_job_tests(void);

@@ -29,7 +29,6 @@ static void start(uint32_t memory_max, uint32_t disk_max)
     memory = (struct relay_memory){.memory_max = MEMORY, .stats = &stats};
     pool = (struct relay_pool){.memory = &memory};
     store_init(&store, &pool, NULL, (uint64_t)memory_max * SEGMENT, (uint64_t)disk_max * SEGMENT);
-    store.compresses = true;
     disk = (struct fake_disk){.seed = 1};
     seed = 1;
 }
