@@ -113,10 +113,10 @@ static void put_stored(struct session *s, uint8_t type, const struct cw_stored *
 static void upload_opened(void *ctx, uint32_t base)
 {
     struct session *s = ctx;
-    uint8_t *to = guest_frame(s->guest, CW_FRAME_GO, CW_GO_SIZE);
+    uint8_t *to = guest_frame(s->guest, CW_FRAME_GO, CW_WORD_SIZE);
 
     if (to)
-        cw_go_put(to, base);
+        cw_word_put(to, base);
     guest_set_patience(s->guest, SERVICE_IDLE_NS);
     guest_set_mode(s->guest, GUEST_STREAM);
 }

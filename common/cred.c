@@ -78,13 +78,11 @@ int cw_cred_open(uint8_t key[CW_KEY_SIZE], const uint8_t sealed[CW_SEALED_SIZE],
 static void put_hello(struct cw_writer *w, const char *by, const struct cw_hello *hello,
                       const uint8_t relay_nonce[CW_NONCE_SIZE])
 {
-    uint8_t encoded[CW_HELLO_SIZE];
     struct cw_hello bare = *hello;
 
     memset(bare.mac, 0, sizeof(bare.mac));
-    cw_hello_put(encoded, &bare);
     cw_put_bytes(w, by, strlen(by));
-    cw_put_bytes(w, encoded, sizeof(encoded));
+    cw_put_bytes(w, &bare, sizeof(bare));
     cw_put_bytes(w, relay_nonce, CW_NONCE_SIZE);
 }
 
@@ -103,14 +101,13 @@ void cw_cred_mac_welcome(uint8_t mac[CW_MAC_SIZE], const uint8_t key[CW_KEY_SIZE
                          const uint8_t relay_nonce[CW_NONCE_SIZE])
 {
     uint8_t text[5 + CW_HELLO_SIZE + CW_NONCE_SIZE + CW_WELCOME_SIZE];
-    uint8_t encoded[CW_WELCOME_SIZE];
     struct cw_welcome bare = *welcome;
     struct cw_writer w = cw_writer(text, sizeof(text));
 
     memset(bare.mac, 0, sizeof(bare.mac));
-    cw_welcome_put(encoded, &bare);
+    bare.reserved = 0;
     put_hello(&w, "relay", hello, relay_nonce);
-    cw_put_bytes(&w, encoded, sizeof(encoded));
+    cw_put_bytes(&w, &bare, sizeof(bare));
     hash(mac, key, text, w.used);
 }
 

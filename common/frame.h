@@ -32,68 +32,75 @@
 #endif
 #define CW_RESUME_MAX_MS 3600000u /* the longest time that a session may be suspended */
 
+/* Each frame: its name, its number, the bytes that it always has after the header, and how many
+ * more it may have. */
+#define CW_FRAMES(X)                                                                               \
+    /* opening a session */                                                                        \
+    X(CHALLENGE, 1, CW_CHALLENGE_SIZE, 0)                                                          \
+    X(HELLO, 2, CW_HELLO_SIZE, 0)                                                                  \
+    X(WELCOME, 3, CW_WELCOME_SIZE, 0)                                                              \
+    X(REFUSED, 4, CW_NOTICE_SIZE, CW_TEXT_MAX)                                                     \
+    X(ACK, 5, CW_ACK_SIZE, 0)                                                                      \
+    /* rank to relay */                                                                            \
+    X(SEND, 16, CW_SEND_SIZE, CW_FRAME_DATA_MAX)                                                   \
+    X(SEND_DATA, 17, 0, CW_FRAME_DATA_MAX)                                                         \
+    X(RECV, 18, CW_RECV_SIZE, 0)                                                                   \
+    X(MRECV, 19, CW_MRECV_SIZE, 0)                                                                 \
+    X(PROBE, 20, CW_PROBE_SIZE, 0)                                                                 \
+    X(CANCEL, 21, CW_RECV_SIZE, 0)                                                                 \
+    X(BYE, 22, CW_BYE_SIZE, 0)                                                                     \
+    X(CHECK, 25, CW_SEND_SIZE, 0)                                                                  \
+    X(LIVE, 26, CW_TAKEN_SIZE, 0)                                                                  \
+    X(UNLOGGED, 27, CW_WORD_SIZE, 0)                                                               \
+    X(POINT, 28, CW_POINT_SIZE, 0)                                                                 \
+    /* images: dispatcher to relay, and on to the rank; dispatcher to relay; its answer */         \
+    X(CHECKPOINT, 29, CW_CHECKPOINT_SIZE, 0)                                                       \
+    X(TRIM, 30, CW_TRIM_SIZE, 0)                                                                   \
+    X(TRIMMED, 31, CW_TRIM_SIZE, 0)                                                                \
+    /* determinants: from a live rank, and back to one that replays */                             \
+    X(TAKEN, 23, CW_TAKEN_SIZE, 0)                                                                 \
+    X(READINGS, 24, 0, CW_READINGS_MAX)                                                            \
+    /* relay to rank */                                                                            \
+    X(MESSAGE, 32, CW_MESSAGE_SIZE, CW_FRAME_DATA_MAX)                                             \
+    X(SENT, 33, CW_DONE_SIZE, 0)                                                                   \
+    X(CANCELED, 34, CW_DONE_SIZE, 0)                                                               \
+    X(PROBED, 35, CW_PROBED_SIZE, 0)                                                               \
+    X(HINT, 36, 0, 0)                                                                              \
+    X(FAREWELL, 37, 0, 0)                                                                          \
+    X(REPLAYED, 38, 0, 0)                                                                          \
+    /* relay to dispatcher, unasked */                                                             \
+    X(GROWN, 39, CW_GROWN_SIZE, 0)                                                                 \
+    /* relay to dispatcher, and its one request */                                                 \
+    X(NOTICE, 48, CW_NOTICE_SIZE, CW_TEXT_MAX)                                                     \
+    X(STATS, 49, CW_STATS_SIZE, 0)                                                                 \
+    X(STATS_ASK, 50, 0, 0)                                                                         \
+    /* dispatcher to relay, in a job of several relays */                                          \
+    X(ROUTE, 51, CW_ROUTE_SIZE, 0)                                                                 \
+    X(LINK, 52, CW_LINK_SIZE, CW_LINK_ADDRESS_MAX)                                                 \
+    X(CUT, 53, CW_WORD_SIZE, 0)          /* a drill */                                             \
+    X(JOB_END, 54, 0, 0)                 /* the job ends now, not when its session's time is up */ \
+    X(RANK_END, 55, CW_RANK_END_SIZE, 0) /* a process that played a rank has ended */              \
+    /* relay to relay */                                                                           \
+    X(FORWARD, 56, CW_FORWARD_SIZE, CW_FRAME_DATA_MAX)                                             \
+    X(FORWARD_DATA, 57, CW_FORWARD_REF_SIZE, CW_FRAME_DATA_MAX)                                    \
+    X(FORWARD_END, 58, CW_FORWARD_REF_SIZE, 0)                                                     \
+    X(FORWARD_SENT, 59, CW_FORWARD_REF_SIZE, 0)                                                    \
+    /* with a checkpoint server: from a rank's image, and back */                                  \
+    X(PUT, 64, CW_PUT_SIZE, 0)                                                                     \
+    X(GO, 65, CW_WORD_SIZE, 0)                                                                     \
+    X(STORED, 66, CW_STORED_SIZE, 0) /* to the dispatcher as well */                               \
+    /* ... to a dispatcher, and back */                                                            \
+    X(HELD, 67, CW_STORED_SIZE, 0)                                                                 \
+    X(HELD_END, 68, 0, 0)                                                                          \
+    X(FETCH, 69, CW_IMAGE_REF_SIZE, 0)                                                             \
+    X(IMAGE, 70, CW_IMAGE_SIZE, 0)                                                                 \
+    X(DROP, 71, CW_IMAGE_REF_SIZE, 0)
+
 enum cw_frame_type {
-    /* opening a session */
-    CW_FRAME_CHALLENGE = 1,
-    CW_FRAME_HELLO = 2,
-    CW_FRAME_WELCOME = 3,
-    CW_FRAME_REFUSED = 4,
-    CW_FRAME_ACK = 5,
-    /* rank to relay */
-    CW_FRAME_SEND = 16,
-    CW_FRAME_SEND_DATA = 17,
-    CW_FRAME_RECV = 18,
-    CW_FRAME_MRECV = 19,
-    CW_FRAME_PROBE = 20,
-    CW_FRAME_CANCEL = 21,
-    CW_FRAME_BYE = 22,
-    CW_FRAME_CHECK = 25,
-    CW_FRAME_LIVE = 26,
-    CW_FRAME_UNLOGGED = 27,
-    CW_FRAME_POINT = 28,
-    /* images: dispatcher to relay, and on to the rank; dispatcher to relay; its answer */
-    CW_FRAME_CHECKPOINT = 29,
-    CW_FRAME_TRIM = 30,
-    CW_FRAME_TRIMMED = 31,
-    /* determinants: from a live rank, and back to one that replays */
-    CW_FRAME_TAKEN = 23,
-    CW_FRAME_READINGS = 24,
-    /* relay to rank */
-    CW_FRAME_MESSAGE = 32,
-    CW_FRAME_SENT = 33,
-    CW_FRAME_CANCELED = 34,
-    CW_FRAME_PROBED = 35,
-    CW_FRAME_HINT = 36,
-    CW_FRAME_FAREWELL = 37,
-    CW_FRAME_REPLAYED = 38,
-    /* relay to dispatcher, unasked */
-    CW_FRAME_GROWN = 39,
-    /* relay to dispatcher, and its one request */
-    CW_FRAME_NOTICE = 48,
-    CW_FRAME_STATS = 49,
-    CW_FRAME_STATS_ASK = 50,
-    /* dispatcher to relay, in a job of several relays */
-    CW_FRAME_ROUTE = 51,
-    CW_FRAME_LINK = 52,
-    CW_FRAME_CUT = 53,      /* a drill */
-    CW_FRAME_JOB_END = 54,  /* the job ends now, not when its session's time is up */
-    CW_FRAME_RANK_END = 55, /* a process that played a rank has ended */
-    /* relay to relay */
-    CW_FRAME_FORWARD = 56,
-    CW_FRAME_FORWARD_DATA = 57,
-    CW_FRAME_FORWARD_END = 58,
-    CW_FRAME_FORWARD_SENT = 59,
-    /* with a checkpoint server: from a rank's image, and back */
-    CW_FRAME_PUT = 64,
-    CW_FRAME_GO = 65,
-    CW_FRAME_STORED = 66, /* to the dispatcher as well */
-    /* ... to a dispatcher, and back */
-    CW_FRAME_HELD = 67,
-    CW_FRAME_HELD_END = 68,
-    CW_FRAME_FETCH = 69,
-    CW_FRAME_IMAGE = 70,
-    CW_FRAME_DROP = 71,
-    CW_FRAME_TYPES = 72,
+#define CW_FRAME_NUMBER(name, number, fixed, more) CW_FRAME_##name = (number),
+    CW_FRAMES(CW_FRAME_NUMBER)
+#undef CW_FRAME_NUMBER
+        CW_FRAME_TYPES
 };
 
 enum cw_role {
@@ -143,6 +150,21 @@ enum cw_notice {
     CW_NOTICE_DIFFERS = 12,  /* it repeats its sends with other contents, and goes on */
 };
 
+/* The body of a frame is its struct: fields stand as they are sent, and `reserved` ones are zero.
+ * Encoders write `size` bytes; decoders read as many, and return false when a value is out of its
+ * bounds. */
+#define CW_BODY(name, size, makes_sense)                                                           \
+    static inline void cw_##name##_put(uint8_t *to, const struct cw_##name *v)                     \
+    {                                                                                              \
+        memcpy(to, v, (size));                                                                     \
+    }                                                                                              \
+    static inline bool cw_##name##_get(const uint8_t *from, struct cw_##name *v)                   \
+    {                                                                                              \
+        memcpy(v, from, (size));                                                                   \
+        return (makes_sense);                                                                      \
+    }                                                                                              \
+    _Static_assert(sizeof(struct cw_##name) == (size), "it stands as it is sent")
+
 struct cw_header {
     uint32_t length; /* bytes after the header */
     uint8_t type;
@@ -153,9 +175,11 @@ struct cw_header {
 struct cw_challenge {
     uint32_t magic;
     uint16_t version;
+    uint16_t reserved;
     uint8_t nonce[CW_NONCE_SIZE];
 };
 #define CW_CHALLENGE_SIZE 24u
+CW_BODY(challenge, CW_CHALLENGE_SIZE, v->magic == CW_PROTOCOL_MAGIC);
 
 struct cw_hello {
     uint32_t magic;
@@ -174,6 +198,8 @@ struct cw_hello {
     uint64_t received;  /* with CW_HELLO_RESUME: bytes of the relay's stream received so far */
 };
 #define CW_HELLO_SIZE 120u
+CW_BODY(hello, CW_HELLO_SIZE,
+        v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK && v->role <= CW_ROLE_IMAGE);
 
 enum cw_hello_flag {
     CW_HELLO_LOG = 1,    /* of a dispatcher: keep what is needed to restart ranks */
@@ -189,10 +215,12 @@ struct cw_welcome {
     uint64_t missing; /* bytes of the message of the last act that have not come */
     uint64_t clock;   /* poll clock of the last act */
     uint32_t flags;   /* enum cw_welcome_flag */
+    uint32_t reserved;
     uint8_t mac[CW_MAC_SIZE];
     uint64_t received; /* with CW_WELCOME_RESUMED: bytes of the opener's stream received so far */
 };
 #define CW_WELCOME_SIZE 80u
+CW_BODY(welcome, CW_WELCOME_SIZE, true);
 
 enum cw_welcome_flag {
     CW_WELCOME_LOG = 1,    /* send determinants */
@@ -204,14 +232,20 @@ enum cw_welcome_flag {
 struct cw_send {
     uint32_t dst;
     uint32_t kind;
-    uint32_t req; /* the sender's request, for SENT */
+    uint32_t req;   /* the sender's request, for SENT */
+    uint32_t flags; /* of CHECK: enum cw_check_flag */
     uint64_t tag;
     uint64_t total;    /* bytes of the whole message */
     uint64_t clock;    /* poll clock of the sender */
     uint64_t contents; /* hash of what it carries; 0: none */
-    uint32_t flags;    /* of CHECK: enum cw_check_flag */
 };
 #define CW_SEND_SIZE 48u
+
+static inline bool cw_send_makes_sense(const struct cw_send *v)
+{
+    return v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM && v->total <= CW_MESSAGE_MAX;
+}
+CW_BODY(send, CW_SEND_SIZE, cw_send_makes_sense(v));
 
 enum cw_check_flag {
     CW_CHECK_BEARS = 1, /* the rank goes on where its contents differ */
@@ -220,12 +254,14 @@ enum cw_check_flag {
 /* RECV and CANCEL */
 struct cw_recv {
     uint32_t req;
+    uint32_t reserved;
     uint64_t tag;
     uint64_t mask; /* a message matches when (its tag ^ tag) & mask == 0 */
     uint64_t capacity;
     uint64_t clock;
 };
 #define CW_RECV_SIZE 40u
+CW_BODY(recv, CW_RECV_SIZE, true);
 
 struct cw_mrecv {
     uint32_t req;
@@ -234,14 +270,17 @@ struct cw_mrecv {
     uint64_t clock;
 };
 #define CW_MRECV_SIZE 24u
+CW_BODY(mrecv, CW_MRECV_SIZE, true);
 
 struct cw_probe {
     uint64_t tag;
     uint64_t mask;
     uint32_t remove; /* 1: take the message out; only MRECV can receive it then */
+    uint32_t reserved;
     uint64_t clock;
 };
 #define CW_PROBE_SIZE 32u
+CW_BODY(probe, CW_PROBE_SIZE, v->remove <= 1);
 
 struct cw_message {
     uint32_t req;
@@ -251,13 +290,16 @@ struct cw_message {
     uint64_t total;
 };
 #define CW_MESSAGE_SIZE 32u
+CW_BODY(message, CW_MESSAGE_SIZE, true);
 
 /* SENT and CANCELED */
 struct cw_done {
     uint32_t req;
+    uint32_t reserved;
     uint64_t event;
 };
 #define CW_DONE_SIZE 16u
+CW_BODY(done, CW_DONE_SIZE, true);
 
 /* TAKEN and LIVE */
 struct cw_taken {
@@ -265,6 +307,7 @@ struct cw_taken {
     uint64_t clock; /* ... were taken at this poll clock */
 };
 #define CW_TAKEN_SIZE 16u
+CW_BODY(taken, CW_TAKEN_SIZE, true);
 
 /* POINT: where a rank is when an image of its process is taken, and a HELLO of the rank that is
  * started from that image. */
@@ -274,14 +317,17 @@ struct cw_point {
     uint64_t acts;  /* that it made */
 };
 #define CW_POINT_SIZE 24u
+CW_BODY(point, CW_POINT_SIZE, true);
 
 /* CHECKPOINT: the rank is to take an image of its process. */
 struct cw_checkpoint {
     uint32_t rank;
     uint32_t number; /* of the image: 1, 2, ... of a rank, over all incarnations */
     uint32_t base;   /* of the newest one that the checkpoint server holds; 0: none */
+    uint32_t reserved;
 };
 #define CW_CHECKPOINT_SIZE 16u
+CW_BODY(checkpoint, CW_CHECKPOINT_SIZE, v->number > 0 && v->base < v->number);
 
 /* TRIM: the image of this point is safe. TRIMMED: what became of that. */
 struct cw_trim {
@@ -290,13 +336,16 @@ struct cw_trim {
     struct cw_point point;
 };
 #define CW_TRIM_SIZE 32u
+CW_BODY(trim, CW_TRIM_SIZE, v->known <= 1);
 
 /* GROWN: what the relay keeps for this rank has grown. */
 struct cw_grown {
     uint32_t rank;
+    uint32_t reserved;
     uint64_t bytes; /* that it keeps */
 };
 #define CW_GROWN_SIZE 16u
+CW_BODY(grown, CW_GROWN_SIZE, true);
 
 /* PUT: an image follows, as the stream of common/image.h, once GO has come. */
 struct cw_put {
@@ -306,20 +355,37 @@ struct cw_put {
     struct cw_point point;
 };
 #define CW_PUT_SIZE 40u
+CW_BODY(put, CW_PUT_SIZE, v->number > 0 && v->base < v->number);
 
-/* GO: the base that the stream may refer to: that of PUT, or 0. */
-#define CW_GO_SIZE 8u
+/* GO: the base that the stream may refer to: that of PUT, or 0. UNLOGGED: enum cw_unlogged. CUT: a
+ * rank, CW_CUT_LINKS or CW_CUT_DISPATCHER. */
+#define CW_WORD_SIZE 8u
+
+static inline void cw_word_put(uint8_t *to, uint32_t value)
+{
+    memcpy(to, &(uint64_t){value}, CW_WORD_SIZE);
+}
+
+static inline uint32_t cw_word_get(const uint8_t *from)
+{
+    uint32_t value;
+
+    memcpy(&value, from, sizeof(value));
+    return value;
+}
 
 /* STORED: the image is verified and on disk. HELD: it is since before this session. */
 struct cw_stored {
     uint32_t rank;
     uint32_t incarnation; /* that it was taken of */
     uint32_t number;
+    uint32_t reserved;
     uint64_t bytes;  /* of memory in it */
     uint64_t stored; /* bytes that were new on disk */
     struct cw_point point;
 };
 #define CW_STORED_SIZE 56u
+CW_BODY(stored, CW_STORED_SIZE, v->number > 0);
 
 /* FETCH: IMAGE and the image's stream follow, and then the end of the connection; or REFUSED. DROP:
  * it is not needed any more, nor are older ones of the rank. */
@@ -328,6 +394,7 @@ struct cw_image_ref {
     uint32_t number; /* DROP: and all before it */
 };
 #define CW_IMAGE_REF_SIZE 8u
+CW_BODY(image_ref, CW_IMAGE_REF_SIZE, true);
 #define CW_EVERY_RANK UINT32_MAX
 
 /* IMAGE: bytes of the stream that follows, u64. */
@@ -339,7 +406,6 @@ enum cw_unlogged {
     CW_UNLOGGED_READINGS = 2,  /* too many readings before MPI_Init */
     CW_UNLOGGED_ADDRESSES = 3, /* its memory lies elsewhere in each process */
 };
-#define CW_UNLOGGED_SIZE 8u
 
 /* Which ranks are at home at relay `home` of the job. */
 struct cw_route {
@@ -351,10 +417,14 @@ struct cw_route {
     uint32_t count;
 };
 #define CW_ROUTE_SIZE 24u
+CW_BODY(route, CW_ROUTE_SIZE,
+        v->relays >= 2 && v->relays <= CW_RELAYS_MAX && v->self < v->relays &&
+            v->home < v->relays && v->step > 0 && v->count > 0);
 
 /* The address of another relay of the job, to which the relay that gets this frame connects. */
 struct cw_link {
-    uint32_t peer;                         /* its number */
+    uint32_t peer; /* its number */
+    uint32_t reserved;
     uint8_t sealed[CW_SEALED_SIZE];        /* the link key, sealed under the job key */
     char address[CW_LINK_ADDRESS_MAX + 1]; /* terminated */
 };
@@ -364,20 +434,22 @@ struct cw_link {
  * network would. */
 #define CW_CUT_LINKS UINT32_MAX            /* all links of the job */
 #define CW_CUT_DISPATCHER (UINT32_MAX - 1) /* the connection that CUT came over */
-#define CW_CUT_SIZE 8u
 
 struct cw_rank_end {
     uint32_t rank;
     uint32_t incarnation;
 };
 #define CW_RANK_END_SIZE 8u
+CW_BODY(rank_end, CW_RANK_END_SIZE, true);
 
 /* A SEND whose receiver has its home at another relay. */
 struct cw_forward {
     uint32_t src;
+    uint32_t reserved;
     struct cw_send send;
 };
 #define CW_FORWARD_SIZE 56u
+CW_BODY(forward, CW_FORWARD_SIZE, cw_send_makes_sense(&v->send));
 
 /* FORWARD_DATA and FORWARD_END: the sender. FORWARD_SENT: the rank whose synchronous send was
  * matched, and its request. */
@@ -386,6 +458,7 @@ struct cw_forward_ref {
     uint32_t req;
 };
 #define CW_FORWARD_REF_SIZE 8u
+CW_BODY(forward_ref, CW_FORWARD_REF_SIZE, true);
 
 struct cw_probed {
     uint64_t clock; /* as in PROBE */
@@ -396,6 +469,7 @@ struct cw_probed {
     uint64_t unexpected; /* messages that wait in the mailbox */
 };
 #define CW_PROBED_SIZE 40u
+CW_BODY(probed, CW_PROBED_SIZE, v->found <= 1);
 
 /* What a rank, and the relay for this rank, have counted. BYE and STATS have the same order. */
 struct cw_rank_stats {
@@ -414,8 +488,17 @@ struct cw_rank_stats {
     uint64_t acts;      /* relay: sends, receives, probes that found, and cancels */
     uint64_t log_bytes; /* relay: held for a restart */
 };
-#define CW_BYE_SIZE 32u
-#define CW_STATS_SIZE (8u + 112u + 88u)
+#define CW_BYE_SIZE 32u /* the first four */
+
+static inline void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v)
+{
+    memcpy(to, v, CW_BYE_SIZE);
+}
+
+static inline void cw_bye_get(const uint8_t *from, struct cw_rank_stats *v)
+{
+    memcpy(v, from, CW_BYE_SIZE);
+}
 
 struct cw_relay_stats {
     uint64_t frames_in;
@@ -438,12 +521,15 @@ struct cw_stats {
     struct cw_rank_stats of_rank;
     struct cw_relay_stats of_relay;
 };
+#define CW_STATS_SIZE 208u
+CW_BODY(stats, CW_STATS_SIZE, true);
 
 /* REFUSED and NOTICE: a code, the rank that it is about, and text for a person. */
 struct cw_notice_body {
     uint32_t code;
     uint32_t rank;
     uint32_t incarnation; /* 0: unknown, as are the next two */
+    uint32_t reserved;
     uint64_t acts;
     uint64_t event;             /* RANK_UP: how many are to be repeated; else the last one taken */
     char text[CW_TEXT_MAX + 1]; /* terminated; printable */
@@ -529,453 +615,13 @@ uint32_t cw_frame_fixed(uint8_t type);
 /* "SEND", ... or "?" */
 const char *cw_frame_name(uint8_t type);
 
-/* Encoders write exactly the size named beside the struct; decoders read it and return false when
- * bytes are missing or a value is out of its bounds. */
-void cw_challenge_put(uint8_t *to, const struct cw_challenge *v);
-bool cw_challenge_get(const uint8_t *from, struct cw_challenge *v);
-void cw_hello_put(uint8_t *to, const struct cw_hello *v);
-bool cw_hello_get(const uint8_t *from, struct cw_hello *v);
-void cw_welcome_put(uint8_t *to, const struct cw_welcome *v);
-bool cw_welcome_get(const uint8_t *from, struct cw_welcome *v);
-void cw_stats_put(uint8_t *to, const struct cw_stats *v);
-bool cw_stats_get(const uint8_t *from, struct cw_stats *v);
-void cw_bye_put(uint8_t *to, const struct cw_rank_stats *v);
-bool cw_bye_get(const uint8_t *from, struct cw_rank_stats *v);
-void cw_route_put(uint8_t *to, const struct cw_route *v);
-bool cw_route_get(const uint8_t *from, struct cw_route *v);
-/* Returns the bytes written: CW_LINK_SIZE and the address. */
+/* Return the bytes written: the fixed part and the text. `size` is that of both. */
 size_t cw_link_put(uint8_t *to, const struct cw_link *v);
-/* `size`: bytes of the address. */
 bool cw_link_get(const uint8_t *from, size_t size, struct cw_link *v);
-/* Reads what is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
-void cw_get_text(struct cw_reader *r, char *text, size_t max);
 size_t cw_notice_put(uint8_t *to, const struct cw_notice_body *v);
 bool cw_notice_get(const uint8_t *from, size_t size, struct cw_notice_body *v);
 
-static inline void cw_send_put(uint8_t *to, const struct cw_send *v)
-{
-    struct cw_writer w = cw_writer(to, CW_SEND_SIZE);
-
-    cw_put_u32(&w, v->dst);
-    cw_put_u32(&w, v->kind);
-    cw_put_u32(&w, v->req);
-    cw_put_u32(&w, v->flags);
-    cw_put_u64(&w, v->tag);
-    cw_put_u64(&w, v->total);
-    cw_put_u64(&w, v->clock);
-    cw_put_u64(&w, v->contents);
-}
-
-static inline bool cw_send_get(const uint8_t *from, struct cw_send *v)
-{
-    struct cw_reader r = cw_reader(from, CW_SEND_SIZE);
-
-    v->dst = cw_get_u32(&r);
-    v->kind = cw_get_u32(&r);
-    v->req = cw_get_u32(&r);
-    v->flags = cw_get_u32(&r);
-    v->tag = cw_get_u64(&r);
-    v->total = cw_get_u64(&r);
-    v->clock = cw_get_u64(&r);
-    v->contents = cw_get_u64(&r);
-    return cw_reader_end(&r) && v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM &&
-           v->total <= CW_MESSAGE_MAX;
-}
-
-static inline void cw_forward_put(uint8_t *to, const struct cw_forward *v)
-{
-    struct cw_writer w = cw_writer(to, CW_FORWARD_SIZE - CW_SEND_SIZE);
-
-    cw_put_u32(&w, v->src);
-    cw_put_u32(&w, 0);
-    cw_send_put(to + w.used, &v->send);
-}
-
-static inline bool cw_forward_get(const uint8_t *from, struct cw_forward *v)
-{
-    struct cw_reader r = cw_reader(from, CW_FORWARD_SIZE - CW_SEND_SIZE);
-
-    v->src = cw_get_u32(&r);
-    cw_get_u32(&r);
-    return cw_reader_end(&r) && cw_send_get(from + CW_FORWARD_SIZE - CW_SEND_SIZE, &v->send);
-}
-
-static inline void cw_forward_ref_put(uint8_t *to, const struct cw_forward_ref *v)
-{
-    struct cw_writer w = cw_writer(to, CW_FORWARD_REF_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->req);
-}
-
-static inline void cw_forward_ref_get(const uint8_t *from, struct cw_forward_ref *v)
-{
-    struct cw_reader r = cw_reader(from, CW_FORWARD_REF_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->req = cw_get_u32(&r);
-}
-
-static inline void cw_recv_put(uint8_t *to, const struct cw_recv *v)
-{
-    struct cw_writer w = cw_writer(to, CW_RECV_SIZE);
-
-    cw_put_u32(&w, v->req);
-    cw_put_u32(&w, 0);
-    cw_put_u64(&w, v->tag);
-    cw_put_u64(&w, v->mask);
-    cw_put_u64(&w, v->capacity);
-    cw_put_u64(&w, v->clock);
-}
-
-static inline bool cw_recv_get(const uint8_t *from, struct cw_recv *v)
-{
-    struct cw_reader r = cw_reader(from, CW_RECV_SIZE);
-
-    v->req = cw_get_u32(&r);
-    cw_get_u32(&r);
-    v->tag = cw_get_u64(&r);
-    v->mask = cw_get_u64(&r);
-    v->capacity = cw_get_u64(&r);
-    v->clock = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_mrecv_put(uint8_t *to, const struct cw_mrecv *v)
-{
-    struct cw_writer w = cw_writer(to, CW_MRECV_SIZE);
-
-    cw_put_u32(&w, v->req);
-    cw_put_u32(&w, v->msg);
-    cw_put_u64(&w, v->capacity);
-    cw_put_u64(&w, v->clock);
-}
-
-static inline bool cw_mrecv_get(const uint8_t *from, struct cw_mrecv *v)
-{
-    struct cw_reader r = cw_reader(from, CW_MRECV_SIZE);
-
-    v->req = cw_get_u32(&r);
-    v->msg = cw_get_u32(&r);
-    v->capacity = cw_get_u64(&r);
-    v->clock = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_probe_put(uint8_t *to, const struct cw_probe *v)
-{
-    struct cw_writer w = cw_writer(to, CW_PROBE_SIZE);
-
-    cw_put_u64(&w, v->tag);
-    cw_put_u64(&w, v->mask);
-    cw_put_u32(&w, v->remove);
-    cw_put_u32(&w, 0);
-    cw_put_u64(&w, v->clock);
-}
-
-static inline bool cw_probe_get(const uint8_t *from, struct cw_probe *v)
-{
-    struct cw_reader r = cw_reader(from, CW_PROBE_SIZE);
-
-    v->tag = cw_get_u64(&r);
-    v->mask = cw_get_u64(&r);
-    v->remove = cw_get_u32(&r);
-    cw_get_u32(&r);
-    v->clock = cw_get_u64(&r);
-    return cw_reader_end(&r) && v->remove <= 1;
-}
-
-static inline void cw_message_put(uint8_t *to, const struct cw_message *v)
-{
-    struct cw_writer w = cw_writer(to, CW_MESSAGE_SIZE);
-
-    cw_put_u32(&w, v->req);
-    cw_put_u32(&w, v->flags);
-    cw_put_u64(&w, v->event);
-    cw_put_u64(&w, v->tag);
-    cw_put_u64(&w, v->total);
-}
-
-static inline bool cw_message_get(const uint8_t *from, struct cw_message *v)
-{
-    struct cw_reader r = cw_reader(from, CW_MESSAGE_SIZE);
-
-    v->req = cw_get_u32(&r);
-    v->flags = cw_get_u32(&r);
-    v->event = cw_get_u64(&r);
-    v->tag = cw_get_u64(&r);
-    v->total = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_done_put(uint8_t *to, const struct cw_done *v)
-{
-    struct cw_writer w = cw_writer(to, CW_DONE_SIZE);
-
-    cw_put_u32(&w, v->req);
-    cw_put_u32(&w, 0);
-    cw_put_u64(&w, v->event);
-}
-
-static inline bool cw_done_get(const uint8_t *from, struct cw_done *v)
-{
-    struct cw_reader r = cw_reader(from, CW_DONE_SIZE);
-
-    v->req = cw_get_u32(&r);
-    cw_get_u32(&r);
-    v->event = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_taken_put(uint8_t *to, const struct cw_taken *v)
-{
-    struct cw_writer w = cw_writer(to, CW_TAKEN_SIZE);
-
-    cw_put_u64(&w, v->event);
-    cw_put_u64(&w, v->clock);
-}
-
-static inline bool cw_taken_get(const uint8_t *from, struct cw_taken *v)
-{
-    struct cw_reader r = cw_reader(from, CW_TAKEN_SIZE);
-
-    v->event = cw_get_u64(&r);
-    v->clock = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_point_put(uint8_t *to, const struct cw_point *v)
-{
-    struct cw_writer w = cw_writer(to, CW_POINT_SIZE);
-
-    cw_put_u64(&w, v->event);
-    cw_put_u64(&w, v->clock);
-    cw_put_u64(&w, v->acts);
-}
-
-static inline bool cw_point_get(const uint8_t *from, struct cw_point *v)
-{
-    struct cw_reader r = cw_reader(from, CW_POINT_SIZE);
-
-    v->event = cw_get_u64(&r);
-    v->clock = cw_get_u64(&r);
-    v->acts = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_checkpoint_put(uint8_t *to, const struct cw_checkpoint *v)
-{
-    struct cw_writer w = cw_writer(to, CW_CHECKPOINT_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->number);
-    cw_put_u32(&w, v->base);
-    cw_put_u32(&w, 0);
-}
-
-static inline bool cw_checkpoint_get(const uint8_t *from, struct cw_checkpoint *v)
-{
-    struct cw_reader r = cw_reader(from, CW_CHECKPOINT_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->number = cw_get_u32(&r);
-    v->base = cw_get_u32(&r);
-    cw_get_u32(&r);
-    return cw_reader_end(&r) && v->number > 0 && v->base < v->number;
-}
-
-/* TRIM and TRIMMED */
-static inline void cw_trim_put(uint8_t *to, const struct cw_trim *v)
-{
-    struct cw_writer w = cw_writer(to, CW_TRIM_SIZE - CW_POINT_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->known);
-    cw_point_put(to + w.used, &v->point);
-}
-
-static inline bool cw_trim_get(const uint8_t *from, struct cw_trim *v)
-{
-    struct cw_reader r = cw_reader(from, CW_TRIM_SIZE - CW_POINT_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->known = cw_get_u32(&r);
-    return cw_reader_end(&r) && cw_point_get(from + CW_TRIM_SIZE - CW_POINT_SIZE, &v->point) &&
-           v->known <= 1;
-}
-
-static inline void cw_grown_put(uint8_t *to, const struct cw_grown *v)
-{
-    struct cw_writer w = cw_writer(to, CW_GROWN_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, 0);
-    cw_put_u64(&w, v->bytes);
-}
-
-static inline bool cw_grown_get(const uint8_t *from, struct cw_grown *v)
-{
-    struct cw_reader r = cw_reader(from, CW_GROWN_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    cw_get_u32(&r);
-    v->bytes = cw_get_u64(&r);
-    return cw_reader_end(&r);
-}
-
-static inline void cw_put_put(uint8_t *to, const struct cw_put *v)
-{
-    struct cw_writer w = cw_writer(to, CW_PUT_SIZE - CW_POINT_SIZE);
-
-    cw_put_u32(&w, v->number);
-    cw_put_u32(&w, v->base);
-    cw_put_u64(&w, v->bytes);
-    cw_point_put(to + w.used, &v->point);
-}
-
-static inline bool cw_put_get(const uint8_t *from, struct cw_put *v)
-{
-    struct cw_reader r = cw_reader(from, CW_PUT_SIZE - CW_POINT_SIZE);
-
-    v->number = cw_get_u32(&r);
-    v->base = cw_get_u32(&r);
-    v->bytes = cw_get_u64(&r);
-    return cw_reader_end(&r) && cw_point_get(from + CW_PUT_SIZE - CW_POINT_SIZE, &v->point) &&
-           v->number > 0 && v->base < v->number;
-}
-
-/* The base of GO. */
-static inline void cw_go_put(uint8_t *to, uint32_t base)
-{
-    struct cw_writer w = cw_writer(to, CW_GO_SIZE);
-
-    cw_put_u32(&w, base);
-    cw_put_u32(&w, 0);
-}
-
-static inline uint32_t cw_go_get(const uint8_t *from)
-{
-    struct cw_reader r = cw_reader(from, CW_GO_SIZE);
-
-    return cw_get_u32(&r);
-}
-
-/* STORED and HELD */
-static inline void cw_stored_put(uint8_t *to, const struct cw_stored *v)
-{
-    struct cw_writer w = cw_writer(to, CW_STORED_SIZE - CW_POINT_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->incarnation);
-    cw_put_u32(&w, v->number);
-    cw_put_u32(&w, 0);
-    cw_put_u64(&w, v->bytes);
-    cw_put_u64(&w, v->stored);
-    cw_point_put(to + w.used, &v->point);
-}
-
-static inline bool cw_stored_get(const uint8_t *from, struct cw_stored *v)
-{
-    struct cw_reader r = cw_reader(from, CW_STORED_SIZE - CW_POINT_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->incarnation = cw_get_u32(&r);
-    v->number = cw_get_u32(&r);
-    cw_get_u32(&r);
-    v->bytes = cw_get_u64(&r);
-    v->stored = cw_get_u64(&r);
-    return cw_reader_end(&r) && cw_point_get(from + CW_STORED_SIZE - CW_POINT_SIZE, &v->point) &&
-           v->number > 0;
-}
-
-/* FETCH and DROP */
-static inline void cw_image_ref_put(uint8_t *to, const struct cw_image_ref *v)
-{
-    struct cw_writer w = cw_writer(to, CW_IMAGE_REF_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->number);
-}
-
-static inline void cw_image_ref_get(const uint8_t *from, struct cw_image_ref *v)
-{
-    struct cw_reader r = cw_reader(from, CW_IMAGE_REF_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->number = cw_get_u32(&r);
-}
-
-static inline void cw_unlogged_put(uint8_t *to, uint32_t why)
-{
-    struct cw_writer w = cw_writer(to, CW_UNLOGGED_SIZE);
-
-    cw_put_u32(&w, why);
-    cw_put_u32(&w, 0);
-}
-
-static inline void cw_cut_put(uint8_t *to, uint32_t what)
-{
-    struct cw_writer w = cw_writer(to, CW_CUT_SIZE);
-
-    cw_put_u32(&w, what);
-    cw_put_u32(&w, 0);
-}
-
-/* A rank, CW_CUT_LINKS or CW_CUT_DISPATCHER. */
-static inline uint32_t cw_cut_get(const uint8_t *from)
-{
-    struct cw_reader r = cw_reader(from, CW_CUT_SIZE);
-
-    return cw_get_u32(&r);
-}
-
-static inline void cw_rank_end_put(uint8_t *to, const struct cw_rank_end *v)
-{
-    struct cw_writer w = cw_writer(to, CW_RANK_END_SIZE);
-
-    cw_put_u32(&w, v->rank);
-    cw_put_u32(&w, v->incarnation);
-}
-
-static inline void cw_rank_end_get(const uint8_t *from, struct cw_rank_end *v)
-{
-    struct cw_reader r = cw_reader(from, CW_RANK_END_SIZE);
-
-    v->rank = cw_get_u32(&r);
-    v->incarnation = cw_get_u32(&r);
-}
-
-static inline bool cw_unlogged_get(const uint8_t *from, uint32_t *why)
-{
-    struct cw_reader r = cw_reader(from, CW_UNLOGGED_SIZE);
-
-    *why = cw_get_u32(&r);
-    return *why >= CW_UNLOGGED_THREADS && *why <= CW_UNLOGGED_ADDRESSES;
-}
-
-static inline void cw_probed_put(uint8_t *to, const struct cw_probed *v)
-{
-    struct cw_writer w = cw_writer(to, CW_PROBED_SIZE);
-
-    cw_put_u64(&w, v->clock);
-    cw_put_u32(&w, v->found);
-    cw_put_u32(&w, v->msg);
-    cw_put_u64(&w, v->tag);
-    cw_put_u64(&w, v->total);
-    cw_put_u64(&w, v->unexpected);
-}
-
-static inline bool cw_probed_get(const uint8_t *from, struct cw_probed *v)
-{
-    struct cw_reader r = cw_reader(from, CW_PROBED_SIZE);
-
-    v->clock = cw_get_u64(&r);
-    v->found = cw_get_u32(&r);
-    v->msg = cw_get_u32(&r);
-    v->tag = cw_get_u64(&r);
-    v->total = cw_get_u64(&r);
-    v->unexpected = cw_get_u64(&r);
-    return cw_reader_end(&r) && v->found <= 1;
-}
+/* Reads what is left, at most `max` bytes, as printable text, terminated (max + 1 bytes). */
+void cw_get_text(struct cw_reader *r, char *text, size_t max);
 
 #endif

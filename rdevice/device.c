@@ -30,7 +30,7 @@ static void unlogged(uint32_t why)
     if (!journal_is_logged(&x->journal))
         return;
     journal_stop_logging(&x->journal);
-    cw_unlogged_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
+    cw_word_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_WORD_SIZE), why);
     exchange_flush(x);
 }
 

@@ -97,7 +97,7 @@ static int announce(struct store_place *place, uint64_t bytes, uint32_t *base, s
     if (cw_write_all(&place->wire, frame, sizeof(frame), OPEN_MS, err) < 0 ||
         answer(place, CW_FRAME_GO, body, GO_MS, err) < 0)
         return err->code;
-    if (cw_go_get(body) != *base)
+    if (cw_word_get(body) != *base)
         *base = 0;
     return CW_OK;
 }

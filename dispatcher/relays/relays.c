@@ -778,9 +778,9 @@ bool relays_is_suspended(const struct relays *r, uint32_t relay)
 
 void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
 {
-    uint8_t body[CW_CUT_SIZE];
+    uint8_t body[CW_WORD_SIZE];
 
-    cw_cut_put(body, what);
+    cw_word_put(body, what);
     if (is_there(&r->relay[relay]))
         must_tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body));
 }

@@ -5,10 +5,11 @@ void recv_bye(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
 
-    if (conn->rank->transfer.left || !cw_bye_get(body, &mailbox->stats)) {
+    if (conn->rank->transfer.left) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "BYE in the middle of a message");
         return;
     }
+    cw_bye_get(body, &mailbox->stats);
     conn_frame(conn, CW_FRAME_FAREWELL, 0);
     conn->state = CONN_CLOSING;
     conn->told = true;

@@ -11,7 +11,7 @@ static void break_links(struct relay_job *job)
 void recv_cut(struct relay_conn *conn, const uint8_t *body)
 {
     struct relay_job *job = conn->job;
-    uint32_t what = cw_cut_get(body);
+    uint32_t what = cw_word_get(body);
 
     if (what == CW_CUT_LINKS)
         break_links(job);

@@ -10,9 +10,9 @@ void recv_unlogged(struct relay_conn *conn, const uint8_t *body)
         [CW_UNLOGGED_ADDRESSES] = "its memory would lie elsewhere: personality(ADDR_NO_RANDOMIZE) "
                                   "is not allowed here (causeway doctor)",
     };
-    uint32_t why;
+    uint32_t why = cw_word_get(body);
 
-    if (cw_unlogged_get(body, &why))
+    if (why >= CW_UNLOGGED_THREADS && why <= CW_UNLOGGED_ADDRESSES)
         job_unlog(&conn->rank->mailbox, reasons[why]);
     else
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "UNLOGGED frame that cannot be read");

@@ -29,7 +29,7 @@ static uint32_t slice(void)
 
 static void say_cut(uint32_t what)
 {
-    cw_cut_put(codec_begin(&peers[0].codec, CW_FRAME_CUT, CW_CUT_SIZE), what);
+    cw_word_put(codec_begin(&peers[0].codec, CW_FRAME_CUT, CW_WORD_SIZE), what);
 }
 
 /* --- the script of a rank ----------------------------------------------------------------------

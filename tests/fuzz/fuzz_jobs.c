@@ -413,7 +413,7 @@ static void put_end(struct client *c, uint8_t how)
         cw_rank_end_put(codec_begin(&c->codec, CW_FRAME_RANK_END, CW_RANK_END_SIZE), &end);
         break;
     default:
-        cw_cut_put(codec_begin(&c->codec, CW_FRAME_CUT, CW_CUT_SIZE),
+        cw_word_put(codec_begin(&c->codec, CW_FRAME_CUT, CW_WORD_SIZE),
                    how & 32 ? cuts[how & 1] : end.rank);
         break;
     }

@@ -95,13 +95,13 @@ static void stored(const uint8_t *data, size_t size)
 
 static void go_and_fetch(const uint8_t *data, size_t size)
 {
-    uint8_t again[CW_GO_SIZE];
+    uint8_t again[CW_WORD_SIZE];
     uint8_t ref_again[CW_IMAGE_REF_SIZE];
     struct cw_image_ref ref;
 
-    if (size < CW_GO_SIZE || size < CW_IMAGE_REF_SIZE)
+    if (size < CW_WORD_SIZE || size < CW_IMAGE_REF_SIZE)
         return;
-    cw_go_put(again, cw_go_get(data));
+    cw_word_put(again, cw_word_get(data));
     must(memcmp(again, data, 4) == 0);
     cw_image_ref_get(data, &ref);
     cw_image_ref_put(ref_again, &ref);

@@ -157,7 +157,7 @@ void codec_point(struct codec *c, uint64_t event, uint64_t acts)
 
 void codec_unlogged(struct codec *c, uint32_t why)
 {
-    cw_unlogged_put(codec_begin(c, CW_FRAME_UNLOGGED, CW_UNLOGGED_SIZE), why);
+    cw_word_put(codec_begin(c, CW_FRAME_UNLOGGED, CW_WORD_SIZE), why);
 }
 
 void codec_checkpoint(struct codec *c, uint32_t rank, uint32_t number, uint32_t base)
@@ -436,14 +436,12 @@ static void say_trim(struct words *w, uint8_t type, const uint8_t *body)
 
 static void say_unlogged(struct words *w, const uint8_t *body)
 {
-    uint32_t why;
+    uint32_t why = cw_word_get(body);
 
-    if (!cw_unlogged_get(body, &why))
-        say(w, " ?");
-    else
-        say(w, why == CW_UNLOGGED_THREADS    ? " THREADS"
-               : why == CW_UNLOGGED_READINGS ? " READINGS"
-                                             : " ADDRESSES");
+    say(w, why == CW_UNLOGGED_THREADS     ? " THREADS"
+           : why == CW_UNLOGGED_READINGS  ? " READINGS"
+           : why == CW_UNLOGGED_ADDRESSES ? " ADDRESSES"
+                                          : " ?");
 }
 
 static void say_stats(struct words *w, const uint8_t *body)

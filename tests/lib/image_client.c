@@ -132,7 +132,7 @@ int image_client_begin(struct image_client *client, const struct cw_put *put, ui
     if (image_client_send(client, CW_FRAME_PUT, body, CW_PUT_SIZE, err) < 0 ||
         expect(client, CW_FRAME_GO, body, err) < 0)
         return err->code;
-    *base = cw_go_get(body);
+    *base = cw_word_get(body);
     return CW_OK;
 }
 

@@ -262,15 +262,15 @@ static void newer_incarnation(void)
 /* CUT: of a rank, of the dispatcher; the frames behind it are acted on after all. */
 static void drills(void)
 {
-    uint8_t body[CW_CUT_SIZE];
+    uint8_t body[CW_WORD_SIZE];
 
     start(false);
-    cw_cut_put(body, 1);
+    cw_word_put(body, 1);
     say_frame(d, CW_FRAME_CUT, body, sizeof(body));
     expect_has(&f, "1 is closed\n");
     resume(r1);
     expect_has(&f, "1 > WELCOME event 0 RESUMED 0\n");
-    cw_cut_put(body, CW_CUT_DISPATCHER);
+    cw_word_put(body, CW_CUT_DISPATCHER);
     codec_put(&d->codec, CW_FRAME_CUT, body, sizeof(body));
     codec_put(&d->codec, CW_FRAME_STATS_ASK, NULL, 0);
     f.story_size = 0;
@@ -278,7 +278,7 @@ static void drills(void)
     expect(&f, "d is closed\n");
     resume(d);
     expect_has(&f, "d > STATS rank 0");
-    cw_cut_put(body, 2);
+    cw_word_put(body, 2);
     say_frame(d, CW_FRAME_CUT, body, sizeof(body));
     expect_has(&f, "d > REFUSED PROTOCOL 'CUT of rank 2 in a job of 2 ranks'\n");
     fixture_fini(&f);

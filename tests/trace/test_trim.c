@@ -359,7 +359,8 @@ static void memory_is_used_again(void)
  */
 static void frames_that_make_no_sense(void)
 {
-    static const struct cw_checkpoint checkpoints[] = {{0, 0, 0}, {0, 1, 1}, {2, 1, 0}};
+    static const struct cw_checkpoint checkpoints[] = {
+        {.number = 0}, {.number = 1, .base = 1}, {.rank = 2, .number = 1}};
     static const struct cw_trim trims[] = {{0, 1, {1, 15, 2}}, {2, 0, {1, 15, 2}}};
     uint8_t body[CW_TRIM_SIZE];
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define ROOM 400
-#define FRAME (CW_FRAME_HEADER + CW_CUT_SIZE)
+#define FRAME (CW_FRAME_HEADER + CW_WORD_SIZE)
 
 static struct relay_link session_link;
 static struct cw_session relay; /* the other side's */
@@ -83,9 +83,9 @@ static int resume(uint64_t from)
 
 static int tell(uint32_t what)
 {
-    uint8_t body[CW_CUT_SIZE];
+    uint8_t body[CW_WORD_SIZE];
 
-    cw_cut_put(body, what);
+    cw_word_put(body, what);
     return relay_link_tell(&session_link, CW_FRAME_CUT, body, sizeof(body), &err);
 }
 
@@ -103,7 +103,7 @@ static void is_told(const uint8_t *frame, uint32_t what)
 
     CU_ASSERT_EQUAL_FATAL(cw_frame_accept(&relay, frame, &header, &err), CW_OK);
     CU_ASSERT_EQUAL(header.type, CW_FRAME_CUT);
-    CU_ASSERT_EQUAL(cw_cut_get(frame + CW_FRAME_HEADER), what);
+    CU_ASSERT_EQUAL(cw_word_get(frame + CW_FRAME_HEADER), what);
 }
 
 /* Broken wherever it can be: each frame comes once, in order. */
