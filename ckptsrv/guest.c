@@ -122,18 +122,20 @@ static uint8_t *reserve(struct guest *guest, size_t size)
     return guest->out + guest->out_used - size;
 }
 
-uint8_t *guest_frame(struct guest *guest, uint8_t type, uint32_t length)
+bool guest_frame(struct guest *guest, uint8_t type, const void *body, size_t size)
 {
-    uint8_t *to = guest->closing ? NULL : reserve(guest, CW_FRAME_HEADER + length);
+    uint8_t *to = guest->closing ? NULL : reserve(guest, CW_FRAME_HEADER + size);
 
     if (!to) {
         if (!guest->closing)
             guest_abandon(guest);
-        return NULL;
+        return false;
     }
-    cw_frame_begin(&guest->session, to, type, length);
+    cw_frame_begin(&guest->session, to, type, (uint32_t)size);
+    if (size)
+        memcpy(to + CW_FRAME_HEADER, body, size);
     watch(guest);
-    return to + CW_FRAME_HEADER;
+    return true;
 }
 
 void guest_lend(struct guest *guest, const uint8_t *bytes, size_t size)
@@ -147,17 +149,12 @@ void guest_refuse(struct guest *guest, enum cw_refusal code, uint32_t rank, cons
 {
     struct cw_notice_body body = {.code = code, .rank = rank};
     uint8_t bytes[CW_NOTICE_SIZE + CW_TEXT_MAX];
-    uint8_t *to;
-    size_t size;
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(body.text, sizeof(body.text), fmt, args);
     va_end(args);
-    size = cw_notice_put(bytes, &body);
-    to = guest_frame(guest, CW_FRAME_REFUSED, (uint32_t)size);
-    if (to)
-        memcpy(to, bytes, size);
+    guest_frame(guest, CW_FRAME_REFUSED, bytes, cw_notice_put(bytes, &body));
     guest->lent_left = 0;
     guest_close(guest);
 }

@@ -41,8 +41,8 @@ void guest_set_mode(struct guest *guest, enum guest_mode mode);
 void guest_set_patience(struct guest *guest, uint64_t ns);
 void guest_tick(struct guest *guest);
 
-/* A frame is sent: its body is to be filled with `length` bytes. NULL: the connection closes. */
-uint8_t *guest_frame(struct guest *guest, uint8_t type, uint32_t length);
+/* A frame with this body is sent. False: the connection closes. */
+bool guest_frame(struct guest *guest, uint8_t type, const void *body, size_t size);
 /* Sends bytes behind all frames; they stay the caller's, and there, until `written`. */
 void guest_lend(struct guest *guest, const uint8_t *bytes, size_t size);
 

@@ -104,19 +104,15 @@ static bool is_dispatcher(const struct session *s)
 
 static void put_stored(struct session *s, uint8_t type, const struct cw_stored *stored)
 {
-    uint8_t *to = s->guest ? guest_frame(s->guest, type, CW_STORED_SIZE) : NULL;
-
-    if (to)
-        cw_stored_put(to, stored);
+    if (s->guest)
+        guest_frame(s->guest, type, stored, sizeof(*stored));
 }
 
 static void upload_opened(void *ctx, uint32_t base)
 {
     struct session *s = ctx;
-    uint8_t *to = guest_frame(s->guest, CW_FRAME_GO, CW_WORD_SIZE);
 
-    if (to)
-        cw_word_put(to, base);
+    guest_frame(s->guest, CW_FRAME_GO, &(uint64_t){base}, CW_WORD_SIZE);
     guest_set_patience(s->guest, SERVICE_IDLE_NS);
     guest_set_mode(s->guest, GUEST_STREAM);
 }
@@ -261,10 +257,8 @@ static void recv_put(struct session *s, const uint8_t *body)
 static void download_opened(void *ctx, uint64_t bytes)
 {
     struct session *s = ctx;
-    uint8_t *to = guest_frame(s->guest, CW_FRAME_IMAGE, CW_IMAGE_SIZE);
-    struct cw_writer w = cw_writer(to, to ? CW_IMAGE_SIZE : 0);
 
-    cw_put_u64(&w, bytes);
+    guest_frame(s->guest, CW_FRAME_IMAGE, &bytes, CW_IMAGE_SIZE);
     s->streaming = true;
 }
 
@@ -392,17 +386,14 @@ static void recv_hello(struct session *s, const uint8_t *body)
     struct cw_welcome welcome;
     struct cw_err err = {0};
     int code = door_judge(s->service->key, s->nonce, body, &s->hello, &welcome, &err);
-    uint8_t *to;
 
     if (code) {
         s->hello.role = 0; /* it is nobody */
         refuse_and_finish(s, (enum cw_refusal)code, err.text);
         return;
     }
-    to = guest_frame(s->guest, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
-    if (!to)
+    if (!guest_frame(s->guest, CW_FRAME_WELCOME, &welcome, sizeof(welcome)))
         return;
-    cw_welcome_put(to, &welcome);
     if (s->hello.role == CW_ROLE_IMAGE) {
         leave_state(s, IMAGE);
         guest_set_patience(s->guest, SERVICE_HELLO_NS);
@@ -411,7 +402,7 @@ static void recv_hello(struct session *s, const uint8_t *body)
     leave_state(s, DISPATCHER);
     guest_set_patience(s->guest, LOOP_NEVER);
     registry_each(vault_registry(s->service->vault), s->hello.job, put_held, s);
-    guest_frame(s->guest, CW_FRAME_HELD_END, 0);
+    guest_frame(s->guest, CW_FRAME_HELD_END, NULL, 0);
 }
 
 /* --- connections ---------------------------------------------------------------------------------
@@ -496,12 +487,10 @@ static const struct guest_handler handler = {on_frame,   on_space, on_came,
 static void put_challenge(struct session *s)
 {
     struct cw_challenge challenge = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
-    uint8_t *to = guest_frame(s->guest, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
 
     randombytes_buf(s->nonce, sizeof(s->nonce));
     memcpy(challenge.nonce, s->nonce, sizeof(s->nonce));
-    if (to)
-        cw_challenge_put(to, &challenge);
+    guest_frame(s->guest, CW_FRAME_CHALLENGE, &challenge, sizeof(challenge));
 }
 
 /* The oldest has had the most time. */

@@ -569,27 +569,20 @@ static inline bool cw_session_owes_ack(const struct cw_session *s, bool kept)
            (kept && s->received - s->received_told >= CW_ACK_BYTES);
 }
 
-/* Writes the body of an ACK (CW_ACK_SIZE bytes) for all before `position`, which is at most what
- * was received, and notes that in the session. */
-static inline void cw_ack_put_until(uint8_t *to, struct cw_session *s, uint64_t position)
-{
-    struct cw_writer w = cw_writer(to, CW_ACK_SIZE);
-
-    cw_put_u64(&w, position);
-    s->received_told = position;
-}
-
-/* For all that was received. */
+/* Writes the body of an ACK (CW_ACK_SIZE bytes) for all that was received, and notes that in the
+ * session. */
 static inline void cw_ack_put(uint8_t *to, struct cw_session *s)
 {
-    cw_ack_put_until(to, s, s->received);
+    s->received_told = s->received;
+    memcpy(to, &s->received, CW_ACK_SIZE);
 }
 
 static inline uint64_t cw_ack_get(const uint8_t *from)
 {
-    struct cw_reader r = cw_reader(from, CW_ACK_SIZE);
+    uint64_t position;
 
-    return cw_get_u64(&r);
+    memcpy(&position, from, CW_ACK_SIZE);
+    return position;
 }
 
 /* Reads a header (16 bytes) and checks it against the table of frames and the session's numbers.

@@ -99,7 +99,7 @@ static int take_frames(struct relay_link *link, const struct relay_link_ops *ops
     return CW_OK;
 }
 
-int relay_link_tell(struct relay_link *link, uint8_t type, const uint8_t *body, uint32_t size,
+int relay_link_tell(struct relay_link *link, uint8_t type, const void *body, uint32_t size,
                     struct cw_err *err)
 {
     uint8_t frame[CW_FRAME_HEADER + CW_FRAME_BODY_MAX];

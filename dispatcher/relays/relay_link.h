@@ -42,7 +42,7 @@ int relay_link_input(struct relay_link *link, const struct relay_link_ops *ops, 
 
 /* Tells it something, now or as soon as it can take it. Errors: CW_ELIMIT: there is no room, and it
  * is not told. */
-int relay_link_tell(struct relay_link *link, uint8_t type, const uint8_t *body, uint32_t size,
+int relay_link_tell(struct relay_link *link, uint8_t type, const void *body, uint32_t size,
                     struct cw_err *err);
 
 /* Sends what the relay can take. Returns whether there is more to be sent over this connection,

@@ -338,7 +338,7 @@ static bool is_there(const struct relay *relay)
     return relay->opened && !relay->over;
 }
 
-static int tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size,
+static int tell(struct relay *relay, uint8_t type, const void *body, uint32_t size,
                 struct cw_err *err)
 {
     if (relay_link_tell(&relay->link, type, body, size, err) < 0)
@@ -349,7 +349,7 @@ static int tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t
 
 /* What has to come to it: where there is no room, it is given up, by the timer, since the caller
  * may not bear the event at this moment. */
-static void must_tell(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size)
+static void must_tell(struct relay *relay, uint8_t type, const void *body, uint32_t size)
 {
     struct cw_err err;
 
@@ -360,7 +360,7 @@ static void must_tell(struct relay *relay, uint8_t type, const uint8_t *body, ui
 }
 
 /* What may be asked again: questions do not take the room of what has to come to it. */
-static bool ask(struct relay *relay, uint8_t type, const uint8_t *body, uint32_t size)
+static bool ask(struct relay *relay, uint8_t type, const void *body, uint32_t size)
 {
     size_t left = room(&relay->of->config) - ROOM_MIN / 2;
     struct cw_err err;
@@ -375,14 +375,11 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
 {
     struct cw_route route = {.self = number, .relays = r->config.relays};
     bool *told = calloc(r->config.ranks, sizeof(*told));
-    uint8_t body[CW_ROUTE_SIZE];
 
     if (!told)
         return cw_err_set(err, CW_ENOMEM, "no memory for the routes of %u ranks", r->config.ranks);
-    while (err->code == CW_OK && homes_next_route(r->config.homes, r->config.ranks, told, &route)) {
-        cw_route_put(body, &route);
-        tell(&r->relay[number], CW_FRAME_ROUTE, body, sizeof(body), err);
-    }
+    while (err->code == CW_OK && homes_next_route(r->config.homes, r->config.ranks, told, &route))
+        tell(&r->relay[number], CW_FRAME_ROUTE, &route, sizeof(route), err);
     free(told);
     return err->code;
 }
@@ -778,40 +775,33 @@ bool relays_is_suspended(const struct relays *r, uint32_t relay)
 
 void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
 {
-    uint8_t body[CW_WORD_SIZE];
-
-    cw_word_put(body, what);
     if (is_there(&r->relay[relay]))
-        must_tell(&r->relay[relay], CW_FRAME_CUT, body, sizeof(body));
+        must_tell(&r->relay[relay], CW_FRAME_CUT, &(uint64_t){what}, CW_WORD_SIZE);
 }
 
 void relays_rank_end(struct relays *r, uint32_t rank, uint32_t incarnation)
 {
     struct relay *relay = &r->relay[relays_home(r, rank)];
-    uint8_t body[CW_RANK_END_SIZE];
+    const struct cw_rank_end end = {rank, incarnation};
 
-    cw_rank_end_put(body, &(struct cw_rank_end){rank, incarnation});
     if (is_there(relay))
-        must_tell(relay, CW_FRAME_RANK_END, body, sizeof(body));
+        must_tell(relay, CW_FRAME_RANK_END, &end, sizeof(end));
 }
 
 bool relays_checkpoint(struct relays *r, const struct cw_checkpoint *checkpoint)
 {
     struct relay *relay = &r->relay[relays_home(r, checkpoint->rank)];
-    uint8_t body[CW_CHECKPOINT_SIZE];
 
-    cw_checkpoint_put(body, checkpoint);
-    return ask(relay, CW_FRAME_CHECKPOINT, body, sizeof(body));
+    return ask(relay, CW_FRAME_CHECKPOINT, checkpoint, sizeof(*checkpoint));
 }
 
 void relays_trim(struct relays *r, uint32_t rank, const struct cw_point *point)
 {
     struct relay *relay = &r->relay[relays_home(r, rank)];
-    uint8_t body[CW_TRIM_SIZE];
+    const struct cw_trim trim = {.rank = rank, .point = *point};
 
-    cw_trim_put(body, &(struct cw_trim){.rank = rank, .point = *point});
     if (is_there(relay))
-        must_tell(relay, CW_FRAME_TRIM, body, sizeof(body));
+        must_tell(relay, CW_FRAME_TRIM, &trim, sizeof(trim));
 }
 
 void relays_end(struct relays *r)

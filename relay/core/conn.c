@@ -214,9 +214,13 @@ uint8_t *conn_frame_of(struct relay_conn *conn, uint8_t type, size_t fixed, uint
     return at + CW_FRAME_HEADER;
 }
 
-uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size)
+bool conn_frame(struct relay_conn *conn, uint8_t type, const void *body, size_t size)
 {
-    return conn_frame_of(conn, type, size, 0);
+    uint8_t *to = conn_frame_of(conn, type, size, 0);
+
+    if (to && size)
+        memcpy(to, body, size);
+    return to;
 }
 
 uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
@@ -246,22 +250,18 @@ uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, co
 void conn_notice(struct relay_conn *conn, uint8_t type, const struct cw_notice_body *notice)
 {
     uint8_t body[CW_NOTICE_SIZE + CW_TEXT_MAX];
-    size_t size = cw_notice_put(body, notice);
-    uint8_t *to = conn_frame(conn, type, size);
 
-    if (to)
-        memcpy(to, body, size);
+    conn_frame(conn, type, body, cw_notice_put(body, notice));
 }
 
 /* What was not acted on does not outlive us, and the other side must keep it. */
 void conn_ack(struct relay_conn *conn)
 {
     uint64_t until = conn->entry.ledger ? conn_acted(conn) : conn->session.received;
-    uint8_t *to = conn_frame(conn, CW_FRAME_ACK, CW_ACK_SIZE);
 
     conn->owes_ack = until < conn->session.received;
-    if (to)
-        cw_ack_put_until(to, &conn->session, until);
+    if (conn_frame(conn, CW_FRAME_ACK, &until, CW_ACK_SIZE))
+        conn->session.received_told = until;
 }
 
 int conn_output(struct relay_conn *conn, struct iovec *iov, int max)

@@ -126,11 +126,10 @@ bool conn_resume(struct relay_conn *conn, struct relay_conn *old, uint64_t recei
 bool conn_outlive(struct relay_conn *conn, bool out, void (*save)(const void *conn, void *body));
 
 /* --- frames out */
-/* Queues a frame whose whole body is `size` bytes to be filled by the caller; NULL without memory
- * (the connection has ended then). */
-uint8_t *conn_frame(struct relay_conn *conn, uint8_t type, size_t size);
+/* Queues a frame with this body; false without memory (the connection has ended then). */
+bool conn_frame(struct relay_conn *conn, uint8_t type, const void *body, size_t size);
 /* Queues a frame with a fixed part, which the caller fills, and `size` bytes of payload at `at`, in
- * `block` or, when that is NULL, elsewhere. NULL as above. */
+ * `block` or, when that is NULL, elsewhere. NULL without memory. */
 uint8_t *conn_data_frame(struct relay_conn *conn, uint8_t type, size_t fixed, const uint8_t *at,
                          uint32_t size, struct relay_block *block);
 /* Queues the fixed part of a frame whose `size` bytes of payload the engine writes behind it. NULL

@@ -250,11 +250,9 @@ bool relay_core_return(struct relay_core *core, struct relay_returned *returned)
 static void challenge(struct relay_conn *conn)
 {
     struct cw_challenge body = {.magic = CW_PROTOCOL_MAGIC, .version = CW_PROTOCOL_VERSION};
-    uint8_t *to = conn_frame(conn, CW_FRAME_CHALLENGE, CW_CHALLENGE_SIZE);
 
     memcpy(body.nonce, conn->nonce, sizeof(body.nonce));
-    if (to)
-        cw_challenge_put(to, &body);
+    conn_frame(conn, CW_FRAME_CHALLENGE, &body, sizeof(body));
 }
 
 struct relay_conn *relay_conn_open(struct relay_core *core, const uint8_t nonce[CW_NONCE_SIZE],

@@ -35,7 +35,7 @@ void feed_hint(struct feed *feed)
     if (!feed->hint_armed || !feed->conn || feed->conn->state != CONN_RANK)
         return;
     feed->hint_armed = false;
-    conn_frame(feed->conn, CW_FRAME_HINT, 0);
+    conn_frame(feed->conn, CW_FRAME_HINT, NULL, 0);
 }
 
 /* The one that was queued last is still to be sent. */
@@ -49,14 +49,10 @@ static bool is_asked(const struct feed *feed)
 bool feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint)
 {
     struct relay_conn *conn = feed->conn;
-    uint8_t *to;
 
-    if (!conn || feed->away || !(conn->state & (CONN_RANK | CONN_REPEATING)) || is_asked(feed))
+    if (!conn || feed->away || !(conn->state & (CONN_RANK | CONN_REPEATING)) || is_asked(feed) ||
+        !conn_frame(conn, CW_FRAME_CHECKPOINT, checkpoint, sizeof(*checkpoint)))
         return false;
-    to = conn_frame(conn, CW_FRAME_CHECKPOINT, CW_CHECKPOINT_SIZE);
-    if (!to)
-        return false;
-    cw_checkpoint_put(to, checkpoint);
     feed->checkpoint = conn->out.front + conn->out.kept + conn->out.bytes;
     return true;
 }
@@ -64,13 +60,9 @@ bool feed_checkpoint(struct feed *feed, const struct cw_checkpoint *checkpoint)
 void feed_done(struct feed *feed, uint8_t type, uint32_t req, uint64_t event)
 {
     struct cw_done done = {.req = req, .event = event};
-    uint8_t *to;
 
-    if (feed->conn->state == CONN_CLOSING)
-        return;
-    to = conn_frame(feed->conn, type, CW_DONE_SIZE);
-    if (to)
-        cw_done_put(to, &done);
+    if (feed->conn->state != CONN_CLOSING)
+        conn_frame(feed->conn, type, &done, sizeof(done));
 }
 
 struct relay_conn *feed_message_of(struct feed *feed, const struct cw_message *header,
@@ -136,24 +128,17 @@ static void emit_determinant(struct feed *feed, const struct log_determinant *d)
 {
     struct relay_conn *conn = feed->conn;
     struct cw_taken taken = {.event = feed->cursor.event + d->events, .clock = d->clock};
-    uint8_t *to;
 
     switch (d->type) {
     case LOG_TAKEN:
         feed->taken_left = d->events;
-        to = conn_frame(conn, CW_FRAME_TAKEN, CW_TAKEN_SIZE);
-        if (to)
-            cw_taken_put(to, &taken);
+        conn_frame(conn, CW_FRAME_TAKEN, &taken, sizeof(taken));
         break;
     case LOG_READINGS:
-        to = conn_frame(conn, CW_FRAME_READINGS, d->size);
-        if (to)
-            memcpy(to, d->bytes, d->size);
+        conn_frame(conn, CW_FRAME_READINGS, d->bytes, d->size);
         break;
     default: /* ANSWER */
-        to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
-        if (to)
-            cw_probed_put(to, &d->answer);
+        conn_frame(conn, CW_FRAME_PROBED, &d->answer, sizeof(d->answer));
         break;
     }
 }
@@ -203,7 +188,7 @@ static enum chain_found repeat_step(struct feed *feed, const struct relay_log *l
         emit_determinant(feed, &determinant);
     if (found == CHAIN_END) {
         feed->repeated = true;
-        conn_frame(feed->conn, CW_FRAME_REPLAYED, 0);
+        conn_frame(feed->conn, CW_FRAME_REPLAYED, NULL, 0);
     }
     return found;
 }

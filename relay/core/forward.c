@@ -24,20 +24,14 @@ void forward_data(struct relay_conn *link, uint32_t src, const uint8_t *at, uint
     link->set->stats->forwarded_bytes += size;
 }
 
-static void forward_ref(struct relay_conn *link, uint8_t type, const struct cw_forward_ref *ref)
-{
-    uint8_t *to = conn_frame(link, type, CW_FORWARD_REF_SIZE);
-
-    if (to)
-        cw_forward_ref_put(to, ref);
-}
-
 void forward_end(struct relay_conn *link, uint32_t src)
 {
-    forward_ref(link, CW_FRAME_FORWARD_END, &(struct cw_forward_ref){.rank = src});
+    conn_frame(link, CW_FRAME_FORWARD_END, &(struct cw_forward_ref){.rank = src},
+               CW_FORWARD_REF_SIZE);
 }
 
 void forward_sent(struct relay_conn *link, uint32_t src, uint32_t req)
 {
-    forward_ref(link, CW_FRAME_FORWARD_SENT, &(struct cw_forward_ref){.rank = src, .req = req});
+    conn_frame(link, CW_FRAME_FORWARD_SENT, &(struct cw_forward_ref){.rank = src, .req = req},
+               CW_FORWARD_REF_SIZE);
 }

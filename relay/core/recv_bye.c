@@ -10,7 +10,7 @@ void recv_bye(struct relay_conn *conn, const uint8_t *body)
         return;
     }
     cw_bye_get(body, &mailbox->stats);
-    conn_frame(conn, CW_FRAME_FAREWELL, 0);
+    conn_frame(conn, CW_FRAME_FAREWELL, NULL, 0);
     conn->state = CONN_CLOSING;
     conn->told = true;
     job_detach(conn);

@@ -10,11 +10,8 @@
 static void welcome(struct relay_conn *conn, const struct cw_hello *hello, const uint8_t *key,
                     struct cw_welcome *answer)
 {
-    uint8_t *to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
-
     cw_cred_mac_welcome(answer->mac, key, answer, hello, conn->nonce);
-    if (to)
-        cw_welcome_put(to, answer);
+    conn_frame(conn, CW_FRAME_WELCOME, answer, sizeof(*answer));
 }
 
 /* [MPICH-V] 3.2: the channel memory handles a restarting task by "sending the number of messages

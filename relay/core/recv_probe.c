@@ -40,7 +40,6 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
     struct cw_probe probe;
     struct cw_probed answer = {0};
-    uint8_t *to;
 
     if (!cw_probe_get(body, &probe) || (mailbox->log.kept && probe.clock < mailbox->log.clock)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "PROBE frame that cannot be read");
@@ -59,7 +58,5 @@ void recv_probe(struct relay_conn *conn, const uint8_t *body)
         return; /* its log was given up, and it needed it */
     answer.unexpected = mailbox->index.waiting;
     mailbox->feed.hint_armed = true;
-    to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
-    if (to)
-        cw_probed_put(to, &answer);
+    conn_frame(conn, CW_FRAME_PROBED, &answer, sizeof(answer));
 }

@@ -18,15 +18,12 @@ void recv_stats_ask(struct relay_conn *conn, const uint8_t *body)
     for (uint32_t rank = 0; rank < conn->job->ranks; rank++) {
         const struct relay_rank *ranked = conn->job->ranked[rank];
         struct cw_stats stats = {.rank = rank, .of_relay = *conn->set->stats};
-        uint8_t *to;
 
         if (!job_is_home(conn->job, rank))
             continue;
-        to = conn_frame(conn, CW_FRAME_STATS, CW_STATS_SIZE);
-        if (!to)
-            return;
         if (ranked)
             stats_fill(&stats, &ranked->mailbox);
-        cw_stats_put(to, &stats);
+        if (!conn_frame(conn, CW_FRAME_STATS, &stats, sizeof(stats)))
+            return;
     }
 }

@@ -27,10 +27,8 @@ static bool event_fits(const struct relay_conn *old, uint64_t event)
 static void begin_anew(struct relay_conn *conn, uint64_t event)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
-    uint8_t *to = conn_frame(conn, CW_FRAME_PROBED, CW_PROBED_SIZE);
 
-    if (to)
-        cw_probed_put(to, &mailbox->found);
+    conn_frame(conn, CW_FRAME_PROBED, &mailbox->found, sizeof(mailbox->found));
     feed_return(&mailbox->feed, conn, event);
     mailbox_pump(mailbox);
 }
@@ -40,7 +38,6 @@ void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct 
 {
     struct cw_welcome answer = {.flags = CW_WELCOME_RESUMED};
     bool returned = old && hello->received < old->anew;
-    uint8_t *to;
 
     if (!old || old->state == CONN_CLOSING || old->job->resume_ns == 0) {
         conn_refuse(conn, CW_REFUSED_JOB, "the relay has no such session (it may have ended)");
@@ -64,10 +61,8 @@ void resume_hello(struct relay_conn *conn, struct relay_conn *old, const struct 
         answer.acts = old->session.out_seq;
         answer.event = old->anew = out_restart(&old->out);
     }
-    to = conn_frame(conn, CW_FRAME_WELCOME, CW_WELCOME_SIZE);
     cw_cred_mac_welcome(answer.mac, key, &answer, hello, conn->nonce);
-    if (to)
-        cw_welcome_put(to, &answer);
+    conn_frame(conn, CW_FRAME_WELCOME, &answer, sizeof(answer));
     stranger_leave(conn);
     replace(conn, old);
     conn_resume(conn, old, returned ? answer.event : hello->received);

@@ -38,8 +38,8 @@ static int tell_link(struct relay_job *job, const uint8_t *body, size_t size)
     if (!dial)
         return CW_ENOMEM;
     *dial = (struct relay_dial){.self = job->self};
-    if (!cw_link_get(body, size, &link) || link.peer >= job->relays ||
-        link.peer == job->self || cw_cred_open(dial->key, link.sealed, job->key) < 0) {
+    if (!cw_link_get(body, size, &link) || link.peer >= job->relays || link.peer == job->self ||
+        cw_cred_open(dial->key, link.sealed, job->key) < 0) {
         relay_pool_free(job->pool, dial, sizeof(*dial));
         return CW_EPROTO;
     }

@@ -5,13 +5,9 @@
 static void answer(struct relay_job *job, uint32_t rank, const struct cw_point *point, bool known)
 {
     const struct cw_trim trimmed = {.rank = rank, .known = known, .point = *point};
-    uint8_t *to;
 
-    if (!job->dispatcher || job->dispatcher->state != CONN_DISPATCHER)
-        return;
-    to = conn_frame(job->dispatcher, CW_FRAME_TRIMMED, CW_TRIM_SIZE);
-    if (to)
-        cw_trim_put(to, &trimmed);
+    if (job->dispatcher && job->dispatcher->state == CONN_DISPATCHER)
+        conn_frame(job->dispatcher, CW_FRAME_TRIMMED, &trimmed, sizeof(trimmed));
 }
 
 /* Of the memory for logs, so that there is time for an image before it is spent. */
@@ -28,12 +24,9 @@ static void tell_bytes(const struct relay_mailbox *mailbox)
 {
     const struct cw_grown grown = {.rank = mailbox->rank, .bytes = mailbox->log.bytes};
     struct relay_conn *dispatcher = mailbox->job->dispatcher;
-    uint8_t *to = NULL;
 
     if (dispatcher && dispatcher->state == CONN_DISPATCHER)
-        to = conn_frame(dispatcher, CW_FRAME_GROWN, CW_GROWN_SIZE);
-    if (to)
-        cw_grown_put(to, &grown);
+        conn_frame(dispatcher, CW_FRAME_GROWN, &grown, sizeof(grown));
 }
 
 static void tell_grown(struct relay_mailbox *mailbox)

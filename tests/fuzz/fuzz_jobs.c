@@ -414,7 +414,7 @@ static void put_end(struct client *c, uint8_t how)
         break;
     default:
         cw_word_put(codec_begin(&c->codec, CW_FRAME_CUT, CW_WORD_SIZE),
-                   how & 32 ? cuts[how & 1] : end.rank);
+                    how & 32 ? cuts[how & 1] : end.rank);
         break;
     }
 }

@@ -33,7 +33,6 @@ static void hello(const uint8_t *data, size_t size)
 
 static void welcome(const uint8_t *data, size_t size)
 {
-    static const uint8_t reserved[4];
     uint8_t again[CW_WELCOME_SIZE];
     struct cw_welcome v;
 
@@ -41,8 +40,7 @@ static void welcome(const uint8_t *data, size_t size)
         return;
     must(cw_welcome_get(data, &v));
     cw_welcome_put(again, &v);
-    must(memcmp(again, data, 36) == 0 && memcmp(again + 36, reserved, 4) == 0);
-    must(memcmp(again + 40, data + 40, CW_WELCOME_SIZE - 40) == 0);
+    must(memcmp(again, data, CW_WELCOME_SIZE) == 0);
 }
 
 static void setup(const uint8_t *data, size_t size)
