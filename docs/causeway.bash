@@ -70,7 +70,7 @@ _causeway_value() {
     --log-safety) _causeway_words 'memory file sync' ;;
     --site | --here | --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --kill-after | --spin | \
-      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | --interval | \
+      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | \
       --ckpt-every | --mtbf | --ckpt-max | --ppn | --spares | --launcher-args | --host-timeout) ;;
     *) return 1 ;;
   esac
@@ -132,12 +132,10 @@ _causeway_relay() {
 }
 
 _causeway_status() {
-  local options='--json --file --site --here --help'
-  [[ ${words[1]} == top ]] && options='--interval --help'
   if _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words "$options"
+    _causeway_words '--json --file --site --here --help'
   else
     _causeway_job
   fi
@@ -190,13 +188,13 @@ _causeway() {
   _causeway_split
   COMPREPLY=()
   if ((${#words[@]} == 2)); then
-    _causeway_words 'run relay ckptsrv up down status top log ckpt doctor tunnel help --help --version'
+    _causeway_words 'run relay ckptsrv up down status log ckpt doctor tunnel help --help --version'
     return
   fi
   case ${words[1]} in
     run) _causeway_run ;;
     relay) _causeway_relay ;;
-    status | top) _causeway_status ;;
+    status) _causeway_status ;;
     up | down) _causeway_up ;;
     log) _causeway_log ;;
     ckptsrv) _causeway_ckptsrv ;;

@@ -212,7 +212,7 @@ void ckpt_images_print(FILE *to, const json_t *document, bool long_form)
     if (json_array_size(rows) == 0)
         fputs("no images\n", to);
     else if (!long_form)
-        table_put(to, columns, LENGTH(columns), rows, json_array_size(rows));
+        table_put(to, columns, LENGTH(columns), rows);
     else
         json_array_foreach(rows, i, row) print_one(to, row);
 }

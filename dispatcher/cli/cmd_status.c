@@ -72,7 +72,7 @@ static int parse(struct status_options *o, int argc, char **argv, struct cw_err 
 static void show(const struct status_options *o, const json_t *document)
 {
     if (!o->json) {
-        status_table_job(stdout, document, SIZE_MAX);
+        status_table_job(stdout, document);
     } else {
         json_dumpf(document, stdout, JSON_COMPACT);
         putchar('\n');

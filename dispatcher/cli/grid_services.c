@@ -215,7 +215,7 @@ static void complain(const struct session *s, const struct crew_row *r)
 static void show(const struct session *s, const json_t *rows)
 {
     if (!s->options->json) {
-        table_put(stdout, columns, sizeof(columns) / sizeof(*columns), rows, json_array_size(rows));
+        table_put(stdout, columns, sizeof(columns) / sizeof(*columns), rows);
     } else {
         json_t *document = json_pack("{s:s, s:O}", "grid", s->grid.name, "services", rows);
 

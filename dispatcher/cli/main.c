@@ -8,7 +8,6 @@
 #include "dispatcher/cli/cmd_run.h"
 #include "dispatcher/cli/cmd_service.h"
 #include "dispatcher/cli/cmd_status.h"
-#include "dispatcher/cli/cmd_top.h"
 #include "dispatcher/cli/cmd_tunnel.h"
 #include "dispatcher/cli/cmd_up.h"
 #include "relay/main.h"
@@ -36,7 +35,6 @@ static const struct {
     {"up", cmd_up, "start the relays and other services of a grid"},
     {"down", cmd_down, "end them"},
     {"status", cmd_status, "show how a running job stands, or the services of a grid"},
-    {"top", cmd_top, "show it again and again"},
     {"log", cmd_log, "look at the logs of a relay that is not running"},
     {"ckpt", cmd_ckpt, "look at the images that a checkpoint server keeps, remove some"},
     {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},

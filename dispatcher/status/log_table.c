@@ -91,8 +91,8 @@ static void put_job(FILE *to, const json_t *job)
     fputs("\njob ", to);
     table_put_text(to, table_text(job, "job"));
     fprintf(to, ": %llu ranks, %zu of them here\n", count(job, "size"), json_array_size(ranks));
-    table_put(to, rank_columns, LENGTH(rank_columns), ranks, json_array_size(ranks));
-    table_put(to, session_columns, LENGTH(session_columns), sessions, json_array_size(sessions));
+    table_put(to, rank_columns, LENGTH(rank_columns), ranks);
+    table_put(to, session_columns, LENGTH(session_columns), sessions);
 }
 
 void log_table(FILE *to, const json_t *document)

@@ -105,11 +105,9 @@ static void put_summary(FILE *to, const json_t *ranks)
     fputc('\n', to);
 }
 
-void status_table_job(FILE *to, const json_t *document, size_t ranks_max)
+void status_table_job(FILE *to, const json_t *document)
 {
     const json_t *ranks = json_object_get(document, "ranks");
-    size_t count = json_array_size(ranks);
-    size_t shown = count < ranks_max ? count : ranks_max;
 
     fputs("job ", to);
     table_put_text(to, table_text(document, "job"));
@@ -122,12 +120,10 @@ void status_table_job(FILE *to, const json_t *document, size_t ranks_max)
     table_put_text(to, table_text(document, "relay"));
     fputc('\n', to);
     put_summary(to, ranks);
-    table_put(to, rank_columns, LENGTH(rank_columns), ranks, shown);
-    if (shown < count)
-        fprintf(to, "... and %zu more\n", count - shown);
+    table_put(to, rank_columns, LENGTH(rank_columns), ranks);
 }
 
 void status_table_jobs(FILE *to, const json_t *documents)
 {
-    table_put(to, job_columns, LENGTH(job_columns), documents, json_array_size(documents));
+    table_put(to, job_columns, LENGTH(job_columns), documents);
 }

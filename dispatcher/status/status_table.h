@@ -7,11 +7,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define STATUS_TABLE_HEAD 6 /* lines at most around the ranks of a job */
-
-/* One job and its ranks; of those at most `ranks_max` and a line for the rest. `document` is as
- * status_ask() gives it. */
-void status_table_job(FILE *to, const json_t *document, size_t ranks_max);
+/* One job and its ranks; `document` is as status_ask() gives it. */
+void status_table_job(FILE *to, const json_t *document);
 
 /* A line for each job; `documents` is an array. */
 void status_table_jobs(FILE *to, const json_t *documents);

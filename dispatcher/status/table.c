@@ -72,13 +72,13 @@ static void put_cell(FILE *to, const struct table_column *column, const char *ce
 }
 
 static void measure(const struct table_column *columns, size_t count, const json_t *rows,
-                    size_t shown, int *widths)
+                    int *widths)
 {
     char cell[TABLE_CELL_MAX];
 
     for (size_t c = 0; c < count; c++) {
         widths[c] = (int)strlen(columns[c].title);
-        for (size_t i = 0; i < shown; i++) {
+        for (size_t i = 0; i < json_array_size(rows); i++) {
             fill_cell(&columns[c], json_array_get(rows, i), cell);
             if ((int)strlen(cell) > widths[c])
                 widths[c] = (int)strlen(cell);
@@ -86,17 +86,16 @@ static void measure(const struct table_column *columns, size_t count, const json
     }
 }
 
-void table_put(FILE *to, const struct table_column *columns, size_t count, const json_t *rows,
-               size_t shown)
+void table_put(FILE *to, const struct table_column *columns, size_t count, const json_t *rows)
 {
     int widths[COLUMNS_MAX];
     char cell[TABLE_CELL_MAX];
 
-    measure(columns, count, rows, shown, widths);
+    measure(columns, count, rows, widths);
     for (size_t c = 0; c < count; c++)
         put_cell(to, &columns[c], columns[c].title, widths[c], c + 1 == count);
     fputc('\n', to);
-    for (size_t i = 0; i < shown; i++) {
+    for (size_t i = 0; i < json_array_size(rows); i++) {
         for (size_t c = 0; c < count; c++) {
             fill_cell(&columns[c], json_array_get(rows, i), cell);
             put_cell(to, &columns[c], cell, widths[c], c + 1 == count);

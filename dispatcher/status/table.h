@@ -25,8 +25,7 @@ const char *table_text(const json_t *row, const char *key);
 /* "0", "812", "1.2K", "3.4M", ...: powers of 1024. */
 void table_bytes(uint64_t bytes, char *to, size_t size);
 void table_put_text(FILE *to, const char *from);
-/* The first `shown` rows, with a title over each column. */
-void table_put(FILE *to, const struct table_column *columns, size_t count, const json_t *rows,
-               size_t shown);
+/* All rows, with a title over each column. */
+void table_put(FILE *to, const struct table_column *columns, size_t count, const json_t *rows);
 
 #endif

@@ -111,7 +111,7 @@ option_tests() {
   t "--spares that leave no host" options_expect 2 '--spares 2: the job has 2 hosts' --host a,b --spares 2
   t "--job-dir on several hosts" options_expect 2 '--job-dir: not for a job on several' --host a --job-dir "$tmp/d"
   t "--ppn without hosts" options_expect 2 '--ppn is for a job on several machines' --ppn 2
-  for command in run relay doctor status top log; do
+  for command in run relay doctor status log; do
     t "$command --help" expect_help "$causeway" "$command"
   done
   t "--help" expect_help "$causeway"
@@ -217,10 +217,7 @@ recovery_tests() {
   t "status without a job" no_job status
   t "status of a job that is not there" no_job status 0123456789abcdef
   t "status of an empty directory" status_of_rubbish
-  t "top without a job" no_job top
   t "status with an unknown option" run_expect 2 '--frobnicate' "$causeway" status --frobnicate
-  t "top with an unknown option" run_expect 2 '--frobnicate' "$causeway" top --frobnicate
-  t "top --interval x" run_expect 2 "--interval 'x'" "$causeway" top --interval x
   fault_tests
 }
 

@@ -763,7 +763,7 @@ script_killed() {
   end_killed 1 $'ring of 2\nring of 2'
 }
 
-# What `causeway status` and `causeway top` show of a job with a rank that came back.
+# What `causeway status` shows of a job with a rank that came back.
 status_shown() {
   relay_stays "incarnations are counted" && return
   start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring finalize
@@ -775,12 +775,8 @@ status_shown() {
     wrong "expected rank 1 as incarnation 2, live: $(<"$work/status")"
   "${causeway[@]}" status --json "$pid" >"$work/json" 2>&1 || wrong "status --json: $(<"$work/json")"
   grep -Eq '"incarnation": ?2' "$work/json" || wrong "expected incarnation 2: $(<"$work/json")"
-  "${causeway[@]}" top --interval 100ms "$pid" >"$work/top" 2>&1 </dev/null &
-  local top=$!
-  await_true "rank 1 as incarnation 2 in top" grep -Eq '^ *1 +[^ ]+ +[0-9]+ +2 +live ' "$work/top"
   touch "$work/go"
   end_killed 1 $'ring of 2\nring of 2'
-  await_true "top to end with the job" gone "$top"
 }
 
 outside_tests() {
@@ -793,7 +789,7 @@ outside_tests() {
   t "a relay on tcp" over_tcp
   t "two programs" two_programs
   t "a rank that is a script" script_killed
-  t "status and top" status_shown
+  t "status" status_shown
 }
 
 # --- what is not restarted --------------------------------------------------------
