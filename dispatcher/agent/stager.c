@@ -13,18 +13,15 @@ struct item {
     struct stage_program program;
     uint32_t number;
     enum {
-        ITEM_LOOKING,   /* until no other agent is at it */
         ITEM_COMPARING, /* what is there, with its hash */
         ITEM_RECEIVING,
         ITEM_OVER, /* it is there, or cannot be */
     } state;
-    uint64_t look_ns;  /* LOOKING: the next time */
-    uint64_t until_ns; /* ... and the last one */
-    int dir;           /* -1: it is not open */
-    struct stage_place place;
+    int dir;  /* -1: it is not open */
+    int file; /* that is read or written; -1: none is */
+    char part[STAGE_PART_NAME];
     struct stage_sum *sum;
-    uint64_t at;    /* bytes that were compared or received */
-    uint32_t tries; /* that it was sent */
+    uint64_t at; /* bytes that were compared or received */
     struct mux_stream stream;
 };
 
@@ -47,13 +44,10 @@ static void tell(struct item *it, uint32_t type, uint32_t value, const char *tex
 static void leave(struct item *it)
 {
     if (it->state == ITEM_RECEIVING)
-        stage_dir_drop(it->dir, &it->program, &it->place);
-    stage_place_close(&it->place);
-    if (it->dir >= 0)
-        close(it->dir);
-    it->dir = -1;
-    stage_sum_free(it->sum);
-    it->sum = NULL;
+        unlinkat(it->dir, it->part, 0);
+    if (it->file >= 0)
+        close(it->file);
+    it->file = -1;
     it->state = ITEM_OVER;
 }
 
@@ -64,34 +58,23 @@ static void fail(struct item *it, const struct cw_err *err)
     mux_stream_stop(&it->stream);
 }
 
-/* Its lock is held from now on. */
 static void finish(struct item *it)
 {
     struct cw_err err;
 
-    if (faccessat(it->place.dir, it->program.name, X_OK, AT_EACCESS) < 0) {
+    leave(it);
+    if (faccessat(it->dir, it->program.name, X_OK, AT_EACCESS) < 0) {
         cw_err_set(&err, CW_ESYS,
-                   "%.200s/.../%.60s cannot be executed: %s: is the file system mounted with "
+                   "%.200s/%.60s cannot be executed: %s: is the file system mounted with "
                    "noexec? give another directory by --stage-dir",
                    it->program.dir, it->program.name, strerror(errno));
         fail(it, &err);
         return;
     }
-    stage_dir_use(&it->place);
-    close(it->place.file);
-    it->place.file = -1;
-    it->state = ITEM_OVER;
     tell(it, AGENT_STAGED, 0, "");
 }
 
 /* --- its bytes, as they come --- */
-
-static void wait_for_look(struct item *it, uint64_t at_ns)
-{
-    it->state = ITEM_LOOKING;
-    it->look_ns = at_ns;
-    loop_timer_hasten(&it->of->timer, at_ns);
-}
 
 static int write_all(int fd, const uint8_t *bytes, size_t size)
 {
@@ -116,7 +99,7 @@ static void write_part(struct item *it, const uint8_t *bytes, size_t size)
         fail(it, (cw_err_set(&err, CW_EPROTO, "more bytes of %.100s come than were announced",
                              it->program.name),
                   &err));
-    else if (write_all(it->place.file, bytes, size) < 0)
+    else if (write_all(it->file, bytes, size) < 0)
         fail(it, (cw_err_set(&err, CW_ESYS,
                              "writing %.60s to %.200s, %llu of %llu bytes: %s: make room, or give "
                              "another directory by --stage-dir",
@@ -139,7 +122,6 @@ static int on_data(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *
     return CW_OK;
 }
 
-/* It is read once more, from where it is kept now. */
 static void on_end(void *ctx)
 {
     struct item *it = ctx;
@@ -148,17 +130,17 @@ static void on_end(void *ctx)
 
     if (it->state != ITEM_RECEIVING)
         return;
-    stage_sum_end(it->sum, &it->program, hash);
+    stage_sum_end(it->sum, hash);
     if (it->at != it->program.size || memcmp(hash, it->program.hash, sizeof(hash)) != 0) {
         cw_err_set(&err, CW_ESYS,
                    "what came of %.100s is not what was announced: did the program change "
                    "meanwhile? start the job again",
                    it->program.name);
         fail(it, &err);
-    } else if (stage_dir_keep(it->dir, &it->program, &it->place, &err) < 0) {
+    } else if (stage_dir_keep(it->dir, &it->program, it->file, it->part, &err) < 0) {
         fail(it, &err);
     } else {
-        wait_for_look(it, 0);
+        finish(it);
     }
 }
 
@@ -172,49 +154,29 @@ static const struct mux_stream_ops stream_ops = {
 
 /* --- what is there --- */
 
-static void receive(struct item *it, struct cw_err *err)
+static int receive(struct item *it, struct cw_err *err)
 {
-    if (it->tries == STAGER_TRIES) {
-        cw_err_set(err, CW_ESYS,
-                   "%.60s does not stay as it is written in %.200s: is the disk damaged? give "
-                   "another directory by --stage-dir",
-                   it->program.name, it->program.dir);
-        return;
-    }
-    if (stage_dir_reserve(it->dir, &it->program, &it->place, err) < 0)
-        return;
+    it->file = stage_dir_begin(it->dir, &it->program, it->part, err);
+    if (it->file < 0)
+        return err->code;
     it->state = ITEM_RECEIVING;
-    it->at = 0;
-    it->tries++;
     mux_stream_open(it->of->mux, &it->stream, agent_stage_stream(it->number), false, true,
                     &stream_ops, it);
     tell(it, AGENT_STAGE_WANTED, 0, "");
+    return CW_OK;
 }
 
-static void look(struct item *it)
+static int look(struct item *it, struct cw_err *err)
 {
-    struct cw_err err = {.code = CW_OK};
-
+    it->dir = stage_dir_open(&it->program, err);
     if (it->dir < 0)
-        it->dir = stage_dir_open(it->program.dir, &err);
-    if (it->dir < 0) {
-        fail(it, &err);
-        return;
-    }
-    if (stage_dir_find(it->dir, &it->program, &it->place, &err) == CW_OK) {
-        it->state = ITEM_COMPARING;
-        it->at = 0;
-        loop_timer_set(&it->of->timer, 0);
-        return;
-    }
-    if (err.code == CW_ENOTFOUND) {
-        err.code = CW_OK;
-        receive(it, &err);
-    }
-    if (err.code == CW_EBUSY && loop_now_ns(it->of->loop) < it->until_ns)
-        wait_for_look(it, loop_now_ns(it->of->loop) + STAGER_LOOK_NS);
-    else if (err.code)
-        fail(it, &err);
+        return err->code;
+    it->file = stage_dir_find(it->dir, &it->program, err);
+    if (it->file < 0)
+        return err->code == CW_ENOTFOUND ? receive(it, err) : err->code;
+    it->state = ITEM_COMPARING;
+    loop_timer_set(&it->of->timer, 0);
+    return CW_OK;
 }
 
 static void compare_end(struct item *it)
@@ -222,19 +184,20 @@ static void compare_end(struct item *it)
     uint8_t hash[STAGE_HASH_BYTES];
     struct cw_err err;
 
-    stage_sum_end(it->sum, &it->program, hash);
-    if (it->at == it->program.size && memcmp(hash, it->program.hash, sizeof(hash)) == 0)
+    stage_sum_end(it->sum, hash);
+    if (it->at == it->program.size && memcmp(hash, it->program.hash, sizeof(hash)) == 0) {
         finish(it);
-    else if (stage_dir_discard(it->dir, &it->program, &it->place, &err) < 0)
-        fail(it, &err);
-    else
-        wait_for_look(it, 0);
+        return;
+    }
+    cw_err_set(&err, CW_ESYS, "%.200s/%.60s has other bytes than were announced", it->program.dir,
+               it->program.name);
+    fail(it, &err);
 }
 
 static void compare(struct item *it)
 {
     static uint8_t bytes[STAGER_READ_BYTES];
-    ssize_t n = pread(it->place.file, bytes, sizeof(bytes), (off_t)it->at);
+    ssize_t n = pread(it->file, bytes, sizeof(bytes), (off_t)it->at);
 
     if (n <= 0) {
         compare_end(it);
@@ -249,16 +212,9 @@ static void on_timer(void *ctx)
 {
     struct stager *s = ctx;
 
-    for (uint32_t i = 0; i < AGENT_STAGES_MAX; i++) {
-        struct item *it = s->item[i];
-
-        if (it && it->state == ITEM_COMPARING)
-            compare(it);
-        else if (it && it->state == ITEM_LOOKING && it->look_ns <= loop_now_ns(s->loop))
-            look(it);
-        else if (it && it->state == ITEM_LOOKING)
-            loop_timer_hasten(&s->timer, it->look_ns);
-    }
+    for (uint32_t i = 0; i < AGENT_STAGES_MAX; i++)
+        if (s->item[i] && s->item[i]->state == ITEM_COMPARING)
+            compare(s->item[i]);
 }
 
 /* --- all of it --- */
@@ -277,23 +233,31 @@ struct stager *stager_new(struct loop *loop, struct mux *mux, struct cw_err *err
     return s;
 }
 
+static void free_item(struct item *it)
+{
+    leave(it);
+    if (it->dir >= 0)
+        stage_dir_leave(it->dir, &it->program);
+    stage_sum_free(it->sum);
+    mux_stream_forget(&it->stream);
+    free(it);
+}
+
 void stager_free(struct stager *s)
 {
     if (!s)
         return;
     loop_timer_remove(s->loop, &s->timer);
     for (uint32_t i = 0; i < AGENT_STAGES_MAX; i++)
-        if (s->item[i]) {
-            leave(s->item[i]);
-            mux_stream_forget(&s->item[i]->stream);
-            free(s->item[i]);
-        }
+        if (s->item[i])
+            free_item(s->item[i]);
     free(s);
 }
 
 int stager_take(struct stager *s, const uint8_t *body, size_t size, struct cw_err *err)
 {
     struct agent_stage order;
+    struct cw_err why;
     struct item *it;
 
     if (!agent_stage_get(body, size, &order) || s->item[order.number])
@@ -309,9 +273,9 @@ int stager_take(struct stager *s, const uint8_t *body, size_t size, struct cw_er
     it->of = s;
     it->program = order.program;
     it->number = order.number;
-    it->dir = -1;
-    it->place = STAGE_NO_PLACE;
-    it->until_ns = loop_now_ns(s->loop) + STAGER_WAIT_MAX_NS;
-    wait_for_look(it, 0);
+    it->state = ITEM_OVER;
+    it->dir = it->file = -1;
+    if (look(it, &why) < 0)
+        fail(it, &why);
     return CW_OK;
 }

@@ -1,5 +1,5 @@
 /* The programs of the job that are sent to this host (dispatcher/stage/): looked for, received when
- * they are not there, and kept from being removed as long as this agent runs. */
+ * they are not there, and removed with this agent. */
 #ifndef DISPATCHER_STAGER_H
 #define DISPATCHER_STAGER_H
 
@@ -7,15 +7,12 @@
 #include "dispatcher/mux/agent_frames.h"
 
 #define STAGER_READ_BYTES (1u << 20) /* of a program that are compared in one turn of the loop */
-#define STAGER_LOOK_NS 50000000ull   /* between two looks whether another agent is done */
-#define STAGER_WAIT_MAX_NS 600000000000ull /* for that */
-#define STAGER_TRIES 3u /* that a program is sent, and damaged where it is kept */
 
 struct stager;
 
 /* NULL with *err set: CW_ENOMEM. Both are borrowed. */
 struct stager *stager_new(struct loop *loop, struct mux *mux, struct cw_err *err);
-/* What has not come whole is removed. NULL is allowed. */
+/* What has come is removed. NULL is allowed. */
 void stager_free(struct stager *stager);
 
 /* AGENT_STAGE; what becomes of it is told in frames. Errors: CW_EPROTO, CW_ENOMEM. */

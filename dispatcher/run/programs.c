@@ -7,6 +7,8 @@
 #include "dispatcher/program/ucx_names.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,13 +91,15 @@ static const char *sent_before(const struct programs *p, uint32_t segment)
 static int stage(struct programs *p, uint32_t segment, const char *dir, struct cw_err *err)
 {
     struct staging_source *source = &p->sources[p->source_count];
+    char of_this[PATH_MAX + 16];
     char *path = p->staged[segment].path;
     const char *before = sent_before(p, segment);
 
     p->of_segment[segment].path = before ? before : path;
     if (before)
         return CW_OK;
-    if (stage_program_read(&source->program, p->paths[segment], dir, &source->fd, err) < 0)
+    snprintf(of_this, sizeof(of_this), "%s.%u", dir, segment);
+    if (stage_program_read(&source->program, p->paths[segment], of_this, &source->fd, err) < 0)
         return err->code;
     p->source_count++;
     stage_program_path(&source->program, path);
@@ -105,10 +109,14 @@ static int stage(struct programs *p, uint32_t segment, const char *dir, struct c
 /* From now on they have the paths that they will have on the hosts. */
 static int stage_all(struct programs *p, const struct run_options *options, struct cw_err *err)
 {
-    const char *dir = options->hosts.list.count ? options->hosts.stage_dir : NULL;
+    char dir[PATH_MAX];
+    uint64_t number;
 
-    if (!dir)
+    if (!options->hosts.stage_dir || options->hosts.list.count == 0)
         return CW_OK;
+    randombytes_buf(&number, sizeof(number));
+    snprintf(dir, sizeof(dir), "%s/" STAGE_DIR_PREFIX "%u-%016" PRIx64, options->hosts.stage_dir,
+             getuid(), number);
     p->staged = calloc(options->segment_count, sizeof(*p->staged));
     p->sources = calloc(options->segment_count, sizeof(*p->sources));
     if (!p->staged || !p->sources)

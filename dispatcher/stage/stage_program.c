@@ -1,5 +1,4 @@
 #include "dispatcher/stage/stage_program.h"
-#include "common/buf.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,45 +37,29 @@ void stage_sum_add(struct stage_sum *sum, const void *bytes, size_t size)
     XXH3_128bits_update(&sum->state, bytes, size);
 }
 
-/* What images look at is part of it: a file of another time is another program. */
-void stage_sum_end(struct stage_sum *sum, const struct stage_program *p,
-                   uint8_t hash[STAGE_HASH_BYTES])
+void stage_sum_end(struct stage_sum *sum, uint8_t hash[STAGE_HASH_BYTES])
 {
-    uint8_t bytes[20 + STAGE_NAME_MAX];
-    struct cw_writer w = cw_writer(bytes, sizeof(bytes));
     XXH128_canonical_t canonical;
 
-    cw_put_u64(&w, p->size);
-    cw_put_u64(&w, p->mtime_ns);
-    cw_put_u32(&w, p->mode);
-    cw_put_bytes(&w, p->name, strnlen(p->name, STAGE_NAME_MAX));
-    XXH3_128bits_update(&sum->state, bytes, w.used);
     XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&sum->state));
     memcpy(hash, canonical.digest, STAGE_HASH_BYTES);
-    XXH3_128bits_reset(&sum->state);
 }
 
 /* --- names --- */
 
 bool stage_program_is_valid(const struct stage_program *p)
 {
-    return p->dir[0] == '/' && p->name[0] && !strchr(p->name, '/') && strcmp(p->name, ".") != 0 &&
+    const char *last = strrchr(p->dir, '/');
+
+    return p->dir[0] == '/' && strncmp(last + 1, STAGE_DIR_PREFIX, strlen(STAGE_DIR_PREFIX)) == 0 &&
+           p->name[0] && !strchr(p->name, '/') && strcmp(p->name, ".") != 0 &&
            strcmp(p->name, "..") != 0 && p->size > 0 && p->size <= STAGE_PROGRAM_BYTES_MAX &&
            (p->mode & ~0555u) == 0 && (p->mode & 0500) == 0500;
 }
 
-void stage_hash_text(const struct stage_program *p, char text[STAGE_HASH_TEXT])
-{
-    for (size_t i = 0; i < STAGE_HASH_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", p->hash[i]);
-}
-
 void stage_program_path(const struct stage_program *p, char path[STAGE_PATH_MAX])
 {
-    char hash[STAGE_HASH_TEXT];
-
-    stage_hash_text(p, hash);
-    snprintf(path, STAGE_PATH_MAX, "%s/%s/%s", p->dir, hash, p->name);
+    snprintf(path, STAGE_PATH_MAX, "%s/%s", p->dir, p->name);
 }
 
 /* --- the file here --- */
@@ -97,8 +80,7 @@ static int describe(struct stage_program *p, const char *path, const char *dir, 
     p->mtime_ns = (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
     p->mode = (st.st_mode & 0555) | 0500;
     if (snprintf(p->name, sizeof(p->name), "%s", name) >= (int)sizeof(p->name) ||
-        snprintf(p->dir, sizeof(p->dir), "%s/causeway-stage-%u", dir, getuid()) >=
-            (int)sizeof(p->dir))
+        snprintf(p->dir, sizeof(p->dir), "%s", dir) >= (int)sizeof(p->dir))
         return cw_err_set(err, CW_EINVAL, "its name, or the path %.100s, is too long", dir);
     return CW_OK;
 }
@@ -116,7 +98,7 @@ static int sum_up(struct stage_program *p, int fd, struct stage_sum *sum, struct
     if (n < 0 || all != p->size)
         return cw_err_set(err, CW_ESYS, "reading it: %s",
                           n < 0 ? strerror(errno) : "it changes meanwhile");
-    stage_sum_end(sum, p, p->hash);
+    stage_sum_end(sum, p->hash);
     return CW_OK;
 }
 

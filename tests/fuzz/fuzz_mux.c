@@ -37,8 +37,7 @@ static void read_stage(const uint8_t *body, size_t size)
         return;
     must_hold(agent_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
     stage_program_path(&order.program, path);
-    must_hold(strlen(path) ==
-              strlen(order.program.dir) + strlen(order.program.name) + 2 * STAGE_HASH_BYTES + 2);
+    must_hold(strlen(path) == strlen(order.program.dir) + strlen(order.program.name) + 1);
 }
 
 static void read_server(const uint8_t *body, size_t size)

@@ -497,8 +497,8 @@ static bool any_suspended(void)
     return false;
 }
 
-/* As somebody who looks at `causeway status` all the time, while relays are away; once in a run, for
- * the answers take long. */
+/* As somebody who looks at `causeway status` all the time, while relays are away; once in a run,
+ * for the answers take long. */
 static void ask_without_end(void)
 {
     d.stats_asked = true;

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Jobs on several hosts whose programs are on this machine only (causeway run --stage): they are sent once, whole, to
-# where nobody else can change them, and images of them can be used on each host. Prints TAP.
+# Jobs on several hosts whose programs are on this machine only (causeway run --stage): they are sent whole, to where
+# nobody else can change them, go with the job, and images of them can be used on each host. Prints TAP.
 #
 #   hosts_stage.sh [REGEX]    runs the tests whose titles match
 # shellcheck disable=SC2016,SC2317 # text of scripts; the tests are called by t
@@ -24,7 +24,6 @@ new_site() {
     on_host "$i" umount "$stage" 2>/dev/null
     rm -rf "${hosts_dir:?}/$i$stage" && mkdir "$hosts_dir/$i$stage"
   done
-  place=$stage/causeway-stage-$(id -u)
 }
 
 # program NAME [TEXT]: a script that prints it with its rank
@@ -70,45 +69,31 @@ expect_failed() {
   nothing_stays 1 2
 }
 
-# programs_on HOST: how many are kept there
-programs_on() {
-  find "$hosts_dir/$1$place" -mindepth 2 -type f 2>/dev/null | wc -l
+# expect_none HOST...: nothing of what was sent is there any more
+expect_none() {
+  local host
+  for host; do
+    [[ -z $(on_host "$host" find "$stage" -mindepth 1) ]] || wrong "something stays on node$host: $(on_host "$host" find "$stage")"
+  done
 }
 
-# expect_kept HOST N
-expect_kept() {
-  (($(programs_on "$1") == $2)) || wrong "expected $2 programs on node$1, saw: $(ls -lR "$hosts_dir/$1$place")"
-}
-
+# the file of a program that comes
 is_coming() {
-  compgen -G "$hosts_dir/$1$place/*.new/*" >/dev/null
+  compgen -G "$hosts_dir/$1$stage/causeway-stage-*/.*[0-9a-f]" >/dev/null
 }
 
 # --- the tests --------------------------------------------------------------------
 
-sent_once() {
-  local i
+sent() {
   new_site
-  program hello
-  touch -d '2020-01-02 03:04:05.678901234' "$here_only/hello"
+  printf '#!/bin/bash\necho "I am $0 of $(stat -c "%%.9Y %%a" "$0") in $(stat -c "%%a %%u" "${0%%/*}")"\n' >"$here_only/hello"
+  chmod 755 "$here_only/hello"
+  touch -d '@1577934245.678901234' "$here_only/hello"
   staged node1,node2,node3 --spares 1 -n 2 "$here_only/hello"
   expect_sent 3
-  expect_printed "hello 0" "hello 1"
-  for i in 1 2 3; do
-    expect_kept "$i" 1
-    [[ $(stat -c '%a %u' "$hosts_dir/$i$place") = "700 $(id -u)" ]] || wrong "others may use the directory on node$i"
-    [[ $(stat -c %.9Y "$hosts_dir/$i$place"/*/hello) = "$(stat -c %.9Y "$here_only/hello")" ]] ||
-      wrong "the time of change is another one on node$i"
-  done
-  staged node1,node2,node3 --spares 1 -n 2 "$here_only/hello"
-  expect_sent 0
-  (($(count_sent 'is there already') == 3)) || wrong "the hosts do not say that they have it"
-  program hello other
-  staged node1,node2 -n 2 "$here_only/hello"
-  expect_sent 2
-  expect_printed "other 0" "other 1"
-  expect_kept 1 2
-  expect_kept 3 1
+  (($(grep -cEx "I am $stage/causeway-stage-[^/]*/hello of 1577934245.678901234 555 in 700 $(id -u)" "$tmp/out") == 2)) ||
+    wrong "the ranks printed: $(<"$tmp/out")"
+  expect_none 1 2 3
   nothing_stays 1 2 3
 }
 
@@ -120,32 +105,27 @@ same_name() {
   staged node1,node2,node3 -n 1 "$here_only/a/p" : -n 1 "$here_only/b/p" : -n 1 "$here_only/a/p"
   expect_sent 6
   expect_printed "a 0" "b 1" "a 2"
-  expect_kept 1 2
+  expect_none 1 2 3
 }
 
 mpi_program() {
   new_site
   cp "$solver" "$here_only/solves"
   staged localhost:2,node2:2 -n 4 "$here_only/solves" 200 2000 1000
-  [[ -x $(echo "$place"/*/solves) ]] || wrong "it was not sent to this machine too"
+  (($(count_sent 'was sent to it') == 1)) || wrong "it was not sent to node2"
+  grep -q 'host localhost: .* was sent to it' "$tmp/err" || wrong "it was not sent to this machine too"
   expect_solver 200 2000
 }
 
-at_once() {
-  local job=() i
+# The hosts share the directory.
+shared() {
   new_site
   big_program p
-  on node1,node2 --stage-dir "$stage" --launcher-args "-F $hosts_config" -n 2 "$here_only/p"
-  for i in 1 2 3; do
-    "${job_command[@]}" >"$work/out$i" 2>"$work/err$i" &
-    job+=($!)
-  done
-  for i in 1 2 3; do
-    wait "${job[i - 1]}" || wrong "job $i: $(<"$work/err$i")"
-    [[ $(sort "$work/out$i") = "p 0"$'\n'"p 1" ]] || wrong "job $i printed $(<"$work/out$i")"
-  done
-  expect_kept 1 1
-  expect_kept 2 1
+  mkdir "$tmp/shared"
+  on_hosts node1,node2 --stage-dir "$tmp/shared" -n 2 "$here_only/p"
+  expect_code 0
+  expect_printed "p 0" "p 1"
+  [[ -z $(ls "$tmp/shared") ]] || wrong "something stays: $(find "$tmp/shared")"
 }
 
 no_space() {
@@ -153,31 +133,16 @@ no_space() {
   big_program p
   on_host 2 mount -t tmpfs -o size=1m tmpfs "$stage"
   staged node1,node2 -n 2 "$here_only/p"
-  expect_failed "no room in $place for p: $big bytes are needed.*--stage-dir"
-  [[ -z $(on_host 2 find "$place" -mindepth 1) ]] || wrong "something stays on node2"
+  expect_failed "writing p to $stage/.*No space left.*--stage-dir"
+  expect_none 1 2
   on_host 2 umount "$stage"
   on_host 2 mount -t tmpfs -o size=1m,noexec tmpfs "$stage"
   program q
   staged node1,node2 -n 2 "$here_only/q"
   expect_failed "q cannot be executed.*noexec"
+  expect_none 1 2
   on_host 2 umount "$stage"
   new_site
-}
-
-# Programs that no job uses make room for the next.
-makes_room() {
-  new_site
-  on_host 2 mount -t tmpfs -o size=1m tmpfs "$stage"
-  for i in 1 2 3; do
-    program "p$i"
-    echo exit >>"$here_only/p$i"
-    truncate -s 400k "$here_only/p$i"
-    staged node2 -n 1 "$here_only/p$i"
-    expect_sent 1
-  done
-  [[ $(on_host 2 find "$place" -type f -printf '%f ') = *p3* ]] || wrong "the last program is not there"
-  [[ $(on_host 2 find "$place" -type f -printf '%f ') = *p1* ]] && wrong "the first program is still there"
-  on_host 2 umount "$stage"
 }
 
 cut_for_a_time() {
@@ -208,73 +173,35 @@ connection_broken() {
   expect_printed "p 0" "p 1"
 }
 
-# host_lost HOW...: on the way a host is lost; nothing that counts stays, and nothing at all after the next job
+# host_lost HOW...: on the way a host is lost; nothing at all stays after the next job
 host_lost() {
   new_site
   big_program p
-  program q
   on node1,node2 --stage-dir "$stage" --host-timeout 3s -n 2 "$here_only/p"
   start "${job_command[@]}"
   await_true "the program to come" is_coming 2
   "$@"
   finish
   host_start 2
-  compgen -G "$hosts_dir/2$place/*[^w]/" >/dev/null && wrong "what came in part counts as whole"
-  staged node1,node2 -n 2 "$here_only/q"
-  expect_sent 2
-  is_coming 2 && wrong "what is left of the cut transfer stays"
-  expect_kept 2 1
   staged node1,node2 -n 2 "$here_only/p"
-  expect_code 0
+  expect_sent 2
   expect_printed "p 0" "p 1"
+  expect_none 1 2
 }
 
 dispatcher_killed() {
   kill -9 "$pid"
   await_true "the agents to end" none_on 2
-  is_coming 2 && wrong "what is left of the cut transfer stays"
+  expect_none 2
 }
 
-# of_somebody_else HOW...: node2 has something else in place of the directory
-of_somebody_else() {
+others_may_use_it() {
   new_site
   program p
-  mkdir -p "$hosts_dir/2/tmp/target"
-  "$1"
+  on_host 2 chmod 777 "$stage"
   staged node1,node2 -n 2 "$here_only/p"
-  expect_failed "the directory $place for programs: $2"
-  [[ -z $(on_host 2 find -L "$place" /tmp/target -mindepth 1) ]] || wrong "something was put there"
+  expect_failed "the directory $stage/.* for a program: others may put another one in its place"
   new_site
-}
-
-other_owner() {
-  on_host 2 install -d -m 700 -o plain "$place"
-}
-
-a_link() {
-  on_host 2 ln -s /tmp/target "$place"
-}
-
-open_to_all() {
-  on_host 2 install -d -m 777 "$place"
-}
-
-# What is kept is not what it was, though its size and time are the same.
-damaged() {
-  local file
-  new_site
-  program p
-  touch -d @1000000000 "$here_only/p"
-  staged node1,node2 -n 2 "$here_only/p"
-  expect_sent 2
-  file=$(echo "$hosts_dir/2$place"/*/p)
-  chmod 755 "$file"
-  sed -i s/p/q/ "$file"
-  touch -d @1000000000 "$file"
-  chmod 555 "$file"
-  staged node1,node2 -n 2 "$here_only/p"
-  expect_sent 1
-  expect_printed "p 0" "p 1"
 }
 
 # A rank goes on on another host, from an image that names its program.
@@ -294,6 +221,7 @@ restored_elsewhere() {
     wrong "the ranks did not go on on node3"
   expect_solver 300 5000
   nothing_stays 1 3
+  expect_none 1 3
 }
 
 # --- all of them ------------------------------------------------------------------
@@ -305,19 +233,15 @@ here_only=$(mktemp -d /tmp/cwonly.XXXXXX)
 stage=$(mktemp -d /tmp/cwstage.XXXXXX)
 trap 'rm -rf "$here_only" "$stage"; hosts_down; lib_end' EXIT
 
-t "a program is sent once; a changed one again" sent_once
+t "a program is sent" sent
 t "programs of the same name" same_name
 t "an MPI program, also to this machine" mpi_program
-t "three jobs send a program at once" at_once
+t "hosts that share the directory" shared
 t "no room, no execution" no_space
-t "unused programs make room" makes_room
 t "a host is cut off meanwhile for a time" cut_for_a_time
 t "the connection breaks meanwhile" connection_broken
 t "a host is lost meanwhile" host_lost host_kill 2
 t "the dispatcher is killed meanwhile" host_lost dispatcher_killed
-t "a directory of somebody else" of_somebody_else other_owner 'it belongs to user'
-t "a link in its place" of_somebody_else a_link 'it is a symbolic link'
-t "a directory that others may use" of_somebody_else open_to_all 'others may use it'
-t "a program that was damaged there" damaged
+t "a place that others may change" others_may_use_it
 t "a rank goes on on another host" restored_elsewhere
 tap_end

@@ -635,8 +635,9 @@ static void report_of_a_file(void)
 static void programs_that_are_sent(void)
 {
     uint8_t bytes[AGENT_STAGE_MAX];
-    static struct agent_stage v = {.number = 3,
-                                   .program = {.dir = "/d", .name = "n", .size = 9, .mode = 0555}};
+    static struct agent_stage v = {
+        .number = 3,
+        .program = {.dir = "/" STAGE_DIR_PREFIX "d", .name = "n", .size = 9, .mode = 0555}};
     struct agent_stage got;
     size_t size;
 

@@ -1,5 +1,5 @@
-/* Programs that are kept on a host: what they are known by, who may be at them, and which of them
- * go when there is no room. */
+/* Programs that are sent to a host: what they are known by, who may be at them, and when they go.
+ */
 #include "dispatcher/stage/stage_dir.h"
 #include "tests/unit/suites.h"
 
@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static struct cw_err err;
 static char site[64];
-static int dir;
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
@@ -28,26 +28,24 @@ static void open_site(void)
 {
     strcpy(site, "/tmp/test-stage-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(site));
-    dir = stage_dir_open(site, &err);
-    CU_ASSERT_TRUE_FATAL(dir >= 0);
 }
 
 static void close_site(void)
 {
-    close(dir);
     CU_ASSERT_EQUAL(nftw(site, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* One that has the letters of `text`. */
-static struct stage_program program_of(const char *name, const char *text)
+/* One that has the letters "text". */
+static struct stage_program program_of(const char *name)
 {
-    struct stage_program p = {.size = strlen(text), .mtime_ns = 1234567890123456789, .mode = 0555};
+    struct stage_program p = {.size = 4, .mtime_ns = 1234567890123456789, .mode = 0555};
     struct stage_sum *sum = stage_sum_new();
 
-    strcpy(p.dir, site);
+    snprintf(p.dir, sizeof(p.dir), "%s/" STAGE_DIR_PREFIX "%s", site, name);
     strcpy(p.name, name);
-    stage_sum_add(sum, text, p.size);
-    stage_sum_end(sum, &p, p.hash);
+    stage_sum_add(sum, "te", 2);
+    stage_sum_add(sum, "xt", 2);
+    stage_sum_end(sum, p.hash);
     stage_sum_free(sum);
     return p;
 }
@@ -60,40 +58,23 @@ static bool is_there(const struct stage_program *p)
     return access(path, X_OK) == 0;
 }
 
-static void keep(const struct stage_program *p, const char *text)
+static void write_it(int dir, const struct stage_program *p, char part[STAGE_PART_NAME])
 {
-    struct stage_place place;
+    int file = stage_dir_begin(dir, p, part, &err);
 
-    CU_ASSERT_EQUAL_FATAL(stage_dir_reserve(dir, p, &place, &err), CW_OK);
-    CU_ASSERT_FALSE(is_there(p));
-    CU_ASSERT_EQUAL(write(place.file, text, p->size), (ssize_t)p->size);
-    CU_ASSERT_EQUAL(stage_dir_keep(dir, p, &place, &err), CW_OK);
-    CU_ASSERT_TRUE(is_there(p));
+    CU_ASSERT_TRUE_FATAL(file >= 0);
+    CU_ASSERT_EQUAL(write(file, "text", p->size), (ssize_t)p->size);
+    CU_ASSERT_EQUAL(stage_dir_keep(dir, p, file, part, &err), CW_OK);
+    close(file);
 }
 
 /* --- names --- */
 
-static void all_that_images_look_at_is_in_the_hash(void)
-{
-    struct stage_program p = program_of("a", "text"), other = p;
-    struct stage_sum *sum = stage_sum_new();
-    uint8_t hash[STAGE_HASH_BYTES];
-
-    other.mtime_ns++;
-    for (int i = 0; i < 2; i++) {
-        stage_sum_add(sum, "te", 2);
-        stage_sum_add(sum, "xt", 2);
-        stage_sum_end(sum, i ? &other : &p, hash);
-        CU_ASSERT_EQUAL(memcmp(hash, p.hash, sizeof(hash)) == 0, i == 0);
-    }
-    stage_sum_free(sum);
-    other = program_of("b", "text");
-    CU_ASSERT_NOT_EQUAL(memcmp(other.hash, p.hash, sizeof(p.hash)), 0);
-}
-
 static void programs_that_make_no_sense(void)
 {
-    struct stage_program good = {.dir = "/d", .name = "n", .size = 1, .mode = 0500}, p = good;
+    struct stage_program good = {
+        .dir = "/" STAGE_DIR_PREFIX "d", .name = "n", .size = 1, .mode = 0500};
+    struct stage_program p = good;
 
     CU_ASSERT_TRUE(stage_program_is_valid(&p));
     for (const char *const *name = (const char *const[]){"", ".", "..", "a/b", "../x", NULL}; *name;
@@ -101,9 +82,12 @@ static void programs_that_make_no_sense(void)
         strcpy(p.name, *name);
         CU_ASSERT_FALSE(stage_program_is_valid(&p));
     }
-    p = good;
-    strcpy(p.dir, "d");
-    CU_ASSERT_FALSE(stage_program_is_valid(&p));
+    for (const char *const *d = (const char *const[]){"d", "/", "/etc", STAGE_DIR_PREFIX, NULL}; *d;
+         d++) {
+        p = good;
+        strcpy(p.dir, *d);
+        CU_ASSERT_FALSE(stage_program_is_valid(&p));
+    }
     for (int mode = 0; mode < 010000; mode++) {
         p = good;
         p.mode = (uint32_t)mode;
@@ -119,7 +103,7 @@ static void programs_that_make_no_sense(void)
 static void file_is_read(void)
 {
     struct stage_program p, expected;
-    char path[96], where[96];
+    char path[96];
     int fd;
 
     open_site();
@@ -131,12 +115,11 @@ static void file_is_read(void)
     close(fd);
     CU_ASSERT_EQUAL_FATAL(stage_program_read(&p, path, "/var", &fd, &err), CW_OK);
     close(fd);
-    snprintf(where, sizeof(where), "/var/causeway-stage-%u", getuid());
-    CU_ASSERT_STRING_EQUAL(p.dir, where);
+    CU_ASSERT_STRING_EQUAL(p.dir, "/var");
     CU_ASSERT_EQUAL(p.mode, 0550);
-    expected = program_of("prog", "text");
+    expected = program_of("prog");
     CU_ASSERT_EQUAL(p.mtime_ns, expected.mtime_ns);
-    CU_ASSERT_NOT_EQUAL(memcmp(p.hash, expected.hash, sizeof(p.hash)), 0); /* another mode */
+    CU_ASSERT_EQUAL(memcmp(p.hash, expected.hash, sizeof(p.hash)), 0);
     CU_ASSERT_EQUAL(truncate(path, STAGE_PROGRAM_BYTES_MAX + 1ll), 0);
     CU_ASSERT_EQUAL(stage_program_read(&p, path, "/var", &fd, &err), CW_ELIMIT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
@@ -145,120 +128,105 @@ static void file_is_read(void)
 
 /* --- the directory --- */
 
-static void one_writes_and_many_use(void)
+/* Two agents share a directory: both write, the first one counts, and the last one removes it. */
+static void agents_that_share(void)
 {
     struct stage_program p;
-    struct stage_place one, two;
+    char part[2][STAGE_PART_NAME];
+    struct stat before, after;
+    int dir[2], file;
 
     open_site();
-    p = program_of("a", "text");
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &one, &err), CW_ENOTFOUND);
-    CU_ASSERT_EQUAL_FATAL(stage_dir_reserve(dir, &p, &one, &err), CW_OK);
-    CU_ASSERT_EQUAL(stage_dir_reserve(dir, &p, &two, &err), CW_EBUSY);
-    stage_dir_drop(dir, &p, &one);
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &one, &err), CW_ENOTFOUND);
-    keep(&p, "text");
-    CU_ASSERT_EQUAL(stage_dir_reserve(dir, &p, &two, &err), CW_EBUSY); /* it is there */
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &one, &err), CW_OK);
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &two, &err), CW_OK);
-    CU_ASSERT_EQUAL(stage_dir_discard(dir, &p, &two, &err), CW_EBUSY);
-    CU_ASSERT_EQUAL(stage_dir_discard(dir, &p, &one, &err), CW_OK);
-    CU_ASSERT_FALSE(is_there(&p));
+    p = program_of("a");
+    for (int i = 0; i < 2; i++) {
+        dir[i] = stage_dir_open(&p, &err);
+        CU_ASSERT_TRUE_FATAL(dir[i] >= 0);
+    }
+    CU_ASSERT_EQUAL(stage_dir_find(dir[0], &p, &err), CW_ENOTFOUND);
+    write_it(dir[0], &p, part[0]);
+    CU_ASSERT_EQUAL(fstatat(dir[0], p.name, &before, 0), 0);
+    write_it(dir[1], &p, part[1]);
+    CU_ASSERT_EQUAL(fstatat(dir[0], p.name, &after, 0), 0);
+    CU_ASSERT_EQUAL(before.st_ino, after.st_ino);
+    stage_dir_leave(dir[0], &p);
+    CU_ASSERT_TRUE(is_there(&p));
+    file = stage_dir_find(dir[1], &p, &err);
+    CU_ASSERT_TRUE(file >= 0);
+    close(file);
+    stage_dir_leave(dir[1], &p);
+    CU_ASSERT_NOT_EQUAL(access(p.dir, F_OK), 0);
     close_site();
 }
 
-static void what_is_not_as_said_goes(void)
+static void what_is_not_as_said_is_refused(void)
 {
     struct stage_program p;
-    struct stage_place place;
-    char path[STAGE_PATH_MAX];
+    char part[STAGE_PART_NAME], path[STAGE_PATH_MAX];
+    int dir;
 
     open_site();
-    p = program_of("a", "text");
+    p = program_of("a");
     stage_program_path(&p, path);
-    keep(&p, "text");
+    dir = stage_dir_open(&p, &err);
+    write_it(dir, &p, part);
     CU_ASSERT_EQUAL(chmod(path, 0755), 0);
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &place, &err), CW_ENOTFOUND);
-    CU_ASSERT_FALSE(is_there(&p));
-    keep(&p, "text");
+    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &err), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
     unlink(path);
     CU_ASSERT_EQUAL(symlink("/bin/true", path), 0);
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &place, &err), CW_ENOTFOUND);
-    keep(&p, "text");
+    CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &err), CW_ESYS);
+    stage_dir_leave(dir, &p);
     close_site();
 }
 
-static void used_programs_stay(void)
+/* By agents that were killed. */
+static void what_was_left_goes(void)
 {
-    struct stage_program first, second, p;
-    struct stage_place in_use, place;
-    char name[16];
+    struct stage_program left, used, next;
+    char part[STAGE_PART_NAME];
+    int dir, in_use;
 
     open_site();
-    first = program_of("first", "1");
-    keep(&first, "1");
-    CU_ASSERT_EQUAL(stage_dir_find(dir, &first, &in_use, &err), CW_OK);
-    second = program_of("second", "2");
-    keep(&second, "2");
-    for (uint32_t i = 2; i < STAGE_KEPT_MAX; i++) {
-        snprintf(name, sizeof(name), "p%u", i);
-        p = program_of(name, name);
-        keep(&p, name);
-    }
-    CU_ASSERT_TRUE(is_there(&second));
-    p = program_of("last", "last");
-    keep(&p, "last");
-    CU_ASSERT_TRUE(is_there(&first));
-    CU_ASSERT_FALSE(is_there(&second));
-    stage_place_close(&in_use);
-    /* by its size, all must go; and what is too large for all of them is refused */
-    p = program_of("huge", "huge");
-    p.size = STAGE_KEPT_BYTES_MAX + 1;
-    CU_ASSERT_EQUAL(stage_dir_reserve(dir, &p, &place, &err), CW_ELIMIT);
-    CU_ASSERT_FALSE(is_there(&first));
-    close_site();
-}
-
-static void what_is_left_unfinished_goes(void)
-{
-    struct stage_program left, next;
-    struct stage_place place;
-    char path[STAGE_PATH_MAX + 8], hash[STAGE_HASH_TEXT];
-
-    open_site();
-    left = program_of("left", "left");
-    CU_ASSERT_EQUAL_FATAL(stage_dir_reserve(dir, &left, &place, &err), CW_OK);
-    stage_hash_text(&left, hash);
-    snprintf(path, sizeof(path), "%s/%s.new/left", site, hash);
-    next = program_of("next", "next");
-    keep(&next, "next");
-    CU_ASSERT_EQUAL(access(path, F_OK), 0); /* somebody is at it */
-    stage_place_close(&place);
-    next = program_of("another", "next");
-    keep(&next, "next");
-    CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
+    left = program_of("left");
+    used = program_of("used");
+    next = program_of("next");
+    dir = stage_dir_open(&left, &err);
+    write_it(dir, &left, part);
+    in_use = stage_dir_open(&used, &err);
+    write_it(in_use, &used, part);
+    CU_ASSERT_TRUE(is_there(&left));
+    close(dir);
+    dir = stage_dir_open(&next, &err);
+    CU_ASSERT_NOT_EQUAL(access(left.dir, F_OK), 0);
+    CU_ASSERT_TRUE(is_there(&used));
+    stage_dir_leave(dir, &next);
+    stage_dir_leave(in_use, &used);
     close_site();
 }
 
 static void directories_that_are_not_ours(void)
 {
-    char path[96];
+    struct stage_program p;
+    int lock;
 
     open_site();
-    snprintf(path, sizeof(path), "%s/link", site);
-    CU_ASSERT_EQUAL(symlink("/tmp", path), 0);
-    CU_ASSERT_EQUAL(stage_dir_open(path, &err), CW_EAUTH);
-    unlink(path);
-    CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
-    CU_ASSERT_EQUAL(chmod(path, 0770), 0);
-    CU_ASSERT_EQUAL(stage_dir_open(path, &err), CW_EAUTH);
-    CU_ASSERT_EQUAL(chmod(path, 0700), 0);
+    p = program_of("a");
+    CU_ASSERT_EQUAL(symlink("/tmp", p.dir), 0);
+    CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_ESYS);
+    unlink(p.dir);
+    CU_ASSERT_EQUAL(mkdir(p.dir, 0700), 0);
+    CU_ASSERT_EQUAL(chmod(p.dir, 0770), 0);
+    lock = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CU_ASSERT_EQUAL(flock(lock, LOCK_SH), 0);
+    CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_EAUTH);
+    CU_ASSERT_EQUAL(chmod(p.dir, 0700), 0);
     CU_ASSERT_EQUAL(chmod(site, 0777), 0);
-    CU_ASSERT_EQUAL(stage_dir_open(path, &err), CW_EAUTH);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+    CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_EAUTH);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, p.dir));
     CU_ASSERT_EQUAL(chmod(site, 0700), 0);
-    snprintf(path, sizeof(path), "%s/none/none", site);
-    CU_ASSERT_EQUAL(stage_dir_open(path, &err), CW_ESYS);
+    close(lock);
+    snprintf(p.dir, sizeof(p.dir), "%s/none/none", site);
+    CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_ESYS);
     close_site();
 }
 
@@ -266,12 +234,10 @@ void add_stage_tests(void)
 {
     CU_pSuite s = CU_add_suite("stage", NULL, NULL);
 
-    CU_ADD_TEST(s, all_that_images_look_at_is_in_the_hash);
     CU_ADD_TEST(s, programs_that_make_no_sense);
     CU_ADD_TEST(s, file_is_read);
-    CU_ADD_TEST(s, one_writes_and_many_use);
-    CU_ADD_TEST(s, what_is_not_as_said_goes);
-    CU_ADD_TEST(s, used_programs_stay);
-    CU_ADD_TEST(s, what_is_left_unfinished_goes);
+    CU_ADD_TEST(s, agents_that_share);
+    CU_ADD_TEST(s, what_is_not_as_said_is_refused);
+    CU_ADD_TEST(s, what_was_left_goes);
     CU_ADD_TEST(s, directories_that_are_not_ours);
 }
