@@ -32,8 +32,18 @@ static const struct {
     {LIBSSH2_METHOD_MAC_SC, "hmac-sha2-256,hmac-sha2-512"},
 };
 
-/* --- a session through a channel of the one before --- */
+/* --- what a session sends and receives by --- */
 
+static ssize_t heard(struct ssh_link *link, ssize_t n)
+{
+    if (n > 0) {
+        link->heard_ns = cw_clock_ns();
+        link->asked_ns = 0;
+    }
+    return n;
+}
+
+/* Through a channel of the one before */
 static ssize_t send_through(libssh2_socket_t fd, const void *bytes, size_t size, int flags,
                             void **abstract)
 {
@@ -42,7 +52,7 @@ static ssize_t send_through(libssh2_socket_t fd, const void *bytes, size_t size,
 
     (void)fd;
     (void)flags;
-    n = libssh2_channel_write(link->channel, bytes, size);
+    n = libssh2_channel_write((link - 1)->channel, bytes, size);
     if (n == LIBSSH2_ERROR_EAGAIN)
         return -EAGAIN;
     return n < 0 ? -EPIPE : n;
@@ -51,15 +61,15 @@ static ssize_t send_through(libssh2_socket_t fd, const void *bytes, size_t size,
 static ssize_t receive_through(libssh2_socket_t fd, void *bytes, size_t size, int flags,
                                void **abstract)
 {
-    const struct ssh_link *link = *abstract;
+    struct ssh_link *link = *abstract;
     ssize_t n;
 
     (void)fd;
     (void)flags;
-    n = libssh2_channel_read(link->channel, bytes, size);
+    n = libssh2_channel_read((link - 1)->channel, bytes, size);
     if (n == LIBSSH2_ERROR_EAGAIN)
         return -EAGAIN;
-    return n < 0 ? -ECONNRESET : n;
+    return n < 0 ? -ECONNRESET : heard(link, n);
 }
 
 /* What sshd sends waits for the acknowledgement of what it sent before (RFC 896), where it runs no
@@ -72,11 +82,10 @@ static ssize_t receive_first(libssh2_socket_t fd, void *bytes, size_t size, int 
     ssize_t n = recv(fd, bytes, size, flags);
     int on = 1;
 
-    (void)abstract;
     if (n < 0)
         return -errno;
     setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on)); /* for now, not for good */
-    return n;
+    return heard(*abstract, n);
 }
 
 /* libssh2 hands callbacks about as pointers to data. */
@@ -90,9 +99,9 @@ static void *as_data(void (*function)(void))
 
 static int new_session(struct ssh_link *link, struct cw_err *err)
 {
-    struct ssh_link *before = link->number ? link - 1 : NULL;
+    bool before = link->number > 0;
 
-    link->session = libssh2_session_init_ex(NULL, NULL, NULL, before);
+    link->session = libssh2_session_init_ex(NULL, NULL, NULL, link);
     if (!link->session)
         return cw_err_set(err, CW_ENOMEM, "no memory for a session with gateway %s",
                           ssh_link_hop(link)->host);
@@ -150,7 +159,6 @@ static int open_link(struct ssh_link *link, struct cw_err *err)
     if (new_session(link, err) < 0 || shake_hands(link, err) < 0 ||
         ssh_host_key_check(link, err) < 0 || ssh_login(link, err) < 0)
         return err->code;
-    libssh2_keepalive_config(link->session, 1, SSH_KEEPALIVE_S);
     if (link->number > 0)
         ssh_channel_hurry(link);
     return link->number + 1 == way->hops ? CW_OK
@@ -225,13 +233,36 @@ struct ssh_link *ssh_chain_last(struct ssh_chain *c)
     return &c->link[c->way->hops - 1];
 }
 
-int ssh_chain_keep_alive(struct ssh_chain *c)
+/* What acknowledges bytes is the kernel there, which also does it for a sshd that stands still; and
+ * of a gateway behind another one no kernel tells. libssh2 keeps each answer, so few are asked for.
+ */
+static int ask(struct ssh_link *link, int *next_s, struct cw_err *err)
+{
+    uint64_t now_ns = cw_clock_ns();
+    bool is_silent = now_ns - link->heard_ns >= SSH_ASK_MS * NS_IN_MS;
+
+    if (is_silent && link->asked_ns == 0)
+        link->asked_ns = now_ns;
+    if (is_silent && now_ns - link->asked_ns >= SSH_ANSWER_MS * NS_IN_MS)
+        return cw_err_set(err, CW_ECLOSED,
+                          "gateway %s: the tunnel to a relay: no answer for %u s; see whether its "
+                          "sshd stands still, or the way there is cut",
+                          ssh_link_hop(link)->host, (SSH_ASK_MS + SSH_ANSWER_MS) / 1000);
+    libssh2_keepalive_config(link->session, is_silent, SSH_KEEPALIVE_S);
+    if (!ssh_link_is_sending(link))
+        libssh2_keepalive_send(link->session, next_s);
+    return CW_OK;
+}
+
+int ssh_chain_keep_alive(struct ssh_chain *c, struct cw_err *err)
 {
     int least_s = SSH_KEEPALIVE_S, next_s;
 
-    for (uint32_t i = 0; i < c->way->hops; i++)
-        if (!ssh_link_is_sending(&c->link[i]) &&
-            libssh2_keepalive_send(c->link[i].session, &next_s) == 0 && next_s < least_s)
-            least_s = next_s;
+    for (uint32_t i = 0; i < c->way->hops; i++) {
+        next_s = SSH_KEEPALIVE_S;
+        if (ask(&c->link[i], &next_s, err) < 0)
+            return err->code;
+        least_s = next_s < least_s ? next_s : least_s;
+    }
     return least_s * 1000;
 }

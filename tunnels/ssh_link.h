@@ -13,6 +13,8 @@ struct ssh_link {
     LIBSSH2_CHANNEL *channel; /* to the next gateway, or to the end of the tunnel */
     struct ssh_chain *chain;
     uint32_t number;
+    uint64_t heard_ns; /* when the last byte came ... */
+    uint64_t asked_ns; /* ... and when it was first asked for another; 0: it was not */
 };
 
 struct ssh_chain {

@@ -1,5 +1,4 @@
 #include "tunnels/tunnel_stripes.h"
-#include "common/clock.h"
 #include "tunnels/ssh_carry.h"
 #include "tunnels/ssh_channel.h"
 #include "tunnels/ssh_merge.h"
@@ -7,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +14,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define NS_IN_MS 1000000ull
-#define END_LOOK_MS 5
 
 struct near_end {
     struct ssh_chain *chain;
@@ -117,53 +112,43 @@ static void say_goodbye(const struct near_end *t, bool hear_out)
     }
 }
 
-static uint32_t still_there(struct near_end *t)
+static void end_all(const struct near_end *t, bool at_once)
 {
-    uint32_t count = 0;
-
     for (uint32_t i = 0; i < t->stripes.count; i++) {
-        if (t->pid[i] > 0 && waitpid(t->pid[i], NULL, WNOHANG) != 0)
-            t->pid[i] = 0;
-        count += t->pid[i] > 0;
-    }
-    return count;
-}
-
-static void end_all(struct near_end *t, bool at_once)
-{
-    uint64_t until_ns = cw_clock_ns() + (at_once ? 0 : TUNNEL_END_MS * NS_IN_MS);
-
-    while (still_there(t) > 0 && cw_clock_ns() < until_ns)
-        poll(NULL, 0, END_LOOK_MS);
-    for (uint32_t i = 0; i < t->stripes.count; i++)
-        if (t->pid[i] > 0) {
+        if (at_once)
             kill(t->pid[i], SIGKILL);
-            waitpid(t->pid[i], NULL, 0);
-        }
+        waitpid(t->pid[i], NULL, 0);
+    }
 }
 
 /* What a process said of its connection says more than that it ended. */
-static int explain(struct near_end *t, struct cw_err *err)
+static int explain(const struct near_end *t, struct cw_err *err)
 {
-    for (uint32_t i = 0; i < t->stripes.count && err->code == CW_ECLOSED; i++)
+    for (uint32_t i = 0; i < t->stripes.count && (!err->code || err->code == CW_ECLOSED); i++)
         if (t->said[i].code < 0) {
             *err = t->said[i];
             return err->code;
         }
-    return cw_err_wrap(err, "gateway %s", ssh_link_hop(ssh_chain_last(t->chain))->host);
+    return err->code < 0
+               ? cw_err_wrap(err, "gateway %s", ssh_link_hop(ssh_chain_last(t->chain))->host)
+               : CW_OK;
 }
 
+/* What was said in full is waited for: each process ends when the far end has let go of its
+ * connection, or when that breaks. */
 static int run(struct near_end *t, uint32_t connections, struct cw_err *err)
 {
     struct stripes_door none = {.fd = -1};
+    const struct stripes *s = &t->stripes;
+    bool is_said;
 
     err->code = CW_OK;
-    if (start_all(t, connections, err) == CW_OK && stripes_run(&t->stripes, &none, err) == CW_OK)
-        say_goodbye(t, !t->stripes.left);
-    else
-        explain(t, err);
-    end_all(t, err->code < 0);
-    return err->code;
+    is_said = start_all(t, connections, err) == CW_OK &&
+              stripes_run(&t->stripes, &none, err) == CW_OK && (s->left || s->out_over);
+    if (is_said)
+        say_goodbye(t, !s->left);
+    end_all(t, !is_said);
+    return explain(t, err);
 }
 
 int tunnel_stripes_run(struct ssh_chain *chain, const struct stripe_greeting *greeting,

@@ -6,12 +6,10 @@
 #include "tunnels/ssh_chain.h"
 #include "tunnels/stripe_frame.h"
 
-#define TUNNEL_END_MS 60000u /* for connections to close, when all is said; on narrow ways too */
-
 /* The first connection has greeted the far end, and is `chain`, which a process takes over. Up to
  * `connections` - 1 further ones join when they are open; one that does not open is not missed.
- * Until both directions have ended, or an end is gone. Errors: CW_ECLOSED: a connection broke;
- * CW_ESYS, CW_EPROTO, CW_ENOMEM. */
+ * Until both directions have ended and all is where it leads, however slowly it is read there, or
+ * an end is gone. Errors: CW_ECLOSED: a connection broke; CW_ESYS, CW_EPROTO, CW_ENOMEM. */
 int tunnel_stripes_run(struct ssh_chain *chain, const struct stripe_greeting *greeting,
                        uint32_t connections, uint32_t time_ms, int in, int out, struct cw_err *err);
 

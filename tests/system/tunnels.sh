@@ -255,6 +255,40 @@ full_agent() {
   unset SSH_AUTH_SOCK
 }
 
+# Who takes bytes slowly where a tunnel leads gets all of them: it says nothing, and reads when all has been sent.
+# shellcheck disable=SC2016 # perl's
+slow_sink() {
+  helper sink env HOSTS_NUMBER="$hosts_number" "$root/tests/hosts.sh" exec 2 perl -MIO::Socket::INET -e '
+    $s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:7001", Listen => 1, ReuseAddr => 1) or die;
+    $c = $s->accept; shutdown $c, 1; sleep shift; while (sysread $c, $_, 65536) { $n += length; select undef, undef, undef, 0.01 }
+    print "got $n\n"' "${SINK_SLEEPS:-3}"
+  sleep 1
+}
+
+# all_arrive BYTES OPTION...
+# shellcheck disable=SC2016 # of the other shell
+all_arrive() {
+  sites
+  slow_sink
+  run bash -c 'head -c "$1" /dev/urandom | "${@:2}"' _ "$1" "${causeway[@]}" tunnel "${@:2}" "ssh:root@$hosts_net.2/127.0.0.1:7001"
+  expect_code 0
+  await_true "the last byte" grep -q got "$tmp/sink.out"
+  grep -qx "got $1" "$tmp/sink.out" || wrong "of $1 bytes: $(<"$tmp/sink.out")"
+  no_tunnels
+}
+
+# The sshd of a tunnel stands still, whose kernel acknowledges all.
+sshd_stopped() {
+  start_striped "$@"
+  await_true "its bytes to come back" grep -q some "$tmp/out"
+  on_host 2 pkill -STOP -f 'sshd: root'
+  finish
+  expect_code 1
+  grep -q "gateway $hosts_net.2: the tunnel to a relay: no answer" "$tmp/err" || wrong "expected that it does not answer, saw: $(<"$tmp/err")"
+  on_host 2 pkill -CONT -f 'sshd: root'
+  no_tunnels
+}
+
 # Its other end does not hang up, and it ends all the same when who had it is gone.
 # shellcheck disable=SC2016 # perl's
 nobody_is_left() {
@@ -358,13 +392,13 @@ one_killed() {
   no_tunnels
 }
 
-# start_striped: a tunnel that has all its connections, and waits for more to carry
+# start_striped [CONNECTIONS]: a tunnel that has all its connections, four, and waits for more to carry
 # shellcheck disable=SC2016 # of the other shell
 start_striped() {
   sites
   echo_there
-  start bash -c 'exec "$@" < <(echo some; exec tail -s 0.1 --pid=$$ -f /dev/null)' _ "${causeway[@]}" tunnel --connections 4 "ssh:root@$hosts_net.2/127.0.0.1:7001"
-  await_true "four connections" stripes_are_there 4
+  start bash -c 'exec "$@" < <(echo some; exec tail -s 0.1 --pid=$$ -f /dev/null)' _ "${causeway[@]}" tunnel --connections "${1:-4}" "ssh:root@$hosts_net.2/127.0.0.1:7001"
+  [[ ${1:-4} = 1 ]] || await_true "all connections" stripes_are_there "${1:-4}"
 }
 
 local_end_killed() {
@@ -522,6 +556,8 @@ t "bytes through a tunnel" by_hand
 t "an agent with many keys" full_agent
 t "nobody is left at this end of a tunnel" nobody_is_left
 t "bytes both ways at once" full_both_ways
+t "a slow reader at the end gets all" all_arrive 8000000 --connections 1
+t "a gateway's sshd stands still" sshd_stopped 1
 t "striped: a solver over two sites" striped_job
 t "... by way of another gateway" striped_through_another
 t "striped: bytes through a tunnel" striped_bytes
@@ -529,6 +565,8 @@ t "striped: nobody is left at this end" striped_nobody_is_left
 t "striped: single connections are killed in large messages" one_killed
 t "striped: the near end is killed" local_end_killed
 t "striped: a connection is lost at the gateway" one_lost
+t "striped: a slow reader at the end gets all" all_arrive 50000000 --connections 4
+t "striped: a gateway's sshd stands still" sshd_stopped
 t "striped: who has not the token" no_token
 t "striped: the gateway has no Causeway" none_at_gateway
 t "striped: a program is planted at the gateway" planted_at_gateway
