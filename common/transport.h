@@ -11,6 +11,9 @@
 
 #define CW_ADDRESS_MAX 1000 /* bytes of an address as text */
 #define CW_LISTEN_BACKLOG 1024
+#define CW_ALIVE_IDLE_S 60
+#define CW_ALIVE_ASK_S 10
+#define CW_ALIVE_ASKS_MAX 6
 #define CW_SOCKADDRS_MAX 8 /* socket addresses of one host name */
 
 struct cw_transport;
@@ -44,6 +47,11 @@ struct cw_transport {
     int (*begin)(const struct cw_address *address, struct cw_err *err);
     int (*end)(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err);
 };
+
+/* Of a connected TCP socket on which nothing is under way: its other side is asked whether it is
+ * there after CW_ALIVE_IDLE_S, then every CW_ALIVE_ASK_S, and is gone after CW_ALIVE_ASKS_MAX
+ * questions without an answer. How slowly it reads does not matter. Failures are ignored. */
+void cw_keep_alive(int fd);
 
 /* Adds one to unix and tcp: once, before any thread. */
 void cw_transport_add(const struct cw_transport *transport);

@@ -131,6 +131,7 @@ static void lead_on(struct house *h, uint32_t i)
     if (fd < 0)
         fprintf(stderr, "causeway tunnel: accepting a connection at %s: %s\n", h->door[i].at.text,
                 strerror(-fd));
+    cw_keep_alive(fd);
     if (fd < 0 || !start_tunnel(h, fd, h->door[i].to))
         poll(NULL, 0, DOOR_PAUSE_MS);
     if (fd >= 0)

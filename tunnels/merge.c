@@ -180,12 +180,13 @@ static int reach(const struct stripe_greeting *greeting, struct cw_err *err)
     snprintf(text, sizeof(text), strchr(greeting->host, ':') ? "tcp:[%s]:%u" : "tcp:%s:%u",
              greeting->host, greeting->port);
     fd = cw_address_parse(&address, text, err) < 0 ? -1 : cw_connect(&address, err);
+    cw_keep_alive(fd);
     return fd;
 }
 
 static int merge(struct far_end *t, int fd, struct stripes_door *door, struct cw_err *err)
 {
-    stripes_init(&t->stripes, fd, fd);
+    stripes_init(&t->stripes, true, fd, fd);
     if (answer(STDOUT_FILENO, true, err) < 0 ||
         stripes_add(&t->stripes, STDIN_FILENO, STDOUT_FILENO, false, err) < 0)
         return err->code;

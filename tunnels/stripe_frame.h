@@ -6,7 +6,7 @@
 #include "common/buf.h"
 #include "tunnels/ssh_address.h"
 
-#define STRIPE_VERSION 1u
+#define STRIPE_VERSION 2u
 #define STRIPE_NAME_BYTES 16u  /* of a tunnel: random */
 #define STRIPE_TOKEN_BYTES 32u /* who has it may join the tunnel: random */
 #define STRIPE_HOST_BYTES 256u
@@ -16,6 +16,7 @@
 #define STRIPE_ANSWER_BYTES 264u /* after the mark */
 #define STRIPE_HEADER_BYTES 16u
 #define STRIPE_CHUNK_BYTES_MAX 65536u
+#define STRIPE_SIGN UINT64_MAX /* the number of a sign of life, which has size 0: no chunk */
 
 enum stripe_kind { STRIPE_FIRST = 1, STRIPE_JOIN = 2 };
 
@@ -36,7 +37,7 @@ struct stripe_answer {
 /* A piece of one direction of the tunnel. Of those of a direction the n-th has number n, from 0. */
 struct stripe_header {
     uint64_t number; /* of the end (size 0): how many chunks there were */
-    uint32_t size;   /* bytes; 0: the end, the last chunk of each connection */
+    uint32_t size;   /* bytes; 0: the end, the last chunk of each connection, or a sign of life */
     uint32_t stored; /* that follow: `size`, or less: packed by LZ4 */
 };
 

@@ -80,9 +80,12 @@ int stripe_order_take(struct stripe_order *order, struct stripe_arrived *arrived
     *ahead = false;
     for (*used = 0; size - *used >= STRIPE_HEADER_BYTES;
          *used += STRIPE_HEADER_BYTES + header.stored) {
-        if (arrived->ended || !stripe_header_get(bytes + *used, &header))
-            return cw_err_set(err, CW_EPROTO, "the other end of the tunnel sent %s",
-                              arrived->ended ? "bytes after the end" : "no chunk");
+        if (!stripe_header_get(bytes + *used, &header))
+            return cw_err_set(err, CW_EPROTO, "the other end of the tunnel sent no chunk");
+        if (header.number == STRIPE_SIGN && header.size == 0)
+            continue;
+        if (arrived->ended)
+            return refuse(err, "something after the end", &header);
         *ahead = header.size && header.number >= order->next + STRIPE_AHEAD_MAX;
         if (*ahead || size - *used < STRIPE_HEADER_BYTES + header.stored)
             return CW_OK;

@@ -23,14 +23,15 @@ struct stripe_order {
 /* What one connection has brought. All zero at first. */
 struct stripe_arrived {
     uint64_t least; /* that its next chunk may have as number */
-    bool ended;     /* the end came: no byte may follow */
+    bool ended;     /* the end came: only signs of life may follow */
 };
 
 void stripe_order_init(struct stripe_order *order);
 void stripe_order_fini(struct stripe_order *order);
 
-/* Takes the whole chunks at the beginning of `bytes`, which came over one connection, and sets
- * *used. *ahead: it stopped before one that has to wait for others. Errors: CW_EPROTO, CW_ENOMEM.
+/* Takes the whole chunks and signs of life at the beginning of `bytes`, which came over one
+ * connection, and sets *used. *ahead: it stopped before one that has to wait for others. Errors:
+ * CW_EPROTO, CW_ENOMEM.
  */
 int stripe_order_take(struct stripe_order *order, struct stripe_arrived *arrived,
                       const uint8_t *bytes, size_t size, size_t *used, bool *ahead,

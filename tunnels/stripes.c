@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define NS_IN_MS 1000000ull
 #define POLLS (3u + 2u * STRIPES_MAX)
 
 static void set_nonblocking(int fd)
@@ -21,9 +22,9 @@ static bool is_for_later(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-void stripes_init(struct stripes *s, int in, int out)
+void stripes_init(struct stripes *s, bool is_far, int in, int out)
 {
-    *s = (struct stripes){.in = in, .out = out};
+    *s = (struct stripes){.is_far = is_far, .in = in, .out = out, .sign_ms = STRIPE_SIGN_MS};
     stripe_order_init(&s->order);
     set_nonblocking(in);
     set_nonblocking(out);
@@ -177,10 +178,12 @@ static void drop(struct stripe *one)
     one->in = one->out = -1;
 }
 
-/* Nothing more comes from there. One that never opened is not missed. */
+/* Nothing more comes from there. One that never opened is not missed, nor at the far end one that
+ * the near end ended before it knew that it had opened. */
 static int end_of(struct stripes *s, struct stripe *one, struct cw_err *err)
 {
-    bool broke = !one->opening && (!one->arrived.ended || one->end > 0);
+    bool is_unused = one->opening || (s->is_far && one->arrived.least == 0 && one->end == 0);
+    bool broke = !is_unused && (!one->arrived.ended || one->end > 0);
 
     s->moved = true;
     drop(one);
@@ -202,6 +205,7 @@ static int receive(struct stripes *s, struct stripe *one, struct cw_err *err)
     if (n <= 0)
         return end_of(s, one, err);
     s->moved = true;
+    one->silent = 0;
     if (one->opening) {
         one->opening = false;
         return CW_OK;
@@ -230,6 +234,42 @@ static bool deliver(struct stripes *s)
         s->out_over = s->moved = true;
     }
     return true;
+}
+
+/* --- signs of life --- */
+
+/* What waits to be sent is one, too. */
+static void give_sign(struct stripes *s, struct stripe *one)
+{
+    if (!is_up(one) || one->deaf || !is_flushed(one))
+        return;
+    stripe_header_put(one->going, &(struct stripe_header){.number = STRIPE_SIGN});
+    one->size = STRIPE_HEADER_BYTES;
+    one->at = 0;
+    flush(s, one);
+}
+
+/* Of a connection that is not read nobody knows. */
+static bool is_gone(struct stripe *one)
+{
+    one->silent = one->in >= 0 && !one->ahead ? one->silent + 1 : 0;
+    return one->silent > STRIPE_SIGNS_MAX;
+}
+
+/* By looks and not by the clock: the near end is not to blame where this process stood still. */
+static int look(struct stripes *s, struct cw_err *err)
+{
+    uint64_t now_ns = cw_clock_ns();
+
+    if (now_ns < s->sign_ns)
+        return CW_OK;
+    s->sign_ns = now_ns + s->sign_ms * NS_IN_MS;
+    for (uint32_t i = 0; i < s->count; i++)
+        if (!s->is_far)
+            give_sign(s, &s->of[i]);
+        else if (is_gone(&s->of[i]))
+            return cw_err_set(err, CW_ECLOSED, "the near end of the tunnel gives no sign of life");
+    return CW_OK;
 }
 
 /* --- both --- */
@@ -267,7 +307,7 @@ static void await(struct stripes *s, struct stripes_door *door)
 
     for (uint32_t i = 0; i < s->count; i++)
         count += polls_of(&s->of[i], &p[count]);
-    poll(p, count, -1);
+    poll(p, count, (int)s->sign_ms);
     if (p[0].revents)
         door->enter(door, s);
     s->left = sent && (p[2].revents & (POLLHUP | POLLERR));
@@ -289,7 +329,7 @@ int stripes_run(struct stripes *s, struct stripes_door *door, struct cw_err *err
     while (!is_done(s)) {
         s->moved = false;
         send_all(s);
-        if (receive_all(s, err) < 0)
+        if (look(s, err) < 0 || receive_all(s, err) < 0)
             return err->code;
         if (!deliver(s))
             break;

@@ -161,7 +161,7 @@ int tunnel_stripes_run(struct ssh_chain *chain, const struct stripe_greeting *gr
     if (t && said != MAP_FAILED) {
         *t = (struct near_end){
             .chain = chain, .greeting = *greeting, .time_ms = time_ms, .said = said};
-        stripes_init(&t->stripes, in, out);
+        stripes_init(&t->stripes, false, in, out);
         run(t, connections, err);
         stripes_fini(&t->stripes);
     } else {

@@ -410,6 +410,23 @@ local_end_killed() {
   no_tunnels
 }
 
+# The far end hears nothing of it any more, but SSH goes on.
+near_end_stopped() {
+  local i
+  start_striped
+  await_true "its bytes to come back" grep -q some "$tmp/out"
+  kill -STOP "$pid"
+  for ((i = 0; i < 100; i++)); do
+    nothing_of_stripes && break
+    sleep 1
+  done
+  kill -CONT "$pid"
+  nothing_of_stripes || wrong "the far end should be gone"
+  finish
+  expect_code 1
+  no_tunnels
+}
+
 one_lost() {
   start_striped
   await_true "its bytes to come back" grep -q some "$tmp/out"
@@ -564,6 +581,7 @@ t "striped: bytes through a tunnel" striped_bytes
 t "striped: nobody is left at this end" striped_nobody_is_left
 t "striped: single connections are killed in large messages" one_killed
 t "striped: the near end is killed" local_end_killed
+t "striped: the near end says nothing any more" near_end_stopped
 t "striped: a connection is lost at the gateway" one_lost
 t "striped: a slow reader at the end gets all" all_arrive 50000000 --connections 4
 t "striped: a gateway's sshd stands still" sshd_stopped

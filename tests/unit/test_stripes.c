@@ -2,12 +2,15 @@
 #include "tests/lib/codec.h"
 #include "tests/unit/suites.h"
 #include "tunnels/stripe_cut.h"
-#include "tunnels/stripe_order.h"
+#include "tunnels/stripes.h"
 
 #include <CUnit/CUnit.h>
 #include <lz4.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define WAYS 5u
 #define ROOM (STRIPE_HEADER_BYTES + STRIPE_CHUNK_BYTES_MAX)
@@ -256,6 +259,111 @@ static void nothing_follows_an_end(void)
     stripe_order_fini(&order);
 }
 
+static void signs_of_life_are_no_chunks(void)
+{
+    bool ahead;
+
+    begin();
+    CU_ASSERT_EQUAL(sends(0, STRIPE_SIGN, 0, 0, &ahead), CW_OK);
+    CU_ASSERT_EQUAL(sends(0, 0, 4, 4, &ahead), CW_OK);
+    stripe_order_drop(&order);
+    CU_ASSERT_EQUAL(sends(0, 1, 0, 0, &ahead), CW_OK);
+    CU_ASSERT_EQUAL(sends(0, STRIPE_SIGN, 0, 0, &ahead), CW_OK);
+    CU_ASSERT_FALSE(ahead);
+    CU_ASSERT_TRUE(stripe_order_is_over(&order));
+    stripe_order_fini(&order);
+}
+
+/* --- one end --- */
+
+static struct stripes one_end;
+static int user[2], way[2][2]; /* of each the second descriptor is the other side's */
+
+static void open_end(bool is_far, uint32_t ways)
+{
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, user), 0);
+    stripes_init(&one_end, is_far, user[0], user[0]);
+    one_end.sign_ms = 1;
+    for (uint32_t i = 0; i < ways; i++) {
+        CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, way[i]), 0);
+        CU_ASSERT_EQUAL_FATAL(stripes_add(&one_end, way[i][0], way[i][0], false, &err), CW_OK);
+    }
+}
+
+/* The other sides are closed by who asks for it. */
+static void close_end(void)
+{
+    close(user[0]);
+    for (uint32_t i = 0; i < one_end.count; i++)
+        if (one_end.of[i].in >= 0)
+            close(one_end.of[i].in);
+    stripes_fini(&one_end);
+}
+
+static void *run_end(void *ctx)
+{
+    struct stripes_door none = {.fd = -1};
+    struct cw_err *why = ctx;
+
+    *why = (struct cw_err){0};
+    stripes_run(&one_end, &none, why);
+    return NULL;
+}
+
+static void a_silent_near_end_is_gone(void)
+{
+    open_end(true, 1);
+    run_end(&err);
+    CU_ASSERT_EQUAL(err.code, CW_ECLOSED);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no sign of life"));
+    close(user[1]);
+    close(way[0][1]);
+    close_end();
+}
+
+static bool is_sign(void)
+{
+    uint8_t at[STRIPE_HEADER_BYTES];
+    struct stripe_header header;
+
+    return recv(way[0][1], at, sizeof(at), MSG_WAITALL) == (ssize_t)sizeof(at) &&
+           stripe_header_get(at, &header) && header.number == STRIPE_SIGN && header.size == 0;
+}
+
+static void the_near_end_gives_signs_of_life(void)
+{
+    pthread_t thread;
+    struct cw_err why;
+
+    open_end(false, 1);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, run_end, &why), 0);
+    for (int i = 0; i < 3; i++)
+        CU_ASSERT_TRUE(is_sign());
+    close(way[0][1]);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(why.code, CW_ECLOSED);
+    close(user[1]);
+    close_end();
+}
+
+/* As one that opened when all had been said already. */
+static void a_connection_without_a_chunk_is_not_missed(void)
+{
+    uint8_t at[STRIPE_HEADER_BYTES];
+
+    begin();
+    open_end(true, 2);
+    stripe_cut_end(&cut, at);
+    CU_ASSERT_EQUAL(write(way[0][1], at, sizeof(at)), (ssize_t)sizeof(at));
+    close(way[1][1]);
+    shutdown(user[1], SHUT_WR);
+    run_end(&err);
+    CU_ASSERT_EQUAL(err.code, CW_OK);
+    close(way[0][1]);
+    close(user[1]);
+    close_end();
+}
+
 /* --- whose turn it is --- */
 
 static uint32_t cut_for(uint32_t ready, uint32_t size)
@@ -370,6 +478,10 @@ void add_stripe_tests(void)
     CU_ADD_TEST(suite, who_is_too_far_ahead_waits);
     CU_ADD_TEST(suite, what_is_no_stream_of_chunks_is_refused);
     CU_ADD_TEST(suite, nothing_follows_an_end);
+    CU_ADD_TEST(suite, signs_of_life_are_no_chunks);
+    CU_ADD_TEST(suite, a_silent_near_end_is_gone);
+    CU_ADD_TEST(suite, the_near_end_gives_signs_of_life);
+    CU_ADD_TEST(suite, a_connection_without_a_chunk_is_not_missed);
     CU_ADD_TEST(suite, large_messages_go_over_all_and_small_ones_stay);
     CU_ADD_TEST(suite, who_has_no_room_is_passed_over);
     CU_ADD_TEST(suite, packing_has_to_pay);
