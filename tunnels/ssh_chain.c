@@ -88,13 +88,17 @@ static ssize_t receive_first(libssh2_socket_t fd, void *bytes, size_t size, int 
     return heard(*abstract, n);
 }
 
-/* libssh2 hands callbacks about as pointers to data. */
-static void *as_data(void (*function)(void))
+/* Before 1.11.1, which Debian 13 has, libssh2 takes a function as data. */
+static void set_callback(LIBSSH2_SESSION *session, int which, void (*function)(void))
 {
+#if LIBSSH2_VERSION_NUM >= 0x010b01
+    libssh2_session_callback_set2(session, which, function);
+#else
     void *data;
 
     memcpy(&data, &function, sizeof(data));
-    return data;
+    libssh2_session_callback_set(session, which, data);
+#endif
 }
 
 static int new_session(struct ssh_link *link, struct cw_err *err)
@@ -107,11 +111,9 @@ static int new_session(struct ssh_link *link, struct cw_err *err)
                           ssh_link_hop(link)->host);
     libssh2_session_set_blocking(link->session, 0);
     if (before)
-        libssh2_session_callback_set(link->session, LIBSSH2_CALLBACK_SEND,
-                                     as_data((void (*)(void))send_through));
-    libssh2_session_callback_set(
-        link->session, LIBSSH2_CALLBACK_RECV,
-        as_data((void (*)(void))(before ? receive_through : receive_first)));
+        set_callback(link->session, LIBSSH2_CALLBACK_SEND, (void (*)(void))send_through);
+    set_callback(link->session, LIBSSH2_CALLBACK_RECV,
+                 (void (*)(void))(before ? receive_through : receive_first));
     for (size_t i = 0; i < sizeof(methods) / sizeof(*methods); i++)
         if (libssh2_session_method_pref(link->session, methods[i].method, methods[i].names) != 0)
             return ssh_link_fail(link, CW_EPROTO, "choosing algorithms", err);
