@@ -54,7 +54,7 @@ RELAY = $(wildcard relay/*.c relay/engine/*.c relay/inspect/*.c) $(RELAY_CORE)
 CKPTSRV = $(wildcard ckptsrv/*.c)
 DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
-RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c ring.c secret.c setup.c transport.c wire.c)
+RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
 UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -137,7 +137,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 	@$(CC) -static -no-pie -nostdlib -Wl,--no-relax,--gc-sections,-z,noexecstack,-z,norelro,--build-id=none \
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
-$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/contents.c rdevice/frames.c rdevice/readings.c rdevice/session.c rdevice/shift.c rdevice/wait_policy.c rdevice/collectives/plan.c \
+$(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/contents.c rdevice/frames.c rdevice/session.c rdevice/shift.c rdevice/wait_policy.c rdevice/collectives/plan.c \
 		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
@@ -147,7 +147,7 @@ $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/cont
 # is a library, which is loaded once for each simulated process
 SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c heap.c held.c ipc.c libc_host.c libc_input.c libc_machine.c libc_names.c libc_waits.c lock.c store.c ucp_unreachable.c ucs.c)
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
-	$(addprefix common/,cred.c err.c frame.c hello.c kept.c ring.c setup.c wire.c) tests/sim/device_inside.c)
+	$(addprefix common/,cred.c err.c frame.c hello.c kept.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
 	dispatcher/relays/own_relay.o dispatcher/relays/relay_link.o relay/restarts.o dispatcher/relays/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
@@ -163,7 +163,7 @@ $(BUILD)/sim-device.so: $(SIM_DEVICE) $(call objects,common/copy.c common/transp
 	@$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic $^ -o $@ -lsodium
 
 $(BUILD)/sim: $(SIM_SYSTEM) $(call objects,$(filter-out tests/sim/device_inside.c,$(wildcard tests/sim/*.c)) \
-		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c setup.c transport.c) \
+		tests/lib/codec.c tests/lib/fake_disk.c tests/lib/journals.c $(addprefix common/,copy.c cred.c err.c frame.c parse.c readings.c setup.c transport.c) \
 		dispatcher/job/homes.c dispatcher/job/job.c relay/dial_request.c tunnels/ssh_address.c) $(BUILD)/sim-device.so
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) -rdynamic $(filter %.o,$^) -o $@ -lsodium -llz4
@@ -311,7 +311,7 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c) rdevice/readings.c
+FUZZED = $(COMMON) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c)
 FUZZED_DEVICE = $(addprefix rdevice/,act.c contents.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c

@@ -8,8 +8,8 @@
 #ifndef RDEVICE_CLOCK_H
 #define RDEVICE_CLOCK_H
 
+#include "common/readings.h"
 #include "rdevice/frames.h"
-#include "rdevice/readings.h"
 
 #include <signal.h>
 #include <stdbool.h>

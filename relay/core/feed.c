@@ -18,7 +18,7 @@ void feed_begin(struct feed *feed, const struct log_cursor *from, uint64_t event
 {
     feed->cursor = feed->checked = *from;
     feed->skip = event;
-    feed->agreed_event = event;
+    feed->inputs = (struct log_inputs){.before = event, .event = event};
 }
 
 void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event)

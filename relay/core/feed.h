@@ -23,10 +23,9 @@ struct feed {
     struct log_reading reading; /* ... and what is left of it */
     struct log_cursor origin;   /* where one that had a relay that was killed may begin */
     struct log_cursor cursor;   /* of what this incarnation was handed */
-    struct log_cursor
-        checked;           /* of the sends that it has repeated; its inputs are those since ... */
-    uint64_t agreed;       /* ... this one, the last with the same contents; 0: none yet */
-    uint64_t agreed_event; /* the last event that it had taken then */
+    struct log_cursor checked;  /* of the sends that it has repeated */
+    struct log_inputs inputs;   /* what it took, before them, since ... */
+    uint64_t agreed;            /* ... this one, the last with the same contents; 0: none yet */
 };
 
 /* A process plays the rank. `direct`: there is no log to be handed out first. */

@@ -4,8 +4,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SEND_TEXT 128
+#define TEXT_ROOM (CW_TEXT_MAX - 76) /* job_diverged says more before it */
 
 static void describe(char *to, const struct cw_send *send)
 {
@@ -22,7 +24,8 @@ static void describe(char *to, const struct cw_send *send)
 bool check_is_ready(struct relay_conn *conn)
 {
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
-    enum chain_found found = log_find_send(&mailbox->log, &mailbox->feed.checked);
+    enum chain_found found =
+        log_find_send(&mailbox->log, &mailbox->feed.checked, &mailbox->feed.inputs);
 
     mailbox->feed.check_stuck = found == CHAIN_AWAY;
     if (found == CHAIN_AWAY)
@@ -32,28 +35,24 @@ bool check_is_ready(struct relay_conn *conn)
     return found == CHAIN_HERE || found == CHAIN_END;
 }
 
-/* What the rank had from outside since the last send that carried the same, where the cause is. */
-static void describe_inputs(char to[SEND_TEXT], const struct feed *feed)
+/* Appends what the rank had from outside since the last send that carried the same, where the cause
+ * is. */
+static void append_inputs(char text[TEXT_ROOM], const struct feed *feed)
 {
-    const struct log_inputs *inputs = &feed->checked.inputs;
-    char events[64] = "no event";
     char since[48] = "its start";
+    size_t used;
 
-    if (inputs->events)
-        snprintf(events, sizeof(events), "events %" PRIu64 " to %" PRIu64, feed->agreed_event + 1,
-                 feed->agreed_event + inputs->events);
     if (feed->agreed)
         snprintf(since, sizeof(since), "send %" PRIu64 ", which agreed", feed->agreed);
-    snprintf(to, SEND_TEXT,
-             "since %s: %s, %" PRIu64 " probes that found, %" PRIu64 " bytes of readings", since,
-             events, inputs->answers, inputs->readings);
+    used = strlen(text);
+    used += (size_t)snprintf(text + used, TEXT_ROOM - used, "; since %s: ", since);
+    inputs_describe(&feed->inputs, text + used, TEXT_ROOM - used);
 }
 
 static void note_agreed(struct feed *feed)
 {
     feed->agreed = feed->checked.send;
-    feed->agreed_event += feed->checked.inputs.events;
-    feed->checked.inputs = (struct log_inputs){.events = 0};
+    inputs_begin(&feed->inputs);
 }
 
 /* Bytes that no program sets, and what threads compute, may differ without harm; the rank says
@@ -63,15 +62,13 @@ static void contents_differ(struct relay_mailbox *mailbox, const struct cw_send 
 {
     struct feed *feed = &mailbox->feed;
     char send_text[SEND_TEXT];
-    char inputs_text[SEND_TEXT];
-    char text[CW_TEXT_MAX + 1];
+    char text[TEXT_ROOM];
 
     describe(send_text, seen);
-    describe_inputs(inputs_text, feed);
     snprintf(text, sizeof(text),
-             "send %" PRIu64 ", %s, has other contents: hash %016" PRIx64 ", it was %016" PRIx64
-             "; %s",
-             feed->checked.send, send_text, seen->contents, expected->contents, inputs_text);
+             "send %" PRIu64 ", %s, has other contents: hash %016" PRIx64 ", it was %016" PRIx64,
+             feed->checked.send, send_text, seen->contents, expected->contents);
+    append_inputs(text, feed);
     if (!(seen->flags & CW_CHECK_BEARS))
         job_diverged(mailbox, "%s", text);
     else if (!mailbox->differs)
@@ -84,6 +81,7 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
     struct relay_mailbox *mailbox = &conn->rank->mailbox;
     char expected_text[SEND_TEXT] = "nothing more";
     char seen_text[SEND_TEXT];
+    char text[TEXT_ROOM];
     struct cw_send expected;
     struct cw_send seen;
     bool known;
@@ -92,7 +90,8 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "CHECK frame that cannot be read");
         return;
     }
-    known = log_next_send(&mailbox->log, &mailbox->feed.checked, &expected) == CHAIN_HERE;
+    known = log_next_send(&mailbox->log, &mailbox->feed.checked, &mailbox->feed.inputs,
+                          &expected) == CHAIN_HERE;
     if (known && seen.dst == expected.dst && seen.kind == expected.kind &&
         seen.tag == expected.tag && seen.total == expected.total) {
         if (seen.contents == 0 || expected.contents == 0)
@@ -106,6 +105,8 @@ void recv_check(struct relay_conn *conn, const uint8_t *body)
     if (known)
         describe(expected_text, &expected);
     describe(seen_text, &seen);
-    job_diverged(mailbox, "at send %" PRIu64 ", expected %s, saw %s",
-                 mailbox->feed.checked.send + !known, expected_text, seen_text);
+    snprintf(text, sizeof(text), "at send %" PRIu64 ", expected %s, saw %s",
+             mailbox->feed.checked.send + !known, expected_text, seen_text);
+    append_inputs(text, &mailbox->feed);
+    job_diverged(mailbox, "%s", text);
 }

@@ -410,26 +410,49 @@ enum chain_found log_next_determinant(const struct relay_log *log, struct log_cu
     return CHAIN_HERE;
 }
 
-/* As next_of; counts the determinants before it. */
-static enum chain_found next_send(const struct relay_log *log, struct log_cursor *cursor,
-                                  struct log_record *r)
+/* The events that were taken. */
+static enum chain_found count_events(const struct relay_log *log, struct log_cursor *cursor,
+                                     struct log_inputs *inputs)
 {
-    struct log_inputs *inputs = &cursor->inputs;
+    enum chain_found found = CHAIN_HERE;
+    struct log_event event;
+
+    while (cursor->event < inputs->event &&
+           (found = log_next_event(log, cursor, &event)) == CHAIN_HERE) {
+        if (cursor->event <= inputs->before)
+            continue;
+        if (event.type != LOG_PASSED)
+            inputs->done++;
+        else if (event.flags & CW_MESSAGE_ACTIVE)
+            inputs->active++;
+        else
+            inputs_add_message(inputs, event.tag);
+    }
+    return found == CHAIN_END ? CHAIN_LOST : found;
+}
+
+/* As next_of; counts what was taken before it. */
+static enum chain_found next_send(const struct relay_log *log, struct log_cursor *cursor,
+                                  struct log_inputs *inputs, struct log_record *r)
+{
     enum chain_found found;
 
-    while ((found = next_of(log, DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) == CHAIN_HERE &&
+    while ((found = count_events(log, cursor, inputs)) == CHAIN_HERE &&
+           (found = next_of(log, DETERMINANTS | 1u << LOG_SEND, &cursor->sends, r)) == CHAIN_HERE &&
            r->type != LOG_SEND) {
-        inputs->events += r->events;
+        inputs->event += r->events;
         inputs->answers += r->type == LOG_ANSWER;
-        inputs->readings += r->type == LOG_READINGS ? r->size : 0;
+        if (r->type == LOG_READINGS)
+            inputs_add_readings(inputs, r->bytes, r->size);
     }
     return found;
 }
 
-enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor)
+enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor,
+                               struct log_inputs *inputs)
 {
     struct log_record r;
-    enum chain_found found = next_send(log, cursor, &r);
+    enum chain_found found = next_send(log, cursor, inputs, &r);
 
     if (found == CHAIN_HERE)
         cursor->sends -= r.whole;
@@ -437,10 +460,10 @@ enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *c
 }
 
 enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct cw_send *send)
+                               struct log_inputs *inputs, struct cw_send *send)
 {
     struct log_record r;
-    enum chain_found found = next_send(log, cursor, &r);
+    enum chain_found found = next_send(log, cursor, inputs, &r);
 
     if (found != CHAIN_HERE)
         return found;

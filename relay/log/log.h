@@ -11,6 +11,7 @@
 #include "common/frame.h"
 #include "relay/log/chain.h"
 #include "relay/log/copies.h"
+#include "relay/log/inputs.h"
 #include "relay/log/record.h"
 
 #define LOG_INLINE_MAX                                                                             \
@@ -58,13 +59,6 @@ struct log_mark {
     uint64_t floor; /* ... and their payload here */
 };
 
-/* Determinants that were passed while sends were looked for. */
-struct log_inputs {
-    uint64_t events;   /* taken */
-    uint64_t answers;  /* of probes that found a message */
-    uint64_t readings; /* bytes of them */
-};
-
 /* A place in the log, for each kind of what it holds. */
 struct log_cursor {
     uint64_t events;
@@ -73,7 +67,6 @@ struct log_cursor {
     uint64_t event; /* how many were read */
     uint64_t clock;
     uint64_t send;
-    struct log_inputs inputs; /* the caller sets it back */
 };
 
 struct log_points;
@@ -164,11 +157,13 @@ enum chain_found log_next_event(const struct relay_log *log, struct log_cursor *
                                 struct log_event *event);
 enum chain_found log_next_determinant(const struct relay_log *log, struct log_cursor *cursor,
                                       struct log_determinant *determinant);
-/* Whether there is one, and here. */
-enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor);
+/* Whether there is one, and here. What the rank took before it is counted in `inputs`, with the
+ * cursor's place of events, so the cursor serves nothing else. */
+enum chain_found log_find_send(const struct relay_log *log, struct log_cursor *cursor,
+                               struct log_inputs *inputs);
 /* Only dst, kind, tag, total and contents are filled. */
 enum chain_found log_next_send(const struct relay_log *log, struct log_cursor *cursor,
-                               struct cw_send *send);
+                               struct log_inputs *inputs, struct cw_send *send);
 
 /* The payload of an event, read from its begin. */
 struct log_reading {

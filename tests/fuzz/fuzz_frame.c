@@ -377,6 +377,7 @@ static void say_repetition_of(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c);
     struct log_cursor cursor = {0};
+    struct log_inputs inputs = {0};
     struct cw_send send;
 
     if (!mailbox || !mailbox->log.kept)
@@ -384,7 +385,7 @@ static void say_repetition_of(struct client *c, uint8_t how)
     c->taken = mailbox->log.taken;
     c->clock = mailbox->log.clock;
     c->codec.clock = c->clock;
-    while (log_next_send(&mailbox->log, &cursor, &send)) {
+    while (log_next_send(&mailbox->log, &cursor, &inputs, &send) == CHAIN_HERE) {
         if (how == 1)
             send.tag++;
         if (how == 2)

@@ -434,6 +434,7 @@ static void put_repetition(struct client *c, uint8_t how)
     const struct relay_mailbox *mailbox = mailbox_of(c, c->who - 1);
     const struct log_point *from = some_point(mailbox, how >> 3);
     struct log_cursor cursor = from ? from->from : (struct log_cursor){0};
+    struct log_inputs inputs = {0};
     struct cw_send send;
 
     put_hello_from(c, false, 0, from);
@@ -442,7 +443,7 @@ static void put_repetition(struct client *c, uint8_t how)
         return;
     c->missing = mailbox->job->ranked[c->who - 1]->transfer.left;
     c->codec.clock = mailbox->log.clock;
-    while (log_next_send(&mailbox->log, &cursor, &send) == CHAIN_HERE)
+    while (log_next_send(&mailbox->log, &cursor, &inputs, &send) == CHAIN_HERE)
         codec_check(&c->codec, &send);
     codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
 }

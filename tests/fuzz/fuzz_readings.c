@@ -1,6 +1,6 @@
 /* Any bytes are readings, or are refused; what is taken as readings is written again as the same
  * bytes. The first byte says how much room a reader of bytes has; the rest is the stream. */
-#include "rdevice/readings.h"
+#include "common/readings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,6 @@ static void must(bool holds)
 {
     if (!holds)
         abort();
-}
-
-static bool is_bytes(uint8_t kind)
-{
-    return kind >= READING_TIMES && kind < READING_KINDS && kind != READING_NAMED &&
-           kind != READING_COUNT && kind != READING_INPUT;
 }
 
 /* Nothing is taken by those that ask for something else. */
@@ -35,6 +29,17 @@ static void ask_wrongly(struct readings_reader *r)
     must(memcmp(&before, r, sizeof(before)) == 0);
 }
 
+/* One that takes any reading takes as much. */
+static void skip(const struct readings_reader *before, const struct readings_reader *after,
+                 enum readings_result result)
+{
+    struct readings_reader r = *before;
+    uint8_t kind;
+
+    must(readings_skip(&r, &kind) == result && r.left == after->left);
+    must(result != READINGS_OK || kind == before->bytes[0]);
+}
+
 /* Takes one reading and writes it again. */
 static enum readings_result pass_on(struct readings_reader *r, struct readings_writer *w,
                                     size_t room)
@@ -45,7 +50,7 @@ static enum readings_result pass_on(struct readings_reader *r, struct readings_w
     int64_t number;
     size_t got = 0;
 
-    if (!is_bytes(kind)) {
+    if (!reading_is_bytes(kind)) {
         result = readings_get_number(r, kind, &number);
         must(result != READINGS_OK || readings_put_number(w, kind, number));
         return result;
@@ -68,8 +73,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1 || size > STREAM_MAX)
         return 0;
     while (r.left > 0) {
+        struct readings_reader before = r;
+        enum readings_result result;
+
         ask_wrongly(&r);
-        if (pass_on(&r, &w, data[0]) != READINGS_OK)
+        result = pass_on(&r, &w, data[0]);
+        skip(&before, &r, result);
+        if (result != READINGS_OK)
             break;
         must(w.used == size - 1 - r.left && memcmp(again, data + 1, w.used) == 0);
     }

@@ -1,5 +1,6 @@
 /* A re-execution that does something else than the first one did is found out, and a rank whose
  * determinants cannot be is refused before they are kept. */
+#include "common/readings.h"
 #include "tests/trace/fixture.h"
 #include "tests/unit/suites.h"
 
@@ -53,20 +54,20 @@ static void other_messages(void)
     come_again();
     say_check(r0, CW_SEND_TAG, 2, 0x12, 3);
     it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 3 bytes to rank 2 with tag 0x12");
+                "of 3 bytes to rank 2 with tag 0x12; since its start: no input");
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x11, 3);
     it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 3 bytes to rank 1 with tag 0x11");
+                "of 3 bytes to rank 1 with tag 0x11; since its start: no input");
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x12, 4);
     it_diverges("at send 1, expected a message of 3 bytes to rank 1 with tag 0x12, saw a message "
-                "of 4 bytes to rank 1 with tag 0x12");
+                "of 4 bytes to rank 1 with tag 0x12; since its start: no input");
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
     say_check(r0, CW_SEND_AM, 1, 0x13, 4);
     it_diverges("at send 2, expected a synchronous message of 4 bytes to rank 1 with tag 0x13, saw "
-                "an active message of 4 bytes to rank 1 with tag 0x13");
+                "an active message of 4 bytes to rank 1 with tag 0x13; since its start: no input");
 }
 
 static void too_many(void)
@@ -76,7 +77,7 @@ static void too_many(void)
     say_check(r0, CW_SEND_SYNC, 1, 0x13, 4);
     say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
     it_diverges("at send 3, expected nothing more, saw a message of 3 bytes to rank 1 with tag "
-                "0x12");
+                "0x12; since its start: no input");
 }
 
 static void too_few(void)
@@ -111,6 +112,8 @@ static void check_contents(uint64_t tag, uint64_t contents, uint32_t flags)
 /* Three sends, of which nobody looks at the second; events and readings between them. */
 static void come_again_with_contents(void)
 {
+    static const uint8_t noon[READINGS_HEAD + 2] = {[READINGS_HEAD] = READING_TIME, 24};
+
     start();
     say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
     say_taken(r0, 1, 2);
@@ -119,7 +122,7 @@ static void come_again_with_contents(void)
         say_send_kind(r1, CW_SEND_AM, 0, 0, 0, "");
     say_taken(r0, 3, 4);
     say_contents(2, 0);
-    say_readings(r0, "noon");
+    say_frame(r0, CW_FRAME_READINGS, noon, sizeof(noon));
     say_taken(r0, 4, 5);
     say_contents(3, 0xbbb);
     fixture_close(r0, "crash");
@@ -145,8 +148,8 @@ static void other_contents(void)
     come_again_with_contents();
     check_contents(1, 0xaab, 0);
     contents_are_other("send 1, a message of 3 bytes to rank 1 with tag 0x1, has other contents: "
-                       "hash 0000000000000aab, it was 0000000000000aaa; since its start: events 1 "
-                       "to 1, 0 probes that found, 0 bytes of readings");
+                       "hash 0000000000000aab, it was 0000000000000aaa; since its start: 1 "
+                       "active message");
     come_again_with_contents();
     check_contents(1, 0xaaa, 0);
     check_contents(2, 0xccc, 0);
@@ -154,7 +157,7 @@ static void other_contents(void)
     contents_are_other(
         "send 3, a message of 3 bytes to rank 1 with tag 0x3, has other contents: "
         "hash 0000000000000bba, it was 0000000000000bbb; since send 1, which agreed: "
-        "events 2 to 4, 0 probes that found, 4 bytes of readings");
+        "1 clock reading, 3 active messages");
 }
 
 /* It is told once, and the rank goes on; also one that comes after it. */
@@ -165,7 +168,7 @@ static void other_contents_borne(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "d > NOTICE DIFFERS rank 0 incarnation 2 acts 3 event 4 "
                                            "'send 1, a message of 3 bytes to rank 1 with tag 0x1, "
                                            "has other contents: hash 0000000000000aab, it was "
-                                           "0000000000000aaa; since its start: events 1 to 1, "));
+                                           "0000000000000aaa; since its start: 1 active message'"));
     f.story_size = 0;
     check_contents(2, 0, CW_CHECK_BEARS);
     check_contents(3, 0xbba, CW_CHECK_BEARS);
@@ -187,7 +190,8 @@ static void other_message_borne(void)
     come_again_with_contents();
     check_contents(7, 0xaaa, CW_CHECK_BEARS);
     contents_are_other("at send 1, expected a message of 3 bytes to rank 1 with tag 0x1, saw a "
-                       "message of 3 bytes to rank 1 with tag 0x7");
+                       "message of 3 bytes to rank 1 with tag 0x7; since its start: 1 active "
+                       "message");
 }
 
 /* Of the largest that can be, nothing is lost in what is kept. */

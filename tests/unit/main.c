@@ -67,6 +67,7 @@ static void (*const suites[])(void) = {
     add_pmi_tests,
     add_program_tests,
     add_relay_restarts_tests,
+    add_inputs_tests,
     add_readings_tests,
     add_restart_tests,
     add_rundir_tests,

@@ -67,6 +67,7 @@ void add_plan_tests(void);
 void add_pmi_tests(void);
 void add_program_tests(void);
 void add_rank_session_tests(void);
+void add_inputs_tests(void);
 void add_readings_tests(void);
 void add_restart_tests(void);
 void add_ring_tests(void);

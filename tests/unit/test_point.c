@@ -364,10 +364,12 @@ static void check_determinants(struct log_cursor cursor, uint64_t count)
 
 static void check_sends(struct log_cursor cursor)
 {
+    struct log_inputs inputs = {0};
+
     while (cursor.send < kept.send_count) {
         struct cw_send send;
 
-        if (!is_here(log_next_send(&kept, &cursor, &send)))
+        if (!is_here(log_next_send(&kept, &cursor, &inputs, &send)))
             continue;
         CU_ASSERT_EQUAL(send.tag, sent[cursor.send - 1]);
     }

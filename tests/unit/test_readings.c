@@ -1,4 +1,4 @@
-#include "rdevice/readings.h"
+#include "common/readings.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

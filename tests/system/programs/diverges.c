@@ -8,13 +8,19 @@
    (contents), 64 KiB (large), the end of a vector of 600 KiB, which is followed by another message
    (vector), or bytes that an active message brings to a window (put). With "random" these are 8
    bytes that the kernel has given by a system call of the program's own, and the file is left
-   alone; with "threads" the process has another thread. Then the last rank waits until the file
-   argv[3] is there, so that it can be killed before. Without arguments every process behaves alike.
+   alone; with "threads" the process has another thread. With
+   "inputs" two messages are sent, between which the rank is told something of each kind that a
+   divergence names; the number makes the second one differ. When all have heard of it the last rank
+   kills itself, as often as argv[4] says (once), of which it keeps count in the file argv[3].
+   Without arguments every process behaves alike.
  */
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -135,12 +141,38 @@ static void await_answers(int number)
     MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 }
 
-static void await(const char *path)
+static void die_once_more(const char *count, int times)
 {
-    struct timespec pause = {0, 10000000};
+    if (read_and_count(count) < times)
+        raise(SIGKILL);
+}
 
-    while (access(path, F_OK) < 0)
-        thrd_sleep(&pause, NULL);
+/* 17 times, 2 random numbers, 2 operations on file names, of which one fails, and a message, also
+ * looked for. */
+static void be_told(const char *path)
+{
+    char dir[4096], byte;
+
+    for (int i = 0; i < 17; i++)
+        time(NULL);
+    for (int i = 0; i < 2; i++)
+        CHECK("random number", 1, getrandom(&byte, 1, 0));
+    snprintf(dir, sizeof dir, "%s.dir", path);
+    mkdir(dir, 0700);
+    rmdir(dir);
+    rmdir(dir);
+    MPI_Probe(0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&byte, 1, MPI_BYTE, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void send_after_inputs(const char *path, int number)
+{
+    static unsigned char bytes[8];
+
+    MPI_Send(bytes, 8, MPI_BYTE, 0, NUMBER_TAG, MPI_COMM_WORLD);
+    be_told(path);
+    bytes[7] = (unsigned char)number;
+    MPI_Send(bytes, 8, MPI_BYTE, 0, NUMBER_TAG, MPI_COMM_WORLD);
 }
 
 static bool is_about_contents(const char *how)
@@ -162,7 +194,9 @@ static void act_as_last(const char *how, char **argv, int argc)
 
     if (strcmp(how, "threads") == 0)
         pthread_create(&thread, NULL, sit, NULL);
-    if (is_about_contents(how))
+    if (strcmp(how, "inputs") == 0)
+        send_after_inputs(argv[2], number);
+    else if (is_about_contents(how))
         send_contents(how, number);
     else
         send_number(how, strcmp(how, "disk") == 0 ? room : number);
@@ -185,7 +219,9 @@ int main(int argc, char **argv)
     if (check_rank == 0) {
         MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-        if (strcmp(how, "vector") == 0)
+        if (strcmp(how, "inputs") == 0)
+            MPI_Send("", 1, MPI_BYTE, check_size - 1, 7, MPI_COMM_WORLD);
+        if (strcmp(how, "vector") == 0 || strcmp(how, "inputs") == 0)
             MPI_Recv(bytes, sizeof bytes, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
         if (strcmp(how, "clock") == 0)
@@ -193,7 +229,7 @@ int main(int argc, char **argv)
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (check_rank == check_size - 1 && argc > 3)
-        await(argv[3]);
+        die_once_more(argv[3], argc > 4 ? atoi(argv[4]) : 1);
     MPI_Barrier(MPI_COMM_WORLD);
     return check_finish("diverges");
 }

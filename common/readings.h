@@ -1,8 +1,8 @@
 /* Readings: what clocks, sources of randomness and the state of the machine told a program, as a
  * stream of bytes. Each is a kind, then for a number its difference to the last of that kind, for
  * bytes their count and they themselves. docs/protocol.md, "Readings". Pure: no I/O, no clock. */
-#ifndef RDEVICE_READINGS_H
-#define RDEVICE_READINGS_H
+#ifndef CW_READINGS_H
+#define CW_READINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,7 +74,27 @@ enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind
 enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind, void *to,
                                         size_t size_max, size_t *size);
 
+/* Likewise, of whatever kind; its value is not looked at. OK, END or BAD. */
+enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind);
+
+/* What has a value of bytes; else it is a number. */
+bool reading_is_bytes(uint8_t kind);
+
 /* "time", ... or "?", for words to a person. */
 const char *readings_kind_name(uint8_t kind);
+
+/* What kinds have in common, for one who counts them; the name of so many. */
+enum reading_group {
+    READING_OF_CLOCK,
+    READING_OF_RANDOM,
+    READING_OF_NAME,
+    READING_OF_FILE_SYSTEM,
+    READING_OF_MACHINE,
+    READING_OF_INPUT,
+    READING_OF_FAILURE,
+    READING_GROUPS
+};
+enum reading_group reading_group(uint8_t kind);
+const char *reading_group_name(enum reading_group group, uint64_t count);
 
 #endif

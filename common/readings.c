@@ -1,4 +1,4 @@
-#include "rdevice/readings.h"
+#include "common/readings.h"
 
 #include <assert.h>
 #include <string.h>
@@ -44,11 +44,17 @@ static inline uint64_t unzigzag(uint64_t value)
     return value >> 1 ^ -(value & 1);
 }
 
+bool reading_is_bytes(uint8_t kind)
+{
+    return kind >= READING_TIMES && kind < READING_KINDS && kind != READING_NAMED &&
+           kind != READING_COUNT && kind != READING_INPUT;
+}
+
 bool readings_put_number(struct readings_writer *w, uint8_t kind, int64_t value)
 {
     uint8_t *to = w->bytes + w->used;
 
-    assert(kind > 0 && kind < READING_KINDS);
+    assert(kind > 0 && kind < READING_KINDS && !reading_is_bytes(kind));
     if (w->size - w->used < READING_NUMBER_MAX)
         return false;
     *to++ = kind;
@@ -62,7 +68,7 @@ bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *byt
 {
     uint8_t *to = w->bytes + w->used;
 
-    assert(kind > 0 && kind < READING_KINDS);
+    assert(reading_is_bytes(kind));
     if (w->size - w->used < READING_NUMBER_MAX || w->size - w->used - READING_NUMBER_MAX < size)
         return false;
     *to++ = kind;
@@ -105,6 +111,15 @@ enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind
     return READINGS_OK;
 }
 
+/* The count of the bytes that come next, and how many bytes the kind and it take; 0: there are not
+ * as many. */
+static size_t get_head(const struct readings_reader *r, uint64_t *count)
+{
+    size_t head = get_varint(r->bytes + 1, r->left - 1, count);
+
+    return head > 0 && *count <= r->left - 1 - head ? 1 + head : 0;
+}
+
 enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind, void *to,
                                         size_t size_max, size_t *size)
 {
@@ -114,15 +129,33 @@ enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind,
 
     if (result != READINGS_OK)
         return result;
-    head = get_varint(r->bytes + 1, r->left - 1, &number);
-    if (head == 0 || number > r->left - 1 - head)
+    head = get_head(r, &number);
+    if (head == 0)
         return READINGS_BAD;
     if (number > size_max)
         return READINGS_OTHER;
     *size = (size_t)number;
     if (number)
-        memcpy(to, r->bytes + 1 + head, *size);
-    take(r, 1 + head + *size);
+        memcpy(to, r->bytes + head, *size);
+    take(r, head + *size);
+    return READINGS_OK;
+}
+
+enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind)
+{
+    uint64_t number;
+    int64_t value;
+    size_t head;
+
+    if (r->left == 0)
+        return READINGS_END;
+    *kind = r->bytes[0];
+    if (!reading_is_bytes(*kind))
+        return readings_get_number(r, *kind, &value);
+    head = get_head(r, &number);
+    if (head == 0)
+        return READINGS_BAD;
+    take(r, head + (size_t)number);
     return READINGS_OK;
 }
 
@@ -165,4 +198,34 @@ const char *readings_kind_name(uint8_t kind)
     };
 
     return kind < READING_KINDS && names[kind] ? names[kind] : "?";
+}
+
+enum reading_group reading_group(uint8_t kind)
+{
+    static const uint8_t groups[READING_KINDS] = {
+        [READING_FAILED] = READING_OF_FAILURE,     [READING_RANDOM] = READING_OF_RANDOM,
+        [READING_STATFS] = READING_OF_FILE_SYSTEM, [READING_STATVFS] = READING_OF_FILE_SYSTEM,
+        [READING_SYSINFO] = READING_OF_MACHINE,    [READING_LOADS] = READING_OF_MACHINE,
+        [READING_NAMED] = READING_OF_NAME,         [READING_DRAWN] = READING_OF_NAME,
+        [READING_HOST] = READING_OF_MACHINE,       [READING_COUNT] = READING_OF_MACHINE,
+        [READING_CORES] = READING_OF_MACHINE,      [READING_INPUT] = READING_OF_INPUT,
+        [READING_INPUT_SET] = READING_OF_INPUT,
+    };
+
+    return kind < READING_KINDS ? groups[kind] : READING_OF_CLOCK;
+}
+
+const char *reading_group_name(enum reading_group group, uint64_t count)
+{
+    static const char *const names[READING_GROUPS][2] = {
+        [READING_OF_CLOCK] = {"clock reading", "clock readings"},
+        [READING_OF_RANDOM] = {"random number", "random numbers"},
+        [READING_OF_NAME] = {"file name", "file names"},
+        [READING_OF_FILE_SYSTEM] = {"state of a file system", "states of file systems"},
+        [READING_OF_MACHINE] = {"fact of the machine", "facts of the machine"},
+        [READING_OF_INPUT] = {"look at standard input", "looks at standard input"},
+        [READING_OF_FAILURE] = {"call that failed", "calls that failed"},
+    };
+
+    return names[group][count != 1];
 }
