@@ -1,6 +1,7 @@
 #include "dispatcher/job/images.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* How many images are copied one after the other until each rank of a server has one. */
@@ -46,119 +47,127 @@ static struct images_image *find(struct images_rank *r, uint32_t number)
     return NULL;
 }
 
-static bool is_usable(const struct images_image *image)
+static bool is_held(const struct images_rank *r, const struct images_image *image)
 {
-    return image->number && image->held && !image->unusable;
+    (void)r;
+    return image->number && image->held;
 }
 
-/* What it would be good for. */
+static bool is_usable(const struct images_rank *r, const struct images_image *image)
+{
+    return is_held(r, image) && !image->unusable;
+}
+
+/* The log reaches back to it. */
+static bool is_covered(const struct images_rank *r, const struct images_image *image)
+{
+    return is_usable(r, image) && image->number >= r->begin;
+}
+
+bool images_waits_for_place(const struct images_image *image)
+{
+    return image->number && image->held && !image->unusable && !image->placed;
+}
+
 static bool can_go_on(const struct images_rank *r, const struct images_image *image)
 {
-    return is_usable(image) && image->placed && image->number >= r->begin;
+    return is_covered(r, image) && image->placed;
 }
 
-/* For a new one: a free entry, or that of one which is of no use; NULL: there is none. */
+typedef bool image_test(const struct images_rank *r, const struct images_image *image);
+
+static struct images_image *newest_of(struct images_rank *r, image_test *test)
+{
+    struct images_image *newest = NULL;
+
+    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (test(r, image) && (!newest || image->number > newest->number))
+            newest = image;
+    return newest;
+}
+
+/* 0: there is none. */
+static uint32_t newest_number(struct images_rank *r, image_test *test)
+{
+    const struct images_image *newest = newest_of(r, test);
+
+    return newest ? newest->number : 0;
+}
+
+/* For a new one: a free entry, or that of the oldest which is of no use. As few are held at a time,
+ * there always is one. */
 static struct images_image *place_for(struct images_rank *r)
 {
     struct images_image *worst = NULL;
 
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
-        struct images_image *image = &r->image[i];
-
-        if (image->number == 0)
-            return image;
-        if ((!is_usable(image) || image->number < r->begin) &&
-            (!worst || image->number < worst->number))
+    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (!is_covered(r, image) && (!worst || image->number < worst->number))
             worst = image;
-    }
     return worst;
-}
-
-static void know(struct images_rank *r, const struct cw_stored *stored, uint64_t now_ns)
-{
-    struct images_image *image = place_for(r);
-
-    if (stored->number > r->newest)
-        r->newest = stored->number;
-    if (stored->number > r->last)
-        r->last = stored->number;
-    if (image)
-        *image = (struct images_image){.number = stored->number,
-                                       .incarnation = stored->incarnation,
-                                       .point = stored->point,
-                                       .bytes = stored->bytes,
-                                       .stored_ns = now_ns,
-                                       .held = true};
 }
 
 const struct images_image *images_find(const struct images *im, uint32_t rank, uint32_t number)
 {
-    const struct images_image *newest = NULL;
+    struct images_rank *r = &im->rank[rank];
+    const struct images_image *image = number ? find(r, number) : newest_of(r, is_usable);
 
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
-        const struct images_image *image = &im->rank[rank].image[i];
-
-        if (is_usable(image) && (number == 0 || image->number == number) &&
-            (!newest || image->number > newest->number))
-            newest = image;
-    }
-    return newest;
+    return image && is_usable(r, image) ? image : NULL;
 }
 
 bool images_choose(const struct images *im, uint32_t rank, uint32_t *number)
 {
-    const struct images_rank *r = &im->rank[rank];
-
-    *number = 0;
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-        if (can_go_on(r, &r->image[i]) && r->image[i].number > *number)
-            *number = r->image[i].number;
-    return *number > 0 || r->begin == 0;
+    *number = newest_number(&im->rank[rank], can_go_on);
+    return *number > 0 || im->rank[rank].begin == 0;
 }
 
 /* --- requests --- */
 
-/* Its turn is over, or it waited without one. */
-static void leave_turn(struct images *im, uint32_t rank)
+static void set_request(struct images *im, uint32_t rank, enum images_request request)
 {
-    struct images_rank *r = &im->rank[rank];
+    uint32_t *requests = server_of(im, rank)->requests;
 
-    if (r->late)
-        server_of(im, rank)->late--;
-    else if (r->request != IMAGES_IDLE)
-        server_of(im, rank)->transfers--;
-    r->late = false;
+    requests[im->rank[rank].request]--;
+    requests[request]++;
+    im->rank[rank].request = request;
+    im->changed = true;
 }
 
-/* The request is over. */
-static void end_request(struct images *im, uint32_t rank)
+static bool is_asked(const struct images_rank *r)
 {
-    if (im->rank[rank].request == IMAGES_IDLE)
-        return;
-    leave_turn(im, rank);
-    im->rank[rank].request = IMAGES_IDLE;
-    im->changed = true;
+    return r->request == IMAGES_ASKED || r->request == IMAGES_LATE;
 }
 
 void images_not_asked(struct images *im, uint32_t rank, uint64_t now_ns)
 {
-    if (im->rank[rank].request != IMAGES_ASKED)
+    if (!is_asked(&im->rank[rank]))
         return;
-    end_request(im, rank);
+    set_request(im, rank, IMAGES_IDLE);
     im->rank[rank].retry_ns = now_ns + IMAGES_RETRY_MIN_NS;
 }
 
-static void fail_request(struct images *im, uint32_t rank, uint64_t now_ns)
+static uint64_t doubled(uint64_t pause_ns, uint64_t min_ns, uint64_t max_ns)
+{
+    uint64_t next_ns = pause_ns ? 2 * pause_ns : min_ns;
+
+    return next_ns < max_ns ? next_ns : max_ns;
+}
+
+/* Of an image that was asked for by hand, or a later one. */
+static void settle_demand(struct images_rank *r, uint32_t number, enum images_demand what)
+{
+    if (r->demand == IMAGES_WANTED && r->demanded && number >= r->demanded)
+        r->demand = what;
+}
+
+static void fail_request(struct images *im, uint32_t rank, const char *why, uint64_t now_ns)
 {
     struct images_rank *r = &im->rank[rank];
 
-    end_request(im, rank);
-    r->pause_ns = r->pause_ns ? 2 * r->pause_ns : IMAGES_RETRY_MIN_NS;
-    if (r->pause_ns > IMAGES_RETRY_MAX_NS)
-        r->pause_ns = IMAGES_RETRY_MAX_NS;
+    set_request(im, rank, IMAGES_IDLE);
+    r->pause_ns = doubled(r->pause_ns, IMAGES_RETRY_MIN_NS, IMAGES_RETRY_MAX_NS);
     r->retry_ns = now_ns + r->pause_ns;
-    if (r->demand == IMAGES_WANTED && r->demanded && r->demanded <= r->number)
-        r->demand = IMAGES_FAILED;
+    settle_demand(r, r->number, IMAGES_FAILED);
+    snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
 void images_rank_live(struct images *im, uint32_t rank, uint32_t incarnation, uint64_t now_ns)
@@ -181,10 +190,8 @@ void images_rank_down(struct images *im, uint32_t rank, bool crashed)
     struct images_rank *r = &im->rank[rank];
 
     im->crashes += crashed;
-    r->stuck = false;
-    im->changed = true;
-    r->live = false;
-    end_request(im, rank);
+    r->live = r->stuck = false;
+    set_request(im, rank, IMAGES_IDLE);
     if (r->demand == IMAGES_WANTED)
         r->demand = IMAGES_FAILED;
 }
@@ -214,28 +221,24 @@ static void note_taken(struct images_rank *r, uint64_t now_ns)
     r->history.log_grown = 0;
 }
 
+/* That of one which was given up, too early, counts too. */
 bool images_taken(struct images *im, uint32_t rank, const struct cw_image_report *report,
                   uint64_t now_ns)
 {
     struct images_rank *r = &im->rank[rank];
 
-    if (!r->live || report->number > r->last || report->number <= r->newest ||
+    if (!r->live || report->number > r->last || report->number <= newest_number(r, is_held) ||
         (r->request == IMAGES_TAKEN && report->number <= r->number))
         return false;
-    if (r->request == IMAGES_IDLE || r->late) /* it was given up, too early */
-        server_of(im, rank)->transfers++;
-    if (r->late)
-        leave_turn(im, rank);
-    r->request = IMAGES_TAKEN;
+    set_request(im, rank, IMAGES_TAKEN);
     r->number = report->number;
     r->taken_ns = now_ns;
     note_taken(r, now_ns);
-    im->changed = true;
     return true;
 }
 
 bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report *report,
-                  uint64_t now_ns)
+                  const char *why, uint64_t now_ns)
 {
     struct images_rank *r = &im->rank[rank];
     bool at_hand = r->request != IMAGES_IDLE && report->number == r->number;
@@ -243,7 +246,7 @@ bool images_ended(struct images *im, uint32_t rank, const struct cw_image_report
     r->stuck = false;
     if (!report->stored) {
         if (at_hand)
-            fail_request(im, rank, now_ns);
+            fail_request(im, rank, why, now_ns);
         return at_hand;
     }
     if (report->number != r->number)
@@ -263,10 +266,8 @@ static void look_at_surplus(struct images_rank *r)
     struct images_image *oldest = NULL, *second = NULL;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
-        struct images_image *image = &r->image[i];
-
-        if (!image->number || !image->held)
+    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++) {
+        if (!is_held(r, image))
             continue;
         count++;
         if (!oldest || image->number < oldest->number) {
@@ -280,44 +281,38 @@ static void look_at_surplus(struct images_rank *r)
         second->held = false;
 }
 
-/* Of an image that was asked for by hand, or a later one. */
-static void settle_demand(struct images_rank *r, uint32_t number, enum images_demand what)
-{
-    if (r->demand == IMAGES_WANTED && r->demanded && number >= r->demanded)
-        r->demand = what;
-}
-
 /* It is not known yet. */
 static void take_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
 {
     struct images_rank *r = &im->rank[stored->rank];
+    struct images_image *image = place_for(r);
 
-    know(r, stored, now_ns);
+    if (!image)
+        return;
+    *image = (struct images_image){.number = stored->number,
+                                   .point = stored->point,
+                                   .bytes = stored->bytes,
+                                   .stored_ns = now_ns,
+                                   .held = true};
     im->changed = true;
-    if (stored->number == r->number) {
-        if (!r->taken_ns) /* the rank's word of it comes later */
-            note_taken(r, now_ns);
-        r->history.first = false;
-        r->history.cost_ns = r->stall_ns + (r->taken_ns ? now_ns - r->taken_ns : 0);
-        r->stall_ns = 0;
-        r->pause_ns = r->retry_ns = 0;
-        end_request(im, stored->rank);
-    }
-    if (!find(r, stored->number))
-        settle_demand(r, stored->number, IMAGES_FAILED);
+    if (stored->number != r->number)
+        return;
+    if (!r->taken_ns) /* the rank's word of it comes later */
+        note_taken(r, now_ns);
+    r->history.first = false;
+    r->history.cost_ns = r->stall_ns + (r->taken_ns ? now_ns - r->taken_ns : 0);
+    r->stall_ns = r->pause_ns = r->retry_ns = 0;
+    set_request(im, stored->rank, IMAGES_IDLE);
 }
 
 bool images_stored(struct images *im, const struct cw_stored *stored, uint64_t now_ns)
 {
-    const struct images_rank *r;
+    struct images_rank *r = stored->rank < im->config.ranks ? &im->rank[stored->rank] : NULL;
 
-    if (stored->rank >= im->config.ranks)
-        return false;
-    r = &im->rank[stored->rank];
-    if (stored->number <= r->newest || stored->number > r->last)
+    if (!r || stored->number <= newest_number(r, is_held) || stored->number > r->last)
         return false;
     take_stored(im, stored, now_ns);
-    look_at_surplus(&im->rank[stored->rank]);
+    look_at_surplus(r);
     return true;
 }
 
@@ -339,41 +334,44 @@ static bool same_point(const struct cw_point *a, const struct cw_point *b)
     return a->event == b->event && a->clock == b->clock && a->acts == b->acts;
 }
 
-uint32_t images_trimmed(struct images *im, const struct cw_trim *trimmed)
+/* The image that TRIM was sent for; NULL: nobody waits for this answer. */
+static struct images_image *trim_of(struct images_rank *r, const struct cw_point *point)
 {
-    struct images_rank *r;
-
-    if (trimmed->rank >= im->config.ranks)
-        return 0;
-    r = &im->rank[trimmed->rank];
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
-        struct images_image *image = &r->image[i];
-
-        if (!image->number || !image->trim_ns || image->number <= r->begin ||
-            !same_point(&image->point, &trimmed->point))
-            continue;
-        im->changed = true;
-        /* of several answers the last one counts, and which this is nobody knows */
-        if (!trimmed->known && image->trims > 1)
-            return 0;
-        image->unusable |= !trimmed->known;
-        if (!trimmed->known)
-            return 0;
-        r->log_since = r->log_bytes - r->log_taken;
-        r->log_trimmed = true;
-        return r->begin = image->number;
-    }
-    return 0;
+    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (image->number > r->begin && image->trim_ns && same_point(&image->point, point))
+            return image;
+    return NULL;
 }
 
-void images_fail(struct images *im, uint32_t rank, uint32_t number)
+uint32_t images_trimmed(struct images *im, const struct cw_trim *trimmed)
 {
-    struct images_image *image = number ? find(&im->rank[rank], number) : NULL;
+    struct images_rank *r = trimmed->rank < im->config.ranks ? &im->rank[trimmed->rank] : NULL;
+    struct images_image *image = r ? trim_of(r, &trimmed->point) : NULL;
+
+    if (!image)
+        return 0;
+    im->changed = true;
+    if (!trimmed->known) { /* of several answers one may be good, and which this is nobody knows */
+        image->unusable |= image->trims == 1;
+        return 0;
+    }
+    r->log_since = r->log_bytes - r->log_taken;
+    r->log_trimmed = true;
+    return r->begin = image->number;
+}
+
+void images_fail(struct images *im, uint32_t rank, uint32_t number, const char *why)
+{
+    struct images_rank *r = &im->rank[rank];
+    struct images_image *image = number ? find(r, number) : NULL;
 
     if (image) {
         image->unusable = true;
-        settle_demand(&im->rank[rank], number, IMAGES_FAILED);
+        settle_demand(r, number, IMAGES_FAILED);
     }
+    r->fetch_ns = 0;
+    if (why)
+        snprintf(r->why, sizeof(r->why), "%s", why);
     im->changed = true;
 }
 
@@ -388,12 +386,11 @@ void images_server_opens(struct images *im, uint32_t server)
 
 void images_held(struct images *im, const struct cw_stored *held, uint64_t now_ns)
 {
-    struct images_rank *r;
+    struct images_rank *r = held->rank < im->config.ranks ? &im->rank[held->rank] : NULL;
     struct images_image *image;
 
-    if (held->rank >= im->config.ranks)
+    if (!r)
         return;
-    r = &im->rank[held->rank];
     if (held->number <= r->dropped)
         r->dropped = held->number - 1; /* it was not told, or did not listen: once more */
     if (held->number > r->last || held->number < r->begin)
@@ -411,25 +408,22 @@ void images_return(struct images *im, uint32_t rank, uint32_t last, uint32_t beg
     im->rank[rank].begin = begin;
 }
 
+void images_hurry(struct images *im, uint32_t server)
+{
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        if (images_server_of(im, rank) == server)
+            im->rank[rank].fetch_ns = 0;
+    im->changed = true;
+}
+
 /* What was not listed the server has lost. */
 void images_held_end(struct images *im, uint32_t server)
 {
-    for (uint32_t rank = 0; rank < im->config.ranks; rank++) {
-        struct images_rank *r = &im->rank[rank];
-
-        if (images_server_of(im, rank) != server)
-            continue;
-        r->newest = 0;
-        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
-            struct images_image *image = &r->image[i];
-
-            image->held &= image->listed;
-            if (image->held && image->number > r->newest)
-                r->newest = image->number;
-        }
-    }
+    for (uint32_t rank = 0; rank < im->config.ranks; rank++)
+        for (uint32_t i = 0; images_server_of(im, rank) == server && i < IMAGES_KNOWN_MAX; i++)
+            im->rank[rank].image[i].held &= im->rank[rank].image[i].listed;
     im->server[server].up = true;
-    im->changed = true;
+    images_hurry(im, server);
 }
 
 /* What was being copied there may have come to its end, or not: the rank will say. */
@@ -438,24 +432,64 @@ void images_server_lost(struct images *im, uint32_t server)
     im->server[server].up = false;
 }
 
+/* --- restarts --- */
+
+void images_restart(struct images *im, uint32_t rank)
+{
+    im->rank[rank].restart = IMAGES_RESTART_DUE;
+    im->changed = true;
+}
+
+bool images_fetched(struct images *im, uint32_t rank)
+{
+    bool expected = im->rank[rank].restart == IMAGES_FETCHING;
+
+    if (expected)
+        im->rank[rank].restart = IMAGES_NO_RESTART;
+    return expected;
+}
+
+bool images_broke_off(struct images *im, uint32_t rank, bool away, uint64_t now_ns, uint32_t *tries)
+{
+    struct images_rank *r = &im->rank[rank];
+    uint64_t pause_ns = IMAGES_FETCH_PAUSE_MIN_NS;
+
+    r->breaks += !away;
+    r->away += away;
+    *tries = r->breaks + r->away;
+    for (uint32_t i = 1; i < *tries; i++)
+        pause_ns = doubled(pause_ns, 0, IMAGES_FETCH_PAUSE_MAX_NS);
+    r->fetch_ns = now_ns + pause_ns;
+    return r->breaks < IMAGES_BREAKS_MAX &&
+           r->away < (r->begin > 0 ? IMAGES_AWAY_MAX : IMAGES_AWAY_BEGIN_MAX);
+}
+
+void images_started(struct images *im, uint32_t rank, uint32_t number)
+{
+    im->rank[rank].from = number;
+}
+
+void images_restarted(struct images *im, uint32_t rank)
+{
+    im->rank[rank].fetch_ns = 0;
+    im->rank[rank].breaks = im->rank[rank].away = 0;
+}
+
 /* --- what is to be done --- */
 
 /* Nothing would be left that the rank could be restarted from. */
-static bool is_bare(const struct images_rank *r)
+static bool is_bare(struct images_rank *r)
 {
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-        if (is_usable(&r->image[i]) && r->image[i].number >= r->begin)
-            return false;
-    return r->begin > 0;
+    return r->begin > 0 && !newest_of(r, is_covered);
 }
 
 /* By hand; one that is stored is not asked for again while its place is looked for. */
-static bool is_wanted(const struct images_rank *r)
+static bool is_wanted(struct images_rank *r)
 {
-    return r->demand == IMAGES_WANTED && (!r->demanded || r->newest < r->demanded);
+    return r->demand == IMAGES_WANTED && (!r->demanded || newest_number(r, is_held) < r->demanded);
 }
 
-static uint64_t ask_due_ns(const struct images *im, const struct images_rank *r)
+static uint64_t ask_due_ns(const struct images *im, struct images_rank *r)
 {
     uint64_t due_ns = image_policy_due_ns(&im->config.policy, &r->history, im->mtbf_ns);
 
@@ -480,25 +514,27 @@ void images_demand_all(struct images *im)
         struct images_rank *r = &im->rank[rank];
 
         r->demand = r->live ? IMAGES_WANTED : IMAGES_FAILED;
+        if (!r->live)
+            strcpy(r->why, "it has ended, is down, or repeats what it did");
         r->demanded = 0;
         r->retry_ns = 0;
     }
     im->changed = true;
 }
 
-bool images_demand_fail(struct images *im, uint32_t rank)
+void images_demand_fail(struct images *im, uint32_t rank, const char *why)
 {
     struct images_rank *r = &im->rank[rank];
 
     if (!is_wanted(r) || r->request != IMAGES_IDLE)
-        return false;
+        return;
     r->demand = IMAGES_FAILED;
-    return true;
+    snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
 static uint64_t request_end_ns(const struct images_rank *r)
 {
-    if (r->request == IMAGES_ASKED)
+    if (is_asked(r))
         return r->asked_ns + IMAGES_TAKE_NS;
     if (r->request == IMAGES_TAKEN)
         return r->taken_ns + IMAGES_STORE_NS +
@@ -506,60 +542,30 @@ static uint64_t request_end_ns(const struct images_rank *r)
     return UINT64_MAX;
 }
 
-static enum images_action order_give_up(struct images *im, uint32_t rank, uint64_t now_ns,
-                                        struct images_order *order)
-{
-    struct images_rank *r = &im->rank[rank];
-
-    *order = (struct images_order){
-        .rank = rank, .number = r->number, .why = "its copy does not come to an end"};
-    if (r->request == IMAGES_ASKED)
-        order->why =
-            r->stuck
-                ? "the copy of an earlier one does not come to an end"
-                : "it did not answer for 60 s: the rank makes no MPI call, or has no connection";
-    r->stuck |= r->request == IMAGES_TAKEN;
-    fail_request(im, rank, now_ns);
-    return IMAGES_GIVE_UP;
-}
-
-/* The newest one that the log could begin at, and is not known to begin at or behind. Not while the
- * rank is down or repeats: what it is started from was chosen, and must not be trimmed away
- * meanwhile. */
+/* Not while the rank is down or repeats: what it is started from was chosen, and must not be
+ * trimmed away meanwhile. */
 static struct images_image *to_trim(struct images_rank *r)
 {
-    struct images_image *newest = NULL;
+    struct images_image *newest = r->live ? newest_of(r, can_go_on) : NULL;
 
-    if (!r->live)
-        return NULL;
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-        if (can_go_on(r, &r->image[i]) && (!newest || r->image[i].number > newest->number))
-            newest = &r->image[i];
     return newest && newest->number > r->begin ? newest : NULL;
 }
 
 /* All before the oldest that may be needed; not the base of an image that is on its way. */
-static uint32_t to_drop(const struct images_rank *r)
+static uint32_t to_drop(struct images_rank *r)
 {
-    uint32_t oldest = r->newest + 1;
-    bool usable = false;
+    uint32_t newest = newest_number(r, is_held);
+    uint32_t oldest = newest + 1;
 
-    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-        if (is_usable(&r->image[i]) && r->image[i].number >= r->begin) {
-            usable = true;
-            oldest = r->image[i].number < oldest ? r->image[i].number : oldest;
-        }
+    for (const struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (is_covered(r, image) && image->number < oldest)
+            oldest = image->number;
     if (r->request != IMAGES_IDLE && r->base && r->base < oldest)
         oldest = r->base;
     /* the newest is the base of the next, even if nothing can go on from it */
-    if (!usable && oldest > r->newest)
-        oldest = r->newest;
+    if (oldest > newest)
+        oldest = newest;
     return oldest > 0 ? oldest - 1 : 0;
-}
-
-static uint64_t trim_due_ns(const struct images_image *image)
-{
-    return image->trim_ns ? image->trim_ns + IMAGES_TRIM_NS : 0;
 }
 
 /* --- one rank --- */
@@ -567,31 +573,26 @@ static uint64_t trim_due_ns(const struct images_image *image)
 /* Its server has something to gain from an image of this one before it has those of others. */
 static bool is_urgent(const struct images *im, struct images_rank *r, uint64_t now_ns)
 {
-    return ask_due_ns(im, r) <= now_ns && place_for(r) != NULL &&
+    return ask_due_ns(im, r) <= now_ns &&
            (is_wanted(r) || is_bare(r) || r->history.log_grown >= im->config.policy.log_urgent);
 }
 
-static bool has_room(const struct images *im, uint32_t rank, bool urgent)
+static bool has_room(const struct images_server *server, bool urgent)
 {
-    const struct images_server *server = &im->server[images_server_of(im, rank)];
-
-    return server->up && server->transfers < IMAGES_TRANSFERS_MAX &&
-           (urgent || server->urgent == 0) && place_for(&im->rank[rank]) != NULL;
+    return server->up && (urgent || server->urgent == 0) &&
+           server->requests[IMAGES_ASKED] + server->requests[IMAGES_TAKEN] < IMAGES_TRANSFERS_MAX;
 }
 
-static enum images_action order_ask(struct images *im, uint32_t rank, uint64_t now_ns,
-                                    struct images_order *order)
+static enum images_action ask(struct images_rank *r, uint64_t now_ns, struct images_order *order)
 {
-    struct images_rank *r = &im->rank[rank];
-
-    r->request = IMAGES_ASKED;
     r->number = ++r->last;
-    r->base = r->newest;
+    r->base = newest_number(r, is_held);
     r->taken_ns = 0;
     r->again_ns = now_ns + IMAGES_ASK_AGAIN_NS;
     if (r->demand == IMAGES_WANTED && !r->demanded)
         r->demanded = r->number;
-    *order = (struct images_order){.rank = rank, .number = r->number, .base = r->base};
+    order->number = r->number;
+    order->base = r->base;
     return IMAGES_ASK;
 }
 
@@ -599,65 +600,92 @@ static enum images_action begin_request(struct images *im, uint32_t rank, uint64
                                         bool urgent, struct images_order *order)
 {
     struct images_server *server = server_of(im, rank);
-    struct images_rank *r = &im->rank[rank];
+    bool changed = im->changed;
 
-    server->transfers++;
+    set_request(im, rank, IMAGES_ASKED);
     server->urgent -= urgent && server->urgent > 0;
-    im->changed |= urgent && im->skipped; /* it may be the turn of that one now */
-    r->asked_ns = now_ns;
-    r->demanded = 0;
-    return order_ask(im, rank, now_ns, order);
+    im->changed = changed || (urgent && im->skipped); /* it may be the turn of that one now */
+    im->rank[rank].asked_ns = now_ns;
+    im->rank[rank].demanded = 0;
+    return ask(&im->rank[rank], now_ns, order);
 }
 
-static bool may_be_late(const struct images *im, uint32_t rank)
+static enum images_action give_up(struct images *im, uint32_t rank, uint64_t now_ns,
+                                  struct images_order *order)
 {
-    return im->rank[rank].request == IMAGES_ASKED && !im->rank[rank].late &&
-           im->server[images_server_of(im, rank)].late < IMAGES_LATE_MAX;
+    struct images_rank *r = &im->rank[rank];
+
+    order->number = r->number;
+    if (r->request == IMAGES_TAKEN)
+        order->why = "its copy does not come to an end";
+    else if (r->stuck)
+        order->why = "the copy of an earlier one does not come to an end";
+    else
+        order->why = "it did not answer for 60 s: the rank makes no MPI call, or has no connection";
+    r->stuck |= r->request == IMAGES_TAKEN;
+    fail_request(im, rank, order->why, now_ns);
+    return IMAGES_GIVE_UP;
+}
+
+static enum images_action restart(struct images *im, uint32_t rank, struct images_order *order)
+{
+    struct images_rank *r = &im->rank[rank];
+    bool any = images_choose(im, rank, &order->number);
+
+    r->fetch_ns = 0;
+    r->restart = order->number ? IMAGES_FETCHING : IMAGES_NO_RESTART;
+    if (order->number)
+        return IMAGES_FETCH;
+    return any ? IMAGES_BEGIN : IMAGES_LOST;
+}
+
+static enum images_action trim(struct images_image *image, uint64_t now_ns,
+                               struct images_order *order)
+{
+    image->trim_ns = now_ns;
+    image->trims++;
+    order->number = image->number;
+    order->point = image->point;
+    return IMAGES_TRIM;
+}
+
+static enum images_action drop(struct images_rank *r, uint32_t number, struct images_order *order)
+{
+    r->dropped = order->number = number;
+    for (struct images_image *image = r->image; image < r->image + IMAGES_KNOWN_MAX; image++)
+        if (image->number <= number)
+            *image = (struct images_image){0};
+    return IMAGES_DROP;
+}
+
+/* Whether that is due; else the rank is to be looked at then, at the latest. */
+static bool is_due(struct images *im, uint64_t at_ns, uint64_t now_ns)
+{
+    if (at_ns > now_ns && at_ns < im->pass_due_ns)
+        im->pass_due_ns = at_ns;
+    return at_ns <= now_ns;
 }
 
 /* It computes, and others could be asked. */
 static void look_at_turn(struct images *im, uint32_t rank, uint64_t now_ns)
 {
-    struct images_rank *r = &im->rank[rank];
+    const struct images_rank *r = &im->rank[rank];
 
-    if (!may_be_late(im, rank) || now_ns < r->asked_ns + IMAGES_ASK_NS)
-        return;
-    leave_turn(im, rank);
-    r->late = true;
-    server_of(im, rank)->late++;
-    im->changed = true;
+    if (r->request == IMAGES_ASKED &&
+        server_of(im, rank)->requests[IMAGES_LATE] < IMAGES_LATE_MAX &&
+        is_due(im, r->asked_ns + IMAGES_ASK_NS, now_ns))
+        set_request(im, rank, IMAGES_LATE);
 }
 
-static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_ns,
-                                 struct images_order *order)
+/* What waits for room, or for its server, does not wait for a time. */
+static enum images_action look_at_next(struct images *im, uint32_t rank, uint64_t now_ns,
+                                       struct images_order *order)
 {
-    struct images_rank *r = &im->rank[rank];
-    struct images_image *trim = to_trim(r);
-    uint32_t drop = to_drop(r);
-    bool urgent = is_urgent(im, r, now_ns);
+    bool urgent = is_urgent(im, &im->rank[rank], now_ns);
 
-    if (request_end_ns(r) <= now_ns)
-        return order_give_up(im, rank, now_ns, order);
-    look_at_turn(im, rank, now_ns);
-    if (trim && trim_due_ns(trim) <= now_ns) {
-        trim->trim_ns = now_ns;
-        trim->trims++;
-        *order = (struct images_order){.rank = rank, .number = trim->number, .point = trim->point};
-        return IMAGES_TRIM;
-    }
-    if (drop > r->dropped && server_of(im, rank)->up) {
-        r->dropped = drop;
-        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
-            if (r->image[i].number <= drop)
-                r->image[i] = (struct images_image){0};
-        *order = (struct images_order){.rank = rank, .number = drop};
-        return IMAGES_DROP;
-    }
-    if (r->request == IMAGES_ASKED && r->again_ns <= now_ns)
-        return order_ask(im, rank, now_ns, order);
-    if (ask_due_ns(im, r) > now_ns)
+    if (!is_due(im, ask_due_ns(im, &im->rank[rank]), now_ns))
         return IMAGES_NOTHING;
-    if (has_room(im, rank, urgent))
+    if (has_room(server_of(im, rank), urgent))
         return begin_request(im, rank, now_ns, urgent, order);
     if (!im->skipped) {
         im->skipped = true;
@@ -666,24 +694,26 @@ static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_
     return IMAGES_NOTHING;
 }
 
-/* When there may be something about the rank by time alone. What waits for room, or for its server,
- * does not wait for a time. */
-static uint64_t rank_due_ns(struct images *im, uint32_t rank, uint64_t now_ns)
+static enum images_action attend(struct images *im, uint32_t rank, uint64_t now_ns,
+                                 struct images_order *order)
 {
     struct images_rank *r = &im->rank[rank];
-    const struct images_image *trim = to_trim(r);
-    uint64_t due_ns = request_end_ns(r);
-    uint64_t ask_ns = ask_due_ns(im, r);
+    struct images_image *trimmed = to_trim(r);
+    uint32_t dropped = to_drop(r);
 
-    if (trim && trim_due_ns(trim) < due_ns)
-        due_ns = trim_due_ns(trim);
-    if (ask_ns > now_ns && ask_ns < due_ns)
-        due_ns = ask_ns;
-    if (r->request == IMAGES_ASKED && r->again_ns < due_ns)
-        due_ns = r->again_ns;
-    if (may_be_late(im, rank) && r->asked_ns + IMAGES_ASK_NS < due_ns)
-        due_ns = r->asked_ns + IMAGES_ASK_NS;
-    return due_ns;
+    *order = (struct images_order){.rank = rank};
+    if (r->restart == IMAGES_RESTART_DUE && is_due(im, r->fetch_ns, now_ns))
+        return restart(im, rank, order);
+    if (is_due(im, request_end_ns(r), now_ns))
+        return give_up(im, rank, now_ns, order);
+    look_at_turn(im, rank, now_ns);
+    if (trimmed && is_due(im, trimmed->trim_ns ? trimmed->trim_ns + IMAGES_TRIM_NS : 0, now_ns))
+        return trim(trimmed, now_ns, order);
+    if (dropped > r->dropped && server_of(im, rank)->up)
+        return drop(r, dropped, order);
+    if (is_asked(r) && is_due(im, r->again_ns, now_ns))
+        return ask(r, now_ns, order);
+    return look_at_next(im, rank, now_ns, order);
 }
 
 uint64_t images_deadline_ns(const struct images *im)
@@ -713,17 +743,12 @@ enum images_action images_next(struct images *im, uint64_t now_ns, struct images
         return IMAGES_NOTHING;
     if (!im->passing)
         begin_pass(im, now_ns);
-    while (im->passed < im->config.ranks) {
-        uint32_t rank = (im->first + im->passed) % im->config.ranks;
-        enum images_action action = attend(im, rank, now_ns, order);
-        uint64_t due_ns;
+    for (; im->passed < im->config.ranks; im->passed++) {
+        enum images_action action =
+            attend(im, (im->first + im->passed) % im->config.ranks, now_ns, order);
 
         if (action != IMAGES_NOTHING)
             return action;
-        due_ns = rank_due_ns(im, rank, now_ns);
-        if (due_ns < im->pass_due_ns)
-            im->pass_due_ns = due_ns;
-        im->passed++;
     }
     im->passing = false;
     im->due_ns = im->pass_due_ns;

@@ -1,14 +1,19 @@
-/* The core of images: of each rank, which images are known and what may become of them. What
- * happens comes in as events; what is to be done comes out. Pure: no I/O, no clock (times are
- * given), no thread.
+/* The core of images: of each rank, which images are known, what may become of them, and which one
+ * its next process goes on from. What happens comes in as events; what is to be done comes out.
+ * Pure: no I/O, no clock (times are given), no thread.
  *
  * An image is asked for, taken, stored, and trimmed to: once the rank's log begins at it, older
  * ones are of no use, and are dropped. Until the log is known to begin at a newer one, an image
  * stays. So there is at any time something to restart the rank from: an image at which the log
- * begins or which is newer, or the beginning. */
+ * begins or which is newer, or the beginning.
+ *
+ * A rank that is restarted has the newest image of use fetched. Where only the connection broke, or
+ * the server is away, the same one is fetched again: a bounded number of times. One that is damaged
+ * or refused is given up at once, and an older one is taken, or the beginning. */
 #ifndef DISPATCHER_IMAGES_H
 #define DISPATCHER_IMAGES_H
 
+#include "common/err.h"
 #include "common/setup.h"
 #include "dispatcher/job/image_policy.h"
 
@@ -27,11 +32,16 @@
 #define IMAGES_RETRY_MIN_NS 1000000000ull   /* after a failure; doubled each time ... */
 #define IMAGES_RETRY_MAX_NS 300000000000ull /* ... up to this */
 #define IMAGES_TRIM_NS 30000000000ull       /* a TRIM without an answer is said again */
+#define IMAGES_BREAKS_MAX 6u                /* streams of one restart that break off */
+#define IMAGES_AWAY_MAX                                                                            \
+    24u /* fetches of one restart without an answer, each within SERVERS_FETCH_MS: some 10 min */
+#define IMAGES_AWAY_BEGIN_MAX 2u /* ... where the rank can start from its beginning: 40 s */
+#define IMAGES_FETCH_PAUSE_MIN_NS 100000000ull  /* before the next one; doubled each time ... */
+#define IMAGES_FETCH_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 
 /* One that the server has, or had. */
 struct images_image {
     uint32_t number; /* 0: no entry */
-    uint32_t incarnation;
     struct cw_point point;
     uint64_t bytes;
     uint64_t stored_ns;
@@ -46,7 +56,16 @@ struct images_image {
 enum images_request {
     IMAGES_IDLE,
     IMAGES_ASKED, /* CHECKPOINT was sent */
+    IMAGES_LATE,  /* likewise, and the rank has lost its turn */
     IMAGES_TAKEN, /* it is being copied */
+    IMAGES_REQUESTS,
+};
+
+/* Of a rank that is to be restarted. */
+enum images_restart {
+    IMAGES_NO_RESTART,
+    IMAGES_RESTART_DUE, /* IMAGES_FETCH, IMAGES_BEGIN or IMAGES_LOST is to come */
+    IMAGES_FETCHING,
 };
 
 /* What became of the image that a person asked for. */
@@ -60,14 +79,12 @@ enum images_demand {
 struct images_rank {
     struct images_image image[IMAGES_KNOWN_MAX]; /* in no order */
     uint32_t last;                               /* number that was given last */
-    uint32_t newest;                             /* that the server holds; 0: none */
     uint32_t begin;   /* the image at which the log is known to begin; 0: the beginning */
     uint32_t dropped; /* the server was told to drop all up to this */
     bool live;        /* it may be asked */
     uint32_t incarnation;
     enum images_request request;
     bool stuck;      /* the copy of one that was given up may be on its way yet */
-    bool late;       /* it was asked, and has lost its turn */
     uint32_t number; /* of the request; it stays */
     uint32_t base;   /* likewise */
     uint64_t asked_ns;
@@ -82,14 +99,19 @@ struct images_rank {
     bool log_trimmed;   /* ... which was after log_bytes */
     struct image_history history;
     enum images_demand demand;
-    uint32_t demanded; /* number of the image for that */
+    uint32_t demanded;         /* number of the image for that */
+    char why[CW_ERR_TEXT_MAX]; /* its last image failed; "": none has */
+    uint32_t from;             /* what its process went on from; 0: its beginning */
+    enum images_restart restart;
+    uint64_t fetch_ns; /* not before this */
+    uint32_t breaks;   /* since it crashed: streams that broke off, */
+    uint32_t away;     /* and fetches without an answer */
 };
 
 struct images_server {
-    bool up;            /* its session is open, and all that it holds was told */
-    uint32_t transfers; /* of ranks whose turn it is */
-    uint32_t late;      /* ranks that were asked and have lost their turn */
-    uint32_t urgent;    /* in this pass: ranks that come before others, and are to be asked yet */
+    bool up;                            /* its session is open, and all that it holds was told */
+    uint32_t requests[IMAGES_REQUESTS]; /* of its ranks, in each state but IMAGES_IDLE */
+    uint32_t urgent; /* in this pass: ranks that come before others, and are to be asked yet */
 };
 
 /* What is to be done next; each comes once. */
@@ -99,6 +121,9 @@ enum images_action {
     IMAGES_TRIM,    /* order: rank, number, point; images_trimmed follows, or it comes again */
     IMAGES_DROP,    /* order: rank, number: this one and all before it */
     IMAGES_GIVE_UP, /* order: rank, number, why: it was not taken or stored in time */
+    IMAGES_FETCH,   /* order: rank, number: what it is restarted from */
+    IMAGES_BEGIN,   /* order: rank: it is restarted from its beginning */
+    IMAGES_LOST,    /* order: rank: nothing is left to restart it from */
 };
 
 struct images_order {
@@ -158,9 +183,9 @@ void images_not_asked(struct images *images, uint32_t rank, uint64_t now_ns);
 /* Returns false for one that nobody waits for. */
 bool images_taken(struct images *images, uint32_t rank, const struct cw_image_report *report,
                   uint64_t now_ns);
-/* Returns false when that is no news. */
+/* Well or not (`why`). Returns false when that is no news. */
 bool images_ended(struct images *images, uint32_t rank, const struct cw_image_report *report,
-                  uint64_t now_ns);
+                  const char *why, uint64_t now_ns);
 /* The server has it. Returns false when that was known, or makes no sense. */
 bool images_stored(struct images *images, const struct cw_stored *stored, uint64_t now_ns);
 /* The places of this one in the rank's output and so on are known. */
@@ -170,8 +195,9 @@ void images_placed(struct images *images, uint32_t rank, uint32_t number);
 /* The relay's answer to TRIM. Returns the number of the image at which the log begins now; 0:
  * nothing has changed. */
 uint32_t images_trimmed(struct images *images, const struct cw_trim *trimmed);
-/* It was tried, and no process can go on from it. */
-void images_fail(struct images *images, uint32_t rank, uint32_t number);
+/* No process can go on from it; `why` is NULL where nobody is to know. Of none (0): why there will
+ * be none. */
+void images_fail(struct images *images, uint32_t rank, uint32_t number, const char *why);
 
 /* --- servers --- */
 /* The session with it is open, and begins with what it holds: images_held for each, and the end. */
@@ -179,14 +205,31 @@ void images_server_opens(struct images *images, uint32_t server);
 void images_held(struct images *images, const struct cw_stored *held, uint64_t now_ns);
 void images_held_end(struct images *images, uint32_t server);
 void images_server_lost(struct images *images, uint32_t server);
+/* What is to be fetched from it again is fetched now: it is there, or will not come back. */
+void images_hurry(struct images *images, uint32_t server);
 /* An image is due of a rank whose server this is. */
 bool images_wants_server(const struct images *images, uint32_t server, uint64_t now_ns);
+
+/* --- restarts --- */
+/* The rank is to be restarted: IMAGES_FETCH, IMAGES_BEGIN or IMAGES_LOST comes. */
+void images_restart(struct images *images, uint32_t rank);
+/* The fetch has come to its end, well or not. Returns false for one that nobody waits for. */
+bool images_fetched(struct images *images, uint32_t rank);
+/* An image did not come whole, or (`away`) its server did not answer: returns true when it is
+ * fetched again after images_restart. False: that was tried too often; images_fail is to follow.
+ * *tries gets how often. */
+bool images_broke_off(struct images *images, uint32_t rank, bool away, uint64_t now_ns,
+                      uint32_t *tries);
+/* A process of the rank has started, from this image. */
+void images_started(struct images *images, uint32_t rank, uint32_t number);
+/* It goes on, or has crashed: what went wrong before is over. */
+void images_restarted(struct images *images, uint32_t rank);
 
 /* --- questions --- */
 /* A person wants an image of each rank that lives, now. */
 void images_demand_all(struct images *images);
-/* None can come. Returns false where none is wanted, or it is on its way. */
-bool images_demand_fail(struct images *images, uint32_t rank);
+/* None can come, unless it is on its way. */
+void images_demand_fail(struct images *images, uint32_t rank, const char *why);
 
 /* What the rank can be restarted from: the number of an image; 0: its beginning. Returns false when
  * nothing is left. */
@@ -195,6 +238,9 @@ bool images_choose(const struct images *images, uint32_t rank, uint32_t *number)
 /* The entry of an image that is known and was not found unusable, or NULL; of number 0 the newest.
  */
 const struct images_image *images_find(const struct images *images, uint32_t rank, uint32_t number);
+
+/* It is stored, and of use once its places are known. */
+bool images_waits_for_place(const struct images_image *image);
 
 /* When images_next may have something new by time alone; UINT64_MAX: never. */
 uint64_t images_deadline_ns(const struct images *images);

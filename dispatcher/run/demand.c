@@ -24,7 +24,7 @@ static json_t *rank_document(const struct demand *d, uint32_t rank)
     const struct images *images = imaging_images(d->imaging);
     const struct images_image *image = images_find(images, rank, 0);
     enum images_demand what = images->rank[rank].demand;
-    const char *why = what == IMAGES_FAILED ? imaging_why(d->imaging, rank) : "";
+    const char *why = what == IMAGES_FAILED ? images->rank[rank].why : "";
 
     return json_pack("{s:I, s:s, s:I, s:I, s:o}", "rank", (json_int_t)rank, "state", states[what],
                      "image", (json_int_t)(image ? image->number : 0), "bytes",

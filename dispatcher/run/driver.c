@@ -410,7 +410,7 @@ static void on_no_source(void *ctx, uint32_t rank, const char *why)
              rank, d->job_ranks[rank].program, d->job_ranks[rank].why, why);
 }
 
-static const struct image_sources_events imaging_events = {on_source, on_no_source};
+static const struct imaging_events imaging_events = {on_source, on_no_source};
 
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,

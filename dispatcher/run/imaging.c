@@ -2,38 +2,39 @@
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
 #include "dispatcher/run/far_server.h"
-#include "dispatcher/run/image_failures.h"
-#include "dispatcher/run/image_places.h"
+#include "dispatcher/run/parts.h"
 #include "dispatcher/run/server_news.h"
 #include "relay/log_files.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A stored image whose place is still looked for; number 0: none. */
-struct unplaced {
-    uint32_t number;
-    uint64_t until_ns; /* what the rank says of it may still come */
-};
+#define NAMES_SIZE 256 /* of the numbers of ranks in one line */
 
 struct rank_images {
-    struct unplaced unplaced[IMAGING_UNPLACED_MAX];
     bool returned;        /* it was known to a dispatcher before us, and no image is newer */
     uint32_t last, begin; /* ... of its images */
+    enum {
+        RANK_QUIET,    /* nothing has failed */
+        RANK_UNTOLD,   /* there is no image of it, which was not told */
+        RANK_TOLD,     /* likewise, and it was */
+        RANK_HAS_IMAGE /* at any time */
+    } told;
 };
 
 struct imaging {
-    struct imaging_config config;
+    struct parts *parts;
+    struct telling *telling;
+    const struct job *job;
+    const struct imaging_events *events;
+    void *ctx;
+    uint32_t ranks;
     struct images core;
     struct images_rank *core_ranks; /* owned */
     struct rank_images *rank;       /* owned */
-    struct image_places places;
-    struct image_failures *failures;
-    struct image_sources *sources;
     struct servers *servers;
     struct image_dir dir; /* of our own server, where it is here */
     struct far_server far;
@@ -42,29 +43,38 @@ struct imaging {
     struct loop_timer stats_timer; /* logs are looked at */
     struct loop_timer pause_timer; /* rank 0 gets input again */
     struct server_news news;
+    uint32_t causes[IMAGING_CAUSES_MAX]; /* hashes of those that were told */
+    uint32_t cause_count;
     bool ending;
     bool slowed_told; /* that images cannot come as often as the user said */
     bool server_failed;
-    char (*server_why)[CW_ERR_TEXT_MAX]; /* of each server, why no image comes there, which is not
-                                          * about to end; "": one may. Owned */
-    bool looks;                          /* what a dispatcher before us had stored is asked for */
+    bool looks; /* what a dispatcher before us had stored is asked for */
+    char server_why[IMAGES_SERVERS_MAX][CW_ERR_TEXT_MAX]; /* of each server, why no image comes
+                                                           * there, which is not about to end; "":
+                                                           * one may */
 };
 
 static uint64_t now_of(const struct imaging *im)
 {
-    return loop_now_ns(im->config.loop);
+    return loop_now_ns(im->parts->loop);
 }
 
 /* The checkpoint server is the job's own. */
 static bool is_own(const struct imaging *im)
 {
-    return im->config.options->image_server_count == 0;
+    return im->parts->options->image_server_count == 0;
 }
 
-/* ... and on this machine. */
+/* ... and on a host of the job's. */
+static bool is_far(const struct imaging *im)
+{
+    return im->parts->options->hosts.ckptsrv_host != HOSTS_NONE;
+}
+
+/* ... or on this machine. */
 static bool is_here(const struct imaging *im)
 {
-    return is_own(im) && !im->config.agents;
+    return is_own(im) && !is_far(im);
 }
 
 /* The core is asked once all that is at hand was heard. */
@@ -74,7 +84,194 @@ static void soon(struct imaging *im)
         loop_timer_hasten(&im->timer, now_of(im));
 }
 
-/* --- places --- */
+/* --- what fails --- */
+
+/* Of a cause, without its figures: numbers of bytes are others each time. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *text; text++)
+        if (*text < '0' || *text > '9')
+            hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash;
+}
+
+/* Whether this cause was not told yet: each is told once. */
+static bool is_news(struct imaging *im, const char *why)
+{
+    uint32_t hash = hash_of(why);
+
+    for (uint32_t i = 0; i < im->cause_count; i++)
+        if (im->causes[i] == hash)
+            return false;
+    if (im->cause_count == IMAGING_CAUSES_MAX)
+        return false;
+    im->causes[im->cause_count++] = hash;
+    return true;
+}
+
+static void note_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
+{
+    telling_say(im->telling, "rank %u: image %u is of no use: %s", rank, number, why);
+    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_FAILED, rank,
+                     job_number("image", number), job_text("cause", why));
+}
+
+/* An image was not taken or stored. */
+static void tell_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
+{
+    struct rank_images *r = &im->rank[rank];
+
+    note_failure(im, rank, number, why);
+    if (r->told == RANK_QUIET)
+        r->told = RANK_UNTOLD;
+    if (im->ending || !is_news(im, why))
+        return;
+    if (r->told == RANK_UNTOLD)
+        r->told = RANK_TOLD;
+    telling_tell(im->telling, "rank %u: no image of it: %s; the job goes on, and keeps its log",
+                 rank, why);
+}
+
+/* Of this rank, and all behind it with the same cause. */
+static void tell_untold(struct imaging *im, uint32_t first)
+{
+    uint32_t hash = hash_of(im->core.rank[first].why);
+    char names[NAMES_SIZE] = "";
+    size_t used = 0;
+
+    for (uint32_t rank = first; rank < im->ranks; rank++) {
+        if (im->rank[rank].told != RANK_UNTOLD || hash_of(im->core.rank[rank].why) != hash)
+            continue;
+        im->rank[rank].told = RANK_TOLD;
+        if (used < sizeof(names))
+            used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%u", used ? ", " : "",
+                                     rank);
+    }
+    telling_tell(im->telling, "note: no image could be taken of rank %s%s either: %s", names,
+                 used < sizeof(names) ? "" : " ...", im->core.rank[first].why);
+}
+
+/* Nobody can go on from this image. Says so, and what comes instead. */
+static void give_up(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
+{
+    char next[64] = "nothing else is left";
+    char note[CW_ERR_TEXT_MAX];
+    uint32_t other;
+
+    snprintf(note, sizeof(note), "image %u: %.*s", number, CW_ERR_TEXT_MAX - 24, why);
+    images_fail(&im->core, rank, number, note);
+    if (images_choose(&im->core, rank, &other))
+        snprintf(next, sizeof(next),
+                 other ? "it starts from image %u" : "it starts from its beginning", other);
+    note_failure(im, rank, number, why);
+    telling_tell(im->telling, "rank %u: image %u cannot be restored: %s; %s", rank, number, why,
+                 next);
+}
+
+/* Nothing is known against the image: it is fetched again, unless that was tried often enough. */
+static void break_off(struct imaging *im, uint32_t rank, uint32_t number, const char *why,
+                      bool away)
+{
+    char text[CW_ERR_TEXT_MAX];
+    uint32_t tries;
+
+    if (!images_broke_off(&im->core, rank, away, now_of(im), &tries) || im->server_failed) {
+        snprintf(text, sizeof(text), "%.*s (tried %u times)", CW_ERR_TEXT_MAX - 40, why, tries);
+        give_up(im, rank, number, tries > 1 ? text : why);
+        return;
+    }
+    telling_warn(im->telling, now_of(im), rank, "an image is fetched again", why);
+    if (tries == 1)
+        telling_tell(im->telling, "rank %u: image %u did not come: %s; fetching it again", rank,
+                     number, why);
+}
+
+/* --- places: of use is an image of which it is known where its process was in its output, its
+ * input and PMI --- */
+
+/* NULL: all places but that in the output are known. Else why they will not be. */
+static const char *missing_place(const struct imaging *im, uint32_t rank, uint32_t number)
+{
+    const struct images_rank *r = &im->core.rank[rank];
+
+    if (!rank_io_has_place(im->parts->rank_io, rank, number))
+        return r->number == number && !r->taken_ns
+                   ? "the rank did not tell when it was taken: the program has closed a descriptor "
+                     "which it had not opened"
+                   : "it was taken in the middle of a request to its launcher";
+    if (rank == 0 && !rank_input_has_place(im->parts->input, number))
+        return "it is not known how much of its standard input it had read";
+    return NULL;
+}
+
+static bool is_placed(const struct imaging *im, uint32_t rank, uint32_t number)
+{
+    return !missing_place(im, rank, number) && outputs_has_place(im->parts->outputs, rank, number);
+}
+
+/* Writes the places down where the job is to outlive us. False: what was printed before it is not
+ * out yet. */
+static bool keep_places(const struct imaging *im, uint32_t rank, uint32_t number)
+{
+    struct job_state_record place = {
+        .type = JOB_STATE_PLACE, .rank = rank, .number = number, .place.input = JOB_STATE_NO_INPUT};
+
+    if (!im->parts->state)
+        return true;
+    if (!outputs_are_out(im->parts->outputs, rank, number))
+        return false;
+    outputs_place(im->parts->outputs, rank, number, place.place.printed);
+    if (rank == 0)
+        place.place.input = rank_input_place(im->parts->input, number);
+    state_file_put(im->parts->state, &place);
+    state_file_sync(im->parts->state);
+    return true;
+}
+
+/* What a rank on a host says comes through its agent, which may be slower than the server. Of an
+ * image that a dispatcher before us knew all was said. */
+static void look_for_place(struct imaging *im, uint32_t rank, const struct images_image *image)
+{
+    const struct host_options *hosts = &im->parts->options->hosts;
+    uint64_t until_ns = image->stored_ns + (hosts->list.count ? hosts->timeout_ns : 0);
+    const char *missing = missing_place(im, rank, image->number);
+    bool placed = is_placed(im, rank, image->number);
+
+    if (im->rank[rank].returned && !placed) {
+        images_fail(&im->core, rank, image->number, NULL);
+    } else if (missing && now_of(im) >= until_ns) {
+        images_fail(&im->core, rank, image->number, missing);
+        tell_failure(im, rank, image->number, missing);
+    } else if (placed && (im->rank[rank].returned || keep_places(im, rank, image->number))) {
+        images_placed(&im->core, rank, image->number);
+        im->rank[rank].told = RANK_HAS_IMAGE;
+    } else {
+        loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
+    }
+}
+
+static void look_for_places(struct imaging *im)
+{
+    for (uint32_t rank = 0; rank < im->ranks; rank++)
+        for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++)
+            if (images_waits_for_place(&im->core.rank[rank].image[i]))
+                look_for_place(im, rank, &im->core.rank[rank].image[i]);
+}
+
+/* The rank is down, and says nothing any more. */
+static void forget_missing(struct imaging *im, uint32_t rank)
+{
+    for (uint32_t i = 0; i < IMAGES_KNOWN_MAX; i++) {
+        const struct images_image *image = &im->core.rank[rank].image[i];
+
+        if (images_waits_for_place(image) && missing_place(im, rank, image->number))
+            images_fail(&im->core, rank, image->number, NULL);
+    }
+}
+
+/* --- what is to be done --- */
 
 /* Rank 0 is given its input again. */
 static void resume_input(void *ctx)
@@ -82,146 +279,82 @@ static void resume_input(void *ctx)
     struct imaging *im = ctx;
 
     loop_timer_set(&im->pause_timer, LOOP_NEVER);
-    rank_input_resume(im->config.input);
+    rank_input_resume(im->parts->input);
 }
-
-static void pause_input(struct imaging *im)
-{
-    rank_input_pause(im->config.input);
-    loop_timer_set(&im->pause_timer, now_of(im) + IMAGING_PAUSE_NS);
-}
-
-/* What a rank on a host says comes through its agent, which may be slower than the server. */
-static void await_place(struct imaging *im, uint32_t rank, uint32_t number)
-{
-    const struct host_options *hosts = &im->config.options->hosts;
-    struct unplaced *oldest = im->rank[rank].unplaced;
-
-    for (uint32_t i = 1; i < IMAGING_UNPLACED_MAX; i++)
-        if (im->rank[rank].unplaced[i].number < oldest->number)
-            oldest = &im->rank[rank].unplaced[i];
-    oldest->number = number;
-    oldest->until_ns = now_of(im) + (hosts->list.count ? hosts->timeout_ns : 0);
-}
-
-static void look_for_place(struct imaging *im, uint32_t rank, struct unplaced *image)
-{
-    const char *missing = image_places_missing(&im->places, rank, image->number);
-
-    if (missing && now_of(im) >= image->until_ns) {
-        images_fail(&im->core, rank, image->number);
-        image_failures_tell(im->failures, now_of(im), rank, image->number, missing);
-    } else if (!missing && image_places_known(&im->places, rank, image->number) &&
-               image_places_keep(&im->places, rank, image->number)) {
-        images_placed(&im->core, rank, image->number);
-        image_failures_stored(im->failures, rank);
-    } else {
-        loop_timer_hasten(&im->timer, now_of(im) + IMAGING_PLACE_NS);
-        return;
-    }
-    image->number = 0;
-}
-
-static void look_for_places(struct imaging *im)
-{
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
-        for (uint32_t i = 0; i < IMAGING_UNPLACED_MAX; i++)
-            if (im->rank[rank].unplaced[i].number)
-                look_for_place(im, rank, &im->rank[rank].unplaced[i]);
-}
-
-/* The rank is down, and says nothing any more. */
-static void forget_missing(struct imaging *im, uint32_t rank)
-{
-    for (uint32_t i = 0; i < IMAGING_UNPLACED_MAX; i++) {
-        struct unplaced *image = &im->rank[rank].unplaced[i];
-
-        if (!image->number || !image_places_missing(&im->places, rank, image->number))
-            continue;
-        images_fail(&im->core, rank, image->number);
-        image->number = 0;
-    }
-}
-
-/* --- on demand --- */
-
-/* A person waits for an image of the rank that cannot come. */
-static void fail_demand(struct imaging *im, uint32_t rank, const char *why)
-{
-    if (images_demand_fail(&im->core, rank))
-        image_failures_note(im->failures, rank, why);
-}
-
-/* The server is away for long, or for good. */
-static void fail_demands(struct imaging *im, uint32_t server)
-{
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
-        if (images_server_of(&im->core, rank) == server)
-            fail_demand(im, rank, im->server_why[server]);
-}
-
-void imaging_demand(struct imaging *im)
-{
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++)
-        if (!im->core.rank[rank].live)
-            image_failures_note(im->failures, rank,
-                                "it has ended, is down, or repeats what it did");
-    images_demand_all(&im->core);
-    for (uint32_t i = 0; i < im->core.config.servers; i++)
-        if (im->server_why[i][0])
-            fail_demands(im, i);
-    soon(im);
-}
-
-/* --- what is to be done --- */
 
 static void ask(struct imaging *im, const struct images_order *order)
 {
     struct cw_checkpoint checkpoint = {
         .rank = order->rank, .number = order->number, .base = order->base};
 
-    if (relays_checkpoint(im->config.relays, &checkpoint)) {
-        if (order->rank == 0)
-            pause_input(im);
-        return;
+    if (!relays_checkpoint(im->parts->relays, &checkpoint)) {
+        images_not_asked(&im->core, order->rank, now_of(im));
+        images_demand_fail(&im->core, order->rank, "its relay is away");
+    } else if (order->rank == 0) {
+        rank_input_pause(im->parts->input);
+        loop_timer_set(&im->pause_timer, now_of(im) + IMAGING_PAUSE_NS);
     }
-    images_not_asked(&im->core, order->rank, now_of(im));
-    fail_demand(im, order->rank, "its relay is away");
 }
 
-static void obey(struct imaging *im)
+/* Something else is chosen where that image is of no use after all. */
+static void fetch(struct imaging *im, uint32_t rank, uint32_t number)
 {
-    struct images_order order;
+    if (is_placed(im, rank, number) && !im->server_failed) {
+        servers_fetch(im->servers, rank, number);
+        return;
+    }
+    if (im->server_failed)
+        give_up(im, rank, number, im->server_why[0]);
+    else
+        images_fail(&im->core, rank, number, NULL);
+    images_restart(&im->core, rank);
+}
 
-    for (;;) {
-        switch (images_next(&im->core, now_of(im), &order)) {
-        case IMAGES_NOTHING:
-            return;
-        case IMAGES_ASK:
-            ask(im, &order);
-            break;
-        case IMAGES_TRIM:
-            relays_trim(im->config.relays, order.rank, &order.point);
-            break;
-        case IMAGES_DROP:
-            servers_drop(im->servers, servers_of_rank(im->servers, order.rank), order.rank,
-                         order.number);
-            break;
-        case IMAGES_GIVE_UP:
-            image_failures_tell(im->failures, now_of(im), order.rank, order.number, order.why);
-            break;
-        }
+static void obey(struct imaging *im, enum images_action action, const struct images_order *order)
+{
+    uint32_t rank = order->rank;
+
+    switch (action) {
+    case IMAGES_ASK:
+        ask(im, order);
+        break;
+    case IMAGES_TRIM:
+        relays_trim(im->parts->relays, rank, &order->point);
+        break;
+    case IMAGES_DROP:
+        servers_drop(im->servers, images_server_of(&im->core, rank), rank, order->number);
+        break;
+    case IMAGES_GIVE_UP:
+        tell_failure(im, rank, order->number, order->why);
+        break;
+    case IMAGES_FETCH:
+        fetch(im, rank, order->number);
+        break;
+    case IMAGES_BEGIN:
+        im->events->source(im->ctx, rank, 0, -1);
+        break;
+    case IMAGES_LOST:
+        im->events->no_source(im->ctx, rank,
+                              im->core.rank[rank].why[0]
+                                  ? im->core.rank[rank].why
+                                  : "its checkpoint server has lost its images");
+        break;
+    case IMAGES_NOTHING:
+        break;
     }
 }
 
 static void on_time(void *ctx)
 {
     struct imaging *im = ctx;
+    struct images_order order;
+    enum images_action action;
 
     if (im->ending)
         return;
     look_for_places(im);
-    obey(im);
+    while ((action = images_next(&im->core, now_of(im), &order)) != IMAGES_NOTHING)
+        obey(im, action, &order);
     for (uint32_t i = 0; i < im->core.config.servers; i++)
         if (!im->core.server[i].up && images_wants_server(&im->core, i, now_of(im)))
             servers_want(im->servers, i);
@@ -231,13 +364,30 @@ static void on_time(void *ctx)
 static void on_stats_time(void *ctx)
 {
     struct imaging *im = ctx;
-    uint64_t pause_ns = im->config.options->ranks * IMAGING_STATS_A_RANK_NS;
+    uint64_t pause_ns = im->ranks * IMAGING_STATS_A_RANK_NS;
 
     if (im->ending)
         return;
-    standing_refresh(im->config.standing);
+    standing_refresh(im->parts->standing);
     loop_timer_set(&im->stats_timer,
                    now_of(im) + (pause_ns > IMAGING_STATS_NS ? pause_ns : IMAGING_STATS_NS));
+}
+
+/* The server is away for long, or for good: who waits for an image need not wait. */
+static void fail_demands(struct imaging *im, uint32_t server)
+{
+    for (uint32_t rank = 0; rank < im->ranks; rank++)
+        if (images_server_of(&im->core, rank) == server)
+            images_demand_fail(&im->core, rank, im->server_why[server]);
+}
+
+void imaging_demand(struct imaging *im)
+{
+    images_demand_all(&im->core);
+    for (uint32_t i = 0; i < im->core.config.servers; i++)
+        if (im->server_why[i][0])
+            fail_demands(im, i);
+    soon(im);
 }
 
 /* --- what servers say --- */
@@ -265,18 +415,8 @@ static void on_opens(void *ctx, uint32_t server)
 static void on_held(void *ctx, const struct cw_stored *held)
 {
     struct imaging *im = ctx;
-    const struct images_image *image;
 
     images_held(&im->core, held, now_of(im));
-    if (held->rank >= im->config.options->ranks || !held->number)
-        return;
-    image = images_find(&im->core, held->rank, held->number);
-    if (!image || image->placed)
-        return;
-    if (!im->rank[held->rank].returned)
-        await_place(im, held->rank, held->number);
-    else if (image_places_known(&im->places, held->rank, held->number))
-        images_placed(&im->core, held->rank, held->number);
 }
 
 static void on_held_end(void *ctx, uint32_t server)
@@ -287,7 +427,6 @@ static void on_held_end(void *ctx, uint32_t server)
     im->server_why[server][0] = '\0';
     if (is_own(im))
         server_news_own_open(&im->news);
-    image_sources_server_back(im->sources, server);
     soon(im);
 }
 
@@ -295,36 +434,46 @@ static void on_held_end(void *ctx, uint32_t server)
 static void tell_slowed(struct imaging *im, uint32_t rank)
 {
     const struct image_history *h = &im->core.rank[rank].history;
-    uint64_t asked_ns = im->config.options->image_every_ns;
+    uint64_t asked_ns = im->parts->options->image_every_ns;
     uint64_t every_ns = image_policy_every_ns(&im->core.config.policy, h);
 
     if (!asked_ns || im->slowed_told || every_ns / IMAGING_SLOWED < asked_ns)
         return;
     im->slowed_told = true;
-    telling_warn(im->config.telling, now_of(im), rank, "images come less often than asked for", "");
-    telling_tell(im->config.telling,
+    telling_warn(im->telling, now_of(im), rank, "images come less often than asked for", "");
+    telling_tell(im->telling,
                  "note: an image of rank %u took %.2g s: there will be one of each rank in %.2g s "
                  "rather than in %.2g s (--ckpt-every), for they may take half the time",
                  rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
+}
+
+static void tell_stored(struct imaging *im, const struct cw_stored *stored)
+{
+    const struct images_rank *r = &im->core.rank[stored->rank];
+    uint64_t took_ns = r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0;
+
+    telling_say(im->telling, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
+                stored->rank, stored->number, (double)stored->bytes / (1 << 20),
+                (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
+    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_STORED, stored->rank,
+                     job_number("incarnation", stored->incarnation),
+                     job_number("image", stored->number), job_number("bytes", stored->bytes),
+                     job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
 }
 
 /* What the rank has said of the image counts first. */
 static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored)
 {
     struct imaging *im = ctx;
-    const struct images_rank *r;
 
-    if (im->ending || stored->rank >= im->config.options->ranks ||
-        servers_of_rank(im->servers, stored->rank) != server)
+    if (im->ending || stored->rank >= im->ranks ||
+        images_server_of(&im->core, stored->rank) != server)
         return;
-    rank_io_hear_reports(im->config.rank_io, stored->rank);
-    r = &im->core.rank[stored->rank];
+    rank_io_hear_reports(im->parts->rank_io, stored->rank);
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
     server_news_own_stored(&im->news);
-    telling_image_stored(im->config.telling, now_of(im), stored,
-                         r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0);
-    await_place(im, stored->rank, stored->number);
+    tell_stored(im, stored);
     im->rank[stored->rank].returned = false;
     tell_slowed(im, stored->rank);
     soon(im);
@@ -344,10 +493,10 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     images_server_lost(&im->core, server);
     if (im->ending)
         return;
-    if (is_own(im))
-        telling_say(im->config.telling, "%s", err->text); /* how its process ended says more */
-    if (is_own(im))
+    if (is_own(im)) {
+        telling_say(im->telling, "%s", err->text); /* how its process ended says more */
         return;
+    }
     server_news_lost(&im->news, now_of(im), server, err);
     no_image_from(im, server, err);
 }
@@ -360,13 +509,28 @@ static void on_failed(void *ctx, const struct cw_err *err)
     if (im->ending)
         return;
     no_image_from(im, 0, err);
-    image_sources_no_server(im->sources, err->text);
+    images_hurry(&im->core, 0);
     server_news_own_failed(&im->news, now_of(im), err);
+    soon(im);
 }
 
 static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
 {
-    image_sources_fetched(((struct imaging *)ctx)->sources, rank, number, fd, err);
+    struct imaging *im = ctx;
+
+    if (!images_fetched(&im->core, rank) || im->ending) {
+        if (fd >= 0)
+            close(fd);
+    } else if (fd >= 0) {
+        im->events->source(im->ctx, rank, number, fd);
+    } else {
+        if (err->code == CW_EAUTH)
+            give_up(im, rank, number, err->text);
+        else
+            break_off(im, rank, number, err->text,
+                      err->code != CW_ECLOSED && err->code != CW_EPROTO);
+        imaging_restart(im, rank);
+    }
 }
 
 static const struct servers_events servers_events = {on_child,  on_opens, on_held,    on_held_end,
@@ -374,9 +538,13 @@ static const struct servers_events servers_events = {on_child,  on_opens, on_hel
 
 /* --- restarts --- */
 
-uint32_t imaging_from(const struct imaging *im, uint32_t rank)
+bool imaging_restart(struct imaging *im, uint32_t rank)
 {
-    return im ? image_sources_from(im->sources, rank) : 0;
+    if (!im)
+        return false;
+    images_restart(&im->core, rank);
+    soon(im);
+    return true;
 }
 
 uint64_t imaging_event(const struct imaging *im, uint32_t rank, uint32_t number)
@@ -390,42 +558,32 @@ void imaging_started(struct imaging *im, uint32_t rank, uint32_t number)
 {
     if (!im)
         return;
-    image_sources_started(im->sources, rank, number);
+    images_started(&im->core, rank, number);
     if (number)
-        telling_restored(im->config.telling, now_of(im), rank,
-                         im->config.job->rank[rank].incarnation, number);
+        job_events_write(&im->telling->events, now_of(im), JOB_EVENT_RANK_RESTORED, rank,
+                         job_number("incarnation", im->job->rank[rank].incarnation),
+                         job_number("image", number));
 }
 
 void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bool broke_off)
 {
-    if (im)
-        image_sources_not_restored(im->sources, rank, why, broke_off);
-}
+    uint32_t number = im ? im->core.rank[rank].from : 0;
 
-bool imaging_source(struct imaging *im, uint32_t rank)
-{
-    return !im || image_sources_ask(im->sources, rank);
+    if (number && broke_off)
+        break_off(im, rank, number, why, false);
+    else if (number)
+        give_up(im, rank, number, why);
 }
 
 /* --- opening and closing --- */
 
-static int choose_dir(struct imaging *im, struct cw_err *err)
-{
-    const char *wanted =
-        im->config.image_dir ? im->config.image_dir : im->config.options->image_dir;
-
-    if (!is_here(im))
-        return CW_OK;
-    return image_dir_choose(&im->dir, wanted, im->config.job_id, im->config.state != NULL, err);
-}
-
 static void open_far(struct imaging *im)
 {
-    const struct run_options *o = im->config.options;
+    const struct run_options *o = im->parts->options;
 
-    im->far = (struct far_server){.agents = im->config.agents,
+    im->far = (struct far_server){.agents = im->parts->agents,
                                   .host = o->hosts.ckptsrv_host,
-                                  .listen = im->config.listen,
+                                  .listen = im->parts->server_listen,
                                   .dir = o->image_dir,
                                   .bytes_max = o->image_bytes_max,
                                   .servers = im->servers,
@@ -438,24 +596,26 @@ static void open_far(struct imaging *im)
 
 static int open_servers(struct imaging *im, struct cw_err *err)
 {
-    const struct run_options *o = im->config.options;
-    struct servers_config config = {.loop = im->config.loop,
-                                    .job_id = im->config.job_id,
+    const struct parts *p = im->parts;
+    const struct run_options *o = p->options;
+    struct servers_config config = {.loop = p->loop,
+                                    .job_id = p->job_id,
                                     .ranks = o->ranks,
                                     .addresses = o->image_servers,
-                                    .of_rank = o->grid ? o->grid->rank_server : NULL,
+                                    .of_rank = im->core.config.of_rank,
                                     .count = o->image_server_count,
                                     .key_file = o->image_key_file,
-                                    .socket_dir = im->config.dir,
-                                    .host = im->config.host,
+                                    .socket_dir = p->dir.path,
+                                    .host = p->host[0] ? p->host : NULL,
                                     .image_dir = im->dir.path,
-                                    .ephemeral = !im->config.state,
-                                    .elsewhere = im->config.agents ? &far_server_ops : NULL,
+                                    .ephemeral = !p->state,
+                                    .elsewhere = is_far(im) ? &far_server_ops : NULL,
                                     .elsewhere_ctx = &im->far,
                                     .events = &servers_events,
                                     .ctx = im};
 
-    if (choose_dir(im, err) < 0)
+    if (is_here(im) && image_dir_choose(&im->dir, p->state ? p->image_dir : o->image_dir, p->job_id,
+                                        p->state, err) < 0)
         return err->code;
     config.bytes_max = o->image_bytes_max ? o->image_bytes_max : im->dir.bytes_max;
     im->servers = servers_new(&config, err);
@@ -464,7 +624,7 @@ static int open_servers(struct imaging *im, struct cw_err *err)
 
 static void open_core(struct imaging *im)
 {
-    const struct run_options *o = im->config.options;
+    const struct run_options *o = im->parts->options;
     const struct relay_settings *logs = &o->relay_settings;
     struct images_config config = {
         .ranks = o->ranks,
@@ -474,62 +634,45 @@ static void open_core(struct imaging *im)
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
                           log_files_disk_bytes(logs), o->ranks);
-    im->news = (struct server_news){.telling = im->config.telling};
-    images_init(&im->core, &config, im->core_ranks, loop_look(im->config.loop));
-    im->places = (struct image_places){.core = &im->core,
-                                       .telling = im->config.telling,
-                                       .rank_io = im->config.rank_io,
-                                       .input = im->config.input,
-                                       .state = im->config.state};
-    loop_timer_add(im->config.loop, &im->timer, on_time, im);
-    loop_timer_add(im->config.loop, &im->stats_timer, on_stats_time, im);
-    loop_timer_add(im->config.loop, &im->pause_timer, resume_input, im);
+    im->news = (struct server_news){.telling = im->telling};
+    images_init(&im->core, &config, im->core_ranks, loop_look(im->parts->loop));
+    loop_timer_add(im->parts->loop, &im->timer, on_time, im);
+    loop_timer_add(im->parts->loop, &im->stats_timer, on_stats_time, im);
+    loop_timer_add(im->parts->loop, &im->pause_timer, resume_input, im);
     if (!o->image_every_ns)
         loop_timer_set(&im->stats_timer, now_of(im) + IMAGE_FIRST_NS);
 }
 
-static int open_sources(struct imaging *im, struct cw_err *err)
-{
-    struct image_sources_config config = {.loop = im->config.loop,
-                                          .ranks = im->config.options->ranks,
-                                          .core = &im->core,
-                                          .servers = im->servers,
-                                          .places = &im->places,
-                                          .failures = im->failures,
-                                          .telling = im->config.telling,
-                                          .events = im->config.events,
-                                          .ctx = im->config.ctx};
-
-    im->sources = image_sources_new(&config, err);
-    return im->sources ? CW_OK : err->code;
-}
-
-struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err)
+struct imaging *imaging_new(struct parts *p, const struct job *job,
+                            const struct imaging_events *events, void *ctx, struct cw_err *err)
 {
     struct imaging *im = calloc(1, sizeof(*im));
 
     if (im) {
-        im->config = *config;
-        im->core_ranks = calloc(config->options->ranks, sizeof(*im->core_ranks));
-        im->rank = calloc(config->options->ranks, sizeof(*im->rank));
-        im->server_why = calloc(IMAGES_SERVERS_MAX, sizeof(*im->server_why));
-        im->failures = image_failures_new(config->telling, config->options->ranks);
+        im->parts = p;
+        im->telling = &p->telling;
+        im->job = job;
+        im->events = events;
+        im->ctx = ctx;
+        im->ranks = p->options->ranks;
+        im->core_ranks = calloc(im->ranks, sizeof(*im->core_ranks));
+        im->rank = calloc(im->ranks, sizeof(*im->rank));
     }
-    if (!im || !im->core_ranks || !im->rank || !im->server_why || !im->failures) {
-        cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", config->options->ranks);
+    if (!im || !im->core_ranks || !im->rank) {
+        cw_err_set(err, CW_ENOMEM, "no memory for images of %u ranks", p->options->ranks);
         imaging_free(im);
         return NULL;
     }
     outputs_draw_mark(im->mark);
-    if (config->state) /* processes that were restored have the mark of those before */
-        memcpy(im->mark + 1, config->job_id, sizeof(im->mark) - 1);
-    outputs_set_mark(config->telling->outputs, im->mark);
+    if (p->state) /* processes that were restored have the mark of those before */
+        memcpy(im->mark + 1, p->job_id, sizeof(im->mark) - 1);
+    outputs_set_mark(p->outputs, im->mark);
     open_core(im);
-    if (open_servers(im, err) < 0 || open_sources(im, err) < 0) {
+    if (open_servers(im, err) < 0) {
         imaging_free(im);
         return NULL;
     }
-    if (config->agents)
+    if (is_far(im))
         open_far(im);
     return im;
 }
@@ -545,10 +688,9 @@ void imaging_replay(struct imaging *im, const struct job_state_record *record)
     r = &im->rank[record->rank];
     if (record->type == JOB_STATE_TRIMMED && record->number > r->begin) {
         r->begin = record->number;
-        outputs_forget_before(im->config.telling->outputs, record->rank, record->number);
+        outputs_forget_before(im->parts->outputs, record->rank, record->number);
     } else if (record->type == JOB_STATE_PLACE) {
-        outputs_add_place(im->config.telling->outputs, record->rank, record->number,
-                          record->place.printed);
+        outputs_add_place(im->parts->outputs, record->rank, record->number, record->place.printed);
     } else if (record->type != JOB_STATE_MARK) {
         return;
     }
@@ -560,7 +702,7 @@ void imaging_look_up(struct imaging *im)
 {
     if (!im)
         return;
-    for (uint32_t rank = 0; rank < im->config.options->ranks; rank++) {
+    for (uint32_t rank = 0; rank < im->ranks; rank++) {
         im->looks |= im->rank[rank].last > 0;
         im->rank[rank].returned = true;
         /* numbers that were asked for and never heard of are not given again */
@@ -582,8 +724,9 @@ void imaging_end(struct imaging *im)
     if (!im || im->ending)
         return;
     im->ending = true;
-    image_failures_end(im->failures);
-    image_sources_end(im->sources);
+    for (uint32_t rank = 0; rank < im->ranks; rank++)
+        if (im->rank[rank].told == RANK_UNTOLD)
+            tell_untold(im, rank);
     loop_timer_set(&im->timer, LOOP_NEVER);
     loop_timer_set(&im->stats_timer, LOOP_NEVER);
 }
@@ -592,29 +735,26 @@ void imaging_free(struct imaging *im)
 {
     if (!im)
         return;
-    loop_timer_remove(im->config.loop, &im->timer);
-    loop_timer_remove(im->config.loop, &im->stats_timer);
-    loop_timer_remove(im->config.loop, &im->pause_timer);
-    image_sources_free(im->sources);
+    loop_timer_remove(im->parts->loop, &im->timer);
+    loop_timer_remove(im->parts->loop, &im->stats_timer);
+    loop_timer_remove(im->parts->loop, &im->pause_timer);
     servers_free(im->servers);
     if (im->servers && is_here(im))
         image_dir_remove(&im->dir);
-    image_failures_free(im->failures);
     free(im->core_ranks);
     free(im->rank);
-    free(im->server_why);
     free(im);
 }
 
 void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struct cw_setup *setup)
 {
-    const struct run_options *o = im ? im->config.options : NULL;
+    const struct run_options *o = im ? im->parts->options : NULL;
     char address[CW_ADDRESS_MAX];
     uint32_t server;
 
     if (!im)
         return;
-    server = servers_of_rank(im->servers, setup->rank);
+    server = images_server_of(&im->core, setup->rank);
     if (o->grid)
         grid_job_server_at(o->grid, server, o->hosts.list.host[host].site, address);
     else
@@ -626,7 +766,7 @@ void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struc
 
 const struct far_server *imaging_far_server(const struct imaging *im)
 {
-    return im && im->config.agents ? &im->far : NULL;
+    return im && is_far(im) ? &im->far : NULL;
 }
 
 const struct images *imaging_images(const struct imaging *im)
@@ -657,9 +797,9 @@ void imaging_look(struct imaging *im, uint32_t rank)
 
     if (!im)
         return;
-    r = &im->config.job->rank[rank];
+    r = &im->job->rank[rank];
     if (r->up)
-        image_sources_reset(im->sources, rank);
+        images_restarted(&im->core, rank);
     if (r->state == JOB_RANK_MPI && r->live && !r->unlogged)
         images_rank_live(&im->core, rank, r->incarnation, now_of(im));
     else if (im->core.rank[rank].live)
@@ -676,21 +816,24 @@ void imaging_crashed(struct imaging *im, uint32_t rank)
     if (rank == 0)
         resume_input(im);
     forget_missing(im, rank);
-    image_sources_reset(im->sources, rank);
+    images_restarted(&im->core, rank);
     images_rank_down(&im->core, rank, true);
     soon(im);
 }
 
 static void taken(struct imaging *im, uint32_t rank, const struct cw_image_report *image)
 {
-    outputs_settle(im->config.telling->outputs, rank, image->number);
+    outputs_settle(im->parts->outputs, rank, image->number);
     if (rank == 0) {
-        rank_input_mark(im->config.input, image->number, image->unread);
+        rank_input_mark(im->parts->input, image->number, image->unread);
         resume_input(im);
     }
-    if (images_taken(&im->core, rank, image, now_of(im)))
-        telling_image_taken(im->config.telling, now_of(im), rank,
-                            im->config.job->rank[rank].incarnation, image->number);
+    if (!images_taken(&im->core, rank, image, now_of(im)))
+        return;
+    telling_say(im->telling, "rank %u: image %u is being copied", rank, image->number);
+    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_TAKEN, rank,
+                     job_number("incarnation", im->job->rank[rank].incarnation),
+                     job_number("image", image->number));
 }
 
 static void ended(struct imaging *im, uint32_t rank, const struct cw_image_report *image,
@@ -699,18 +842,16 @@ static void ended(struct imaging *im, uint32_t rank, const struct cw_image_repor
     /* of the image before, when the next one is asked for already, it changes nothing */
     if (rank == 0 && image->number == im->core.rank[0].number)
         resume_input(im);
-    if (image->number == 0) { /* it says before it is asked that there will be none */
-        image_failures_tell(im->failures, now_of(im), rank, 0, why);
-        return;
-    }
+    if (image->number == 0) /* it says before it is asked that there will be none */
+        images_fail(&im->core, rank, 0, why);
     if (image->stored)
-        telling_image_copied(im->config.telling, now_of(im), rank, image);
-    if (!images_ended(&im->core, rank, image, now_of(im)) || image->stored)
+        job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_COPIED, rank,
+                         job_number("image", image->number), job_number("sent_bytes", image->sent),
+                         job_seconds("stall", image->stall_ns));
+    if (image->number && (!images_ended(&im->core, rank, image, why, now_of(im)) || image->stored))
         return;
-    if (im->config.job->rank[rank].unlogged) /* who was told that needs no more */
-        image_failures_note(im->failures, rank, why);
-    else
-        image_failures_tell(im->failures, now_of(im), rank, image->number, why);
+    if (!image->number || !im->job->rank[rank].unlogged) /* who was told that needs no more */
+        tell_failure(im, rank, image->number, why);
 }
 
 void imaging_report(struct imaging *im, uint32_t rank, const struct cw_report *report)
@@ -734,22 +875,20 @@ void imaging_trimmed(struct imaging *im, const struct cw_trim *trimmed)
     soon(im);
     if (!begin)
         return;
-    state_file_put(im->config.state, &(struct job_state_record){.type = JOB_STATE_TRIMMED,
+    state_file_put(im->parts->state, &(struct job_state_record){.type = JOB_STATE_TRIMMED,
                                                                 .rank = trimmed->rank,
                                                                 .number = begin});
-    image_places_forget_before(&im->places, trimmed->rank, begin);
+    outputs_forget_before(im->parts->outputs, trimmed->rank, begin);
+    rank_io_forget_before(im->parts->rank_io, trimmed->rank, begin);
+    if (trimmed->rank == 0)
+        rank_input_forget_before(im->parts->input, begin);
 }
 
 void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)
 {
-    if (!im || rank >= im->config.options->ranks)
+    if (!im || rank >= im->ranks)
         return;
     images_log(&im->core, rank, bytes);
     if (im->core.changed)
         soon(im);
-}
-
-const char *imaging_why(const struct imaging *im, uint32_t rank)
-{
-    return image_failures_why(im->failures, rank);
 }

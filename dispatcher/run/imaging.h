@@ -7,48 +7,34 @@
 #include "common/setup.h"
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/options/options.h"
-#include "dispatcher/ranks/rank_io.h"
-#include "dispatcher/relays/relays.h"
-#include "dispatcher/run/image_sources.h"
-#include "dispatcher/run/standing.h"
-#include "dispatcher/run/telling.h"
-#include "dispatcher/streams/rank_input.h"
+#include "dispatcher/state/job_state.h"
+
+#include <sys/types.h>
 
 #define IMAGING_STATS_NS 1000000000ull     /* between two looks at logs, of up to 1000 ranks */
 #define IMAGING_STATS_A_RANK_NS 1000000ull /* of more ranks */
 #define IMAGING_PLACE_NS                                                                           \
-    100000000ull                /* between two looks for the place of an image in the output */
-#define IMAGING_UNPLACED_MAX 8u /* images of a rank whose place is looked for */
+    100000000ull /* between two looks for the place of an image in the output */
 #define IMAGING_PAUSE_NS 200000000ull /* that rank 0 gets no input, so that it takes an image */
 #define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
+#define IMAGING_CAUSES_MAX 8u /* causes that are told on stderr; more are events */
 
 struct far_server;
 struct imaging;
+struct parts;
 
-/* Everything borrowed. */
-struct imaging_config {
-    struct loop *loop;
-    const struct run_options *options;
-    const uint8_t *job_id; /* CW_ID_SIZE bytes */
-    const char *dir;       /* of the job, for sockets */
-    const char *host; /* other hosts reach this machine there; borrowed for imaging_new; NULL */
-    struct agents *agents; /* of the host of our own server; NULL: it is here */
-    const char *listen;    /* ... and where it listens there; as of struct far_server */
-    const struct job *job;
-    struct telling *telling;
-    struct relays *relays;
-    struct rank_io *rank_io;
-    struct rank_input *input;
-    struct standing *standing;
-    struct state_file *state; /* images and their places outlive us there; NULL: they do not */
-    const char *image_dir;    /* where, then */
-    const struct image_sources_events *events;
-    void *ctx;
+struct imaging_events {
+    /* As imaging_restart said: the rank can be started from this image (0: from its beginning),
+     * which is read at `fd`, the callee's. */
+    void (*source)(void *ctx, uint32_t rank, uint32_t number, int fd);
+    /* There is nothing that it could be started from. */
+    void (*no_source)(void *ctx, uint32_t rank, const char *why);
 };
 
-/* NULL with *err set: CW_ENOMEM, CW_ESYS, CW_EINVAL, CW_ENOTFOUND. Not for a job without images. */
-struct imaging *imaging_new(const struct imaging_config *config, struct cw_err *err);
+/* All borrowed; `parts` has what ranks need, but no images. NULL with *err set: CW_ENOMEM, CW_ESYS,
+ * CW_EINVAL, CW_ENOTFOUND. Not for a job without images. */
+struct imaging *imaging_new(struct parts *parts, const struct job *job,
+                            const struct imaging_events *events, void *ctx, struct cw_err *err);
 void imaging_free(struct imaging *imaging);
 
 /* What was true of images in a dispatcher before us: a record START, MARK, PLACE or TRIMMED; others
@@ -59,7 +45,9 @@ void imaging_replay(struct imaging *imaging, const struct job_state_record *reco
 void imaging_look_up(struct imaging *imaging);
 bool imaging_knows(const struct imaging *imaging, bool *failed);
 
-/* The job ends: no more are taken or fetched. */
+/* The job ends: no more are taken or fetched. Of ranks of which there was no image, and of which
+ * nothing was told as their cause was that of others, the numbers are told: a line for each cause.
+ */
 void imaging_end(struct imaging *imaging);
 
 /* What the setup of a process on that host has of images; `is_near`: our own server stands there.
@@ -73,6 +61,9 @@ const struct far_server *imaging_far_server(const struct imaging *imaging);
 
 /* The core, for questions. */
 const struct images *imaging_images(const struct imaging *imaging);
+
+/* A person wants an image of each rank, now. */
+void imaging_demand(struct imaging *imaging);
 
 /* --- of processes --- */
 bool imaging_is_child(const struct imaging *imaging, pid_t pid);
@@ -88,20 +79,14 @@ void imaging_trimmed(struct imaging *imaging, const struct cw_trim *trimmed);
 void imaging_log(struct imaging *imaging, uint32_t rank, uint64_t bytes);
 
 /* --- of restarts --- */
-/* As image_sources_ask. */
-bool imaging_source(struct imaging *imaging, uint32_t rank);
+/* The rank is to be restarted: source() or no_source() follows, from the loop. False: that is from
+ * its beginning. */
+bool imaging_restart(struct imaging *imaging, uint32_t rank);
 /* A process of it has started, from this image. */
 void imaging_started(struct imaging *imaging, uint32_t rank, uint32_t number);
 /* The last event that the process of this image had taken; 0: of its beginning. */
 uint64_t imaging_event(const struct imaging *imaging, uint32_t rank, uint32_t number);
-/* What the present process was started from. */
-uint32_t imaging_from(const struct imaging *imaging, uint32_t rank);
 /* It cannot go on from that one: that is of no use, or (`broke_off`) did not come whole. */
 void imaging_not_restored(struct imaging *imaging, uint32_t rank, const char *why, bool broke_off);
-
-/* --- on demand --- */
-void imaging_demand(struct imaging *imaging);
-/* Why the last image of the rank failed. */
-const char *imaging_why(const struct imaging *imaging, uint32_t rank);
 
 #endif

@@ -220,35 +220,16 @@ static int open_sharing(struct parts *p, const struct parts_events *events, void
 static int open_imaging(struct parts *p, const struct job *job, const struct parts_events *events,
                         void *ctx, struct cw_err *err)
 {
-    bool at_host = p->options->hosts.ckptsrv_host != HOSTS_NONE;
-    struct imaging_config config = {.loop = p->loop,
-                                    .options = p->options,
-                                    .job_id = p->job_id,
-                                    .dir = p->dir.path,
-                                    .host = p->host[0] ? p->host : NULL,
-                                    .agents = at_host ? p->agents : NULL,
-                                    .listen = p->server_listen,
-                                    .job = job,
-                                    .telling = &p->telling,
-                                    .relays = p->relays,
-                                    .rank_io = p->rank_io,
-                                    .input = p->input,
-                                    .standing = p->standing,
-                                    .state = p->state,
-                                    .image_dir = p->state ? p->image_dir : NULL,
-                                    .events = events->imaging,
-                                    .ctx = ctx};
-
     if (p->options->no_images)
         return CW_OK;
-    if (at_host)
+    if (p->options->hosts.ckptsrv_host != HOSTS_NONE)
         host_relays_server_address(p, p->server_listen);
     if (p->programs.restorer.code) {
         /* an image of no use would let the log forget how the rank began */
         telling_tell(&p->telling, "no images of ranks are taken: %s", p->programs.restorer.text);
         return CW_OK;
     }
-    p->imaging = imaging_new(&config, err);
+    p->imaging = imaging_new(p, job, events->imaging, ctx, err);
     if (!p->imaging)
         return err->code;
     standing_set_images(p->standing, imaging_images(p->imaging));

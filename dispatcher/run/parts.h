@@ -68,7 +68,7 @@ struct parts_events {
     const struct far_relays_events *far_relays;
     const struct staging_events *staging;
     void *agents_ctx; /* of these */
-    const struct image_sources_events *imaging;
+    const struct imaging_events *imaging;
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
     void (*input_overrun)(void *ctx);

@@ -195,7 +195,7 @@ void starts_begin(struct starts *s, const struct job_order *order)
     }
     /* until it is known what it starts from, which may be at once */
     wait_for(s, order, STARTS_FETCHING);
-    if (imaging_source(s->parts->imaging, order->rank))
+    if (!imaging_restart(s->parts->imaging, order->rank))
         starts_from(s, order->rank, 0, -1);
 }
 

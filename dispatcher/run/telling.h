@@ -69,19 +69,6 @@ void telling_relay_down(struct telling *telling, uint64_t now_ns, const char *ad
 void telling_relay_up(struct telling *telling, uint64_t now_ns, const char *address,
                       uint32_t restarts);
 
-/* Of an image of a rank: it is being taken; it is stored, so long after; it will not be of use. */
-void telling_image_taken(struct telling *telling, uint64_t now_ns, uint32_t rank,
-                         uint32_t incarnation, uint32_t image);
-void telling_image_copied(struct telling *telling, uint64_t now_ns, uint32_t rank,
-                          const struct cw_image_report *image);
-void telling_image_stored(struct telling *telling, uint64_t now_ns, const struct cw_stored *stored,
-                          uint64_t took_ns);
-void telling_image_failed(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t image,
-                          const char *cause);
-/* A process of the rank goes on from one. */
-void telling_restored(struct telling *telling, uint64_t now_ns, uint32_t rank, uint32_t incarnation,
-                      uint32_t image);
-
 /* Why the job ends when one ended so and will not come back. */
 #define TELLING_REASON_MAX (CW_ADDRESS_MAX + 200)
 void telling_relay_reason(char text[TELLING_REASON_MAX], const char *address, uint32_t restarts,

@@ -70,7 +70,7 @@ static bool ended(uint32_t rank, uint32_t number, bool stored)
     struct cw_image_report report = {
         .number = number, .stored = stored, .stall_ns = S / 100, .sent = 20 * MIB};
 
-    return images_ended(&im, rank, &report, now);
+    return images_ended(&im, rank, &report, "it failed", now);
 }
 
 static bool stored(uint32_t rank, uint32_t number)
@@ -85,6 +85,16 @@ static uint32_t trimmed(uint32_t rank, uint32_t number, bool known)
 {
     return images_trimmed(
         &im, &(struct cw_trim){.rank = rank, .known = known, .point = point_of(number)});
+}
+
+static uint32_t transfers(uint32_t server)
+{
+    return im.server[server].requests[IMAGES_ASKED] + im.server[server].requests[IMAGES_TAKEN];
+}
+
+static uint32_t late(uint32_t server)
+{
+    return im.server[server].requests[IMAGES_LATE];
 }
 
 /* What the rank would be restarted from; -1: nothing is left. */
@@ -142,9 +152,9 @@ static void older_images_are_tried_while_the_log_allows_them(void)
     now += S;
     one_image(2);
     CU_ASSERT_EQUAL(choice(0), 2);
-    images_fail(&im, 0, 2);
+    images_fail(&im, 0, 2, "damaged");
     CU_ASSERT_EQUAL(choice(0), 1);
-    images_fail(&im, 0, 1);
+    images_fail(&im, 0, 1, "damaged");
     CU_ASSERT_EQUAL(choice(0), -1);
 }
 
@@ -155,7 +165,7 @@ static void the_beginning_is_there_until_the_log_begins_later(void)
     now += S;
     CU_ASSERT_EQUAL(choice(0), 0);
     one_image(1);
-    images_fail(&im, 0, 1);
+    images_fail(&im, 0, 1, "damaged");
     CU_ASSERT_EQUAL(choice(0), 0);
     trimmed(0, 1, true);
     CU_ASSERT_EQUAL(choice(0), -1);
@@ -301,8 +311,8 @@ static void a_crash_ends_what_was_asked_for(void)
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     images_rank_down(&im, 0, true);
-    CU_ASSERT_EQUAL(im.server[0].transfers, 0);
-    CU_ASSERT_EQUAL(im.server[1].transfers, 1);
+    CU_ASSERT_EQUAL(transfers(0), 0);
+    CU_ASSERT_EQUAL(transfers(1), 1);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
     images_rank_live(&im, 0, 2, now);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
@@ -416,6 +426,100 @@ static void what_a_server_holds_is_of_its_ranks_alone(void)
     CU_ASSERT_EQUAL(choice(0), 0);
 }
 
+/* --- restarts --- */
+
+/* A rank whose log begins at image 1, with a newer one; it has crashed. */
+static void two_images_and_a_crash(void)
+{
+    begin(1, 1, S);
+    all_live();
+    now += S;
+    one_image(1);
+    trimmed(0, 1, true);
+    now += S;
+    one_image(2);
+    images_rank_down(&im, 0, true);
+}
+
+static void expect(enum images_action action, uint32_t number)
+{
+    CU_ASSERT_EQUAL(settle(), action);
+    CU_ASSERT_EQUAL(order.rank, 0);
+    CU_ASSERT_EQUAL(order.number, number);
+}
+
+static void the_newest_image_of_use_is_fetched(void)
+{
+    two_images_and_a_crash();
+    CU_ASSERT_FALSE(images_fetched(&im, 0));
+    images_restart(&im, 0);
+    expect(IMAGES_FETCH, 2);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    CU_ASSERT_TRUE(images_fetched(&im, 0));
+    CU_ASSERT_FALSE(images_fetched(&im, 0));
+    images_fail(&im, 0, 2, "damaged");
+    images_restart(&im, 0);
+    expect(IMAGES_FETCH, 1);
+    images_fail(&im, 0, 1, "damaged, too");
+    images_restart(&im, 0);
+    expect(IMAGES_LOST, 0);
+    CU_ASSERT_STRING_EQUAL(ranks[0].why, "damaged, too");
+}
+
+static void a_rank_without_images_begins_at_its_beginning(void)
+{
+    begin(1, 1, S);
+    all_live();
+    images_rank_down(&im, 0, true);
+    images_restart(&im, 0);
+    expect(IMAGES_BEGIN, 0);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+}
+
+static void what_did_not_come_is_fetched_again_later(void)
+{
+    uint32_t tries, pauses = 0;
+
+    two_images_and_a_crash();
+    images_restart(&im, 0);
+    expect(IMAGES_FETCH, 2);
+    while (images_fetched(&im, 0) && images_broke_off(&im, 0, false, now, &tries)) {
+        CU_ASSERT_EQUAL(tries, ++pauses);
+        images_restart(&im, 0);
+        CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+        CU_ASSERT_TRUE(images_deadline_ns(&im) - now <= IMAGES_FETCH_PAUSE_MAX_NS);
+        now = images_deadline_ns(&im);
+        expect(IMAGES_FETCH, 2);
+    }
+    CU_ASSERT_EQUAL(tries, IMAGES_BREAKS_MAX);
+    images_fail(&im, 0, 2, "it breaks off");
+    images_restart(&im, 0);
+    expect(IMAGES_FETCH, 1);
+    images_restarted(&im, 0);
+    CU_ASSERT_TRUE(images_broke_off(&im, 0, false, now, &tries));
+    CU_ASSERT_EQUAL(tries, 1);
+}
+
+/* Who can start from its beginning does not wait long. */
+static void a_server_that_is_away_is_waited_for(void)
+{
+    uint32_t tries;
+
+    two_images_and_a_crash();
+    while (images_broke_off(&im, 0, true, now, &tries))
+        ;
+    CU_ASSERT_EQUAL(tries, IMAGES_AWAY_MAX);
+    images_restart(&im, 0);
+    CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
+    images_hurry(&im, 0);
+    expect(IMAGES_FETCH, 2);
+    begin(1, 1, S);
+    all_live();
+    while (images_broke_off(&im, 0, true, now, &tries))
+        ;
+    CU_ASSERT_EQUAL(tries, IMAGES_AWAY_BEGIN_MAX);
+}
+
 /* --- on demand --- */
 
 static void a_person_can_have_one_now(void)
@@ -432,7 +536,8 @@ static void a_person_can_have_one_now(void)
     stored(1, 1);
     CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_WANTED);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
-    CU_ASSERT_FALSE(images_demand_fail(&im, 1)); /* it only waits for its place */
+    images_demand_fail(&im, 1, "none comes"); /* it only waits for its place */
+    CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_WANTED);
     images_placed(&im, 1, 1);
     CU_ASSERT_EQUAL(ranks[1].demand, IMAGES_DONE);
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
@@ -447,7 +552,7 @@ static void one_that_is_of_no_use_is_not_what_a_person_wanted(void)
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     taken(0, 1);
     stored(0, 1);
-    images_fail(&im, 0, 1);
+    images_fail(&im, 0, 1, "damaged");
     CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_FAILED);
 }
 
@@ -467,13 +572,14 @@ static void what_a_person_wants_does_not_wait_for_a_pause(void)
     images_not_asked(&im, 0, now);
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
     CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_RETRY_MIN_NS);
-    CU_ASSERT_EQUAL(im.server[0].transfers, 0);
+    CU_ASSERT_EQUAL(transfers(0), 0);
     now += IMAGES_RETRY_MIN_NS;
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_WANTED);
     images_not_asked(&im, 0, now);
-    CU_ASSERT_TRUE(images_demand_fail(&im, 0));
+    images_demand_fail(&im, 0, "none comes");
     CU_ASSERT_EQUAL(ranks[0].demand, IMAGES_FAILED);
+    CU_ASSERT_STRING_EQUAL(ranks[0].why, "none comes");
 }
 
 /* --- turns --- */
@@ -492,16 +598,16 @@ static void who_does_not_answer_leaves_its_turn_to_others(void)
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     CU_ASSERT_EQUAL(order.rank, 2);
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
-    CU_ASSERT_EQUAL(im.server[0].transfers, 1);
-    CU_ASSERT_EQUAL(im.server[0].late, 2);
+    CU_ASSERT_EQUAL(transfers(0), 1);
+    CU_ASSERT_EQUAL(late(0), 2);
     /* they answer all the same */
     CU_ASSERT_TRUE(taken(0, 1));
     CU_ASSERT_TRUE(taken(1, 1));
-    CU_ASSERT_EQUAL(im.server[0].transfers, 3);
-    CU_ASSERT_EQUAL(im.server[0].late, 0);
+    CU_ASSERT_EQUAL(transfers(0), 3);
+    CU_ASSERT_EQUAL(late(0), 0);
     CU_ASSERT_TRUE(stored(0, 1));
     images_rank_down(&im, 1, true);
-    CU_ASSERT_EQUAL(im.server[0].transfers, 1);
+    CU_ASSERT_EQUAL(transfers(0), 1);
 }
 
 static void few_may_be_late_at_a_time(void)
@@ -516,8 +622,8 @@ static void few_may_be_late_at_a_time(void)
             asked += ranks[order.rank].number == 1;
     }
     CU_ASSERT_EQUAL(asked, IMAGES_LATE_MAX + IMAGES_TRANSFERS_MAX);
-    CU_ASSERT_EQUAL(im.server[0].late, IMAGES_LATE_MAX);
-    CU_ASSERT_EQUAL(im.server[0].transfers, IMAGES_TRANSFERS_MAX);
+    CU_ASSERT_EQUAL(late(0), IMAGES_LATE_MAX);
+    CU_ASSERT_EQUAL(transfers(0), IMAGES_TRANSFERS_MAX);
 }
 
 /* With another number: the rank takes one once. */
@@ -531,11 +637,11 @@ static void what_may_be_lost_is_asked_again(void)
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     CU_ASSERT_EQUAL(order.number, 2);
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
-    CU_ASSERT_EQUAL(im.server[0].late, 1);
+    CU_ASSERT_EQUAL(late(0), 1);
     /* the first one was not lost */
     CU_ASSERT_TRUE(taken(0, 1));
     CU_ASSERT_TRUE(stored(0, 1));
-    CU_ASSERT_EQUAL(im.server[0].late + im.server[0].transfers, 0);
+    CU_ASSERT_EQUAL(late(0) + transfers(0), 0);
 }
 
 static void who_needs_one_most_is_asked_first(void)
@@ -803,7 +909,7 @@ static void one_step(uint32_t rank)
             if (draw(2)) {
                 images_placed(&im, rank, w.taken[rank]);
             } else {
-                images_fail(&im, rank, w.taken[rank]);
+                images_fail(&im, rank, w.taken[rank], "damaged");
                 w.bad[rank] |= 1u << w.taken[rank];
                 w.known[rank] &= ~(1u << w.taken[rank]);
             }
@@ -830,7 +936,7 @@ static void one_step(uint32_t rank)
         if (draw(4) == 0 && choice(rank) > 0) {
             w.known[rank] &= ~(1u << choice(rank));
             w.bad[rank] |= 1u << choice(rank);
-            images_fail(&im, rank, (uint32_t)choice(rank));
+            images_fail(&im, rank, (uint32_t)choice(rank), "damaged");
         }
         break;
     case 8:
@@ -851,7 +957,7 @@ static void nothing_that_is_needed_goes(void)
             for (uint32_t rank = 0; rank < RANKS; rank++)
                 check_choice(rank);
             for (uint32_t i = 0; i < im.config.servers; i++)
-                CU_ASSERT_FATAL(im.server[i].transfers <= RANKS);
+                CU_ASSERT_FATAL(transfers(i) <= RANKS);
         }
         obey();
     }
@@ -878,6 +984,10 @@ void add_images_tests(void)
     CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
     CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
     CU_ADD_TEST(suite, what_a_server_holds_is_of_its_ranks_alone);
+    CU_ADD_TEST(suite, the_newest_image_of_use_is_fetched);
+    CU_ADD_TEST(suite, a_rank_without_images_begins_at_its_beginning);
+    CU_ADD_TEST(suite, what_did_not_come_is_fetched_again_later);
+    CU_ADD_TEST(suite, a_server_that_is_away_is_waited_for);
     CU_ADD_TEST(suite, a_person_can_have_one_now);
     CU_ADD_TEST(suite, one_that_is_of_no_use_is_not_what_a_person_wanted);
     CU_ADD_TEST(suite, what_a_person_wants_does_not_wait_for_a_pause);
