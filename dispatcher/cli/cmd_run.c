@@ -3,7 +3,7 @@
 #include "common/parse.h"
 #include "dispatcher/options/options.h"
 #include "dispatcher/run/driver.h"
-#include "dispatcher/run/keeping.h"
+#include "dispatcher/run/resume.h"
 
 #include <getopt.h>
 #include <stdio.h>

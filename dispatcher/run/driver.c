@@ -2,16 +2,14 @@
 #include "common/clock.h"
 #include "dispatcher/launch/children.h"
 #include "dispatcher/pmi/pmi.h"
-#include "dispatcher/run/drills.h"
 #include "dispatcher/run/far_server.h"
+#include "dispatcher/run/fault_injection.h"
 #include "dispatcher/run/finish.h"
-#include "dispatcher/run/hits.h"
 #include "dispatcher/run/host_news.h"
 #include "dispatcher/run/host_relays.h"
-#include "dispatcher/run/keeping.h"
 #include "dispatcher/run/parts.h"
-#include "dispatcher/run/protection.h"
 #include "dispatcher/run/relay_news.h"
+#include "dispatcher/run/resume.h"
 #include "dispatcher/run/starts.h"
 #include "tunnels/ssh_transport.h"
 
@@ -28,9 +26,9 @@ struct driver {
     struct job_rank *job_ranks;
     struct job_slot *slots;
     int *status; /* of each rank's last process that ended, as of waitpid(2) */
-    struct drills drills;
+    struct fault_injection faults;
     struct starts starts;
-    struct protection protection;
+    struct unrestartable unrestartable;
     struct relay_news relay_news;
     struct host_news host_news;
     uint32_t unkept;  /* ranks that have ended well, which is not written down yet */
@@ -50,7 +48,7 @@ static void on_initialized(void *ctx, uint32_t rank)
 {
     struct driver *d = ctx;
 
-    telling_say(&d->parts.telling, "rank %u has called MPI_Init", rank);
+    log_verbose(&d->parts.log, "rank %u has called MPI_Init", rank);
     job_rank_initialized(&d->job, rank, now_of(d));
     imaging_look(d->parts.imaging, rank);
 }
@@ -59,7 +57,7 @@ static void on_finalized(void *ctx, uint32_t rank)
 {
     struct driver *d = ctx;
 
-    telling_say(&d->parts.telling, "rank %u has called MPI_Finalize", rank);
+    log_verbose(&d->parts.log, "rank %u has called MPI_Finalize", rank);
     job_rank_finalized(&d->job, rank);
     imaging_look(d->parts.imaging, rank);
 }
@@ -88,7 +86,7 @@ static void on_forgotten(void *ctx, uint32_t rank)
     char why[96];
 
     snprintf(why, sizeof(why), "it has published or looked up more than %d names", PMI_ANSWERS_MAX);
-    protection_lost(&((struct driver *)ctx)->protection, rank, why);
+    unrestartable_mark(&((struct driver *)ctx)->unrestartable, rank, why);
 }
 
 static void on_broken(void *ctx, uint32_t rank, const struct cw_err *err)
@@ -145,27 +143,24 @@ static void on_nested(struct driver *d, uint32_t rank, const char *path)
 
     snprintf(why, sizeof(why), "its program has started another MPI program, %s", path);
     if (!d->parts.options->trust_files)
-        protection_lost(&d->protection, rank, why);
+        unrestartable_mark(&d->unrestartable, rank, why);
 }
 
 static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
 {
     struct driver *d = ctx;
-    const char *fault;
 
     switch ((enum cw_report_kind)report->kind) {
     case CW_REPORT_EARLY:
         if (!starts_take_early(&d->starts, rank, report))
-            protection_lost(&d->protection, rank,
-                            "there is no memory for what it read before MPI_Init");
+            unrestartable_mark(&d->unrestartable, rank,
+                               "there is no memory for what it read before MPI_Init");
         break;
     case CW_REPORT_FILE:
-        sharing_take(&d->parts.sharing, rank, report);
+        unrestartable_opens_file(&d->unrestartable, rank, report);
         break;
     case CW_REPORT_DRILL:
-        fault = drills_taken(&d->drills, rank, now_of(d));
-        if (fault)
-            hits_tell(&d->drills, &d->parts, now_of(d), rank, FAULT_KILL, fault);
+        fault_injection_taken(&d->faults, rank);
         break;
     case CW_REPORT_RELAY_LOST:
         if (!relay_news_reap(&d->relay_news))
@@ -194,7 +189,7 @@ static void on_no_report(void *ctx, uint32_t rank)
 {
     struct driver *d = ctx;
 
-    telling_say(&d->parts.telling,
+    log_verbose(&d->parts.log,
                 "rank %u wrote something else than a report to its control descriptor", rank);
 }
 
@@ -214,13 +209,13 @@ static void on_started(void *ctx, const struct launch_process *process)
     job_rank_started(&d->job, rank, now_of(d));
     if (image)
         job_rank_from_image(&d->job, rank, imaging_event(d->parts.imaging, rank, image));
-    standing_set_pid(d->parts.standing, rank, process->pid);
+    status_source_set_pid(d->parts.status, rank, process->pid);
     rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
-    telling_started(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], process->pid,
-                    d->parts.agents
-                        ? agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host)
-                        : NULL);
+    log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
+                     d->parts.agents
+                         ? agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host)
+                         : NULL);
     imaging_started(d->parts.imaging, rank, image);
     outputs_restart(d->parts.outputs, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
@@ -248,7 +243,7 @@ static void hear_out(struct driver *d, uint32_t rank)
     rank_io_hear_pmi(d->parts.rank_io, rank);
     rank_io_hear_reports(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, rank);
-    standing_set_pid(d->parts.standing, rank, 0);
+    status_source_set_pid(d->parts.status, rank, 0);
 }
 
 /* A rank that leaves MPI in the middle may do so because of another one's MPI_Abort, which decides
@@ -274,11 +269,11 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     if (is_being_restored(d, rank) && job_is_own_fault(status))
         not_restored(d, rank, "its process ended before it went on", false);
     hear_aborts(d, rank, status);
-    telling_exit(&d->parts.telling, rank, status);
+    log_rank_exit(&d->parts.log, rank, status);
     job_rank_ended(&d->job, rank, status, now_of(d));
     d->unkept += d->parts.state && d->job_ranks[rank].state == JOB_RANK_ENDED && status == 0;
     if (d->job_ranks[rank].state == JOB_RANK_ENDED)
-        telling_ended(&d->parts.telling, now_of(d), rank, &d->job_ranks[rank], status);
+        log_rank_ended(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], status);
 }
 
 static void on_watch_lost(void *ctx, uint32_t rank)
@@ -293,7 +288,7 @@ static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
 {
     struct driver *d = ctx;
 
-    telling_say(&d->parts.telling, "the former process of rank %u (incarnation %u) has ended", rank,
+    log_verbose(&d->parts.log, "the former process of rank %u (incarnation %u) has ended", rank,
                 incarnation);
 }
 
@@ -302,14 +297,14 @@ static const struct launcher_events launcher_events = {
 
 /* --- orders of the core --- */
 
-static void let_go(struct driver *d, const struct job_order *order)
+static void detach(struct driver *d, const struct job_order *order)
 {
-    telling_down(&d->parts.telling, now_of(d), order, d->status[order->rank]);
+    log_rank_down(&d->parts.log, now_of(d), order, d->status[order->rank]);
     rank_io_hear_pmi(d->parts.rank_io, order->rank);
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
         rank_io_hear_reports(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, order->rank);
-    standing_set_pid(d->parts.standing, order->rank, 0);
+    status_source_set_pid(d->parts.status, order->rank, 0);
     d->parts.launcher_ops->let_go(d->parts.launcher, order->rank,
                                   order->remains == JOB_REMAINS_KILL);
     if (!d->job_ranks[order->rank].not_restored)
@@ -389,12 +384,7 @@ static void on_overrun(void *ctx)
 
     snprintf(why, sizeof(why), "it was given more than %lu MiB on its standard input",
              INPUT_KEPT_MAX >> 20);
-    protection_lost(&((struct driver *)ctx)->protection, 0, why);
-}
-
-static void on_unsafe(void *ctx, uint32_t rank, bool own, const char *why)
-{
-    protection_unsafe(&((struct driver *)ctx)->protection, rank, own, why);
+    unrestartable_mark(&((struct driver *)ctx)->unrestartable, 0, why);
 }
 
 static void on_source(void *ctx, uint32_t rank, uint32_t number, int fd)
@@ -422,7 +412,6 @@ static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .signalled = on_signal,
                                                  .output_failed = on_output_failed,
                                                  .input_overrun = on_overrun,
-                                                 .unsafe = on_unsafe,
                                                  .ask_stats = on_stats_wanted};
 
 static int open_core(struct driver *d, struct cw_err *err)
@@ -454,17 +443,17 @@ static int open_core(struct driver *d, struct cw_err *err)
                               .site = o->hosts.list.host[placement->slot_host[slot]].site,
                               .ranks_max = placement->slot_ranks_max[slot]};
     job_init(&d->job, &config, d->job_ranks, d->slots);
-    d->protection = (struct protection){.parts = &d->parts, .job = &d->job};
     d->host_news =
         (struct host_news){.parts = &d->parts, .job = &d->job, .relay_news = &d->relay_news};
     d->relay_news = (struct relay_news){.parts = &d->parts,
                                         .job = &d->job,
                                         .ranks = d->job_ranks,
                                         .starts = &d->starts,
-                                        .protection = &d->protection};
-    if (drills_init(&d->drills, &o->faults, &d->job, err) < 0)
+                                        .unrestartable = &d->unrestartable};
+    if (unrestartable_open(&d->unrestartable, &d->parts, &d->job, err) < 0 ||
+        fault_injection_open(&d->faults, &d->parts, &d->job, err) < 0)
         return err->code;
-    return starts_open(&d->starts, &d->parts, &d->job, &d->drills.plan, err);
+    return starts_open(&d->starts, &d->parts, &d->job, &d->faults.plan, &d->unrestartable, err);
 }
 
 static int await(struct driver *d, const bool *ready, int *exit_code, struct cw_err *err)
@@ -533,7 +522,7 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
     events.agents_ctx = &d->host_news;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
-    if (failed || open_core(d, err) < 0 || keeping_open(&d->parts, err) < 0 ||
+    if (failed || open_core(d, err) < 0 || resume_open(&d->parts, err) < 0 ||
         parts_open_hosts(&d->parts, &events, d, err) < 0)
         return err->code;
     if (options->timeout_ns) {
@@ -546,8 +535,8 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
         await_server(d, exit_code, err) < 0)
         return err->code;
     if (d->parts.resumed)
-        return keeping_take_up(&d->parts, &d->job, err);
-    keeping_begin(&d->parts);
+        return resume_take_up(&d->parts, &d->job, err);
+    resume_begin(&d->parts);
     return CW_OK;
 }
 
@@ -564,7 +553,7 @@ static uint64_t next_deadline(const struct driver *d)
 
     if (d->job.ending)
         return first;
-    return earlier(first, fault_plan_deadline_ns(&d->drills.plan));
+    return earlier(first, fault_plan_deadline_ns(&d->faults.plan));
 }
 
 /* Ranks that have ended well stay ended, once what they printed is out. */
@@ -576,7 +565,7 @@ static void keep_ended(struct driver *d)
             continue;
         d->kept[rank] = true;
         d->unkept--;
-        keeping_rank_ended(&d->parts, rank, d->job_ranks[rank].called_init);
+        resume_rank_ended(&d->parts, rank, d->job_ranks[rank].called_init);
     }
 }
 
@@ -589,9 +578,9 @@ static void settled(struct driver *d)
         return;
     if (!d->all_started && d->job.starting == 0) {
         d->all_started = true;
-        fault_plan_start(&d->drills.plan, now_of(d));
+        fault_plan_start(&d->faults.plan, now_of(d));
     }
-    hits_fire(&d->drills, &d->parts);
+    fault_injection_fire(&d->faults);
     keep_ended(d);
     loop_turn(d->parts.loop, next_deadline(d));
 }
@@ -605,7 +594,7 @@ static void run_until_done(struct driver *d)
         case JOB_DONE:
             return;
         case JOB_DOWN:
-            let_go(d, &order);
+            detach(d, &order);
             break;
         case JOB_START:
             starts_begin(&d->starts, &order);
@@ -631,7 +620,7 @@ static int run_opened(struct driver *d)
     imaging_end(d->parts.imaging);
     parts_end_processes(&d->parts);
     if (!finish_output(&d->parts))
-        telling_tell(&d->parts.telling, "the end of what ranks printed is lost: nobody took it");
+        log_notice(&d->parts.log, "the end of what ranks printed is lost: nobody took it");
     outputs_sync_all(d->parts.outputs);
     outputs_close_files(d->parts.outputs);
     well = d->job.exit_code == 0 && !d->job.reason[0];
@@ -640,10 +629,10 @@ static int run_opened(struct driver *d)
     d->parts.over = well;
     finish_parts(&d->parts);
     if (!d->parts.options->no_log)
-        telling_unprotected(&d->parts.telling, &d->job, now_of(d));
-    telling_reason(&d->parts.telling, &d->job);
-    keeping_end(&d->parts, well);
-    telling_job_ended(&d->parts.telling, now_of(d), &d->job);
+        log_unrestartable(&d->parts.log, &d->job, now_of(d));
+    log_reason(&d->parts.log, &d->job);
+    resume_end(&d->parts, well);
+    log_job_ended(&d->parts.log, now_of(d), &d->job);
     finish_own_lines(&d->parts);
     return d->job.exit_code;
 }
@@ -661,7 +650,8 @@ static void say_not_opened(struct driver *d, const struct cw_err *err)
 static void free_core(struct driver *d)
 {
     starts_close(&d->starts);
-    drills_free(&d->drills);
+    fault_injection_close(&d->faults);
+    unrestartable_close(&d->unrestartable);
     free(d->status);
     free(d->job_ranks);
     free(d->slots);

@@ -60,7 +60,7 @@ static void print_stats(struct parts *p)
 
     if (!f)
         return;
-    standing_print(f, p->standing);
+    status_source_print(f, p->status);
     if (fclose(f) == 0)
         print_long(p, text, size);
     free(text);
@@ -72,15 +72,15 @@ static void collect_stats(struct parts *p)
 
     if (!p->options->stats)
         return;
-    standing_ask(p->standing);
-    while (standing_missing(p->standing) && relays_are_there(p->relays) &&
+    status_source_ask(p->status);
+    while (status_source_missing(p->status) && relays_are_there(p->relays) &&
            loop_now_ns(p->loop) < until)
         loop_turn(p->loop, until);
-    if (!standing_missing(p->standing))
+    if (!status_source_missing(p->status))
         print_stats(p);
     else
-        telling_tell(&p->telling, "no statistics of %u ranks came from the job's relays",
-                     standing_missing(p->standing));
+        log_notice(&p->log, "no statistics of %u ranks came from the job's relays",
+                   status_source_missing(p->status));
 }
 
 /* Relays that cannot be reached now drop the job when its sessions may no longer be resumed. */

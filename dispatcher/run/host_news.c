@@ -19,7 +19,7 @@ static void on_ready(void *ctx)
 
     n->ready = true;
     for (uint32_t host = 0; host < agents_count(n->parts->agents); host++)
-        telling_say(&n->parts->telling, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
+        log_verbose(&n->parts->log, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
                     agents_facts(n->parts->agents, host)->pid,
                     agents_facts(n->parts->agents, host)->cores);
 }
@@ -37,16 +37,16 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     struct host_news *n = ctx;
     char text[CW_ERR_TEXT_MAX];
 
-    telling_tell(&n->parts->telling, "%s; it is lost", err->text);
-    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_LOST, name_of(n, host), err->text);
+    log_notice(&n->parts->log, "%s; it is lost", err->text);
+    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_LOST, name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
     job_host_lost(n->job, host, text, now_of(n));
 }
 
 static void use_again(struct host_news *n, uint32_t host)
 {
-    telling_tell(&n->parts->telling, "host %s is there again", name_of(n, host));
-    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
+    log_notice(&n->parts->log, "host %s is there again", name_of(n, host));
+    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
     job_host_back(n->job, host);
 }
 
@@ -64,25 +64,23 @@ static void on_suspended(void *ctx, uint32_t host, const struct cw_err *err)
 {
     struct host_news *n = ctx;
 
-    telling_say(&n->parts->telling, "host %s: %s; connecting again", name_of(n, host), err->text);
-    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_SUSPENDED, name_of(n, host),
-                 err->text);
+    log_verbose(&n->parts->log, "host %s: %s; connecting again", name_of(n, host), err->text);
+    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_SUSPENDED, name_of(n, host), err->text);
 }
 
 static void on_resumed(void *ctx, uint32_t host)
 {
     struct host_news *n = ctx;
 
-    telling_say(&n->parts->telling, "host %s: the session with its agent goes on",
-                name_of(n, host));
-    telling_host(&n->parts->telling, now_of(n), JOB_EVENT_HOST_RESUMED, name_of(n, host), NULL);
+    log_verbose(&n->parts->log, "host %s: the session with its agent goes on", name_of(n, host));
+    log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_RESUMED, name_of(n, host), NULL);
 }
 
 static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
 {
     struct host_news *n = ctx;
 
-    telling_say(&n->parts->telling, "host %s: relay started (pid %d)", name_of(n, host), (int)pid);
+    log_verbose(&n->parts->log, "host %s: relay started (pid %d)", name_of(n, host), (int)pid);
 }
 
 static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
@@ -110,7 +108,7 @@ static void on_said(void *ctx, uint32_t host, const char *line)
 {
     struct host_news *n = ctx;
 
-    telling_tell(&n->parts->telling, "host %s: %s", name_of(n, host), line);
+    log_notice(&n->parts->log, "host %s: %s", name_of(n, host), line);
 }
 
 const struct agents_events host_news_events = {.ready = on_ready,
@@ -131,7 +129,7 @@ static void on_staged(void *ctx, uint32_t host, uint32_t number, bool sent)
     struct host_news *n = ctx;
     const struct stage_program *program = &n->parts->programs.sources[number].program;
 
-    telling_say(&n->parts->telling,
+    log_verbose(&n->parts->log,
                 sent ? "host %s: %s was sent to it (%llu bytes)"
                      : "host %s: %s is there already (%llu bytes)",
                 name_of(n, host), program->name, (unsigned long long)program->size);
@@ -142,7 +140,7 @@ static void on_stage_failed(void *ctx, const struct cw_err *err)
     struct host_news *n = ctx;
 
     if (n->staged)
-        telling_tell(&n->parts->telling, "%s; the host is not used again", err->text);
+        log_notice(&n->parts->log, "%s; the host is not used again", err->text);
     else
         job_fail(n->job, 1, now_of(n), "%s", err->text);
 }

@@ -27,7 +27,7 @@ struct rank_images {
 
 struct imaging {
     struct parts *parts;
-    struct telling *telling;
+    struct job_log *log;
     const struct job *job;
     const struct imaging_events *events;
     void *ctx;
@@ -113,8 +113,8 @@ static bool is_news(struct imaging *im, const char *why)
 
 static void note_failure(struct imaging *im, uint32_t rank, uint32_t number, const char *why)
 {
-    telling_say(im->telling, "rank %u: image %u is of no use: %s", rank, number, why);
-    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_FAILED, rank,
+    log_verbose(im->log, "rank %u: image %u is of no use: %s", rank, number, why);
+    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_FAILED, rank,
                      job_number("image", number), job_text("cause", why));
 }
 
@@ -130,8 +130,8 @@ static void tell_failure(struct imaging *im, uint32_t rank, uint32_t number, con
         return;
     if (r->told == RANK_UNTOLD)
         r->told = RANK_TOLD;
-    telling_tell(im->telling, "rank %u: no image of it: %s; the job goes on, and keeps its log",
-                 rank, why);
+    log_notice(im->log, "rank %u: no image of it: %s; the job goes on, and keeps its log", rank,
+               why);
 }
 
 /* Of this rank, and all behind it with the same cause. */
@@ -149,8 +149,8 @@ static void tell_untold(struct imaging *im, uint32_t first)
             used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%u", used ? ", " : "",
                                      rank);
     }
-    telling_tell(im->telling, "note: no image could be taken of rank %s%s either: %s", names,
-                 used < sizeof(names) ? "" : " ...", im->core.rank[first].why);
+    log_notice(im->log, "note: no image could be taken of rank %s%s either: %s", names,
+               used < sizeof(names) ? "" : " ...", im->core.rank[first].why);
 }
 
 /* Nobody can go on from this image. Says so, and what comes instead. */
@@ -166,8 +166,7 @@ static void give_up(struct imaging *im, uint32_t rank, uint32_t number, const ch
         snprintf(next, sizeof(next),
                  other ? "it starts from image %u" : "it starts from its beginning", other);
     note_failure(im, rank, number, why);
-    telling_tell(im->telling, "rank %u: image %u cannot be restored: %s; %s", rank, number, why,
-                 next);
+    log_notice(im->log, "rank %u: image %u cannot be restored: %s; %s", rank, number, why, next);
 }
 
 /* Nothing is known against the image: it is fetched again, unless that was tried often enough. */
@@ -182,10 +181,10 @@ static void break_off(struct imaging *im, uint32_t rank, uint32_t number, const 
         give_up(im, rank, number, tries > 1 ? text : why);
         return;
     }
-    telling_warn(im->telling, now_of(im), rank, "an image is fetched again", why);
+    log_warning(im->log, now_of(im), rank, "an image is fetched again", why);
     if (tries == 1)
-        telling_tell(im->telling, "rank %u: image %u did not come: %s; fetching it again", rank,
-                     number, why);
+        log_notice(im->log, "rank %u: image %u did not come: %s; fetching it again", rank, number,
+                   why);
 }
 
 /* --- places: of use is an image of which it is known where its process was in its output, its
@@ -368,7 +367,7 @@ static void on_stats_time(void *ctx)
 
     if (im->ending)
         return;
-    standing_refresh(im->parts->standing);
+    status_source_refresh(im->parts->status);
     loop_timer_set(&im->stats_timer,
                    now_of(im) + (pause_ns > IMAGING_STATS_NS ? pause_ns : IMAGING_STATS_NS));
 }
@@ -440,11 +439,11 @@ static void tell_slowed(struct imaging *im, uint32_t rank)
     if (!asked_ns || im->slowed_told || every_ns / IMAGING_SLOWED < asked_ns)
         return;
     im->slowed_told = true;
-    telling_warn(im->telling, now_of(im), rank, "images come less often than asked for", "");
-    telling_tell(im->telling,
-                 "note: an image of rank %u took %.2g s: there will be one of each rank in %.2g s "
-                 "rather than in %.2g s (--ckpt-every), for they may take half the time",
-                 rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
+    log_warning(im->log, now_of(im), rank, "images come less often than asked for", "");
+    log_notice(im->log,
+               "note: an image of rank %u took %.2g s: there will be one of each rank in %.2g s "
+               "rather than in %.2g s (--ckpt-every), for they may take half the time",
+               rank, (double)h->cost_ns / 1e9, (double)every_ns / 1e9, (double)asked_ns / 1e9);
 }
 
 static void tell_stored(struct imaging *im, const struct cw_stored *stored)
@@ -452,10 +451,10 @@ static void tell_stored(struct imaging *im, const struct cw_stored *stored)
     const struct images_rank *r = &im->core.rank[stored->rank];
     uint64_t took_ns = r->taken_ns && r->number == stored->number ? now_of(im) - r->taken_ns : 0;
 
-    telling_say(im->telling, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
+    log_verbose(im->log, "rank %u: image %u is stored (%.1f MiB, %.1f MiB of them new, %.3f s)",
                 stored->rank, stored->number, (double)stored->bytes / (1 << 20),
                 (double)stored->stored / (1 << 20), (double)took_ns / 1e9);
-    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_STORED, stored->rank,
+    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_STORED, stored->rank,
                      job_number("incarnation", stored->incarnation),
                      job_number("image", stored->number), job_number("bytes", stored->bytes),
                      job_number("stored_bytes", stored->stored), job_seconds("seconds", took_ns));
@@ -494,7 +493,7 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     if (im->ending)
         return;
     if (is_own(im)) {
-        telling_say(im->telling, "%s", err->text); /* how its process ended says more */
+        log_verbose(im->log, "%s", err->text); /* how its process ended says more */
         return;
     }
     server_news_lost(&im->news, now_of(im), server, err);
@@ -560,7 +559,7 @@ void imaging_started(struct imaging *im, uint32_t rank, uint32_t number)
         return;
     images_started(&im->core, rank, number);
     if (number)
-        job_events_write(&im->telling->events, now_of(im), JOB_EVENT_RANK_RESTORED, rank,
+        job_events_write(&im->log->events, now_of(im), JOB_EVENT_RANK_RESTORED, rank,
                          job_number("incarnation", im->job->rank[rank].incarnation),
                          job_number("image", number));
 }
@@ -634,7 +633,7 @@ static void open_core(struct imaging *im)
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
                           log_files_disk_bytes(logs), o->ranks);
-    im->news = (struct server_news){.telling = im->telling};
+    im->news = (struct server_news){.log = im->log};
     images_init(&im->core, &config, im->core_ranks, loop_look(im->parts->loop));
     loop_timer_add(im->parts->loop, &im->timer, on_time, im);
     loop_timer_add(im->parts->loop, &im->stats_timer, on_stats_time, im);
@@ -650,7 +649,7 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
 
     if (im) {
         im->parts = p;
-        im->telling = &p->telling;
+        im->log = &p->log;
         im->job = job;
         im->events = events;
         im->ctx = ctx;
@@ -830,8 +829,8 @@ static void taken(struct imaging *im, uint32_t rank, const struct cw_image_repor
     }
     if (!images_taken(&im->core, rank, image, now_of(im)))
         return;
-    telling_say(im->telling, "rank %u: image %u is being copied", rank, image->number);
-    job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_TAKEN, rank,
+    log_verbose(im->log, "rank %u: image %u is being copied", rank, image->number);
+    job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_TAKEN, rank,
                      job_number("incarnation", im->job->rank[rank].incarnation),
                      job_number("image", image->number));
 }
@@ -845,7 +844,7 @@ static void ended(struct imaging *im, uint32_t rank, const struct cw_image_repor
     if (image->number == 0) /* it says before it is asked that there will be none */
         images_fail(&im->core, rank, 0, why);
     if (image->stored)
-        job_events_write(&im->telling->events, now_of(im), JOB_EVENT_IMAGE_COPIED, rank,
+        job_events_write(&im->log->events, now_of(im), JOB_EVENT_IMAGE_COPIED, rank,
                          job_number("image", image->number), job_number("sent_bytes", image->sent),
                          job_seconds("stall", image->stall_ns));
     if (image->number && (!images_ended(&im->core, rank, image, why, now_of(im)) || image->stored))

@@ -52,7 +52,7 @@ static int open_outputs(struct parts *p, const struct parts_events *events, void
                                     .ctx = ctx};
 
     p->outputs = outputs_new(&config, err);
-    p->telling.outputs = p->outputs;
+    p->log.outputs = p->outputs;
     return p->outputs ? CW_OK : err->code;
 }
 
@@ -180,41 +180,27 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     return p->input ? CW_OK : err->code;
 }
 
-static int open_telling(struct parts *p, const struct job *job, const struct parts_events *events,
-                        void *ctx, struct cw_err *err)
+static int open_log(struct parts *p, const struct job *job, const struct parts_events *events,
+                    void *ctx, struct cw_err *err)
 {
-    struct standing_config standing = {.loop = p->loop,
-                                       .options = p->options,
-                                       .job = job,
-                                       .job_id = p->job_id,
-                                       .dir = p->dir.path,
-                                       .ask = events->ask_stats,
-                                       .ctx = ctx};
+    struct status_source_config status = {.loop = p->loop,
+                                          .options = p->options,
+                                          .job = job,
+                                          .job_id = p->job_id,
+                                          .dir = p->dir.path,
+                                          .ask = events->ask_stats,
+                                          .ctx = ctx};
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
 
-    p->standing = standing_new(&standing, err);
-    if (!p->standing)
+    p->status = status_source_new(&status, err);
+    if (!p->status)
         return err->code;
     relays_addresses(p->relays, relays, sizeof(relays));
-    standing_set_relays(p->standing, relays);
+    status_source_set_relays(p->status, relays);
     for (uint32_t i = 0; i < p->options->relays; i++)
-        standing_set_relay_restarts(p->standing, i, relays_restarts(p->relays, i));
-    return telling_open_events(&p->telling, p->options->events, loop_look(p->loop), p->job_id,
-                               p->options->ranks, relays, err);
-}
-
-static int open_sharing(struct parts *p, const struct parts_events *events, void *ctx,
-                        struct cw_err *err)
-{
-    p->sharing =
-        (struct sharing){.trusted = p->options->trust_files, .unsafe = events->unsafe, .ctx = ctx};
-    if (p->options->no_log || (p->options->trust_files && p->options->no_images))
-        return CW_OK;
-    p->sharing.files = files_new(p->options->ranks);
-    p->sharing.shares = calloc(p->options->ranks, sizeof(*p->sharing.shares));
-    return p->sharing.files && p->sharing.shares
-               ? CW_OK
-               : cw_err_set(err, CW_ENOMEM, "no memory for the files of ranks");
+        status_source_set_relay_restarts(p->status, i, relays_restarts(p->relays, i));
+    return log_open_events(&p->log, p->options->events, loop_look(p->loop), p->job_id,
+                           p->options->ranks, relays, err);
 }
 
 static int open_imaging(struct parts *p, const struct job *job, const struct parts_events *events,
@@ -226,13 +212,13 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
         host_relays_server_address(p, p->server_listen);
     if (p->programs.restorer.code) {
         /* an image of no use would let the log forget how the rank began */
-        telling_tell(&p->telling, "no images of ranks are taken: %s", p->programs.restorer.text);
+        log_notice(&p->log, "no images of ranks are taken: %s", p->programs.restorer.text);
         return CW_OK;
     }
     p->imaging = imaging_new(p, job, events->imaging, ctx, err);
     if (!p->imaging)
         return err->code;
-    standing_set_images(p->standing, imaging_images(p->imaging));
+    status_source_set_images(p->status, imaging_images(p->imaging));
     p->demand = demand_new(p->loop, p->dir.path, p->options->ranks, p->imaging, err);
     return p->demand ? CW_OK : err->code;
 }
@@ -242,7 +228,7 @@ int parts_open_programs(struct parts *p, const struct run_options *options, int 
 {
     *p = (struct parts){.options = options,
                         .spin_ns = choose_spin(options),
-                        .telling = {.verbose = options->verbose, .events.fd = -1}};
+                        .log = {.verbose = options->verbose, .events.fd = -1}};
     return programs_open(&p->programs, options, exit_code, err);
 }
 
@@ -262,8 +248,7 @@ int parts_open_hosts(struct parts *p, const struct parts_events *events, void *c
 int parts_open_ranks(struct parts *p, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err)
 {
-    if (open_ranks(p, events, ctx, err) < 0 || open_sharing(p, events, ctx, err) < 0 ||
-        open_telling(p, job, events, ctx, err) < 0)
+    if (open_ranks(p, events, ctx, err) < 0 || open_log(p, job, events, ctx, err) < 0)
         return err->code;
     return open_imaging(p, job, events, ctx, err);
 }
@@ -300,8 +285,8 @@ void parts_close(struct parts *p)
     imaging_free(p->imaging);
     children_reap(NULL, NULL);
     rank_input_free(p->input);
-    standing_free(p->standing);
-    job_events_close(&p->telling.events);
+    status_source_free(p->status);
+    job_events_close(&p->log.events);
     if (p->dir_made)
         rundir_remove(&p->dir);
     rank_io_free(p->rank_io);
@@ -309,7 +294,5 @@ void parts_close(struct parts *p)
     state_file_close(p->state, p->state && (p->over || !p->begun));
     signals_close(&p->signals);
     loop_free(p->loop);
-    files_free(p->sharing.files);
-    free(p->sharing.shares);
     programs_close(&p->programs);
 }

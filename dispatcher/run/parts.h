@@ -11,10 +11,9 @@
 #include "dispatcher/remote/far_relays.h"
 #include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
+#include "dispatcher/run/job_log.h"
 #include "dispatcher/run/programs.h"
-#include "dispatcher/run/sharing.h"
-#include "dispatcher/run/standing.h"
-#include "dispatcher/run/telling.h"
+#include "dispatcher/run/status_source.h"
 #include "dispatcher/state/state_file.h"
 #include "dispatcher/status/rundir.h"
 #include "dispatcher/streams/rank_input.h"
@@ -40,7 +39,7 @@ struct parts {
     struct loop *loop;
     struct signals signals;
     struct outputs *outputs;
-    struct telling telling;
+    struct job_log log;
     struct agents *agents;         /* NULL: all is on this machine */
     struct far_relays *far_relays; /* likewise */
     struct staging *staging;       /* NULL: no programs are sent to hosts */
@@ -52,8 +51,7 @@ struct parts {
     const struct launcher_ops *launcher_ops;
     void *launcher; /* NULL: no process is left */
     struct rank_io *rank_io;
-    struct standing *standing;
-    struct sharing sharing;
+    struct status_source *status;
     struct imaging *imaging; /* NULL: no images are taken */
     struct demand *demand;   /* likewise */
 };
@@ -72,8 +70,7 @@ struct parts_events {
     void (*signalled)(void *ctx, int signal_number);
     void (*output_failed)(void *ctx, const struct cw_err *err);
     void (*input_overrun)(void *ctx);
-    void (*unsafe)(void *ctx, uint32_t rank, bool own, const char *why);
-    uint32_t (*ask_stats)(void *ctx); /* as of struct standing_config */
+    uint32_t (*ask_stats)(void *ctx); /* as of struct status_source_config */
 };
 
 /* All but the ranks' processes, in four steps: the programs, which says what the exit code is when

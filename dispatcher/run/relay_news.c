@@ -12,21 +12,20 @@ static void relay_failed(struct relay_news *n, uint32_t relay, int status)
 {
     const char *address = relays_address(n->parts->relays, relay);
     uint32_t restarts = relays_restarts(n->parts->relays, relay);
-    char why[TELLING_REASON_MAX];
+    char why[LOG_REASON_MAX];
 
     if (n->over)
         return;
-    telling_relay_reason(why, address, restarts, status);
+    log_relay_reason(why, address, restarts, status);
     job_fail(n->job, 1, now_of(n), "%s", why);
 }
 
 static void tell_down(struct relay_news *n, uint32_t relay, int status)
 {
-    telling_relay_down(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
-                       status);
-    if (n->parts->standing)
-        standing_set_relay_restarts(n->parts->standing, relay,
-                                    relays_restarts(n->parts->relays, relay));
+    log_relay_down(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay), status);
+    if (n->parts->status)
+        status_source_set_relay_restarts(n->parts->status, relay,
+                                         relays_restarts(n->parts->relays, relay));
 }
 
 bool relay_news_child_ended(struct relay_news *n, uint32_t relay, int status)
@@ -59,7 +58,7 @@ static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
 {
     struct relay_news *n = ctx;
 
-    telling_say(&n->parts->telling, "relay started (pid %d, %s)", (int)pid,
+    log_verbose(&n->parts->log, "relay started (pid %d, %s)", (int)pid,
                 relays_address(n->parts->relays, relay));
 }
 
@@ -68,8 +67,8 @@ static void on_relay_back(void *ctx, uint32_t relay)
 {
     struct relay_news *n = ctx;
 
-    telling_relay_up(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay),
-                     relays_restarts(n->parts->relays, relay));
+    log_relay_up(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay),
+                 relays_restarts(n->parts->relays, relay));
     starts_relay_back(n->starts, relay);
 }
 
@@ -89,7 +88,7 @@ static void on_relay_resumed(void *ctx, uint32_t relay)
 {
     struct relay_news *n = ctx;
 
-    telling_resumed(&n->parts->telling, now_of(n), relays_address(n->parts->relays, relay));
+    log_session_resumed(&n->parts->log, now_of(n), relays_address(n->parts->relays, relay));
 }
 
 static void on_relay_lost(void *ctx, uint32_t relay, const struct cw_err *err)
@@ -105,7 +104,7 @@ static void on_stats(void *ctx, const struct cw_stats *stats)
 {
     struct relay_news *n = ctx;
 
-    standing_take(n->parts->standing, stats);
+    status_source_take(n->parts->status, stats);
     imaging_log(n->parts->imaging, stats->rank, stats->of_rank.log_bytes);
 }
 
@@ -122,7 +121,7 @@ static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
 static void rank_back(struct relay_news *n, uint32_t rank, uint64_t repeated)
 {
     if (n->ranks[rank].incarnation > 1 && !n->job->ending)
-        telling_back(&n->parts->telling, now_of(n), rank, &n->ranks[rank], repeated);
+        log_rank_back(&n->parts->log, now_of(n), rank, &n->ranks[rank], repeated);
 }
 
 static void rank_up(struct relay_news *n, const struct cw_notice_body *notice)
@@ -134,8 +133,8 @@ static void rank_up(struct relay_news *n, const struct cw_notice_body *notice)
         n->parts->launcher_ops->confirm(n->parts->launcher, notice->rank);
     live = job_rank_up(n->job, notice->rank, notice->incarnation, notice->acts, notice->event,
                        now_of(n));
-    telling_up(&n->parts->telling, now_of(n), notice, n->ranks[notice->rank].to_repeat,
-               !live && notice->incarnation > 1);
+    log_rank_up(&n->parts->log, now_of(n), notice, n->ranks[notice->rank].to_repeat,
+                !live && notice->incarnation > 1);
     if (live)
         rank_back(n, notice->rank, 0);
     imaging_look(n->parts->imaging, notice->rank);
@@ -164,12 +163,12 @@ static void contents_differ(struct relay_news *n, const struct cw_notice_body *n
 {
     if (notice->rank >= n->parts->options->ranks)
         return;
-    telling_warn(&n->parts->telling, now_of(n), notice->rank,
-                 "repeats a message with other contents", notice->text);
-    telling_tell(&n->parts->telling,
-                 "rank %u repeats a message with other contents; unless the program never set "
-                 "these bytes, the job's result may be wrong: %s",
-                 notice->rank, notice->text);
+    log_warning(&n->parts->log, now_of(n), notice->rank, "repeats a message with other contents",
+                notice->text);
+    log_notice(&n->parts->log,
+               "rank %u repeats a message with other contents; unless the program never set "
+               "these bytes, the job's result may be wrong: %s",
+               notice->rank, notice->text);
 }
 
 static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *notice)
@@ -178,9 +177,9 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
     char text[CW_ADDRESS_MAX + CW_TEXT_MAX + 16];
 
     if (notice->rank == JOB_NO_RANK)
-        telling_say(&n->parts->telling, "relay: %s", notice->text);
+        log_verbose(&n->parts->log, "relay: %s", notice->text);
     else
-        telling_say(&n->parts->telling, "relay: rank %u: %s", notice->rank, notice->text);
+        log_verbose(&n->parts->log, "relay: rank %u: %s", notice->rank, notice->text);
     if (notice->code == CW_NOTICE_FATAL || notice->code == CW_NOTICE_DIVERGED)
         job_fail(n->job, 1, now_of(n), "%s", notice->text);
     else if (notice->code == CW_NOTICE_DIFFERS)
@@ -191,11 +190,14 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
                  notice->text);
         job_relay_lost(n->job, text, now_of(n));
     } else if (notice->code == CW_NOTICE_UNSYNCED) {
-        protection_unsynced(n->protection, relays_address(n->parts->relays, relay), notice->text);
+        log_warning(&n->parts->log, now_of(n), JOB_NO_RANK,
+                    "a relay's log no longer survives the loss of power", notice->text);
+        log_notice(&n->parts->log, "relay %s: its log no longer survives the loss of power: %s",
+                   relays_address(n->parts->relays, relay), notice->text);
         state_file_fail(n->parts->state, "its relay's log is not on disk any more");
     } else if (notice->rank < n->parts->options->ranks || notice->rank == JOB_NO_RANK) {
         if (notice->code == CW_NOTICE_UNLOGGED)
-            protection_lost(n->protection, notice->rank, notice->text);
+            unrestartable_mark(n->unrestartable, notice->rank, notice->text);
         else if (notice->rank != JOB_NO_RANK)
             on_rank_notice(n, notice);
     }

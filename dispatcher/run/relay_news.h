@@ -4,7 +4,6 @@
 
 #include "dispatcher/job/job.h"
 #include "dispatcher/run/parts.h"
-#include "dispatcher/run/protection.h"
 #include "dispatcher/run/starts.h"
 
 /* All that it points to is borrowed. */
@@ -13,7 +12,7 @@ struct relay_news {
     struct job *job;
     struct job_rank *ranks; /* of the job */
     struct starts *starts;
-    struct protection *protection;
+    struct unrestartable *unrestartable;
     bool ready; /* the job is open at all of them */
     bool over;  /* every rank has ended for good: what relays hold is of no use any more */
 };

@@ -7,7 +7,7 @@
 void server_news_open(struct server_news *n, uint32_t server, const char *address)
 {
     if (n->away[server])
-        telling_tell(n->telling, "checkpoint server %s is there again", address);
+        log_notice(n->log, "checkpoint server %s is there again", address);
     n->away[server] = false;
 }
 
@@ -17,24 +17,23 @@ void server_news_lost(struct server_news *n, uint64_t now_ns, uint32_t server,
     if (n->away[server])
         return;
     n->away[server] = true;
-    telling_warn(n->telling, now_ns, JOB_NO_RANK, "a checkpoint server is away", err->text);
-    telling_tell(n->telling, "%s; no images are stored there until it is back", err->text);
+    log_warning(n->log, now_ns, JOB_NO_RANK, "a checkpoint server is away", err->text);
+    log_notice(n->log, "%s; no images are stored there until it is back", err->text);
 }
 
 void server_news_own_started(struct server_news *n, pid_t pid, const char *address, const char *dir)
 {
-    telling_say(n->telling, "checkpoint server started (pid %d, %s, images in %s)", (int)pid,
-                address, dir);
+    log_verbose(n->log, "checkpoint server started (pid %d, %s, images in %s)", (int)pid, address,
+                dir);
 }
 
 void server_news_in_memory(struct server_news *n, const char *dir)
 {
     if (!n->in_memory)
-        telling_tell(
-            n->telling,
-            "note: images of ranks are kept in %s, which is in memory; choose a place on a "
-            "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
-            dir);
+        log_notice(n->log,
+                   "note: images of ranks are kept in %s, which is in memory; choose a place on a "
+                   "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
+                   dir);
     n->in_memory = true;
 }
 
@@ -48,16 +47,15 @@ void server_news_own_ended(struct server_news *n, int status, const char *why)
     else
         snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
     /* one that ends again before it was of any use is no news */
-    (n->own_ended ? telling_say : telling_tell)(n->telling,
-                                                "the checkpoint server %s%s%s; starting it again",
-                                                how, why[0] ? ": " : "", why);
+    (n->own_ended ? log_verbose : log_notice)(
+        n->log, "the checkpoint server %s%s%s; starting it again", how, why[0] ? ": " : "", why);
     n->own_ended = true;
 }
 
 void server_news_own_open(struct server_news *n)
 {
     if (n->own_ended && !n->own_back)
-        telling_tell(n->telling, "the checkpoint server is there again");
+        log_notice(n->log, "the checkpoint server is there again");
     n->own_back = n->own_ended;
 }
 
@@ -68,6 +66,6 @@ void server_news_own_stored(struct server_news *n)
 
 void server_news_own_failed(struct server_news *n, uint64_t now_ns, const struct cw_err *err)
 {
-    telling_warn(n->telling, now_ns, JOB_NO_RANK, "no more images are taken", err->text);
-    telling_tell(n->telling, "no more images are taken: %s", err->text);
+    log_warning(n->log, now_ns, JOB_NO_RANK, "no more images are taken", err->text);
+    log_notice(n->log, "no more images are taken: %s", err->text);
 }

@@ -4,11 +4,11 @@
 #define DISPATCHER_SERVER_NEWS_H
 
 #include "dispatcher/job/images.h"
-#include "dispatcher/run/telling.h"
+#include "dispatcher/run/job_log.h"
 
-/* All zero but `telling`: nothing was told yet. */
+/* All zero but `log`: nothing was told yet. */
 struct server_news {
-    struct telling *telling;
+    struct job_log *log;
     bool away[IMAGES_SERVERS_MAX]; /* servers by hand: there is no session, which was told */
     bool in_memory;                /* that images are there was told */
     bool own_ended;                /* our own: that was told, ... */

@@ -17,9 +17,10 @@ struct start {
 };
 
 int starts_open(struct starts *s, struct parts *parts, struct job *job,
-                const struct fault_plan *plan, struct cw_err *err)
+                const struct fault_plan *plan, const struct unrestartable *unrestartable,
+                struct cw_err *err)
 {
-    *s = (struct starts){.parts = parts, .job = job, .plan = plan};
+    *s = (struct starts){.parts = parts, .job = job, .plan = plan, .unrestartable = unrestartable};
     s->rank = calloc(job->config.ranks, sizeof(*s->rank));
     if (!s->rank)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", job->config.ranks);
@@ -76,7 +77,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     snprintf(setup.address, sizeof(setup.address), "%.299s", address);
     relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
     imaging_set_up(parts->imaging, host, host_relays_is_near_server(parts, host), &setup);
-    if (parts->sharing.shares && parts->sharing.shares[order->rank])
+    if (unrestartable_shares_files(s->unrestartable, order->rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     if (parts->options->image_baseline)
         setup.flags |= CW_SETUP_CPU_BASELINE;
@@ -130,7 +131,7 @@ void starts_failed(struct starts *s, uint32_t rank, const struct cw_err *err)
 {
     const struct job_rank *r = &s->job->rank[rank];
 
-    telling_say(&s->parts->telling, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
+    log_verbose(&s->parts->log, "%s (incarnation %u, slot %u)", err->text, r->incarnation + 1,
                 r->slot);
     job_start_failed(s->job, rank, code_of(err), now_of(s), err->text);
 }
@@ -166,8 +167,8 @@ static void tell(struct starts *s, const struct job_order *order, uint32_t image
         return;
     if (image)
         snprintf(from, sizeof(from), " from image %u", image);
-    telling_tell(&s->parts->telling, "rank %u %s; restarting it%s (incarnation %u)", order->rank,
-                 order->why, from, order->incarnation);
+    log_notice(&s->parts->log, "rank %u %s; restarting it%s (incarnation %u)", order->rank,
+               order->why, from, order->incarnation);
 }
 
 static void start(struct starts *s, const struct job_order *order, uint32_t image, int image_fd)

@@ -4,21 +4,23 @@
 #define DISPATCHER_STARTS_H
 
 #include "dispatcher/job/fault.h"
-#include "dispatcher/run/parts.h"
+#include "dispatcher/run/unrestartable.h"
 
 struct start;
 
 struct starts {
-    struct parts *parts; /* borrowed, as the next two */
+    struct parts *parts; /* borrowed, as the next three */
     struct job *job;
     const struct fault_plan *plan;
+    const struct unrestartable *unrestartable;
     struct start *rank; /* owned */
     uint32_t waiting;   /* starts that wait */
 };
 
 /* Errors: CW_ENOMEM; starts_close is to be called also then. */
 int starts_open(struct starts *starts, struct parts *parts, struct job *job,
-                const struct fault_plan *plan, struct cw_err *err);
+                const struct fault_plan *plan, const struct unrestartable *unrestartable,
+                struct cw_err *err);
 void starts_close(struct starts *starts);
 
 /* What the rank read before MPI_Init: of its first process, later ones are given it. False: there

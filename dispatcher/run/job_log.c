@@ -1,4 +1,4 @@
-#include "dispatcher/run/telling.h"
+#include "dispatcher/run/job_log.h"
 
 #include <inttypes.h>
 #include <sodium.h>
@@ -10,7 +10,7 @@
 
 #define UNPROTECTED_NAMED 8u /* ranks; more are counted */
 
-static void tell(struct telling *t, const char *fmt, va_list ap)
+static void tell(struct job_log *t, const char *fmt, va_list ap)
 {
     char text[2 * CW_ERR_TEXT_MAX];
 
@@ -18,7 +18,7 @@ static void tell(struct telling *t, const char *fmt, va_list ap)
     outputs_say(t->outputs, text);
 }
 
-void telling_tell(struct telling *t, const char *fmt, ...)
+void log_notice(struct job_log *t, const char *fmt, ...)
 {
     va_list ap;
 
@@ -27,7 +27,7 @@ void telling_tell(struct telling *t, const char *fmt, ...)
     va_end(ap);
 }
 
-void telling_say(struct telling *t, const char *fmt, ...)
+void log_verbose(struct job_log *t, const char *fmt, ...)
 {
     va_list ap;
 
@@ -44,9 +44,9 @@ static void say_of_events(void *ctx, const char *text)
     outputs_say(ctx, text);
 }
 
-int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
-                        const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
-                        struct cw_err *err)
+int log_open_events(struct job_log *t, const char *path, uint64_t now_ns,
+                    const uint8_t job_id[CW_ID_SIZE], uint32_t ranks, const char *relays,
+                    struct cw_err *err)
 {
     char id[2 * CW_ID_SIZE + 1];
 
@@ -61,7 +61,7 @@ int telling_open_events(struct telling *t, const char *path, uint64_t now_ns,
     return CW_OK;
 }
 
-void telling_unprotected(struct telling *t, const struct job *job, uint64_t now_ns)
+void log_unrestartable(struct job_log *t, const struct job *job, uint64_t now_ns)
 {
     char text[UNPROTECTED_NAMED * 64 + 128];
     uint32_t count = 0;
@@ -79,27 +79,27 @@ void telling_unprotected(struct telling *t, const struct job *job, uint64_t now_
     if (count > UNPROTECTED_NAMED)
         at += sprintf(text + at, ", and %u more", count - UNPROTECTED_NAMED);
     if (count)
-        telling_tell(t, "%s (of %u ranks)", text, job->config.ranks);
+        log_notice(t, "%s (of %u ranks)", text, job->config.ranks);
 }
 
-void telling_reason(struct telling *t, const struct job *job)
+void log_reason(struct job_log *t, const struct job *job)
 {
     if (job->reason[0])
         outputs_say(t->outputs, job->reason);
     else if (job->no_mpi)
-        telling_tell(t, "note: no rank called MPI_Init; %s ran as %u separate processes",
-                     job->rank[0].program, job->config.ranks);
+        log_notice(t, "note: no rank called MPI_Init; %s ran as %u separate processes",
+                   job->rank[0].program, job->config.ranks);
 }
 
-void telling_job_ended(struct telling *t, uint64_t now_ns, const struct job *job)
+void log_job_ended(struct job_log *t, uint64_t now_ns, const struct job *job)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_JOB_ENDED, JOB_EVENTS_NO_RANK,
                      job_number("exit_code", (uint64_t)job->exit_code),
                      job_text("reason", job->reason));
 }
 
-void telling_warn(struct telling *t, uint64_t now_ns, uint32_t rank, const char *text,
-                  const char *cause)
+void log_warning(struct job_log *t, uint64_t now_ns, uint32_t rank, const char *text,
+                 const char *cause)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_WARNING, rank, job_text("text", text),
                      job_text("cause", cause));
@@ -107,12 +107,12 @@ void telling_warn(struct telling *t, uint64_t now_ns, uint32_t rank, const char 
 
 /* --- ranks --- */
 
-void telling_started(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
-                     pid_t pid, const char *host)
+void log_rank_started(struct job_log *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                      pid_t pid, const char *host)
 {
     struct job_field where = job_text("host", host);
 
-    telling_say(t, "rank %u started (pid %d%s%s, %s)", rank, (int)pid, host ? " on " : "",
+    log_verbose(t, "rank %u started (pid %d%s%s, %s)", rank, (int)pid, host ? " on " : "",
                 host ? host : "", r->program);
     if (!host)
         where.kind = JOB_FIELD_END;
@@ -121,8 +121,8 @@ void telling_started(struct telling *t, uint64_t now_ns, uint32_t rank, const st
                      job_number("pid", (uint64_t)pid), where);
 }
 
-void telling_host(struct telling *t, uint64_t now_ns, enum job_event event, const char *host,
-                  const char *cause)
+void log_host(struct job_log *t, uint64_t now_ns, enum job_event event, const char *host,
+              const char *cause)
 {
     struct job_field why = job_text("cause", cause);
 
@@ -138,22 +138,22 @@ static struct job_field how_it_ended(int status)
     return job_number("exit_code", (uint64_t)WEXITSTATUS(status));
 }
 
-void telling_exit(struct telling *t, uint32_t rank, int status)
+void log_rank_exit(struct job_log *t, uint32_t rank, int status)
 {
     if (WIFSIGNALED(status))
-        telling_say(t, "rank %u ended (signal %d)", rank, WTERMSIG(status));
+        log_verbose(t, "rank %u ended (signal %d)", rank, WTERMSIG(status));
     else
-        telling_say(t, "rank %u ended (exit code %d)", rank, WEXITSTATUS(status));
+        log_verbose(t, "rank %u ended (exit code %d)", rank, WEXITSTATUS(status));
 }
 
-void telling_ended(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
-                   int status)
+void log_rank_ended(struct job_log *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                    int status)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_RANK_ENDED, rank,
                      job_number("incarnation", r->incarnation), how_it_ended(status));
 }
 
-void telling_down(struct telling *t, uint64_t now_ns, const struct job_order *order, int status)
+void log_rank_down(struct job_log *t, uint64_t now_ns, const struct job_order *order, int status)
 {
     bool gone = order->remains == JOB_REMAINS_NOTHING;
 
@@ -165,8 +165,8 @@ void telling_down(struct telling *t, uint64_t now_ns, const struct job_order *or
                      gone ? how_it_ended(status) : job_text("remains", "a process"));
 }
 
-void telling_up(struct telling *t, uint64_t now_ns, const struct cw_notice_body *notice,
-                uint64_t events, bool repeats)
+void log_rank_up(struct job_log *t, uint64_t now_ns, const struct cw_notice_body *notice,
+                 uint64_t events, bool repeats)
 {
     job_events_write(&t->events, now_ns, JOB_EVENT_RANK_UP, notice->rank,
                      job_number("incarnation", notice->incarnation));
@@ -176,48 +176,47 @@ void telling_up(struct telling *t, uint64_t now_ns, const struct cw_notice_body 
                          job_number("events", events), job_number("acts", notice->acts));
 }
 
-void telling_back(struct telling *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
-                  uint64_t repeated)
+void log_rank_back(struct job_log *t, uint64_t now_ns, uint32_t rank, const struct job_rank *r,
+                   uint64_t repeated)
 {
     uint64_t took_ns = now_ns - r->up_ns;
 
-    telling_tell(t, "rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
-                 repeated, (double)took_ns / 1e9);
+    log_notice(t, "rank %u is back: it repeated %" PRIu64 " events in %.2f s and goes on", rank,
+               repeated, (double)took_ns / 1e9);
     job_events_write(&t->events, now_ns, JOB_EVENT_RANK_LIVE, rank,
                      job_number("incarnation", r->incarnation), job_number("events", repeated),
                      job_seconds("seconds", took_ns));
 }
 
-void telling_fault(struct telling *t, uint64_t at_ns, uint32_t rank, uint32_t incarnation,
-                   enum fault_kind kind, const char *fault)
+void log_fault(struct job_log *t, uint64_t at_ns, uint32_t rank, uint32_t incarnation,
+               enum fault_kind kind, const char *fault)
 {
     if (rank == JOB_NO_RANK) {
-        telling_say(t, "drill: %s", fault);
+        log_verbose(t, "drill: %s", fault);
         job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, JOB_EVENTS_NO_RANK,
                          job_text("fault", fault), job_text("kind", fault_kind_name(kind)));
         return;
     }
-    telling_say(t, "drill: %s: rank %u", fault, rank);
+    log_verbose(t, "drill: %s: rank %u", fault, rank);
     job_events_write(&t->events, at_ns, JOB_EVENT_FAULT_FIRED, rank, job_text("fault", fault),
                      job_text("kind", fault_kind_name(kind)),
                      job_number("incarnation", incarnation));
 }
 
-void telling_relay_down(struct telling *t, uint64_t now_ns, const char *address, int status)
+void log_relay_down(struct job_log *t, uint64_t now_ns, const char *address, int status)
 {
     static const char then[] = "starting it again on its log";
 
     if (WIFSIGNALED(status))
-        telling_tell(t, "relay %s was killed by signal %d (%s); %s", address, WTERMSIG(status),
-                     strsignal(WTERMSIG(status)), then);
+        log_notice(t, "relay %s was killed by signal %d (%s); %s", address, WTERMSIG(status),
+                   strsignal(WTERMSIG(status)), then);
     else
-        telling_tell(t, "relay %s ended with code %d; %s", address, WEXITSTATUS(status), then);
+        log_notice(t, "relay %s ended with code %d; %s", address, WEXITSTATUS(status), then);
     job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_DOWN, JOB_EVENTS_NO_RANK,
                      job_text("relay", address), how_it_ended(status));
 }
 
-void telling_relay_reason(char text[TELLING_REASON_MAX], const char *address, uint32_t restarts,
-                          int status)
+void log_relay_reason(char text[LOG_REASON_MAX], const char *address, uint32_t restarts, int status)
 {
     char often[64] = "";
 
@@ -225,25 +224,25 @@ void telling_relay_reason(char text[TELLING_REASON_MAX], const char *address, ui
         snprintf(often, sizeof(often), " after it was started again %u time%s", restarts,
                  restarts == 1 ? "" : "s");
     if (WIFSIGNALED(status))
-        snprintf(text, TELLING_REASON_MAX,
+        snprintf(text, LOG_REASON_MAX,
                  "the relay %s was killed by signal %d (%s)%s; the messages in "
                  "it are lost, so the job ends",
                  address, WTERMSIG(status), strsignal(WTERMSIG(status)), often);
     else
-        snprintf(text, TELLING_REASON_MAX, "the relay %s ended with code %d%s, so the job ends",
+        snprintf(text, LOG_REASON_MAX, "the relay %s ended with code %d%s, so the job ends",
                  address, WEXITSTATUS(status), often);
 }
 
-void telling_relay_up(struct telling *t, uint64_t now_ns, const char *address, uint32_t restarts)
+void log_relay_up(struct job_log *t, uint64_t now_ns, const char *address, uint32_t restarts)
 {
-    telling_say(t, "relay %s listens again", address);
+    log_verbose(t, "relay %s listens again", address);
     job_events_write(&t->events, now_ns, JOB_EVENT_RELAY_UP, JOB_EVENTS_NO_RANK,
                      job_text("relay", address), job_number("restarts", restarts));
 }
 
-void telling_resumed(struct telling *t, uint64_t now_ns, const char *address)
+void log_session_resumed(struct job_log *t, uint64_t now_ns, const char *address)
 {
-    telling_say(t, "relay %s: the connection broke, and the session goes on over another", address);
+    log_verbose(t, "relay %s: the connection broke, and the session goes on over another", address);
     job_events_write(&t->events, now_ns, JOB_EVENT_SESSION_RESUMED, JOB_EVENTS_NO_RANK,
                      job_text("relay", address));
 }

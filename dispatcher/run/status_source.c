@@ -1,4 +1,4 @@
-#include "dispatcher/run/standing.h"
+#include "dispatcher/run/status_source.h"
 #include "dispatcher/status/stats.h"
 #include "dispatcher/status/status.h"
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct standing {
-    struct standing_config config;
+struct status_source {
+    struct status_source_config config;
     struct status_server server;
     struct loop_watch watch;
     struct loop_timer timer;
@@ -24,21 +24,21 @@ struct standing {
     uint32_t earlier;  /* ... which come first */
 };
 
-void standing_ask(struct standing *s)
+void status_source_ask(struct status_source *s)
 {
     s->received = 0;
     s->earlier = s->coming;
     s->coming += s->config.ask(s->config.ctx);
 }
 
-static const char *host_of(const struct standing *s, const struct job_rank *r)
+static const char *host_of(const struct status_source *s, const struct job_rank *r)
 {
     const struct host_list *hosts = &s->config.options->hosts.list;
 
     return hosts->count ? hosts->host[s->config.job->slot[r->slot].host].name : s->host;
 }
 
-static struct status_rank status_of(const struct standing *s, uint32_t rank)
+static struct status_rank status_of(const struct status_source *s, uint32_t rank)
 {
     const struct job_rank *r = &s->config.job->rank[rank];
     const struct cw_rank_stats *stats = &s->stats[rank].of_rank;
@@ -67,7 +67,7 @@ static struct status_rank status_of(const struct standing *s, uint32_t rank)
         .program = r->program};
 }
 
-static void answer(struct standing *s)
+static void answer(struct status_source *s)
 {
     uint32_t count = s->config.options->ranks;
     struct status_rank *ranks = calloc(count, sizeof(*ranks));
@@ -96,19 +96,20 @@ static void answer(struct standing *s)
 
 static void step(void *ctx)
 {
-    struct standing *s = ctx;
+    struct status_source *s = ctx;
     uint64_t now_ns = loop_now_ns(s->config.loop);
 
     if (status_step(&s->server, now_ns))
-        standing_ask(s);
+        status_source_ask(s);
     if (status_due(&s->server, now_ns))
         answer(s);
     loop_timer_set(&s->timer, status_deadline_ns(&s->server));
 }
 
-struct standing *standing_new(const struct standing_config *config, struct cw_err *err)
+struct status_source *status_source_new(const struct status_source_config *config,
+                                        struct cw_err *err)
 {
-    struct standing *s = calloc(1, sizeof(*s));
+    struct status_source *s = calloc(1, sizeof(*s));
 
     if (s) {
         s->config = *config;
@@ -122,7 +123,7 @@ struct standing *standing_new(const struct standing_config *config, struct cw_er
              loop_watch(config->loop, &s->watch, s->server.fd, EPOLLIN, step, s) < 0)
         cw_err_set(err, CW_ESYS, "watching %s/" STATUS_NAME, config->dir);
     if (err->code) {
-        standing_free(s);
+        status_source_free(s);
         return NULL;
     }
     gethostname(s->host, sizeof(s->host) - 1);
@@ -131,7 +132,7 @@ struct standing *standing_new(const struct standing_config *config, struct cw_er
     return s;
 }
 
-void standing_free(struct standing *s)
+void status_source_free(struct status_source *s)
 {
     if (!s)
         return;
@@ -143,27 +144,27 @@ void standing_free(struct standing *s)
     free(s);
 }
 
-void standing_set_relays(struct standing *s, const char *addresses)
+void status_source_set_relays(struct status_source *s, const char *addresses)
 {
     snprintf(s->relays, sizeof(s->relays), "%s", addresses);
 }
 
-void standing_set_relay_restarts(struct standing *s, uint32_t relay, uint32_t restarts)
+void status_source_set_relay_restarts(struct status_source *s, uint32_t relay, uint32_t restarts)
 {
     s->relay_restarts[relay] = restarts;
 }
 
-void standing_set_images(struct standing *s, const struct images *images)
+void status_source_set_images(struct status_source *s, const struct images *images)
 {
     s->images = images;
 }
 
-void standing_set_pid(struct standing *s, uint32_t rank, pid_t pid)
+void status_source_set_pid(struct status_source *s, uint32_t rank, pid_t pid)
 {
     s->pids[rank] = pid;
 }
 
-void standing_take(struct standing *s, const struct cw_stats *stats)
+void status_source_take(struct status_source *s, const struct cw_stats *stats)
 {
     if (stats->rank >= s->config.options->ranks)
         return;
@@ -174,26 +175,26 @@ void standing_take(struct standing *s, const struct cw_stats *stats)
         return;
     }
     s->received++;
-    if (standing_missing(s) == 0 && status_waiting(&s->server)) {
+    if (status_source_missing(s) == 0 && status_waiting(&s->server)) {
         answer(s);
         loop_timer_set(&s->timer, status_deadline_ns(&s->server));
     }
 }
 
-void standing_refresh(struct standing *s)
+void status_source_refresh(struct status_source *s)
 {
     if (s->coming == 0)
-        standing_ask(s);
+        status_source_ask(s);
 }
 
-uint32_t standing_missing(const struct standing *s)
+uint32_t status_source_missing(const struct status_source *s)
 {
     uint32_t ranks = s->config.options->ranks;
 
     return s->received < ranks ? ranks - s->received : 0;
 }
 
-void standing_print(FILE *to, const struct standing *s)
+void status_source_print(FILE *to, const struct status_source *s)
 {
     stats_print(to, s->stats, s->config.job->rank, s->config.options);
 }

@@ -1,4 +1,4 @@
-#include "dispatcher/run/keeping.h"
+#include "dispatcher/run/resume.h"
 #include "dispatcher/program/device_path.h"
 
 #include <errno.h>
@@ -105,12 +105,12 @@ static void on_failure(void *ctx, const char *why)
 {
     struct parts *p = ctx;
 
-    telling_warn(&p->telling, loop_now_ns(p->loop), JOB_NO_RANK,
-                 "the job cannot be resumed any more", why);
-    telling_tell(&p->telling,
-                 "%s; the job goes on, but it cannot be resumed any more should causeway run or "
-                 "the machine crash",
-                 why);
+    log_warning(&p->log, loop_now_ns(p->loop), JOB_NO_RANK, "the job cannot be resumed any more",
+                why);
+    log_notice(&p->log,
+               "%s; the job goes on, but it cannot be resumed any more should causeway run or "
+               "the machine crash",
+               why);
 }
 
 static int make(struct parts *p, struct cw_err *err)
@@ -158,7 +158,7 @@ static int read_document(struct parts *p, struct cw_err *err)
     return CW_OK;
 }
 
-int keeping_open(struct parts *p, struct cw_err *err)
+int resume_open(struct parts *p, struct cw_err *err)
 {
     bool synced;
 
@@ -177,7 +177,7 @@ int keeping_open(struct parts *p, struct cw_err *err)
     return state_file_open_log(p->state, &p->relay_kept.state_fd, &p->relay_kept.disk_fd, err);
 }
 
-void keeping_begin(struct parts *p)
+void resume_begin(struct parts *p)
 {
     if (!p->state)
         return;
@@ -240,15 +240,15 @@ static void tell_doubt(struct parts *p)
     case STATE_FILE_SURE:
         break;
     case STATE_FILE_PRINTING:
-        telling_tell(&p->telling,
-                     "causeway run was killed while it printed something of rank %u, which may be "
-                     "printed again now",
-                     rank);
+        log_notice(&p->log,
+                   "causeway run was killed while it printed something of rank %u, which may be "
+                   "printed again now",
+                   rank);
         break;
     case STATE_FILE_REBOOTED:
-        telling_tell(&p->telling,
-                     "this machine was started anew since: what ranks printed in the last seconds "
-                     "before it went down may be printed again now");
+        log_notice(&p->log,
+                   "this machine was started anew since: what ranks printed in the last seconds "
+                   "before it went down may be printed again now");
         break;
     }
 }
@@ -276,8 +276,8 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
     }
     state_file_forget(p->state);
     imaging_look_up(p->imaging);
-    telling_tell(&p->telling, "the job in %s goes on: %u ranks are started again, %u had ended",
-                 state_file_dir(p->state), p->options->ranks - ended, ended);
+    log_notice(&p->log, "the job in %s goes on: %u ranks are started again, %u had ended",
+               state_file_dir(p->state), p->options->ranks - ended, ended);
     tell_doubt(p);
     return CW_OK;
 }
@@ -300,7 +300,7 @@ static int replay_all(struct parts *p, struct job *job, struct cw_err *err)
 }
 
 /* What images there are has to be known before the first rank is started. */
-int keeping_take_up(struct parts *p, struct job *job, struct cw_err *err)
+int resume_take_up(struct parts *p, struct job *job, struct cw_err *err)
 {
     uint64_t until = loop_now_ns(p->loop) + IMAGES_KNOWN_NS;
     bool failed = false;
@@ -322,22 +322,22 @@ int keeping_take_up(struct parts *p, struct job *job, struct cw_err *err)
 /* --- the end -------------------------------------------------------------------------------------
  */
 
-void keeping_rank_ended(struct parts *p, uint32_t rank, bool used_mpi)
+void resume_rank_ended(struct parts *p, uint32_t rank, bool used_mpi)
 {
     outputs_sync(p->outputs, rank);
     state_file_put(p->state, &(struct job_state_record){
                                  .type = JOB_STATE_ENDED, .rank = rank, .number = used_mpi});
 }
 
-void keeping_end(struct parts *p, bool well)
+void resume_end(struct parts *p, bool well)
 {
     if (!p->state)
         return;
     p->over = well || !state_file_is_whole(p->state);
     if (p->over)
         return;
-    telling_tell(&p->telling, "the job can be gone on with: causeway run --resume %s",
-                 state_file_dir(p->state));
+    log_notice(&p->log, "the job can be gone on with: causeway run --resume %s",
+               state_file_dir(p->state));
 }
 
 /* --- taking a job up -----------------------------------------------------------------------------

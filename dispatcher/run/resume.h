@@ -1,7 +1,7 @@
 /* A job that is kept in a directory, so that it outlives its dispatcher: what it was started with,
  * its end, and how a dispatcher that takes it up learns where it was. docs/job-state.md. */
-#ifndef DISPATCHER_KEEPING_H
-#define DISPATCHER_KEEPING_H
+#ifndef DISPATCHER_RESUME_H
+#define DISPATCHER_RESUME_H
 
 #include "dispatcher/run/starts.h"
 
@@ -27,18 +27,18 @@ void kept_job_free(struct kept_job *kept); /* but for `state` */
 
 /* The job gets its name. Of one with a directory: makes that, or reads what parts->state has, that
  * of a dispatcher before us. Errors: as state_file_make. */
-int keeping_open(struct parts *parts, struct cw_err *err);
+int resume_open(struct parts *parts, struct cw_err *err);
 /* The job is open at its relay, and no rank has begun. */
-void keeping_begin(struct parts *parts);
+void resume_begin(struct parts *parts);
 
 /* What a dispatcher before us knew of the ranks is known to all parts again; none was started by
  * us. Waits until it is known what images there are. Errors: CW_ENOMEM, CW_ESYS. */
-int keeping_take_up(struct parts *parts, struct job *job, struct cw_err *err);
+int resume_take_up(struct parts *parts, struct job *job, struct cw_err *err);
 
 /* The rank has ended well, and all of its output is out. */
-void keeping_rank_ended(struct parts *parts, uint32_t rank, bool used_mpi);
+void resume_rank_ended(struct parts *parts, uint32_t rank, bool used_mpi);
 
 /* The job is over, well or not: says how it can be gone on with. */
-void keeping_end(struct parts *parts, bool well);
+void resume_end(struct parts *parts, bool well);
 
 #endif

@@ -1,0 +1,55 @@
+/* How the job stands: the counters of its relays, and the answers to whoever asks at the status
+ * socket. */
+#ifndef DISPATCHER_STATUS_SOURCE_H
+#define DISPATCHER_STATUS_SOURCE_H
+
+#include "common/frame.h"
+#include "dispatcher/job/images.h"
+#include "dispatcher/job/job.h"
+#include "dispatcher/loop/loop.h"
+#include "dispatcher/options/options.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+struct status_source;
+
+/* Everything borrowed. */
+struct status_source_config {
+    struct loop *loop;
+    const struct run_options *options;
+    const struct job *job;
+    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    const char *dir;       /* for the socket */
+    /* Fresh counters are wanted: returns for how many ranks status_source_take follows. */
+    uint32_t (*ask)(void *ctx);
+    void *ctx;
+};
+
+/* NULL with *err set: CW_ENOMEM, CW_ESYS, CW_EINVAL. */
+struct status_source *status_source_new(const struct status_source_config *config,
+                                        struct cw_err *err);
+void status_source_free(struct status_source *status); /* NULL is allowed */
+
+/* For the answers: where the relays are, how often one was started again, and a rank's process (0:
+ * it has none). */
+void status_source_set_relays(struct status_source *status, const char *addresses);
+void status_source_set_relay_restarts(struct status_source *status, uint32_t relay,
+                                      uint32_t restarts);
+void status_source_set_pid(struct status_source *status, uint32_t rank, pid_t pid);
+
+/* What is known of images of ranks, which stays; NULL: none are taken. */
+void status_source_set_images(struct status_source *status, const struct images *images);
+
+/* Counters of a rank have come. */
+void status_source_take(struct status_source *status, const struct cw_stats *stats);
+
+/* Asks, unless answers are on their way. */
+void status_source_refresh(struct status_source *status);
+
+/* For --stats: asks; how many ranks' have not come since; prints the table. */
+void status_source_ask(struct status_source *status);
+uint32_t status_source_missing(const struct status_source *status);
+void status_source_print(FILE *to, const struct status_source *status);
+
+#endif
