@@ -126,9 +126,8 @@ static void tcp_tune(int fd)
 
 void cw_keep_alive(int fd)
 {
-    const int idle_s = CW_ALIVE_IDLE_S, ask_s = CW_ALIVE_ASK_S, asks = CW_ALIVE_ASKS_MAX, on = 1;
+    const int idle_s = CW_ALIVE_IDLE_S, ask_s = CW_ALIVE_ASK_S, asks = CW_ALIVE_ASKS_MAX;
 
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &ask_s, sizeof(ask_s));
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &asks, sizeof(asks));

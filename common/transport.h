@@ -48,9 +48,10 @@ struct cw_transport {
     int (*end)(int fd, const struct cw_address *address, int timeout_ms, struct cw_err *err);
 };
 
-/* Of a connected TCP socket on which nothing is under way: its other side is asked whether it is
- * there after CW_ALIVE_IDLE_S, then every CW_ALIVE_ASK_S, and is gone after CW_ALIVE_ASKS_MAX
- * questions without an answer. How slowly it reads does not matter. Failures are ignored. */
+/* Of a TCP socket of cw_connect or cw_accept on which nothing is under way: its other side is asked
+ * whether it is there after CW_ALIVE_IDLE_S, then every CW_ALIVE_ASK_S, and is gone after
+ * CW_ALIVE_ASKS_MAX questions without an answer. How slowly it reads does not matter. Failures are
+ * ignored. */
 void cw_keep_alive(int fd);
 
 /* Adds one to unix and tcp: once, before any thread. */

@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -167,6 +169,33 @@ static void tcp_port_zero(void)
     CU_ASSERT_TRUE(atoi(address.text + 14) > 0);
 }
 
+static int option(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t size = sizeof(value);
+
+    CU_ASSERT_EQUAL(getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+}
+
+static void who_vanishes_is_asked(void)
+{
+    int listener, fd;
+
+    CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "tcp:127.0.0.1:0", &err), CW_OK);
+    listener = cw_listen(&address, &err);
+    CU_ASSERT_TRUE_FATAL(listener >= 0);
+    fd = cw_connect(&address, &err);
+    CU_ASSERT_TRUE_FATAL(fd >= 0);
+    cw_keep_alive(fd);
+    CU_ASSERT_EQUAL(option(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+    CU_ASSERT_EQUAL(option(fd, IPPROTO_TCP, TCP_KEEPIDLE), CW_ALIVE_IDLE_S);
+    CU_ASSERT_EQUAL(option(fd, IPPROTO_TCP, TCP_KEEPINTVL), CW_ALIVE_ASK_S);
+    CU_ASSERT_EQUAL(option(fd, IPPROTO_TCP, TCP_KEEPCNT), CW_ALIVE_ASKS_MAX);
+    close(fd);
+    cw_unlisten(listener, &address);
+}
+
 static void tcp_port_in_use(void)
 {
     struct cw_address other;
@@ -317,6 +346,7 @@ void add_transport_tests(void)
     CU_ADD_TEST(suite, ipv6_address);
     CU_ADD_TEST(suite, unix_socket);
     CU_ADD_TEST(suite, tcp_port_zero);
+    CU_ADD_TEST(suite, who_vanishes_is_asked);
     CU_ADD_TEST(suite, tcp_port_in_use);
     CU_ADD_TEST(suite, places_in_order);
     CU_ADD_TEST(suite, taken_port_at_the_first_place);
