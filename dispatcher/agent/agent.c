@@ -36,6 +36,8 @@ struct agent {
     struct host_server *server;
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
+    bool here;    /* see agent_run */
+    int keep_fd;
     uint64_t timeout_ns;
     uint64_t period_ns;
     struct loop_timer timer; /* the next sign of life */
@@ -125,7 +127,8 @@ static void on_timer(void *ctx)
         return;
     mux_ping(a->mux);
     loop_timer_set(&a->timer, now_ns + a->period_ns);
-    loop_timer_hasten(&a->timer, a->wire.heard_ns + a->timeout_ns + 1);
+    if (!a->here)
+        loop_timer_hasten(&a->timer, a->wire.heard_ns + a->timeout_ns + 1);
 }
 
 static void keep_time(struct agent *a, const struct greeting_open *open)
@@ -154,6 +157,7 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
     struct hosted_config config = {.loop = a->loop,
                                    .ranks = open->ranks,
                                    .alive_period_ns = open->alive_period_ns,
+                                   .keep_fd = a->keep_fd,
                                    .connected = is_connected,
                                    .ctx = a};
 
@@ -218,7 +222,7 @@ static void on_broke(void *ctx, const struct cw_err *err)
 
     if (a->ending)
         return;
-    if (!a->mux || (err->code != CW_ECLOSED && err->code != CW_ESYS))
+    if (a->here || !a->mux || (err->code != CW_ECLOSED && err->code != CW_ESYS))
         end_with(a, err);
 }
 
@@ -296,7 +300,8 @@ static int take_streams(struct agent *a, struct cw_err *err)
 
 static int open_all(struct agent *a, struct cw_err *err)
 {
-    setsid();
+    if (!a->here)
+        setsid();
     a->key = cw_secret_alloc(CW_KEY_SIZE);
     if (!a->key)
         return cw_err_set(err, CW_ENOMEM, "no memory for a key");
@@ -339,13 +344,15 @@ static void close_all(struct agent *a)
 
 /* --- running --- */
 
-int agent_run(struct cw_err *err)
+int agent_run(bool here, int keep_fd, struct cw_err *err)
 {
     struct agent *a = calloc(1, sizeof(*a));
     int code;
 
     if (!a)
         return cw_err_set(err, CW_ENOMEM, "no memory for an agent");
+    a->here = here;
+    a->keep_fd = keep_fd;
     err->code = CW_OK;
     if (open_all(a, err) == CW_OK) {
         while (!a->over && !a->ending)

@@ -7,13 +7,16 @@
 
 #include "common/err.h"
 
+#include <stdbool.h>
+
 #define AGENT_SOCKET "agent"              /* in its directory */
 #define AGENT_OPEN_NS 60000000000ull      /* for the dispatcher to say what job it is */
 #define AGENT_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
 #define AGENT_PERIODS 4u                  /* of these in the time of silence */
 
-/* Runs until the job is over, or the agent is told to end. Errors: of every kind, before it serves
- * a job. */
-int agent_run(struct cw_err *err);
+/* Runs until the job is over, or the agent is told to end. `here`: it was started by the dispatcher
+ * itself, and ends with that connection; `keep_fd` is open then as long as a process of a rank may
+ * live, unless it is -1. Errors: of every kind, before it serves a job. */
+int agent_run(bool here, int keep_fd, struct cw_err *err);
 
 #endif

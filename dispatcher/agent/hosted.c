@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* A stream of a start. */
@@ -141,10 +143,12 @@ static void tell_over(struct start *s)
     s->over = 0;
     if (!over)
         return;
-    if (is_heard_out(s))
+    if (is_heard_out(s)) {
         tell(s->of, over, s->number, (uint32_t)s->status);
-    else
+        s->setup_taken = true; /* of no interest any more */
+    } else {
         s->over = over;
+    }
 }
 
 static void on_moved(void *ctx)
@@ -194,14 +198,19 @@ static int open_stream(struct start *s, enum agent_stream which, int fd, struct 
     return stream_fd_open(stream_of(s, which), &config, err);
 }
 
-/* A pipe into which a stream is written. Returns the end for the process. */
-static int open_pipe(struct start *s, enum agent_stream which, struct cw_err *err)
+/* What a stream is written into: a pipe; of an image a socket, at which the process waits for a
+ * bounded time. Returns the end for the process. */
+static int open_inlet(struct start *s, enum agent_stream which, struct cw_err *err)
 {
+    const struct timeval stall = {.tv_sec = HOSTED_STALL_S};
+    bool image = which == AGENT_STREAM_IMAGE;
     int fds[2];
 
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if (image ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : pipe2(fds, O_CLOEXEC))
         return cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                           strerror(errno));
+    if (image)
+        setsockopt(fds[0], SOL_SOCKET, SO_RCVTIMEO, &stall, sizeof(stall));
     fcntl(fds[1], F_SETFL, O_NONBLOCK);
     if (open_stream(s, which, fds[1], err) == CW_OK)
         return fds[0];
@@ -279,9 +288,9 @@ static int launch(struct start *s, struct agent_start *order, struct cw_err *err
     int image_fd = -1;
 
     if (order->flags & AGENT_START_READS)
-        stdin_fd = open_pipe(s, AGENT_STREAM_IN, err);
+        stdin_fd = open_inlet(s, AGENT_STREAM_IN, err);
     if (err->code == CW_OK && order->flags & AGENT_START_FROM_IMAGE)
-        image_fd = open_pipe(s, AGENT_STREAM_IMAGE, err);
+        image_fd = open_inlet(s, AGENT_STREAM_IMAGE, err);
     if (err->code == CW_OK)
         local_launcher.start(h->launcher, program, &order->setup, 0, stdin_fd, image_fd, err);
     if (stdin_fd >= 0)
@@ -394,6 +403,7 @@ static int take_event(struct hosted *h, uint32_t type, const uint8_t *body, size
             if (s->over) /* it is lost: there is no other end to be told */
                 tell(h, s->over, s->number, (uint32_t)s->status);
             s->over = 0;
+            s->setup_taken = true; /* its end may be told before what it has said is read */
             leave(s);
         }
     }
@@ -426,7 +436,7 @@ struct hosted *hosted_new(const struct hosted_config *config, struct cw_err *err
     struct launcher_config launcher = {.loop = config->loop,
                                        .ranks = config->ranks,
                                        .alive_period_ns = config->alive_period_ns,
-                                       .keep_fd = -1,
+                                       .keep_fd = config->keep_fd,
                                        .events = &launcher_events};
     struct hosted *h = calloc(1, sizeof(*h));
 

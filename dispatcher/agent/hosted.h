@@ -6,6 +6,8 @@
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 
+#define HOSTED_STALL_S 20 /* between two bytes of an image, for the process that reads it */
+
 struct hosted;
 
 struct hosted_config {
@@ -13,6 +15,7 @@ struct hosted_config {
     struct mux *mux;
     uint32_t ranks;
     uint64_t alive_period_ns;
+    int keep_fd; /* as of struct launcher_config */
     /* Whether there is a connection: signs of life are for this moment alone. */
     bool (*connected)(void *ctx);
     void *ctx;

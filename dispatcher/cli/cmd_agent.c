@@ -3,11 +3,12 @@
 #include "dispatcher/agent/attach.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char usage[] =
-    "usage: causeway agent [--attach DIRECTORY]\n\n"
-    "The part of a job on one host. 'causeway run --host' starts it, over ssh or the like, and\n"
+    "usage: causeway agent [--attach DIRECTORY | --here KEPT]\n\n"
+    "The part of a job on one host. 'causeway run' starts it, elsewhere over ssh or the like, and\n"
     "speaks with it over its standard input and output; it is not for use by hand.\n";
 
 int cmd_agent(int argc, char **argv)
@@ -20,8 +21,10 @@ int cmd_agent(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "--attach") == 0)
         attach_run(argv[2], &err);
+    else if (argc == 3 && strcmp(argv[1], "--here") == 0)
+        agent_run(true, atoi(argv[2]), &err);
     else if (argc == 1)
-        agent_run(&err);
+        agent_run(false, -1, &err);
     else {
         fputs(usage, stderr);
         return 2;

@@ -8,7 +8,6 @@
 #include "dispatcher/relays/opener.h"
 #include "relay/process.h"
 
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,17 +480,10 @@ static void on_fetch_time(void *ctx)
     fail_fetch(f, &err);
 }
 
-/* The process that reads it waits for bytes as for those of a file. */
 static void hand_over(struct fetch *f)
 {
-    const struct timeval stall = {.tv_sec = SERVERS_STALL_MS / 1000};
-    int fd;
-
     loop_unwatch(f->of->config.loop, &f->watch);
-    fd = server_link_release(&f->link);
-    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &stall, sizeof(stall));
-    end_fetch(f, fd, NULL);
+    end_fetch(f, server_link_release(&f->link), NULL);
 }
 
 static void on_fetching(void *ctx)

@@ -14,8 +14,7 @@
 #define SERVERS_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 #define SERVERS_OPEN_MS 10000              /* for one try */
 #define SERVERS_FETCH_MS 20000             /* until an image begins to come */
-#define SERVERS_STALL_MS 20000  /* between two of its bytes, for the process that reads it */
-#define SERVERS_FETCHES_MAX 16u /* at a time; further ones wait */
+#define SERVERS_FETCHES_MAX 16u            /* at a time; further ones wait */
 
 struct servers;
 

@@ -14,7 +14,8 @@ extern char **environ;
 void agent_child_init(struct agent_child *c, struct loop *loop,
                       void (*said)(void *ctx, const char *line), void *ctx)
 {
-    *c = (struct agent_child){.loop = loop, .errors.fd = -1, .said = said, .ctx = ctx};
+    *c = (struct agent_child){
+        .loop = loop, .errors.fd = -1, .keep_fd = -1, .said = said, .ctx = ctx};
 }
 
 /* --- what it says --- */
@@ -69,8 +70,8 @@ static void close_both(int fds[2])
             close(fds[i]);
 }
 
-/* A session of its own: what a terminal sends is for the dispatcher. Returns 0 or an error number.
- */
+/* A session, or a group, of its own: what a terminal sends is for the dispatcher. Returns 0 or an
+ * error number. */
 static int spawn(struct agent_child *c, const struct launch_command *command, int in_fd, int out_fd,
                  int err_fd)
 {
@@ -87,10 +88,13 @@ static int spawn(struct agent_child *c, const struct launch_command *command, in
     posix_spawn_file_actions_adddup2(&actions, in_fd, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, err_fd, STDERR_FILENO);
+    if (c->keep_fd >= 0)
+        posix_spawn_file_actions_adddup2(&actions, c->keep_fd, c->keep_fd);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &standard);
     posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                 (c->here ? POSIX_SPAWN_SETPGROUP : POSIX_SPAWN_SETSID));
     error = posix_spawnp(&c->pid, command->argv[0], &actions, &attributes, command->argv, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);

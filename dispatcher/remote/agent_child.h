@@ -20,6 +20,8 @@ struct agent_child {
     uint32_t lines; /* that came */
     size_t used;    /* of the one that comes */
     char line[AGENT_CHILD_LINES][AGENT_CHILD_LINE_MAX + 1];
+    bool here;   /* it stays in our session, as what it starts is our user's */
+    int keep_fd; /* open there under the same number; -1: none is */
     /* A line has come. */
     void (*said)(void *ctx, const char *line);
     void *ctx;

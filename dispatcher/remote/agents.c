@@ -56,6 +56,7 @@ struct agent {
 
 struct agents {
     struct agents_config config;
+    bool here; /* the only one is a child of ours */
     char causeway[PATH_MAX];
     char own_host[HOST_NAME_MAX + 1];
     struct agent *agent;          /* owned */
@@ -115,7 +116,7 @@ static void let_go(struct agent *g)
 static void try_to_return(struct agent *g)
 {
     struct agents *a = g->of;
-    uint64_t pause_ns = a->config.timeout_ns;
+    uint64_t pause_ns = a->here ? 0 : a->config.timeout_ns;
 
     g->state = g->returns++ < AGENTS_RETURNS_MAX && !a->ending ? AGENT_AWAY : AGENT_GONE;
     if (pause_ns < AGENTS_RETURN_MIN_NS)
@@ -382,9 +383,9 @@ static void try_later(struct agent *g)
     loop_timer_hasten(&a->timer, g->try_ns);
 }
 
-static bool may_resume(const struct cw_err *err)
+static bool may_resume(const struct agents *a, const struct cw_err *err)
 {
-    return err->code == CW_ECLOSED || err->code == CW_ESYS;
+    return !a->here && (err->code == CW_ECLOSED || err->code == CW_ESYS);
 }
 
 static void on_broke(void *ctx, const struct cw_err *err)
@@ -399,7 +400,7 @@ static void on_broke(void *ctx, const struct cw_err *err)
         lose(g, &why);
     else if (way != g->now && err->code != CW_EAUTH)
         try_later(g);
-    else if (!may_resume(err))
+    else if (!may_resume(g->of, err))
         lose(g, &why);
     else
         suspend(g, err);
@@ -434,6 +435,8 @@ static int connect_by(struct way *way, struct cw_err *err)
     uint64_t connect_s = a->config.timeout_ns / 1000000000 + 1;
     const char *first[] = {"agent", NULL};
     const char *again[] = {"agent", "--attach", g->facts.dir, NULL};
+    char keep_fd[16];
+    const char *here[] = {"agent", "--here", keep_fd, NULL};
     struct launch_command_config config = {.launcher = a->config.launcher,
                                            .args = a->config.launcher_args,
                                            .host = name_of(g),
@@ -442,6 +445,9 @@ static int connect_by(struct way *way, struct cw_err *err)
                                            .words = g->mux ? again : first};
     int in_fd, out_fd;
 
+    snprintf(keep_fd, sizeof(keep_fd), "%d", a->config.keep_fd);
+    if (a->here)
+        config.words = here;
     config.connect_s = AGENTS_CONNECT_MAX_S;
     if (g->mux && connect_s < config.connect_s)
         config.connect_s = (uint32_t)connect_s;
@@ -515,6 +521,8 @@ static void look_at_session(struct agent *g)
 {
     struct agents *a = g->of;
 
+    if (g->of->here)
+        return;
     note_heard(g);
     mux_ping(g->mux);
     if (now_of(a) - g->heard_ns > AGENTS_SILENCE * a->period_ns) {
@@ -533,7 +541,8 @@ static void look_at_silence(struct agent *g)
     struct agents *a = g->of;
     struct cw_err err;
 
-    if (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE)
+    if (a->here ||
+        (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE))
         return;
     for (uint32_t i = 0; i < a->users; i++)
         if (a->user[i].ops->silent)
@@ -599,14 +608,18 @@ static void on_timer(void *ctx)
 
 /* --- all of them --- */
 
+static struct host own_host = {.name = "localhost"};
+static const struct host_list this_machine = {.host = &own_host, .count = 1};
+
 struct agents *agents_new(const struct agents_config *config, struct cw_err *err)
 {
-    uint32_t count = config->hosts->count;
+    uint32_t count = config->hosts ? config->hosts->count : 1;
     struct agents *a = calloc(1, sizeof(*a));
     ssize_t n;
 
     if (a) {
         a->config = *config;
+        a->here = !config->hosts;
         a->agent = calloc(count, sizeof(*a->agent));
         a->keys = cw_secret_alloc(count * sizeof(*a->keys));
     }
@@ -623,8 +636,14 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
     a->causeway[n > 0 ? n : 0] = '\0';
     if (config->causeway)
         snprintf(a->causeway, sizeof(a->causeway), "%s", config->causeway);
+    if (a->here) { /* what runs now, whatever has become of its file */
+        snprintf(a->causeway, sizeof(a->causeway), "/proc/self/exe");
+        a->config.hosts = &this_machine;
+        a->config.launcher = "ssh";
+        a->config.timeout_ns = LOOP_NEVER;
+    }
     gethostname(a->own_host, sizeof(a->own_host) - 1);
-    a->period_ns = config->timeout_ns / AGENTS_PERIODS;
+    a->period_ns = a->config.timeout_ns / AGENTS_PERIODS;
     if (a->period_ns > AGENTS_PERIOD_MAX_NS)
         a->period_ns = AGENTS_PERIOD_MAX_NS;
     randombytes_buf(a->keys, count * sizeof(*a->keys));
@@ -638,6 +657,8 @@ struct agents *agents_new(const struct agents_config *config, struct cw_err *err
             g->way[j].of = g;
             wire_init(&g->way[j].wire, config->loop, &wire_ops, &g->way[j]);
             agent_child_init(&g->way[j].child, config->loop, on_said, &g->way[j]);
+            g->way[j].child.here = a->here;
+            g->way[j].child.keep_fd = a->here ? config->keep_fd : -1;
         }
     }
     loop_timer_add(config->loop, &a->timer, on_timer, a);
@@ -764,6 +785,11 @@ int agents_tell_event(struct agents *a, uint32_t host, uint32_t type, uint32_t o
     uint8_t body[AGENT_EVENT_MAX];
 
     return agents_tell(a, host, type, body, agent_event_put(body, &event), err);
+}
+
+bool agents_are_here(const struct agents *a)
+{
+    return a->here;
 }
 
 uint32_t agents_count(const struct agents *a)

@@ -54,8 +54,9 @@ struct agents_events {
 /* Everything borrowed. */
 struct agents_config {
     struct loop *loop;
-    const struct host_list *hosts;
-    const uint8_t *job_id; /* CW_ID_SIZE bytes */
+    const struct host_list *hosts; /* NULL: this machine alone, by a child process */
+    int keep_fd;                   /* there: open as long as ranks may live; -1: none */
+    const uint8_t *job_id;         /* CW_ID_SIZE bytes */
     uint32_t ranks;
     const char *launcher;      /* as of struct launch_command_config */
     const char *launcher_args; /* NULL: none */
@@ -110,6 +111,8 @@ int agents_tell(struct agents *agents, uint32_t host, uint32_t type, const void 
 int agents_tell_event(struct agents *agents, uint32_t host, uint32_t type, uint32_t of,
                       uint32_t value, struct cw_err *err);
 
+/* There is one, on this machine, for want of other hosts. */
+bool agents_are_here(const struct agents *agents);
 uint32_t agents_count(const struct agents *agents);
 const char *agents_name(const struct agents *agents, uint32_t host);
 /* What the agent told of its host, once it is ready. */

@@ -213,9 +213,9 @@ static void on_started(void *ctx, const struct launch_process *process)
     rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
                  process->control_fd);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
-                     d->parts.agents
-                         ? agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host)
-                         : NULL);
+                     agents_are_here(d->parts.agents)
+                         ? NULL
+                         : agents_name(d->parts.agents, d->slots[d->job_ranks[rank].slot].host));
     imaging_started(d->parts.imaging, rank, image);
     outputs_restart(d->parts.outputs, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
@@ -483,10 +483,10 @@ static int open_relays(struct driver *d, const struct parts_events *events, int 
                        struct cw_err *err)
 {
     const struct host_options *hosts = &d->parts.options->hosts;
-    bool elsewhere =
-        d->parts.agents && hosts->relay_at == RELAY_AT_HOST && d->parts.options->relay_count == 0;
+    bool elsewhere = !agents_are_here(d->parts.agents) && hosts->relay_at == RELAY_AT_HOST &&
+                     d->parts.options->relay_count == 0;
 
-    if (d->parts.agents && await_hosts(d, exit_code, err) < 0)
+    if (await_hosts(d, exit_code, err) < 0)
         return err->code;
     if (parts_open_relays(&d->parts, events, elsewhere ? &host_relays : NULL, err) < 0)
         return err->code;

@@ -18,7 +18,8 @@ static void on_ready(void *ctx)
     struct host_news *n = ctx;
 
     n->ready = true;
-    for (uint32_t host = 0; host < agents_count(n->parts->agents); host++)
+    for (uint32_t host = 0;
+         !agents_are_here(n->parts->agents) && host < agents_count(n->parts->agents); host++)
         log_verbose(&n->parts->log, "host %s has an agent (pid %u, %u cores)", name_of(n, host),
                     agents_facts(n->parts->agents, host)->pid,
                     agents_facts(n->parts->agents, host)->cores);

@@ -17,7 +17,7 @@ static bool is_this_machine(const struct greeting_hello *facts)
 
 bool host_relays_is_here(const struct parts *p, uint32_t host)
 {
-    return !p->agents || is_this_machine(agents_facts(p->agents, host));
+    return agents_are_here(p->agents) || is_this_machine(agents_facts(p->agents, host));
 }
 
 /* Launchers but ssh do not tell: then it is our name. What is told by a host that is on this
@@ -44,7 +44,8 @@ void host_relays_own_address(const struct parts *p, char text[CW_ADDRESS_MAX])
 
 static bool is_at_hosts(const struct parts *p)
 {
-    return p->agents && p->options->hosts.relay_at == RELAY_AT_HOST && p->options->relay_count == 0;
+    return !agents_are_here(p->agents) && p->options->hosts.relay_at == RELAY_AT_HOST &&
+           p->options->relay_count == 0;
 }
 
 void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,

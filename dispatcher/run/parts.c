@@ -1,6 +1,5 @@
 #include "dispatcher/run/parts.h"
 #include "dispatcher/launch/children.h"
-#include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/run/host_relays.h"
@@ -113,7 +112,8 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
 {
     const struct host_options *o = &p->options->hosts;
     struct agents_config config = {.loop = p->loop,
-                                   .hosts = &o->list,
+                                   .hosts = o->list.count ? &o->list : NULL,
+                                   .keep_fd = state_file_lock_fd(p->state),
                                    .job_id = p->job_id,
                                    .ranks = p->options->ranks,
                                    .launcher = o->launcher,
@@ -124,8 +124,6 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
                                    .events = events->agents,
                                    .ctx = events->agents_ctx};
 
-    if (o->list.count == 0)
-        return CW_OK;
     if (p->options->grid) {
         if (grid_job_own_ssh_config(p->options->grid, p->dir.path, p->ssh_args, err) < 0)
             return err->code;
@@ -159,7 +157,6 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     struct launcher_config launcher = {.loop = p->loop,
                                        .ranks = p->options->ranks,
                                        .alive_period_ns = p->options->alive_period_ns,
-                                       .keep_fd = state_file_lock_fd(p->state),
                                        .agents = p->agents,
                                        .events = events->launcher,
                                        .ctx = ctx};
@@ -172,7 +169,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
         return cw_err_set(err, CW_ENOMEM, "no memory for PMI");
-    p->launcher_ops = p->agents ? &remote_launcher : &local_launcher;
+    p->launcher_ops = &remote_launcher;
     p->launcher = p->launcher_ops->open(&launcher, err);
     if (!p->launcher)
         return err->code;

@@ -458,7 +458,7 @@ running_refused() {
 # A job that was killed after some output.
 leave_job() {
   cp "$programs/solver" "$work/solver"
-  begin -n 2 "$work/solver" 100 3000 100
+  begin -n 2 "$work/solver" 100 300000 100
   await_true "output" has_printed 2
   kill_all
 }
