@@ -2,7 +2,10 @@
 #ifndef DISPATCHER_CKPT_NOW_H
 #define DISPATCHER_CKPT_NOW_H
 
-/* argv[0] is "now". Returns the exit code. */
-int ckpt_now(int argc, char **argv);
+#include "common/err.h"
+
+/* Has an image taken of each rank of a running job, and prints what became of them. `job`: as of
+ * status_choose. Returns the exit code: 0 when all are stored, 1 when one is not; or an error. */
+int ckpt_now(const char *job, struct cw_err *err);
 
 #endif

@@ -1,6 +1,6 @@
-#include "dispatcher/cli/cmd_agent.h"
 #include "dispatcher/agent/agent.h"
 #include "dispatcher/agent/attach.h"
+#include "dispatcher/cli/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* `causeway ckpt`: looks at the images that a checkpoint server keeps, and removes some. */
-#include "dispatcher/cli/cmd_ckpt.h"
 #include "ckptsrv/vault.h"
 #include "ckptsrv/verify.h"
 #include "common/parse.h"
 #include "dispatcher/cli/ckpt_images.h"
 #include "dispatcher/cli/ckpt_now.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/state/state_file.h"
 
 #include <getopt.h>
@@ -24,18 +24,23 @@ static const char usage[] =
     "and compares them with their checksums. rm removes the images: JOB is needed, and no server\n"
     "may be using the directory. The others change nothing, and a server may run.\n"
     "\n"
-    "now has an image taken of each rank of a running job; see causeway ckpt now --help.\n"
+    "now has an image taken of each rank of a running job, waits until it is stored, or failed, "
+    "and\n"
+    "prints a line for each rank. JOB is the pid of its causeway run, or how its identifier "
+    "begins;\n"
+    "without it: the job that runs.\n"
     "\n"
     "  --dir DIR            the directory\n"
     "  --json               list and show: a document, on one line\n"
     "  --help               this text\n"
     "\n"
-    "Exit code: 0; 1 when verify finds damage, there is no such image, or something failed;\n"
-    "2 bad usage.\n";
+    "Exit code: 0; 1 when verify finds damage, now does not get all images, there is no such "
+    "image\n"
+    "or job, or something failed; 2 bad usage.\n";
 
-enum action { LIST, SHOW, VERIFY, REMOVE };
+enum action { LIST, SHOW, VERIFY, REMOVE, NOW };
 
-static const char *const actions[] = {"list", "show", "verify", "rm"};
+static const char *const actions[] = {"list", "show", "verify", "rm", "now"};
 #define ACTIONS (sizeof(actions) / sizeof(*actions))
 
 struct ckpt_options {
@@ -43,6 +48,7 @@ struct ckpt_options {
     bool json;
     bool help;
     const char *dir;
+    const char *running; /* of NOW: the job; NULL: that which runs */
     struct ckpt_choice choice;
 };
 
@@ -91,6 +97,14 @@ static int parse_words(struct ckpt_options *o, int count, char **words, struct c
     o->action = (enum action)action;
     if (o->json && o->action >= VERIFY)
         return cw_err_set(err, CW_EINVAL, "--json is no option of causeway ckpt %s", words[0]);
+    if (o->action == NOW) {
+        o->running = words[1];
+        return count > 2 || o->dir
+                   ? cw_err_set(err, CW_EINVAL,
+                                "unexpected argument '%s'; see causeway ckpt --help",
+                                count > 2 ? words[2] : "--dir")
+                   : CW_OK;
+    }
     if (!o->dir)
         return cw_err_set(err, CW_EINVAL, "no --dir DIR; see causeway ckpt --help");
     if (parse_choice(&o->choice, count - 1, words + 1, err) < 0)
@@ -260,17 +274,17 @@ int cmd_ckpt(int argc, char **argv)
     struct cw_err err = {0};
     int code = 0;
 
-    if (argc > 1 && strcmp(argv[1], "now") == 0)
-        return ckpt_now(argc - 1, argv + 1);
     if (parse(&options, argc, argv, &err) < 0)
         code = 2;
     else if (options.help)
         fputs(usage, stdout);
-    else if (run(&options, &err) < 0)
-        code = 1;
-    if (code) {
+    else if (options.action == NOW)
+        code = ckpt_now(options.running, &err);
+    else
+        code = run(&options, &err);
+    if (err.code) {
         fflush(stdout);
         fprintf(stderr, "causeway ckpt: %s\n", err.text);
     }
-    return code;
+    return code < 0 ? 1 : code;
 }

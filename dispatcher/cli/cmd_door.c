@@ -1,5 +1,5 @@
-#include "dispatcher/cli/cmd_door.h"
 #include "common/parse.h"
+#include "dispatcher/cli/commands.h"
 #include "tunnels/door.h"
 #include "tunnels/ssh_address.h"
 

@@ -1,8 +1,8 @@
 /* `causeway log`: looks at the logs of a relay that is away. */
-#include "dispatcher/cli/cmd_log.h"
 #include "common/cred.h"
 #include "common/keyfile.h"
 #include "common/parse.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/status/log_document.h"
 #include "dispatcher/status/log_table.h"
 #include "dispatcher/status/table.h"

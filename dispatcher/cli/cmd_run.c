@@ -1,6 +1,6 @@
 /* `causeway run`: an MPI job whose messages all go through a relay. */
-#include "dispatcher/cli/cmd_run.h"
 #include "common/parse.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/options/options.h"
 #include "dispatcher/run/driver.h"
 #include "dispatcher/run/resume.h"

@@ -1,4 +1,4 @@
-#include "dispatcher/cli/cmd_service.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/services/service_host.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* `causeway status`: how the jobs of this user stand, or the services of a grid. */
-#include "dispatcher/cli/cmd_status.h"
 #include "common/parse.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/grid_services.h"
 #include "dispatcher/status/status_client.h"
 #include "dispatcher/status/status_table.h"

@@ -1,6 +1,5 @@
-#include "dispatcher/cli/cmd_tunnel.h"
 #include "common/parse.h"
-#include "dispatcher/cli/cmd_door.h"
+#include "dispatcher/cli/commands.h"
 #include "tunnels/merge.h"
 #include "tunnels/stripe_cut.h"
 #include "tunnels/tunnel.h"

@@ -1,5 +1,5 @@
-#include "dispatcher/cli/cmd_up.h"
 #include "common/parse.h"
+#include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/grid_services.h"
 
 #include <getopt.h>

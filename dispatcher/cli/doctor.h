@@ -35,4 +35,22 @@ size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *abou
 /* For `ask`. */
 void doctor_answer_text(int to, const char *text);
 
+/* --- the checks; those of images and of the program come after that of the library --- */
+/* The MPI library and our device below it: notes in `d` which were found. */
+void doctor_check_library(struct doctor *d);
+/* The machine: its kernel, and what it has. */
+void doctor_check_machine(struct doctor *d);
+/* MiB that programs may still take; -1 when it is not to be had. */
+long doctor_free_memory_mb(void);
+/* What images of ranks need, which no job does that takes none: nothing there is an error. */
+void doctor_check_images(struct doctor *d);
+/* A program that is to run; `name`: as a shell would find it. */
+void doctor_check_program(struct doctor *d, const char *name);
+
+/* `causeway doctor --report`, which that of another machine starts on each host: tells on standard
+ * output what there is (dispatcher/doctor/report.h), then answers the requests of standard input
+ * until its end. `directory`: of a job; `program`: that is to run, or NULL. Returns the exit code.
+ */
+int doctor_report(const char *directory, const char *program);
+
 #endif

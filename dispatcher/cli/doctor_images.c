@@ -1,4 +1,4 @@
-#include "dispatcher/cli/doctor_images.h"
+#include "dispatcher/cli/doctor.h"
 #include "dispatcher/program/device_path.h"
 #include "rdevice/image/probe.h"
 #include "relay/disk.h"

@@ -1,4 +1,4 @@
-#include "dispatcher/cli/doctor_library.h"
+#include "dispatcher/cli/doctor.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/tool.h"

@@ -1,4 +1,4 @@
-#include "dispatcher/cli/doctor_machine.h"
+#include "dispatcher/cli/doctor.h"
 #include "dispatcher/status/rundir.h"
 #include "relay/engine/engine.h"
 

@@ -1,4 +1,4 @@
-#include "dispatcher/cli/doctor_program.h"
+#include "dispatcher/cli/doctor.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
 

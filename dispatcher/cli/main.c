@@ -1,15 +1,7 @@
 /* The `causeway` command: a table of subcommands. */
 #include "ckptsrv/main.h"
 #include "common/signals.h"
-#include "dispatcher/cli/cmd_agent.h"
-#include "dispatcher/cli/cmd_ckpt.h"
-#include "dispatcher/cli/cmd_doctor.h"
-#include "dispatcher/cli/cmd_log.h"
-#include "dispatcher/cli/cmd_run.h"
-#include "dispatcher/cli/cmd_service.h"
-#include "dispatcher/cli/cmd_status.h"
-#include "dispatcher/cli/cmd_tunnel.h"
-#include "dispatcher/cli/cmd_up.h"
+#include "dispatcher/cli/commands.h"
 #include "relay/main.h"
 #include "tunnels/ssh_transport.h"
 

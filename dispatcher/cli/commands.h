@@ -1,0 +1,22 @@
+/* The subcommands of `causeway`. argv[0] is the command's name. Each returns the exit code: 0, 1
+ * when something failed or is not there, 2 for bad usage; --help says more. */
+#ifndef DISPATCHER_COMMANDS_H
+#define DISPATCHER_COMMANDS_H
+
+int cmd_run(int argc, char **argv);
+int cmd_up(int argc, char **argv);
+int cmd_down(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_log(int argc, char **argv);
+int cmd_ckpt(int argc, char **argv);
+int cmd_doctor(int argc, char **argv); /* starts short-lived children: from the only thread */
+int cmd_tunnel(int argc, char **argv);
+int cmd_door(int argc, char **argv); /* `causeway tunnel --listen ADDRESS TO ...` */
+
+/* For causeway run alone, which starts it on each host of a job; for causeway up, down and status
+ * alone: answers requests about services on this host (service_format.h) from standard input, until
+ * its end. */
+int cmd_agent(int argc, char **argv);
+int cmd_service(int argc, char **argv);
+
+#endif
