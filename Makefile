@@ -149,7 +149,7 @@ SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c he
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
-	dispatcher/relays/own_relay.o dispatcher/relays/relay_link.o relay/restarts.o dispatcher/relays/relays.o) \
+	dispatcher/relays/relay_link.o dispatcher/relays/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
@@ -338,7 +338,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_relays.c remote.c staging.c) \
+build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_units.c remote.c staging.c) \
 	dispatcher/channels/stream_fd.c dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c rtt_file.c settings.c))

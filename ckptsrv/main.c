@@ -32,7 +32,6 @@ enum {
     OPT_KEY_FD,
     OPT_MAX,
     OPT_READY_FD,
-    OPT_LIFE_FD,
     OPT_EPHEMERAL,
     OPT_EPHEMERAL_JOB,
     OPT_HELP
@@ -46,7 +45,6 @@ static const struct option options[] = {
     {"max", required_argument, NULL, OPT_MAX},
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
     {"once-ready", required_argument, NULL, OPT_READY_FD},
-    {"life-fd", required_argument, NULL, OPT_LIFE_FD},
     {"ephemeral", no_argument, NULL, OPT_EPHEMERAL},
     {"ephemeral-job", required_argument, NULL, OPT_EPHEMERAL_JOB}, /* likewise */
     {"help", no_argument, NULL, OPT_HELP},
@@ -100,8 +98,6 @@ static int take_option(struct ckptsrv_options *o, int opt, const char *value, st
         return cw_parse_bytes("--max", value, &o->config.max_bytes, err);
     case OPT_READY_FD:
         return take_descriptor(&o->config.ready_fd, value, err);
-    case OPT_LIFE_FD:
-        return take_descriptor(&o->config.life_fd, value, err);
     case OPT_EPHEMERAL_JOB:
         o->config.ephemeral = true;
         o->config.job = o->job;
@@ -164,7 +160,7 @@ static int run(struct ckptsrv_options *o, struct cw_err *err)
 
 int cmd_ckptsrv(int argc, char **argv)
 {
-    struct ckptsrv_options o = {.config = {.ready_fd = -1, .life_fd = -1}, .key_fd = -1};
+    struct ckptsrv_options o = {.config = {.ready_fd = -1}, .key_fd = -1};
     struct cw_err err = {0};
     int code = parse(&o, argc, argv, &err);
 

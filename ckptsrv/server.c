@@ -29,7 +29,7 @@ struct server {
     struct service *service;
     struct listener listeners[CKPTSRV_LISTENERS_MAX];
     int listening; /* how many do */
-    struct loop_watch signals, life, done;
+    struct loop_watch signals, done;
     struct loop_timer resume; /* accepting */
     bool ended;
 };
@@ -37,15 +37,6 @@ struct server {
 static void on_signal(void *ctx)
 {
     ((struct server *)ctx)->ended = true;
-}
-
-static void on_life(void *ctx)
-{
-    struct server *server = ctx;
-    char byte;
-
-    if (read(server->life.fd, &byte, 1) == 0)
-        server->ended = true;
 }
 
 static void on_done(void *ctx)
@@ -137,11 +128,8 @@ static int watch_signals(struct server *server, struct cw_err *err)
 
 static int watch_others(struct server *server, struct cw_err *err)
 {
-    int life = server->config->life_fd;
-
     if (loop_watch(server->loop, &server->done, workers_fd(server->workers), EPOLLIN, on_done,
-                   server) < 0 ||
-        (life >= 0 && loop_watch(server->loop, &server->life, life, EPOLLIN, on_life, server) < 0))
+                   server) < 0)
         return cw_err_set(err, CW_ESYS, "epoll: %s", strerror(errno));
     loop_timer_add(server->loop, &server->resume, on_resume, server);
     return CW_OK;
@@ -207,7 +195,7 @@ static int open_all(struct server *server, struct cw_err *err)
 
 int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
 {
-    struct server server = {.config = config, .signals.fd = -1, .life.fd = -1, .done.fd = -1};
+    struct server server = {.config = config, .signals.fd = -1, .done.fd = -1};
     bool opened;
 
     raise_descriptor_limit();
@@ -226,7 +214,6 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
         loop_timer_remove(server.loop, &server.resume);
-        loop_unwatch(server.loop, &server.life);
         loop_close(server.loop, &server.signals);
         loop_timer_remove(server.loop, &server.resume);
         loop_free(server.loop);

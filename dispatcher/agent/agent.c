@@ -2,8 +2,7 @@
 #include "common/secret.h"
 #include "dispatcher/agent/door.h"
 #include "dispatcher/agent/facts.h"
-#include "dispatcher/agent/host_relay.h"
-#include "dispatcher/agent/host_server.h"
+#include "dispatcher/agent/host_units.h"
 #include "dispatcher/agent/hosted.h"
 #include "dispatcher/agent/stager.h"
 #include "dispatcher/channels/wire.h"
@@ -32,8 +31,7 @@ struct agent {
     struct door *door;
     struct mux *mux; /* NULL: it serves no job yet */
     struct hosted *hosted;
-    struct host_relay *relay;
-    struct host_server *server;
+    struct units *units;
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
     bool here;    /* see agent_run */
@@ -59,9 +57,7 @@ static void end_with(struct agent *a, const struct cw_err *err)
 
 static bool is_service(void *ctx, pid_t pid)
 {
-    const struct agent *a = ctx;
-
-    return pid == host_relay_pid(a->relay) || pid == host_server_pid(a->server);
+    return units_have(((const struct agent *)ctx)->units, pid);
 }
 
 /* --- the session --- */
@@ -83,13 +79,10 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     switch (type) {
     case AGENT_STAGE:
         return stager_take(a->stager, body, size, err);
-    case AGENT_SERVER:
-        return host_server_start(a->server, body, size, err);
-    case AGENT_RELAY:
-        return host_relay_start(a->relay, body, size, err);
-    case AGENT_RELAY_KILL:
-        host_relay_kill(a->relay);
-        return CW_OK;
+    case AGENT_UNIT_START:
+        return host_units_start(a->units, body, size, err);
+    case AGENT_UNIT_KILL:
+        return host_units_kill(a->units, body, size, err);
     case AGENT_END:
         a->ending = true;
         wire_hold(&a->wire); /* its end is told once all is removed */
@@ -160,6 +153,8 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
                                    .keep_fd = a->keep_fd,
                                    .connected = is_connected,
                                    .ctx = a};
+    struct units_config units = {
+        .loop = a->loop, .dir = a->dir.path, .job = open->job, .events = &host_units_events};
 
     memcpy(a->key, open->key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
@@ -167,10 +162,9 @@ static int serve(struct agent *a, const struct greeting_open *open, struct cw_er
     if (!a->mux || mux_connect(a->mux, 0, err) < 0)
         return err->code;
     a->hosted = hosted_new(&config, err);
-    a->relay = a->hosted ? host_relay_new(a->loop, a->mux, a->dir.path, err) : NULL;
-    if (a->relay)
-        a->server = host_server_new(a->loop, a->mux, a->dir.path, open->job, err);
-    a->stager = a->server ? stager_new(a->loop, a->mux, err) : NULL;
+    units.ctx = a->mux;
+    a->units = a->hosted ? units_new(&units, err) : NULL;
+    a->stager = a->units ? stager_new(a->loop, a->mux, err) : NULL;
     if (!a->stager)
         return err->code;
     keep_time(a, open);
@@ -259,12 +253,7 @@ static int on_attach(void *ctx, const struct greeting_attach *attach, struct wir
 
 static void on_child_ended(void *ctx, pid_t pid, int status)
 {
-    struct agent *a = ctx;
-
-    if (pid == host_relay_pid(a->relay))
-        host_relay_ended(a->relay, status);
-    else if (pid == host_server_pid(a->server))
-        host_server_ended(a->server, status);
+    units_child_ended(((struct agent *)ctx)->units, pid, status);
 }
 
 static void on_signal(void *ctx, int number)
@@ -325,8 +314,7 @@ static void close_all(struct agent *a)
     hosted_free(a->hosted);
     if (a->loop)
         children_kill(is_service, a);
-    host_relay_free(a->relay);
-    host_server_free(a->server);
+    units_free(a->units);
     stager_free(a->stager);
     door_close(a->door);
     if (a->dir_made)

@@ -3,10 +3,8 @@
 #include "common/keyfile.h"
 #include "common/secret.h"
 #include "common/transport.h"
-#include "dispatcher/images/own_server.h"
 #include "dispatcher/images/server_link.h"
 #include "dispatcher/relays/opener.h"
-#include "relay/process.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -60,8 +58,7 @@ struct servers {
     struct fetch *fetches; /* SERVERS_FETCHES_MAX; owned */
     uint32_t *waiting;     /* of each rank, the image that waits for a free one; 0: none. Owned */
     uint32_t waiting_count;
-    uint64_t fetch_count; /* that have begun until now */
-    struct own_server own;
+    uint64_t fetch_count;       /* that have begun until now */
     char local[CW_ADDRESS_MAX]; /* of our own, where it stands ... */
     char far[CW_ADDRESS_MAX];   /* ... and on other hosts; "": there are none */
     struct opener *opener;
@@ -104,7 +101,7 @@ static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
             return err->code;
     } else {
         cw_key_random(server->keys->server);
-        if (!s->config.elsewhere && open_own(s, err) < 0)
+        if (s->config.socket_dir && open_own(s, err) < 0)
             return err->code;
     }
     cw_cred_job_key(server->keys->job, server->keys->server, s->config.job_id);
@@ -143,7 +140,6 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
     }
     s->config = *config;
     s->count = config->count ? config->count : 1;
-    own_server_init(&s->own);
     if (allocate(s, err) < 0) {
         servers_free(s);
         return NULL;
@@ -177,9 +173,6 @@ void servers_free(struct servers *s)
         close_link(s, &s->fetches[i].link, &s->fetches[i].watch);
         loop_timer_remove(s->config.loop, &s->fetches[i].timer);
     }
-    own_server_close(&s->own);
-    if (s->own.pid > 0)
-        relay_process_await_end(s->own.pid);
     free(s->server);
     free(s->fetches);
     free(s->waiting);
@@ -300,17 +293,14 @@ static void open_session(struct server *server, const struct cw_dial_result *res
 void servers_want(struct servers *s, uint32_t number)
 {
     struct server *server = &s->server[number];
-    struct cw_err err = {0};
 
     if (server->wanted)
         return;
     server->wanted = true;
     if (s->config.count)
         on_try(server);
-    else if (s->config.elsewhere)
-        s->config.elsewhere->start(s->config.elsewhere_ctx, s->keys[0].server);
-    else if (own_server_start(&s->own, &err) < 0)
-        s->config.events->failed(s->config.ctx, &err);
+    else
+        s->config.start(s->config.start_ctx, s->far, s->keys[0].server);
 }
 
 void servers_hear(struct servers *s, uint32_t server)
@@ -334,37 +324,15 @@ void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t im
 
 /* --- our own --- */
 
-static void on_own_started(void *ctx, pid_t pid)
-{
-    const struct servers *s = ctx;
-
-    s->config.events->child(s->config.ctx, pid);
-}
-
-static void on_own_listens(void *ctx)
-{
-    struct servers *s = ctx;
-
-    s->server[0].pause_ns = 0;
-    on_try(&s->server[0]);
-}
-
-void servers_own_listens(struct servers *s, const char *local, const char *far)
+void servers_own_listens(struct servers *s, const char *local, const char *far, bool here)
 {
     snprintf(s->local, sizeof(s->local), "%s", local);
     snprintf(s->far, sizeof(s->far), "%s", far);
-    snprintf(s->server[0].address, sizeof(s->server[0].address), "%s", far[0] ? far : local);
-    on_own_listens(s);
+    snprintf(s->server[0].address, sizeof(s->server[0].address), "%s",
+             far[0] && !here ? far : local);
+    s->server[0].pause_ns = 0;
+    on_try(&s->server[0]);
 }
-
-static void on_own_failed(void *ctx, const struct cw_err *err)
-{
-    const struct servers *s = ctx;
-
-    s->config.events->failed(s->config.ctx, err);
-}
-
-static const struct own_server_events own_events = {on_own_started, on_own_listens, on_own_failed};
 
 /* The same port for each of its processes. */
 static int listen_for_others(struct servers *s, struct cw_err *err)
@@ -383,34 +351,7 @@ static int open_own(struct servers *s, struct cw_err *err)
     strcpy(s->server[0].address, s->local);
     if (s->config.host && listen_for_others(s, err) < 0)
         return err->code;
-    s->own.loop = s->config.loop;
-    s->own.events = &own_events;
-    s->own.ctx = s;
-    s->own.config = (struct ckptsrv_config){.dir = s->config.image_dir,
-                                            .addresses = {s->local, s->far},
-                                            .address_count = s->far[0] ? 2 : 1,
-                                            .key = s->keys[0].server,
-                                            .max_bytes = s->config.bytes_max,
-                                            .ready_fd = -1,
-                                            .life_fd = -1,
-                                            .ephemeral = s->config.ephemeral,
-                                            .job = s->config.job_id};
     return CW_OK;
-}
-
-bool servers_is_child(const struct servers *s, pid_t pid)
-{
-    return pid > 0 && s->own.pid == pid;
-}
-
-bool servers_child_ended(struct servers *s, bool exited, struct cw_err *err)
-{
-    return own_server_ended(&s->own, exited, err);
-}
-
-const char *servers_child_why(const struct servers *s)
-{
-    return s->own.why;
 }
 
 /* --- fetching --- */

@@ -20,7 +20,6 @@ struct servers;
 
 /* What they tell, in the job's loop. A server is known by its number. */
 struct servers_events {
-    void (*child)(void *ctx, pid_t pid);       /* the job's own; it starts */
     void (*opens)(void *ctx, uint32_t server); /* what it holds follows */
     void (*held)(void *ctx, const struct cw_stored *held);
     void (*held_end)(void *ctx, uint32_t server);
@@ -31,14 +30,6 @@ struct servers_events {
      * -1: see `err`: CW_EAUTH: the server refuses this image; CW_ECLOSED, CW_EPROTO: the connection
      * broke; else there was no answer. */
     void (*fetched)(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err);
-    /* The job's own will not be there any more. */
-    void (*failed)(void *ctx, const struct cw_err *err);
-};
-
-/* Our own, where it is not started here. */
-struct servers_elsewhere {
-    /* Starts it, with this key: servers_own_listens follows, or failed() by other ways. */
-    void (*start)(void *ctx, const uint8_t key[CW_KEY_SIZE]);
 };
 
 /* Everything borrowed. */
@@ -50,13 +41,12 @@ struct servers_config {
     uint32_t count;               /* 0: one of the job's own */
     const uint8_t *of_rank;       /* which of them each rank has; NULL: ranks have them in turn */
     const char *key_file;         /* of those; NULL: the file beside each one's socket */
-    const char *socket_dir;       /* for the socket of our own */
-    const char *host;      /* it listens there over TCP too; borrowed for servers_new; NULL */
-    const char *image_dir; /* of our own ... */
-    uint64_t bytes_max;    /* ... and what it may hold */
-    bool ephemeral;        /* ... and whether those of the job go at its end */
-    const struct servers_elsewhere *elsewhere; /* NULL: our own is started here */
-    void *elsewhere_ctx;
+    const char *socket_dir;       /* of our own, where it is here; NULL: it is not */
+    const char *host; /* it listens there over TCP too; borrowed for servers_new; NULL */
+    /* Starts our own, which listens at `listen` besides ("": nowhere): servers_own_listens follows,
+     * or who waits for that hears why not. */
+    void (*start)(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE]);
+    void *start_ctx;
     const struct servers_events *events;
     void *ctx;
 };
@@ -65,7 +55,7 @@ struct servers_config {
  * CW_ENOTFOUND. */
 struct servers *servers_new(const struct servers_config *config, struct cw_err *err);
 
-/* Ends the sessions and our own server, and waits for that. NULL is allowed. */
+/* Ends the sessions. NULL is allowed. */
 void servers_free(struct servers *servers);
 
 uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
@@ -77,16 +67,9 @@ void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t inc
 /* It is needed from now on: starts our own, unless it was. */
 void servers_want(struct servers *servers, uint32_t server);
 
-/* Our own, which was started elsewhere, listens there: at a socket, and at `far`, of which other
- * hosts know; "": it is on this machine. */
-void servers_own_listens(struct servers *servers, const char *local, const char *far);
-
-/* Whether this is our own's process; it has ended, and the caller has waited for it. */
-bool servers_is_child(const struct servers *servers, pid_t pid);
-bool servers_child_ended(struct servers *servers, bool exited, struct cw_err *err);
-
-/* Why it did not listen, when it ended last; "": it did, or has not said. */
-const char *servers_child_why(const struct servers *servers);
+/* Our own listens: at a socket, and at `far`, of which other hosts know; "": there are none. It is
+ * reached there, unless it is `here`. */
+void servers_own_listens(struct servers *servers, const char *local, const char *far, bool here);
 
 /* Takes what this server has said until now. */
 void servers_hear(struct servers *servers, uint32_t server);

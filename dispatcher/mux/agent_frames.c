@@ -78,47 +78,61 @@ bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v)
            cw_setup_get(r.at, r.left, &v->setup);
 }
 
-/* --- relays --- */
+/* --- units --- */
 
-size_t agent_relay_put(uint8_t *to, const struct agent_relay *v)
+static bool add_word(struct agent_unit *v, const char *word)
 {
-    struct cw_writer w = cw_writer(to, AGENT_RELAY_MAX);
+    size_t size = strlen(word) + 1;
 
+    if (v->count == AGENT_WORDS_MAX || size > sizeof(v->words) - v->used)
+        return false;
+    memcpy(v->words + v->used, word, size);
+    v->used += (uint32_t)size;
+    v->count++;
+    return true;
+}
+
+bool agent_unit_option(struct agent_unit *v, const char *option, const char *value)
+{
+    return add_word(v, option) && add_word(v, value);
+}
+
+size_t agent_unit_put(uint8_t *to, const struct agent_unit *v)
+{
+    struct cw_writer w = cw_writer(to, AGENT_UNIT_MAX);
+
+    cw_put_u32(&w, v->number);
+    cw_put_u32(&w, v->kind);
+    cw_put_u32(&w, v->flags);
     cw_put_bytes(&w, v->key, sizeof(v->key));
-    cw_put_u64(&w, v->spin_ns);
-    cw_put_u32(&w, v->returns);
-    for (int i = 0; i < RELAY_OPTIONS; i++) {
-        cw_put_u8(&w, v->has[i]);
-        if (v->has[i])
-            put_text(&w, v->option[i]);
-    }
-    put_text(&w, v->log_dir);
+    cw_put_u64(&w, v->bytes_max);
+    put_text(&w, v->dir);
     put_text(&w, v->listen);
+    cw_put_bytes(&w, v->words, v->used);
     return w.used;
 }
 
-bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v)
+bool agent_unit_get(const uint8_t *from, size_t size, struct agent_unit *v)
 {
     struct cw_reader r = cw_reader(from, size);
-    uint32_t returns;
+    const char *at, *end;
 
     memset(v, 0, sizeof(*v));
+    v->number = cw_get_u32(&r);
+    v->kind = cw_get_u32(&r);
+    v->flags = cw_get_u32(&r);
     cw_get_copy(&r, v->key, sizeof(v->key));
-    v->spin_ns = cw_get_u64(&r);
-    returns = cw_get_u32(&r);
-    v->returns = returns != 0;
-    for (int i = 0; i < RELAY_OPTIONS; i++) {
-        uint8_t has = cw_get_u8(&r);
-
-        v->has[i] = has != 0;
-        if (has > 1)
+    v->bytes_max = cw_get_u64(&r);
+    get_text(&r, v->dir, sizeof(v->dir) - 1);
+    get_text(&r, v->listen, sizeof(v->listen) - 1);
+    for (at = (const char *)r.at; !r.bad && r.left > 0; at = (const char *)r.at) {
+        end = memchr(at, '\0', r.left);
+        if (!end || !add_word(v, at))
             return false;
-        if (has)
-            get_text(&r, v->option[i], AGENT_OPTION_MAX);
+        cw_get_bytes(&r, (size_t)(end - at) + 1);
     }
-    get_text(&r, v->log_dir, AGENT_OPTION_MAX);
-    get_text(&r, v->listen, AGENT_OPTION_MAX);
-    return cw_reader_end(&r) && returns <= 1;
+    return cw_reader_end(&r) && v->number < AGENT_UNITS_MAX && v->kind < AGENT_UNIT_KINDS &&
+           (v->flags & ~(AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES)) == 0;
 }
 
 /* --- programs that are sent --- */
@@ -150,31 +164,6 @@ bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v)
     get_text(&r, v->program.dir, STAGE_DIR_MAX);
     get_text(&r, v->program.name, STAGE_NAME_MAX);
     return cw_reader_end(&r) && v->number < AGENT_STAGES_MAX && stage_program_is_valid(&v->program);
-}
-
-/* --- checkpoint servers --- */
-
-size_t agent_server_put(uint8_t *to, const struct agent_server *v)
-{
-    struct cw_writer w = cw_writer(to, AGENT_SERVER_MAX);
-
-    cw_put_bytes(&w, v->key, sizeof(v->key));
-    cw_put_u64(&w, v->bytes_max);
-    put_text(&w, v->dir);
-    put_text(&w, v->listen);
-    return w.used;
-}
-
-bool agent_server_get(const uint8_t *from, size_t size, struct agent_server *v)
-{
-    struct cw_reader r = cw_reader(from, size);
-
-    memset(v, 0, sizeof(*v));
-    cw_get_copy(&r, v->key, sizeof(v->key));
-    v->bytes_max = cw_get_u64(&r);
-    get_text(&r, v->dir, AGENT_OPTION_MAX);
-    get_text(&r, v->listen, AGENT_OPTION_MAX);
-    return cw_reader_end(&r);
 }
 
 /* --- reports --- */

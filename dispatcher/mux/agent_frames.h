@@ -4,17 +4,22 @@
 #define DISPATCHER_AGENT_FRAMES_H
 
 #include "common/setup.h"
+#include "common/transport.h"
 #include "dispatcher/launch/launcher.h"
 #include "dispatcher/mux/mux.h"
 #include "dispatcher/stage/stage_program.h"
-#include "relay/options.h"
+
+#include <limits.h>
 
 #define AGENT_BLOB_MAX (8u << 20)   /* bytes of a program with its arguments and environment */
 #define AGENT_BLOB_PART (64u << 10) /* of it in one frame */
 #define AGENT_BLOBS_MAX 65u         /* the environment, and a program for each segment */
 #define AGENT_STARTS_MAX (1u << 29) /* processes that a host starts in one job */
-#define AGENT_OPTION_MAX 512u       /* bytes of an option of a relay */
-#define AGENT_STAGES_MAX 64u        /* programs that are sent: one for each segment */
+#define AGENT_UNITS_MAX (CW_RELAYS_MAX + 1u) /* units of a job: its relays, and ... */
+#define AGENT_UNIT_SERVER CW_RELAYS_MAX      /* ... its own checkpoint server */
+#define AGENT_WORDS_MAX 64u                  /* options of a unit, and their values */
+#define AGENT_WORDS_BYTES 16384u             /* ... with their ends */
+#define AGENT_STAGES_MAX 64u                 /* programs that are sent: one for each segment */
 
 /* A start is one process of a rank, known by a number that the dispatcher gives it. */
 enum agent_frame {
@@ -25,31 +30,25 @@ enum agent_frame {
     AGENT_LET_GO,                 /* event: rank, 1: its process ends */
     AGENT_CLOSE,                  /* all processes of ranks end */
     AGENT_END,                    /* the agent ends, which closes the connection */
-    AGENT_RELAY,                  /* struct agent_relay: the host's relay is to be started */
-    AGENT_RELAY_KILL,             /* a drill */
+    AGENT_UNIT_START,             /* struct agent_unit */
+    AGENT_UNIT_KILL,              /* event: its number: a drill */
     /* from it */
-    AGENT_STARTED,       /* event: start, pid */
-    AGENT_FAILED,        /* event: start, code, text */
-    AGENT_ALIVE,         /* event: rank, incarnation */
-    AGENT_SETUP_TAKEN,   /* event: start */
-    AGENT_ENDED,         /* event: start, status as of waitpid(2) */
-    AGENT_LOST,          /* event: start */
-    AGENT_FORMER_ENDED,  /* event: rank, incarnation */
-    AGENT_RELAY_STARTED, /* event: 0, pid */
-    AGENT_RELAY_LISTENS, /* event: 0, 0, its addresses */
-    AGENT_RELAY_ENDED,   /* event: 1: it is started again; status */
-    AGENT_RELAY_FAILED,  /* event: 0, 0, why */
+    AGENT_STARTED,      /* event: start, pid */
+    AGENT_FAILED,       /* event: start, code, text */
+    AGENT_ALIVE,        /* event: rank, incarnation */
+    AGENT_SETUP_TAKEN,  /* event: start */
+    AGENT_ENDED,        /* event: start, status as of waitpid(2) */
+    AGENT_LOST,         /* event: start */
+    AGENT_FORMER_ENDED, /* event: rank, incarnation */
+    AGENT_UNIT_STARTED, /* event: its number, pid, of a server its directory */
+    AGENT_UNIT_LISTENS, /* event: its number, 1: what it keeps is in memory; its addresses */
+    AGENT_UNIT_ENDED,   /* event: its number, status, why it did not listen; it is started again */
+    AGENT_UNIT_FAILED,  /* event: its number, status, why; there will be none any more */
     /* of programs that are sent */
     AGENT_STAGE,        /* to the agent: struct agent_stage: it is to be there */
     AGENT_STAGE_WANTED, /* event: its number: the bytes are to come, on its stream */
     AGENT_STAGED,       /* event: its number: it is there, and is kept for this job */
     AGENT_STAGE_FAILED, /* event: its number, code, why */
-    /* of the job's own checkpoint server, where it stands on this host */
-    AGENT_SERVER,         /* to the agent: struct agent_server: it is to be started */
-    AGENT_SERVER_STARTED, /* event: 1: its images are in memory; pid; its directory */
-    AGENT_SERVER_LISTENS, /* event: 0, 0, its addresses */
-    AGENT_SERVER_ENDED,   /* event: 0, status, why it did not listen; it is started again */
-    AGENT_SERVER_FAILED,  /* event: 0, 0, why */
 };
 
 struct agent_event {
@@ -100,38 +99,42 @@ static inline uint32_t agent_stage_stream(uint32_t number)
     return number * 8 + AGENT_STREAMS;
 }
 
-struct agent_relay {
-    uint8_t key[CW_KEY_SIZE];
-    uint64_t spin_ns;
-    bool returns;            /* it is started again on its log */
-    bool has[RELAY_OPTIONS]; /* else its default */
-    char option[RELAY_OPTIONS][AGENT_OPTION_MAX + 1];
-    char log_dir[AGENT_OPTION_MAX + 1]; /* "": the logs have no disk */
-    char listen[AGENT_OPTION_MAX + 1];  /* tcp:HOST:PORT beside its socket; "": no */
-};
-#define AGENT_RELAY_MAX (48u + (RELAY_OPTIONS + 2) * (2u + AGENT_OPTION_MAX))
+enum agent_unit_kind { AGENT_UNIT_IS_RELAY, AGENT_UNIT_IS_SERVER, AGENT_UNIT_KINDS };
 
-struct agent_server {
-    uint8_t key[CW_KEY_SIZE];
-    uint64_t bytes_max;                /* 0: a share of what is free there */
-    char dir[AGENT_OPTION_MAX + 1];    /* "": one is made, and removed */
-    char listen[AGENT_OPTION_MAX + 1]; /* tcp:HOST:PORT beside its socket; "": no */
+enum agent_unit_flag {
+    AGENT_UNIT_RETURNS = 1, /* it is started again */
+    AGENT_UNIT_PLACES = 2,  /* a server's directory is chosen there, and goes with the agent */
 };
-#define AGENT_SERVER_MAX (40u + 2u * (2u + AGENT_OPTION_MAX))
+
+/* A process of the job that is not a rank's, known in the job by its number. */
+struct agent_unit {
+    uint32_t number;
+    uint32_t kind;
+    uint32_t flags;
+    uint32_t count; /* of `words` */
+    uint8_t key[CW_KEY_SIZE];
+    uint64_t bytes_max; /* of a server; 0: a share of what is free there */
+    char dir[PATH_MAX]; /* of a server's images, or a relay's log; "": it chooses, or none */
+    char listen[CW_ADDRESS_MAX];   /* tcp:HOST:PORT beside its socket; "": no */
+    uint32_t used;                 /* bytes of these: */
+    char words[AGENT_WORDS_BYTES]; /* options and their values, each with its end */
+};
+#define AGENT_UNIT_MAX (68u + PATH_MAX + CW_ADDRESS_MAX + AGENT_WORDS_BYTES)
+
+/* Adds an option and its value. False: there is no room. */
+bool agent_unit_option(struct agent_unit *unit, const char *option, const char *value);
 
 /* Encode into ..._MAX bytes; return how many were used. */
 size_t agent_event_put(uint8_t *to, const struct agent_event *v);
 size_t agent_start_put(uint8_t *to, const struct agent_start *v);
-size_t agent_relay_put(uint8_t *to, const struct agent_relay *v);
+size_t agent_unit_put(uint8_t *to, const struct agent_unit *v);
 size_t agent_stage_put(uint8_t *to, const struct agent_stage *v);
-size_t agent_server_put(uint8_t *to, const struct agent_server *v);
 
 /* Decode. Return false if a size or a value is wrong. */
 bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v);
 bool agent_start_get(const uint8_t *from, size_t size, struct agent_start *v);
-bool agent_relay_get(const uint8_t *from, size_t size, struct agent_relay *v);
+bool agent_unit_get(const uint8_t *from, size_t size, struct agent_unit *v);
 bool agent_stage_get(const uint8_t *from, size_t size, struct agent_stage *v);
-bool agent_server_get(const uint8_t *from, size_t size, struct agent_server *v);
 
 /* Puts what was changed of a report of an image or a file back into its record. */
 void agent_report_change(uint8_t *record, size_t size, const struct cw_report *report);

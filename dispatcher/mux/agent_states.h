@@ -7,14 +7,14 @@
 
 #include <stdint.h>
 
-/* Of a process of a rank, the host's relay, the job's own checkpoint server there, or a program
- * that is sent. As the agent tells it: what it was told since may be on its way. */
+/* Of a process of a rank, a unit, or a program that is sent. As the agent tells it: what it was
+ * told since may be on its way. */
 enum agent_state {
     AGENT_IS_NOT,     /* nothing was ordered, or all was said of it */
     AGENT_IS_ORDERED, /* the order was sent */
     AGENT_IS_WANTED,  /* a program: its bytes are to come */
     AGENT_IS_STARTED,
-    AGENT_IS_LISTENING, /* a relay or a server */
+    AGENT_IS_LISTENING, /* a unit */
     AGENT_IS_ENDED,     /* likewise: it has ended, and is started again */
 };
 

@@ -5,16 +5,13 @@
 #include "common/transport.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/relays/opener.h"
-#include "dispatcher/relays/own_relay.h"
 #include "dispatcher/relays/relay_link.h"
 #include "tunnels/ssh_address.h"
 
-#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define CONNECT_MS 80000 /* for all places of a name */
@@ -36,9 +33,8 @@ struct relay {
     char near[CW_ADDRESS_MAX]; /* for processes of its machine, ... */
     char far[CW_ADDRESS_MAX];  /* ... and of others; "": as `address` */
     struct keys *keys;
-    struct own_relay own;   /* its process; config.addresses or elsewhere: it has none */
-    bool listens_elsewhere; /* config.elsewhere: it does ... */
-    uint32_t restarts;      /* ... having been started again so often */
+    bool listens;      /* one of our own does ... */
+    uint32_t restarts; /* ... having been started again so often */
     struct relay_link link;
     struct loop_watch watch; /* of the link */
     bool opened;
@@ -87,10 +83,7 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
     for (uint32_t i = 0; i < config->relays; i++) {
         r->relay[i] = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
         r->relay[i].link.fd = r->relay[i].watch.fd = -1;
-        own_relay_init(&r->relay[i].own);
     }
-    if (config->kept)
-        r->relay[0].own.kept = *config->kept;
     for (uint32_t i = 0; i < config->relays; i++)
         if (relay_link_init(&r->relay[i].link, room(config), err) < 0) {
             relays_free(r);
@@ -121,13 +114,9 @@ void relays_free(struct relays *r)
     relays_end(r);
     loop_timer_remove(r->config.loop, &r->timer);
     for (uint32_t i = 0; i < relays; i++) {
-        own_relay_close(&r->relay[i].own);
         close_link(&r->relay[i]);
         relay_link_free(&r->relay[i].link);
     }
-    for (uint32_t i = 0; i < relays; i++)
-        if (r->relay[i].own.pid > 0)
-            relay_process_await_end(r->relay[i].own.pid);
     free(r->relay);
     cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
     free(r);
@@ -182,8 +171,7 @@ static void open_session(struct relay *relay)
     struct cw_err err;
 
     cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
-    if (!relay->of->config.returns) /* else the next process needs it */
-        sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
+    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
     if (dial(relay, false))
         return;
     cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->address);
@@ -208,77 +196,7 @@ static int load_key(struct relay *relay, struct cw_err *err)
     return cw_key_load(beside, relay->keys->relay, err);
 }
 
-static void on_child_started(void *ctx, pid_t pid)
-{
-    const struct relay *relay = ctx;
-
-    relay->of->config.events->child(relay->of->config.ctx, relay->number, pid);
-}
-
-/* A session that was open before is resumed by itself. */
-static void on_child_listens(void *ctx)
-{
-    struct relay *relay = ctx;
-    const struct relays_config *config = &relay->of->config;
-
-    if (relay->opened)
-        config->events->back(config->ctx, relay->number);
-    else
-        open_session(relay);
-}
-
-static void on_child_failed(void *ctx, const struct cw_err *err)
-{
-    struct relay *relay = ctx;
-    struct cw_err cause = *err;
-
-    if (relay->opened)
-        give_up(relay, &cause);
-    else
-        fail(relay->of, err);
-}
-
-static const struct own_relay_events own_relay_events = {on_child_started, on_child_listens,
-                                                         on_child_failed};
-
-/* The same port for each of its processes. */
-static int listen_for_others(struct relay *relay, struct cw_err *err)
-{
-    char wanted[CW_ADDRESS_MAX];
-
-    snprintf(wanted, sizeof(wanted), "tcp:%s:0", relay->of->config.host);
-    if (cw_address_choose_port(wanted, relay->far, err) < 0)
-        return cw_err_wrap(err, "a relay that other hosts reach");
-    return CW_OK;
-}
-
-static int start_child(struct relay *relay, struct cw_err *err)
-{
-    const struct relays_config *config = &relay->of->config;
-    struct own_relay *own = &relay->own;
-
-    /* the first one has no number: its place is where others look */
-    if (relay->number == 0)
-        snprintf(own->path, sizeof(own->path), "%s/relay", config->dir);
-    else
-        snprintf(own->path, sizeof(own->path), "%s/relay.%u", config->dir, relay->number);
-    snprintf(relay->address, sizeof(relay->address), "unix:%s", own->path);
-    if (config->host && listen_for_others(relay, err) < 0)
-        return err->code;
-    own->loop = config->loop;
-    own->events = &own_relay_events;
-    own->ctx = relay;
-    own->child = (struct relay_child_config){.socket_path = own->path,
-                                             .listen = relay->far[0] ? relay->far : NULL,
-                                             .key = relay->keys->relay,
-                                             .options = config->options,
-                                             .spin_ns = config->spin_ns,
-                                             .kept = config->returns ? &own->kept : NULL,
-                                             .outlived = config->kept,
-                                             .log_dir = config->log_dir};
-    return own_relay_start(own, err);
-}
-
+/* As open_session wants it: the order has its own. */
 static int start_own(struct relay *relay, struct cw_err *err)
 {
     const struct relays_config *config = &relay->of->config;
@@ -287,9 +205,7 @@ static int start_own(struct relay *relay, struct cw_err *err)
         memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
     else
         cw_key_random(relay->keys->relay);
-    if (!config->elsewhere)
-        return start_child(relay, err);
-    return config->elsewhere->start(config->elsewhere_ctx, relay->number, relay->keys->relay, err);
+    return config->own->start(config->own_ctx, relay->number, relay->keys->relay, err);
 }
 
 /* Ranks of a relay behind a gateway are there as well. */
@@ -307,7 +223,7 @@ static void take_address(struct relay *relay, const char *address)
 int relays_open(struct relays *r, struct cw_err *err)
 {
     r->state = STARTING;
-    loop_timer_set(&r->timer, loop_now_ns(r->config.loop) + RELAY_CHILD_READY_NS);
+    loop_timer_set(&r->timer, loop_now_ns(r->config.loop) + RELAYS_START_NS);
     for (uint32_t i = 0; i < r->config.relays; i++) {
         struct relay *relay = &r->relay[i];
 
@@ -659,33 +575,6 @@ void relays_hear(struct relays *r, uint32_t relay)
 
 /* --- our own --- */
 
-int relays_number_of(const struct relays *r, pid_t pid)
-{
-    for (uint32_t i = 0; i < r->config.relays; i++)
-        if (r->relay[i].own.pid == pid)
-            return (int)i;
-    return -1;
-}
-
-bool relays_child_ended(struct relays *r, uint32_t relay)
-{
-    struct relay *it = &r->relay[relay];
-
-    own_relay_ended(&it->own);
-    return r->config.returns && it->opened && !it->over && !r->ending && own_relay_again(&it->own);
-}
-
-int relays_reap(struct relays *r, int *status)
-{
-    for (uint32_t i = 0; i < r->config.relays; i++) {
-        pid_t pid = r->relay[i].own.pid;
-
-        if (pid && waitpid(pid, status, WNOHANG) == pid)
-            return (int)i;
-    }
-    return -1;
-}
-
 bool relays_may_return(const struct relays *r)
 {
     return r->config.returns || r->config.addresses;
@@ -693,50 +582,51 @@ bool relays_may_return(const struct relays *r)
 
 uint32_t relays_restarts(const struct relays *r, uint32_t relay)
 {
-    return r->relay[relay].own.restarts.count + r->relay[relay].restarts;
+    return r->relay[relay].restarts;
 }
 
 bool relays_listens(const struct relays *r, uint32_t relay)
 {
-    const struct own_relay *own = &r->relay[relay].own;
-
-    return r->config.addresses || r->relay[relay].listens_elsewhere ||
-           (own->listens && !own->killed);
+    return r->config.addresses || r->relay[relay].listens;
 }
 
 void relays_kill(struct relays *r, uint32_t relay)
 {
-    if (r->config.elsewhere)
-        r->config.elsewhere->kill(r->config.elsewhere_ctx, relay);
-    else
-        own_relay_kill(&r->relay[relay].own);
+    r->relay[relay].listens = false;
+    r->config.own->kill(r->config.own_ctx, relay);
 }
 
-/* --- our own, elsewhere --- */
-
-void relays_elsewhere_listens(struct relays *r, uint32_t relay, const char *local, const char *tcp)
+/* A session that was open before is resumed by itself. */
+void relays_own_listens(struct relays *r, uint32_t relay, const char *local, const char *tcp,
+                        bool here)
 {
     struct relay *it = &r->relay[relay];
 
-    it->listens_elsewhere = true;
+    it->listens = true;
     snprintf(it->near, sizeof(it->near), "%s", local);
     snprintf(it->far, sizeof(it->far), "%s", tcp[0] ? tcp : local);
-    snprintf(it->address, sizeof(it->address), "%s", it->far);
-    on_child_listens(it);
+    snprintf(it->address, sizeof(it->address), "%s", here ? local : it->far);
+    if (it->opened)
+        r->config.events->back(r->config.ctx, relay);
+    else
+        open_session(it);
 }
 
-bool relays_elsewhere_ended(struct relays *r, uint32_t relay, bool again)
+void relays_own_ended(struct relays *r, uint32_t relay)
 {
-    struct relay *it = &r->relay[relay];
-
-    it->listens_elsewhere = false;
-    it->restarts += again;
-    return again && it->opened;
+    r->relay[relay].listens = false;
+    r->relay[relay].restarts++;
 }
 
-void relays_elsewhere_failed(struct relays *r, uint32_t relay, const struct cw_err *err)
+void relays_own_failed(struct relays *r, uint32_t relay, const struct cw_err *err)
 {
-    on_child_failed(&r->relay[relay], err);
+    struct cw_err cause = *err;
+
+    r->relay[relay].listens = false;
+    if (r->relay[relay].opened)
+        give_up(&r->relay[relay], &cause);
+    else
+        fail(r, err);
 }
 
 /* --- questions --- */

@@ -5,16 +5,16 @@
 
 #include "common/frame.h"
 #include "dispatcher/loop/loop.h"
-#include "relay/process.h"
 
 #include <sys/types.h>
+
+#define RELAYS_START_NS 60000000000ull /* for all of them to be opened */
 
 struct relays;
 
 /* What relays tell, in the job's loop. A relay is known by its number. */
 struct relays_events {
-    void (*child)(void *ctx, uint32_t relay, pid_t pid); /* the job's own; it starts */
-    void (*back)(void *ctx, uint32_t relay); /* ... and it listens again, after it had ended */
+    void (*back)(void *ctx, uint32_t relay); /* one of our own listens again, after it had ended */
     void (*ready)(void *ctx);                /* the job is open at all, and they are linked */
     void (*failed)(void *ctx, const struct cw_err *err); /* ... or will never be; said once */
     void (*notice)(void *ctx, uint32_t relay, const struct cw_notice_body *notice);
@@ -25,10 +25,10 @@ struct relays_events {
     void (*lost)(void *ctx, uint32_t relay, const struct cw_err *err); /* its session is over */
 };
 
-/* Where relays of the job's own run on other hosts: what starts them there. */
-struct relays_elsewhere {
-    /* Begins to; relays_elsewhere_listens or _failed is to be told. The key is wiped by the callee
-     * as soon as it is not needed. Errors: CW_ECLOSED, CW_ELIMIT, CW_ENOMEM. */
+/* What starts relays of the job's own, and ends them with the job. */
+struct relays_own {
+    /* Begins to; relays_own_listens or _failed is to be told, maybe from inside. Errors:
+     * CW_ECLOSED, CW_ELIMIT, CW_ENOMEM. */
     int (*start)(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], struct cw_err *err);
     void (*kill)(void *ctx, uint32_t relay); /* SIGKILL */
 };
@@ -39,27 +39,19 @@ struct relays_config {
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     uint32_t ranks;
     uint32_t relays;              /* at least 1 */
-    const char *const *addresses; /* of relays that run already; NULL: they are our children */
+    const char *const *addresses; /* of relays that run already; NULL: they are our own */
     const char *const *links; /* of those: [from * relays + to] is where that one reaches the other,
                                  or NULL, where the other connects; NULL: each is reached at its
                                  address, by all */
     const char *key_file;     /* of those; NULL: the file beside each one's socket */
-    const char *dir;          /* for the sockets of our own */
-    const char *const *options; /* as of struct relay_child_config */
-    const uint8_t *key;         /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
-    bool take;                  /* the relays have the job already, and nobody speaks for it */
-    bool returns;        /* one of our own whose process ends is started again on its log ... */
-    const char *log_dir; /* ... of which this is on disk; NULL: nothing */
-    const struct relay_kept *kept; /* ... in these files, which outlive this process too; taken
-                                      over, by the one relay. NULL: they are made */
-    uint64_t spin_ns;
-    const uint8_t *homes; /* each rank's relay; NULL: all have relay 0 */
-    uint32_t hello_flags; /* enum cw_hello_flag */
-    uint32_t resume_ms;   /* how long sessions of the job may be suspended; 0: they end at once */
-    const char *host; /* our own relays listen there over TCP too, for ranks of other hosts; NULL:
-                         there are none */
-    const struct relays_elsewhere *elsewhere; /* NULL: our own are processes of this machine */
-    void *elsewhere_ctx;
+    const uint8_t *key;       /* of our own: CW_KEY_SIZE bytes; NULL: drawn at random */
+    bool take;                /* the relays have the job already, and nobody speaks for it */
+    bool returns;             /* one of our own whose process ends is started again on its log */
+    const uint8_t *homes;     /* each rank's relay; NULL: all have relay 0 */
+    uint32_t hello_flags;     /* enum cw_hello_flag */
+    uint32_t resume_ms; /* how long sessions of the job may be suspended; 0: they end at once */
+    const struct relays_own *own;
+    void *own_ctx;
     const struct relays_events *events;
     void *ctx;
 };
@@ -70,7 +62,7 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
 /* The job is not over: at the end its relays keep what they have of it. */
 void relays_keep_job(struct relays *relays);
 
-/* Ends the sessions and our own relays, and waits for those. NULL is allowed. */
+/* Ends the sessions. NULL is allowed. */
 void relays_free(struct relays *relays);
 
 /* Begins to open the job: ready() or failed() comes. Errors: CW_ESYS, CW_EINVAL, CW_ENOTFOUND. */
@@ -79,14 +71,6 @@ int relays_open(struct relays *relays, struct cw_err *err);
 /* Takes what this relay has said until now. */
 void relays_hear(struct relays *relays, uint32_t relay);
 
-/* Of our own: the number of the one that has this process; -1: it is none. */
-int relays_number_of(const struct relays *relays, pid_t pid);
-/* It has ended; the caller has waited for it. Returns whether it is started again: back() follows,
- * or its end, or lost(). */
-bool relays_child_ended(struct relays *relays, uint32_t relay);
-/* One of our own that has ended is waited for: its number, and *status as of waitpid(2);
- * relays_child_ended is to follow. -1: there is none. */
-int relays_reap(struct relays *relays, int *status);
 /* Whether one that ends may be started again: by us, or, of those that are not our own, by whoever
  * keeps it. How often this one of our own was until now. */
 bool relays_may_return(const struct relays *relays);
@@ -96,12 +80,12 @@ bool relays_listens(const struct relays *relays, uint32_t relay);
 /* A drill, of our own: SIGKILL. */
 void relays_kill(struct relays *relays, uint32_t relay);
 
-/* Of relays elsewhere: one listens, over a Unix socket and over TCP ("": not); it has ended, and is
- * started again or not, which returns false if it will not be there; it will not listen. */
-void relays_elsewhere_listens(struct relays *relays, uint32_t relay, const char *local,
-                              const char *tcp);
-bool relays_elsewhere_ended(struct relays *relays, uint32_t relay, bool again);
-void relays_elsewhere_failed(struct relays *relays, uint32_t relay, const struct cw_err *err);
+/* Of our own: one listens, over a Unix socket and over TCP ("": not), which we reach over the
+ * former if it is `here`; it has ended, and is started again; there will be none any more. */
+void relays_own_listens(struct relays *relays, uint32_t relay, const char *local, const char *tcp,
+                        bool here);
+void relays_own_ended(struct relays *relays, uint32_t relay);
+void relays_own_failed(struct relays *relays, uint32_t relay, const struct cw_err *err);
 
 /* Asks for one STATS of every rank. Returns how many ranks' are to come. */
 uint32_t relays_ask_stats(struct relays *relays);

@@ -67,8 +67,8 @@ struct agents_config {
     void *ctx;
 };
 
-/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, far_relays.h,
- * staging.h, dispatcher/run/far_server.h. */
+/* Who speaks to agents, through one session with each: dispatcher/remote/remote.h, far_units.h,
+ * staging.h. */
 struct agents_user {
     /* Frames of these types, as of struct mux_ops: an error gives the host up. One whose type is
      * nobody's does, too. */

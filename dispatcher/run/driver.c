@@ -2,7 +2,6 @@
 #include "common/clock.h"
 #include "dispatcher/launch/children.h"
 #include "dispatcher/pmi/pmi.h"
-#include "dispatcher/run/far_server.h"
 #include "dispatcher/run/fault_injection.h"
 #include "dispatcher/run/finish.h"
 #include "dispatcher/run/host_news.h"
@@ -11,6 +10,7 @@
 #include "dispatcher/run/relay_news.h"
 #include "dispatcher/run/resume.h"
 #include "dispatcher/run/starts.h"
+#include "dispatcher/run/unit_news.h"
 #include "tunnels/ssh_transport.h"
 
 #include <signal.h>
@@ -31,6 +31,7 @@ struct driver {
     struct unrestartable unrestartable;
     struct relay_news relay_news;
     struct host_news host_news;
+    struct unit_news unit_news;
     uint32_t unkept;  /* ranks that have ended well, which is not written down yet */
     bool *kept;       /* of each rank: it is; owned */
     bool all_started; /* every rank has been started once */
@@ -324,13 +325,10 @@ static void signal_ranks(struct driver *d, int signal_number)
 static void on_child_ended(void *ctx, pid_t pid, int status)
 {
     struct driver *d = ctx;
-    int relay = d->parts.relays ? relays_number_of(d->parts.relays, pid) : -1;
 
-    if (relay >= 0)
-        relay_news_child_ended(&d->relay_news, (uint32_t)relay, status);
-    else if (imaging_is_child(d->parts.imaging, pid))
-        imaging_child_ended(d->parts.imaging, status);
-    else if (ssh_transport_is_tunnel(pid))
+    if (units_child_ended(d->parts.units, pid, status))
+        return;
+    if (ssh_transport_is_tunnel(pid))
         ssh_transport_ended(pid);
     else
         agents_child_ended(d->parts.agents, pid, status);
@@ -400,13 +398,19 @@ static void on_no_source(void *ctx, uint32_t rank, const char *why)
              rank, d->job_ranks[rank].program, d->job_ranks[rank].why, why);
 }
 
-static const struct imaging_events imaging_events = {on_source, on_no_source};
+static void start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
+{
+    unit_news_start_server(&((struct driver *)ctx)->unit_news, listen, key);
+}
+
+static const struct imaging_events imaging_events = {on_source, on_no_source, start_server};
 
 static const struct parts_events parts_events = {.launcher = &launcher_events,
                                                  .rank_io = &rank_io_events,
                                                  .relays = &relay_news_events,
+                                                 .units = &unit_news_events,
+                                                 .own_relays = &unit_news_relays,
                                                  .agents = &host_news_events,
-                                                 .far_relays = &host_news_relays,
                                                  .staging = &host_news_staging,
                                                  .imaging = &imaging_events,
                                                  .signalled = on_signal,
@@ -443,8 +447,8 @@ static int open_core(struct driver *d, struct cw_err *err)
                               .site = o->hosts.list.host[placement->slot_host[slot]].site,
                               .ranks_max = placement->slot_ranks_max[slot]};
     job_init(&d->job, &config, d->job_ranks, d->slots);
-    d->host_news =
-        (struct host_news){.parts = &d->parts, .job = &d->job, .relay_news = &d->relay_news};
+    d->host_news = (struct host_news){.parts = &d->parts, .job = &d->job};
+    d->unit_news = (struct unit_news){.parts = &d->parts, .relay_news = &d->relay_news};
     d->relay_news = (struct relay_news){.parts = &d->parts,
                                         .job = &d->job,
                                         .ranks = d->job_ranks,
@@ -482,13 +486,9 @@ static int await_hosts(struct driver *d, int *exit_code, struct cw_err *err)
 static int open_relays(struct driver *d, const struct parts_events *events, int *exit_code,
                        struct cw_err *err)
 {
-    const struct host_options *hosts = &d->parts.options->hosts;
-    bool elsewhere = !agents_are_here(d->parts.agents) && hosts->relay_at == RELAY_AT_HOST &&
-                     d->parts.options->relay_count == 0;
-
     if (await_hosts(d, exit_code, err) < 0)
         return err->code;
-    if (parts_open_relays(&d->parts, events, elsewhere ? &host_relays : NULL, err) < 0)
+    if (parts_open_relays(&d->parts, events, err) < 0)
         return err->code;
     return await(d, &d->relay_news.ready, exit_code, err);
 }
@@ -496,15 +496,15 @@ static int open_relays(struct driver *d, const struct parts_events *events, int 
 /* Until the checkpoint server has started, where that is on a host. */
 static int await_server(struct driver *d, int *exit_code, struct cw_err *err)
 {
-    const struct far_server *far = imaging_far_server(d->parts.imaging);
+    const struct unit_news *n = &d->unit_news;
 
-    if (!far)
+    if (!d->parts.imaging || d->parts.options->hosts.ckptsrv_host == HOSTS_NONE)
         return CW_OK;
-    if (await(d, &far->settled, exit_code, err) < 0)
+    if (await(d, &n->server_settled, exit_code, err) < 0)
         return err->code;
-    if (!far->why.code)
+    if (!n->server_why.code)
         return CW_OK;
-    *err = far->why;
+    *err = n->server_why;
     return cw_err_wrap(err, "--ckptsrv");
 }
 
@@ -520,6 +520,7 @@ static int open_all(struct driver *d, const struct run_options *options, int *ex
 
     events.relays_ctx = &d->relay_news;
     events.agents_ctx = &d->host_news;
+    events.units_ctx = &d->unit_news;
     d->parts.state = state;
     d->parts.resumed = d->parts.begun = state;
     if (failed || open_core(d, err) < 0 || resume_open(&d->parts, err) < 0 ||

@@ -1,5 +1,4 @@
 #include "dispatcher/run/host_news.h"
-#include "dispatcher/run/host_relays.h"
 
 #include <stdio.h>
 
@@ -77,34 +76,6 @@ static void on_resumed(void *ctx, uint32_t host)
     log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_RESUMED, name_of(n, host), NULL);
 }
 
-static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
-{
-    struct host_news *n = ctx;
-
-    log_verbose(&n->parts->log, "host %s: relay started (pid %d)", name_of(n, host), (int)pid);
-}
-
-static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
-{
-    struct host_news *n = ctx;
-
-    relays_elsewhere_listens(n->parts->relays, host_relays_of_host(n->parts, host), local, tcp);
-}
-
-static void on_relay_ended(void *ctx, uint32_t host, bool again, int status)
-{
-    struct host_news *n = ctx;
-
-    relay_news_elsewhere_ended(n->relay_news, host_relays_of_host(n->parts, host), again, status);
-}
-
-static void on_relay_failed(void *ctx, uint32_t host, const struct cw_err *err)
-{
-    struct host_news *n = ctx;
-
-    relays_elsewhere_failed(n->parts->relays, host_relays_of_host(n->parts, host), err);
-}
-
 static void on_said(void *ctx, uint32_t host, const char *line)
 {
     struct host_news *n = ctx;
@@ -119,9 +90,6 @@ const struct agents_events host_news_events = {.ready = on_ready,
                                                .suspended = on_suspended,
                                                .resumed = on_resumed,
                                                .said = on_said};
-
-const struct far_relays_events host_news_relays = {on_relay_started, on_relay_listens,
-                                                   on_relay_ended, on_relay_failed};
 
 /* --- programs that are sent to them --- */
 

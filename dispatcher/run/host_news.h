@@ -4,20 +4,17 @@
 
 #include "dispatcher/job/job.h"
 #include "dispatcher/run/parts.h"
-#include "dispatcher/run/relay_news.h"
 
 /* All that it points to is borrowed. */
 struct host_news {
     struct parts *parts;
     struct job *job;
-    struct relay_news *relay_news;
     bool ready;  /* all of them have an agent */
     bool staged; /* ... and the programs that were to be sent to them */
 };
 
 /* With a struct host_news as their `ctx`. */
 extern const struct agents_events host_news_events;
-extern const struct far_relays_events host_news_relays;
 extern const struct staging_events host_news_staging;
 
 #endif

@@ -1,9 +1,7 @@
 #include "dispatcher/run/host_relays.h"
 #include "common/machine.h"
 
-#include <sodium.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,7 +40,7 @@ void host_relays_own_address(const struct parts *p, char text[CW_ADDRESS_MAX])
     }
 }
 
-static bool is_at_hosts(const struct parts *p)
+bool host_relays_are_at_hosts(const struct parts *p)
 {
     return !agents_are_here(p->agents) && p->options->hosts.relay_at == RELAY_AT_HOST &&
            p->options->relay_count == 0;
@@ -52,7 +50,8 @@ void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX])
 {
     const struct run_options *o = p->options;
-    bool is_near = is_at_hosts(p) ? o->relay_host[relay] == host : host_relays_is_here(p, host);
+    bool is_near =
+        host_relays_are_at_hosts(p) ? o->relay_host[relay] == host : host_relays_is_here(p, host);
 
     if (o->grid)
         grid_job_relay_at(o->grid, relay, o->hosts.list.host[host].site, text);
@@ -60,17 +59,8 @@ void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
         snprintf(text, CW_ADDRESS_MAX, "%s", relays_address_for(p->relays, relay, is_near));
 }
 
-uint32_t host_relays_of_host(const struct parts *p, uint32_t host)
-{
-    uint32_t relay = 0;
-
-    while (p->options->relay_host[relay] != host)
-        relay++;
-    return relay;
-}
-
 /* By the name that the user gave it, unless ssh knows its address. Of this machine "". */
-static void listen_address(const struct parts *p, uint32_t host, char *text, size_t size)
+void host_relays_listen_address(const struct parts *p, uint32_t host, char text[CW_ADDRESS_MAX])
 {
     const struct greeting_hello *facts = agents_facts(p->agents, host);
     const char *name = strchr(agents_name(p->agents, host), '@');
@@ -78,12 +68,12 @@ static void listen_address(const struct parts *p, uint32_t host, char *text, siz
     name = name ? name + 1 : agents_name(p->agents, host);
     text[0] = '\0';
     if (!is_this_machine(facts))
-        snprintf(text, size, "tcp:%.255s:0", facts->own[0] ? facts->own : name);
+        snprintf(text, CW_ADDRESS_MAX, "tcp:%.255s:0", facts->own[0] ? facts->own : name);
 }
 
 void host_relays_server_address(const struct parts *p, char text[CW_ADDRESS_MAX])
 {
-    listen_address(p, p->options->hosts.ckptsrv_host, text, CW_ADDRESS_MAX);
+    host_relays_listen_address(p, p->options->hosts.ckptsrv_host, text);
     if (!text[0] && p->host[0])
         snprintf(text, CW_ADDRESS_MAX, "tcp:%.255s:0", p->host);
 }
@@ -94,41 +84,3 @@ bool host_relays_is_near_server(const struct parts *p, uint32_t host)
 
     return of_server == HOSTS_NONE ? host_relays_is_here(p, host) : host == of_server;
 }
-
-static int start(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
-{
-    const struct parts *p = ctx;
-    const struct relay_settings *settings = &p->options->relay_settings;
-    const char *disk = relay_settings_disk_dir(settings);
-    struct agent_relay *order = calloc(1, sizeof(*order));
-    uint32_t host = p->options->relay_host[relay];
-
-    if (!order)
-        return cw_err_set(err, CW_ENOMEM, "no memory to start the relay of a host");
-    memcpy(order->key, key, CW_KEY_SIZE);
-    order->spin_ns = p->spin_ns;
-    order->returns = settings->log_safety != RELAY_LOG_IN_MEMORY;
-    for (int i = 0; i < RELAY_OPTIONS; i++) {
-        order->has[i] = p->options->relay_options[i] != NULL;
-        if (order->has[i])
-            snprintf(order->option[i], sizeof(order->option[i]), "%s",
-                     p->options->relay_options[i]);
-    }
-    if (order->returns && disk)
-        snprintf(order->log_dir, sizeof(order->log_dir), "%s", disk);
-    listen_address(p, host, order->listen, sizeof(order->listen));
-    if (far_relays_start(p->far_relays, host, order, err) < 0)
-        cw_err_wrap(err, "starting the relay of host %s", agents_name(p->agents, host));
-    sodium_memzero(order->key, sizeof(order->key));
-    free(order);
-    return err->code;
-}
-
-static void end(void *ctx, uint32_t relay)
-{
-    const struct parts *p = ctx;
-
-    far_relays_kill(p->far_relays, p->options->relay_host[relay]);
-}
-
-const struct relays_elsewhere host_relays = {start, end};

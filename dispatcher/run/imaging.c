@@ -1,7 +1,6 @@
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
-#include "dispatcher/run/far_server.h"
 #include "dispatcher/run/parts.h"
 #include "dispatcher/run/server_news.h"
 #include "relay/log_files.h"
@@ -37,7 +36,6 @@ struct imaging {
     struct rank_images *rank;       /* owned */
     struct servers *servers;
     struct image_dir dir; /* of our own server, where it is here */
-    struct far_server far;
     uint8_t mark[CW_MARK_SIZE];
     struct loop_timer timer;       /* the core has something to be done */
     struct loop_timer stats_timer; /* logs are looked at */
@@ -391,15 +389,6 @@ void imaging_demand(struct imaging *im)
 
 /* --- what servers say --- */
 
-static void on_child(void *ctx, pid_t pid)
-{
-    struct imaging *im = ctx;
-
-    server_news_own_started(&im->news, pid, servers_address(im->servers, 0, true), im->dir.path);
-    if (im->dir.in_memory)
-        server_news_in_memory(&im->news, im->dir.path);
-}
-
 static void on_opens(void *ctx, uint32_t server)
 {
     struct imaging *im = ctx;
@@ -500,10 +489,8 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
     no_image_from(im, server, err);
 }
 
-static void on_failed(void *ctx, const struct cw_err *err)
+void imaging_server_failed(struct imaging *im, const struct cw_err *err)
 {
-    struct imaging *im = ctx;
-
     im->server_failed = true;
     if (im->ending)
         return;
@@ -532,8 +519,8 @@ static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const 
     }
 }
 
-static const struct servers_events servers_events = {on_child,  on_opens, on_held,    on_held_end,
-                                                     on_stored, on_lost,  on_fetched, on_failed};
+static const struct servers_events servers_events = {on_opens,  on_held, on_held_end,
+                                                     on_stored, on_lost, on_fetched};
 
 /* --- restarts --- */
 
@@ -576,21 +563,11 @@ void imaging_not_restored(struct imaging *im, uint32_t rank, const char *why, bo
 
 /* --- opening and closing --- */
 
-static void open_far(struct imaging *im)
+static void start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
 {
-    const struct run_options *o = im->parts->options;
+    const struct imaging *im = ctx;
 
-    im->far = (struct far_server){.agents = im->parts->agents,
-                                  .host = o->hosts.ckptsrv_host,
-                                  .listen = im->parts->server_listen,
-                                  .dir = o->image_dir,
-                                  .bytes_max = o->image_bytes_max,
-                                  .servers = im->servers,
-                                  .news = &im->news,
-                                  .failed = on_failed,
-                                  .ctx = im};
-    far_server_open(&im->far);
-    servers_want(im->servers, 0);
+    im->events->start_server(im->ctx, listen, key);
 }
 
 static int open_servers(struct imaging *im, struct cw_err *err)
@@ -604,19 +581,16 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .of_rank = im->core.config.of_rank,
                                     .count = o->image_server_count,
                                     .key_file = o->image_key_file,
-                                    .socket_dir = p->dir.path,
+                                    .socket_dir = is_far(im) ? NULL : p->dir.path,
                                     .host = p->host[0] ? p->host : NULL,
-                                    .image_dir = im->dir.path,
-                                    .ephemeral = !p->state,
-                                    .elsewhere = is_far(im) ? &far_server_ops : NULL,
-                                    .elsewhere_ctx = &im->far,
+                                    .start = start_server,
+                                    .start_ctx = im,
                                     .events = &servers_events,
                                     .ctx = im};
 
     if (is_here(im) && image_dir_choose(&im->dir, p->state ? p->image_dir : o->image_dir, p->job_id,
                                         p->state, err) < 0)
         return err->code;
-    config.bytes_max = o->image_bytes_max ? o->image_bytes_max : im->dir.bytes_max;
     im->servers = servers_new(&config, err);
     return im->servers ? CW_OK : err->code;
 }
@@ -671,8 +645,6 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
         imaging_free(im);
         return NULL;
     }
-    if (is_far(im))
-        open_far(im);
     return im;
 }
 
@@ -763,29 +735,53 @@ void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struc
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
 }
 
-const struct far_server *imaging_far_server(const struct imaging *im)
-{
-    return im && is_far(im) ? &im->far : NULL;
-}
-
 const struct images *imaging_images(const struct imaging *im)
 {
     return im ? &im->core : NULL;
 }
 
-bool imaging_is_child(const struct imaging *im, pid_t pid)
+/* --- our own server --- */
+
+void imaging_want_server(struct imaging *im)
 {
-    return im && im->servers && servers_is_child(im->servers, pid);
+    if (im)
+        servers_want(im->servers, 0);
 }
 
-void imaging_child_ended(struct imaging *im, int status)
+const char *imaging_server_dir(const struct imaging *im)
 {
-    struct cw_err err = {0};
+    const char *wanted = im->parts->options->image_dir;
 
-    if (!servers_child_ended(im->servers, WIFEXITED(status), &err))
-        on_failed(im, &err);
-    else if (!im->ending)
-        server_news_own_ended(&im->news, status, servers_child_why(im->servers));
+    return is_here(im) ? im->dir.path : wanted ? wanted : "";
+}
+
+uint64_t imaging_server_bytes_max(const struct imaging *im)
+{
+    uint64_t bytes_max = im->parts->options->image_bytes_max;
+
+    return bytes_max || !is_here(im) ? bytes_max : im->dir.bytes_max;
+}
+
+void imaging_server_started(struct imaging *im, pid_t pid, const char *host, const char *dir)
+{
+    const char *where = host ? host : servers_address(im->servers, 0, true);
+
+    if (!is_here(im))
+        snprintf(im->dir.path, sizeof(im->dir.path), "%s", dir);
+    server_news_own_started(&im->news, pid, where, im->dir.path);
+}
+
+void imaging_server_listens(struct imaging *im, const char *local, const char *far, bool in_memory)
+{
+    if (in_memory || im->dir.in_memory)
+        server_news_in_memory(&im->news, im->dir.path);
+    servers_own_listens(im->servers, local, far, is_here(im));
+}
+
+void imaging_server_ended(struct imaging *im, int status, const char *why)
+{
+    if (!im->ending)
+        server_news_own_ended(&im->news, status, why);
 }
 
 /* --- ranks --- */

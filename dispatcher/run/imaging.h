@@ -19,7 +19,6 @@
 #define IMAGING_SLOWED 2u /* times the time between two images that the user said: that is told */
 #define IMAGING_CAUSES_MAX 8u /* causes that are told on stderr; more are events */
 
-struct far_server;
 struct imaging;
 struct parts;
 
@@ -29,6 +28,8 @@ struct imaging_events {
     void (*source)(void *ctx, uint32_t rank, uint32_t number, int fd);
     /* There is nothing that it could be started from. */
     void (*no_source)(void *ctx, uint32_t rank, const char *why);
+    /* As of struct servers_config. */
+    void (*start_server)(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE]);
 };
 
 /* All borrowed; `parts` has what ranks need, but no images. NULL with *err set: CW_ENOMEM, CW_ESYS,
@@ -55,19 +56,25 @@ void imaging_end(struct imaging *imaging);
 void imaging_set_up(const struct imaging *imaging, uint32_t host, bool is_near,
                     struct cw_setup *setup);
 
-/* Our own server where it stands on a host; NULL: it does not. No rank is to be started before it
- * is settled. */
-const struct far_server *imaging_far_server(const struct imaging *imaging);
-
 /* The core, for questions. */
 const struct images *imaging_images(const struct imaging *imaging);
 
 /* A person wants an image of each rank, now. */
 void imaging_demand(struct imaging *imaging);
 
-/* --- of processes --- */
-bool imaging_is_child(const struct imaging *imaging, pid_t pid);
-void imaging_child_ended(struct imaging *imaging, int status); /* the caller has waited for it */
+/* --- of our own server --- */
+/* Starts it, unless it was. */
+void imaging_want_server(struct imaging *imaging);
+/* Where its images are to be, and how many bytes; "" and 0: its host chooses. */
+const char *imaging_server_dir(const struct imaging *imaging);
+uint64_t imaging_server_bytes_max(const struct imaging *imaging);
+/* It has started on this host (NULL: here), for images in this directory; it listens; it has ended,
+ * and is started again; there will be none any more. */
+void imaging_server_started(struct imaging *imaging, pid_t pid, const char *host, const char *dir);
+void imaging_server_listens(struct imaging *imaging, const char *local, const char *far,
+                            bool in_memory);
+void imaging_server_ended(struct imaging *imaging, int status, const char *why);
+void imaging_server_failed(struct imaging *imaging, const struct cw_err *err);
 
 /* --- of ranks --- */
 /* Something about it has changed, as the job core says: it began to live, or stopped to. */

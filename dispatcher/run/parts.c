@@ -2,7 +2,6 @@
 #include "dispatcher/launch/children.h"
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/remote/remote.h"
-#include "dispatcher/run/host_relays.h"
 #include "tunnels/ssh_transport.h"
 
 #include <sodium.h>
@@ -69,12 +68,14 @@ static int open_dir(struct parts *p, struct cw_err *err)
     return rundir_link(&p->dir, device, path, PATH_MAX, err);
 }
 
-int parts_open_relays(struct parts *p, const struct parts_events *events,
-                      const struct relays_elsewhere *elsewhere, struct cw_err *err)
+int parts_open_relays(struct parts *p, const struct parts_events *events, struct cw_err *err)
 {
     const struct run_options *o = p->options;
-    const struct relay_settings *settings = &o->relay_settings;
-    bool synced = settings->log_safety == RELAY_LOG_SYNCED;
+    struct units_config units = {.loop = p->loop,
+                                 .dir = p->dir.path,
+                                 .job = p->job_id,
+                                 .events = events->units,
+                                 .ctx = events->units_ctx};
     struct relays_config config = {.loop = p->loop,
                                    .job_id = p->job_id,
                                    .key = p->state ? p->relay_key : NULL,
@@ -84,27 +85,22 @@ int parts_open_relays(struct parts *p, const struct parts_events *events,
                                    .addresses = o->relay_count ? o->relay_addresses : NULL,
                                    .links = o->relay_links,
                                    .key_file = o->key_file,
-                                   .dir = p->dir.path,
-                                   .options = p->relay_options,
-                                   .returns = settings->log_safety != RELAY_LOG_IN_MEMORY,
-                                   .log_dir = relay_settings_disk_dir(settings),
-                                   .kept = p->state && !synced ? &p->relay_kept : NULL,
-                                   .spin_ns = p->spin_ns,
+                                   .returns = o->relay_settings.log_safety != RELAY_LOG_IN_MEMORY,
                                    .homes = o->homes,
                                    .hello_flags =
                                        (o->no_log ? 0u : CW_HELLO_LOG) |
                                        (o->no_log || o->no_images ? 0u : CW_HELLO_IMAGES),
                                    .resume_ms = o->resume_ms,
-                                   .host = p->host[0] ? p->host : NULL,
-                                   .elsewhere = elsewhere,
-                                   .elsewhere_ctx = p,
+                                   .own = events->own_relays,
+                                   .own_ctx = events->units_ctx,
                                    .events = events->relays,
                                    .ctx = events->relays_ctx};
 
     memcpy(p->relay_options, o->relay_options, sizeof(p->relay_options));
     if (p->state)
         p->relay_options[RELAY_OPTION_LOG_DIR] = p->relay_dir;
-    p->relays = relays_new(&config, err);
+    p->units = units_new(&units, err);
+    p->relays = p->units ? relays_new(&config, err) : NULL;
     return p->relays ? relays_open(p->relays, err) : err->code;
 }
 
@@ -131,8 +127,8 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
     }
     p->agents = agents_new(&config, err);
     if (p->agents)
-        p->far_relays = far_relays_new(p->agents, events->far_relays, events->agents_ctx, err);
-    if (!p->agents || !p->far_relays)
+        p->far_units = far_units_new(p->agents, events->units, events->units_ctx, err);
+    if (!p->agents || !p->far_units)
         return err->code;
     if (p->programs.source_count) {
         p->staging = staging_new(p->agents, p->programs.sources, p->programs.source_count,
@@ -205,8 +201,6 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
 {
     if (p->options->no_images)
         return CW_OK;
-    if (p->options->hosts.ckptsrv_host != HOSTS_NONE)
-        host_relays_server_address(p, p->server_listen);
     if (p->programs.restorer.code) {
         /* an image of no use would let the log forget how the rank began */
         log_notice(&p->log, "no images of ranks are taken: %s", p->programs.restorer.text);
@@ -215,6 +209,8 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
     p->imaging = imaging_new(p, job, events->imaging, ctx, err);
     if (!p->imaging)
         return err->code;
+    if (p->options->hosts.ckptsrv_host != HOSTS_NONE)
+        imaging_want_server(p->imaging);
     status_source_set_images(p->status, imaging_images(p->imaging));
     p->demand = demand_new(p->loop, p->dir.path, p->options->ranks, p->imaging, err);
     return p->demand ? CW_OK : err->code;
@@ -254,8 +250,8 @@ static bool is_server(void *ctx, pid_t pid)
 {
     const struct parts *p = ctx;
 
-    return (p->relays && relays_number_of(p->relays, pid) >= 0) || ssh_transport_is_tunnel(pid) ||
-           imaging_is_child(p->imaging, pid) || agents_has_child(p->agents, pid);
+    return units_have(p->units, pid) || ssh_transport_is_tunnel(pid) ||
+           agents_has_child(p->agents, pid);
 }
 
 void parts_end_processes(struct parts *p)
@@ -274,9 +270,11 @@ void parts_close(struct parts *p)
         agents_end(p->agents);
     relays_free(p->relays);
     p->relays = NULL;
+    units_free(p->units);
+    p->units = NULL;
     parts_end_processes(p);
     agents_free(p->agents);
-    far_relays_free(p->far_relays);
+    far_units_free(p->far_units);
     staging_free(p->staging);
     demand_free(p->demand);
     imaging_free(p->imaging);

@@ -8,7 +8,7 @@
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/far_units.h"
 #include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
@@ -40,12 +40,11 @@ struct parts {
     struct signals signals;
     struct outputs *outputs;
     struct job_log log;
-    struct agents *agents;         /* NULL: all is on this machine */
-    struct far_relays *far_relays; /* likewise */
-    struct staging *staging;       /* NULL: no programs are sent to hosts */
-    char host[CW_ADDRESS_MAX];     /* by which other hosts reach this machine; "": there are none */
-    char
-        server_listen[CW_ADDRESS_MAX]; /* of our own checkpoint server, where it stands on a host */
+    struct agents *agents;       /* NULL: all is on this machine */
+    struct far_units *far_units; /* likewise */
+    struct units *units;         /* of this machine */
+    struct staging *staging;     /* NULL: no programs are sent to hosts */
+    char host[CW_ADDRESS_MAX];   /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
     const struct launcher_ops *launcher_ops;
@@ -62,8 +61,10 @@ struct parts_events {
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
     void *relays_ctx; /* theirs */
+    const struct units_events *units;
+    const struct relays_own *own_relays;
+    void *units_ctx; /* of these two */
     const struct agents_events *agents;
-    const struct far_relays_events *far_relays;
     const struct staging_events *staging;
     void *agents_ctx; /* of these */
     const struct imaging_events *imaging;
@@ -76,15 +77,13 @@ struct parts_events {
 /* All but the ranks' processes, in four steps: the programs, which says what the exit code is when
  * that fails; what hosts need, whose agents are started; once these are ready, the relays; and,
  * once these are ready, what ranks need, for a job that `job` describes. `host`: by which other
- * hosts reach our relays; NULL: there are none. `elsewhere`, of `parts`: what starts relays on
- * other hosts; NULL: ours run here. Errors: of every kind; parts_close is to be called also then.
- */
+ * hosts reach our relays; NULL: there are none. Errors: of every kind; parts_close is to be called
+ * also then. */
 int parts_open_programs(struct parts *parts, const struct run_options *options, int *exit_code,
                         struct cw_err *err);
 int parts_open_hosts(struct parts *parts, const struct parts_events *events, void *ctx,
                      struct cw_err *err);
-int parts_open_relays(struct parts *parts, const struct parts_events *events,
-                      const struct relays_elsewhere *elsewhere, struct cw_err *err);
+int parts_open_relays(struct parts *parts, const struct parts_events *events, struct cw_err *err);
 int parts_open_ranks(struct parts *parts, const struct job *job, const struct parts_events *events,
                      void *ctx, struct cw_err *err);
 

@@ -28,38 +28,24 @@ static void tell_down(struct relay_news *n, uint32_t relay, int status)
                                          relays_restarts(n->parts->relays, relay));
 }
 
-bool relay_news_child_ended(struct relay_news *n, uint32_t relay, int status)
+void relay_news_ended(struct relay_news *n, uint32_t relay, int status)
 {
-    if (!relays_child_ended(n->parts->relays, relay)) {
-        relay_failed(n, relay, status);
-        return true;
-    }
+    relays_own_ended(n->parts->relays, relay);
     tell_down(n, relay, status);
-    return false;
 }
 
-void relay_news_elsewhere_ended(struct relay_news *n, uint32_t relay, bool again, int status)
+void relay_news_failed(struct relay_news *n, uint32_t relay, int status, const struct cw_err *err)
 {
-    if (relays_elsewhere_ended(n->parts->relays, relay, again))
-        tell_down(n, relay, status);
+    if (status == UNIT_NO_STATUS)
+        relays_own_failed(n->parts->relays, relay, err);
     else
         relay_failed(n, relay, status);
 }
 
 bool relay_news_reap(struct relay_news *n)
 {
-    int status;
-    int relay = relays_reap(n->parts->relays, &status);
-
-    return relay >= 0 && relay_news_child_ended(n, (uint32_t)relay, status);
-}
-
-static void on_relay_child(void *ctx, uint32_t relay, pid_t pid)
-{
-    struct relay_news *n = ctx;
-
-    log_verbose(&n->parts->log, "relay started (pid %d, %s)", (int)pid,
-                relays_address(n->parts->relays, relay));
+    units_reap(n->parts->units);
+    return n->job->ending || n->over;
 }
 
 /* The ranks at this relay that were to be started meanwhile are started now. */
@@ -203,8 +189,7 @@ static void on_notice(void *ctx, uint32_t relay, const struct cw_notice_body *no
     }
 }
 
-const struct relays_events relay_news_events = {.child = on_relay_child,
-                                                .back = on_relay_back,
+const struct relays_events relay_news_events = {.back = on_relay_back,
                                                 .ready = on_relays_ready,
                                                 .failed = on_relays_failed,
                                                 .notice = on_notice,

@@ -20,14 +20,14 @@ struct relay_news {
 /* With a struct relay_news as their `ctx`. */
 extern const struct relays_events relay_news_events;
 
-/* The process of one of our own has ended. Returns whether that ends the job: else it is started
- * again. */
-bool relay_news_child_ended(struct relay_news *news, uint32_t relay, int status);
+/* The process of one of our own has ended, with `status` as of waitpid(2), and is started again; or
+ * there will be none any more (as of struct unit_ops). */
+void relay_news_ended(struct relay_news *news, uint32_t relay, int status);
+void relay_news_failed(struct relay_news *news, uint32_t relay, int status,
+                       const struct cw_err *err);
 
-/* Likewise of one on another host, which its agent starts `again` or not. */
-void relay_news_elsewhere_ended(struct relay_news *news, uint32_t relay, bool again, int status);
-
-/* Whether one of our own has ended for good, which says more than a broken connection. */
+/* Whether the job ends, maybe since one of our own has ended for good, which says more than a
+ * broken connection. */
 bool relay_news_reap(struct relay_news *news);
 
 #endif

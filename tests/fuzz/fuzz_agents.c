@@ -1,10 +1,10 @@
 /* Whatever agents say, in any order, between orders to them: the launcher keeps its word (started,
  * failed, ended and lost of a rank as of launcher.h, and signs of life only of its process), a
- * relay is told of in order, and a program is told once. An agent that is caught is lost.
+ * unit is told of in order, and a program is told once. An agent that is caught is lost.
  *
  * The sessions are real; what agents.c does around them is done here. Each 4 bytes are a step. */
 #include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/remote/staging.h"
 
@@ -168,42 +168,53 @@ static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
 static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
                                                        on_ended,   on_lost,   on_former_ended};
 
-static enum { RELAY_NOT, RELAY_ORDERED, RELAY_STARTED, RELAY_LISTENS } relay[HOSTS];
+/* Unit n is ordered on host n % HOSTS. */
+static enum { UNIT_NOT, UNIT_ORDERED, UNIT_STARTED, UNIT_LISTENS } unit[AGENT_UNITS_MAX];
 
-static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+static void on_unit_started(void *ctx, uint32_t number, pid_t pid, const char *place)
 {
     (void)ctx;
     (void)pid;
-    must(relay[host] == RELAY_ORDERED);
-    relay[host] = RELAY_STARTED;
+    (void)place;
+    must(number < AGENT_UNITS_MAX && unit[number] == UNIT_ORDERED);
+    unit[number] = UNIT_STARTED;
 }
 
-static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+static void on_unit_listens(void *ctx, uint32_t number, const char *local, const char *tcp,
+                            bool in_memory)
 {
     (void)ctx;
-    must(relay[host] == RELAY_STARTED && strlen(local) < CW_ADDRESS_MAX &&
+    (void)in_memory;
+    must(unit[number] == UNIT_STARTED && strlen(local) < CW_ADDRESS_MAX &&
          strlen(tcp) < CW_ADDRESS_MAX);
-    relay[host] = RELAY_LISTENS;
+    unit[number] = UNIT_LISTENS;
 }
 
-static void on_relay_ended(void *ctx, uint32_t host, bool again, int status)
+static void on_unit_ended(void *ctx, uint32_t number, int status, const char *why)
 {
     (void)ctx;
     (void)status;
-    must(relay[host] >= RELAY_STARTED);
-    relay[host] = again ? RELAY_ORDERED : RELAY_NOT;
+    (void)why;
+    must(unit[number] >= UNIT_STARTED);
+    unit[number] = UNIT_ORDERED;
 }
 
-static void on_relay_failed(void *ctx, uint32_t host, const struct cw_err *err)
+static void on_unit_failed(void *ctx, uint32_t number, int status, const struct cw_err *err)
 {
     (void)ctx;
+    (void)status;
     (void)err;
-    must(relay[host] == RELAY_ORDERED || relay[host] == RELAY_STARTED);
-    relay[host] = RELAY_NOT;
+    must(unit[number] != UNIT_NOT);
+    unit[number] = UNIT_NOT;
 }
 
-static const struct far_relays_events relays_events = {on_relay_started, on_relay_listens,
-                                                       on_relay_ended, on_relay_failed};
+static void on_unit_lost(void *ctx, uint32_t number, const struct cw_err *err)
+{
+    on_unit_failed(ctx, number, UNIT_NO_STATUS, err);
+}
+
+static const struct units_events units_events = {on_unit_started, on_unit_listens, on_unit_ended,
+                                                 on_unit_failed, on_unit_lost};
 
 static bool staged[HOSTS], all_staged, failed;
 
@@ -240,7 +251,7 @@ static const struct staging_events staging_events = {
 
 /* --- steps --- */
 
-static struct far_relays *relays;
+static struct far_units *units;
 static struct staging *staging;
 static void *launcher;
 
@@ -263,7 +274,8 @@ static void lose(uint32_t host)
     mux_free(all.ours[host]);
     mux_free(all.theirs[host]);
     all.ours[host] = all.theirs[host] = NULL;
-    relay[host] = RELAY_NOT;
+    for (uint32_t i = host; i < AGENT_UNITS_MAX; i += HOSTS)
+        must(unit[i] == UNIT_NOT);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         if (ranks[rank].state == LOST && ranks[rank].host == host) {
             remote_launcher.let_go(launcher, rank, false);
@@ -329,7 +341,7 @@ static void let_go(uint32_t rank)
 
 static void step(const uint8_t *bytes)
 {
-    static const struct agent_relay of_relay = {.returns = true};
+    static struct agent_unit of_unit = {.flags = AGENT_UNIT_RETURNS};
     uint32_t host = bytes[1] % HOSTS;
     uint32_t rank = bytes[2] % RANKS;
     struct cw_err err;
@@ -346,8 +358,10 @@ static void step(const uint8_t *bytes)
             remote_launcher.confirm(launcher, rank);
         break;
     case 3:
-        if (relay[host] == RELAY_NOT && far_relays_start(relays, host, &of_relay, &err) == CW_OK)
-            relay[host] = RELAY_ORDERED;
+        of_unit.number = bytes[2] % AGENT_UNITS_MAX;
+        if (unit[of_unit.number] == UNIT_NOT &&
+            far_units_start(units, of_unit.number % HOSTS, &of_unit, &err) == CW_OK)
+            unit[of_unit.number] = UNIT_ORDERED;
         break;
     case 4:
         loop_turn(loop, 0);
@@ -362,7 +376,7 @@ static void step(const uint8_t *bytes)
         remote_launcher.signal(launcher, rank, 9);
         break;
     default:
-        say(host, AGENT_STARTED + bytes[0] / 12 % 21, bytes[2], bytes[3]);
+        say(host, AGENT_STARTED + bytes[0] / 12 % 17, bytes[2], bytes[3]);
     }
 }
 
@@ -375,16 +389,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     memset(&all, 0, sizeof(all));
     memset(ranks, 0, sizeof(ranks));
-    memset(relay, 0, sizeof(relay));
+    memset(unit, 0, sizeof(unit));
     memset(staged, 0, sizeof(staged));
     all_staged = failed = false;
     if (source.fd < 0)
         source.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     loop = config.loop = loop_new(&err);
-    relays = far_relays_new(&all, &relays_events, NULL, &err);
+    units = far_units_new(&all, &units_events, NULL, &err);
     staging = staging_new(&all, &source, 1, &staging_events, NULL, &err);
     launcher = remote_launcher.open(&config, &err);
-    must(loop && relays && staging && launcher);
+    must(loop && units && staging && launcher);
     for (uint32_t host = 0; host < HOSTS; host++)
         open_host(host);
     staging_begin(staging);
@@ -397,7 +411,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < all.users; i++)
         if (all.user[i]->over)
             all.user[i]->over(all.ctx[i]);
-    far_relays_free(relays);
+    far_units_free(units);
     staging_free(staging);
     loop_free(loop);
     return 0;

@@ -40,13 +40,13 @@ static void read_stage(const uint8_t *body, size_t size)
     must_hold(strlen(path) == strlen(order.program.dir) + strlen(order.program.name) + 1);
 }
 
-static void read_server(const uint8_t *body, size_t size)
+static void read_unit(const uint8_t *body, size_t size)
 {
-    uint8_t again[AGENT_SERVER_MAX];
-    struct agent_server order;
+    static uint8_t again[AGENT_UNIT_MAX];
+    static struct agent_unit order;
 
-    if (agent_server_get(body, size, &order))
-        must_hold(agent_server_put(again, &order) == size && memcmp(again, body, size) == 0);
+    if (agent_unit_get(body, size, &order))
+        must_hold(agent_unit_put(again, &order) == size && memcmp(again, body, size) == 0);
 }
 
 static void read_blob(const uint8_t *body, size_t size)
@@ -68,7 +68,6 @@ static void read_blob(const uint8_t *body, size_t size)
 
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
-    static struct agent_relay relay;
     struct agent_event event;
 
     (void)ctx;
@@ -80,10 +79,8 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
         read_blob(body, size);
     else if (type == AGENT_STAGE)
         read_stage(body, size);
-    else if (type == AGENT_SERVER)
-        read_server(body, size);
-    else if (type == AGENT_RELAY)
-        agent_relay_get(body, size, &relay);
+    else if (type == AGENT_UNIT_START)
+        read_unit(body, size);
     else if (agent_event_get(body, size, &event))
         must_hold(strlen(event.text) < sizeof(event.text));
     return CW_OK;

@@ -1,6 +1,5 @@
 #include "tests/sim/opener.h"
 #include "common/keyfile.h"
-#include "dispatcher/relays/relay_child.h"
 #include "tests/sim/sim.h"
 #include <stdlib.h>
 #include <string.h>
@@ -79,32 +78,5 @@ int cw_key_load(const char *path, uint8_t key[CW_KEY_SIZE], struct cw_err *err)
 void cw_key_random(uint8_t key[CW_KEY_SIZE])
 {
     (void)key;
-    abort();
-}
-
-pid_t relay_child_start(const struct relay_child_config *config, int *listens_fd,
-                        struct cw_err *err)
-{
-    (void)config;
-    (void)listens_fd;
-    (void)err;
-    abort();
-}
-
-bool relay_process_listens(int listens_fd)
-{
-    (void)listens_fd;
-    abort();
-}
-
-void relay_kept_close(struct relay_kept *kept)
-{
-    (void)kept;
-    abort();
-}
-
-void relay_process_await_end(pid_t pid)
-{
-    (void)pid;
     abort();
 }

@@ -492,20 +492,6 @@ ready() {
   expect_silence
 }
 
-# The other end of --life-fd is closed.
-life() {
-  mkfifo "$work/pipe"
-  "$causeway" ckptsrv --dir "$work/store" --listen "unix:$work/socket" --key-file "$work/key" --life-fd 5 --ephemeral \
-    5<"$work/pipe" 2>"$tmp/err" &
-  server=$!
-  exec 6>"$work/pipe"
-  await_file "$work/socket"
-  exec 6>&-
-  await_true "the server to end" has_ended "$server"
-  wait "$server" || wrong "it ended with code $?"
-  [[ ! -e $work/store ]] || wrong "the directory is still there"
-}
-
 open_directory() {
   mkdir "$work/store"
   chmod 777 "$work/store"
@@ -699,7 +685,6 @@ main() {
   t "a stale socket" stale_socket
   t "--ephemeral" ephemeral
   t "--ready-fd" ready
-  t "--life-fd" life
   t "a directory where others may write" open_directory
   t "files of others, and what is left" foreign_files
   t "a damaged index" damaged_index

@@ -4,7 +4,7 @@
 #include "dispatcher/agent/facts.h"
 #include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/unit/suites.h"
 
@@ -32,10 +32,10 @@ static int up_fd = -1, down_fd = -1; /* to the dispatcher; from it */
 static struct mux *agent;            /* our end */
 static struct loop *loop;
 static struct agents *agents;
-static struct far_relays *relays;
+static struct far_units *units;
 static void *launcher;
 static bool ready;
-static int losses, alives, ends, fails, starts, relay_news;
+static int losses, alives, ends, fails, starts, unit_news;
 static struct cw_err why;
 
 static void on_ready(void *ctx)
@@ -122,37 +122,45 @@ static void on_lost(void *ctx, uint32_t rank)
 static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
                                                        on_ended,   on_lost,   on_alive};
 
-static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+static void on_unit_started(void *ctx, uint32_t number, pid_t pid, const char *place)
 {
     (void)ctx;
-    (void)host;
     (void)pid;
-    relay_news++;
+    (void)place;
+    CU_ASSERT_EQUAL(number, 2);
+    unit_news++;
 }
 
-static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+static void on_unit_listens(void *ctx, uint32_t number, const char *local, const char *tcp,
+                            bool in_memory)
 {
-    (void)ctx;
-    (void)host;
     CU_ASSERT_STRING_EQUAL(local, "unix:/a");
     CU_ASSERT_STRING_EQUAL(tcp, "tcp:b:1");
-    relay_news++;
+    CU_ASSERT_TRUE(in_memory);
+    on_unit_started(ctx, number, 0, "");
 }
 
-static void on_relay_ended(void *ctx, uint32_t host, bool again, int status)
+static void on_unit_ended(void *ctx, uint32_t number, int status, const char *text)
 {
-    (void)again;
-    on_relay_started(ctx, host, status);
+    (void)status;
+    on_unit_started(ctx, number, 0, text);
 }
 
-static void on_relay_failed(void *ctx, uint32_t host, const struct cw_err *e)
+static void on_unit_failed(void *ctx, uint32_t number, int status, const struct cw_err *e)
 {
-    (void)e;
-    on_relay_started(ctx, host, 0);
+    (void)status;
+    on_unit_started(ctx, number, 0, e->text);
 }
 
-static const struct far_relays_events relays_events = {on_relay_started, on_relay_listens,
-                                                       on_relay_ended, on_relay_failed};
+static void on_unit_lost(void *ctx, uint32_t number, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)number;
+    CU_ASSERT_PTR_NOT_NULL(strstr(e->text, "host one"));
+}
+
+static const struct units_events units_events = {on_unit_started, on_unit_listens, on_unit_ended,
+                                                 on_unit_failed, on_unit_lost};
 
 /* --- the agent --- */
 
@@ -279,13 +287,13 @@ static void open_all(void)
         .ranks = RANKS, .alive_period_ns = WAIT_NS, .events = &launcher_events};
 
     ready = false;
-    losses = alives = ends = fails = starts = relay_news = 0;
+    losses = alives = ends = fails = starts = unit_news = 0;
     signal(SIGPIPE, SIG_IGN);
     make_site();
     loop = loop_new(&err);
     config.loop = of_launcher.loop = loop;
     agents = of_launcher.agents = agents_new(&config, &err);
-    relays = far_relays_new(agents, &relays_events, NULL, &err);
+    units = far_units_new(agents, &units_events, NULL, &err);
     launcher = remote_launcher.open(&of_launcher, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
     agents_open(agents);
@@ -300,7 +308,7 @@ static void close_all(void)
     mux_free(agent);
     remote_launcher.close(launcher);
     agents_free(agents);
-    far_relays_free(relays);
+    far_units_free(units);
     loop_free(loop);
     while (waitpid(-1, NULL, 0) > 0)
         ;
@@ -373,36 +381,35 @@ static void about_ranks(void)
 
 static void about_other_things(void)
 {
-    expect_given_up(LIES({AGENT_RELAY_LISTENS, 0, 0, "unix:/a tcp:b:1"}),
-                    "RELAY_LISTENS about something of which there is nothing");
-    CU_ASSERT_EQUAL(relay_news, 0);
-    expect_given_up(LIES({AGENT_RELAY_ENDED, 1, 0, NULL}), "RELAY_ENDED");
+    expect_given_up(LIES({AGENT_UNIT_LISTENS, 2, 1, "unix:/a tcp:b:1"}),
+                    "UNIT_LISTENS about something of which there is nothing");
+    CU_ASSERT_EQUAL(unit_news, 0);
+    expect_given_up(LIES({AGENT_UNIT_ENDED, 2, 0, NULL}), "UNIT_ENDED");
+    expect_given_up(LIES({AGENT_UNIT_STARTED, AGENT_UNITS_MAX, 7, NULL}), "makes no sense");
     expect_given_up(LIES({AGENT_STAGED, 0, 0, NULL}), "type 37");
-    expect_given_up(LIES({AGENT_SERVER_LISTENS, 0, 0, "a b"}), "type 41");
     expect_given_up(LIES({AGENT_BLOB, 0, 0, NULL}), "type 16");
     expect_given_up(LIES({99, 0, 0, NULL}), "type 99");
 }
 
-/* A relay that was ordered may start again and again, in this order: each time one of the frames is
+/* A unit that was ordered may start again and again, in this order: each time one of the frames is
  * left out, at last none, and the last one is too much. */
-static void about_relays(void)
+static void about_units(void)
 {
-    static const struct agent_relay relay = {.returns = true};
+    static const struct agent_unit order = {.number = 2, .flags = AGENT_UNIT_RETURNS};
     static const struct lie good[] = {
-        {AGENT_RELAY_STARTED, 0, 7, NULL}, {AGENT_RELAY_LISTENS, 0, 0, "unix:/a tcp:b:1"},
-        {AGENT_RELAY_ENDED, 1, 0, NULL},   {AGENT_RELAY_STARTED, 0, 8, NULL},
-        {AGENT_RELAY_ENDED, 0, 0, NULL},   {AGENT_RELAY_ENDED, 0, 0, NULL}};
-
-    static const int news[] = {0, 4, 2, 3, 5};
+        {AGENT_UNIT_STARTED, 2, 7, NULL}, {AGENT_UNIT_LISTENS, 2, 1, "unix:/a tcp:b:1"},
+        {AGENT_UNIT_ENDED, 2, 0, NULL},   {AGENT_UNIT_STARTED, 2, 8, NULL},
+        {AGENT_UNIT_FAILED, 2, 0, NULL},  {AGENT_UNIT_FAILED, 2, 0, NULL}};
+    static const int news[] = {0, 4, 2, 4, 5};
 
     for (int without = 0; without < 5; without++) {
         open_all();
-        CU_ASSERT_EQUAL(far_relays_start(relays, 0, &relay, &err), CW_OK);
+        CU_ASSERT_EQUAL(far_units_start(units, 0, &order, &err), CW_OK);
         for (int i = 0; i < 6; i++)
             if (i != without || i == 4)
                 say(&good[i]);
         turn_until(&losses, 1);
-        CU_ASSERT_EQUAL(relay_news, news[without]);
+        CU_ASSERT_EQUAL(unit_news, news[without]);
         close_all();
     }
 }
@@ -414,5 +421,5 @@ void add_agent_lies_tests(void)
     CU_ADD_TEST(s, about_processes);
     CU_ADD_TEST(s, about_ranks);
     CU_ADD_TEST(s, about_other_things);
-    CU_ADD_TEST(s, about_relays);
+    CU_ADD_TEST(s, about_units);
 }

@@ -4,7 +4,7 @@
 #include "common/transport.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_clock.h"
-#include "dispatcher/remote/far_relays.h"
+#include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/unit/suites.h"
 
@@ -36,7 +36,7 @@ static struct host_list list = {hosts, 1};
 static const uint8_t job_id[CW_ID_SIZE] = {1};
 static struct loop *loop;
 static struct agents *agents;
-static struct far_relays *relays;
+static struct far_units *units;
 static void *launcher;
 
 /* What was told. */
@@ -106,31 +106,52 @@ static void on_said(void *ctx, uint32_t host, const char *text)
 
 static pid_t relay_pid;
 static int relay_ends, relay_listenings;
+static int unit_how, unit_fails;
+static struct cw_err unit_why;
 static char relay_local[CW_ADDRESS_MAX], relay_tcp[CW_ADDRESS_MAX];
 
-static void on_relay_started(void *ctx, uint32_t host, pid_t pid)
+static void on_unit_started(void *ctx, uint32_t number, pid_t pid, const char *place)
 {
     (void)ctx;
-    (void)host;
+    (void)number;
+    (void)place;
     relay_pid = pid;
 }
 
-static void on_relay_listens(void *ctx, uint32_t host, const char *local, const char *tcp)
+static void on_unit_listens(void *ctx, uint32_t number, const char *local, const char *tcp,
+                            bool in_memory)
 {
     (void)ctx;
-    (void)host;
+    (void)number;
+    CU_ASSERT_FALSE(in_memory);
     snprintf(relay_local, sizeof(relay_local), "%s", local);
     snprintf(relay_tcp, sizeof(relay_tcp), "%s", tcp);
     relay_listenings++;
 }
 
-static void on_relay_ended(void *ctx, uint32_t host, bool again, int how)
+static void on_unit_ended(void *ctx, uint32_t number, int how, const char *why)
 {
     (void)ctx;
-    (void)host;
-    CU_ASSERT_TRUE(again);
+    (void)number;
+    CU_ASSERT_STRING_EQUAL(why, "");
     CU_ASSERT_TRUE(WIFSIGNALED(how));
     relay_ends++;
+}
+
+static void on_unit_failed(void *ctx, uint32_t number, int how, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)number;
+    unit_how = how;
+    unit_why = *e;
+    unit_fails++;
+}
+
+static void on_unit_lost(void *ctx, uint32_t number, const struct cw_err *e)
+{
+    (void)ctx;
+    (void)number;
+    (void)e;
 }
 
 static const struct agents_events agents_events = {.ready = on_ready,
@@ -141,8 +162,8 @@ static const struct agents_events agents_events = {.ready = on_ready,
                                                    .resumed = on_resumed,
                                                    .said = on_said};
 
-static const struct far_relays_events relays_events = {
-    .started = on_relay_started, .listens = on_relay_listens, .ended = on_relay_ended};
+static const struct units_events units_events = {on_unit_started, on_unit_listens, on_unit_ended,
+                                                 on_unit_failed, on_unit_lost};
 
 static void on_started(void *ctx, const struct launch_process *process)
 {
@@ -280,7 +301,7 @@ static void open_agents(uint32_t count, uint64_t timeout_ns)
     config.loop = of_launcher.loop = loop;
     agents = of_launcher.agents = agents_new(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(agents);
-    relays = far_relays_new(agents, &relays_events, NULL, &err);
+    units = far_units_new(agents, &units_events, NULL, &err);
     launcher = remote_launcher.open(&of_launcher, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
     agents_open(agents);
@@ -322,7 +343,7 @@ static void close_all(void)
     remote_launcher.close(launcher);
     agents_end(agents);
     agents_free(agents);
-    far_relays_free(relays);
+    far_units_free(units);
     agents = NULL;
     loop_free(loop);
     remove_site();
@@ -639,20 +660,19 @@ static bool connects(const char *address)
 /* It is started again at the same addresses. */
 static void relay_of_the_host(void)
 {
-    static struct agent_relay relay = {.returns = true, .listen = "tcp:127.0.0.1:0"};
+    static struct agent_unit relay = {.flags = AGENT_UNIT_RETURNS, .listen = "tcp:127.0.0.1:0"};
     char tcp[CW_ADDRESS_MAX];
     pid_t first;
 
     relay_ends = relay_listenings = 0;
-    relay.has[RELAY_OPTION_LOG_SAFETY] = true;
-    strcpy(relay.option[RELAY_OPTION_LOG_SAFETY], "file");
+    CU_ASSERT_TRUE(agent_unit_option(&relay, "--log-safety", "file"));
     open_ready(1, TIMEOUT_NS);
-    CU_ASSERT_EQUAL(far_relays_start(relays, 0, &relay, &err), CW_OK);
+    CU_ASSERT_EQUAL(far_units_start(units, 0, &relay, &err), CW_OK);
     CU_ASSERT_TRUE_FATAL(await_count(&relay_listenings, 1));
     CU_ASSERT_TRUE(connects(relay_local) && connects(relay_tcp));
     strcpy(tcp, relay_tcp);
     first = relay_pid;
-    far_relays_kill(relays, 0);
+    far_units_kill(units, 0);
     CU_ASSERT_TRUE(await_count(&relay_listenings, 2));
     CU_ASSERT_EQUAL(relay_ends, 1);
     CU_ASSERT_NOT_EQUAL(relay_pid, first);
@@ -660,6 +680,43 @@ static void relay_of_the_host(void)
     CU_ASSERT_TRUE(connects(relay_tcp));
     close_all();
     CU_ASSERT_TRUE(is_gone(relay_pid));
+}
+
+/* Each says why: one that cannot be placed, one that ends at once, and one that may not return. */
+static void unit_that_fails(void)
+{
+    static struct agent_unit server = {.number = AGENT_UNIT_SERVER,
+                                       .kind = AGENT_UNIT_IS_SERVER,
+                                       .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES,
+                                       .dir = "/nowhere/at/all"};
+    static struct agent_unit bad = {.number = 3, .flags = AGENT_UNIT_RETURNS};
+    static struct agent_unit relay;
+
+    relay_listenings = unit_fails = 0;
+    open_ready(1, TIMEOUT_NS);
+    CU_ASSERT_EQUAL(far_units_start(units, 0, &server, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&unit_fails, 1));
+    CU_ASSERT_EQUAL(unit_how, UNIT_NO_STATUS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(unit_why.text, "host one: --ckpt-dir /nowhere/at/all"));
+    server.number = 3;
+    server.flags = AGENT_UNIT_RETURNS;
+    strcpy(server.dir, "/proc/none");
+    CU_ASSERT_EQUAL(far_units_start(units, 0, &server, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&unit_fails, 2));
+    CU_ASSERT_EQUAL(unit_how, UNIT_NO_STATUS);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(unit_why.text, "checkpoint server cannot be started: --dir /pro"));
+    bad.number = 4;
+    CU_ASSERT_TRUE(agent_unit_option(&bad, "--no-such-option", "x"));
+    CU_ASSERT_EQUAL(far_units_start(units, 0, &bad, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&unit_fails, 3));
+    CU_ASSERT_PTR_NOT_NULL(strstr(unit_why.text, "relay did not start"));
+    CU_ASSERT_EQUAL(far_units_start(units, 0, &relay, &err), CW_OK);
+    CU_ASSERT_TRUE_FATAL(await_count(&relay_listenings, 1));
+    far_units_kill(units, 0);
+    CU_ASSERT_TRUE_FATAL(await_count(&unit_fails, 4));
+    CU_ASSERT_TRUE(WIFSIGNALED(unit_how) && WTERMSIG(unit_how) == SIGKILL);
+    close_all();
 }
 
 /* --- losses --- */
@@ -787,7 +844,7 @@ static void dispatcher_is_gone(void)
     rank = made[0].pid;
     close_rank(0);
     agents_free(agents);
-    far_relays_free(relays);
+    far_units_free(units);
     agents = NULL;
     loop_free(loop);
     CU_ASSERT_TRUE(is_gone(agent));
@@ -886,6 +943,7 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, input_that_nobody_reads);
     CU_ADD_TEST(s, image_is_a_stream);
     CU_ADD_TEST(s, relay_of_the_host);
+    CU_ADD_TEST(s, unit_that_fails);
     CU_ADD_TEST(s, agent_is_killed);
     CU_ADD_TEST(s, lost_host_returns);
     CU_ADD_TEST(s, agent_stands_still_for_too_long);

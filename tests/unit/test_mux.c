@@ -578,37 +578,48 @@ static void programs(void)
     free(bytes);
 }
 
-static void relays_options(void)
+static void order_for_a_unit(void)
 {
-    static uint8_t bytes[AGENT_RELAY_MAX];
-    static struct agent_relay v, got;
+    static uint8_t bytes[AGENT_UNIT_MAX];
+    static struct agent_unit v = {.number = AGENT_UNIT_SERVER,
+                                  .kind = AGENT_UNIT_IS_SERVER,
+                                  .flags = AGENT_UNIT_RETURNS | AGENT_UNIT_PLACES,
+                                  .bytes_max = 1ull << 40,
+                                  .listen = "tcp:10.0.0.1:0"},
+                             got;
+    static char word[AGENT_WORDS_BYTES];
     size_t size;
 
     memset(v.key, 3, sizeof(v.key));
-    v.returns = true;
-    v.has[RELAY_OPTION_LOG_DIR] = true;
-    strcpy(v.option[RELAY_OPTION_LOG_DIR], "/var");
-    strcpy(v.listen, "tcp:10.0.0.1:0");
-    size = agent_relay_put(bytes, &v);
-    CU_ASSERT_TRUE(agent_relay_get(bytes, size, &got));
+    memset(v.dir, 'd', sizeof(v.dir) - 1);
+    memset(word, 'w', sizeof(word) - 9);
+    CU_ASSERT_TRUE(agent_unit_option(&v, "--one", ""));
+    CU_ASSERT_FALSE(agent_unit_option(&v, "--two", word + 4)); /* its name is there now */
+    CU_ASSERT_EQUAL(v.count, 3);
+    CU_ASSERT_TRUE(agent_unit_option(&v, word + 19, "x"));
+    size = agent_unit_put(bytes, &v);
+    CU_ASSERT_TRUE(agent_unit_get(bytes, size, &got));
     CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
-    for (size_t less = 1; less <= size; less++)
-        CU_ASSERT_FALSE(agent_relay_get(bytes, size - less, &got));
+    for (size_t less = 1; less <= size - v.used; less++)
+        CU_ASSERT_FALSE(agent_unit_get(bytes, size - v.used - less, &got));
+    CU_ASSERT_FALSE(agent_unit_get(bytes, size - 1, &got)); /* a word without its end */
+    bytes[0]++;
+    CU_ASSERT_FALSE(agent_unit_get(bytes, size, &got));
 }
 
-static void order_for_a_checkpoint_server(void)
+static void more_words_of_a_unit_than_there_may_be(void)
 {
-    static uint8_t bytes[AGENT_SERVER_MAX];
-    static struct agent_server v = {.bytes_max = 1ull << 40, .listen = "tcp:10.0.0.1:0"}, got;
+    static uint8_t bytes[AGENT_UNIT_MAX];
+    static struct agent_unit v, got;
     size_t size;
 
-    memset(v.key, 3, sizeof(v.key));
-    memset(v.dir, 'd', AGENT_OPTION_MAX);
-    size = agent_server_put(bytes, &v);
-    CU_ASSERT_TRUE(agent_server_get(bytes, size, &got));
-    CU_ASSERT_EQUAL(memcmp(&v, &got, sizeof(v)), 0);
-    for (size_t less = 1; less <= size; less++)
-        CU_ASSERT_FALSE(agent_server_get(bytes, size - less, &got));
+    for (uint32_t i = 0; i < AGENT_WORDS_MAX / 2; i++)
+        CU_ASSERT_TRUE(agent_unit_option(&v, "--a", "b"));
+    CU_ASSERT_FALSE(agent_unit_option(&v, "--a", "b"));
+    size = agent_unit_put(bytes, &v);
+    CU_ASSERT_TRUE(agent_unit_get(bytes, size, &got));
+    bytes[size] = '\0';
+    CU_ASSERT_FALSE(agent_unit_get(bytes, size + 1, &got));
 }
 
 /* The dispatcher puts its own time in the place of the host's. */
@@ -721,9 +732,9 @@ void add_mux_tests(void)
     CU_ADD_TEST(s, greeting_that_never_comes);
     CU_ADD_TEST(s, greetings_of_another_protocol);
     CU_ADD_TEST(s, programs);
-    CU_ADD_TEST(s, relays_options);
+    CU_ADD_TEST(s, order_for_a_unit);
     CU_ADD_TEST(s, report_of_a_file);
-    CU_ADD_TEST(s, order_for_a_checkpoint_server);
+    CU_ADD_TEST(s, more_words_of_a_unit_than_there_may_be);
     CU_ADD_TEST(s, programs_that_are_sent);
     CU_ADD_TEST(s, keys_are_in_no_dump);
 }

@@ -45,13 +45,6 @@ static void note(char what)
     story[used + 1] = '\0';
 }
 
-static void on_child(void *ctx, pid_t pid)
-{
-    (void)ctx;
-    (void)pid;
-    note('c');
-}
-
 static void on_opens(void *ctx, uint32_t server)
 {
     (void)ctx;
@@ -101,15 +94,8 @@ static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd,
     note(fd < 0 ? 'x' : 'f');
 }
 
-static void on_failed(void *ctx, const struct cw_err *cause)
-{
-    (void)ctx;
-    (void)cause;
-    note('!');
-}
-
-static const struct servers_events events = {on_child,  on_opens, on_held,    on_held_end,
-                                             on_stored, on_lost,  on_fetched, on_failed};
+static const struct servers_events events = {on_opens,  on_held, on_held_end,
+                                             on_stored, on_lost, on_fetched};
 
 /* --- the fake server --- */
 

@@ -1,0 +1,64 @@
+/* The supervisor of one unit, a process that is kept running: its start, that it says whether it
+ * listens, its restarts, its end. In a loop, which never waits for it. */
+#ifndef DISPATCHER_NODE_UNIT_H
+#define DISPATCHER_NODE_UNIT_H
+
+#include "dispatcher/loop/loop.h"
+#include "dispatcher/node/command.h"
+#include "relay/restarts.h"
+
+#include <stdbool.h>
+
+#define UNIT_READY_NS                                                                              \
+    60000000000ull /* for its first process to listen; --log-reserve takes time                    \
+                    */
+#define UNIT_NO_STATUS (-1)
+
+/* In this order; failed() once, after which nothing is told. */
+struct unit_ops {
+    /* What it is started with, each time. Errors: of every kind. */
+    int (*command)(void *ctx, struct command *command, struct cw_err *err);
+    void (*started)(void *ctx, pid_t pid);
+    void (*listens)(void *ctx);
+    /* It has ended, with `status` as of waitpid(2), and is started again. `why` it did not listen;
+     * "": it did, or has not said. */
+    void (*ended)(void *ctx, int status, const char *why);
+    /* There will be none any more. `status` of one that listened; UNIT_NO_STATUS: none was started,
+     * or none ever listened. */
+    void (*failed)(void *ctx, int status, const struct cw_err *err);
+};
+
+struct unit {
+    /* set by the caller */
+    struct loop *loop;
+    const struct unit_ops *ops;
+    void *ctx;
+    const char *name;     /* of its command */
+    const char *not_once; /* what is told where it never listens ... */
+    const char *no_more;  /* ... and where it is not started again */
+    bool returns; /* it is started again where it was killed, or ends after it has listened */
+    /* its own */
+    pid_t pid;               /* 0: it was not started, or has ended */
+    struct loop_watch ready; /* until it says that it listens, or why it does not */
+    struct loop_timer timer; /* to its next start, and from there until it listens */
+    struct relay_restarts restarts;
+    bool begun;
+    bool listened; /* at any time */
+    bool over;     /* there will be none any more */
+    char why[CW_TEXT_MAX];
+};
+
+/* Starts it: what becomes of that is told. */
+void unit_start(struct unit *unit);
+
+/* SIGKILL; its end follows. */
+void unit_kill(const struct unit *unit);
+
+/* It has ended, and the caller has waited for it. */
+void unit_ended(struct unit *unit, int status);
+
+/* Ends it, with this signal, without waiting. Nothing is told any more; nothing is left but `pid`,
+ * to wait for. */
+void unit_end(struct unit *unit, int signal);
+
+#endif

@@ -1,0 +1,312 @@
+#include "dispatcher/node/units.h"
+#include "common/secret.h"
+#include "common/transport.h"
+#include "dispatcher/images/image_dir.h"
+
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct job_unit {
+    struct units *of;
+    struct unit unit;
+    struct agent_unit *order; /* without the key; owned; NULL: it was not ordered */
+    uint8_t *key;             /* of cw_secret_alloc */
+    char local[CW_ADDRESS_MAX];
+    char tcp[CW_ADDRESS_MAX]; /* "": nowhere */
+    struct relay_kept kept;   /* of a relay that returns */
+    bool outlived; /* ... which outlives us: it is killed, for it clears up when it is asked
+                      to end */
+    struct image_dir images; /* of AGENT_UNIT_PLACES */
+};
+
+struct units {
+    struct units_config config;
+    uint8_t job[CW_ID_SIZE];
+    struct job_unit unit[AGENT_UNITS_MAX];
+};
+
+static bool has(const struct job_unit *u, enum agent_unit_flag flag)
+{
+    return u->order->flags & flag;
+}
+
+static bool is_relay(const struct job_unit *u)
+{
+    return u->order->kind == AGENT_UNIT_IS_RELAY;
+}
+
+static const char *dir_of(const struct job_unit *u)
+{
+    return has(u, AGENT_UNIT_PLACES) ? u->images.path : u->order->dir;
+}
+
+/* --- what it is started with --- */
+
+/* Where the dead process used io_uring, the kernel may still be about to close its sockets, and
+ * what looks like another process listens there. */
+static void remove_socket(const struct job_unit *u)
+{
+    const char *path = u->local + strlen("unix:");
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode))
+        unlink(path);
+}
+
+static int add_kept(struct job_unit *u, struct command *command, struct cw_err *err)
+{
+    const char *log_dir = u->order->dir[0] ? u->order->dir : NULL;
+
+    if (relay_kept_make(&u->kept, log_dir, err) < 0)
+        return err->code;
+    command_fd(command, "--state-fd", u->kept.state_fd);
+    command_fd(command, "--disk-fd", u->kept.disk_fd);
+    if (u->outlived)
+        command->death = SIGKILL;
+    return CW_OK;
+}
+
+static int add_relay(struct job_unit *u, struct command *command, struct cw_err *err)
+{
+    if (u->unit.restarts.count > 0)
+        remove_socket(u);
+    return has(u, AGENT_UNIT_RETURNS) ? add_kept(u, command, err) : CW_OK;
+}
+
+static void add_server(const struct job_unit *u, struct command *command)
+{
+    uint64_t bytes_max = u->order->bytes_max;
+
+    if (has(u, AGENT_UNIT_PLACES) && !bytes_max)
+        bytes_max = u->images.bytes_max;
+    command_word(command, "--dir");
+    command_word(command, dir_of(u));
+    if (bytes_max)
+        command_number(command, "--max", "%llu", (unsigned long long)bytes_max);
+}
+
+static int make_command(void *ctx, struct command *command, struct cw_err *err)
+{
+    struct job_unit *u = ctx;
+    const char *word = u->order->words;
+
+    command_word(command, "--listen");
+    command_word(command, u->local);
+    if (u->tcp[0]) {
+        command_word(command, "--listen");
+        command_word(command, u->tcp);
+    }
+    for (uint32_t i = 0; i < u->order->count; i++, word += strlen(word) + 1)
+        command_word(command, word);
+    if (!is_relay(u))
+        add_server(u, command);
+    else if (add_relay(u, command, err) < 0)
+        return err->code;
+    return command_key(command, u->key, err);
+}
+
+/* --- what becomes of it --- */
+
+static void on_started(void *ctx, pid_t pid)
+{
+    const struct job_unit *u = ctx;
+    const struct units_config *config = &u->of->config;
+
+    config->events->started(config->ctx, u->order->number, pid, is_relay(u) ? u->local : dir_of(u));
+}
+
+static void on_listens(void *ctx)
+{
+    struct job_unit *u = ctx;
+    const struct units_config *config = &u->of->config;
+
+    if (has(u, AGENT_UNIT_PLACES))
+        image_dir_hold(&u->images);
+    config->events->listens(config->ctx, u->order->number, u->local, u->tcp, u->images.in_memory);
+}
+
+static void on_ended(void *ctx, int status, const char *why)
+{
+    const struct job_unit *u = ctx;
+    const struct units_config *config = &u->of->config;
+
+    config->events->ended(config->ctx, u->order->number, status, why);
+}
+
+static void on_failed(void *ctx, int status, const struct cw_err *err)
+{
+    const struct job_unit *u = ctx;
+    const struct units_config *config = &u->of->config;
+
+    config->events->failed(config->ctx, u->order->number, status, err);
+}
+
+static const struct unit_ops unit_ops = {make_command, on_started, on_listens, on_ended, on_failed};
+
+/* --- all of them --- */
+
+struct units *units_new(const struct units_config *config, struct cw_err *err)
+{
+    struct units *units = calloc(1, sizeof(*units));
+
+    if (!units) {
+        cw_err_set(err, CW_ENOMEM, "no memory for relays and checkpoint servers");
+        return NULL;
+    }
+    units->config = *config;
+    memcpy(units->job, config->job, sizeof(units->job));
+    return units;
+}
+
+static void end(struct job_unit *u)
+{
+    if (u->order)
+        unit_end(&u->unit, u->outlived ? SIGKILL : SIGTERM);
+}
+
+static void forget(struct job_unit *u)
+{
+    if (!u->order)
+        return;
+    if (u->unit.pid > 0)
+        relay_process_await_end(u->unit.pid);
+    if (u->unit.begun && has(u, AGENT_UNIT_PLACES))
+        image_dir_remove(&u->images);
+    relay_kept_close(&u->kept);
+    cw_secret_free(u->key, CW_KEY_SIZE);
+    free(u->order);
+}
+
+void units_free(struct units *units)
+{
+    if (!units)
+        return;
+    for (uint32_t i = 0; i < AGENT_UNITS_MAX; i++)
+        end(&units->unit[i]);
+    for (uint32_t i = 0; i < AGENT_UNITS_MAX; i++)
+        forget(&units->unit[i]);
+    free(units);
+}
+
+/* Its key is where no core dump has it. */
+static int take_order(struct job_unit *u, const struct agent_unit *order, struct cw_err *err)
+{
+    struct agent_unit *taken = malloc(sizeof(*taken));
+    uint8_t *key = cw_secret_alloc(CW_KEY_SIZE);
+
+    if (!taken || !key) {
+        free(taken);
+        cw_secret_free(key, CW_KEY_SIZE);
+        return cw_err_set(err, CW_ENOMEM, "no memory for unit %u", order->number);
+    }
+    *taken = *order;
+    memcpy(key, order->key, CW_KEY_SIZE);
+    sodium_memzero(taken->key, sizeof(taken->key));
+    u->order = taken;
+    u->key = key;
+    return CW_OK;
+}
+
+/* The first relay has no number: its place is where others look. */
+static void choose_local(struct job_unit *u)
+{
+    const char *dir = u->of->config.dir;
+
+    if (!is_relay(u))
+        snprintf(u->local, sizeof(u->local), "unix:%s/images", dir);
+    else if (u->order->number == 0)
+        snprintf(u->local, sizeof(u->local), "unix:%s/relay", dir);
+    else
+        snprintf(u->local, sizeof(u->local), "unix:%s/relay.%u", dir, u->order->number);
+}
+
+/* The same ones for each of its processes. */
+static int choose_places(struct job_unit *u, struct cw_err *err)
+{
+    const struct agent_unit *order = u->order;
+
+    err->code = CW_OK;
+    choose_local(u);
+    if (order->listen[0] && cw_address_choose_port(order->listen, u->tcp, err) < 0)
+        return cw_err_wrap(err, "where other hosts reach it");
+    if (has(u, AGENT_UNIT_PLACES))
+        image_dir_choose(&u->images, order->dir[0] ? order->dir : NULL, u->of->job, false, err);
+    return err->code;
+}
+
+int units_start(struct units *units, const struct agent_unit *order, const struct relay_kept *kept,
+                struct cw_err *err)
+{
+    struct job_unit *u = &units->unit[order->number];
+    bool relay = order->kind == AGENT_UNIT_IS_RELAY;
+
+    if (u->order)
+        return cw_err_set(err, CW_EPROTO, "unit %u is ordered once more", order->number);
+    if (take_order(u, order, err) < 0)
+        return err->code;
+    u->of = units;
+    u->outlived = kept;
+    u->kept = kept ? *kept : (struct relay_kept){.state_fd = -1, .disk_fd = -1};
+    u->unit =
+        (struct unit){.loop = units->config.loop,
+                      .ops = &unit_ops,
+                      .ctx = u,
+                      .name = relay ? "relay" : "ckptsrv",
+                      .not_once = relay ? "the job's own relay did not start"
+                                        : "the job's own checkpoint server cannot be started",
+                      .no_more = relay ? "the job's own relay has ended"
+                                       : "the job's own checkpoint server ends again and again",
+                      .returns = has(u, AGENT_UNIT_RETURNS)};
+    if (choose_places(u, err) == CW_OK)
+        unit_start(&u->unit);
+    else
+        on_failed(u, UNIT_NO_STATUS, err);
+    return err->code = CW_OK;
+}
+
+void units_kill(struct units *units, uint32_t number)
+{
+    unit_kill(&units->unit[number].unit);
+}
+
+/* --- their processes --- */
+
+static struct job_unit *unit_of(const struct units *units, pid_t pid)
+{
+    for (uint32_t i = 0; units && pid > 0 && i < AGENT_UNITS_MAX; i++)
+        if (units->unit[i].unit.pid == pid)
+            return (struct job_unit *)&units->unit[i];
+    return NULL;
+}
+
+bool units_have(const struct units *units, pid_t pid)
+{
+    return unit_of(units, pid);
+}
+
+bool units_child_ended(struct units *units, pid_t pid, int status)
+{
+    struct job_unit *u = unit_of(units, pid);
+
+    if (u)
+        unit_ended(&u->unit, status);
+    return u;
+}
+
+void units_reap(struct units *units)
+{
+    int status;
+
+    for (uint32_t i = 0; units && i < AGENT_UNITS_MAX; i++) {
+        struct unit *u = &units->unit[i].unit;
+
+        if (u->pid > 0 && waitpid(u->pid, &status, WNOHANG) == u->pid)
+            unit_ended(u, status);
+    }
+}

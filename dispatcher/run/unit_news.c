@@ -1,0 +1,218 @@
+#include "dispatcher/run/unit_news.h"
+#include "ckptsrv/imgdir.h"
+#include "dispatcher/run/host_relays.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- orders --- */
+
+static bool is_far(const struct parts *p, uint32_t number)
+{
+    return number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host != HOSTS_NONE
+                                       : host_relays_are_at_hosts(p);
+}
+
+static int start(const struct parts *p, const struct agent_unit *order,
+                 const struct relay_kept *kept, struct cw_err *err)
+{
+    uint32_t host = order->number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host
+                                                       : p->options->relay_host[order->number];
+
+    if (!is_far(p, order->number))
+        return units_start(p->units, order, kept, err);
+    if (far_units_start(p->far_units, host, order, err) < 0)
+        cw_err_wrap(err, "starting a relay or checkpoint server on host %s",
+                    agents_name(p->agents, host));
+    return err->code;
+}
+
+static struct agent_unit *new_order(uint32_t number, const uint8_t key[CW_KEY_SIZE],
+                                    struct cw_err *err)
+{
+    struct agent_unit *order = calloc(1, sizeof(*order));
+
+    err->code = CW_OK;
+    if (!order) {
+        cw_err_set(err, CW_ENOMEM, "no memory to start a relay or checkpoint server");
+        return NULL;
+    }
+    order->number = number;
+    memcpy(order->key, key, sizeof(order->key));
+    return order;
+}
+
+static int carry_out(const struct parts *p, struct agent_unit *order, const struct relay_kept *kept,
+                     struct cw_err *err)
+{
+    if (err->code == CW_OK)
+        start(p, order, kept, err);
+    sodium_memzero(order->key, sizeof(order->key));
+    free(order);
+    return err->code;
+}
+
+static int add_option(struct agent_unit *order, const char *name, const char *value,
+                      struct cw_err *err)
+{
+    char option[48];
+
+    snprintf(option, sizeof(option), "--%s", name);
+    if (agent_unit_option(order, option, value))
+        return CW_OK;
+    return cw_err_set(err, CW_ELIMIT, "%s %s: the options of a relay take more than %u bytes",
+                      option, value, AGENT_WORDS_BYTES);
+}
+
+static int add_options(const struct parts *p, struct agent_unit *order, struct cw_err *err)
+{
+    char spin[32];
+
+    snprintf(spin, sizeof(spin), "%fms", (double)p->spin_ns / 1e6);
+    add_option(order, "spin", spin, err);
+    for (int i = 0; err->code == CW_OK && i < RELAY_OPTIONS; i++)
+        if (p->relay_options[i])
+            add_option(order, relay_option_names[i], p->relay_options[i], err);
+    return err->code;
+}
+
+static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE],
+                       struct cw_err *err)
+{
+    const struct parts *p = ((struct unit_news *)ctx)->parts;
+    const struct relay_settings *settings = &p->options->relay_settings;
+    const char *disk = relay_settings_disk_dir(settings);
+    bool kept = p->state && settings->log_safety != RELAY_LOG_SYNCED;
+    struct agent_unit *order = new_order(relay, key, err);
+
+    if (!order)
+        return err->code;
+    if (settings->log_safety != RELAY_LOG_IN_MEMORY)
+        order->flags = AGENT_UNIT_RETURNS;
+    if (order->flags && disk)
+        snprintf(order->dir, sizeof(order->dir), "%s", disk);
+    if (is_far(p, relay))
+        host_relays_listen_address(p, p->options->relay_host[relay], order->listen);
+    else if (p->host[0])
+        snprintf(order->listen, sizeof(order->listen), "tcp:%.255s:0", p->host);
+    add_options(p, order, err);
+    return carry_out(p, order, kept ? &p->relay_kept : NULL, err);
+}
+
+static void kill_relay(void *ctx, uint32_t relay)
+{
+    const struct parts *p = ((struct unit_news *)ctx)->parts;
+
+    if (is_far(p, relay))
+        far_units_kill(p->far_units, relay);
+    else
+        units_kill(p->units, relay);
+}
+
+const struct relays_own unit_news_relays = {start_relay, kill_relay};
+
+/* What waits for it to be settled hears why; later on images are heard of no more. */
+static void server_failed(struct unit_news *n, const struct cw_err *err)
+{
+    bool awaited = is_far(n->parts, AGENT_UNIT_SERVER) && !n->server_settled;
+
+    n->server_settled = true;
+    n->server_why = *err;
+    if (!awaited)
+        imaging_server_failed(n->parts->imaging, err);
+}
+
+void unit_news_start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY_SIZE])
+{
+    struct unit_news *n = ctx;
+    const struct parts *p = n->parts;
+    struct cw_err err;
+    struct agent_unit *order = new_order(AGENT_UNIT_SERVER, key, &err);
+    char job[IMGDIR_JOB_TEXT];
+
+    if (!order) {
+        server_failed(n, &err);
+        return;
+    }
+    order->kind = AGENT_UNIT_IS_SERVER;
+    order->flags = AGENT_UNIT_RETURNS;
+    order->bytes_max = imaging_server_bytes_max(p->imaging);
+    snprintf(order->dir, sizeof(order->dir), "%s", imaging_server_dir(p->imaging));
+    snprintf(order->listen, sizeof(order->listen), "%s", listen);
+    if (is_far(p, order->number)) {
+        order->flags |= AGENT_UNIT_PLACES;
+        host_relays_server_address(p, order->listen);
+    }
+    imgdir_job_text(job, p->job_id);
+    if (!p->state)
+        agent_unit_option(order, "--ephemeral-job", job);
+    if (carry_out(p, order, NULL, &err) < 0)
+        server_failed(n, &err);
+}
+
+/* --- what is heard of them --- */
+
+static const char *host_of(const struct unit_news *n, uint32_t number)
+{
+    return is_far(n->parts, number) ? far_units_host(n->parts->far_units, number) : NULL;
+}
+
+static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
+{
+    const struct unit_news *n = ctx;
+    const char *host = host_of(n, number);
+
+    if (number == AGENT_UNIT_SERVER)
+        imaging_server_started(n->parts->imaging, pid, host, place);
+    else if (host)
+        log_verbose(&n->parts->log, "host %s: relay started (pid %d)", host, (int)pid);
+    else
+        log_verbose(&n->parts->log, "relay started (pid %d, %s)", (int)pid, place);
+}
+
+static void on_listens(void *ctx, uint32_t number, const char *local, const char *tcp,
+                       bool in_memory)
+{
+    struct unit_news *n = ctx;
+
+    if (number != AGENT_UNIT_SERVER) {
+        relays_own_listens(n->parts->relays, number, local, tcp, !is_far(n->parts, number));
+        return;
+    }
+    imaging_server_listens(n->parts->imaging, local, tcp, in_memory);
+    n->server_settled = true;
+}
+
+static void on_ended(void *ctx, uint32_t number, int status, const char *why)
+{
+    struct unit_news *n = ctx;
+
+    if (number == AGENT_UNIT_SERVER)
+        imaging_server_ended(n->parts->imaging, status, why);
+    else
+        relay_news_ended(n->relay_news, number, status);
+}
+
+static void on_failed(void *ctx, uint32_t number, int status, const struct cw_err *err)
+{
+    struct unit_news *n = ctx;
+
+    if (number == AGENT_UNIT_SERVER)
+        server_failed(n, err);
+    else
+        relay_news_failed(n->relay_news, number, status, err);
+}
+
+/* That a relay is lost its session says. */
+static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
+{
+    struct cw_err why;
+
+    cw_err_set(&why, err->code, "%s, and with it the job's own checkpoint server", err->text);
+    if (number == AGENT_UNIT_SERVER)
+        server_failed(ctx, &why);
+}
+
+const struct units_events unit_news_events = {on_started, on_listens, on_ended, on_failed, on_lost};
