@@ -46,22 +46,45 @@ static inline uint64_t unzigzag(uint64_t value)
 
 bool reading_is_bytes(uint8_t kind)
 {
-    return kind >= READING_TIMES && kind < READING_KINDS && kind != READING_NAMED &&
+    return kind >= READING_TIMES && kind < READING_SAME && kind != READING_NAMED &&
            kind != READING_COUNT && kind != READING_INPUT;
+}
+
+static void put(struct readings_writer *w, size_t at, uint8_t kind, uint64_t value)
+{
+    w->bytes[at] = kind;
+    w->used = (size_t)(put_varint(w->bytes + at + 1, value) - w->bytes);
+}
+
+/* Whoever emptied the buffer has ended the run. */
+static bool is_open(const struct readings_writer *w)
+{
+    return w->run.end && w->run.end <= w->used;
 }
 
 bool readings_put_number(struct readings_writer *w, uint8_t kind, int64_t value)
 {
-    uint8_t *to = w->bytes + w->used;
-
-    assert(kind > 0 && kind < READING_KINDS && !reading_is_bytes(kind));
+    assert(kind > 0 && kind < READING_SAME && !reading_is_bytes(kind));
     if (w->size - w->used < READING_NUMBER_MAX)
         return false;
-    *to++ = kind;
-    to = put_varint(to, zigzag((uint64_t)value - w->last[kind]));
+    if (is_open(w) && kind == w->run.kind && (uint64_t)value == w->last[kind]) {
+        put(w, w->run.end, READING_SAME, ++w->run.same);
+        return true;
+    }
+    put(w, w->used, kind, zigzag((uint64_t)value - w->last[kind]));
     w->last[kind] = (uint64_t)value;
-    w->used = (size_t)(to - w->bytes);
+    w->run = (struct readings_run){.kind = kind, .end = w->used};
     return true;
+}
+
+void readings_take_back(struct readings_writer *w, size_t used, const struct readings_run *run,
+                        uint8_t kind, uint64_t last)
+{
+    w->used = used;
+    w->run = *run;
+    w->last[kind] = last;
+    if (is_open(w) && run->same)
+        put(w, run->end, READING_SAME, run->same);
 }
 
 bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *bytes, size_t size)
@@ -76,16 +99,26 @@ bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *byt
     if (size)
         memcpy(to, bytes, size);
     w->used = (size_t)(to - w->bytes) + size;
+    w->run.end = 0;
     return true;
+}
+
+uint8_t readings_next_kind(const struct readings_reader *r)
+{
+    if (r->left == 0)
+        return 0;
+    return r->bytes[0] == READING_SAME ? r->kind : r->bytes[0];
 }
 
 static enum readings_result check_kind(const struct readings_reader *r, uint8_t kind)
 {
+    uint8_t next = readings_next_kind(r);
+
     if (r->left == 0)
         return READINGS_END;
-    if (r->bytes[0] == 0 || r->bytes[0] >= READING_KINDS)
+    if (next == 0 || next >= READING_KINDS)
         return READINGS_BAD;
-    return r->bytes[0] == kind ? READINGS_OK : READINGS_OTHER;
+    return next == kind ? READINGS_OK : READINGS_OTHER;
 }
 
 static void take(struct readings_reader *r, size_t size)
@@ -99,14 +132,21 @@ enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind
     enum readings_result result = check_kind(r, kind);
     uint64_t number;
     size_t size;
+    bool same;
 
     if (result != READINGS_OK)
         return result;
     size = get_varint(r->bytes + 1, r->left - 1, &number);
-    if (size == 0)
+    same = r->bytes[0] == READING_SAME;
+    if (size == 0 || (same && number == 0))
         return READINGS_BAD;
-    r->last[kind] += unzigzag(number);
+    if (!same)
+        r->last[kind] += unzigzag(number);
     *value = (int64_t)r->last[kind];
+    r->kind = kind;
+    if (same && ++r->given < number)
+        return READINGS_OK;
+    r->given = 0;
     take(r, 1 + size);
     return READINGS_OK;
 }
@@ -137,24 +177,32 @@ enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind,
     *size = (size_t)number;
     if (number)
         memcpy(to, r->bytes + head, *size);
+    r->kind = 0;
     take(r, head + *size);
     return READINGS_OK;
 }
 
-enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind)
+enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind, uint64_t *count)
 {
     uint64_t number;
     int64_t value;
     size_t head;
 
+    *kind = readings_next_kind(r);
+    *count = 1;
     if (r->left == 0)
         return READINGS_END;
-    *kind = r->bytes[0];
+    if (*kind && r->bytes[0] == READING_SAME && get_varint(r->bytes + 1, r->left - 1, &number) &&
+        number) {
+        *count = number - r->given;
+        r->given = number - 1;
+    }
     if (!reading_is_bytes(*kind))
         return readings_get_number(r, *kind, &value);
     head = get_head(r, &number);
     if (head == 0)
         return READINGS_BAD;
+    r->kind = 0;
     take(r, head + (size_t)number);
     return READINGS_OK;
 }

@@ -33,12 +33,20 @@ enum reading_kind {
     READING_NTP = 32,       /* bytes: result, then struct timex or struct ntptimeval */
     READING_INPUT = 33,     /* read(), poll(), pselect() and FIONREAD of standard input */
     READING_INPUT_SET = 34, /* bytes: what select() and epoll_wait() found of it */
-    READING_KINDS = 35,
+    READING_SAME = 35,      /* the number before comes again, so many times */
+    READING_KINDS = 36,
 };
 #define READING_CLOCK_IDS 12 /* CLOCK_REALTIME, 0, to CLOCK_TAI, 11 */
 
 #define READING_NUMBER_MAX 11u /* bytes that a number takes at most */
 #define READINGS_HEAD 8u       /* bytes before the readings of a frame: the poll clock, a u64 */
+
+/* The number that was written last, and how often it came again: READING_SAME behind it says so. */
+struct readings_run {
+    uint8_t kind;
+    size_t end; /* of the number; 0: there is none, or something has come behind it */
+    uint64_t same;
+};
 
 /* `bytes` is borrowed. All zeros but for it and its size to begin with. */
 struct readings_writer {
@@ -46,6 +54,7 @@ struct readings_writer {
     size_t used;
     size_t size;
     uint64_t last[READING_KINDS];
+    struct readings_run run;
 };
 
 /* Append a reading. False when it may not fit (then nothing is written): empty the buffer by
@@ -54,12 +63,18 @@ struct readings_writer {
 bool readings_put_number(struct readings_writer *w, uint8_t kind, int64_t value);
 bool readings_put_bytes(struct readings_writer *w, uint8_t kind, const void *bytes, size_t size);
 
+/* The last of them was not: `used`, `run` and `last` of that kind as they were before it. */
+void readings_take_back(struct readings_writer *w, size_t used, const struct readings_run *run,
+                        uint8_t kind, uint64_t last);
+
 /* A stream may come in several pieces, each cut where a reading ends: point `bytes` and `left` to
  * the next one and go on. All zeros to begin with. */
 struct readings_reader {
     const uint8_t *bytes;
     size_t left;
     uint64_t last[READING_KINDS];
+    uint8_t kind;   /* of the number that was taken last; 0: none, or bytes since */
+    uint64_t given; /* of the READING_SAME that is next */
 };
 
 enum readings_result {
@@ -74,11 +89,15 @@ enum readings_result readings_get_number(struct readings_reader *r, uint8_t kind
 enum readings_result readings_get_bytes(struct readings_reader *r, uint8_t kind, void *to,
                                         size_t size_max, size_t *size);
 
-/* Likewise, of whatever kind; its value is not looked at. OK, END or BAD. */
-enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind);
+/* Likewise, of whatever kind, and all that tell the same behind it, `count` in all; the value is
+ * not looked at. OK, END or BAD. */
+enum readings_result readings_skip(struct readings_reader *r, uint8_t *kind, uint64_t *count);
 
 /* What has a value of bytes; else it is a number. */
 bool reading_is_bytes(uint8_t kind);
+
+/* The kind of the next reading; 0: there is none. */
+uint8_t readings_next_kind(const struct readings_reader *r);
 
 /* "time", ... or "?", for words to a person. */
 const char *readings_kind_name(uint8_t kind);

@@ -5,6 +5,7 @@
  * setup; those after it go to the relay, in the order in which they and the events were taken. */
 #include "rdevice/clock.h"
 #include "common/setup.h"
+#include "rdevice/calls.h"
 #include "rdevice/fatal.h"
 #include "rdevice/real.h"
 
@@ -14,6 +15,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,8 +48,23 @@ static struct {
     uint8_t kind;
     size_t used;
     uint64_t last;
+    struct readings_run run;
     struct readings_reader repeated;
 } before;
+
+/* A thread that does nothing but ask one clock again and again: see clock_in_steps(). */
+#define LOOP_GAP_NS 512      /* between two readings of a loop */
+#define LOOP_PAUSE 8         /* a longer pause takes this part of its length off what was spent */
+#define LOOP_EXACT_NS 131072 /* spent in it: then steps begin */
+#define LOOP_STEP_NS 1024    /* of these, or as much as ... */
+#define LOOP_SHARE 4096      /* ... this part of what was spent in the loop, but at most ... */
+#define LOOP_STEP_MAX 16384  /* ... ns */
+static struct {
+    uint64_t last;   /* what the clock said */
+    uint64_t spent;  /* ns */
+    uint64_t events; /* calls of MPI and handlers of signals before */
+} loop;
+static uint64_t handlers_begun;
 
 /* A full buffer, or a log to be read on, has the clock use the device. It may when the program
  * asks, and so is outside of it; neither a handler nor a second thread comes in meanwhile. */
@@ -238,17 +255,16 @@ static void note_written(uint8_t kind)
     before.kind = kind;
     before.used = clock_written.used;
     before.last = clock_written.last[kind];
+    before.run = clock_written.run;
 }
 
 /* No handler runs any more. What was interrupted by one that did not return has not asked. */
 static void leave_handlers(void)
 {
-    if (state.busy == BUSY_RECORDING) {
-        clock_written.used = before.used;
-        clock_written.last[before.kind] = before.last;
-    } else if (state.busy == BUSY_REPEATING) {
+    if (state.busy == BUSY_RECORDING)
+        readings_take_back(&clock_written, before.used, &before.run, before.kind, before.last);
+    else if (state.busy == BUSY_REPEATING)
         repeated = before.repeated;
-    }
     set_busy(BUSY_NOT);
     set_recorder();
 }
@@ -260,6 +276,7 @@ void clock_handler_begins(struct clock_handler *handler, uintptr_t top, uintptr_
     handler->returned = false;
     if (!handler->recorded_thread)
         return;
+    handlers_begun++;
     if (is_outside(interrupted))
         leave_handlers();
     frames_push(&handler->mark, top, low, interrupted);
@@ -315,7 +332,7 @@ static bool is_rank(void)
  * starts it: whether it matters shows when the device is opened. */
 static enum clock_answer differ(uint8_t kind)
 {
-    uint8_t found = repeated.left ? repeated.bytes[0] : 0;
+    uint8_t found = readings_next_kind(&repeated);
 
     if (state.attached)
         fatal_exit(CW_REPORT_FATAL,
@@ -395,6 +412,36 @@ static bool put(const struct clock_reading *reading)
     if (reading->bytes)
         return readings_put_bytes(&clock_written, reading->kind, reading->bytes, reading->size);
     return readings_put_number(&clock_written, reading->kind, reading->number);
+}
+
+/* A pause takes a part of its length off: another process may have had the core. */
+static uint64_t spent_after(uint64_t gap)
+{
+    uint64_t max = (uint64_t)LOOP_STEP_MAX * LOOP_SHARE;
+
+    if (gap >= LOOP_GAP_NS)
+        return loop.spent - (gap / LOOP_PAUSE < loop.spent ? gap / LOOP_PAUSE : loop.spent);
+    return loop.spent + gap < max ? loop.spent + gap : max;
+}
+
+/* What is told is what the clock said at an earlier moment, and nothing in between is seen that may
+ * have learnt more: so nothing comes later than what it caused. */
+int64_t clock_in_steps(uint8_t kind, int64_t now)
+{
+    uint64_t events = handlers_begun + calls_made;
+    bool goes_on = kind == before.kind && kind < READING_CLOCK_OTHER && events == loop.events &&
+                   __libc_single_threaded;
+    uint64_t gap = (uint64_t)now - loop.last;
+    uint64_t told = clock_written.last[kind];
+    uint64_t step;
+
+    loop.spent = goes_on ? spent_after(gap) : 0;
+    loop.last = (uint64_t)now;
+    loop.events = events;
+    step = loop.spent / LOOP_SHARE > LOOP_STEP_NS ? loop.spent / LOOP_SHARE : LOOP_STEP_NS;
+    if (loop.spent < LOOP_EXACT_NS || gap >= LOOP_GAP_NS || (uint64_t)now - told >= step)
+        return now;
+    return (int64_t)told;
 }
 
 void clock_recorded(void)
@@ -484,7 +531,7 @@ static void check_early(void)
         fatal_exit(CW_REPORT_FATAL,
                    "the re-execution diverged before MPI_Init: it did not call %s, which the "
                    "first execution called; this program cannot be restarted, use --no-log",
-                   readings_kind_name(repeated.bytes[0]));
+                   readings_kind_name(readings_next_kind(&repeated)));
 }
 
 void clock_attach(bool log)

@@ -87,6 +87,11 @@ enum clock_answer clock_ask(struct clock_reading *reading, uintptr_t caller);
  * to repeat. */
 enum clock_answer clock_ask_again(struct clock_reading *reading, bool more);
 
+/* Of an answer of clock_gettime(), in ns, that is to be recorded: what the program is to be told.
+ * A loop that waits on a clock, and does nothing else that is seen, is told the same again until a
+ * step has passed: it is recorded as a count. All else is told what the clock says. */
+int64_t clock_in_steps(uint8_t kind, int64_t now);
+
 /* Records an answer. False: there is no room. Then, where clock_is_full() says true, what is
  * pending is to be sent, and clock_record_rest() and clock_recorded() follow. */
 bool clock_record(const struct clock_reading *reading);

@@ -32,16 +32,18 @@ static inline bool is_null(const void *p)
 
 /* --- clocks: none goes back where a rank goes on on another host ------------------------------ */
 
+static struct timespec of_ns(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / NS_IN_S, .tv_nsec = ns % NS_IN_S};
+}
+
 /* The thread's own time is shifted for the thread that is recorded alone. */
 __attribute__((noinline, cold)) static void shift_time(clockid_t id, struct timespec *t)
 {
     enum shift_clock clock = shift_clock_of(id);
-    int64_t told;
 
-    if (clock == SHIFT_NONE || (clock == SHIFT_THREAD && !clock_is_mine()))
-        return;
-    told = shift_apply(clock, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
-    *t = (struct timespec){.tv_sec = told / NS_IN_S, .tv_nsec = told % NS_IN_S};
+    if (clock != SHIFT_NONE && (clock != SHIFT_THREAD || clock_is_mine()))
+        *t = of_ns(shift_apply(clock, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec));
 }
 
 PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
@@ -54,8 +56,7 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     if (answer == CLOCK_FAILED)
         return -1;
     if (answer == CLOCK_GIVEN) {
-        *t = (struct timespec){.tv_sec = reading.number / NS_IN_S,
-                               .tv_nsec = reading.number % NS_IN_S};
+        *t = of_ns(reading.number);
         shift_told(shift_clock_of(id), reading.number);
         return 0;
     }
@@ -67,8 +68,9 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     if (__builtin_expect(shift_on, 0))
         shift_time(id, t);
     if (answer == CLOCK_RECORD) {
-        reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+        reading.number = clock_in_steps(kind, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
         libc_record(&reading);
+        *t = of_ns(reading.number);
     }
     return 0;
 }
@@ -152,8 +154,7 @@ PUBLIC int timespec_get(struct timespec *t, int base)
     if (answer == CLOCK_FAILED)
         return 0;
     if (answer == CLOCK_GIVEN) {
-        *t = (struct timespec){.tv_sec = reading.number / NS_IN_S,
-                               .tv_nsec = reading.number % NS_IN_S};
+        *t = of_ns(reading.number);
         return base;
     }
     base = real_libc.timespec_get(t, base);

@@ -36,12 +36,13 @@ void inputs_add_readings(struct log_inputs *inputs, const uint8_t *bytes, size_t
 {
     size_t head = size < READINGS_HEAD ? size : READINGS_HEAD;
     struct readings_reader reader = {.bytes = bytes + head, .left = size - head};
+    uint64_t count;
     uint8_t kind;
 
     if (inputs->read + reader.left <= INPUTS_READ_MAX) {
         inputs->read += reader.left;
-        while (readings_skip(&reader, &kind) == READINGS_OK)
-            inputs->readings[reading_group(kind)]++;
+        while (readings_skip(&reader, &kind, &count) == READINGS_OK)
+            inputs->readings[reading_group(kind)] += count;
     }
     inputs->unread += reader.left;
 }

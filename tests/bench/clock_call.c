@@ -1,5 +1,7 @@
 /* What one call of a clock costs: prints lines "NAME NANOSECONDS", medians of several rounds. Run
- * as a plain process it tells what libc takes, under causeway what recording adds. */
+ * as a plain process it tells what libc takes, under causeway what recording adds. With an
+ * argument: waits for so many seconds by asking MPI_Wtime alone, and prints "wait SECONDS
+ * READINGS". */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,13 +68,25 @@ static void measure(const char *name, void (*call)(void))
     printf("%s %.1f\n", name, ns[ROUNDS / 2]);
 }
 
+static void wait_for(double seconds)
+{
+    double until = MPI_Wtime() + seconds;
+    unsigned long readings = 1;
+
+    while (MPI_Wtime() < until)
+        readings++;
+    printf("wait %g %lu\n", seconds, readings);
+}
+
 int main(int argc, char **argv)
 {
     int rank;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (rank == 0) {
+    if (argc > 1) {
+        wait_for(atof(argv[1]));
+    } else if (rank == 0) {
         measure("clock_gettime", of_clock_gettime);
         measure("gettimeofday", of_gettimeofday);
         measure("time", of_time);

@@ -107,6 +107,16 @@ clock_once() {
     logged 1 "$programs/clock_call" >"$dir/out" && clock_samples ours <"$dir/out"
 }
 
+# A rank that does nothing but wait on a clock
+clock_log() {
+  if ! logged 1 --no-ckpt --stats "$programs/clock_call" 5 >"$dir/out"; then
+    missing "the log of a loop that waits on a clock"
+    return
+  fi
+  awk -v log_bytes="$(stats_sum log_bytes)" '$1 == "wait" { printf "\nA loop that waits for %d s on MPI_Wtime: %.2f MB " \
+    "of log a second, %.3f B for each of its readings, %.1f ns.\n", $2, log_bytes / $2 / 1e6, log_bytes / $3, $2 * 1e9 / $3 }' "$dir/out"
+}
+
 clock_cost() {
   local name
   title "Clocks: nanoseconds a call, medians of $RUNS interleaved runs"
@@ -119,6 +129,7 @@ clock_cost() {
   awk '{ sub(/^[a-z]*\./, "", $1); if (!seen[$1]++) print $1 }' "$dir/clock" | while read -r name; do
     row "$dir/clock" "clocks: $name ran only one way" "$name" "=spread plain.$name 1" "=spread ours.$name 1"
   done
+  clock_log
 }
 
 # payload bytes, then a smaller and a larger count of round trips; their difference leaves start and end out

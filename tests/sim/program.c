@@ -10,6 +10,8 @@
 #define SPIN_MAX 200000u
 #define READINGS_MAX 1000 /* more than one frame holds */
 #define READINGS_ONE_IN 30
+#define WAITS_ONE_IN 20
+#define WAIT_NS_MAX 400000
 #define RANDOM_MAX 100 /* bytes asked for at once */
 
 /* --- the state -----------------------------------------------------------------------------------
@@ -191,10 +193,36 @@ static uint64_t ask_libc(struct program *g)
     }
 }
 
+static uint64_t ask_ns(void)
+{
+    struct timespec t;
+
+    program_library()->clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* A loop that does nothing else; the clock may tell the same again, but never goes back. */
+static void wait_on_clock(struct program *g)
+{
+    uint64_t now = ask_ns();
+    uint64_t until = now + program_choose(g, WAIT_NS_MAX);
+
+    while (now < until) {
+        uint64_t next = ask_ns();
+
+        if (next < now)
+            sim_fail("rank %u: the clock goes back", g->process->rank);
+        now = next;
+        program_see(g, now);
+    }
+}
+
 void program_read_clock(struct program *g)
 {
     uint64_t count = program_choose(g, READINGS_ONE_IN) ? 1 : program_choose(g, READINGS_MAX);
 
+    if (!program_choose(g, WAITS_ONE_IN))
+        wait_on_clock(g);
     for (uint64_t i = 0; i < count; i++)
         program_see(g, ask_libc(g));
 }

@@ -867,6 +867,17 @@ differs_and_goes_on() {
   (($(grep -c 'repeats a message' "$tmp/err") == 1)) || wrong "expected to be told once"
 }
 
+# The last rank, in a loop that does nothing but ask a clock, and is told the same for a while each time.
+repeats_waiting() {
+  local faults
+  : >"$work/go"
+  fault_options
+  run_killed -n 2 "$programs/readings" 10 0 "$work/go"
+  expect_code 0
+  expect_restarts 1 1
+  expect_out 'ok readings'
+}
+
 # What the last rank sends depends on how full the disk is, which its first process has changed.
 repeats_disk() {
   run "${causeway[@]}" run "${job_options[@]}" -n 3 "$programs/diverges" disk "$work/number" "$work/deaths"
@@ -918,6 +929,7 @@ log_full_killed() {
 limit_tests() {
   t "a fault of the program once" aborts_once
   t "what it sends depends on the room on a disk" repeats_disk
+  t "it waits on a clock when it is killed" repeats_waiting
   ((kill_relays)) && return # what follows has no log, or no good end
   t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
     -n 3 "$programs/crash" segv 1 200

@@ -12,11 +12,20 @@
 
 #include <CUnit/CUnit.h>
 
+#define MONOTONIC (READING_CLOCK + 1)
+#define LOOKS_MAX 2000000
+#define LOOP_NS 40          /* from one look to the next */
 #define HANDLER_ABOVE 65536 /* bytes between who asks and a handler's frame */
 
 static int interrupts = 4096;
 static unsigned sent; /* times */
 static size_t sent_bytes;
+static uint8_t frames[1 << 20]; /* what was sent, one behind the other, and where each ends */
+static size_t frame_ends[256];
+static int64_t told[LOOKS_MAX]; /* to looks */
+static size_t looks;
+
+_Thread_local uint64_t calls_made;
 static bool blocked; /* all signals, whenever the device was used */
 static const uint8_t *wanted;
 static size_t wanted_size;
@@ -42,8 +51,9 @@ void device_readings_used(void)
 
 void device_send_readings(void)
 {
-    sent++;
+    memcpy(frames + sent_bytes, clock_written.bytes, clock_written.used);
     sent_bytes += clock_written.used;
+    frame_ends[sent++] = sent_bytes;
     blocked &= all_blocked();
     clock_flushed();
 }
@@ -72,6 +82,7 @@ static void set_up(const uint8_t *bytes, size_t size)
     wanted_size = size;
     sent = 0;
     sent_bytes = 0;
+    looks = 0;
     blocked = true;
 }
 
@@ -257,6 +268,139 @@ static void a_full_buffer_is_sent(void)
     tear_down();
 }
 
+/* clock_gettime() at that time; returns what it tells. */
+static int64_t look(int64_t now)
+{
+    struct clock_reading reading = {.kind = MONOTONIC};
+
+    CU_ASSERT_EQUAL(libc_ask(&reading, 0), CLOCK_RECORD);
+    reading.number = clock_in_steps(MONOTONIC, now);
+    libc_record(&reading);
+    return told[looks++] = reading.number;
+}
+
+/* A loop that waits until a moment; returns that at which it ends. */
+static int64_t wait_until(int64_t now, int64_t until)
+{
+    while (look(now) < until)
+        now += LOOP_NS;
+    return now;
+}
+
+static int64_t before_loops(void)
+{
+    set_up(NULL, 0);
+    memset(&loop, 0, sizeof(loop));
+    return look(1000000);
+}
+
+/* What was sent, and is pending, tells the same. */
+static void check_told(void)
+{
+    struct readings_reader r = {.bytes = frames};
+    size_t count = 0;
+    int64_t number;
+
+    libc_log();
+    for (unsigned i = 0; i < sent; i++) {
+        r.left = frame_ends[i] - (size_t)(r.bytes - frames);
+        while (r.left > 0 && readings_get_number(&r, MONOTONIC, &number) == READINGS_OK)
+            CU_ASSERT_EQUAL_FATAL(number, told[count++]);
+        CU_ASSERT_EQUAL_FATAL(r.left, 0);
+    }
+    CU_ASSERT_EQUAL(count, looks);
+    tear_down();
+}
+
+/* No moment comes later than by a part of the wait, and little is written. */
+static void a_loop_is_told_steps(void)
+{
+    int64_t begin = before_loops(), late;
+
+    late = wait_until(begin + LOOP_NS, begin + LOOP_EXACT_NS / 2) - begin - LOOP_EXACT_NS / 2;
+    CU_ASSERT_TRUE(late < LOOP_NS);
+    CU_ASSERT_EQUAL(clock_written.used, 1 + 3 + 2 * (looks - 1)); /* all are exact */
+    late = wait_until(told[looks - 1] + LOOP_NS, begin + 1000000) - begin - 1000000;
+    CU_ASSERT_TRUE(late < LOOP_STEP_NS + LOOP_NS);
+    late = wait_until(told[looks - 1] + LOOP_NS, begin + 70000000) - begin - 70000000;
+    CU_ASSERT_TRUE(late < LOOP_STEP_MAX + LOOP_NS);
+    CU_ASSERT_TRUE(sent_bytes < looks / 10);
+    check_told();
+}
+
+static void another_clock(int64_t now)
+{
+    CU_ASSERT_EQUAL(clock_in_steps(MONOTONIC + 1, now), now);
+    libc_record(&(struct clock_reading){.kind = MONOTONIC + 1, .number = now});
+    looks = 0;
+}
+
+static void a_call(int64_t now)
+{
+    (void)now;
+    calls_made++;
+}
+
+static void a_handler(int64_t now)
+{
+    struct clock_handler handler;
+
+    (void)now;
+    interrupt(&handler);
+    returns(&handler);
+}
+
+static void a_pause(int64_t now)
+{
+    (void)now;
+}
+
+/* Whatever comes in between: the next one, and all that are told soon after it, are exact. */
+static void a_loop_ends(void)
+{
+    static const struct {
+        void (*what)(int64_t now);
+        int64_t takes;
+        int looks; /* that are exact then */
+    } events[] = {{another_clock, LOOP_NS, 1000},
+                  {a_call, LOOP_NS, 1000},
+                  {a_handler, LOOP_NS, 1000},
+                  {a_pause, LOOP_GAP_NS, 1},
+                  {a_pause, 10000000, 1000}};
+
+    for (size_t i = 0; i < sizeof(events) / sizeof(*events); i++) {
+        int64_t now = before_loops();
+
+        now = wait_until(now + LOOP_NS, now + 1000000) + LOOP_NS;
+        CU_ASSERT_NOT_EQUAL(look(now), now);
+        events[i].what(now + LOOP_NS);
+        for (int more = 0; more < events[i].looks; more++) {
+            now += more ? LOOP_NS : events[i].takes;
+            CU_ASSERT_EQUAL(look(now), now);
+        }
+        tear_down();
+    }
+}
+
+/* A handler that jumps out of a look in a loop: it was not made. */
+static void a_jump_takes_a_repeat_back(void)
+{
+    struct clock_reading reading = {.kind = MONOTONIC};
+    struct clock_handler handler;
+    int64_t now = before_loops();
+
+    now = wait_until(now + LOOP_NS, now + 1000000);
+    for (int i = 0; i < 3; i++)
+        reading.number = look(now);
+    note_written(MONOTONIC);
+    set_busy(BUSY_RECORDING);
+    put(&reading);
+    interrupt(&handler);
+    jump_out();
+    look(now + LOOP_NS);
+    check_told();
+}
+
 void add_clock_tests(void)
 {
     CU_pSuite suite = CU_add_suite("clock", NULL, NULL);
@@ -268,4 +412,7 @@ void add_clock_tests(void)
     CU_ADD_TEST(suite, a_jump_takes_a_recording_back);
     CU_ADD_TEST(suite, a_jump_takes_a_repetition_back);
     CU_ADD_TEST(suite, a_full_buffer_is_sent);
+    CU_ADD_TEST(suite, a_loop_is_told_steps);
+    CU_ADD_TEST(suite, a_loop_ends);
+    CU_ADD_TEST(suite, a_jump_takes_a_repeat_back);
 }

@@ -24,7 +24,7 @@ static void add_readings(void)
     struct readings_writer w = {.bytes = bytes + READINGS_HEAD, .size = sizeof(bytes) - 8};
 
     for (int i = 0; i < 17; i++)
-        readings_put_number(&w, READING_CLOCK + 1, i * 1000000);
+        readings_put_number(&w, READING_CLOCK + 1, i / 4 * 1000000);
     readings_put_bytes(&w, READING_RANDOM, "123456789", 9);
     readings_put_bytes(&w, READING_RANDOM, "", 0);
     readings_put_number(&w, READING_NAMED, 0);

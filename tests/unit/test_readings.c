@@ -66,6 +66,39 @@ static void layout(void)
     CU_ASSERT_EQUAL(memcmp(buffer, bytes, sizeof(bytes)), 0);
 }
 
+/* Numbers that come again are counted, up to where bytes come in between, or the buffer is emptied.
+ * docs/protocol.md shows these bytes. */
+static void repeats(void)
+{
+    static const uint8_t bytes[] = {15, 0x0a, 35, 3, 21, 1, 'a', 15, 0x00, 35, 1};
+    struct readings_writer w = writer(sizeof(buffer));
+    struct readings_reader r;
+    uint8_t got;
+    int64_t value;
+    size_t size;
+
+    for (int i = 0; i < 4; i++)
+        readings_put_number(&w, READING_TIME, 5);
+    readings_put_bytes(&w, READING_RANDOM, "a", 1);
+    for (int i = 0; i < 2; i++)
+        readings_put_number(&w, READING_TIME, 5);
+    CU_ASSERT_EQUAL(w.used, sizeof(bytes));
+    CU_ASSERT_EQUAL(memcmp(buffer, bytes, sizeof(bytes)), 0);
+    r = reader(buffer, w.used);
+    for (int i = 0; i < 6; i++) {
+        CU_ASSERT_EQUAL(readings_next_kind(&r), READING_TIME);
+        CU_ASSERT_EQUAL(readings_get_number(&r, REALTIME, &value), READINGS_OTHER);
+        CU_ASSERT_EQUAL(readings_get_number(&r, READING_TIME, &value), READINGS_OK);
+        CU_ASSERT_EQUAL(value, 5);
+        if (i == 3)
+            CU_ASSERT_EQUAL(readings_get_bytes(&r, READING_RANDOM, &got, 1, &size), READINGS_OK);
+    }
+    CU_ASSERT_EQUAL(r.left, 0);
+    w.used = 0;
+    readings_put_number(&w, READING_TIME, 5);
+    CU_ASSERT_EQUAL(memcmp(buffer, bytes + 7, 2), 0);
+}
+
 static void kinds_have_their_own_differences(void)
 {
     struct readings_writer w = writer(sizeof(buffer));
@@ -193,7 +226,8 @@ static void hostile_numbers(void)
     CU_ASSERT_EQUAL(number_of("\x01\x80", 2), READINGS_BAD);
     CU_ASSERT_EQUAL(number_of("\x01\x80\x00", 3), READINGS_BAD); /* not the shortest form */
     CU_ASSERT_EQUAL(number_of("\x00\x00", 2), READINGS_BAD);     /* no kind */
-    CU_ASSERT_EQUAL(number_of("\x23\x00", 2), READINGS_BAD);     /* READING_KINDS */
+    CU_ASSERT_EQUAL(number_of("\x24\x00", 2), READINGS_BAD);     /* READING_KINDS */
+    CU_ASSERT_EQUAL(number_of("\x23\x01", 2), READINGS_BAD);     /* READING_SAME as what? */
     CU_ASSERT_EQUAL(number_of("\xff\x00", 2), READINGS_BAD);
     CU_ASSERT_EQUAL(number_of("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11), READINGS_OK);
     CU_ASSERT_EQUAL(number_of("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", 11), READINGS_BAD);
@@ -272,6 +306,7 @@ void add_readings_tests(void)
 
     CU_ADD_TEST(suite, numbers);
     CU_ADD_TEST(suite, layout);
+    CU_ADD_TEST(suite, repeats);
     CU_ADD_TEST(suite, kinds_have_their_own_differences);
     CU_ADD_TEST(suite, bytes);
     CU_ADD_TEST(suite, another_kind_takes_nothing);

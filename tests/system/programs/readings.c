@@ -1,9 +1,14 @@
 /* What clocks and random numbers said is told to the neighbour, in argv[1] rounds (default 200):
-   every function of libc that a rank may ask, before MPI_Init too, and there argv[2] times a clock
-   alone (default 0). */
+   every function of libc that a rank may ask, before MPI_Init too, and there argv[2] times one of
+   two clocks (default 0). Loops wait on a clock; with argv[3], a file, for longer, and in the later
+   rounds the last rank kills itself in one, if it can remove that file. */
+#define _GNU_SOURCE
 #include "tell.h"
 
+#include <signal.h>
+#include <stdbool.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <time.h>
@@ -67,14 +72,16 @@ static uint64_t read_all(void)
     return tell_mix(sum, of_random());
 }
 
-/* Numbers of times a loop ran until a clock had moved on: as NetPIPE does it. */
-static uint64_t count_until(double seconds)
+/* Numbers of times a loop ran until a clock had moved on: as NetPIPE does it. The device does not
+   see that the file is removed. */
+static uint64_t count_until(double seconds, const char *file)
 {
     double start = MPI_Wtime();
     uint64_t count = 0;
 
     while (MPI_Wtime() - start < seconds)
-        count++;
+        if (++count == 20000 && file && syscall(SYS_unlink, file) == 0)
+            raise(SIGKILL);
     return count;
 }
 
@@ -83,8 +90,17 @@ static uint64_t read_early(int times)
     uint64_t sum = read_all();
 
     for (int i = 0; i < times; i++)
-        sum = tell_mix(sum, of_clock(CLOCK_MONOTONIC));
+        sum = tell_mix(sum, of_clock(i % 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME));
     return sum;
+}
+
+static uint64_t wait_and_count(int round, int rounds, const char *file)
+{
+    bool killed = check_rank == check_size - 1 && round > rounds / 2;
+
+    if (file)
+        return count_until(20e-3, killed ? file : NULL);
+    return count_until(round % 50 ? 20e-6 : 2e-3, NULL);
 }
 
 int main(int argc, char **argv)
@@ -99,7 +115,8 @@ int main(int argc, char **argv)
     rounds = argc > 1 ? atoi(argv[1]) : 200;
     t = tell_start();
     for (int round = 0; round < rounds; round++) {
-        uint64_t value = round ? tell_mix(read_all(), count_until(20e-6)) : early;
+        uint64_t counted = wait_and_count(round, rounds, argc > 3 ? argv[3] : NULL);
+        uint64_t value = round ? tell_mix(read_all(), counted) : early;
 
         check_item = round;
         count = tell_prepare(&t, out, value);
