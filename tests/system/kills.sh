@@ -118,21 +118,26 @@ start_killed() {
   start "${causeway[@]}" run "${job_options[@]}" "${faults[@]}" "$@"
 }
 
-# unchanged RESTARTS FAULT... -- RANKS COMMAND...: what the job prints is what it prints without
-# faults, line by line, and there were so many restarts.
-unchanged() {
-  local count=$1 faults given=() events
-  shift
+# split FAULT... -- ARGUMENT...: leaves the faults in $given, the rest in $rest.
+split() {
+  given=()
   while [[ $1 != -- ]]; do
     given+=("$1")
     shift
   done
-  shift
-  reference "$@"
+  rest=("${@:2}")
+}
+
+# unchanged RESTARTS FAULT... -- RANKS COMMAND...: what the job prints is what it prints without
+# faults, line by line, and there were so many restarts.
+unchanged() {
+  local faults given rest events
+  split "${@:2}"
+  reference "${rest[@]}"
   fault_options "${given[@]}"
-  run_killed -n "$@"
+  run_killed -n "${rest[@]}"
   expect_code 0
-  expect_restarts "$count" "$count"
+  expect_restarts "$1" "$1"
   expect_only_restarts
   expect_lines "$reference" "$tmp/out"
 }
@@ -175,6 +180,18 @@ finish_killed() {
 end_killed() {
   finish_killed "$1"
   expect_out "$2"
+}
+
+# goes_on RINGS RESTARTS FAULTS OPTION... -n RANKS COMMAND...: the actor's job waits for $work/go, which comes when the
+# rank of the faults was restarted so often; it prints of so many rings.
+goes_on() {
+  local faults given rank=${3#*:}
+  read -ra given <<<"$3"
+  fault_options "${given[@]}"
+  start_killed "${@:4}"
+  await_restart "${rank%%@*}" $(($2 + 1))
+  touch "$work/go"
+  end_killed "$2" "$(yes 'ring of 2' | head -n "$1")"
 }
 
 # --- every program, at random -----------------------------------------------------
@@ -261,16 +278,11 @@ ring() {
 }
 
 known_tests() {
-  local rank iterations=6000
+  local iterations=6000
   ((slice)) && iterations=3000
-  t "master_worker, a worker is killed" master_worker 1 2000 kill:2@event:60
-  t "master_worker, rank 0 is killed" master_worker 1 2000 kill:0@event:1000
   t "master_worker, all are killed, one after another" master_worker 4 2000 kill:3@event:30 \
     kill:1@event:60 kill:0@event:1200 kill:2@event:90
   t "master_worker, killed at random" master_worker 3 20000 random:3
-  for rank in 0 1 2 3; do
-    ((slice && rank > 1)) || t "the solver, rank $rank is killed" solver 1 "kill:$rank@50%"
-  done
   t "the solver, ranks are killed one after another" solver 4 kill:3@20% kill:2@40% kill:1@60% \
     kill:0@80%
   t "the solver, killed at random" solver 3 random:3
@@ -296,82 +308,27 @@ storm_of() {
   unchanged 6 random:3 kill:1@30% kill:0@50% kill:7@70% -- 8 "$programs/token_ring" 4000 256
 }
 
-# Both are due before the first one's death is heard of: the second is for the next incarnation.
-twice_at_a_time() {
-  local faults
-  fault_options kill:1@200ms kill:1@200ms
-  start_killed -n 2 "$actor" init ring=20 "await=$work/go" ring=20 finalize
-  await_restart 1 3
-  touch "$work/go"
-  end_killed 2 $'ring of 2\nring of 2'
-}
-
 many_tests() {
   local iterations=3000
-  t "all ranks but one at once" solver 3 kill:1,2,3@50%
   t "all ranks but rank 0 at the same event" ring 3 kill:1@event:1500 kill:2@event:1500 \
     kill:3@event:1500
-  t "all ranks at once" solver 4 kill:0,1,2,3@50%
   t "all ranks at once, twice" ring 8 kill:0,1,2,3@30% kill:0,1,2,3@80%
   t "the same rank ten times" times_ten
-  t "the same rank twice at a time" twice_at_a_time
+  # both are due before the first one's death is heard of: the second is for the next incarnation
+  t "the same rank twice at a time" goes_on 2 2 'kill:1@200ms kill:1@200ms' -n 2 "$actor" init ring=20 \
+    "await=$work/go" ring=20 finalize
   t "8 ranks, killed here and there" storm_of
   t "killed again while it repeats" ring 3 kill:1@event:2500 kill:1@event:1200 kill:1@event:2000
   t "killed again at its first event" ring 3 kill:1@event:1500 kill:1@event:1 kill:1@event:1
-  t "killed again and again, shortly after one another" solver 4 kill:2@50% kill:2@52% kill:2@54% \
-    kill:2@58%
   t "one is killed while another one repeats" ring 4 kill:1,2@event:2500 \
     kill:1,3@event:1200
 }
 
 # --- at the beginning and at the end ----------------------------------------------
 
-# in_init RANK TIME: the other rank comes when this one was killed, which so is in MPI_Init at the latest.
-in_init() {
-  local faults
-  fault_options "kill:$1@$2"
-  start_killed -n 2 "$actor" "$((1 - $1)):await=$work/go" init ring=20 finalize
-  await_restart "$1"
-  touch "$work/go"
-  end_killed 1 'ring of 2'
-}
-
-at_first_event() {
-  local faults
-  fault_options "kill:$1@event:1"
-  run_killed -n 2 "$actor" init ring=20 finalize
-  expect_code 0
-  expect_restarts 1 1
-  expect_only_restarts
-  expect_out 'ring of 2'
-}
-
-# It is killed before MPI_Init, where it waits.
-before_init() {
-  local faults
-  fault_options kill:1@100ms
-  start_killed -n 2 "$actor" "1:await=$work/go" init ring=20 finalize
-  await_restart 1
-  touch "$work/go"
-  end_killed 1 'ring of 2'
-}
-
-# Rank $1 waits in MPI_Finalize, when the others are not there yet.
-in_finalize() {
-  local other=$((1 - $1))
-  start_job 2 init ring=50 "$1:pid=$work/pid" "$other:await=$work/go" finalize
-  rank_pid "$1" >/dev/null
-  sleep 0.3
-  kill_rank "$1"
-  await_restart "$1"
-  await_back "$1"
-  touch "$work/go"
-  end_killed 1 'ring of 2'
-}
-
-# Nobody waits for it any more.
-after_finalize() {
-  start_job 2 init ring=50 finalize "$1:pid=$work/pid" "$1:await=$work/go"
+# killed_at_end RANK STEP...: the steps of the end, where it waits for $work/go.
+killed_at_end() {
+  start_job 2 init ring=50 "${@:2}"
   rank_pid "$1" >/dev/null
   sleep 0.3
   kill_rank "$1"
@@ -381,19 +338,21 @@ after_finalize() {
 }
 
 edge_tests() {
-  local ms times=(1 3 5 10 15 20 30 40 60 80 120 200)
+  local rank ms times=(1 3 5 10 15 20 30 40 60 80 120 200)
   ((slice)) && times=(5 20 60)
-  for ms in "${times[@]}"; do
-    t "killed $ms ms after the start, rank 0" in_init 0 "${ms}ms"
-    t "killed $ms ms after the start, rank 1" in_init 1 "${ms}ms"
+  for rank in 0 1; do
+    # the other one comes when this one was killed, which so is in MPI_Init at the latest
+    for ms in "${times[@]}"; do
+      t "killed $ms ms after the start, rank $rank" goes_on 1 1 "kill:$rank@${ms}ms" -n 2 "$actor" \
+        "$((1 - rank)):await=$work/go" init ring=20 finalize
+    done
+    t "killed at the first event, rank $rank" unchanged 1 "kill:$rank@event:1" -- 2 "$actor" init ring=20 finalize
+    t "killed in MPI_Finalize, rank $rank" killed_at_end "$rank" "$rank:pid=$work/pid" \
+      "$((1 - rank)):await=$work/go" finalize
+    t "killed after MPI_Finalize, rank $rank" killed_at_end "$rank" finalize "$rank:pid=$work/pid" \
+      "$rank:await=$work/go"
   done
-  t "killed before MPI_Init" before_init
-  t "killed at the first event, rank 0" at_first_event 0
-  t "killed at the first event, rank 1" at_first_event 1
-  t "killed in MPI_Finalize, rank 0" in_finalize 0
-  t "killed in MPI_Finalize, rank 1" in_finalize 1
-  t "killed after MPI_Finalize, rank 0" after_finalize 0
-  t "killed after MPI_Finalize, rank 1" after_finalize 1
+  t "killed before MPI_Init" goes_on 1 1 kill:1@100ms -n 2 "$actor" "1:await=$work/go" init ring=20 finalize
 }
 
 # --- programs that nobody here wrote ----------------------------------------------
@@ -415,21 +374,16 @@ netpipe_agrees() {
 # netpipe RESTARTS FAULT... -- OPTION...: it prints parts of lines to standard error, so what it prints goes
 # to files, where causeway's own messages do not come in between.
 netpipe() {
-  local count=$1 faults given=() events
-  shift
-  while [[ $1 != -- ]]; do
-    given+=("$1")
-    shift
-  done
-  shift
+  local faults given rest events
+  split "${@:2}"
   cd "$work" || return
-  reference 2 NPmpich2 "$@" -p 0 -o np.out
+  reference 2 NPmpich2 "${rest[@]}" -p 0 -o np.out
   rm -f np.out
   fault_options "${given[@]}"
-  run_killed --output-dir "$work/seen" -n 2 NPmpich2 "$@" -p 0 -o np.out
+  run_killed --output-dir "$work/seen" -n 2 NPmpich2 "${rest[@]}" -p 0 -o np.out
   cd "$tmp" || return
   expect_code 0
-  expect_restarts "$count" "$count"
+  expect_restarts "$1" "$1"
   expect_only_restarts
   cat "$work"/seen/rank.{0,1}.out >"$work/out"
   cat "$work"/seen/rank.{0,1}.err >"$work/err"
@@ -465,8 +419,6 @@ scalapack() {
 others_tests() {
   t "NPmpich2, rank 0 is killed in the middle" netpipe 1 kill:0@50% -- -l 1 -u 8192 -n 2000
   t "NPmpich2, rank 1 is killed in the middle" netpipe 1 kill:1@50% -- -l 1 -u 8192 -n 2000
-  t "NPmpich2 -n 200, rank 0 is killed" netpipe 1 kill:0@event:3000 -- -l 1 -u 8192 -n 200
-  t "NPmpich2 -n 200, rank 1 is killed" netpipe 1 kill:1@event:3000 -- -l 1 -u 8192 -n 200
   t "NPmpich2 whose loops last as long as a clock says" netpipe 2 kill:0@event:2000 \
     kill:1@event:4000 -- -l 1 -u 64
   t "ScaLAPACK's xclu" scalapack 1 xclu kill:1@50%
@@ -646,7 +598,6 @@ io_tests() {
   t "parts of lines with --tag-output" printed_tagged
   t "a part of a line that was shown before" printed_end
   t "40 MB of output" printed_much
-  t "standard input, rank 0 is killed" echoed 1 kill:0@event:2000
   t "standard input, all are killed" echoed 3 kill:1@event:1000 kill:0@event:3000 kill:2@event:4000
   t "standard input that comes slowly" echoed_slowly
   t "standard input, looked for in many ways" looked_for
@@ -660,26 +611,15 @@ io_tests() {
 
 # --- killed from outside ----------------------------------------------------------
 
+# from_outside SIGNAL [watcher]: to rank 1, or to the process between it and the dispatcher
 from_outside() {
+  local it
   start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring=100 finalize
   rank_pid 0 >/dev/null
-  rank_pid 1 >/dev/null
-  kill_process "$1" "$(rank_pid 1)"
-  await_restart 1
-  await_back 1
-  touch "$work/go"
-  end_killed 1 $'ring of 2\nring of 2'
-}
-
-# The process between the dispatcher and the rank.
-watcher_killed() {
-  local watcher
-  start_job 2 init ring=100 "pid=$work/pid" "await=$work/go" ring=100 finalize
-  rank_pid 0 >/dev/null
-  watcher=$(ps -o ppid= -p "$(rank_pid 1)")
-  watcher=$((watcher))
-  ((watcher != pid && watcher > 1)) || wrong "rank 1 has no watcher: its parent is $watcher"
-  kill_process 9 "$watcher"
+  it=$(rank_pid 1)
+  [[ -z ${2-} ]] || it=$(ps -o ppid= -p "$it" | tr -d ' ')
+  ((it != pid && it > 1)) || wrong "rank 1 has no watcher: its parent is $it"
+  kill_process "$1" "$it"
   await_restart 1
   await_back 1
   touch "$work/go"
@@ -707,16 +647,6 @@ stopped() {
   expect_out $'ring of 2\nring of 2\nring of 2'
 }
 
-# It stays stopped until the job has ended.
-stopped_for_ever() {
-  local faults
-  fault_options stop:1@300ms
-  start_killed --alive-timeout 2s -n 2 "$actor" init ring=100 "await=$work/go" ring=100 finalize
-  await_restart 1
-  touch "$work/go"
-  end_killed 1 $'ring of 2\nring of 2'
-}
-
 # A signal to the dispatcher ends the job also while a rank repeats itself.
 interrupted() {
   start_job 2 init ring=20000 "pid=$work/pid" stuck
@@ -742,27 +672,6 @@ over_tcp() {
   kill -0 "$helper" || wrong "the relay is gone"
 }
 
-# Ranks of two programs, and one that a script starts.
-two_programs() {
-  local faults
-  fault_options kill:1@event:10 kill:2@event:15
-  run_killed -n 2 "$actor" init ring=20 ring=20 finalize : -n 2 \
-    bash -c "exec \"$actor\" init ring=20 ring=20 finalize"
-  expect_code 0
-  expect_restarts 2 2
-  expect_out $'ring of 4\nring of 4'
-}
-
-# The script's process is killed, not that of the MPI program.
-script_killed() {
-  local faults
-  fault_options kill:1@200ms
-  start_killed -n 2 bash -c "\"$actor\" init ring=20 await=$work/go ring=20 finalize; true"
-  await_restart 1
-  touch "$work/go"
-  end_killed 1 $'ring of 2\nring of 2'
-}
-
 # What `causeway status` shows of a job with a rank that came back.
 status_shown() {
   relay_stays "incarnations are counted" && return
@@ -782,13 +691,17 @@ status_shown() {
 outside_tests() {
   t "kill -9 of a rank" from_outside KILL
   t "kill of a rank" from_outside TERM
-  t "kill -9 of the process that watches a rank" watcher_killed
+  t "kill -9 of the process that watches a rank" from_outside KILL watcher
   t "a rank that is stopped, is replaced, and goes on" stopped
-  t "a rank that is stopped, and stays so" stopped_for_ever
+  t "a rank that is stopped, and stays so" goes_on 2 1 stop:1@300ms --alive-timeout 2s -n 2 "$actor" init ring=100 \
+    "await=$work/go" ring=100 finalize
   t "SIGINT while a rank repeats itself" interrupted
   t "a relay on tcp" over_tcp
-  t "two programs" two_programs
-  t "a rank that is a script" script_killed
+  t "two programs, one of which a script starts" unchanged 2 kill:1@event:10 kill:2@event:15 -- \
+    2 "$actor" init ring=20 ring=20 finalize : -n 2 bash -c "exec \"$actor\" init ring=20 ring=20 finalize"
+  # the script's process is killed, not that of the MPI program
+  t "a rank that is a script" goes_on 2 1 kill:1@200ms -n 2 \
+    bash -c "\"$actor\" init ring=20 await=$work/go ring=20 finalize; true"
   t "status" status_shown
 }
 
@@ -898,13 +811,6 @@ from_threads() {
   expect_err_like '^causeway: rank 1 .*killed by signal 9.*cannot be restarted because'
 }
 
-from_threads_unkilled() {
-  run "${causeway[@]}" run "${job_options[@]}" -n 2 "$programs/threads"
-  expect_code 0
-  expect_out 'ok threads'
-  [[ $(sort "$tmp/err" | uniq -d) = '' ]] || wrong "expected each warning once"
-}
-
 # log_full FAULT...: the log takes less than what is sent.
 log_full() {
   local faults
@@ -933,17 +839,12 @@ limit_tests() {
   ((kill_relays)) && return # what follows has no log, or no good end
   t "the same fault of the program twice" ends 139 'rank 1 .*signal 11.*same' 1 \
     -n 3 "$programs/crash" segv 1 200
-  t "exit code 3" ends 3 'rank 1 .*exited with code 3' 0 -n 3 "$programs/exitcode" exit 1 3
-  t "MPI_Abort" ends 9 'rank 1 .*MPI_Abort with code 9' 0 -n 3 "$programs/exitcode" abort 1 9
-  [[ $images_every != 0 ]] || t "--no-log" ends 137 'rank 1 .*killed by signal 9' 0 --no-log --fault kill:1@300ms -n 2 \
-    "$actor" init ring stuck
   t "--max-restarts 3, four times killed" ends '1|137' 'rank 1 .*(3 restarts|restarted 3 times|max-restarts)' 3 \
     --max-restarts 3 --fault=kill:1@event:{100,200,300,400} -n 2 "$actor" init ring=1000 finalize
   t "--max-restarts 0" ends '1|137' 'rank 1 .*(0 restarts|max-restarts)' 0 \
     --max-restarts 0 --fault kill:1@event:100 -n 2 "$actor" init ring=1000 finalize
   t "its program was deleted" program_deleted
   t "its program was deleted, and there is a free slot" program_deleted --slots 3
-  t "MPI from several threads" from_threads_unkilled
   t "MPI from several threads, killed" from_threads
   [[ $images_every = 0 ]] || return # the log begins anew at an image, and what came before it is not repeated
   t "a log that is full" log_full_unkilled
