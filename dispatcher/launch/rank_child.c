@@ -114,7 +114,10 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
         /* UCX is still loaded, and would print what the program did not when it crashes */
         "UCX_HANDLE_ERRORS=none",
         /* ... and would catch SIGHUP, by which a program may be told to end */
-        "UCX_DEBUG_SIGNO=0"};
+        "UCX_DEBUG_SIGNO=0",
+        /* ... and would start a thread before main(), so that each rank seemed to compute by
+           threads */
+        "UCX_VFS_ENABLE=n"};
     const struct launch_program *program = child->program;
     size_t count = 0;
 

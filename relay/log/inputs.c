@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LEFT_OUT ", ..."
+#define LEFT_OUT_SIZE 5u /* of ", ..." */
 
 /* MPICH has the context, the sender's rank in the communicator, and the program's tag in a tag.
  * This bit of the context says that the message is part of a collective operation. */
@@ -59,7 +59,7 @@ struct list {
 
 __attribute__((format(printf, 2, 3))) static void add(struct list *list, const char *fmt, ...)
 {
-    size_t left = list->size - list->used - sizeof(LEFT_OUT) + 1;
+    size_t left = list->size - list->used - LEFT_OUT_SIZE;
     const char *comma = list->used ? ", " : "";
     char item[96];
     va_list ap;
@@ -106,8 +106,8 @@ void inputs_describe(const struct log_inputs *inputs, char *to, size_t size)
     add_some(&list, inputs->active, "active message", "active messages");
     add_some(&list, inputs->done, "end of a request", "ends of requests");
     add_some(&list, inputs->unread, "more byte of readings", "more bytes of readings");
-    snprintf(to + list.used, size - list.used, "%s",
-             list.full   ? LEFT_OUT + (list.used ? 0 : 2)
-             : list.used ? ""
-                         : "no input");
+    if (list.full)
+        snprintf(to + list.used, size - list.used, "%s...", list.used ? ", " : "");
+    else if (list.used == 0)
+        snprintf(to, size, "no input");
 }
