@@ -196,7 +196,7 @@ build/crowd: $(call objects,tests/bench/crowd.c $(addprefix common/,copy.c clock
 
 # Makes a directory of logs, for tests of what looks at them
 build/left_logs: $(call objects,tests/lib/left_logs.c tests/lib/left_job.c tests/lib/codec.c $(addprefix common/,copy.c cred.c err.c \
-		frame.c keyfile.c lockfile.c) $(RELAY_CORE))
+		frame.c keyfile.c lockfile.c readings.c) $(RELAY_CORE))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lsodium -llz4
 
