@@ -378,8 +378,10 @@ static void fail_demands(struct imaging *im, uint32_t server)
             images_demand_fail(&im->core, rank, im->server_why[server]);
 }
 
-void imaging_demand(struct imaging *im)
+static void on_demand(void *ctx)
 {
+    struct imaging *im = ctx;
+
     images_demand_all(&im->core);
     for (uint32_t i = 0; i < im->core.config.servers; i++)
         if (im->server_why[i][0])
@@ -641,7 +643,8 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
         memcpy(im->mark + 1, p->job_id, sizeof(im->mark) - 1);
     outputs_set_mark(p->outputs, im->mark);
     open_core(im);
-    if (open_servers(im, err) < 0) {
+    if (open_servers(im, err) < 0 ||
+        status_source_set_images(p->status, &im->core, on_demand, im, err) < 0) {
         imaging_free(im);
         return NULL;
     }
@@ -733,11 +736,6 @@ void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struc
     snprintf(setup->image_address, sizeof(setup->image_address), "%.299s", address);
     servers_rank_key(im->servers, setup->rank, setup->incarnation, setup->image_key);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
-}
-
-const struct images *imaging_images(const struct imaging *im)
-{
-    return im ? &im->core : NULL;
 }
 
 /* --- our own server --- */

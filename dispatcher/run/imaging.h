@@ -56,12 +56,6 @@ void imaging_end(struct imaging *imaging);
 void imaging_set_up(const struct imaging *imaging, uint32_t host, bool is_near,
                     struct cw_setup *setup);
 
-/* The core, for questions. */
-const struct images *imaging_images(const struct imaging *imaging);
-
-/* A person wants an image of each rank, now. */
-void imaging_demand(struct imaging *imaging);
-
 /* --- of our own server --- */
 /* Starts it, unless it was. */
 void imaging_want_server(struct imaging *imaging);

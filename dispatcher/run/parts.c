@@ -211,9 +211,7 @@ static int open_imaging(struct parts *p, const struct job *job, const struct par
         return err->code;
     if (p->options->hosts.ckptsrv_host != HOSTS_NONE)
         imaging_want_server(p->imaging);
-    status_source_set_images(p->status, imaging_images(p->imaging));
-    p->demand = demand_new(p->loop, p->dir.path, p->options->ranks, p->imaging, err);
-    return p->demand ? CW_OK : err->code;
+    return CW_OK;
 }
 
 int parts_open_programs(struct parts *p, const struct run_options *options, int *exit_code,
@@ -276,7 +274,6 @@ void parts_close(struct parts *p)
     agents_free(p->agents);
     far_units_free(p->far_units);
     staging_free(p->staging);
-    demand_free(p->demand);
     imaging_free(p->imaging);
     children_reap(NULL, NULL);
     rank_input_free(p->input);

@@ -9,7 +9,6 @@
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_units.h"
-#include "dispatcher/run/demand.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
 #include "dispatcher/run/programs.h"
@@ -52,7 +51,6 @@ struct parts {
     struct rank_io *rank_io;
     struct status_source *status;
     struct imaging *imaging; /* NULL: no images are taken */
-    struct demand *demand;   /* likewise */
 };
 
 /* What is heard of them, with the `ctx` of parts_open. */

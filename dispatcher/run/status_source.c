@@ -1,4 +1,5 @@
 #include "dispatcher/run/status_source.h"
+#include "dispatcher/status/json_value.h"
 #include "dispatcher/status/stats.h"
 #include "dispatcher/status/status.h"
 
@@ -7,11 +8,20 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct status_source {
-    struct status_source_config config;
+/* A socket where somebody asks. */
+struct source {
     struct status_server server;
     struct loop_watch watch;
     struct loop_timer timer;
+};
+
+struct status_source {
+    struct status_source_config config;
+    struct source status;
+    struct source demand; /* for images */
+    void (*demanded)(void *ctx);
+    void *demanded_ctx;
+    uint32_t demand_open; /* ranks whose images are waited for */
     char host[HOST_NAME_MAX + 1];
     struct timespec started;
     char relays[CW_RELAYS_MAX * CW_ADDRESS_MAX];
@@ -88,7 +98,7 @@ static void answer(struct status_source *s)
         ranks[rank] = status_of(s, rank);
     if (ranks)
         document = status_document(&job);
-    status_answer(&s->server, document, loop_now_ns(s->config.loop));
+    status_answer(&s->status.server, document, loop_now_ns(s->config.loop));
     if (document)
         json_decref(document);
     free(ranks);
@@ -99,12 +109,108 @@ static void step(void *ctx)
     struct status_source *s = ctx;
     uint64_t now_ns = loop_now_ns(s->config.loop);
 
-    if (status_step(&s->server, now_ns))
+    if (status_step(&s->status.server, now_ns))
         status_source_ask(s);
-    if (status_due(&s->server, now_ns))
+    if (status_due(&s->status.server, now_ns))
         answer(s);
-    loop_timer_set(&s->timer, status_deadline_ns(&s->server));
+    loop_timer_set(&s->status.timer, status_deadline_ns(&s->status.server));
 }
+
+static int open_source(struct status_source *s, struct source *source, const char *name,
+                       uint64_t fresh_ns, void (*step)(void *ctx), struct cw_err *err)
+{
+    if (status_open(&source->server, s->config.dir, name, fresh_ns, err) < 0)
+        return err->code;
+    if (loop_watch(s->config.loop, &source->watch, source->server.fd, EPOLLIN, step, s) < 0)
+        return cw_err_set(err, CW_ESYS, "watching %s/%s", s->config.dir, name);
+    loop_timer_add(s->config.loop, &source->timer, step, s);
+    return CW_OK;
+}
+
+static void close_source(struct status_source *s, struct source *source)
+{
+    loop_unwatch(s->config.loop, &source->watch);
+    loop_timer_remove(s->config.loop, &source->timer);
+    status_close(&source->server);
+}
+
+/* --- images on demand --- */
+
+static json_t *image_document(const struct status_source *s, uint32_t rank)
+{
+    static const char *const states[] = {[IMAGES_NOT_WANTED] = "waiting",
+                                         [IMAGES_WANTED] = "waiting",
+                                         [IMAGES_DONE] = "stored",
+                                         [IMAGES_FAILED] = "failed"};
+    const struct images_image *image = images_find(s->images, rank, 0);
+    const struct images_rank *r = &s->images->rank[rank];
+
+    return json_pack("{s:I, s:s, s:I, s:I, s:o}", "rank", (json_int_t)rank, "state",
+                     states[r->demand], "image", (json_int_t)(image ? image->number : 0), "bytes",
+                     (json_int_t)(image ? image->bytes : 0), "cause",
+                     json_value_text(r->demand == IMAGES_FAILED ? r->why : ""));
+}
+
+static void answer_demand(struct status_source *s)
+{
+    json_t *ranks = json_array();
+    json_t *document;
+
+    for (uint32_t rank = 0; ranks && rank < s->config.options->ranks; rank++)
+        if (json_array_append_new(ranks, image_document(s, rank)) < 0) {
+            json_decref(ranks);
+            ranks = NULL;
+        }
+    document = ranks ? json_pack("{s:o}", "ranks", ranks) : NULL;
+    status_answer(&s->demand.server, document, loop_now_ns(s->config.loop));
+    json_decref(document);
+}
+
+/* Counts the ranks whose images are waited for. Returns whether there is progress: an image has
+ * come, or failed, or is being copied, for which the core has a bound. */
+static bool look_at_images(struct status_source *s)
+{
+    uint32_t open = 0;
+    bool progress = false;
+
+    for (uint32_t rank = 0; rank < s->config.options->ranks; rank++) {
+        const struct images_rank *r = &s->images->rank[rank];
+
+        open += r->demand == IMAGES_WANTED;
+        progress |= r->demand == IMAGES_WANTED && r->request == IMAGES_TAKEN;
+    }
+    progress |= open != s->demand_open;
+    s->demand_open = open;
+    return progress;
+}
+
+static void step_demand(void *ctx)
+{
+    struct status_source *s = ctx;
+    struct status_server *server = &s->demand.server;
+    uint64_t now_ns = loop_now_ns(s->config.loop);
+
+    if (status_step(server, now_ns))
+        s->demanded(s->demanded_ctx);
+    if (look_at_images(s))
+        status_renew(server, now_ns);
+    if (status_waiting(server) && (s->demand_open == 0 || status_due(server, now_ns)))
+        answer_demand(s);
+    loop_timer_set(&s->demand.timer, status_deadline_ns(server));
+    if (status_waiting(server))
+        loop_timer_hasten(&s->demand.timer, now_ns + STATUS_SOURCE_LOOK_NS);
+}
+
+int status_source_set_images(struct status_source *s, const struct images *images,
+                             void (*demanded)(void *ctx), void *ctx, struct cw_err *err)
+{
+    s->images = images;
+    s->demanded = demanded;
+    s->demanded_ctx = ctx;
+    return open_source(s, &s->demand, STATUS_IMAGES_NAME, STATUS_IMAGES_NS, step_demand, err);
+}
+
+/* --- the source --- */
 
 struct status_source *status_source_new(const struct status_source_config *config,
                                         struct cw_err *err)
@@ -113,22 +219,21 @@ struct status_source *status_source_new(const struct status_source_config *confi
 
     if (s) {
         s->config = *config;
-        s->server.fd = s->server.listener = s->watch.fd = -1;
+        s->status.server.fd = s->demand.server.fd = -1;
+        s->status.watch.fd = s->demand.watch.fd = -1;
         s->stats = calloc(config->options->ranks, sizeof(*s->stats));
         s->pids = calloc(config->options->ranks, sizeof(*s->pids));
     }
     if (!s || !s->stats || !s->pids)
         cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->options->ranks);
-    else if (status_open(&s->server, config->dir, STATUS_NAME, STATUS_FRESH_NS, err) == CW_OK &&
-             loop_watch(config->loop, &s->watch, s->server.fd, EPOLLIN, step, s) < 0)
-        cw_err_set(err, CW_ESYS, "watching %s/" STATUS_NAME, config->dir);
+    else
+        open_source(s, &s->status, STATUS_NAME, STATUS_FRESH_NS, step, err);
     if (err->code) {
         status_source_free(s);
         return NULL;
     }
     gethostname(s->host, sizeof(s->host) - 1);
     clock_gettime(CLOCK_REALTIME, &s->started);
-    loop_timer_add(config->loop, &s->timer, step, s);
     return s;
 }
 
@@ -136,9 +241,8 @@ void status_source_free(struct status_source *s)
 {
     if (!s)
         return;
-    loop_unwatch(s->config.loop, &s->watch);
-    loop_timer_remove(s->config.loop, &s->timer);
-    status_close(&s->server);
+    close_source(s, &s->status);
+    close_source(s, &s->demand);
     free(s->stats);
     free(s->pids);
     free(s);
@@ -152,11 +256,6 @@ void status_source_set_relays(struct status_source *s, const char *addresses)
 void status_source_set_relay_restarts(struct status_source *s, uint32_t relay, uint32_t restarts)
 {
     s->relay_restarts[relay] = restarts;
-}
-
-void status_source_set_images(struct status_source *s, const struct images *images)
-{
-    s->images = images;
 }
 
 void status_source_set_pid(struct status_source *s, uint32_t rank, pid_t pid)
@@ -175,9 +274,9 @@ void status_source_take(struct status_source *s, const struct cw_stats *stats)
         return;
     }
     s->received++;
-    if (status_source_missing(s) == 0 && status_waiting(&s->server)) {
+    if (status_source_missing(s) == 0 && status_waiting(&s->status.server)) {
         answer(s);
-        loop_timer_set(&s->timer, status_deadline_ns(&s->server));
+        loop_timer_set(&s->status.timer, status_deadline_ns(&s->status.server));
     }
 }
 

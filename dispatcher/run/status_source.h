@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#define STATUS_SOURCE_LOOK_NS 20000000ull /* between two looks at images that are waited for */
+
 struct status_source;
 
 /* Everything borrowed. */
@@ -38,8 +40,11 @@ void status_source_set_relay_restarts(struct status_source *status, uint32_t rel
                                       uint32_t restarts);
 void status_source_set_pid(struct status_source *status, uint32_t rank, pid_t pid);
 
-/* What is known of images of ranks, which stays; NULL: none are taken. */
-void status_source_set_images(struct status_source *status, const struct images *images);
+/* What is known of images of ranks, which stays. From now on whoever connects to another socket of
+ * the job has one taken of each rank (`demanded`), and gets a document that says what became of
+ * them. Errors: CW_ESYS, CW_EINVAL. */
+int status_source_set_images(struct status_source *status, const struct images *images,
+                             void (*demanded)(void *ctx), void *ctx, struct cw_err *err);
 
 /* Counters of a rank have come. */
 void status_source_take(struct status_source *status, const struct cw_stats *stats);
