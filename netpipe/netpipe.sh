@@ -19,7 +19,7 @@
 #   --resume            keep the samples that are there, and go on
 #   --help              this text
 #
-# Progress is on standard error, the verdicts on standard output. Ctrl-C or SIGTERM ends it, with tables and
+# Progress is on standard error, the tables are on standard output. Ctrl-C or SIGTERM ends it, with tables and
 # figures of what it has. Ends with code 1 when an engine could not be measured, or 2 for bad usage.
 #
 # Environment: CAUSEWAY, the command (default: build/causeway of this tree)

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # The options of netpipe.sh, which sources this: checked, and turned into arrays and numbers.
 #
-# Sets engines, over_sockets (those but rings), sizes, counts, relays, logs (arrays), most (the largest of counts), shown (those of counts that
-# have figures and verdicts of their own), repetitions, seconds, volume, results, resume, several_relays.
+# Sets engines, sizes, counts, relays, logs (arrays), most (the largest of counts), shown (those of counts that
+# have a figure of their own), repetitions, seconds, volume, results, resume, several_relays.
 
 # shellcheck disable=SC2034,SC2154 # these are for the other files; causeway and called_in are netpipe.sh's
 
@@ -117,7 +117,6 @@ take_options() {
   local sizes_default=1,1K,16K,64K,256K,1M counts_default=2,4,8,16,32,64 relays_default=2,4 runs_default=3
   ((quick)) && sizes_default=1,64K,1M counts_default=2,16,64 relays_default=2 runs_default=1
   take_list engines --engines "${given[engines]-${known//$'\n'/,}}" take_engine
-  mapfile -t over_sockets < <(printf '%s\n' "${engines[@]}" | grep -vxF "$RINGS")
   take_list sizes --sizes "${given[sizes]-$sizes_default}" take_bytes 1 "$SIZE_MAX"
   take_list counts --clients "${given[clients]-$counts_default}" take_even 2 "$CLIENTS_MAX"
   take_list relays --relays "${given[relays]-$relays_default}" take_number 2 "$RELAYS_MAX"

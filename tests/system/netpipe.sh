@@ -41,8 +41,6 @@ expect_report() {
   done
   for name in "$@"; do
     grep -q '</svg>' "$work/results/figure-$name.svg" 2>/dev/null || wrong "expected figure-$name.svg to be whole"
-    [[ $(head -c 4 "$work/results/figure-$name.png" 2>/dev/null | tail -c 3) = PNG ]] ||
-      wrong "expected figure-$name.png to be a picture"
   done
 }
 
@@ -90,8 +88,7 @@ whole() {
   expect_report 2-clients log-on log-off
   expect_table_like '^## 4 clients: overall bandwidth'
   expect_table_like '^\| 65536 \| [0-9.]+ \| [0-9.]+ \|'
-  expect_out_like '^- 4 clients, 64KB, log off, fairness: poll [0-9.]+ \(goal: at least 0.6\)'
-  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: poll [0-9.]+ \(goal'
+  expect_out_like '^## 4 clients: fairness'
   expect_err_like '^netpipe: run 1 of [0-9]+: .* left$'
 }
 
@@ -119,9 +116,6 @@ rings() {
   expect_report 2-clients log-off
   expect_table_like '^rings: engine poll with memory shared with each rank; the engines: over sockets'
   expect_table_like '^\| bytes \| poll \| rings \| stock MPICH \| raw TCP \|$'
-  expect_out_like '^- 4 clients, 64KB, log off, bandwidth by the best engine.s: poll 1.00 \(goal'
-  expect_out_like '^- 4 clients, 64KB, log off, bandwidth of the best engine by that of rings: poll [0-9.]+$'
-  expect_out_like '^- 4 clients, 64KB, log off, fairness: poll [0-9.]+, rings [0-9.]+ \(goal'
 }
 
 # The engines need not be there.
@@ -129,7 +123,6 @@ rings_alone() {
   compare --engines rings --clients 2 --sizes 64K --log off
   expect_code 0
   expect_sample rings,off,2,1,1,65536
-  ! grep -q 'bandwidth by the best' "$tmp/out" || wrong "expected no verdict on engines that were not asked for"
 }
 
 # --- what samples say -------------------------------------------------------------
@@ -157,7 +150,6 @@ compare_samples() {
   cmp -s "$work/before" "$work/results/samples.csv" || wrong "expected the samples to stay as they were"
 }
 
-# Medians, and figures by each other: with and without the log those of the same repetition.
 from_samples() {
   {
     sample_rows poll on 1 0.5 0.8 0.4
@@ -172,31 +164,6 @@ from_samples() {
   grep -qx 'poll,on,2,1,1048576,3,18000,18000,1,466.034' "$work/results/medians.csv" || wrong "expected the median"
   expect_report 2-clients log-on log-off
   expect_table_like '^\| 1048576 \| 18000 \| 20000 \| 16000 \| not measured \|$'
-  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: poll 0.50 \(goal: at most 1.2\)$'
-  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best of all by stock.s: poll 1.25 \(goal'
-  expect_out_like '^- 2 clients, 1B, one way with the log by that without: poll 2.00 \(0.1[23] to 5.00\) \(goal: at most 1.10\)$'
-  expect_out_like '^- 2 clients, 1MB, bandwidth with the log by that without: poll 0.45 \(0.20 to 3.00\) \(goal: at least 0.90\)$'
-}
-
-# The engines over sockets among themselves, the best of them beside rings, and the best of all beside stock.
-rings_from_samples() {
-  {
-    sample_rows poll off 1 0.5
-    sample_rows poll off 1048576 10000
-    sample_rows thread off 1 0.25
-    sample_rows thread off 1048576 20000
-    sample_rows rings off 1 1
-    sample_rows rings off 1048576 40000
-    sample_rows stock off 1 0.5
-    sample_rows stock off 1048576 10000
-    sample_rows tcp off 1 1
-  } >"$work/rows"
-  compare_samples --engines rings,poll,thread --log off <"$work/rows"
-  expect_table_like '^\| 1048576 \| 40000 \| 10000 \| 20000 \| 10000 \| not measured \|$'
-  expect_out_like '^- 2 clients, 1MB, log off, bandwidth by the best engine.s: poll 0.50, thread 1.00 \(goal: at least 0.7\)$'
-  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best engine by that of rings: thread 0.50$'
-  expect_out_like '^- 2 clients, 1B, log off, one way of the best of all by stock.s: rings 0.50 \(goal'
-  expect_out_like '^- 2 clients, 1MB, log off, bandwidth of the best of all by stock.s: rings 4.00 \(goal'
 }
 
 resume_others() {
@@ -238,7 +205,7 @@ set -- "${args[@]}"'
   [[ $(cut -d ' ' -f 1 "$work/asked" | paste -sd ' ') = '2 4 2 4' ]] ||
     wrong "expected jobs with 2 and with 4 relays, of each"
   expect_report relays
-  expect_out_like '^- 4 clients, 4KB, log off, bandwidth of 4 relays by that of 1: poll [0-9.]+, rings [0-9.]+$'
+  expect_table_like '^## 4 clients, 4 relays: overall bandwidth'
 }
 
 volume_bounds() {
@@ -353,8 +320,7 @@ main() {
   t "a whole comparison: samples, medians, tables, figures" whole
   t "rings beside the engine over sockets" rings
   t "rings alone" rings_alone
-  t "medians and verdicts from samples" from_samples
-  t "verdicts with rings" rings_from_samples
+  t "medians and tables from samples" from_samples
   t "samples of other settings are not gone on with" resume_others
   t "a second start begins anew" anew
   t "an engine that fails" engine_fails
