@@ -26,7 +26,6 @@ struct grid_host_name {
 
 struct examination {
     struct grid grid;
-    struct routes_rtt rtt;
     uint32_t here;
     uint64_t time_ns;
     char ssh_args[GRID_SSH_ARGS_BYTES];
@@ -56,8 +55,7 @@ static int read_grid(struct examination *e, const char *file, const char *here, 
     gethostname(machine, sizeof(machine) - 1);
     if (grid_file_read(&e->grid, file, err) < 0 ||
         grid_here(&e->grid, here, machine, &e->here, err) < 0 ||
-        grid_state_read_rtt(&e->grid, &e->rtt, err) < 0 ||
-        grid_state_ssh_args(&e->grid, &e->rtt, e->here, e->ssh_args, err) < 0)
+        grid_state_ssh_args(&e->grid, e->here, e->ssh_args, err) < 0)
         return err->code;
     return CW_OK;
 }
@@ -118,7 +116,6 @@ static int begin(struct examination *e, const char *file, struct cw_err *err)
     e->causeway[n > 0 ? n : 0] = '\0';
     randombytes_buf(e->token, sizeof(e->token));
     e->gates.grid = &e->grid;
-    e->gates.rtt = &e->rtt;
     e->gates.here = e->here;
     e->gates.file = file;
     e->gates.ssh_config = e->ssh_args + strlen("-F ");
@@ -170,7 +167,6 @@ static void probe_within(void *ctx, uint32_t host)
 static void look_at_all(struct examination *e)
 {
     struct grid_probe probe = {.grid = &e->grid,
-                               .rtt = &e->rtt,
                                .here = e->here,
                                .look = e->look,
                                .site = e->site,
@@ -186,17 +182,6 @@ static void look_at_all(struct examination *e)
     cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
     grid_probe_between(&probe);
     look_compare(e->look, e->hosts, &e->findings);
-}
-
-static void keep_round_trips(struct examination *e)
-{
-    struct cw_err err;
-
-    grid_ways_rtt(&e->ways, &e->grid, &e->rtt);
-    if (grid_state_write_rtt(&e->grid, &e->rtt, &err) < 0)
-        findings_add(&e->findings, DOCTOR_WARNING,
-                     "the round trips are not kept: %s; jobs choose ways by the number of gateways",
-                     err.text);
 }
 
 /* Returns whether something is missing. */
@@ -248,7 +233,6 @@ int doctor_grid(const char *file, const char *here, uint64_t time_ns)
         code = err.code == CW_EINVAL ? 2 : 1;
     } else {
         look_at_all(e);
-        keep_round_trips(e);
         code = print_all(e);
     }
     release(e);

@@ -127,8 +127,6 @@ int doctor_hosts(const struct host_options *options, const char *program)
     }
     cw_together(e.links.count, DOCTOR_HOSTS_MAX, look_at_one, &e);
     cw_together(e.links.count, DOCTOR_HOSTS_MAX, reach_one, &e);
-    for (uint32_t i = 0; i < e.links.count; i++)
-        links_measure(&e.links, i);
     look_compare(e.links.host, e.links.count, &e.findings);
     missing = print_all(&e);
     cw_together(e.links.count, DOCTOR_HOSTS_MAX, leave_one, &e);

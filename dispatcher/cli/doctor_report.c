@@ -96,17 +96,13 @@ static void begin_to_listen(struct tcp_probe_server *server, const struct reques
 
 static void connect_to(const struct request *q)
 {
-    struct tcp_probe_result result;
     struct cw_err err;
 
-    if ((q->type == REQUEST_TUNNEL
-             ? tcp_probe_ask_far(q->address, TUNNEL_OPEN_MS, q->token, &result, &err)
-             : tcp_probe_ask(q->address, q->port, q->token, q->type == REQUEST_MEASURE, &result,
-                             &err)) < 0)
+    if ((q->type == REQUEST_TUNNEL ? tcp_probe_ask_at(q->address, TUNNEL_OPEN_MS, q->token, &err)
+                                   : tcp_probe_ask(q->address, q->port, q->token, &err)) < 0)
         fail(err.text);
     else
-        printf("done %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", result.round_ns, result.bytes,
-               result.time_ns);
+        puts("done");
 }
 
 static void answer(struct tcp_probe_server *server, const char *line)

@@ -19,7 +19,6 @@
 struct session {
     const struct grid_services_options *options;
     struct grid grid;
-    struct routes_rtt rtt;
     struct crew_config crew;
     struct crew_row *rows;
     int count;
@@ -87,8 +86,7 @@ static int prepare(struct session *s, struct cw_err *err)
     s->causeway[n > 0 ? n : 0] = '\0';
     gethostname(s->own_host, sizeof(s->own_host) - 1);
     if (grid_file_read(&s->grid, s->options->file, err) < 0 || find_sites(s, err) < 0 ||
-        grid_state_read_rtt(&s->grid, &s->rtt, err) < 0 ||
-        grid_state_ssh_args(&s->grid, &s->rtt, s->crew.here, s->ssh_args, err) < 0)
+        grid_state_ssh_args(&s->grid, s->crew.here, s->ssh_args, err) < 0)
         return err->code;
     for (uint32_t i = 0; i < s->grid.sites; i++)
         plan_at_home(s->grid.site[i].key, cw_home());
@@ -99,7 +97,7 @@ static int work(struct session *s, struct cw_err *err)
 {
     struct crew_config *c = &s->crew;
 
-    c->plan = (struct plan){.grid = &s->grid, .rtt = &s->rtt, .key = s->key};
+    c->plan = (struct plan){.grid = &s->grid, .key = s->key};
     c->op = s->options->op;
     c->own_host = s->own_host;
     c->ssh_args = s->ssh_args;

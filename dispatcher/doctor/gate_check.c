@@ -95,7 +95,7 @@ bool gate_check(const struct gate_check *check, uint32_t number, struct findings
     enum relay_found found;
     struct cw_err err;
 
-    if (routes_find(check->grid, check->rtt, check->here, number, ways) == 0) {
+    if (routes_find(check->grid, check->here, number, ways) == 0) {
         findings_add(findings, DOCTOR_MISSING,
                      "no way leads there from this machine: see 'reaches' in %s, or say by --here "
                      "at which site this machine is",

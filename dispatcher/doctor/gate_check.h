@@ -8,7 +8,6 @@
 
 struct gate_check {
     const struct grid *grid;
-    const struct routes_rtt *rtt;
     uint32_t here;          /* the site of this machine, or GRID_OUTSIDE */
     const char *file;       /* of the grid, for messages */
     const char *ssh_config; /* its name, likewise */

@@ -36,26 +36,22 @@ void grid_probe_within(struct grid_probe *p, uint32_t number)
 /* --- between sites --- */
 
 static int ask_there(const struct grid_probe *p, struct look *l, const char *address,
-                     struct tcp_probe_result *seen, struct cw_err *err)
+                     struct cw_err *err)
 {
     struct request request = {.type = REQUEST_TUNNEL};
-    const uint64_t *value = l->visit.report.answer.value;
     int result;
 
     memcpy(request.token, p->token, sizeof(request.token));
     strcpy(request.address, address);
     result = visit_ask(&l->visit, &request, err);
     l->gone = result < 0 && result != CW_ESYS;
-    if (result == CW_OK)
-        *seen = (struct tcp_probe_result){value[0], value[1], value[2]};
     return result;
 }
 
-static int ask(const struct grid_probe *p, uint32_t from, const char *address,
-               struct tcp_probe_result *seen, struct cw_err *err)
+static int ask(const struct grid_probe *p, uint32_t from, const char *address, struct cw_err *err)
 {
-    return from == GRID_OUTSIDE ? tcp_probe_ask_far(address, p->time_ms, p->token, seen, err)
-                                : ask_there(p, relay_host(p, from), address, seen, err);
+    return from == GRID_OUTSIDE ? tcp_probe_ask_at(address, p->time_ms, p->token, err)
+                                : ask_there(p, relay_host(p, from), address, err);
 }
 
 /* A gateway that forwards to the relay alone: it is there, where the tunnel is, and somebody else
@@ -64,12 +60,11 @@ static bool gets_to_relay(const struct grid_probe *p, uint32_t from, const struc
                           uint32_t to)
 {
     const struct grid_site *site = &p->grid->site[to];
-    struct tcp_probe_result seen;
     char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
     routes_text(way, 1, site->host[site->relay.host].name, site->relay.port, address);
-    return ask(p, from, address, &seen, &err) < 0 && strstr(err.text, TCP_PROBE_OTHER);
+    return ask(p, from, address, &err) < 0 && strstr(err.text, TCP_PROBE_OTHER);
 }
 
 static bool can_ask(const struct grid_probe *p, uint32_t from)
@@ -85,20 +80,19 @@ static void look_at_way(const struct grid_probe *p, uint32_t from, uint32_t to)
     char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
-    if (routes_find(p->grid, p->rtt, from, to, route) == 0) {
+    if (routes_find(p->grid, from, to, route) == 0) {
         way->state = GRID_WAY_NONE;
         return;
     }
     way->over = route->site[route->site[0] == from && route->hops > 1 ? 1 : 0];
-    way->is_leg = routes_is_leg(route, from, to);
     if (!can_ask(p, from) || !relay_host(p, to)->port)
         return;
     routes_text(route, 1, site->host[site->relay.host].name, relay_host(p, to)->port, address);
     way->state = GRID_WAY_OPEN;
-    if (ask(p, from, address, &way->seen, &err) == CW_OK)
+    if (ask(p, from, address, &err) == CW_OK)
         return;
-    way->seen = (struct tcp_probe_result){0};
-    if (strstr(err.text, "prohibited") && gets_to_relay(p, from, route, to))
+    way->relay_alone = strstr(err.text, "prohibited") && gets_to_relay(p, from, route, to);
+    if (way->relay_alone)
         return;
     way->state = GRID_WAY_BROKEN;
     strcpy(way->why, err.text);
@@ -142,15 +136,14 @@ static void tell_way(const struct grid_probe *p, uint32_t from, uint32_t to,
 {
     const struct grid_way *way = grid_way_of(p->ways, from, to);
     const char *name = p->grid->site[to].name;
-    char text[64];
 
     if (way->state == GRID_WAY_BROKEN)
         tell_broken(p, from, to, findings);
-    else if (way->state == GRID_WAY_OPEN && way->seen.round_ns == 0)
-        findings_add(findings, DOCTOR_OK, "gets to the relay of %s, and no other port there", name);
     else if (way->state == GRID_WAY_OPEN)
-        findings_add(findings, DOCTOR_OK, "gets to %s: %s", name,
-                     grid_way_text(way, text, sizeof(text)));
+        findings_add(findings, DOCTOR_OK,
+                     way->relay_alone ? "gets to the relay of %s, and no other port there"
+                                      : "gets to %s",
+                     name);
 }
 
 void grid_probe_between(struct grid_probe *p)

@@ -1,4 +1,4 @@
-/* Measures the ways between the sites of a grid, from the hosts of their relays, which are being
+/* Looks at the ways between the sites of a grid, from the hosts of their relays, which are being
  * visited; and whether the hosts of a site reach that of its relay. Blocks, with a bound on each
  * wait. */
 #ifndef DISPATCHER_GRID_PROBE_H
@@ -9,7 +9,6 @@
 
 struct grid_probe {
     const struct grid *grid;
-    const struct routes_rtt *rtt;
     uint32_t here;
     struct look *look;           /* of all hosts, those of a site one after the other */
     const uint32_t *site;        /* of each look */

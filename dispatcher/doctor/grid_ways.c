@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define NS_IN_US 1000u
-
 static uint32_t row_of(uint32_t from)
 {
     return from == GRID_OUTSIDE ? GRID_SITES_MAX : from;
@@ -12,30 +10,6 @@ static uint32_t row_of(uint32_t from)
 struct grid_way *grid_way_of(struct grid_ways *ways, uint32_t from, uint32_t to)
 {
     return &ways->from_to[row_of(from)][to];
-}
-
-const char *grid_way_text(const struct grid_way *way, char *text, size_t size)
-{
-    const struct tcp_probe_result *seen = &way->seen;
-
-    if (seen->round_ns == 0)
-        snprintf(text, size, "not measured");
-    else
-        snprintf(text, size, "round trip %.1f ms, %.1f MB/s", (double)seen->round_ns / 1e6,
-                 seen->time_ns ? (double)seen->bytes / (double)seen->time_ns * 1e3 : 0);
-    return text;
-}
-
-void grid_ways_rtt(const struct grid_ways *ways, const struct grid *grid, struct routes_rtt *rtt)
-{
-    for (uint32_t from = 0; from <= GRID_SITES_MAX; from++)
-        for (uint32_t to = 0; to < grid->sites; to++) {
-            const struct grid_way *way = &ways->from_to[from][to];
-            uint64_t us = way->seen.round_ns / NS_IN_US;
-
-            if (way->state == GRID_WAY_OPEN && way->is_leg && way->seen.round_ns)
-                rtt->us[from][to] = us == 0 ? 1 : us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
-        }
 }
 
 /* --- the picture --- */
@@ -47,17 +21,16 @@ static void draw_way(const struct grid *grid, const struct grid_way *way, uint32
                                          [GRID_WAY_NONE] = "",
                                          [GRID_WAY_OPEN] = "---->",
                                          [GRID_WAY_BROKEN] = "-X->"};
-    char text[64];
+    static const char *const words[] = {[GRID_WAY_UNKNOWN] = ": not looked at",
+                                        [GRID_WAY_OPEN] = "",
+                                        [GRID_WAY_BROKEN] = ": does not get there"};
 
     if (way->state == GRID_WAY_NONE)
         return;
-    fprintf(to, "  %-5s %-12s ", arrows[way->state], grid->site[to_site].name);
-    if (way->state == GRID_WAY_OPEN)
-        fputs(grid_way_text(way, text, sizeof(text)), to);
-    else
-        fputs(way->state == GRID_WAY_BROKEN ? "does not get there" : "not looked at", to);
+    fprintf(to, "  %-5s %s", arrows[way->state], grid->site[to_site].name);
     if (way->over != to_site)
         fprintf(to, ", over %s", grid->site[way->over].name);
+    fputs(way->relay_alone ? ": to its relay alone" : words[way->state], to);
     fputc('\n', to);
 }
 

@@ -3,7 +3,6 @@
 #ifndef DISPATCHER_GRID_WAYS_H
 #define DISPATCHER_GRID_WAYS_H
 
-#include "dispatcher/doctor/tcp_probe.h"
 #include "dispatcher/grid/routes.h"
 
 #include <stdio.h>
@@ -17,10 +16,9 @@ enum grid_way_state {
 
 struct grid_way {
     enum grid_way_state state;
-    uint32_t over;                /* the first site that is passed, or the one that it leads to */
-    bool is_leg;                  /* as of routes_is_leg */
-    struct tcp_probe_result seen; /* of one that is open; round_ns 0: it was not measured */
-    char why[CW_ERR_TEXT_MAX];    /* of one that is broken */
+    uint32_t over;             /* the first site that is passed, or the one that it leads to */
+    bool relay_alone;          /* of one that is open: it leads to no other port there */
+    char why[CW_ERR_TEXT_MAX]; /* of one that is broken */
 };
 
 struct grid_ways {
@@ -28,12 +26,6 @@ struct grid_ways {
 };
 
 struct grid_way *grid_way_of(struct grid_ways *ways, uint32_t from, uint32_t to);
-
-/* "round trip 12.3 ms, 45 MB/s", or "not measured". Returns `text`. */
-const char *grid_way_text(const struct grid_way *way, char *text, size_t size);
-
-/* Takes the round trips of legs that were measured. */
-void grid_ways_rtt(const struct grid_ways *ways, const struct grid *grid, struct routes_rtt *rtt);
 
 /* Prints sites, hosts, services, and who reaches whom how. `here`: where this machine is. */
 void grid_ways_draw(struct grid_ways *ways, const struct grid *grid, uint32_t here, FILE *to);

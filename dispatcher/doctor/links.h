@@ -17,8 +17,4 @@ struct links {
  * be looked at in several threads. */
 void links_reach(const struct links *links, uint32_t host);
 
-/* How fast it is between this machine and the host: one at a time, as each takes what it can get.
- */
-void links_measure(const struct links *links, uint32_t host);
-
 #endif

@@ -128,7 +128,7 @@ static void begin_to_listen(struct look *l, const struct look_config *config)
         findings_add(&l->findings, DOCTOR_MISSING,
                      "it cannot listen for TCP: %s; relays of jobs have to", err.text);
     else
-        l->port = (uint16_t)l->visit.report.answer.value[0];
+        l->port = (uint16_t)l->visit.report.answer.value;
 }
 
 /* --- its clock --- */
@@ -158,7 +158,7 @@ static bool compare_clocks(struct look *l, double *ahead_s, double *error_s)
         if ((end_s - start_s) / 2 >= *error_s)
             continue;
         *error_s = (end_s - start_s) / 2;
-        *ahead_s = (double)l->visit.report.answer.value[0] / 1e9 - (start_s + end_s) / 2;
+        *ahead_s = (double)l->visit.report.answer.value / 1e9 - (start_s + end_s) / 2;
     }
     return true;
 }

@@ -24,7 +24,6 @@ struct look {
     bool here;                /* it is this machine */
     uint16_t port;            /* where it listens; 0: it does not */
     bool gone;                /* links.h: since then it answers no more */
-    bool reached;             /* ... from here, and this machine from there */
 };
 
 void look_at(struct look *look, const struct look_config *config);

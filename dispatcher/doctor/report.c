@@ -80,9 +80,8 @@ static void take_answer(struct report *r, bool well, const char *text)
     r->answers++;
     if (!well)
         take_text(r->answer.text, text);
-    for (int i = 0; well && i < REPORT_VALUES; i++)
-        if (!take_number(&text, 10, UINT64_MAX, &r->answer.value[i]))
-            break;
+    else
+        take_number(&text, 10, UINT64_MAX, &r->answer.value);
 }
 
 /* --- lines --- */

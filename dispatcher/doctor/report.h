@@ -14,7 +14,6 @@
 #define REPORT_BYTES_MAX 262144u /* of a report, with all answers */
 #define REPORT_TEXT_MAX 512u     /* bytes of a fact; cut */
 #define REPORT_FEATURE_WORDS 8   /* as of struct cw_image_header */
-#define REPORT_VALUES 3          /* numbers of an answer */
 
 /* What a processor can do, as images record it. */
 struct report_features {
@@ -23,10 +22,10 @@ struct report_features {
     uint64_t xcr0;
 };
 
-/* "done NUMBER...", or "failed TEXT" */
+/* "done NUMBER", or "failed TEXT" */
 struct report_answer {
     bool well;
-    uint64_t value[REPORT_VALUES];
+    uint64_t value; /* 0: none came */
     char text[REPORT_TEXT_MAX + 1];
 };
 

@@ -8,8 +8,8 @@
 #define TOKEN_DIGITS (2 * TCP_PROBE_TOKEN)
 #define WORDS 4
 
-static const int words[] = {1, 2, WORDS, WORDS, 3}; /* of each */
-static const char *const names[] = {"time", "listen", "reach", "measure", "tunnel"};
+static const int words[] = {1, 2, WORDS, 3}; /* of each */
+static const char *const names[] = {"time", "listen", "reach", "tunnel"};
 
 void request_print(const struct request *q, char line[REQUEST_LINE_MAX])
 {

@@ -9,11 +9,10 @@
 #define REQUEST_ADDRESS_MAX 999u /* bytes of one */
 
 enum request_type {
-    REQUEST_TIME,    /* "done NS": what its clock shows, since 1970 */
-    REQUEST_LISTEN,  /* "done PORT" */
-    REQUEST_REACH,   /* "done ROUND-TRIP-NS BYTES NS": connects; "failed WHY" */
-    REQUEST_MEASURE, /* ... and sends for a short time */
-    REQUEST_TUNNEL   /* the same through SSH: `address` has all of it, "ssh:.../HOST:PORT" */
+    REQUEST_TIME,   /* "done NS": what its clock shows, since 1970 */
+    REQUEST_LISTEN, /* "done PORT" */
+    REQUEST_REACH,  /* "done": connects; "failed WHY" */
+    REQUEST_TUNNEL  /* the same through SSH: `address` has all of it, "ssh:.../HOST:PORT" */
 };
 
 struct request {

@@ -1,5 +1,4 @@
 #include "dispatcher/doctor/tcp_probe.h"
-#include "common/buf.h"
 #include "common/clock.h"
 #include "common/transport.h"
 
@@ -16,12 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES (256u << 10)
-#define COUNT_BYTES 16u /* of the answer to a transfer: bytes, nanoseconds */
 #define NS_IN_MS 1000000ull
 
-/* what the one who connects says after the token */
-enum { SAY_ROUND = 'r', SAY_TRANSFER = 't', SAY_FAR = 'f' };
+#define IT_IS_ME 'r' /* the answer to the right token */
 
 static uint64_t after_ms(uint64_t ms)
 {
@@ -64,48 +60,16 @@ static bool say(int fd, const void *bytes, size_t size)
     return send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static uint64_t time_of(uint8_t word)
-{
-    return word == SAY_FAR ? TCP_PROBE_FAR_NS : TCP_PROBE_TRANSFER_NS;
-}
-
 /* --- the one who listens --- */
-
-static void count_transfer(int fd, uint64_t time_ns)
-{
-    static uint8_t buffer[BUFFER_BYTES];
-    uint8_t answer[COUNT_BYTES];
-    struct cw_writer w = cw_writer(answer, sizeof(answer));
-    uint64_t start_ns = cw_clock_ns();
-    uint64_t bytes = 0;
-    ssize_t n = 1;
-
-    while (n != 0 && await(fd, POLLIN, start_ns + time_ns)) {
-        n = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
-        bytes += n > 0 ? (uint64_t)n : 0;
-    }
-    cw_put_u64(&w, bytes);
-    cw_put_u64(&w, cw_clock_ns() - start_ns);
-    if (!say(fd, answer, sizeof(answer)))
-        return;
-    /* closed with bytes that nobody has read, it would take the answer back */
-    while (recv(fd, buffer, sizeof(buffer), 0) > 0)
-        ;
-}
 
 static void serve_one(int fd, const uint8_t token[TCP_PROBE_TOKEN])
 {
     uint8_t given[TCP_PROBE_TOKEN];
-    uint64_t until_ns = after_ms(TCP_PROBE_SERVED_S * 1000);
-    uint8_t word = SAY_ROUND;
+    uint8_t word = IT_IS_ME;
 
-    if (!receive(fd, given, sizeof(given), after_ms(TCP_PROBE_ANSWER_MS)) ||
-        sodium_memcmp(given, token, sizeof(given)) != 0)
-        return;
-    while (word == SAY_ROUND && say(fd, &word, 1) && receive(fd, &word, 1, until_ns))
-        ;
-    if (word == SAY_TRANSFER || word == SAY_FAR)
-        count_transfer(fd, time_of(word));
+    if (receive(fd, given, sizeof(given), after_ms(TCP_PROBE_ANSWER_MS)) &&
+        sodium_memcmp(given, token, sizeof(given)) == 0)
+        say(fd, &word, 1);
 }
 
 static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
@@ -123,7 +87,6 @@ static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
             pid = fork();
         if (pid == 0) {
             close(listener);
-            alarm(TCP_PROBE_SERVED_S);
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             serve_one(fd, token);
             _exit(0);
@@ -203,93 +166,39 @@ static int no_answer(struct cw_err *err)
                       errno ? strerror(errno) : "the connection was closed");
 }
 
-static int measure_rounds(int fd, struct tcp_probe_result *result, struct cw_err *err)
-{
-    uint8_t word = SAY_ROUND;
-
-    result->round_ns = UINT64_MAX;
-    for (unsigned i = 0; i < TCP_PROBE_ROUNDS; i++) {
-        uint64_t start_ns = cw_clock_ns();
-        uint64_t time_ns;
-
-        if (!say(fd, &word, 1) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)))
-            return no_answer(err);
-        time_ns = cw_clock_ns() - start_ns;
-        if (time_ns < result->round_ns)
-            result->round_ns = time_ns;
-    }
-    return CW_OK;
-}
-
-/* Sends until the other side has counted enough. */
-static int measure_transfer(int fd, uint8_t word, struct tcp_probe_result *result,
-                            struct cw_err *err)
-{
-    static const uint8_t zeros[BUFFER_BYTES];
-    uint8_t answer[COUNT_BYTES];
-    struct cw_reader r = cw_reader(answer, sizeof(answer));
-    struct linger no_rest = {.l_onoff = 1};
-    uint64_t until_ns = after_ms(TCP_PROBE_ANSWER_MS) + time_of(word);
-    struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
-
-    if (!say(fd, &word, 1))
-        return no_answer(err);
-    while (cw_clock_ns() < until_ns && poll(&p, 1, TCP_PROBE_ANSWER_MS) > 0 && p.revents == POLLOUT)
-        if (send(fd, zeros, sizeof(zeros), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
-            break;
-    if (!receive(fd, answer, sizeof(answer), until_ns))
-        return no_answer(err);
-    result->bytes = cw_get_u64(&r);
-    result->time_ns = cw_get_u64(&r);
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_rest, sizeof(no_rest));
-    return CW_OK;
-}
-
-/* `last`: SAY_ROUND, or the transfer. */
-static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], uint8_t last,
-               struct tcp_probe_result *result, struct cw_err *err)
+static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], struct cw_err *err)
 {
     uint8_t word;
 
     if (!say(fd, token, TCP_PROBE_TOKEN) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)))
         return no_answer(err);
-    if (word != SAY_ROUND)
-        return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER);
-    if (measure_rounds(fd, result, err) < 0)
-        return err->code;
-    return last == SAY_ROUND ? CW_OK : measure_transfer(fd, last, result, err);
+    return word == IT_IS_ME ? CW_OK
+                            : cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER);
 }
 
-static int ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
-                  uint8_t last, struct tcp_probe_result *result, struct cw_err *err)
+int tcp_probe_ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                     struct cw_err *err)
 {
     struct cw_address address;
     int fd;
 
-    *result = (struct tcp_probe_result){0};
+    err->code = CW_OK;
     if (cw_address_parse(&address, text, err) < 0)
         return err->code;
     fd = cw_connect_within(&address, time_ms, err);
     if (fd < 0)
         return fd;
-    ask(fd, token, last, result, err);
+    ask(fd, token, err);
     close(fd);
     return err->code;
 }
 
 int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
-                  bool measure, struct tcp_probe_result *result, struct cw_err *err)
+                  struct cw_err *err)
 {
     char text[CW_ADDRESS_MAX];
 
     snprintf(text, sizeof(text), strchr(host, ':') ? "tcp:[%.255s]:%u" : "tcp:%.255s:%u", host,
              port);
-    return ask_at(text, TCP_PROBE_CONNECT_MS, token, measure ? SAY_TRANSFER : SAY_ROUND, result,
-                  err);
-}
-
-int tcp_probe_ask_far(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
-                      struct tcp_probe_result *result, struct cw_err *err)
-{
-    return ask_at(address, time_ms, token, SAY_FAR, result, err);
+    return tcp_probe_ask_at(text, TCP_PROBE_CONNECT_MS, token, err);
 }

@@ -1,5 +1,5 @@
-/* Whether two hosts reach each other over TCP, how fast a byte comes back, and how many go. One
- * listens, for whoever has its token; the other one connects. The relays of a job do the same. */
+/* Whether two hosts reach each other over TCP. One listens, for whoever has its token; the other
+ * one connects. The relays of a job do the same. */
 #ifndef DISPATCHER_TCP_PROBE_H
 #define DISPATCHER_TCP_PROBE_H
 
@@ -13,21 +13,11 @@
 #define TCP_PROBE_OTHER "somebody else seems to listen there" /* of an error: so it says */
 #define TCP_PROBE_CONNECT_MS 5000                             /* for a connection */
 #define TCP_PROBE_ANSWER_MS 2000                              /* for an answer */
-#define TCP_PROBE_ROUNDS 8u                /* bytes that are sent and come back */
-#define TCP_PROBE_TRANSFER_NS 100000000ull /* of bytes that are counted */
-#define TCP_PROBE_FAR_NS 1000000000ull     /* ... over a tunnel, which begins slowly */
-#define TCP_PROBE_SERVED_MAX 16u           /* connections at a time */
-#define TCP_PROBE_SERVED_S 10u             /* for one of them to end */
+#define TCP_PROBE_SERVED_MAX 16u                              /* connections at a time */
 
 struct tcp_probe_server {
     pid_t pid; /* 0: there is none */
     uint16_t port;
-};
-
-struct tcp_probe_result {
-    uint64_t round_ns; /* the shortest */
-    uint64_t bytes;    /* that came there ... */
-    uint64_t time_ns;  /* ... in this time; 0: it was not measured */
 };
 
 /* Starts a process that listens on all addresses of this machine. It ends with the calling thread.
@@ -36,15 +26,15 @@ int tcp_probe_serve(struct tcp_probe_server *server, const uint8_t token[TCP_PRO
                     struct cw_err *err);
 void tcp_probe_end(struct tcp_probe_server *server);
 
-/* Connects, and measures the round trip; also the transfer if `measure`. `host` is a name or a
- * number. Blocks for a bounded time, beside the resolution of a name. Errors: CW_EINVAL, CW_ESYS,
- * CW_ETIME, CW_ECLOSED: the one who listens is not that server. */
+/* Connects. `host` is a name or a number. Blocks for a bounded time, beside the resolution of a
+ * name. Errors: CW_EINVAL, CW_ESYS, CW_ETIME, CW_ECLOSED: the one who listens is not that server.
+ */
 int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
-                  bool measure, struct tcp_probe_result *result, struct cw_err *err);
+                  struct cw_err *err);
 
-/* The same for any address, as of cw_address_parse, also through SSH; with a transfer that is
- * longer. There is a connection within `time_ms`, or it fails. Errors: as above. */
-int tcp_probe_ask_far(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
-                      struct tcp_probe_result *result, struct cw_err *err);
+/* The same for any address, as of cw_address_parse, also through SSH. There is a connection within
+ * `time_ms`, or it fails. Errors: as above. */
+int tcp_probe_ask_at(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                     struct cw_err *err);
 
 #endif

@@ -41,10 +41,9 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
     job->logs_at = GRID_OUTSIDE;
     gethostname(machine, sizeof(machine) - 1);
     if (grid_file_read(&job->grid, file, err) < 0 ||
-        grid_here(&job->grid, here, machine, &job->here, err) < 0 ||
-        grid_state_read_rtt(&job->grid, &job->rtt, err) < 0)
+        grid_here(&job->grid, here, machine, &job->here, err) < 0)
         return err->code;
-    return grid_state_ssh_args(&job->grid, &job->rtt, job->here, job->ssh_args, err) < 0 ||
+    return grid_state_ssh_args(&job->grid, job->here, job->ssh_args, err) < 0 ||
                    take_key(job, err) < 0
                ? err->code
                : CW_OK;
@@ -53,7 +52,7 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
 int grid_job_own_ssh_config(const struct grid_job *job, const char *dir,
                             char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
 {
-    char *text = ssh_config_make(&job->grid, &job->rtt, job->here);
+    char *text = ssh_config_make(&job->grid, job->here);
 
     if (!text)
         return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
@@ -131,7 +130,7 @@ static int check_way(const struct grid_job *job, uint32_t from, struct cw_err *e
     const struct grid *grid = &job->grid;
     struct route routes[ROUTES_MAX];
 
-    if (from == job->logs_at || routes_find(grid, &job->rtt, from, job->logs_at, routes))
+    if (from == job->logs_at || routes_find(grid, from, job->logs_at, routes))
         return CW_OK;
     return cw_err_set(err, CW_EINVAL,
                       "--relay-at %s: no way leads there from site %s of grid %s, which has ranks; "
@@ -163,8 +162,8 @@ static void choose_server(struct grid_job *job, uint32_t rank)
 static uint32_t address_of(const struct grid_job *job, uint32_t from, uint32_t site,
                            const struct grid_service *service, struct grid_job_address *to)
 {
-    return routes_address(&job->grid, &job->rtt, from, site,
-                          job->grid.site[site].host[service->host].name, service->port, to->text);
+    return routes_address(&job->grid, from, site, job->grid.site[site].host[service->host].name,
+                          service->port, to->text);
 }
 
 static int find_services(struct grid_job *job, struct cw_err *err)
@@ -190,8 +189,8 @@ static int find_services(struct grid_job *job, struct cw_err *err)
 static bool is_better(const struct grid_job *job, uint32_t from, uint32_t to)
 {
     struct route there[ROUTES_MAX], back[ROUTES_MAX];
-    uint32_t a = routes_find(&job->grid, &job->rtt, from, to, there);
-    uint32_t b = routes_find(&job->grid, &job->rtt, to, from, back);
+    uint32_t a = routes_find(&job->grid, from, to, there);
+    uint32_t b = routes_find(&job->grid, to, from, back);
 
     return a && (!b || there[0].hops <= back[0].hops);
 }

@@ -14,7 +14,6 @@ struct grid_job_address {
 /* Owned, all of it. Relays and servers have the numbers that they have in the job. */
 struct grid_job {
     struct grid grid;
-    struct routes_rtt rtt;
     uint32_t here;                      /* the site of this machine, or GRID_OUTSIDE */
     char ssh_args[GRID_SSH_ARGS_BYTES]; /* for the launcher, by what each command writes anew */
     char key_file[PATH_MAX];            /* of relays and servers */

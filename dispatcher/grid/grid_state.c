@@ -1,8 +1,6 @@
 #include "dispatcher/grid/grid_state.h"
 #include "common/home.h"
 #include "common/keyfile.h"
-#include "common/whole_file.h"
-#include "dispatcher/grid/rtt_file.h"
 #include "dispatcher/grid/ssh_config.h"
 
 #include <errno.h>
@@ -124,41 +122,10 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
     return cw_key_load_or_make(path, key, &made, err);
 }
 
-int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err)
+int grid_state_ssh_args(const struct grid *grid, uint32_t here, char args[GRID_SSH_ARGS_BYTES],
+                        struct cw_err *err)
 {
-    char path[PATH_MAX], *text;
-    size_t size;
-    int result;
-
-    *rtt = (struct routes_rtt){0};
-    if (grid_state_path(grid, GRID_STATE_RTT, path, err) < 0)
-        return err->code;
-    if (cw_file_read(path, GRID_STATE_FILE_MAX, &text, &size, err) < 0) {
-        if (err->code == CW_ENOTFOUND)
-            *err = (struct cw_err){0};
-        return err->code;
-    }
-    result = rtt_file_parse(rtt, grid, path, text, err);
-    free(text);
-    return result;
-}
-
-int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err)
-{
-    char *text = rtt_file_make(grid, rtt);
-    int result;
-
-    if (!text)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the round trips of the grid");
-    result = grid_state_write(grid, GRID_STATE_RTT, text, strlen(text), err);
-    free(text);
-    return result;
-}
-
-int grid_state_ssh_args(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
-                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
-{
-    char *text = ssh_config_make(grid, rtt, here);
+    char *text = ssh_config_make(grid, here);
     char path[PATH_MAX];
 
     if (!text)

@@ -4,14 +4,12 @@
 #define DISPATCHER_GRID_STATE_H
 
 #include "common/cred.h"
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/grid/grid.h"
 
 #include <limits.h>
 
-#define GRID_STATE_FILE_MAX 65536u         /* bytes of one that is read */
 #define GRID_STATE_KEY "key"               /* of its relays and checkpoint servers */
 #define GRID_STATE_SSH_CONFIG "ssh_config" /* for ssh -F */
-#define GRID_STATE_RTT "rtt"               /* round trips, as measured last */
 
 /* The name of `file` there; the directory is made where it is missing. Errors: CW_ESYS, CW_EINVAL:
  * it belongs to somebody else, or others can write to it. */
@@ -25,18 +23,13 @@ int grid_state_write(const struct grid *grid, const char *file, const void *byte
 /* The grid's key, which is made where there is none. Errors: as above, and of cw_key_load. */
 int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err);
 
-/* The round trips that were measured last; none is known before. Errors: as above, and of
- * rtt_file_parse. */
-int grid_state_read_rtt(const struct grid *grid, struct routes_rtt *rtt, struct cw_err *err);
-int grid_state_write_rtt(const struct grid *grid, const struct routes_rtt *rtt, struct cw_err *err);
-
 /* Writes the file whole, in any directory of the user. Errors: CW_ESYS. */
 int grid_state_write_at(const char *path, const void *bytes, size_t size, struct cw_err *err);
 
 /* Writes the configuration for ssh, which each command on this grid does, and says where it is: "-F
  * PATH", as words with blanks between. Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
 #define GRID_SSH_ARGS_BYTES (PATH_MAX + 3)
-int grid_state_ssh_args(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here,
-                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
+int grid_state_ssh_args(const struct grid *grid, uint32_t here, char args[GRID_SSH_ARGS_BYTES],
+                        struct cw_err *err);
 
 #endif

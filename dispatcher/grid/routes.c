@@ -8,7 +8,6 @@
 
 struct search {
     const struct grid *grid;
-    const struct routes_rtt *rtt;
     uint32_t to;
     bool passed[GRID_SITES_MAX];
     struct route way; /* so far */
@@ -16,17 +15,12 @@ struct search {
     uint32_t found, enough; /* ways */
 };
 
-static bool is_better(const struct route *a, const struct route *b)
-{
-    return a->hops != b->hops ? a->hops < b->hops : a->rtt_us < b->rtt_us;
-}
-
-/* Fewest gateways, then the shortest round trip; of the same, that which was found first. */
+/* Fewest gateways; of the same, that which was found first. */
 static void keep(struct search *s)
 {
     uint32_t at = s->found;
 
-    while (at > 0 && is_better(&s->way, &s->best[at - 1]))
+    while (at > 0 && s->way.hops < s->best[at - 1].hops)
         at--;
     if (at == ROUTES_MAX)
         return;
@@ -46,11 +40,6 @@ static bool reaches(const struct grid *grid, uint32_t from, uint32_t to)
     return from == GRID_OUTSIDE ? grid->reaches[to] : grid->site[from].reaches[to];
 }
 
-static uint32_t rtt_of(const struct search *s, uint32_t from, uint32_t to)
-{
-    return s->rtt ? s->rtt->us[from == GRID_OUTSIDE ? GRID_SITES_MAX : from][to] : 0;
-}
-
 /* One leg: from a machine of `from` to one of `to`, with what was passed until there. False: there
  * is none, or there would be too many gateways. */
 static bool go(struct search *s, uint32_t from, uint32_t to)
@@ -66,7 +55,6 @@ static bool go(struct search *s, uint32_t from, uint32_t to)
     if (is_published ? next->published_at != from || from == GRID_OUTSIDE
                      : !reaches(s->grid, from, to))
         return false;
-    s->way.rtt_us += rtt_of(s, from, to);
     if (!is_published) {
         add_hop(&s->way, &next->gateway, to);
         return true;
@@ -97,19 +85,13 @@ static void search(struct search *s, uint32_t from)
         s->passed[from] = false;
 }
 
-uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
-                     uint32_t to, struct route route[ROUTES_MAX])
+uint32_t routes_find(const struct grid *grid, uint32_t from, uint32_t to,
+                     struct route route[ROUTES_MAX])
 {
-    struct search s = {.grid = grid, .rtt = rtt, .to = to, .best = route, .enough = UINT32_MAX};
+    struct search s = {.grid = grid, .to = to, .best = route, .enough = UINT32_MAX};
 
     search(&s, from);
     return s.found;
-}
-
-bool routes_is_leg(const struct route *route, uint32_t from, uint32_t to)
-{
-    return route->hops > 0 && route->site[route->hops - 1] == to &&
-           (route->hops == 1 || (route->hops == 2 && route->site[0] == from));
 }
 
 bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to)
@@ -174,11 +156,11 @@ bool routes_text(const struct route *route, uint32_t ways, const char *host, uin
     return !t.full;
 }
 
-uint32_t routes_address(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
-                        uint32_t to, const char *host, uint16_t port, char text[CW_ADDRESS_MAX])
+uint32_t routes_address(const struct grid *grid, uint32_t from, uint32_t to, const char *host,
+                        uint16_t port, char text[CW_ADDRESS_MAX])
 {
     struct route route[ROUTES_MAX];
-    uint32_t ways = routes_find(grid, rtt, from, to, route);
+    uint32_t ways = routes_find(grid, from, to, route);
 
     text[0] = '\0';
     while (ways > 0 && !routes_text(route, ways, host, port, text))

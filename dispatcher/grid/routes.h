@@ -15,24 +15,13 @@ struct route {
     struct ssh_hop hop[SSH_HOPS_MAX];
     uint32_t site[SSH_HOPS_MAX]; /* at which one is behind each of them */
     uint32_t hops;
-    uint32_t rtt_us; /* of all legs, as far as they are known */
-};
-
-/* Round trips that were measured, in microseconds, from the machines of a site to the gateway of
- * another; 0: not known. The last line is from outside of all sites. */
-struct routes_rtt {
-    uint32_t us[GRID_SITES_MAX + 1][GRID_SITES_MAX];
 };
 
 /* The ways from `from` (GRID_OUTSIDE: a machine of no site) to `to`, the best one first: with the
- * fewest gateways, then the shortest round trip; as many as ROUTES_MAX. `rtt` may be NULL. Returns
- * how many; 0: there is none. */
-uint32_t routes_find(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
-                     uint32_t to, struct route route[ROUTES_MAX]);
-
-/* Whether this way begins with the gateway of `to`, or with the port at which `to` is published, so
- * that its round trip is that of one leg, as struct routes_rtt has it. */
-bool routes_is_leg(const struct route *route, uint32_t from, uint32_t to);
+ * fewest gateways, then in the order of the grid file; as many as ROUTES_MAX. Returns how many; 0:
+ * there is none. */
+uint32_t routes_find(const struct grid *grid, uint32_t from, uint32_t to,
+                     struct route route[ROUTES_MAX]);
 
 /* Whether there is one. */
 bool routes_exist(const struct grid *grid, uint32_t from, uint32_t to);
@@ -45,7 +34,7 @@ bool routes_text(const struct route *route, uint32_t ways, const char *host, uin
 /* Where HOST:PORT of site `to` is for a machine of `from`: "tcp:HOST:PORT" within a site, else
  * "ssh:..." with all these ways, as ssh_address.h says; what does not fit is left out, the worst
  * ways first. Returns how many there are; 0: none, and `text` is "". */
-uint32_t routes_address(const struct grid *grid, const struct routes_rtt *rtt, uint32_t from,
-                        uint32_t to, const char *host, uint16_t port, char text[CW_ADDRESS_MAX]);
+uint32_t routes_address(const struct grid *grid, uint32_t from, uint32_t to, const char *host,
+                        uint16_t port, char text[CW_ADDRESS_MAX]);
 
 #endif

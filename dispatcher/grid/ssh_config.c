@@ -47,7 +47,7 @@ static void put_site(FILE *to, const struct grid *grid, uint32_t number, const s
     }
 }
 
-char *ssh_config_make(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here)
+char *ssh_config_make(const struct grid *grid, uint32_t here)
 {
     struct route ways[ROUTES_MAX];
     char *text = NULL;
@@ -59,7 +59,7 @@ char *ssh_config_make(const struct grid *grid, const struct routes_rtt *rtt, uin
         return NULL;
     fprintf(to, "# How the machines of grid %s are reached; made anew by causeway\n", grid->name);
     for (uint32_t i = 0; i < grid->sites; i++)
-        if (routes_find(grid, rtt, here, i, ways) > 0)
+        if (routes_find(grid, here, i, ways) > 0)
             put_site(to, grid, i, &ways[0]);
     fputs("Match all\n  BatchMode yes\n  StrictHostKeyChecking yes\n"
           "  Include ~/.ssh/config\n  Include /etc/ssh/ssh_config\n",

@@ -12,6 +12,6 @@
 
 /* For a machine of site `here`, or of none. Those that no way leads to are not there. What it does
  * not say is as in the user's own configuration. The text is to be freed; NULL: no memory. */
-char *ssh_config_make(const struct grid *grid, const struct routes_rtt *rtt, uint32_t here);
+char *ssh_config_make(const struct grid *grid, uint32_t here);
 
 #endif

@@ -42,7 +42,7 @@ static void describe_hop(const struct unit *u, char *text, size_t size)
     struct route ways[ROUTES_MAX];
     uint32_t hops = 0, at = u->talk.logins;
 
-    if (routes_find(grid, u->config->plan.rtt, u->config->here, u->site, ways) > 0)
+    if (routes_find(grid, u->config->here, u->site, ways) > 0)
         hops = ways[0].hops;
     if (is_here(u))
         snprintf(text, size, "on this machine");

@@ -23,8 +23,8 @@ static bool door_leads(const struct plan *plan, uint32_t at, uint32_t to, bool s
     const struct grid_service *service = server ? &site->ckptsrv : &site->relay;
 
     return at != to && service->host != HOSTS_NONE &&
-           routes_address(plan->grid, plan->rtt, at, to, site->host[service->host].name,
-                          service->port, text) > 0;
+           routes_address(plan->grid, at, to, site->host[service->host].name, service->port, text) >
+               0;
 }
 
 static uint32_t door_port(const struct plan *plan, uint32_t at, uint32_t to, bool server)
@@ -226,7 +226,7 @@ static json_t *files(const struct plan *plan, uint32_t site, enum plan_service s
         return json_object();
     if (service != PLAN_PUBLISH)
         return json_pack("{s:s}", KEY_FILE, plan->key);
-    config = ssh_config_make(plan->grid, plan->rtt, site);
+    config = ssh_config_make(plan->grid, site);
     files = config ? json_pack("{s:s}", SSH_CONFIG_FILE, config) : NULL;
     free(config);
     return files;

@@ -20,7 +20,6 @@ extern const char *const plan_names[PLAN_SERVICES];
 
 struct plan {
     const struct grid *grid; /* names of keys are for the machines of the sites; borrowed */
-    const struct routes_rtt *rtt;
     const char *key; /* of the grid, as the text of a key file; NULL: not to start anything */
 };
 

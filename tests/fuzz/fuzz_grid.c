@@ -1,8 +1,7 @@
 /* Any text is a grid that can have jobs, or is refused with a text that names the file. The first
- * byte says whether the rest is the text, changes of a whole grid file, or a text of round trips.
- */
+ * byte says whether the rest is the text or changes of a whole grid file. */
 #include "dispatcher/grid/grid_file.h"
-#include "dispatcher/grid/rtt_file.h"
+#include "dispatcher/grid/routes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +78,7 @@ static void check_way(const struct grid *grid, uint32_t from, uint32_t to)
         must(from == GRID_OUTSIDE || routes_exist(grid, to, from));
         return;
     }
-    ways = routes_address(grid, NULL, from, to, host, relay->port, text);
+    ways = routes_address(grid, from, to, host, relay->port, text);
     if (ways > 0 && from != to)
         must(ssh_address_parse(&address, text, &err) == CW_OK && address.ways == ways);
 }
@@ -101,25 +100,6 @@ static void check_text(const char *text)
             check_way(&grid, i, j);
     }
     grid_free(&grid);
-}
-
-/* Any text is round trips of a grid, or is refused; what was read is written as the same. */
-static void check_rtt(const char *text)
-{
-    static struct grid_site sites[] = {{.name = "a"}, {.name = "b"}};
-    const struct grid grid = {.site = sites, .sites = 2};
-    struct routes_rtt rtt, again;
-    struct cw_err err = {0};
-    char *made;
-
-    if (rtt_file_parse(&rtt, &grid, FILE_NAME, text, &err) < 0) {
-        must(err.code == CW_EINVAL && strncmp(err.text, FILE_NAME, strlen(FILE_NAME)) == 0);
-        return;
-    }
-    made = rtt_file_make(&grid, &rtt);
-    must(made && rtt_file_parse(&again, &grid, FILE_NAME, made, &err) == CW_OK);
-    must(memcmp(&rtt, &again, sizeof(rtt)) == 0);
-    free(made);
 }
 
 /* A change: where (2 bytes), how many bytes are taken out, how many follow that are put in. */
@@ -152,9 +132,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         memcpy(text, data + 1, size - 1);
     }
-    if (data[0] == 2)
-        check_rtt(text);
-    else
-        check_text(text);
+    check_text(text);
     return 0;
 }

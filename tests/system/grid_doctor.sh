@@ -46,7 +46,6 @@ publish() {
 }
 
 before_test() {
-  rm -f "$state/rtt"
   grid_file a b c:b >"$tmp/grid.conf"
 }
 
@@ -85,7 +84,7 @@ bad() {
 
 # not_looked_at SITE
 not_looked_at() {
-  expect_out_like "^  -\?->  $1 +not looked at"
+  expect_out_like "^  -\?->  $1: not looked at"
   grep -q "^[a-z]* *${1}1\.$1: " "$tmp/out" && wrong "the hosts of $1 should not be looked at"
 }
 
@@ -110,16 +109,12 @@ well() {
   expect_out_like '^ok      c: 127.0.0.1 port 22003 \(2 gateways from here\) is known'
   for from in a b c "this machine"; do
     for to in a b c; do
-      [[ $from = "$to" ]] || expect_out_like "^ok      $from: gets to $to: round trip [0-9.]+ ms, [0-9.]+ MB/s$"
+      [[ $from = "$to" ]] || expect_out_like "^ok      $from: gets to $to$"
     done
   done
   expect_out_like '^b: gateway b-gate port 22$' '^c: published at b, port 22003$' '^  a1 +4 slots, relay at port 7000$'
-  expect_out_like '^  ----> c +round trip .* MB/s, over b$'
+  expect_out_like '^  ----> c, over b$'
   grep -vE '^(ok |$|[a-z]|  )' "$tmp/out" && wrong "it should be well"
-  for from in "- a" "- b" "a b" "b a" "b c" "c a" "c b"; do
-    grep -Eq "^$from [1-9][0-9]*$" "$state/rtt" || wrong "the round trip '$from' is not kept: $(<"$state/rtt")"
-  done
-  grep -Eq '^(a|-) c ' "$state/rtt" && wrong "what passes two sites is no leg"
 }
 
 # Nothing is missing once causeway up has done its work.
@@ -150,8 +145,6 @@ slow() {
   doctor
   grid_fast a b
   good a b
-  awk '$1 == "a" && $2 == "b" { exit !($3 >= 40000) } END { exit NR == 0 }' "$state/rtt" ||
-    wrong "between a and b it takes 40 ms at least: $(<"$state/rtt")"
 }
 
 not_published() {
@@ -170,7 +163,7 @@ no_relay() {
   expect_code 0
   good a c
   bad warning b "its relay does not run: nobody listens at port 7000 of b1; 'causeway up -f $tmp/grid.conf' starts it"
-  expect_out_like '^ok +a: gets to b: round trip'
+  expect_out_like '^ok +a: gets to b$'
 }
 
 another_key() {
@@ -203,7 +196,7 @@ named_key() {
   usual_place "$grid_home"
   usual_place "$hosts_dir/a1/run/home/root"
   good a b
-  expect_out_like '^ok +a: gets to b: round trip'
+  expect_out_like '^ok +a: gets to b$'
 }
 
 gateway_is_cut() {
@@ -271,7 +264,7 @@ no_forwarding() {
   bad missing b 'gateway b-gate: forwarding to b1 port 7000.*its sshd forbids to forward there: see AllowTcpForwarding'
 }
 
-# The way of the relay is open, and cannot be measured.
+# The way of the relay is open, and no other.
 some_forwarding() {
   relays a b
   sshd_has b-gate 'PermitOpen b1:7000 b1:22 b2:22'
@@ -279,7 +272,7 @@ some_forwarding() {
   sshd_has b-gate
   good a b
   bad ok a 'gets to the relay of b, and no other port there'
-  expect_out_like '^  ----> b +not measured$'
+  expect_out_like '^  ----> b: to its relay alone$'
 }
 
 # The front reaches both.
@@ -292,7 +285,7 @@ between_sites() {
   good a b
   bad missing a "does not get to b: .*b-gate.*or take b out of its 'reaches'"
   bad missing b 'does not get to a: .*a-gate'
-  expect_out_like '^  -X->  b +does not get there$'
+  expect_out_like '^  -X->  b: does not get there$'
 }
 
 no_causeway() {

@@ -119,7 +119,6 @@ static void (*const suites[])(void) = {
     add_launch_tests,
     add_interrupted_tests,
     add_grid_file_tests,
-    add_rtt_file_tests,
     add_grid_ways_tests,
     add_grid_job_tests,
     add_routes_tests,

@@ -50,7 +50,6 @@ void add_rank_io_tests(void);
 void add_launch_tests(void);
 void add_interrupted_tests(void);
 void add_grid_file_tests(void);
-void add_rtt_file_tests(void);
 void add_grid_ways_tests(void);
 void add_grid_job_tests(void);
 void add_routes_tests(void);

@@ -3,6 +3,7 @@
 #include "dispatcher/doctor/causes.h"
 #include "dispatcher/doctor/grid_ways.h"
 #include "dispatcher/doctor/relay_check.h"
+#include "dispatcher/doctor/tcp_probe.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -38,27 +39,23 @@ static struct grid_site sites[SITES] = {
 static const struct grid grid = {.name = "g", .site = sites, .sites = SITES};
 static struct grid_ways ways;
 
-static void set(uint32_t from, uint32_t to, enum grid_way_state state, uint32_t over,
-                uint64_t round_ns)
+static void set(uint32_t from, uint32_t to, enum grid_way_state state, uint32_t over)
 {
-    *grid_way_of(&ways, from, to) =
-        (struct grid_way){.state = state,
-                          .over = over,
-                          .is_leg = over == to,
-                          .seen = {.round_ns = round_ns, .bytes = 5000000, .time_ns = 1000000000}};
+    *grid_way_of(&ways, from, to) = (struct grid_way){.state = state, .over = over};
 }
 
 static void setup(void)
 {
-    set(GRID_OUTSIDE, A, GRID_WAY_OPEN, A, 12340000);
-    set(GRID_OUTSIDE, B, GRID_WAY_BROKEN, B, 0);
-    set(GRID_OUTSIDE, C, GRID_WAY_NONE, C, 0);
-    set(A, B, GRID_WAY_OPEN, B, 0);
-    set(A, C, GRID_WAY_OPEN, B, 7000000);
-    set(B, A, GRID_WAY_OPEN, A, 500);
-    set(B, C, GRID_WAY_OPEN, C, UINT64_MAX - 1);
-    set(C, A, GRID_WAY_UNKNOWN, B, 0);
-    set(C, B, GRID_WAY_UNKNOWN, B, 0);
+    set(GRID_OUTSIDE, A, GRID_WAY_OPEN, A);
+    set(GRID_OUTSIDE, B, GRID_WAY_BROKEN, B);
+    set(GRID_OUTSIDE, C, GRID_WAY_NONE, C);
+    set(A, B, GRID_WAY_OPEN, B);
+    set(A, C, GRID_WAY_OPEN, B);
+    set(B, A, GRID_WAY_OPEN, A);
+    set(B, C, GRID_WAY_OPEN, C);
+    set(C, A, GRID_WAY_UNKNOWN, B);
+    set(C, B, GRID_WAY_UNKNOWN, B);
+    grid_way_of(&ways, A, B)->relay_alone = true;
 }
 
 static void is_drawn(uint32_t here, const char *expected)
@@ -80,40 +77,23 @@ static void a_picture(void)
 {
     is_drawn(GRID_OUTSIDE, "grid g\n"
                            "this machine, at none of its sites\n"
-                           "  ----> a            round trip 12.3 ms, 5.0 MB/s\n"
-                           "  -X->  b            does not get there\n"
+                           "  ----> a\n"
+                           "  -X->  b: does not get there\n"
                            "a: gateway ann@ga port 22\n"
                            "  h1                 4 slots, relay at port 7000\n"
                            "  h2                 0 slots, checkpoint server at port 7100\n"
-                           "  ----> b            not measured\n"
-                           "  ----> c            round trip 7.0 ms, 5.0 MB/s, over b\n"
+                           "  ----> b: to its relay alone\n"
+                           "  ----> c, over b\n"
                            "b: gateway gb port 222\n");
     is_drawn(GRID_OUTSIDE, "c: published at b, port 2203\n"
                            "  h1                 4 slots, relay at port 7000\n"
-                           "  -?->  a            not looked at, over b\n"
-                           "  -?->  b            not looked at\n");
+                           "  -?->  a, over b: not looked at\n"
+                           "  -?->  b: not looked at\n");
 }
 
 static void from_a_site(void)
 {
     is_drawn(A, "grid g\na, where this machine is: gateway ann@ga port 22\n");
-}
-
-/* Of legs that were measured; what is known of others stays. */
-static void round_trips(void)
-{
-    struct routes_rtt rtt = {0};
-
-    setup();
-    rtt.us[A][B] = 11;
-    rtt.us[A][C] = 12;
-    grid_ways_rtt(&ways, &grid, &rtt);
-    CU_ASSERT_EQUAL(rtt.us[GRID_SITES_MAX][A], 12340);
-    CU_ASSERT_EQUAL(rtt.us[GRID_SITES_MAX][B], 0);
-    CU_ASSERT_EQUAL(rtt.us[A][B], 11);
-    CU_ASSERT_EQUAL(rtt.us[A][C], 12);
-    CU_ASSERT_EQUAL(rtt.us[B][A], 1);
-    CU_ASSERT_EQUAL(rtt.us[B][C], UINT32_MAX);
 }
 
 #define FORWARDING                                                                                 \
@@ -153,7 +133,6 @@ void add_grid_ways_tests(void)
 
     CU_ADD_TEST(suite, a_picture);
     CU_ADD_TEST(suite, from_a_site);
-    CU_ADD_TEST(suite, round_trips);
     CU_ADD_TEST(suite, who_does_not_listen);
     CU_ADD_TEST(suite, no_relay);
 }
