@@ -402,10 +402,14 @@ void images_held(struct images *im, const struct cw_stored *held, uint64_t now_n
         image->held = image->listed = true;
 }
 
-void images_return(struct images *im, uint32_t rank, uint32_t last, uint32_t begin)
+void images_return(struct images *im, uint32_t rank, uint32_t number, bool begins)
 {
-    im->rank[rank].last = last;
-    im->rank[rank].begin = begin;
+    struct images_rank *r = &im->rank[rank];
+
+    if (number > r->last)
+        r->last = number;
+    if (begins && number > r->begin)
+        r->begin = number;
 }
 
 void images_hurry(struct images *im, uint32_t server)

@@ -164,9 +164,9 @@ void images_init(struct images *images, const struct images_config *config,
 
 uint32_t images_server_of(const struct images *images, uint32_t rank);
 
-/* Before anything else is said of the rank: what was true of it in a dispatcher before us. `last`:
- * the number that was given last, as far as is known; `begin`: as in struct images_rank. */
-void images_return(struct images *images, uint32_t rank, uint32_t last, uint32_t begin);
+/* Before anything else is said of the rank: a dispatcher before us gave this number to an image of
+ * it; `begins`: at which the log begins, or a later one. */
+void images_return(struct images *images, uint32_t rank, uint32_t number, bool begins);
 
 /* --- ranks --- */
 /* It lives, and has nothing to repeat: it can be asked. */

@@ -2,7 +2,6 @@
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
 #include "dispatcher/run/parts.h"
-#include "dispatcher/run/server_news.h"
 #include "relay/log_files.h"
 
 #include <stdio.h>
@@ -14,8 +13,7 @@
 #define NAMES_SIZE 256 /* of the numbers of ranks in one line */
 
 struct rank_images {
-    bool returned;        /* it was known to a dispatcher before us, and no image is newer */
-    uint32_t last, begin; /* ... of its images */
+    bool returned; /* it was known to a dispatcher before us, and no image is newer */
     enum {
         RANK_QUIET,    /* nothing has failed */
         RANK_UNTOLD,   /* there is no image of it, which was not told */
@@ -37,14 +35,16 @@ struct imaging {
     struct servers *servers;
     struct image_dir dir; /* of our own server, where it is here */
     uint8_t mark[CW_MARK_SIZE];
-    struct loop_timer timer;       /* the core has something to be done */
-    struct loop_timer stats_timer; /* logs are looked at */
-    struct loop_timer pause_timer; /* rank 0 gets input again */
-    struct server_news news;
+    struct loop_timer timer;             /* the core has something to be done */
+    struct loop_timer stats_timer;       /* logs are looked at */
+    struct loop_timer pause_timer;       /* rank 0 gets input again */
     uint32_t causes[IMAGING_CAUSES_MAX]; /* hashes of those that were told */
     uint32_t cause_count;
     bool ending;
     bool slowed_told; /* that images cannot come as often as the user said */
+    bool in_memory_told;
+    bool own_ended; /* our own server: that was told, ... */
+    bool own_back;  /* ... and this, since it stored an image */
     bool server_failed;
     bool looks; /* what a dispatcher before us had stored is asked for */
     char server_why[IMAGES_SERVERS_MAX][CW_ERR_TEXT_MAX]; /* of each server, why no image comes
@@ -397,8 +397,6 @@ static void on_opens(void *ctx, uint32_t server)
 
     if (is_here(im))
         image_dir_hold(&im->dir);
-    else if (!is_own(im))
-        server_news_open(&im->news, server, servers_address(im->servers, server, true));
     images_server_opens(&im->core, server);
 }
 
@@ -414,9 +412,13 @@ static void on_held_end(void *ctx, uint32_t server)
     struct imaging *im = ctx;
 
     images_held_end(&im->core, server);
+    if (is_own(im) && im->own_ended && !im->own_back)
+        log_notice(im->log, "the checkpoint server is there again");
+    else if (im->server_why[server][0])
+        log_notice(im->log, "checkpoint server %s is there again",
+                   servers_address(im->servers, server, true));
     im->server_why[server][0] = '\0';
-    if (is_own(im))
-        server_news_own_open(&im->news);
+    im->own_back = im->own_ended;
     soon(im);
 }
 
@@ -462,7 +464,7 @@ static void on_stored(void *ctx, uint32_t server, const struct cw_stored *stored
     rank_io_hear_reports(im->parts->rank_io, stored->rank);
     if (!images_stored(&im->core, stored, now_of(im)))
         return;
-    server_news_own_stored(&im->news);
+    im->own_ended = im->own_back = false;
     tell_stored(im, stored);
     im->rank[stored->rank].returned = false;
     tell_slowed(im, stored->rank);
@@ -487,7 +489,10 @@ static void on_lost(void *ctx, uint32_t server, const struct cw_err *err)
         log_verbose(im->log, "%s", err->text); /* how its process ended says more */
         return;
     }
-    server_news_lost(&im->news, now_of(im), server, err);
+    if (!im->server_why[server][0]) {
+        log_warning(im->log, now_of(im), JOB_NO_RANK, "a checkpoint server is away", err->text);
+        log_notice(im->log, "%s; no images are stored there until it is back", err->text);
+    }
     no_image_from(im, server, err);
 }
 
@@ -498,7 +503,8 @@ void imaging_server_failed(struct imaging *im, const struct cw_err *err)
         return;
     no_image_from(im, 0, err);
     images_hurry(&im->core, 0);
-    server_news_own_failed(&im->news, now_of(im), err);
+    log_warning(im->log, now_of(im), JOB_NO_RANK, "no more images are taken", err->text);
+    log_notice(im->log, "no more images are taken: %s", err->text);
     soon(im);
 }
 
@@ -609,7 +615,6 @@ static void open_core(struct imaging *im)
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
                           log_files_disk_bytes(logs), o->ranks);
-    im->news = (struct server_news){.log = im->log};
     images_init(&im->core, &config, im->core_ranks, loop_look(im->parts->loop));
     loop_timer_add(im->parts->loop, &im->timer, on_time, im);
     loop_timer_add(im->parts->loop, &im->stats_timer, on_stats_time, im);
@@ -655,21 +660,16 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
 
 void imaging_replay(struct imaging *im, const struct job_state_record *record)
 {
-    struct rank_images *r;
+    bool trimmed = record->type == JOB_STATE_TRIMMED;
 
-    if (!im)
+    if (!im || (!trimmed && record->type != JOB_STATE_PLACE && record->type != JOB_STATE_MARK))
         return;
-    r = &im->rank[record->rank];
-    if (record->type == JOB_STATE_TRIMMED && record->number > r->begin) {
-        r->begin = record->number;
+    im->looks = true;
+    images_return(&im->core, record->rank, record->number, trimmed);
+    if (trimmed)
         outputs_forget_before(im->parts->outputs, record->rank, record->number);
-    } else if (record->type == JOB_STATE_PLACE) {
+    else if (record->type == JOB_STATE_PLACE)
         outputs_add_place(im->parts->outputs, record->rank, record->number, record->place.printed);
-    } else if (record->type != JOB_STATE_MARK) {
-        return;
-    }
-    if (record->number > r->last)
-        r->last = record->number;
 }
 
 void imaging_look_up(struct imaging *im)
@@ -677,11 +677,9 @@ void imaging_look_up(struct imaging *im)
     if (!im)
         return;
     for (uint32_t rank = 0; rank < im->ranks; rank++) {
-        im->looks |= im->rank[rank].last > 0;
         im->rank[rank].returned = true;
         /* numbers that were asked for and never heard of are not given again */
-        images_return(&im->core, rank, im->rank[rank].last + IMAGES_KNOWN_MAX,
-                      im->rank[rank].begin);
+        images_return(&im->core, rank, im->core.rank[rank].last + IMAGES_KNOWN_MAX, false);
     }
     if (im->looks)
         servers_want(im->servers, 0);
@@ -766,20 +764,37 @@ void imaging_server_started(struct imaging *im, pid_t pid, const char *host, con
 
     if (!is_here(im))
         snprintf(im->dir.path, sizeof(im->dir.path), "%s", dir);
-    server_news_own_started(&im->news, pid, where, im->dir.path);
+    log_verbose(im->log, "checkpoint server started (pid %d, %s, images in %s)", (int)pid, where,
+                im->dir.path);
 }
 
 void imaging_server_listens(struct imaging *im, const char *local, const char *far, bool in_memory)
 {
-    if (in_memory || im->dir.in_memory)
-        server_news_in_memory(&im->news, im->dir.path);
+    if ((in_memory || im->dir.in_memory) && !im->in_memory_told) {
+        im->in_memory_told = true;
+        log_notice(im->log,
+                   "note: images of ranks are kept in %s, which is in memory; choose a place on a "
+                   "disk (--ckpt-dir DIR), or bound them (--ckpt-max BYTES)",
+                   im->dir.path);
+    }
     servers_own_listens(im->servers, local, far, is_here(im));
 }
 
 void imaging_server_ended(struct imaging *im, int status, const char *why)
 {
-    if (!im->ending)
-        server_news_own_ended(&im->news, status, why);
+    char how[128];
+
+    if (im->ending)
+        return;
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof(how), "was killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(how, sizeof(how), "ended with code %d", WEXITSTATUS(status));
+    /* one that ends again before it was of any use is no news */
+    (im->own_ended ? log_verbose : log_notice)(
+        im->log, "the checkpoint server %s%s%s; starting it again", how, why[0] ? ": " : "", why);
+    im->own_ended = true;
 }
 
 /* --- ranks --- */
