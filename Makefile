@@ -149,7 +149,7 @@ SIM_WITHOUT = $(addprefix rdevice/,abort.c arena.c calls.c files.c handlers.c he
 SIM_DEVICE = $(patsubst %.c,$(BUILD)/sim-code/%.o,$(filter-out $(SIM_WITHOUT),$(wildcard rdevice/*.c)) \
 	$(addprefix common/,cred.c err.c frame.c hello.c kept.c readings.c ring.c setup.c wire.c) tests/sim/device_inside.c)
 SIM_SYSTEM = $(addprefix $(BUILD)/sim-code/,common/dial.o common/hello.o common/kept.o common/ring.o common/wire.o \
-	dispatcher/relays/relay_link.o dispatcher/relays/relays.o) \
+	dispatcher/sessions/party.o dispatcher/relays/relays.o) \
 	$(patsubst %.c,$(BUILD)/sim-code/%.o,$(RELAY_CORE))
 $(BUILD)/sim-code/%.o: %.c
 	@mkdir -p $(@D)
@@ -335,7 +335,7 @@ build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
 build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c download.c fetch.c guest.c imgdir.c index.c \
 	intake.c put.c registry.c service.c units.c upload.c vault.c) dispatcher/loop/loop.c tests/lib/image_maker.c)
-build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/images/server_link.c)
+build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/loop/loop.c $(wildcard dispatcher/sessions/*.c))
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_units.c remote.c staging.c) \

@@ -3,8 +3,7 @@
 #include "common/keyfile.h"
 #include "common/secret.h"
 #include "common/transport.h"
-#include "dispatcher/images/server_link.h"
-#include "dispatcher/relays/opener.h"
+#include "dispatcher/sessions/party.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -30,8 +29,7 @@ struct server {
     struct keys *keys;
     bool wanted;
     bool dialing;
-    struct server_link link;
-    struct loop_watch watch; /* of the link */
+    struct party party;
     struct loop_timer timer; /* to the next try */
     uint64_t pause_ns;       /* before it */
 };
@@ -44,9 +42,7 @@ struct fetch {
     uint32_t rank;
     uint32_t number;
     uint64_t tag; /* of its connection, while that is being opened */
-    bool came;    /* its stream begins */
-    struct server_link link;
-    struct loop_watch watch;
+    struct party party;
     struct loop_timer timer; /* its time is up */
 };
 
@@ -67,29 +63,10 @@ struct servers {
 static void on_opened(void *ctx, const struct cw_dial_result *result);
 static void on_try(void *ctx);
 static void on_fetch_time(void *ctx);
+static const struct party_kind server_kind, fetch_kind;
 static int open_own(struct servers *s, struct cw_err *err);
 
 /* --- making --- */
-
-static int load_key(const struct servers_config *config, struct server *server, struct cw_err *err)
-{
-    char beside[CW_ADDRESS_MAX + 8];
-
-    if (config->key_file)
-        return cw_key_load(config->key_file, server->keys->server, err);
-    if (strncmp(server->address, "unix:", 5) != 0)
-        return cw_err_set(
-            err, CW_EINVAL,
-            "--ckpt-server %s needs --ckpt-key-file FILE, the key of that checkpoint server",
-            server->address);
-    snprintf(beside, sizeof(beside), "%s.key", server->address + 5);
-    if (access(beside, F_OK) < 0)
-        return cw_err_set(err, CW_ENOTFOUND,
-                          "--ckpt-server %s: no key beside it (%s); is a checkpoint server running "
-                          "there?",
-                          server->address, beside);
-    return cw_key_load(beside, server->keys->server, err);
-}
 
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
 {
@@ -97,7 +74,8 @@ static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
 
     if (s->config.count) {
         snprintf(server->address, sizeof(server->address), "%s", s->config.addresses[number]);
-        if (load_key(&s->config, server, err) < 0)
+        if (party_load_key(&server_kind, server->address, s->config.key_file, server->keys->server,
+                           err) < 0)
             return err->code;
     } else {
         cw_key_random(server->keys->server);
@@ -116,16 +94,25 @@ static int allocate(struct servers *s, struct cw_err *err)
     s->waiting = calloc(s->config.ranks, sizeof(*s->waiting));
     if (!s->server || !s->keys || !s->fetches || !s->waiting)
         return cw_err_set(err, CW_ENOMEM, "no memory for sessions with checkpoint servers");
-    for (uint32_t i = 0; i < s->count; i++) {
-        s->server[i] = (struct server){.of = s, .number = i, .keys = &s->keys[i]};
-        s->server[i].link.fd = s->server[i].watch.fd = -1;
-        loop_timer_add(s->config.loop, &s->server[i].timer, on_try, &s->server[i]);
+    err->code = CW_OK;
+    for (uint32_t i = 0; i < s->count && !err->code; i++) {
+        struct server *server = &s->server[i];
+
+        *server = (struct server){.of = s, .number = i, .keys = &s->keys[i]};
+        loop_timer_add(s->config.loop, &server->timer, on_try, server);
+        party_init(&server->party, s->config.loop, &server_kind, server, SERVERS_TOLD_MAX, err);
     }
-    for (uint32_t i = 0; i < SERVERS_FETCHES_MAX; i++) {
-        s->fetches[i] = (struct fetch){.of = s};
-        s->fetches[i].link.fd = s->fetches[i].watch.fd = -1;
-        loop_timer_add(s->config.loop, &s->fetches[i].timer, on_fetch_time, &s->fetches[i]);
+    for (uint32_t i = 0; i < SERVERS_FETCHES_MAX && !err->code; i++) {
+        struct fetch *f = &s->fetches[i];
+
+        *f = (struct fetch){.of = s};
+        loop_timer_add(s->config.loop, &f->timer, on_fetch_time, f);
+        party_init(&f->party, s->config.loop, &fetch_kind, f, CW_FRAME_HEADER + CW_IMAGE_REF_SIZE,
+                   err);
+        f->party.exactly = true;
     }
+    if (err->code)
+        return err->code;
     s->opener = opener_new(s->config.loop, on_opened, s, err);
     return s->opener ? CW_OK : err->code;
 }
@@ -154,23 +141,17 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
     return s;
 }
 
-static void close_link(struct servers *s, struct server_link *link, struct loop_watch *watch)
-{
-    loop_unwatch(s->config.loop, watch);
-    server_link_close(link);
-}
-
 void servers_free(struct servers *s)
 {
     if (!s)
         return;
     opener_free(s->opener);
     for (uint32_t i = 0; s->server && i < s->count; i++) {
-        close_link(s, &s->server[i].link, &s->server[i].watch);
+        party_free(&s->server[i].party);
         loop_timer_remove(s->config.loop, &s->server[i].timer);
     }
     for (uint32_t i = 0; s->fetches && i < SERVERS_FETCHES_MAX; i++) {
-        close_link(s, &s->fetches[i].link, &s->fetches[i].watch);
+        party_free(&s->fetches[i].party);
         loop_timer_remove(s->config.loop, &s->fetches[i].timer);
     }
     free(s->server);
@@ -186,29 +167,22 @@ void servers_free(struct servers *s)
 static bool dial(struct servers *s, const struct server *server, uint64_t tag, uint32_t time_ms,
                  uint32_t tries)
 {
-    struct cw_dial_request request = {
-        .hello = {.role = CW_ROLE_DISPATCHER, .rank = s->config.ranks},
-        .tag = tag,
-        .time_ms = time_ms,
-        .session_ms = SERVERS_OPEN_MS,
-        .tries = tries,
-        .pause_ms = SERVERS_PAUSE_MIN_NS / 1000000,
-        .pause_max_ms = SERVERS_PAUSE_MAX_NS / 1000000};
-    bool added;
+    struct cw_dial_request request = {.hello = {.rank = s->config.ranks},
+                                      .tag = tag,
+                                      .time_ms = time_ms,
+                                      .session_ms = SERVERS_OPEN_MS,
+                                      .tries = tries,
+                                      .pause_ms = SERVERS_PAUSE_MIN_NS / 1000000,
+                                      .pause_max_ms = SERVERS_PAUSE_MAX_NS / 1000000};
 
-    memcpy(request.hello.job, s->config.job_id, CW_ID_SIZE);
-    memcpy(request.key, server->keys->job, CW_KEY_SIZE);
-    snprintf(request.address, sizeof(request.address), "%s", server->address);
-    added = opener_add(s->opener, &request);
-    sodium_memzero(&request, sizeof(request));
-    return added;
+    return party_dial(s->opener, &request, server->address, s->config.job_id, server->keys->job);
 }
 
 static void lose(struct server *server, struct cw_err *err)
 {
     struct servers *s = server->of;
 
-    close_link(s, &server->link, &server->watch);
+    party_break(&server->party);
     server->pause_ns = server->pause_ns ? 2 * server->pause_ns : SERVERS_PAUSE_MIN_NS;
     if (server->pause_ns > SERVERS_PAUSE_MAX_NS)
         server->pause_ns = SERVERS_PAUSE_MAX_NS;
@@ -222,7 +196,7 @@ static void on_try(void *ctx)
     struct server *server = ctx;
     struct cw_err err = {0};
 
-    if (server->dialing || server->link.fd >= 0)
+    if (server->dialing || server->party.fd >= 0)
         return;
     server->dialing = dial(server->of, server, server->number, SERVERS_OPEN_MS, 1);
     if (server->dialing)
@@ -231,49 +205,35 @@ static void on_try(void *ctx)
     lose(server, &err);
 }
 
-static void on_held(void *ctx, const struct cw_stored *held)
-{
-    const struct servers_config *config = &((struct server *)ctx)->of->config;
-
-    config->events->held(config->ctx, held);
-}
-
-static void on_held_end(void *ctx)
+static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *body)
 {
     struct server *server = ctx;
+    const struct servers_config *config = &server->of->config;
+    struct cw_stored stored;
 
-    server->pause_ns = 0;
-    server->of->config.events->held_end(server->of->config.ctx, server->number);
+    if (header->type == CW_FRAME_STORED && cw_stored_get(body, &stored)) {
+        config->events->stored(config->ctx, server->number, &stored);
+    } else if (header->type == CW_FRAME_HELD && cw_stored_get(body, &stored)) {
+        config->events->held(config->ctx, &stored);
+    } else if (header->type == CW_FRAME_HELD_END) {
+        server->pause_ns = 0;
+        config->events->held_end(config->ctx, server->number);
+    } else {
+        return false;
+    }
+    return true;
 }
 
-static void on_stored(void *ctx, const struct cw_stored *stored)
+static void on_broke(void *ctx, struct cw_err *err)
 {
-    struct server *server = ctx;
-
-    server->of->config.events->stored(server->of->config.ctx, server->number, stored);
+    lose(ctx, err);
 }
 
-static const struct server_link_ops session_ops = {on_held, on_held_end, on_stored, NULL};
+#define SERVER_KIND                                                                                \
+    .name = "checkpoint server", .option = "--ckpt-server", .key_option = "--ckpt-key-file",       \
+    .subject = "it", .refusal = "refused"
 
-static void pump(struct server *server)
-{
-    bool more = server_link_flush(&server->link);
-
-    loop_change(server->of->config.loop, &server->watch, EPOLLIN | (more ? EPOLLOUT : 0));
-}
-
-static void on_session(void *ctx)
-{
-    struct server *server = ctx;
-    struct cw_err err = {0};
-
-    if (server->link.fd < 0)
-        return;
-    if (server_link_input(&server->link, &session_ops, server, &err) < 0)
-        lose(server, &err);
-    else
-        pump(server);
-}
+static const struct party_kind server_kind = {SERVER_KIND, .frame = on_frame, .broke = on_broke};
 
 static void open_session(struct server *server, const struct cw_dial_result *result)
 {
@@ -285,9 +245,8 @@ static void open_session(struct server *server, const struct cw_dial_result *res
         lose(server, &err);
         return;
     }
-    server_link_begin(&server->link, result->fd, &result->session);
+    party_begin(&server->party, result->fd, &result->session);
     s->config.events->opens(s->config.ctx, server->number);
-    loop_watch(s->config.loop, &server->watch, result->fd, EPOLLIN, on_session, server);
 }
 
 void servers_want(struct servers *s, uint32_t number)
@@ -305,7 +264,7 @@ void servers_want(struct servers *s, uint32_t number)
 
 void servers_hear(struct servers *s, uint32_t server)
 {
-    on_session(&s->server[server]);
+    party_hear(&s->server[server].party);
 }
 
 void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t image)
@@ -313,13 +272,10 @@ void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t im
     struct server *server = &s->server[number];
     struct cw_err err = {0};
 
-    if (server->link.fd < 0)
-        return;
-    if (server_link_tell(&server->link, CW_FRAME_DROP, &(struct cw_image_ref){rank, image}, &err) <
-        0)
+    if (server->party.fd >= 0 &&
+        party_tell(&server->party, CW_FRAME_DROP, &(struct cw_image_ref){rank, image},
+                   CW_IMAGE_REF_SIZE, &err) < 0)
         lose(server, &err);
-    else
-        pump(server);
 }
 
 /* --- our own --- */
@@ -380,7 +336,7 @@ static void end_fetch(struct fetch *f, int fd, const struct cw_err *err)
     uint32_t number = f->number;
 
     loop_timer_set(&f->timer, LOOP_NEVER);
-    close_link(s, &f->link, &f->watch);
+    party_break(&f->party);
     f->used = false;
     s->config.events->fetched(s->config.ctx, rank, number, fd, err);
     if (!f->used)
@@ -393,24 +349,28 @@ static void fail_fetch(struct fetch *f, struct cw_err *err)
     end_fetch(f, -1, err);
 }
 
-static void ignore_held(void *ctx, const struct cw_stored *held)
+/* It is a session like the other one, which is told the same. The bytes of a stream follow. */
+static bool on_fetch_frame(void *ctx, const struct cw_header *header, const uint8_t *body)
 {
-    (void)ctx;
-    (void)held;
+    struct fetch *f = ctx;
+    struct cw_stored stored;
+
+    if (header->type == CW_FRAME_IMAGE)
+        end_fetch(f, party_release(&f->party), NULL);
+    else if (header->type == CW_FRAME_STORED || header->type == CW_FRAME_HELD)
+        return cw_stored_get(body, &stored);
+    else
+        return header->type == CW_FRAME_HELD_END;
+    return true;
 }
 
-static void ignore_end(void *ctx)
+static void on_fetch_broke(void *ctx, struct cw_err *err)
 {
-    (void)ctx;
+    fail_fetch(ctx, err);
 }
 
-static void on_image(void *ctx)
-{
-    ((struct fetch *)ctx)->came = true;
-}
-
-/* It is a session like the other one, which is told the same. */
-static const struct server_link_ops fetch_ops = {ignore_held, ignore_end, ignore_held, on_image};
+static const struct party_kind fetch_kind = {SERVER_KIND, .frame = on_fetch_frame,
+                                             .broke = on_fetch_broke};
 
 static void on_fetch_time(void *ctx)
 {
@@ -419,25 +379,6 @@ static void on_fetch_time(void *ctx)
 
     cw_err_set(&err, CW_ETIME, "no image came in %d s", SERVERS_FETCH_MS / 1000);
     fail_fetch(f, &err);
-}
-
-static void hand_over(struct fetch *f)
-{
-    loop_unwatch(f->of->config.loop, &f->watch);
-    end_fetch(f, server_link_release(&f->link), NULL);
-}
-
-static void on_fetching(void *ctx)
-{
-    struct fetch *f = ctx;
-    struct cw_err err = {0};
-
-    if (server_link_input(&f->link, &fetch_ops, f, &err) < 0)
-        fail_fetch(f, &err);
-    else if (f->came)
-        hand_over(f);
-    else
-        server_link_flush(&f->link);
 }
 
 static void open_fetch(struct fetch *f, const struct cw_dial_result *result)
@@ -451,13 +392,9 @@ static void open_fetch(struct fetch *f, const struct cw_dial_result *result)
         fail_fetch(f, &err);
         return;
     }
-    server_link_begin(&f->link, result->fd, &result->session);
-    if (server_link_tell(&f->link, CW_FRAME_FETCH, &ref, &err) < 0) {
+    party_begin(&f->party, result->fd, &result->session);
+    if (party_tell(&f->party, CW_FRAME_FETCH, &ref, sizeof(ref), &err) < 0)
         fail_fetch(f, &err);
-        return;
-    }
-    server_link_flush(&f->link); /* a few bytes: a new connection takes them at once */
-    loop_watch(f->of->config.loop, &f->watch, result->fd, EPOLLIN, on_fetching, f);
 }
 
 static void on_opened(void *ctx, const struct cw_dial_result *result)
@@ -478,7 +415,6 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
 static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank, uint32_t number)
 {
     f->used = true;
-    f->came = false;
     f->server = servers_of_rank(s, rank);
     f->rank = rank;
     f->number = number;

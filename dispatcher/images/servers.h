@@ -14,6 +14,7 @@
 #define SERVERS_PAUSE_MAX_NS 5000000000ull /* ... up to this */
 #define SERVERS_OPEN_MS 10000              /* for one try */
 #define SERVERS_FETCH_MS 20000             /* until an image begins to come */
+#define SERVERS_TOLD_MAX 65536u            /* bytes that one is told before it takes any */
 #define SERVERS_FETCHES_MAX 16u            /* at a time; further ones wait */
 
 struct servers;

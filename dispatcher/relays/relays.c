@@ -4,8 +4,7 @@
 #include "common/secret.h"
 #include "common/transport.h"
 #include "dispatcher/job/homes.h"
-#include "dispatcher/relays/opener.h"
-#include "dispatcher/relays/relay_link.h"
+#include "dispatcher/sessions/party.h"
 #include "tunnels/ssh_address.h"
 
 #include <sodium.h>
@@ -35,8 +34,7 @@ struct relay {
     struct keys *keys;
     bool listens;      /* one of our own does ... */
     uint32_t restarts; /* ... having been started again so often */
-    struct relay_link link;
-    struct loop_watch watch; /* of the link */
+    struct party party;
     bool opened;
     bool over;         /* the session was given up */
     struct cw_err why; /* the connection broke last */
@@ -56,6 +54,7 @@ struct relays {
 
 static void on_timer(void *ctx);
 static void on_opened(void *ctx, const struct cw_dial_result *result);
+static const struct party_kind relay_kind;
 static void give_up(struct relay *relay, struct cw_err *err);
 
 /* For all routes, all links to other relays, and the ends and trims of ranks meanwhile. */
@@ -70,6 +69,7 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
 {
     struct relays *r = calloc(1, sizeof(*r));
 
+    err->code = CW_OK;
     if (r) {
         r->config = *config;
         r->relay = calloc(config->relays, sizeof(*r->relay));
@@ -80,28 +80,18 @@ struct relays *relays_new(const struct relays_config *config, struct cw_err *err
         relays_free(r);
         return NULL;
     }
-    for (uint32_t i = 0; i < config->relays; i++) {
-        r->relay[i] = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
-        r->relay[i].link.fd = r->relay[i].watch.fd = -1;
-    }
-    for (uint32_t i = 0; i < config->relays; i++)
-        if (relay_link_init(&r->relay[i].link, room(config), err) < 0) {
-            relays_free(r);
-            return NULL;
-        }
-    loop_timer_add(config->loop, &r->timer, on_timer, r);
-    r->opener = opener_new(config->loop, on_opened, r, err);
-    if (!r->opener) {
-        relays_free(r);
-        return NULL;
-    }
-    return r;
-}
+    for (uint32_t i = 0; i < config->relays && err->code == CW_OK; i++) {
+        struct relay *relay = &r->relay[i];
 
-static void close_link(struct relay *relay)
-{
-    loop_unwatch(relay->of->config.loop, &relay->watch);
-    relay_link_break(&relay->link);
+        *relay = (struct relay){.of = r, .number = i, .keys = &r->keys[i]};
+        party_init(&relay->party, config->loop, &relay_kind, relay, room(config), err);
+    }
+    loop_timer_add(config->loop, &r->timer, on_timer, r);
+    r->opener = err->code ? NULL : opener_new(config->loop, on_opened, r, err);
+    if (r->opener)
+        return r;
+    relays_free(r);
+    return NULL;
 }
 
 void relays_free(struct relays *r)
@@ -113,10 +103,8 @@ void relays_free(struct relays *r)
     opener_free(r->opener);
     relays_end(r);
     loop_timer_remove(r->config.loop, &r->timer);
-    for (uint32_t i = 0; i < relays; i++) {
-        close_link(&r->relay[i]);
-        relay_link_free(&r->relay[i].link);
-    }
+    for (uint32_t i = 0; i < relays; i++)
+        party_free(&r->relay[i].party);
     free(r->relay);
     cw_secret_free(r->keys, r->config.relays * sizeof(*r->keys));
     free(r);
@@ -138,74 +126,58 @@ static void fail(struct relays *r, const struct cw_err *err)
 static bool dial(struct relay *relay, bool resume)
 {
     const struct relays_config *config = &relay->of->config;
-    struct cw_dial_request request = {.hello = {.role = CW_ROLE_DISPATCHER,
-                                                .rank = config->ranks,
+    struct cw_dial_request request = {.hello = {.rank = config->ranks,
                                                 .flags = config->hello_flags,
                                                 .resume_ms = config->resume_ms},
                                       .tag = relay->number,
                                       .time_ms = CONNECT_MS,
                                       .session_ms = HELLO_MS,
                                       .tries = 1};
-    bool added;
 
     if (config->take && !resume)
         request.hello.flags |= CW_HELLO_TAKE;
     if (resume) {
         request.hello.flags |= CW_HELLO_RESUME;
-        request.hello.received = relay->link.session.received;
+        request.hello.received = relay->party.session.received;
         request.time_ms = config->resume_ms;
         request.tries = 0;
         request.pause_ms = RESUME_PAUSE_MS;
         request.pause_max_ms = RESUME_PAUSE_MAX_MS;
     }
-    memcpy(request.hello.job, config->job_id, CW_ID_SIZE);
-    memcpy(request.key, relay->keys->job, CW_KEY_SIZE);
-    snprintf(request.address, sizeof(request.address), "%s", relay->address);
-    added = opener_add(relay->of->opener, &request);
-    sodium_memzero(&request, sizeof(request));
-    return added;
+    return party_dial(relay->of->opener, &request, relay->address, config->job_id,
+                      relay->keys->job);
 }
 
 static void open_session(struct relay *relay)
 {
     struct cw_err err;
 
-    cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
-    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
     if (dial(relay, false))
         return;
     cw_err_set(&err, CW_ENOMEM, "relay %s: no thread to connect to it", relay->address);
     fail(relay->of, &err);
 }
 
-static int load_key(struct relay *relay, struct cw_err *err)
+static void make_job_key(struct relay *relay)
 {
-    const char *key_file = relay->of->config.key_file;
-    char beside[CW_ADDRESS_MAX + 8];
-
-    if (key_file)
-        return cw_key_load(key_file, relay->keys->relay, err);
-    if (strncmp(relay->address, "unix:", 5) != 0)
-        return cw_err_set(err, CW_EINVAL, "--relay %s needs --key-file FILE, the key of that relay",
-                          relay->address);
-    snprintf(beside, sizeof(beside), "%s.key", relay->address + 5);
-    if (access(beside, F_OK) < 0)
-        return cw_err_set(err, CW_ENOTFOUND,
-                          "--relay %s: no key beside it (%s); is a relay running there?",
-                          relay->address, beside);
-    return cw_key_load(beside, relay->keys->relay, err);
+    cw_cred_job_key(relay->keys->job, relay->keys->relay, relay->of->config.job_id);
+    sodium_memzero(relay->keys->relay, sizeof(relay->keys->relay));
 }
 
-/* As open_session wants it: the order has its own. */
 static int start_own(struct relay *relay, struct cw_err *err)
 {
     const struct relays_config *config = &relay->of->config;
+    uint8_t key[CW_KEY_SIZE];
 
     if (config->key)
         memcpy(relay->keys->relay, config->key, CW_KEY_SIZE);
     else
         cw_key_random(relay->keys->relay);
-    return config->own->start(config->own_ctx, relay->number, relay->keys->relay, err);
+    memcpy(key, relay->keys->relay, sizeof(key));
+    make_job_key(relay); /* it may listen at once */
+    config->own->start(config->own_ctx, relay->number, key, err);
+    sodium_memzero(key, sizeof(key));
+    return err->code;
 }
 
 /* Ranks of a relay behind a gateway are there as well. */
@@ -233,8 +205,10 @@ int relays_open(struct relays *r, struct cw_err *err)
             continue;
         }
         take_address(relay, r->config.addresses[i]);
-        if (load_key(relay, err) < 0)
+        if (party_load_key(&relay_kind, relay->address, r->config.key_file, relay->keys->relay,
+                           err) < 0)
             return err->code;
+        make_job_key(relay);
         open_session(relay);
     }
     return CW_OK;
@@ -242,25 +216,9 @@ int relays_open(struct relays *r, struct cw_err *err)
 
 /* --- telling --- */
 
-static void pump(struct relay *relay)
-{
-    bool more = relay_link_flush(&relay->link);
-
-    loop_change(relay->of->config.loop, &relay->watch, EPOLLIN | (more ? EPOLLOUT : 0));
-}
-
 static bool is_there(const struct relay *relay)
 {
     return relay->opened && !relay->over;
-}
-
-static int tell(struct relay *relay, uint8_t type, const void *body, uint32_t size,
-                struct cw_err *err)
-{
-    if (relay_link_tell(&relay->link, type, body, size, err) < 0)
-        return err->code;
-    pump(relay);
-    return CW_OK;
 }
 
 /* What has to come to it: where there is no room, it is given up, by the timer, since the caller
@@ -269,7 +227,7 @@ static void must_tell(struct relay *relay, uint8_t type, const void *body, uint3
 {
     struct cw_err err;
 
-    if (tell(relay, type, body, size, &err) == CW_OK)
+    if (party_tell(&relay->party, type, body, size, &err) == CW_OK)
         return;
     relay->deaf = true;
     loop_timer_set(&relay->of->timer, loop_now_ns(relay->of->config.loop));
@@ -281,8 +239,8 @@ static bool ask(struct relay *relay, uint8_t type, const void *body, uint32_t si
     size_t left = room(&relay->of->config) - ROOM_MIN / 2;
     struct cw_err err;
 
-    return is_there(relay) && relay->link.fd >= 0 && cw_kept_room(&relay->link.kept) > left &&
-           tell(relay, type, body, size, &err) == CW_OK;
+    return is_there(relay) && relay->party.fd >= 0 && cw_kept_room(&relay->party.kept) > left &&
+           party_tell(&relay->party, type, body, size, &err) == CW_OK;
 }
 
 /* --- links between them --- */
@@ -295,7 +253,7 @@ static int tell_routes(struct relays *r, uint32_t number, struct cw_err *err)
     if (!told)
         return cw_err_set(err, CW_ENOMEM, "no memory for the routes of %u ranks", r->config.ranks);
     while (err->code == CW_OK && homes_next_route(r->config.homes, r->config.ranks, told, &route))
-        tell(&r->relay[number], CW_FRAME_ROUTE, &route, sizeof(route), err);
+        party_tell(&r->relay[number].party, CW_FRAME_ROUTE, &route, sizeof(route), err);
     free(told);
     return err->code;
 }
@@ -315,7 +273,8 @@ static int tell_link(struct relays *r, uint32_t from, uint32_t to, struct cw_err
     cw_cred_seal(link.sealed, key, r->keys[from].job);
     sodium_memzero(key, sizeof(key));
     snprintf(link.address, sizeof(link.address), "%s", link_address(r, from, to));
-    return tell(&r->relay[from], CW_FRAME_LINK, body, (uint32_t)cw_link_put(body, &link), err);
+    return party_tell(&r->relay[from].party, CW_FRAME_LINK, body,
+                      (uint32_t)cw_link_put(body, &link), err);
 }
 
 /* Unless it is known who reaches whom, none is reached from behind a gateway by an address of the
@@ -383,7 +342,7 @@ static void give_up_deaf(struct relays *r)
         if (!r->relay[i].deaf || !is_there(&r->relay[i]))
             continue;
         if (r->ending) {
-            close_link(&r->relay[i]);
+            party_break(&r->relay[i].party);
             r->relay[i].over = true;
             continue;
         }
@@ -415,9 +374,8 @@ static void on_timer(void *ctx)
 
 /* --- sessions --- */
 
-static void on_notice(void *ctx, const struct cw_notice_body *notice)
+static void on_notice(struct relay *relay, const struct cw_notice_body *notice)
 {
-    struct relay *relay = ctx;
     const struct relays_config *config = &relay->of->config;
 
     if (relay->of->state != READY)
@@ -426,45 +384,43 @@ static void on_notice(void *ctx, const struct cw_notice_body *notice)
         config->events->notice(config->ctx, relay->number, notice);
 }
 
-static void on_stats(void *ctx, const struct cw_stats *stats)
-{
-    const struct relays_config *config = &((struct relay *)ctx)->of->config;
-
-    config->events->stats(config->ctx, stats);
-}
-
 /* Of a rank that has its log elsewhere a relay says nothing that is true. */
 static bool has_log_of(const struct relay *relay, uint32_t rank)
 {
     return rank < relay->of->config.ranks && relays_home(relay->of, rank) == relay->number;
 }
 
-static void on_grown(void *ctx, const struct cw_grown *grown)
+static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *body)
 {
-    const struct relay *relay = ctx;
+    struct relay *relay = ctx;
     const struct relays_config *config = &relay->of->config;
+    struct cw_notice_body notice;
+    struct cw_stats stats;
+    struct cw_grown grown;
+    struct cw_trim trim;
 
-    if (has_log_of(relay, grown->rank))
-        config->events->grown(config->ctx, grown);
+    if (header->type == CW_FRAME_NOTICE && cw_notice_get(body, header->length, &notice)) {
+        on_notice(relay, &notice);
+    } else if (header->type == CW_FRAME_STATS && cw_stats_get(body, &stats)) {
+        config->events->stats(config->ctx, &stats);
+    } else if (header->type == CW_FRAME_GROWN && cw_grown_get(body, &grown)) {
+        if (has_log_of(relay, grown.rank))
+            config->events->grown(config->ctx, &grown);
+    } else if (header->type == CW_FRAME_TRIMMED && cw_trim_get(body, &trim)) {
+        if (has_log_of(relay, trim.rank))
+            config->events->trimmed(config->ctx, &trim);
+    } else {
+        return false;
+    }
+    return true;
 }
-
-static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
-{
-    const struct relay *relay = ctx;
-    const struct relays_config *config = &relay->of->config;
-
-    if (has_log_of(relay, trimmed->rank))
-        config->events->trimmed(config->ctx, trimmed);
-}
-
-static const struct relay_link_ops link_ops = {on_notice, on_stats, on_grown, on_trimmed};
 
 /* The session is over. */
 static void give_up(struct relay *relay, struct cw_err *err)
 {
     struct relays *r = relay->of;
 
-    close_link(relay);
+    party_break(&relay->party);
     relay->over = true;
     cw_err_wrap(err, "relay %s", relay->address);
     if (r->state == READY)
@@ -473,37 +429,27 @@ static void give_up(struct relay *relay, struct cw_err *err)
         fail(r, err);
 }
 
-static void read_link(void *ctx)
+static void on_broke(void *ctx, struct cw_err *err)
 {
     struct relay *relay = ctx;
-    struct cw_err err = {0};
 
-    if (relay->link.fd < 0)
-        return;
-    if (relay_link_input(&relay->link, &link_ops, relay, &err) == CW_OK) {
-        pump(relay);
-        return;
-    }
     if (relay->of->ending) {
-        close_link(relay);
         relay->over = true;
         return;
     }
-    if (err.code != CW_ECLOSED || relay->of->config.resume_ms == 0) {
-        give_up(relay, &err);
-        return;
-    }
-    close_link(relay);
-    relay->why = err;
-    if (!dial(relay, true))
-        give_up(relay, &err);
+    relay->why = *err;
+    if (err->code != CW_ECLOSED || relay->of->config.resume_ms == 0 || !dial(relay, true))
+        give_up(relay, err);
 }
 
-static void watch_link(struct relay *relay)
-{
-    loop_watch(relay->of->config.loop, &relay->watch, relay->link.fd, EPOLLIN, read_link, relay);
-    pump(relay);
-}
+static const struct party_kind relay_kind = {.name = "relay",
+                                             .option = "--relay",
+                                             .key_option = "--key-file",
+                                             .subject = "the relay",
+                                             .refusal = "the relay refuses to go on",
+                                             .resumes = true,
+                                             .frame = on_frame,
+                                             .broke = on_broke};
 
 static void begin_links(struct relays *r)
 {
@@ -528,8 +474,7 @@ static void on_redialled(struct relay *relay, const struct cw_dial_result *resul
     struct cw_err err;
 
     if (result->fd >= 0 &&
-        relay_link_resume(&relay->link, result->fd, result->welcome.received, &cause) == CW_OK) {
-        watch_link(relay);
+        party_resume(&relay->party, result->fd, result->welcome.received, &cause) == CW_OK) {
         config->events->resumed(config->ctx, relay->number);
         return;
     }
@@ -554,9 +499,8 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
         return;
     }
     if (result->fd >= 0) {
-        relay_link_begin(&relay->link, result->fd, &result->session);
+        party_begin(&relay->party, result->fd, &result->session);
         relay->opened = true;
-        watch_link(relay);
         if (r->state == STARTING)
             begin_links(r);
         return;
@@ -570,7 +514,7 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
 
 void relays_hear(struct relays *r, uint32_t relay)
 {
-    read_link(&r->relay[relay]);
+    party_hear(&r->relay[relay].party);
 }
 
 /* --- our own --- */
@@ -660,7 +604,7 @@ bool relays_are_there(const struct relays *r)
 
 bool relays_is_suspended(const struct relays *r, uint32_t relay)
 {
-    return is_there(&r->relay[relay]) && r->relay[relay].link.fd < 0;
+    return is_there(&r->relay[relay]) && r->relay[relay].party.fd < 0;
 }
 
 void relays_cut(struct relays *r, uint32_t relay, uint32_t what)
@@ -710,7 +654,7 @@ void relays_keep_job(struct relays *r)
 bool relays_are_told(const struct relays *r)
 {
     for (uint32_t i = 0; i < r->config.relays; i++)
-        if (is_there(&r->relay[i]) && cw_kept_left(&r->relay[i].link.kept) > 0)
+        if (is_there(&r->relay[i]) && cw_kept_left(&r->relay[i].party.kept) > 0)
             return false;
     return true;
 }

@@ -2,9 +2,8 @@
  * rank that stores an image (GO, STORED). The first byte chooses who listens, and whether the bytes
  * that follow come as they are, or are the bodies of right frames: a byte of type, one of length.
  */
-#include "dispatcher/images/server_link.h"
-
-/* The reader of answers is static there. */
+/* The readers of frames are static there. */
+#include "dispatcher/images/servers.c"
 #include "rdevice/store.c"
 
 #include <stdio.h>
@@ -75,36 +74,67 @@ static int say(const uint8_t *bytes, size_t size, int *other)
 /* --- who listens ---------------------------------------------------------------------------------
  */
 
-static void on_stored(void *ctx, const struct cw_stored *stored)
+static void on_opens(void *ctx, uint32_t number)
 {
     (void)ctx;
-    must(stored->number > 0);
+    must(number == 0);
 }
 
-static void on_held_end(void *ctx)
-{
-    ++*(int *)ctx;
-}
-
-static void on_image(void *ctx)
+static void on_held(void *ctx, const struct cw_stored *held)
 {
     (void)ctx;
+    (void)held;
 }
 
+static void on_stored(void *ctx, uint32_t number, const struct cw_stored *stored)
+{
+    (void)stored;
+    on_opens(ctx, number);
+}
+
+static void on_lost(void *ctx, uint32_t number, const struct cw_err *err)
+{
+    must(err->code && err->text[0]);
+    on_opens(ctx, number);
+}
+
+static void on_fetched(void *ctx, uint32_t rank, uint32_t number, int fd, const struct cw_err *err)
+{
+    (void)ctx;
+    must(rank == 1 && number == 2 && (fd >= 0 || err->code));
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Its session, or a fetch. */
 static void dispatcher(int fd, bool fetches)
 {
-    static const struct server_link_ops listening = {on_stored, on_held_end, on_stored, NULL};
-    static const struct server_link_ops fetching = {NULL, NULL, on_stored, on_image};
-    static struct server_link link;
-    struct cw_session session = {0};
+    static const struct servers_events events = {on_opens,  on_held, on_opens,
+                                                 on_stored, on_lost, on_fetched};
+    static const char *const addresses[] = {"unix:/nowhere"};
+    static struct server server;
+    static struct fetch fetch;
     struct cw_err err = {0};
-    int ends = 0;
+    struct servers all = {
+        .config = {.events = &events, .ranks = 2, .addresses = addresses, .count = 1},
+        .count = 1,
+        .server = &server};
+    struct cw_dial_result result = {.fd = fd};
 
-    server_link_begin(&link, fd, &session);
-    must(server_link_tell(&link, CW_FRAME_FETCH, &(struct cw_image_ref){1, 2}, &err) == CW_OK);
-    server_link_flush(&link);
-    server_link_input(&link, fetches ? &fetching : &listening, &ends, &err);
-    server_link_close(&link);
+    all.config.loop = loop_new(&err);
+    server = (struct server){.of = &all};
+    fetch = (struct fetch){.of = &all, .used = true, .rank = 1, .number = 2};
+    must(party_init(&server.party, all.config.loop, &server_kind, &server, 4096, &err) == CW_OK);
+    must(party_init(&fetch.party, all.config.loop, &fetch_kind, &fetch, 64, &err) == CW_OK);
+    fetch.party.exactly = true;
+    if (fetches)
+        open_fetch(&fetch, &result);
+    else
+        open_session(&server, &result);
+    party_hear(fetches ? &fetch.party : &server.party);
+    party_free(&server.party);
+    party_free(&fetch.party);
+    loop_free(all.config.loop);
 }
 
 static void rank(int fd)

@@ -1,8 +1,8 @@
-/* dispatcher/relays/opener.h without a pipe: what threads have opened waits here. */
+/* dispatcher/sessions/opener.h without a pipe: what threads have opened waits here. */
 #ifndef SIM_OPENER_H
 #define SIM_OPENER_H
 
-#include "dispatcher/relays/opener.h"
+#include "dispatcher/sessions/opener.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* The dispatcher's session with a relay, whose connection breaks. */
-#include "dispatcher/relays/relay_link.h"
+#include "dispatcher/sessions/party.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -11,7 +11,8 @@
 #define ROOM 400
 #define FRAME (CW_FRAME_HEADER + CW_WORD_SIZE)
 
-static struct relay_link session_link;
+static struct party mine;
+static struct loop *loop;
 static struct cw_session relay; /* the other side's */
 static uint64_t received;       /* by it */
 static int fd;                  /* its end */
@@ -19,33 +20,38 @@ static struct cw_err err;
 static char told[16][CW_TEXT_MAX + 1];
 static int told_count;
 
-static void on_notice(void *ctx, const struct cw_notice_body *notice)
+static bool on_frame(void *ctx, const struct cw_header *header, const uint8_t *body)
 {
+    struct cw_notice_body notice;
+
     (void)ctx;
-    snprintf(told[told_count++], CW_TEXT_MAX + 1, "%s", notice->text);
+    if (header->type != CW_FRAME_NOTICE || !cw_notice_get(body, header->length, &notice))
+        return false;
+    snprintf(told[told_count++], CW_TEXT_MAX + 1, "%s", notice.text);
+    return true;
 }
 
-static void on_stats(void *ctx, const struct cw_stats *stats)
+static void on_broke(void *ctx, struct cw_err *e)
 {
     (void)ctx;
-    (void)stats;
+    CU_ASSERT_EQUAL(mine.fd, -1);
+    err = *e;
 }
 
-static void on_grown(void *ctx, const struct cw_grown *grown)
+static const struct party_kind kind = {.name = "relay",
+                                       .subject = "the relay",
+                                       .refusal = "the relay refuses to go on",
+                                       .resumes = true,
+                                       .frame = on_frame,
+                                       .broke = on_broke};
+
+/* Returns what the session says of it. */
+static int hear(void)
 {
-    (void)ctx;
-    snprintf(told[told_count++], CW_TEXT_MAX + 1, "grown %u %llu", grown->rank,
-             (unsigned long long)grown->bytes);
+    err.code = CW_OK;
+    party_hear(&mine);
+    return err.code;
 }
-
-static void on_trimmed(void *ctx, const struct cw_trim *trimmed)
-{
-    (void)ctx;
-    snprintf(told[told_count++], CW_TEXT_MAX + 1, "trimmed %u %u %llu", trimmed->rank,
-             trimmed->known, (unsigned long long)trimmed->point.clock);
-}
-
-static const struct relay_link_ops ops = {on_notice, on_stats, on_grown, on_trimmed};
 
 static int connect_both(void)
 {
@@ -61,24 +67,26 @@ static void begin(void)
     struct cw_session session = {0};
 
     memset(&relay, 0, sizeof(relay));
+    loop = loop_new(&err);
     received = 0;
     told_count = 0;
-    CU_ASSERT_EQUAL_FATAL(relay_link_init(&session_link, ROOM, &err), CW_OK);
-    relay_link_begin(&session_link, connect_both(), &session);
+    CU_ASSERT_EQUAL_FATAL(party_init(&mine, loop, &kind, NULL, ROOM, &err), CW_OK);
+    party_begin(&mine, connect_both(), &session);
 }
 
 static void end(void)
 {
-    relay_link_free(&session_link);
+    party_free(&mine);
+    loop_free(loop);
     close(fd);
 }
 
 /* The connection breaks, and the relay has received all before `from`. */
 static int resume(uint64_t from)
 {
-    relay_link_break(&session_link);
+    party_break(&mine);
     close(fd);
-    return relay_link_resume(&session_link, connect_both(), from, &err);
+    return party_resume(&mine, connect_both(), from, &err);
 }
 
 static int tell(uint32_t what)
@@ -86,7 +94,7 @@ static int tell(uint32_t what)
     uint8_t body[CW_WORD_SIZE];
 
     cw_word_put(body, what);
-    return relay_link_tell(&session_link, CW_FRAME_CUT, body, sizeof(body), &err);
+    return party_tell(&mine, CW_FRAME_CUT, body, sizeof(body), &err);
 }
 
 /* The relay reads `size` bytes, which are there. */
@@ -115,10 +123,8 @@ static void what_it_is_told(void)
         begin();
         for (uint32_t i = 0; i < 3; i++)
             CU_ASSERT_EQUAL(tell(i), CW_OK);
-        CU_ASSERT_FALSE(relay_link_flush(&session_link));
         take(bytes, at);
         CU_ASSERT_EQUAL_FATAL(resume(received), CW_OK);
-        CU_ASSERT_FALSE(relay_link_flush(&session_link));
         take(bytes + at, sizeof(bytes) - at);
         for (uint32_t i = 0; i < 3; i++)
             is_told(bytes + i * FRAME, i);
@@ -131,12 +137,10 @@ static void told_while_it_is_suspended(void)
     uint8_t bytes[2 * FRAME];
 
     begin();
-    relay_link_break(&session_link);
+    party_break(&mine);
     CU_ASSERT_EQUAL(tell(7), CW_OK);
-    CU_ASSERT_FALSE(relay_link_flush(&session_link));
     CU_ASSERT_EQUAL(tell(8), CW_OK);
     CU_ASSERT_EQUAL_FATAL(resume(0), CW_OK);
-    CU_ASSERT_FALSE(relay_link_flush(&session_link));
     take(bytes, sizeof(bytes));
     is_told(bytes, 7);
     is_told(bytes + FRAME, 8);
@@ -166,13 +170,13 @@ static void what_it_says(void)
         size = notice(bytes, "one");
         size += notice(bytes + size, "two");
         CU_ASSERT_EQUAL(send(fd, bytes, at, 0), (ssize_t)at);
-        CU_ASSERT_EQUAL(relay_link_input(&session_link, &ops, NULL, &err), CW_OK);
-        CU_ASSERT_EQUAL(session_link.session.received, at);
+        CU_ASSERT_EQUAL(hear(), CW_OK);
+        CU_ASSERT_EQUAL(mine.session.received, at);
         shutdown(fd, SHUT_RDWR);
-        CU_ASSERT_EQUAL(relay_link_input(&session_link, &ops, NULL, &err), CW_ECLOSED);
+        CU_ASSERT_EQUAL(hear(), CW_ECLOSED);
         CU_ASSERT_EQUAL_FATAL(resume(0), CW_OK);
         CU_ASSERT_EQUAL(send(fd, bytes + at, size - at, 0), (ssize_t)(size - at));
-        CU_ASSERT_EQUAL(relay_link_input(&session_link, &ops, NULL, &err), CW_OK);
+        CU_ASSERT_EQUAL(hear(), CW_OK);
         CU_ASSERT_EQUAL_FATAL(told_count, 2);
         CU_ASSERT_STRING_EQUAL(told[0], "one");
         CU_ASSERT_STRING_EQUAL(told[1], "two");
@@ -199,10 +203,9 @@ static void a_relay_that_acknowledges_nothing(void)
         count++;
     CU_ASSERT_EQUAL(err.code, CW_ELIMIT);
     CU_ASSERT_EQUAL(count, ROOM / FRAME);
-    CU_ASSERT_FALSE(relay_link_flush(&session_link));
     CU_ASSERT_EQUAL(tell(count), CW_ELIMIT);
     acknowledge(FRAME);
-    CU_ASSERT_EQUAL(relay_link_input(&session_link, &ops, NULL, &err), CW_OK);
+    CU_ASSERT_EQUAL(hear(), CW_OK);
     CU_ASSERT_EQUAL(tell(count), CW_OK);
     end();
 }
@@ -211,14 +214,40 @@ static void a_relay_that_lies(void)
 {
     begin();
     CU_ASSERT_EQUAL(tell(0), CW_OK);
-    CU_ASSERT_FALSE(relay_link_flush(&session_link));
     acknowledge(FRAME + 1);
-    CU_ASSERT_EQUAL(relay_link_input(&session_link, &ops, NULL, &err), CW_EPROTO);
+    CU_ASSERT_EQUAL(hear(), CW_EPROTO);
     CU_ASSERT_EQUAL(resume(FRAME + 1), CW_EPROTO);
     end();
 }
 
-void add_relay_link_tests(void)
+/* It says something that is not expected, something too long, and that it refuses. */
+static void what_ends_it(void)
+{
+    struct cw_notice_body body = {.code = CW_REFUSED_LIMIT, .text = "enough"};
+    uint8_t frame[CW_FRAME_HEADER + CW_NOTICE_SIZE + CW_TEXT_MAX];
+    uint32_t size = (uint32_t)cw_notice_put(frame + CW_FRAME_HEADER, &body);
+
+    begin();
+    cw_frame_begin(&relay, frame, CW_FRAME_REFUSED, size);
+    CU_ASSERT_EQUAL(send(fd, frame, CW_FRAME_HEADER + size, 0), (ssize_t)(CW_FRAME_HEADER + size));
+    CU_ASSERT_EQUAL(hear(), CW_EAUTH);
+    CU_ASSERT_STRING_EQUAL(err.text, "the relay refuses to go on: enough");
+    end();
+    begin();
+    cw_frame_begin(&relay, frame, CW_FRAME_HELD_END, 0);
+    CU_ASSERT_EQUAL(send(fd, frame, CW_FRAME_HEADER, 0), CW_FRAME_HEADER);
+    CU_ASSERT_EQUAL(hear(), CW_EPROTO);
+    CU_ASSERT_STRING_EQUAL(err.text,
+                           "the relay sent a HELD_END frame, which a dispatcher does not expect");
+    end();
+    begin();
+    cw_frame_begin(&relay, frame, CW_FRAME_NOTICE, CW_FRAME_BODY_MAX + 1);
+    CU_ASSERT_EQUAL(send(fd, frame, CW_FRAME_HEADER, 0), CW_FRAME_HEADER);
+    CU_ASSERT_EQUAL(hear(), CW_EPROTO);
+    end();
+}
+
+void add_party_tests(void)
 {
     CU_pSuite suite = CU_add_suite("the dispatcher's session", NULL, NULL);
 
@@ -227,4 +256,5 @@ void add_relay_link_tests(void)
     CU_ADD_TEST(suite, what_it_says);
     CU_ADD_TEST(suite, a_relay_that_acknowledges_nothing);
     CU_ADD_TEST(suite, a_relay_that_lies);
+    CU_ADD_TEST(suite, what_ends_it);
 }

@@ -1,4 +1,4 @@
-#include "dispatcher/relays/opener.h"
+#include "dispatcher/sessions/opener.h"
 
 #include <errno.h>
 #include <fcntl.h>
