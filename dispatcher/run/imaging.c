@@ -13,7 +13,8 @@
 #define NAMES_SIZE 256 /* of the numbers of ranks in one line */
 
 struct rank_images {
-    bool returned; /* it was known to a dispatcher before us, and no image is newer */
+    bool returned;  /* it was known to a dispatcher before us, and no image is newer */
+    uint32_t taken; /* the last one that the rank has said it took */
     enum {
         RANK_QUIET,    /* nothing has failed */
         RANK_UNTOLD,   /* there is no image of it, which was not told */
@@ -191,10 +192,8 @@ static void break_off(struct imaging *im, uint32_t rank, uint32_t number, const 
 /* NULL: all places but that in the output are known. Else why they will not be. */
 static const char *missing_place(const struct imaging *im, uint32_t rank, uint32_t number)
 {
-    const struct images_rank *r = &im->core.rank[rank];
-
     if (!rank_io_has_place(im->parts->rank_io, rank, number))
-        return r->number == number && !r->taken_ns
+        return im->rank[rank].taken < number
                    ? "the rank did not tell when it was taken: the program has closed a descriptor "
                      "which it had not opened"
                    : "it was taken in the middle of a request to its launcher";
@@ -227,18 +226,17 @@ static bool keep_places(const struct imaging *im, uint32_t rank, uint32_t number
     return true;
 }
 
-/* What a rank on a host says comes through its agent, which may be slower than the server. Of an
- * image that a dispatcher before us knew all was said. */
+/* What a rank says comes through its agent, which may be slower than the server. Of an image that a
+ * dispatcher before us knew all was said. */
 static void look_for_place(struct imaging *im, uint32_t rank, const struct images_image *image)
 {
-    const struct host_options *hosts = &im->parts->options->hosts;
-    uint64_t until_ns = image->stored_ns + (hosts->list.count ? hosts->timeout_ns : 0);
+    uint64_t until_ns = image->stored_ns + im->parts->options->hosts.timeout_ns;
     const char *missing = missing_place(im, rank, image->number);
     bool placed = is_placed(im, rank, image->number);
 
     if (im->rank[rank].returned && !placed) {
         images_fail(&im->core, rank, image->number, NULL);
-    } else if (missing && now_of(im) >= until_ns) {
+    } else if (missing && (im->rank[rank].taken >= image->number || now_of(im) >= until_ns)) {
         images_fail(&im->core, rank, image->number, missing);
         tell_failure(im, rank, image->number, missing);
     } else if (placed && (im->rank[rank].returned || keep_places(im, rank, image->number))) {
@@ -831,6 +829,7 @@ void imaging_crashed(struct imaging *im, uint32_t rank)
 
 static void taken(struct imaging *im, uint32_t rank, const struct cw_image_report *image)
 {
+    im->rank[rank].taken = image->number;
     outputs_settle(im->parts->outputs, rank, image->number);
     if (rank == 0) {
         rank_input_mark(im->parts->input, image->number, image->unread);
