@@ -13,7 +13,8 @@ void conn_set_init(struct conn_set *set, struct relay_core *core, struct relay_p
                    struct cw_relay_stats *stats)
 {
     *set = (struct conn_set){.core = core, .pool = pool, .stats = stats};
-    set->ready_tail = &set->ready;
+    TAILQ_INIT(&set->ready);
+    TAILQ_INIT(&set->strangers);
 }
 
 struct relay_conn *conn_new(struct conn_set *set, uint64_t now_ns, void *owner)
@@ -27,42 +28,24 @@ struct relay_conn *conn_new(struct conn_set *set, uint64_t now_ns, void *owner)
     conn->state = CONN_NEW;
     conn->opened_ns = now_ns;
     conn->rank_number = CONN_NOBODY;
-    conn->next = set->first;
     out_init(&conn->out, set->pool);
-    if (set->first)
-        set->first->prev = conn;
-    set->first = conn;
+    LIST_INSERT_HEAD(&set->all, conn, of_set);
     return conn;
 }
 
 static void ready_remove(struct relay_conn *conn)
 {
-    struct conn_set *set = conn->set;
-    struct relay_conn **at = &set->ready;
-
-    if (!conn->is_ready)
-        return;
-    while (*at != conn)
-        at = &(*at)->next_ready;
-    *at = conn->next_ready;
-    if (set->ready_tail == &conn->next_ready)
-        set->ready_tail = at;
+    if (conn->is_ready)
+        TAILQ_REMOVE(&conn->set->ready, conn, in_ready);
     conn->is_ready = false;
 }
 
 void conn_free(struct relay_conn *conn)
 {
-    struct conn_set *set = conn->set;
-
     assert(!conn->is_stranger && conn->ended == CONN_NOT_ENDED);
     ready_remove(conn);
     ledger_leave(&conn->entry);
-    if (conn->prev)
-        conn->prev->next = conn->next;
-    else
-        set->first = conn->next;
-    if (conn->next)
-        conn->next->prev = conn->prev;
+    LIST_REMOVE(conn, of_set);
     out_fini(&conn->out);
     if (conn->block)
         relay_block_release(conn->block);
@@ -174,26 +157,18 @@ bool conn_outlive(struct relay_conn *conn, bool out, void (*save)(const void *co
 
 void conn_ready(struct relay_conn *conn)
 {
-    struct conn_set *set = conn->set;
-
     if (conn->is_ready || conn->suspended)
         return;
     conn->is_ready = true;
-    conn->next_ready = NULL;
-    *set->ready_tail = conn;
-    set->ready_tail = &conn->next_ready;
+    TAILQ_INSERT_TAIL(&conn->set->ready, conn, in_ready);
 }
 
 struct relay_conn *conn_next_ready(struct conn_set *set)
 {
-    struct relay_conn *conn = set->ready;
+    struct relay_conn *conn = TAILQ_FIRST(&set->ready);
 
-    if (!conn)
-        return NULL;
-    set->ready = conn->next_ready;
-    if (!set->ready)
-        set->ready_tail = &set->ready;
-    conn->is_ready = false;
+    if (conn)
+        ready_remove(conn);
     return conn;
 }
 

@@ -7,9 +7,13 @@
 #include "relay/core/door.h"
 #include "relay/core/out.h"
 
+#include <sys/queue.h>
+
 #define CONN_NOBODY UINT32_MAX /* no rank's number */
 
 struct relay_conn;
+
+TAILQ_HEAD(conn_queue, relay_conn);
 
 /* All connections of a core. */
 struct conn_set {
@@ -17,13 +21,11 @@ struct conn_set {
     struct relay_pool *pool; /* that pays for those which belong to no job */
     struct log_store *store; /* of logs, and of what is queued and outlives the process */
     struct cw_relay_stats *stats;
-    struct relay_conn *first;
-    struct relay_conn *ready;
-    struct relay_conn **ready_tail;
+    LIST_HEAD(, relay_conn) all;
+    struct conn_queue ready;
     struct relay_conn *ended; /* marked, the last one first */
     /* those that have not proven who they are, the oldest first: stranger.c */
-    struct relay_conn *stranger_first;
-    struct relay_conn *stranger_last;
+    struct conn_queue strangers;
     uint32_t stranger_count;
 };
 
@@ -43,13 +45,11 @@ struct relay_conn {
     struct conn_set *set;
     void *owner; /* the engine's */
     struct door door;
-    struct relay_conn *next; /* all of the set */
-    struct relay_conn *prev;
-    struct relay_conn *next_ready;
+    LIST_ENTRY(relay_conn) of_set;
+    TAILQ_ENTRY(relay_conn) in_ready;
+    TAILQ_ENTRY(relay_conn) in_strangers;
     bool is_ready;
     bool is_stranger;
-    struct relay_conn *stranger_before;
-    struct relay_conn *stranger_after;
     enum conn_state state;
     uint64_t opened_ns;
     uint8_t nonce[CW_NONCE_SIZE];

@@ -120,10 +120,10 @@ void relay_core_free(struct relay_core *core)
     if (core->remake)
         remake_free(core->remake);
     ledger_forget_left(&core->ledger, &core->memory.supply);
-    while (core->conns.first)
-        relay_conn_close(core->conns.first, "the relay ends");
-    while (core->jobs.first)
-        job_free(core->jobs.first);
+    while (!LIST_EMPTY(&core->conns.all))
+        relay_conn_close(LIST_FIRST(&core->conns.all), "the relay ends");
+    while (!LIST_EMPTY(&core->jobs.all))
+        job_free(LIST_FIRST(&core->jobs.all));
     mailbox_shared_fini(&core->shared);
     relay_memory_fini(&core->memory);
     assert(core->stats.memory_now == 0);
@@ -134,7 +134,9 @@ uint32_t relay_core_jobs(const struct relay_core *core)
 {
     uint32_t jobs = 0;
 
-    for (const struct relay_job *job = core->jobs.first; job; job = job->next)
+    const struct relay_job *job;
+
+    LIST_FOREACH (job, &core->jobs.all, of_set)
         jobs++;
     return jobs;
 }
@@ -341,13 +343,17 @@ static void go_on(struct relay_core *core)
 /* What is queued by now can be told to the world once this commit has ended. */
 static void note_output(struct relay_core *core)
 {
-    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next)
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &core->conns.all, of_set)
         conn_note_output(conn);
 }
 
 static void free_output(struct relay_core *core)
 {
-    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next)
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &core->conns.all, of_set)
         conn_free_output(conn);
 }
 
@@ -371,7 +377,9 @@ bool relay_core_next_io(struct relay_core *core, struct relay_log_io *io)
 
 static void tell_unsynced(struct relay_core *core, int error)
 {
-    for (struct relay_job *job = core->jobs.first; job; job = job->next)
+    struct relay_job *job;
+
+    LIST_FOREACH (job, &core->jobs.all, of_set)
         job_notice(job, CW_NOTICE_UNSYNCED, UINT32_MAX, "writing the journal (--log-dir): %s",
                    strerror(error));
 }
@@ -701,8 +709,10 @@ static void give_up(struct relay_conn *conn)
 /* The first session whose time is up; with it others may end. NULL: none. */
 static struct relay_conn *tick_all(struct relay_core *core, uint64_t now_ns)
 {
+    struct relay_conn *conn;
+
     core->suspends = false;
-    for (struct relay_conn *conn = core->conns.first; conn; conn = conn->next) {
+    LIST_FOREACH (conn, &core->conns.all, of_set) {
         if (conn->suspended) {
             core->suspends = true;
             if (tick_suspended(conn, now_ns))

@@ -157,9 +157,12 @@ static void emit_open_piece(void *ctx, const uint8_t *at, uint32_t size, struct 
 }
 
 /* The messages that are still coming in begin anew for this incarnation. */
-static void emit_open(struct feed *feed, const struct relay_log *log, struct relay_message *open)
+static void emit_open(struct feed *feed, const struct relay_log *log,
+                      const struct relay_messages *open)
 {
-    for (struct relay_message *m = open; m; m = m->next_open) {
+    struct relay_message *m;
+
+    LIST_FOREACH (m, open, in_open) {
         struct emission e = {.feed = feed};
 
         if (message_delivered(m))
@@ -195,7 +198,7 @@ static enum chain_found repeat_step(struct feed *feed, const struct relay_log *l
 
 /* One more step: CHAIN_END when there is nothing more to hand out now. */
 static enum chain_found pump_step(struct feed *feed, const struct relay_log *log,
-                                  struct relay_message *open)
+                                  const struct relay_messages *open)
 {
     enum chain_found found;
 
@@ -216,7 +219,7 @@ static enum chain_found pump_step(struct feed *feed, const struct relay_log *log
     return found;
 }
 
-bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open)
+bool feed_pump(struct feed *feed, const struct relay_log *log, const struct relay_messages *open)
 {
     struct relay_conn *conn = feed->conn;
     enum chain_found found = CHAIN_HERE;

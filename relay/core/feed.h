@@ -40,7 +40,7 @@ void feed_return(struct feed *feed, struct relay_conn *conn, uint64_t event);
 /* Hands out what the log holds, as long as little waits to be written; then the messages of the
  * list `open`, whose bytes are still coming in, begin anew. Nothing happens where there is no
  * connection, or it is direct. False: the log cannot be read. */
-bool feed_pump(struct feed *feed, const struct relay_log *log, struct relay_message *open);
+bool feed_pump(struct feed *feed, const struct relay_log *log, const struct relay_messages *open);
 
 /* A message came that nobody asked for. */
 void feed_hint(struct feed *feed);

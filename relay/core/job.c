@@ -11,10 +11,11 @@
 
 struct relay_job *job_find(const struct job_set *set, const uint8_t id[CW_ID_SIZE])
 {
-    struct relay_job *job = set->first;
+    struct relay_job *job;
 
-    while (job && memcmp(job->id, id, CW_ID_SIZE) != 0)
-        job = job->next;
+    LIST_FOREACH (job, &set->all, of_set)
+        if (memcmp(job->id, id, CW_ID_SIZE) == 0)
+            break;
     return job;
 }
 
@@ -34,19 +35,15 @@ struct relay_job *job_new(struct job_set *set, const uint8_t id[CW_ID_SIZE], uin
         return NULL;
     }
     /* no memory is asked for after this: another job may end for it */
-    *job = (struct relay_job){.set = set,
-                              .pool = pool,
-                              .ranks = ranks,
-                              .relays = 1,
-                              .ranked = ranked,
-                              .next = set->first};
+    *job =
+        (struct relay_job){.set = set, .pool = pool, .ranks = ranks, .relays = 1, .ranked = ranked};
     pool->owner = job;
     chain_init(&job->told, &set->shared->store, pool);
     job->told.stays = true;
     memset(job->ranked, 0, bytes);
     memcpy(job->id, id, CW_ID_SIZE);
     cw_cred_job_key(job->key, set->key, id);
-    set->first = job;
+    LIST_INSERT_HEAD(&set->all, job, of_set);
     set->memory->shares = ++set->count;
     set->ranks += ranks;
     supply_keep(&set->memory->supply, set->shared->store.memory_max);
@@ -58,8 +55,8 @@ static void release_conns(struct relay_job *job)
 {
     struct relay_conn *next;
 
-    for (struct relay_conn *conn = job->set->conns->first; conn; conn = next) {
-        next = conn->next;
+    for (struct relay_conn *conn = LIST_FIRST(&job->set->conns->all); conn; conn = next) {
+        next = LIST_NEXT(conn, of_set);
         if (conn->job != job)
             continue;
         job_detach(conn);
@@ -124,7 +121,6 @@ void job_free(struct relay_job *job)
 {
     struct job_set *set = job->set;
     struct relay_pool *pool = job->pool;
-    struct relay_job **at = &set->first;
 
     job_set_images(job, false);
     ledger_leave(&job->entry);
@@ -132,9 +128,7 @@ void job_free(struct relay_job *job)
     release_conns(job);
     free_links(job);
     free_ranks(job);
-    while (*at != job)
-        at = &(*at)->next;
-    *at = job->next;
+    LIST_REMOVE(job, of_set);
     set->memory->shares = --set->count;
     set->ranks -= job->ranks;
     relay_pool_free(pool, job->homes, job->ranks);

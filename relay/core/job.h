@@ -31,7 +31,7 @@ struct job_set {
     struct conn_set *conns;
     struct mailbox_shared *shared;
     const uint8_t *key; /* the relay key */
-    struct relay_job *first;
+    LIST_HEAD(, relay_job) all;
     uint32_t count;
     uint32_t ranks; /* of all jobs */
     uint32_t dials; /* links that are wanted */
@@ -42,7 +42,7 @@ struct job_set {
 };
 
 struct relay_job {
-    struct relay_job *next;
+    LIST_ENTRY(relay_job) of_set;
     struct job_set *set;
     struct relay_pool *pool; /* all that is held for the job */
     struct relay_conn *dispatcher;

@@ -106,6 +106,8 @@ static bool next_wanted(struct relay_job *job, struct relay_dial *dial)
 
 bool link_next_dial(struct job_set *set, struct relay_dial *dial)
 {
+    struct relay_job *job;
+
     if (set->cancel_count > 0) {
         *dial = (struct relay_dial){.cancelled = true};
         memcpy(dial->job, set->cancelled[set->cancel_first++ % JOB_CANCELS_MAX], CW_ID_SIZE);
@@ -114,7 +116,7 @@ bool link_next_dial(struct job_set *set, struct relay_dial *dial)
     }
     if (set->dials == 0)
         return false;
-    for (struct relay_job *job = set->first; job; job = job->next)
+    LIST_FOREACH (job, &set->all, of_set)
         if (next_wanted(job, dial))
             return true;
     return false;

@@ -162,21 +162,12 @@ int mailbox_put_out(struct relay_mailbox *mailbox, struct relay_message *message
 /* The message is matched; parts of it are still to come. */
 static void open_message(struct relay_mailbox *mailbox, struct relay_message *message)
 {
-    message->prev_open = NULL;
-    message->next_open = mailbox->open;
-    if (mailbox->open)
-        mailbox->open->prev_open = message;
-    mailbox->open = message;
+    LIST_INSERT_HEAD(&mailbox->open, message, in_open);
 }
 
 void mailbox_close(struct relay_mailbox *mailbox, struct relay_message *message)
 {
-    if (message->next_open)
-        message->next_open->prev_open = message->prev_open;
-    if (message->prev_open)
-        message->prev_open->next_open = message->next_open;
-    else
-        mailbox->open = message->next_open;
+    LIST_REMOVE(message, in_open);
     mailbox_message_free(mailbox, message);
 }
 
@@ -196,22 +187,27 @@ void mailbox_refuse_unlogged(struct relay_mailbox *mailbox, const char *why)
 
 void mailbox_log_failed(struct relay_mailbox *mailbox, const char *why)
 {
-    struct mailbox_shared *shared = mailbox->shared;
-
     log_free(&mailbox->log);
     mailbox->asked = false;
     mailbox_refuse_unlogged(mailbox, why);
     mailbox->unlogged_why = why;
-    mailbox->next_unlogged = shared->unlogged;
-    shared->unlogged = mailbox;
+    mailbox->is_unlogged = true;
+    LIST_INSERT_HEAD(&mailbox->shared->unlogged, mailbox, in_unlogged);
+}
+
+static void forget_unlogged(struct relay_mailbox *mailbox)
+{
+    if (mailbox->is_unlogged)
+        LIST_REMOVE(mailbox, in_unlogged);
+    mailbox->is_unlogged = false;
 }
 
 struct relay_mailbox *mailbox_next_unlogged(struct mailbox_shared *shared)
 {
-    struct relay_mailbox *mailbox = shared->unlogged;
+    struct relay_mailbox *mailbox = LIST_FIRST(&shared->unlogged);
 
     if (mailbox)
-        shared->unlogged = mailbox->next_unlogged;
+        forget_unlogged(mailbox);
     return mailbox;
 }
 
@@ -248,7 +244,7 @@ void mailbox_attach(struct relay_mailbox *mailbox, struct relay_conn *conn,
 
 void mailbox_pump(struct relay_mailbox *mailbox)
 {
-    if (!feed_pump(&mailbox->feed, &mailbox->log, mailbox->open))
+    if (!feed_pump(&mailbox->feed, &mailbox->log, &mailbox->open))
         mailbox_log_failed(mailbox, MAILBOX_LOST);
     if (mailbox->feed.stuck)
         mailbox_stick(mailbox);
@@ -263,28 +259,32 @@ void mailbox_stick(struct relay_mailbox *mailbox)
     if (mailbox->is_stuck)
         return;
     mailbox->is_stuck = true;
-    mailbox->next_stuck = mailbox->shared->stuck;
-    mailbox->shared->stuck = mailbox;
+    LIST_INSERT_HEAD(&mailbox->shared->stuck, mailbox, in_stuck);
 }
 
 void mailbox_wake(struct mailbox_shared *shared)
 {
-    struct relay_mailbox **end = &shared->woken;
+    struct relay_mailbox *mailbox;
 
-    while (*end)
-        end = &(*end)->next_stuck;
-    *end = shared->stuck;
-    shared->stuck = NULL;
+    while ((mailbox = LIST_FIRST(&shared->stuck))) {
+        LIST_REMOVE(mailbox, in_stuck);
+        LIST_INSERT_HEAD(&shared->woken, mailbox, in_stuck);
+    }
+}
+
+static void forget_stuck(struct relay_mailbox *mailbox)
+{
+    if (mailbox->is_stuck)
+        LIST_REMOVE(mailbox, in_stuck);
+    mailbox->is_stuck = false;
 }
 
 struct relay_mailbox *mailbox_next_woken(struct mailbox_shared *shared)
 {
-    struct relay_mailbox *mailbox = shared->woken;
+    struct relay_mailbox *mailbox = LIST_FIRST(&shared->woken);
 
-    if (mailbox) {
-        shared->woken = mailbox->next_stuck;
-        mailbox->is_stuck = false;
-    }
+    if (mailbox)
+        forget_stuck(mailbox);
     return mailbox;
 }
 
@@ -299,8 +299,7 @@ void mailbox_settle_later(struct relay_mailbox *mailbox)
     if (mailbox->is_due)
         return;
     mailbox->is_due = true;
-    mailbox->next_due = mailbox->shared->due;
-    mailbox->shared->due = mailbox;
+    LIST_INSERT_HEAD(&mailbox->shared->due, mailbox, in_due);
 }
 
 void mailbox_let_trim(struct relay_mailbox *mailbox)
@@ -316,14 +315,19 @@ void mailbox_set_asked(struct relay_mailbox *mailbox, bool asked)
     mailbox->shared->waited = false;
 }
 
+static void forget_due(struct relay_mailbox *mailbox)
+{
+    if (mailbox->is_due)
+        LIST_REMOVE(mailbox, in_due);
+    mailbox->is_due = false;
+}
+
 struct relay_mailbox *mailbox_next_due(struct mailbox_shared *shared)
 {
-    struct relay_mailbox *mailbox = shared->due;
+    struct relay_mailbox *mailbox = LIST_FIRST(&shared->due);
 
-    if (mailbox) {
-        shared->due = mailbox->next_due;
-        mailbox->is_due = false;
-    }
+    if (mailbox)
+        forget_due(mailbox);
     return mailbox;
 }
 
@@ -460,8 +464,8 @@ static void read_away(struct relay_mailbox *mailbox)
 {
     struct relay_message *next;
 
-    for (struct relay_message *m = mailbox->open; m; m = next) {
-        next = m->next_open;
+    for (struct relay_message *m = LIST_FIRST(&mailbox->open); m; m = next) {
+        next = LIST_NEXT(m, in_open);
         if (!m->away)
             continue;
         if (message_wanted(m) == 0)
@@ -539,52 +543,16 @@ static void release_posted(void *mailbox, struct relay_posted *posted)
     mailbox_posted_free(mailbox, posted);
 }
 
-static void forget_unlogged(struct relay_mailbox *mailbox)
-{
-    struct relay_mailbox **at = &mailbox->shared->unlogged;
-
-    while (*at && *at != mailbox)
-        at = &(*at)->next_unlogged;
-    if (*at)
-        *at = mailbox->next_unlogged;
-}
-
-static void forget_stuck(struct relay_mailbox *mailbox)
-{
-    struct relay_mailbox **at = &mailbox->shared->stuck;
-
-    if (!mailbox->is_stuck)
-        return;
-    while (*at && *at != mailbox)
-        at = &(*at)->next_stuck;
-    if (!*at)
-        at = &mailbox->shared->woken;
-    while (*at != mailbox)
-        at = &(*at)->next_stuck;
-    *at = mailbox->next_stuck;
-}
-
-static void forget_due(struct relay_mailbox *mailbox)
-{
-    struct relay_mailbox **at = &mailbox->shared->due;
-
-    if (!mailbox->is_due)
-        return;
-    while (*at != mailbox)
-        at = &(*at)->next_due;
-    *at = mailbox->next_due;
-}
-
 void mailbox_fini(struct relay_mailbox *mailbox)
 {
+    struct match_waiting *waiting;
+
     forget_due(mailbox);
     forget_unlogged(mailbox);
     forget_stuck(mailbox);
     ledger_leave(&mailbox->entry);
     log_free(&mailbox->log);
-    while (mailbox->index.first) {
-        struct match_waiting *waiting = mailbox->index.first;
-
+    while ((waiting = TAILQ_FIRST(&mailbox->index.all))) {
         match_unwait(&mailbox->index, waiting);
         drop(mailbox, (struct relay_message *)waiting);
     }
@@ -594,8 +562,8 @@ void mailbox_fini(struct relay_mailbox *mailbox)
         mailbox->early = message->next_free;
         drop(mailbox, message);
     }
-    while (mailbox->open) /* they were being read; all others have been closed */
-        mailbox_close(mailbox, mailbox->open);
+    while (!LIST_EMPTY(&mailbox->open)) /* they were being read; all others have been closed */
+        mailbox_close(mailbox, LIST_FIRST(&mailbox->open));
     for (uint32_t i = 0; i < mailbox->probed_size; i++)
         if (mailbox->probed[i])
             drop(mailbox, mailbox->probed[i]);

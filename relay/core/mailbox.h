@@ -16,11 +16,11 @@ struct mailbox_shared {
     struct relay_posted *free_posted;
     uint32_t free_posted_count;
     struct log_store store;
-    struct relay_mailbox *unlogged; /* whose log could not be kept; nobody has been told yet */
-    struct relay_mailbox *stuck;    /* whose feed waits for what is being read from disk ... */
-    struct relay_mailbox *woken;    /* ... and may go on */
-    struct relay_mailbox *due;      /* whose log has grown, or may be trimmed now */
-    uint32_t imaged;                /* jobs of whose ranks images are taken, which make room */
+    LIST_HEAD(, relay_mailbox) unlogged; /* whose log could not be kept: nobody has been told yet */
+    LIST_HEAD(, relay_mailbox) stuck;    /* whose feed waits for what is being read from disk ... */
+    LIST_HEAD(, relay_mailbox) woken;    /* ... and may go on */
+    LIST_HEAD(, relay_mailbox) due;      /* whose log has grown, or may be trimmed now */
+    uint32_t imaged;                     /* jobs of whose ranks images are taken, which make room */
     uint64_t wait_end_ns; /* the logs have no room, until then ranks wait for one to be trimmed; 0:
                              they do not wait */
     bool waited;          /* ... in vain, until something changes */
@@ -46,16 +46,17 @@ struct relay_mailbox {
     struct relay_log log;
     struct ledger_entry entry;  /* of this and the rest of its rank, where that outlives us */
     struct cw_probed found;     /* the last answer in the log of a mailbox that was left */
-    struct relay_message *open; /* matched, and not whole yet, or being read from the log */
+    struct relay_messages open; /* matched, and not whole yet, or being read from the log */
     uint32_t away;              /* messages whose bytes are in the log alone */
     struct feed feed;
     bool differs; /* it was told that the rank repeats its sends with other contents */
-    struct relay_mailbox *next_unlogged;
+    LIST_ENTRY(relay_mailbox) in_unlogged;
+    bool is_unlogged; /* it is in that list, as are the next ones */
     const char *unlogged_why;
-    struct relay_mailbox *next_stuck;
-    bool is_stuck; /* it is in one of these lists */
-    struct relay_mailbox *next_due;
-    bool is_due;          /* it is in that list */
+    LIST_ENTRY(relay_mailbox) in_stuck; /* or among those that are woken */
+    bool is_stuck;
+    LIST_ENTRY(relay_mailbox) in_due;
+    bool is_due;
     bool asked;           /* its rank is to say POINT: it was asked for an image */
     uint64_t grown_at;    /* bytes of its log at which its dispatcher is told; 0: now */
     bool trims;           /* its log is to be trimmed, when its rank is not being handed it ... */

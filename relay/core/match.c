@@ -10,11 +10,15 @@
 /* All entries of one class whose tags agree under its mask, in order. */
 struct match_key {
     struct match_key *next; /* in its bucket, or in the free list */
-    struct match_link *head;
-    struct match_link *tail;
+    struct match_links links;
     uint64_t tag; /* masked */
     uint8_t class;
 };
+
+static struct relay_posted *posted_of(struct match_link *link)
+{
+    return (struct relay_posted *)link;
+}
 
 static uint32_t hash(uint64_t tag, uint8_t class)
 {
@@ -81,6 +85,7 @@ static struct match_key *key_add(struct match_index *ix, struct match_table *tab
         return NULL;
     bucket = bucket_of(table, tag, class);
     *key = (struct match_key){.next = *bucket, .tag = tag, .class = class};
+    TAILQ_INIT(&key->links);
     *bucket = key;
     table->used++;
     return key;
@@ -105,12 +110,8 @@ static int link_add(struct match_index *ix, struct match_table *table, struct ma
 
     if (!key && !(key = key_add(ix, table, tag, class)))
         return CW_ENOMEM;
-    *link = (struct match_link){.prev = key->tail, .key = key};
-    if (key->tail)
-        key->tail->next = link;
-    else
-        key->head = link;
-    key->tail = link;
+    link->key = key;
+    TAILQ_INSERT_TAIL(&key->links, link, others);
     return CW_OK;
 }
 
@@ -118,23 +119,16 @@ static void link_remove(struct match_index *ix, struct match_table *table, struc
 {
     struct match_key *key = link->key;
 
-    if (link->prev)
-        link->prev->next = link->next;
-    else
-        key->head = link->next;
-    if (link->next)
-        link->next->prev = link->prev;
-    else
-        key->tail = link->prev;
-    link->key = NULL;
-    if (!key->head)
+    TAILQ_REMOVE(&key->links, link, others);
+    if (TAILQ_EMPTY(&key->links))
         key_remove(ix, table, key);
 }
 
 void match_init(struct match_index *ix, struct relay_pool *pool)
 {
     *ix = (struct match_index){.pool = pool};
-    ix->scanned.prev = ix->scanned.next = &ix->scanned;
+    TAILQ_INIT(&ix->scanned);
+    TAILQ_INIT(&ix->all);
 }
 
 /* RELAY_MATCH_CLASSES when the mask has none. */
@@ -156,15 +150,16 @@ bool match_takes(const struct match_index *ix, uint64_t mask)
 static uint8_t class_of(struct match_index *ix, uint64_t mask)
 {
     uint8_t class = class_find(ix, mask);
+    struct match_waiting *m;
 
     if (class < RELAY_MATCH_CLASSES || ix->classes == RELAY_MATCH_CLASSES)
         return class;
     class = (uint8_t)ix->classes;
-    for (struct match_waiting *m = ix->first; m; m = m->next) {
+    TAILQ_FOREACH (m, &ix->all, in_order) {
         if (link_add(ix, &ix->waiting_keys, &m->links[class], m->tag & mask, class) == CW_OK)
             continue;
-        for (struct match_waiting *done = ix->first; done != m; done = done->next)
-            link_remove(ix, &ix->waiting_keys, &done->links[class]);
+        while ((m = TAILQ_PREV(m, match_waitings, in_order)))
+            link_remove(ix, &ix->waiting_keys, &m->links[class]);
         return RELAY_MATCH_CLASSES;
     }
     ix->masks[class] = mask;
@@ -174,14 +169,10 @@ static uint8_t class_of(struct match_index *ix, uint64_t mask)
 
 int match_post(struct match_index *ix, struct relay_posted *posted)
 {
-    struct match_link *last = ix->scanned.prev;
-
     posted->order = ++ix->order;
     posted->class = class_of(ix, posted->mask);
     if (posted->class == RELAY_MATCH_CLASSES) {
-        posted->link = (struct match_link){.prev = last, .next = &ix->scanned};
-        last->next = &posted->link;
-        ix->scanned.prev = &posted->link;
+        TAILQ_INSERT_TAIL(&ix->scanned, &posted->link, others);
         return CW_OK;
     }
     if (link_add(ix, &ix->posted_keys, &posted->link, posted->tag & posted->mask, posted->class) <
@@ -194,8 +185,7 @@ int match_post(struct match_index *ix, struct relay_posted *posted)
 void match_unpost(struct match_index *ix, struct relay_posted *posted)
 {
     if (posted->class == RELAY_MATCH_CLASSES) {
-        posted->link.prev->next = posted->link.next;
-        posted->link.next->prev = posted->link.prev;
+        TAILQ_REMOVE(&ix->scanned, &posted->link, others);
         return;
     }
     link_remove(ix, &ix->posted_keys, &posted->link);
@@ -214,13 +204,14 @@ void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_
 {
     for (uint32_t i = 0; i < ix->posted_keys.size; i++)
         while (ix->posted_keys.buckets[i]) {
-            struct relay_posted *posted = (struct relay_posted *)ix->posted_keys.buckets[i]->head;
+            struct relay_posted *posted =
+                posted_of(TAILQ_FIRST(&ix->posted_keys.buckets[i]->links));
 
             match_unpost(ix, posted);
             release(ctx, posted);
         }
-    while (ix->scanned.next != &ix->scanned) {
-        struct relay_posted *posted = (struct relay_posted *)ix->scanned.next;
+    while (!TAILQ_EMPTY(&ix->scanned)) {
+        struct relay_posted *posted = posted_of(TAILQ_FIRST(&ix->scanned));
 
         match_unpost(ix, posted);
         release(ctx, posted);
@@ -238,6 +229,7 @@ void match_fini(struct match_index *ix, void (*release)(void *ctx, struct relay_
 struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
 {
     struct relay_posted *best = NULL;
+    struct match_link *l;
 
     for (uint8_t class = 0; class < ix->classes; class ++) {
         struct match_key *key;
@@ -248,12 +240,12 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
         key = key_find(&ix->posted_keys, tag & ix->masks[class], class);
         if (!key)
             continue;
-        posted = (struct relay_posted *)key->head;
+        posted = posted_of(TAILQ_FIRST(&key->links));
         if (!best || posted->order < best->order)
             best = posted;
     }
-    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next) {
-        struct relay_posted *posted = (struct relay_posted *)l;
+    TAILQ_FOREACH (l, &ix->scanned, others) {
+        struct relay_posted *posted = posted_of(l);
 
         if (best && best->order < posted->order)
             break;
@@ -263,31 +255,39 @@ struct relay_posted *match_find_posted(struct match_index *ix, uint64_t tag)
     return best;
 }
 
+static struct relay_posted *find_request(const struct match_links *links, uint32_t req)
+{
+    struct match_link *l;
+
+    TAILQ_FOREACH (l, links, others)
+        if (posted_of(l)->req == req)
+            return posted_of(l);
+    return NULL;
+}
+
 struct relay_posted *match_find_request(struct match_index *ix, uint32_t req, uint64_t tag,
                                         uint64_t mask)
 {
     uint8_t class = class_find(ix, mask);
+    struct relay_posted *found;
 
     if (class < RELAY_MATCH_CLASSES) {
         struct match_key *key = key_find(&ix->posted_keys, tag & mask, class);
 
-        for (struct match_link *l = key ? key->head : NULL; l; l = l->next)
-            if (((struct relay_posted *)l)->req == req)
-                return (struct relay_posted *)l;
+        if (key && (found = find_request(&key->links, req)))
+            return found;
     }
-    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
-        if (((struct relay_posted *)l)->req == req)
-            return (struct relay_posted *)l;
-    return NULL;
+    return find_request(&ix->scanned, req);
 }
 
 uint64_t match_posted_count(const struct match_index *ix)
 {
+    const struct match_link *l;
     uint64_t count = 0;
 
     for (uint32_t class = 0; class < ix->classes; class ++)
         count += ix->posted_in[class];
-    for (const struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
+    TAILQ_FOREACH (l, &ix->scanned, others)
         count++;
     return count;
 }
@@ -302,14 +302,15 @@ static int compare_order(const void *a, const void *b)
 
 void match_posted_all(const struct match_index *ix, struct relay_posted **all)
 {
+    struct match_link *l;
     uint64_t count = 0;
 
     for (uint32_t i = 0; i < ix->posted_keys.size; i++)
         for (const struct match_key *key = ix->posted_keys.buckets[i]; key; key = key->next)
-            for (struct match_link *l = key->head; l; l = l->next)
-                all[count++] = (struct relay_posted *)l;
-    for (struct match_link *l = ix->scanned.next; l != &ix->scanned; l = l->next)
-        all[count++] = (struct relay_posted *)l;
+            TAILQ_FOREACH (l, &key->links, others)
+                all[count++] = posted_of(l);
+    TAILQ_FOREACH (l, &ix->scanned, others)
+        all[count++] = posted_of(l);
     qsort(all, count, sizeof(struct relay_posted *), compare_order);
 }
 
@@ -323,13 +324,7 @@ int match_wait(struct match_index *ix, struct match_waiting *message)
             link_remove(ix, &ix->waiting_keys, &message->links[class]);
         return CW_ENOMEM;
     }
-    message->prev = ix->last;
-    message->next = NULL;
-    if (ix->last)
-        ix->last->next = message;
-    else
-        ix->first = message;
-    ix->last = message;
+    TAILQ_INSERT_TAIL(&ix->all, message, in_order);
     ix->waiting++;
     return CW_OK;
 }
@@ -338,32 +333,26 @@ void match_unwait(struct match_index *ix, struct match_waiting *message)
 {
     for (uint8_t class = 0; class < ix->classes; class ++)
         link_remove(ix, &ix->waiting_keys, &message->links[class]);
-    if (message->prev)
-        message->prev->next = message->next;
-    else
-        ix->first = message->next;
-    if (message->next)
-        message->next->prev = message->prev;
-    else
-        ix->last = message->prev;
+    TAILQ_REMOVE(&ix->all, message, in_order);
     assert(ix->waiting > 0);
     ix->waiting--;
 }
 
 struct match_waiting *match_find_waiting(struct match_index *ix, uint64_t tag, uint64_t mask)
 {
-    uint8_t class;
+    struct match_waiting *m;
     struct match_key *key;
+    uint8_t class;
 
-    if (!ix->first)
+    if (TAILQ_EMPTY(&ix->all))
         return NULL;
     class = class_of(ix, mask);
     if (class < RELAY_MATCH_CLASSES) {
         key = key_find(&ix->waiting_keys, tag & mask, class);
         /* links[] is the first member: step back from the link of this class */
-        return key ? (struct match_waiting *)(key->head - class) : NULL;
+        return key ? (struct match_waiting *)(TAILQ_FIRST(&key->links) - class) : NULL;
     }
-    for (struct match_waiting *m = ix->first; m; m = m->next)
+    TAILQ_FOREACH (m, &ix->all, in_order)
         if (((m->tag ^ tag) & mask) == 0)
             return m;
     return NULL;

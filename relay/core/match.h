@@ -14,16 +14,17 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define RELAY_MATCH_CLASSES 6
 
 struct match_key;
 
 struct match_link {
-    struct match_link *prev;
-    struct match_link *next;
-    struct match_key *key; /* NULL while not linked */
+    TAILQ_ENTRY(match_link) others; /* of its key, or those that are scanned, in order */
+    struct match_key *key;          /* NULL: none */
 };
+TAILQ_HEAD(match_links, match_link);
 
 /* A posted receive. Owned by its mailbox. */
 struct relay_posted {
@@ -40,8 +41,7 @@ struct relay_posted {
 /* What the index needs of a waiting message: its first member. */
 struct match_waiting {
     struct match_link links[RELAY_MATCH_CLASSES];
-    struct match_waiting *prev; /* in order of arrival */
-    struct match_waiting *next;
+    TAILQ_ENTRY(match_waiting) in_order; /* of arrival */
     uint64_t tag;
 };
 
@@ -59,10 +59,9 @@ struct match_index {
     struct match_table posted_keys;
     struct match_table waiting_keys;
     struct match_key *free_keys;
-    struct match_link scanned; /* ring of posted receives without a class */
-    struct match_waiting *first;
-    struct match_waiting *last;
-    uint64_t waiting;
+    struct match_links scanned; /* posted receives without a class */
+    TAILQ_HEAD(match_waitings, match_waiting) all;
+    uint64_t waiting; /* how many these are */
     uint64_t order;
 };
 

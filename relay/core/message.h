@@ -10,11 +10,12 @@
 #define MESSAGE_SMALL 256u  /* inline bytes of a message taken from the free list */
 #define MESSAGES_KEPT 4096u /* free small messages kept */
 
+LIST_HEAD(relay_messages, relay_message);
+
 struct relay_message {
     struct match_waiting waiting; /* first: found by its address */
     struct relay_message *next_free;
-    struct relay_message *next_open; /* of its mailbox, while it is matched and not whole */
-    struct relay_message *prev_open;
+    LIST_ENTRY(relay_message) in_open; /* of its mailbox, while it is matched and not whole */
     uint64_t total;
     uint64_t arrived;
     uint64_t capacity;  /* of its receive, once matched */

@@ -17,10 +17,10 @@ static bool point_adds_up(const struct relay_mailbox *mailbox, const struct cw_p
  * the rank cannot be started from there. */
 static bool is_reading(const struct relay_mailbox *mailbox)
 {
-    const struct relay_message *message = mailbox->away > 0 ? mailbox->open : NULL;
+    const struct relay_message *message = mailbox->away > 0 ? LIST_FIRST(&mailbox->open) : NULL;
 
     while (message && !message->away)
-        message = message->next_open;
+        message = LIST_NEXT(message, in_open);
     return message;
 }
 

@@ -63,10 +63,11 @@ void remake_free(struct remake *r)
 
 static struct relay_job *job_of(const struct remake *r, uint32_t cell)
 {
-    struct relay_job *job = r->set->first;
+    struct relay_job *job;
 
-    while (job && job->entry.cell != cell)
-        job = job->next;
+    LIST_FOREACH (job, &r->set->all, of_set)
+        if (job->entry.cell == cell)
+            break;
     return job;
 }
 
@@ -352,8 +353,9 @@ static void forget_frame(struct left_rank *sender)
 {
     struct transfer *transfer = &sender->rank->transfer;
     const struct relay_job *job = sender->rank->mailbox.job;
+    const struct relay_conn *conn;
 
-    for (const struct relay_conn *conn = job->set->conns->first; conn; conn = conn->next)
+    LIST_FOREACH (conn, &job->set->conns->all, of_set)
         if (conn->source == transfer)
             return;
     transfer->left += sender->payload_left;
@@ -388,8 +390,8 @@ static void lose_headless(struct remake *r, struct relay_returned *returned)
 {
     struct relay_job *next;
 
-    for (struct relay_job *job = r->set->first; job; job = next) {
-        next = job->next;
+    for (struct relay_job *job = LIST_FIRST(&r->set->all); job; job = next) {
+        next = LIST_NEXT(job, of_set);
         if (!job->dispatcher)
             drop(r, job, returned, SAVED_NONE, "its dispatcher had gone");
     }

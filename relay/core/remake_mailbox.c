@@ -124,10 +124,10 @@ static bool on_passed(struct relay_mailbox *mailbox, const struct log_record *re
 
 static bool on_matched(struct relay_mailbox *mailbox, const struct log_record *record)
 {
-    struct relay_message *message = mailbox->open;
+    struct relay_message *message = LIST_FIRST(&mailbox->open);
 
     while (message && message->record != record->message)
-        message = message->next_open;
+        message = LIST_NEXT(message, in_open);
     if (!message || message->begun || message->req != record->req ||
         message_wanted(message) != record->size || message->arrived < record->size)
         return false;
@@ -217,10 +217,10 @@ static bool is_unfinished(const struct relay_message *message)
 
 static bool lacks_event(const struct relay_mailbox *mailbox)
 {
-    const struct relay_message *message = mailbox->open;
+    const struct relay_message *message = LIST_FIRST(&mailbox->open);
 
     while (message && !is_unfinished(message))
-        message = message->next_open;
+        message = LIST_NEXT(message, in_open);
     return message != NULL;
 }
 
@@ -252,12 +252,14 @@ static enum chain_found restore_all(struct remake_mailbox *r)
     struct relay_mailbox *mailbox = r->mailbox;
     enum chain_found found = CHAIN_HERE;
 
-    for (struct match_waiting *w = mailbox->index.first; w && found == CHAIN_HERE; w = w->next)
+    for (struct match_waiting *w = TAILQ_FIRST(&mailbox->index.all); w && found == CHAIN_HERE;
+         w = TAILQ_NEXT(w, in_order))
         found = restore(r, (struct relay_message *)w);
     for (uint32_t i = 0; i < mailbox->probed_size && found == CHAIN_HERE; i++)
         if (mailbox->probed[i])
             found = restore(r, mailbox->probed[i]);
-    for (struct relay_message *m = mailbox->open; m && found == CHAIN_HERE; m = m->next_open)
+    for (struct relay_message *m = LIST_FIRST(&mailbox->open); m && found == CHAIN_HERE;
+         m = LIST_NEXT(m, in_open))
         found = restore(r, m);
     return found == CHAIN_END ? CHAIN_LOST : found;
 }
@@ -333,8 +335,9 @@ void remake_mailbox_end(struct remake_mailbox *r)
     if (r->held)
         mailbox_message_free(r->mailbox, r->held);
     r->held = NULL;
-    for (struct relay_message *message = r->mailbox->open, *next; message; message = next) {
-        next = message->next_open;
+    for (struct relay_message *message = LIST_FIRST(&r->mailbox->open), *next; message;
+         message = next) {
+        next = LIST_NEXT(message, in_open);
         if (is_unfinished(message)) /* the log makes no sense, and goes */
             mailbox_close(r->mailbox, message);
     }

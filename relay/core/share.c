@@ -51,10 +51,11 @@ static void describe(char *to, size_t size, const struct log_store *store)
 bool share_logs(struct job_set *set)
 {
     char what[WHAT_MAX];
-    struct relay_job *most = set->first;
+    struct relay_job *most = LIST_FIRST(&set->all);
     struct relay_mailbox *largest;
+    struct relay_job *job;
 
-    for (struct relay_job *job = set->first; job; job = job->next)
+    LIST_FOREACH (job, &set->all, of_set)
         if (job->pool->log_bytes > most->pool->log_bytes)
             most = job;
     largest = most ? largest_log(most) : NULL;
@@ -96,7 +97,9 @@ static struct relay_pool *who_gives_way(const struct relay_pool *asker)
 static void discard_all(struct conn_set *conns, const struct relay_pool *pool,
                         const struct relay_conn *but)
 {
-    for (struct relay_conn *conn = conns->first; conn; conn = conn->next)
+    struct relay_conn *conn;
+
+    LIST_FOREACH (conn, &conns->all, of_set)
         if (conn->out.pool == pool && conn != but) {
             conn_discard(conn);
             conn_ready(conn); /* it may be done */

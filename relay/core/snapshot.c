@@ -75,13 +75,15 @@ static int append_messages(struct relay_mailbox *mailbox)
 {
     int failed = CW_OK;
 
-    for (struct match_waiting *w = mailbox->index.first; w && !failed; w = w->next)
+    for (struct match_waiting *w = TAILQ_FIRST(&mailbox->index.all); w && !failed;
+         w = TAILQ_NEXT(w, in_order))
         failed = append_message(mailbox, (struct relay_message *)w, (struct log_record){0});
     for (uint32_t i = 0; i < mailbox->probed_size && !failed; i++)
         if (mailbox->probed[i])
             failed = append_message(mailbox, mailbox->probed[i],
                                     (struct log_record){.flags = LOG_HELD_OUT, .msg = i});
-    for (struct relay_message *m = mailbox->open; m && !failed; m = m->next_open)
+    for (struct relay_message *m = LIST_FIRST(&mailbox->open); m && !failed;
+         m = LIST_NEXT(m, in_open))
         failed = append_message(
             mailbox, m,
             (struct log_record){.flags = LOG_HELD_MATCHED, .msg = m->req, .total = m->capacity});

@@ -5,12 +5,7 @@ void stranger_enter(struct relay_conn *conn)
     struct conn_set *set = conn->set;
 
     conn->door.outside = conn->is_stranger = true;
-    conn->stranger_before = set->stranger_last;
-    if (set->stranger_last)
-        set->stranger_last->stranger_after = conn;
-    else
-        set->stranger_first = conn;
-    set->stranger_last = conn;
+    TAILQ_INSERT_TAIL(&set->strangers, conn, in_strangers);
     set->stranger_count++;
 }
 
@@ -21,20 +16,13 @@ void stranger_leave(struct relay_conn *conn)
     if (!conn->is_stranger)
         return;
     conn->is_stranger = false;
-    if (conn->stranger_before)
-        conn->stranger_before->stranger_after = conn->stranger_after;
-    else
-        set->stranger_first = conn->stranger_after;
-    if (conn->stranger_after)
-        conn->stranger_after->stranger_before = conn->stranger_before;
-    else
-        set->stranger_last = conn->stranger_before;
+    TAILQ_REMOVE(&set->strangers, conn, in_strangers);
     set->stranger_count--;
 }
 
 void stranger_make_room(struct conn_set *set, uint32_t ranks)
 {
-    struct relay_conn *oldest = set->stranger_first;
+    struct relay_conn *oldest = TAILQ_FIRST(&set->strangers);
 
     if (set->stranger_count < RELAY_STRANGERS_MAX + ranks)
         return;

@@ -350,14 +350,15 @@ void left_job_return(struct relay_returned *returned)
 static struct relay_conn *suspended_of(uint32_t who)
 {
     struct relay_conn *probe = relay_conn_open(core, nonce, now_ns, &clients[who]);
-    struct relay_conn *found = NULL;
+    struct relay_conn *conn, *found = NULL;
 
     if (!probe)
         return NULL;
-    for (struct relay_conn *conn = probe->set->first; conn && !found; conn = conn->next)
-        if (conn->suspended && ((who == DISPATCHER && conn->state == CONN_DISPATCHER) ||
-                                (who == LINK && conn->state == CONN_LINK) ||
-                                (conn->state == CONN_RANK && conn->rank_number == who)))
+    LIST_FOREACH (conn, &probe->set->all, of_set)
+        if (!found && conn->suspended &&
+            ((who == DISPATCHER && conn->state == CONN_DISPATCHER) ||
+             (who == LINK && conn->state == CONN_LINK) ||
+             (conn->state == CONN_RANK && conn->rank_number == who)))
             found = conn;
     relay_conn_close(probe, "it was a question");
     return found;
