@@ -311,7 +311,8 @@ FUZZERS = $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/*.c))
 FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4096u -DLOG_PART_SLICES=70 \
 	-DLEDGER_CELLS=256u -DLEDGER_EXTENTS=1024u -DJOURNAL_PART_MAX=65536u -DCOMMIT_JOURNAL_MIN=262144ull
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
-FUZZED = $(COMMON) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c)
+# Threads are replaced by those fuzzers that need them.
+FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c)
 FUZZED_DEVICE = $(addprefix rdevice/,act.c contents.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c

@@ -4,7 +4,7 @@
 #define CKPTSRV_DOWNLOAD_H
 
 #include "ckptsrv/fetch.h"
-#include "ckptsrv/workers.h"
+#include "common/workers.h"
 
 #define DOWNLOAD_PIECE_BYTES (1u << 20)
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ struct server {
     int listening; /* how many do */
     struct loop_watch signals, done;
     struct loop_timer resume; /* accepting */
+    int wakes;                /* an eventfd: threads have done something */
     bool ended;
 };
 
@@ -187,7 +189,10 @@ static int open_all(struct server *server, struct cw_err *err)
     server->vault = vault_open(server->config->dir, server->config->max_bytes, err);
     if (!server->vault)
         return err->code;
-    server->workers = workers_new(err);
+    server->wakes = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (server->wakes < 0)
+        return cw_err_set(err, CW_ESYS, "eventfd: %s", strerror(errno));
+    server->workers = workers_new(WORKERS_MAX, server->wakes, err);
     if (!server->workers)
         return err->code;
     return watch_others(server, err);
@@ -195,7 +200,7 @@ static int open_all(struct server *server, struct cw_err *err)
 
 int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
 {
-    struct server server = {.config = config, .signals.fd = -1, .done.fd = -1};
+    struct server server = {.config = config, .wakes = -1, .signals.fd = -1, .done.fd = -1};
     bool opened;
 
     raise_descriptor_limit();
@@ -211,6 +216,8 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     if (server.loop)
         loop_unwatch(server.loop, &server.done);
     workers_free(server.workers);
+    if (server.wakes >= 0)
+        close(server.wakes);
     vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
         loop_timer_remove(server.loop, &server.resume);

@@ -3,7 +3,7 @@
 #define CKPTSRV_SERVICE_H
 
 #include "ckptsrv/vault.h"
-#include "ckptsrv/workers.h"
+#include "common/workers.h"
 #include "dispatcher/loop/loop.h"
 
 #define SERVICE_TRANSFERS_MAX 256u      /* images that come and go at a time; others wait */

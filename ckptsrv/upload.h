@@ -4,7 +4,7 @@
 #define CKPTSRV_UPLOAD_H
 
 #include "ckptsrv/put.h"
-#include "ckptsrv/workers.h"
+#include "common/workers.h"
 
 #define UPLOAD_PIECE_BYTES (1u << 20)
 

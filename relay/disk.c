@@ -1,5 +1,5 @@
 #include "relay/disk.h"
-#include "common/thread.h"
+#include "common/workers.h"
 #include "relay/log/store.h"
 
 #include <assert.h>
@@ -27,16 +27,12 @@
 #define SIZE_LARGEST (8ull << 40) /* of the file in advance; ext4 has files of 16 TiB at most */
 
 struct request {
-    struct request *next; /* of those unused, or in a queue */
+    struct work work; /* first: found by its address; also where it is unused */
+    struct disk *disk;
     struct relay_log_io io;
     uint32_t done;  /* bytes; a multiple of STORE_ALIGN */
     uint32_t tries; /* in a row that were interrupted */
     int error;      /* an errno */
-};
-
-struct queue {
-    struct request *first;
-    struct request *last;
 };
 
 struct disk {
@@ -45,34 +41,29 @@ struct disk {
     int files[STORE_FILES]; /* -1: there is none */
     int wakes;              /* an eventfd */
     struct request requests[DISK_OUT_MAX];
-    struct request *unused;
+    STAILQ_HEAD(, work) unused;
     uint32_t out; /* requests whose result has not been given */
     uint64_t end; /* of what was written to the segments */
 
-    struct io_uring ring; /* DISK_RING */
-
-    pthread_t threads[DISK_THREADS_COUNT]; /* the other kinds */
-    int thread_count;
-    pthread_mutex_t lock; /* of the rest */
-    pthread_cond_t wanted;
-    bool ends;
-    struct queue asked;
-    struct queue carried_out;
+    struct io_uring ring;    /* DISK_RING */
+    struct workers *threads; /* the other kinds */
 };
+
+static void carry_out(struct work *work);
 
 /* --- requests --------------------------------------------------------------------------------- */
 /* A read of what was never written fails as well where the file is larger than that; it is carried
  * out all the same, so that its result comes as others do. */
 static struct request *request_new(struct disk *d, const struct relay_log_io *io)
 {
-    struct request *r = d->unused;
+    struct request *r = (struct request *)STAILQ_FIRST(&d->unused);
     uint64_t end = io->offset + io->size;
 
     assert(r);
     assert(io->size > 0 && (io->offset | io->size | (uintptr_t)io->at) % STORE_ALIGN == 0);
-    d->unused = r->next;
+    STAILQ_REMOVE_HEAD(&d->unused, next);
     d->out++;
-    *r = (struct request){.io = *io};
+    *r = (struct request){.work.run = carry_out, .disk = d, .io = *io};
     if (io->file != STORE_SEGMENTS)
         return r;
     if (io->write && end > d->end)
@@ -85,8 +76,7 @@ static struct request *request_new(struct disk *d, const struct relay_log_io *io
 static void request_give(struct disk *d, struct request *r, struct relay_log_done *done)
 {
     *done = (struct relay_log_done){.segment = r->io.segment, .error = r->error};
-    r->next = d->unused;
-    d->unused = r;
+    STAILQ_INSERT_HEAD(&d->unused, &r->work, next);
     d->out--;
 }
 
@@ -234,25 +224,6 @@ static void ring_end(struct disk *d)
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
-static void queue_add(struct queue *q, struct request *r)
-{
-    r->next = NULL;
-    *(q->last ? &q->last->next : &q->first) = r;
-    q->last = r;
-}
-
-static struct request *queue_take(struct queue *q)
-{
-    struct request *r = q->first;
-
-    if (!r)
-        return NULL;
-    q->first = r->next;
-    if (!q->first)
-        q->last = NULL;
-    return r;
-}
-
 /* The page cache drops what is on disk already. */
 static void drop_cached(struct disk *d, struct request *r)
 {
@@ -283,94 +254,16 @@ static ssize_t move(const struct disk *d, const struct request *r)
 }
 
 /* Blocks. */
-static void carry_out(struct disk *d, struct request *r)
+static void carry_out(struct work *work)
 {
+    struct request *r = (struct request *)work;
     ssize_t n;
 
     do
-        n = move(d, r);
+        n = move(r->disk, r);
     while (!request_advance(r, n < 0 ? -errno : (int)n));
-    if (d->kind == DISK_CACHED)
-        drop_cached(d, r);
-}
-
-static void wake(struct disk *d)
-{
-    uint64_t one = 1;
-
-    if (write(d->wakes, &one, sizeof(one)) < 0)
-        abort(); /* an eventfd takes 2^64 of these */
-}
-
-/* Ends when all that was asked for has been carried out. */
-static void *serve(void *arg)
-{
-    struct disk *d = arg;
-    struct request *r;
-
-    pthread_mutex_lock(&d->lock);
-    while ((r = queue_take(&d->asked)) || !d->ends) {
-        if (!r) {
-            pthread_cond_wait(&d->wanted, &d->lock);
-            continue;
-        }
-        pthread_mutex_unlock(&d->lock);
-        carry_out(d, r);
-        pthread_mutex_lock(&d->lock);
-        queue_add(&d->carried_out, r);
-        wake(d);
-    }
-    pthread_mutex_unlock(&d->lock);
-    return NULL;
-}
-
-static void threads_take(struct disk *d, struct request *r)
-{
-    pthread_mutex_lock(&d->lock);
-    queue_add(&d->asked, r);
-    pthread_cond_signal(&d->wanted);
-    pthread_mutex_unlock(&d->lock);
-}
-
-static struct request *threads_next(struct disk *d)
-{
-    struct request *r;
-
-    pthread_mutex_lock(&d->lock);
-    r = queue_take(&d->carried_out);
-    pthread_mutex_unlock(&d->lock);
-    return r;
-}
-
-static void threads_end(struct disk *d)
-{
-    pthread_mutex_lock(&d->lock);
-    d->ends = true;
-    pthread_cond_broadcast(&d->wanted);
-    pthread_mutex_unlock(&d->lock);
-    while (d->thread_count > 0)
-        pthread_join(d->threads[--d->thread_count], NULL);
-    pthread_mutex_destroy(&d->lock);
-    pthread_cond_destroy(&d->wanted);
-}
-
-static int threads_start(struct disk *d, struct cw_err *err)
-{
-    int failed;
-
-    pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->wanted, NULL);
-    while (d->thread_count < DISK_THREADS_COUNT) {
-        failed = cw_thread_start(&d->threads[d->thread_count], 0, serve, d);
-        if (failed) {
-            threads_end(d);
-            return cw_err_set(err, CW_ESYS,
-                              "starting a thread to write and read: %s; raise 'ulimit -u'",
-                              strerror(failed));
-        }
-        d->thread_count++;
-    }
-    return CW_OK;
+    if (r->disk->kind == DISK_CACHED)
+        drop_cached(r->disk, r);
 }
 
 /* --- the file --------------------------------------------------------------------------------- */
@@ -450,12 +343,12 @@ static int no_direct(struct cw_err *err)
  * another disk has written is read instead. */
 static int try_file(struct disk *d, uint8_t *page, struct cw_err *err)
 {
-    struct request r = {.io = {.write = d->end == 0, .at = page, .size = STORE_ALIGN}};
+    struct request r = {.disk = d, .io = {.write = d->end == 0, .at = page, .size = STORE_ALIGN}};
 
     /* not by open(2), which leaves the file behind that it then refuses */
     if (fcntl(d->files[STORE_SEGMENTS], F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0)
         return no_direct(err);
-    carry_out(d, &r);
+    carry_out(&r.work);
     if (r.error == EINVAL && d->kind != DISK_CACHED)
         return no_direct(err);
     if (r.error)
@@ -522,9 +415,12 @@ static int start(struct disk *d, const char *dir, struct cw_err *err)
         return cw_err_set(err, CW_ENOMEM, "no memory");
     memset(page, 0, STORE_ALIGN);
     failed = try_file(d, page, err);
-    if (!failed)
-        failed = d->kind == DISK_RING ? ring_start(d, page, err) : threads_start(d, err);
+    if (!failed && d->kind == DISK_RING)
+        failed = ring_start(d, page, err);
     free(page);
+    if (!failed && d->kind != DISK_RING &&
+        !(d->threads = workers_new(DISK_THREADS_COUNT, d->wakes, err)))
+        failed = err->code;
     if (failed)
         return failed;
     if (d->kind == DISK_CACHED)
@@ -597,9 +493,9 @@ struct disk *disk_open_as(const char *dir, int file, enum disk_kind kind, struct
     d->dir = dir;
     for (int i = 0; i < STORE_FILES; i++)
         d->files[i] = -1;
+    STAILQ_INIT(&d->unused);
     for (uint32_t i = 0; i < DISK_OUT_MAX; i++)
-        d->requests[i].next = i + 1 < DISK_OUT_MAX ? &d->requests[i + 1] : NULL;
-    d->unused = d->requests;
+        STAILQ_INSERT_TAIL(&d->unused, &d->requests[i].work, next);
     failed = open_as(d, dir, file, err);
     if (!failed)
         return d;
@@ -629,7 +525,7 @@ void disk_close(struct disk *d)
     if (d->kind == DISK_RING)
         ring_end(d);
     else
-        threads_end(d);
+        workers_free(d->threads);
     close_files(d);
     close(d->wakes);
     free(d);
@@ -644,7 +540,7 @@ static void disk_take(void *ctx, const struct relay_log_io *io)
     if (d->kind == DISK_RING)
         ring_take(d, r);
     else
-        threads_take(d, r);
+        workers_add(d->threads, &r->work);
 }
 
 /* What was last written there does not count any more: the relay is about to tell the world what
@@ -668,7 +564,7 @@ static bool disk_next_done(void *ctx, struct relay_log_done *done)
 
     if (d->out == 0)
         return false;
-    r = d->kind == DISK_RING ? ring_next(d) : threads_next(d);
+    r = d->kind == DISK_RING ? ring_next(d) : (struct request *)workers_next(d->threads);
     if (!r)
         return false;
     if (r->error && r->io.file != STORE_SEGMENTS)

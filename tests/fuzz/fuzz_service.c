@@ -35,31 +35,30 @@ static void must(bool holds)
  */
 
 struct workers {
-    struct work *first, **last;
+    STAILQ_HEAD(, work) todo;
     int fd;
 };
 
-struct workers *workers_new(struct cw_err *err)
+struct workers *workers_new(int count, int wakes, struct cw_err *err)
 {
     static struct workers workers;
 
+    (void)count;
     (void)err;
-    workers.last = &workers.first;
-    workers.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    STAILQ_INIT(&workers.todo);
+    workers.fd = wakes;
     return &workers;
 }
 
 void workers_free(struct workers *workers)
 {
-    must(!workers->first);
+    must(STAILQ_EMPTY(&workers->todo));
     close(workers->fd);
 }
 
 void workers_add(struct workers *workers, struct work *work)
 {
-    work->next = NULL;
-    *workers->last = work;
-    workers->last = &work->next;
+    STAILQ_INSERT_TAIL(&workers->todo, work, next);
     must(eventfd_write(workers->fd, 1) == 0);
 }
 
@@ -73,12 +72,10 @@ void workers_collect(struct workers *workers)
     eventfd_t count;
 
     eventfd_read(workers->fd, &count);
-    while (workers->first) {
-        struct work *work = workers->first;
+    while (!STAILQ_EMPTY(&workers->todo)) {
+        struct work *work = STAILQ_FIRST(&workers->todo);
 
-        workers->first = work->next;
-        if (!workers->first)
-            workers->last = &workers->first;
+        STAILQ_REMOVE_HEAD(&workers->todo, next);
         work->run(work);
         work->done(work);
     }
@@ -99,7 +96,7 @@ static void open_server(char *dir)
     strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/cwfuzz.XXXXXX" : "/tmp/cwfuzz.XXXXXX");
     must(mkdtemp(dir) != NULL);
     loop = loop_new(&err);
-    workers = workers_new(&err);
+    workers = workers_new(1, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), &err);
     vault = vault_open(dir, QUOTA, &err);
     must(loop && vault);
     service = service_new(loop, vault, workers, key);

@@ -1,17 +1,13 @@
-#include "ckptsrv/workers.h"
+#include "common/workers.h"
 #include "common/thread.h"
 
-#include <errno.h>
+#include <assert.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
-struct queue {
-    struct work *first;
-    struct work *last;
-};
+STAILQ_HEAD(queue, work);
 
 struct workers {
     pthread_mutex_t lock;
@@ -19,30 +15,17 @@ struct workers {
     struct queue todo;
     struct queue done;
     bool ending;
-    int event;
+    int wakes;
     pthread_t threads[WORKERS_MAX];
     int count;
 };
 
-static void enqueue(struct queue *queue, struct work *work)
-{
-    work->next = NULL;
-    if (queue->last)
-        queue->last->next = work;
-    else
-        queue->first = work;
-    queue->last = work;
-}
-
 static struct work *dequeue(struct queue *queue)
 {
-    struct work *work = queue->first;
+    struct work *work = STAILQ_FIRST(queue);
 
-    if (!work)
-        return NULL;
-    queue->first = work->next;
-    if (!queue->first)
-        queue->last = NULL;
+    if (work)
+        STAILQ_REMOVE_HEAD(queue, next);
     return work;
 }
 
@@ -60,14 +43,14 @@ static void *body(void *arg)
         pthread_mutex_unlock(&workers->lock);
         work->run(work);
         pthread_mutex_lock(&workers->lock);
-        enqueue(&workers->done, work);
-        eventfd_write(workers->event, 1);
+        STAILQ_INSERT_TAIL(&workers->done, work, next);
+        eventfd_write(workers->wakes, 1);
     }
     pthread_mutex_unlock(&workers->lock);
     return NULL;
 }
 
-struct workers *workers_new(struct cw_err *err)
+struct workers *workers_new(int count, int wakes, struct cw_err *err)
 {
     struct workers *workers = calloc(1, sizeof(*workers));
 
@@ -77,14 +60,16 @@ struct workers *workers_new(struct cw_err *err)
     }
     pthread_mutex_init(&workers->lock, NULL);
     pthread_cond_init(&workers->more, NULL);
-    workers->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (workers->event < 0)
-        cw_err_set(err, CW_ESYS, "eventfd: %s", strerror(errno));
-    for (int i = 0; i < WORKERS_MAX && !err->code; i++) {
+    STAILQ_INIT(&workers->todo);
+    STAILQ_INIT(&workers->done);
+    workers->wakes = wakes;
+    err->code = CW_OK;
+    assert(count <= WORKERS_MAX);
+    for (int i = 0; i < count && !err->code; i++) {
         int error = cw_thread_start(&workers->threads[i], 0, body, workers);
 
         if (error)
-            cw_err_set(err, CW_ESYS, "starting a thread: %s", strerror(error));
+            cw_err_set(err, CW_ESYS, "starting a thread: %s; raise 'ulimit -u'", strerror(error));
         else
             workers->count++;
     }
@@ -104,8 +89,6 @@ void workers_free(struct workers *workers)
     pthread_mutex_unlock(&workers->lock);
     for (int i = 0; i < workers->count; i++)
         pthread_join(workers->threads[i], NULL);
-    if (workers->event >= 0)
-        close(workers->event);
     pthread_cond_destroy(&workers->more);
     pthread_mutex_destroy(&workers->lock);
     free(workers);
@@ -114,14 +97,24 @@ void workers_free(struct workers *workers)
 void workers_add(struct workers *workers, struct work *work)
 {
     pthread_mutex_lock(&workers->lock);
-    enqueue(&workers->todo, work);
+    STAILQ_INSERT_TAIL(&workers->todo, work, next);
     pthread_cond_signal(&workers->more);
     pthread_mutex_unlock(&workers->lock);
 }
 
+struct work *workers_next(struct workers *workers)
+{
+    struct work *work;
+
+    pthread_mutex_lock(&workers->lock);
+    work = dequeue(&workers->done);
+    pthread_mutex_unlock(&workers->lock);
+    return work;
+}
+
 int workers_fd(const struct workers *workers)
 {
-    return workers->event;
+    return workers->wakes;
 }
 
 void workers_collect(struct workers *workers)
@@ -129,15 +122,7 @@ void workers_collect(struct workers *workers)
     struct work *work;
     eventfd_t count;
 
-    eventfd_read(workers->event, &count);
-    pthread_mutex_lock(&workers->lock);
-    work = workers->done.first;
-    workers->done = (struct queue){0};
-    pthread_mutex_unlock(&workers->lock);
-    while (work) {
-        struct work *next = work->next;
-
+    eventfd_read(workers->wakes, &count);
+    while ((work = workers_next(workers)))
         work->done(work);
-        work = next;
-    }
 }
