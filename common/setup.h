@@ -20,15 +20,21 @@
 #define CW_PATH_TOLD 200   /* bytes of a file's path in a report: its end */
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
+#define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
+#define CW_SETUP_VERSION 10
+
+/* As it is sent, up to its flags; then come the early readings. */
 struct cw_setup {
+    uint32_t magic;
+    uint32_t version;
     uint8_t job[CW_ID_SIZE];
     uint32_t rank;
     uint32_t ranks;
     uint32_t incarnation;
-    uint8_t key[CW_KEY_SIZE]; /* of this rank and incarnation */
-    uint64_t spin_ns;         /* how long to poll before sleeping */
     uint32_t resume_ms;       /* the resume time-out; at most CW_RESUME_MAX_MS; 0: the session ends
                                * with its connection */
+    uint8_t key[CW_KEY_SIZE]; /* of this rank and incarnation */
+    uint64_t spin_ns;         /* how long to poll before sleeping */
     uint64_t fault_event; /* a drill: the process kills itself when it takes this event; 0: none */
     char address[CW_SETUP_ADDRESS_MAX]; /* of the home relay */
     char
@@ -37,7 +43,7 @@ struct cw_setup {
     uint8_t mark[CW_MARK_SIZE];
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
-    uint32_t flags;            /* enum cw_setup_flag */
+    uint64_t flags;            /* enum cw_setup_flag */
     /* For its environment, and no part of the datagram: its number among the ranks that were first
      * placed on the host where it was, and how many these are. In each incarnation the same. */
     uint32_t local_rank;
@@ -62,7 +68,7 @@ struct cw_output_mark {
     uint32_t number;            /* of the image */
     uint32_t check;             /* ~number */
 };
-#define CW_OUTPUT_MARK_SIZE 24u /* less than PIPE_BUF: it stays in one piece */
+#define CW_OUTPUT_MARK_SIZE sizeof(struct cw_output_mark) /* below PIPE_BUF: it stays together */
 
 enum cw_report_kind {
     CW_REPORT_RELAY_LOST = 1, /* the session with the relay was given up */
@@ -79,7 +85,7 @@ enum cw_report_kind {
     CW_REPORT_NESTED = 10, /* its program has started another MPI program, whose path is the text */
 };
 
-/* IMAGE_TAKEN is sent before anything that the rank does after that moment. */
+/* As it is sent. IMAGE_TAKEN comes before anything that the rank does after that moment. */
 struct cw_image_report {
     uint32_t number;
     uint32_t stored; /* ENDED: 1: the server has it; 0: the text says why not */
@@ -91,17 +97,17 @@ struct cw_image_report {
     uint64_t looked_from_ns;
     uint64_t looked_until_ns;
 };
-#define CW_IMAGE_REPORT_SIZE 72u /* between the report's header and the text */
+_Static_assert(sizeof(struct cw_image_report) == 72, "it is sent as it stands");
 
-/* A regular file that a rank opens. A file system reuses inode numbers; inode and time of birth
- * together identify a file. */
+/* As it is sent: a regular file that a rank opens. A file system reuses inode numbers; inode and
+ * time of birth together identify a file. */
 struct cw_opening {
     uint64_t device;
     uint64_t inode;
     uint64_t born_ns;   /* mixed with the generation of its inode; 0: unknown */
     uint64_t opened_ns; /* CLOCK_MONOTONIC, when it was open */
-    bool writes;        /* its content may change, or be written again by a re-execution */
-    bool made;          /* it was not there before */
+    uint32_t writes;    /* 1: its content may change, or be written again by a re-execution */
+    uint32_t made;      /* 1: it was not there before */
     uint64_t name;      /* a hash of the last part of its path */
 };
 
@@ -114,8 +120,8 @@ struct cw_report {
     struct cw_image_report image; /* for IMAGE_TAKEN and IMAGE_ENDED */
 };
 #define CW_REPORT_HEADER 8u
-#define CW_OPENING_SIZE 48u /* of a report FILE, between its header and the path */
-#define CW_REPORT_FILE_MAX (CW_REPORT_HEADER + CW_OPENING_SIZE + CW_PATH_TOLD)
+_Static_assert(sizeof(struct cw_opening) == 48, "it is sent as it stands");
+#define CW_REPORT_FILE_MAX (CW_REPORT_HEADER + sizeof(struct cw_opening) + CW_PATH_TOLD)
 
 /* Encode into CW_SETUP_MAX bytes; return how many were used. `size` bytes at most CW_EARLY_MAX for
  * EARLY, else CW_TEXT_MAX. */
@@ -128,9 +134,6 @@ size_t cw_report_put_file(uint8_t *to, const struct cw_opening *opening, const c
 /* A report IMAGE_TAKEN or IMAGE_ENDED with a text of at most CW_TEXT_MAX bytes. */
 size_t cw_report_put_image(uint8_t *to, uint32_t kind, const struct cw_image_report *image,
                            const char *text);
-
-/* CW_OUTPUT_MARK_SIZE bytes. */
-void cw_output_mark_put(uint8_t *to, const struct cw_output_mark *v);
 
 /* Decode. Return false if a size or a value is wrong. `early` points into `from`. */
 bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v);

@@ -37,7 +37,7 @@
 static void report(const struct checkpoint *c, uint32_t kind, const struct cw_image_report *image,
                    const char *text)
 {
-    uint8_t bytes[CW_REPORT_HEADER + CW_IMAGE_REPORT_SIZE + CW_TEXT_MAX];
+    uint8_t bytes[CW_REPORT_HEADER + sizeof(*image) + CW_TEXT_MAX];
     size_t size = cw_report_put_image(bytes, kind, image, text);
 
     /* a dispatcher that is gone, or so far behind, does without */
@@ -94,13 +94,11 @@ static bool is_pipe(int fd, uint64_t inode)
 static bool mark_output(const struct checkpoint *c, int fd, uint64_t inode, uint32_t number)
 {
     struct cw_output_mark mark = {.number = number, .check = ~number};
-    uint8_t bytes[CW_OUTPUT_MARK_SIZE];
 
     if (!is_pipe(fd, inode))
         return true;
     memcpy(mark.mark, c->setup->mark, sizeof(mark.mark));
-    cw_output_mark_put(bytes, &mark);
-    return write(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes);
+    return write(fd, &mark, sizeof(mark)) == (ssize_t)sizeof(mark);
 }
 
 /* A pipe that can be written takes as many bytes at once as stay in one piece. */

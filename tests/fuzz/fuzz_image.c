@@ -208,7 +208,7 @@ static void print_mark(struct printing *p)
     uint8_t bytes[CW_OUTPUT_MARK_SIZE];
 
     memcpy(mark.mark, secret, CW_MARK_SIZE);
-    cw_output_mark_put(bytes, &mark);
+    memcpy(bytes, &mark, sizeof(bytes));
     print(p, bytes, sizeof(bytes) / 2, false);
     print(p, bytes + sizeof(bytes) / 2, sizeof(bytes) - sizeof(bytes) / 2, false);
     must(output_stream_has_place(&p->stream, p->images));

@@ -32,6 +32,8 @@ static void round_trip(void)
     struct cw_setup back;
     size_t size = cw_setup_put(bytes, &v);
 
+    v.magic = CW_SETUP_MAGIC;
+    v.version = CW_SETUP_VERSION;
     memset(&back, 0, sizeof(back));
     CU_ASSERT_TRUE(size <= CW_SETUP_MAX);
     CU_ASSERT_TRUE(cw_setup_get(bytes, size, &back));
@@ -163,7 +165,7 @@ static void reports_of_files(void)
     CU_ASSERT_TRUE(v.opening.writes && v.opening.made);
     CU_ASSERT_EQUAL(v.opening.name, o.name);
     CU_ASSERT_STRING_EQUAL(v.text, "/tmp/a?b");
-    for (size_t i = 0; i < CW_REPORT_HEADER + CW_OPENING_SIZE; i++)
+    for (size_t i = 0; i < CW_REPORT_HEADER + sizeof(o); i++)
         CU_ASSERT_FALSE(cw_report_get(bytes, i, &v));
     /* of a long path its end */
     memset(path, 'd', sizeof(path));
