@@ -1,5 +1,6 @@
 #include "ckptsrv/imgdir.h"
 #include "ckptsrv/index.h"
+#include "common/fd.h"
 #include "common/lockfile.h"
 
 #include <ctype.h>
@@ -48,13 +49,6 @@ static int io_failure(const char *doing, const char *name, struct cw_err *err)
 /* --- the directory -------------------------------------------------------------------------------
  */
 
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* The holder has written its number into the lock. */
 static int in_use(const struct imgdir *files, struct cw_err *err)
 {
@@ -62,7 +56,7 @@ static int in_use(const struct imgdir *files, struct cw_err *err)
     char pid[16] = "";
     ssize_t n = pread(lock, pid, sizeof(pid) - 1, 0);
 
-    close_one(&lock);
+    cw_close(&lock);
     pid[n > 0 ? strspn(pid, "0123456789") : 0] = '\0';
     return cw_err_set(err, CW_EBUSY,
                       "--dir %s: process %s uses it; end that first, or give another directory",
@@ -128,8 +122,8 @@ void imgdir_close(struct imgdir *files, bool remove)
         if (files->made)
             rmdir(files->path);
     }
-    close_one(&files->lock);
-    close_one(&files->dir);
+    cw_close(&files->lock);
+    cw_close(&files->dir);
 }
 
 /* --- names ---------------------------------------------------------------------------------------
@@ -319,7 +313,7 @@ static int sync_job(const struct imgdir *files, const uint8_t *job, struct cw_er
     imgdir_job_text(name, job);
     dir = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     failed = dir < 0 || fault("sync") || fsync(dir) < 0 ? io_failure("syncing", name, err) : CW_OK;
-    close_one(&dir);
+    cw_close(&dir);
     return failed;
 }
 

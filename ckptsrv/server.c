@@ -1,5 +1,6 @@
 #include "ckptsrv/server.h"
 #include "ckptsrv/service.h"
+#include "common/fd.h"
 #include "common/signals.h"
 #include "common/transport.h"
 
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -137,16 +137,6 @@ static int watch_others(struct server *server, struct cw_err *err)
     return CW_OK;
 }
 
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static void announce(const struct server *server)
 {
     int fd = server->config->ready_fd;
@@ -158,8 +148,7 @@ static void announce(const struct server *server)
             fprintf(stderr, "causeway ckptsrv: listening on %s, images in %s\n",
                     server->listeners[i].address.text, server->config->dir);
     }
-    if (fd >= 0)
-        close(fd);
+    cw_close(&fd);
 }
 
 static int serve(struct server *server, struct cw_err *err)
@@ -203,7 +192,7 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     struct server server = {.config = config, .wakes = -1, .signals.fd = -1, .done.fd = -1};
     bool opened;
 
-    raise_descriptor_limit();
+    cw_raise_descriptor_limit();
     opened = open_all(&server, err) == CW_OK;
     if (opened)
         serve(&server, err);
@@ -216,8 +205,7 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     if (server.loop)
         loop_unwatch(server.loop, &server.done);
     workers_free(server.workers);
-    if (server.wakes >= 0)
-        close(server.wakes);
+    cw_close(&server.wakes);
     vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
         loop_timer_remove(server.loop, &server.resume);

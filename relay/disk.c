@@ -1,4 +1,5 @@
 #include "relay/disk.h"
+#include "common/fd.h"
 #include "common/workers.h"
 #include "relay/log/store.h"
 
@@ -430,11 +431,10 @@ static int start(struct disk *d, const char *dir, struct cw_err *err)
     return CW_OK;
 }
 
-static void close_files(const struct disk *d)
+static void close_files(struct disk *d)
 {
     for (int i = 0; i < STORE_FILES; i++)
-        if (d->files[i] >= 0)
-            close(d->files[i]);
+        cw_close(&d->files[i]);
 }
 
 static int open_as(struct disk *d, const char *dir, int file, struct cw_err *err)
@@ -470,8 +470,7 @@ int disk_keep_journals(struct disk *d, const int journals[2], struct cw_err *err
         if (fd < 0 || fcntl(fd, F_SETFL, d->kind == DISK_CACHED ? 0 : O_DIRECT) < 0) {
             cw_err_set(err, CW_ESYS, "--log-dir %s: a file of the journal: %s; %s", d->dir,
                        strerror(errno), advice(errno));
-            if (fd >= 0)
-                close(fd);
+            cw_close(&fd);
             return err->code;
         }
         d->files[STORE_JOURNAL_0 + i] = fd;

@@ -1,5 +1,6 @@
 #include "relay/keeper.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/signals.h"
 #include "relay/process.h"
 #include "relay/restarts.h"
@@ -219,11 +220,9 @@ static void keeper_close(struct keeper *k)
         kill(k->pid, SIGTERM);
         relay_process_await_end(k->pid);
     }
-    if (k->listens_fd >= 0)
-        close(k->listens_fd);
+    cw_close(&k->listens_fd);
     relay_kept_close(&k->kept);
-    if (k->signals >= 0)
-        close(k->signals);
+    cw_close(&k->signals);
 }
 
 int keeper_run(const struct keeper_config *config, struct cw_err *err)

@@ -1,5 +1,6 @@
 #include "relay/log_dir.h"
 #include "common/err.h"
+#include "common/fd.h"
 #include "common/lockfile.h"
 #include "relay/disk.h"
 #include "relay/log/restore.h"
@@ -173,13 +174,6 @@ int log_dir_open(struct log_dir *dir, const char *path, struct cw_err *err)
     return err->code;
 }
 
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* The lock goes last. */
 static void remove_files(const struct log_dir *dir)
 {
@@ -199,11 +193,11 @@ void log_dir_close(struct log_dir *dir, bool keep)
 {
     if (dir->dir >= 0 && !keep)
         remove_files(dir);
-    close_one(&dir->journals[0]);
-    close_one(&dir->journals[1]);
-    close_one(&dir->segments);
-    close_one(&dir->lock);
-    close_one(&dir->dir);
+    cw_close(&dir->journals[0]);
+    cw_close(&dir->journals[1]);
+    cw_close(&dir->segments);
+    cw_close(&dir->lock);
+    cw_close(&dir->dir);
 }
 
 /* --- what was left -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 /* `causeway relay`: one relay in the foreground. */
 #include "relay/main.h"
+#include "common/fd.h"
 #include "common/parse.h"
 #include "common/signals.h"
 #include "relay/dial.h"
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define SPIN_NS_DEFAULT 200000ull
@@ -231,16 +231,6 @@ static void handle_signals(void)
     action.sa_handler = SIG_DFL;
     action.sa_flags = SA_NOCLDWAIT; /* nobody waits for the tunnels to other relays */
     sigaction(SIGCHLD, &action, NULL);
-}
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 static void announce(const struct relay_options *o)
@@ -500,7 +490,7 @@ int cmd_relay(int argc, char **argv)
     if (code < 0 && settle_engine(&o.settings, &err) < 0)
         code = 1;
     if (code < 0) {
-        raise_descriptor_limit();
+        cw_raise_descriptor_limit();
         /* with --state-fd its keeper is another program */
         if (o.settings.log_safety == RELAY_LOG_IN_MEMORY || o.state_fd >= 0)
             code = run_reserved(&o, &err) < 0 ? 1 : 0;

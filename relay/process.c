@@ -1,4 +1,5 @@
 #include "relay/process.h"
+#include "common/fd.h"
 #include "common/keyfile.h"
 #include "relay/disk.h"
 
@@ -12,13 +13,6 @@
 #include <unistd.h>
 
 #define END_MS 5000 /* for the relay to end */
-
-static void close_one(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
 
 int relay_kept_make(struct relay_kept *kept, const char *log_dir, struct cw_err *err)
 {
@@ -34,8 +28,8 @@ int relay_kept_make(struct relay_kept *kept, const char *log_dir, struct cw_err 
 
 void relay_kept_close(struct relay_kept *kept)
 {
-    close_one(&kept->state_fd);
-    close_one(&kept->disk_fd);
+    cw_close(&kept->state_fd);
+    cw_close(&kept->disk_fd);
 }
 
 int relay_pipes_open(struct relay_pipes *pipes, const uint8_t key[CW_KEY_SIZE], struct cw_err *err)
@@ -48,7 +42,7 @@ int relay_pipes_open(struct relay_pipes *pipes, const uint8_t key[CW_KEY_SIZE], 
         failed = cw_err_set(err, CW_ESYS, "starting the relay: pipe: %s", strerror(errno));
     else
         failed = cw_key_write_fd(key_pipe[1], key, err);
-    close_one(&key_pipe[1]);
+    cw_close(&key_pipe[1]);
     *pipes = (struct relay_pipes){key_pipe[0], ready_pipe[1], ready_pipe[0]};
     if (failed)
         relay_pipes_close(pipes);
@@ -57,14 +51,14 @@ int relay_pipes_open(struct relay_pipes *pipes, const uint8_t key[CW_KEY_SIZE], 
 
 void relay_pipes_pass(struct relay_pipes *pipes)
 {
-    close_one(&pipes->key_fd);
-    close_one(&pipes->ready_fd);
+    cw_close(&pipes->key_fd);
+    cw_close(&pipes->ready_fd);
 }
 
 void relay_pipes_close(struct relay_pipes *pipes)
 {
     relay_pipes_pass(pipes);
-    close_one(&pipes->listens_fd);
+    cw_close(&pipes->listens_fd);
 }
 
 bool relay_process_listens(int listens_fd)

@@ -1,4 +1,5 @@
 #include "tunnels/door.h"
+#include "common/fd.h"
 #include "common/signals.h"
 
 #include <errno.h>
@@ -118,8 +119,7 @@ static void announce(const struct house *h, int ready_fd)
         else
             fprintf(stderr, "causeway tunnel: listening on %s for %s\n", h->door[i].at.text,
                     h->door[i].to);
-    if (ready_fd >= 0)
-        close(ready_fd);
+    cw_close(&ready_fd);
 }
 
 static void lead_on(struct house *h, uint32_t i)
@@ -134,8 +134,7 @@ static void lead_on(struct house *h, uint32_t i)
     cw_keep_alive(fd);
     if (fd < 0 || !start_tunnel(h, fd, h->door[i].to))
         poll(NULL, 0, DOOR_PAUSE_MS);
-    if (fd >= 0)
-        close(fd);
+    cw_close(&fd);
 }
 
 /* --- its life --- */

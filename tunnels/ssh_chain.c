@@ -1,5 +1,6 @@
 #include "tunnels/ssh_chain.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "tunnels/ssh_channel.h"
 #include "tunnels/ssh_connect.h"
 #include "tunnels/ssh_host_key.h"
@@ -215,9 +216,7 @@ void ssh_chain_close(struct ssh_chain *c)
     for (uint32_t i = c->way->hops; i-- > 0; c->link[i].session = NULL)
         if (c->link[i].session)
             libssh2_session_free(c->link[i].session);
-    if (c->fd >= 0)
-        close(c->fd);
-    c->fd = -1;
+    cw_close(&c->fd);
 }
 
 /* libssh2 would say goodbye on the connection, so it gets another one, which leads nowhere. */

@@ -1,5 +1,6 @@
 #include "tunnels/ssh_connect.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/transport.h"
 
 #include <errno.h>
@@ -39,8 +40,7 @@ static void begin(struct tries *t, int place, struct cw_err *err)
 {
     uint32_t i = t->begun++ % SSH_CONNECTS_MAX;
 
-    if (t->fd[i].fd >= 0)
-        close(t->fd[i].fd);
+    cw_close(&t->fd[i].fd);
     t->fd[i] = (struct pollfd){.fd = cw_connect_begin(t->address, place, err), .events = POLLOUT};
     t->place[i] = place;
     t->refused[place] = t->fd[i].fd < 0;
@@ -66,8 +66,7 @@ static int look(struct tries *t, struct cw_err *err)
 static void end(struct tries *t)
 {
     for (uint32_t i = 0; i < SSH_CONNECTS_MAX; i++)
-        if (t->fd[i].fd >= 0)
-            close(t->fd[i].fd);
+        cw_close(&t->fd[i].fd);
 }
 
 static int try_often(struct tries *t, uint64_t until_ns, struct cw_err *err)

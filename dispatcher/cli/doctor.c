@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,16 +36,6 @@ bool doctor_print(const char *about, const struct findings *findings)
         printf("%-7s %s%sthere is more than is told here; see to this first\n",
                doctor_level_word(DOCTOR_WARNING), about, colon);
     return missing;
-}
-
-void doctor_raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *about, char *answer,

@@ -24,9 +24,6 @@ void doctor_say(struct doctor *d, enum doctor_level level, const char *fmt, ...)
 /* Prints findings about a host or the like, "": about all. Returns whether something is missing. */
 bool doctor_print(const char *about, const struct findings *findings);
 
-/* For looks at many hosts: a launcher's process has three pipes, and each look a loop. */
-void doctor_raise_descriptor_limit(void);
-
 /* A question to a child process, so that a crash or a lasting change is harmless: runs `ask` there,
  * which writes its answer to the descriptor. Returns the bytes of the answer (terminated in
  * `answer`), 0 when there is none. */

@@ -1,4 +1,5 @@
 #include "dispatcher/cli/doctor_grid.h"
+#include "common/fd.h"
 #include "common/home.h"
 #include "common/keyfile.h"
 #include "common/together.h"
@@ -120,7 +121,7 @@ static int begin(struct examination *e, const char *file, struct cw_err *err)
     e->gates.file = file;
     e->gates.ssh_config = e->ssh_args + strlen("-F ");
     e->gates.time_ms = (uint32_t)((e->time_ns ? e->time_ns : DOCTOR_GRID_OPEN_NS) / NS_IN_MS);
-    doctor_raise_descriptor_limit();
+    cw_raise_descriptor_limit();
     signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
     return CW_OK;
 }

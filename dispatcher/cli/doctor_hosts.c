@@ -1,4 +1,5 @@
 #include "dispatcher/cli/doctor_hosts.h"
+#include "common/fd.h"
 #include "common/together.h"
 #include "dispatcher/cli/doctor.h"
 #include "dispatcher/doctor/links.h"
@@ -95,8 +96,8 @@ static int begin(struct examination *e, const struct host_options *options, cons
                               .causeway = options->agent ? options->agent : e->causeway};
     if (program)
         find_program(e, program);
-    doctor_raise_descriptor_limit();
-    signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
+    cw_raise_descriptor_limit(); /* a launcher's process has three pipes, and each look a loop */
+    signal(SIGPIPE, SIG_IGN);    /* a launcher may have ended when it is asked */
     begin_to_listen(e);
     return 0;
 }

@@ -1,4 +1,5 @@
 #include "dispatcher/remote/remote.h"
+#include "common/fd.h"
 #include "dispatcher/channels/stream_fd.h"
 #include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
@@ -56,13 +57,6 @@ struct remote {
     struct loop_timer sweep;
     bool closed; /* nothing is told any more; what ranks have printed passes still */
 };
-
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
 
 /* --- streams --- */
 
@@ -214,13 +208,13 @@ static bool is_over(const struct process *p)
 static void free_process(struct process *p)
 {
     for (int i = 0; i < AGENT_STREAMS; i++) {
-        close_fd(&p->end[i].far);
+        cw_close(&p->end[i].far);
         stream_fd_drop(&p->end[i].fd);
     }
-    close_fd(&p->made.pmi_fd);
-    close_fd(&p->made.control_fd);
-    close_fd(&p->made.output_fds[0]);
-    close_fd(&p->made.output_fds[1]);
+    cw_close(&p->made.pmi_fd);
+    cw_close(&p->made.control_fd);
+    cw_close(&p->made.output_fds[0]);
+    cw_close(&p->made.output_fds[1]);
     free(p);
 }
 
@@ -274,7 +268,7 @@ static void sweep(void *ctx)
 static void drop_streams(struct process *p)
 {
     for (int i = 0; i < AGENT_STREAMS; i++) {
-        close_fd(&p->end[i].far);
+        cw_close(&p->end[i].far);
         stream_fd_drop(&p->end[i].fd);
     }
 }

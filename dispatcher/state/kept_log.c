@@ -1,4 +1,5 @@
 #include "dispatcher/state/kept_log.h"
+#include "common/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,23 +27,13 @@ static int lock(int fd)
     return failed;
 }
 
-static void close_one(int *fd)
-{
-    int error = errno;
-
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-    errno = error;
-}
-
 int kept_log_open(int dir, bool make, int *memory_fd, int *disk_fd)
 {
     *memory_fd = open_one(dir, KEPT_LOG_DIR "/memory", make);
     *disk_fd = *memory_fd < 0 ? -1 : open_one(dir, KEPT_LOG_DIR "/segments", make);
     if (*disk_fd >= 0 && lock(*disk_fd) == 0)
         return 0;
-    close_one(memory_fd);
-    close_one(disk_fd);
+    cw_close(memory_fd);
+    cw_close(disk_fd);
     return -1;
 }

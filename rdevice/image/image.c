@@ -15,7 +15,6 @@
 
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #define LEFT_OUT_MAX (IMAGE_LEFT_OUT_MAX + 2u)
 
@@ -32,14 +31,6 @@ static struct {
     struct cw_image_context context;
     struct handoff handoff; /* left by the restorer */
 } state;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now = {0};
-
-    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- in the program -------------------------------------------------------------------------- */
 
@@ -157,7 +148,7 @@ static void go_on(const struct image_order *order, const struct image_setting *s
 
 int image_hold(bool (*unfit)(void), struct cw_err *err)
 {
-    state.start_ns = now_ns();
+    state.start_ns = system_now_ns();
     gather_block();
     if (others_stop(unfit, err)) {
         gather_unblock();
@@ -179,7 +170,7 @@ void image_let_go(void)
     state.held = false;
     others_release();
     gather_unblock();
-    state.stall_ns = now_ns() - state.start_ns;
+    state.stall_ns = system_now_ns() - state.start_ns;
 }
 
 static enum image_result take_held(const struct image_order *order,

@@ -81,14 +81,6 @@ static struct {
     bool here; /* restored on the machine of the image */
 } all;
 
-static uint64_t now_ns(void)
-{
-    struct timespec now = {0};
-
-    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* --- in the other threads -------------------------------------------------------------------- */
 
 static void tell(struct other *other, enum stage stage)
@@ -369,7 +361,7 @@ static int await_stopped(uint64_t deadline_ns, struct cw_err *err)
             forget_ended();
             call_sleeping();
         }
-        if (missing && now_ns() > deadline_ns)
+        if (missing && system_now_ns() > deadline_ns)
             return name_missing(missing, err);
     }
 }
@@ -377,7 +369,7 @@ static int await_stopped(uint64_t deadline_ns, struct cw_err *err)
 /* Threads that run can make others. */
 static int stop_all(int directory, struct cw_err *err)
 {
-    uint64_t deadline_ns = now_ns() + STOP_NS;
+    uint64_t deadline_ns = system_now_ns() + STOP_NS;
     uint32_t added = 0;
 
     do {

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <lz4.h>
 #include <string.h>
-#include <time.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -40,17 +39,9 @@ struct stream *stream_begin(void *memory, int fd, uint32_t base, uint32_t number
     return s;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now = {0};
-
-    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int flush(struct stream *s, struct cw_err *err)
 {
-    uint64_t done = 0, start_ns = now_ns();
+    uint64_t done = 0, start_ns = system_now_ns();
 
     while (done < s->used) {
         long n = system_call(SYS_write, s->fd, s->buffer + done, s->used - done);
@@ -65,7 +56,7 @@ static int flush(struct stream *s, struct cw_err *err)
                                            : "nothing was taken");
         done += (uint64_t)n;
     }
-    pack_wrote(&s->pack, s->used, now_ns() - start_ns);
+    pack_wrote(&s->pack, s->used, system_now_ns() - start_ns);
     s->sent += s->used;
     s->used = 0;
     return 0;

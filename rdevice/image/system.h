@@ -62,6 +62,14 @@ static inline void *system_map(uint64_t at, uint64_t size, int prot, int flags, 
     return (void *)system_call(SYS_mmap, at, size, prot, flags, fd, offset);
 }
 
+static inline uint64_t system_now_ns(void)
+{
+    int64_t now[2] = {0}; /* a struct timespec */
+
+    system_call(SYS_clock_gettime, 1 /* CLOCK_MONOTONIC */, now);
+    return (uint64_t)now[0] * 1000000000u + (uint64_t)now[1];
+}
+
 /* Private memory, of which only what is touched costs; NULL: there is none. */
 static inline void *system_memory(uint64_t size)
 {

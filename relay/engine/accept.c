@@ -1,6 +1,7 @@
 #include "relay/engine/accept.h"
 
 #include "common/clock.h"
+#include "common/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,16 +41,9 @@ static void count_refused(struct relay_spare *spare, uint32_t count)
         say_refused(spare);
 }
 
-static void close_spare(struct relay_spare *spare)
-{
-    if (spare->fd >= 0)
-        close(spare->fd);
-    spare->fd = -1;
-}
-
 void relay_spare_close(struct relay_spare *spare)
 {
-    close_spare(spare);
+    cw_close(&spare->fd);
     if (spare->refused > 0)
         say_refused(spare);
 }
@@ -63,17 +57,17 @@ void relay_refuse(int fd, struct relay_spare *spare)
 /* accept(2) says that there is no descriptor also where nobody waits for one. */
 static void refuse_one(int listener, struct relay_spare *spare)
 {
-    bool nobody;
+    bool nobody, refused;
     int fd;
 
-    close_spare(spare);
+    cw_close(&spare->fd);
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     nobody = fd < 0 && errno == EAGAIN;
-    if (fd >= 0)
-        close(fd);
+    refused = fd >= 0;
+    cw_close(&fd);
     spare->fd = spare_descriptor();
     if (!nobody) /* who cannot even be refused still waits: said, not counted */
-        count_refused(spare, fd >= 0);
+        count_refused(spare, refused);
 }
 
 static bool accept_dialled(int fd, struct relay_accepted *accepted)

@@ -67,8 +67,8 @@ static void observe_for_input(struct role *r)
     struct shared_conn *next;
 
     observed_begin(&r->set);
-    for (struct shared_conn *c = s->conns; c; c = next) {
-        next = c->next;
+    for (struct shared_conn *c = LIST_FIRST(&s->conns); c; c = next) {
+        next = LIST_NEXT(c, others);
         if (of(c)->receiver != r || of(c)->filled > 0)
             continue;
         if (c->ended) {
@@ -133,14 +133,14 @@ static bool send_and_observe(struct role *r)
     bool wrote = false;
 
     observed_begin(&r->set);
-    for (struct shared_conn *c = s->conns; c; c = next) {
+    for (struct shared_conn *c = LIST_FIRST(&s->conns); c; c = next) {
         bool ours = of(c)->sender == r;
 
         if (ours && !c->ended && !c->left && relay_conn_has_output(c->conn)) {
             shared_write(s, c);
             wrote = true;
         }
-        next = c->next;
+        next = LIST_NEXT(c, others);
         if (ours && c->ended) {
             of(c)->sender = NULL;
             shared_release(s, c);

@@ -32,8 +32,8 @@ static void observe(struct relay_engine *e)
     struct shared_conn *next;
 
     observed_begin(&e->set);
-    for (struct shared_conn *c = s->conns; c; c = next) {
-        next = c->next;
+    for (struct shared_conn *c = LIST_FIRST(&s->conns); c; c = next) {
+        next = LIST_NEXT(c, others);
         if (of(c)->taken)
             continue;
         if (c->ended) {

@@ -47,16 +47,15 @@ void shared_flush(struct shared *s)
 
 void shared_leave(struct shared *s)
 {
-    struct shared_conn *dead;
+    struct shared_conns dead;
+    struct shared_conn *c;
 
     shared_flush(s);
     dead = s->dead;
-    s->dead = NULL;
+    LIST_INIT(&s->dead);
     pthread_mutex_unlock(&s->lock);
-    while (dead) {
-        struct shared_conn *c = dead;
-
-        dead = c->next;
+    while ((c = LIST_FIRST(&dead))) {
+        LIST_FIRST(&dead) = LIST_NEXT(c, others);
         relay_hang_up(c->fd);
         free(c);
     }
@@ -82,23 +81,12 @@ void shared_cond_wait(struct shared *s, pthread_cond_t *cond, uint64_t ns)
 }
 
 /* --- connections ------------------------------------------------------------------------------ */
-static void unlink_conn(struct shared *s, struct shared_conn *c)
-{
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        s->conns = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
-}
-
 static void bury(struct shared *s, struct shared_conn *c)
 {
     relay_conn_broken(c->conn, c->why, NULL, 0);
     s->held -= c->held;
-    unlink_conn(s, c);
-    c->next = s->dead;
-    s->dead = c;
+    LIST_REMOVE(c, others);
+    LIST_INSERT_HEAD(&s->dead, c, others);
 }
 
 void shared_end(struct shared *s, struct shared_conn *c, const char *why)
@@ -142,10 +130,7 @@ static void open_conn(struct shared *s, const struct relay_accepted *accepted)
     }
     c->fd = accepted->fd;
     c->users = 1;
-    c->next = s->conns;
-    if (c->next)
-        c->next->prev = c;
-    s->conns = c;
+    LIST_INSERT_HEAD(&s->conns, c, others);
     if (s->ops->opened(s, c) < 0) {
         shared_end(s, c, "its relay has no room for it");
         shared_release(s, c);
@@ -180,7 +165,7 @@ static void resume(struct shared *s)
     uint64_t now_ns = s->held ? cw_clock_ns() : 0;
     int left = s->held;
 
-    for (struct shared_conn *c = s->conns; c && left > 0; c = c->next) {
+    for (struct shared_conn *c = LIST_FIRST(&s->conns); c && left > 0; c = LIST_NEXT(c, others)) {
         left -= c->held;
         if (c->held && relay_conn_wants_input(c->conn, now_ns)) {
             c->held = false;
@@ -305,9 +290,11 @@ void shared_thread_end(struct shared *s)
 
 static void end_threads(struct shared *s)
 {
+    struct shared_conn *c;
+
     shared_enter(s);
     s->stops = true;
-    for (struct shared_conn *c = s->conns; c; c = c->next)
+    LIST_FOREACH (c, &s->conns, others)
         shared_end(s, c, "the relay ends");
     s->ops->stopping(s);
     while (s->threads > 0)
@@ -408,11 +395,13 @@ void shared_stop(struct shared *s)
 
 void shared_close(struct shared *s)
 {
+    struct shared_conn *c;
+
     shared_enter(s);
-    while (s->conns) {
-        snprintf(s->conns->why, sizeof(s->conns->why), "the relay ends");
-        s->conns->ended = true;
-        bury(s, s->conns);
+    while ((c = LIST_FIRST(&s->conns))) {
+        snprintf(c->why, sizeof(c->why), "the relay ends");
+        c->ended = true;
+        bury(s, c);
     }
     shared_leave(s);
     close(s->stop_fd);

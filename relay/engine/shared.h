@@ -11,6 +11,7 @@
 #include "relay/engine/accept.h"
 
 #include <pthread.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #define SHARED_HELD_NS 5000000ull       /* between looks at senders that wait for a slow receiver */
@@ -29,9 +30,10 @@ struct shared_conn {
     bool held;    /* not read now: the bytes that it sent should drain first */
     bool ended;   /* it is to be closed */
     char why[64]; /* likewise */
-    struct shared_conn *next;
-    struct shared_conn *prev;
+    LIST_ENTRY(shared_conn) others;
 };
+
+LIST_HEAD(shared_conns, shared_conn);
 
 /* What an engine does. All [lock]. */
 struct shared_ops {
@@ -57,10 +59,10 @@ struct shared {
     struct relay_engine_config config;
     struct cw_relay_stats *stats;
     pthread_mutex_t lock;
-    struct shared_conn *conns;
-    struct shared_conn
-        *dead; /* closed for the core; their sockets are closed outside of the lock */
-    int held;  /* connections that are */
+    struct shared_conns conns;
+    struct shared_conns
+        dead; /* closed for the core; their sockets are closed outside of the lock */
+    int held; /* connections that are */
     bool stops;
     int stop_fd;
     int tick_ms; /* until the core is told that time passes; of the thread that called run */

@@ -160,8 +160,8 @@ static void tick(struct relay_engine *e)
     for (int i = 0; i < e->config.listener_count; i++)
         if (!e->listeners[i].armed && uring_ring_room(&e->ring))
             listener_arm(e, &e->listeners[i]);
-    for (struct uring_conn *c = e->conns; c && uring_ring_room(&e->ring); c = next) {
-        next = c->next;
+    for (struct uring_conn *c = LIST_FIRST(&e->conns); c && uring_ring_room(&e->ring); c = next) {
+        next = LIST_NEXT(c, others);
         uring_conn_tick(e, c);
     }
     uring_conn_serve_ready(e);
@@ -189,7 +189,8 @@ static void rest(struct relay_engine *e, bool served)
         spin(e);
     } else {
         e->stats->sleeps++;
-        uring_ring_wait(&e->ring, e->held ? HELD_MS : relay_core_tick_ms(e->config.core));
+        uring_ring_wait(&e->ring,
+                        !LIST_EMPTY(&e->held) ? HELD_MS : relay_core_tick_ms(e->config.core));
     }
 }
 
@@ -232,8 +233,8 @@ static void drain(struct relay_engine *e)
     struct uring_conn *next;
 
     e->stopped = true;
-    for (struct uring_conn *c = e->conns; c; c = next) {
-        next = c->next;
+    for (struct uring_conn *c = LIST_FIRST(&e->conns); c; c = next) {
+        next = LIST_NEXT(c, others);
         uring_conn_abandon(e, c, "the relay ends");
     }
     for (int i = 0; i < DRAIN_TRIES && e->ring.outstanding; i++) {

@@ -7,6 +7,7 @@
 #include "relay/engine/accept.h"
 
 #include <liburing.h>
+#include <sys/queue.h>
 
 #define URING_IOV_MAX 64
 #define URING_STEP_SQES 8 /* operations that serving one completion or connection may ask for */
@@ -85,9 +86,8 @@ struct uring_listener {
 
 struct uring_conn {
     struct relay_conn *conn;
-    struct uring_conn *next; /* all of the engine */
-    struct uring_conn *prev;
-    struct uring_conn *next_held;
+    LIST_ENTRY(uring_conn) others;
+    LIST_ENTRY(uring_conn) in_held;
     int fd;
     enum uring_op receiving; /* URING_SHARED, URING_OWN, or 0 when no receive is under way */
     bool cancelled;          /* ... but is asked to end */
@@ -114,8 +114,8 @@ struct relay_engine {
     struct relay_engine_config config;
     struct cw_relay_stats *stats;
     struct uring_listener listeners[RELAY_LISTENERS_MAX];
-    struct uring_conn *conns;
-    struct uring_conn *held;               /* not to be read from yet */
+    LIST_HEAD(uring_conns, uring_conn) conns;
+    struct uring_conns held;               /* not to be read from yet */
     struct uring_conn *own[URING_OWN_MAX]; /* NULL where free */
     struct relay_spare spare;
     int stop_fd;

@@ -21,15 +21,10 @@
 #define STUCK_NS (URING_TICK_MS * 1000000ull)    /* a send that may be of no use any more */
 
 /* --- end -------------------------------------------------------------------------------------- */
-static void held_remove(struct relay_engine *e, struct uring_conn *c)
+static void held_remove(struct uring_conn *c)
 {
-    struct uring_conn **at = &e->held;
-
-    if (!c->held)
-        return;
-    while (*at != c)
-        at = &(*at)->next_held;
-    *at = c->next_held;
+    if (c->held)
+        LIST_REMOVE(c, in_held);
     c->held = false;
 }
 
@@ -44,14 +39,9 @@ static void own_leave(struct relay_engine *e, struct uring_conn *c)
 static void conn_free(struct relay_engine *e, struct uring_conn *c)
 {
     assert(!c->receiving && !c->sending);
-    held_remove(e, c);
+    held_remove(c);
     own_leave(e, c);
-    if (c->prev)
-        c->prev->next = c->next;
-    else
-        e->conns = c->next;
-    if (c->next)
-        c->next->prev = c->prev;
+    LIST_REMOVE(c, others);
     relay_conn_broken(c->conn, c->error ? strerror(c->error) : c->why, NULL, 0);
     relay_hang_up(c->fd);
     free(c->late);
@@ -121,8 +111,7 @@ static void hold(struct relay_engine *e, struct uring_conn *c)
     if (c->held || c->ending)
         return;
     c->held = true;
-    c->next_held = e->held;
-    e->held = c;
+    LIST_INSERT_HEAD(&e->held, c, in_held);
 }
 
 static void input_copy(struct uring_conn *c, const uint8_t *bytes, size_t size)
@@ -183,18 +172,12 @@ void uring_conn_receive(struct relay_engine *e, struct uring_conn *c)
 
 void uring_conn_look_at_held(struct relay_engine *e)
 {
-    struct uring_conn *next = e->held;
+    struct uring_conn *next;
 
-    e->held = NULL;
-    while (next) {
-        struct uring_conn *c = next;
-
-        next = c->next_held;
-        c->held = false;
-        if (uring_ring_room(&e->ring))
-            uring_conn_receive(e, c);
-        else
-            hold(e, c);
+    for (struct uring_conn *c = LIST_FIRST(&e->held); c && uring_ring_room(&e->ring); c = next) {
+        next = LIST_NEXT(c, in_held);
+        held_remove(c);
+        uring_conn_receive(e, c);
     }
 }
 
@@ -379,9 +362,6 @@ void uring_conn_open(struct relay_engine *e, const struct relay_accepted *accept
         return;
     }
     c->fd = accepted->fd;
-    c->next = e->conns;
-    if (e->conns)
-        e->conns->prev = c;
-    e->conns = c;
+    LIST_INSERT_HEAD(&e->conns, c, others);
     uring_conn_receive(e, c);
 }

@@ -1,4 +1,5 @@
 #include "relay/inspect/files.h"
+#include "common/fd.h"
 #include "relay/log_dir.h"
 #include "relay/memory/block.h"
 
@@ -204,22 +205,16 @@ int inspect_files_open(struct inspect_files *files, const char *path, struct cw_
     return failed;
 }
 
-static void close_one(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 void inspect_files_close(struct inspect_files *files)
 {
     for (int i = 0; i < INSPECT_JOURNALS; i++) {
         if (files->journals[i].bytes)
             munmap(files->journals[i].bytes, files->journals[i].mapped);
-        close_one(files->journals[i].fd);
+        cw_close(&files->journals[i].fd);
     }
-    close_one(files->segments);
-    close_one(files->lock);
-    close_one(files->dir);
+    cw_close(&files->segments);
+    cw_close(&files->lock);
+    cw_close(&files->dir);
 }
 
 int inspect_files_segment(void *of, uint32_t extent, uint8_t *to, uint32_t size)
