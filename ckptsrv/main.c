@@ -6,7 +6,6 @@
 #include "common/parse.h"
 #include "common/secret.h"
 
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 
@@ -59,19 +58,6 @@ struct ckptsrv_options {
     bool told; /* why it does not listen: on ready_fd */
 };
 
-static int take_descriptor(int *fd, const char *value, struct cw_err *err)
-{
-    uint64_t number;
-
-    if (cw_parse_number("descriptor", value, 0, 1 << 20, &number, err) < 0)
-        return err->code;
-    if (fcntl((int)number, F_GETFD) < 0)
-        return cw_err_set(err, CW_EINVAL, "descriptor '%s': it is not open", value);
-    *fd = (int)number;
-    fcntl(*fd, F_SETFD, FD_CLOEXEC);
-    return CW_OK;
-}
-
 static int add_address(struct ckptsrv_config *config, const char *address, struct cw_err *err)
 {
     if (config->address_count == CKPTSRV_LISTENERS_MAX)
@@ -93,11 +79,11 @@ static int take_option(struct ckptsrv_options *o, int opt, const char *value, st
         o->key_file = value;
         return CW_OK;
     case OPT_KEY_FD:
-        return take_descriptor(&o->key_fd, value, err);
+        return cw_parse_descriptor(value, &o->key_fd, err);
     case OPT_MAX:
         return cw_parse_bytes("--max", value, &o->config.max_bytes, err);
     case OPT_READY_FD:
-        return take_descriptor(&o->config.ready_fd, value, err);
+        return cw_parse_descriptor(value, &o->config.ready_fd, err);
     case OPT_EPHEMERAL_JOB:
         o->config.ephemeral = true;
         o->config.job = o->job;

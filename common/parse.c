@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +61,18 @@ int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct c
     }
     return cw_err_set(err, CW_EINVAL, "%s '%s': expected a time, like 90, 1.5s, 300ms, 5m or 2h",
                       what, text);
+}
+
+int cw_parse_descriptor(const char *text, int *fd, struct cw_err *err)
+{
+    uint64_t number;
+
+    if (cw_parse_number("descriptor", text, 0, 1 << 20, &number, err) < 0)
+        return err->code;
+    if (fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
+        return cw_err_set(err, CW_EINVAL, "descriptor '%s': it is not open", text);
+    *fd = (int)number;
+    return CW_OK;
 }
 
 int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err)

@@ -18,6 +18,9 @@ int cw_parse_bytes(const char *what, const char *text, uint64_t *value, struct c
  * nanoseconds. */
 int cw_parse_duration(const char *what, const char *text, uint64_t *ns, struct cw_err *err);
 
+/* The number of a descriptor that is open here; programs that this one starts do not have it. */
+int cw_parse_descriptor(const char *text, int *fd, struct cw_err *err);
+
 /* Sets the error for an `opt` of '?' or ':' that getopt_long returned (with opterr 0). The text
  * names the option and the --help of `command`. Returns CW_EINVAL. */
 int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err);

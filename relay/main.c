@@ -11,7 +11,6 @@
 #include "relay/region.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
@@ -109,18 +108,6 @@ static const struct option own_options[] = {
 };
 #define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
 
-static int take_descriptor(int *fd, const char *value, struct cw_err *err)
-{
-    uint64_t number;
-
-    if (cw_parse_number("descriptor", value, 0, 1 << 20, &number, err) < 0)
-        return err->code;
-    if (fcntl((int)number, F_GETFD) < 0)
-        return cw_err_set(err, CW_EINVAL, "descriptor '%s': it is not open", value);
-    *fd = (int)number;
-    return CW_OK;
-}
-
 static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
 {
     switch (opt) {
@@ -130,13 +117,13 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
         o->place.key_file = value;
         return CW_OK;
     case OPT_KEY_FD:
-        return take_descriptor(&o->place.key_fd, value, err);
+        return cw_parse_descriptor(value, &o->place.key_fd, err);
     case OPT_READY_FD:
-        return take_descriptor(&o->ready_fd, value, err);
+        return cw_parse_descriptor(value, &o->ready_fd, err);
     case OPT_STATE_FD:
-        return take_descriptor(&o->state_fd, value, err);
+        return cw_parse_descriptor(value, &o->state_fd, err);
     case OPT_DISK_FD:
-        return take_descriptor(&o->disk_fd, value, err);
+        return cw_parse_descriptor(value, &o->disk_fd, err);
     case OPT_SPIN:
         return cw_parse_duration("--spin", value, &o->spin_ns, err);
     case OPT_DROP_UNREADABLE:

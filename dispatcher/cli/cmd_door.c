@@ -3,7 +3,6 @@
 #include "tunnels/door.h"
 #include "tunnels/ssh_address.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,18 +33,6 @@ static int add_door(struct door_options *o, const char *at, const char *to, stru
     return CW_OK;
 }
 
-static int take_ready(struct door_options *o, const char *value, struct cw_err *err)
-{
-    uint64_t number;
-
-    if (cw_parse_number("--ready-fd", value ? value : "", 0, 1 << 20, &number, err) < 0)
-        return err->code;
-    if (fcntl((int)number, F_SETFD, FD_CLOEXEC) < 0)
-        return cw_err_set(err, CW_EINVAL, "--ready-fd %s: it is not open", value);
-    o->ready_fd = (int)number;
-    return CW_OK;
-}
-
 static int parse(struct door_options *o, char **argv, struct cw_err *err)
 {
     while (*argv) {
@@ -55,7 +42,7 @@ static int parse(struct door_options *o, char **argv, struct cw_err *err)
             result = add_door(o, argv[1], argv[2], err);
             argv += argv[2] ? 3 : 2;
         } else if (strcmp(argv[0], "--ready-fd") == 0 && argv[1]) {
-            result = take_ready(o, argv[1], err);
+            result = cw_parse_descriptor(argv[1], &o->ready_fd, err);
             argv += 2;
         } else {
             result = cw_err_set(err, CW_EINVAL,

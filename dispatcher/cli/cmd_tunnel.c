@@ -4,7 +4,6 @@
 #include "tunnels/stripe_cut.h"
 #include "tunnels/tunnel.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,17 +28,16 @@ static const char usage[] =
  * blocked, and what a terminal sends is for it: its last words still go through here. */
 static bool take_fd(const char *text, struct tunnel_ends *ends)
 {
+    struct cw_err err;
     sigset_t none;
-    char *end;
-    long fd = strtol(text, &end, 10);
+    int fd;
 
-    if (!*text || *end || fd < 0 || fcntl((int)fd, F_GETFD) < 0)
+    if (cw_parse_descriptor(text, &fd, &err) < 0)
         return false;
-    fcntl((int)fd, F_SETFD, FD_CLOEXEC);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
-    *ends = (struct tunnel_ends){.in = (int)fd, .out = (int)fd, .told = true};
+    *ends = (struct tunnel_ends){.in = fd, .out = fd, .told = true};
     return true;
 }
 

@@ -31,7 +31,8 @@ void recv_point(struct relay_conn *conn, const uint8_t *body)
 
     if (!mailbox->log.kept || is_reading(mailbox))
         return;
-    if (!cw_point_get(body, &point) || !point_adds_up(mailbox, &point)) {
+    cw_point_get(body, &point);
+    if (!point_adds_up(mailbox, &point)) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "POINT frame that does not add up");
         return;
     }

@@ -8,10 +8,7 @@ void recv_recv(struct relay_conn *conn, const uint8_t *body)
     struct relay_posted *posted;
     struct cw_recv recv;
 
-    if (!cw_recv_get(body, &recv)) {
-        conn_refuse(conn, CW_REFUSED_PROTOCOL, "RECV frame that cannot be read");
-        return;
-    }
+    cw_recv_get(body, &recv);
     if (!match_takes(&mailbox->index, recv.mask)) {
         conn_refuse(conn, CW_REFUSED_LIMIT, RECV_MASKS_REFUSED, RELAY_MATCH_CLASSES);
         return;
@@ -44,7 +41,8 @@ void recv_mrecv(struct relay_conn *conn, const uint8_t *body)
     struct relay_message *message;
     struct cw_mrecv mrecv;
 
-    message = cw_mrecv_get(body, &mrecv) ? mailbox_taken_out(mailbox, mrecv.msg) : NULL;
+    cw_mrecv_get(body, &mrecv);
+    message = mailbox_taken_out(mailbox, mrecv.msg);
     if (!message) {
         conn_refuse(conn, CW_REFUSED_PROTOCOL, "MRECV of a message that no probe took out");
         return;
