@@ -52,7 +52,7 @@ static int read_answer(const struct ssh_link *link, struct cw_err *err)
     if (find_answer(link, err) < 0 || ssh_channel_get(link, bytes, sizeof(bytes), err) < 0)
         return err->code;
     stripe_answer_get(bytes, &answer);
-    return answer.joined && answer.version == STRIPE_VERSION
+    return answer.joined == 1 && answer.version == STRIPE_VERSION
                ? CW_OK
                : cw_err_set(err, CW_EPROTO, "gateway %s: " COMMAND ": %.200s",
                             ssh_link_hop(link)->host, answer.text);

@@ -20,17 +20,21 @@
 
 enum stripe_kind { STRIPE_FIRST = 1, STRIPE_JOIN = 2 };
 
+/* This and the next ones are sent as they stand. */
 struct stripe_greeting {
-    enum stripe_kind kind;
+    char magic[8]; /* which is put, as the version is */
+    uint32_t version;
+    uint32_t kind; /* enum stripe_kind */
     uint8_t name[STRIPE_NAME_BYTES];
     uint8_t token[STRIPE_TOKEN_BYTES];
-    char host[STRIPE_HOST_BYTES]; /* of the first one: where the tunnel leads, else "" */
     uint16_t port;
+    uint16_t reserved;
+    char host[STRIPE_HOST_BYTES]; /* of the first one: where the tunnel leads, else "" */
 };
 
 struct stripe_answer {
-    uint32_t version; /* of who answers */
-    bool joined;
+    uint32_t version;                    /* of who answers */
+    uint32_t joined;                     /* 1: it has; else: */
     char text[STRIPE_ANSWER_TEXT_BYTES]; /* why not */
 };
 
@@ -53,7 +57,11 @@ size_t stripe_answer_put(uint8_t bytes[sizeof(STRIPE_ANSWER_MARK) + STRIPE_ANSWE
 /* What follows the mark. The text is printable whatever came. */
 void stripe_answer_get(const uint8_t bytes[STRIPE_ANSWER_BYTES], struct stripe_answer *answer);
 
-void stripe_header_put(uint8_t bytes[STRIPE_HEADER_BYTES], const struct stripe_header *header);
+static inline void stripe_header_put(uint8_t bytes[STRIPE_HEADER_BYTES],
+                                     const struct stripe_header *header)
+{
+    memcpy(bytes, header, STRIPE_HEADER_BYTES);
+}
 /* False: there is no such chunk. */
 bool stripe_header_get(const uint8_t bytes[STRIPE_HEADER_BYTES], struct stripe_header *header);
 

@@ -39,7 +39,7 @@ static void begin(void)
 
 static void words_come_back(void)
 {
-    static const struct stripe_greeting said[] = {
+    static struct stripe_greeting said[] = {
         {.kind = STRIPE_FIRST, .name = "n", .token = "t", .host = "node.site-b", .port = 7000},
         {.kind = STRIPE_JOIN, .name = "other", .token = "t"}};
     uint8_t at[STRIPE_GREETING_BYTES], to[sizeof(STRIPE_ANSWER_MARK) + STRIPE_ANSWER_BYTES];
@@ -48,6 +48,8 @@ static void words_come_back(void)
 
     for (size_t i = 0; i < 2; i++) {
         stripe_greeting_put(at, &said[i]);
+        memcpy(said[i].magic, "CWSTRIPE", 8);
+        said[i].version = STRIPE_VERSION;
         CU_ASSERT_EQUAL(stripe_greeting_get(at, &got, &err), CW_OK);
         CU_ASSERT_EQUAL(memcmp(&got, &said[i], sizeof(got)), 0);
     }
