@@ -47,125 +47,79 @@ uint32_t job_state_version(const uint8_t *bytes, size_t size)
 /* --- bodies --------------------------------------------------------------------------------------
  */
 
+#define FIELDS_MAX 3 /* of one type */
+
+/* TEXT and REST: all that is left, `bytes`; TEXT has its end there, and nothing after it. */
+enum field { END, ID, KEY, RANK, NUMBER, IMAGE, FILE_TIMES, STDIN_FILE, PLACE, TEXT, REST };
+
+/* Where a field is in a record; numbers stand one after the other there, too. */
+#define FIELD(member)                                                                              \
+    {                                                                                              \
+        offsetof(struct job_state_record, member), sizeof(((struct job_state_record *)0)->member)  \
+    }
+static const struct {
+    size_t offset, size;
+} fields[] = {[ID] = FIELD(id),
+              [KEY] = FIELD(key),
+              [RANK] = FIELD(rank),
+              [NUMBER] = FIELD(number),
+              [IMAGE] = FIELD(image),
+              [FILE_TIMES] = {offsetof(struct job_state_record, file), 2 * sizeof(uint64_t)},
+              [STDIN_FILE] = FIELD(stdin_file),
+              [PLACE] = FIELD(place)};
+
+static const uint8_t fields_of[JOB_STATE_TYPES][FIELDS_MAX + 1] = {
+    [JOB_STATE_JOB] = {ID, KEY, RANK},
+    [JOB_STATE_ARGUMENT] = {TEXT},
+    [JOB_STATE_VARIABLE] = {TEXT},
+    [JOB_STATE_DIRECTORY] = {TEXT},
+    [JOB_STATE_FILE] = {FILE_TIMES, TEXT},
+    [JOB_STATE_STDIN] = {STDIN_FILE, TEXT},
+    [JOB_STATE_BEGUN] = {END},
+    [JOB_STATE_START] = {RANK, NUMBER, IMAGE},
+    [JOB_STATE_STARTED] = {RANK, NUMBER},
+    [JOB_STATE_REPORT] = {RANK, REST},
+    [JOB_STATE_PMI] = {RANK, REST},
+    [JOB_STATE_MARK] = {RANK, NUMBER},
+    [JOB_STATE_INPUT] = {REST},
+    [JOB_STATE_PLACE] = {RANK, NUMBER, PLACE},
+    [JOB_STATE_TRIMMED] = {RANK, NUMBER},
+    [JOB_STATE_ENDED] = {RANK, NUMBER},
+};
+
 static void put_body(struct cw_writer *w, const struct job_state_record *v)
 {
-    switch ((enum job_state_type)v->type) {
-    case JOB_STATE_JOB:
-        cw_put_bytes(w, v->id, sizeof(v->id));
-        cw_put_bytes(w, v->key, sizeof(v->key));
-        cw_put_u32(w, v->rank);
-        break;
-    case JOB_STATE_FILE:
-        cw_put_u64(w, v->file.size);
-        cw_put_u64(w, v->file.mtime_ns);
-        cw_put_bytes(w, v->file.path, strlen(v->file.path) + 1);
-        break;
-    case JOB_STATE_STDIN:
-        for (int i = 0; i < 3; i++)
-            cw_put_u64(w, v->stdin_file[i]);
-        cw_put_bytes(w, v->bytes, v->size);
-        break;
-    case JOB_STATE_START:
-        cw_put_u32(w, v->rank);
-        cw_put_u32(w, v->number);
-        cw_put_u32(w, v->image);
-        break;
-    case JOB_STATE_REPORT:
-    case JOB_STATE_PMI:
-        cw_put_u32(w, v->rank);
-        cw_put_bytes(w, v->bytes, v->size);
-        break;
-    case JOB_STATE_STARTED:
-    case JOB_STATE_MARK:
-    case JOB_STATE_TRIMMED:
-    case JOB_STATE_ENDED:
-        cw_put_u32(w, v->rank);
-        cw_put_u32(w, v->number);
-        break;
-    case JOB_STATE_PLACE:
-        cw_put_u32(w, v->rank);
-        cw_put_u32(w, v->number);
-        for (int i = 0; i < JOB_STATE_STREAMS; i++)
-            cw_put_u64(w, v->place.printed[i]);
-        cw_put_u64(w, v->place.input);
-        break;
-    case JOB_STATE_BEGUN:
-        break;
-    default:
-        cw_put_bytes(w, v->bytes, v->size);
-        break;
-    }
-}
-
-/* All that is left. */
-static void get_rest(struct cw_reader *r, struct job_state_record *v)
-{
-    v->size = (uint32_t)r->left;
-    v->bytes = cw_get_bytes(r, r->left);
-}
-
-/* All that is left is a text with its end, and nothing after it. */
-static bool get_text(struct cw_reader *r, struct job_state_record *v)
-{
-    get_rest(r, v);
-    return v->size > 0 && memchr(v->bytes, '\0', v->size) == v->bytes + v->size - 1;
-}
-
-static bool get_file(struct cw_reader *r, struct job_state_record *v)
-{
-    v->file.size = cw_get_u64(r);
-    v->file.mtime_ns = cw_get_u64(r);
-    if (r->bad || !get_text(r, v))
-        return false;
-    v->file.path = (const char *)v->bytes;
-    return true;
-}
-
-static void get_fixed(struct cw_reader *r, struct job_state_record *v)
-{
-    v->rank = cw_get_u32(r);
-    if (v->type == JOB_STATE_REPORT || v->type == JOB_STATE_PMI) {
-        get_rest(r, v);
-        return;
-    }
-    v->number = cw_get_u32(r);
-    if (v->type == JOB_STATE_START)
-        v->image = cw_get_u32(r);
-    if (v->type != JOB_STATE_PLACE)
-        return;
-    for (int i = 0; i < JOB_STATE_STREAMS; i++)
-        v->place.printed[i] = cw_get_u64(r);
-    v->place.input = cw_get_u64(r);
+    for (const uint8_t *field = fields_of[v->type]; *field != END; field++)
+        if (*field < TEXT)
+            cw_put_bytes(w, (const uint8_t *)v + fields[*field].offset, fields[*field].size);
+        else if (v->type == JOB_STATE_FILE)
+            cw_put_bytes(w, v->file.path, strlen(v->file.path) + 1);
+        else
+            cw_put_bytes(w, v->bytes, v->size);
 }
 
 /* False: no writer of this version wrote that. */
 static bool get_body(struct cw_reader *r, uint32_t ranks, struct job_state_record *v)
 {
-    switch ((enum job_state_type)v->type) {
-    case JOB_STATE_JOB:
-        cw_get_copy(r, v->id, sizeof(v->id));
-        cw_get_copy(r, v->key, sizeof(v->key));
-        v->rank = cw_get_u32(r);
-        return cw_reader_end(r) && v->rank > 0 && v->rank <= CW_RANKS_MAX && ranks == 0;
-    case JOB_STATE_FILE:
-        return get_file(r, v);
-    case JOB_STATE_STDIN:
-        for (int i = 0; i < 3; i++)
-            v->stdin_file[i] = cw_get_u64(r);
-        return !r->bad && get_text(r, v);
-    case JOB_STATE_BEGUN:
-        return cw_reader_end(r);
-    case JOB_STATE_ARGUMENT:
-    case JOB_STATE_VARIABLE:
-    case JOB_STATE_DIRECTORY:
-        return get_text(r, v);
-    case JOB_STATE_INPUT:
-        get_rest(r, v);
-        return true;
-    default:
-        get_fixed(r, v);
-        return cw_reader_end(r) && v->rank < ranks;
+    bool sense = true;
+
+    for (const uint8_t *field = fields_of[v->type]; *field != END; field++) {
+        if (*field < TEXT) {
+            cw_get_copy(r, (uint8_t *)v + fields[*field].offset, fields[*field].size);
+        } else {
+            v->size = (uint32_t)r->left;
+            v->bytes = cw_get_bytes(r, r->left);
+        }
+        if (*field == TEXT)
+            sense = v->size > 0 && memchr(v->bytes, '\0', v->size) == v->bytes + v->size - 1;
+        if (*field == RANK && v->type != JOB_STATE_JOB)
+            sense = v->rank < ranks;
     }
+    if (v->type == JOB_STATE_JOB)
+        sense = v->rank > 0 && v->rank <= CW_RANKS_MAX && ranks == 0;
+    if (v->type == JOB_STATE_FILE)
+        v->file.path = (const char *)v->bytes;
+    return cw_reader_end(r) && sense;
 }
 
 /* --- records -------------------------------------------------------------------------------------
