@@ -330,7 +330,7 @@ build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/baseline.c rdevice/imag
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c tests/lib/left.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
-	dispatcher/status/json_value.c dispatcher/status/log_document.c relay/log_dir.c relay/disk.c)
+	$(addprefix dispatcher/status/,json_value.c log_document.c table.c) relay/log_dir.c relay/disk.c)
 build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)

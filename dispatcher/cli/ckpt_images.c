@@ -30,15 +30,11 @@ static bool is_chosen(const struct ckpt_choice *choice, const uint8_t *job, uint
 
 static struct ckpt_image *add(struct ckpt_images *images)
 {
-    if (images->count == images->size) {
-        size_t size = images->size ? 2 * images->size : 64;
-        struct ckpt_image *at = realloc(images->at, size * sizeof(*at));
+    struct ckpt_image *at = reallocarray(images->at, images->count + 1, sizeof(*at));
 
-        if (!at)
-            return NULL;
-        images->at = at;
-        images->size = size;
-    }
+    if (!at)
+        return NULL;
+    images->at = at;
     return &images->at[images->count++];
 }
 
@@ -154,11 +150,6 @@ json_t *ckpt_images_document(const struct ckpt_images *images, const char *dir)
     return document;
 }
 
-static void cell_job(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "job"));
-}
-
 static void cell_taken(const json_t *row, char *to)
 {
     snprintf(to, TABLE_CELL_MAX, "%.19s", table_text(row, "taken"));
@@ -170,10 +161,14 @@ static void cell_index(const json_t *row, char *to)
 }
 
 static const struct table_column columns[] = {
-    {"JOB", false, .cell = cell_job},           {"RANK", true, .number = "rank"},
-    {"NUMBER", true, .number = "number"},       {"INCARNATION", true, .number = "incarnation"},
-    {"MEMORY", true, .bytes = "memory_bytes"},  {"NEW", true, .bytes = "new_bytes"},
-    {"TAKEN (UTC)", false, .cell = cell_taken}, {"INDEX", false, .cell = cell_index},
+    {"JOB", false, .text = "job"},
+    {"RANK", true, .number = "rank"},
+    {"NUMBER", true, .number = "number"},
+    {"INCARNATION", true, .number = "incarnation"},
+    {"MEMORY", true, .bytes = "memory_bytes"},
+    {"NEW", true, .bytes = "new_bytes"},
+    {"TAKEN (UTC)", false, .cell = cell_taken},
+    {"INDEX", false, .cell = cell_index},
 };
 
 static void print_one(FILE *to, const json_t *row)
@@ -182,8 +177,7 @@ static void print_one(FILE *to, const json_t *row)
     char fresh[TABLE_CELL_MAX];
 
     fprintf(to, "job %s, rank %llu, image %llu\n", table_text(row, "job"),
-            (unsigned long long)table_number(row, "rank"),
-            (unsigned long long)table_number(row, "number"));
+            table_number(row, "rank"), table_number(row, "number"));
     if (!json_is_true(json_object_get(row, "whole"))) {
         fprintf(to, "  damaged: %s\n", table_text(row, "damage"));
         return;
@@ -192,15 +186,12 @@ static void print_one(FILE *to, const json_t *row)
     table_bytes(table_number(row, "new_bytes"), fresh, sizeof(fresh));
     fputs("  program      ", to);
     table_put_text(to, table_text(row, "program"));
-    fprintf(to, "\n  incarnation  %llu\n  taken        %s\n",
-            (unsigned long long)table_number(row, "incarnation"), table_text(row, "taken"));
+    fprintf(to, "\n  incarnation  %llu\n  taken        %s\n", table_number(row, "incarnation"),
+            table_text(row, "taken"));
     fprintf(to, "  point        event %llu, poll clock %llu, act %llu\n",
-            (unsigned long long)table_number(row, "event"),
-            (unsigned long long)table_number(row, "poll_clock"),
-            (unsigned long long)table_number(row, "acts"));
+            table_number(row, "event"), table_number(row, "poll_clock"), table_number(row, "acts"));
     fprintf(to, "  memory       %s in %llu blocks of %llu regions; %s were new on disk\n", memory,
-            (unsigned long long)table_number(row, "blocks"),
-            (unsigned long long)table_number(row, "regions"), fresh);
+            table_number(row, "blocks"), table_number(row, "regions"), fresh);
 }
 
 void ckpt_images_print(FILE *to, const json_t *document, bool long_form)

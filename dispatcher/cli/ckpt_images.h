@@ -23,7 +23,7 @@ struct ckpt_image {
 
 struct ckpt_images {
     struct ckpt_image *at; /* by job, rank and number */
-    size_t count, size;
+    size_t count;
 };
 
 /* Errors: CW_ESYS, CW_ENOMEM. */

@@ -3,9 +3,10 @@
 #include "ckptsrv/verify.h"
 #include "common/parse.h"
 #include "dispatcher/cli/ckpt_images.h"
-#include "dispatcher/cli/ckpt_now.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/state/state_file.h"
+#include "dispatcher/status/status_client.h"
+#include "dispatcher/status/table.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -116,23 +117,12 @@ static int parse_words(struct ckpt_options *o, int count, char **words, struct c
 
 static int parse(struct ckpt_options *o, int argc, char **argv, struct cw_err *err)
 {
-    static const struct option options[] = {{"dir", required_argument, NULL, 'd'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    int opt;
+    const struct cw_option options[] = {
+        {"dir", .text = &o->dir}, {"json", .flag = &o->json}, {"help", .flag = &o->help}, {0}};
 
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, "causeway ckpt", err);
-        o->json |= opt == 'j';
-        o->help |= opt == 'h';
-        if (opt == 'd')
-            o->dir = optarg;
-    }
-    return o->help ? CW_OK : parse_words(o, argc - optind, argv + optind, err);
+    if (cw_parse_options(argc, argv, "causeway ckpt", options, err) < 0 || o->help)
+        return err->code;
+    return parse_words(o, argc - optind, argv + optind, err);
 }
 
 /* --- the commands --------------------------------------------------------------------------------
@@ -144,12 +134,10 @@ static int tell(const struct ckpt_options *o, const struct ckpt_images *images, 
 
     if (!document)
         return cw_err_set(err, CW_ENOMEM, "no memory");
-    if (o->json) {
-        json_dumpf(document, stdout, JSON_COMPACT);
-        putchar('\n');
-    } else {
+    if (o->json)
+        table_put_json(document);
+    else
         ckpt_images_print(stdout, document, o->action == SHOW);
-    }
     json_decref(document);
     return CW_OK;
 }
@@ -251,21 +239,75 @@ static int act(const struct ckpt_options *o, const struct imgdir *dir,
     return o->action == REMOVE ? remove_all(o, images, err) : tell(o, images, err);
 }
 
-static int run(const struct ckpt_options *o, struct cw_err *err)
+static void run(const struct ckpt_options *o, struct cw_err *err)
 {
     struct ckpt_images images;
     struct imgdir dir;
 
     if (imgdir_open_to_read(&dir, o->dir, err) < 0)
-        return err->code;
+        return;
     if (ckpt_images_find(&images, &dir, &o->choice, err) == CW_OK) {
         act(o, &dir, &images, err);
         ckpt_images_free(&images);
     }
     imgdir_close(&dir, false);
-    if (!err->code && fflush(stdout) != 0)
-        cw_err_set(err, CW_ESYS, "standard output: %m");
-    return err->code;
+}
+
+/* --- now --- */
+
+/* Returns whether the image is stored. */
+static bool tell_rank(const json_t *rank)
+{
+    const char *state = table_text(rank, "state");
+    bool stored = strcmp(state, "stored") == 0;
+    char bytes[TABLE_CELL_MAX];
+
+    printf("rank %llu: ", table_number(rank, "rank"));
+    if (stored) {
+        table_bytes(table_number(rank, "bytes"), bytes, sizeof(bytes));
+        printf("image %llu is stored (%s)\n", table_number(rank, "image"), bytes);
+    } else if (strcmp(state, "failed") == 0) {
+        fputs("no image: ", stdout);
+        table_put_text(stdout, table_text(rank, "cause"));
+        putchar('\n');
+    } else {
+        puts("no image came in time");
+    }
+    return stored;
+}
+
+static int tell_images(const json_t *document)
+{
+    const json_t *rank;
+    int code = 0;
+    size_t i;
+
+    json_array_foreach(json_object_get(document, "ranks"), i, rank)
+    {
+        if (!tell_rank(rank))
+            code = 1;
+    }
+    return code;
+}
+
+/* Returns 1 when an image is not stored. */
+static int ask_images(const char *job, struct cw_err *err)
+{
+    struct status_found found[STATUS_JOBS_MAX];
+    json_t *document = NULL;
+    int count = status_find(found);
+    int chosen = status_choose(found, count, job, err), code = 0;
+
+    if (chosen >= 0)
+        document = status_ask_images(found[chosen].dir, err);
+    if (document)
+        code = tell_images(document);
+    else if (chosen >= 0 && err->code == CW_ENOTFOUND)
+        cw_err_set(err, CW_ENOTFOUND,
+                   "that job takes no images: it was started with --no-ckpt or --no-log");
+    json_decref(document);
+    status_forget(found, count);
+    return code;
 }
 
 int cmd_ckpt(int argc, char **argv)
@@ -279,12 +321,14 @@ int cmd_ckpt(int argc, char **argv)
     else if (options.help)
         fputs(usage, stdout);
     else if (options.action == NOW)
-        code = ckpt_now(options.running, &err);
+        code = ask_images(options.running, &err);
     else
-        code = run(&options, &err);
+        run(&options, &err);
+    if (!err.code && fflush(stdout) != 0)
+        cw_err_set(&err, CW_ESYS, "standard output: %m");
     if (err.code) {
         fflush(stdout);
         fprintf(stderr, "causeway ckpt: %s\n", err.text);
     }
-    return code < 0 ? 1 : code;
+    return err.code && code == 0 ? 1 : code;
 }

@@ -4,7 +4,6 @@
 #include "common/parse.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/status/log_document.h"
-#include "dispatcher/status/log_table.h"
 #include "dispatcher/status/table.h"
 #include "relay/inspect/tail.h"
 #include "relay/inspect/trial.h"
@@ -63,23 +62,14 @@ static int parse_words(struct log_options *o, int count, char **words, struct cw
 
 static int parse(struct log_options *o, int argc, char **argv, struct cw_err *err)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"key-file", required_argument, NULL, 'k'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    int opt;
+    const struct cw_option options[] = {{"json", .flag = &o->json},
+                                        {"key-file", .text = &o->key_file},
+                                        {"help", .flag = &o->help},
+                                        {0}};
 
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, "causeway log", err);
-        o->json |= opt == 'j';
-        o->help |= opt == 'h';
-        if (opt == 'k')
-            o->key_file = optarg;
-    }
-    return o->help ? CW_OK : parse_words(o, argc - optind, argv + optind, err);
+    if (cw_parse_options(argc, argv, "causeway log", options, err) < 0 || o->help)
+        return err->code;
+    return parse_words(o, argc - optind, argv + optind, err);
 }
 
 /* Of the journal that counts. */
@@ -98,13 +88,11 @@ static int open_image(struct inspect_image *image, struct inspect_files *files, 
 
 static void print(const struct log_options *o, const json_t *document, uint64_t damaged)
 {
-    if (o->json) {
-        json_dumpf(document, stdout, JSON_COMPACT);
-        putchar('\n');
-        return;
-    }
-    log_table(stdout, document);
-    if (damaged)
+    if (o->json)
+        table_put_json(document);
+    else
+        log_table(stdout, document);
+    if (damaged && !o->json)
         printf("\nlogs are damaged; see causeway log verify %s\n", o->dir);
 }
 

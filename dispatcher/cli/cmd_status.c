@@ -4,6 +4,7 @@
 #include "dispatcher/cli/grid_services.h"
 #include "dispatcher/status/status_client.h"
 #include "dispatcher/status/status_table.h"
+#include "dispatcher/status/table.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -41,23 +42,13 @@ struct status_options {
 
 static int parse(struct status_options *o, int argc, char **argv, struct cw_err *err)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},       {"help", no_argument, NULL, 'h'},
-        {"file", required_argument, NULL, 'f'}, {"site", required_argument, NULL, 's'},
-        {"here", required_argument, NULL, 'e'}, {0}};
-    int opt;
+    const struct cw_option options[] = {
+        {"json", .flag = &o->json},           {"help", .flag = &o->help},
+        {"file", 'f', .text = &o->grid.file}, {"site", .text = &o->grid.site},
+        {"here", .text = &o->grid.here},      {0}};
 
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":f:", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, "causeway status", err);
-        o->json |= opt == 'j';
-        o->help |= opt == 'h';
-        o->grid.file = opt == 'f' ? optarg : o->grid.file;
-        o->grid.site = opt == 's' ? optarg : o->grid.site;
-        o->grid.here = opt == 'e' ? optarg : o->grid.here;
-    }
+    if (cw_parse_options(argc, argv, "causeway status", options, err) < 0)
+        return err->code;
     if ((o->grid.site || o->grid.here) && !o->grid.file)
         return cw_err_set(err, CW_EINVAL, "--site and --here are for -f FILE, a grid");
     if (o->grid.file && argc > optind)
@@ -71,12 +62,10 @@ static int parse(struct status_options *o, int argc, char **argv, struct cw_err 
 
 static void show(const struct status_options *o, const json_t *document)
 {
-    if (!o->json) {
+    if (o->json)
+        table_put_json(document);
+    else
         status_table_job(stdout, document);
-    } else {
-        json_dumpf(document, stdout, JSON_COMPACT);
-        putchar('\n');
-    }
 }
 
 /* Directories whose dispatcher does not answer are told, and nothing else is done about them. */
@@ -120,34 +109,23 @@ static int run_status(const struct status_options *o, struct status_found *found
 
 int cmd_status(int argc, char **argv)
 {
-    struct status_options options = {0};
+    struct status_options options = {.grid = {.command = "causeway status", .op = "look"}};
+    struct status_found found[STATUS_JOBS_MAX];
     struct cw_err err = {0};
-    struct status_found *found;
-    int count;
-    int code;
+    int count, code;
 
     if (parse(&options, argc, argv, &err) < 0) {
         fprintf(stderr, "causeway status: %s\n", err.text);
         return 2;
     }
-    if (options.help) {
-        fputs(usage, stdout);
-        return 0;
-    }
+    if (options.help)
+        return fputs(usage, stdout) < 0;
     if (options.grid.file) {
-        options.grid.command = "causeway status";
-        options.grid.op = "look";
         options.grid.json = options.json;
         return grid_services(&options.grid);
-    }
-    found = calloc(STATUS_JOBS_MAX, sizeof(*found));
-    if (!found) {
-        fputs("causeway status: no memory\n", stderr);
-        return 1;
     }
     count = status_find(found);
     code = run_status(&options, found, count);
     status_forget(found, count);
-    free(found);
     return code;
 }

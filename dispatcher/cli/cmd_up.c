@@ -36,25 +36,14 @@ static const char options_usage[] =
 static int parse(struct grid_services_options *o, bool *help, int argc, char **argv,
                  struct cw_err *err)
 {
-    static const struct option options[] = {{"file", required_argument, NULL, 'f'},
-                                            {"site", required_argument, NULL, 's'},
-                                            {"here", required_argument, NULL, 'e'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    int opt;
+    const struct cw_option options[] = {{"file", 'f', .text = &o->file},
+                                        {"site", .text = &o->site},
+                                        {"here", .text = &o->here},
+                                        {"help", .flag = help},
+                                        {0}};
 
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, ":f:", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, o->command, err);
-        o->file = opt == 'f' ? optarg : o->file;
-        o->site = opt == 's' ? optarg : o->site;
-        o->here = opt == 'e' ? optarg : o->here;
-        *help |= opt == 'h';
-    }
-    if (*help)
-        return CW_OK;
+    if (cw_parse_options(argc, argv, o->command, options, err) < 0 || *help)
+        return err->code;
     if (optind < argc)
         return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see %s --help", argv[optind],
                           o->command);

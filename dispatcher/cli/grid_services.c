@@ -110,29 +110,9 @@ static int work(struct session *s, struct cw_err *err)
 
 /* --- what is shown --- */
 
-static void cell_site(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "site"));
-}
-
-static void cell_service(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "service"));
-}
-
-static void cell_host(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "host"));
-}
-
-static void cell_address(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "address"));
-}
-
 static void cell_state(const json_t *row, char *to)
 {
-    uint64_t pid = table_number(row, "pid");
+    unsigned long long pid = table_number(row, "pid");
     const char *note = table_text(row, "note");
     time_t since = (time_t)table_number(row, "since");
     char moment[32] = "";
@@ -143,15 +123,14 @@ static void cell_state(const json_t *row, char *to)
         strftime(moment, sizeof(moment), " since %Y-%m-%d %H:%M:%SZ", &utc);
     used = snprintf(to, TABLE_CELL_MAX, "%s%s", table_text(row, "state"), pid ? moment : "");
     if (pid)
-        used += snprintf(to + used, (size_t)(TABLE_CELL_MAX - used), ", pid %llu",
-                         (unsigned long long)pid);
+        used += snprintf(to + used, (size_t)(TABLE_CELL_MAX - used), ", pid %llu", pid);
     if (json_is_true(json_object_get(row, "well")) && note[0] && used < TABLE_CELL_MAX)
         snprintf(to + used, (size_t)(TABLE_CELL_MAX - used), ": %s", note);
 }
 
 static const struct table_column columns[] = {
-    {.title = "SITE", .cell = cell_site},   {.title = "SERVICE", .cell = cell_service},
-    {.title = "HOST", .cell = cell_host},   {.title = "ADDRESS", .cell = cell_address},
+    {.title = "SITE", .text = "site"},      {.title = "SERVICE", .text = "service"},
+    {.title = "HOST", .text = "host"},      {.title = "ADDRESS", .text = "address"},
     {.title = "STATE", .cell = cell_state},
 };
 
@@ -217,8 +196,7 @@ static void show(const struct session *s, const json_t *rows)
     } else {
         json_t *document = json_pack("{s:s, s:O}", "grid", s->grid.name, "services", rows);
 
-        json_dumpf(document, stdout, JSON_COMPACT);
-        putchar('\n');
+        table_put_json(document);
         json_decref(document);
     }
     fflush(stdout);

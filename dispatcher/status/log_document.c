@@ -1,8 +1,12 @@
 #include "dispatcher/status/log_document.h"
 #include "dispatcher/status/json_value.h"
+#include "dispatcher/status/table.h"
 
 #include <sodium.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
 /* What is larger than a number of JSON's is no number of anything. */
 static json_int_t number(uint64_t value)
@@ -136,4 +140,95 @@ json_t *log_jobs(struct inspect_image *image, struct inspect_damage *damage)
     }
     free(by_cell);
     return jobs;
+}
+
+/* --- for a person --------------------------------------------------------------------------------
+ */
+
+static void put_journal(FILE *to, const json_t *journal)
+{
+    bool counts = json_is_true(json_object_get(journal, "counts"));
+    char size[TABLE_CELL_MAX];
+
+    if (!json_is_object(journal))
+        return;
+    fprintf(to, "journal.%llu: ", table_number(journal, "file"));
+    if (table_number(journal, "commits") == 0) {
+        fprintf(to, "no commit has ended\n");
+        return;
+    }
+    table_bytes(table_number(journal, "bytes"), size, sizeof(size));
+    fprintf(to, "journal %llu, %llu commits in %llu parts, %s%s\n", table_number(journal, "number"),
+            table_number(journal, "commits"), table_number(journal, "parts"), size,
+            counts ? "; it counts" : "; older");
+    if (counts && table_number(journal, "unfinished_parts") > 0)
+        fprintf(to, "  behind its last commit: %llu parts of one that had not ended\n",
+                table_number(journal, "unfinished_parts"));
+}
+
+/* --- jobs ----------------------------------------------------------------------------------------
+ */
+
+static void cell_log(const json_t *row, char *to)
+{
+    bool logged = json_is_true(json_object_get(row, "logged"));
+
+    strcpy(to, !logged                                       ? "given up"
+               : json_is_true(json_object_get(row, "whole")) ? "whole"
+                                                             : "damaged");
+}
+
+static void cell_number(const json_t *row, char *to)
+{
+    if (json_is_integer(json_object_get(row, "number")))
+        snprintf(to, TABLE_CELL_MAX, "%llu", table_number(row, "number"));
+    else
+        strcpy(to, "-");
+}
+
+static const struct table_column rank_columns[] = {
+    {"RANK", true, .number = "rank"},
+    {"INCARNATION", true, .number = "incarnation"},
+    {"ACTS", true, .number = "acts"},
+    {"EVENTS", true, .number = "events"},
+    {"RECORDS", true, .bytes = "records_bytes"},
+    {"PAYLOAD", true, .bytes = "payload_bytes"},
+    {"IN JOURNAL", true, .bytes = "journal_bytes"},
+    {"ON DISK", true, .bytes = "disk_bytes"},
+    {"LOG", false, .cell = cell_log},
+};
+
+static const struct table_column session_columns[] = {
+    {"SESSION", false, .text = "kind"},         {"NUMBER", true, .cell = cell_number},
+    {"FRAMES IN", true, .number = "frames_in"}, {"FRAMES OUT", true, .number = "frames_out"},
+    {"QUEUED", true, .bytes = "queued_bytes"},
+};
+
+static void put_job(FILE *to, const json_t *job)
+{
+    const json_t *ranks = json_object_get(job, "ranks");
+    const json_t *sessions = json_object_get(job, "sessions");
+
+    fputs("\njob ", to);
+    table_put_text(to, table_text(job, "job"));
+    fprintf(to, ": %llu ranks, %zu of them here\n", table_number(job, "size"),
+            json_array_size(ranks));
+    table_put(to, rank_columns, LENGTH(rank_columns), ranks);
+    table_put(to, session_columns, LENGTH(session_columns), sessions);
+}
+
+void log_table(FILE *to, const json_t *document)
+{
+    const json_t *journals = json_object_get(document, "journals");
+    const json_t *jobs = json_object_get(document, "jobs");
+
+    fputs("logs in ", to);
+    table_put_text(to, table_text(document, "directory"));
+    fprintf(to, ", version %llu\n", table_number(document, "version"));
+    for (size_t i = 0; i < json_array_size(journals); i++)
+        put_journal(to, json_array_get(journals, i));
+    for (size_t i = 0; i < json_array_size(jobs); i++)
+        put_job(to, json_array_get(jobs, i));
+    if (json_array_size(jobs) == 0)
+        fputs("no job\n", to);
 }

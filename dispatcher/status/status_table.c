@@ -5,17 +5,12 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 
-static void cell_host(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "host"));
-}
-
 static void cell_pid(const json_t *row, char *to)
 {
     if (table_number(row, "pid") == 0)
         strcpy(to, "-");
     else
-        snprintf(to, TABLE_CELL_MAX, "%llu", (unsigned long long)table_number(row, "pid"));
+        snprintf(to, TABLE_CELL_MAX, "%llu", table_number(row, "pid"));
 }
 
 static void cell_state(const json_t *row, char *to)
@@ -23,9 +18,8 @@ static void cell_state(const json_t *row, char *to)
     const char *state = table_text(row, "state");
 
     if (strcmp(state, "replaying") == 0)
-        snprintf(to, TABLE_CELL_MAX, "%s %llu of %llu", state,
-                 (unsigned long long)table_number(row, "replayed"),
-                 (unsigned long long)table_number(row, "to_replay"));
+        snprintf(to, TABLE_CELL_MAX, "%s %llu of %llu", state, table_number(row, "replayed"),
+                 table_number(row, "to_replay"));
     else
         snprintf(to, TABLE_CELL_MAX, "%s", state);
 }
@@ -45,8 +39,7 @@ static void cell_image(const json_t *row, char *to)
     if (!json_is_object(image))
         strcpy(to, "-");
     else
-        snprintf(to, TABLE_CELL_MAX, "%llu, %.0f s ago",
-                 (unsigned long long)table_number(image, "number"),
+        snprintf(to, TABLE_CELL_MAX, "%llu, %.0f s ago", table_number(image, "number"),
                  json_number_value(json_object_get(image, "age_s")));
 }
 
@@ -65,13 +58,8 @@ static void cell_started(const json_t *row, char *to)
     snprintf(to, TABLE_CELL_MAX, "%.19sZ", table_text(row, "started"));
 }
 
-static void cell_command(const json_t *row, char *to)
-{
-    snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, "command"));
-}
-
 static const struct table_column rank_columns[] = {
-    {"RANK", true, .number = "rank"},         {"HOST", false, .cell = cell_host},
+    {"RANK", true, .number = "rank"},         {"HOST", false, .text = "host"},
     {"PID", true, .cell = cell_pid},          {"INCARNATION", true, .number = "incarnation"},
     {"STATE", false, .cell = cell_state},     {"EVENTS", true, .number = "events"},
     {"LOG", true, .cell = cell_log},          {"IMAGE", true, .cell = cell_image},
@@ -79,9 +67,9 @@ static const struct table_column rank_columns[] = {
 };
 
 static const struct table_column job_columns[] = {
-    {"JOB", false, .cell = cell_job},         {"PID", true, .cell = cell_pid},
-    {"RANKS", true, .cell = cell_ranks},      {"STARTED", false, .cell = cell_started},
-    {"COMMAND", false, .cell = cell_command},
+    {"JOB", false, .cell = cell_job},      {"PID", true, .cell = cell_pid},
+    {"RANKS", true, .cell = cell_ranks},   {"STARTED", false, .cell = cell_started},
+    {"COMMAND", false, .text = "command"},
 };
 
 /* "4 ranks: 3 live, 1 replaying" */
@@ -111,8 +99,7 @@ void status_table_job(FILE *to, const json_t *document)
 
     fputs("job ", to);
     table_put_text(to, table_text(document, "job"));
-    fprintf(to, ", causeway run with pid %llu, since ",
-            (unsigned long long)table_number(document, "pid"));
+    fprintf(to, ", causeway run with pid %llu, since ", table_number(document, "pid"));
     table_put_text(to, table_text(document, "started"));
     fputs("\ncommand: ", to);
     table_put_text(to, table_text(document, "command"));

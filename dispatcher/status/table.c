@@ -6,11 +6,11 @@
 #define COLUMNS_MAX 16
 #define GAP 2 /* spaces between columns */
 
-uint64_t table_number(const json_t *row, const char *key)
+unsigned long long table_number(const json_t *row, const char *key)
 {
     json_int_t value = json_integer_value(json_object_get(row, key));
 
-    return value < 0 ? 0 : (uint64_t)value;
+    return value < 0 ? 0 : (unsigned long long)value;
 }
 
 const char *table_text(const json_t *row, const char *key)
@@ -36,6 +36,12 @@ void table_put_text(FILE *to, const char *from)
     }
 }
 
+void table_put_json(const json_t *document)
+{
+    json_dumpf(document, stdout, JSON_COMPACT);
+    putchar('\n');
+}
+
 void table_bytes(uint64_t bytes, char *to, size_t size)
 {
     static const char units[] = " KMGTPE";
@@ -56,8 +62,10 @@ static void fill_cell(const struct table_column *column, const json_t *row, char
         column->cell(row, to);
     else if (column->bytes)
         table_bytes(table_number(row, column->bytes), to, TABLE_CELL_MAX);
+    else if (column->text)
+        snprintf(to, TABLE_CELL_MAX, "%s", table_text(row, column->text));
     else
-        snprintf(to, TABLE_CELL_MAX, "%llu", (unsigned long long)table_number(row, column->number));
+        snprintf(to, TABLE_CELL_MAX, "%llu", table_number(row, column->number));
 }
 
 static void put_cell(FILE *to, const struct table_column *column, const char *cell, int width,
