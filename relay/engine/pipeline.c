@@ -226,18 +226,6 @@ static int pipeline_start(struct shared *s, struct cw_err *err)
     return failed;
 }
 
-static const struct shared_ops shared_ops = {
-    .name = "pipeline",
-    .conn_size = sizeof(struct pipeline_conn),
-    .start = pipeline_start,
-    .opened = pipeline_opened,
-    .output = pipeline_output,
-    .resume = pipeline_resume,
-    .ended = pipeline_ended,
-    .stopping = pipeline_stopping,
-};
-
-/* --- an engine's life ------------------------------------------------------------------------- */
 static void close_roles(struct role *roles, uint32_t count)
 {
     for (uint32_t i = 0; roles && i < count; i++)
@@ -263,59 +251,48 @@ static struct role *open_roles(struct relay_engine *e, uint32_t count, struct cw
     return roles;
 }
 
-static void free_engine(struct relay_engine *e, const struct relay_pools *pools)
+static int pipeline_prepare(struct relay_engine *e, struct cw_err *err)
 {
-    close_roles(e->receivers, pools->receivers);
-    close_roles(e->senders, pools->senders);
-    free(e);
+    pthread_cond_init(&e->filled_more, NULL);
+    pthread_cond_init(&e->filled_less, NULL);
+    e->receivers = open_roles(e, e->shared.config.pools.receivers, err);
+    e->senders = e->receivers ? open_roles(e, e->shared.config.pools.senders, err) : NULL;
+    return e->senders ? CW_OK : err->code;
 }
+
+static void pipeline_release(struct relay_engine *e)
+{
+    close_roles(e->receivers, e->shared.config.pools.receivers);
+    close_roles(e->senders, e->shared.config.pools.senders);
+    pthread_cond_destroy(&e->filled_more);
+    pthread_cond_destroy(&e->filled_less);
+}
+
+static const struct shared_ops shared_ops = {
+    .name = "pipeline",
+    .engine_size = sizeof(struct relay_engine),
+    .prepare = pipeline_prepare,
+    .release = pipeline_release,
+    .conn_size = sizeof(struct pipeline_conn),
+    .start = pipeline_start,
+    .opened = pipeline_opened,
+    .output = pipeline_output,
+    .resume = pipeline_resume,
+    .ended = pipeline_ended,
+    .stopping = pipeline_stopping,
+};
 
 static int pipeline_open(struct relay_engine **engine, const struct relay_engine_config *config,
                          struct cw_err *err)
 {
-    struct relay_engine *e = calloc(1, sizeof(*e));
-    bool ok;
-
-    if (!e)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the pipeline engine");
-    e->receivers = open_roles(e, config->pools.receivers, err);
-    e->senders = e->receivers ? open_roles(e, config->pools.senders, err) : NULL;
-    ok = e->senders && shared_open(&e->shared, &shared_ops, config, err) == CW_OK;
-    if (!ok) {
-        free_engine(e, &config->pools);
-        return err->code;
-    }
-    pthread_cond_init(&e->filled_more, NULL);
-    pthread_cond_init(&e->filled_less, NULL);
-    *engine = e;
-    return CW_OK;
-}
-
-static int pipeline_run(struct relay_engine *e, struct cw_err *err)
-{
-    return shared_run(&e->shared, err);
-}
-
-static void pipeline_stop(struct relay_engine *e)
-{
-    shared_stop(&e->shared);
-}
-
-static void pipeline_close(struct relay_engine *e)
-{
-    struct relay_pools pools = e->shared.config.pools;
-
-    shared_close(&e->shared);
-    pthread_cond_destroy(&e->filled_more);
-    pthread_cond_destroy(&e->filled_less);
-    free_engine(e, &pools);
+    return shared_open(engine, &shared_ops, config, err);
 }
 
 const struct relay_engine_ops relay_engine_pipeline = {
     .name = "pipeline",
     .summary = "threads that receive, that log and match, that send",
     .open = pipeline_open,
-    .run = pipeline_run,
-    .stop = pipeline_stop,
-    .close = pipeline_close,
+    .run = shared_run,
+    .stop = shared_stop,
+    .close = shared_close,
 };

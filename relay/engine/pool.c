@@ -184,8 +184,23 @@ static int pool_start(struct shared *s, struct cw_err *err)
     return failed;
 }
 
+static int pool_prepare(struct relay_engine *e, struct cw_err *err)
+{
+    pthread_cond_init(&e->turn, NULL);
+    return observed_open(&e->set, err);
+}
+
+static void pool_release(struct relay_engine *e)
+{
+    observed_close(&e->set);
+    pthread_cond_destroy(&e->turn);
+}
+
 static const struct shared_ops shared_ops = {
     .name = "pool",
+    .engine_size = sizeof(struct relay_engine),
+    .prepare = pool_prepare,
+    .release = pool_release,
     .conn_size = sizeof(struct pool_conn),
     .start = pool_start,
     .opened = pool_opened,
@@ -198,43 +213,14 @@ static const struct shared_ops shared_ops = {
 static int pool_open(struct relay_engine **engine, const struct relay_engine_config *config,
                      struct cw_err *err)
 {
-    struct relay_engine *e = calloc(1, sizeof(*e));
-
-    if (!e)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the pool engine");
-    if (observed_open(&e->set, err) < 0 || shared_open(&e->shared, &shared_ops, config, err) < 0) {
-        observed_close(&e->set);
-        free(e);
-        return err->code;
-    }
-    pthread_cond_init(&e->turn, NULL);
-    *engine = e;
-    return CW_OK;
-}
-
-static int pool_run(struct relay_engine *e, struct cw_err *err)
-{
-    return shared_run(&e->shared, err);
-}
-
-static void pool_stop(struct relay_engine *e)
-{
-    shared_stop(&e->shared);
-}
-
-static void pool_close(struct relay_engine *e)
-{
-    shared_close(&e->shared);
-    observed_close(&e->set);
-    pthread_cond_destroy(&e->turn);
-    free(e);
+    return shared_open(engine, &shared_ops, config, err);
 }
 
 const struct relay_engine_ops relay_engine_pool = {
     .name = "pool",
     .summary = "a pool of threads that take turns at poll()",
     .open = pool_open,
-    .run = pool_run,
-    .stop = pool_stop,
-    .close = pool_close,
+    .run = shared_run,
+    .stop = shared_stop,
+    .close = shared_close,
 };

@@ -1,5 +1,6 @@
 #include "relay/engine/shared.h"
 #include "common/clock.h"
+#include "common/fd.h"
 #include "common/thread.h"
 
 #include <assert.h>
@@ -305,22 +306,41 @@ static void end_threads(struct shared *s)
 }
 
 /* --- an engine's life ------------------------------------------------------------------------- */
-int shared_open(struct shared *s, const struct shared_ops *ops,
-                const struct relay_engine_config *config, struct cw_err *err)
+static struct shared *of(struct relay_engine *e)
 {
-    s->ops = ops;
-    s->config = *config;
-    s->tick_ms = RELAY_TICK_MS;
-    s->stats = relay_core_stats(config->core);
+    return (struct shared *)e;
+}
+
+static int open_own(struct shared *s, struct cw_err *err)
+{
     s->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->stop_fd < 0 || relay_spare_open(&s->spare) < 0) {
-        cw_err_set(err, CW_ESYS, "opening the %s engine: %s", ops->name, strerror(errno));
-        if (s->stop_fd >= 0)
-            close(s->stop_fd);
+        cw_err_set(err, CW_ESYS, "opening the %s engine: %s", s->ops->name, strerror(errno));
+        cw_close(&s->stop_fd);
         return err->code;
     }
     pthread_mutex_init(&s->lock, NULL);
     shared_cond_init(&s->all_ended);
+    return CW_OK;
+}
+
+int shared_open(struct relay_engine **engine, const struct shared_ops *ops,
+                const struct relay_engine_config *config, struct cw_err *err)
+{
+    struct relay_engine *e = calloc(1, ops->engine_size);
+
+    if (!e)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the %s engine", ops->name);
+    of(e)->ops = ops;
+    of(e)->config = *config;
+    of(e)->tick_ms = RELAY_TICK_MS;
+    of(e)->stats = relay_core_stats(config->core);
+    if (ops->prepare(e, err) < 0 || open_own(of(e), err) < 0) {
+        ops->release(e);
+        free(e);
+        return err->code;
+    }
+    *engine = e;
     return CW_OK;
 }
 
@@ -372,8 +392,9 @@ static int serve_listeners(struct shared *s, struct cw_err *err)
     }
 }
 
-int shared_run(struct shared *s, struct cw_err *err)
+int shared_run(struct relay_engine *e, struct cw_err *err)
 {
+    struct shared *s = of(e);
     int failed;
 
     shared_enter(s);
@@ -385,16 +406,15 @@ int shared_run(struct shared *s, struct cw_err *err)
     return failed;
 }
 
-void shared_stop(struct shared *s)
+void shared_stop(struct relay_engine *e)
 {
-    uint64_t one = 1;
-
-    if (write(s->stop_fd, &one, sizeof(one)) < 0)
+    if (eventfd_write(of(e)->stop_fd, 1) < 0)
         abort(); /* an eventfd takes 2^64 of these */
 }
 
-void shared_close(struct shared *s)
+void shared_close(struct relay_engine *e)
 {
+    struct shared *s = of(e);
     struct shared_conn *c;
 
     shared_enter(s);
@@ -408,4 +428,6 @@ void shared_close(struct shared *s)
     relay_spare_close(&s->spare);
     pthread_cond_destroy(&s->all_ended);
     pthread_mutex_destroy(&s->lock);
+    s->ops->release(e);
+    free(e);
 }

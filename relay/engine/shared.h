@@ -38,6 +38,10 @@ LIST_HEAD(shared_conns, shared_conn);
 /* What an engine does. All [lock]. */
 struct shared_ops {
     const char *name;
+    size_t engine_size; /* of its struct relay_engine, which begins with a struct shared */
+    /* What it has besides; `release` also where that fails. Returns 0 or a negative code. */
+    int (*prepare)(struct relay_engine *e, struct cw_err *err);
+    void (*release)(struct relay_engine *e);
     size_t conn_size; /* of its connections, which begin with a struct shared_conn */
     /* Starts the threads that are there from the beginning. Returns 0 or a negative code. */
     int (*start)(struct shared *s, struct cw_err *err);
@@ -74,13 +78,12 @@ struct shared {
     uint64_t counted_ns;  /* when context switches were counted */
 };
 
-/* Returns 0, or a negative code with nothing left behind. */
-int shared_open(struct shared *s, const struct shared_ops *ops,
+/* The ops of such an engine; its `open` calls this one. */
+int shared_open(struct relay_engine **engine, const struct shared_ops *ops,
                 const struct relay_engine_config *config, struct cw_err *err);
-/* The ops of an engine: run, stop, and close but for freeing s. */
-int shared_run(struct shared *s, struct cw_err *err);
-void shared_stop(struct shared *s);
-void shared_close(struct shared *s);
+int shared_run(struct relay_engine *e, struct cw_err *err);
+void shared_stop(struct relay_engine *e);
+void shared_close(struct relay_engine *e);
 
 /* A thread with a small stack and no signals. Returns 0 or a negative code. [lock] */
 int shared_thread_start(struct shared *s, void *(*body)(void *), void *arg, struct cw_err *err);

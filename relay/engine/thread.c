@@ -188,8 +188,23 @@ static void thread_stopping(struct shared *s)
     (void)s; /* every connection has ended, and its threads with it */
 }
 
+static int thread_prepare(struct relay_engine *e, struct cw_err *err)
+{
+    (void)err;
+    shared_cond_init(&e->read_next);
+    return CW_OK;
+}
+
+static void thread_release(struct relay_engine *e)
+{
+    pthread_cond_destroy(&e->read_next);
+}
+
 static const struct shared_ops shared_ops = {
     .name = "thread",
+    .engine_size = sizeof(struct relay_engine),
+    .prepare = thread_prepare,
+    .release = thread_release,
     .conn_size = sizeof(struct thread_conn),
     .start = thread_start,
     .opened = thread_opened,
@@ -202,41 +217,14 @@ static const struct shared_ops shared_ops = {
 static int thread_open(struct relay_engine **engine, const struct relay_engine_config *config,
                        struct cw_err *err)
 {
-    struct relay_engine *e = calloc(1, sizeof(*e));
-
-    if (!e)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the thread engine");
-    if (shared_open(&e->shared, &shared_ops, config, err) < 0) {
-        free(e);
-        return err->code;
-    }
-    shared_cond_init(&e->read_next);
-    *engine = e;
-    return CW_OK;
-}
-
-static int thread_run(struct relay_engine *e, struct cw_err *err)
-{
-    return shared_run(&e->shared, err);
-}
-
-static void thread_stop(struct relay_engine *e)
-{
-    shared_stop(&e->shared);
-}
-
-static void thread_close(struct relay_engine *e)
-{
-    shared_close(&e->shared);
-    pthread_cond_destroy(&e->read_next);
-    free(e);
+    return shared_open(engine, &shared_ops, config, err);
 }
 
 const struct relay_engine_ops relay_engine_thread = {
     .name = "thread",
     .summary = "one thread a connection, blocking reads",
     .open = thread_open,
-    .run = thread_run,
-    .stop = thread_stop,
-    .close = thread_close,
+    .run = shared_run,
+    .stop = shared_stop,
+    .close = shared_close,
 };

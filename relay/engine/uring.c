@@ -271,9 +271,7 @@ static int uring_run(struct relay_engine *e, struct cw_err *err)
 /* --- from outside ----------------------------------------------------------------------------- */
 static void uring_stop(struct relay_engine *e)
 {
-    uint64_t one = 1;
-
-    if (write(e->stop_fd, &one, sizeof(one)) < 0)
+    if (eventfd_write(e->stop_fd, 1) < 0)
         abort(); /* an eventfd takes 2^64 of these */
 }
 
