@@ -151,19 +151,20 @@ enum cw_notice {
 };
 
 /* The body of a frame is its struct: fields stand as they are sent, and `reserved` ones are zero.
- * Encoders write `size` bytes; decoders read as many, and return false when a value is out of its
- * bounds. */
-#define CW_BODY(name, size, makes_sense)                                                           \
+ * Encoders write all of its bytes, whose count is SIZE; decoders read as many, and return false
+ * when a value is out of its bounds. */
+#define CW_BODY(name, SIZE, size, makes_sense)                                                     \
+    enum { SIZE = (size) };                                                                        \
     static inline void cw_##name##_put(uint8_t *to, const struct cw_##name *v)                     \
     {                                                                                              \
-        memcpy(to, v, (size));                                                                     \
+        memcpy(to, v, SIZE);                                                                       \
     }                                                                                              \
     static inline bool cw_##name##_get(const uint8_t *from, struct cw_##name *v)                   \
     {                                                                                              \
-        memcpy(v, from, (size));                                                                   \
+        memcpy(v, from, SIZE);                                                                     \
         return (makes_sense);                                                                      \
     }                                                                                              \
-    _Static_assert(sizeof(struct cw_##name) == (size), "it stands as it is sent")
+    _Static_assert(sizeof(struct cw_##name) == SIZE, "it stands as it is sent")
 
 struct cw_header {
     uint32_t length; /* bytes after the header */
@@ -178,8 +179,7 @@ struct cw_challenge {
     uint16_t reserved;
     uint8_t nonce[CW_NONCE_SIZE];
 };
-#define CW_CHALLENGE_SIZE 24u
-CW_BODY(challenge, CW_CHALLENGE_SIZE, v->magic == CW_PROTOCOL_MAGIC);
+CW_BODY(challenge, CW_CHALLENGE_SIZE, 24, v->magic == CW_PROTOCOL_MAGIC);
 
 struct cw_hello {
     uint32_t magic;
@@ -197,8 +197,7 @@ struct cw_hello {
     uint32_t resume_ms; /* of a dispatcher: how long its job's sessions may be suspended */
     uint64_t received;  /* with CW_HELLO_RESUME: bytes of the relay's stream received so far */
 };
-#define CW_HELLO_SIZE 120u
-CW_BODY(hello, CW_HELLO_SIZE,
+CW_BODY(hello, CW_HELLO_SIZE, 120,
         v->magic == CW_PROTOCOL_MAGIC && v->role >= CW_ROLE_RANK && v->role <= CW_ROLE_IMAGE);
 
 enum cw_hello_flag {
@@ -219,8 +218,7 @@ struct cw_welcome {
     uint8_t mac[CW_MAC_SIZE];
     uint64_t received; /* with CW_WELCOME_RESUMED: bytes of the opener's stream received so far */
 };
-#define CW_WELCOME_SIZE 80u
-CW_BODY(welcome, CW_WELCOME_SIZE, true);
+CW_BODY(welcome, CW_WELCOME_SIZE, 80, true);
 
 enum cw_welcome_flag {
     CW_WELCOME_LOG = 1,    /* send determinants */
@@ -239,13 +237,12 @@ struct cw_send {
     uint64_t clock;    /* poll clock of the sender */
     uint64_t contents; /* hash of what it carries; 0: none */
 };
-#define CW_SEND_SIZE 48u
 
 static inline bool cw_send_makes_sense(const struct cw_send *v)
 {
     return v->kind >= CW_SEND_TAG && v->kind <= CW_SEND_AM && v->total <= CW_MESSAGE_MAX;
 }
-CW_BODY(send, CW_SEND_SIZE, cw_send_makes_sense(v));
+CW_BODY(send, CW_SEND_SIZE, 48, cw_send_makes_sense(v));
 
 enum cw_check_flag {
     CW_CHECK_BEARS = 1, /* the rank goes on where its contents differ */
@@ -260,8 +257,7 @@ struct cw_recv {
     uint64_t capacity;
     uint64_t clock;
 };
-#define CW_RECV_SIZE 40u
-CW_BODY(recv, CW_RECV_SIZE, true);
+CW_BODY(recv, CW_RECV_SIZE, 40, true);
 
 struct cw_mrecv {
     uint32_t req;
@@ -269,8 +265,7 @@ struct cw_mrecv {
     uint64_t capacity;
     uint64_t clock;
 };
-#define CW_MRECV_SIZE 24u
-CW_BODY(mrecv, CW_MRECV_SIZE, true);
+CW_BODY(mrecv, CW_MRECV_SIZE, 24, true);
 
 struct cw_probe {
     uint64_t tag;
@@ -279,8 +274,7 @@ struct cw_probe {
     uint32_t reserved;
     uint64_t clock;
 };
-#define CW_PROBE_SIZE 32u
-CW_BODY(probe, CW_PROBE_SIZE, v->remove <= 1);
+CW_BODY(probe, CW_PROBE_SIZE, 32, v->remove <= 1);
 
 struct cw_message {
     uint32_t req;
@@ -289,8 +283,7 @@ struct cw_message {
     uint64_t tag;
     uint64_t total;
 };
-#define CW_MESSAGE_SIZE 32u
-CW_BODY(message, CW_MESSAGE_SIZE, true);
+CW_BODY(message, CW_MESSAGE_SIZE, 32, true);
 
 /* SENT and CANCELED */
 struct cw_done {
@@ -298,16 +291,14 @@ struct cw_done {
     uint32_t reserved;
     uint64_t event;
 };
-#define CW_DONE_SIZE 16u
-CW_BODY(done, CW_DONE_SIZE, true);
+CW_BODY(done, CW_DONE_SIZE, 16, true);
 
 /* TAKEN and LIVE */
 struct cw_taken {
     uint64_t event; /* all events up to this one that were not taken before ... */
     uint64_t clock; /* ... were taken at this poll clock */
 };
-#define CW_TAKEN_SIZE 16u
-CW_BODY(taken, CW_TAKEN_SIZE, true);
+CW_BODY(taken, CW_TAKEN_SIZE, 16, true);
 
 /* POINT: where a rank is when an image of its process is taken, and a HELLO of the rank that is
  * started from that image. */
@@ -316,8 +307,7 @@ struct cw_point {
     uint64_t clock; /* its poll clock */
     uint64_t acts;  /* that it made */
 };
-#define CW_POINT_SIZE 24u
-CW_BODY(point, CW_POINT_SIZE, true);
+CW_BODY(point, CW_POINT_SIZE, 24, true);
 
 /* CHECKPOINT: the rank is to take an image of its process. */
 struct cw_checkpoint {
@@ -326,8 +316,7 @@ struct cw_checkpoint {
     uint32_t base;   /* of the newest one that the checkpoint server holds; 0: none */
     uint32_t reserved;
 };
-#define CW_CHECKPOINT_SIZE 16u
-CW_BODY(checkpoint, CW_CHECKPOINT_SIZE, v->number > 0 && v->base < v->number);
+CW_BODY(checkpoint, CW_CHECKPOINT_SIZE, 16, v->number > 0 && v->base < v->number);
 
 /* TRIM: the image of this point is safe. TRIMMED: what became of that. */
 struct cw_trim {
@@ -335,8 +324,7 @@ struct cw_trim {
     uint32_t known; /* TRIMMED: 1: the log begins there now; 0: the point is not known */
     struct cw_point point;
 };
-#define CW_TRIM_SIZE 32u
-CW_BODY(trim, CW_TRIM_SIZE, v->known <= 1);
+CW_BODY(trim, CW_TRIM_SIZE, 32, v->known <= 1);
 
 /* GROWN: what the relay keeps for this rank has grown. */
 struct cw_grown {
@@ -344,8 +332,7 @@ struct cw_grown {
     uint32_t reserved;
     uint64_t bytes; /* that it keeps */
 };
-#define CW_GROWN_SIZE 16u
-CW_BODY(grown, CW_GROWN_SIZE, true);
+CW_BODY(grown, CW_GROWN_SIZE, 16, true);
 
 /* PUT: an image follows, as the stream of common/image.h, once GO has come. */
 struct cw_put {
@@ -354,8 +341,7 @@ struct cw_put {
     uint64_t bytes; /* of memory that are to come, about */
     struct cw_point point;
 };
-#define CW_PUT_SIZE 40u
-CW_BODY(put, CW_PUT_SIZE, v->number > 0 && v->base < v->number);
+CW_BODY(put, CW_PUT_SIZE, 40, v->number > 0 && v->base < v->number);
 
 /* GO: the base that the stream may refer to: that of PUT, or 0. UNLOGGED: enum cw_unlogged. CUT: a
  * rank, CW_CUT_LINKS or CW_CUT_DISPATCHER. */
@@ -384,8 +370,7 @@ struct cw_stored {
     uint64_t stored; /* bytes that were new on disk */
     struct cw_point point;
 };
-#define CW_STORED_SIZE 56u
-CW_BODY(stored, CW_STORED_SIZE, v->number > 0);
+CW_BODY(stored, CW_STORED_SIZE, 56, v->number > 0);
 
 /* FETCH: IMAGE and the image's stream follow, and then the end of the connection; or REFUSED. DROP:
  * it is not needed any more, nor are older ones of the rank. */
@@ -393,8 +378,7 @@ struct cw_image_ref {
     uint32_t rank;   /* DROP: CW_EVERY_RANK: the whole job */
     uint32_t number; /* DROP: and all before it */
 };
-#define CW_IMAGE_REF_SIZE 8u
-CW_BODY(image_ref, CW_IMAGE_REF_SIZE, true);
+CW_BODY(image_ref, CW_IMAGE_REF_SIZE, 8, true);
 #define CW_EVERY_RANK UINT32_MAX
 
 /* IMAGE: bytes of the stream that follows, u64. */
@@ -416,8 +400,7 @@ struct cw_route {
     uint32_t step;
     uint32_t count;
 };
-#define CW_ROUTE_SIZE 24u
-CW_BODY(route, CW_ROUTE_SIZE,
+CW_BODY(route, CW_ROUTE_SIZE, 24,
         v->relays >= 2 && v->relays <= CW_RELAYS_MAX && v->self < v->relays &&
             v->home < v->relays && v->step > 0 && v->count > 0);
 
@@ -439,8 +422,7 @@ struct cw_rank_end {
     uint32_t rank;
     uint32_t incarnation;
 };
-#define CW_RANK_END_SIZE 8u
-CW_BODY(rank_end, CW_RANK_END_SIZE, true);
+CW_BODY(rank_end, CW_RANK_END_SIZE, 8, true);
 
 /* A SEND whose receiver has its home at another relay. */
 struct cw_forward {
@@ -448,8 +430,7 @@ struct cw_forward {
     uint32_t reserved;
     struct cw_send send;
 };
-#define CW_FORWARD_SIZE 56u
-CW_BODY(forward, CW_FORWARD_SIZE, cw_send_makes_sense(&v->send));
+CW_BODY(forward, CW_FORWARD_SIZE, 56, cw_send_makes_sense(&v->send));
 
 /* FORWARD_DATA and FORWARD_END: the sender. FORWARD_SENT: the rank whose synchronous send was
  * matched, and its request. */
@@ -457,8 +438,7 @@ struct cw_forward_ref {
     uint32_t rank;
     uint32_t req;
 };
-#define CW_FORWARD_REF_SIZE 8u
-CW_BODY(forward_ref, CW_FORWARD_REF_SIZE, true);
+CW_BODY(forward_ref, CW_FORWARD_REF_SIZE, 8, true);
 
 struct cw_probed {
     uint64_t clock; /* as in PROBE */
@@ -468,8 +448,7 @@ struct cw_probed {
     uint64_t total;
     uint64_t unexpected; /* messages that wait in the mailbox */
 };
-#define CW_PROBED_SIZE 40u
-CW_BODY(probed, CW_PROBED_SIZE, v->found <= 1);
+CW_BODY(probed, CW_PROBED_SIZE, 40, v->found <= 1);
 
 /* What a rank, and the relay for this rank, have counted. BYE and STATS have the same order. */
 struct cw_rank_stats {
@@ -521,8 +500,7 @@ struct cw_stats {
     struct cw_rank_stats of_rank;
     struct cw_relay_stats of_relay;
 };
-#define CW_STATS_SIZE 208u
-CW_BODY(stats, CW_STATS_SIZE, true);
+CW_BODY(stats, CW_STATS_SIZE, 208, true);
 
 /* REFUSED and NOTICE: a code, the rank that it is about, and text for a person. */
 struct cw_notice_body {
