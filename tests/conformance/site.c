@@ -1,6 +1,7 @@
 #include "tests/conformance/site.h"
 #include "common/cred.h"
 #include "common/hello.h"
+#include "tests/lib/scratch.h"
 
 #include <CUnit/CUnit.h>
 #include <dirent.h>
@@ -94,9 +95,8 @@ void site_start(const struct relay_engine_ops *ops)
     site.ops = ops;
     site.hello_flags = CW_HELLO_LOG;
     site.descriptors = site_count_descriptors();
-    strcpy(site.dir, "/tmp/test-engine-XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(site.dir));
-    snprintf(path, sizeof(path), "unix:%s/relay", site.dir);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    snprintf(path, sizeof(path), "unix:%s/relay", scratch_dir);
     site_listen(SITE_UNIX, path);
     site_listen(SITE_TCP, "tcp:127.0.0.1:0");
     open_disk(&config, &core_config);
@@ -167,7 +167,7 @@ void site_close(void)
         cw_unlisten(site.listeners[i].fd, &site.listeners[i].address);
     if (site.listeners[2].wakes)
         close(site.listeners[2].fd);
-    CU_ASSERT_EQUAL(rmdir(site.dir), 0);
+    CU_ASSERT_EQUAL(scratch_end(), 0);
     CU_ASSERT_EQUAL(site_count_descriptors(), site.descriptors);
 }
 

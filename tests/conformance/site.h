@@ -24,7 +24,6 @@ struct site {
     struct relay_engine *engine;
     struct relay_listener listeners[3]; /* the last one, with site_disk, says that it has results */
     pthread_t thread;
-    char dir[64];
     uint8_t key[CW_KEY_SIZE];
     uint8_t job[CW_ID_SIZE];
     int descriptors;      /* open before anything was opened */

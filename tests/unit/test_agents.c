@@ -6,6 +6,7 @@
 #include "dispatcher/remote/far_clock.h"
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -28,7 +29,6 @@
 #define FEED_BYTES 7000u
 
 static struct cw_err err;
-static char dir[64];
 static char launcher_path[128];
 static char causeway[512];
 static struct host hosts[2] = {{.name = "one"}, {.name = "two"}};
@@ -225,7 +225,7 @@ static void write_launcher(const char *before)
              "%s\n"
              "shift\n"
              "cat | \"$@\" | cat\n",
-             dir, dir, dir, before);
+             scratch_dir, scratch_dir, scratch_dir, before);
     write_script(launcher_path, text);
 }
 
@@ -267,11 +267,9 @@ static void open_site(const char *before)
 
     causeway[n > 0 ? n : 0] = '\0';
     strcpy(strrchr(causeway, '/'), "/causeway");
-    strcpy(dir, "/tmp/test-agents-XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    snprintf(launcher_path, sizeof(launcher_path), "%s/launch", dir);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    snprintf(launcher_path, sizeof(launcher_path), "%s", scratch_path("launch"));
     write_launcher(before);
-    setenv("TMPDIR", dir, 1);
     signal(SIGPIPE, SIG_IGN);
     ready = false;
     failures = host_losses = host_returns = suspensions = resumptions = 0;
@@ -316,26 +314,22 @@ static void open_ready(uint32_t count, uint64_t timeout_ns)
     CU_ASSERT_TRUE_FATAL(ready);
 }
 
+/* Agents have removed theirs. */
 static void remove_site(void)
 {
-    char path[160];
+    static const char *const names[] = {"launch", "launch.tried", "launcher", "causeway", "gone"};
+    int left = -1;
 
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 2000 && left < 0; i++) {
         while (waitpid(-1, NULL, WNOHANG) > 0)
             ;
-        for (const char *const *name = (const char *const[]){"launch", "launch.tried", "launcher",
-                                                             "causeway", "gone", NULL};
-             *name; name++) {
-            snprintf(path, sizeof(path), "%s/%s", dir, *name);
-            unlink(path);
-        }
-        /* agents have removed theirs */
-        if (rmdir(dir) == 0)
-            break;
-        usleep(100000);
+        for (size_t n = 0; n < sizeof(names) / sizeof(*names); n++)
+            unlink(scratch_path(names[n]));
+        left = scratch_end();
+        if (left < 0)
+            usleep(5000);
     }
-    CU_ASSERT_NOT_EQUAL(access(dir, F_OK), 0);
-    unsetenv("TMPDIR");
+    CU_ASSERT_EQUAL(left, 0);
 }
 
 static void close_all(void)
@@ -429,7 +423,7 @@ static pid_t pid_in(const char *name)
     int pid = 0;
     FILE *f;
 
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    snprintf(path, sizeof(path), "%s/%s", scratch_dir, name);
     f = fopen(path, "re");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
     CU_ASSERT_EQUAL(fscanf(f, "%d", &pid), 1);
@@ -622,7 +616,7 @@ static void image_is_a_stream(void)
     size_t used;
 
     open_ready(1, TIMEOUT_NS);
-    snprintf(script, sizeof(script), "%s/causeway", dir);
+    snprintf(script, sizeof(script), "%s/causeway", scratch_dir);
     write_script(script, "#!/bin/bash\nexec cat <&$1\n");
     CU_ASSERT_EQUAL(pipe2(fds, O_CLOEXEC), 0);
     writer = fork();

@@ -4,6 +4,7 @@
 #include "relay/disk.h"
 #include "relay/log/store.h"
 #include "tests/lib/codec.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -49,26 +50,12 @@ struct slot {
 };
 
 static struct cw_err err;
-static char dir[DIR_MAX];
 static int file = -1; /* in place of one of its own */
 static struct disk *disk;
 static struct relay_disk ops;
 static struct slot slots[SLOTS];
 static uint8_t *memory;
 static uint64_t written[EXTENTS]; /* the version that is there; 0: none */
-
-/* --- a disk, and one request ------------------------------------------------------------------ */
-static int make_dir(void)
-{
-    snprintf(dir, sizeof(dir), "/tmp/test-disk-XXXXXX");
-    return mkdtemp(dir) ? 0 : 1;
-}
-
-/* Fails when anything is left in it. */
-static int remove_dir(void)
-{
-    return rmdir(dir);
-}
 
 static void use(struct disk *of)
 {
@@ -96,7 +83,7 @@ static bool begin_in(const char *where, enum disk_kind kind)
 
 static bool begin(enum disk_kind kind)
 {
-    return begin_in(dir, kind);
+    return begin_in(scratch_dir, kind);
 }
 
 static void end(void)
@@ -336,7 +323,7 @@ static int find_file(void)
         ssize_t size = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1);
 
         target[size > 0 ? size : 0] = '\0';
-        if (strncmp(target, dir, strlen(dir)) == 0 && strstr(target, " (deleted)"))
+        if (strncmp(target, scratch_dir, strlen(scratch_dir)) == 0 && strstr(target, " (deleted)"))
             found = atoi(entry->d_name);
     }
     closedir(fds);
@@ -363,7 +350,7 @@ static bool is_overlay(void)
 {
     struct statfs fs;
 
-    return statfs(dir, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
+    return statfs(scratch_dir, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
 /* A few pages may stay, where the cache has several in one piece. */
@@ -371,7 +358,7 @@ static void page_cache_is_left_alone(void)
 {
     const uint32_t few = SLOTS * RELAY_BLOCK_BYTES / PAGE / 8;
 
-    for (int kind = DISK_RING; kind <= DISK_CACHED && !disk_in_memory(dir); kind++) {
+    for (int kind = DISK_RING; kind <= DISK_CACHED && !disk_in_memory(scratch_dir); kind++) {
         if ((kind == DISK_CACHED && is_overlay()) || !begin(kind))
             continue;
         for (uint32_t i = 0; i < SLOTS; i++)
@@ -405,7 +392,7 @@ static void file_has_no_name(void)
     for (int kind = DISK_RING; kind <= DISK_CACHED; kind++) {
         if (!begin(kind))
             continue;
-        CU_ASSERT_EQUAL(count_entries(dir), 0);
+        CU_ASSERT_EQUAL(count_entries(scratch_dir), 0);
         end();
         CU_ASSERT_EQUAL(count_entries("/proc/self/fd"), before);
     }
@@ -487,7 +474,7 @@ static void a_file_is_taken_over(void)
     int entries = count_entries("/proc/self/fd");
     uint64_t seed = 31;
 
-    file = disk_make_file(dir);
+    file = disk_make_file(scratch_dir);
     CU_ASSERT_TRUE_FATAL(file >= 0);
     CU_ASSERT_EQUAL_FATAL(begin(DISK_CACHED), true);
     codec_pattern(slots[0].bytes, seed, 0, RELAY_BLOCK_BYTES);
@@ -495,7 +482,7 @@ static void a_file_is_taken_over(void)
     end();
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         go_on(kinds[i], &seed);
-    CU_ASSERT_EQUAL(count_entries(dir), 0);
+    CU_ASSERT_EQUAL(count_entries(scratch_dir), 0);
     CU_ASSERT_EQUAL(close(file), 0);
     file = -1;
     CU_ASSERT_EQUAL(count_entries("/proc/self/fd"), entries);
@@ -504,7 +491,7 @@ static void a_file_is_taken_over(void)
 /* One that ends in the middle of a page, as no disk leaves it: what is whole can be read. */
 static void a_file_with_part_of_a_page(void)
 {
-    file = disk_make_file(dir);
+    file = disk_make_file(scratch_dir);
     CU_ASSERT_TRUE_FATAL(file >= 0);
     CU_ASSERT_EQUAL(ftruncate(file, RELAY_BLOCK_BYTES + 100), 0);
     CU_ASSERT_EQUAL_FATAL(begin(DISK_CACHED), true);
@@ -569,21 +556,18 @@ static void directories_of_no_use(void)
 {
     int before = count_entries("/proc/self/fd");
     char path[DIR_MAX + 8];
-    int fd;
 
-    snprintf(path, sizeof(path), "%s/none", dir);
+    snprintf(path, sizeof(path), "%s", scratch_path("none"));
     refused(path, strerror(ENOENT), "a directory that exists");
     CU_ASSERT_EQUAL(disk_free(path), 0);
     CU_ASSERT_FALSE(disk_in_memory(path));
-    fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    CU_ASSERT_TRUE_FATAL(fd >= 0);
-    close(fd);
+    scratch_put("none", "", 0, 0600);
     refused(path, strerror(ENOTDIR), "a directory that exists");
     unlink(path);
     if (geteuid() != 0) { /* who may write everywhere */
-        chmod(dir, 0500);
-        refused(dir, strerror(EACCES), "this user can write to");
-        chmod(dir, 0700);
+        chmod(scratch_dir, 0500);
+        refused(scratch_dir, strerror(EACCES), "this user can write to");
+        chmod(scratch_dir, 0700);
     }
     CU_ASSERT_EQUAL(count_entries("/proc/self/fd"), before);
 }
@@ -595,7 +579,7 @@ static void files_in_memory(void)
     struct relay_log_done done;
 
     CU_ASSERT_FALSE(disk_in_memory("/proc"));
-    CU_ASSERT_TRUE(disk_free(dir) > 0);
+    CU_ASSERT_TRUE(disk_free(scratch_dir) > 0);
     if (!disk_in_memory(place) || disk_free(place) < 2 * FAR)
         return;
     for (int kind = DISK_RING; kind <= DISK_CACHED; kind++) {
@@ -643,7 +627,7 @@ static bool refuse(const struct refusal *what)
 /* Returns an exit code: 0 when a segment was written and read, and the directory stayed empty. */
 static int use_disk(void)
 {
-    struct disk *of = disk_open(dir, -1, &err);
+    struct disk *of = disk_open(scratch_dir, -1, &err);
     int failed;
 
     if (!of) {
@@ -653,7 +637,8 @@ static int use_disk(void)
     use(of);
     codec_pattern(slots[0].bytes, 9, 0, RELAY_BLOCK_BYTES);
     failed = error_of(0, true, 0) != 0 || error_of(1, false, 0) != 0 ||
-             !codec_pattern_is(slots[1].bytes, 9, RELAY_BLOCK_BYTES) || count_entries(dir) != 0;
+             !codec_pattern_is(slots[1].bytes, 9, RELAY_BLOCK_BYTES) ||
+             count_entries(scratch_dir) != 0;
     end();
     return failed;
 }
@@ -690,7 +675,7 @@ static bool said_line_with(const char *text)
 {
     char beginning[DIR_MAX + 64];
 
-    snprintf(beginning, sizeof(beginning), "causeway relay: --log-dir %s: ", dir);
+    snprintf(beginning, sizeof(beginning), "causeway relay: --log-dir %s: ", scratch_dir);
     return strncmp(said, beginning, strlen(beginning)) == 0 && strstr(said, text) &&
            strchr(said, '\n') == said + strlen(said) - 1;
 }
@@ -748,7 +733,7 @@ static void disks_that_are_full(void)
     static const struct refusal refusal = {SYS_pwrite64, 2, ~0u, ENOSPC};
 
     CU_ASSERT_EQUAL(use_without(&refusal), 3);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, dir));
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, scratch_dir));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, strerror(ENOSPC)));
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "make room there"));
 }
@@ -761,7 +746,7 @@ static void disk_is_chosen(void)
 
 void add_disk_tests(void)
 {
-    CU_pSuite suite = CU_add_suite("disk", make_dir, remove_dir);
+    CU_pSuite suite = CU_add_suite("disk", scratch_make, scratch_end);
 
     CU_ADD_TEST(suite, what_was_written_is_read);
     CU_ADD_TEST(suite, results_make_it_readable);

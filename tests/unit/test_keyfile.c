@@ -1,5 +1,6 @@
 /* Keys in files: made once, private, and read exactly. */
 #include "common/keyfile.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -16,35 +17,26 @@
 
 static const char digits[] = "000102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F";
 
-static char dir[64];
 static char file[128];
 static struct cw_err err;
 
 static int set_up(void)
 {
-    strcpy(dir, "/tmp/test-keyfile-XXXXXX");
-    if (!mkdtemp(dir))
-        return 1;
-    snprintf(file, sizeof(file), "%s/key", dir);
-    return 0;
+    int failed = scratch_make();
+
+    snprintf(file, sizeof(file), "%s", scratch_path("key"));
+    return failed;
 }
 
 static int tear_down(void)
 {
     unlink(file);
-    return rmdir(dir);
+    return scratch_end();
 }
 
 static void write_file(const char *text, mode_t mode)
 {
-    int fd;
-
-    unlink(file);
-    fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    CU_ASSERT_TRUE_FATAL(fd >= 0);
-    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    CU_ASSERT_EQUAL(fchmod(fd, mode), 0);
-    close(fd);
+    scratch_put("key", text, strlen(text), mode);
 }
 
 static void is_key(const uint8_t key[CW_KEY_SIZE])
@@ -141,7 +133,7 @@ static void missing_file(void)
 
     CU_ASSERT_EQUAL(cw_key_load("/nowhere/key", key, &err), CW_ENOTFOUND);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "/nowhere/key"));
-    CU_ASSERT_EQUAL(cw_key_load(dir, key, &err), CW_ESYS);
+    CU_ASSERT_EQUAL(cw_key_load(scratch_dir, key, &err), CW_ESYS);
 }
 
 static void made_once(void)

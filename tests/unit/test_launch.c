@@ -2,6 +2,7 @@
 #include "common/clock.h"
 #include "dispatcher/launch/local.h"
 #include "dispatcher/program/device_path.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -22,7 +23,6 @@
 static struct cw_err err;
 static struct loop *loop;
 static void *launcher;
-static char dir[64];
 static char restorer[128];
 static struct launch_process made;
 static struct cw_err failure;
@@ -74,9 +74,8 @@ static void open_launcher_of(uint64_t alive_period_ns)
     struct launcher_config config = {
         .ranks = 3, .alive_period_ns = alive_period_ns, .events = &events};
 
-    strcpy(dir, "/tmp/test-launch-XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    snprintf(restorer, sizeof(restorer), "%s/causeway-restore", dir);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    snprintf(restorer, sizeof(restorer), "%s", scratch_path("causeway-restore"));
     loop = loop_new(&err);
     config.loop = loop;
     launcher = local_launcher.open(&config, &err);
@@ -94,31 +93,24 @@ static void close_launcher(void)
     local_launcher.close(launcher);
     loop_free(loop);
     unlink(restorer);
-    CU_ASSERT_EQUAL(rmdir(dir), 0);
+    CU_ASSERT_EQUAL(scratch_end(), 0);
     while (waitpid(-1, NULL, WNOHANG) > 0)
         ;
 }
 
 static void write_restorer(const char *text)
 {
-    int fd = open(restorer, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-
-    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    fchmod(fd, 0755);
-    close(fd);
+    scratch_put("causeway-restore", text, strlen(text), 0755);
 }
 
 /* The image is a file with this text. */
 static int image_of(const char *text)
 {
-    char path[128];
     int fd;
 
-    snprintf(path, sizeof(path), "%s/image", dir);
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    CU_ASSERT_EQUAL(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    lseek(fd, 0, SEEK_SET);
-    unlink(path);
+    scratch_put("image", text, strlen(text), 0600);
+    fd = open(scratch_path("image"), O_RDWR | O_CLOEXEC);
+    unlink(scratch_path("image"));
     return fd;
 }
 
@@ -129,7 +121,7 @@ static void start(int image_fd)
     static char *const argv[] = {"/bin/true", NULL};
     struct launch_program program = {.path = "/bin/true",
                                      .argv = argv,
-                                     .wdir = dir,
+                                     .wdir = scratch_dir,
                                      .env = env,
                                      .env_count = 1,
                                      .more = more,
@@ -192,7 +184,7 @@ static void goes_on_from_an_image(void)
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     CU_ASSERT_EQUAL(made.incarnation, 2);
     /* of 8: 0 to 2, PMI, control, image, that of the script, which ls does not have, its own */
-    snprintf(text, sizeof(text), "the image\n101 100 3 101 100 2 hello\n%s\n7\n", dir);
+    snprintf(text, sizeof(text), "the image\n101 100 3 101 100 2 hello\n%s\n7\n", scratch_dir);
     printed(text);
     CU_ASSERT_EQUAL(read(made.pmi_fd, report, sizeof(report)), 3);
     CU_ASSERT_EQUAL(recv(made.control_fd, report, sizeof(report), 0), 6);
@@ -256,7 +248,7 @@ static void restorer_is_beside_the_device(void)
     char path[PATH_MAX];
 
     open_launcher();
-    snprintf(device, sizeof(device), "%s/librdevice.so", dir);
+    snprintf(device, sizeof(device), "%s/librdevice.so", scratch_dir);
     CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_ENOTFOUND);
     CU_ASSERT_STRING_EQUAL(path, restorer);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, restorer));

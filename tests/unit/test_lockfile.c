@@ -1,5 +1,6 @@
 /* Locks of directories: one holder at a time, though each removes the file when it ends. */
 #include "common/lockfile.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -16,7 +17,6 @@
 #define TAKERS 4
 #define ROUNDS 500
 
-static char path[64];
 static int dir;
 static atomic_int holders;
 static atomic_int taken;
@@ -24,10 +24,9 @@ static atomic_bool shared;
 
 static int set_up(void)
 {
-    strcpy(path, "/tmp/test-lockfile-XXXXXX");
-    if (!mkdtemp(path))
+    if (scratch_make())
         return 1;
-    dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    dir = open(scratch_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return dir < 0;
 }
 
@@ -35,7 +34,7 @@ static int tear_down(void)
 {
     unlinkat(dir, "lock", 0);
     close(dir);
-    return rmdir(path);
+    return scratch_end();
 }
 
 static void one_holder(void)
@@ -84,7 +83,7 @@ static void holders_that_remove_it(void)
 
 static void names_are_synced(void)
 {
-    CU_ASSERT_EQUAL(cw_sync_name(path), 0);
+    CU_ASSERT_EQUAL(cw_sync_name(scratch_dir), 0);
     CU_ASSERT_EQUAL(cw_sync_name("/nowhere/there"), ENOENT);
 }
 

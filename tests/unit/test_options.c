@@ -3,6 +3,7 @@
 #include "common/setup.h"
 #include "dispatcher/grid/grid_state.h"
 #include "dispatcher/options/options.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -539,22 +540,18 @@ static void relays_of_a_grid(void)
 static void grids(void)
 {
     const struct grid grid = {.name = "g"};
-    char dir[] = "/tmp/causeway-options-XXXXXX";
     uint8_t key[CW_KEY_SIZE];
-    char path[PATH_MAX];
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    setenv("XDG_STATE_HOME", dir, 1);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    setenv("XDG_STATE_HOME", scratch_dir, 1);
     CU_ASSERT_EQUAL(grid_state_key(&grid, key, &err), CW_OK);
     relays_of_a_grid();
     unsetenv("XDG_STATE_HOME");
-    for (size_t i = 0; i < 4; i++) {
-        snprintf(path, sizeof(path), "%s%s", dir,
-                 (const char *[]){"/causeway/g/key", "/causeway/g/ssh_config", "/causeway/g",
-                                  "/causeway"}[i]);
-        remove(path);
-    }
-    CU_ASSERT_EQUAL(rmdir(dir), 0);
+    CU_ASSERT_EQUAL(remove(scratch_path("causeway/g/key")), 0);
+    CU_ASSERT_EQUAL(remove(scratch_path("causeway/g/ssh_config")), 0);
+    CU_ASSERT_EQUAL(remove(scratch_path("causeway/g")), 0);
+    CU_ASSERT_EQUAL(remove(scratch_path("causeway")), 0);
+    CU_ASSERT_EQUAL(scratch_end(), 0);
 }
 
 static void segments(void)

@@ -3,6 +3,7 @@
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
 #include "dispatcher/program/tool.h"
+#include "tests/lib/scratch.h"
 
 #include <CUnit/CUnit.h>
 #include <elf.h>
@@ -21,54 +22,25 @@
 
 void add_program_tests(void);
 
-static char dir[64];
 static char old_path[4096];
 static struct cw_err err;
 
-static const char *in_dir(const char *name)
-{
-    static char path[2][256];
-    static int turn;
-
-    turn = !turn;
-    snprintf(path[turn], sizeof(path[turn]), "%s/%s", dir, name);
-    return path[turn];
-}
-
-static bool write_file(const char *name, const void *bytes, size_t size, mode_t mode)
-{
-    int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && write(fd, bytes, size) == (ssize_t)size;
-
-    if (fd >= 0)
-        close(fd);
-    return written && chmod(in_dir(name), mode) == 0;
-}
-
-static void make_file(const char *name, const void *bytes, size_t size, mode_t mode)
-{
-    CU_ASSERT_TRUE_FATAL(write_file(name, bytes, size, mode));
-}
-
 static int set_up(void)
 {
-    strcpy(dir, "/tmp/test-program-XXXXXX");
     snprintf(old_path, sizeof(old_path), "%s", getenv("PATH") ? getenv("PATH") : "");
-    if (!mkdtemp(dir) || mkdir(in_dir("sub"), 0700) < 0 || mkdir(in_dir("tool"), 0700) < 0)
-        return 1;
-    return !write_file("sub/tool", "#!/bin/sh\n", 10, 0700) ||
-           !write_file("sub/plain", "text", 4, 0600);
+    return scratch_make() || mkdir(scratch_path("sub"), 0700) || mkdir(scratch_path("tool"), 0700);
 }
 
 static int tear_down(void)
 {
-    static const char *const files[] = {"sub/tool", "sub/plain", "script", "dos",   "bad", "text",
-                                        "empty",    "elf",       "copy",   "nolib", "fifo"};
-
     setenv("PATH", old_path, 1);
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-        unlink(in_dir(files[i]));
-    return rmdir(in_dir("sub")) | rmdir(in_dir("tool")) | rmdir(dir);
+    return scratch_remove();
+}
+
+static void put_tools(void)
+{
+    scratch_put("sub/tool", "#!/bin/sh\n", 10, 0700);
+    scratch_put("sub/plain", "text", 4, 0600);
 }
 
 static void resolves(const char *name, const char *wdir, const char *expected)
@@ -94,41 +66,43 @@ static void resolve_by_path(void)
 {
     char here[PATH_MAX];
 
+    put_tools();
     resolves(PLAIN_PROGRAM, NULL, PLAIN_PROGRAM);
-    resolves("sub/tool", dir, in_dir("sub/tool"));
-    resolves("./tool", in_dir("sub"), in_dir("sub/tool"));
+    resolves("sub/tool", scratch_dir, scratch_path("sub/tool"));
+    resolves("./tool", scratch_path("sub"), scratch_path("sub/tool"));
     CU_ASSERT_PTR_NOT_NULL_FATAL(getcwd(here, sizeof(here)));
-    CU_ASSERT_EQUAL_FATAL(chdir(dir), 0);
-    resolves("./tool", "sub", in_dir("sub/tool"));
-    resolves("sub/tool", NULL, in_dir("sub/tool"));
+    CU_ASSERT_EQUAL_FATAL(chdir(scratch_dir), 0);
+    resolves("./tool", "sub", scratch_path("sub/tool"));
+    resolves("sub/tool", NULL, scratch_path("sub/tool"));
     CU_ASSERT_EQUAL_FATAL(chdir(here), 0);
-    unresolved("./none", dir, CW_ENOTFOUND, "there is no file");
-    unresolved("sub/tool/none", dir, CW_ENOTFOUND, "there is no file");
-    unresolved("./sub", dir, CW_EINVAL, "is a directory");
-    unresolved("sub/plain", dir, CW_EINVAL, "chmod +x");
-    unresolved("", dir, CW_ENOTFOUND, "empty");
+    unresolved("./none", scratch_dir, CW_ENOTFOUND, "there is no file");
+    unresolved("sub/tool/none", scratch_dir, CW_ENOTFOUND, "there is no file");
+    unresolved("./sub", scratch_dir, CW_EINVAL, "is a directory");
+    unresolved("sub/plain", scratch_dir, CW_EINVAL, "chmod +x");
+    unresolved("", scratch_dir, CW_ENOTFOUND, "empty");
 }
 
 static void resolve_by_name(void)
 {
     char path[1024];
 
+    put_tools();
     setenv("PATH", "/bin", 1);
     resolves("ls", NULL, "/bin/ls");
-    unresolved("tool-of-nobody", dir, CW_ENOTFOUND, "neither in PATH nor");
-    unresolved("tool", in_dir("sub"), CW_ENOTFOUND, "write ./tool");
+    unresolved("tool-of-nobody", scratch_dir, CW_ENOTFOUND, "neither in PATH nor");
+    unresolved("tool", scratch_path("sub"), CW_ENOTFOUND, "write ./tool");
     /* A directory of that name does not end the search; nor does an empty or missing part. */
-    snprintf(path, sizeof(path), "/none::%s:%s/sub", dir, dir);
+    snprintf(path, sizeof(path), "/none::%s:%s/sub", scratch_dir, scratch_dir);
     setenv("PATH", path, 1);
-    resolves("tool", "/", in_dir("sub/tool"));
-    setenv("PATH", dir, 1);
+    resolves("tool", "/", scratch_path("sub/tool"));
+    setenv("PATH", scratch_dir, 1);
     unresolved("tool", "/", CW_EINVAL, "is a directory");
-    setenv("PATH", in_dir("sub"), 1);
+    setenv("PATH", scratch_path("sub"), 1);
     unresolved("plain", "/", CW_EINVAL, "chmod +x");
     setenv("PATH", ":/none:", 1);
-    resolves("tool", in_dir("sub"), in_dir("sub/tool"));
+    resolves("tool", scratch_path("sub"), scratch_path("sub/tool"));
     setenv("PATH", "sub", 1);
-    resolves("tool", dir, in_dir("sub/tool"));
+    resolves("tool", scratch_dir, scratch_path("sub/tool"));
     unsetenv("PATH");
     resolves("ls", NULL, "/bin/ls");
     setenv("PATH", old_path, 1);
@@ -181,19 +155,19 @@ static void scripts(void)
 {
     struct program_info info;
 
-    make_file("script", "#! /bin/sh -e\necho\n", 19, 0700);
-    inspects(in_dir("script"), PROGRAM_SCRIPT, &info);
+    scratch_put("script", "#! /bin/sh -e\necho\n", 19, 0700);
+    inspects(scratch_path("script"), PROGRAM_SCRIPT, &info);
     CU_ASSERT_STRING_EQUAL(info.detail, "/bin/sh -e");
-    make_file("dos", "#!/bin/sh\r\necho\r\n", 17, 0700);
-    uninspected(in_dir("dos"), CW_EINVAL, "DOS");
-    make_file("bad", "#!/no/such/interpreter\n", 23, 0700);
-    uninspected(in_dir("bad"), CW_ENOTFOUND, "'/no/such/interpreter'");
-    make_file("text", "echo hello\n", 11, 0700);
-    uninspected(in_dir("text"), CW_EINVAL, "neither a program nor a script");
-    make_file("empty", "", 0, 0700);
-    uninspected(in_dir("empty"), CW_EINVAL, "too short");
-    CU_ASSERT_EQUAL(mkfifo(in_dir("fifo"), 0700), 0);
-    uninspected(in_dir("fifo"), CW_EINVAL, "no regular file");
+    scratch_put("dos", "#!/bin/sh\r\necho\r\n", 17, 0700);
+    uninspected(scratch_path("dos"), CW_EINVAL, "DOS");
+    scratch_put("bad", "#!/no/such/interpreter\n", 23, 0700);
+    uninspected(scratch_path("bad"), CW_ENOTFOUND, "'/no/such/interpreter'");
+    scratch_put("text", "echo hello\n", 11, 0700);
+    uninspected(scratch_path("text"), CW_EINVAL, "neither a program nor a script");
+    scratch_put("empty", "", 0, 0700);
+    uninspected(scratch_path("empty"), CW_EINVAL, "too short");
+    CU_ASSERT_EQUAL(mkfifo(scratch_path("fifo"), 0700), 0);
+    uninspected(scratch_path("fifo"), CW_EINVAL, "no regular file");
 }
 
 /* A header, and program headers that name a loader. */
@@ -228,17 +202,17 @@ static void programs_of_elsewhere(void)
     struct fake fake = fake_program("/lib/ld-musl-x86_64.so.1");
     struct program_info info;
 
-    make_file("elf", &fake, sizeof(fake), 0700);
-    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    inspects(scratch_path("elf"), PROGRAM_FOREIGN, &info);
     CU_ASSERT_STRING_EQUAL(info.detail, "/lib/ld-musl-x86_64.so.1");
     fake.header.e_machine = EM_RISCV;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    inspects(scratch_path("elf"), PROGRAM_FOREIGN, &info);
     CU_ASSERT_STRING_EQUAL(info.detail, "RISC-V");
     fake.header.e_ident[EI_CLASS] = ELFCLASS32;
     fake.header.e_machine = EM_386;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    inspects(in_dir("elf"), PROGRAM_FOREIGN, &info);
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    inspects(scratch_path("elf"), PROGRAM_FOREIGN, &info);
     CU_ASSERT_STRING_EQUAL(info.detail, "32-bit x86");
 }
 
@@ -246,20 +220,20 @@ static void damaged_programs(void)
 {
     struct fake fake = fake_program("/lib64/ld-linux-x86-64.so.2");
 
-    make_file("elf", &fake, 20, 0700);
-    uninspected(in_dir("elf"), CW_EINVAL, "");
+    scratch_put("elf", &fake, 20, 0700);
+    uninspected(scratch_path("elf"), CW_EINVAL, "");
     fake.segment.p_filesz = 1u << 20;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    uninspected(in_dir("elf"), CW_EINVAL, "damaged");
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    uninspected(scratch_path("elf"), CW_EINVAL, "damaged");
     fake.segment.p_filesz = 5;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    uninspected(in_dir("elf"), CW_EINVAL, "damaged");
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    uninspected(scratch_path("elf"), CW_EINVAL, "damaged");
     fake.header.e_phnum = 0;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    uninspected(in_dir("elf"), CW_EINVAL, "no program");
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    uninspected(scratch_path("elf"), CW_EINVAL, "no program");
     fake.header.e_type = ET_REL;
-    make_file("elf", &fake, sizeof(fake), 0700);
-    uninspected(in_dir("elf"), CW_EINVAL, "no program");
+    scratch_put("elf", &fake, sizeof(fake), 0700);
+    uninspected(scratch_path("elf"), CW_EINVAL, "no program");
 }
 
 static size_t read_copy(const char *path, char **bytes)
@@ -285,9 +259,9 @@ static void missing_libraries(void)
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(name);
     memcpy(name, "libzpich.so.12", 14);
-    make_file("nolib", bytes, size, 0700);
+    scratch_put("nolib", bytes, size, 0700);
     free(bytes);
-    inspects(in_dir("nolib"), PROGRAM_MISSING_LIBS, &info);
+    inspects(scratch_path("nolib"), PROGRAM_MISSING_LIBS, &info);
     CU_ASSERT_PTR_NOT_NULL(strstr(info.detail, "libzpich.so.12"));
     CU_ASSERT_PTR_NULL(strchr(info.detail, '\n'));
 }
@@ -304,17 +278,17 @@ static void privileged_programs(void)
         return;
     }
     size = read_copy(PLAIN_PROGRAM, &bytes);
-    make_file("copy", bytes, size, 0755);
+    scratch_put("copy", bytes, size, 0755);
     free(bytes);
-    inspects(in_dir("copy"), PROGRAM_NOT_MPI, &info);
-    chmod(in_dir("copy"), 04755);
-    inspects(in_dir("copy"), PROGRAM_NOT_MPI, &info); /* to oneself: nothing changes */
-    if (chown(in_dir("copy"), NOBODY, NOBODY) < 0)
+    inspects(scratch_path("copy"), PROGRAM_NOT_MPI, &info);
+    chmod(scratch_path("copy"), 04755);
+    inspects(scratch_path("copy"), PROGRAM_NOT_MPI, &info); /* to oneself: nothing changes */
+    if (chown(scratch_path("copy"), NOBODY, NOBODY) < 0)
         return; /* a user namespace without that id */
-    chmod(in_dir("copy"), 04755);
-    inspects(in_dir("copy"), PROGRAM_SETUID, &info);
-    chmod(in_dir("copy"), 02755);
-    inspects(in_dir("copy"), PROGRAM_SETUID, &info);
+    chmod(scratch_path("copy"), 04755);
+    inspects(scratch_path("copy"), PROGRAM_SETUID, &info);
+    chmod(scratch_path("copy"), 02755);
+    inspects(scratch_path("copy"), PROGRAM_SETUID, &info);
 }
 
 static void every_kind_is_explained(void)

@@ -1,6 +1,7 @@
 /* The directory of a job, and those that killed dispatchers left. */
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/status/rundir.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/refuse.h"
 #include "tests/unit/suites.h"
 
@@ -18,37 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static char base[64];
-static char old_tmp[4096];
 static struct cw_err err;
-
-static void keep(char *to, size_t size, const char *name)
-{
-    snprintf(to, size, "%s", getenv(name) ? getenv(name) : "");
-}
-
-static void put_back(const char *name, const char *value)
-{
-    if (value[0])
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
-}
-
-static int set_up(void)
-{
-    keep(old_tmp, sizeof(old_tmp), "TMPDIR");
-    strcpy(base, "/tmp/test-rundir-XXXXXX");
-    if (!mkdtemp(base))
-        return 1;
-    return setenv("TMPDIR", base, 1);
-}
-
-static int tear_down(void)
-{
-    put_back("TMPDIR", old_tmp);
-    return rmdir(base); /* fails when a test left something */
-}
 
 static bool exists(const char *path)
 {
@@ -82,7 +53,7 @@ static void private_and_removed(void)
     struct stat st;
 
     make(&dir);
-    CU_ASSERT_EQUAL(strncmp(dir.path, base, strlen(base)), 0);
+    CU_ASSERT_EQUAL(strncmp(dir.path, scratch_dir, strlen(scratch_dir)), 0);
     CU_ASSERT_EQUAL(stat(dir.path, &st), 0);
     CU_ASSERT_EQUAL(st.st_mode & 0777, 0700);
     CU_ASSERT_TRUE(fcntl(dir.lock_fd, F_GETFD) & FD_CLOEXEC);
@@ -139,7 +110,7 @@ static void one_without_a_lock(void)
     char path[128];
     struct rundir dir;
 
-    snprintf(path, sizeof(path), "%s/causeway-%u.abcdef", base, getuid());
+    snprintf(path, sizeof(path), "%s/causeway-%u.abcdef", scratch_dir, getuid());
     CU_ASSERT_EQUAL(mkdir(path, 0700), 0);
     make(&dir);
     CU_ASSERT_TRUE(exists(path));
@@ -157,9 +128,9 @@ static void what_is_not_ours_stays(void)
     char target[128];
     struct rundir dir;
 
-    snprintf(other, sizeof(other), "%s/causeway-%u.file", base, getuid());
-    snprintf(target, sizeof(target), "%s/target", base);
-    snprintf(link, sizeof(link), "%s/causeway-%u.link", base, getuid());
+    snprintf(other, sizeof(other), "%s/causeway-%u.file", scratch_dir, getuid());
+    snprintf(target, sizeof(target), "%s/target", scratch_dir);
+    snprintf(link, sizeof(link), "%s/causeway-%u.link", scratch_dir, getuid());
     touch(other);
     CU_ASSERT_EQUAL(mkdir(target, 0700), 0);
     touch(inside(target, "lock"));
@@ -182,7 +153,7 @@ static void link_for_the_loader(void)
     char back[128] = "";
     struct rundir dir;
 
-    snprintf(target, sizeof(target), "%s/a b:$LIB/it.so", base);
+    snprintf(target, sizeof(target), "%s/a b:$LIB/it.so", scratch_dir);
     CU_ASSERT_FALSE(device_path_is_plain(target));
     make(&dir);
     CU_ASSERT_EQUAL(rundir_link(&dir, target, path, sizeof(path), &err), CW_OK);
@@ -222,13 +193,13 @@ static void where(void)
     struct rundir dir;
 
     snprintf(longer, sizeof(longer), "/%050d", 0);
-    setenv("XDG_RUNTIME_DIR", base, 1); /* it goes before the job does */
+    setenv("XDG_RUNTIME_DIR", scratch_dir, 1); /* it goes before the job does */
     setenv("TMPDIR", longer, 1);
     make(&dir);
     CU_ASSERT_EQUAL(strncmp(dir.path, "/tmp/causeway-", 14), 0);
     rundir_remove(&dir);
     unsetenv("XDG_RUNTIME_DIR");
-    snprintf(longer, sizeof(longer), "%.50s/a b", base);
+    snprintf(longer, sizeof(longer), "%.50s/a b", scratch_dir);
     CU_ASSERT_EQUAL(mkdir(longer, 0700), 0);
     setenv("TMPDIR", longer, 1);
     make(&dir);
@@ -239,12 +210,12 @@ static void where(void)
     make(&dir);
     CU_ASSERT_EQUAL(strncmp(dir.path, "/tmp/causeway-", 14), 0);
     rundir_remove(&dir);
-    setenv("TMPDIR", base, 1);
+    setenv("TMPDIR", scratch_dir, 1);
 }
 
 void add_rundir_tests(void)
 {
-    CU_pSuite suite = CU_add_suite("rundir", set_up, tear_down);
+    CU_pSuite suite = CU_add_suite("rundir", scratch_make, scratch_end);
 
     CU_ADD_TEST(suite, private_and_removed);
     CU_ADD_TEST(suite, sockets_fit);

@@ -5,6 +5,7 @@
 #include "common/tree.h"
 #include "dispatcher/images/image_dir.h"
 #include "dispatcher/images/servers.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -24,7 +25,6 @@ static struct loop *loop;
 static struct servers *servers;
 static struct cw_address address;
 static int listener;
-static char dir[64];
 static char key_path[80];
 static uint8_t job_id[CW_ID_SIZE] = "the job of test";
 static uint8_t job_key[CW_KEY_SIZE];
@@ -221,12 +221,11 @@ static void begin(void)
 
     story[0] = why[0] = '\0';
     fetched_fd = -1;
-    strcpy(dir, "/tmp/servers-test.XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
-    snprintf(key_path, sizeof(key_path), "%s/s.key", dir);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    snprintf(key_path, sizeof(key_path), "%s", scratch_path("s.key"));
     CU_ASSERT_EQUAL_FATAL(cw_key_load_or_make(key_path, key, &made, &err), CW_OK);
     cw_cred_job_key(job_key, key, job_id);
-    snprintf(text, sizeof(text), "unix:%s/s", dir);
+    snprintf(text, sizeof(text), "unix:%s/s", scratch_dir);
     CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, text, &err), CW_OK);
     listener = cw_listen(&address, &err);
     CU_ASSERT_FATAL(listener >= 0);
@@ -242,7 +241,7 @@ static void end(void)
     loop_free(loop);
     cw_unlisten(listener, &address);
     unlink(key_path);
-    rmdir(dir);
+    CU_ASSERT_EQUAL(scratch_end(), 0);
 }
 
 static void what_it_holds_and_stores_is_told(void)
@@ -476,31 +475,29 @@ static void put_image(const struct image_dir *dir, const char *job, uint32_t siz
  * differ by little. */
 static void what_is_held_is_no_reason_to_refuse_more(void)
 {
-    char path[] = "/tmp/causeway-test-XXXXXX";
     struct image_dir empty, ours, others;
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
-    CU_ASSERT_EQUAL(image_dir_choose(&empty, path, job_id, true, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    CU_ASSERT_EQUAL(image_dir_choose(&empty, scratch_dir, job_id, true, &err), CW_OK);
     put_image(&empty, empty.job, 1 << 20);
-    CU_ASSERT_EQUAL(image_dir_choose(&ours, path, job_id, true, &err), CW_OK);
-    CU_ASSERT_EQUAL(cw_tree_bytes(path), 1 << 20);
+    CU_ASSERT_EQUAL(image_dir_choose(&ours, scratch_dir, job_id, true, &err), CW_OK);
+    CU_ASSERT_EQUAL(cw_tree_bytes(scratch_dir), 1 << 20);
     put_image(&empty, OTHER, 1 << 20);
-    CU_ASSERT_EQUAL(image_dir_choose(&others, path, job_id, true, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&others, scratch_dir, job_id, true, &err), CW_OK);
     CU_ASSERT_TRUE(others.bytes_max > 3 << 19);
-    cw_tree_remove(path);
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 /* Of the user's directory: what is of a job whose dispatcher is killed, and nothing else. */
 static void images_of_dead_jobs_are_removed(void)
 {
     static const uint8_t second_job[CW_ID_SIZE] = {9}, third_job[CW_ID_SIZE] = {8};
-    char path[] = "/tmp/causeway-test-XXXXXX";
     struct image_dir dead, live, kept, next;
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
-    CU_ASSERT_EQUAL(image_dir_choose(&dead, path, job_id, false, &err), CW_OK);
-    CU_ASSERT_EQUAL(image_dir_choose(&live, path, second_job, false, &err), CW_OK);
-    CU_ASSERT_EQUAL(image_dir_choose(&kept, path, third_job, true, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    CU_ASSERT_EQUAL(image_dir_choose(&dead, scratch_dir, job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&live, scratch_dir, second_job, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&kept, scratch_dir, third_job, true, &err), CW_OK);
     image_dir_hold(&dead);
     image_dir_hold(&live);
     image_dir_hold(&kept);
@@ -509,7 +506,7 @@ static void images_of_dead_jobs_are_removed(void)
     put_image(&dead, kept.job, 4096);
     put_image(&dead, OTHER, 4096);
     close(dead.held_fd); /* as the kernel does when it is killed */
-    CU_ASSERT_EQUAL(image_dir_choose(&next, path, third_job, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&next, scratch_dir, third_job, false, &err), CW_OK);
     CU_ASSERT_FALSE(is_there(&dead, dead.job));
     CU_ASSERT_TRUE(is_there(&dead, live.job));
     CU_ASSERT_TRUE(is_there(&dead, kept.job));
@@ -518,26 +515,25 @@ static void images_of_dead_jobs_are_removed(void)
     CU_ASSERT_FALSE(is_there(&dead, live.job));
     image_dir_remove(&kept);
     CU_ASSERT_TRUE(is_there(&dead, kept.job));
-    cw_tree_remove(path);
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 /* Also by a later job, where the one that had made it was killed. */
 static void a_directory_that_was_made_goes(void)
 {
-    char path[] = "/tmp/causeway-test-XXXXXX";
     struct image_dir made, next;
 
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(path));
-    rmdir(path);
-    CU_ASSERT_EQUAL(image_dir_choose(&made, path, job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    CU_ASSERT_EQUAL(scratch_end(), 0);
+    CU_ASSERT_EQUAL(image_dir_choose(&made, scratch_dir, job_id, false, &err), CW_OK);
     leave(&made);
     image_dir_hold(&made);
     put_image(&made, made.job, 4096);
     close(made.held_fd);
-    CU_ASSERT_EQUAL(image_dir_choose(&next, path, job_id, false, &err), CW_OK);
+    CU_ASSERT_EQUAL(image_dir_choose(&next, scratch_dir, job_id, false, &err), CW_OK);
     CU_ASSERT_FALSE(is_there(&next, next.job));
     image_dir_remove(&next);
-    CU_ASSERT_TRUE(access(path, F_OK) < 0);
+    CU_ASSERT_TRUE(access(scratch_dir, F_OK) < 0);
 }
 
 void add_servers_tests(void)

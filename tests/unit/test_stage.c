@@ -1,11 +1,11 @@
 /* Programs that are sent to a host: what they are known by, who may be at them, and when they go.
  */
 #include "dispatcher/stage/stage_dir.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,26 +14,6 @@
 #include <unistd.h>
 
 static struct cw_err err;
-static char site[64];
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
-static void open_site(void)
-{
-    strcpy(site, "/tmp/test-stage-XXXXXX");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(site));
-}
-
-static void close_site(void)
-{
-    CU_ASSERT_EQUAL(nftw(site, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
-}
 
 /* One that has the letters "text". */
 static struct stage_program program_of(const char *name)
@@ -41,7 +21,7 @@ static struct stage_program program_of(const char *name)
     struct stage_program p = {.size = 4, .mtime_ns = 1234567890123456789, .mode = 0555};
     struct stage_sum *sum = stage_sum_new();
 
-    snprintf(p.dir, sizeof(p.dir), "%s/" STAGE_DIR_PREFIX "%s", site, name);
+    snprintf(p.dir, sizeof(p.dir), "%s/" STAGE_DIR_PREFIX "%s", scratch_dir, name);
     strcpy(p.name, name);
     stage_sum_add(sum, "te", 2);
     stage_sum_add(sum, "xt", 2);
@@ -106,8 +86,8 @@ static void file_is_read(void)
     char path[96];
     int fd;
 
-    open_site();
-    snprintf(path, sizeof(path), "%s/prog", site);
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
+    snprintf(path, sizeof(path), "%s/prog", scratch_dir);
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0750);
     CU_ASSERT_EQUAL(write(fd, "text", 4), 4);
     CU_ASSERT_EQUAL(
@@ -123,7 +103,7 @@ static void file_is_read(void)
     CU_ASSERT_EQUAL(truncate(path, STAGE_PROGRAM_BYTES_MAX + 1ll), 0);
     CU_ASSERT_EQUAL(stage_program_read(&p, path, "/var", &fd, &err), CW_ELIMIT);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
-    close_site();
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 /* --- the directory --- */
@@ -136,7 +116,7 @@ static void agents_that_share(void)
     struct stat before, after;
     int dir[2], file;
 
-    open_site();
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
     p = program_of("a");
     for (int i = 0; i < 2; i++) {
         dir[i] = stage_dir_open(&p, &err);
@@ -155,7 +135,7 @@ static void agents_that_share(void)
     close(file);
     stage_dir_leave(dir[1], &p);
     CU_ASSERT_NOT_EQUAL(access(p.dir, F_OK), 0);
-    close_site();
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 static void what_is_not_as_said_is_refused(void)
@@ -164,7 +144,7 @@ static void what_is_not_as_said_is_refused(void)
     char part[STAGE_PART_NAME], path[STAGE_PATH_MAX];
     int dir;
 
-    open_site();
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
     p = program_of("a");
     stage_program_path(&p, path);
     dir = stage_dir_open(&p, &err);
@@ -176,7 +156,7 @@ static void what_is_not_as_said_is_refused(void)
     CU_ASSERT_EQUAL(symlink("/bin/true", path), 0);
     CU_ASSERT_EQUAL(stage_dir_find(dir, &p, &err), CW_ESYS);
     stage_dir_leave(dir, &p);
-    close_site();
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 /* By agents that were killed. */
@@ -186,7 +166,7 @@ static void what_was_left_goes(void)
     char part[STAGE_PART_NAME];
     int dir, in_use;
 
-    open_site();
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
     left = program_of("left");
     used = program_of("used");
     next = program_of("next");
@@ -201,7 +181,7 @@ static void what_was_left_goes(void)
     CU_ASSERT_TRUE(is_there(&used));
     stage_dir_leave(dir, &next);
     stage_dir_leave(in_use, &used);
-    close_site();
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 static void directories_that_are_not_ours(void)
@@ -209,7 +189,7 @@ static void directories_that_are_not_ours(void)
     struct stage_program p;
     int lock;
 
-    open_site();
+    CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
     p = program_of("a");
     CU_ASSERT_EQUAL(symlink("/tmp", p.dir), 0);
     CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_ESYS);
@@ -220,14 +200,14 @@ static void directories_that_are_not_ours(void)
     CU_ASSERT_EQUAL(flock(lock, LOCK_SH), 0);
     CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_EAUTH);
     CU_ASSERT_EQUAL(chmod(p.dir, 0700), 0);
-    CU_ASSERT_EQUAL(chmod(site, 0777), 0);
+    CU_ASSERT_EQUAL(chmod(scratch_dir, 0777), 0);
     CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_EAUTH);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, p.dir));
-    CU_ASSERT_EQUAL(chmod(site, 0700), 0);
+    CU_ASSERT_EQUAL(chmod(scratch_dir, 0700), 0);
     close(lock);
-    snprintf(p.dir, sizeof(p.dir), "%s/none/none", site);
+    snprintf(p.dir, sizeof(p.dir), "%s/none/none", scratch_dir);
     CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_ESYS);
-    close_site();
+    CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
 void add_stage_tests(void)

@@ -4,6 +4,7 @@
 #include "dispatcher/status/status_client.h"
 #include "dispatcher/status/status_table.h"
 #include "dispatcher/status/table.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -20,8 +21,6 @@
 #define NOW 5000000000ull
 #define BIG_RANKS 20000 /* their document does not fit into a socket */
 
-static char base[64];
-static char old_tmp[4096];
 static struct cw_err err;
 static struct status_server server;
 
@@ -55,34 +54,6 @@ static const struct status_rank two[2] = {
      .restarts = 2,
      .program = "\xff"},
 };
-
-static void keep(char *to, size_t size, const char *name)
-{
-    snprintf(to, size, "%s", getenv(name) ? getenv(name) : "");
-}
-
-static void put_back(const char *name, const char *value)
-{
-    if (value[0])
-        setenv(name, value, 1);
-    else
-        unsetenv(name);
-}
-
-static int set_up(void)
-{
-    keep(old_tmp, sizeof(old_tmp), "TMPDIR");
-    strcpy(base, "/tmp/test-status-XXXXXX");
-    if (!mkdtemp(base))
-        return 1;
-    return setenv("TMPDIR", base, 1);
-}
-
-static int tear_down(void)
-{
-    put_back("TMPDIR", old_tmp);
-    return rmdir(base); /* fails when a test left something */
-}
 
 static const uint32_t relay_restarts[] = {0, 3};
 
@@ -285,7 +256,8 @@ static void sizes(void)
 
 static void open_server(void)
 {
-    CU_ASSERT_EQUAL_FATAL(status_open(&server, base, STATUS_NAME, STATUS_FRESH_NS, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(status_open(&server, scratch_dir, STATUS_NAME, STATUS_FRESH_NS, &err),
+                          CW_OK);
 }
 
 static int connect_client(void)
@@ -294,7 +266,7 @@ static int connect_client(void)
     char at[CW_ADDRESS_MAX];
     int fd;
 
-    snprintf(at, sizeof(at), "unix:%s/" STATUS_NAME, base);
+    snprintf(at, sizeof(at), "unix:%s/" STATUS_NAME, scratch_dir);
     CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, at, &err), CW_OK);
     fd = cw_connect(&address, &err);
     CU_ASSERT_TRUE_FATAL(fd >= 0);
@@ -341,10 +313,10 @@ static void for_its_user_alone(void)
     struct stat st;
 
     open_server();
-    CU_ASSERT_EQUAL(stat(inside(base, STATUS_NAME), &st), 0);
+    CU_ASSERT_EQUAL(stat(inside(scratch_dir, STATUS_NAME), &st), 0);
     CU_ASSERT_EQUAL(st.st_mode & 0777, 0600);
     status_close(&server);
-    CU_ASSERT_EQUAL(access(inside(base, STATUS_NAME), F_OK), -1);
+    CU_ASSERT_EQUAL(access(inside(scratch_dir, STATUS_NAME), F_OK), -1);
     status_close(&server);
 }
 
@@ -558,9 +530,9 @@ static void end_fake(pid_t pid)
 
 static void asks(enum behaviour behaviour, int code, const char *words)
 {
-    pid_t fake = start_fake(base, behaviour);
+    pid_t fake = start_fake(scratch_dir, behaviour);
     pid_t pid;
-    json_t *document = status_ask(base, &pid, &err);
+    json_t *document = status_ask(scratch_dir, &pid, &err);
 
     CU_ASSERT_EQUAL(err.code, code);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, words));
@@ -568,7 +540,7 @@ static void asks(enum behaviour behaviour, int code, const char *words)
     CU_ASSERT_EQUAL(pid, getpid()); /* who called listen(2) */
     json_decref(document);
     end_fake(fake);
-    unlink(inside(base, STATUS_NAME));
+    unlink(inside(scratch_dir, STATUS_NAME));
 }
 
 static void answers(void)
@@ -593,21 +565,21 @@ static void killed_dispatcher(void)
 {
     pid_t pid;
 
-    CU_ASSERT_PTR_NULL(status_ask(base, &pid, &err));
+    CU_ASSERT_PTR_NULL(status_ask(scratch_dir, &pid, &err));
     CU_ASSERT_EQUAL(err.code, CW_ENOTFOUND);
-    end_fake(start_fake(base, ANSWERS));
-    CU_ASSERT_PTR_NULL(status_ask(base, &pid, &err));
+    end_fake(start_fake(scratch_dir, ANSWERS));
+    CU_ASSERT_PTR_NULL(status_ask(scratch_dir, &pid, &err));
     CU_ASSERT_EQUAL(err.code, CW_ECLOSED);
-    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, base));
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, scratch_dir));
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "was killed"));
-    unlink(inside(base, STATUS_NAME));
+    unlink(inside(scratch_dir, STATUS_NAME));
 }
 
 /* ---- which job ---- */
 
 static void make_dir(char *dir, size_t size, const char *name)
 {
-    snprintf(dir, size, "%.60s/causeway-%u.%s", base, getuid(), name);
+    snprintf(dir, size, "%.60s/causeway-%u.%s", scratch_dir, getuid(), name);
     CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
 }
 
@@ -640,9 +612,7 @@ static void found_where_they_are(void)
     make_dir(young, sizeof(young), "young");
     fake = start_fake(live, ANSWERS);
     end_fake(start_fake(stale, ANSWERS));
-    setenv("TMPDIR", base, 1); /* twice the same place is looked at once */
     count = status_find(found);
-    put_back("TMPDIR", old_tmp);
     CU_ASSERT_TRUE(find_of(found, count, live) >= 0);
     CU_ASSERT_PTR_NOT_NULL(found[find_of(found, count, live)].document);
     CU_ASSERT_TRUE_FATAL(find_of(found, count, stale) >= 0);
@@ -697,7 +667,7 @@ static void which_is_meant(void)
 
 void add_status_tests(void)
 {
-    CU_pSuite suite = CU_add_suite("status", set_up, tear_down);
+    CU_pSuite suite = CU_add_suite("status", scratch_make, scratch_end);
 
     CU_ADD_TEST(suite, members);
     CU_ADD_TEST(suite, command_line);

@@ -1,5 +1,6 @@
 /* Addresses, and sockets at them. */
 #include "common/transport.h"
+#include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -19,22 +20,20 @@
 
 static struct cw_address address;
 static struct cw_err err;
-static char dir[64];
 static char path[128]; /* "unix:DIR/s" */
 
 static int set_up(void)
 {
-    strcpy(dir, "/tmp/test-transport-XXXXXX");
-    if (!mkdtemp(dir))
-        return 1;
-    snprintf(path, sizeof(path), "unix:%s/s", dir);
-    return 0;
+    int failed = scratch_make();
+
+    snprintf(path, sizeof(path), "unix:%s/s", scratch_dir);
+    return failed;
 }
 
 static int tear_down(void)
 {
     unlink(path + 5);
-    return rmdir(dir);
+    return scratch_end();
 }
 
 static void good(const char *text, const char *scheme)
