@@ -196,10 +196,8 @@ struct past {
     uint64_t (*printed)[JOB_STATE_STREAMS];
 };
 
-static void look_at(const struct parts *p, struct job *job, struct past *past,
-                    const struct job_state_record *r)
+static void look_at(struct job *job, struct past *past, const struct job_state_record *r)
 {
-    (void)p;
     if (r->type == JOB_STATE_START && r->number > past->incarnation[r->rank])
         past->incarnation[r->rank] = r->number;
     else if (r->type == JOB_STATE_ENDED && !past->ended[r->rank]) {
@@ -262,7 +260,7 @@ static int replay(struct parts *p, struct job *job, struct past *past, struct cw
         past->incarnation[rank] = 1;
     state_file_rewind(p->state);
     while (state_file_read(p->state, &record))
-        look_at(p, job, past, &record);
+        look_at(job, past, &record);
     for (uint32_t rank = 0; rank < p->options->ranks; rank++) {
         if (return_rank(p, job, past, rank, err) < 0)
             return err->code;

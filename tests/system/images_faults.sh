@@ -198,11 +198,16 @@ of_another_job() {
   expect_lines 1 "the job's own checkpoint server cannot be started"
 }
 
+# Once its dispatcher has connected.
+put_other() {
+  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1
+}
+
 # Images of another job lie there, which may be wanted yet.
 others_images() {
   serve 0
   helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
-  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1 || wrong "$(cat "$work/put")"
+  await_true "the image of another job" put_other
   kill "${server[0]}"
   await_true "server 0 to be gone" gone "${server[0]}"
   start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
@@ -312,7 +317,7 @@ all_killed_in_place() {
   local server
   serve 0
   helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
-  "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1 || wrong "$(cat "$work/put")"
+  await_true "the image of another job" put_other
   kill "${server[0]}"
   await_true "server 0 to be gone" gone "${server[0]}"
   start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2

@@ -158,12 +158,20 @@ slow_input() {
   expect_event rank_restored 2
 }
 
+# The process that starts those of the ranks.
+agent() {
+  local one
+  for one in $(children_of "$pid"); do
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = *\ agent\ * ]] && echo "$one"
+  done
+}
+
 # The launcher has got other limits since the image was taken.
 other_limits() {
   : >"$tmp/events"
   start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" limits
   await_more 4 image_stored
-  prlimit --pid "$pid" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
+  prlimit --pid "$(agent)" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
     wrong "limits cannot be set"
   crash 0
   await_more 2 image_stored
@@ -180,7 +188,7 @@ too_little_memory() {
   start_rings -n 2
   await_true "images of all ranks" ask_now
   await_true "the logs to be trimmed" ask_now
-  prlimit --pid "$pid" --data=50331648:50331648 || wrong "limits cannot be set"
+  prlimit --pid "$(agent)" --data=50331648:50331648 || wrong "limits cannot be set"
   kill -9 "$(rank_process 1)"
   await_true "the job to end" gone "$pid" || kill "$pid"
   finish

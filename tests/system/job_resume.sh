@@ -431,7 +431,9 @@ resumed_already() {
 
 # The program ends with an error; the job can be resumed all the same, once its cause is gone.
 failed_by_itself() {
-  begin -n 2 "$actor" init lines=2,20 0:exit=3 "await=$work/never" finalize
+  begin -n 2 "$actor" init lines=2,20 "await=$work/go" 0:exit=3 "await=$work/never" finalize
+  await_true "output" has_printed 4
+  touch "$work/go"
   finish
   collect
   expect_code 3
