@@ -66,6 +66,11 @@ static void on_fetch_time(void *ctx);
 static const struct party_kind server_kind, fetch_kind;
 static int open_own(struct servers *s, struct cw_err *err);
 
+static uint32_t server_of(const struct servers *s, uint32_t rank)
+{
+    return s->config.of_rank ? s->config.of_rank[rank] : rank % s->count;
+}
+
 /* --- making --- */
 
 static int init_server(struct servers *s, uint32_t number, struct cw_err *err)
@@ -262,11 +267,6 @@ void servers_want(struct servers *s, uint32_t number)
         s->config.start(s->config.start_ctx, s->far, s->keys[0].server);
 }
 
-void servers_hear(struct servers *s, uint32_t server)
-{
-    party_hear(&s->server[server].party);
-}
-
 void servers_drop(struct servers *s, uint32_t number, uint32_t rank, uint32_t image)
 {
     struct server *server = &s->server[number];
@@ -415,7 +415,7 @@ static void on_opened(void *ctx, const struct cw_dial_result *result)
 static void begin_fetch(struct servers *s, struct fetch *f, uint32_t rank, uint32_t number)
 {
     f->used = true;
-    f->server = servers_of_rank(s, rank);
+    f->server = server_of(s, rank);
     f->rank = rank;
     f->number = number;
     f->tag = FETCH_TAG + s->fetch_count++ * SERVERS_FETCHES_MAX + (uint64_t)(f - s->fetches);
@@ -437,11 +437,6 @@ void servers_fetch(struct servers *s, uint32_t rank, uint32_t number)
 
 /* --- questions --- */
 
-uint32_t servers_of_rank(const struct servers *s, uint32_t rank)
-{
-    return s->config.of_rank ? s->config.of_rank[rank] : rank % s->count;
-}
-
 const char *servers_address(const struct servers *s, uint32_t server, bool is_near)
 {
     if (s->config.count)
@@ -452,5 +447,5 @@ const char *servers_address(const struct servers *s, uint32_t server, bool is_ne
 void servers_rank_key(const struct servers *s, uint32_t rank, uint32_t incarnation,
                       uint8_t key[CW_KEY_SIZE])
 {
-    cw_cred_rank_key(key, s->server[servers_of_rank(s, rank)].keys->job, rank, incarnation);
+    cw_cred_rank_key(key, s->server[server_of(s, rank)].keys->job, rank, incarnation);
 }

@@ -59,7 +59,6 @@ struct servers *servers_new(const struct servers_config *config, struct cw_err *
 /* Ends the sessions. NULL is allowed. */
 void servers_free(struct servers *servers);
 
-uint32_t servers_of_rank(const struct servers *servers, uint32_t rank);
 /* Where a rank on the machine of the server reaches it, or one elsewhere. */
 const char *servers_address(const struct servers *servers, uint32_t server, bool is_near);
 void servers_rank_key(const struct servers *servers, uint32_t rank, uint32_t incarnation,
@@ -71,9 +70,6 @@ void servers_want(struct servers *servers, uint32_t server);
 /* Our own listens: at a socket, and at `far`, of which other hosts know; "": there are none. It is
  * reached there, unless it is `here`. */
 void servers_own_listens(struct servers *servers, const char *local, const char *far, bool here);
-
-/* Takes what this server has said until now. */
-void servers_hear(struct servers *servers, uint32_t server);
 
 /* This image and all before it are of no use. */
 void servers_drop(struct servers *servers, uint32_t server, uint32_t rank, uint32_t number);

@@ -13,7 +13,8 @@ static bool is_this_machine(const struct greeting_hello *facts)
     return cw_machine_is_same(facts->system, own);
 }
 
-bool host_relays_is_here(const struct parts *p, uint32_t host)
+/* Whether a process on that host is on this machine. Without hosts every one is. */
+static bool is_here(const struct parts *p, uint32_t host)
 {
     return agents_are_here(p->agents) || is_this_machine(agents_facts(p->agents, host));
 }
@@ -50,8 +51,7 @@ void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX])
 {
     const struct run_options *o = p->options;
-    bool is_near =
-        host_relays_are_at_hosts(p) ? o->relay_host[relay] == host : host_relays_is_here(p, host);
+    bool is_near = host_relays_are_at_hosts(p) ? o->relay_host[relay] == host : is_here(p, host);
 
     if (o->grid)
         grid_job_relay_at(o->grid, relay, o->hosts.list.host[host].site, text);
@@ -82,5 +82,5 @@ bool host_relays_is_near_server(const struct parts *p, uint32_t host)
 {
     uint32_t of_server = p->options->hosts.ckptsrv_host;
 
-    return of_server == HOSTS_NONE ? host_relays_is_here(p, host) : host == of_server;
+    return of_server == HOSTS_NONE ? is_here(p, host) : host == of_server;
 }

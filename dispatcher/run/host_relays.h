@@ -9,9 +9,6 @@
  * hosts are this machine. */
 void host_relays_own_address(const struct parts *parts, char text[CW_ADDRESS_MAX]);
 
-/* Whether a process on that host is on this machine. Without hosts every one is. */
-bool host_relays_is_here(const struct parts *parts, uint32_t host);
-
 /* The relay's address for a rank on that host. */
 void host_relays_address(const struct parts *parts, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX]);
