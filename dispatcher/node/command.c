@@ -13,15 +13,12 @@
 
 void command_init(struct command *c, const char *name)
 {
-    ssize_t n = readlink("/proc/self/exe", c->self, sizeof(c->self) - 1);
-
-    c->self[n > 0 ? n : 0] = '\0';
     c->count = c->fd_count = 0;
     c->used = 0;
-    c->key_fd = -1;
+    c->key_fd = c->out_fd = -1;
     c->death = SIGTERM;
-    snprintf(c->failed, sizeof(c->failed), "causeway: starting the %s: it cannot be executed\n",
-             name);
+    c->name = name;
+    c->program = "/proc/self/exe";
     command_word(c, "causeway");
     command_word(c, name);
 }
@@ -61,7 +58,7 @@ int command_key(struct command *c, const uint8_t key[CW_KEY_SIZE], struct cw_err
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return cw_err_set(err, CW_ESYS, "starting the %s: pipe: %s", c->words[1], strerror(errno));
+        return cw_err_set(err, CW_ESYS, "starting the %s: pipe: %s", c->name, strerror(errno));
     c->key_fd = fds[0];
     err->code = CW_OK;
     cw_key_write_fd(fds[1], key, err);
@@ -79,10 +76,12 @@ static _Noreturn void become(const struct command *c, pid_t parent)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGTERM, SIG_DFL); /* it is to end, whatever we ignore */
+    signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, c->death);
-    if (getppid() == parent)
-        execv(c->self, (char *const *)c->words);
+    if (getppid() == parent && (c->out_fd < 0 || (dup2(c->out_fd, STDOUT_FILENO) >= 0 &&
+                                                  dup2(c->out_fd, STDERR_FILENO) >= 0)))
+        execvp(c->program, (char *const *)c->words);
     if (write(STDERR_FILENO, c->failed, strlen(c->failed)) < 0)
         _exit(1);
     _exit(1);
@@ -94,11 +93,13 @@ pid_t command_start(struct command *c, struct cw_err *err)
     pid_t pid;
 
     c->words[c->count] = NULL;
+    snprintf(c->failed, sizeof(c->failed), "causeway: starting %.80s: it cannot be executed\n",
+             c->name);
     pid = _Fork();
     if (pid == 0)
         become(c, parent);
     if (pid < 0)
-        return cw_err_set(err, CW_ESYS, "starting the %s: fork: %s", c->words[1], strerror(errno));
+        return cw_err_set(err, CW_ESYS, "starting the %s: fork: %s", c->name, strerror(errno));
     return pid;
 }
 

@@ -1,11 +1,9 @@
-/* What a unit is started with: its words, and what goes down to it. A child process of this program
- * (/proc/self/exe). */
+/* What a unit is started with: its words, and what goes down to it. */
 #ifndef DISPATCHER_NODE_COMMAND_H
 #define DISPATCHER_NODE_COMMAND_H
 
 #include "common/frame.h"
 
-#include <limits.h>
 #include <sys/types.h>
 
 #define COMMAND_WORDS_MAX 96u
@@ -20,12 +18,17 @@ struct command {
     uint32_t fd_count;
     int key_fd; /* owned until it is started; -1: none */
     int death;  /* the signal that it gets when our process ends */
+    int out_fd; /* where it prints, the caller's; -1: where we do */
     size_t used;
     char text[COMMAND_TEXT_MAX];
-    char self[PATH_MAX], failed[128];
+    const char *name;    /* for messages */
+    const char *program; /* its path, or its name on the PATH */
+    char failed[128];
 };
 
-/* `name`: of the program's command, for messages, like "relay". Borrows it. */
+/* Of what runs now, whatever has become of its file. `name`: of its command, like "relay";
+ * borrowed.
+ */
 void command_init(struct command *command, const char *name);
 
 /* Borrows it. */

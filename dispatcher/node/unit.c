@@ -19,29 +19,37 @@ static void fail(struct unit *u, int status, const struct cw_err *err)
     u->ops->failed(u->ctx, status, err);
 }
 
-/* It says where it listens, or, after a '!', why it does not: then it ends by itself, or is killed
- * when its time is up. Its end is heard of by its parent. */
+void unit_listens(struct unit *u)
+{
+    loop_timer_set(&u->timer, LOOP_NEVER);
+    u->listened = true;
+    u->ops->listens(u->ctx);
+}
+
+/* It says where it listens, a line for each place, or, after a '!', why it does not: then it ends
+ * by itself, or is killed when its time is up. Its end is heard of by its parent. */
 static void on_ready(void *ctx)
 {
     struct unit *u = ctx;
     char line[CW_ERR_TEXT_MAX + 2];
     ssize_t n = read(u->ready.fd, line, sizeof(line) - 1);
 
-    loop_close(u->loop, &u->ready);
-    if (n > 0 && line[0] == '!') {
+    if (n <= 0)
+        loop_close(u->loop, &u->ready);
+    if (n <= 0 || u->heard)
+        return;
+    u->heard = true;
+    if (line[0] == '!') {
         line[n] = '\0';
         line[strcspn(line, "\n")] = '\0';
         snprintf(u->why, sizeof(u->why), "%.*s", (int)sizeof(u->why) - 1, line + 1);
     }
-    if (n <= 0 || line[0] == '!')
-        return;
-    loop_timer_set(&u->timer, LOOP_NEVER);
-    u->listened = true;
-    u->ops->listens(u->ctx);
+    if (line[0] != '!')
+        unit_listens(u);
 }
 
 /* With a pipe on which it says that it listens. */
-static int run(struct unit *u, struct command *command, struct cw_err *err)
+static int run_and_hear(struct unit *u, struct command *command, struct cw_err *err)
 {
     int fds[2];
 
@@ -51,12 +59,10 @@ static int run(struct unit *u, struct command *command, struct cw_err *err)
     command_fd(command, "--ready-fd", fds[1]);
     u->pid = command_start(command, err);
     close(fds[1]);
-    if (u->pid > 0) {
+    if (u->pid > 0)
         loop_watch(u->loop, &u->ready, fds[0], EPOLLIN, on_ready, u);
-        return CW_OK;
-    }
-    u->pid = 0;
-    close(fds[0]);
+    else
+        close(fds[0]);
     return err->code;
 }
 
@@ -65,14 +71,21 @@ static int start(struct unit *u, struct cw_err *err)
     struct command command;
     uint64_t max_ns = u->restarts.count ? RELAY_RETURN_NS_MAX : UNIT_READY_NS;
 
+    if (u->ready_ns)
+        max_ns = u->ready_ns;
     err->code = CW_OK;
     u->why[0] = '\0';
+    u->heard = false;
     command_init(&command, u->name);
-    if (u->ops->command(u->ctx, &command, err) == CW_OK)
-        run(u, &command, err);
+    if (u->ops->command(u->ctx, &command, err) == CW_OK && !u->silent)
+        run_and_hear(u, &command, err);
+    else if (err->code == CW_OK)
+        u->pid = command_start(&command, err);
     command_close(&command);
-    if (err->code)
+    if (err->code) {
+        u->pid = 0;
         return err->code;
+    }
     loop_timer_set(&u->timer, now_of(u) + max_ns);
     u->ops->started(u->ctx, u->pid);
     return CW_OK;
@@ -82,7 +95,9 @@ static bool again(struct unit *u)
 {
     uint64_t at_ns;
 
-    if (!u->returns || !relay_restarts_next(&u->restarts, now_of(u), &at_ns))
+    if (u->always)
+        u->restarts.in_row = 0;
+    if (!(u->returns || u->always) || !relay_restarts_next(&u->restarts, now_of(u), &at_ns))
         return false;
     loop_timer_set(&u->timer, at_ns);
     return true;
@@ -95,6 +110,7 @@ static void on_timer(void *ctx)
     struct cw_err err;
 
     if (u->pid > 0) {
+        snprintf(u->why, sizeof(u->why), "it did not listen in time");
         unit_kill(u);
     } else if (start(u, &err) < 0 && !again(u)) {
         cw_err_wrap(&err, "after it was started again %u times", u->restarts.count);
@@ -107,6 +123,7 @@ void unit_start(struct unit *u)
     struct cw_err err;
 
     u->begun = true;
+    u->status = UNIT_NO_STATUS;
     u->ready.fd = -1;
     loop_timer_add(u->loop, &u->timer, on_timer, u);
     if (start(u, &err) < 0)
@@ -125,9 +142,11 @@ void unit_ended(struct unit *u, int status)
 
     if (u->ready.fd >= 0) /* its end may be heard of before what it has said */
         on_ready(u);
+    loop_close(u->loop, &u->ready);
     u->pid = 0;
+    u->status = status;
     loop_timer_set(&u->timer, LOOP_NEVER);
-    if ((u->listened || !WIFEXITED(status)) && again(u)) {
+    if ((u->always || u->listened || !WIFEXITED(status)) && again(u)) {
         u->ops->ended(u->ctx, status, u->why);
         return;
     }

@@ -36,20 +36,28 @@ struct unit {
     const char *name;     /* of its command */
     const char *not_once; /* what is told where it never listens ... */
     const char *no_more;  /* ... and where it is not started again */
-    bool returns; /* it is started again where it was killed, or ends after it has listened */
+    bool returns; /* it is started again where it was killed, or ends after it has listened ... */
+    bool always;  /* ... or whenever it ends, without end */
+    bool silent;  /* it does not say that it listens: the caller does */
+    uint64_t ready_ns; /* to listen, each time; 0: as of UNIT_READY_NS and RELAY_RETURN_NS_MAX */
     /* its own */
     pid_t pid;               /* 0: it was not started, or has ended */
-    struct loop_watch ready; /* until it says that it listens, or why it does not */
+    struct loop_watch ready; /* until it says no more of whether it listens */
     struct loop_timer timer; /* to its next start, and from there until it listens */
     struct relay_restarts restarts;
     bool begun;
+    bool heard;    /* this process has said whether it listens */
     bool listened; /* at any time */
     bool over;     /* there will be none any more */
+    int status;    /* of its last process, as of waitpid(2); UNIT_NO_STATUS: none has ended */
     char why[CW_TEXT_MAX];
 };
 
 /* Starts it: what becomes of that is told. */
 void unit_start(struct unit *unit);
+
+/* It listens, of one that is silent. */
+void unit_listens(struct unit *unit);
 
 /* SIGKILL; its end follows. */
 void unit_kill(const struct unit *unit);

@@ -1,19 +1,18 @@
 #include "dispatcher/services/service_keeper.h"
-#include "common/clock.h"
+#include "dispatcher/loop/signals.h"
+#include "dispatcher/node/unit.h"
 #include "dispatcher/services/service_dir.h"
 #include "dispatcher/services/service_log.h"
 #include "dispatcher/services/ssh_says.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,9 +21,7 @@
 #define CAUSEWAY_VERSION "unknown"
 #endif
 
-#define NEVER UINT64_MAX
 #define NS_IN_MS 1000000ull
-#define CHILD_READY 3 /* its descriptor */
 #define HOST_BYTES 256
 
 struct keeper {
@@ -32,20 +29,16 @@ struct keeper {
     const char *path;
     struct service_log log;
     int lock_fd, told_fd;
-    int signals; /* a signalfd */
-    sigset_t before;
     time_t since;
-    /* the program */
-    pid_t pid;         /* 0: it does not run */
-    int out_fd;        /* what it prints */
-    int ready_fd;      /* -1, or becomes readable when it is ready, or has ended */
-    bool ready;        /* this one */
-    uint64_t began_ns; /* when it was ready */
-    uint32_t pause_ms;
-    uint64_t due_ns; /* of its next start, or by which it has to be ready or ended; NEVER */
-    bool ending;     /* it was asked to */
+    struct loop *loop;
+    struct signals signals;
+    struct unit unit;        /* the program */
+    struct loop_watch out;   /* what it prints; its descriptor is owned */
+    int out_end;             /* the other end, until it is started; -1: it is */
+    struct loop_timer timer; /* for it to end */
+    bool ready;              /* this one */
+    bool ending;             /* it was asked to */
     bool over;
-    enum service_state state;
     char why[SERVICE_TEXT_MAX + 1];
 };
 
@@ -84,7 +77,6 @@ static void set_state(struct keeper *k, enum service_state state, const char *wh
     json_t *info;
     char *text;
 
-    k->state = state;
     service_text_copy(k->why, why);
     gethostname(host, sizeof(host) - 1);
     service_digest(k->request, CAUSEWAY_VERSION, digest);
@@ -127,79 +119,55 @@ static void set_environment(const json_t *request)
     }
 }
 
-/* The program gets what it needs, and no more: its lock is the keeper's. */
-static _Noreturn void become_program(const struct keeper *k, int out_fd, int ready_fd, pid_t parent)
+static void read_output(void *ctx);
+
+/* Both ends. */
+static void close_out(struct keeper *k)
 {
+    loop_close(k->loop, &k->out);
+    if (k->out_end >= 0)
+        close(k->out_end);
+    k->out_end = -1;
+}
+
+/* It gets what it needs, and no more: its lock is the keeper's. */
+static int make_command(void *ctx, struct command *command, struct cw_err *err)
+{
+    struct keeper *k = ctx;
     const json_t *argv = json_object_get(k->request, "argv");
-    const char *program = service_text(k->request, "program");
-    char *words[SERVICE_WORDS_MAX + 4] = {(char *)program};
-    size_t count = 1;
+    int out[2];
 
-    for (size_t i = 0; i < json_array_size(argv); i++)
-        words[count++] = (char *)json_string_value(json_array_get(argv, i));
-    if (ready_fd >= 0) {
-        words[count++] = "--ready-fd";
-        words[count++] = "3";
-    }
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigprocmask(SIG_SETMASK, &k->before, NULL);
-    set_environment(k->request);
-    if (getppid() == parent && dup2(out_fd, STDOUT_FILENO) >= 0 &&
-        dup2(out_fd, STDERR_FILENO) >= 0 && (ready_fd < 0 || dup2(ready_fd, CHILD_READY) >= 0)) {
-        if (ready_fd == CHILD_READY)
-            fcntl(CHILD_READY, F_SETFD, 0);
-        if (strcmp(program, "causeway") == 0)
-            execv("/proc/self/exe", words);
-        else
-            execvp(program, words);
-        dprintf(STDERR_FILENO, "causeway service: %s cannot be executed: %s\n", program,
-                strerror(errno));
-    }
-    _exit(127);
-}
-
-static void close_both(int fds[2])
-{
-    for (int i = 0; i < 2; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-}
-
-static int start(struct keeper *k, struct cw_err *err)
-{
-    bool descriptor = strcmp(service_text(k->request, "ready"), "descriptor") == 0;
-    int out[2] = {-1, -1}, ready[2] = {-1, -1};
-    pid_t parent = getpid();
-    pid_t pid = -1;
-
-    if (pipe2(out, O_CLOEXEC) == 0 && (!descriptor || pipe2(ready, O_CLOEXEC) == 0))
-        pid = fork();
-    if (pid == 0)
-        become_program(k, out[1], ready[1], parent);
-    if (pid < 0) {
-        cw_err_set(err, CW_ESYS, "starting it: %s", strerror(errno));
-        close_both(out);
-        close_both(ready);
-        return err->code;
-    }
-    close(out[1]);
-    if (ready[1] >= 0)
-        close(ready[1]);
+    close_out(k);
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return cw_err_set(err, CW_ESYS, "starting it: pipe: %s", strerror(errno));
     fcntl(out[0], F_SETFL, O_NONBLOCK);
-    k->pid = pid;
-    k->out_fd = out[0];
-    k->ready_fd = ready[0];
-    k->ready = false;
-    k->due_ns = cw_clock_ns() + SERVICE_READY_MS * NS_IN_MS;
+    loop_watch(k->loop, &k->out, out[0], EPOLLIN, read_output, k);
+    command->out_fd = k->out_end = out[1];
+    command->death = SIGKILL;
+    command->count = 1; /* the words are the request's */
+    command->words[0] = k->unit.name;
+    if (strcmp(k->unit.name, "causeway") != 0)
+        command->program = k->unit.name;
+    for (size_t i = 0; i < json_array_size(argv); i++)
+        command_word(command, json_string_value(json_array_get(argv, i)));
     return CW_OK;
 }
 
-static void on_ready(struct keeper *k)
+static void on_started(void *ctx, pid_t pid)
 {
+    struct keeper *k = ctx;
+
+    (void)pid;
+    k->ready = false;
+    close(k->out_end);
+    k->out_end = -1;
+}
+
+static void on_listens(void *ctx)
+{
+    struct keeper *k = ctx;
+
     k->ready = true;
-    k->began_ns = cw_clock_ns();
-    if (!k->ending)
-        k->due_ns = NEVER;
     set_state(k, SERVICE_RUNS, "");
     tell(k, SERVICE_SAYS_READY, "");
 }
@@ -212,182 +180,123 @@ static bool wanted(void *ctx, const char *line)
     struct keeper *k = ctx;
     enum ssh_said said = SSH_SAID_OTHER;
 
-    if (strcmp(service_text(k->request, "ready"), "forward") == 0)
+    if (k->unit.silent)
         said = ssh_says(line);
-    if (said == SSH_SAID_FORWARD && !k->ready)
-        on_ready(k);
+    if (said == SSH_SAID_FORWARD && !k->ready && !k->ending)
+        unit_listens(&k->unit);
     return said == SSH_SAID_OTHER || said == SSH_SAID_LOGIN;
 }
 
-static void read_output(struct keeper *k)
+/* Until it is closed. */
+static void read_output(void *ctx)
 {
+    struct keeper *k = ctx;
     char bytes[4096];
     ssize_t n;
 
-    while (k->out_fd >= 0 && (n = read(k->out_fd, bytes, sizeof(bytes))) != 0) {
+    while (k->out.fd >= 0 && (n = read(k->out.fd, bytes, sizeof(bytes))) != 0) {
         if (n < 0)
             return;
         service_log_take(&k->log, bytes, (size_t)n, wanted, k);
     }
-}
-
-static void close_program(struct keeper *k)
-{
-    if (k->out_fd >= 0)
-        close(k->out_fd);
-    if (k->ready_fd >= 0)
-        close(k->ready_fd);
-    k->out_fd = k->ready_fd = -1;
+    loop_close(k->loop, &k->out);
 }
 
 /* --- its end --- */
 
-static void describe_end(const struct keeper *k, int status, char why[SERVICE_TEXT_MAX + 1])
+static void describe_end(struct keeper *k, int status, const char *said,
+                         char why[SERVICE_TEXT_MAX + 1])
 {
     char how[64], all[SERVICE_LOG_LINE_MAX + 80];
 
+    if (!said[0])
+        said = k->log.last;
     if (WIFSIGNALED(status))
         snprintf(how, sizeof(how), "it was killed by signal %d", WTERMSIG(status));
     else
         snprintf(how, sizeof(how), "it ended with code %d", WEXITSTATUS(status));
-    snprintf(all, sizeof(all), "%s%s%s", how, k->log.last[0] ? ": " : "", k->log.last);
+    snprintf(all, sizeof(all), "%s%s%.1900s", how, said[0] ? ": " : "", said);
     service_text_copy(why, all);
+    k->log.last[0] = '\0';
 }
 
-static void start_later(struct keeper *k, const char *why)
+static void on_ended(void *ctx, int status, const char *said)
 {
-    uint64_t now_ns = cw_clock_ns();
+    char why[SERVICE_TEXT_MAX + 1];
+    struct keeper *k = ctx;
 
-    if (k->ready && now_ns - k->began_ns >= SERVICE_PAUSE_MS_MAX * NS_IN_MS)
-        k->pause_ms = SERVICE_PAUSE_MS_MIN;
-    service_log_say(&k->log, "causeway service: %s; it is started again in %u ms", why,
-                    k->pause_ms);
-    k->due_ns = now_ns + k->pause_ms * NS_IN_MS;
-    k->pause_ms = k->pause_ms * 2 < SERVICE_PAUSE_MS_MAX ? k->pause_ms * 2 : SERVICE_PAUSE_MS_MAX;
+    close_out(k);
+    describe_end(k, status, said, why);
+    service_log_say(&k->log, "causeway service: %s; it is started again", why);
     set_state(k, SERVICE_WAITS, why);
     tell(k, SERVICE_SAYS_NOT, why);
 }
 
-static void on_end(struct keeper *k, int status)
+static void on_failed(void *ctx, int status, const struct cw_err *err)
 {
     char why[SERVICE_TEXT_MAX + 1];
+    struct keeper *k = ctx;
 
-    read_output(k);
-    close_program(k);
-    k->pid = 0;
-    k->due_ns = NEVER;
-    describe_end(k, status, why);
-    if (k->ending) {
-        k->over = true;
-    } else if (json_is_true(json_object_get(k->request, "again"))) {
-        start_later(k, why);
-    } else {
-        service_log_say(&k->log, "causeway service: %s", why);
-        set_state(k, SERVICE_FAILED, why);
-        k->over = true;
-    }
-    k->log.last[0] = '\0';
+    (void)status;
+    close_out(k);
+    if (k->unit.status == UNIT_NO_STATUS)
+        service_text_copy(why, err->text);
+    else
+        describe_end(k, k->unit.status, k->unit.why, why);
+    service_log_say(&k->log, "causeway service: %s", why);
+    set_state(k, SERVICE_FAILED, why);
+    k->over = true;
 }
+
+static const struct unit_ops unit_ops = {make_command, on_started, on_listens, on_ended, on_failed};
 
 /* --- what happens --- */
 
-static void on_timer(struct keeper *k)
+static void on_time(void *ctx)
 {
-    struct cw_err err = {0};
+    struct keeper *k = ctx;
 
-    k->due_ns = NEVER;
-    if (k->pid == 0) {
-        if (start(k, &err) < 0)
-            start_later(k, err.text);
-        return;
-    }
-    service_log_say(&k->log, "causeway service: it %s in time, and is killed",
-                    k->ending ? "did not end" : "was not ready");
-    kill(k->pid, SIGKILL);
+    service_log_say(&k->log, "causeway service: it did not end in time, and is killed");
+    unit_kill(&k->unit);
 }
 
 static void end_program(struct keeper *k)
 {
     k->ending = true;
-    k->over = k->pid == 0;
-    if (k->pid == 0)
-        return;
-    kill(k->pid, SIGTERM);
-    k->due_ns = cw_clock_ns() + SERVICE_TERM_MS * NS_IN_MS;
+    unit_end(&k->unit, SIGTERM);
+    k->over = k->unit.pid == 0;
+    loop_timer_set(&k->timer, loop_now_ns(k->loop) + SERVICE_TERM_MS * NS_IN_MS);
 }
 
-static void on_signal(struct keeper *k)
+static void on_signal(void *ctx, int number)
 {
-    struct signalfd_siginfo info;
+    struct keeper *k = ctx;
     int status;
 
-    while (!k->over && read(k->signals, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo == SIGTERM && !k->ending)
-            end_program(k);
-        else if (k->pid > 0 && waitpid(k->pid, &status, WNOHANG) == k->pid)
-            on_end(k, status);
-    }
-}
-
-static int timeout_ms(const struct keeper *k)
-{
-    return k->due_ns == NEVER ? -1 : cw_clock_wait_ms(cw_clock_ns(), k->due_ns);
-}
-
-/* A line for each place where it listens, and then no more; with nothing at all it ends, and
- * SIGCHLD says so. */
-static void look_whether_ready(struct keeper *k)
-{
-    char bytes[1024];
-    ssize_t n = read(k->ready_fd, bytes, sizeof(bytes));
-
-    if (n > 0 && !k->ready)
-        on_ready(k);
-    if (n > 0)
+    if (number != SIGCHLD && !k->ending)
+        end_program(k);
+    if (k->over || k->unit.pid == 0 || waitpid(k->unit.pid, &status, WNOHANG) != k->unit.pid)
         return;
-    close(k->ready_fd);
-    k->ready_fd = -1;
-}
-
-/* An output that was closed is not looked at any more. */
-static void turn(struct keeper *k)
-{
-    struct pollfd fds[3] = {{.fd = k->signals, .events = POLLIN},
-                            {.fd = k->out_fd, .events = POLLIN},
-                            {.fd = k->ready_fd, .events = POLLIN}};
-
-    if (poll(fds, 3, timeout_ms(k)) < 0)
-        return;
-    if (fds[1].revents)
-        read_output(k);
-    if ((fds[1].revents & (POLLHUP | POLLIN)) == POLLHUP) {
-        close(k->out_fd);
-        k->out_fd = -1;
-    }
-    if (fds[2].revents)
-        look_whether_ready(k);
-    if (fds[0].revents)
-        on_signal(k);
-    if (!k->over && k->due_ns != NEVER && cw_clock_ns() >= k->due_ns)
-        on_timer(k);
+    read_output(k);
+    k->over = k->ending;
+    if (k->ending)
+        k->unit.pid = 0;
+    else
+        unit_ended(&k->unit, status);
 }
 
 /* --- its life --- */
 
-static int open_signals(struct keeper *k, struct cw_err *err)
+static int open_loop(struct keeper *k, struct cw_err *err)
 {
-    sigset_t ours;
-
-    sigemptyset(&ours);
-    sigaddset(&ours, SIGCHLD);
-    sigaddset(&ours, SIGTERM);
-    sigemptyset(&k->before);
     signal(SIGCHLD, SIG_DFL); /* who starts keepers ignores how they end */
-    signal(SIGPIPE, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &ours, NULL);
-    k->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    return k->signals >= 0 ? CW_OK : cw_err_set(err, CW_ESYS, "signalfd: %s", strerror(errno));
+    k->loop = loop_new(err);
+    if (!k->loop || signals_open(&k->signals, k->loop, on_signal, k, err) < 0)
+        return err->code;
+    loop_timer_add(k->loop, &k->timer, on_time, k);
+    return CW_OK;
 }
 
 /* Not of the session and the terminal that it was started from; where it is now, its directory. */
@@ -407,10 +316,36 @@ static int begin(struct keeper *k, struct cw_err *err)
 {
     k->lock_fd = service_dir_lock(k->path, err);
     if (k->lock_fd < 0 || service_log_open(&k->log, k->path, err) < 0 || detach(k, err) < 0 ||
-        open_signals(k, err) < 0 || write_files(k, err) < 0)
+        open_loop(k, err) < 0 || write_files(k, err) < 0)
         return err->code;
+    set_environment(k->request);
     set_state(k, SERVICE_WAITS, "it is not ready yet");
-    return start(k, err);
+    k->unit = (struct unit){.loop = k->loop,
+                            .ops = &unit_ops,
+                            .ctx = k,
+                            .name = service_text(k->request, "program"),
+                            .always = json_is_true(json_object_get(k->request, "again")),
+                            .silent = strcmp(service_text(k->request, "ready"), "forward") == 0,
+                            .ready_ns = SERVICE_READY_MS * NS_IN_MS};
+    unit_start(&k->unit);
+    return CW_OK;
+}
+
+static void end(struct keeper *k)
+{
+    unit_end(&k->unit, SIGKILL);
+    if (k->loop) {
+        close_out(k);
+        loop_timer_remove(k->loop, &k->timer);
+        signals_close(&k->signals);
+    }
+    loop_free(k->loop);
+    service_log_close(&k->log);
+    if (k->ending)
+        service_dir_remove(k->path);
+    if (k->lock_fd >= 0)
+        close(k->lock_fd); /* before anybody hears of the end, and looks */
+    tell(k, SERVICE_SAYS_NOT, k->why);
 }
 
 int service_keeper_run(const json_t *request, const char *path, int told_fd)
@@ -420,12 +355,9 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
                        .told_fd = told_fd,
                        .log.fd = -1,
                        .lock_fd = -1,
-                       .signals = -1,
-                       .out_fd = -1,
-                       .ready_fd = -1,
-                       .since = time(NULL),
-                       .pause_ms = SERVICE_PAUSE_MS_MIN,
-                       .due_ns = NEVER};
+                       .out.fd = -1,
+                       .out_end = -1,
+                       .since = time(NULL)};
     struct cw_err err = {0};
 
     prctl(PR_SET_NAME, "causeway-kept");
@@ -433,12 +365,7 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
         service_text_copy(k.why, err.text);
     else
         while (!k.over)
-            turn(&k);
-    service_log_close(&k.log);
-    if (k.ending)
-        service_dir_remove(path);
-    if (k.lock_fd >= 0)
-        close(k.lock_fd); /* before anybody hears of the end, and looks */
-    tell(&k, SERVICE_SAYS_NOT, k.why);
+            loop_turn(k.loop, LOOP_NEVER);
+    end(&k);
     return k.ending ? 0 : 1;
 }

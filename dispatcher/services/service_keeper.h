@@ -5,9 +5,6 @@
 
 #include "dispatcher/services/service_format.h"
 
-#define SERVICE_PAUSE_MS_MIN 500u /* before the first start again; twice as long each time, ... */
-#define SERVICE_PAUSE_MS_MAX                                                                       \
-    5000u /* ... up to this, for jobs wait; from the beginning after it was ready so long */
 #define SERVICE_TERM_MS 10000u  /* to end after SIGTERM; then SIGKILL */
 #define SERVICE_READY_MS 25000u /* for a program to be ready; then it is ended */
 
