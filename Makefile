@@ -56,7 +56,7 @@ DISPATCHER = $(wildcard dispatcher/*/*.c)
 TUNNELS = $(wildcard tunnels/*.c)
 RDEVICE = $(wildcard rdevice/*.c rdevice/image/*.c rdevice/collectives/*.c) $(addprefix common/,copy.c cred.c err.c frame.c hello.c kept.c pack.c readings.c ring.c secret.c setup.c transport.c wire.c)
 RESTORER = $(wildcard rdevice/restorer/*.c) rdevice/image/maps_line.c common/image.c
-UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c tests/lib/scratch.c
+UNIT = $(wildcard tests/unit/*.c tests/trace/*.c tests/conformance/*.c) tests/lib/codec.c tests/lib/fake_disk.c tests/lib/image_maker.c tests/lib/journals.c tests/lib/left.c tests/lib/scratch.c tests/lib/said.c
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 PROGRAMS = $(BUILD)/causeway $(BUILD)/librdevice.so $(BUILD)/causeway-restore

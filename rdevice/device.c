@@ -57,6 +57,7 @@ static void read_setup(void)
 {
     const char *text = getenv(CW_SETUP_ENV);
     uint8_t *record = device.setup_record;
+    size_t size;
     ssize_t n;
 
     if (!text)
@@ -77,6 +78,9 @@ static void read_setup(void)
                          : "not a setup record (MPI_Init was called by another process before?)");
     fatal_begin(device.control_fd, device.setup.rank);
     nested_begin(device.control_fd);
+    size = cw_report_put(record, CW_REPORT_SETUP_READ, "", 0);
+    if (send(device.control_fd, record, size, MSG_NOSIGNAL) != (ssize_t)size)
+        fatal_exit(CW_REPORT_FATAL, "telling the dispatcher of this rank: %s", strerror(errno));
     sodium_memzero(record, sizeof(device.setup_record));
 }
 

@@ -7,12 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -29,9 +27,8 @@ struct start {
     struct start *next;
     uint32_t number;
     uint32_t rank;
-    bool present;     /* it is the process of its rank */
-    bool setup_taken; /* which was told */
-    uint32_t over;    /* AGENT_ENDED or AGENT_LOST, to be told once all is read that it said; 0 */
+    bool present;  /* it is the process of its rank */
+    uint32_t over; /* AGENT_ENDED or AGENT_LOST, to be told once all is read that it said; 0 */
     int status;
     struct input_log input; /* into its standard input */
     struct end end[AGENT_STREAMS];
@@ -55,7 +52,7 @@ static void tell(struct hosted *h, uint32_t type, uint32_t of, uint32_t value)
 
 /* --- streams --- */
 
-static struct stream_fd *stream_of(struct start *s, enum agent_stream which)
+static struct stream_fd *stream_of(struct start *s, uint32_t which)
 {
     return &s->end[which].fd;
 }
@@ -76,8 +73,8 @@ static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
 
     if (kind_of(record, size) != CW_REPORT_IMAGE_TAKEN)
         return true;
-    out = stream_fd_pull(stream_of(s, AGENT_STREAM_OUT));
-    err = stream_fd_pull(stream_of(s, AGENT_STREAM_ERR));
+    out = stream_fd_pull(stream_of(s, LAUNCH_STDOUT));
+    err = stream_fd_pull(stream_of(s, LAUNCH_STDERR));
     return out && err;
 }
 
@@ -104,14 +101,6 @@ static void on_wrote(void *ctx, size_t size, uint64_t from_ns, uint64_t until_ns
     input_log_add(&((struct end *)ctx)->of->input, size, from_ns, until_ns);
 }
 
-/* Whether the R-device has read its setup: true also when that cannot be known. */
-static bool setup_is_taken(struct start *s)
-{
-    int unread;
-
-    return ioctl(stream_of(s, AGENT_STREAM_CONTROL)->fd, SIOCOUTQ, &unread) < 0 || unread == 0;
-}
-
 /* What a rank has reported before a request of PMI is told before it. */
 static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
 {
@@ -119,20 +108,14 @@ static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
 
     (void)record;
     (void)size;
-    if (!stream_fd_pull(stream_of(s, AGENT_STREAM_CONTROL)))
-        return false;
-    if (!s->setup_taken && setup_is_taken(s)) {
-        s->setup_taken = true;
-        tell(s->of, AGENT_SETUP_TAKEN, s->number, 0);
-    }
-    return true;
+    return stream_fd_pull(stream_of(s, LAUNCH_CONTROL));
 }
 
 static bool is_heard_out(struct start *s)
 {
-    bool control = stream_fd_pull(stream_of(s, AGENT_STREAM_CONTROL));
+    bool control = stream_fd_pull(stream_of(s, LAUNCH_CONTROL));
 
-    return stream_fd_pull(stream_of(s, AGENT_STREAM_PMI)) && control;
+    return stream_fd_pull(stream_of(s, LAUNCH_PMI)) && control;
 }
 
 /* What a process has said is told before its end. */
@@ -143,22 +126,20 @@ static void tell_over(struct start *s)
     s->over = 0;
     if (!over)
         return;
-    if (is_heard_out(s)) {
+    if (is_heard_out(s))
         tell(s->of, over, s->number, (uint32_t)s->status);
-        s->setup_taken = true; /* of no interest any more */
-    } else {
+    else
         s->over = over;
-    }
 }
 
 static void on_moved(void *ctx)
 {
     struct start *s = ((struct end *)ctx)->of;
 
-    if (stream_of(s, AGENT_STREAM_CONTROL)->waits)
-        stream_fd_pull(stream_of(s, AGENT_STREAM_CONTROL));
-    if (stream_of(s, AGENT_STREAM_PMI)->waits)
-        stream_fd_pull(stream_of(s, AGENT_STREAM_PMI));
+    if (stream_of(s, LAUNCH_CONTROL)->waits)
+        stream_fd_pull(stream_of(s, LAUNCH_CONTROL));
+    if (stream_of(s, LAUNCH_PMI)->waits)
+        stream_fd_pull(stream_of(s, LAUNCH_PMI));
     tell_over(s);
 }
 
@@ -170,27 +151,26 @@ static void on_closed(void *ctx)
 }
 
 static const struct stream_fd_ops ops_of[AGENT_STREAMS] = {
-    [AGENT_STREAM_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control,
-                              .pass = pass_control,
-                              .moved = on_moved,
-                              .closed = on_closed},
-    [AGENT_STREAM_OUT] = {.moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_ERR] = {.moved = on_moved, .closed = on_closed},
+    [LAUNCH_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
+    [LAUNCH_CONTROL] = {.may_pass = may_pass_control,
+                        .pass = pass_control,
+                        .moved = on_moved,
+                        .closed = on_closed},
+    [LAUNCH_STDOUT] = {.moved = on_moved, .closed = on_closed},
+    [LAUNCH_STDERR] = {.moved = on_moved, .closed = on_closed},
     [AGENT_STREAM_IN] = {.wrote = on_wrote, .closed = on_closed},
     [AGENT_STREAM_IMAGE] = {.closed = on_closed},
 };
 
-static int open_stream(struct start *s, enum agent_stream which, int fd, struct cw_err *err)
+static int open_stream(struct start *s, uint32_t which, int fd, struct cw_err *err)
 {
     struct stream_fd_config config = {.loop = s->of->config.loop,
                                       .mux = s->of->config.mux,
                                       .id = agent_stream_id(s->number, which),
                                       .fd = fd,
-                                      .reads = which <= AGENT_STREAM_ERR,
-                                      .writes =
-                                          which != AGENT_STREAM_OUT && which != AGENT_STREAM_ERR,
-                                      .records = which == AGENT_STREAM_CONTROL,
+                                      .reads = which < LAUNCH_STREAMS,
+                                      .writes = which == LAUNCH_PMI || which >= LAUNCH_STREAMS,
+                                      .records = which == LAUNCH_CONTROL,
                                       .record_max = CW_SETUP_MAX,
                                       .ops = &ops_of[which],
                                       .ctx = &s->end[which]};
@@ -200,7 +180,7 @@ static int open_stream(struct start *s, enum agent_stream which, int fd, struct 
 
 /* What a stream is written into: a pipe; of an image a socket, at which the process waits for a
  * bounded time. Returns the end for the process. */
-static int open_inlet(struct start *s, enum agent_stream which, struct cw_err *err)
+static int open_inlet(struct start *s, uint32_t which, struct cw_err *err)
 {
     const struct timeval stall = {.tv_sec = HOSTED_STALL_S};
     bool image = which == AGENT_STREAM_IMAGE;
@@ -329,13 +309,11 @@ static void on_started(void *ctx, const struct launch_process *process)
 {
     struct hosted *h = ctx;
     struct start *s = h->of_rank[process->rank];
-    const int fds[] = {process->pmi_fd, process->control_fd, process->output_fds[0],
-                       process->output_fds[1]};
     struct cw_err err = {0};
 
     tell(h, AGENT_STARTED, s->number, (uint32_t)process->pid);
-    for (int i = 0; i < 4; i++)
-        open_stream(s, i, fds[i], &err);
+    for (uint32_t i = 0; i < LAUNCH_STREAMS; i++)
+        open_stream(s, i, process->fd[i], &err);
     if (err.code)
         local_launcher.signal(h->launcher, s->rank, SIGKILL);
 }
@@ -403,7 +381,6 @@ static int take_event(struct hosted *h, uint32_t type, const uint8_t *body, size
             if (s->over) /* it is lost: there is no other end to be told */
                 tell(h, s->over, s->number, (uint32_t)s->status);
             s->over = 0;
-            s->setup_taken = true; /* its end may be told before what it has said is read */
             leave(s);
         }
     }

@@ -53,7 +53,7 @@ static void update(struct stream_fd *s)
 {
     struct loop *loop = s->config.loop;
     bool reading = s->reads && !s->waits && has_room(s);
-    bool writing = s->writes && !s->delays && stream_fd_unwritten(s) > 0;
+    bool writing = s->writes && stream_fd_unwritten(s) > 0;
     uint32_t events = (reading ? EPOLLIN : 0) | (writing ? EPOLLOUT : 0);
     bool idle = events == 0 && (s->config.reads || !s->writes);
 
@@ -232,30 +232,16 @@ static ssize_t write_some(const struct stream_fd *s, const uint8_t *bytes, size_
 /* Returns whether something was written. */
 static bool write_once(struct stream_fd *s)
 {
-    uint8_t *bytes = s->held.bytes + s->held.at;
-    size_t head = s->config.records ? sizeof(uint32_t) : 0;
-    uint32_t size = (uint32_t)stream_fd_unwritten(s);
-    uint64_t from_ns;
-    ssize_t n;
+    uint64_t from_ns = cw_clock_ns();
+    ssize_t n = write_some(s, s->held.bytes + s->held.at, stream_fd_unwritten(s));
 
-    if (head)
-        memcpy(&size, bytes, sizeof(size));
-    s->delays = !may_pass(s, head ? bytes + head : NULL, size);
-    if (s->delays)
-        return false;
-    if (head && s->config.ops->pass && !s->passed)
-        s->config.ops->pass(s->config.ctx, bytes + head, size);
-    s->passed = head > 0;
-    from_ns = cw_clock_ns();
-    n = write_some(s, bytes + head, size);
     if (n < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOBUFS))
         return false;
     if (n < 0) {
         stop_writing(s);
         return false;
     }
-    s->held.at += head + (size_t)n;
-    s->passed = false;
+    s->held.at += (size_t)n;
     if (s->config.ops->wrote)
         s->config.ops->wrote(s->config.ctx, (size_t)n, from_ns, cw_clock_ns());
     mux_stream_took(&s->stream, (size_t)n);
@@ -266,7 +252,6 @@ bool stream_fd_push(struct stream_fd *s)
 {
     bool any = false;
 
-    s->delays = false;
     while (s->fd >= 0 && s->writes && stream_fd_unwritten(s) > 0 && write_once(s))
         any = true;
     if (stream_fd_unwritten(s) == 0) {
@@ -286,14 +271,11 @@ bool stream_fd_push(struct stream_fd *s)
 static int on_data(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *err)
 {
     struct stream_fd *s = ctx;
-    uint32_t head = (uint32_t)size;
 
     if (s->fd < 0 || !s->writes)
         return CW_OK;
-    if (!reserve(&s->held, sizeof(head) + size))
+    if (!reserve(&s->held, size))
         return cw_err_set(err, CW_ENOMEM, "no memory for what passes an agent");
-    if (s->config.records)
-        put(&s->held, &head, sizeof(head));
     put(&s->held, bytes, size);
     stream_fd_push(s);
     return CW_OK;

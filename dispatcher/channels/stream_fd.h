@@ -1,6 +1,5 @@
 /* A descriptor at one end of a stream (dispatcher/mux/mux.h), in a loop: what is read there is
- * sent, and what comes is written there. Both sides have one for each stream, so that who has the
- * descriptor's other end need not know that there is a stream. Never waits. */
+ * sent, and what comes is written there. Never waits. */
 #ifndef DISPATCHER_STREAM_FD_H
 #define DISPATCHER_STREAM_FD_H
 
@@ -11,11 +10,10 @@ struct stream_fd;
 
 /* Each may be NULL. */
 struct stream_fd_ops {
-    /* Asked before something is read (when it is there, at a socket) or written: a record, or some
-     * bytes, then `record` is NULL. False: it is to wait; stream_fd_pull or stream_fd_push asks
-     * again. */
+    /* Asked before something is read that is there, at a socket: a record, or some bytes, then
+     * `record` is NULL. False: it is to wait; stream_fd_pull asks again. */
     bool (*may_pass)(void *ctx, const uint8_t *record, size_t size);
-    /* A record that was read, or that is to be written, which can be changed. */
+    /* A record that was read, which can be changed. */
     void (*pass)(void *ctx, uint8_t *record, size_t size);
     /* Something was read, written, or came to its end. */
     void (*moved)(void *ctx);
@@ -33,7 +31,7 @@ struct stream_fd_config {
     int fd; /* taken over: non-blocking; a pipe or a socket */
     bool reads;
     bool writes;
-    bool records; /* it is a SOCK_SEQPACKET, with records of at most `record_max` bytes */
+    bool records; /* it is a SOCK_SEQPACKET, to be read: of at most `record_max` bytes */
     uint32_t record_max;
     const struct stream_fd_ops *ops;
     void *ctx;
@@ -41,7 +39,7 @@ struct stream_fd_config {
 
 /* Bytes that came and could not be written yet. */
 struct stream_fd_held {
-    uint8_t *bytes; /* records: each with its size before it */
+    uint8_t *bytes;
     size_t at;
     size_t end;
     size_t room;
@@ -59,10 +57,8 @@ struct stream_fd {
     bool reads;     /* more is to be read */
     bool writes;    /* more is to be written */
     bool last_came; /* ... but no more will come */
-    bool waits;     /* may_pass() refused what is to be read ... */
-    bool delays;    /* ... what is to be written */
+    bool waits;     /* may_pass() refused what is to be read */
     uint64_t read;  /* bytes, until now */
-    bool passed;    /* pass() was called for the record that is next to be written */
 };
 
 /* It is closed. */

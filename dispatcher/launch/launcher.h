@@ -11,6 +11,8 @@
 #include <sys/types.h>
 
 struct agents;
+struct channel;
+struct channels;
 
 /* The program of some ranks, and what is the same in each of its processes. All borrowed. */
 struct launch_program {
@@ -28,15 +30,18 @@ struct launch_program {
     int32_t niceness;         /* at least this */
 };
 
-/* A process that has become its program. The descriptors are our ends, all non-blocking; from now
- * on the callee's. */
+/* What a process says, each on a stream of its own. */
+enum launch_stream { LAUNCH_PMI, LAUNCH_CONTROL, LAUNCH_STDOUT, LAUNCH_STDERR, LAUNCH_STREAMS };
+
+/* A process that has become its program. Our ends are from now on the callee's. */
 struct launch_process {
     uint32_t rank;
     uint32_t incarnation;
     pid_t pid; /* for messages */
-    int pmi_fd;
-    int control_fd;
-    int output_fds[2]; /* of its stdout and stderr */
+    union {
+        int fd[LAUNCH_STREAMS];                  /* of the local launcher: non-blocking */
+        struct channel *channel[LAUNCH_STREAMS]; /* of the remote one */
+    };
 };
 
 /* What a launcher tells, in the job's loop. */
@@ -60,6 +65,7 @@ struct launcher_config {
     uint64_t alive_period_ns; /* between two signs of life of a rank */
     int keep_fd; /* open in whoever watches a rank as long as that lives; at most 2: none */
     struct agents *agents;                /* for remote_launcher: the hosts; borrowed */
+    struct channels *channels;            /* ... and where what ranks say is told; borrowed */
     const struct launcher_events *events; /* borrowed */
     void *ctx;                            /* of events */
 };

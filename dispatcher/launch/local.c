@@ -47,9 +47,9 @@ static void close_all(int *fds, int count)
 
 static int open_pair(int which, int fds[2])
 {
-    if (which == RANK_CHILD_PMI)
+    if (which == LAUNCH_PMI)
         return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds);
-    if (which == RANK_CHILD_CONTROL)
+    if (which == LAUNCH_CONTROL)
         return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds);
     return pipe2(fds, O_CLOEXEC);
 }
@@ -86,10 +86,10 @@ static int send_setup(const int ours[RANK_CHILD_ENDS], int stdin_fd, struct cw_s
     ssize_t sent;
 
     setup->input_inode = inode_of(stdin_fd);
-    setup->output_inodes[0] = inode_of(ours[RANK_CHILD_OUT]);
-    setup->output_inodes[1] = inode_of(ours[RANK_CHILD_ERR]);
+    setup->output_inodes[0] = inode_of(ours[LAUNCH_STDOUT]);
+    setup->output_inodes[1] = inode_of(ours[LAUNCH_STDERR]);
     size = cw_setup_put(record, setup);
-    sent = send(ours[RANK_CHILD_CONTROL], record, size, MSG_NOSIGNAL);
+    sent = send(ours[LAUNCH_CONTROL], record, size, MSG_NOSIGNAL);
     sodium_memzero(record, size);
     sodium_memzero(setup->key, sizeof(setup->key));
     sodium_memzero(setup->image_key, sizeof(setup->image_key));
@@ -107,9 +107,7 @@ static void free_process(struct process *p)
     loop_close(loop, &p->status);
     loop_unwatch(loop, &p->watch);
     close_all(&p->watcher_fd, 1);
-    close_all(&p->made.pmi_fd, 1);
-    close_all(&p->made.control_fd, 1);
-    close_all(p->made.output_fds, 2);
+    close_all(p->made.fd, LAUNCH_STREAMS);
     free(p);
 }
 
@@ -146,7 +144,7 @@ static void tell_started(struct process *p)
     p->started = true;
     loop_close(config.loop, &p->status);
     loop_watch(config.loop, &p->watch, p->watcher_fd, EPOLLIN, read_watcher, p);
-    p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
+    memset(p->made.fd, -1, sizeof(p->made.fd));
     config.events->started(config.ctx, &made);
 }
 
@@ -290,10 +288,7 @@ static int fork_watcher(struct process *p, struct rank_child *child, struct cw_s
     close_all(child->ends, RANK_CHILD_ENDS);
     close_all(&watcher[1], 1);
     p->watcher_fd = watcher[0];
-    p->made.pmi_fd = ours[RANK_CHILD_PMI];
-    p->made.control_fd = ours[RANK_CHILD_CONTROL];
-    p->made.output_fds[0] = ours[RANK_CHILD_OUT];
-    p->made.output_fds[1] = ours[RANK_CHILD_ERR];
+    memcpy(p->made.fd, ours, sizeof(p->made.fd));
     if (err->code == CW_OK && loop_watch(p->of->config.loop, &p->status, ours[RANK_CHILD_STATUS],
                                          EPOLLIN, read_status, p) < 0)
         cw_err_set(err, CW_ESYS, "watching it: %s", strerror(errno));
@@ -321,7 +316,7 @@ static int local_start(void *launcher, const struct launch_program *program, str
                           .watcher_fd = -1,
                           .status.fd = -1,
                           .watch.fd = -1};
-    p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
+    memset(p->made.fd, -1, sizeof(p->made.fd));
     if (rank_child_prepare(&child, program, setup, image_fd) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                    strerror(errno));

@@ -205,10 +205,10 @@ static void place_all(const struct rank_child *child)
     for (int i = 0; i < RANK_CHILD_ENDS; i++)
         moved[i] = move(child, child->ends[i]);
     place(input, STDIN_FILENO);
-    place(moved[RANK_CHILD_OUT], STDOUT_FILENO);
-    place(moved[RANK_CHILD_ERR], STDERR_FILENO);
-    place(moved[RANK_CHILD_PMI], child->base);
-    place(moved[RANK_CHILD_CONTROL], child->base + 1);
+    place(moved[LAUNCH_STDOUT], STDOUT_FILENO);
+    place(moved[LAUNCH_STDERR], STDERR_FILENO);
+    place(moved[LAUNCH_PMI], child->base);
+    place(moved[LAUNCH_CONTROL], child->base + 1);
     place(moved[RANK_CHILD_STATUS], child->base + 2);
     fcntl(child->base + 2, F_SETFD, FD_CLOEXEC);
     if (child->image_fd >= 0)

@@ -6,14 +6,7 @@
 
 #include "dispatcher/launch/launcher.h"
 
-enum {
-    RANK_CHILD_PMI,
-    RANK_CHILD_CONTROL,
-    RANK_CHILD_OUT,
-    RANK_CHILD_ERR,
-    RANK_CHILD_STATUS,
-    RANK_CHILD_ENDS
-};
+enum { RANK_CHILD_STATUS = LAUNCH_STREAMS, RANK_CHILD_ENDS };
 
 /* What could not be done, as the child writes it to RANK_CHILD_STATUS; nothing, when it has become
  * the program. */

@@ -36,7 +36,6 @@ enum agent_frame {
     AGENT_STARTED,      /* event: start, pid */
     AGENT_FAILED,       /* event: start, code, text */
     AGENT_ALIVE,        /* event: rank, incarnation */
-    AGENT_SETUP_TAKEN,  /* event: start */
     AGENT_ENDED,        /* event: start, status as of waitpid(2) */
     AGENT_LOST,         /* event: start */
     AGENT_FORMER_ENDED, /* event: rank, incarnation */
@@ -73,16 +72,12 @@ struct agent_start {
 
 /* The streams of a start. */
 enum agent_stream {
-    AGENT_STREAM_PMI,
-    AGENT_STREAM_CONTROL,
-    AGENT_STREAM_OUT,
-    AGENT_STREAM_ERR,
-    AGENT_STREAM_IN,
+    AGENT_STREAM_IN = LAUNCH_STREAMS, /* after those of enum launch_stream */
     AGENT_STREAM_IMAGE,
     AGENT_STREAMS
 };
 
-static inline uint32_t agent_stream_id(uint32_t start, enum agent_stream which)
+static inline uint32_t agent_stream_id(uint32_t start, uint32_t which)
 {
     return start * 8 + which;
 }

@@ -1,19 +1,15 @@
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/pmi/pmi.h"
 
-#include <errno.h>
-#include <linux/sockios.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 struct one {
     struct rank_io *of;
     uint32_t rank;
-    struct loop_watch pmi;
-    struct loop_watch control;
+    struct channel *pmi; /* NULL: there is none */
+    struct channel *control;
     bool has_device; /* its process has read its setup */
 };
 
@@ -43,14 +39,13 @@ static bool commits(const char *line, size_t size)
 static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
 {
     struct rank_io *io = ctx;
-    int fd = io->of_rank[rank].pmi.fd;
+    struct channel *pmi = io->of_rank[rank].pmi;
     struct cw_err err;
 
-    if (fd >= 0 && commits(line, size))
+    if (pmi && commits(line, size))
         state_file_sync(io->config.state);
     /* MPICH asks one thing at a time: there is room, unless the process is no MPICH */
-    if (fd < 0 || send(fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size ||
-        errno != EAGAIN)
+    if (!pmi || channel_write(pmi, line, size) || channel_has_ended(pmi))
         return;
     cw_err_set(&err, CW_EPROTO, "rank %u does not read the answers to its PMI requests", rank);
     io->config.events->broken(io->config.ctx, rank, &err);
@@ -87,25 +82,12 @@ static void on_forgotten(void *ctx, uint32_t rank)
     config->events->forgotten(config->ctx, rank);
 }
 
-/* Whether the R-device has read the rank's setup, which it does before it connects. True also when
- * that cannot be known: the descriptor is closed, for the process has ended. */
-static bool setup_taken(int control_fd)
-{
-    int unread;
-
-    return ioctl(control_fd, SIOCOUTQ, &unread) < 0 || unread == 0;
-}
-
 /* MPI_Init opens UCP, which is the R-device, before its first barrier. */
 static void on_entering(void *ctx, uint32_t rank)
 {
-    struct rank_io *io = ctx;
-    struct one *one = &io->of_rank[rank];
+    const struct rank_io *io = ctx;
 
-    if (io->replaying)
-        return;
-    one->has_device = one->has_device || setup_taken(one->control.fd);
-    if (!one->has_device)
+    if (!io->replaying && !io->of_rank[rank].has_device)
         io->config.events->without_device(io->config.ctx, rank);
 }
 
@@ -127,7 +109,7 @@ struct rank_io *rank_io_new(const struct rank_io_config *config)
     io->pmi = pmi_new(&pmi, &pmi_ops, io);
     io->of_rank = calloc(config->ranks, sizeof(*io->of_rank));
     for (uint32_t rank = 0; io->of_rank && rank < config->ranks; rank++)
-        io->of_rank[rank] = (struct one){.of = io, .rank = rank, .pmi.fd = -1, .control.fd = -1};
+        io->of_rank[rank] = (struct one){.of = io, .rank = rank};
     if (io->pmi && io->of_rank)
         return io;
     rank_io_free(io);
@@ -145,27 +127,17 @@ void rank_io_free(struct rank_io *io)
     free(io);
 }
 
-/* Where a process has ended without having read all that it was told, a restorer its SETUP, this is
- * an error first, and what it has said comes behind that. */
-static ssize_t receive(int fd, void *bytes, size_t size, int flags)
+/* Takes something that has come. Returns 0 when there is nothing now, or no more at all: then the
+ * channel is closed. */
+static size_t take(struct channel **channel, void *bytes, size_t size)
 {
-    ssize_t n = recv(fd, bytes, size, MSG_DONTWAIT | flags);
+    ssize_t n = *channel ? channel_read(*channel, bytes, size) : -1;
 
-    return n < 0 && errno == ECONNRESET ? recv(fd, bytes, size, MSG_DONTWAIT | flags) : n;
-}
-
-/* Takes what a rank's socket has, or looks at it (MSG_PEEK). Returns 0 when there is nothing now,
- * or no more at all: then the socket is closed. */
-static size_t take(struct rank_io *io, struct loop_watch *watch, void *bytes, size_t size,
-                   int flags)
-{
-    ssize_t n = watch->fd < 0 ? -1 : receive(watch->fd, bytes, size, flags);
-
-    if (n > 0)
-        return (size_t)n;
-    if (watch->fd >= 0 && (n == 0 || (errno != EAGAIN && errno != EINTR)))
-        loop_close(io->config.loop, watch);
-    return 0;
+    if (n == 0) {
+        channel_close(*channel);
+        *channel = NULL;
+    }
+    return n > 0 ? (size_t)n : 0;
 }
 
 static void keep(const struct one *one, uint32_t type, const void *bytes, size_t size)
@@ -176,16 +148,28 @@ static void keep(const struct one *one, uint32_t type, const void *bytes, size_t
     state_file_put(one->of->config.state, &record);
 }
 
-static void take_report(struct one *one, const struct cw_report *report)
+static void take_report(struct one *one, const struct cw_report *report, const uint8_t *bytes,
+                        size_t size)
 {
     const struct rank_io_config *config = &one->of->config;
 
-    if (report->kind == CW_REPORT_IMAGE_TAKEN) {
-        const struct job_state_record mark = {
-            .type = JOB_STATE_MARK, .rank = one->rank, .number = report->image.number};
-
-        state_file_put(config->state, &mark);
+    switch (report->kind) {
+    case CW_REPORT_SETUP_READ:
+        one->has_device = true;
+        return;
+    case CW_REPORT_EARLY:
+    case CW_REPORT_FILE:
+    case CW_REPORT_NESTED:
+        keep(one, JOB_STATE_REPORT, bytes, size);
+        break;
+    case CW_REPORT_IMAGE_TAKEN:
+        state_file_put(config->state, &(struct job_state_record){.type = JOB_STATE_MARK,
+                                                                 .rank = one->rank,
+                                                                 .number = report->image.number});
         pmi_rank_mark(one->of->pmi, one->rank, report->image.number);
+        break;
+    default:
+        break;
     }
     config->events->report(config->ctx, one->rank, report);
 }
@@ -197,15 +181,11 @@ static void hear_control(struct one *one, uint32_t reads)
     struct cw_report report;
     size_t size;
 
-    for (uint32_t i = 0;
-         i < reads && (size = take(one->of, &one->control, bytes, sizeof(bytes), 0)) > 0; i++) {
-        if (cw_report_get(bytes, size, &report)) {
-            if (report.kind == CW_REPORT_EARLY || report.kind == CW_REPORT_FILE ||
-                report.kind == CW_REPORT_NESTED)
-                keep(one, JOB_STATE_REPORT, bytes, size);
-            take_report(one, &report);
-        } else
+    for (uint32_t i = 0; i < reads && (size = take(&one->control, bytes, sizeof(bytes))) > 0; i++) {
+        if (!cw_report_get(bytes, size, &report))
             config->events->no_report(config->ctx, one->rank);
+        else
+            take_report(one, &report, bytes, size);
     }
 }
 
@@ -214,8 +194,7 @@ static void read_control(void *ctx)
     hear_control(ctx, RANK_IO_READS_A_TURN);
 }
 
-/* What is there is looked at, then the reports are heard that were sent before it, then it is
- * taken. It stays in the socket meanwhile: what a report leads to may take it. */
+/* The reports are heard that were sent before it: they have come before it. */
 static void hear_pmi(struct one *one, uint32_t reads)
 {
     struct rank_io *io = one->of;
@@ -223,16 +202,17 @@ static void hear_pmi(struct one *one, uint32_t reads)
     struct cw_err err;
     size_t size;
 
-    for (uint32_t i = 0;
-         i < reads && (size = take(io, &one->pmi, bytes, sizeof(bytes), MSG_PEEK)) > 0; i++) {
+    for (uint32_t i = 0; i < reads; i++) {
         hear_control(one, RANK_IO_READS_HEARD);
-        size = take(io, &one->pmi, bytes, size, 0);
-        if (size > 0)
-            keep(one, JOB_STATE_PMI, bytes, size);
-        if (size == 0 || pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
+        size = take(&one->pmi, bytes, sizeof(bytes));
+        if (size == 0)
+            return;
+        keep(one, JOB_STATE_PMI, bytes, size);
+        if (pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
             continue;
         io->config.events->broken(io->config.ctx, one->rank, &err);
-        loop_close(io->config.loop, &one->pmi);
+        channel_close(one->pmi);
+        one->pmi = NULL;
     }
 }
 
@@ -241,20 +221,23 @@ static void read_pmi(void *ctx)
     hear_pmi(ctx, RANK_IO_READS_A_TURN);
 }
 
-void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
-                  int control_fd)
+void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again,
+                  struct channel *pmi, struct channel *control)
 {
     struct one *one = &io->of_rank[rank];
 
-    one->has_device = false;
+    one->has_device = number > 0;
     if (again) {
         state_file_put(
             io->config.state,
             &(struct job_state_record){.type = JOB_STATE_STARTED, .rank = rank, .number = number});
         pmi_rank_restarted(io->pmi, rank, number);
     }
-    loop_watch(io->config.loop, &one->pmi, pmi_fd, EPOLLIN, read_pmi, one);
-    loop_watch(io->config.loop, &one->control, control_fd, EPOLLIN, read_control, one);
+    rank_io_close(io, rank);
+    one->pmi = pmi;
+    one->control = control;
+    channel_watch(pmi, read_pmi, one);
+    channel_watch(control, read_control, one);
 }
 
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
@@ -299,6 +282,9 @@ void rank_io_hear_reports(struct rank_io *io, uint32_t rank)
 
 void rank_io_close(struct rank_io *io, uint32_t rank)
 {
-    loop_close(io->config.loop, &io->of_rank[rank].pmi);
-    loop_close(io->config.loop, &io->of_rank[rank].control);
+    struct one *one = &io->of_rank[rank];
+
+    channel_close(one->pmi);
+    channel_close(one->control);
+    one->pmi = one->control = NULL;
 }

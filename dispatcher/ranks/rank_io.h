@@ -6,11 +6,11 @@
 #define DISPATCHER_RANK_IO_H
 
 #include "common/setup.h"
-#include "dispatcher/loop/loop.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/state/state_file.h"
 
 #define RANK_IO_READS_A_TURN 16u  /* of one descriptor, in a turn of the loop */
-#define RANK_IO_READS_HEARD 1024u /* of what it has said until now: more than a socket holds */
+#define RANK_IO_READS_HEARD 1024u /* of what it has said until now: more than a channel holds */
 
 struct rank_io;
 
@@ -30,8 +30,7 @@ struct rank_io_events {
 };
 
 struct rank_io_config {
-    struct loop *loop; /* borrowed, as all here */
-    uint32_t ranks;
+    uint32_t ranks;           /* what follows is borrowed */
     const uint8_t *job_id;    /* CW_ID_SIZE bytes */
     const uint32_t *appnums;  /* MPI_APPNUM of each rank */
     struct state_file *state; /* what ranks say outlives us there; NULL: it does not */
@@ -43,11 +42,11 @@ struct rank_io_config {
 struct rank_io *rank_io_new(const struct rank_io_config *config);
 void rank_io_free(struct rank_io *io); /* NULL is allowed */
 
-/* A process of the rank has started; takes over both descriptors. `again`: it is not the first one,
+/* A process of the rank has started; takes over both channels. `again`: it is not the first one,
  * and is told by PMI what that one was told. `number`: of the image that it goes on from, which has
  * its place; 0: from its beginning. */
-void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again, int pmi_fd,
-                  int control_fd);
+void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again,
+                  struct channel *pmi, struct channel *control);
 
 /* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI, MARK or
  * TRIMMED; others are of no interest. Of what follows only report() and forgotten() are told. */

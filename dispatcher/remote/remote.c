@@ -1,5 +1,6 @@
 #include "dispatcher/remote/remote.h"
 #include "common/fd.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/channels/stream_fd.h"
 #include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
@@ -18,13 +19,6 @@
 
 extern char **environ;
 
-/* A stream of a process; `fd` is its far end, while the near one is the launcher's user's. */
-struct end {
-    struct process *of;
-    int far; /* until the stream is open */
-    struct stream_fd fd;
-};
-
 struct process {
     struct remote *of;
     struct process *next;
@@ -35,10 +29,12 @@ struct process {
     bool present;               /* it is the process of its rank */
     bool started;               /* which was told */
     enum agent_state state;     /* as its agent told it */
-    bool setup_taken;
-    uint32_t over; /* AGENT_ENDED or AGENT_LOST, to be told once all was passed on; 0 */
-    int status;
-    struct end end[AGENT_STREAMS];
+    bool start_lost;            /* its host was lost before it was started: to be told */
+    struct channel *channel[LAUNCH_STREAMS];
+    struct stream_fd input; /* from what it reads, and from its image */
+    struct stream_fd image;
+    int input_fd; /* until these are open */
+    int image_fd;
 };
 
 /* What a host knows, and is known of it. */
@@ -60,39 +56,37 @@ struct remote {
 
 /* --- streams --- */
 
-static struct stream_fd *stream_of(struct process *p, enum agent_stream which)
+static void on_closed(void *ctx)
 {
-    return &p->end[which].fd;
+    loop_timer_set(&((struct process *)ctx)->of->sweep, 0);
 }
 
-static uint32_t kind_of(const uint8_t *record, size_t size)
+static const struct stream_fd_ops feed_ops = {.closed = on_closed};
+
+/* What a descriptor has goes to the process. */
+static void open_feed(struct process *p, uint32_t which, struct stream_fd *feed, int *fd)
 {
-    struct cw_reader r = cw_reader(record, size);
+    struct stream_fd_config config = {.loop = p->of->config.loop,
+                                      .mux = agents_mux(p->of->config.agents, p->host),
+                                      .id = agent_stream_id(p->start, which),
+                                      .fd = *fd,
+                                      .reads = true,
+                                      .ops = &feed_ops,
+                                      .ctx = p};
+    struct cw_err err;
 
-    return cw_get_u32(&r);
-}
-
-/* The near end has one record unread, as if it was the setup, until the R-device has read that
- * (rank_io looks at it). */
-#define SETUP_SIZE 1
-
-/* What was printed before it is passed on first: the image's place is in it. */
-static bool may_pass_control(void *ctx, const uint8_t *record, size_t size)
-{
-    struct process *p = ((struct end *)ctx)->of;
-
-    if (size == SETUP_SIZE)
-        return false;
-    return kind_of(record, size) != CW_REPORT_IMAGE_TAKEN ||
-           (stream_fd_unwritten(stream_of(p, AGENT_STREAM_OUT)) == 0 &&
-            stream_fd_unwritten(stream_of(p, AGENT_STREAM_ERR)) == 0);
+    if (*fd < 0)
+        return;
+    *fd = -1;
+    if (stream_fd_open(feed, &config, &err) < 0)
+        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL, &err);
 }
 
 /* The agent says how much of its input a rank had read; what it had not is also what is on its way.
  */
 static void count_unread(struct process *p, struct cw_report *report)
 {
-    uint64_t given = stream_fd_given(stream_of(p, AGENT_STREAM_IN));
+    uint64_t given = stream_fd_given(&p->input);
     uint64_t *unread = &report->image.unread;
 
     if (*unread != UINT64_MAX)
@@ -100,9 +94,9 @@ static void count_unread(struct process *p, struct cw_report *report)
 }
 
 /* What is true there is made true here. */
-static void pass_control(void *ctx, uint8_t *record, size_t size)
+static void pass_report(void *ctx, uint8_t *record, size_t size)
 {
-    struct process *p = ((struct end *)ctx)->of;
+    struct process *p = ctx;
     struct cw_report report;
 
     if (!cw_report_get(record, size, &report))
@@ -117,104 +111,54 @@ static void pass_control(void *ctx, uint8_t *record, size_t size)
     agent_report_change(record, size, &report);
 }
 
-static bool may_pass_pmi(void *ctx, const uint8_t *record, size_t size)
+static void open_streams(struct process *p)
 {
-    struct process *p = ((struct end *)ctx)->of;
+    struct mux *mux = agents_mux(p->of->config.agents, p->host);
 
-    (void)record;
-    (void)size;
-    return stream_fd_unwritten(stream_of(p, AGENT_STREAM_CONTROL)) == 0;
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        channel_open(p->channel[i], mux, agent_stream_id(p->start, i), i == LAUNCH_PMI);
+    channel_on_record(p->channel[LAUNCH_CONTROL], pass_report, p);
+    open_feed(p, AGENT_STREAM_IN, &p->input, &p->input_fd);
+    open_feed(p, AGENT_STREAM_IMAGE, &p->image, &p->image_fd);
 }
 
-static void tell_over(struct process *p);
-
-static void on_moved(void *ctx)
+/* The agent does not know of its streams, or is not there. */
+static void drop_streams(struct process *p)
 {
-    struct process *p = ((struct end *)ctx)->of;
-
-    if (stream_of(p, AGENT_STREAM_CONTROL)->delays)
-        stream_fd_push(stream_of(p, AGENT_STREAM_CONTROL));
-    if (stream_of(p, AGENT_STREAM_PMI)->delays)
-        stream_fd_push(stream_of(p, AGENT_STREAM_PMI));
-    if (stream_of(p, AGENT_STREAM_PMI)->waits)
-        stream_fd_pull(stream_of(p, AGENT_STREAM_PMI));
-    tell_over(p);
-}
-
-static void on_closed(void *ctx)
-{
-    loop_timer_set(&((struct end *)ctx)->of->of->sweep, 0);
-}
-
-static const struct stream_fd_ops ops_of[AGENT_STREAMS] = {
-    [AGENT_STREAM_PMI] = {.may_pass = may_pass_pmi, .moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_CONTROL] = {.may_pass = may_pass_control,
-                              .pass = pass_control,
-                              .moved = on_moved,
-                              .closed = on_closed},
-    [AGENT_STREAM_OUT] = {.moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_ERR] = {.moved = on_moved, .closed = on_closed},
-    [AGENT_STREAM_IN] = {.closed = on_closed},
-    [AGENT_STREAM_IMAGE] = {.closed = on_closed},
-};
-
-static void open_stream(struct process *p, enum agent_stream which)
-{
-    struct end *end = &p->end[which];
-    bool output = which == AGENT_STREAM_OUT || which == AGENT_STREAM_ERR;
-    struct stream_fd_config config = {.loop = p->of->config.loop,
-                                      .mux = agents_mux(p->of->config.agents, p->host),
-                                      .id = agent_stream_id(p->start, which),
-                                      .fd = end->far,
-                                      .reads = !output,
-                                      .writes = which <= AGENT_STREAM_ERR,
-                                      .records = which == AGENT_STREAM_CONTROL,
-                                      .record_max = CW_SETUP_MAX,
-                                      .ops = &ops_of[which],
-                                      .ctx = end};
-    struct cw_err err;
-
-    if (end->far < 0)
-        return;
-    end->far = -1;
-    if (stream_fd_open(&end->fd, &config, &err) < 0)
-        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL, &err);
-}
-
-/* The stand-in of the setup goes: what follows it, the near end's being closed, is seen. */
-static void take_setup(struct process *p)
-{
-    struct stream_fd *control = stream_of(p, AGENT_STREAM_CONTROL);
-    char record[SETUP_SIZE];
-
-    if (p->setup_taken || control->fd < 0)
-        return;
-    p->setup_taken = recv(control->fd, record, sizeof(record), MSG_DONTWAIT) == SETUP_SIZE;
-    stream_fd_pull(control);
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        channel_drop(p->channel[i]);
+    cw_close(&p->input_fd);
+    cw_close(&p->image_fd);
+    stream_fd_drop(&p->input);
+    stream_fd_drop(&p->image);
 }
 
 /* --- processes --- */
 
 static bool is_over(const struct process *p)
 {
-    if (p->present || p->over || p->state != AGENT_IS_NOT)
+    if (p->present || p->start_lost || p->state != AGENT_IS_NOT || !p->input.over || !p->image.over)
         return false;
-    for (int i = 0; i < AGENT_STREAMS; i++)
-        if (!p->end[i].fd.over)
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        if (!channel_is_over(p->channel[i]))
             return false;
     return true;
 }
 
+/* Channels that nobody was told of have no reader. */
 static void free_process(struct process *p)
 {
-    for (int i = 0; i < AGENT_STREAMS; i++) {
-        cw_close(&p->end[i].far);
-        stream_fd_drop(&p->end[i].fd);
+    for (int i = 0; i < LAUNCH_STREAMS; i++) {
+        if (p->channel[i])
+            channel_drop(p->channel[i]);
+        if (!p->started)
+            channel_close(p->channel[i]);
+        channel_leave(p->channel[i]);
     }
-    cw_close(&p->made.pmi_fd);
-    cw_close(&p->made.control_fd);
-    cw_close(&p->made.output_fds[0]);
-    cw_close(&p->made.output_fds[1]);
+    cw_close(&p->input_fd);
+    cw_close(&p->image_fd);
+    stream_fd_drop(&p->input);
+    stream_fd_drop(&p->image);
     free(p);
 }
 
@@ -223,7 +167,6 @@ static void leave(struct process *p)
     p->present = false;
     if (p->of->of_rank[p->made.rank] == p)
         p->of->of_rank[p->made.rank] = NULL;
-    take_setup(p);
     loop_timer_set(&p->of->sweep, 0);
 }
 
@@ -235,9 +178,9 @@ static void tell_lost_starts(struct remote *r)
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
         struct process *p = r->of_rank[rank];
 
-        if (!p || p->over != AGENT_FAILED)
+        if (!p || !p->start_lost)
             continue;
-        p->over = 0;
+        p->start_lost = false;
         leave(p);
         cw_err_set(&err, CW_ESYS, "starting rank %u (%s): host %s is lost", rank, p->program->path,
                    agents_name(r->config.agents, p->host));
@@ -264,49 +207,33 @@ static void sweep(void *ctx)
     }
 }
 
-/* The agent does not know of its streams, or is not there. */
-static void drop_streams(struct process *p)
-{
-    for (int i = 0; i < AGENT_STREAMS; i++) {
-        cw_close(&p->end[i].far);
-        stream_fd_drop(&p->end[i].fd);
-    }
-}
-
-static void tell_over(struct process *p)
-{
-    struct launcher_config config = p->of->config;
-    uint32_t over = p->over;
-    uint32_t rank = p->made.rank;
-
-    if (!over || stream_fd_unwritten(stream_of(p, AGENT_STREAM_CONTROL)) > 0 ||
-        stream_fd_unwritten(stream_of(p, AGENT_STREAM_PMI)) > 0)
-        return;
-    p->over = 0;
-    if (p->of->closed || !p->present)
-        return;
-    if (over == AGENT_LOST) {
-        take_setup(p);
-        config.events->lost(config.ctx, rank);
-    } else {
-        leave(p);
-        config.events->ended(config.ctx, rank, p->status);
-    }
-}
-
-/* Opens its streams, and hands the near ends over. */
+/* Opens its streams, and hands those that it says something on over. */
 static void tell_started(struct process *p)
 {
     struct launcher_config config = p->of->config;
-    struct launch_process made = p->made;
 
     if (p->started)
         return;
     p->started = true;
-    for (int i = 0; i < AGENT_STREAMS; i++)
-        open_stream(p, i);
-    p->made.pmi_fd = p->made.control_fd = p->made.output_fds[0] = p->made.output_fds[1] = -1;
-    config.events->started(config.ctx, &made);
+    open_streams(p);
+    memcpy(p->made.channel, p->channel, sizeof(p->channel));
+    config.events->started(config.ctx, &p->made);
+}
+
+/* All that it has said has come before. */
+static void tell_over(struct process *p, uint32_t type, int status)
+{
+    struct launcher_config config = p->of->config;
+    uint32_t rank = p->made.rank;
+
+    if (!p->present)
+        return;
+    if (type == AGENT_LOST) {
+        config.events->lost(config.ctx, rank);
+    } else {
+        leave(p);
+        config.events->ended(config.ctx, rank, status);
+    }
 }
 
 static void tell_failed(struct process *p, const struct agent_event *event)
@@ -390,14 +317,9 @@ static void take_process_event(struct process *p, uint32_t type, const struct ag
         else
             drop_streams(p);
         break;
-    case AGENT_SETUP_TAKEN:
-        take_setup(p);
-        break;
     case AGENT_ENDED:
     case AGENT_LOST:
-        p->over = type;
-        p->status = (int)event->value;
-        tell_over(p);
+        tell_over(p, type, (int)event->value);
         break;
     }
 }
@@ -437,9 +359,7 @@ static void on_host_lost(void *ctx, uint32_t host)
 
     for (struct process *p = r->processes; p; p = p->next)
         if (p->host == host) {
-            take_setup(p);
             drop_streams(p);
-            p->over = 0;
             p->state = AGENT_IS_NOT;
         }
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
@@ -450,7 +370,7 @@ static void on_host_lost(void *ctx, uint32_t host)
         if (p->started)
             r->config.events->lost(r->config.ctx, rank);
         else
-            p->over = AGENT_FAILED;
+            p->start_lost = true;
     }
     memset(r->host[host].knows, 0, sizeof(r->host[host].knows));
     loop_timer_set(&r->sweep, 0);
@@ -551,38 +471,22 @@ static int know_program(struct remote *r, uint32_t host, const struct launch_pro
 
 /* --- starting --- */
 
-static int open_pair(struct process *p, enum agent_stream which, int *near)
-{
-    bool output = which == AGENT_STREAM_OUT || which == AGENT_STREAM_ERR;
-    int kind = which == AGENT_STREAM_CONTROL ? SOCK_SEQPACKET : SOCK_STREAM;
-    int fds[2];
-
-    if (output ? pipe2(fds, O_CLOEXEC | O_NONBLOCK)
-               : socketpair(AF_UNIX, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds))
-        return -1;
-    *near = fds[0];
-    p->end[which].far = fds[1];
-    return 0;
-}
-
-static int copy_fd(struct process *p, enum agent_stream which, int fd)
+static int copy_fd(int *copy, int fd)
 {
     if (fd < 0)
         return 0;
-    p->end[which].far = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (p->end[which].far < 0)
-        return -1;
-    return fcntl(p->end[which].far, F_SETFL, O_NONBLOCK);
+    *copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    return *copy < 0 ? -1 : fcntl(*copy, F_SETFL, O_NONBLOCK);
 }
 
 static int open_ends(struct process *p, int stdin_fd, int image_fd, struct cw_err *err)
 {
-    if (open_pair(p, AGENT_STREAM_PMI, &p->made.pmi_fd) < 0 ||
-        open_pair(p, AGENT_STREAM_CONTROL, &p->made.control_fd) < 0 ||
-        open_pair(p, AGENT_STREAM_OUT, &p->made.output_fds[0]) < 0 ||
-        open_pair(p, AGENT_STREAM_ERR, &p->made.output_fds[1]) < 0 ||
-        copy_fd(p, AGENT_STREAM_IN, stdin_fd) < 0 || copy_fd(p, AGENT_STREAM_IMAGE, image_fd) < 0 ||
-        send(p->made.control_fd, "", SETUP_SIZE, MSG_NOSIGNAL) != SETUP_SIZE)
+    for (int i = 0; i < LAUNCH_STREAMS; i++) {
+        p->channel[i] = channel_new(p->of->config.channels, i == LAUNCH_CONTROL);
+        if (!p->channel[i])
+            return cw_err_set(err, CW_ENOMEM, "no memory");
+    }
+    if (copy_fd(&p->input_fd, stdin_fd) < 0 || copy_fd(&p->image_fd, image_fd) < 0)
         return cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
                           strerror(errno));
     return CW_OK;
@@ -598,9 +502,9 @@ static int tell_start(struct process *p, struct cw_setup *setup, struct cw_err *
     sodium_memzero(setup->key, sizeof(setup->key));
     sodium_memzero(setup->image_key, sizeof(setup->image_key));
     order.program = (uint32_t)number;
-    if (p->end[AGENT_STREAM_IN].far >= 0)
+    if (p->input_fd >= 0)
         order.flags |= AGENT_START_READS;
-    if (p->end[AGENT_STREAM_IMAGE].far >= 0)
+    if (p->image_fd >= 0)
         order.flags |= AGENT_START_FROM_IMAGE;
     if (number > 0)
         agents_tell(p->of->config.agents, p->host, AGENT_START, body, agent_start_put(body, &order),
@@ -621,16 +525,10 @@ static struct process *new_process(struct remote *r, const struct launch_program
     p->host = host;
     p->program = program;
     p->start = r->host[host].starts++;
-    p->made = (struct launch_process){.rank = setup->rank,
-                                      .incarnation = setup->incarnation,
-                                      .pmi_fd = -1,
-                                      .control_fd = -1,
-                                      .output_fds = {-1, -1}};
-    for (int i = 0; i < AGENT_STREAMS; i++) {
-        p->end[i].of = p;
-        p->end[i].far = -1;
-        stream_fd_init(&p->end[i].fd);
-    }
+    p->made = (struct launch_process){.rank = setup->rank, .incarnation = setup->incarnation};
+    p->input_fd = p->image_fd = -1;
+    stream_fd_init(&p->input);
+    stream_fd_init(&p->image);
     return p;
 }
 
@@ -732,7 +630,7 @@ static void remote_let_go(void *launcher, uint32_t rank, bool end)
         return;
     if (agents_is_there(r->config.agents, p->host))
         agents_tell_event(r->config.agents, p->host, AGENT_LET_GO, rank, end, &err);
-    p->over = 0;
+    p->start_lost = false;
     leave(p);
 }
 

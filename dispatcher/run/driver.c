@@ -152,6 +152,8 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     struct driver *d = ctx;
 
     switch ((enum cw_report_kind)report->kind) {
+    case CW_REPORT_SETUP_READ: /* which rank_io takes */
+        break;
     case CW_REPORT_EARLY:
         if (!starts_take_early(&d->starts, rank, report))
             unrestartable_mark(&d->unrestartable, rank,
@@ -211,8 +213,8 @@ static void on_started(void *ctx, const struct launch_process *process)
     if (image)
         job_rank_from_image(&d->job, rank, imaging_event(d->parts.imaging, rank, image));
     status_source_set_pid(d->parts.status, rank, process->pid);
-    rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1, process->pmi_fd,
-                 process->control_fd);
+    rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1,
+                 process->channel[LAUNCH_PMI], process->channel[LAUNCH_CONTROL]);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
                      agents_are_here(d->parts.agents)
                          ? NULL
@@ -221,7 +223,7 @@ static void on_started(void *ctx, const struct launch_process *process)
     outputs_restart(d->parts.outputs, rank, image);
     if (image) /* it has called MPI_Init, which its image knows of */
         job_rank_initialized(&d->job, rank, now_of(d));
-    if (outputs_open(d->parts.outputs, rank, process->output_fds, &err) < 0)
+    if (outputs_open(d->parts.outputs, rank, process->channel + LAUNCH_STDOUT, &err) < 0)
         job_fail(&d->job, 1, now_of(d), "%s", err.text);
 }
 

@@ -143,8 +143,7 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
 static int open_ranks(struct parts *p, const struct parts_events *events, void *ctx,
                       struct cw_err *err)
 {
-    struct rank_io_config io = {.loop = p->loop,
-                                .ranks = p->options->ranks,
+    struct rank_io_config io = {.ranks = p->options->ranks,
                                 .job_id = p->job_id,
                                 .appnums = p->programs.segment_of,
                                 .state = p->state,
@@ -154,6 +153,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                        .ranks = p->options->ranks,
                                        .alive_period_ns = p->options->alive_period_ns,
                                        .agents = p->agents,
+                                       .channels = &p->channels,
                                        .events = events->launcher,
                                        .ctx = ctx};
     struct rank_input_config input = {.loop = p->loop,
@@ -230,6 +230,7 @@ int parts_open_hosts(struct parts *p, const struct parts_events *events, void *c
     p->loop = loop_new(err);
     if (!p->loop || signals_open(&p->signals, p->loop, events->signalled, ctx, err) < 0)
         return err->code;
+    channels_init(&p->channels, p->loop);
     children_adopt();
     if (open_outputs(p, events, ctx, err) < 0 || open_dir(p, err) < 0)
         return err->code;
@@ -285,6 +286,7 @@ void parts_close(struct parts *p)
     outputs_free(p->outputs);
     state_file_close(p->state, p->state && (p->over || !p->begun));
     signals_close(&p->signals);
+    channels_end(&p->channels);
     loop_free(p->loop);
     programs_close(&p->programs);
 }

@@ -35,6 +35,7 @@ struct parts {
     struct rundir dir;
     bool dir_made;
     char ssh_args[GRID_SSH_ARGS_BYTES]; /* of a job on a grid */
+    struct channels channels;           /* what ranks say */
     struct loop *loop;
     struct signals signals;
     struct outputs *outputs;

@@ -97,12 +97,11 @@ int64_t output_sink_cut(struct output_sink *sink, const struct output_stream *st
                        : missing;
 }
 
-int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
+int output_stream_open(struct output_stream *stream, struct channel *from, uint32_t rank,
                        struct output_sink *sink, bool tag, struct cw_err *err)
 {
     *stream = (struct output_stream){
-        .fd = fd, .rank = rank, .sink = sink, .tag = tag, .at_line_start = true};
-    fcntl(fd, F_SETFL, O_NONBLOCK);
+        .from = from, .rank = rank, .sink = sink, .tag = tag, .at_line_start = true};
     stream->buffer = malloc(OUTPUT_LINE_MAX + CW_OUTPUT_MARK_SIZE);
     if (!stream->buffer)
         return cw_err_set(err, CW_ENOMEM, "no memory for the output of rank %u", rank);
@@ -111,11 +110,10 @@ int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
 
 void output_stream_close(struct output_stream *stream)
 {
-    if (stream->fd >= 0)
-        close(stream->fd);
+    channel_close(stream->from);
     if (stream->sink && stream->sink->owner == stream)
         stream->sink->owner = NULL;
-    stream->fd = -1;
+    stream->from = NULL;
     free(stream->buffer);
     stream->buffer = NULL;
 }
@@ -287,7 +285,7 @@ void output_stream_await(struct output_stream *stream, uint32_t number)
 {
     if (output_stream_has_place(stream, number))
         return;
-    if (stream->fd >= 0)
+    if (stream->from)
         stream->awaited = number;
     else if (!stream->interrupted)
         add_place(stream, number);
@@ -302,9 +300,8 @@ bool output_stream_has_place(const struct output_stream *stream, uint32_t number
 
 static void close_pipe(struct output_stream *stream)
 {
-    if (stream->fd >= 0)
-        close(stream->fd);
-    stream->fd = -1;
+    channel_close(stream->from);
+    stream->from = NULL;
     stream->awaited = 0;
     release_held(stream);
 }
@@ -312,7 +309,7 @@ static void close_pipe(struct output_stream *stream)
 void output_stream_interrupt(struct output_stream *stream, bool at_once)
 {
     stream->interrupted = true;
-    stream->from = 0;
+    stream->image = 0;
     if (at_once)
         close_pipe(stream);
 }
@@ -320,7 +317,7 @@ void output_stream_interrupt(struct output_stream *stream, bool at_once)
 /* What the process prints from its place on, and has been printed. */
 static void drop_from_place(struct output_stream *stream)
 {
-    const struct place *place = places_find(&stream->places, stream->from);
+    const struct place *place = places_find(&stream->places, stream->image);
 
     stream->drop_lines = stream->drop_bytes = 0;
     if (!place)
@@ -333,19 +330,18 @@ static void drop_from_place(struct output_stream *stream)
         stream->partial_ns = 0;
 }
 
-void output_stream_resume(struct output_stream *stream, int fd)
+void output_stream_resume(struct output_stream *stream, struct channel *from)
 {
     assert(stream->interrupted);
     close_pipe(stream);
-    fcntl(fd, F_SETFL, O_NONBLOCK);
-    stream->fd = fd;
+    stream->from = from;
     stream->interrupted = false;
     drop_from_place(stream);
 }
 
 void output_stream_go_on_from(struct output_stream *stream, uint32_t number)
 {
-    stream->from = number;
+    stream->image = number;
     if (!stream->interrupted)
         drop_from_place(stream);
 }
@@ -385,7 +381,7 @@ bool output_stream_holds(const struct output_stream *stream)
 
 bool output_stream_wants_input(const struct output_stream *stream)
 {
-    return stream->fd >= 0 && stream->used < OUTPUT_LINE_MAX;
+    return stream->from && stream->used < OUTPUT_LINE_MAX;
 }
 
 /* Another rank is in the middle of a line; it keeps the sink until the line ends, but not for ever.
@@ -472,7 +468,7 @@ static ssize_t stream_write(struct output_stream *stream, const char *bytes, siz
 static size_t passable(const struct output_stream *stream, uint64_t now_ns)
 {
     const char *newline = memrchr(stream->buffer, '\n', stream->used);
-    bool all = stream->fd < 0 || stream->used >= OUTPUT_LINE_MAX ||
+    bool all = !stream->from || stream->used >= OUTPUT_LINE_MAX ||
                (stream->partial_ns && now_ns - stream->partial_ns >= OUTPUT_PARTIAL_NS);
 
     /* the next incarnation completes the line */
@@ -540,16 +536,14 @@ static int read_some(struct output_stream *stream, uint32_t reads, uint64_t now_
                      struct cw_err *err)
 {
     for (uint32_t i = 0; i < reads && output_stream_wants_input(stream); i++) {
-        ssize_t n = read(stream->fd, stream->buffer + stream->used + stream->held,
-                         OUTPUT_LINE_MAX - stream->used);
+        ssize_t n = channel_read(stream->from, stream->buffer + stream->used + stream->held,
+                                 OUTPUT_LINE_MAX - stream->used);
 
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN) {
+        if (n < 0) {
             pipe_is_empty(stream, now_ns);
             break;
         }
-        if (n <= 0) {
+        if (n == 0) {
             pipe_is_empty(stream, now_ns);
             close_pipe(stream);
         } else {
@@ -594,7 +588,7 @@ static uint64_t passing_deadline_ns(const struct output_stream *stream, uint64_t
         return now_ns;
     if (!stream->blocked && (stream->interrupted || is_dropping(stream)))
         return UINT64_MAX;
-    if (stream->blocked || stream->fd < 0)
+    if (stream->blocked || !stream->from)
         return now_ns + OUTPUT_RETRY_NS;
     return stream->partial_ns + OUTPUT_PARTIAL_NS;
 }

@@ -1,11 +1,12 @@
-/* What the ranks print: read from their pipes, passed on a whole line at a time where possible, to
- * the terminal or to files. Bounded: a rank that prints faster than it can be written waits in its
- * pipe. */
+/* What the ranks print: read from their channels (below: pipes), passed on a whole line at a time
+ * where possible, to the terminal or to files. Bounded: a rank that prints faster than it can be
+ * written waits in its pipe. */
 #ifndef DISPATCHER_OUTPUT_H
 #define DISPATCHER_OUTPUT_H
 
 #include "common/err.h"
 #include "common/setup.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/places/places.h"
 
 #include <stdbool.h>
@@ -36,7 +37,7 @@ struct output_sink {
 };
 
 struct output_stream {
-    int fd; /* our end of the rank's pipe, non-blocking; -1 when it ended */
+    struct channel *from; /* what the rank prints; NULL when it ended */
     uint32_t rank;
     struct output_sink *sink;
     bool tag;
@@ -64,7 +65,7 @@ struct output_stream {
     uint64_t held_ns;    /* since when they are all that there is; 0: not known to be */
     struct places places;
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
-    uint32_t from;    /* the image that the process goes on from */
+    uint32_t image;   /* that the process goes on from; 0: none */
 
     /* Called before something is written to the sink, and when it is counted as printed, or was
      * not. NULL: nobody wants to know. */
@@ -91,8 +92,8 @@ int output_sink_sync(struct output_sink *sink, struct cw_err *err);
 int64_t output_sink_cut(struct output_sink *sink, const struct output_stream *stream,
                         uint64_t lines, uint64_t line_bytes, struct cw_err *err);
 
-/* Takes over `fd`. Errors: CW_ENOMEM. */
-int output_stream_open(struct output_stream *stream, int fd, uint32_t rank,
+/* Takes over `from`. Errors: CW_ENOMEM. */
+int output_stream_open(struct output_stream *stream, struct channel *from, uint32_t rank,
                        struct output_sink *sink, bool tag, struct cw_err *err);
 void output_stream_close(struct output_stream *stream);
 
@@ -116,9 +117,9 @@ bool output_stream_has_place(const struct output_stream *stream, uint32_t number
  * it is read before that begins; `at_once`: it does not, for the process may still live. */
 void output_stream_interrupt(struct output_stream *stream, bool at_once);
 
-/* Another incarnation prints to `fd`, which is taken over; the pipe of the one before is closed.
+/* Another incarnation prints to `from`, which is taken over; the pipe of the one before is closed.
  * What was read from the ones before is dropped from it when it comes again. */
-void output_stream_resume(struct output_stream *stream, int fd);
+void output_stream_resume(struct output_stream *stream, struct channel *from);
 
 /* It goes on from this image; 0: from its beginning. Called before or after output_stream_resume,
  * but before anything is read; what was said last since output_stream_interrupt counts, and the
@@ -145,7 +146,7 @@ bool output_stream_holds(const struct output_stream *stream);
 bool output_stream_wants_input(const struct output_stream *stream);
 
 /* Reads what there is, at most OUTPUT_READS_A_TURN times, and passes it on, in at most
- * OUTPUT_WRITES_A_TURN pieces; at the end of the pipe the stream's fd is closed and set to -1.
+ * OUTPUT_WRITES_A_TURN pieces; at the end of the pipe it is closed.
  * Errors: CW_ESYS (the sink cannot be written, naming it and the rank), CW_ECLOSED (nobody reads it
  * any more). */
 int output_stream_read(struct output_stream *stream, uint64_t now_ns, struct cw_err *err);

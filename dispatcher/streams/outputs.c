@@ -18,7 +18,6 @@ struct one {
     struct outputs *of;
     struct output_stream stream;
     struct output_sink file; /* with `dir` */
-    struct loop_watch watch;
 };
 
 struct outputs {
@@ -57,7 +56,7 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
     o->config = *config;
     output_sink_open_fd(&o->sinks[0], STDOUT_FILENO, "standard output");
     output_sink_open_fd(&o->sinks[1], STDERR_FILENO, "standard error");
-    if (output_stream_open(&o->own, -1, 0, &o->sinks[1], false, err) < 0) {
+    if (output_stream_open(&o->own, NULL, 0, &o->sinks[1], false, err) < 0) {
         free(o->of_rank);
         free(o);
         return NULL;
@@ -67,7 +66,7 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
             struct one *one = &o->of_rank[rank][which];
 
             one->of = o;
-            one->stream.fd = one->file.fd = one->watch.fd = -1;
+            one->file.fd = -1;
         }
     loop_timer_add(config->loop, &o->timer, tick, o);
     loop_timer_add(config->loop, &o->sync, sync_all, o);
@@ -84,7 +83,6 @@ void outputs_free(struct outputs *o)
         for (int which = 0; which < 2; which++) {
             struct one *one = &o->of_rank[rank][which];
 
-            loop_unwatch(o->config.loop, &one->watch);
             output_stream_close(&one->stream);
             output_sink_close(&one->file, &ignored);
         }
@@ -108,10 +106,8 @@ static void update(struct one *one)
     struct loop *loop = one->of->config.loop;
     bool wants = output_stream_wants_input(&one->stream);
 
-    if (wants && one->watch.fd < 0)
-        loop_watch(loop, &one->watch, one->stream.fd, EPOLLIN, read_one, one);
-    else if (!wants)
-        loop_unwatch(loop, &one->watch);
+    if (one->stream.from)
+        channel_watch(one->stream.from, wants ? read_one : NULL, one);
     loop_timer_hasten(&one->of->timer, output_stream_deadline_ns(&one->stream, loop_now_ns(loop)));
 }
 
@@ -130,7 +126,7 @@ static void read_by(struct one *one, reader *read)
     struct loop *loop = one->of->config.loop;
     struct cw_err err = {0};
 
-    if (one->stream.fd < 0)
+    if (!one->stream.from)
         return;
     check(one, read(&one->stream, loop_now_ns(loop), &err), &err);
     update(one);
@@ -236,7 +232,8 @@ static void sync_all(void *ctx)
 
 /* --- the processes of a rank --- */
 
-static int open_first(struct one *one, uint32_t rank, int which, int fd, struct cw_err *err)
+static int open_first(struct one *one, uint32_t rank, int which, struct channel *from,
+                      struct cw_err *err)
 {
     static const char *const suffixes[2] = {"out", "err"};
     const struct outputs_config *config = &one->of->config;
@@ -246,12 +243,11 @@ static int open_first(struct one *one, uint32_t rank, int which, int fd, struct 
         sink = &one->file;
         if (output_sink_open_file(sink, config->dir, rank, suffixes[which], config->append, err) <
             0) {
-            if (fd >= 0)
-                close(fd);
+            channel_close(from);
             return err->code;
         }
     }
-    if (output_stream_open(&one->stream, fd, rank, sink, config->tag, err) < 0)
+    if (output_stream_open(&one->stream, from, rank, sink, config->tag, err) < 0)
         return err->code;
     if (one->of->marked)
         output_stream_set_mark(&one->stream, one->of->mark);
@@ -261,18 +257,18 @@ static int open_first(struct one *one, uint32_t rank, int which, int fd, struct 
     return CW_OK;
 }
 
-int outputs_open(struct outputs *o, uint32_t rank, const int fds[2], struct cw_err *err)
+int outputs_open(struct outputs *o, uint32_t rank, struct channel *const from[2],
+                 struct cw_err *err)
 {
     for (int which = 0; which < 2; which++) {
         struct one *one = &o->of_rank[rank][which];
 
         if (one->stream.interrupted) {
             drain_one(one);
-            loop_unwatch(o->config.loop, &one->watch);
-            output_stream_resume(&one->stream, fds[which]);
-        } else if (open_first(one, rank, which, fds[which], err) < 0) {
+            output_stream_resume(&one->stream, from[which]);
+        } else if (open_first(one, rank, which, from[which], err) < 0) {
             if (which == 0)
-                close(fds[1]);
+                channel_close(from[1]);
             return err->code;
         }
         update(one);
@@ -307,7 +303,7 @@ int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_
         uint64_t lines = job_state_printed_lines(printed[which]);
         uint64_t bytes = job_state_printed_bytes(printed[which]);
 
-        if (open_first(one, rank, which, -1, err) < 0 ||
+        if (open_first(one, rank, which, NULL, err) < 0 ||
             go_on_with_file(one, lines, bytes, err) < 0)
             return err->code;
         output_stream_return(&one->stream, lines, bytes);
@@ -322,8 +318,6 @@ void outputs_interrupt(struct outputs *o, uint32_t rank, bool at_once)
         struct one *one = &o->of_rank[rank][which];
 
         drain_one(one);
-        if (at_once)
-            loop_unwatch(o->config.loop, &one->watch);
         output_stream_interrupt(&one->stream, at_once);
     }
 }
@@ -400,7 +394,7 @@ bool outputs_are_through(const struct outputs *o, uint32_t rank)
     for (int which = 0; which < JOB_STATE_STREAMS; which++) {
         const struct output_stream *stream = &o->of_rank[rank][which].stream;
 
-        if (stream->fd >= 0 || stream->interrupted || output_stream_holds(stream))
+        if (stream->from || stream->interrupted || output_stream_holds(stream))
             return false;
     }
     return true;
@@ -435,7 +429,7 @@ bool outputs_are_open(const struct outputs *o)
         for (int which = 0; which < 2; which++) {
             const struct output_stream *stream = &o->of_rank[rank][which].stream;
 
-            if (stream->fd >= 0 || output_stream_holds(stream))
+            if (stream->from || output_stream_holds(stream))
                 return true;
         }
     return false;
@@ -449,7 +443,7 @@ void outputs_close_files(struct outputs *o)
             struct cw_err err = {0};
 
             /* a stream that is still open has its file as long as it is */
-            if (one->stream.fd < 0 && !output_stream_holds(&one->stream))
+            if (!one->stream.from && !output_stream_holds(&one->stream))
                 check(one, output_sink_close(&one->file, &err), &err);
         }
 }

@@ -4,6 +4,7 @@
 
 #include "common/err.h"
 #include "common/setup.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/state/state_file.h"
 
@@ -32,9 +33,9 @@ struct outputs_config {
 struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *err);
 void outputs_free(struct outputs *outputs); /* NULL is allowed */
 
-/* A process of the rank has started: takes over our ends of its two pipes. Errors: CW_ENOMEM,
- * CW_ESYS. */
-int outputs_open(struct outputs *outputs, uint32_t rank, const int fds[2], struct cw_err *err);
+/* A process of the rank has started: takes over what it prints. Errors: CW_ENOMEM, CW_ESYS. */
+int outputs_open(struct outputs *outputs, uint32_t rank, struct channel *const from[2],
+                 struct cw_err *err);
 
 /* Bytes for output marks (docs/protocol.md, "Images"): secret, and the first one, for which all
  * that ranks print is searched, is in no text. */

@@ -3,6 +3,7 @@
  * unit is told of in order, and a program is told once. An agent that is caught is lost.
  *
  * The sessions are real; what agents.c does around them is done here. Each 4 bytes are a step. */
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
@@ -118,16 +119,16 @@ static struct {
     uint32_t host, incarnation;
 } ranks[RANKS];
 
+static struct channels channels;
+
 static void on_started(void *ctx, const struct launch_process *p)
 {
     (void)ctx;
     must(p->rank < RANKS && ranks[p->rank].state == ORDERED);
     must(p->incarnation == ranks[p->rank].incarnation);
     ranks[p->rank].state = STARTED;
-    close(p->pmi_fd);
-    close(p->control_fd);
-    close(p->output_fds[0]);
-    close(p->output_fds[1]);
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        channel_close(p->channel[i]);
 }
 
 static void on_failed(void *ctx, uint32_t rank, const struct cw_err *err)
@@ -383,8 +384,11 @@ static void step(const uint8_t *bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct staging_source source = {.fd = -1};
-    struct launcher_config config = {
-        .ranks = RANKS, .alive_period_ns = 1, .agents = &all, .events = &launcher_events};
+    struct launcher_config config = {.ranks = RANKS,
+                                     .alive_period_ns = 1,
+                                     .agents = &all,
+                                     .channels = &channels,
+                                     .events = &launcher_events};
     struct cw_err err;
 
     memset(&all, 0, sizeof(all));
@@ -395,6 +399,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (source.fd < 0)
         source.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     loop = config.loop = loop_new(&err);
+    channels_init(&channels, loop);
     units = far_units_new(&all, &units_events, NULL, &err);
     staging = staging_new(&all, &source, 1, &staging_events, NULL, &err);
     launcher = remote_launcher.open(&config, &err);
@@ -413,6 +418,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             all.user[i]->over(all.ctx[i]);
     far_units_free(units);
     staging_free(staging);
+    channels_end(&channels);
     loop_free(loop);
     return 0;
 }

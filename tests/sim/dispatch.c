@@ -215,7 +215,7 @@ static void on_report(struct sim_process *p, const struct process_news *news)
         keep_early(&sim.rank[p->rank], &report);
     } else if (report.kind == CW_REPORT_IMAGE_TAKEN || report.kind == CW_REPORT_IMAGE_ENDED) {
         sim_trace("%u.%u reports of image %u", p->rank, p->incarnation, report.image.number);
-    } else if (report.kind != CW_REPORT_DRILL) {
+    } else if (report.kind != CW_REPORT_DRILL && report.kind != CW_REPORT_SETUP_READ) {
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
             job_rank_cut(&d.job, p->rank, report.text, sim.now_ns);

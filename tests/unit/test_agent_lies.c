@@ -2,6 +2,7 @@
  * FIFOs. Each is given up, with an error that says why, and nothing is told of it but that. */
 #include "common/clock.h"
 #include "dispatcher/agent/facts.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/mux/agent_states.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_units.h"
@@ -80,13 +81,13 @@ static const struct agents_events agents_events = {.ready = on_ready,
                                                    .resumed = on_back,
                                                    .said = on_said};
 
+static struct channels channels;
+
 static void on_started(void *ctx, const struct launch_process *p)
 {
     (void)ctx;
-    close(p->pmi_fd);
-    close(p->control_fd);
-    close(p->output_fds[0]);
-    close(p->output_fds[1]);
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        channel_close(p->channel[i]);
     starts++;
 }
 
@@ -283,8 +284,10 @@ static void open_all(void)
                                    .timeout_ns = WAIT_NS,
                                    .alive_period_ns = WAIT_NS,
                                    .events = &agents_events};
-    struct launcher_config of_launcher = {
-        .ranks = RANKS, .alive_period_ns = WAIT_NS, .events = &launcher_events};
+    struct launcher_config of_launcher = {.ranks = RANKS,
+                                          .alive_period_ns = WAIT_NS,
+                                          .channels = &channels,
+                                          .events = &launcher_events};
 
     ready = false;
     losses = alives = ends = fails = starts = unit_news = 0;
@@ -292,6 +295,7 @@ static void open_all(void)
     make_site();
     loop = loop_new(&err);
     config.loop = of_launcher.loop = loop;
+    channels_init(&channels, loop);
     agents = of_launcher.agents = agents_new(&config, &err);
     units = far_units_new(agents, &units_events, NULL, &err);
     launcher = remote_launcher.open(&of_launcher, &err);
@@ -309,6 +313,7 @@ static void close_all(void)
     remote_launcher.close(launcher);
     agents_free(agents);
     far_units_free(units);
+    channels_end(&channels);
     loop_free(loop);
     while (waitpid(-1, NULL, 0) > 0)
         ;
@@ -362,7 +367,7 @@ static void about_processes(void)
         LIES({AGENT_STARTED, 1, 7, NULL}, {AGENT_ENDED, 1, 0, NULL}, {AGENT_ENDED, 1, 0, NULL}),
         "ENDED");
     CU_ASSERT_EQUAL(ends, 1);
-    expect_given_up(LIES({AGENT_SETUP_TAKEN, 2, 0, NULL}), "start 2, which it does not have");
+    expect_given_up(LIES({AGENT_STARTED, 2, 0, NULL}), "start 2, which it does not have");
 }
 
 static void about_ranks(void)
@@ -386,7 +391,7 @@ static void about_other_things(void)
     CU_ASSERT_EQUAL(unit_news, 0);
     expect_given_up(LIES({AGENT_UNIT_ENDED, 2, 0, NULL}), "UNIT_ENDED");
     expect_given_up(LIES({AGENT_UNIT_STARTED, AGENT_UNITS_MAX, 7, NULL}), "makes no sense");
-    expect_given_up(LIES({AGENT_STAGED, 0, 0, NULL}), "type 37");
+    expect_given_up(LIES({AGENT_STAGED, 0, 0, NULL}), "type 36");
     expect_given_up(LIES({AGENT_BLOB, 0, 0, NULL}), "type 16");
     expect_given_up(LIES({99, 0, 0, NULL}), "type 99");
 }

@@ -2,6 +2,7 @@
  * the command behind two pipes, so that it can be killed without the agent. Ranks are scripts. */
 #include "common/clock.h"
 #include "common/transport.h"
+#include "dispatcher/channels/channel.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_clock.h"
 #include "dispatcher/remote/far_units.h"
@@ -46,6 +47,7 @@ static int failures, host_losses, suspensions, resumptions;
 static struct cw_err host_why;
 static char line[256];
 static struct launch_process made[RANKS];
+static struct channels channels;
 static bool started[RANKS], ended[RANKS], failed[RANKS], lost[RANKS];
 static int status[RANKS];
 static struct cw_err start_why;
@@ -291,12 +293,15 @@ static void open_agents(uint32_t count, uint64_t timeout_ns)
                                    .timeout_ns = timeout_ns,
                                    .alive_period_ns = PERIOD_NS,
                                    .events = &agents_events};
-    struct launcher_config of_launcher = {
-        .ranks = RANKS, .alive_period_ns = PERIOD_NS, .events = &launcher_events};
+    struct launcher_config of_launcher = {.ranks = RANKS,
+                                          .alive_period_ns = PERIOD_NS,
+                                          .channels = &channels,
+                                          .events = &launcher_events};
 
     list.count = count;
     loop = loop_new(&err);
     config.loop = of_launcher.loop = loop;
+    channels_init(&channels, loop);
     agents = of_launcher.agents = agents_new(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(agents);
     units = far_units_new(agents, &units_events, NULL, &err);
@@ -339,6 +344,7 @@ static void close_all(void)
     agents_free(agents);
     far_units_free(units);
     agents = NULL;
+    channels_end(&channels);
     loop_free(loop);
     remove_site();
 }
@@ -381,32 +387,30 @@ static void start(uint32_t rank, const char *script)
 
 static void close_rank(uint32_t rank)
 {
-    close(made[rank].pmi_fd);
-    close(made[rank].control_fd);
-    close(made[rank].output_fds[0]);
-    close(made[rank].output_fds[1]);
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        channel_close(made[rank].channel[i]);
 }
 
 static char output[OUTPUT_MAX];
 
 /* What is there now. Returns false at its end. */
-static bool read_some(int fd, size_t *used)
+static bool read_some(struct channel *from, size_t *used)
 {
     ssize_t n;
 
-    while ((n = read(fd, output + *used, OUTPUT_MAX - 1 - *used)) > 0)
+    while ((n = channel_read(from, output + *used, OUTPUT_MAX - 1 - *used)) > 0)
         *used += (size_t)n;
     output[*used] = '\0';
-    return n < 0 && errno == EAGAIN;
+    return n < 0;
 }
 
 /* Reads it to its end; every so many bytes the launcher of the host is killed. Returns its size. */
-static size_t read_all(int fd, size_t cut_every, void (*cut)(void))
+static size_t read_all(struct channel *from, size_t cut_every, void (*cut)(void))
 {
     uint64_t until_ns = cw_clock_ns() + 2 * WAIT_NS;
     size_t next = cut_every, used = 0;
 
-    while (read_some(fd, &used) && loop_look(loop) < until_ns) {
+    while (read_some(from, &used) && loop_look(loop) < until_ns) {
         if (cut_every && used >= next) {
             next += cut_every;
             cut();
@@ -466,9 +470,9 @@ static void rank_is_started_and_ends(void)
     CU_ASSERT_TRUE(await(&ended[0]));
     CU_ASSERT_TRUE_FATAL(started[0]);
     CU_ASSERT_TRUE(WIFEXITED(status[0]) && WEXITSTATUS(status[0]) == 7);
-    used = read_all(made[0].output_fds[0], 0, NULL);
+    used = read_all(made[0].channel[LAUNCH_STDOUT], 0, NULL);
     CU_ASSERT_TRUE(used > 4 && memcmp(output, "out\n/", 5) == 0);
-    used = read_all(made[0].output_fds[1], 0, NULL);
+    used = read_all(made[0].channel[LAUNCH_STDERR], 0, NULL);
     CU_ASSERT_STRING_EQUAL(output, "err\n");
     close_rank(0);
     close_all();
@@ -499,8 +503,8 @@ static void what_a_rank_says(void)
              "printf \"\\004\\0\\0\\0\\0\\0\\0\\0\" >&$CAUSEWAY_FD; kill -9 $$'");
     CU_ASSERT_TRUE(await(&ended[0]));
     CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGKILL);
-    CU_ASSERT_EQUAL(recv(made[0].pmi_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 9);
-    CU_ASSERT_EQUAL(recv(made[0].control_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 8);
+    CU_ASSERT_EQUAL(channel_read(made[0].channel[LAUNCH_PMI], bytes, sizeof(bytes)), 9);
+    CU_ASSERT_EQUAL(channel_read(made[0].channel[LAUNCH_CONTROL], bytes, sizeof(bytes)), 8);
     close_rank(0);
     close_all();
 }
@@ -512,7 +516,7 @@ static void output_over_cuts(void)
 
     open_ready(1, TIMEOUT_NS);
     start(0, "seq 200000 300000");
-    used = read_all(made[0].output_fds[0], 150000, cut_connection);
+    used = read_all(made[0].channel[LAUNCH_STDOUT], 150000, cut_connection);
     CU_ASSERT_EQUAL(used, 100001 * 7);
     for (int i = 200000; i <= 300000 && good; i++, at += 7)
         good = atoi(output + at) == i && output[at + 6] == '\n';
@@ -566,7 +570,7 @@ static void input_over_cuts(void)
     close(fds[0]);
     CU_ASSERT_TRUE_FATAL(await(&started[0]));
     until_ns = cw_clock_ns() + 2 * WAIT_NS;
-    while (read_some(made[0].output_fds[0], &used) && loop_look(loop) < until_ns) {
+    while (read_some(made[0].channel[LAUNCH_STDOUT], &used) && loop_look(loop) < until_ns) {
         if (feed_fd >= 0)
             feed();
         loop_turn(loop, loop_now_ns(loop) + 20000000);
@@ -629,7 +633,7 @@ static void image_is_a_stream(void)
     start_on(0, 1, script, -1, fds[0]);
     close(fds[0]);
     CU_ASSERT_TRUE(await(&started[1]));
-    used = read_all(made[1].output_fds[0], 300000, cut_connection);
+    used = read_all(made[1].channel[LAUNCH_STDOUT], 300000, cut_connection);
     CU_ASSERT_EQUAL(used, 100001 * 7);
     CU_ASSERT_EQUAL(atoi(output + 100000 * 7), 300000);
     CU_ASSERT_TRUE(await(&ended[1]));
@@ -805,7 +809,7 @@ static void agent_stands_still_for_a_while(void)
     CU_ASSERT_TRUE(alives > 0);
     kill(agent, SIGCONT);
     CU_ASSERT_TRUE(await(&ended[0]));
-    read_all(made[0].output_fds[0], 0, NULL);
+    read_all(made[0].channel[LAUNCH_STDOUT], 0, NULL);
     CU_ASSERT_STRING_EQUAL(output, "before\nafter\n");
     CU_ASSERT_EQUAL(host_losses, 0);
     close_rank(0);
@@ -840,6 +844,7 @@ static void dispatcher_is_gone(void)
     agents_free(agents);
     far_units_free(units);
     agents = NULL;
+    channels_end(&channels);
     loop_free(loop);
     CU_ASSERT_TRUE(is_gone(agent));
     CU_ASSERT_TRUE(is_gone(rank));

@@ -3,6 +3,7 @@
 #include "dispatcher/state/counts.h"
 #include "dispatcher/streams/output.h"
 #include "dispatcher/streams/output_file.h"
+#include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -263,14 +264,14 @@ static void counted_at_once(void)
     struct output_stream stream;
     struct cw_err err = {0};
     FILE *f = tmpfile();
-    int ends[2];
+    struct said rank;
 
     heard.fd = fileno(f);
-    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    said_open(&rank, NULL, false);
     output_sink_open_fd(&sink, fileno(f), "a file");
-    CU_ASSERT_EQUAL_FATAL(output_stream_open(&stream, ends[0], 0, &sink, true, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(output_stream_open(&stream, rank.channel, 0, &sink, true, &err), CW_OK);
     stream.printing = on_printing;
-    CU_ASSERT_EQUAL(write(ends[1], "a\nb\nc\n", 6), 6);
+    CU_ASSERT_EQUAL(said_put(&rank, "a\nb\nc\n", 6), 6);
     CU_ASSERT_FALSE(sink.dirty);
     CU_ASSERT_EQUAL(output_stream_read(&stream, 1, &err), CW_OK);
     CU_ASSERT_EQUAL(heard.done, 3);
@@ -282,7 +283,7 @@ static void counted_at_once(void)
     CU_ASSERT_EQUAL(output_sink_sync(&sink, &err), CW_OK);
     CU_ASSERT_FALSE(sink.dirty);
     output_stream_close(&stream);
-    close(ends[1]);
+    said_close(&rank);
     fclose(f);
 }
 

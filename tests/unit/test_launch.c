@@ -146,16 +146,16 @@ static void start(int image_fd)
 static void end_process(void)
 {
     CU_ASSERT_TRUE_FATAL(started);
-    close(made.pmi_fd);
-    close(made.control_fd);
-    close(made.output_fds[0]);
-    close(made.output_fds[1]);
+    close(made.fd[LAUNCH_PMI]);
+    close(made.fd[LAUNCH_CONTROL]);
+    close(made.fd[LAUNCH_STDOUT]);
+    close(made.fd[LAUNCH_STDERR]);
 }
 
 static void printed(const char *text)
 {
     char got[1024];
-    ssize_t n = read(made.output_fds[0], got, sizeof(got) - 1);
+    ssize_t n = read(made.fd[LAUNCH_STDOUT], got, sizeof(got) - 1);
 
     got[n > 0 ? n : 0] = '\0';
     CU_ASSERT_STRING_EQUAL(got, text);
@@ -186,8 +186,8 @@ static void goes_on_from_an_image(void)
     /* of 8: 0 to 2, PMI, control, image, that of the script, which ls does not have, its own */
     snprintf(text, sizeof(text), "the image\n101 100 3 101 100 2 hello\n%s\n7\n", scratch_dir);
     printed(text);
-    CU_ASSERT_EQUAL(read(made.pmi_fd, report, sizeof(report)), 3);
-    CU_ASSERT_EQUAL(recv(made.control_fd, report, sizeof(report), 0), 6);
+    CU_ASSERT_EQUAL(read(made.fd[LAUNCH_PMI], report, sizeof(report)), 3);
+    CU_ASSERT_EQUAL(recv(made.fd[LAUNCH_CONTROL], report, sizeof(report), 0), 6);
     end_process();
     close(image);
     close_launcher();

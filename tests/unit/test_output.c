@@ -1,5 +1,6 @@
 /* What the ranks print: lines stay whole, errors name the sink, and nothing is lost. */
 #include "dispatcher/streams/output.h"
+#include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -31,9 +32,9 @@ static int tear_down(void)
     return 0;
 }
 
-/* A stream of rank 3 between two pipes: we write at `rank_fd` and read at `reader_fd`. */
+/* A stream of rank 3 between what it says and a pipe, which we read at `reader_fd`. */
 struct line {
-    int rank_fd;
+    struct said rank;
     int reader_fd;
     struct output_sink sink;
     struct output_stream stream;
@@ -46,11 +47,9 @@ static void make_pipe(int fds[2])
 
 static void open_stream(struct line *l, bool tag, uint32_t rank)
 {
-    int fds[2];
-
-    make_pipe(fds);
-    l->rank_fd = fds[1];
-    CU_ASSERT_EQUAL_FATAL(output_stream_open(&l->stream, fds[0], rank, &l->sink, tag, &err), CW_OK);
+    said_open(&l->rank, NULL, false);
+    CU_ASSERT_EQUAL_FATAL(
+        output_stream_open(&l->stream, l->rank.channel, rank, &l->sink, tag, &err), CW_OK);
     memset(&err, 0, sizeof(err));
 }
 
@@ -71,19 +70,17 @@ static void close_line(struct line *l)
     output_stream_close(&l->stream);
     output_sink_close(&l->sink, &err);
     close(l->reader_fd);
-    if (l->rank_fd >= 0)
-        close(l->rank_fd);
+    said_close(&l->rank);
 }
 
 static void print(struct line *l, const char *text)
 {
-    CU_ASSERT_EQUAL(write(l->rank_fd, text, strlen(text)), (ssize_t)strlen(text));
+    CU_ASSERT_EQUAL(said_put(&l->rank, text, strlen(text)), strlen(text));
 }
 
 static void end(struct line *l)
 {
-    close(l->rank_fd);
-    l->rank_fd = -1;
+    said_end(&l->rank);
 }
 
 static void read_sink(const struct line *l, size_t most)
@@ -169,7 +166,7 @@ static void last_line_without_an_end(void)
     end(&l);
     step(&l, NOW);
     shows(&l, "one\nlast");
-    CU_ASSERT_EQUAL(l.stream.fd, -1);
+    CU_ASSERT_PTR_NULL(l.stream.from);
     CU_ASSERT_FALSE(output_stream_wants_input(&l.stream));
     CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), UINT64_MAX);
     close_line(&l);
@@ -200,11 +197,8 @@ static void very_long_line(void)
     memset(text, 'x', sizeof(text));
     text[sizeof(text) - 1] = '\n';
     open_line(&l, true);
-    fcntl(l.rank_fd, F_SETFL, O_NONBLOCK);
     while (got_size < sizeof(text) + 4 && sent <= sizeof(text)) {
-        ssize_t n = write(l.rank_fd, text + sent, sizeof(text) - sent);
-
-        sent += n > 0 ? (size_t)n : 0;
+        sent += said_put(&l.rank, text + sent, sizeof(text) - sent);
         step(&l, NOW);
         tick(&l, NOW);
         read_sink(&l, READ_MAX);
@@ -226,11 +220,10 @@ static void full_sink(void)
     bool stuck;
 
     open_line(&l, false);
-    fcntl(l.rank_fd, F_SETFL, O_NONBLOCK);
     do {
         int size = snprintf(line, sizeof(line), "line %d of a rank that prints a lot\n", printed);
 
-        stuck = write(l.rank_fd, line, (size_t)size) != size;
+        stuck = said_put(&l.rank, line, (size_t)size) != (size_t)size;
         printed += !stuck;
         step(&l, NOW);
     } while (!stuck && printed < 100000);
@@ -239,7 +232,7 @@ static void full_sink(void)
     CU_ASSERT_TRUE(l.stream.blocked);
     CU_ASSERT_EQUAL(output_stream_deadline_ns(&l.stream, NOW), NOW + OUTPUT_RETRY_NS);
     end(&l);
-    for (int i = 0; i < 1000 && (l.stream.fd >= 0 || l.stream.used); i++) {
+    for (int i = 0; i < 1000 && (l.stream.from || l.stream.used); i++) {
         read_sink(&l, 10000);
         tick(&l, NOW);
         step(&l, NOW);
@@ -287,8 +280,6 @@ static uint32_t print_together(bool tag)
         text[i][TEXT_LINES * 78] = '\0';
     }
     for (int i = 0; i < 200; i++) {
-        fcntl(a.rank_fd, F_SETFL, O_NONBLOCK);
-        fcntl(b.rank_fd, F_SETFL, O_NONBLOCK);
         if (a.stream.used == 0 && b.stream.used == 0) {
             print(&a, text[0]);
             print(&b, text[1]);
@@ -308,7 +299,7 @@ static uint32_t print_together(bool tag)
     }
     CU_ASSERT_TRUE(got_size > 100000);
     output_stream_close(&b.stream);
-    close(b.rank_fd);
+    said_close(&b.rank);
     close_line(&a);
     return mixed_lines();
 }
@@ -346,7 +337,7 @@ static void line_without_an_end(void)
     read_sink(&a, READ_MAX);
     CU_ASSERT_PTR_NOT_NULL(strstr(got, "whole\n"));
     output_stream_close(&b.stream);
-    close(b.rank_fd);
+    said_close(&b.rank);
     close_line(&a);
 }
 
@@ -360,7 +351,7 @@ static void takes_its_turn(void)
     for (size_t i = 0; i < sizeof(text); i++)
         text[i] = i % 2 ? '\n' : 'y';
     open_line(&l, true);
-    CU_ASSERT_EQUAL(write(l.rank_fd, text, sizeof(text)), (ssize_t)sizeof(text));
+    CU_ASSERT_EQUAL(said_put(&l.rank, text, sizeof(text)), sizeof(text));
     step(&l, NOW);
     got_size = 0;
     read_sink(&l, READ_MAX);
@@ -385,8 +376,8 @@ static void added(void)
     l.reader_fd = fds[0];
     fcntl(fds[0], F_SETFL, O_NONBLOCK);
     output_sink_open_fd(&l.sink, fds[1], "standard error");
-    CU_ASSERT_EQUAL_FATAL(output_stream_open(&l.stream, -1, 0, &l.sink, false, &err), CW_OK);
-    l.rank_fd = -1;
+    CU_ASSERT_EQUAL_FATAL(output_stream_open(&l.stream, NULL, 0, &l.sink, false, &err), CW_OK);
+    l.rank = (struct said){0};
     memset(text, '\n', sizeof(text));
     CU_ASSERT_TRUE(output_stream_add(&l.stream, "one\n", 4));
     CU_ASSERT_FALSE(output_stream_add(&l.stream, text, sizeof(text)));
@@ -488,15 +479,12 @@ static void standard_descriptors_stay_open(void)
 /* The process is gone, and the next one is there. */
 static void replace(struct line *l)
 {
-    int fds[2];
-
     step(l, NOW);
     output_stream_interrupt(&l->stream, true);
     CU_ASSERT_FALSE(output_stream_wants_input(&l->stream));
-    close(l->rank_fd);
-    make_pipe(fds);
-    l->rank_fd = fds[1];
-    output_stream_resume(&l->stream, fds[0]);
+    said_close(&l->rank);
+    said_open(&l->rank, NULL, false);
+    output_stream_resume(&l->stream, l->rank.channel);
 }
 
 static void lines_come_once(void)
@@ -597,25 +585,26 @@ static void lines_of_other_lengths(void)
 /* What a dead process left in its pipe comes out as long as there is no other. */
 static void read_after_the_crash(void)
 {
+    static const char again[] = "one\ntwo\nthree\n";
+    struct said second;
     struct line l;
-    int fds[2];
 
     open_line(&l, false);
     print(&l, "one\ntwo\n");
-    close(l.rank_fd);
+    end(&l);
     output_stream_interrupt(&l.stream, false);
     CU_ASSERT_TRUE(output_stream_wants_input(&l.stream));
     step(&l, NOW);
     shows(&l, "one\ntwo\n");
-    make_pipe(fds);
-    l.rank_fd = fds[1];
-    output_stream_resume(&l.stream, fds[0]);
-    print(&l, "one\ntwo\nthree\n");
-    close(l.rank_fd);
+    said_close(&l.rank);
+    said_open(&second, NULL, false);
+    output_stream_resume(&l.stream, second.channel);
+    CU_ASSERT_EQUAL(said_put(&second, again, strlen(again)), strlen(again));
+    said_end(&second);
     output_stream_interrupt(&l.stream, false); /* this time nobody reads it in time */
-    make_pipe(fds);
-    l.rank_fd = fds[1];
-    output_stream_resume(&l.stream, fds[0]);
+    said_open(&l.rank, NULL, false);
+    output_stream_resume(&l.stream, l.rank.channel);
+    said_close(&second);
     print(&l, "one\ntwo\nthree\nfour\n");
     step(&l, NOW);
     shows(&l, "three\nfour\n");

@@ -3,6 +3,7 @@
 #include "common/clock.h"
 #include "dispatcher/streams/output.h"
 #include "dispatcher/streams/outputs.h"
+#include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -24,20 +25,16 @@ static struct cw_err err;
 /* A stream of rank 3 to a pipe. */
 static struct output_sink sink;
 static struct output_stream stream;
-static int rank_fd = -1;
+static struct said rank;
 static int reader_fd;
 static char got[GOT_MAX + 1]; /* all that came out */
 static size_t got_size;
 
-static int new_pipe(void)
+static struct channel *new_channel(void)
 {
-    int fds[2];
-
-    CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
-    if (rank_fd >= 0)
-        close(rank_fd);
-    rank_fd = fds[1];
-    return fds[0];
+    said_close(&rank);
+    said_open(&rank, NULL, false);
+    return rank.channel;
 }
 
 static void open_stream(void)
@@ -47,7 +44,7 @@ static void open_stream(void)
     CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
     reader_fd = fds[0];
     output_sink_open_fd(&sink, fds[1], "standard output");
-    CU_ASSERT_EQUAL_FATAL(output_stream_open(&stream, new_pipe(), 3, &sink, false, &err), CW_OK);
+    CU_ASSERT_EQUAL_FATAL(output_stream_open(&stream, new_channel(), 3, &sink, false, &err), CW_OK);
     output_stream_set_mark(&stream, secret);
     got_size = 0;
 }
@@ -57,8 +54,7 @@ static void close_stream(void)
     output_stream_close(&stream);
     output_sink_close(&sink, &err);
     close(reader_fd);
-    close(rank_fd);
-    rank_fd = -1;
+    said_close(&rank);
 }
 
 static void step(uint64_t now_ns)
@@ -73,7 +69,7 @@ static void tick(uint64_t now_ns)
 
 static void print(const void *bytes, size_t size)
 {
-    CU_ASSERT_EQUAL(write(rank_fd, bytes, size), (ssize_t)size);
+    CU_ASSERT_EQUAL(said_put(&rank, bytes, size), size);
     step(NOW);
 }
 
@@ -115,24 +111,22 @@ static void has_shown(const char *text)
 /* The process is gone; another one goes on from this image. */
 static void go_on_from(uint32_t number)
 {
-    int fd;
+    struct channel *next;
 
     step(NOW);
     output_stream_interrupt(&stream, true);
-    fd = new_pipe();
+    next = new_channel();
     if (number % 2)
         output_stream_go_on_from(&stream, number);
-    output_stream_resume(&stream, fd);
+    output_stream_resume(&stream, next);
     if (number % 2 == 0 && number)
         output_stream_go_on_from(&stream, number);
 }
 
 static void end(void)
 {
-    close(rank_fd);
-    rank_fd = -1;
+    said_end(&rank);
     step(NOW);
-    rank_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* --- marks --- */
@@ -255,9 +249,9 @@ static void full_sink(void)
         while ((n = write(sink.fd, text, 4096)) > 0)
             full += (size_t)n;
         text[size - 1] = '\n';
-        CU_ASSERT_EQUAL(write(rank_fd, text, size), (ssize_t)size);
-        CU_ASSERT_EQUAL(write(rank_fd, mark_of(2), CW_OUTPUT_MARK_SIZE), CW_OUTPUT_MARK_SIZE);
-        CU_ASSERT_EQUAL(write(rank_fd, "rest\n", 5), 5);
+        CU_ASSERT_EQUAL(said_put(&rank, text, size), size);
+        CU_ASSERT_EQUAL(said_put(&rank, mark_of(2), CW_OUTPUT_MARK_SIZE), CW_OUTPUT_MARK_SIZE);
+        CU_ASSERT_EQUAL(said_put(&rank, "rest\n", 5), 5);
         output_stream_await(&stream, 2);
         step(NOW);
         /* far longer than a beginning waits otherwise: the rest of it is in the pipe */
@@ -372,7 +366,7 @@ static void mark_never_comes(void)
 {
     open_stream();
     print_text("one\ntw");
-    CU_ASSERT_EQUAL(write(rank_fd, "o\n", 2), 2);
+    CU_ASSERT_EQUAL(said_put(&rank, "o\n", 2), 2);
     output_stream_await(&stream, 1);
     CU_ASSERT_FALSE(output_stream_has_place(&stream, 1));
     step(NOW);
@@ -401,7 +395,7 @@ static void mark_is_not_known(void)
 
 /* --- both streams --- */
 
-static int ends[2] = {-1, -1};
+static struct said ends[2];
 static int failures;
 
 static void on_failed(void *ctx, const struct cw_err *e)
@@ -413,28 +407,25 @@ static void on_failed(void *ctx, const struct cw_err *e)
 
 static void open_rank(struct outputs *outputs)
 {
-    int ours[2];
+    struct channel *ours[2];
 
     for (int which = 0; which < 2; which++) {
-        int fds[2];
-
-        CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
-        if (ends[which] >= 0)
-            close(ends[which]);
-        ours[which] = fds[0];
-        ends[which] = fds[1];
+        said_close(&ends[which]);
+        said_open(&ends[which], NULL, false);
+        ours[which] = ends[which].channel;
     }
     CU_ASSERT_EQUAL_FATAL(outputs_open(outputs, 0, ours, &err), CW_OK);
 }
 
 static void print_to(int which, const char *text)
 {
-    CU_ASSERT_EQUAL(write(ends[which], text, strlen(text)), (ssize_t)strlen(text));
+    CU_ASSERT_EQUAL(said_put(&ends[which], text, strlen(text)), strlen(text));
 }
 
 static void mark_to(int which, uint32_t number)
 {
-    CU_ASSERT_EQUAL(write(ends[which], mark_of(number), CW_OUTPUT_MARK_SIZE), CW_OUTPUT_MARK_SIZE);
+    CU_ASSERT_EQUAL(said_put(&ends[which], mark_of(number), CW_OUTPUT_MARK_SIZE),
+                    CW_OUTPUT_MARK_SIZE);
 }
 
 static void file_has(const char *dir, const char *name, const char *text)
@@ -498,9 +489,8 @@ static void two_streams(void)
     file_has(dir, "rank.0.err", "err 1\nerr 2\nmore\n");
     CU_ASSERT_EQUAL(rmdir(dir), 0);
     CU_ASSERT_EQUAL(failures, 0);
-    close(ends[0]);
-    close(ends[1]);
-    ends[0] = ends[1] = -1;
+    said_close(&ends[0]);
+    said_close(&ends[1]);
 }
 
 static void drawn_marks(void)

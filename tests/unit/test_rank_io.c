@@ -1,14 +1,12 @@
 /* What ranks say over both descriptors: the order of reports and PMI requests. */
 #include "common/clock.h"
 #include "dispatcher/ranks/rank_io.h"
+#include "tests/lib/said.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define RANKS 2
 #define INIT "cmd=init pmi_version=1 pmi_subversion=1\n"
@@ -17,9 +15,10 @@
 static struct cw_err err;
 static struct loop *loop;
 static struct rank_io *io;
-static int pmi[RANKS], control[RANKS]; /* ends of the ranks */
-static char story[1024];               /* of events */
-static bool closes;                    /* on a report, as when a rank is let go of */
+static struct channels channels;
+static struct said pmi[RANKS], control[RANKS];
+static char story[1024]; /* of events */
+static bool closes;      /* on a report, as when a rank is let go of */
 
 static void tell(const char *what, uint32_t rank)
 {
@@ -87,26 +86,27 @@ static const struct rank_io_events events = {on_initialized,    on_finalized, on
                                              on_without_device, on_forgotten, on_broken,
                                              on_report,         on_no_report};
 
-/* A process of the rank; `setup`: one waits in its socket. */
-static void start(uint32_t rank, uint32_t number, bool again, bool setup)
+static void say_device(uint32_t rank)
 {
-    int fds[2][2];
+    uint8_t bytes[64];
+    size_t size = cw_report_put(bytes, CW_REPORT_SETUP_READ, "", 0);
 
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds[0]), 0);
-    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds[1]), 0);
-    if (setup)
-        CU_ASSERT_EQUAL(write(fds[1][0], "setup", 5), 5);
-    pmi[rank] = fds[0][1];
-    control[rank] = fds[1][1];
-    fcntl(pmi[rank], F_SETFL, O_NONBLOCK);
-    rank_io_open(io, rank, number, again, fds[0][0], fds[1][0]);
+    CU_ASSERT_EQUAL(said_put(&control[rank], bytes, size), size);
+}
+
+/* A process of the rank. */
+static void start(uint32_t rank, uint32_t number, bool again)
+{
+    said_open(&pmi[rank], &channels, false);
+    said_open(&control[rank], &channels, true);
+    rank_io_open(io, rank, number, again, pmi[rank].channel, control[rank].channel);
 }
 
 static void end(uint32_t rank)
 {
     rank_io_close(io, rank);
-    close(pmi[rank]);
-    close(control[rank]);
+    said_close(&pmi[rank]);
+    said_close(&control[rank]);
 }
 
 static void open_io(void)
@@ -115,13 +115,13 @@ static void open_io(void)
     struct rank_io_config config = {.ranks = RANKS, .job_id = id, .events = &events};
 
     loop = loop_new(&err);
-    config.loop = loop;
+    channels_init(&channels, loop);
     io = rank_io_new(&config);
     CU_ASSERT_PTR_NOT_NULL_FATAL(io);
     story[0] = '\0';
     closes = false;
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        start(rank, 0, false, false);
+        start(rank, 0, false);
 }
 
 static void close_io(void)
@@ -129,6 +129,7 @@ static void close_io(void)
     for (uint32_t rank = 0; rank < RANKS; rank++)
         end(rank);
     rank_io_free(io);
+    channels_end(&channels);
     loop_free(loop);
 }
 
@@ -140,16 +141,12 @@ static void turns(void)
 
 static void ask(uint32_t rank, const char *lines)
 {
-    CU_ASSERT_EQUAL(write(pmi[rank], lines, strlen(lines)), (ssize_t)strlen(lines));
+    CU_ASSERT_EQUAL(said_put(&pmi[rank], lines, strlen(lines)), strlen(lines));
 }
 
 static void answered(uint32_t rank, const char *text)
 {
-    char got[512];
-    ssize_t n = read(pmi[rank], got, sizeof(got) - 1);
-
-    got[n > 0 ? n : 0] = '\0';
-    CU_ASSERT_STRING_EQUAL(got, text);
+    CU_ASSERT_STRING_EQUAL(said_answers(&pmi[rank]), text);
 }
 
 static void take_image(uint32_t rank, uint32_t number)
@@ -158,7 +155,7 @@ static void take_image(uint32_t rank, uint32_t number)
     uint8_t bytes[1024];
     size_t size = cw_report_put_image(bytes, CW_REPORT_IMAGE_TAKEN, &image, "");
 
-    CU_ASSERT_EQUAL(write(control[rank], bytes, size), (ssize_t)size);
+    CU_ASSERT_EQUAL(said_put(&control[rank], bytes, size), size);
 }
 
 static void tells(const char *text)
@@ -169,6 +166,8 @@ static void tells(const char *text)
 
 static void begin_both(void)
 {
+    say_device(0);
+    say_device(1);
     ask(0, INIT);
     ask(1, INIT);
     turns();
@@ -194,7 +193,7 @@ static void image_before_a_request(void)
         turns();
         answered(0, "cmd=barrier_out\n");
         end(0);
-        start(0, 1, true, false); /* it asks for the barrier that has been passed */
+        start(0, 1, true); /* it asks for the barrier that has been passed */
         ask(0, BARRIER);
         turns();
         answered(0, "cmd=barrier_out\n");
@@ -219,7 +218,7 @@ static void image_after_an_answer(void)
     turns();
     tells("0 report\n0 with a place\n0 report\n0 with a place\n");
     end(0);
-    start(0, 1, true, false);
+    start(0, 1, true);
     ask(0, BARRIER);
     turns();
     answered(0, "");
@@ -242,29 +241,29 @@ static void report_that_closes(void)
     close_io();
 }
 
-/* A process that goes on from an image reads its setup, too, before anything else. */
-static void device_of_one_that_goes_on(void)
+/* The R-device says that it is there; one that goes on from an image was. */
+static void device_is_there(void)
 {
-    char setup[16];
-
     open_io();
-    begin_both();
-    take_image(0, 1);
+    ask(0, INIT BARRIER);
     turns();
-    story[0] = '\0';
-    for (int reads = 0; reads < 2; reads++) {
-        end(0);
-        start(0, 1, true, true);
-        if (reads)
-            CU_ASSERT_EQUAL(read(control[0], setup, sizeof(setup)), 5);
-        ask(0, BARRIER);
-        turns();
-        tells(reads ? "" : "0 without device\n");
-    }
+    tells("0 initialized\n0 without device\n");
+    end(0);
+    start(0, 0, true);
+    say_device(0);
+    take_image(0, 1);
+    ask(0, INIT BARRIER);
+    turns();
+    tells("0 report\n0 with a place\n0 initialized\n");
+    end(0);
+    start(0, 1, true);
+    ask(0, INIT BARRIER);
+    turns();
+    tells("0 initialized\n");
     close_io();
 }
 
-/* The last report of a process that has not read its setup, a restorer, is not lost. */
+/* The last report of a process, a restorer, is not lost. */
 static void report_before_the_end(void)
 {
     uint8_t bytes[1024];
@@ -272,12 +271,11 @@ static void report_before_the_end(void)
 
     open_io();
     end(0);
-    start(0, 1, true, true);
-    CU_ASSERT_EQUAL(write(control[0], bytes, size), (ssize_t)size);
-    close(control[0]);
+    start(0, 1, true);
+    CU_ASSERT_EQUAL(said_put(&control[0], bytes, size), size);
+    said_end(&control[0]);
     rank_io_hear_reports(io, 0);
     tells("0 report\n");
-    control[0] = -1;
     close_io();
 }
 
@@ -290,7 +288,7 @@ static void talks_without_end(void)
 
     open_io();
     for (uint32_t i = 0; i < 2 * RANK_IO_READS_A_TURN; i++)
-        CU_ASSERT_EQUAL(write(control[0], bytes, size), (ssize_t)size);
+        CU_ASSERT_EQUAL(said_put(&control[0], bytes, size), size);
     loop_turn(loop, cw_clock_ns());
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, RANK_IO_READS_A_TURN);
@@ -307,7 +305,7 @@ void add_rank_io_tests(void)
     CU_ADD_TEST(suite, image_before_a_request);
     CU_ADD_TEST(suite, image_after_an_answer);
     CU_ADD_TEST(suite, report_that_closes);
-    CU_ADD_TEST(suite, device_of_one_that_goes_on);
+    CU_ADD_TEST(suite, device_is_there);
     CU_ADD_TEST(suite, report_before_the_end);
     CU_ADD_TEST(suite, talks_without_end);
 }
