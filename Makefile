@@ -138,7 +138,7 @@ $(BUILD)/causeway-restore: $(patsubst %.c,$(BUILD)/restorer/%.o,$(RESTORER))
 		-Wl,-Ttext-segment=0x200000000000 $^ -o $@ -l:liblz4.a || $(call hint,deps)
 
 $(BUILD)/unit: $(call objects,$(UNIT) $(COMMON) $(RELAY) $(CKPTSRV) rdevice/contents.c rdevice/frames.c rdevice/session.c rdevice/shift.c rdevice/wait_policy.c rdevice/collectives/plan.c \
-		$(addprefix rdevice/image/,baseline.c interrupted.c maps_line.c probe.c seen.c stream.c) \
+		$(addprefix rdevice/image/,interrupted.c maps_line.c probe.c seen.c stream.c) \
 		$(filter-out dispatcher/cli/main.c,$(DISPATCHER)) $(TUNNELS))
 	@echo '  LINK  $@'
 	@$(CC) $(LDFLAGS) $^ -o $@ -lcunit -lsodium -lelf -ljansson -lconfig -luring -llz4 -lssh2 || $(call hint,deps-check)
@@ -325,7 +325,7 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@echo '  FUZZ  $@'
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
-build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/baseline.c rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
+build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
 	dispatcher/streams/output.c dispatcher/streams/output_file.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c tests/lib/left.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)

@@ -43,7 +43,6 @@ static const struct option options[] = {
     {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
     {"max", required_argument, NULL, OPT_MAX},
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
-    {"once-ready", required_argument, NULL, OPT_READY_FD},
     {"ephemeral", no_argument, NULL, OPT_EPHEMERAL},
     {"ephemeral-job", required_argument, NULL, OPT_EPHEMERAL_JOB}, /* likewise */
     {"help", no_argument, NULL, OPT_HELP},

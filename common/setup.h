@@ -54,7 +54,6 @@ struct cw_setup {
 
 enum cw_setup_flag {
     CW_SETUP_SHARES_FILES = 1, /* others write files of this rank: none is cut */
-    CW_SETUP_CPU_BASELINE = 2, /* the program needs no more of the processor than each x86-64 has */
     /* How much of what messages carry is hashed; samples of what is large without any of these. */
     CW_SETUP_CONTENTS_ALL = 4,
     CW_SETUP_CONTENTS_NONE = 8,

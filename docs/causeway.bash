@@ -66,7 +66,6 @@ _causeway_value() {
     --log-lost) _causeway_words 'go-on end' ;;
     --check-contents) _causeway_words 'some all none' ;;
     --contents-differ) _causeway_words 'go-on end' ;;
-    --ckpt-cpu) _causeway_words 'baseline native' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --site | --here | --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
     --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --kill-after | --spin | \
@@ -96,7 +95,7 @@ _causeway_has_program() {
         --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-reserve | --log-lost | --check-contents | --contents-differ | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
         --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
-        --ckpt-every | --ckpt-cpu | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
+        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
       -*) ;;
       *) found=0 ;;
     esac
@@ -119,7 +118,7 @@ _causeway_run() {
       --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
       --log-memory --log-dir --log-disk --log-safety --log-reserve --output-dir --tag-output --timeout --kill-after --spin --stats --verbose --events --no-log
       --trust-files --log-lost --check-contents --contents-differ --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --no-ckpt --ckpt-every --ckpt-cpu --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
+      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
   else
     _causeway_program
   fi

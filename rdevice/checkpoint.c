@@ -181,7 +181,6 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
         .closed = {parts.fd},
         .closed_count = 1,
         .standard = {c->setup->input_inode, c->setup->output_inodes[0], c->setup->output_inodes[1]},
-        .cpu_baseline = c->setup->flags & CW_SETUP_CPU_BASELINE,
         .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES),
         .may_cut = may_cut};
 

@@ -113,9 +113,6 @@ const char run_usage[] =
     "images (of the processes of ranks, so that less is to be repeated and logs stay short):\n"
     "  --no-ckpt            take none; also without a log (--no-log)\n"
     "  --ckpt-every TIME    of each rank one in this time (default: by what they cost and gain)\n"
-    "  --ckpt-cpu baseline|native\n"
-    "                       whether they, and so libc in the ranks, keep to what each x86-64\n"
-    "                       processor has, so that hosts may differ (default native)\n"
     "  --mtbf TIME          mean time between crashes of one rank, not of the job (default: as\n"
     "                       observed)\n"
     "  --ckpt-dir DIR       where the own checkpoint server keeps them (default: a new directory\n"
@@ -175,7 +172,6 @@ enum {
     OPT_FAULT_SEED,
     OPT_EVENTS,
     OPT_NO_CKPT,
-    OPT_CKPT_CPU,
     OPT_CKPT_EVERY,
     OPT_MTBF,
     OPT_CKPT_DIR,
@@ -225,7 +221,6 @@ static const struct option own_options[] = {
     {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
     {"events", required_argument, NULL, OPT_EVENTS},
     {"no-ckpt", no_argument, NULL, OPT_NO_CKPT},
-    {"ckpt-cpu", required_argument, NULL, OPT_CKPT_CPU},
     {"ckpt-every", required_argument, NULL, OPT_CKPT_EVERY},
     {"mtbf", required_argument, NULL, OPT_MTBF},
     {"ckpt-dir", required_argument, NULL, OPT_CKPT_DIR},
@@ -296,14 +291,6 @@ static int take_resume_timeout(struct run_options *o, const char *value, struct 
     return CW_OK;
 }
 
-static int take_ckpt_cpu(struct run_options *o, const char *value, struct cw_err *err)
-{
-    o->image_baseline = strcmp(value, "baseline") == 0;
-    if (o->image_baseline || strcmp(value, "native") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--ckpt-cpu %s: expected baseline or native", value);
-}
-
 static int take_collectives(struct run_options *o, const char *value, struct cw_err *err)
 {
     o->flat_collectives = strcmp(value, "flat") == 0;
@@ -358,8 +345,6 @@ static int take_image_option(struct run_options *o, int opt, const char *value, 
         break;
     case OPT_CKPT_EVERY:
         return cw_parse_duration("--ckpt-every", value, &o->image_every_ns, err);
-    case OPT_CKPT_CPU:
-        return take_ckpt_cpu(o, value, err);
     case OPT_MTBF:
         return cw_parse_duration("--mtbf", value, &o->image_mtbf_ns, err);
     case OPT_CKPT_DIR:
@@ -643,8 +628,6 @@ static const char *image_option_of(const struct run_options *o)
         return "--ckpt-dir";
     if (o->image_bytes_max)
         return "--ckpt-max";
-    if (o->image_baseline)
-        return "--ckpt-cpu";
     if (o->hosts.ckptsrv)
         return "--ckptsrv";
     return o->image_server_count ? "--ckpt-server" : NULL;

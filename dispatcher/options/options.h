@@ -66,12 +66,11 @@ struct run_options {
     uint64_t alive_timeout_ns; /* more than the period */
     uint32_t resume_ms;        /* how long a session may be suspended; 0: it ends at once */
     struct fault_plan faults;
-    bool no_images;           /* none are taken; as with no_log */
-    bool image_baseline;      /* they, and so ranks, need no more than each x86-64 processor has */
-    uint64_t image_every_ns;  /* 0: chosen by what they cost and gain */
-    uint64_t image_mtbf_ns;   /* of a rank; 0: as observed */
-    const char *image_dir;    /* of the own checkpoint server; NULL: chosen */
-    uint64_t image_bytes_max; /* of it; 0: chosen */
+    bool no_images;                              /* none are taken; as with no_log */
+    uint64_t image_every_ns;                     /* 0: chosen by what they cost and gain */
+    uint64_t image_mtbf_ns;                      /* of a rank; 0: as observed */
+    const char *image_dir;                       /* of the own checkpoint server; NULL: chosen */
+    uint64_t image_bytes_max;                    /* of it; 0: chosen */
     const char *image_servers[CKPT_SERVERS_MAX]; /* that run already */
     uint32_t image_server_count;                 /* 0: the job has one of its own */
     const char *image_key_file;

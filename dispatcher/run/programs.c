@@ -3,7 +3,6 @@
 #include "dispatcher/program/device_path.h"
 #include "dispatcher/program/program.h"
 #include "dispatcher/program/resolve.h"
-#include "dispatcher/program/tunables.h"
 #include "dispatcher/program/ucx_names.h"
 
 #include <errno.h>
@@ -66,10 +65,9 @@ static int allocate(struct programs *p, const struct run_options *options, struc
     p->of_segment = calloc(options->segment_count, sizeof(*p->of_segment));
     p->paths = calloc(options->segment_count, sizeof(*p->paths));
     p->segment_of = calloc(options->ranks, sizeof(*p->segment_of));
-    p->tunables = calloc(options->segment_count, sizeof(*p->tunables));
     p->preload = calloc(options->segment_count, sizeof(*p->preload));
     p->more = calloc(options->segment_count, sizeof(*p->more));
-    if (!p->of_segment || !p->paths || !p->segment_of || !p->tunables || !p->preload || !p->more)
+    if (!p->of_segment || !p->paths || !p->segment_of || !p->preload || !p->more)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", options->ranks);
     for (uint32_t i = 0; i < options->segment_count; i++)
         for (uint32_t j = 0; j < options->segments[i].ranks; j++)
@@ -170,12 +168,6 @@ static bool add_setting(struct programs *p, uint32_t segment, const char *settin
     return true;
 }
 
-static bool mask(struct programs *p, uint32_t segment)
-{
-    p->tunables[segment] = tunables_baseline(users_value(&p->of_segment[segment], TUNABLES_NAME));
-    return add_setting(p, segment, p->tunables[segment]);
-}
-
 /* The library of AddressSanitizer, by its name, for it may lie elsewhere on another host; before
  * what the user preloads. rank_child.c puts it before the device. */
 static bool preload_sanitizer(struct programs *p, uint32_t segment, const char *library)
@@ -198,8 +190,7 @@ static int tell_all(struct programs *p, const struct run_options *options, struc
     if (tell_homes)
         p->homes = homes_setting(options->homes, options->ranks);
     for (uint32_t i = 0; well && i < options->segment_count; i++)
-        well = (!options->image_baseline || mask(p, i)) &&
-               (!tell_homes || add_setting(p, i, p->homes));
+        well = !tell_homes || add_setting(p, i, p->homes);
     return well ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
 }
 
@@ -249,14 +240,11 @@ void programs_close(struct programs *p)
     for (uint32_t i = 0; i < p->source_count; i++)
         close(p->sources[i].fd);
     for (uint32_t i = 0; i < p->segments; i++) {
-        if (p->tunables)
-            free(p->tunables[i]);
         if (p->preload)
             free(p->preload[i]);
         if (p->more)
             free(p->more[i]);
     }
-    free(p->tunables);
     free(p->preload);
     free(p->more);
     free(p->homes);

@@ -23,7 +23,6 @@ struct programs {
     struct program_staged *staged;  /* with --stage: where they are on the hosts; owned */
     struct staging_source *sources; /* ... and what is sent, each program once; owned */
     uint32_t source_count;
-    char **tunables;    /* with --ckpt-cpu baseline: a setting of each segment; owned */
     char **preload;     /* of each segment a setting, or NULL; owned */
     char *homes;        /* of the ranks, a setting; NULL: they are not told; owned, as ... */
     const char ***more; /* ... the lists that end with these; of a segment NULL: it has neither */

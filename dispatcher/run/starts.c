@@ -79,8 +79,6 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     imaging_set_up(parts->imaging, host, host_relays_is_near_server(parts, host), &setup);
     if (unrestartable_shares_files(s->unrestartable, order->rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
-    if (parts->options->image_baseline)
-        setup.flags |= CW_SETUP_CPU_BASELINE;
     setup.flags |= parts->options->contents;
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;

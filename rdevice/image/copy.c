@@ -105,7 +105,7 @@ static int do_work(const struct copy_work *work, struct cw_err *err)
     int fd;
 
     if (!w || memory_look(w->memory, &w->header, err) ||
-        header_fill(&w->header, work->order, work->context, work->handoff, work->baseline, err))
+        header_fill(&w->header, work->order, work->context, work->handoff, err))
         return err->code;
     memory_leave_out(w->memory, w->start, w->size);
     for (uint32_t i = 0; i < work->left_out_count; i++)

@@ -16,7 +16,6 @@ struct copy_work {
     const struct image_range *left_out; /* that is not for the image */
     uint32_t left_out_count;
     uint64_t handoff;        /* address */
-    bool baseline;           /* of baseline.h: it keeps to that */
     uint32_t base, base_tag; /* of image.h, and of seen.h; 0: none */
     uint32_t tag;            /* of this image, of seen.h */
 };

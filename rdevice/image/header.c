@@ -1,6 +1,5 @@
 #include "rdevice/image/header.h"
 
-#include "rdevice/image/baseline.h"
 #include "rdevice/image/features.h"
 #include "rdevice/image/system.h"
 
@@ -84,8 +83,7 @@ static void fill_order(struct cw_image_header *header, const struct image_order 
 }
 
 int header_fill(struct cw_image_header *header, const struct image_order *order,
-                const struct cw_image_context *context, uint64_t handoff, bool baseline,
-                struct cw_err *err)
+                const struct cw_image_context *context, uint64_t handoff, struct cw_err *err)
 {
     long n;
 
@@ -99,8 +97,6 @@ int header_fill(struct cw_image_header *header, const struct image_order *order,
     system_call(SYS_prctl, PR_GET_NAME, header->comm);
     header->comm[sizeof(header->comm) - 1] = '\0';
     header->xcr0 = features_read(header->features);
-    if (baseline)
-        baseline_reduce(header->features, &header->xcr0);
     header->context = *context;
     header->handoff = handoff;
     n = system_read_file("/proc/self/auxv", header->auxv, sizeof(header->auxv));

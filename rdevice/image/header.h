@@ -9,8 +9,7 @@
 
 /* Fills in all but what header_add_system() adds. Returns 0 or CW_ESYS with *err set. */
 int header_fill(struct cw_image_header *header, const struct image_order *order,
-                const struct cw_image_context *context, uint64_t handoff, bool baseline,
-                struct cw_err *err);
+                const struct cw_image_context *context, uint64_t handoff, struct cw_err *err);
 
 /* A region of the kernel's own. */
 int header_add_system(struct cw_image_header *header, const struct maps_region *region,

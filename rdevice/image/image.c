@@ -1,6 +1,5 @@
 #include "rdevice/image/image.h"
 
-#include "rdevice/image/baseline.h"
 #include "rdevice/image/context.h"
 #include "rdevice/image/copy.h"
 #include "rdevice/image/files.h"
@@ -27,7 +26,6 @@ static struct {
     uint64_t start_ns, stall_ns;
     bool held;
     int32_t former_tid;
-    bool baseline; /* of the image at hand */
     struct cw_image_context context;
     struct handoff handoff; /* left by the restorer */
 } state;
@@ -79,7 +77,6 @@ static int begin_copy(const struct image_order *order, const struct image_settin
         .left_out = state.left_out,
         .left_out_count = state.left_out_count,
         .handoff = (uint64_t)(uintptr_t)&state.handoff,
-        .baseline = state.baseline,
         .tag = state.tag + 1,
     };
 
@@ -135,7 +132,7 @@ static void go_on(const struct image_order *order, const struct image_setting *s
     if (cut && setting->may_cut)
         cut = setting->may_cut(state.handoff.control_fd);
     if (gather_restore(&err) || files_restore(setting, given, cut, &err) ||
-        gather_restore_rights(&err) || others_revive(gather_pending(), state.baseline, &err)) {
+        gather_restore_rights(&err) || others_revive(gather_pending(), &err)) {
         cw_err_wrap(&err, "rank %u cannot go on from image %u", order->rank, order->number);
         give_up(&err);
     }
@@ -178,7 +175,6 @@ static enum image_result take_held(const struct image_order *order,
 {
     if (check_setting(order, setting, err) || gather_all(setting, err))
         return IMAGE_REFUSED;
-    state.baseline = setting->cpu_baseline && baseline_is_libcs() && others_are_baseline();
     if (context_save(&state.context)) {
         go_on(order, setting);
         return IMAGE_RESTORED;

@@ -43,9 +43,6 @@ struct image_setting {
     /* Memory that it does not have. */
     struct image_range left_out[IMAGE_LEFT_OUT_MAX];
     uint32_t left_out_count;
-    /* Beside libc, the program keeps to what each x86-64 processor has: if libc does too
-     * (baseline.h), the image needs no more. */
-    bool cpu_baseline;
     bool cut_appended; /* a file that is written by appending is cut to its length of then ... */
     /* ... if this too says so, in the restored process, whose given[0] is this; NULL: it does */
     bool (*may_cut)(int given);

@@ -1,5 +1,4 @@
 #include "rdevice/image/others.h"
-#include "rdevice/image/baseline.h"
 
 #include "rdevice/image/interrupted.h"
 #include "rdevice/image/loader.h"
@@ -454,14 +453,6 @@ int others_stop(bool (*unfit)(void), struct cw_err *err)
     return err->code;
 }
 
-bool others_are_baseline(void)
-{
-    for (uint32_t i = 0; i < all.count; i++)
-        if (!baseline_is_frames(all.other[i].frame))
-            return false;
-    return true;
-}
-
 void others_release(void)
 {
     all.released = all.round;
@@ -517,7 +508,7 @@ static int revive(struct other *other, struct cw_err *err)
     return 0;
 }
 
-int others_revive(uint64_t pending, bool baseline, struct cw_err *err)
+int others_revive(uint64_t pending, struct cw_err *err)
 {
     const char *remark = NULL;
     uint32_t seen;
@@ -525,7 +516,7 @@ int others_revive(uint64_t pending, bool baseline, struct cw_err *err)
     all.here = traits_are_here();
     if (all.count == 0)
         return 0;
-    if (!baseline && !xstate_is(&all.layout))
+    if (!xstate_is(&all.layout))
         return cw_err_set(err, CW_ESYS,
                           "this machine's processor lays its registers out in another way, and the "
                           "program has several threads; the machines where the rank may run need "

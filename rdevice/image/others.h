@@ -20,13 +20,9 @@ void others_stand(void);
 /* They go on; in the restored process too. */
 void others_release(void);
 
-/* Whether the registers of all of them, as they stand still, are of baseline.h. */
-bool others_are_baseline(void);
-
 /* In the restored process: makes them anew, standing still. `pending`: signals of the process,
- * which are not theirs. `baseline`: they were baseline: other registers do not matter. Returns 0,
- * or CW_ESYS with *err set. */
-int others_revive(uint64_t pending, bool baseline, struct cw_err *err);
+ * which are not theirs. Returns 0, or CW_ESYS with *err set. */
+int others_revive(uint64_t pending, struct cw_err *err);
 
 /* The number that one had when it was last stopped, and its number now. False: there is none. */
 bool others_get(uint32_t index, int32_t *former, int32_t *now);

@@ -262,74 +262,6 @@ damaged() {
   expect_err_like '^causeway: rank 1 .* there is nothing to restart it from: image [0-9]+: '
 }
 
-# expect_tunables REGEX COMMAND...: what a rank has, of that command with its options
-expect_tunables() {
-  # shellcheck disable=SC2016 # for the rank
-  run "${@:2}" -n 1 bash -c 'echo "$GLIBC_TUNABLES"'
-  expect_code 0
-  expect_out_like "$1"
-}
-
-tunables() {
-  local job=("${causeway[@]}" run --ckpt-cpu baseline) masks='glibc\.cpu\.hwcaps=(-ERMS,)?-AVX,[-A-Za-z0-9_,]*,-XSAVEC'
-  expect_tunables "^$masks$" "${job[@]}"
-  expect_tunables "^glibc\.malloc\.check=0:$masks$" env GLIBC_TUNABLES=glibc.malloc.check=0 "${job[@]}"
-  expect_tunables "^glibc\.malloc\.arena_max=1:$masks$" "${job[@]}" --genv GLIBC_TUNABLES=glibc.malloc.arena_max=1
-  expect_tunables "^$masks:glibc\.malloc\.arena_max=1$" env GLIBC_TUNABLES=a=b "${job[@]}" \
-    --env GLIBC_TUNABLES=glibc.cpu.hwcaps=-ERMS:glibc.malloc.arena_max=1
-  expect_tunables '^glibc\.malloc\.check=0$' env GLIBC_TUNABLES=glibc.malloc.check=0 "${causeway[@]}" run --ckpt-cpu native
-}
-
-# Puts what an image needs of the processor into $work/needs: the words of its header. False: it is gone meanwhile.
-see_needs() {
-  local file at
-  file=$(find "$work/images" -name '*.index' | head -n 1)
-  at=$(grep -obaF CWAYIMG1 "$file" 2>/dev/null) &&
-    od -An -v -tx4 -j $((${at%%:*} + 608)) -N 40 "$file" 2>/dev/null | tr -d '\n' >"$work/needs" && [[ -s $work/needs ]]
-}
-
-# needs_of OPTION...: of a job whose ranks crash, and go on from images
-needs_of() {
-  reference 2
-  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2 "$@"
-  await_events image_stored 4
-  await_true "an image" see_needs
-  crash_any 4 2
-  expect_good_end 2
-  expect_event rank_restored 3
-}
-
-expect_baseline() {
-  grep -Eqx ' 00000000 0[0-9a-f]{7}( 00000000){5} [0-9a-f]{8} 00000003 00000000' "$work/needs" ||
-    wrong "the images need: $(<"$work/needs")"
-}
-
-for_any_processor() {
-  needs_of --ckpt-cpu baseline
-  expect_baseline
-}
-
-for_this_processor() {
-  needs_of
-  grep -q '^ 00000000' "$work/needs" && wrong "the images need: $(<"$work/needs")"
-  needs_of --ckpt-cpu baseline --env GLIBC_TUNABLES=
-  grep -q '^ 00000000' "$work/needs" || wrong "an empty value of the user takes the masks away"
-}
-
-threads_for_any_processor() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-cpu baseline --ckpt-dir "$work/images" \
-    -n 2 "$programs/pool" 20000
-  await_events image_stored 4
-  await_true "an image" see_needs
-  expect_baseline
-  crash_any 1 2
-  finish
-  expect_code 0
-  expect_out_like '^ok pool$'
-  expect_event rank_restored
-}
-
 # The place where images were is empty at the end.
 nothing_is_left() {
   : >"$tmp/events"
@@ -359,9 +291,5 @@ t "images as logs grow" by_default
 t "no images are taken where none are wanted" none_wanted
 t "checkpoint servers that run already" servers_by_hand
 t "images that are damaged" damaged
-t "libc is told to keep to any x86-64" tunables
-t "images for any x86-64" for_any_processor
-t "images for this processor" for_this_processor
-t "images of ranks with further threads, for any x86-64" threads_for_any_processor
 t "nothing is left" nothing_is_left
 tap_end

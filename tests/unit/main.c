@@ -52,7 +52,6 @@ static void (*const suites[])(void) = {
     add_commit_tests,
     add_restore_tests,
     add_stage_tests,
-    add_baseline_tests,
     add_left_tests,
     add_left_out_tests,
     add_log_tests,

@@ -26,7 +26,6 @@ void add_job_events_tests(void);
 void add_journal_tests(void);
 void add_restore_tests(void);
 void add_stage_tests(void);
-void add_baseline_tests(void);
 void add_job_tests(void);
 void add_job_hosts_tests(void);
 void add_job_state_tests(void);

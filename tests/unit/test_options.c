@@ -439,8 +439,6 @@ static void bad_hosts(void)
     bad("run --host a --ppn 0 p", "--ppn '0'");
     bad("run --host a --ppn 4097 p", "--ppn '4097'");
     bad("run --host a --map-by core p", "--map-by 'core': expected slot, node or site");
-    bad("run --ckpt-cpu sse p", "--ckpt-cpu sse: expected baseline or native");
-    bad("run --ckpt-cpu baseline --no-ckpt p", "--ckpt-cpu is for images, which --no-ckpt");
     bad("run --stage p", "--stage is for a job on several machines");
     bad("run --host a --stage-dir tmp p", "--stage-dir 'tmp': expected a path from / on");
     bad("run --ckptsrv b p", "--ckptsrv is for a job on several machines");
