@@ -68,7 +68,7 @@ _causeway_value() {
     --contents-differ) _causeway_words 'go-on end' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
     --site | --here | --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
-    --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --log-reserve | --timeout | --kill-after | --spin | \
+    --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --timeout | --kill-after | --spin | \
       --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | \
       --ckpt-every | --mtbf | --ckpt-max | --ppn | --spares | --launcher-args | --host-timeout) ;;
     *) return 1 ;;
@@ -92,7 +92,7 @@ _causeway_has_program() {
       :) found=1 ;;
       -*=*) ;;
       -f | --here | --restart-at | -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-reserve | --log-lost | --check-contents | --contents-differ | --max-restarts | --slots | \
+        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-lost | --check-contents | --contents-differ | --max-restarts | --slots | \
         --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
         --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
         --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
@@ -116,7 +116,7 @@ _causeway_run() {
     _causeway_words "$resume"' -f --here --restart-at -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --collectives --engine
       --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
       --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
-      --log-memory --log-dir --log-disk --log-safety --log-reserve --output-dir --tag-output --timeout --kill-after --spin --stats --verbose --events --no-log
+      --log-memory --log-dir --log-disk --log-safety --output-dir --tag-output --timeout --kill-after --spin --stats --verbose --events --no-log
       --trust-files --log-lost --check-contents --contents-differ --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
       --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
   else
@@ -127,7 +127,7 @@ _causeway_run() {
 _causeway_relay() {
   _causeway_option_value ||
     _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-safety
-      --log-reserve --drop-unreadable --spin --help'
+      --drop-unreadable --spin --help'
 }
 
 _causeway_status() {

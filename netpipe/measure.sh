@@ -1,8 +1,7 @@
 # shellcheck shell=bash
 # One run of the comparison, and the samples of it: netpipe.sh sources this.
 #
-# A run has its relay to itself, so none is disturbed by another one's; causeway run starts it, reserves the
-# memory of its log before the job begins, and lets it spin where cores allow. A file of samples has a line
+# A run has its relay to itself, so none is disturbed by another one's; causeway run starts it, and lets it spin where cores allow. A file of samples has a line
 # for each size of each run: see $samples_head.
 
 # shellcheck disable=SC2034,SC2154 # dir, causeway, pairs, and what options.sh sets
@@ -55,8 +54,8 @@ keep_samples() {
 # --- memory ---------------------------------------------------------------------------------------
 
 # What the log of a job with these sizes may take: bounded by the volume, and by what a relay can move in the
-# time at most (messages a second, bytes a second): reserve_for CLIENTS SIZE...
-reserve_for() {
+# time at most (messages a second, bytes a second): log_bytes CLIENTS SIZE...
+log_bytes() {
   local longer
   longer=$(longer_for "$1")
   printf '%s\n' "${@:2}" | awk -v volume="$volume" -v seconds="$seconds" -v longer="$longer" -v overhead="$MESSAGE_OVERHEAD" '
@@ -67,12 +66,12 @@ reserve_for() {
     END { printf "%.0f\n", sum + 64 * 1048576 }'
 }
 
-# The reserve of a relay must fit half of the memory that is free.
+# The log of a relay must fit half of the memory that is free.
 fit_memory() {
   local free
   [[ " ${logs[*]} " = *" on "* ]] || return
   free=$(awk '/^MemAvailable/ { printf "%.0f\n", $2 * 1024 }' /proc/meminfo)
-  while (($(reserve_for "$most" "${sizes[@]}") > free / 2)); do
+  while (($(log_bytes "$most" "${sizes[@]}") > free / 2)); do
     volume=$((volume / 2))
     if ((volume < VOLUME_MIN)); then
       echo "netpipe.sh: $((free >> 20)) MiB of memory are free: too few for a log; --log off" >&2
@@ -142,9 +141,9 @@ engine_options() {
   fi
 }
 
-# causeway_or_stock ENGINE LOG CLIENTS RELAYS RESERVE PROGRAM...
+# causeway_or_stock ENGINE LOG CLIENTS RELAYS LOG_BYTES PROGRAM...
 causeway_or_stock() {
-  local engine=$1 log=$2 clients=$3 relays=$4 reserve=$5 options=()
+  local engine=$1 log=$2 clients=$3 relays=$4 log_bytes=$5 options=()
   shift 5
   if [ "$engine" = stock ]; then
     stock "$clients" "$@"
@@ -153,7 +152,7 @@ causeway_or_stock() {
   engine_options "$engine"
   ((relays == 1)) || options+=(--relays "$relays")
   if [ "$log" = on ]; then
-    logged "$clients" "${options[@]}" --log-reserve $((reserve / relays)) --memory-max $((reserve * 2)) "$@"
+    logged "$clients" "${options[@]}" --memory-max $((log_bytes * 2)) "$@"
   else
     ours "$clients" "${options[@]}" "$@"
   fi
@@ -199,13 +198,13 @@ netpipe_sizes() {
 
 # mpi_netpipe ENGINE LOG CLIENTS RELAYS SIZE OPTION...
 mpi_netpipe() {
-  causeway_or_stock "${@:1:4}" "$(reserve_for "$3" "$5")" NPmpich2 "${@:6}" >/dev/null
+  causeway_or_stock "${@:1:4}" "$(log_bytes "$3" "$5")" NPmpich2 "${@:6}" >/dev/null
 }
 
 # Raw TCP: the receiver first, on a port that nobody has
 raw_tcp() {
   local port receiver i
-  shift # the size: there is no memory to reserve
+  shift # the size: there is no log
   for ((i = 0; i < PORT_TRIES_MAX; i++)); do
     port=$((20000 + RANDOM % 12000))
     timeout "$our_limit" NPtcp -P "$port" "$@" >/dev/null 2>&1 </dev/null &
@@ -277,7 +276,7 @@ measure_run() {
   elif (($3 == 2)); then
     netpipe_sizes "$what" "$1" mpi_netpipe "$@"
   else
-    pairs_sizes "$what" "$@" "$(reserve_for "$3" "${sizes[@]}")"
+    pairs_sizes "$what" "$@" "$(log_bytes "$3" "${sizes[@]}")"
   fi
   ((interrupted)) && return
   keep_samples "$1,$2,$3,$4,$repetition"

@@ -75,8 +75,6 @@ static const char usage[] =
     "  --drop-unreadable    with --log-safety sync: jobs in --log-dir whose log cannot be read "
     "are\n"
     "                       given up and deleted; else the relay does not start\n"
-    "  --log-reserve BYTES  of it, taken from the system at the start (default 0): the first use\n"
-    "                       of memory costs more than all later ones\n"
     "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
     "  --help               this text\n";
 
@@ -382,18 +380,17 @@ static int run(struct relay_options *o, const struct relay_region *region,
     return failed;
 }
 
-/* Nobody can connect before the reserve is there: it may take a while. */
-static int run_reserved(struct relay_options *o, struct cw_err *err)
+static int run_on_region(struct relay_options *o, struct cw_err *err)
 {
     struct ledger_memory *ledger = NULL;
     struct relay_region region;
 
     if (o->state_fd < 0) {
-        region = region_open(o->settings.memory_max, o->settings.log_reserve);
+        region = region_open(o->settings.memory_max);
         run(o, &region, NULL, err);
         region_close(&region);
-    } else if (region_open_outliving(o->state_fd, o->settings.memory_max, o->settings.log_reserve,
-                                     &region, &ledger, err) == CW_OK) {
+    } else if (region_open_outliving(o->state_fd, o->settings.memory_max, &region, &ledger, err) ==
+               CW_OK) {
         run(o, &region, ledger, err);
         region_close_outliving(&region, ledger);
     }
@@ -435,7 +432,7 @@ static int run_kept(void *ctx, const struct keeper_child *child)
     o->ready_fd = child->ready_fd;
     o->state_fd = child->state_fd;
     o->disk_fd = child->disk_fd;
-    return report(run_reserved(o, &err) < 0 ? 1 : 0, &err);
+    return report(run_on_region(o, &err) < 0 ? 1 : 0, &err);
 }
 
 static void on_listens(void *ctx)
@@ -480,7 +477,7 @@ int cmd_relay(int argc, char **argv)
         cw_raise_descriptor_limit();
         /* with --state-fd its keeper is another program */
         if (o.settings.log_safety == RELAY_LOG_IN_MEMORY || o.state_fd >= 0)
-            code = run_reserved(&o, &err) < 0 ? 1 : 0;
+            code = run_on_region(&o, &err) < 0 ? 1 : 0;
         else
             code = run_keeper(&o, &err);
     }

@@ -12,8 +12,8 @@ const char *const relay_option_names[RELAY_OPTIONS] = {
     [RELAY_OPTION_RECEIVERS] = "receivers",   [RELAY_OPTION_LOGGERS] = "loggers",
     [RELAY_OPTION_SENDERS] = "senders",       [RELAY_OPTION_MEMORY_MAX] = "memory-max",
     [RELAY_OPTION_LOG_MEMORY] = "log-memory", [RELAY_OPTION_LOG_DISK] = "log-disk",
-    [RELAY_OPTION_LOG_DIR] = "log-dir",       [RELAY_OPTION_LOG_RESERVE] = "log-reserve",
-    [RELAY_OPTION_LOG_SAFETY] = "log-safety", [RELAY_OPTION_RINGS] = "rings",
+    [RELAY_OPTION_LOG_DIR] = "log-dir",       [RELAY_OPTION_LOG_SAFETY] = "log-safety",
+    [RELAY_OPTION_RINGS] = "rings",
 };
 
 void relay_option_list(struct option *options, int first)
@@ -139,8 +139,6 @@ int relay_settings_take(struct relay_settings *settings, enum relay_option optio
         return CW_OK;
     case RELAY_OPTION_LOG_SAFETY:
         return take_log_safety(settings, value, err);
-    case RELAY_OPTION_LOG_RESERVE:
-        return cw_parse_bytes("--log-reserve", value, &settings->log_reserve, err);
     case RELAY_OPTION_RINGS:
         return take_switch(&settings->rings, relay_option_names[option], value, err);
     case RELAY_OPTIONS:

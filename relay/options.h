@@ -17,7 +17,6 @@ enum relay_option {
     RELAY_OPTION_LOG_DISK,
     RELAY_OPTION_LOG_DIR,
     RELAY_OPTION_LOG_SAFETY,
-    RELAY_OPTION_LOG_RESERVE,
     RELAY_OPTION_RINGS,
     RELAY_OPTIONS
 };
@@ -41,11 +40,10 @@ struct relay_settings {
     struct relay_pools pools;
     bool rings; /* offered to clients on the same machine */
     uint64_t memory_max;
-    uint64_t log_memory;  /* of the logs; 0: a share of what there is */
-    uint64_t log_disk;    /* ... and on disk */
-    bool log_disk_given;  /* else a share of what is free there */
-    const char *log_dir;  /* NULL: where temporary files are kept */
-    uint64_t log_reserve; /* of it, touched at the start */
+    uint64_t log_memory; /* of the logs; 0: a share of what there is */
+    uint64_t log_disk;   /* ... and on disk */
+    bool log_disk_given; /* else a share of what is free there */
+    const char *log_dir; /* NULL: where temporary files are kept */
     enum relay_log_safety log_safety;
 };
 

@@ -16,15 +16,7 @@ static uint64_t whole_pages(uint64_t bytes)
     return (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-/* An error costs time later, nothing else. */
-static void touch_reserve(struct relay_region *region, uint64_t reserve)
-{
-    region->touched = reserve < region->size ? whole_pages(reserve) : region->size;
-    if (region->touched)
-        madvise(region->start, region->touched, MADV_POPULATE_WRITE);
-}
-
-struct relay_region region_open(uint64_t bytes, uint64_t reserve)
+struct relay_region region_open(uint64_t bytes)
 {
     struct relay_region region = {.size = whole_pages(bytes + BLOCK_SLACK(bytes))};
     uint64_t mapped_size = region.size + HUGE_PAGE;
@@ -40,7 +32,6 @@ struct relay_region region_open(uint64_t bytes, uint64_t reserve)
         munmap(mapped, before);
     munmap(region.start + region.size, HUGE_PAGE - before);
     madvise(region.start, region.size, MADV_HUGEPAGE);
-    touch_reserve(&region, reserve);
     return region;
 }
 
@@ -51,7 +42,7 @@ static struct ledger_memory *map(int fd, uint64_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-int region_open_outliving(int fd, uint64_t bytes, uint64_t reserve, struct relay_region *region,
+int region_open_outliving(int fd, uint64_t bytes, struct relay_region *region,
                           struct ledger_memory **ledger, struct cw_err *err)
 {
     uint64_t size = whole_pages(bytes + BLOCK_SLACK(bytes));
@@ -71,7 +62,6 @@ int region_open_outliving(int fd, uint64_t bytes, uint64_t reserve, struct relay
         return cw_err_set(err, CW_ESYS, "mapping memory that outlives the relay: %s",
                           strerror(errno));
     *region = (struct relay_region){.start = (uint8_t *)(*ledger + 1), .size = size};
-    touch_reserve(region, reserve);
     return CW_OK;
 }
 

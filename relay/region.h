@@ -4,14 +4,13 @@
 
 #include "relay/engine/engine.h"
 
-/* For at most `bytes` of blocks, of which `reserve` bytes are taken from the system before it
- * returns. All zero where the addresses cannot be had: do without. */
-struct relay_region region_open(uint64_t bytes, uint64_t reserve);
+/* For at most `bytes` of blocks. All zero where the addresses cannot be had: do without. */
+struct relay_region region_open(uint64_t bytes);
 /* The same in a memfd that outlives this process, behind what *ledger says of it; all of it is
  * zero, or what a relay with the same `bytes` has left there. Errors: CW_ESYS; CW_EINVAL: of
  * another size.
  */
-int region_open_outliving(int fd, uint64_t bytes, uint64_t reserve, struct relay_region *region,
+int region_open_outliving(int fd, uint64_t bytes, struct relay_region *region,
                           struct ledger_memory **ledger, struct cw_err *err);
 void region_close_outliving(const struct relay_region *region, struct ledger_memory *ledger);
 /* The core is freed. */

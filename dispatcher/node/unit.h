@@ -9,9 +9,7 @@
 
 #include <stdbool.h>
 
-#define UNIT_READY_NS                                                                              \
-    60000000000ull /* for its first process to listen; --log-reserve takes time                    \
-                    */
+#define UNIT_READY_NS 60000000000ull /* for its first process to listen */
 #define UNIT_NO_STATUS (-1)
 
 /* In this order; failed() once, after which nothing is told. */

@@ -38,7 +38,7 @@ const char run_usage[] =
     "                       (default sites)\n"
     "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
     "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
-    "  --log-disk BYTES, --log-reserve BYTES, --log-safety memory|file\n"
+    "  --log-disk BYTES, --log-safety memory|file\n"
     "                       of the own relay; see causeway relay --help\n"
     "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
     "  --tag-output         begin every line that is printed with its rank: [R]\n"
@@ -591,7 +591,7 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
     if (o->slots && o->slots < o->ranks)
         return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
                           o->ranks);
-    for (int i = RELAY_OPTION_LOG_MEMORY; i <= RELAY_OPTION_LOG_RESERVE; i++)
+    for (int i = RELAY_OPTION_LOG_MEMORY; i <= RELAY_OPTION_LOG_SAFETY; i++)
         if (o->no_log && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
                               relay_option_names[i]);

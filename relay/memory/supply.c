@@ -6,10 +6,7 @@
 
 void supply_init(struct supply *supply, const struct relay_region *region)
 {
-    *supply = (struct supply){.region = *region, .spare_base = region->touched / SLOT};
-    if (supply->spare_base < SUPPLY_SPARE_MIN)
-        supply->spare_base = SUPPLY_SPARE_MIN;
-    supply->spare_max = supply->spare_base;
+    *supply = (struct supply){.region = *region, .spare_max = SUPPLY_SPARE_MIN};
 }
 
 static struct relay_block *pop(struct relay_block **list)
@@ -61,12 +58,12 @@ void supply_keep(struct supply *supply, uint64_t bytes)
 {
     uint64_t blocks = bytes / SLOT;
 
-    supply->spare_max = blocks > supply->spare_base ? blocks : supply->spare_base;
+    supply->spare_max = blocks > SUPPLY_SPARE_MIN ? blocks : SUPPLY_SPARE_MIN;
 }
 
 void supply_let_go(struct supply *supply)
 {
-    supply->spare_max = supply->spare_base;
+    supply->spare_max = SUPPLY_SPARE_MIN;
     for (; supply->spare_count > supply->spare_max; supply->spare_count--) {
         struct relay_block *block = pop(&supply->spare);
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SUPPLY_SPARE_MIN 256 /* blocks given back whose memory stays; or what was reserved */
+#define SUPPLY_SPARE_MIN 256 /* blocks given back whose memory stays */
 
 struct relay_block;
 
@@ -16,7 +16,6 @@ struct relay_block;
 struct relay_region {
     uint8_t *start; /* aligned to pages; readable and writable, zero */
     uint64_t size;
-    uint64_t touched; /* bytes from the start that have memory */
 };
 
 /* Pages of a region whose memory can go, before anything else is done with the supply. */
@@ -34,7 +33,6 @@ struct supply {
     struct relay_block *bare;    /* given back, without memory but for the first page */
     uint64_t spare_count;
     uint64_t spare_max;
-    uint64_t spare_base; /* spare_max after supply_let_go */
 };
 
 void supply_init(struct supply *supply, const struct relay_region *region);

@@ -141,7 +141,7 @@ burst() {
 LOG_SIZES="1 65536 1048576"
 LOG_SECONDS=0.15      # that a size takes in a job, about
 LOG_VOLUME=1000000000 # bytes that it moves at most
-ENGINE_LOG_RESERVE=3G # more than the sizes of a job move together
+ENGINE_LOG_MEMORY=3G # more than the sizes of a job move together
 SPIN_RANKS_A_CORE=2   # with more a job's own relay does not spin
 
 # Appends a line "KEY FIGURE" for each size, of 1 B the time of one way, else the bandwidth, or "-" where there is
@@ -177,7 +177,8 @@ engine_log_rounds() {
 engine_log_row() {
   local name=$1 clients=$2 bytes cells=() options=("${@:4}")
   ((clients <= SPIN_RANKS_A_CORE * $(nproc))) || options+=(--spin 0)
-  engine_relay "$3" "unix:$dir/engine" --log-reserve "$ENGINE_LOG_RESERVE" "${options[@]}"
+  engine_relay "$3" "unix:$dir/engine" --log-memory "$ENGINE_LOG_MEMORY" "${options[@]}"
+  keep_memory --key-file "$dir/engine.key"
   engine_log_rounds "$name" "$clients"
   end_relay
   for bytes in $LOG_SIZES; do

@@ -39,7 +39,7 @@ logged() {
     ! grep -q 'can no longer be restarted' "$dir/stats"
 }
 
-RELAY_WAIT=120 # seconds: to take a log's reserve from the system comes first
+RELAY_WAIT=120 # seconds
 
 # start_relay ADDRESS [OPTION...]: leaves its process in $relay. One that does not listen in time is ended; what is
 # run at it then says so.
@@ -59,7 +59,15 @@ relay_address() {
   sed -n '1s/.*listening on \([^ ]*\).*/\1/p' "$dir/relay.err"
 }
 
+# A relay gives the memory of logs back with its last job: keep_memory KEY-OPTION... has a job that does nothing
+keep_memory() {
+  "$causeway" run --relay "$(relay_address)" "$@" sleep inf 2>"$dir/stats" </dev/null &
+  keeper=$!
+}
+
 end_relay() {
+  [ -z "${keeper-}" ] || kill "$keeper"
+  keeper=
   kill "$relay" 2>/dev/null
   wait "$relay" 2>/dev/null
   return 0

@@ -202,7 +202,7 @@ default_options() {
     rounds "$LOG_DISK_ROUNDS" "log with default options, $bytes B" default_once "$bytes"
   done
   echo
-  echo "Default options, no reserve: messages as fast as they go, for $LOG_DISK_SECONDS s; MB/s."
+  echo "Default options: messages as fast as they go, for $LOG_DISK_SECONDS s; MB/s."
   table bytes "without a log" "disk writes" "with the log" "with / without (goal: at least 0.85)" \
     "with / the smaller one" "logged GB"
   for bytes in $LOG_DISK_SIZES; do

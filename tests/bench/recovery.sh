@@ -24,7 +24,7 @@ KILLS_MAX=${KILLS_MAX:-10}
 # bytes and round trips, and "apart" where each rank receives into another buffer than it sends from; the log of a
 # job holds both ways of all of them
 LOG_JOBS="1:20000 65536:8000 65536:8000:apart 1048576:1000 1048576:1000:apart"
-LOG_RESERVE=3G # more than the largest of them
+LOG_MEMORY=3G # more than the largest of them
 
 # Appends "JOB MICROSECONDS", one way, to the samples of MODE, or "-" where there are none: log_once MODE JOB
 log_once() {
@@ -33,7 +33,7 @@ log_once() {
   case $mode in
   with) run=(logged 2 --relay "$(relay_address)") ;;
   without | again) run+=(--relay "$(relay_address)") ;;
-  unreserved) run=(logged 2) ;;
+  fresh) run=(logged 2) ;;
   esac
   if ! "${run[@]}" "$programs/pingpong" "$trips" "$bytes" ${apart:+"$apart"} >"$dir/out"; then
     uncounted "logging, series \"$mode\" at $bytes B"
@@ -49,22 +49,23 @@ log_all() {
   done
 }
 
-# A job that takes memory from a virtual machine's host disturbs those that come next: such jobs ("unreserved")
+# A job that takes memory from a virtual machine's host disturbs those that come next: such jobs ("fresh")
 # are a series of their own, in turns with others without the log ("beside").
 log_rounds() {
-  start_relay "unix:$dir/relay" --log-reserve "$LOG_RESERVE"
+  start_relay "unix:$dir/relay" --log-memory "$LOG_MEMORY"
+  keep_memory
   log_all with # the first use of memory
   rm -f "$dir/log.with"
   take_turns "$LOG_ROUNDS" "without with again" log_all
   end_relay
-  take_turns "$RUNS" "beside unreserved" log_all
+  take_turns "$RUNS" "beside fresh" log_all
 }
 
 # A ratio is of runs of the same round.
 log_row() {
   local job=$1 bytes trips apart series cells=()
   IFS=: read -r bytes trips apart <<<"$job"
-  for series in without with time bandwidth equal unreserved slower; do
+  for series in without with time bandwidth equal fresh slower; do
     awk -v series="$series" '{ print series "." $1, $2 }' "$dir/log.$series"
     cells+=("=quartiles $series.$job 2")
   done >"$dir/log"
@@ -76,18 +77,18 @@ log_cost() {
   local job
   title "Logging: one way with the log and without (\`--no-log\`), 2 ranks, $LOG_ROUNDS rounds"
   echo "Microseconds and ratios: median (lower to upper quartile). In each round each size runs without the log,"
-  echo "with it, and once more without, at one relay with \`--log-reserve\`, whose memory a job has used before; a ratio is"
+  echo "with it, and once more without, at one relay whose memory a job has used before; a ratio is"
   echo "one of runs of the same round. Buffers apart: what comes does not go to where it is sent from. The log is in"
-  echo "memory, so a job sends a bounded volume. without / without: a ratio of equal things. Not reserved: each job"
+  echo "memory, so a job sends a bounded volume. without / without: a ratio of equal things. Fresh: each job"
   echo "has a relay of its own, and the system gives it the memory page by page meanwhile; of these there are fewer rounds"
   echo "($RUNS), of their own, and their ratio is to jobs without the log in the same round."
   log_rounds
   table bytes buffers "volume MB" "without us" "with us" "time / without" "bandwidth / without" "without / without" \
-    "not reserved us" "time / without"
+    "fresh us" "time / without"
   ratios "$dir/log.with" "$dir/log.without" >"$dir/log.time"
   ratios "$dir/log.without" "$dir/log.with" >"$dir/log.bandwidth"
   ratios "$dir/log.without" "$dir/log.again" >"$dir/log.equal"
-  ratios "$dir/log.unreserved" "$dir/log.beside" >"$dir/log.slower"
+  ratios "$dir/log.fresh" "$dir/log.beside" >"$dir/log.slower"
   for job in $LOG_JOBS; do
     log_row "$job"
   done | tee "$dir/log.table"

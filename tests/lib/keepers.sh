@@ -37,3 +37,33 @@ expect_service() {
   timeout 20 "${causeway[@]}" run --relay "$address" "$@" -n 2 "$actor" init ring finalize >"$tmp/ring" 2>&1 ||
     wrong "expected that a job runs, saw $(<"$tmp/ring")"
 }
+
+# relays_stop: what is started or forked from now on, being a relay, stops before it does anything while $tmp/stop is there
+relays_stop() {
+  "${CC:-gcc}" -shared -fPIC -o "$tmp/stop.so" -x c - <<'END' || wrong "no library that stops relays"
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void stop(void)
+{
+    if (access(getenv("STOP_IF"), F_OK) == 0)
+        raise(SIGSTOP);
+}
+__attribute__((constructor)) static void begin(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "relay") == 0) {
+        pthread_atfork(NULL, NULL, stop); /* a keeper's relay is no other program */
+        for (int i = 0; i < argc; i++)
+            if (strcmp(argv[i], "--state-fd") == 0)
+                stop();
+    }
+}
+END
+  export STOP_IF=$tmp/stop LD_PRELOAD=$tmp/stop.so
+}
+
+relays_start() {
+  unset LD_PRELOAD
+}

@@ -128,13 +128,16 @@ asked_while_it_is_away() {
   expect_nothing
 }
 
-# The first one still touches its reserve.
 asked_before_it_listens() {
-  start "${causeway[@]}" relay --log-safety file --listen "unix:$work/relay" --log-reserve 1G --memory-max 2G
+  relays_stop
+  touch "$tmp/stop"
+  start "${causeway[@]}" relay --log-safety file --listen "unix:$work/relay"
+  relays_start
   await_true "the relay to start" says child_of "$pid"
   relay=$(child_of "$pid")
   kill -TERM "$pid"
   finish
+  rm "$tmp/stop"
   expect_code 0
   expect_silence
   expect_nothing
@@ -190,13 +193,6 @@ tells_why() {
   [[ $(wc -l <"$tmp/err") = 3 ]] || wrong "expected three lines"
 }
 
-# Stops the relay that was started in place of $1, before it listens: that takes it a while.
-stop_next() {
-  local next
-  next=$(child_of "$keeper")
-  [[ -n $next && $next != "$1" ]] && kill -STOP "$next"
-}
-
 # One that cannot start again is tried again, after pauses, and not for ever; meanwhile another one starts, and does
 # not listen.
 does_not_come_back() {
@@ -214,10 +210,14 @@ does_not_come_back() {
 
 never_listens() {
   local job first # of does_not_come_back
-  keep_file other --listen "unix:$tmp/other" --log-reserve 1G --memory-max 2G
+  relays_stop
+  keep_file other --listen "unix:$tmp/other"
+  relays_start
   first=$(child_of "$keeper")
+  touch "$tmp/stop"
   kill -9 "$first"
-  until stop_next "$first" || gone "$keeper"; do :; done
+  await_true "another relay" has_next "$keeper" "$first"
+  rm "$tmp/stop"
   sleep 9
   await_true "it to be killed" grep -q "did not listen for 10 s and was killed; $again (2 of 16)" "$tmp/other.err"
   expect_service

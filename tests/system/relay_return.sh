@@ -19,6 +19,8 @@ LIMIT=${LIMIT:-60}
 . "$here/../lib/jobs.sh"
 # shellcheck source=tests/lib/rings.sh
 . "$here/../lib/rings.sh"
+# shellcheck source=tests/lib/keepers.sh
+. "$here/../lib/keepers.sh"
 only=${1-}
 find_causeway
 
@@ -211,30 +213,20 @@ late() {
   end_idle
 }
 
-# Stops the relay that was started in place of $relay, before it listens: that takes it a while.
-stop_next() {
-  local next
-  next=$(own_relay 2>/dev/null)
-  [[ -n $next && $next != "$relay" ]] && kill -STOP "$next"
-}
-
 # One that does not listen counts as dead.
 never_listens() {
-  local before
-  start_idle --resume-timeout 1h --log-reserve 1G --memory-max 2G
-  for before in 0 1 2 3; do
-    kill -9 "$relay"
-    until stop_next || gone "$pid"; do :; done
-    sleep 0.3
-    [[ $(count relay_up) != "$before" ]] || break
-    relay=$(own_relay) # it was stopped too late: once more
-    kill -CONT "$relay"
-  done
-  sleep 9
-  [[ $(count relay_down),$(count relay_up) = $((before + 1)),$before ]] || wrong "expected that it is waited for"
-  await_event relay_up $((before + 1))
+  relays_stop
+  start_idle --resume-timeout 1h
+  relays_start
+  touch "$tmp/stop"
+  kill -9 "$relay"
+  sleep 1
+  rm "$tmp/stop"
+  sleep 8
+  [[ $(count relay_down),$(count relay_up) = 1,0 ]] || wrong "expected that it is waited for"
+  await_event relay_up 1
   end_idle
-  [[ $(count relay_down) = $((before + 2)) ]] || wrong "expected that it was killed, and started again"
+  [[ $(count relay_down) = 2 ]] || wrong "expected that it was killed, and started again"
 }
 
 # A rank whose relay is away is started when it is back.

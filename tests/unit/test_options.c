@@ -283,9 +283,7 @@ static void bad_recovery(void)
     bad("run --fault-seed x p", "--fault-seed 'x'");
     bad("run --log-memory x p", "--log-memory 'x'");
     bad("run --log-memory 1G --no-log p", "--log-memory is for the log");
-    bad("run --log-reserve 1G --no-log p", "--log-reserve is for the log");
     bad("run --log-dir /tmp --no-log p", "--log-dir is for the log");
-    bad("run --log-reserve x p", "--log-reserve 'x'");
     bad("run --log-safety never p", "--log-safety never: expected memory, file or sync");
     bad("run --log-safety sync p", "--log-safety sync needs --job-dir DIR here");
     bad("run --log-safety file --no-log p", "--log-safety is for the log");

@@ -12,9 +12,9 @@ static struct supply supply;
 static struct relay_region region;
 static struct relay_block *blocks[BLOCKS];
 
-static void begin(uint64_t touched)
+static void begin(void)
 {
-    region = (struct relay_region){.size = BYTES, .touched = touched};
+    region = (struct relay_region){.size = BYTES};
     region.start = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CU_ASSERT_PTR_NOT_EQUAL_FATAL(region.start, MAP_FAILED);
@@ -40,22 +40,9 @@ static void nothing_is_surplus(void)
 {
     struct relay_pages pages;
 
-    begin(0);
+    begin();
     CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     take_all();
-    CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
-    finish();
-}
-
-/* What was reserved stays. */
-static void a_reserve_stays(void)
-{
-    struct relay_pages pages;
-
-    begin(BYTES);
-    take_all();
-    for (int i = 0; i < BLOCKS; i++)
-        supply_give(&supply, blocks[i]);
     CU_ASSERT_FALSE(supply_next_surplus(&supply, &pages));
     finish();
 }
@@ -66,7 +53,7 @@ static void memory_goes_back(void)
     struct relay_pages pages;
     int count = 0;
 
-    begin(0);
+    begin();
     take_all();
     for (int i = 0; i < BLOCKS; i++)
         supply_give(&supply, blocks[i]);
@@ -88,7 +75,7 @@ static void memory_stays_for_a_time(void)
     struct relay_pages pages;
     int count = 0;
 
-    begin(0);
+    begin();
     supply_keep(&supply, BYTES);
     take_all();
     for (int i = 0; i < BLOCKS; i++)
@@ -111,7 +98,7 @@ static void taken_again_before_that(void)
 {
     struct relay_pages pages;
 
-    begin(0);
+    begin();
     take_all();
     for (int i = 0; i < BLOCKS; i++)
         supply_give(&supply, blocks[i]);
@@ -124,7 +111,7 @@ static void region_that_is_used_up(void)
 {
     int count = 0;
 
-    begin(0);
+    begin();
     while (supply_take(&supply))
         count++;
     CU_ASSERT_TRUE(count > 1000 && count * (uint64_t)RELAY_BLOCK_BYTES <= BYTES);
@@ -136,7 +123,6 @@ void add_supply_tests(void)
     CU_pSuite suite = CU_add_suite("supply", NULL, NULL);
 
     CU_ADD_TEST(suite, nothing_is_surplus);
-    CU_ADD_TEST(suite, a_reserve_stays);
     CU_ADD_TEST(suite, memory_goes_back);
     CU_ADD_TEST(suite, memory_stays_for_a_time);
     CU_ADD_TEST(suite, taken_again_before_that);
