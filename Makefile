@@ -342,7 +342,7 @@ build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatch
 build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_units.c remote.c staging.c) \
 	dispatcher/channels/stream_fd.c dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
-build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_check.c grid_file.c routes.c settings.c))
+build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_services: $(call fuzz_objects,$(addprefix dispatcher/services/,host_talk.c service_format.c ssh_says.c) \
 	dispatcher/remote/talk.c dispatcher/remote/agent_child.c dispatcher/remote/launch_command.c dispatcher/loop/loop.c)

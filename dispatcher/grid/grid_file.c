@@ -1,7 +1,7 @@
 #include "dispatcher/grid/grid_file.h"
 #include "common/home.h"
 #include "common/whole_file.h"
-#include "dispatcher/grid/grid_check.h"
+#include "dispatcher/grid/routes.h"
 #include "dispatcher/grid/settings.h"
 #include "tunnels/stripe_cut.h"
 
@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 #define FORBIDDEN "\"'\\%$" /* in names of files */
 #define INCLUDE "@include"
 
@@ -19,19 +18,68 @@ struct reader {
     struct grid *grid;
 };
 
-/* --- names --- */
+/* --- what members there are --- */
 
-static int read_name(const struct reader *r, const config_setting_t *group, char *name)
+#define TEXT(group, member, bytes)                                                                 \
+    .kind = SETTINGS_TEXT, .max = (bytes), .at = offsetof(struct group, member)
+#define NAME(group)                                                                                \
+    .kind = SETTINGS_NAME, .needed = true, .max = GRID_NAME_MAX, .at = offsetof(struct group, name)
+
+static const struct settings_member host_members[] = {
+    {"name", TEXT(grid_host, name, HOST_NAME_MAX_BYTES), .needed = true},
+    {"slots", .kind = SETTINGS_NUMBER, .max = HOST_SLOTS_MAX,
+     .at = offsetof(struct grid_host, slots)},
+    {0}};
+
+#define PORT(group, member, last)                                                                  \
+    .kind = SETTINGS_PORT, .needed = true, .min = 1, .max = (last),                                \
+    .at = offsetof(struct group, member)
+
+static const struct settings_member relay_members[] = {
+    {"host", .kind = SETTINGS_TEXT, .needed = true},
+    {"port", PORT(grid_service, port, UINT16_MAX - GRID_DOORS_MAX)},
+    {"options", TEXT(grid_service, options, GRID_OPTIONS_MAX)},
+    {0}};
+
+static const struct settings_member ckptsrv_members[] = {
+    {"host", .kind = SETTINGS_TEXT, .needed = true},
+    {"port", PORT(grid_service, port, UINT16_MAX)},
+    {"dir", TEXT(grid_service, dir, GRID_PATH_MAX)},
+    {"options", TEXT(grid_service, options, GRID_OPTIONS_MAX)},
+    {0}};
+
+static const struct settings_member published_members[] = {
+    {"at", .kind = SETTINGS_TEXT, .needed = true},
+    {"port", PORT(grid_site, published_port, UINT16_MAX)},
+    {0}};
+
+static const struct settings_member site_members[] = {
+    {"name", NAME(grid_site)},
+    {"user", TEXT(grid_site, user, SSH_USER_MAX)},
+    {"key", TEXT(grid_site, key, GRID_PATH_MAX)},
+    {"gateway", .kind = SETTINGS_TEXT},
+    {"published", .kind = SETTINGS_GROUP},
+    {"hosts", .kind = SETTINGS_GROUPS, .needed = true},
+    {"relay", .kind = SETTINGS_GROUP},
+    {"ckptsrv", .kind = SETTINGS_GROUP},
+    {"causeway", TEXT(grid_site, causeway, GRID_PATH_MAX)},
+    {"reaches", .kind = SETTINGS_NAMES},
+    {0}};
+
+static const struct settings_member grid_members[] = {
+    {"name", NAME(grid)},
+    {"sites", .kind = SETTINGS_GROUPS, .needed = true},
+    {"reaches", .kind = SETTINGS_NAMES},
+    {"connections", .kind = SETTINGS_NUMBER, .min = 1, .max = STRIPES_MAX,
+     .at = offsetof(struct grid, connections)},
+    {0}};
+
+static const config_setting_t *member(const config_setting_t *group, const char *name)
 {
-    config_setting_t *at;
-
-    if (settings_need(&r->s, group, "name", SETTINGS_TEXT, &at) < 0 ||
-        settings_text(&r->s, group, "name", name, GRID_NAME_MAX) < 0)
-        return r->s.err->code;
-    if (name[0] == '-' || name[strspn(name, LETTERS "-_")])
-        return settings_fail(&r->s, at, "expected letters, digits, '-' and '_', no '-' first");
-    return CW_OK;
+    return config_setting_get_member(group, name);
 }
+
+/* --- names --- */
 
 /* Names of files go into commands and configurations, where some letters mean something else. */
 static int check_path(const struct reader *r, const config_setting_t *at, const char *path)
@@ -40,47 +88,35 @@ static int check_path(const struct reader *r, const config_setting_t *at, const 
         if ((unsigned char)*c < ' ' || *c == 0x7f || strchr(FORBIDDEN, *c))
             return settings_fail(
                 &r->s, at, "expected a file's name without control characters and %s", FORBIDDEN);
-    if (path[0] != '/')
+    if (path[0] && path[0] != '/')
         return settings_fail(&r->s, at, "expected a name that begins with '/'");
     return CW_OK;
 }
 
-/* A file on the machines of the site, whose home directory is not known here. */
-static int read_far_path(const struct reader *r, const config_setting_t *group, const char *name,
-                         char *path)
+/* The home directory is that of this machine; that of machines of the site is not known here. */
+static int check_key(const struct reader *r, const config_setting_t *at, char *path)
 {
-    if (settings_text(&r->s, group, name, path, GRID_PATH_MAX) < 0)
-        return r->s.err->code;
-    return path[0] ? check_path(r, config_setting_get_member(group, name), path) : CW_OK;
-}
+    char rest[GRID_PATH_MAX + 1];
 
-static int read_key(const struct reader *r, const config_setting_t *site, char *path)
-{
-    const config_setting_t *at = config_setting_get_member(site, "key");
-    char text[GRID_PATH_MAX + 1];
-
-    if (settings_text(&r->s, site, "key", text, GRID_PATH_MAX) < 0)
-        return r->s.err->code;
-    if (strncmp(text, "~/", 2) != 0)
-        strcpy(path, text);
-    else if (strlen(r->home) + strlen(text + 1) <= GRID_PATH_MAX)
-        strcpy(stpcpy(path, r->home), text + 1);
-    else
-        return settings_fail(&r->s, at, "with the home directory %.64s... it is too long", r->home);
-    return path[0] ? check_path(r, at, path) : CW_OK;
+    if (strncmp(path, "~/", 2) == 0) {
+        strcpy(rest, path + 1);
+        if (strlen(r->home) + strlen(rest) > GRID_PATH_MAX)
+            return settings_fail(&r->s, at, "with the home directory %.64s... it is too long",
+                                 r->home);
+        strcpy(stpcpy(path, r->home), rest);
+    }
+    return check_path(r, at, path);
 }
 
 /* --- hosts --- */
 
 static int read_host(const struct reader *r, const config_setting_t *group, struct grid_host *host)
 {
-    static const char *const known[] = {"name", "slots", NULL};
+    const config_setting_t *at = member(group, "name");
     struct host checked;
-    config_setting_t *at;
 
-    if (settings_only(&r->s, group, known) < 0 ||
-        settings_need(&r->s, group, "name", SETTINGS_TEXT, &at) < 0 ||
-        settings_text(&r->s, group, "name", host->name, HOST_NAME_MAX_BYTES) < 0)
+    host->slots = 1;
+    if (settings_read(&r->s, group, host_members, host) < 0)
         return r->s.err->code;
     if (host_name_take(&checked, host->name, strlen(host->name), r->s.err) < 0 ||
         strchr(host->name, '@'))
@@ -90,8 +126,7 @@ static int read_host(const struct reader *r, const config_setting_t *group, stru
     if (strcasecmp(host->name, "gateway") == 0)
         return settings_fail(&r->s, at, "so the gateway of the site is called; expected another");
     host->line = config_setting_source_line(at);
-    host->slots = 1;
-    return settings_number(&r->s, group, "slots", 0, HOST_SLOTS_MAX, &host->slots);
+    return CW_OK;
 }
 
 static uint32_t find_host(const struct grid_site *site, const char *name)
@@ -102,14 +137,10 @@ static uint32_t find_host(const struct grid_site *site, const char *name)
     return HOSTS_NONE;
 }
 
-static int read_hosts(const struct reader *r, const config_setting_t *group, struct grid_site *site)
+static int read_hosts(const struct reader *r, const config_setting_t *list, struct grid_site *site)
 {
-    config_setting_t *list;
-    uint32_t count;
+    uint32_t count = (uint32_t)config_setting_length(list);
 
-    if (settings_need(&r->s, group, "hosts", SETTINGS_GROUPS, &list) < 0)
-        return r->s.err->code;
-    count = (uint32_t)config_setting_length(list);
     if (count == 0 || count > HOSTS_MAX)
         return settings_fail(&r->s, list, "%u hosts; expected 1 to %d", count, HOSTS_MAX);
     site->host = calloc(count, sizeof(*site->host));
@@ -123,7 +154,7 @@ static int read_hosts(const struct reader *r, const config_setting_t *group, str
             return r->s.err->code;
         same = find_host(site, site->host[i].name);
         if (same != HOSTS_NONE)
-            return settings_fail(&r->s, config_setting_get_member(at, "name"),
+            return settings_fail(&r->s, member(at, "name"),
                                  "that is also the host of line %u; expected another name",
                                  site->host[same].line);
         site->hosts++;
@@ -133,57 +164,32 @@ static int read_hosts(const struct reader *r, const config_setting_t *group, str
 
 /* --- services --- */
 
-static int read_service(const struct reader *r, const config_setting_t *group,
-                        const struct grid_site *site, uint32_t port_max,
-                        struct grid_service *service)
+static int find_service_host(const struct reader *r, const config_setting_t *group,
+                             const struct grid_site *site, struct grid_service *service)
 {
-    char name[HOST_NAME_MAX_BYTES + 1];
-    config_setting_t *at, *number;
-    uint32_t port = 0;
+    const config_setting_t *at = member(group, "host");
 
-    if (settings_need(&r->s, group, "host", SETTINGS_TEXT, &at) < 0 ||
-        settings_need(&r->s, group, "port", SETTINGS_NUMBER, &number) < 0 ||
-        settings_text(&r->s, group, "host", name, HOST_NAME_MAX_BYTES) < 0 ||
-        settings_number(&r->s, group, "port", 1, port_max, &port) < 0 ||
-        settings_text(&r->s, group, "options", service->options, GRID_OPTIONS_MAX) < 0)
-        return r->s.err->code;
-    service->port = (uint16_t)port;
-    service->host = find_host(site, name);
+    service->host = find_host(site, config_setting_get_string(at));
     if (service->host == HOSTS_NONE)
         return settings_fail(&r->s, at, "site %s has no such host; expected one of its 'hosts'",
                              site->name);
     return CW_OK;
 }
 
-static int read_relay(const struct reader *r, const config_setting_t *group, struct grid_site *site)
+static int read_ckptsrv(const struct reader *r, const config_setting_t *at, struct grid_site *site)
 {
-    static const char *const known[] = {"host", "port", "options", NULL};
-    config_setting_t *relay;
-
-    if (settings_need(&r->s, group, "relay", SETTINGS_GROUP, &relay) < 0 ||
-        settings_only(&r->s, relay, known) < 0)
-        return r->s.err->code;
-    return read_service(r, relay, site, UINT16_MAX - GRID_DOORS_MAX, &site->relay);
-}
-
-static int read_ckptsrv(const struct reader *r, const config_setting_t *group,
-                        struct grid_site *site)
-{
-    static const char *const known[] = {"host", "port", "dir", "options", NULL};
     struct grid_service *server = &site->ckptsrv;
-    config_setting_t *at;
 
     server->host = HOSTS_NONE;
-    if (settings_find(&r->s, group, "ckptsrv", SETTINGS_GROUP, &at) < 0)
-        return r->s.err->code;
     if (!at)
         return CW_OK;
-    if (settings_only(&r->s, at, known) < 0 || read_service(r, at, site, UINT16_MAX, server) < 0 ||
-        read_far_path(r, at, "dir", server->dir) < 0)
+    if (settings_read(&r->s, at, ckptsrv_members, server) < 0 ||
+        find_service_host(r, at, site, server) < 0 ||
+        check_path(r, member(at, "dir"), server->dir) < 0)
         return r->s.err->code;
     if (server->host == site->relay.host && server->port >= site->relay.port &&
         server->port <= site->relay.port + GRID_DOORS_MAX)
-        return settings_fail(&r->s, config_setting_get_member(at, "port"),
+        return settings_fail(&r->s, member(at, "port"),
                              "the relay uses the ports %u to %u of this host; expected another",
                              site->relay.port, site->relay.port + GRID_DOORS_MAX);
     return CW_OK;
@@ -191,27 +197,13 @@ static int read_ckptsrv(const struct reader *r, const config_setting_t *group,
 
 /* --- sites --- */
 
-static int read_user(const struct reader *r, const config_setting_t *group, char *user)
-{
-    if (settings_text(&r->s, group, "user", user, SSH_USER_MAX) < 0)
-        return r->s.err->code;
-    if (user[0] && !ssh_is_user(user))
-        return settings_fail(&r->s, config_setting_get_member(group, "user"),
-                             "expected a user's name: letters, digits, '.', '_', '-'");
-    return CW_OK;
-}
-
 static int read_gateway(const struct reader *r, const config_setting_t *group,
                         struct grid_site *site)
 {
-    char text[SSH_USER_MAX + SSH_HOST_MAX + 16];
-    config_setting_t *gateway, *published;
+    const config_setting_t *gateway = member(group, "gateway");
+    const config_setting_t *published = member(group, "published");
     struct cw_err why;
 
-    if (settings_find(&r->s, group, "published", SETTINGS_GROUP, &published) < 0 ||
-        settings_find(&r->s, group, "gateway", SETTINGS_TEXT, &gateway) < 0 ||
-        settings_text(&r->s, group, "gateway", text, sizeof(text) - 1) < 0)
-        return r->s.err->code;
     if (!gateway && !published)
         return settings_fail(&r->s, group,
                              "'gateway' is missing, or 'published' of a site that "
@@ -221,28 +213,11 @@ static int read_gateway(const struct reader *r, const config_setting_t *group,
                              "the site has a 'gateway', too; expected one of the two");
     if (!gateway)
         return CW_OK;
-    if (ssh_hop_parse(&site->gateway, text, &why) < 0)
+    if (ssh_hop_parse(&site->gateway, config_setting_get_string(gateway), &why) < 0)
         return settings_fail(&r->s, gateway, "expected [USER@]HOST[:PORT]");
     if (!site->gateway.user[0])
         strcpy(site->gateway.user, site->user);
     return CW_OK;
-}
-
-/* All but the names of other sites. */
-static int read_site(const struct reader *r, const config_setting_t *group, struct grid_site *site)
-{
-    static const char *const known[] = {"name",      "user",    "key",   "gateway",
-                                        "published", "hosts",   "relay", "ckptsrv",
-                                        "causeway",  "reaches", NULL};
-    site->published_at = GRID_OUTSIDE;
-    if (settings_only(&r->s, group, known) < 0 || read_name(r, group, site->name) < 0)
-        return r->s.err->code;
-    site->line = config_setting_source_line(config_setting_get_member(group, "name"));
-    if (read_user(r, group, site->user) < 0 || read_key(r, group, site->key) < 0 ||
-        read_gateway(r, group, site) < 0 || read_hosts(r, group, site) < 0 ||
-        read_relay(r, group, site) < 0 || read_ckptsrv(r, group, site) < 0)
-        return r->s.err->code;
-    return read_far_path(r, group, "causeway", site->causeway);
 }
 
 static uint32_t find_site(const struct grid *grid, const char *name)
@@ -251,6 +226,37 @@ static uint32_t find_site(const struct grid *grid, const char *name)
         if (strcasecmp(grid->site[i].name, name) == 0)
             return i;
     return GRID_OUTSIDE;
+}
+
+/* All but the names of other sites. */
+static int read_site(const struct reader *r, const config_setting_t *group, struct grid_site *site)
+{
+    const config_setting_t *name = member(group, "name"), *relay = member(group, "relay");
+    uint32_t same;
+
+    site->published_at = GRID_OUTSIDE;
+    if (settings_read(&r->s, group, site_members, site) < 0)
+        return r->s.err->code;
+    same = find_site(r->grid, site->name);
+    if (same != GRID_OUTSIDE)
+        return settings_fail(&r->s, name, "that is also the site of line %u; expected another name",
+                             r->grid->site[same].line);
+    site->line = config_setting_source_line(name);
+    r->grid->sites++;
+    if (site->user[0] && !ssh_is_user(site->user))
+        return settings_fail(&r->s, member(group, "user"),
+                             "expected a user's name: letters, digits, '.', '_', '-'");
+    if (check_key(r, member(group, "key"), site->key) < 0 || read_gateway(r, group, site) < 0 ||
+        read_hosts(r, member(group, "hosts"), site) < 0)
+        return r->s.err->code;
+    if (!relay)
+        return settings_fail(&r->s, group,
+                             "'relay' is missing; expected a group, { name = value; ... }");
+    if (settings_read(&r->s, relay, relay_members, &site->relay) < 0 ||
+        find_service_host(r, relay, site, &site->relay) < 0 ||
+        read_ckptsrv(r, member(group, "ckptsrv"), site) < 0)
+        return r->s.err->code;
+    return check_path(r, member(group, "causeway"), site->causeway);
 }
 
 static int read_sites(const struct reader *r, const config_setting_t *list)
@@ -263,22 +269,9 @@ static int read_sites(const struct reader *r, const config_setting_t *list)
     grid->site = calloc(count, sizeof(*grid->site));
     if (!grid->site)
         return cw_err_set(r->s.err, CW_ENOMEM, "%s: no memory for it", r->s.file);
-    for (uint32_t i = 0; i < count; i++) {
-        const config_setting_t *at = config_setting_get_elem(list, i);
-        char name[GRID_NAME_MAX + 1];
-        uint32_t same;
-
-        if (read_name(r, at, name) < 0)
+    for (uint32_t i = 0; i < count; i++)
+        if (read_site(r, config_setting_get_elem(list, i), &grid->site[i]) < 0)
             return r->s.err->code;
-        same = find_site(grid, name);
-        if (same != GRID_OUTSIDE)
-            return settings_fail(&r->s, config_setting_get_member(at, "name"),
-                                 "that is also the site of line %u; expected another name",
-                                 grid->site[same].line);
-        grid->sites++;
-        if (read_site(r, at, &grid->site[i]) < 0)
-            return r->s.err->code;
-    }
     return CW_OK;
 }
 
@@ -295,10 +288,8 @@ static int find_named(const struct reader *r, const config_setting_t *at, uint32
 static int read_reaches(const struct reader *r, const config_setting_t *group,
                         bool reaches[GRID_SITES_MAX])
 {
-    config_setting_t *list;
+    const config_setting_t *list = member(group, "reaches");
 
-    if (settings_find(&r->s, group, "reaches", SETTINGS_NAMES, &list) < 0)
-        return r->s.err->code;
     for (uint32_t i = 0; i < r->grid->sites; i++)
         reaches[i] = !list && r->grid->site[i].gateway.host[0];
     for (int i = 0; list && i < config_setting_length(list); i++) {
@@ -334,38 +325,20 @@ static int check_published(const struct reader *r, const config_setting_t *at, u
     const struct grid_site *there = &grid->site[own->published_at];
 
     if (is_circle(grid, site))
-        return settings_fail(&r->s, config_setting_get_member(at, "at"),
-                             "%s: one of them needs a gateway",
+        return settings_fail(&r->s, member(at, "at"), "%s: one of them needs a gateway",
                              there == own ? "a site cannot be published at itself"
                                           : "these sites are published at each other in a circle");
     if (!there->gateway.host[0])
-        return settings_fail(&r->s, config_setting_get_member(at, "at"),
+        return settings_fail(&r->s, member(at, "at"),
                              "that site has no gateway, and is published itself at %s; expected a "
                              "site with a gateway",
                              grid->site[there->published_at].name);
     for (uint32_t i = 0; i < site; i++)
         if (grid->site[i].published_at == own->published_at &&
             grid->site[i].published_port == own->published_port)
-            return settings_fail(&r->s, config_setting_get_member(at, "port"),
+            return settings_fail(&r->s, member(at, "port"),
                                  "site %s is published at this port of %s; expected another",
                                  grid->site[i].name, there->name);
-    return CW_OK;
-}
-
-static int read_published(const struct reader *r, const config_setting_t *at,
-                          struct grid_site *site)
-{
-    static const char *const known[] = {"at", "port", NULL};
-    config_setting_t *name, *number;
-    uint32_t port = 0;
-
-    if (settings_only(&r->s, at, known) < 0 ||
-        settings_need(&r->s, at, "at", SETTINGS_TEXT, &name) < 0 ||
-        settings_need(&r->s, at, "port", SETTINGS_NUMBER, &number) < 0 ||
-        settings_number(&r->s, at, "port", 1, UINT16_MAX, &port) < 0 ||
-        find_named(r, name, &site->published_at) < 0)
-        return r->s.err->code;
-    site->published_port = (uint16_t)port;
     return CW_OK;
 }
 
@@ -375,17 +348,56 @@ static int read_others(const struct reader *r, const config_setting_t *list)
 
     for (uint32_t i = 0; i < grid->sites; i++) {
         const config_setting_t *site = config_setting_get_elem(list, i);
-        const config_setting_t *at = config_setting_get_member(site, "published");
+        const config_setting_t *at = member(site, "published");
 
         if (read_reaches(r, site, grid->site[i].reaches) < 0 ||
-            (at && read_published(r, at, &grid->site[i]) < 0))
+            (at && (settings_read(&r->s, at, published_members, &grid->site[i]) < 0 ||
+                    find_named(r, member(at, "at"), &grid->site[i].published_at) < 0)))
             return r->s.err->code;
     }
     for (uint32_t i = 0; i < grid->sites; i++)
         if (grid->site[i].published_at != GRID_OUTSIDE &&
-            check_published(
-                r, config_setting_get_member(config_setting_get_elem(list, i), "published"), i) < 0)
+            check_published(r, member(config_setting_get_elem(list, i), "published"), i) < 0)
             return r->s.err->code;
+    return CW_OK;
+}
+
+/* --- as a whole --- */
+
+static int check_hosts(const struct grid *grid, struct cw_err *err)
+{
+    uint32_t hosts = 0, slots = 0;
+
+    for (uint32_t i = 0; i < grid->sites; i++) {
+        hosts += grid->site[i].hosts;
+        for (uint32_t j = 0; j < grid->site[i].hosts; j++)
+            slots += grid->site[i].host[j].slots;
+    }
+    if (hosts > HOSTS_MAX)
+        return cw_err_set(err, CW_EINVAL, "%u hosts at all sites; expected at most %d", hosts,
+                          HOSTS_MAX);
+    if (slots == 0)
+        return cw_err_set(err, CW_EINVAL,
+                          "no host has a slot for a rank: all 'slots' are 0; expected one host "
+                          "with slots = 1, or more");
+    return CW_OK;
+}
+
+static int check_grid(const struct grid *grid, struct cw_err *err)
+{
+    if (check_hosts(grid, err) < 0)
+        return err->code;
+    for (uint32_t a = 0; a < grid->sites; a++)
+        for (uint32_t b = a + 1; b < grid->sites; b++)
+            if (!routes_exist(grid, a, b) && !routes_exist(grid, b, a))
+                return cw_err_set(
+                    err, CW_EINVAL,
+                    "the sites %.63s (line %u) and %.63s (line %u) cannot reach each other: no "
+                    "way over at most %u gateways leads from one to the other, in either "
+                    "direction; let one of them reach a gateway that leads there ('reaches'), or "
+                    "publish one where the other can log in ('published')",
+                    grid->site[a].name, grid->site[a].line, grid->site[b].name, grid->site[b].line,
+                    SSH_HOPS_MAX);
     return CW_OK;
 }
 
@@ -393,18 +405,12 @@ static int read_others(const struct reader *r, const config_setting_t *list)
 
 static int read_grid(const struct reader *r, const config_setting_t *root)
 {
-    static const char *const known[] = {"name", "sites", "reaches", "connections", NULL};
-    config_setting_t *list;
+    const config_setting_t *list = member(root, "sites");
 
-    if (settings_only(&r->s, root, known) < 0 || read_name(r, root, r->grid->name) < 0 ||
-        settings_need(&r->s, root, "sites", SETTINGS_GROUPS, &list) < 0 ||
-        read_sites(r, list) < 0 || read_others(r, list) < 0 ||
-        read_reaches(r, root, r->grid->reaches) < 0 ||
-        settings_number(&r->s, root, "connections", 1, STRIPES_MAX, &r->grid->connections) < 0)
+    if (settings_read(&r->s, root, grid_members, r->grid) < 0 || read_sites(r, list) < 0 ||
+        read_others(r, list) < 0 || read_reaches(r, root, r->grid->reaches) < 0)
         return r->s.err->code;
-    if (grid_check(r->grid, r->s.err) < 0)
-        return cw_err_wrap(r->s.err, "%s", r->s.file);
-    return CW_OK;
+    return check_grid(r->grid, r->s.err) < 0 ? cw_err_wrap(r->s.err, "%s", r->s.file) : CW_OK;
 }
 
 /* libconfig would open the file. It takes @include at the beginning of a line alone. */

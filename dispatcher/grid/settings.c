@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 #define PLACE_MAX 160 /* bytes of a setting's place in a message */
 #define VALUE_MAX 100 /* ... and of its value; what is longer is cut */
 #define EXPECTED_MAX 300
@@ -51,7 +52,9 @@ static bool is_names(const config_setting_t *setting)
 
 static const struct kind kinds[] = {
     [SETTINGS_TEXT] = {"a text in double quotes", is_text},
+    [SETTINGS_NAME] = {"a text in double quotes", is_text},
     [SETTINGS_NUMBER] = {"a whole number", is_number},
+    [SETTINGS_PORT] = {"a whole number", is_number},
     [SETTINGS_GROUP] = {"a group, { name = value; ... }", is_group},
     [SETTINGS_GROUPS] = {"a list of groups, ( { ... }, { ... } )", is_groups},
     [SETTINGS_NAMES] = {"a list of names, [ \"a\", \"b\" ]", is_names},
@@ -138,88 +141,83 @@ int settings_fail(const struct settings *s, const config_setting_t *at, const ch
 
 /* --- what is there --- */
 
-static bool is_known(const char *name, const char *const *known)
-{
-    for (; *known; known++)
-        if (strcmp(name, *known) == 0)
-            return true;
-    return false;
-}
-
 static int fail_unknown(const struct settings *s, const config_setting_t *at,
-                        const char *const *known)
+                        const struct settings_member *known)
 {
     char names[EXPECTED_MAX - 64];
     size_t used = 0;
 
     names[0] = '\0';
-    for (; *known && used < sizeof(names); known++)
-        used +=
-            (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "", *known);
+    for (; known->name && used < sizeof(names); known++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+                                 known->name);
     return settings_fail(s, at, "there is no such setting; expected %s", names);
 }
 
-int settings_only(const struct settings *s, const config_setting_t *group, const char *const *known)
+static int check_names(const struct settings *s, const config_setting_t *group,
+                       const struct settings_member *known)
 {
     for (int i = 0; i < config_setting_length(group); i++) {
         const config_setting_t *member = config_setting_get_elem(group, (unsigned)i);
+        const struct settings_member *m = known;
 
-        if (!is_known(config_setting_name(member), known))
+        while (m->name && strcmp(config_setting_name(member), m->name) != 0)
+            m++;
+        if (!m->name)
             return fail_unknown(s, member, known);
     }
     return CW_OK;
 }
 
-int settings_find(const struct settings *s, const config_setting_t *group, const char *name,
-                  enum settings_kind kind, config_setting_t **found)
+static int read_text(const struct settings *s, const struct settings_member *m,
+                     const config_setting_t *at, char *to)
 {
-    *found = config_setting_get_member(group, name);
-    if (*found && !kinds[kind].is(*found))
-        return settings_fail(s, *found, "expected %s", kinds[kind].what);
-    return CW_OK;
-}
+    const char *text = config_setting_get_string(at);
 
-int settings_need(const struct settings *s, const config_setting_t *group, const char *name,
-                  enum settings_kind kind, config_setting_t **found)
-{
-    if (settings_find(s, group, name, kind, found) < 0)
-        return s->err->code;
-    if (!*found)
-        return settings_fail(s, group, "'%s' is missing; expected %s", name, kinds[kind].what);
-    return CW_OK;
-}
-
-int settings_number(const struct settings *s, const config_setting_t *group, const char *name,
-                    uint32_t min, uint32_t max, uint32_t *number)
-{
-    config_setting_t *at;
-    long long value;
-
-    if (settings_find(s, group, name, SETTINGS_NUMBER, &at) < 0)
-        return s->err->code;
-    if (!at)
-        return CW_OK;
-    value = config_setting_get_int64(at);
-    if (value < min || value > max)
-        return settings_fail(s, at, "expected a whole number from %u to %u", min, max);
-    *number = (uint32_t)value;
-    return CW_OK;
-}
-
-int settings_text(const struct settings *s, const config_setting_t *group, const char *name,
-                  char *to, size_t max)
-{
-    config_setting_t *at;
-    const char *text;
-
-    to[0] = '\0';
-    if (settings_find(s, group, name, SETTINGS_TEXT, &at) < 0)
-        return s->err->code;
-    if (!at)
-        return CW_OK;
-    text = config_setting_get_string(at);
-    if (!text[0] || strlen(text) > max)
-        return settings_fail(s, at, "expected a text of 1 to %zu bytes", max);
+    if (!text[0] || strlen(text) > m->max)
+        return settings_fail(s, at, "expected a text of 1 to %u bytes", m->max);
+    if (m->kind == SETTINGS_NAME && (text[0] == '-' || text[strspn(text, LETTERS "-_")]))
+        return settings_fail(s, at, "expected letters, digits, '-' and '_', no '-' first");
     strcpy(to, text);
     return CW_OK;
+}
+
+static int read_number(const struct settings *s, const struct settings_member *m,
+                       const config_setting_t *at, void *to)
+{
+    long long value = config_setting_get_int64(at);
+
+    if (value < m->min || value > m->max)
+        return settings_fail(s, at, "expected a whole number from %u to %u", m->min, m->max);
+    if (m->kind == SETTINGS_PORT)
+        *(uint16_t *)to = (uint16_t)value;
+    else
+        *(uint32_t *)to = (uint32_t)value;
+    return CW_OK;
+}
+
+static int read_member(const struct settings *s, const config_setting_t *group,
+                       const struct settings_member *m, void *to)
+{
+    const config_setting_t *at = config_setting_get_member(group, m->name);
+
+    if (!at && m->needed)
+        return settings_fail(s, group, "'%s' is missing; expected %s", m->name,
+                             kinds[m->kind].what);
+    if (at && !kinds[m->kind].is(at))
+        return settings_fail(s, at, "expected %s", kinds[m->kind].what);
+    if (!at || m->max == 0)
+        return CW_OK;
+    return m->kind <= SETTINGS_NAME ? read_text(s, m, at, (char *)to + m->at)
+                                    : read_number(s, m, at, (char *)to + m->at);
+}
+
+int settings_read(const struct settings *s, const config_setting_t *group,
+                  const struct settings_member *known, void *to)
+{
+    int result = check_names(s, group, known);
+
+    for (const struct settings_member *m = known; m->name && result == CW_OK; m++)
+        result = read_member(s, group, m, to);
+    return result;
 }

@@ -18,7 +18,9 @@ struct settings {
 
 enum settings_kind {
     SETTINGS_TEXT,
+    SETTINGS_NAME, /* of letters, digits, "-" and "_" */
     SETTINGS_NUMBER,
+    SETTINGS_PORT,
     SETTINGS_GROUP,  /* { name = value; ... } */
     SETTINGS_GROUPS, /* ( { ... }, { ... } ) */
     SETTINGS_NAMES,  /* [ "a", "b" ] */
@@ -28,24 +30,18 @@ enum settings_kind {
 int settings_fail(const struct settings *s, const config_setting_t *at, const char *expected, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Whether a group has none but these; the last of them is NULL. */
-int settings_only(const struct settings *s, const config_setting_t *group,
-                  const char *const *known);
+/* A member that a group may have. */
+struct settings_member {
+    const char *name;
+    enum settings_kind kind;
+    bool needed;
+    uint32_t min, max; /* of a number; of a text: its bytes. 0: it is not read */
+    size_t at;         /* in a struct: of a text, of max + 1 bytes; a uint32_t; a port's uint16_t */
+};
 
-/* The setting of that name in a group; NULL: there is none. */
-int settings_find(const struct settings *s, const config_setting_t *group, const char *name,
-                  enum settings_kind kind, config_setting_t **found);
-
-/* ... which there must be. */
-int settings_need(const struct settings *s, const config_setting_t *group, const char *name,
-                  enum settings_kind kind, config_setting_t **found);
-
-/* A number from `min` to `max`, or `*number` as it was when the group has none. */
-int settings_number(const struct settings *s, const config_setting_t *group, const char *name,
-                    uint32_t min, uint32_t max, uint32_t *number);
-
-/* A text of at most `max` bytes, or "" when the group has none. `to` has room for one byte more. */
-int settings_text(const struct settings *s, const config_setting_t *group, const char *name,
-                  char *to, size_t max);
+/* Reads what is there into the struct, whose other members stay as they are. The group has none but
+ * these, of which an empty one is the last. */
+int settings_read(const struct settings *s, const config_setting_t *group,
+                  const struct settings_member *known, void *to);
 
 #endif
