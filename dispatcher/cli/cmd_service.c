@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 /* Whoever has started us may be gone: what was begun is done all the same. Frees the text. */
 static void say(char *text)
 {

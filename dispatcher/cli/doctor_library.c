@@ -6,7 +6,7 @@
 #include "dispatcher/status/rundir.h"
 
 #include <dlfcn.h>
-#include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,75 +19,24 @@
 
 /* ---- the MPI library ---- */
 
-static bool take_if_readable(char path[PATH_MAX], const char *dir, size_t dir_size,
-                             const char *name)
+/* The path that the dynamic loader finds, then what the library says. MPI_Get_library_version is
+ * one of the few functions that MPI allows before MPI_Init. Or "!" and why there is none. */
+static void ask_library(const void *about, int to)
 {
-    if (dir_size == 0 || dir_size + strlen(name) + 2 > PATH_MAX)
-        return false;
-    snprintf(path, PATH_MAX, "%.*s/%s", (int)dir_size, dir, name);
-    if (access(path, R_OK) == 0)
-        return true;
-    path[0] = '\0';
-    return false;
-}
-
-static bool find_in_list(char path[PATH_MAX], const char *dirs, const char *name)
-{
-    for (const char *at = dirs; at && *at; at += strspn(at, ":")) {
-        size_t size = strcspn(at, ":");
-
-        if (take_if_readable(path, at, size, name))
-            return true;
-        at += size;
-    }
-    return false;
-}
-
-/* Lines of ldconfig -p: "<tab>NAME (libc6,x86-64) => PATH", of all machines. */
-static bool find_in_cache(struct doctor *d, char path[PATH_MAX], const char *name)
-{
-    char *argv[] = {"/sbin/ldconfig", "-p", NULL};
-    struct cw_err err;
-    char *rest = d->output;
-    char *line;
-
-    if (tool_read(argv, d->output, &err) != 0)
-        return false;
-    while ((line = strsep(&rest, "\n"))) {
-        char *word = line + strspn(line, " \t");
-        char *arrow = strstr(word, " => ");
-
-        if (strncmp(word, name, strlen(name)) != 0 || word[strlen(name)] != ' ' || !arrow)
-            continue;
-        if (!strstr(word, "x86-64") && !strstr(word, "AArch64"))
-            continue;
-        snprintf(path, PATH_MAX, "%s", arrow + 4);
-        return true;
-    }
-    return false;
-}
-
-/* In the order of the dynamic loader. */
-static bool find_library(struct doctor *d, char path[PATH_MAX], const char *name)
-{
-    static const char defaults[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:"
-                                   "/lib/aarch64-linux-gnu:/usr/lib/aarch64-linux-gnu:"
-                                   "/lib64:/usr/lib64:/lib:/usr/lib";
-
-    return find_in_list(path, getenv("LD_LIBRARY_PATH"), name) || find_in_cache(d, path, name) ||
-           find_in_list(path, defaults, name);
-}
-
-/* MPI_Get_library_version is one of the few functions that MPI allows before MPI_Init. */
-static void ask_version(const void *about, int to)
-{
-    char version[VERSION_MAX + 1] = "";
-    int size = 0;
     void *library = dlopen(about, RTLD_LAZY | RTLD_LOCAL);
+    char version[VERSION_MAX + 1] = "";
     int (*get)(char *, int *) = NULL;
+    struct link_map *map;
+    int size = 0;
 
-    if (library)
-        *(void **)&get = dlsym(library, "MPI_Get_library_version");
+    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) < 0) {
+        doctor_answer_text(to, "!");
+        doctor_answer_text(to, dlerror());
+        return;
+    }
+    doctor_answer_text(to, map->l_name);
+    doctor_answer_text(to, "\n");
+    *(void **)&get = dlsym(library, "MPI_Get_library_version");
     if (get && get(version, &size) == 0)
         doctor_answer_text(to, version);
 }
@@ -108,17 +57,27 @@ static void read_value(const char *text, const char *key, char *value, size_t si
 
 static void check_mpich(struct doctor *d)
 {
-    char text[VERSION_MAX + 1];
+    char text[PATH_MAX + VERSION_MAX + 1];
     char device[64];
+    size_t size;
 
-    if (!find_library(d, d->mpich, MPICH_SONAME)) {
+    if (!doctor_ask_child(ask_library, MPICH_SONAME, text, sizeof(text)) ||
+        (text[0] == '!' && !strstr(text, "!" MPICH_SONAME ": cannot open"))) {
+        doctor_say(d, DOCTOR_MISSING,
+                   MPICH_SONAME ": the dynamic loader cannot take it%s%s; reinstall MPICH",
+                   text[0] ? ": " : "", text[0] ? text + 1 : "");
+        return;
+    }
+    if (text[0] == '!') {
         doctor_say(d, DOCTOR_MISSING,
                    MPICH_SONAME
                    ": the dynamic loader does not find it; install MPICH (Debian: apt install "
                    "libmpich12) or name its directory in LD_LIBRARY_PATH");
         return;
     }
-    if (!doctor_ask_child(ask_version, d->mpich, text, sizeof(text))) {
+    size = strcspn(text, "\n");
+    snprintf(d->mpich, sizeof(d->mpich), "%.*s", (int)size, text);
+    if (!text[size] || !text[size + 1]) {
         doctor_say(d, DOCTOR_WARNING,
                    "%s: it does not tell its version; is it damaged? Reinstall it", d->mpich);
         return;

@@ -1,3 +1,4 @@
+#include "common/transport.h"
 #include "dispatcher/cli/doctor.h"
 #include "dispatcher/status/rundir.h"
 #include "relay/engine/engine.h"
@@ -11,8 +12,6 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -56,38 +55,25 @@ static void check_personality(struct doctor *d)
             answer);
 }
 
-/* Binds and connects a socket of that name. Returns 0 or errno. */
-static int try_socket(const char *path)
+static int try_socket(const char *dir, struct cw_err *err)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t size = strlen(path) + 1;
-    int failure = 0;
-    int server;
-    int client;
+    char text[CW_ADDRESS_MAX];
+    struct cw_address address;
+    int server, client;
 
-    if (size > sizeof(address.sun_path))
-        return ENAMETOOLONG;
-    memcpy(address.sun_path, path, size);
-    server = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (server < 0 || client < 0 ||
-        bind(server, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(server, 1) < 0 ||
-        connect(client, (struct sockaddr *)&address, sizeof(address)) < 0)
-        failure = errno;
-    if (server >= 0)
-        close(server);
-    if (client >= 0)
-        close(client);
-    unlink(path);
-    return failure;
+    snprintf(text, sizeof(text), "unix:%.900s/socket", dir);
+    if (cw_address_parse(&address, text, err) < 0 || (server = cw_listen(&address, err)) < 0)
+        return err->code;
+    client = cw_connect(&address, err);
+    cw_unlisten(server, &address);
+    return client < 0 ? client : close(client);
 }
 
 static void check_runtime_dir(struct doctor *d)
 {
     const char *base = rundir_base();
+    struct cw_err err = {0};
     char dir[PATH_MAX];
-    char path[PATH_MAX + 16];
-    int failure;
 
     snprintf(dir, sizeof(dir), "%s/causeway-doctor-XXXXXX", base);
     if (!mkdtemp(dir)) {
@@ -96,15 +82,13 @@ static void check_runtime_dir(struct doctor *d)
                    strerror(errno));
         return;
     }
-    snprintf(path, sizeof(path), "%s/socket", dir);
-    failure = try_socket(path);
-    rmdir(dir);
-    if (failure)
+    if (try_socket(dir, &err) < 0)
         doctor_say(d, DOCTOR_MISSING,
                    "Unix sockets in %s: %s; set TMPDIR to a short path on a local disk", base,
-                   strerror(failure));
+                   err.text);
     else
         doctor_say(d, DOCTOR_OK, "Unix sockets in %s", base);
+    rmdir(dir);
 }
 
 /* One engine of a relay alone asks for more than every system has. */

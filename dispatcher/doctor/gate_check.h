@@ -3,6 +3,7 @@
 #ifndef DISPATCHER_GATE_CHECK_H
 #define DISPATCHER_GATE_CHECK_H
 
+#include "common/cred.h"
 #include "dispatcher/doctor/findings.h"
 #include "dispatcher/grid/routes.h"
 
@@ -18,5 +19,18 @@ struct gate_check {
 /* Opens the best way to the relay, and a session with it; says what works, what fails, and what to
  * do. Returns whether its gateways let us in. Several threads may do so. */
 bool gate_check(const struct gate_check *check, uint32_t site, struct findings *findings);
+
+enum relay_found {
+    RELAY_NO_WAY,  /* the way there fails: a gateway, a login, forwarding, ... */
+    RELAY_OFF,     /* nobody listens there, as the last gateway says */
+    RELAY_OTHER,   /* somebody does, who is no relay of ours, or has another key */
+    RELAY_LISTENS, /* somebody does; without a key nothing more is known */
+    RELAY_TAKES    /* the relay took the key, and has shown that it has it, too */
+};
+
+/* Connects within `time_ms`, and opens a job of one rank, which ends at once. `key`: of the relay;
+ * NULL: it is not known. Except with the last two, *err says why. */
+enum relay_found relay_check(const char *address, uint32_t time_ms, const uint8_t *key,
+                             struct cw_err *err);
 
 #endif

@@ -12,10 +12,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 #define BAD_USAGE 2 /* exit code of a causeway that does not know the command */
 
 /* --- why there is no report --- */

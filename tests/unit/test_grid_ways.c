@@ -1,8 +1,8 @@
 /* Ways between sites as they were found: dispatcher/doctor/grid_ways.h; and relays that are asked
  * where there are none. */
 #include "dispatcher/doctor/causes.h"
+#include "dispatcher/doctor/gate_check.h"
 #include "dispatcher/doctor/grid_ways.h"
-#include "dispatcher/doctor/relay_check.h"
 #include "dispatcher/doctor/tcp_probe.h"
 #include "tests/unit/suites.h"
 
