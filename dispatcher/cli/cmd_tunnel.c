@@ -4,6 +4,7 @@
 #include "tunnels/stripe_cut.h"
 #include "tunnels/tunnel.h"
 
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,33 +27,18 @@ static const char usage[] =
 
 /* Of who started us, which hears why there is no tunnel; else it is told here. It may have signals
  * blocked, and what a terminal sends is for it: its last words still go through here. */
-static bool take_fd(const char *text, struct tunnel_ends *ends)
+static int take_fd(const char *text, struct tunnel_ends *ends, struct cw_err *err)
 {
-    struct cw_err err;
     sigset_t none;
     int fd;
 
-    if (cw_parse_descriptor(text, &fd, &err) < 0)
-        return false;
+    if (cw_parse_descriptor(text, &fd, err) < 0)
+        return err->code;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setpgid(0, 0);
     *ends = (struct tunnel_ends){.in = fd, .out = fd, .told = true};
-    return true;
-}
-
-/* False: it was said why. */
-static bool take_connections(const char *what, const char *text, struct tunnel_options *options)
-{
-    uint64_t count;
-    struct cw_err err;
-
-    if (cw_parse_number(what, text, 1, STRIPES_MAX, &count, &err) < 0) {
-        fprintf(stderr, "causeway tunnel: %s\n", err.text);
-        return false;
-    }
-    options->connections = (uint32_t)count;
-    return true;
+    return CW_OK;
 }
 
 static int merge(void)
@@ -65,50 +51,50 @@ static int merge(void)
     return 1;
 }
 
-/* The address; NULL: bad usage. */
-static const char *take_options(int argc, char **argv, struct tunnel_options *options,
-                                struct tunnel_ends *ends)
-{
-    int at = 1;
+struct tunnel_words {
+    const char *fd, *connections; /* NULL: not given */
+    bool verbose, merge, help;
+};
 
-    for (; at < argc && argv[at][0] == '-'; at++)
-        if (strcmp(argv[at], "--verbose") == 0)
-            options->verbose = true;
-        else if (at + 1 < argc && strcmp(argv[at], "--fd") == 0 && take_fd(argv[at + 1], ends))
-            at++;
-        else if (at + 1 < argc && strcmp(argv[at], "--connections") == 0 &&
-                 take_connections("--connections", argv[at + 1], options))
-            at++;
-        else
-            return NULL;
-    return at + 1 == argc ? argv[at] : NULL;
+static int take(const struct tunnel_words *w, struct tunnel_options *options,
+                struct tunnel_ends *ends, struct cw_err *err)
+{
+    const char *of_environment = getenv(TUNNEL_CONNECTIONS_VARIABLE);
+    const char *count = w->connections ? w->connections : of_environment;
+    uint64_t connections = 0;
+
+    if (count && cw_parse_number(w->connections ? "--connections" : TUNNEL_CONNECTIONS_VARIABLE,
+                                 count, 1, STRIPES_MAX, &connections, err) < 0)
+        return err->code;
+    *options = (struct tunnel_options){(uint32_t)connections, w->verbose};
+    return w->fd ? take_fd(w->fd, ends, err) : CW_OK;
 }
 
 int cmd_tunnel(int argc, char **argv)
 {
+    struct tunnel_words w = {0};
+    const struct cw_option known[] = {
+        {"fd", .text = &w.fd},           {"connections", .text = &w.connections},
+        {"verbose", .flag = &w.verbose}, {"merge", .flag = &w.merge},
+        {"help", .flag = &w.help},       {0}};
     struct tunnel_ends ends = {.in = STDIN_FILENO, .out = STDOUT_FILENO};
-    const char *of_environment = getenv(TUNNEL_CONNECTIONS_VARIABLE), *text;
-    struct tunnel_options options = {0};
+    struct tunnel_options options;
     struct ssh_address address;
     struct cw_err err = {0};
 
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
-        return 0;
-    }
     if (argc >= 2 && strcmp(argv[1], "--listen") == 0)
         return cmd_door(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    if (argc == 2 && strcmp(argv[1], "--merge") == 0)
-        return merge();
-    if (of_environment && !take_connections(TUNNEL_CONNECTIONS_VARIABLE, of_environment, &options))
-        return 2;
-    text = take_options(argc, argv, &options, &ends);
-    if (!text) {
-        fputs(usage, stderr);
-        return 2;
+    if (cw_parse_options(argc, argv, "causeway tunnel", known, &err) == CW_OK) {
+        if (w.help)
+            return fputs(usage, stdout) < 0;
+        if (w.merge)
+            return merge();
+        if (optind + 1 != argc)
+            return fputs(usage, stderr), 2;
     }
-    if (ssh_address_parse(&address, text, &err) < 0) {
+    if (err.code || take(&w, &options, &ends, &err) < 0 ||
+        ssh_address_parse(&address, argv[optind], &err) < 0) {
         fprintf(stderr, "causeway tunnel: %s\n", err.text);
         return 2;
     }
