@@ -56,7 +56,7 @@ static int read_grid(struct examination *e, const char *file, const char *here, 
     gethostname(machine, sizeof(machine) - 1);
     if (grid_file_read(&e->grid, file, err) < 0 ||
         grid_here(&e->grid, here, machine, &e->here, err) < 0 ||
-        grid_state_ssh_args(&e->grid, e->here, e->ssh_args, err) < 0)
+        grid_state_ssh_args(&e->grid, e->here, NULL, e->ssh_args, err) < 0)
         return err->code;
     return CW_OK;
 }

@@ -86,7 +86,7 @@ static int prepare(struct session *s, struct cw_err *err)
     s->causeway[n > 0 ? n : 0] = '\0';
     gethostname(s->own_host, sizeof(s->own_host) - 1);
     if (grid_file_read(&s->grid, s->options->file, err) < 0 || find_sites(s, err) < 0 ||
-        grid_state_ssh_args(&s->grid, s->crew.here, s->ssh_args, err) < 0)
+        grid_state_ssh_args(&s->grid, s->crew.here, NULL, s->ssh_args, err) < 0)
         return err->code;
     for (uint32_t i = 0; i < s->grid.sites; i++)
         plan_at_home(s->grid.site[i].key, cw_home());

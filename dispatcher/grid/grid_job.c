@@ -43,23 +43,10 @@ int grid_job_open(struct grid_job *job, const char *file, const char *here, stru
     if (grid_file_read(&job->grid, file, err) < 0 ||
         grid_here(&job->grid, here, machine, &job->here, err) < 0)
         return err->code;
-    return grid_state_ssh_args(&job->grid, job->here, job->ssh_args, err) < 0 ||
+    return grid_state_ssh_args(&job->grid, job->here, NULL, job->ssh_args, err) < 0 ||
                    take_key(job, err) < 0
                ? err->code
                : CW_OK;
-}
-
-int grid_job_own_ssh_config(const struct grid_job *job, const char *dir,
-                            char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
-{
-    char *text = ssh_config_make(&job->grid, job->here);
-
-    if (!text)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
-    snprintf(args, GRID_SSH_ARGS_BYTES, "-F %.*s/" GRID_STATE_SSH_CONFIG, PATH_MAX - 16, dir);
-    grid_state_write_at(args + strlen("-F "), text, strlen(text), err);
-    free(text);
-    return err->code;
 }
 
 int grid_job_keep_logs_at(struct grid_job *job, const char *site, struct cw_err *err)

@@ -37,11 +37,6 @@ struct grid_job {
 int grid_job_open(struct grid_job *job, const char *file, const char *here, struct cw_err *err);
 void grid_job_free(struct grid_job *job); /* zeroed is allowed */
 
-/* Writes the configuration for ssh into a directory of the job's own, and says where it is: ssh is
- * started as long as the job runs. Errors: CW_ENOMEM, CW_ESYS. */
-int grid_job_own_ssh_config(const struct grid_job *job, const char *dir,
-                            char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
-
 /* The relay and the checkpoint server of the site of that name are those of all ranks. Errors:
  * CW_EINVAL: there is no such site; which there are. */
 int grid_job_keep_logs_at(struct grid_job *job, const char *site, struct cw_err *err);

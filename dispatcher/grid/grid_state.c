@@ -70,41 +70,21 @@ int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MA
     return CW_OK;
 }
 
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = write(fd, bytes, size);
-
-        if (n < 0 && errno != EINTR)
-            return false;
-        bytes += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
-int grid_state_write(const struct grid *grid, const char *file, const void *bytes, size_t size,
-                     struct cw_err *err)
-{
-    char path[PATH_MAX];
-
-    if (grid_state_path(grid, file, path, err) < 0)
-        return err->code;
-    return grid_state_write_at(path, bytes, size, err);
-}
-
-int grid_state_write_at(const char *path, const void *bytes, size_t size, struct cw_err *err)
+/* The file is whole, or the one that was there. */
+static int write_whole(const char *path, const char *text, struct cw_err *err)
 {
     char fresh[PATH_MAX + 8];
     bool written;
+    FILE *to;
     int fd;
 
     snprintf(fresh, sizeof(fresh), "%s.XXXXXX", path);
     fd = mkostemp(fresh, O_CLOEXEC);
-    if (fd < 0)
+    to = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!to)
         return fail(fresh, "open", err);
-    written = write_all(fd, bytes, size);
-    close(fd);
+    written = fputs(text, to) >= 0;
+    written = fclose(to) == 0 && written;
     if (written && rename(fresh, path) == 0)
         return CW_OK;
     fail(path, "write", err);
@@ -122,24 +102,25 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
     return cw_key_load_or_make(path, key, &made, err);
 }
 
-int grid_state_ssh_args(const struct grid *grid, uint32_t here, char args[GRID_SSH_ARGS_BYTES],
-                        struct cw_err *err)
+int grid_state_ssh_args(const struct grid *grid, uint32_t here, const char *dir,
+                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err)
 {
-    char *text = ssh_config_make(grid, here);
-    char path[PATH_MAX];
+    char path[PATH_MAX], *text;
+    int failed;
 
-    if (!text)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
-    if (grid_state_write(grid, GRID_STATE_SSH_CONFIG, text, strlen(text), err) == CW_OK)
-        grid_state_path(grid, GRID_STATE_SSH_CONFIG, path, err);
-    free(text);
-    if (err->code)
+    if (dir)
+        snprintf(path, sizeof(path), "%s/" GRID_STATE_SSH_CONFIG, dir);
+    else if (grid_state_path(grid, GRID_STATE_SSH_CONFIG, path, err) < 0)
         return err->code;
     if (strpbrk(path, " \t"))
         return cw_err_set(err, CW_EINVAL,
                           "%s: the name has a blank, with which ssh cannot be told of it; set "
                           "XDG_STATE_HOME to a directory without",
                           path);
+    text = ssh_config_make(grid, here);
+    failed = text ? write_whole(path, text, err)
+                  : cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
+    free(text);
     strcpy(stpcpy(args, "-F "), path);
-    return CW_OK;
+    return failed;
 }

@@ -16,20 +16,14 @@
 int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MAX],
                     struct cw_err *err);
 
-/* Writes the file whole, or leaves the one that was there. Errors: as above. */
-int grid_state_write(const struct grid *grid, const char *file, const void *bytes, size_t size,
-                     struct cw_err *err);
-
 /* The grid's key, which is made where there is none. Errors: as above, and of cw_key_load. */
 int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err);
 
-/* Writes the file whole, in any directory of the user. Errors: CW_ESYS. */
-int grid_state_write_at(const char *path, const void *bytes, size_t size, struct cw_err *err);
-
 /* Writes the configuration for ssh, which each command on this grid does, and says where it is: "-F
- * PATH", as words with blanks between. Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
+ * PATH", as words with blanks between. It is in that directory, as long as a job runs, or, with
+ * NULL, with what is kept of the grid. Errors: as above, CW_ENOMEM; CW_EINVAL: PATH has a blank. */
 #define GRID_SSH_ARGS_BYTES (PATH_MAX + 3)
-int grid_state_ssh_args(const struct grid *grid, uint32_t here, char args[GRID_SSH_ARGS_BYTES],
-                        struct cw_err *err);
+int grid_state_ssh_args(const struct grid *grid, uint32_t here, const char *dir,
+                        char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
 
 #endif

@@ -121,7 +121,8 @@ static int open_agents(struct parts *p, const struct parts_events *events, struc
                                    .ctx = events->agents_ctx};
 
     if (p->options->grid) {
-        if (grid_job_own_ssh_config(p->options->grid, p->dir.path, p->ssh_args, err) < 0)
+        if (grid_state_ssh_args(&p->options->grid->grid, p->options->grid->here, p->dir.path,
+                                p->ssh_args, err) < 0)
             return err->code;
         config.launcher_args = p->ssh_args;
     }
