@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154 # of tests/grid.sh, and the suites
 GRID_PUBLISHED=22000 # and the number of a site: its port at another one's gateway
 # where gateways have causeway, which is in no PATH there
-export CAUSEWAY_TUNNEL_PROGRAM=${CAUSEWAY_TUNNEL_PROGRAM:-$root/build/causeway}
+export CAUSEWAY_TUNNEL_PROGRAM=${CAUSEWAY_TUNNEL_PROGRAM:-${root:-$PWD}/build/causeway}
 
 # grid_site_of NUMBER SITE [SETTINGS]: prints what a grid file has of a site with a gateway; SETTINGS go before the rest
 grid_site_of() {
