@@ -4,6 +4,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of active messages");
+
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
@@ -26,7 +28,7 @@ static void tell_in_order(void)
                "1 > MESSAGE req 2 tag 7 total 5 FIRST LAST ACTIVE event 4 'three'\n");
 }
 
-static void in_order(void)
+TEST(in_order)
 {
     for (enum fixture_feed feed = FEED_WHOLE; feed <= FEED_RANDOM; feed++) {
         fixture_init(&f, FIXTURE_MEMORY);
@@ -39,7 +41,7 @@ static void in_order(void)
 }
 
 /* A large one is cut through under a stream number of its own; another sender's comes between. */
-static void large(void)
+TEST(large)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 3);
@@ -58,7 +60,7 @@ static void large(void)
 }
 
 /* They wait for the rank to connect, in order; one whose bytes still come goes on live. */
-static void before_the_rank_connects(void)
+TEST(before_the_rank_connects)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -90,7 +92,7 @@ static void before_the_rank_connects(void)
 }
 
 /* Its sender is gone before its end: what is there is told, the rest never comes. */
-static void early_one_of_a_lost_sender(void)
+TEST(early_one_of_a_lost_sender)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -109,7 +111,7 @@ static void early_one_of_a_lost_sender(void)
     fixture_fini(&f);
 }
 
-static void early_ones_go_with_the_job(void)
+TEST(early_ones_go_with_the_job)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     f.mute = true;
@@ -122,15 +124,4 @@ static void early_ones_go_with_the_job(void)
     fixture_close(&f.dispatcher, "gone");
     CU_ASSERT_PTR_NULL(r0->conn);
     fixture_fini(&f);
-}
-
-void add_active_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of active messages", NULL, NULL);
-
-    CU_ADD_TEST(suite, in_order);
-    CU_ADD_TEST(suite, large);
-    CU_ADD_TEST(suite, before_the_rank_connects);
-    CU_ADD_TEST(suite, early_one_of_a_lost_sender);
-    CU_ADD_TEST(suite, early_ones_go_with_the_job);
 }

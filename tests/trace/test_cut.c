@@ -7,6 +7,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("trace of cut-through");
+
 #define TOTAL 180000u
 #define PIECE 60000u
 #define SEND_FIXED (CW_FRAME_HEADER + CW_SEND_SIZE)
@@ -58,7 +60,7 @@ static void log_cut(const struct relay_cut *cut)
     relay_cut_done(cut);
 }
 
-static void to_whom(void)
+TEST(to_whom)
 {
     start(false, true);
     CU_ASSERT_PTR_EQUAL(relay_conn_cut_to(r0->conn), r1->conn);
@@ -69,7 +71,7 @@ static void to_whom(void)
     fixture_fini(&f);
 }
 
-static void not_while_nobody_waits_for_it(void)
+TEST(not_while_nobody_waits_for_it)
 {
     start(false, false);
     CU_ASSERT_PTR_NULL(relay_conn_cut_to(r0->conn));
@@ -78,7 +80,7 @@ static void not_while_nobody_waits_for_it(void)
     fixture_fini(&f);
 }
 
-static void not_behind_what_is_queued(void)
+TEST(not_behind_what_is_queued)
 {
     start(false, true);
     r1->stalled = true;
@@ -90,7 +92,7 @@ static void not_behind_what_is_queued(void)
     fixture_fini(&f);
 }
 
-static void not_to_one_that_repeats(void)
+TEST(not_to_one_that_repeats)
 {
     start(true, true);
     fixture_close(r1, "crash");
@@ -102,7 +104,7 @@ static void not_to_one_that_repeats(void)
     fixture_fini(&f);
 }
 
-static void no_more_than_the_frame(void)
+TEST(no_more_than_the_frame)
 {
     struct relay_cut cut;
 
@@ -117,7 +119,7 @@ static void no_more_than_the_frame(void)
 }
 
 /* The rest of a message that is longer than its receive goes nowhere. */
-static void no_more_than_the_receive(void)
+TEST(no_more_than_the_receive)
 {
     struct relay_cut cut;
 
@@ -131,7 +133,7 @@ static void no_more_than_the_receive(void)
 }
 
 /* No block is taken but the log's. */
-static void takes_no_memory(void)
+TEST(takes_no_memory)
 {
     uint64_t before;
     struct relay_cut cut;
@@ -146,7 +148,7 @@ static void takes_no_memory(void)
 }
 
 /* The receiver vanishes after its share was promised: the next incarnation gets it from the log. */
-static void receiver_vanishes_meanwhile(void)
+TEST(receiver_vanishes_meanwhile)
 {
     struct relay_cut cut;
 
@@ -163,7 +165,7 @@ static void receiver_vanishes_meanwhile(void)
 }
 
 /* The log is given up while the engine still copies into it. */
-static void job_ends_meanwhile(void)
+TEST(job_ends_meanwhile)
 {
     struct relay_cut cut;
 
@@ -176,7 +178,7 @@ static void job_ends_meanwhile(void)
 }
 
 /* Without memory for the log's block nothing happens; the way through blocks says why. */
-static void no_memory(void)
+TEST(no_memory)
 {
     uint64_t spent;
     struct relay_cut cut;
@@ -222,7 +224,7 @@ static size_t before(struct bytes *bytes)
     return relay_conn_before_cut(r1->conn, bytes->size, peek, bytes);
 }
 
-static void up_to_the_payload(void)
+TEST(up_to_the_payload)
 {
     struct bytes bytes = {.size = 0};
 
@@ -240,7 +242,7 @@ static void up_to_the_payload(void)
 }
 
 /* A stream of small frames is read at once. */
-static void many_small_frames(void)
+TEST(many_small_frames)
 {
     struct bytes bytes = {.size = 0};
 
@@ -252,7 +254,7 @@ static void many_small_frames(void)
     fixture_fini(&f);
 }
 
-static void lengths_that_cannot_be(void)
+TEST(lengths_that_cannot_be)
 {
     static const uint32_t lengths[] = {UINT32_MAX, UINT32_MAX - CW_FRAME_HEADER, 1u << 31, 0, 1};
     static const uint8_t types[] = {CW_FRAME_SEND, CW_FRAME_RECV, 0, 200, 255};
@@ -268,23 +270,4 @@ static void lengths_that_cannot_be(void)
             CU_ASSERT_TRUE(before(&bytes) <= bytes.size);
         }
     fixture_fini(&f);
-}
-
-void add_cut_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of cut-through", NULL, NULL);
-
-    CU_ADD_TEST(suite, to_whom);
-    CU_ADD_TEST(suite, not_while_nobody_waits_for_it);
-    CU_ADD_TEST(suite, not_behind_what_is_queued);
-    CU_ADD_TEST(suite, not_to_one_that_repeats);
-    CU_ADD_TEST(suite, no_more_than_the_frame);
-    CU_ADD_TEST(suite, no_more_than_the_receive);
-    CU_ADD_TEST(suite, takes_no_memory);
-    CU_ADD_TEST(suite, receiver_vanishes_meanwhile);
-    CU_ADD_TEST(suite, job_ends_meanwhile);
-    CU_ADD_TEST(suite, no_memory);
-    CU_ADD_TEST(suite, up_to_the_payload);
-    CU_ADD_TEST(suite, many_small_frames);
-    CU_ADD_TEST(suite, lengths_that_cannot_be);
 }

@@ -7,6 +7,8 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
+SUITE("trace of divergence");
+
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
@@ -49,7 +51,7 @@ static void it_diverges(const char *text)
     fixture_fini(&f);
 }
 
-static void other_messages(void)
+TEST(other_messages)
 {
     come_again();
     say_check(r0, CW_SEND_TAG, 2, 0x12, 3);
@@ -70,7 +72,7 @@ static void other_messages(void)
                 "an active message of 4 bytes to rank 1 with tag 0x13; since its start: no input");
 }
 
-static void too_many(void)
+TEST(too_many)
 {
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
@@ -80,7 +82,7 @@ static void too_many(void)
                 "0x12; since its start: no input");
 }
 
-static void too_few(void)
+TEST(too_few)
 {
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
@@ -143,7 +145,7 @@ static void contents_are_other(const char *text)
     fixture_fini(&f);
 }
 
-static void other_contents(void)
+TEST(other_contents)
 {
     come_again_with_contents();
     check_contents(1, 0xaab, 0);
@@ -161,7 +163,7 @@ static void other_contents(void)
 }
 
 /* It is told once, and the rank goes on; also one that comes after it. */
-static void other_contents_borne(void)
+TEST(other_contents_borne)
 {
     come_again_with_contents();
     check_contents(1, 0xaab, CW_CHECK_BEARS);
@@ -185,7 +187,7 @@ static void other_contents_borne(void)
 }
 
 /* All else is compared as ever. */
-static void other_message_borne(void)
+TEST(other_message_borne)
 {
     come_again_with_contents();
     check_contents(7, 0xaaa, CW_CHECK_BEARS);
@@ -195,7 +197,7 @@ static void other_message_borne(void)
 }
 
 /* Of the largest that can be, nothing is lost in what is kept. */
-static void extreme_messages(void)
+TEST(extreme_messages)
 {
     struct client *d = &f.other[1];
     uint64_t total = CW_MESSAGE_MAX;
@@ -223,7 +225,7 @@ static void extreme_messages(void)
     fixture_fini(&f);
 }
 
-static void check_that_cannot_be_read(void)
+TEST(check_that_cannot_be_read)
 {
     uint8_t body[CW_SEND_SIZE] = {0};
 
@@ -242,7 +244,7 @@ static void live_is_refused(uint64_t event)
     fixture_fini(&f);
 }
 
-static void live_too_early(void)
+TEST(live_too_early)
 {
     for (uint64_t event = 0; event < 4; event++) {
         if (event == 2)
@@ -258,7 +260,7 @@ static void live_too_early(void)
 }
 
 /* It says that it has seen it all while the relay still has more to tell. */
-static void live_before_all_is_told(void)
+TEST(live_before_all_is_told)
 {
     start();
     for (uint32_t i = 0; i < 8; i++)
@@ -276,7 +278,7 @@ static void live_before_all_is_told(void)
     fixture_fini(&f);
 }
 
-static void live_twice(void)
+TEST(live_twice)
 {
     come_again();
     say_check(r0, CW_SEND_TAG, 1, 0x12, 3);
@@ -287,7 +289,7 @@ static void live_twice(void)
     fixture_fini(&f);
 }
 
-static void going_on_from_the_middle(void)
+TEST(going_on_from_the_middle)
 {
     static const struct cw_hello hellos[] = {{.event = 2}, {.poll_clock = 1}, {.acts = 1}};
 
@@ -324,7 +326,7 @@ static void taken_is_refused(uint64_t event, uint64_t clock)
     fixture_fini(&f);
 }
 
-static void taken_that_does_not_add_up(void)
+TEST(taken_that_does_not_add_up)
 {
     taken_is_refused(0, 11);
     taken_is_refused(1, 11);
@@ -335,7 +337,7 @@ static void taken_that_does_not_add_up(void)
     taken_is_refused(3, 0);
 }
 
-static void probe_whose_clock_goes_back(void)
+TEST(probe_whose_clock_goes_back)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -347,7 +349,7 @@ static void probe_whose_clock_goes_back(void)
     fixture_fini(&f);
 }
 
-static void clocks_of_any_size(void)
+TEST(clocks_of_any_size)
 {
     start();
     say_send_kind(r1, CW_SEND_AM, 0, 0, 5, "");
@@ -360,7 +362,7 @@ static void clocks_of_any_size(void)
     fixture_fini(&f);
 }
 
-static void readings_of_nothing(void)
+TEST(readings_of_nothing)
 {
     start();
     say_readings(r0, "");
@@ -369,7 +371,7 @@ static void readings_of_nothing(void)
 }
 
 /* The largest comes back as it was, however it is cut. */
-static void readings_of_every_size(void)
+TEST(readings_of_every_size)
 {
     static const uint32_t sizes[] = {1, 127, 128, 1000, CW_READINGS_MAX};
     static uint8_t bytes[CW_READINGS_MAX];
@@ -396,7 +398,7 @@ static void readings_of_every_size(void)
 }
 
 /* A job without log does not want them, and takes them for what they are worth. */
-static void determinants_in_a_job_without_log(void)
+TEST(determinants_in_a_job_without_log)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 2);
@@ -411,7 +413,7 @@ static void determinants_in_a_job_without_log(void)
 }
 
 /* --- frames of one who repeats ---------------------------------------------------------------- */
-static void frames_while_it_repeats(void)
+TEST(frames_while_it_repeats)
 {
     static const uint8_t refused[] = {CW_FRAME_SEND,  CW_FRAME_SEND_DATA, CW_FRAME_RECV,
                                       CW_FRAME_MRECV, CW_FRAME_PROBE,     CW_FRAME_CANCEL,
@@ -435,36 +437,10 @@ static void frames_while_it_repeats(void)
 }
 
 /* CHECK and LIVE are for those who repeat. */
-static void check_of_one_who_does_not_repeat(void)
+TEST(check_of_one_who_does_not_repeat)
 {
     start();
     say_check(r0, CW_SEND_TAG, 1, 5, 3);
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'CHECK frame is not allowed here'\n");
     fixture_fini(&f);
-}
-
-void add_divergence_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of divergence", NULL, NULL);
-
-    CU_ADD_TEST(suite, other_messages);
-    CU_ADD_TEST(suite, other_contents);
-    CU_ADD_TEST(suite, other_contents_borne);
-    CU_ADD_TEST(suite, other_message_borne);
-    CU_ADD_TEST(suite, too_many);
-    CU_ADD_TEST(suite, too_few);
-    CU_ADD_TEST(suite, extreme_messages);
-    CU_ADD_TEST(suite, check_that_cannot_be_read);
-    CU_ADD_TEST(suite, live_too_early);
-    CU_ADD_TEST(suite, live_before_all_is_told);
-    CU_ADD_TEST(suite, live_twice);
-    CU_ADD_TEST(suite, going_on_from_the_middle);
-    CU_ADD_TEST(suite, taken_that_does_not_add_up);
-    CU_ADD_TEST(suite, probe_whose_clock_goes_back);
-    CU_ADD_TEST(suite, clocks_of_any_size);
-    CU_ADD_TEST(suite, readings_of_nothing);
-    CU_ADD_TEST(suite, readings_of_every_size);
-    CU_ADD_TEST(suite, determinants_in_a_job_without_log);
-    CU_ADD_TEST(suite, frames_while_it_repeats);
-    CU_ADD_TEST(suite, check_of_one_who_does_not_repeat);
 }

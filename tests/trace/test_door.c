@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("trace of strangers");
+
 #define STRANGERS (RELAY_STRANGERS_MAX + 2) /* beside a job of 2 ranks */
 
 static struct fixture f;
@@ -23,7 +25,7 @@ static void stranger_comes(struct client *c)
 }
 
 /* They take nothing from jobs, and keep nobody out: the oldest has to go. */
-static void strangers_without_end(void)
+TEST(strangers_without_end)
 {
     uint64_t before;
 
@@ -50,7 +52,7 @@ static void strangers_without_end(void)
     fixture_fini(&f);
 }
 
-static void stranger_is_told_why(void)
+TEST(stranger_is_told_why)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, x, "x");
@@ -69,7 +71,7 @@ static void stranger_is_told_why(void)
 }
 
 /* What cannot be a HELLO is refused by its header: the rest is not waited for. */
-static void frames_of_strangers(void)
+TEST(frames_of_strangers)
 {
     for (uint8_t type = 1; type < CW_FRAME_TYPES; type++) {
         if (type == CW_FRAME_HELLO || strcmp(cw_frame_name(type), "?") == 0)
@@ -81,13 +83,4 @@ static void frames_of_strangers(void)
         expect_has(&f, "frame is not allowed here'\nx is closed\n");
         fixture_fini(&f);
     }
-}
-
-void add_door_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of strangers", NULL, NULL);
-
-    CU_ADD_TEST(suite, strangers_without_end);
-    CU_ADD_TEST(suite, stranger_is_told_why);
-    CU_ADD_TEST(suite, frames_of_strangers);
 }

@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of large messages");
+
 #define TOTAL 180000u
 #define PIECE 60000u
 
@@ -19,7 +21,7 @@ static void start(void)
     fixture_start(&f, 3);
 }
 
-static void cut_through(void)
+TEST(cut_through)
 {
     start();
     say_recv(r1, 7, 5);
@@ -50,7 +52,7 @@ static void cut_through(void)
 }
 
 /* A message is whole whatever is cut where, and whenever its receive comes. */
-static void cut_anywhere(void)
+TEST(cut_anywhere)
 {
     static const uint32_t totals[] = {2047, 2048, 2049, 16384, 16385, 65536, 300000};
 
@@ -80,7 +82,7 @@ static void cut_anywhere(void)
     }
 }
 
-static void other_frames_between_its_pieces(void)
+TEST(other_frames_between_its_pieces)
 {
     start();
     f.merged = true;
@@ -106,7 +108,7 @@ static void other_frames_between_its_pieces(void)
 }
 
 /* The receive comes in the middle: what is there goes at once, the rest as it comes. */
-static void received_in_the_middle(void)
+TEST(received_in_the_middle)
 {
     start();
     say_begin(r0, CW_SEND_SYNC, 1, 5, TOTAL, PIECE);
@@ -126,7 +128,7 @@ static void received_in_the_middle(void)
 }
 
 /* The event is complete with the last byte that the receive has room for. */
-static void truncated_while_it_comes(void)
+TEST(truncated_while_it_comes)
 {
     start();
     f.merged = true;
@@ -148,7 +150,7 @@ static void truncated_while_it_comes(void)
     fixture_fini(&f);
 }
 
-static void truncated_after_it_came(void)
+TEST(truncated_after_it_came)
 {
     start();
     f.merged = true;
@@ -168,7 +170,7 @@ static void truncated_after_it_came(void)
     fixture_fini(&f);
 }
 
-static void sender_vanishes_after_the_match(void)
+TEST(sender_vanishes_after_the_match)
 {
     start();
     say_recv(r1, 7, 5);
@@ -184,7 +186,7 @@ static void sender_vanishes_after_the_match(void)
     fixture_fini(&f);
 }
 
-static void sender_vanishes_before_the_match(void)
+TEST(sender_vanishes_before_the_match)
 {
     start();
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
@@ -202,7 +204,7 @@ static void sender_vanishes_before_the_match(void)
 }
 
 /* The receiver ends while bytes are under way: they are dropped, the sender goes on. */
-static void receiver_vanishes(void)
+TEST(receiver_vanishes)
 {
     start();
     say_recv(r1, 7, 5);
@@ -221,7 +223,7 @@ static void receiver_vanishes(void)
     fixture_fini(&f);
 }
 
-static void job_ends_in_the_middle(void)
+TEST(job_ends_in_the_middle)
 {
     start();
     f.mute = true;
@@ -261,7 +263,7 @@ static void finish(uint64_t sent, uint64_t total)
 }
 
 /* After a moment the relay stores: it never stops reading a rank because another is slow. */
-static void slow_receiver_holds_its_sender_for_a_moment(void)
+TEST(slow_receiver_holds_its_sender_for_a_moment)
 {
     uint64_t total = 4 * RELAY_CUT_BACKLOG_MAX;
     uint64_t sent;
@@ -279,7 +281,7 @@ static void slow_receiver_holds_its_sender_for_a_moment(void)
     fixture_fini(&f);
 }
 
-static void slow_receiver_that_drains(void)
+TEST(slow_receiver_that_drains)
 {
     uint64_t total = 4 * RELAY_CUT_BACKLOG_MAX;
     uint64_t sent;
@@ -299,7 +301,7 @@ static void slow_receiver_that_drains(void)
     fixture_fini(&f);
 }
 
-static void slow_receiver_that_ends(void)
+TEST(slow_receiver_that_ends)
 {
     uint64_t total = 4 * RELAY_CUT_BACKLOG_MAX;
 
@@ -311,7 +313,7 @@ static void slow_receiver_that_ends(void)
 }
 
 /* What nobody has asked for is stored: its sender never waits. */
-static void unexpected_bytes_hold_nobody(void)
+TEST(unexpected_bytes_hold_nobody)
 {
     uint64_t total = 2 * RELAY_CUT_BACKLOG_MAX;
 
@@ -327,24 +329,4 @@ static void unexpected_bytes_hold_nobody(void)
     fixture_read(r1);
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, total));
     fixture_fini(&f);
-}
-
-void add_large_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of large messages", NULL, NULL);
-
-    CU_ADD_TEST(suite, cut_through);
-    CU_ADD_TEST(suite, cut_anywhere);
-    CU_ADD_TEST(suite, other_frames_between_its_pieces);
-    CU_ADD_TEST(suite, received_in_the_middle);
-    CU_ADD_TEST(suite, truncated_while_it_comes);
-    CU_ADD_TEST(suite, truncated_after_it_came);
-    CU_ADD_TEST(suite, sender_vanishes_after_the_match);
-    CU_ADD_TEST(suite, sender_vanishes_before_the_match);
-    CU_ADD_TEST(suite, receiver_vanishes);
-    CU_ADD_TEST(suite, job_ends_in_the_middle);
-    CU_ADD_TEST(suite, slow_receiver_holds_its_sender_for_a_moment);
-    CU_ADD_TEST(suite, slow_receiver_that_drains);
-    CU_ADD_TEST(suite, slow_receiver_that_ends);
-    CU_ADD_TEST(suite, unexpected_bytes_hold_nobody);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+SUITE("trace of links");
+
 #define RANKS 4
 #define LARGE 300000
 #define MESSAGES 300
@@ -169,7 +171,7 @@ static void finish(void)
     fixture_fini(&relay[1]);
 }
 
-static void both_are_told(void)
+TEST(both_are_told)
 {
     uint8_t key[CW_KEY_SIZE];
 
@@ -190,7 +192,7 @@ static void both_are_told(void)
     finish();
 }
 
-static void dial_that_fails(void)
+TEST(dial_that_fails)
 {
     struct relay_dialled dialled = {.peer = 1, .failure = "nobody is there"};
 
@@ -215,7 +217,7 @@ static void dial_that_fails(void)
     finish();
 }
 
-static void strange_relays(void)
+TEST(strange_relays)
 {
     uint8_t key[CW_KEY_SIZE];
 
@@ -236,7 +238,7 @@ static void strange_relays(void)
 }
 
 /* --- messages --------------------------------------------------------------------------------- */
-static void message_to_another_relay(void)
+TEST(message_to_another_relay)
 {
     start_linked(false, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
@@ -248,7 +250,7 @@ static void message_to_another_relay(void)
     finish();
 }
 
-static void unexpected_and_synchronous(void)
+TEST(unexpected_and_synchronous)
 {
     start_linked(false, FEED_WHOLE);
     say_send_kind(rank(0), CW_SEND_SYNC, 1, 9, 5, "abc");
@@ -263,7 +265,7 @@ static void unexpected_and_synchronous(void)
     finish();
 }
 
-static void active_message(void)
+TEST(active_message)
 {
     start_linked(false, FEED_WHOLE);
     say_send_kind(rank(3), CW_SEND_AM, 2, 0, 5, "abc");
@@ -273,7 +275,7 @@ static void active_message(void)
 }
 
 /* Their parts take turns on the one link. */
-static void large_messages_of_two_ranks(void)
+TEST(large_messages_of_two_ranks)
 {
     start_linked(false, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
@@ -291,7 +293,7 @@ static void large_messages_of_two_ranks(void)
 }
 
 /* While much is under way to the other relay, the sender waits; the link itself is always read. */
-static void link_that_is_behind(void)
+TEST(link_that_is_behind)
 {
     start_linked(false, FEED_WHOLE);
     relay[0].mute = true;
@@ -335,14 +337,14 @@ static void messages_to_a_link_that_is_behind(bool down)
     resume_ms = 0;
 }
 
-static void small_messages_to_a_link_that_is_behind(void)
+TEST(small_messages_to_a_link_that_is_behind)
 {
     messages_to_a_link_that_is_behind(false);
     messages_to_a_link_that_is_behind(true);
 }
 
 /* Every rank sends to every other, and bytes come as they like. */
-static void many_messages(void)
+TEST(many_messages)
 {
     static uint64_t sizes[MESSAGES];
     uint32_t dsts[MESSAGES];
@@ -370,7 +372,7 @@ static void many_messages(void)
 }
 
 /* --- crashes ---------------------------------------------------------------------------------- */
-static void receiver_comes_back(void)
+TEST(receiver_comes_back)
 {
     start_linked(true, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
@@ -386,7 +388,7 @@ static void receiver_comes_back(void)
 }
 
 /* The next incarnation sends the rest, and the other relay does not notice. */
-static void sender_comes_back(void)
+TEST(sender_comes_back)
 {
     start_linked(true, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
@@ -405,7 +407,7 @@ static void sender_comes_back(void)
 }
 
 /* It crashes between any two bytes of a frame. */
-static void sender_comes_back_in_a_frame(void)
+TEST(sender_comes_back_in_a_frame)
 {
     static const size_t cuts[] = {1, 7, 20, 60, 61, 1000, 99999};
 
@@ -437,7 +439,7 @@ static void sender_comes_back_in_a_frame(void)
 }
 
 /* Without a log nobody sends the rest: the other relay lets go of what it had. */
-static void sender_is_gone(void)
+TEST(sender_is_gone)
 {
     start_linked(false, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
@@ -453,7 +455,7 @@ static void sender_is_gone(void)
     finish();
 }
 
-static void link_that_breaks(void)
+TEST(link_that_breaks)
 {
     start_linked(true, FEED_WHOLE);
     say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
@@ -489,7 +491,7 @@ static struct client *begin_forward(size_t payload, size_t sent)
 
 /* A message that lacks its rest is let go of with its link, whoever comes next, and wherever it
  * broke off: its receive is posted, it waits for one, or it was taken out by a probe. */
-static void link_that_breaks_in_a_message(void)
+TEST(link_that_breaks_in_a_message)
 {
     for (int i = 0; i < 6; i++) {
         struct client *c;
@@ -511,7 +513,7 @@ static void link_that_breaks_in_a_message(void)
 }
 
 /* A relay links once to a job, from either side: what it said before is not begun again. */
-static void second_link(void)
+TEST(second_link)
 {
     uint8_t key[CW_KEY_SIZE];
 
@@ -573,7 +575,7 @@ static void dial_again(void)
     fixture_collect(&relay[0]);
 }
 
-static void link_that_resumes(void)
+TEST(link_that_resumes)
 {
     resume_ms = 5000;
     start_linked(false, FEED_WHOLE);
@@ -593,7 +595,7 @@ static void link_that_resumes(void)
     resume_ms = 0;
 }
 
-static void link_that_is_given_up(void)
+TEST(link_that_is_given_up)
 {
     struct relay_dialled dialled = {.peer = 1, .resumed = true, .failure = "refused"};
 
@@ -613,7 +615,7 @@ static void link_that_is_given_up(void)
 }
 
 /* A job ends while its link is being opened, and another takes its identifier. */
-static void link_of_the_job_before(void)
+TEST(link_of_the_job_before)
 {
     struct relay_dialled dialled = {.peer = 1};
     struct client *c = &relay[0].other[0];
@@ -637,7 +639,7 @@ static void link_of_the_job_before(void)
     }
 }
 
-static void job_that_ends(void)
+TEST(job_that_ends)
 {
     start_linked(true, FEED_WHOLE);
     say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
@@ -689,7 +691,7 @@ static void refused_ref(uint8_t type, uint32_t r, size_t payload, const char *sa
     refused(type, body, CW_FORWARD_REF_SIZE + payload, says);
 }
 
-static void what_relays_may_not_say(void)
+TEST(what_relays_may_not_say)
 {
     const char *not_its_own = "relay 0 speaks for rank 1, which is not its own";
 
@@ -723,7 +725,7 @@ static void bad_route(uint32_t first, uint32_t step, uint32_t count, uint32_t ho
 
 /* Who is at home where is settled before relays speak to each other, and before a rank speaks: two
  * may not speak for one rank. */
-static void route_that_comes_late(void)
+TEST(route_that_comes_late)
 {
     for (int i = 0; i < 2; i++) {
         open_job(&relay[0], 0, false);
@@ -742,7 +744,7 @@ static void route_that_comes_late(void)
 
 /* The dispatcher speaks to each relay over a connection of its own: another relay may be told of
  * the link, and connect, before this one has been told of all homes. */
-static void link_amid_routes(void)
+TEST(link_amid_routes)
 {
     struct fixture *f = &relay[1];
     uint8_t key[CW_KEY_SIZE];
@@ -762,7 +764,7 @@ static void link_amid_routes(void)
     fixture_fini(f);
 }
 
-static void bad_routes(void)
+TEST(bad_routes)
 {
     bad_route(0, 1, RANKS + 1, 0);
     bad_route(RANKS, 1, 1, 0);
@@ -771,35 +773,4 @@ static void bad_routes(void)
     bad_route(0, 0, 1, 0);
     bad_route(0, 1, 0, 0);
     bad_route(0, 1, 1, 2);
-}
-
-void add_link_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of links", NULL, NULL);
-
-    CU_ADD_TEST(suite, both_are_told);
-    CU_ADD_TEST(suite, dial_that_fails);
-    CU_ADD_TEST(suite, strange_relays);
-    CU_ADD_TEST(suite, link_amid_routes);
-    CU_ADD_TEST(suite, message_to_another_relay);
-    CU_ADD_TEST(suite, unexpected_and_synchronous);
-    CU_ADD_TEST(suite, active_message);
-    CU_ADD_TEST(suite, large_messages_of_two_ranks);
-    CU_ADD_TEST(suite, link_that_is_behind);
-    CU_ADD_TEST(suite, small_messages_to_a_link_that_is_behind);
-    CU_ADD_TEST(suite, many_messages);
-    CU_ADD_TEST(suite, receiver_comes_back);
-    CU_ADD_TEST(suite, sender_comes_back);
-    CU_ADD_TEST(suite, sender_comes_back_in_a_frame);
-    CU_ADD_TEST(suite, sender_is_gone);
-    CU_ADD_TEST(suite, link_that_breaks);
-    CU_ADD_TEST(suite, link_that_breaks_in_a_message);
-    CU_ADD_TEST(suite, second_link);
-    CU_ADD_TEST(suite, link_of_the_job_before);
-    CU_ADD_TEST(suite, job_that_ends);
-    CU_ADD_TEST(suite, link_that_resumes);
-    CU_ADD_TEST(suite, link_that_is_given_up);
-    CU_ADD_TEST(suite, what_relays_may_not_say);
-    CU_ADD_TEST(suite, route_that_comes_late);
-    CU_ADD_TEST(suite, bad_routes);
 }

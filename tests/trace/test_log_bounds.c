@@ -7,6 +7,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of logs given up");
+
 #define LOG_MAX (4u << 20)
 
 static struct fixture f;
@@ -52,7 +54,7 @@ static uint64_t log_bytes_of(uint32_t rank)
 }
 
 /* --- the rank says so ------------------------------------------------------------------------- */
-static void given_up_by_its_rank(void)
+TEST(given_up_by_its_rank)
 {
     start(FIXTURE_MEMORY);
     say_recv(r0, 1, 5);
@@ -87,7 +89,7 @@ static void given_up_by_its_rank(void)
     fixture_fini(&f);
 }
 
-static void every_reason(void)
+TEST(every_reason)
 {
     start(FIXTURE_MEMORY);
     say_unlogged(r0, CW_UNLOGGED_READINGS);
@@ -103,7 +105,7 @@ static void every_reason(void)
 }
 
 /* What it has not been told yet is gone with its log: it cannot go on either. */
-static void given_up_while_it_repeats(void)
+TEST(given_up_while_it_repeats)
 {
     start(FIXTURE_MEMORY);
     say_recv(r0, 1, 5);
@@ -124,7 +126,7 @@ static void given_up_while_it_repeats(void)
 }
 
 /* In the middle of messages from it and to it: they are whole nonetheless. */
-static void given_up_in_the_middle_of_messages(void)
+TEST(given_up_in_the_middle_of_messages)
 {
     start(FIXTURE_MEMORY);
     f.mute = true;
@@ -141,7 +143,7 @@ static void given_up_in_the_middle_of_messages(void)
 }
 
 /* Its sender cannot be started again: what it left half done stays so. */
-static void sender_that_cannot_come_back(void)
+TEST(sender_that_cannot_come_back)
 {
     start(FIXTURE_MEMORY);
     say_unlogged(r0, CW_UNLOGGED_THREADS);
@@ -160,7 +162,7 @@ static void sender_that_cannot_come_back(void)
 }
 
 /* --- all of them are too large ---------------------------------------------------------------- */
-static void the_largest_is_given_up(void)
+TEST(the_largest_is_given_up)
 {
     start(LOG_MAX);
     f.mute = true;
@@ -229,7 +231,7 @@ static bool wants_input(const struct client *c)
 }
 
 /* At every MiB, as the memory is small. */
-static void the_dispatcher_is_told_that_one_has_grown(void)
+TEST(the_dispatcher_is_told_that_one_has_grown)
 {
     struct cw_point point;
 
@@ -257,7 +259,7 @@ static void the_dispatcher_is_told_that_one_has_grown(void)
     fixture_fini(&f);
 }
 
-static void all_wait_for_the_image_that_makes_room(void)
+TEST(all_wait_for_the_image_that_makes_room)
 {
     struct cw_point point;
 
@@ -280,7 +282,7 @@ static void all_wait_for_the_image_that_makes_room(void)
 }
 
 /* One that repeats what it did adds nothing. */
-static void one_that_repeats_does_not_wait(void)
+TEST(one_that_repeats_does_not_wait)
 {
     struct cw_point point;
 
@@ -300,7 +302,7 @@ static void one_that_repeats_does_not_wait(void)
 }
 
 /* It has to come to its point. */
-static void one_that_was_asked_goes_on(void)
+TEST(one_that_was_asked_goes_on)
 {
     struct cw_checkpoint checkpoint = {.rank = 0, .number = 1};
     uint8_t body[CW_CHECKPOINT_SIZE];
@@ -323,7 +325,7 @@ static void one_that_was_asked_goes_on(void)
 }
 
 /* Whoever does not wait fills what is beyond. */
-static void more_than_what_waits_is_not_borne(void)
+TEST(more_than_what_waits_is_not_borne)
 {
     start_with_images(LOG_MAX);
     f.mute = true;
@@ -336,7 +338,7 @@ static void more_than_what_waits_is_not_borne(void)
     fixture_fini(&f);
 }
 
-static void an_image_that_does_not_come_is_not_waited_for(void)
+TEST(an_image_that_does_not_come_is_not_waited_for)
 {
     start_with_images(LOG_MAX);
     f.mute = true;
@@ -360,7 +362,7 @@ static void an_image_that_does_not_come_is_not_waited_for(void)
 }
 
 /* The logs of a job that is over do not count. */
-static void logs_go_with_their_job(void)
+TEST(logs_go_with_their_job)
 {
     for (int i = 0; i < 3; i++) {
         if (i == 0)
@@ -376,7 +378,7 @@ static void logs_go_with_their_job(void)
 }
 
 /* What its receive has no room for is kept nowhere. */
-static void rest_of_a_truncated_message(void)
+TEST(rest_of_a_truncated_message)
 {
     start(FIXTURE_MEMORY);
     f.mute = true;
@@ -389,7 +391,7 @@ static void rest_of_a_truncated_message(void)
 }
 
 /* The one whose event does not fit is the largest itself: it is told all the same. */
-static void its_own_is_the_largest(void)
+TEST(its_own_is_the_largest)
 {
     start(LOG_MAX);
     f.mute = true;
@@ -404,7 +406,7 @@ static void its_own_is_the_largest(void)
 }
 
 /* What came for a rank that was never there is gone with its log: nobody may come to miss it. */
-static void given_up_before_its_first_connection(void)
+TEST(given_up_before_its_first_connection)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, LOG_MAX);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -421,7 +423,7 @@ static void given_up_before_its_first_connection(void)
 }
 
 /* One that is being told its log loses it. */
-static void given_up_while_it_is_told(void)
+TEST(given_up_while_it_is_told)
 {
     start(LOG_MAX);
     f.mute = true;
@@ -452,7 +454,7 @@ static void take_type(struct client *c, const struct codec_frame *frame)
 }
 
 /* ... also by an act of its own, after which nothing is said to it any more. */
-static void given_up_by_its_own_act(void)
+TEST(given_up_by_its_own_act)
 {
     start(LOG_MAX);
     f.mute = true;
@@ -478,7 +480,7 @@ static void given_up_by_its_own_act(void)
 
 /* --- there is no memory ----------------------------------------------------------------------- */
 /* Payload is held once, by its message or by the log: a rank without log has room for more. */
-static void logs_of_many_messages(void)
+TEST(logs_of_many_messages)
 {
     uint64_t held;
 
@@ -498,7 +500,7 @@ static void logs_of_many_messages(void)
 
 /* The log of a small message needs memory where the message itself does not: then the log goes,
  * and the job goes on. */
-static void log_without_memory(void)
+TEST(log_without_memory)
 {
     struct cw_relay_stats *stats;
     uint64_t taken;
@@ -519,30 +521,4 @@ static void log_without_memory(void)
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
     CU_ASSERT_PTR_NOT_NULL(r1->conn);
     fixture_fini(&f);
-}
-
-void add_log_bounds_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of logs given up", NULL, NULL);
-
-    CU_ADD_TEST(suite, given_up_by_its_rank);
-    CU_ADD_TEST(suite, every_reason);
-    CU_ADD_TEST(suite, given_up_while_it_repeats);
-    CU_ADD_TEST(suite, given_up_in_the_middle_of_messages);
-    CU_ADD_TEST(suite, sender_that_cannot_come_back);
-    CU_ADD_TEST(suite, the_largest_is_given_up);
-    CU_ADD_TEST(suite, the_dispatcher_is_told_that_one_has_grown);
-    CU_ADD_TEST(suite, all_wait_for_the_image_that_makes_room);
-    CU_ADD_TEST(suite, one_that_repeats_does_not_wait);
-    CU_ADD_TEST(suite, one_that_was_asked_goes_on);
-    CU_ADD_TEST(suite, more_than_what_waits_is_not_borne);
-    CU_ADD_TEST(suite, an_image_that_does_not_come_is_not_waited_for);
-    CU_ADD_TEST(suite, logs_go_with_their_job);
-    CU_ADD_TEST(suite, rest_of_a_truncated_message);
-    CU_ADD_TEST(suite, its_own_is_the_largest);
-    CU_ADD_TEST(suite, given_up_before_its_first_connection);
-    CU_ADD_TEST(suite, given_up_while_it_is_told);
-    CU_ADD_TEST(suite, given_up_by_its_own_act);
-    CU_ADD_TEST(suite, logs_of_many_messages);
-    CU_ADD_TEST(suite, log_without_memory);
 }

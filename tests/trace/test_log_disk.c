@@ -6,6 +6,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of logs on disk");
+
 #define LOG_MEMORY (1u << 20)
 #define LOG_DISK (64u << 20)
 /* of a core with such logs, and with blocks that it keeps for later */
@@ -292,7 +294,7 @@ static uint64_t digest_in_memory(void)
 }
 
 /* --- it repeats everything -------------------------------------------------------------------- */
-static void repeats_from_disk(void)
+TEST(repeats_from_disk)
 {
     uint64_t right = digest_in_memory();
 
@@ -316,7 +318,7 @@ static void repeats_from_disk(void)
 }
 
 /* It uses less memory than its log is large. */
-static void memory_is_bounded(void)
+TEST(memory_is_bounded)
 {
     struct cw_relay_stats *stats;
 
@@ -333,7 +335,7 @@ static void memory_is_bounded(void)
 }
 
 /* What is kept meanwhile goes nowhere near what is being written: the disk sees to that. */
-static void written_while_it_lives(void)
+TEST(written_while_it_lives)
 {
     uint64_t right = digest_in_memory();
     uint64_t order = 1;
@@ -363,7 +365,7 @@ static void written_while_it_lives(void)
 }
 
 /* In pieces of any size, on both ways. */
-static void repeats_in_random_pieces(void)
+TEST(repeats_in_random_pieces)
 {
     uint64_t right = digest_in_memory();
 
@@ -382,7 +384,7 @@ static void repeats_in_random_pieces(void)
 }
 
 /* What waits is read where it was kept, though its record went to disk long ago. */
-static void waiting_messages_matched_late(void)
+TEST(waiting_messages_matched_late)
 {
     start(LOG_DISK);
     say_begin(r0, CW_SEND_TAG, 1, 500, 100000, 100000);
@@ -426,7 +428,7 @@ static void start_checking(void)
     f.mute = false;
 }
 
-static void waits_for_its_log(void)
+TEST(waits_for_its_log)
 {
     uint64_t right = digest_in_memory();
     uint32_t requests = 0;
@@ -451,7 +453,7 @@ static void waits_for_its_log(void)
 }
 
 /* Of what it is told little is under way at a time, and no more is read for it. */
-static void waits_for_a_slow_reader(void)
+TEST(waits_for_a_slow_reader)
 {
     uint64_t right = digest_in_memory();
     uint64_t reads;
@@ -474,7 +476,7 @@ static void waits_for_a_slow_reader(void)
 }
 
 /* All frames behind a CHECK that waits have come with it: they wait too, in their order. */
-static void check_waits(void)
+TEST(check_waits)
 {
     start_checking();
     prepare_to_be_live(one);
@@ -493,7 +495,7 @@ static void check_waits(void)
 }
 
 /* The first frame that is wrong is found, however long it waited. */
-static void check_that_diverges(void)
+TEST(check_that_diverges)
 {
     start_checking();
     one->sends[one->send_count - 1].tag++;
@@ -507,7 +509,7 @@ static void check_that_diverges(void)
 }
 
 /* --- what ends meanwhile ---------------------------------------------------------------------- */
-static void crash_while_its_log_is_read(void)
+TEST(crash_while_its_log_is_read)
 {
     uint64_t right = digest_in_memory();
 
@@ -531,7 +533,7 @@ static void crash_while_its_log_is_read(void)
     fixture_fini(&f);
 }
 
-static void crash_and_nobody_comes(void)
+TEST(crash_and_nobody_comes)
 {
     start_waiting();
     fixture_close(r1, "crash");
@@ -540,7 +542,7 @@ static void crash_and_nobody_comes(void)
     fixture_fini(&f);
 }
 
-static void job_ends_while_its_log_is_read(void)
+TEST(job_ends_while_its_log_is_read)
 {
     for (int checks = 0; checks < 2; checks++)
         for (int later = 0; later < 2; later++) {
@@ -559,7 +561,7 @@ static void job_ends_while_its_log_is_read(void)
 }
 
 /* The next job finds all memory and all disk free. */
-static void jobs_follow_each_other(void)
+TEST(jobs_follow_each_other)
 {
     start(7u << 20);
     for (int i = 0; i < 3; i++) {
@@ -574,7 +576,7 @@ static void jobs_follow_each_other(void)
     fixture_fini(&f);
 }
 
-static void given_up_while_its_log_is_read(void)
+TEST(given_up_while_its_log_is_read)
 {
     start_waiting();
     f.mute = false;
@@ -590,7 +592,7 @@ static void given_up_while_its_log_is_read(void)
 }
 
 /* Others need the memory, and the disk takes no more. */
-static void given_up_while_it_is_told(void)
+TEST(given_up_while_it_is_told)
 {
     uint32_t i = 0;
 
@@ -615,7 +617,7 @@ static void given_up_while_it_is_told(void)
 }
 
 /* It is not dead, only slow, and what it says still waits. */
-static void another_takes_its_place(void)
+TEST(another_takes_its_place)
 {
     struct client *const x = &f.other[0];
 
@@ -632,7 +634,7 @@ static void another_takes_its_place(void)
 }
 
 /* What is to be read waits until there is memory for it. */
-static void read_without_memory(void)
+TEST(read_without_memory)
 {
     uint64_t right = digest_in_memory();
     uint64_t taken;
@@ -667,7 +669,7 @@ static void start_resuming(void)
     CU_ASSERT_TRUE(f.disk.count > 0);
 }
 
-static void resumed_while_its_log_is_read(void)
+TEST(resumed_while_its_log_is_read)
 {
     uint64_t right = digest_in_memory();
 
@@ -698,7 +700,7 @@ static void resumed_while_its_log_is_read(void)
 }
 
 /* --- a disk that fails ------------------------------------------------------------------------ */
-static void log_cannot_be_read(void)
+TEST(log_cannot_be_read)
 {
     for (uint64_t good = 1; good < 12; good += 5) {
         start_waiting();
@@ -720,7 +722,7 @@ static void log_cannot_be_read(void)
     }
 }
 
-static void check_cannot_be_read(void)
+TEST(check_cannot_be_read)
 {
     start_checking();
     f.disk.good_reads = f.disk.reads;
@@ -747,7 +749,7 @@ static uint32_t send_until_unlogged(void)
     return i;
 }
 
-static void log_cannot_be_written(void)
+TEST(log_cannot_be_written)
 {
     uint32_t sent;
 
@@ -771,7 +773,7 @@ static void log_cannot_be_written(void)
 }
 
 /* Before that, it comes back, partly from disk. */
-static void log_is_written_in_part(void)
+TEST(log_is_written_in_part)
 {
     start_with(4u << 20, LOG_DISK);
     fixture_start(&f, 4);
@@ -783,7 +785,7 @@ static void log_is_written_in_part(void)
     fixture_fini(&f);
 }
 
-static void disk_is_full(void)
+TEST(disk_is_full)
 {
     uint32_t sent;
 
@@ -803,7 +805,7 @@ static void disk_is_full(void)
 }
 
 /* --- a disk that is slow ---------------------------------------------------------------------- */
-static void input_waits_for_the_disk(void)
+TEST(input_waits_for_the_disk)
 {
     enum { COUNT = 400 };
     uint32_t waited = 0;
@@ -863,13 +865,13 @@ static void both_come_again(uint64_t budget, uint64_t seeds)
     fixture_fini(&f);
 }
 
-static void two_at_once(void)
+TEST(two_at_once)
 {
     both_come_again(3u << 19, 25);
     both_come_again(2u << 20, 25);
 }
 
-static void diverges_while_suspended(void)
+TEST(diverges_while_suspended)
 {
     start_resuming();
     work();
@@ -887,7 +889,7 @@ static void diverges_while_suspended(void)
     fixture_fini(&f);
 }
 
-static void lost_while_suspended(void)
+TEST(lost_while_suspended)
 {
     for (int checks = 0; checks < 2; checks++) {
         start_resuming();
@@ -909,7 +911,7 @@ static void lost_while_suspended(void)
 }
 
 /* Bytes of a connection may be put where it said while the core does something else. */
-static void read_ends_while_bytes_arrive(void)
+TEST(read_ends_while_bytes_arrive)
 {
     const size_t size = CW_FRAME_HEADER + CW_SEND_SIZE;
     size_t room;
@@ -927,38 +929,4 @@ static void read_ends_while_bytes_arrive(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(r1->conn);
     go_on_living(one);
     fixture_fini(&f);
-}
-
-void add_log_disk_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of logs on disk", NULL, NULL);
-
-    CU_ADD_TEST(suite, repeats_from_disk);
-    CU_ADD_TEST(suite, memory_is_bounded);
-    CU_ADD_TEST(suite, repeats_in_random_pieces);
-    CU_ADD_TEST(suite, waiting_messages_matched_late);
-    CU_ADD_TEST(suite, written_while_it_lives);
-    CU_ADD_TEST(suite, waits_for_its_log);
-    CU_ADD_TEST(suite, waits_for_a_slow_reader);
-    CU_ADD_TEST(suite, check_waits);
-    CU_ADD_TEST(suite, check_that_diverges);
-    CU_ADD_TEST(suite, crash_while_its_log_is_read);
-    CU_ADD_TEST(suite, crash_and_nobody_comes);
-    CU_ADD_TEST(suite, job_ends_while_its_log_is_read);
-    CU_ADD_TEST(suite, jobs_follow_each_other);
-    CU_ADD_TEST(suite, given_up_while_its_log_is_read);
-    CU_ADD_TEST(suite, given_up_while_it_is_told);
-    CU_ADD_TEST(suite, another_takes_its_place);
-    CU_ADD_TEST(suite, read_without_memory);
-    CU_ADD_TEST(suite, resumed_while_its_log_is_read);
-    CU_ADD_TEST(suite, log_cannot_be_read);
-    CU_ADD_TEST(suite, check_cannot_be_read);
-    CU_ADD_TEST(suite, log_cannot_be_written);
-    CU_ADD_TEST(suite, log_is_written_in_part);
-    CU_ADD_TEST(suite, disk_is_full);
-    CU_ADD_TEST(suite, input_waits_for_the_disk);
-    CU_ADD_TEST(suite, two_at_once);
-    CU_ADD_TEST(suite, diverges_while_suspended);
-    CU_ADD_TEST(suite, lost_while_suspended);
-    CU_ADD_TEST(suite, read_ends_while_bytes_arrive);
 }

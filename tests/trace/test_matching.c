@@ -6,6 +6,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of matching");
+
 #define ANY_SOURCE 0x0000ffffull /* mask of the tests that leaves the upper half open */
 
 static struct fixture f;
@@ -36,7 +38,7 @@ static void tell_expected_message(void)
                "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
 }
 
-static void expected_message(void)
+TEST(expected_message)
 {
     every_feed(tell_expected_message);
 }
@@ -55,7 +57,7 @@ static void tell_unexpected_message(void)
                "1 > MESSAGE req 7 tag 6 total 4 FIRST LAST event 2 'late'\n");
 }
 
-static void unexpected_message(void)
+TEST(unexpected_message)
 {
     every_feed(tell_unexpected_message);
 }
@@ -74,7 +76,7 @@ static void tell_message_to_oneself(void)
                "0 > MESSAGE req 2 tag 5 total 6 FIRST LAST event 2 'second'\n");
 }
 
-static void message_to_oneself(void)
+TEST(message_to_oneself)
 {
     every_feed(tell_message_to_oneself);
 }
@@ -104,7 +106,7 @@ static void tell_receives_in_posting_order(void)
                "1 > MESSAGE req 4 tag 131077 total 1 FIRST LAST event 4 'd'\n");
 }
 
-static void receives_in_posting_order(void)
+TEST(receives_in_posting_order)
 {
     every_feed(tell_receives_in_posting_order);
 }
@@ -134,7 +136,7 @@ static void tell_messages_in_order_of_arrival(void)
                "1 > MESSAGE req 4 tag 131077 total 1 FIRST LAST event 4 'd'\n");
 }
 
-static void messages_in_order_of_arrival(void)
+TEST(messages_in_order_of_arrival)
 {
     every_feed(tell_messages_in_order_of_arrival);
 }
@@ -158,7 +160,7 @@ static void tell_truncation(void)
                "1 > MESSAGE req 3 tag 5 total 4 FIRST LAST event 3 'hijk'\n");
 }
 
-static void truncation(void)
+TEST(truncation)
 {
     every_feed(tell_truncation);
 }
@@ -182,7 +184,7 @@ static void tell_truncation_to_nothing(void)
                "1 > MESSAGE req 3 tag 5 total 0 FIRST LAST event 3\n");
 }
 
-static void truncation_to_nothing(void)
+TEST(truncation_to_nothing)
 {
     every_feed(tell_truncation_to_nothing);
 }
@@ -203,7 +205,7 @@ static void tell_messages_without_bytes(void)
                "1 > MESSAGE req 2 tag 7 total 0 FIRST LAST event 2\n");
 }
 
-static void messages_without_bytes(void)
+TEST(messages_without_bytes)
 {
     every_feed(tell_messages_without_bytes);
 }
@@ -219,7 +221,7 @@ static void tell_synchronous_send_that_waits(void)
                "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
 }
 
-static void synchronous_send_that_waits(void)
+TEST(synchronous_send_that_waits)
 {
     every_feed(tell_synchronous_send_that_waits);
 }
@@ -240,7 +242,7 @@ static void tell_synchronous_send_that_is_awaited(void)
                "1 > MESSAGE req 8 tag 5 total 0 FIRST LAST event 3\n");
 }
 
-static void synchronous_send_that_is_awaited(void)
+TEST(synchronous_send_that_is_awaited)
 {
     every_feed(tell_synchronous_send_that_is_awaited);
 }
@@ -259,7 +261,7 @@ static void tell_cancel(void)
                "1 > MESSAGE req 8 tag 5 total 3 FIRST LAST event 2 'abc'\n");
 }
 
-static void cancel(void)
+TEST(cancel)
 {
     every_feed(tell_cancel);
 }
@@ -280,7 +282,7 @@ static void tell_cancel_too_late(void)
                "1 < CANCEL req 7 tag 0 mask 0x77\n");
 }
 
-static void cancel_too_late(void)
+TEST(cancel_too_late)
 {
     every_feed(tell_cancel_too_late);
 }
@@ -308,13 +310,13 @@ static void tell_many_masks(void)
                "1 > MESSAGE req 9 tag 224 total 1 FIRST LAST event 4 'c'\n");
 }
 
-static void many_masks(void)
+TEST(many_masks)
 {
     every_feed(tell_many_masks);
 }
 
 /* Two connections are not ordered, but each is: whatever is cut where. */
-static void bytes_of_two_senders_interleaved(void)
+TEST(bytes_of_two_senders_interleaved)
 {
     struct cw_send a = {.dst = 2, .kind = CW_SEND_TAG, .tag = 1, .total = 4};
     struct cw_send b = {.dst = 2, .kind = CW_SEND_TAG, .tag = 2, .total = 4};
@@ -338,7 +340,7 @@ static void bytes_of_two_senders_interleaved(void)
 }
 
 /* Any number of receives of few masks; one mask more is refused before it slows all matching. */
-static void more_masks_than_there_are(void)
+TEST(more_masks_than_there_are)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 3);
@@ -349,25 +351,4 @@ static void more_masks_than_there_are(void)
     say_recv_mask(r1, 99, 0, UINT64_MAX - 1, CODEC_ALL);
     expect_has(&f, "1 > REFUSED LIMIT rank 1 'receives and probes with more than 6 masks of tags");
     fixture_fini(&f);
-}
-
-void add_matching_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of matching", NULL, NULL);
-
-    CU_ADD_TEST(suite, expected_message);
-    CU_ADD_TEST(suite, unexpected_message);
-    CU_ADD_TEST(suite, message_to_oneself);
-    CU_ADD_TEST(suite, receives_in_posting_order);
-    CU_ADD_TEST(suite, messages_in_order_of_arrival);
-    CU_ADD_TEST(suite, truncation);
-    CU_ADD_TEST(suite, truncation_to_nothing);
-    CU_ADD_TEST(suite, messages_without_bytes);
-    CU_ADD_TEST(suite, synchronous_send_that_waits);
-    CU_ADD_TEST(suite, synchronous_send_that_is_awaited);
-    CU_ADD_TEST(suite, cancel);
-    CU_ADD_TEST(suite, cancel_too_late);
-    CU_ADD_TEST(suite, many_masks);
-    CU_ADD_TEST(suite, more_masks_than_there_are);
-    CU_ADD_TEST(suite, bytes_of_two_senders_interleaved);
 }

@@ -6,6 +6,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of memory");
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STEP_SMALL 1024u
 #define STEP_LARGE 32768u
@@ -24,7 +26,7 @@ static struct client *const r1 = &f.rank[1];
 static struct client *const r2 = &f.rank[2];
 
 /* One memory_max for all: a sender that floods takes the job down, and is told why. */
-static void flood_of_unexpected_messages(void)
+TEST(flood_of_unexpected_messages)
 {
     uint64_t tag = 0;
 
@@ -43,7 +45,7 @@ static void flood_of_unexpected_messages(void)
     fixture_fini(&f);
 }
 
-static void flood_of_posted_receives(void)
+TEST(flood_of_posted_receives)
 {
     uint32_t req = 0;
 
@@ -241,13 +243,13 @@ static void try_every_bound(void)
     }
 }
 
-static void every_bound_on_memory(void)
+TEST(every_bound_on_memory)
 {
     logged = false;
     try_every_bound();
 }
 
-static void every_bound_on_memory_with_logs(void)
+TEST(every_bound_on_memory_with_logs)
 {
     logged = true;
     try_every_bound();
@@ -277,26 +279,26 @@ static void starve_every_step(bool lazy, enum fixture_feed feed, bool log)
                 starve(hungry, room + blocks * sizeof(struct relay_block), lazy, feed);
 }
 
-static void memory_is_spent_for_a_moment(void)
+TEST(memory_is_spent_for_a_moment)
 {
     starve_every_step(false, FEED_WHOLE, false);
     starve_every_step(false, FEED_WHOLE, true);
 }
 
-static void memory_is_spent_and_connections_linger(void)
+TEST(memory_is_spent_and_connections_linger)
 {
     starve_every_step(true, FEED_WHOLE, false);
     starve_every_step(true, FEED_WHOLE, true);
 }
 
-static void memory_is_spent_between_bytes(void)
+TEST(memory_is_spent_between_bytes)
 {
     starve_every_step(true, FEED_RANDOM, true);
 }
 
 /* The last bytes of a message find no memory; before the sender's connection is closed, somebody
  * receives the message. */
-static void message_that_could_not_be_kept_is_received(void)
+TEST(message_that_could_not_be_kept_is_received)
 {
     uint64_t taken;
 
@@ -348,7 +350,7 @@ static void play_piece_in_two_blocks(uint64_t room)
     fixture_fini(&f);
 }
 
-static void piece_in_two_blocks(void)
+TEST(piece_in_two_blocks)
 {
     logged = true;
     for (uint64_t blocks = 0; blocks < 3; blocks++)
@@ -357,7 +359,7 @@ static void piece_in_two_blocks(void)
 }
 
 /* That memory is spent is said, not that a bound on probed messages is reached. */
-static void probe_without_memory(void)
+TEST(probe_without_memory)
 {
     uint64_t taken;
 
@@ -372,20 +374,4 @@ static void probe_without_memory(void)
     CU_ASSERT_PTR_NULL(r1->conn);
     CU_ASSERT_PTR_NULL(strstr(f.story, "1 > REFUSED"));
     fixture_fini(&f);
-}
-
-void add_memory_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of memory", NULL, NULL);
-
-    CU_ADD_TEST(suite, flood_of_unexpected_messages);
-    CU_ADD_TEST(suite, flood_of_posted_receives);
-    CU_ADD_TEST(suite, every_bound_on_memory);
-    CU_ADD_TEST(suite, every_bound_on_memory_with_logs);
-    CU_ADD_TEST(suite, memory_is_spent_for_a_moment);
-    CU_ADD_TEST(suite, memory_is_spent_and_connections_linger);
-    CU_ADD_TEST(suite, memory_is_spent_between_bytes);
-    CU_ADD_TEST(suite, message_that_could_not_be_kept_is_received);
-    CU_ADD_TEST(suite, piece_in_two_blocks);
-    CU_ADD_TEST(suite, probe_without_memory);
 }

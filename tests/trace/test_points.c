@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of points");
+
 #define RESUME_MS 5000
 #define LARGE 100000u
 #define HALF 40000u
@@ -109,7 +111,7 @@ static const char *const after_one = "0 > READINGS 'five'\n"
                                      "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 2 'again'\n"
                                      "0 > REPLAYED\n";
 
-static void told_what_came_after(void)
+TEST(told_what_came_after)
 {
     for (int trimmed = 0; trimmed < 2; trimmed++) {
         start();
@@ -133,7 +135,7 @@ static void told_what_came_after(void)
 }
 
 /* An event that the rank had, but had not taken. */
-static void event_that_was_not_taken(void)
+TEST(event_that_was_not_taken)
 {
     start();
     live_until_one();
@@ -149,7 +151,7 @@ static void event_that_was_not_taken(void)
     fixture_fini(&f);
 }
 
-static void nothing_came_after(void)
+TEST(nothing_came_after)
 {
     start();
     live_until_one();
@@ -174,7 +176,7 @@ static void refused_from(const struct cw_point *point, const char *text)
     expect_has(&f, text);
 }
 
-static void point_that_is_not_known(void)
+TEST(point_that_is_not_known)
 {
     static const struct cw_point points[] = {{1, 15, 2}, {1, 14, 3}, {2, 15, 3}, {1, 0, 0}};
 
@@ -189,7 +191,7 @@ static void point_that_is_not_known(void)
     fixture_fini(&f);
 }
 
-static void beginning_that_is_gone(void)
+TEST(beginning_that_is_gone)
 {
     static const struct cw_point beginning = {0};
 
@@ -209,7 +211,7 @@ static void beginning_that_is_gone(void)
     fixture_fini(&f);
 }
 
-static void points_that_do_not_add_up(void)
+TEST(points_that_do_not_add_up)
 {
     static const struct cw_point points[] = {{2, 30, 3}, {0, 30, 3}, {1, 30, 2},
                                              {1, 30, 4}, {1, 9, 3},  {1, 15, 3}};
@@ -223,7 +225,7 @@ static void points_that_do_not_add_up(void)
     }
 }
 
-static void rank_without_a_log(void)
+TEST(rank_without_a_log)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 1);
@@ -235,7 +237,7 @@ static void rank_without_a_log(void)
 
 /* The rank's next incarnation went on before it came to the point: that image has seen polls which
  * the log does not know of. */
-static void point_that_was_not_reached(void)
+TEST(point_that_was_not_reached)
 {
     static const struct cw_point late = {.event = 1, .clock = 50, .acts = 3};
 
@@ -260,7 +262,7 @@ static void point_that_was_not_reached(void)
 }
 
 /* It had nothing to repeat, and so it says no LIVE. */
-static void point_before_the_first_act(void)
+TEST(point_before_the_first_act)
 {
     static const struct cw_point first = {.clock = 5};
 
@@ -369,14 +371,14 @@ static void all_that_waits(unsigned kills)
     fixture_fini(&f);
 }
 
-static void what_waits_is_kept(void)
+TEST(what_waits_is_kept)
 {
     for (unsigned kills = 0; kills < 16; kills++)
         all_that_waits(kills);
 }
 
 /* The relay came back, and the rank has not come to it yet. */
-static void trimmed_while_it_is_away(void)
+TEST(trimmed_while_it_is_away)
 {
     struct cw_point point = {.clock = 20};
 
@@ -399,7 +401,7 @@ static void trimmed_while_it_is_away(void)
 }
 
 /* Every point has a snapshot of its own: the message that waits moves from one to the next. */
-static void message_waits_at_many_points(void)
+TEST(message_waits_at_many_points)
 {
     struct cw_point point = {.acts = 1};
     struct cw_point older;
@@ -434,7 +436,7 @@ static void message_waits_at_many_points(void)
     fixture_fini(&f);
 }
 
-static void memory_is_free_at_once(void)
+TEST(memory_is_free_at_once)
 {
     struct cw_relay_stats *stats;
     uint64_t before = 0;
@@ -455,7 +457,7 @@ static void memory_is_free_at_once(void)
 }
 
 /* The sender of a half message comes again, and sends the rest. */
-static void sender_comes_again(void)
+TEST(sender_comes_again)
 {
     struct cw_point point = {.clock = 11, .acts = 1};
 
@@ -478,7 +480,7 @@ static void sender_comes_again(void)
 
 /* A snapshot holds all that waits: a rank that comes to point after point does not fill the log
  * with them. After a trim there is room again. */
-static void points_without_end(void)
+TEST(points_without_end)
 {
     struct cw_point point = {.clock = 15};
     uint32_t known = 0;
@@ -499,25 +501,4 @@ static void points_without_end(void)
     say_point(r0, &point);
     CU_ASSERT_EQUAL(trim(&point), DONE);
     fixture_fini(&f);
-}
-
-void add_start_from_point_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of points", NULL, NULL);
-
-    CU_ADD_TEST(suite, told_what_came_after);
-    CU_ADD_TEST(suite, event_that_was_not_taken);
-    CU_ADD_TEST(suite, nothing_came_after);
-    CU_ADD_TEST(suite, point_that_is_not_known);
-    CU_ADD_TEST(suite, beginning_that_is_gone);
-    CU_ADD_TEST(suite, points_that_do_not_add_up);
-    CU_ADD_TEST(suite, rank_without_a_log);
-    CU_ADD_TEST(suite, point_that_was_not_reached);
-    CU_ADD_TEST(suite, point_before_the_first_act);
-    CU_ADD_TEST(suite, what_waits_is_kept);
-    CU_ADD_TEST(suite, trimmed_while_it_is_away);
-    CU_ADD_TEST(suite, message_waits_at_many_points);
-    CU_ADD_TEST(suite, memory_is_free_at_once);
-    CU_ADD_TEST(suite, sender_comes_again);
-    CU_ADD_TEST(suite, points_without_end);
 }

@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("trace of random points");
+
 #define STEPS 1000u
 #define LIVES 20u
 #define OPEN_MAX 16u
@@ -451,7 +453,7 @@ static void live(uint64_t from)
     fixture_fini(&f);
 }
 
-static void relay_that_lives(void)
+TEST(relay_that_lives)
 {
     for (uint64_t i = 1; i <= LIVES; i++) {
         fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
@@ -459,7 +461,7 @@ static void relay_that_lives(void)
     }
 }
 
-static void relay_that_is_killed(void)
+TEST(relay_that_is_killed)
 {
     for (uint64_t i = 1; i <= LIVES; i++) {
         fixture_init_left(&f, FIXTURE_MEMORY, 0);
@@ -467,19 +469,10 @@ static void relay_that_is_killed(void)
     }
 }
 
-static void logs_on_disk(void)
+TEST(logs_on_disk)
 {
     for (uint64_t i = 1; i <= LIVES; i++) {
         fixture_init_left(&f, 5u << 19, 64u << 20);
         live(i);
     }
-}
-
-void add_random_points_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of random points", NULL, NULL);
-
-    CU_ADD_TEST(suite, relay_that_lives);
-    CU_ADD_TEST(suite, relay_that_is_killed);
-    CU_ADD_TEST(suite, logs_on_disk);
 }

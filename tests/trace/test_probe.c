@@ -4,6 +4,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of probes");
+
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
@@ -41,7 +43,7 @@ static void tell_one_hint(void)
                "1 > HINT\n");
 }
 
-static void one_hint(void)
+TEST(one_hint)
 {
     every_feed(tell_one_hint);
 }
@@ -59,7 +61,7 @@ static void tell_no_hint(void)
                "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
 }
 
-static void no_hint_for_what_is_expected(void)
+TEST(no_hint_for_what_is_expected)
 {
     every_feed(tell_no_hint);
 }
@@ -84,7 +86,7 @@ static void tell_found(void)
                "1 > PROBED tag 5 total 4 msg 0 unexpected 1\n");
 }
 
-static void found(void)
+TEST(found)
 {
     every_feed(tell_found);
 }
@@ -109,7 +111,7 @@ static void tell_removal(void)
                "1 > MESSAGE req 9 tag 5 total 3 FIRST LAST event 2 'abc'\n");
 }
 
-static void removal(void)
+TEST(removal)
 {
     every_feed(tell_removal);
 }
@@ -145,7 +147,7 @@ static void tell_numbers(void)
 }
 
 /* Numbers of removed messages are used again; a synchronous send is acknowledged by MRECV. */
-static void numbers_of_removed_messages(void)
+TEST(numbers_of_removed_messages)
 {
     every_feed(tell_numbers);
 }
@@ -165,7 +167,7 @@ static void tell_unknown_number(void)
                "probe took out'\n");
 }
 
-static void mrecv_of_unknown_number(void)
+TEST(mrecv_of_unknown_number)
 {
     every_feed(tell_unknown_number);
 }
@@ -180,13 +182,13 @@ static void tell_second_mrecv(void)
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'MRECV of a message that no probe took out'\n");
 }
 
-static void mrecv_happens_once(void)
+TEST(mrecv_happens_once)
 {
     every_feed(tell_second_mrecv);
 }
 
 /* Taken out while its bytes still come: MRECV gets what is there, the rest follows. */
-static void removal_of_a_message_under_way(void)
+TEST(removal_of_a_message_under_way)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_start(&f, 2);
@@ -209,7 +211,7 @@ static void removal_of_a_message_under_way(void)
 }
 
 /* What was taken out and never received goes with the job. */
-static void removed_messages_go_with_the_job(void)
+TEST(removed_messages_go_with_the_job)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     f.mute = true;
@@ -224,19 +226,4 @@ static void removed_messages_go_with_the_job(void)
     CU_ASSERT_PTR_NULL(r0->conn);
     CU_ASSERT_PTR_NULL(r1->conn);
     fixture_fini(&f);
-}
-
-void add_probe_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of probes", NULL, NULL);
-
-    CU_ADD_TEST(suite, one_hint);
-    CU_ADD_TEST(suite, no_hint_for_what_is_expected);
-    CU_ADD_TEST(suite, found);
-    CU_ADD_TEST(suite, removal);
-    CU_ADD_TEST(suite, numbers_of_removed_messages);
-    CU_ADD_TEST(suite, mrecv_of_unknown_number);
-    CU_ADD_TEST(suite, mrecv_happens_once);
-    CU_ADD_TEST(suite, removal_of_a_message_under_way);
-    CU_ADD_TEST(suite, removed_messages_go_with_the_job);
 }

@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of recovery");
+
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
@@ -81,7 +83,7 @@ static void tell_of_a_life(void)
                "d > NOTICE RANK_BYE rank 0 incarnation 2 acts 4 event 2 'done'\n");
 }
 
-static void comes_back(void)
+TEST(comes_back)
 {
     every_feed(tell_of_a_life);
 }
@@ -115,7 +117,7 @@ static void tell_of_a_meantime(void)
                "0 > MESSAGE req 3 tag 9 total 13 FIRST LAST event 4 'to nobody yet'\n");
 }
 
-static void things_happen_meanwhile(void)
+TEST(things_happen_meanwhile)
 {
     every_feed(tell_of_a_meantime);
 }
@@ -152,7 +154,7 @@ static void tell_of_groups(void)
                "0 > MESSAGE req 4 tag 4 total 0 FIRST LAST ACTIVE event 5\n");
 }
 
-static void events_taken_together(void)
+TEST(events_taken_together)
 {
     every_feed(tell_of_groups);
 }
@@ -187,7 +189,7 @@ static void tell_of_sync(void)
                "0 > SENT req 9 event 3\n");
 }
 
-static void acknowledgements_and_cancels(void)
+TEST(acknowledgements_and_cancels)
 {
     every_feed(tell_of_sync);
 }
@@ -213,7 +215,7 @@ static void tell_of_a_late_cancel(void)
                "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 2 event 1 'repeated 1 events'\n");
 }
 
-static void cancel_that_came_too_late(void)
+TEST(cancel_that_came_too_late)
 {
     every_feed(tell_of_a_late_cancel);
 }
@@ -268,13 +270,13 @@ static void tell_of_probes(void)
                "0 > MESSAGE req 8 tag 9 total 4 FIRST LAST event 2 'defg'\n");
 }
 
-static void probes(void)
+TEST(probes)
 {
     every_feed(tell_of_probes);
 }
 
 /* A rank that probes while it is told what happened meanwhile gets its hint nonetheless. */
-static void hint_while_it_catches_up(void)
+TEST(hint_while_it_catches_up)
 {
     start(2, FEED_WHOLE);
     f.mute = true;
@@ -294,7 +296,7 @@ static void hint_while_it_catches_up(void)
 }
 
 /* The hint that was owed to its predecessor is not owed to it. */
-static void no_hint_for_another_incarnation(void)
+TEST(no_hint_for_another_incarnation)
 {
     start(2, FEED_WHOLE);
     say_recv(r0, 1, 5);
@@ -310,7 +312,7 @@ static void no_hint_for_another_incarnation(void)
 
 /* --- crashes at every place ------------------------------------------------------------------- */
 /* The relay never heard of the first incarnation. */
-static void before_its_first_hello(void)
+TEST(before_its_first_hello)
 {
     struct client *const x = &f.other[0];
 
@@ -331,7 +333,7 @@ static void before_its_first_hello(void)
 }
 
 /* Nobody was there when these came; they are events of the first process that is. */
-static void before_its_first_connection(void)
+TEST(before_its_first_connection)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -366,7 +368,7 @@ static void before_its_first_connection(void)
 }
 
 /* It did nothing that anybody could have seen: it is live at once, and told again. */
-static void before_its_first_act(void)
+TEST(before_its_first_act)
 {
     start(2, FEED_WHOLE);
     say_send_kind(r1, CW_SEND_AM, 0, 0, 5, "early");
@@ -439,12 +441,12 @@ static void tell_of_crashes_in_replay(void)
                "d > NOTICE RANK_LIVE rank 0 incarnation 5 acts 4 event 2 'repeated 2 events'\n");
 }
 
-static void during_replay(void)
+TEST(during_replay)
 {
     every_feed(tell_of_crashes_in_replay);
 }
 
-static void after_bye(void)
+TEST(after_bye)
 {
     start(2, FEED_WHOLE);
     live_a_little();
@@ -474,7 +476,7 @@ static void after_bye(void)
 }
 
 /* It is not dead, only slow: the newer one takes over at once, and what it still says is lost. */
-static void while_it_lives(void)
+TEST(while_it_lives)
 {
     struct client *const x = &f.other[0];
 
@@ -510,7 +512,7 @@ static void while_it_lives(void)
 }
 
 /* Both ends of an exchange crash; each comes back without the other's help. */
-static void both_ranks(void)
+TEST(both_ranks)
 {
     start(2, FEED_WHOLE);
     live_a_little();
@@ -551,7 +553,7 @@ static void both_ranks(void)
     fixture_fini(&f);
 }
 
-static void the_job_ends_while_it_is_down(void)
+TEST(the_job_ends_while_it_is_down)
 {
     start(2, FEED_WHOLE);
     live_a_little();
@@ -568,7 +570,7 @@ static void the_job_ends_while_it_is_down(void)
 }
 
 /* --- what the dispatcher hears ---------------------------------------------------------------- */
-static void statistics(void)
+TEST(statistics)
 {
     start(2, FEED_WHOLE);
     live_a_little();
@@ -597,27 +599,4 @@ static void statistics(void)
                "d > STATS rank 1 sent 2 (7 bytes) received 0 (0 bytes) unexpected 1 polls 0 events "
                "0 taken 0 replayed 0 acts 2 incarnation 1\n");
     fixture_fini(&f);
-}
-
-void add_recovery_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of recovery", NULL, NULL);
-
-    CU_ADD_TEST(suite, comes_back);
-    CU_ADD_TEST(suite, things_happen_meanwhile);
-    CU_ADD_TEST(suite, events_taken_together);
-    CU_ADD_TEST(suite, acknowledgements_and_cancels);
-    CU_ADD_TEST(suite, cancel_that_came_too_late);
-    CU_ADD_TEST(suite, probes);
-    CU_ADD_TEST(suite, hint_while_it_catches_up);
-    CU_ADD_TEST(suite, no_hint_for_another_incarnation);
-    CU_ADD_TEST(suite, before_its_first_hello);
-    CU_ADD_TEST(suite, before_its_first_connection);
-    CU_ADD_TEST(suite, before_its_first_act);
-    CU_ADD_TEST(suite, during_replay);
-    CU_ADD_TEST(suite, after_bye);
-    CU_ADD_TEST(suite, while_it_lives);
-    CU_ADD_TEST(suite, both_ranks);
-    CU_ADD_TEST(suite, the_job_ends_while_it_is_down);
-    CU_ADD_TEST(suite, statistics);
 }

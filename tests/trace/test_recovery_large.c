@@ -4,6 +4,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of recovery in large messages");
+
 #define TOTAL 180000u
 #define PIECE 60000u
 
@@ -71,7 +73,7 @@ static void tell_of_a_header(void)
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
 }
 
-static void sender_after_the_header(void)
+TEST(sender_after_the_header)
 {
     every_feed(tell_of_a_header);
 }
@@ -103,7 +105,7 @@ static void tell_of_half_a_frame(void)
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
 }
 
-static void sender_in_the_middle_of_a_frame(void)
+TEST(sender_in_the_middle_of_a_frame)
 {
     every_feed(tell_of_half_a_frame);
 }
@@ -135,7 +137,7 @@ static void tell_of_no_act(void)
                "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n");
 }
 
-static void sender_before_the_header(void)
+TEST(sender_before_the_header)
 {
     every_feed(tell_of_no_act);
 }
@@ -172,13 +174,13 @@ static void tell_of_pieces(void)
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
 }
 
-static void sender_several_times(void)
+TEST(sender_several_times)
 {
     every_feed(tell_of_pieces);
 }
 
 /* The rest of the message comes before anything else, and not more than the rest. */
-static void sender_that_forgets_the_rest(void)
+TEST(sender_that_forgets_the_rest)
 {
     start(FEED_WHOLE);
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
@@ -198,7 +200,7 @@ static void sender_that_forgets_the_rest(void)
 }
 
 /* The sender is down, or repeating: its receiver may look, take out, receive and cancel. */
-static void receiver_of_a_message_whose_sender_is_down(void)
+TEST(receiver_of_a_message_whose_sender_is_down)
 {
     start(FEED_WHOLE);
     f.merged = true;
@@ -234,7 +236,7 @@ static void receiver_of_a_message_whose_sender_is_down(void)
     fixture_fini(&f);
 }
 
-static void sender_never_comes_back(void)
+TEST(sender_never_comes_back)
 {
     start(FEED_WHOLE);
     f.mute = true;
@@ -250,7 +252,7 @@ static void sender_never_comes_back(void)
 
 /* --- the receiver crashes --------------------------------------------------------------------- */
 /* Cut through to one that crashes: the next one gets it from its first byte. */
-static void receiver_in_the_middle(void)
+TEST(receiver_in_the_middle)
 {
     start(FEED_WHOLE);
     say_recv(r1, 7, 5);
@@ -275,7 +277,7 @@ static void receiver_in_the_middle(void)
 }
 
 /* ... or whole, when it became whole meanwhile. */
-static void receiver_until_it_is_whole(void)
+TEST(receiver_until_it_is_whole)
 {
     start(FEED_WHOLE);
     say_recv(r1, 7, 5);
@@ -302,7 +304,7 @@ static void receiver_until_it_is_whole(void)
 }
 
 /* The pieces that a repeating rank is not yet told of are told once it is live. */
-static void receiver_that_repeats(void)
+TEST(receiver_that_repeats)
 {
     start(FEED_WHOLE);
     say_recv(r1, 7, 5);
@@ -356,13 +358,13 @@ static void tell_of_a_taken_one(void)
     CU_ASSERT_TRUE(fixture_received(r1, 8, 5, PIECE + 1));
 }
 
-static void receiver_that_took_it(void)
+TEST(receiver_that_took_it)
 {
     every_feed(tell_of_a_taken_one);
 }
 
 /* Truncated, the message is an event before its sender is done with it. */
-static void receiver_of_a_truncated_message(void)
+TEST(receiver_of_a_truncated_message)
 {
     start(FEED_WHOLE);
     say_recv_mask(r1, 7, 5, CODEC_ALL, PIECE + 1);
@@ -390,7 +392,7 @@ static void receiver_of_a_truncated_message(void)
 }
 
 /* An active message begins anew under its stream number, also before its first byte is there. */
-static void receiver_of_active_messages(void)
+TEST(receiver_of_active_messages)
 {
     start(FEED_WHOLE);
     say_begin(r0, CW_SEND_AM, 1, 5, TOTAL, PIECE);
@@ -414,7 +416,7 @@ static void receiver_of_active_messages(void)
 }
 
 /* Whatever its size, and in whatever pieces it came. */
-static void every_size(void)
+TEST(every_size)
 {
     static const uint32_t totals[] = {0, 1, 255, 257, 2048, 2049, 16384, 16385, 65536, 300000};
     enum { COUNT = sizeof(totals) / sizeof(*totals) };
@@ -450,7 +452,7 @@ static void every_size(void)
 }
 
 /* A log is handed out a part at a time, as fast as it is read. */
-static void slow_reader_of_its_log(void)
+TEST(slow_reader_of_its_log)
 {
     start(FEED_WHOLE);
     f.mute = true;
@@ -482,7 +484,7 @@ static void slow_reader_of_its_log(void)
 }
 
 /* It crashes before it has been told all that was taken at one poll. */
-static void crash_within_a_group(void)
+TEST(crash_within_a_group)
 {
     start(FEED_WHOLE);
     f.mute = true;
@@ -537,13 +539,13 @@ static void tell_of_both(void)
     CU_ASSERT_TRUE(fixture_received(r1, 7, 5, TOTAL));
 }
 
-static void both(void)
+TEST(both)
 {
     every_feed(tell_of_both);
 }
 
 /* A rank sends to itself, and crashes in the middle of it. */
-static void message_to_itself(void)
+TEST(message_to_itself)
 {
     start(FEED_WHOLE);
     f.merged = true;
@@ -575,7 +577,7 @@ static void message_to_itself(void)
 }
 
 /* The job ends while a message has neither end. */
-static void job_ends_in_the_middle(void)
+TEST(job_ends_in_the_middle)
 {
     start(FEED_WHOLE);
     f.mute = true;
@@ -590,29 +592,4 @@ static void job_ends_in_the_middle(void)
     for (int i = 0; i < 3; i++)
         CU_ASSERT_PTR_NULL(f.rank[i].conn);
     fixture_fini(&f);
-}
-
-void add_recovery_large_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of recovery in large messages", NULL, NULL);
-
-    CU_ADD_TEST(suite, sender_after_the_header);
-    CU_ADD_TEST(suite, sender_in_the_middle_of_a_frame);
-    CU_ADD_TEST(suite, sender_before_the_header);
-    CU_ADD_TEST(suite, sender_several_times);
-    CU_ADD_TEST(suite, sender_that_forgets_the_rest);
-    CU_ADD_TEST(suite, receiver_of_a_message_whose_sender_is_down);
-    CU_ADD_TEST(suite, sender_never_comes_back);
-    CU_ADD_TEST(suite, receiver_in_the_middle);
-    CU_ADD_TEST(suite, receiver_until_it_is_whole);
-    CU_ADD_TEST(suite, receiver_that_repeats);
-    CU_ADD_TEST(suite, receiver_that_took_it);
-    CU_ADD_TEST(suite, receiver_of_a_truncated_message);
-    CU_ADD_TEST(suite, receiver_of_active_messages);
-    CU_ADD_TEST(suite, every_size);
-    CU_ADD_TEST(suite, slow_reader_of_its_log);
-    CU_ADD_TEST(suite, crash_within_a_group);
-    CU_ADD_TEST(suite, both);
-    CU_ADD_TEST(suite, message_to_itself);
-    CU_ADD_TEST(suite, job_ends_in_the_middle);
 }

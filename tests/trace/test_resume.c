@@ -7,6 +7,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("trace of sessions that resume");
+
 #define RESUME_MS 5000
 #define TOTAL 70000u
 
@@ -31,7 +33,7 @@ static void resume(struct client *c)
     fixture_resume(c, c->received);
 }
 
-static void nothing_is_lost(void)
+TEST(nothing_is_lost)
 {
     start(false);
     fixture_close(r0, "cut");
@@ -75,20 +77,20 @@ static void cut_at_every_byte(bool log, bool receiver)
     }
 }
 
-static void sender_cut_at_every_byte(void)
+TEST(sender_cut_at_every_byte)
 {
     cut_at_every_byte(false, false);
     cut_at_every_byte(true, false);
 }
 
-static void both_cut_at_every_byte(void)
+TEST(both_cut_at_every_byte)
 {
     cut_at_every_byte(false, true);
     cut_at_every_byte(true, true);
 }
 
 /* The receiver has received any part of what was sent when its connection breaks. */
-static void receiver_that_got_a_part(void)
+TEST(receiver_that_got_a_part)
 {
     for (uint32_t part = 0; part < TOTAL + 200; part += 97) {
         struct iovec iov[8];
@@ -116,7 +118,7 @@ static void receiver_that_got_a_part(void)
     }
 }
 
-static void time_that_is_up(void)
+TEST(time_that_is_up)
 {
     start(false);
     fixture_close(r0, "cut");
@@ -134,7 +136,7 @@ static void time_that_is_up(void)
     fixture_fini(&f);
 }
 
-static void dispatcher_that_comes_back(void)
+TEST(dispatcher_that_comes_back)
 {
     start(true);
     fixture_close(d, "cut");
@@ -145,7 +147,7 @@ static void dispatcher_that_comes_back(void)
     fixture_fini(&f);
 }
 
-static void dispatcher_that_does_not(void)
+TEST(dispatcher_that_does_not)
 {
     start(true);
     fixture_close(r1, "cut");
@@ -157,7 +159,7 @@ static void dispatcher_that_does_not(void)
     fixture_fini(&f);
 }
 
-static void job_that_is_ended(void)
+TEST(job_that_is_ended)
 {
     start(false);
     fixture_close(r1, "cut");
@@ -171,7 +173,7 @@ static void job_that_is_ended(void)
     fixture_fini(&f);
 }
 
-static void hostile_positions(void)
+TEST(hostile_positions)
 {
     start(false);
     say_send(r1, 0, 5, "abc");
@@ -219,7 +221,7 @@ static void acknowledge_early(uint8_t acked, size_t sent, bool refused)
     fixture_fini(&f);
 }
 
-static void early_ack(void)
+TEST(early_ack)
 {
     acknowledge_early(10, 10, false);
     acknowledge_early(11, 10, true);
@@ -227,7 +229,7 @@ static void early_ack(void)
 }
 
 /* The relay has not seen the old connection break yet. */
-static void resumed_too_early(void)
+TEST(resumed_too_early)
 {
     struct relay_conn *old;
 
@@ -249,7 +251,7 @@ static void resumed_too_early(void)
     fixture_fini(&f);
 }
 
-static void newer_incarnation(void)
+TEST(newer_incarnation)
 {
     start(true);
     fixture_close(r0, "cut");
@@ -260,7 +262,7 @@ static void newer_incarnation(void)
 }
 
 /* CUT: of a rank, of the dispatcher; the frames behind it are acted on after all. */
-static void drills(void)
+TEST(drills)
 {
     uint8_t body[CW_WORD_SIZE];
 
@@ -293,7 +295,7 @@ static void say_rank_end(uint32_t rank, uint32_t incarnation)
 }
 
 /* RANK_END: the session is given up at once, whichever comes first of it and the break. */
-static void process_that_ended(void)
+TEST(process_that_ended)
 {
     start(true);
     fixture_close(r0, "cut");
@@ -320,7 +322,7 @@ static void process_that_ended(void)
 }
 
 /* What is not acknowledged is kept, and no more. */
-static void what_is_acknowledged_is_let_go(void)
+TEST(what_is_acknowledged_is_let_go)
 {
     uint8_t ack[CW_ACK_SIZE] = {0};
     struct cw_session session = {0};
@@ -341,7 +343,7 @@ static void what_is_acknowledged_is_let_go(void)
     fixture_fini(&f);
 }
 
-static void idle_sessions_are_acknowledged(void)
+TEST(idle_sessions_are_acknowledged)
 {
     start(false);
     fixture_tick(&f, 1);
@@ -355,26 +357,4 @@ static void idle_sessions_are_acknowledged(void)
     fixture_tick(&f, 1);
     expect(&f, "0 < ACK of 3\n");
     fixture_fini(&f);
-}
-
-void add_resume_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of sessions that resume", NULL, NULL);
-
-    CU_ADD_TEST(suite, nothing_is_lost);
-    CU_ADD_TEST(suite, sender_cut_at_every_byte);
-    CU_ADD_TEST(suite, both_cut_at_every_byte);
-    CU_ADD_TEST(suite, receiver_that_got_a_part);
-    CU_ADD_TEST(suite, time_that_is_up);
-    CU_ADD_TEST(suite, dispatcher_that_comes_back);
-    CU_ADD_TEST(suite, dispatcher_that_does_not);
-    CU_ADD_TEST(suite, job_that_is_ended);
-    CU_ADD_TEST(suite, hostile_positions);
-    CU_ADD_TEST(suite, early_ack);
-    CU_ADD_TEST(suite, resumed_too_early);
-    CU_ADD_TEST(suite, newer_incarnation);
-    CU_ADD_TEST(suite, drills);
-    CU_ADD_TEST(suite, process_that_ended);
-    CU_ADD_TEST(suite, what_is_acknowledged_is_let_go);
-    CU_ADD_TEST(suite, idle_sessions_are_acknowledged);
 }

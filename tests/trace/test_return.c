@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of relays that return");
+
 #define RESUME_MS 5000
 #define TOTAL 60000u
 #define PART 20000u
@@ -47,7 +49,7 @@ static void kill_it(void)
 
 /* --- sessions -----------------------------------------------------------------------------------
  */
-static void rank_is_told_where_its_stream_begins(void)
+TEST(rank_is_told_where_its_stream_begins)
 {
     uint32_t said;
 
@@ -67,7 +69,7 @@ static void rank_is_told_where_its_stream_begins(void)
 }
 
 /* The next relay is killed as well, and so on. */
-static void killed_again_and_again(void)
+TEST(killed_again_and_again)
 {
     start();
     for (uint32_t i = 1; i < 20; i++) {
@@ -86,7 +88,7 @@ static void killed_again_and_again(void)
     fixture_fini(&f);
 }
 
-static void nobody_comes_back(void)
+TEST(nobody_comes_back)
 {
     start();
     check_returned(fixture_kill(&f));
@@ -99,7 +101,7 @@ static void nobody_comes_back(void)
     fixture_fini(&f);
 }
 
-static void dispatcher_does_not_come_back(void)
+TEST(dispatcher_does_not_come_back)
 {
     start();
     check_returned(fixture_kill(&f));
@@ -114,7 +116,7 @@ static void dispatcher_does_not_come_back(void)
 /* --- events -------------------------------------------------------------------------------------
  */
 /* Those after hello.event, and no others. */
-static void events_come_again(void)
+TEST(events_come_again)
 {
     start();
     for (uint32_t i = 0; i < 4; i++)
@@ -156,13 +158,13 @@ static void event_that_is_not_possible(bool before)
     fixture_fini(&f);
 }
 
-static void events_that_are_not_possible(void)
+TEST(events_that_are_not_possible)
 {
     event_that_is_not_possible(false);
     event_that_is_not_possible(true);
 }
 
-static void synchronous_send_and_cancel_are_events(void)
+TEST(synchronous_send_and_cancel_are_events)
 {
     start();
     r0->stalled = true;
@@ -181,7 +183,7 @@ static void synchronous_send_and_cancel_are_events(void)
 
 /* --- what waits ---------------------------------------------------------------------------------
  */
-static void posted_receives_match(void)
+TEST(posted_receives_match)
 {
     start();
     say_recv_mask(r0, 1, 4, ~1ull, 2);
@@ -197,7 +199,7 @@ static void posted_receives_match(void)
     fixture_fini(&f);
 }
 
-static void unexpected_messages_wait(void)
+TEST(unexpected_messages_wait)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -219,7 +221,7 @@ static void unexpected_messages_wait(void)
     fixture_fini(&f);
 }
 
-static void messages_that_probes_took_out(void)
+TEST(messages_that_probes_took_out)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -239,7 +241,7 @@ static void messages_that_probes_took_out(void)
 }
 
 /* The rank may not have heard it, and says so; hints, and answers of nothing, are asked again. */
-static void last_answer_comes_again(void)
+TEST(last_answer_comes_again)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -260,7 +262,7 @@ static void last_answer_comes_again(void)
     fixture_fini(&f);
 }
 
-static void active_messages_are_counted(void)
+TEST(active_messages_are_counted)
 {
     start();
     say_send_kind(r1, CW_SEND_AM, 0, 0, 5, "abc");
@@ -297,7 +299,7 @@ static void message_goes_on(bool posted, uint64_t capacity, size_t size)
     fixture_fini(&f);
 }
 
-static void messages_go_on(void)
+TEST(messages_go_on)
 {
     static const size_t sizes[] = {1, 20, 56, 57, 58, 1000, PART, 2 * PART, TOTAL, TOTAL + 55};
 
@@ -311,7 +313,7 @@ static void messages_go_on(void)
 }
 
 /* Between frames; the receiver had heard of a part. */
-static void part_that_was_heard_comes_again(void)
+TEST(part_that_was_heard_comes_again)
 {
     start();
     say_recv(r0, 7, 5);
@@ -326,7 +328,7 @@ static void part_that_was_heard_comes_again(void)
 }
 
 /* The sender's next incarnation sends the rest. */
-static void sender_is_started_again(void)
+TEST(sender_is_started_again)
 {
     start();
     say_recv(r0, 7, 5);
@@ -341,25 +343,4 @@ static void sender_is_started_again(void)
     say_more(r1, 5, PART, TOTAL - PART);
     CU_ASSERT_TRUE(fixture_received(r0, 7, 5, TOTAL));
     fixture_fini(&f);
-}
-
-void add_return_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of relays that return", NULL, NULL);
-
-    CU_ADD_TEST(suite, rank_is_told_where_its_stream_begins);
-    CU_ADD_TEST(suite, killed_again_and_again);
-    CU_ADD_TEST(suite, nobody_comes_back);
-    CU_ADD_TEST(suite, dispatcher_does_not_come_back);
-    CU_ADD_TEST(suite, events_come_again);
-    CU_ADD_TEST(suite, events_that_are_not_possible);
-    CU_ADD_TEST(suite, synchronous_send_and_cancel_are_events);
-    CU_ADD_TEST(suite, posted_receives_match);
-    CU_ADD_TEST(suite, unexpected_messages_wait);
-    CU_ADD_TEST(suite, messages_that_probes_took_out);
-    CU_ADD_TEST(suite, last_answer_comes_again);
-    CU_ADD_TEST(suite, active_messages_are_counted);
-    CU_ADD_TEST(suite, messages_go_on);
-    CU_ADD_TEST(suite, part_that_was_heard_comes_again);
-    CU_ADD_TEST(suite, sender_is_started_again);
 }

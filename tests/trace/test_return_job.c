@@ -7,6 +7,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of jobs whose relay returns");
+
 #define RESUME_MS 5000
 #define TOTAL 60000u
 #define PART 20000u
@@ -66,7 +68,7 @@ static void start_repeating(void)
 }
 
 /* Its session is not there any more; its next incarnation repeats all. */
-static void rank_that_repeats_is_started_again(void)
+TEST(rank_that_repeats_is_started_again)
 {
     start_repeating();
     say_check(r0, CW_SEND_TAG, 1, 6, 3);
@@ -89,7 +91,7 @@ static void rank_that_repeats_is_started_again(void)
     fixture_fini(&f);
 }
 
-static void rank_that_repeated_goes_on(void)
+TEST(rank_that_repeated_goes_on)
 {
     start_repeating();
     say_check(r0, CW_SEND_TAG, 1, 6, 3);
@@ -104,7 +106,7 @@ static void rank_that_repeated_goes_on(void)
 }
 
 /* Older incarnations are refused, as before. */
-static void fence_outlives_the_relay(void)
+TEST(fence_outlives_the_relay)
 {
     start_repeating();
     check_returned(fixture_kill(&f), 2);
@@ -128,7 +130,7 @@ static void say_ack(struct client *c)
 }
 
 /* What it has not received comes once, and nothing else. */
-static void notices_come_once(void)
+TEST(notices_come_once)
 {
     start();
     say_ack(d);
@@ -155,7 +157,7 @@ static void notices_come_once(void)
 }
 
 /* It has received a part of what was not acknowledged, to the byte. */
-static void dispatcher_goes_on_at_any_byte(void)
+TEST(dispatcher_goes_on_at_any_byte)
 {
     for (size_t part = 0; part < 100; part++) {
         struct iovec iov;
@@ -180,7 +182,7 @@ static void dispatcher_goes_on_at_any_byte(void)
     }
 }
 
-static void dispatcher_that_lies(void)
+TEST(dispatcher_that_lies)
 {
     start();
     check_returned(fixture_kill(&f), 3);
@@ -244,7 +246,7 @@ static void spoil_record(void)
     mailbox->log.records.segments[0]->bytes[0] = 0xff;
 }
 
-static void logs_that_are_gone(void)
+TEST(logs_that_are_gone)
 {
     job_is_lost(give_log_up, "rank 0: its log had been given up", false);
     job_is_lost(lose_block, "rank 0: its log is not whole, or there is no memory for it", true);
@@ -282,7 +284,7 @@ static void logs_on_disk(bool waits)
     fixture_fini(&f);
 }
 
-static void logs_that_are_on_disk(void)
+TEST(logs_that_are_on_disk)
 {
     logs_on_disk(false);
     logs_on_disk(true);
@@ -298,7 +300,7 @@ static void amid(struct client *c)
     fixture_all_come_back(&f, 2);
 }
 
-static void receive_is_posted_again(void)
+TEST(receive_is_posted_again)
 {
     start();
     codec_recv(&r0->codec, CW_FRAME_RECV, 7, 5, CODEC_ALL, CODEC_ALL);
@@ -334,7 +336,7 @@ static void message_is_sent_again(bool posted, uint32_t kind)
     fixture_fini(&f);
 }
 
-static void messages_are_sent_again(void)
+TEST(messages_are_sent_again)
 {
     for (int posted = 0; posted < 2; posted++) {
         message_is_sent_again(posted, CW_SEND_TAG);
@@ -362,7 +364,7 @@ static void part_is_sent_again(bool posted, size_t before)
     fixture_fini(&f);
 }
 
-static void parts_are_sent_again(void)
+TEST(parts_are_sent_again)
 {
     static const size_t before[] = {0, 1, 56, 57, 100, PART, TOTAL};
 
@@ -372,7 +374,7 @@ static void parts_are_sent_again(void)
     }
 }
 
-static void requests_are_made_again(void)
+TEST(requests_are_made_again)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -396,7 +398,7 @@ static void requests_are_made_again(void)
 }
 
 /* The step was done, but nobody was told of what followed from it. */
-static void answers_that_were_not_written(void)
+TEST(answers_that_were_not_written)
 {
     start();
     say_recv(r0, 7, 5);
@@ -412,23 +414,4 @@ static void answers_that_were_not_written(void)
     fixture_come_back(d);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 0"), 1);
     fixture_fini(&f);
-}
-
-void add_return_job_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of jobs whose relay returns", NULL, NULL);
-
-    CU_ADD_TEST(suite, rank_that_repeats_is_started_again);
-    CU_ADD_TEST(suite, rank_that_repeated_goes_on);
-    CU_ADD_TEST(suite, fence_outlives_the_relay);
-    CU_ADD_TEST(suite, notices_come_once);
-    CU_ADD_TEST(suite, dispatcher_goes_on_at_any_byte);
-    CU_ADD_TEST(suite, dispatcher_that_lies);
-    CU_ADD_TEST(suite, logs_that_are_gone);
-    CU_ADD_TEST(suite, logs_that_are_on_disk);
-    CU_ADD_TEST(suite, receive_is_posted_again);
-    CU_ADD_TEST(suite, messages_are_sent_again);
-    CU_ADD_TEST(suite, parts_are_sent_again);
-    CU_ADD_TEST(suite, requests_are_made_again);
-    CU_ADD_TEST(suite, answers_that_were_not_written);
 }

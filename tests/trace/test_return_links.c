@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
+SUITE("trace of links whose relay returns");
+
 #define RESUME_MS 5000
 #define TOTAL 60000u
 #define PART 20000u
@@ -222,7 +224,7 @@ static void frames_come_again(uint32_t killed, bool lost)
     finish();
 }
 
-static void either_relay_is_killed(void)
+TEST(either_relay_is_killed)
 {
     for (uint32_t killed = 0; killed < 2; killed++) {
         frames_come_again(killed, false);
@@ -251,7 +253,7 @@ static void message_goes_on(uint32_t killed, bool posted, bool lost)
     finish();
 }
 
-static void messages_go_on(void)
+TEST(messages_go_on)
 {
     for (int how = 0; how < 8; how++)
         message_goes_on(how & 1, how & 2, how & 4);
@@ -259,7 +261,7 @@ static void messages_go_on(void)
 
 /* What was received of a link is told when it survives the loss of power: the other relay lets go
  * of it then. */
-static void received_is_told_when_it_is_committed(void)
+TEST(received_is_told_when_it_is_committed)
 {
     journal = true;
     start();
@@ -285,7 +287,7 @@ static void received_is_told_when_it_is_committed(void)
 }
 
 /* One after the other, and both with what they were to say. */
-static void both_relays_are_killed(void)
+TEST(both_relays_are_killed)
 {
     start();
     for (uint32_t i = 0; i < 6; i++) {
@@ -303,7 +305,7 @@ static void both_relays_are_killed(void)
 }
 
 /* The link that was asked for and is not there yet is asked for again. */
-static void link_that_was_not_there_yet(void)
+TEST(link_that_was_not_there_yet)
 {
     struct relay_returned returned;
 
@@ -324,7 +326,7 @@ static void link_that_was_not_there_yet(void)
 }
 
 /* Nobody resumes it. */
-static void link_that_is_given_up(void)
+TEST(link_that_is_given_up)
 {
     struct relay_returned returned;
 
@@ -339,16 +341,4 @@ static void link_that_is_given_up(void)
                "d > NOTICE UNLINKED 'the link to relay 0 of the job broke: its relay was "
                "killed; it was not resumed for 5000 ms'\n");
     finish();
-}
-
-void add_return_link_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of links whose relay returns", NULL, NULL);
-
-    CU_ADD_TEST(suite, either_relay_is_killed);
-    CU_ADD_TEST(suite, received_is_told_when_it_is_committed);
-    CU_ADD_TEST(suite, messages_go_on);
-    CU_ADD_TEST(suite, both_relays_are_killed);
-    CU_ADD_TEST(suite, link_that_was_not_there_yet);
-    CU_ADD_TEST(suite, link_that_is_given_up);
 }

@@ -6,6 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
+SUITE("trace of sessions");
+
 static struct fixture f;
 static struct client *const r0 = &f.rank[0];
 static struct client *const r1 = &f.rank[1];
@@ -17,7 +19,7 @@ static void start(uint32_t ranks)
     fixture_start(&f, ranks);
 }
 
-static void job_opens(void)
+TEST(job_opens)
 {
     for (enum fixture_feed feed = FEED_WHOLE; feed <= FEED_RANDOM; feed++) {
         fixture_init(&f, FIXTURE_MEMORY);
@@ -36,7 +38,7 @@ static void job_opens(void)
 }
 
 /* What the dispatcher and other relays are told may be in a log, of which a ring is no part. */
-static void rings_are_for_ranks(void)
+TEST(rings_are_for_ranks)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -49,7 +51,7 @@ static void rings_are_for_ranks(void)
 }
 
 /* Its messages to others stay; what comes for it is kept and never asked for. */
-static void bye(void)
+TEST(bye)
 {
     start(2);
     say_recv(r0, 1, 4);
@@ -69,7 +71,7 @@ static void bye(void)
     fixture_fini(&f);
 }
 
-static void bye_in_the_middle_of_a_message(void)
+TEST(bye_in_the_middle_of_a_message)
 {
     start(2);
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 500);
@@ -83,7 +85,7 @@ static void bye_in_the_middle_of_a_message(void)
     fixture_fini(&f);
 }
 
-static void nothing_is_heard_after_bye(void)
+TEST(nothing_is_heard_after_bye)
 {
     start(2);
     f.lazy = true;
@@ -99,7 +101,7 @@ static void nothing_is_heard_after_bye(void)
     fixture_fini(&f);
 }
 
-static void connection_is_lost(void)
+TEST(connection_is_lost)
 {
     start(2);
     fixture_close(r0, "its connection ended");
@@ -111,7 +113,7 @@ static void connection_is_lost(void)
     fixture_fini(&f);
 }
 
-static void rank_connects_twice(void)
+TEST(rank_connects_twice)
 {
     start(2);
     fixture_connect(&f, x, "x");
@@ -129,7 +131,7 @@ static void rank_connects_twice(void)
 }
 
 /* An older incarnation is refused for ever, also when no connection of the newer one is there. */
-static void newer_incarnation_takes_the_place(void)
+TEST(newer_incarnation_takes_the_place)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
     fixture_start(&f, 2);
@@ -164,7 +166,7 @@ static void newer_incarnation_takes_the_place(void)
 }
 
 /* Where nothing was kept of what it did, nobody can do it again; who is there stays. */
-static void newer_incarnation_in_a_job_without_log(void)
+TEST(newer_incarnation_in_a_job_without_log)
 {
     start(2);
     fixture_connect(&f, x, "x");
@@ -191,7 +193,7 @@ static void newer_incarnation_in_a_job_without_log(void)
 }
 
 /* What came before its first process came, and needs no log, is no reason to refuse that one. */
-static void first_process_may_be_a_later_incarnation(void)
+TEST(first_process_may_be_a_later_incarnation)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, &f.dispatcher, "d");
@@ -210,7 +212,7 @@ static void first_process_may_be_a_later_incarnation(void)
 }
 
 /* The fenced one had half a message under way: nothing that it still says is heard. */
-static void fenced_in_the_middle_of_a_message(void)
+TEST(fenced_in_the_middle_of_a_message)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
     fixture_start(&f, 2);
@@ -236,7 +238,7 @@ static void fenced_in_the_middle_of_a_message(void)
     fixture_fini(&f);
 }
 
-static void wrong_credentials(void)
+TEST(wrong_credentials)
 {
     start(2);
     fixture_connect(&f, x, "x");
@@ -261,7 +263,7 @@ static void wrong_credentials(void)
 }
 
 /* A HELLO that was overheard is of no use on another connection: its nonce differs. */
-static void hello_of_another_connection(void)
+TEST(hello_of_another_connection)
 {
     start(1);
     fixture_connect(&f, x, "x");
@@ -271,7 +273,7 @@ static void hello_of_another_connection(void)
     fixture_fini(&f);
 }
 
-static void unknown_job(void)
+TEST(unknown_job)
 {
     start(1);
     f.job[3]++;
@@ -283,7 +285,7 @@ static void unknown_job(void)
     fixture_fini(&f);
 }
 
-static void two_dispatchers(void)
+TEST(two_dispatchers)
 {
     start(1);
     fixture_connect(&f, x, "x");
@@ -295,7 +297,7 @@ static void two_dispatchers(void)
 }
 
 /* Two jobs share a relay and nothing else. */
-static void two_jobs(void)
+TEST(two_jobs)
 {
     struct client *d = &f.other[1];
 
@@ -320,7 +322,7 @@ static void two_jobs(void)
 }
 
 /* After its dispatcher a job has nobody to answer for it: the ranks are let go. */
-static void dispatcher_leaves(void)
+TEST(dispatcher_leaves)
 {
     start(2);
     say_recv(r0, 1, 5);
@@ -343,7 +345,7 @@ static void dispatcher_leaves(void)
     fixture_fini(&f);
 }
 
-static void sizes_of_jobs(void)
+TEST(sizes_of_jobs)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, x, "x");
@@ -367,7 +369,7 @@ static void sizes_of_jobs(void)
     fixture_fini(&f);
 }
 
-static void number_of_jobs(void)
+TEST(number_of_jobs)
 {
     static struct client clients[RELAY_JOBS_MAX + 1];
 
@@ -391,7 +393,7 @@ static void number_of_jobs(void)
     fixture_fini(&f);
 }
 
-static void strange_hellos(void)
+TEST(strange_hellos)
 {
     start(1);
     fixture_connect(&f, x, "x");
@@ -476,17 +478,17 @@ static void open_dispatcher(struct client *c)
     fixture_hello_dispatcher(c, 2);
 }
 
-static void frames_before_hello(void)
+TEST(frames_before_hello)
 {
     refuse_others(open_nothing, new_types, sizeof(new_types));
 }
 
-static void frames_of_a_rank(void)
+TEST(frames_of_a_rank)
 {
     refuse_others(open_rank, rank_types, sizeof(rank_types));
 }
 
-static void frames_of_a_dispatcher(void)
+TEST(frames_of_a_dispatcher)
 {
     refuse_others(open_dispatcher, dispatcher_types, sizeof(dispatcher_types));
 }
@@ -525,7 +527,7 @@ static void header(uint8_t *to, uint32_t length, uint32_t type, uint32_t seq, ui
 }
 
 /* HELLO was frame 1 of the rank; CHALLENGE and WELCOME were 1 and 2 of the relay. */
-static void headers_that_do_not_fit(void)
+TEST(headers_that_do_not_fit)
 {
     uint8_t frame[CW_FRAME_HEADER + CW_HELLO_SIZE] = {0};
 
@@ -561,7 +563,7 @@ static void send_refused(struct cw_send send, size_t size, const char *text)
     refused(frame, CW_FRAME_HEADER + CW_SEND_SIZE + size, text);
 }
 
-static void sends_that_do_not_add_up(void)
+TEST(sends_that_do_not_add_up)
 {
     struct cw_send good = {.dst = 0, .kind = CW_SEND_TAG, .total = 10};
     struct cw_send send = good;
@@ -582,7 +584,7 @@ static void sends_that_do_not_add_up(void)
     send_refused(send, 10, "SEND to rank 4294967295 in a job of 2 ranks");
 }
 
-static void data_that_does_not_fit(void)
+TEST(data_that_does_not_fit)
 {
     start(2);
     say_more(r0, 5, 0, 10);
@@ -606,7 +608,7 @@ static void data_that_does_not_fit(void)
     fixture_fini(&f);
 }
 
-static void probe_with_an_unknown_wish(void)
+TEST(probe_with_an_unknown_wish)
 {
     struct cw_probe probe = {.remove = 2};
     uint8_t body[CW_PROBE_SIZE];
@@ -619,7 +621,7 @@ static void probe_with_an_unknown_wish(void)
 }
 
 /* --- keeping it ------------------------------------------------------------------------------- */
-static void handshake_in_time(void)
+TEST(handshake_in_time)
 {
     start(1);
     fixture_connect(&f, x, "x");
@@ -639,7 +641,7 @@ static void handshake_in_time(void)
 }
 
 /* A connection that was refused and does not read why is not kept for ever. */
-static void refused_and_not_reading(void)
+TEST(refused_and_not_reading)
 {
     start(1);
     r0->stalled = true;
@@ -656,7 +658,7 @@ static void refused_and_not_reading(void)
 }
 
 /* REFUSED is the last frame, whatever happens until it is written. */
-static void nothing_follows_refused(void)
+TEST(nothing_follows_refused)
 {
     start(2);
     say_probe(r0, 5, CODEC_ALL, false);
@@ -673,7 +675,7 @@ static void nothing_follows_refused(void)
     fixture_fini(&f);
 }
 
-static void frames_are_acknowledged(void)
+TEST(frames_are_acknowledged)
 {
     start(2);
     /* HELLO was the first of them, and was answered */
@@ -689,7 +691,7 @@ static void frames_are_acknowledged(void)
     fixture_fini(&f);
 }
 
-static void acknowledgements_need_no_answer(void)
+TEST(acknowledgements_need_no_answer)
 {
     start(1);
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){0}, CW_ACK_SIZE);
@@ -699,7 +701,7 @@ static void acknowledgements_need_no_answer(void)
     fixture_fini(&f);
 }
 
-static void statistics(void)
+TEST(statistics)
 {
     start(3);
     say_recv_mask(r0, 1, 5, CODEC_ALL, 2);
@@ -716,43 +718,4 @@ static void statistics(void)
                "d > STATS rank 2 sent 0 (0 bytes) received 0 (0 bytes) unexpected 0 polls 0 "
                "events 0 taken 0 replayed 0 acts 0 incarnation 1\n");
     fixture_fini(&f);
-}
-
-void add_session_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of sessions", NULL, NULL);
-
-    CU_ADD_TEST(suite, job_opens);
-    CU_ADD_TEST(suite, rings_are_for_ranks);
-    CU_ADD_TEST(suite, bye);
-    CU_ADD_TEST(suite, bye_in_the_middle_of_a_message);
-    CU_ADD_TEST(suite, nothing_is_heard_after_bye);
-    CU_ADD_TEST(suite, connection_is_lost);
-    CU_ADD_TEST(suite, rank_connects_twice);
-    CU_ADD_TEST(suite, newer_incarnation_takes_the_place);
-    CU_ADD_TEST(suite, newer_incarnation_in_a_job_without_log);
-    CU_ADD_TEST(suite, first_process_may_be_a_later_incarnation);
-    CU_ADD_TEST(suite, fenced_in_the_middle_of_a_message);
-    CU_ADD_TEST(suite, wrong_credentials);
-    CU_ADD_TEST(suite, hello_of_another_connection);
-    CU_ADD_TEST(suite, unknown_job);
-    CU_ADD_TEST(suite, two_dispatchers);
-    CU_ADD_TEST(suite, two_jobs);
-    CU_ADD_TEST(suite, dispatcher_leaves);
-    CU_ADD_TEST(suite, sizes_of_jobs);
-    CU_ADD_TEST(suite, number_of_jobs);
-    CU_ADD_TEST(suite, strange_hellos);
-    CU_ADD_TEST(suite, frames_before_hello);
-    CU_ADD_TEST(suite, frames_of_a_rank);
-    CU_ADD_TEST(suite, frames_of_a_dispatcher);
-    CU_ADD_TEST(suite, headers_that_do_not_fit);
-    CU_ADD_TEST(suite, sends_that_do_not_add_up);
-    CU_ADD_TEST(suite, data_that_does_not_fit);
-    CU_ADD_TEST(suite, probe_with_an_unknown_wish);
-    CU_ADD_TEST(suite, handshake_in_time);
-    CU_ADD_TEST(suite, refused_and_not_reading);
-    CU_ADD_TEST(suite, nothing_follows_refused);
-    CU_ADD_TEST(suite, frames_are_acknowledged);
-    CU_ADD_TEST(suite, acknowledgements_need_no_answer);
-    CU_ADD_TEST(suite, statistics);
 }

@@ -7,6 +7,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of shares");
+
 #define LOG_MAX (4u << 20)
 
 static struct fixture f;
@@ -68,7 +70,7 @@ static void use_some(void)
     CU_ASSERT_PTR_NULL(strstr(f.story, "e > NOTICE"));
 }
 
-static void the_job_that_holds_the_most_ends(void)
+TEST(the_job_that_holds_the_most_ends)
 {
     start(RELAY_MEMORY_MIN, false);
     take_much();
@@ -83,7 +85,7 @@ static void the_job_that_holds_the_most_ends(void)
 }
 
 /* It asks itself: that is its own affair. */
-static void the_job_that_asks_holds_the_most(void)
+TEST(the_job_that_asks_holds_the_most)
 {
     start(RELAY_MEMORY_MIN, false);
     take_much();
@@ -99,7 +101,7 @@ static void the_job_that_asks_holds_the_most(void)
 }
 
 /* Its connections are refused nothing, but it does not read, and its dispatcher has left. */
-static void what_a_job_that_ended_was_to_be_told(void)
+TEST(what_a_job_that_ended_was_to_be_told)
 {
     start(RELAY_MEMORY_MIN, false);
     r1->stalled = true;
@@ -114,7 +116,7 @@ static void what_a_job_that_ended_was_to_be_told(void)
 }
 
 /* Its engine holds the first pieces of what it is to be told: the others go. */
-static void what_is_being_written_stays(void)
+TEST(what_is_being_written_stays)
 {
     struct iovec iov[2];
     const uint8_t *at;
@@ -138,7 +140,7 @@ static void what_is_being_written_stays(void)
 }
 
 /* Memory is spent: a job that holds more than its share makes room for one that begins. */
-static void a_job_begins_when_memory_is_spent(void)
+TEST(a_job_begins_when_memory_is_spent)
 {
     uint64_t taken;
 
@@ -160,7 +162,7 @@ static void a_job_begins_when_memory_is_spent(void)
 
 /* --- logs ------------------------------------------------------------------------------------- */
 /* Before a job ends for memory, its logs are given up. */
-static void its_logs_go_first(void)
+TEST(its_logs_go_first)
 {
     start(RELAY_MEMORY_MIN, true);
     f.mute = true;
@@ -177,7 +179,7 @@ static void its_logs_go_first(void)
 }
 
 /* The logs of a job count together: not the largest log of all is given up. */
-static void the_logs_of_a_job_count_together(void)
+TEST(the_logs_of_a_job_count_together)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, LOG_MAX);
     fixture_start(&f, 4);
@@ -196,7 +198,7 @@ static void the_logs_of_a_job_count_together(void)
 
 /* What is kept for all jobs, like places on disk that are free, is asked for amid anything: also
  * while a log is let go of, or read from disk. When memory is spent no job ends for it. */
-static void what_nobody_holds_ends_no_job(void)
+TEST(what_nobody_holds_ends_no_job)
 {
     struct relay_pool *pool;
     uint64_t taken;
@@ -217,7 +219,7 @@ static void what_nobody_holds_ends_no_job(void)
 /* --- what is kept for later ---------------------------------------------------------------------
  */
 /* ... is bounded: a job that ended holds nothing. */
-static void nothing_stays_of_a_job(void)
+TEST(nothing_stays_of_a_job)
 {
     uint64_t before;
 
@@ -230,19 +232,4 @@ static void nothing_stays_of_a_job(void)
     fixture_close(&f.dispatcher, "gone");
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_now < before + (1u << 20));
     fixture_fini(&f);
-}
-
-void add_share_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of shares", NULL, NULL);
-
-    CU_ADD_TEST(suite, the_job_that_holds_the_most_ends);
-    CU_ADD_TEST(suite, the_job_that_asks_holds_the_most);
-    CU_ADD_TEST(suite, what_a_job_that_ended_was_to_be_told);
-    CU_ADD_TEST(suite, what_is_being_written_stays);
-    CU_ADD_TEST(suite, a_job_begins_when_memory_is_spent);
-    CU_ADD_TEST(suite, its_logs_go_first);
-    CU_ADD_TEST(suite, the_logs_of_a_job_count_together);
-    CU_ADD_TEST(suite, what_nobody_holds_ends_no_job);
-    CU_ADD_TEST(suite, nothing_stays_of_a_job);
 }

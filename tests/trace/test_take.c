@@ -7,6 +7,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("trace of taking a job over");
+
 #define RESUME_MS 5000
 #define TAKE_FLAGS (CW_HELLO_LOG | CW_HELLO_TAKE)
 
@@ -56,7 +58,7 @@ static void say_rank_end(struct client *c, uint32_t rank, uint32_t incarnation)
  */
 
 /* What was queued for the one before is not for it; what comes from now on is. */
-static void suspended(void)
+TEST(suspended)
 {
     start();
     fixture_close(d, "crash");
@@ -70,7 +72,7 @@ static void suspended(void)
 }
 
 /* Ranks go on where they were, and new incarnations repeat what theirs did. */
-static void ranks_go_on(void)
+TEST(ranks_go_on)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -88,7 +90,7 @@ static void ranks_go_on(void)
 }
 
 /* The relay was killed too; the job is as it was left. */
-static void relay_that_came_back(void)
+TEST(relay_that_came_back)
 {
     start();
     say_send(r1, 0, 5, "abc");
@@ -110,7 +112,7 @@ static void relay_that_came_back(void)
 }
 
 /* The session before ends without the job, also when its time would be up. */
-static void session_before_is_over(void)
+TEST(session_before_is_over)
 {
     start();
     fixture_close(d, "crash");
@@ -134,7 +136,7 @@ static void session_before_is_over(void)
 
 /* The relay has not seen the old connection break yet; or there are two dispatchers, and the second
  * one is not let in until the first one's connection is ended. */
-static void busy(void)
+TEST(busy)
 {
     struct relay_conn *old;
 
@@ -154,7 +156,7 @@ static void busy(void)
     fixture_fini(&f);
 }
 
-static void no_such_job(void)
+TEST(no_such_job)
 {
     start();
     f.job[0] ^= 1;
@@ -166,7 +168,7 @@ static void no_such_job(void)
     fixture_fini(&f);
 }
 
-static void job_that_ended(void)
+TEST(job_that_ended)
 {
     start();
     say_frame(d, CW_FRAME_JOB_END, NULL, 0);
@@ -176,7 +178,7 @@ static void job_that_ended(void)
 }
 
 /* It ends with its dispatcher. */
-static void job_without_resume_timeout(void)
+TEST(job_without_resume_timeout)
 {
     fixture_init_log(&f, FIXTURE_MEMORY, FIXTURE_MEMORY);
     fixture_start(&f, 2);
@@ -188,7 +190,7 @@ static void job_without_resume_timeout(void)
     fixture_fini(&f);
 }
 
-static void other_ranks(void)
+TEST(other_ranks)
 {
     static const uint32_t others[] = {0, 1, 3, UINT32_MAX};
 
@@ -207,7 +209,7 @@ static void other_ranks(void)
     fixture_fini(&f);
 }
 
-static void wrong_key(void)
+TEST(wrong_key)
 {
     start();
     fixture_close(d, "crash");
@@ -223,7 +225,7 @@ static void wrong_key(void)
 }
 
 /* TAKE is for dispatchers that have no session yet. */
-static void with_resume(void)
+TEST(with_resume)
 {
     start();
     f.job[0] ^= 1;
@@ -231,21 +233,4 @@ static void with_resume(void)
     expect_has(&f, "s > REFUSED JOB 'the relay has no such session (it may have ended)'\n");
     f.job[0] ^= 1;
     fixture_fini(&f);
-}
-
-void add_take_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of taking a job over", NULL, NULL);
-
-    CU_ADD_TEST(suite, suspended);
-    CU_ADD_TEST(suite, ranks_go_on);
-    CU_ADD_TEST(suite, relay_that_came_back);
-    CU_ADD_TEST(suite, session_before_is_over);
-    CU_ADD_TEST(suite, busy);
-    CU_ADD_TEST(suite, no_such_job);
-    CU_ADD_TEST(suite, job_that_ended);
-    CU_ADD_TEST(suite, job_without_resume_timeout);
-    CU_ADD_TEST(suite, other_ranks);
-    CU_ADD_TEST(suite, wrong_key);
-    CU_ADD_TEST(suite, with_resume);
 }

@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of trimming");
+
 #define RESUME_MS 5000
 
 static struct fixture f;
@@ -61,7 +63,7 @@ static void again(const struct cw_point *from)
 
 /* --- CHECKPOINT ---------------------------------------------------------------------------------
  */
-static void asked_for_an_image(void)
+TEST(asked_for_an_image)
 {
     start();
     say_checkpoint(&f, 0, 1, 0);
@@ -73,7 +75,7 @@ static void asked_for_an_image(void)
     fixture_fini(&f);
 }
 
-static void asked_while_it_repeats(void)
+TEST(asked_while_it_repeats)
 {
     start();
     live();
@@ -84,7 +86,7 @@ static void asked_while_it_repeats(void)
     fixture_fini(&f);
 }
 
-static void asked_while_nobody_is_there(void)
+TEST(asked_while_nobody_is_there)
 {
     start();
     live();
@@ -101,7 +103,7 @@ static void asked_while_nobody_is_there(void)
 }
 
 /* One that does not read is asked once, also over a connection that breaks. */
-static void asked_once_while_it_does_not_read(void)
+TEST(asked_once_while_it_does_not_read)
 {
     start();
     r0->stalled = true;
@@ -123,7 +125,7 @@ static void asked_once_while_it_does_not_read(void)
 }
 
 /* A relay that is killed forgets it, and one that is back asks only who has come to it. */
-static void asked_by_a_relay_that_is_killed(void)
+TEST(asked_by_a_relay_that_is_killed)
 {
     start();
     live();
@@ -145,7 +147,7 @@ static void asked_by_a_relay_that_is_killed(void)
 /* --- TRIM ---------------------------------------------------------------------------------------
  */
 /* While the rank is handed its log, all of it is needed. */
-static void not_while_it_repeats(void)
+TEST(not_while_it_repeats)
 {
     start();
     live();
@@ -162,7 +164,7 @@ static void not_while_it_repeats(void)
 }
 
 /* It is live, but does not read what it has not taken. */
-static void not_while_it_is_handed_the_rest(void)
+TEST(not_while_it_is_handed_the_rest)
 {
     static const struct cw_point late = {.event = 1, .clock = 16, .acts = 3};
 
@@ -190,7 +192,7 @@ static void not_while_it_is_handed_the_rest(void)
 }
 
 /* Its next incarnation is killed, too: nobody needs the log now. */
-static void when_nobody_repeats_any_more(void)
+TEST(when_nobody_repeats_any_more)
 {
     start();
     live();
@@ -210,7 +212,7 @@ static void when_nobody_repeats_any_more(void)
 }
 
 /* A process that took its place repeats the log as well. */
-static void not_while_the_next_one_repeats(void)
+TEST(not_while_the_next_one_repeats)
 {
     start();
     live();
@@ -225,7 +227,7 @@ static void not_while_the_next_one_repeats(void)
 }
 
 /* One waits for each rank: the last. */
-static void last_one_counts(void)
+TEST(last_one_counts)
 {
     start();
     live();
@@ -243,7 +245,7 @@ static void last_one_counts(void)
 }
 
 /* The rank went on otherwise before it came to the point. */
-static void point_that_is_forgotten_meanwhile(void)
+TEST(point_that_is_forgotten_meanwhile)
 {
     start();
     live();
@@ -254,7 +256,7 @@ static void point_that_is_forgotten_meanwhile(void)
     fixture_fini(&f);
 }
 
-static void log_that_is_given_up_meanwhile(void)
+TEST(log_that_is_given_up_meanwhile)
 {
     start();
     live();
@@ -266,7 +268,7 @@ static void log_that_is_given_up_meanwhile(void)
 }
 
 /* A relay that is back has forgotten that it was asked; and that it had trimmed changes nothing. */
-static void asked_again_after_the_relay(void)
+TEST(asked_again_after_the_relay)
 {
     for (int amid = 0; amid < 2; amid++) {
         start();
@@ -289,7 +291,7 @@ static void asked_again_after_the_relay(void)
 }
 
 /* It is acted on, and the answer is not lost with the relay. */
-static void answer_outlives_the_relay(void)
+TEST(answer_outlives_the_relay)
 {
     for (int acted = 0; acted < 2; acted++) {
         start();
@@ -329,7 +331,7 @@ static uint64_t ask_log_bytes(void)
 }
 
 /* Its memory is free when it is answered, and is what the next messages are logged in. */
-static void memory_is_used_again(void)
+TEST(memory_is_used_again)
 {
     uint64_t carved = 0;
 
@@ -357,7 +359,7 @@ static void memory_is_used_again(void)
 
 /* --- what is refused ----------------------------------------------------------------------------
  */
-static void frames_that_make_no_sense(void)
+TEST(frames_that_make_no_sense)
 {
     static const struct cw_checkpoint checkpoints[] = {
         {.number = 0}, {.number = 1, .base = 1}, {.rank = 2, .number = 1}};
@@ -377,7 +379,7 @@ static void frames_that_make_no_sense(void)
     }
 }
 
-static void frames_of_ranks(void)
+TEST(frames_of_ranks)
 {
     start();
     codec_trim(&r0->codec, 0, &one);
@@ -387,27 +389,4 @@ static void frames_of_ranks(void)
     fixture_feed(r1);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'CHECKPOINT frame is not allowed here'");
     fixture_fini(&f);
-}
-
-void add_trim_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of trimming", NULL, NULL);
-
-    CU_ADD_TEST(suite, asked_for_an_image);
-    CU_ADD_TEST(suite, asked_while_it_repeats);
-    CU_ADD_TEST(suite, asked_while_nobody_is_there);
-    CU_ADD_TEST(suite, asked_once_while_it_does_not_read);
-    CU_ADD_TEST(suite, asked_by_a_relay_that_is_killed);
-    CU_ADD_TEST(suite, not_while_it_repeats);
-    CU_ADD_TEST(suite, not_while_it_is_handed_the_rest);
-    CU_ADD_TEST(suite, when_nobody_repeats_any_more);
-    CU_ADD_TEST(suite, not_while_the_next_one_repeats);
-    CU_ADD_TEST(suite, last_one_counts);
-    CU_ADD_TEST(suite, point_that_is_forgotten_meanwhile);
-    CU_ADD_TEST(suite, log_that_is_given_up_meanwhile);
-    CU_ADD_TEST(suite, asked_again_after_the_relay);
-    CU_ADD_TEST(suite, answer_outlives_the_relay);
-    CU_ADD_TEST(suite, memory_is_used_again);
-    CU_ADD_TEST(suite, frames_that_make_no_sense);
-    CU_ADD_TEST(suite, frames_of_ranks);
 }

@@ -6,6 +6,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("trace of messages that wait on disk");
+
 #define LOG_MEMORY (1u << 20)
 #define LOG_DISK (256ull << 20)
 #define WAITING 1000u
@@ -48,7 +50,7 @@ static void all_waiting_are_here(void)
 }
 
 /* More messages wait than there is memory: their bytes are in the log. */
-static void waiting_messages_are_in_the_log(void)
+TEST(waiting_messages_are_in_the_log)
 {
     start_waiting();
     CU_ASSERT_TRUE(relay_core_stats(f.core)->memory_max <= RELAY_MEMORY_MIN);
@@ -60,7 +62,7 @@ static void waiting_messages_are_in_the_log(void)
 }
 
 /* Their rank is restarted while they wait, and while they are being read. */
-static void rank_restarts_before_it_receives(void)
+TEST(rank_restarts_before_it_receives)
 {
     start_waiting();
     receive_waiting(0, 10);
@@ -85,7 +87,7 @@ static void rank_restarts_before_it_receives(void)
 }
 
 /* Its log is trimmed to an image that was taken while they wait; it receives them twice. */
-static void log_is_trimmed_while_they_wait(void)
+TEST(log_is_trimmed_while_they_wait)
 {
     const struct cw_point point = {.clock = 1};
 
@@ -108,7 +110,7 @@ static void log_is_trimmed_while_they_wait(void)
 }
 
 /* What waits cannot be read back: its rank is told so, and gets nothing wrong. */
-static void waiting_messages_that_are_lost(void)
+TEST(waiting_messages_that_are_lost)
 {
     uint32_t right = 0;
 
@@ -123,21 +125,10 @@ static void waiting_messages_that_are_lost(void)
 }
 
 /* Its log is given up, as the rank wants it. */
-static void waiting_messages_of_a_log_that_is_given_up(void)
+TEST(waiting_messages_of_a_log_that_is_given_up)
 {
     start_waiting();
     say_unlogged(r1, 1);
     expect_has(&f, "that wait for rank 1 were in its log alone");
     fixture_fini(&f);
-}
-
-void add_waiting_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("trace of messages that wait on disk", NULL, NULL);
-
-    CU_ADD_TEST(suite, waiting_messages_are_in_the_log);
-    CU_ADD_TEST(suite, rank_restarts_before_it_receives);
-    CU_ADD_TEST(suite, log_is_trimmed_while_they_wait);
-    CU_ADD_TEST(suite, waiting_messages_that_are_lost);
-    CU_ADD_TEST(suite, waiting_messages_of_a_log_that_is_given_up);
 }

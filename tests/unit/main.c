@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,116 +25,10 @@ static unsigned tests_run;
 static unsigned tests_failed;
 static char running[256];
 
+/* Beside the tests that say themselves that they are there. */
 static void (*const suites[])(void) = {
-    add_clock_tests,
-    add_copy_tests,
-    add_counts_tests,
-    add_cred_tests,
-    add_fault_tests,
-    add_files_tests,
-    add_frame_tests,
-    add_frames_tests,
-    add_shift_tests,
-    add_hello_tests,
-    add_kept_tests,
-    add_loop_tests,
-    add_party_tests,
-    add_rank_session_tests,
-    add_supply_tests,
-    add_input_tests,
-    add_job_events_tests,
-    add_job_state_tests,
-    add_job_tests,
-    add_job_hosts_tests,
-    add_keyfile_tests,
-    add_lockfile_tests,
-    add_ledger_tests,
-    add_journal_tests,
-    add_commit_tests,
-    add_restore_tests,
-    add_stage_tests,
-    add_left_tests,
-    add_left_out_tests,
-    add_log_tests,
-    add_point_tests,
-    add_arena_tests,
-    add_match_tests,
-    add_options_tests,
-    add_out_tests,
-    add_output_tests,
-    add_parse_tests,
-    add_plan_tests,
-    add_pmi_tests,
-    add_program_tests,
-    add_relay_restarts_tests,
-    add_inputs_tests,
-    add_readings_tests,
-    add_restart_tests,
-    add_rundir_tests,
-    add_secret_tests,
-    add_homes_tests,
-    add_hosts_tests,
-    add_setup_tests,
-    add_status_tests,
-    add_transport_tests,
-    add_watcher_tests,
-    add_active_tests,
-    add_divergence_tests,
-    add_cut_tests,
-    add_large_tests,
-    add_log_bounds_tests,
-    add_matching_tests,
-    add_memory_tests,
-    add_share_tests,
-    add_start_from_point_tests,
-    add_random_points_tests,
-    add_probe_tests,
-    add_recovery_large_tests,
-    add_recovery_tests,
-    add_resume_tests,
-    add_take_tests,
-    add_return_tests,
-    add_return_link_tests,
-    add_return_job_tests,
-    add_party_tests,
-    add_door_tests,
-    add_link_tests,
-    add_uring_tests,
-    add_ring_tests,
-    add_wire_tests,
-    add_dial_tests,
-    add_disk_tests,
-    add_doctor_tests,
-    add_engine_tests,
-    add_wait_policy_tests,
-    add_contents_tests,
-    add_store_tests,
-    add_log_disk_tests,
-    add_waiting_tests,
-    add_places_tests,
-    add_trim_tests,
-    add_output_places_tests,
-    add_rank_input_tests,
-    add_rank_io_tests,
-    add_launch_tests,
-    add_interrupted_tests,
-    add_grid_file_tests,
-    add_grid_ways_tests,
-    add_grid_job_tests,
-    add_routes_tests,
-    add_services_tests,
-    add_known_hosts_tests,
-    add_ssh_address_tests,
-    add_stripe_tests,
-    add_launch_command_tests,
-    add_mux_tests,
-    add_agents_tests,
-    add_machine_tests,
-    add_agent_lies_tests,
-    add_images_tests,
-    add_servers_tests,
-    add_image_stream_tests,
-    add_ckptsrv_tests,
+    add_counts_tests,  add_output_tests, add_engine_tests,     add_output_places_tests,
+    add_rank_io_tests, add_agents_tests, add_agent_lies_tests, add_images_tests,
 };
 
 /* Take more than 2 s, or 10 s under a sanitizer. Tests of engines are there once for each engine.
@@ -167,6 +62,34 @@ static void on_test_start(const CU_pTest test, const CU_pSuite suite)
     snprintf(running, sizeof(running), "Bail out! %s: %s takes too long\n", suite->pName,
              test->pName);
     alarm(TEST_SECONDS_MAX);
+}
+
+/* Those of a suite side by side, as they stand in their file. */
+static int compare(const void *left, const void *right)
+{
+    const struct unit_test *a = *(const struct unit_test *const *)left;
+    const struct unit_test *b = *(const struct unit_test *const *)right;
+    int order = strcmp(a->suite->name, b->suite->name);
+
+    return order ? order : a->line - b->line;
+}
+
+static void add_tests(void)
+{
+    extern const struct unit_test *__start_unit_tests[], *__stop_unit_tests[];
+    CU_pSuite suite = NULL;
+
+    qsort(__start_unit_tests, (size_t)(__stop_unit_tests - __start_unit_tests),
+          sizeof(*__start_unit_tests), compare);
+    for (const struct unit_test **at = __start_unit_tests; at < __stop_unit_tests; at++) {
+        const struct unit_test *t = *at;
+
+        if (at == __start_unit_tests || t->suite != at[-1]->suite)
+            suite = CU_add_suite(t->suite->name, t->suite->set_up, t->suite->tear_down);
+        CU_add_test(suite, t->name, t->run);
+    }
+    for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++)
+        suites[i]();
 }
 
 /* Async-signal-safe: a test that hangs may hold any lock. */
@@ -302,8 +225,7 @@ int main(int argc, char **argv)
     signal(SIGALRM, on_alarm);
     if (CU_initialize_registry() != CUE_SUCCESS)
         return 2;
-    for (size_t i = 0; i < sizeof(suites) / sizeof(*suites); i++)
-        suites[i]();
+    add_tests();
     choose(&choice);
     CU_set_fail_on_inactive(CU_FALSE);
     CU_set_test_start_handler(on_test_start);

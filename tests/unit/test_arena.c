@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+SUITE("arena");
+
 #define PIECES 1024u
 #define PIECE (32u << 10)
 
@@ -37,7 +39,7 @@ static void take_all(void **pieces)
     }
 }
 
-static void free_pieces_return_their_memory(void)
+TEST(free_pieces_return_their_memory)
 {
     static void *pieces[PIECES];
     size_t bytes_all;
@@ -53,11 +55,4 @@ static void free_pieces_return_their_memory(void)
         CU_ASSERT_TRUE(resident() >= KEPT_MAX);
     }
     CU_ASSERT_EQUAL(munmap(device.first, device.mapped), 0);
-}
-
-void add_arena_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("arena", NULL, NULL);
-
-    CU_ADD_TEST(suite, free_pieces_return_their_memory);
 }

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("checkpoint store");
+
 #define RANKS 3u
 #define NUMBERS 40u
 #define BLOCKS 12u
@@ -33,7 +35,7 @@ static uint32_t draw(uint32_t below)
  */
 
 /* What is taken is nobody's; the file is as long as the last one in use, and within its bound. */
-static void units_are_taken_once(void)
+TEST(units_are_taken_once)
 {
     struct extent held[64] = {0};
     uint8_t model[4096] = {0};
@@ -70,7 +72,7 @@ static void units_are_taken_once(void)
 }
 
 /* Holes are used before a file that may not grow is given up. */
-static void holes_are_used(void)
+TEST(holes_are_used)
 {
     struct units units = {0};
     struct extent all;
@@ -86,7 +88,7 @@ static void holes_are_used(void)
     units_clear(&units);
 }
 
-static void units_of_two_images(void)
+TEST(units_of_two_images)
 {
     struct units units = {0};
     struct extent all;
@@ -270,7 +272,7 @@ static void random_step(void)
 }
 
 /* Also over a new start. */
-static void random_images(void)
+TEST(random_images)
 {
     random_state = 11;
     memset(model, 0, sizeof(model));
@@ -329,7 +331,7 @@ static bool script(void)
     return operations > last_operation;
 }
 
-static void ended_at_any_operation(void)
+TEST(ended_at_any_operation)
 {
     bool died = true;
 
@@ -360,7 +362,7 @@ static void ended_at_any_operation(void)
  */
 
 /* What is refused leaves the room free. */
-static void quota_is_kept(void)
+TEST(quota_is_kept)
 {
     struct cw_err err = {0};
     uint64_t used;
@@ -385,7 +387,7 @@ static void quota_is_kept(void)
 
 /* An image that is being read stays until it is read, though it is dropped and another one comes.
  */
-static void dropped_while_it_is_read(void)
+TEST(dropped_while_it_is_read)
 {
     struct image_plan plan = plan_of(0, 1, 0);
     struct image_stream stream = {0};
@@ -456,7 +458,7 @@ static void go_on_beside_image_2(void)
 }
 
 /* Also when nothing else of the rank is left. */
-static void versions_are_left_alone(void)
+TEST(versions_are_left_alone)
 {
     static const uint8_t versions[] = {0, INDEX_VERSION + 1};
     struct cw_err err = {0};
@@ -481,7 +483,7 @@ static void versions_are_left_alone(void)
 }
 
 /* The index is of this version, the image in it of another one. */
-static void image_of_another_version(void)
+TEST(image_of_another_version)
 {
     const size_t at = sizeof(struct index_header) + sizeof(struct cw_image_record) +
                       offsetof(struct cw_image_header, version);
@@ -512,7 +514,7 @@ static void image_of_another_version(void)
 }
 
 /* An index that cannot be read stops neither the server nor others; it is there again later. */
-static void an_index_that_cannot_be_read(void)
+TEST(an_index_that_cannot_be_read)
 {
     struct cw_err err = {0};
     char path[128];
@@ -536,7 +538,7 @@ static void an_index_that_cannot_be_read(void)
 }
 
 /* Names that no image can have do not count. */
-static void names_that_cannot_be(void)
+TEST(names_that_cannot_be)
 {
     static const char *const names[] = {"4294967295.blocks", "4294967295.1.index", "0.0.index"};
     struct cw_err err = {0};
@@ -604,7 +606,7 @@ static void count_told(void *ctx, const struct cw_stored *image)
     ++*(int *)ctx;
 }
 
-static void doubtful_commits_leave_nothing(void)
+TEST(doubtful_commits_leave_nothing)
 {
     struct cw_err err = {0};
     int told = 0;
@@ -625,7 +627,7 @@ static void doubtful_commits_leave_nothing(void)
     remove_dir();
 }
 
-static void damage_to_an_index_is_found(void)
+TEST(damage_to_an_index_is_found)
 {
     struct index_summary summary;
     struct cw_err err = {0};
@@ -650,23 +652,4 @@ static void damage_to_an_index_is_found(void)
     free(bytes);
     CU_ASSERT(verify_image(vault_dir(vault), job, 0, 1, &err) == CW_OK);
     remove_dir();
-}
-
-void add_ckptsrv_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("checkpoint store", NULL, NULL);
-
-    CU_ADD_TEST(suite, units_are_taken_once);
-    CU_ADD_TEST(suite, holes_are_used);
-    CU_ADD_TEST(suite, units_of_two_images);
-    CU_ADD_TEST(suite, random_images);
-    CU_ADD_TEST(suite, ended_at_any_operation);
-    CU_ADD_TEST(suite, quota_is_kept);
-    CU_ADD_TEST(suite, dropped_while_it_is_read);
-    CU_ADD_TEST(suite, damage_to_an_index_is_found);
-    CU_ADD_TEST(suite, versions_are_left_alone);
-    CU_ADD_TEST(suite, image_of_another_version);
-    CU_ADD_TEST(suite, an_index_that_cannot_be_read);
-    CU_ADD_TEST(suite, names_that_cannot_be);
-    CU_ADD_TEST(suite, doubtful_commits_leave_nothing);
 }

@@ -12,6 +12,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("clock");
+
 #define MONOTONIC (READING_CLOCK + 1)
 #define LOOKS_MAX 2000000
 #define LOOP_NS 40          /* from one look to the next */
@@ -141,7 +143,7 @@ static void jump_out(void)
     clock_goes(NULL, NULL, (uintptr_t)__builtin_frame_address(0) + 2 * HANDLER_ABOVE);
 }
 
-static void a_handler_is_kept_apart(void)
+TEST(a_handler_is_kept_apart)
 {
     struct clock_handler outer, inner;
 
@@ -160,7 +162,7 @@ static void a_handler_is_kept_apart(void)
     tear_down();
 }
 
-static void a_jump_ends_handlers(void)
+TEST(a_jump_ends_handlers)
 {
     struct clock_handler first, second;
 
@@ -176,7 +178,7 @@ static void a_jump_ends_handlers(void)
     tear_down();
 }
 
-static void an_exception_ends_a_handler(void)
+TEST(an_exception_ends_a_handler)
 {
     struct clock_handler handler;
 
@@ -191,7 +193,7 @@ static void an_exception_ends_a_handler(void)
 }
 
 /* Nobody has told us: its frame is below who asks. */
-static void a_handler_that_was_left_unseen(void)
+TEST(a_handler_that_was_left_unseen)
 {
     struct clock_handler handler;
 
@@ -206,7 +208,7 @@ static void a_handler_that_was_left_unseen(void)
     tear_down();
 }
 
-static void a_jump_takes_a_recording_back(void)
+TEST(a_jump_takes_a_recording_back)
 {
     struct clock_reading reading = {.kind = READING_TIME, .number = 1000};
     struct clock_handler handler;
@@ -224,7 +226,7 @@ static void a_jump_takes_a_recording_back(void)
     tear_down();
 }
 
-static void a_jump_takes_a_repetition_back(void)
+TEST(a_jump_takes_a_repetition_back)
 {
     uint8_t bytes[64];
     struct readings_writer w = {.bytes = bytes, .size = sizeof(bytes)};
@@ -250,7 +252,7 @@ static void a_jump_takes_a_repetition_back(void)
 }
 
 /* However often a program asks: what it asks is sent, and only what a handler asks is not. */
-static void a_full_buffer_is_sent(void)
+TEST(a_full_buffer_is_sent)
 {
     struct clock_handler handler;
     size_t all = 2 * 100000;
@@ -290,6 +292,7 @@ static int64_t wait_until(int64_t now, int64_t until)
 static int64_t before_loops(void)
 {
     set_up(NULL, 0);
+    __libc_single_threaded = true; /* threads of other suites have ended */
     memset(&loop, 0, sizeof(loop));
     return look(1000000);
 }
@@ -313,7 +316,7 @@ static void check_told(void)
 }
 
 /* No moment comes later than by a part of the wait, and little is written. */
-static void a_loop_is_told_steps(void)
+TEST(a_loop_is_told_steps)
 {
     int64_t begin = before_loops(), late;
 
@@ -356,7 +359,7 @@ static void a_pause(int64_t now)
 }
 
 /* Whatever comes in between: the next one, and all that are told soon after it, are exact. */
-static void a_loop_ends(void)
+TEST(a_loop_ends)
 {
     static const struct {
         void (*what)(int64_t now);
@@ -383,7 +386,7 @@ static void a_loop_ends(void)
 }
 
 /* A handler that jumps out of a look in a loop: it was not made. */
-static void a_jump_takes_a_repeat_back(void)
+TEST(a_jump_takes_a_repeat_back)
 {
     struct clock_reading reading = {.kind = MONOTONIC};
     struct clock_handler handler;
@@ -399,20 +402,4 @@ static void a_jump_takes_a_repeat_back(void)
     jump_out();
     look(now + LOOP_NS);
     check_told();
-}
-
-void add_clock_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("clock", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_handler_is_kept_apart);
-    CU_ADD_TEST(suite, a_jump_ends_handlers);
-    CU_ADD_TEST(suite, an_exception_ends_a_handler);
-    CU_ADD_TEST(suite, a_handler_that_was_left_unseen);
-    CU_ADD_TEST(suite, a_jump_takes_a_recording_back);
-    CU_ADD_TEST(suite, a_jump_takes_a_repetition_back);
-    CU_ADD_TEST(suite, a_full_buffer_is_sent);
-    CU_ADD_TEST(suite, a_loop_is_told_steps);
-    CU_ADD_TEST(suite, a_loop_ends);
-    CU_ADD_TEST(suite, a_jump_takes_a_repeat_back);
 }

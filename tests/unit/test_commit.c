@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+SUITE("group commit");
+
 #define SEGMENT RELAY_BLOCK_BYTES
 #define PART_SEGMENTS (JOURNAL_PART_MAX / SEGMENT) /* more than fit one part */
 #define LITTLE (4ull * SEGMENT)                    /* log memory: segments soon go to disk */
@@ -82,7 +84,7 @@ static uint32_t records_in_part(enum journal_type type)
 
 /* --- what is due --------------------------------------------------------------------------------
  */
-static void what_changed_is_due(void)
+TEST(what_changed_is_due)
 {
     struct relay_log_io io;
 
@@ -105,7 +107,7 @@ static void what_changed_is_due(void)
     finish();
 }
 
-static void step_that_is_not_done_is_not_noted(void)
+TEST(step_that_is_not_done_is_not_noted)
 {
     start(SITE_MEMORY);
     change(1);
@@ -126,7 +128,7 @@ static void change_in_silence(uint64_t value)
     left_site_step(&now.site);
 }
 
-static void what_nobody_is_told_waits(void)
+TEST(what_nobody_is_told_waits)
 {
     struct relay_log_io io;
 
@@ -149,7 +151,7 @@ static void what_nobody_is_told_waits(void)
     finish();
 }
 
-static void what_changes_meanwhile_is_in_the_next(void)
+TEST(what_changes_meanwhile_is_in_the_next)
 {
     start(SITE_MEMORY);
     journal_owner_append(&owner, 100);
@@ -171,7 +173,7 @@ static void what_changes_meanwhile_is_in_the_next(void)
 }
 
 /* It counts with the last of them, and is then of that moment. */
-static void commit_of_several_parts(void)
+TEST(commit_of_several_parts)
 {
     uint32_t parts = 0;
 
@@ -196,7 +198,7 @@ static void commit_of_several_parts(void)
 }
 
 /* Nobody need know of what came and went between two commits. */
-static void segment_that_was_never_told(void)
+TEST(segment_that_was_never_told)
 {
     start(SITE_MEMORY);
     change(1);
@@ -218,7 +220,7 @@ static void segment_that_was_never_told(void)
 
 /* The segment that the last one of a commit's parts would have noted is gone: it ends all the same.
  */
-static void commit_ends_without_what_was_dropped(void)
+TEST(commit_ends_without_what_was_dropped)
 {
     start(SITE_MEMORY);
     change(1);
@@ -235,7 +237,7 @@ static void commit_ends_without_what_was_dropped(void)
     finish();
 }
 
-static void input_waits_when_it_is_behind(void)
+TEST(input_waits_when_it_is_behind)
 {
     start(SITE_MEMORY);
     append_segments(COMMIT_BEHIND_MAX / SEGMENT);
@@ -255,7 +257,7 @@ static void input_waits_when_it_is_behind(void)
 /* --- places on disk -----------------------------------------------------------------------------
  */
 /* What counts on the disk then knows where they are. */
-static void segments_are_written_after_the_first_commit(void)
+TEST(segments_are_written_after_the_first_commit)
 {
     struct relay_log_io io;
 
@@ -286,7 +288,7 @@ static bool is_free(uint32_t extent)
     return found;
 }
 
-static void place_is_free_when_its_end_is_committed(void)
+TEST(place_is_free_when_its_end_is_committed)
 {
     uint32_t extent;
 
@@ -312,7 +314,7 @@ static void place_is_free_when_its_end_is_committed(void)
 }
 
 /* Dropped while it is being written: its place is free later than that. */
-static void place_of_one_that_is_being_written(void)
+TEST(place_of_one_that_is_being_written)
 {
     uint32_t extent;
 
@@ -337,7 +339,7 @@ static void place_of_one_that_is_being_written(void)
 }
 
 /* Until it is written its place holds something else: its bytes are noted. */
-static void one_that_is_being_written_has_no_place(void)
+TEST(one_that_is_being_written_has_no_place)
 {
     struct relay_log_io io;
 
@@ -364,7 +366,7 @@ static void one_that_is_being_written_has_no_place(void)
 
 /* --- errors -------------------------------------------------------------------------------------
  */
-static void error_of_the_disk(void)
+TEST(error_of_the_disk)
 {
     uint32_t extent;
 
@@ -395,7 +397,7 @@ static void error_of_the_disk(void)
 }
 
 /* Its first write fails: there never was a commit. */
-static void error_at_once(void)
+TEST(error_at_once)
 {
     start(LITTLE);
     append_segments(8);
@@ -436,7 +438,7 @@ static void write_until_it_rotates(void)
     CU_FAIL("no other journal begins");
 }
 
-static void another_journal_holds_everything(void)
+TEST(another_journal_holds_everything)
 {
     uint64_t before;
     uint32_t parts = 1;
@@ -475,25 +477,4 @@ static void another_journal_holds_everything(void)
     CU_ASSERT_TRUE(journal_owner_on_disk(&now, &still, &saved));
     journal_owner_leave(&still);
     finish();
-}
-
-void add_commit_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("group commit", NULL, NULL);
-
-    CU_ADD_TEST(suite, what_changed_is_due);
-    CU_ADD_TEST(suite, step_that_is_not_done_is_not_noted);
-    CU_ADD_TEST(suite, what_nobody_is_told_waits);
-    CU_ADD_TEST(suite, what_changes_meanwhile_is_in_the_next);
-    CU_ADD_TEST(suite, commit_of_several_parts);
-    CU_ADD_TEST(suite, segment_that_was_never_told);
-    CU_ADD_TEST(suite, commit_ends_without_what_was_dropped);
-    CU_ADD_TEST(suite, input_waits_when_it_is_behind);
-    CU_ADD_TEST(suite, segments_are_written_after_the_first_commit);
-    CU_ADD_TEST(suite, place_is_free_when_its_end_is_committed);
-    CU_ADD_TEST(suite, place_of_one_that_is_being_written);
-    CU_ADD_TEST(suite, one_that_is_being_written_has_no_place);
-    CU_ADD_TEST(suite, error_of_the_disk);
-    CU_ADD_TEST(suite, error_at_once);
-    CU_ADD_TEST(suite, another_journal_holds_everything);
 }

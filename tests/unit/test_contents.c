@@ -6,6 +6,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("contents");
+
 #define LARGE (300u << 10)
 
 static uint8_t bytes[LARGE];
@@ -42,7 +44,7 @@ static void check(uint32_t flags, size_t size, const size_t *at, int count, bool
     }
 }
 
-static void each_byte_of_a_small_one(void)
+TEST(each_byte_of_a_small_one)
 {
     for (size_t size = 1; size <= 1024; size += size < 40 ? 1 : 41) {
         const size_t at[] = {0, size / 3, size / 2, size - 1};
@@ -52,7 +54,7 @@ static void each_byte_of_a_small_one(void)
     }
 }
 
-static void samples_of_a_large_one(void)
+TEST(samples_of_a_large_one)
 {
     for (size_t size = 1025; size <= LARGE - 3; size = size * 3 / 2) {
         const size_t at[] = {0, 63, size - 64, size - 1};
@@ -65,7 +67,7 @@ static void samples_of_a_large_one(void)
 }
 
 /* In order, and not how they are cut into bytes of a header and of data. */
-static void pieces(void)
+TEST(pieces)
 {
     struct contents c = begin(0);
     struct iovec two[] = {{bytes, 10}, {bytes + 10, 20}};
@@ -82,7 +84,7 @@ static void pieces(void)
 }
 
 /* Nothing to compare. */
-static void none(void)
+TEST(none)
 {
     struct contents c = begin(0);
     struct iovec piece = {bytes, 10};
@@ -99,7 +101,7 @@ static void none(void)
 }
 
 /* What follows the first piece of one message shows in the hash of the next that has one. */
-static void message_in_steps(void)
+TEST(message_in_steps)
 {
     struct contents c = begin(0);
     uint64_t next = of(&c, 0, 10);
@@ -115,15 +117,4 @@ static void message_in_steps(void)
     bytes[149] ^= 1;
     contents_more(&c, bytes + 100, 50);
     CU_ASSERT_NOT_EQUAL(of(&c, 0, 10), changed);
-}
-
-void add_contents_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("contents", NULL, NULL);
-
-    CU_ADD_TEST(suite, each_byte_of_a_small_one);
-    CU_ADD_TEST(suite, samples_of_a_large_one);
-    CU_ADD_TEST(suite, pieces);
-    CU_ADD_TEST(suite, none);
-    CU_ADD_TEST(suite, message_in_steps);
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+SUITE("copy");
+
 #define LINE 64u
 #define SIZES 300u /* a few lines, whole and not */
 #define LARGE 4096u
@@ -54,14 +56,14 @@ static void arrives(copy *copies, size_t size_min)
         }
 }
 
-static void copies_arrive(void)
+TEST(copies_arrive)
 {
     arrives(cw_copy, 0);
     arrives(cw_copy, 2048 - SIZES / 2);
     arrives(cw_copy, LARGE);
 }
 
-static void copies_past_the_cache_arrive(void)
+TEST(copies_past_the_cache_arrive)
 {
     arrives(cw_copy_away, 0);
 }
@@ -84,21 +86,13 @@ static void time_places(uint64_t least[LINE + 1])
 
 /* At no place within a line, a page behind what is copied, beside one that lies half a page behind.
  */
-static void no_place_is_slow(void)
+TEST(no_place_is_slow)
 {
     uint64_t least[LINE + 1];
 
+    if (SANITIZED) /* it would be timed: for it some places are slow */
+        return;
     time_places(least);
     for (size_t place = 0; place < LINE; place++)
         CU_ASSERT_TRUE(least[place] < SLOW * least[LINE]);
-}
-
-void add_copy_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("copy", NULL, NULL);
-
-    CU_ADD_TEST(suite, copies_arrive);
-    CU_ADD_TEST(suite, copies_past_the_cache_arrive);
-    if (!SANITIZED) /* that would time the sanitizer, for which some places are slow */
-        CU_ADD_TEST(suite, no_place_is_slow);
 }

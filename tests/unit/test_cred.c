@@ -6,6 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("cred");
+
 #define MAC_OFFSET (CW_HELLO_SIZE - CW_MAC_SIZE - 16)          /* in an encoded HELLO */
 #define WELCOME_MAC_OFFSET (CW_WELCOME_SIZE - CW_MAC_SIZE - 8) /* ... and a WELCOME */
 #define WELCOME_PAD 36                                         /* 4 bytes of a WELCOME */
@@ -45,7 +47,7 @@ static struct cw_hello some_hello(void)
 }
 
 /* Computed by Python's hashlib.blake2b(key=..., digest_size=32). */
-static void known_answers(void)
+TEST(known_answers)
 {
     uint8_t job_key[CW_KEY_SIZE];
     uint8_t rank_key[CW_KEY_SIZE];
@@ -77,7 +79,7 @@ static void known_answers(void)
 }
 
 /* A sealed key opens under the key that sealed it, and not when any bit was changed on the way. */
-static void sealed_keys(void)
+TEST(sealed_keys)
 {
     uint8_t sealed[CW_SEALED_SIZE];
     uint8_t again[CW_SEALED_SIZE];
@@ -101,7 +103,7 @@ static void sealed_keys(void)
     CU_ASSERT_EQUAL(cw_cred_open(again, sealed, under), CW_EAUTH);
 }
 
-static void keys_differ(void)
+TEST(keys_differ)
 {
     uint8_t keys[6][CW_KEY_SIZE];
     uint8_t other_key[CW_KEY_SIZE];
@@ -122,7 +124,7 @@ static void keys_differ(void)
             CU_ASSERT_FALSE(cw_cred_equal(keys[i], keys[j]));
 }
 
-static void rank_keys_differ(void)
+TEST(rank_keys_differ)
 {
     static uint8_t keys[1024][CW_KEY_SIZE];
     uint32_t count = 0;
@@ -137,7 +139,7 @@ static void rank_keys_differ(void)
 }
 
 /* Any byte of a HELLO that is changed, but for its MAC, changes the MAC. */
-static void mac_depends_on_every_field(void)
+TEST(mac_depends_on_every_field)
 {
     uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
     uint8_t encoded[CW_HELLO_SIZE];
@@ -161,7 +163,7 @@ static void mac_depends_on_every_field(void)
     CU_ASSERT_TRUE(cw_cred_equal(mac, other));
 }
 
-static void mac_of_a_welcome_depends_on_every_field(void)
+TEST(mac_of_a_welcome_depends_on_every_field)
 {
     uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
     uint8_t encoded[CW_WELCOME_SIZE];
@@ -187,7 +189,7 @@ static void mac_of_a_welcome_depends_on_every_field(void)
     CU_ASSERT_FALSE(cw_cred_equal(mac, other));
 }
 
-static void mac_depends_on_all_else(void)
+TEST(mac_depends_on_all_else)
 {
     uint8_t nonce[CW_NONCE_SIZE] = {1, 2, 3};
     uint8_t key[CW_KEY_SIZE];
@@ -214,7 +216,7 @@ static void mac_depends_on_all_else(void)
     }
 }
 
-static void equal_looks_at_every_byte(void)
+TEST(equal_looks_at_every_byte)
 {
     uint8_t a[CW_MAC_SIZE] = {0};
     uint8_t b[CW_MAC_SIZE] = {0};
@@ -225,18 +227,4 @@ static void equal_looks_at_every_byte(void)
         CU_ASSERT_FALSE(cw_cred_equal(a, b));
         b[i] = 0;
     }
-}
-
-void add_cred_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("cred", NULL, NULL);
-
-    CU_ADD_TEST(suite, known_answers);
-    CU_ADD_TEST(suite, sealed_keys);
-    CU_ADD_TEST(suite, keys_differ);
-    CU_ADD_TEST(suite, rank_keys_differ);
-    CU_ADD_TEST(suite, mac_depends_on_every_field);
-    CU_ADD_TEST(suite, mac_of_a_welcome_depends_on_every_field);
-    CU_ADD_TEST(suite, mac_depends_on_all_else);
-    CU_ADD_TEST(suite, equal_looks_at_every_byte);
 }

@@ -14,6 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+SUITE("links that are opened");
+
 #define WAIT_MS 4000 /* less than a dial waits for an answer */
 
 static struct cw_err err;
@@ -106,7 +108,7 @@ static bool readable(int fd)
     return poll(&p, 1, WAIT_MS) == 1;
 }
 
-static void one_that_nobody_answers_delays_no_other(void)
+TEST(one_that_nobody_answers_delays_no_other)
 {
     struct cw_address other;
     int other_fd;
@@ -121,7 +123,7 @@ static void one_that_nobody_answers_delays_no_other(void)
     close(other_fd);
 }
 
-static void ends_with_its_job(void)
+TEST(ends_with_its_job)
 {
     char byte;
     int first;
@@ -143,7 +145,7 @@ static void ends_with_its_job(void)
     end();
 }
 
-static void no_more_than_there_is_room_for(void)
+TEST(no_more_than_there_is_room_for)
 {
     bool added;
 
@@ -162,7 +164,7 @@ static void no_more_than_there_is_room_for(void)
 }
 
 /* The link is lost, but not the words on it. */
-static void no_descriptor_for_a_link(void)
+TEST(no_descriptor_for_a_link)
 {
     struct relay_dialled dialled = {.peer = 3};
     struct iovec iov = {&dialled, sizeof(dialled)};
@@ -198,14 +200,4 @@ static void no_descriptor_for_a_link(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(accepted.dialled.failure, "descriptor limit"));
     close(pair[0]);
     close(pair[1]);
-}
-
-void add_dial_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("links that are opened", NULL, NULL);
-
-    CU_ADD_TEST(suite, one_that_nobody_answers_delays_no_other);
-    CU_ADD_TEST(suite, ends_with_its_job);
-    CU_ADD_TEST(suite, no_more_than_there_is_room_for);
-    CU_ADD_TEST(suite, no_descriptor_for_a_link);
 }

@@ -31,6 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("disk", scratch_make, scratch_end);
+
 #define SLOTS STORE_IO_MAX
 #define EXTENTS 64u
 #define STEPS 400u
@@ -212,7 +214,7 @@ static void step(uint64_t version, uint64_t *seed)
         start_extent(free_slot(), extent, false, written[extent]);
 }
 
-static void what_was_written_is_read(void)
+TEST(what_was_written_is_read)
 {
     struct relay_log_done done;
 
@@ -229,7 +231,7 @@ static void what_was_written_is_read(void)
     }
 }
 
-static void results_make_it_readable(void)
+TEST(results_make_it_readable)
 {
     struct relay_log_done done;
 
@@ -253,7 +255,7 @@ static void results_make_it_readable(void)
 }
 
 /* All that was asked for is there when it has been closed. */
-static void closing_waits(void)
+TEST(closing_waits)
 {
     for (int kind = DISK_RING; kind <= DISK_CACHED; kind++) {
         if (!begin(kind))
@@ -296,7 +298,7 @@ static void ask_and_end(struct errand errand)
 }
 
 /* The kernel keeps what is under way with the thread that asked for it. */
-static void threads_that_ask_may_end(void)
+TEST(threads_that_ask_may_end)
 {
     for (int kind = DISK_RING; kind <= DISK_CACHED; kind++) {
         if (!begin(kind))
@@ -354,7 +356,7 @@ static bool is_overlay(void)
 }
 
 /* A few pages may stay, where the cache has several in one piece. */
-static void page_cache_is_left_alone(void)
+TEST(page_cache_is_left_alone)
 {
     const uint32_t few = SLOTS * RELAY_BLOCK_BYTES / PAGE / 8;
 
@@ -385,7 +387,7 @@ static int count_entries(const char *of)
     return count;
 }
 
-static void file_has_no_name(void)
+TEST(file_has_no_name)
 {
     int before = count_entries("/proc/self/fd");
 
@@ -399,7 +401,7 @@ static void file_has_no_name(void)
 }
 
 /* --- what goes wrong -------------------------------------------------------------------------- */
-static void reads_beyond_the_end(void)
+TEST(reads_beyond_the_end)
 {
     const uint64_t block = RELAY_BLOCK_BYTES;
 
@@ -466,7 +468,7 @@ static void go_on(enum disk_kind kind, uint64_t *seed)
 }
 
 /* In all orders: O_DIRECT is of the file, not of the descriptor. */
-static void a_file_is_taken_over(void)
+TEST(a_file_is_taken_over)
 {
     static const enum disk_kind kinds[] = {DISK_RING,    DISK_CACHED,  DISK_THREADS,
                                            DISK_CACHED,  DISK_RING,    DISK_RING,
@@ -489,7 +491,7 @@ static void a_file_is_taken_over(void)
 }
 
 /* One that ends in the middle of a page, as no disk leaves it: what is whole can be read. */
-static void a_file_with_part_of_a_page(void)
+TEST(a_file_with_part_of_a_page)
 {
     file = disk_make_file(scratch_dir);
     CU_ASSERT_TRUE_FATAL(file >= 0);
@@ -502,7 +504,7 @@ static void a_file_with_part_of_a_page(void)
     file = -1;
 }
 
-static void no_room(void)
+TEST(no_room)
 {
     struct rlimit before;
 
@@ -521,7 +523,7 @@ static void no_room(void)
 }
 
 /* The second half is asked for when the first one is there. */
-static void short_writes_go_on(void)
+TEST(short_writes_go_on)
 {
     struct rlimit before;
 
@@ -552,7 +554,7 @@ static void refused(const char *where, const char *cause, const char *what_to_do
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, what_to_do));
 }
 
-static void directories_of_no_use(void)
+TEST(directories_of_no_use)
 {
     int before = count_entries("/proc/self/fd");
     char path[DIR_MAX + 8];
@@ -573,7 +575,7 @@ static void directories_of_no_use(void)
 }
 
 /* --- other file systems ----------------------------------------------------------------------- */
-static void files_in_memory(void)
+TEST(files_in_memory)
 {
     static const char *const place = "/dev/shm";
     struct relay_log_done done;
@@ -688,7 +690,7 @@ static bool has_ring(void)
     return true;
 }
 
-static void without_rings(void)
+TEST(without_rings)
 {
     static const struct refusal refusals[] = {{SYS_io_uring_setup, 0, ~0u, EPERM},
                                               {SYS_io_uring_enter, 1, ~0u, EACCES},
@@ -703,7 +705,7 @@ static void without_rings(void)
     }
 }
 
-static void without_a_way_past_the_cache(void)
+TEST(without_a_way_past_the_cache)
 {
     static const struct refusal refusals[] = {{SYS_fcntl, 2, O_DIRECT, EINVAL},
                                               {SYS_pwrite64, 2, ~0u, EINVAL}};
@@ -717,7 +719,7 @@ static void without_a_way_past_the_cache(void)
     CU_ASSERT_PTR_NULL(strstr(said, "causeway relay"));
 }
 
-static void without_files_that_have_no_name(void)
+TEST(without_files_that_have_no_name)
 {
     static const struct refusal refusals[] = {{SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP},
                                               {SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EISDIR}};
@@ -728,7 +730,7 @@ static void without_files_that_have_no_name(void)
     }
 }
 
-static void disks_that_are_full(void)
+TEST(disks_that_are_full)
 {
     static const struct refusal refusal = {SYS_pwrite64, 2, ~0u, ENOSPC};
 
@@ -739,31 +741,7 @@ static void disks_that_are_full(void)
 }
 
 /* Whatever this system has. */
-static void disk_is_chosen(void)
+TEST(disk_is_chosen)
 {
     CU_ASSERT_EQUAL(use_disk(), 0);
-}
-
-void add_disk_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("disk", scratch_make, scratch_end);
-
-    CU_ADD_TEST(suite, what_was_written_is_read);
-    CU_ADD_TEST(suite, results_make_it_readable);
-    CU_ADD_TEST(suite, closing_waits);
-    CU_ADD_TEST(suite, threads_that_ask_may_end);
-    CU_ADD_TEST(suite, page_cache_is_left_alone);
-    CU_ADD_TEST(suite, file_has_no_name);
-    CU_ADD_TEST(suite, reads_beyond_the_end);
-    CU_ADD_TEST(suite, a_file_is_taken_over);
-    CU_ADD_TEST(suite, a_file_with_part_of_a_page);
-    CU_ADD_TEST(suite, no_room);
-    CU_ADD_TEST(suite, short_writes_go_on);
-    CU_ADD_TEST(suite, directories_of_no_use);
-    CU_ADD_TEST(suite, files_in_memory);
-    CU_ADD_TEST(suite, disk_is_chosen);
-    CU_ADD_TEST(suite, without_rings);
-    CU_ADD_TEST(suite, without_a_way_past_the_cache);
-    CU_ADD_TEST(suite, without_files_that_have_no_name);
-    CU_ADD_TEST(suite, disks_that_are_full);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 static struct report report;
+static struct findings findings;
 static struct cw_err err;
 
 /* --- reports --- */
@@ -26,7 +27,16 @@ static void begin(void)
     CU_ASSERT_EQUAL_FATAL(take(REPORT_MARKER), CW_OK);
 }
 
-static void report_behind_noise(void)
+static int end(void)
+{
+    report_free(&report);
+    findings_free(&findings);
+    return 0;
+}
+
+SUITE("doctor", NULL, end);
+
+TEST(report_behind_noise)
 {
     static const char text[] = "Welcome!\nversion 9" REPORT_MARKER
                                "version 0.1\npath /a b/causeway\nname node1\nmachine x86_64\n"
@@ -65,7 +75,7 @@ static void report_behind_noise(void)
     CU_ASSERT_STRING_EQUAL(report.answer.text, "no way");
 }
 
-static void answers_are_numbers(void)
+TEST(answers_are_numbers)
 {
     begin();
     take("done 18446744073709551615 2\n");
@@ -76,7 +86,7 @@ static void answers_are_numbers(void)
     CU_ASSERT_EQUAL(report.answer.value, 0);
 }
 
-static void hostile_reports(void)
+TEST(hostile_reports)
 {
     static char much[REPORT_LINE_MAX + 100];
 
@@ -101,7 +111,7 @@ static void hostile_reports(void)
     CU_ASSERT_TRUE(report.ready);
 }
 
-static void reports_are_bounded(void)
+TEST(reports_are_bounded)
 {
     int taken = 0;
 
@@ -122,7 +132,7 @@ static void reports_are_bounded(void)
 
 /* --- requests --- */
 
-static void requests_are_read_as_written(void)
+TEST(requests_are_read_as_written)
 {
     struct request request = {.token = {0, 1, 0xfe}, .address = "fe80::1%eth0", .port = 65535};
     struct request again;
@@ -143,7 +153,7 @@ static void requests_are_read_as_written(void)
 
 #define TOKEN "000102030405060708090a0b0c0d0e0f"
 
-static void bad_requests(void)
+TEST(bad_requests)
 {
     static const char *const bad[] = {"",
                                       "times",
@@ -181,7 +191,6 @@ static void bad_requests(void)
 static struct report reports[HOSTS];
 static struct compared hosts[HOSTS];
 static char names[HOSTS][8];
-static struct findings findings;
 
 static void like_each_other(void)
 {
@@ -207,7 +216,7 @@ static void expect_finding(size_t i, const char *part)
     CU_ASSERT_PTR_NOT_NULL(strstr(findings.item[i].text, part));
 }
 
-static void hosts_that_are_alike(void)
+TEST(hosts_that_are_alike)
 {
     like_each_other();
     hosts[0].report = NULL;
@@ -218,7 +227,7 @@ static void hosts_that_are_alike(void)
     CU_ASSERT_EQUAL(findings.count, 0);
 }
 
-static void processors_that_lack_features(void)
+TEST(processors_that_lack_features)
 {
     like_each_other();
     reports[3].features.word[0] = reports[5].features.word[0] = 0x83;
@@ -237,7 +246,7 @@ static void processors_that_lack_features(void)
     expect_finding(2, "on h5 from an image of h3");
 }
 
-static void versions_of_mpich(void)
+TEST(versions_of_mpich)
 {
     like_each_other();
     strcpy(reports[1].mpich, "4.1");
@@ -247,7 +256,7 @@ static void versions_of_mpich(void)
     expect_finding(0, "and 2 more; 4.1 on h1, h2; install");
 }
 
-static void as_many_findings_as_have_room(void)
+TEST(as_many_findings_as_have_room)
 {
     static char name[HOSTS][256];
 
@@ -276,7 +285,7 @@ static void expect_advice(const char *said, const char *part)
     CU_ASSERT_PTR_NOT_NULL(strstr(advice, part));
 }
 
-static void advice_for_causes(void)
+TEST(advice_for_causes)
 {
     expect_advice("ssh: Could not resolve hostname x: Name or service not known", "/etc/hosts");
     expect_advice("Warning: Identity file k: No such file or directory.; "
@@ -295,7 +304,7 @@ static void advice_for_causes(void)
 
 static const uint8_t token[TCP_PROBE_TOKEN] = {5};
 
-static void who_listens_is_reached(void)
+TEST(who_listens_is_reached)
 {
     char address[64];
     struct tcp_probe_server server;
@@ -311,7 +320,7 @@ static void who_listens_is_reached(void)
     tcp_probe_end(&server);
 }
 
-static void only_who_has_the_token(void)
+TEST(only_who_has_the_token)
 {
     static const uint8_t other[TCP_PROBE_TOKEN] = {6};
     struct tcp_probe_server server;
@@ -321,30 +330,4 @@ static void only_who_has_the_token(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "somebody else"));
     tcp_probe_end(&server);
     CU_ASSERT_EQUAL(tcp_probe_ask("no such host", 5, token, &err), CW_EINVAL);
-}
-
-static int end(void)
-{
-    report_free(&report);
-    findings_free(&findings);
-    return 0;
-}
-
-void add_doctor_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("doctor", NULL, end);
-
-    CU_ADD_TEST(suite, report_behind_noise);
-    CU_ADD_TEST(suite, answers_are_numbers);
-    CU_ADD_TEST(suite, hostile_reports);
-    CU_ADD_TEST(suite, reports_are_bounded);
-    CU_ADD_TEST(suite, requests_are_read_as_written);
-    CU_ADD_TEST(suite, bad_requests);
-    CU_ADD_TEST(suite, hosts_that_are_alike);
-    CU_ADD_TEST(suite, processors_that_lack_features);
-    CU_ADD_TEST(suite, versions_of_mpich);
-    CU_ADD_TEST(suite, as_many_findings_as_have_room);
-    CU_ADD_TEST(suite, advice_for_causes);
-    CU_ADD_TEST(suite, who_listens_is_reached);
-    CU_ADD_TEST(suite, only_who_has_the_token);
 }

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <string.h>
 
+SUITE("fault");
+
 #define MS 1000000ull
 #define START 7000000000ull
 #define RANKS 4
@@ -65,7 +67,7 @@ static void is(const char *text, struct fault expected)
     CU_ASSERT_FALSE(fault.fired);
 }
 
-static void forms(void)
+TEST(forms)
 {
     is("kill:2@300ms", (struct fault){.when = FAULT_AT, .rank = 2, .time_ns = 300 * MS});
     is("kill:0@2s", (struct fault){.when = FAULT_AT, .time_ns = 2000 * MS});
@@ -114,14 +116,14 @@ static void are(const char *text, enum fault_when first, enum fault_when others)
     }
 }
 
-static void lists(void)
+TEST(lists)
 {
     are("kill:3,0,2@300ms", FAULT_AT, FAULT_AT);
     are("stop:3,0,2@300ms", FAULT_AT, FAULT_AT);
     are("kill:3,0,2@event:12", FAULT_EVENT, FAULT_WITH);
 }
 
-static void a_list_has_room(void)
+TEST(a_list_has_room)
 {
     struct fault faults[3] = {{.rank = 9}, {.rank = 9}, {.rank = 9}};
 
@@ -130,7 +132,7 @@ static void a_list_has_room(void)
     CU_ASSERT_EQUAL(faults[2].rank, 9);
 }
 
-static void no_forms(void)
+TEST(no_forms)
 {
     static const char *const bad[] = {"",
                                       "kill",
@@ -196,7 +198,7 @@ static void no_forms(void)
     }
 }
 
-static void a_long_text_leaves_the_forms(void)
+TEST(a_long_text_leaves_the_forms)
 {
     char text[2000] = "kill:1@";
     struct fault fault;
@@ -207,7 +209,7 @@ static void a_long_text_leaves_the_forms(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, FAULT_FORMS));
 }
 
-static void ranks_of_the_job(void)
+TEST(ranks_of_the_job)
 {
     make("kill:3@1s");
     add("kill:random@1s");
@@ -222,7 +224,7 @@ static void ranks_of_the_job(void)
                            "--fault 'kill:0,4@event:9': the job has no rank 4, the last is 3");
 }
 
-static void relays_of_the_job(void)
+TEST(relays_of_the_job)
 {
     make("kill:relay@1s");
     CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 1, &err), CW_OK);
@@ -237,7 +239,7 @@ static void relays_of_the_job(void)
     CU_ASSERT_EQUAL(fault_plan_check(&plan, 1, 0, &err), CW_EINVAL);
 }
 
-static void at_most(void)
+TEST(at_most)
 {
     fault_plan_init(&plan);
     for (int i = 0; i < FAULTS_MAX; i++)
@@ -247,7 +249,7 @@ static void at_most(void)
     CU_ASSERT_EQUAL(plan.count, FAULTS_MAX);
 }
 
-static void each_rank_of_a_list_counts(void)
+TEST(each_rank_of_a_list_counts)
 {
     fault_plan_init(&plan);
     for (int i = 0; i < FAULTS_MAX - 3; i += 3)
@@ -259,14 +261,14 @@ static void each_rank_of_a_list_counts(void)
     add("kill:3@1s");
 }
 
-static void one_that_is_no_fault_is_not_added(void)
+TEST(one_that_is_no_fault_is_not_added)
 {
     make("kill:1@1s");
     CU_ASSERT_EQUAL(fault_plan_add(&plan, "kill:1", &err), CW_EINVAL);
     CU_ASSERT_EQUAL(plan.count, 1);
 }
 
-static void names(void)
+TEST(names)
 {
     CU_ASSERT_STRING_EQUAL(fault_kind_name(FAULT_KILL), "kill");
     CU_ASSERT_STRING_EQUAL(fault_kind_name(FAULT_STOP), "stop");
@@ -274,7 +276,7 @@ static void names(void)
     CU_ASSERT_EQUAL(fault_kind_signal(FAULT_STOP), SIGSTOP);
 }
 
-static void nothing_is_due_before_the_start(void)
+TEST(nothing_is_due_before_the_start)
 {
     make("kill:1@0");
     CU_ASSERT_FALSE(next(START));
@@ -283,7 +285,7 @@ static void nothing_is_due_before_the_start(void)
     CU_ASSERT_TRUE(next(START));
 }
 
-static void each_at_its_time_and_once(void)
+TEST(each_at_its_time_and_once)
 {
     make("kill:2@300ms");
     add("stop:1@100ms");
@@ -303,7 +305,7 @@ static void each_at_its_time_and_once(void)
     CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
 }
 
-static void several_at_once(void)
+TEST(several_at_once)
 {
     make("kill:0@1s");
     add("kill:1@1s");
@@ -316,7 +318,7 @@ static void several_at_once(void)
 }
 
 /* And the caller is not woken by time for it: that the rank starts is what wakes. */
-static void a_named_rank_is_waited_for(void)
+TEST(a_named_rank_is_waited_for)
 {
     make("kill:1@100ms");
     fault_plan_start(&plan, START);
@@ -352,7 +354,7 @@ static int fire(uint64_t seed, uint32_t *victims, uint64_t *times)
     return count;
 }
 
-static void a_seed_decides(void)
+TEST(a_seed_decides)
 {
     static uint32_t victims[3][SHOTS];
     static uint64_t times[3][SHOTS];
@@ -374,7 +376,7 @@ static void a_seed_decides(void)
 
 /* splitmix64 with seed 1 draws 0x910a2dec89025cc1, 0xbeeb8da1658eec67: a drill repeats itself with
  * a later version too. */
-static void the_generator(void)
+TEST(the_generator)
 {
     make("kill:random@100ms");
     fault_plan_start(&plan, 0);
@@ -383,7 +385,7 @@ static void the_generator(void)
     CU_ASSERT_EQUAL(shot.rank, 2);
 }
 
-static void a_random_victim_that_is_down_is_let_off(void)
+TEST(a_random_victim_that_is_down_is_let_off)
 {
     make("kill:random@100ms");
     fault_plan_start(&plan, START);
@@ -395,7 +397,7 @@ static void a_random_victim_that_is_down_is_let_off(void)
     CU_ASSERT_TRUE(next(START + 300 * MS));
 }
 
-static void no_burst_after_a_pause(void)
+TEST(no_burst_after_a_pause)
 {
     make("kill:random@100ms");
     fault_plan_start(&plan, START);
@@ -403,7 +405,7 @@ static void no_burst_after_a_pause(void)
     CU_ASSERT_FALSE(next(START + 60000 * MS));
 }
 
-static void at_events(void)
+TEST(at_events)
 {
     make("kill:2@event:9");
     add("kill:1@1s");
@@ -423,7 +425,7 @@ static void at_events(void)
     CU_ASSERT_FALSE(next(START + 9000 * MS));
 }
 
-static void a_list_at_a_time(void)
+TEST(a_list_at_a_time)
 {
     make("stop:2,0@1s");
     fault_plan_start(&plan, START);
@@ -449,7 +451,7 @@ static void followed_by(uint64_t now_ns, uint32_t a, uint32_t b)
     CU_ASSERT_EQUAL(fault_plan_deadline_ns(&plan), UINT64_MAX);
 }
 
-static void a_list_at_an_event(void)
+TEST(a_list_at_an_event)
 {
     make("kill:2,0,3@event:9");
     add("kill:2,3,1@event:5");
@@ -468,7 +470,7 @@ static void a_list_at_an_event(void)
 }
 
 /* As one at a time, those of a list wait until they run. */
-static void followers_are_waited_for(void)
+TEST(followers_are_waited_for)
 {
     make("kill:2,0,3@event:9");
     fault_plan_start(&plan, START);
@@ -484,7 +486,7 @@ static void followers_are_waited_for(void)
     CU_ASSERT_FALSE(next(START + 8 * MS));
 }
 
-static void a_relay_is_waited_for(void)
+TEST(a_relay_is_waited_for)
 {
     make("kill:relay1@5ms");
     CU_ASSERT_EQUAL_FATAL(fault_plan_check(&plan, RANKS, RELAYS, &err), CW_OK);
@@ -499,7 +501,7 @@ static void a_relay_is_waited_for(void)
 }
 
 /* Each of them is hit sooner or later, and who is down waits for one that is not. */
-static void any_relay(void)
+TEST(any_relay)
 {
     uint32_t seen[RELAYS] = {0};
 
@@ -518,7 +520,7 @@ static void any_relay(void)
 }
 
 /* The only one needs no number. */
-static void the_only_relay(void)
+TEST(the_only_relay)
 {
     make("kill:relay@0");
     CU_ASSERT_EQUAL_FATAL(fault_plan_check(&plan, RANKS, 1, &err), CW_OK);
@@ -526,36 +528,4 @@ static void the_only_relay(void)
     CU_ASSERT_TRUE(next(START));
     CU_ASSERT_EQUAL(shot.rank, FAULT_RELAY_0);
     CU_ASSERT_FALSE(next(START + MS));
-}
-
-void add_fault_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("fault", NULL, NULL);
-
-    CU_ADD_TEST(suite, forms);
-    CU_ADD_TEST(suite, lists);
-    CU_ADD_TEST(suite, a_list_has_room);
-    CU_ADD_TEST(suite, no_forms);
-    CU_ADD_TEST(suite, a_long_text_leaves_the_forms);
-    CU_ADD_TEST(suite, ranks_of_the_job);
-    CU_ADD_TEST(suite, relays_of_the_job);
-    CU_ADD_TEST(suite, at_most);
-    CU_ADD_TEST(suite, each_rank_of_a_list_counts);
-    CU_ADD_TEST(suite, one_that_is_no_fault_is_not_added);
-    CU_ADD_TEST(suite, names);
-    CU_ADD_TEST(suite, nothing_is_due_before_the_start);
-    CU_ADD_TEST(suite, each_at_its_time_and_once);
-    CU_ADD_TEST(suite, several_at_once);
-    CU_ADD_TEST(suite, a_named_rank_is_waited_for);
-    CU_ADD_TEST(suite, a_seed_decides);
-    CU_ADD_TEST(suite, the_generator);
-    CU_ADD_TEST(suite, a_random_victim_that_is_down_is_let_off);
-    CU_ADD_TEST(suite, no_burst_after_a_pause);
-    CU_ADD_TEST(suite, at_events);
-    CU_ADD_TEST(suite, a_list_at_a_time);
-    CU_ADD_TEST(suite, a_list_at_an_event);
-    CU_ADD_TEST(suite, followers_are_waited_for);
-    CU_ADD_TEST(suite, a_relay_is_waited_for);
-    CU_ADD_TEST(suite, any_relay);
-    CU_ADD_TEST(suite, the_only_relay);
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("files");
+
 static struct files *files;
 static char told[1024]; /* "1w0 " : rank 1 writes to what rank 0 has opened; r: the other way */
 
@@ -65,7 +67,7 @@ static void as(uint32_t rank, uint64_t ns, bool made, uint64_t name)
 }
 
 /* As Python keeps what it has compiled: made under one name, read under another one. */
-static void made_and_renamed(void)
+TEST(made_and_renamed)
 {
     make(3);
     as(1, 1, true, 100);
@@ -87,7 +89,7 @@ static void made_and_renamed(void)
     expect("1w0 0r1 ");
 }
 
-static void alone(void)
+TEST(alone)
 {
     make(3);
     writes(1, 1);
@@ -99,7 +101,7 @@ static void alone(void)
     expect("");
 }
 
-static void only_read(void)
+TEST(only_read)
 {
     make(3);
     for (uint32_t rank = 0; rank < 3; rank++)
@@ -107,7 +109,7 @@ static void only_read(void)
     expect("");
 }
 
-static void all_write(void)
+TEST(all_write)
 {
     make(3);
     writes(0, 1);
@@ -118,7 +120,7 @@ static void all_write(void)
     expect("2w0 1w2 0r2 1r2 ");
 }
 
-static void written_then_read(void)
+TEST(written_then_read)
 {
     make(3);
     writes(0, 1);
@@ -130,7 +132,7 @@ static void written_then_read(void)
     expect("0w1 1r0 2r0 ");
 }
 
-static void read_then_written(void)
+TEST(read_then_written)
 {
     make(200);
     reads(3, 1);
@@ -141,7 +143,7 @@ static void read_then_written(void)
 }
 
 /* Reports of several ranks are not read in the order in which they were sent. */
-static void heard_of_late(void)
+TEST(heard_of_late)
 {
     make(3);
     reads(1, 2);
@@ -158,7 +160,7 @@ static void heard_of_late(void)
 }
 
 /* Another device, another birth: another file. */
-static void identity(void)
+TEST(identity)
 {
     struct cw_opening o = {.device = 1, .inode = 7, .born_ns = 5, .writes = true};
 
@@ -174,7 +176,7 @@ static void identity(void)
     expect("1w2 2w1 2r1 ");
 }
 
-static void too_many(void)
+TEST(too_many)
 {
     make(2);
     for (uint64_t i = 0; i < FILES_MAX; i++)
@@ -193,19 +195,4 @@ static void too_many(void)
     expect("65535w-1 ");
     files_free(files);
     files = NULL;
-}
-
-void add_files_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("files", NULL, NULL);
-
-    CU_ADD_TEST(suite, alone);
-    CU_ADD_TEST(suite, made_and_renamed);
-    CU_ADD_TEST(suite, only_read);
-    CU_ADD_TEST(suite, all_write);
-    CU_ADD_TEST(suite, written_then_read);
-    CU_ADD_TEST(suite, read_then_written);
-    CU_ADD_TEST(suite, heard_of_late);
-    CU_ADD_TEST(suite, identity);
-    CU_ADD_TEST(suite, too_many);
 }

@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("frame");
+
 /* A value whose every byte differs: fields that are swapped or cut are seen. */
 static void fill(void *value, size_t size)
 {
@@ -12,7 +14,7 @@ static void fill(void *value, size_t size)
         ((uint8_t *)value)[i] = (uint8_t)(i * 7 + 1);
 }
 
-static void challenge(void)
+TEST(challenge)
 {
     uint8_t bytes[CW_CHALLENGE_SIZE];
     struct cw_challenge v;
@@ -31,7 +33,7 @@ static void challenge(void)
     CU_ASSERT_FALSE(cw_challenge_get(bytes, &back));
 }
 
-static void hello(void)
+TEST(hello)
 {
     uint8_t bytes[CW_HELLO_SIZE];
     struct cw_hello v;
@@ -61,7 +63,7 @@ static void hello(void)
     CU_ASSERT_FALSE(cw_hello_get(bytes, &back));
 }
 
-static void welcome(void)
+TEST(welcome)
 {
     uint8_t bytes[CW_WELCOME_SIZE];
     struct cw_welcome v;
@@ -76,7 +78,7 @@ static void welcome(void)
     CU_ASSERT_EQUAL(memcmp(back.mac, v.mac, sizeof(v.mac)), 0);
 }
 
-static void send_frame(void)
+TEST(send_frame)
 {
     struct cw_send v = {.dst = 0x01020304,
                         .req = 0x05060708,
@@ -107,7 +109,7 @@ static void send_frame(void)
     CU_ASSERT_FALSE(cw_send_get(bytes, &back));
 }
 
-static void receives_and_probes(void)
+TEST(receives_and_probes)
 {
     struct cw_recv recv = {0x01020304,         0,          0x1112131415161718,
                            0x2122232425262728, UINT64_MAX, 3ull << 50};
@@ -135,7 +137,7 @@ static void receives_and_probes(void)
     CU_ASSERT_FALSE(cw_probe_get(bytes, &probe_back));
 }
 
-static void events(void)
+TEST(events)
 {
     struct cw_message message = {1, 15, 0x1112131415161718, 0x2122232425262728, CW_MESSAGE_MAX};
     struct cw_done done = {.req = 0x01020304, .event = 0x1112131415161718};
@@ -159,7 +161,7 @@ static void events(void)
     CU_ASSERT_FALSE(cw_probed_get(bytes, &probed_back));
 }
 
-static void determinants(void)
+TEST(determinants)
 {
     struct cw_taken taken = {.event = 0x1112131415161718, .clock = 0x2122232425262728};
     struct cw_taken taken_back;
@@ -175,7 +177,7 @@ static void determinants(void)
     CU_ASSERT_EQUAL(memcmp(&point, &point_back, sizeof(point)), 0);
 }
 
-static void statistics(void)
+TEST(statistics)
 {
     uint8_t bytes[CW_STATS_SIZE];
     struct cw_stats v;
@@ -197,7 +199,7 @@ static void statistics(void)
                    bye.syscalls == v.of_rank.syscalls && bye.sent == 0);
 }
 
-static void notices(void)
+TEST(notices)
 {
     uint8_t bytes[CW_NOTICE_SIZE + CW_TEXT_MAX + 8];
     struct cw_notice_body said = {.code = 5,
@@ -230,7 +232,7 @@ static void notices(void)
 }
 
 /* What a stranger writes must not reach a terminal as it is. */
-static void notice_text_is_printable(void)
+TEST(notice_text_is_printable)
 {
     uint8_t bytes[CW_NOTICE_SIZE + 256];
     struct cw_notice_body v;
@@ -244,7 +246,7 @@ static void notice_text_is_printable(void)
         CU_ASSERT_TRUE(v.text[i] == (i >= ' ' && i < 0x7f ? (char)i : '?'));
 }
 
-static void names(void)
+TEST(names)
 {
     CU_ASSERT_STRING_EQUAL(cw_frame_name(CW_FRAME_SEND_DATA), "SEND_DATA");
     CU_ASSERT_STRING_EQUAL(cw_frame_name(0), "?");
@@ -272,7 +274,7 @@ static int accept_header(struct cw_session *s, uint32_t length, uint32_t type, u
 }
 
 /* For every type: exactly the lengths from its fixed part to its bound are accepted. */
-static void lengths(void)
+TEST(lengths)
 {
     for (uint32_t type = 0; type < 256; type++) {
         uint32_t fixed = cw_frame_fixed((uint8_t)type);
@@ -302,7 +304,7 @@ static void lengths(void)
     }
 }
 
-static void types(void)
+TEST(types)
 {
     for (uint32_t type = 0; type < 1024; type++) {
         bool known = type < 256 && strcmp(cw_frame_name((uint8_t)type), "?") != 0;
@@ -316,7 +318,7 @@ static void types(void)
     CU_ASSERT_STRING_EQUAL(err.text, "frame of unknown type 16777221");
 }
 
-static void numbers(void)
+TEST(numbers)
 {
     static const uint32_t bad[] = {0, 1, 5, 7, UINT32_MAX};
     struct cw_session s = {.in_seq = 5};
@@ -333,7 +335,7 @@ static void numbers(void)
 }
 
 /* From the last one that was told to the last one that was sent, also across 2^32. */
-static void acknowledgements(void)
+TEST(acknowledgements)
 {
     for (uint32_t base = UINT32_MAX - 20; base != 20; base++) {
         for (int32_t ack = -5; ack <= 15; ack++) {
@@ -347,7 +349,7 @@ static void acknowledgements(void)
     }
 }
 
-static void headers_that_are_sent(void)
+TEST(headers_that_are_sent)
 {
     struct cw_session us = {.in_seq = 7};
     struct cw_session them = {.out_seq = 9};
@@ -365,7 +367,7 @@ static void headers_that_are_sent(void)
     CU_ASSERT_EQUAL(them.out_acked, 7);
 }
 
-static void an_ack_is_owed(void)
+TEST(an_ack_is_owed)
 {
     struct cw_session s = {.in_seq = UINT32_MAX, .in_acked = UINT32_MAX};
 
@@ -377,7 +379,7 @@ static void an_ack_is_owed(void)
 }
 
 /* Only of a socket: what goes through rings is not kept by its sender. */
-static void an_ack_is_owed_for_bytes(void)
+TEST(an_ack_is_owed_for_bytes)
 {
     struct cw_session s = {.received = CW_ACK_BYTES + 6, .received_told = 7};
     uint8_t bytes[CW_ACK_SIZE];
@@ -391,7 +393,7 @@ static void an_ack_is_owed_for_bytes(void)
     CU_ASSERT_EQUAL(cw_ack_get(bytes), CW_ACK_BYTES + 7);
 }
 
-static void cuts(void)
+TEST(cuts)
 {
     static const uint32_t all[] = {0, 7, CW_CUT_DISPATCHER, CW_CUT_LINKS};
     uint8_t bytes[CW_WORD_SIZE];
@@ -404,7 +406,7 @@ static void cuts(void)
 }
 
 /* --- the reader and the writer ---------------------------------------------------------------- */
-static void reader_past_the_end(void)
+TEST(reader_past_the_end)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7};
     struct cw_reader r = cw_reader(bytes, sizeof(bytes));
@@ -430,7 +432,7 @@ static void reader_past_the_end(void)
     CU_ASSERT_FALSE(cw_reader_end(&r));
 }
 
-static void writer_past_the_end(void)
+TEST(writer_past_the_end)
 {
     uint8_t bytes[8];
     struct cw_writer w = cw_writer(bytes, 6);
@@ -446,31 +448,4 @@ static void writer_past_the_end(void)
     CU_ASSERT_EQUAL(memcmp(bytes, "\1\2\3\4\5\6\xff\xff", 8), 0);
     cw_put_bytes(&w, NULL, 0);
     CU_ASSERT_EQUAL(w.used, 6);
-}
-
-void add_frame_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("frame", NULL, NULL);
-
-    CU_ADD_TEST(suite, challenge);
-    CU_ADD_TEST(suite, hello);
-    CU_ADD_TEST(suite, welcome);
-    CU_ADD_TEST(suite, send_frame);
-    CU_ADD_TEST(suite, receives_and_probes);
-    CU_ADD_TEST(suite, events);
-    CU_ADD_TEST(suite, determinants);
-    CU_ADD_TEST(suite, statistics);
-    CU_ADD_TEST(suite, notices);
-    CU_ADD_TEST(suite, notice_text_is_printable);
-    CU_ADD_TEST(suite, names);
-    CU_ADD_TEST(suite, lengths);
-    CU_ADD_TEST(suite, types);
-    CU_ADD_TEST(suite, numbers);
-    CU_ADD_TEST(suite, acknowledgements);
-    CU_ADD_TEST(suite, headers_that_are_sent);
-    CU_ADD_TEST(suite, an_ack_is_owed);
-    CU_ADD_TEST(suite, an_ack_is_owed_for_bytes);
-    CU_ADD_TEST(suite, cuts);
-    CU_ADD_TEST(suite, reader_past_the_end);
-    CU_ADD_TEST(suite, writer_past_the_end);
 }

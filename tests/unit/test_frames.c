@@ -5,6 +5,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("frames");
+
 enum { STACK = 0x7000000, ALTERNATE = 0x5000000, ALTERNATE_BYTES = 0x4000, FIRST = 0x6000000 };
 
 static void set_up(void)
@@ -13,7 +15,7 @@ static void set_up(void)
     CU_ASSERT_FALSE(frames_any());
 }
 
-static void a_handler_that_returns(void)
+TEST(a_handler_that_returns)
 {
     struct frames_mark outer, inner;
 
@@ -30,7 +32,7 @@ static void a_handler_that_returns(void)
 }
 
 /* Whoever asks above it, far below it, or where its frame was. */
-static void a_handler_that_is_left(void)
+TEST(a_handler_that_is_left)
 {
     struct frames_mark mark;
     static const uintptr_t asks[] = {STACK - 100, STACK + 5000, STACK - 0x200000, FIRST};
@@ -48,7 +50,7 @@ static void a_handler_that_is_left(void)
     CU_ASSERT_FALSE(frames_inside(ALTERNATE - 1));
 }
 
-static void the_inner_one_is_left(void)
+TEST(the_inner_one_is_left)
 {
     struct frames_mark outer, inner;
 
@@ -64,7 +66,7 @@ static void the_inner_one_is_left(void)
 }
 
 /* The one that is interrupted was left, although nobody has asked since. */
-static void a_handler_after_one_that_was_left(void)
+TEST(a_handler_after_one_that_was_left)
 {
     struct frames_mark first, second;
 
@@ -75,7 +77,7 @@ static void a_handler_after_one_that_was_left(void)
     CU_ASSERT_FALSE(frames_any());
 }
 
-static void contexts_are_changed(void)
+TEST(contexts_are_changed)
 {
     struct frames_mark outer, inner, other;
     char context[2];
@@ -100,7 +102,7 @@ static void contexts_are_changed(void)
 }
 
 /* Contexts that nobody goes back to. */
-static void many_are_forgotten(void)
+TEST(many_are_forgotten)
 {
     static struct frames_mark marks[200];
     static char contexts[200];
@@ -114,16 +116,4 @@ static void many_are_forgotten(void)
     CU_ASSERT_TRUE(frames_inside(STACK - 200));
     frames_drop(&marks[199]);
     CU_ASSERT_FALSE(frames_any());
-}
-
-void add_frames_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("frames", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_handler_that_returns);
-    CU_ADD_TEST(suite, a_handler_that_is_left);
-    CU_ADD_TEST(suite, the_inner_one_is_left);
-    CU_ADD_TEST(suite, a_handler_after_one_that_was_left);
-    CU_ADD_TEST(suite, contexts_are_changed);
-    CU_ADD_TEST(suite, many_are_forgotten);
 }

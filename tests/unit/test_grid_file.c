@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("grid files");
+
 #define HOME "/home/alice"
 #define HEAD "name = \"g\";\nsites = (\n" /* two lines */
 #define SITE(name, more)                                                                           \
@@ -64,7 +66,7 @@ static const char whole[] =
     "reaches = ( \"paris\" );\n"
     "connections = 2;\n";
 
-static void a_whole_grid(void)
+TEST(a_whole_grid)
 {
     const struct grid_site *paris, *lyon, *nice;
 
@@ -105,7 +107,7 @@ static void a_whole_grid(void)
     grid_free(&grid);
 }
 
-static void one_site(void)
+TEST(one_site)
 {
     is_good(HEAD SITE("a", GATE("a")) ");");
     CU_ASSERT_EQUAL(grid.sites, 1);
@@ -114,7 +116,7 @@ static void one_site(void)
     grid_free(&grid);
 }
 
-static void no_settings(void)
+TEST(no_settings)
 {
     is_bad("", "g.conf: 'name' is missing; expected a text in double quotes");
     is_bad("name = \"g\";", "g.conf: 'sites' is missing; expected a list of groups, ( { ... }, { "
@@ -136,7 +138,7 @@ static void no_settings(void)
                                     "of a site that lets nothing in");
 }
 
-static void no_libconfig(void)
+TEST(no_libconfig)
 {
     is_bad("name = \"g\";\n\nsites = oops;",
            "g.conf, line 3: syntax error; expected settings as libconfig has them, like name = "
@@ -147,7 +149,7 @@ static void no_libconfig(void)
 }
 
 /* A file that is there. */
-static void no_includes(void)
+TEST(no_includes)
 {
     char file[] = "/tmp/test_grid_file.XXXXXX", text[256];
     int fd = mkstemp(file);
@@ -170,7 +172,7 @@ static void no_includes(void)
     CU_ASSERT_EQUAL(grid_file_read(&grid, file, &err), CW_ENOTFOUND);
 }
 
-static void unknown_settings(void)
+TEST(unknown_settings)
 {
     is_bad("name = \"g\";\nsits = ();", "g.conf, line 2: sits: there is no such setting; expected "
                                         "name, sites, reaches, connections");
@@ -182,7 +184,7 @@ static void unknown_settings(void)
            "slots");
 }
 
-static void other_types(void)
+TEST(other_types)
 {
     is_bad("name = 7;", "g.conf, line 1: name = 7: expected a text in double quotes");
     is_bad("name = \"g\";\nsites = { };",
@@ -196,7 +198,7 @@ static void other_types(void)
            "g.conf, line 3: sites.a.hosts.h.slots = true: expected a whole number");
 }
 
-static void bad_names(void)
+TEST(bad_names)
 {
     char text[512], longer[GRID_NAME_MAX + 2] = {0};
 
@@ -232,7 +234,7 @@ static void bad_names(void)
            "'/'");
 }
 
-static void two_of_one_name(void)
+TEST(two_of_one_name)
 {
     is_bad(HEAD SITE("a", GATE("a")) ",\n" SITE("A", GATE("b")) ");",
            "g.conf, line 4: sites.A.name = \"A\": that is also the site of line 3; expected "
@@ -247,7 +249,7 @@ static void two_of_one_name(void)
     HEAD "{ name = \"a\"; gateway = \"g\"; hosts = ( { name = \"h\"; slots = " slots               \
          "; } );\n" relay " } );"
 
-static void bad_services(void)
+TEST(bad_services)
 {
     is_bad(HOSTED("4097", ""), "g.conf, line 3: sites.a.hosts.h.slots = 4097: expected a whole "
                                "number from 0 to 4096");
@@ -270,7 +272,7 @@ static void bad_services(void)
            "this host; expected another");
 }
 
-static void bad_reaches(void)
+TEST(bad_reaches)
 {
     is_bad(
         HEAD SITE("a", GATE("a") "\nreaches = [ \"b\",\n\"c\" ];") ",\n" SITE("b", GATE("b")) ");",
@@ -282,7 +284,7 @@ static void bad_reaches(void)
            "expected sites with one");
 }
 
-static void bad_published(void)
+TEST(bad_published)
 {
     is_bad(HEAD SITE("a", GATE("a") "\n" PUBLISHED("a", "22001")) ");",
            "g.conf, line 4: sites.a.published: the site has a 'gateway', too; expected one of the "
@@ -311,7 +313,7 @@ static void bad_published(void)
 }
 
 /* A site to which nothing leads is no error where something leads from it. */
-static void no_way(void)
+TEST(no_way)
 {
     is_bad(
         HEAD SITE("a", GATE("a") "reaches = [];") ",\n" SITE("b", GATE("b") "reaches = [];") ");",
@@ -338,7 +340,7 @@ static char *many(const char *head, uint32_t count, const char *each, const char
     return text;
 }
 
-static void too_many(void)
+TEST(too_many)
 {
     char *sites = many(HEAD, GRID_SITES_MAX + 1, "%s { name = \"s%u\"; }", ");");
     char *hosts = many(HEAD "{ name = \"a\"; gateway = \"g\"; hosts = (", HOSTS_MAX + 1,
@@ -353,24 +355,4 @@ static void too_many(void)
     free(sites);
     free(hosts);
     free(all);
-}
-
-void add_grid_file_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("grid files", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_whole_grid);
-    CU_ADD_TEST(suite, one_site);
-    CU_ADD_TEST(suite, no_settings);
-    CU_ADD_TEST(suite, no_libconfig);
-    CU_ADD_TEST(suite, no_includes);
-    CU_ADD_TEST(suite, unknown_settings);
-    CU_ADD_TEST(suite, other_types);
-    CU_ADD_TEST(suite, bad_names);
-    CU_ADD_TEST(suite, two_of_one_name);
-    CU_ADD_TEST(suite, bad_services);
-    CU_ADD_TEST(suite, bad_reaches);
-    CU_ADD_TEST(suite, bad_published);
-    CU_ADD_TEST(suite, no_way);
-    CU_ADD_TEST(suite, too_many);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("a grid of a job");
+
 enum { A, B, C, SITES };
 
 #define RANKS 5
@@ -64,7 +66,7 @@ static void place(enum placement_map map, uint32_t ranks)
     CU_ASSERT_EQUAL(placement_make(&placement, &list, ranks, &options, &err), CW_OK);
 }
 
-static void hosts_with_slots(void)
+TEST(hosts_with_slots)
 {
     begin();
     strcpy(job.grid.site[B].causeway, "/opt/causeway");
@@ -78,7 +80,7 @@ static void hosts_with_slots(void)
     end();
 }
 
-static void relays_of_sites_with_ranks(void)
+TEST(relays_of_sites_with_ranks)
 {
     begin();
     place(PLACEMENT_BY_SLOT, 3);
@@ -97,7 +99,7 @@ static void relays_of_sites_with_ranks(void)
     end();
 }
 
-static void links_from_the_better_side(void)
+TEST(links_from_the_better_side)
 {
     begin();
     job.here = A;
@@ -113,7 +115,7 @@ static void links_from_the_better_side(void)
     end();
 }
 
-static void one_relay_for_all(void)
+TEST(one_relay_for_all)
 {
     begin();
     CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "c", &err), CW_OK);
@@ -133,7 +135,7 @@ static void one_relay_for_all(void)
 }
 
 /* That of another site is not meant. */
-static void no_server_beside_the_one_relay(void)
+TEST(no_server_beside_the_one_relay)
 {
     begin();
     CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "b", &err), CW_OK);
@@ -144,7 +146,7 @@ static void no_server_beside_the_one_relay(void)
     end();
 }
 
-static void one_relay_at_no_site(void)
+TEST(one_relay_at_no_site)
 {
     begin();
     CU_ASSERT_EQUAL(grid_job_keep_logs_at(&job, "host", &err), CW_EINVAL);
@@ -153,7 +155,7 @@ static void one_relay_at_no_site(void)
 }
 
 /* Others get there, but B does not. */
-static void one_relay_without_a_way(void)
+TEST(one_relay_without_a_way)
 {
     begin();
     memset(job.grid.site[B].reaches, 0, SITES);
@@ -165,7 +167,7 @@ static void one_relay_without_a_way(void)
     end();
 }
 
-static void what_cannot_be_reached(void)
+TEST(what_cannot_be_reached)
 {
     begin();
     memset(job.grid.reaches, 0, sizeof(job.grid.reaches));
@@ -175,7 +177,7 @@ static void what_cannot_be_reached(void)
     end();
 }
 
-static void where_ranks_reach_them(void)
+TEST(where_ranks_reach_them)
 {
     begin();
     place(PLACEMENT_BY_SITE, RANKS);
@@ -189,19 +191,4 @@ static void where_ranks_reach_them(void)
     grid_job_server_at(&job, 1, A, text);
     CU_ASSERT_STRING_EQUAL(text, "tcp:n2:7019");
     end();
-}
-
-void add_grid_job_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("a grid of a job", NULL, NULL);
-
-    CU_ADD_TEST(suite, hosts_with_slots);
-    CU_ADD_TEST(suite, relays_of_sites_with_ranks);
-    CU_ADD_TEST(suite, links_from_the_better_side);
-    CU_ADD_TEST(suite, one_relay_for_all);
-    CU_ADD_TEST(suite, no_server_beside_the_one_relay);
-    CU_ADD_TEST(suite, one_relay_at_no_site);
-    CU_ADD_TEST(suite, one_relay_without_a_way);
-    CU_ADD_TEST(suite, what_cannot_be_reached);
-    CU_ADD_TEST(suite, where_ranks_reach_them);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("ways of a grid");
+
 enum { A, B, C, SITES };
 
 static struct grid_host hosts[] = {{.name = "h1", .slots = 4}, {.name = "h2", .slots = 0}};
@@ -73,7 +75,7 @@ static void is_drawn(uint32_t here, const char *expected)
     free(text);
 }
 
-static void a_picture(void)
+TEST(a_picture)
 {
     is_drawn(GRID_OUTSIDE, "grid g\n"
                            "this machine, at none of its sites\n"
@@ -91,7 +93,7 @@ static void a_picture(void)
                            "  -?->  b: not looked at\n");
 }
 
-static void from_a_site(void)
+TEST(from_a_site)
 {
     is_drawn(A, "grid g\na, where this machine is: gateway ann@ga port 22\n");
 }
@@ -100,7 +102,7 @@ static void from_a_site(void)
     "gateway g: forwarding to h1 port 7000 (it may be forbidden there, or nobody listens): "       \
     "Channel open failure "
 
-static void who_does_not_listen(void)
+TEST(who_does_not_listen)
 {
     CU_ASSERT_TRUE(causes_nobody_listens(FORWARDING "(connect failed)", "h1", 7000));
     CU_ASSERT_FALSE(causes_nobody_listens(FORWARDING "(connect failed)", "h1", 700));
@@ -110,7 +112,7 @@ static void who_does_not_listen(void)
         strstr(causes_advice(FORWARDING "(administratively prohibited)"), "AllowTcpForwarding"));
 }
 
-static void no_relay(void)
+TEST(no_relay)
 {
     static const uint8_t token[TCP_PROBE_TOKEN] = {1};
     struct tcp_probe_server server;
@@ -125,14 +127,4 @@ static void no_relay(void)
     CU_ASSERT_EQUAL(relay_check(address, 5000, key, &err), RELAY_OTHER);
     tcp_probe_end(&server);
     CU_ASSERT_EQUAL(relay_check(address, 5000, key, &err), RELAY_OFF);
-}
-
-void add_grid_ways_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("ways of a grid", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_picture);
-    CU_ADD_TEST(suite, from_a_site);
-    CU_ADD_TEST(suite, who_does_not_listen);
-    CU_ADD_TEST(suite, no_relay);
 }

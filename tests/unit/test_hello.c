@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+SUITE("hello");
+
 #define PATIENCE_MS 5000
 #define SHORT_MS 20
 #define RECEIVED (5ull << 32)
@@ -138,7 +140,7 @@ static bool hello_is_proven(void)
     return cw_cred_equal(mac, relay.hello.mac);
 }
 
-static void a_session_is_opened(void)
+TEST(a_session_is_opened)
 {
     session = (struct cw_session){0};
     CU_ASSERT_EQUAL(shake(false, NO_TROUBLE), CW_OK);
@@ -152,7 +154,7 @@ static void a_session_is_opened(void)
 }
 
 /* The frames of the handshake are numbered for themselves. */
-static void a_session_is_resumed(void)
+TEST(a_session_is_resumed)
 {
     hello.flags = CW_HELLO_LOG;
     CU_ASSERT_EQUAL(shake(true, NO_TROUBLE), CW_OK);
@@ -170,7 +172,7 @@ static void a_session_is_resumed(void)
     hello.flags = 0;
 }
 
-static void what_can_be_tried_again(void)
+TEST(what_can_be_tried_again)
 {
     CU_ASSERT_EQUAL(shake(true, IS_BUSY), CW_EBUSY);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "for a reason"));
@@ -178,21 +180,11 @@ static void what_can_be_tried_again(void)
     CU_ASSERT_EQUAL(shake(true, IS_SILENT), CW_ETIME);
 }
 
-static void what_is_final(void)
+TEST(what_is_final)
 {
     CU_ASSERT_EQUAL(shake(true, REFUSES), CW_EAUTH);
     CU_ASSERT_EQUAL(shake(true, CHANGED_ON_WAY), CW_EAUTH);
     CU_ASSERT_EQUAL(shake(true, WRONG_FLAG), CW_EPROTO);
     session = (struct cw_session){0};
     CU_ASSERT_EQUAL(shake(false, WRONG_FLAG), CW_EPROTO);
-}
-
-void add_hello_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("hello", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_session_is_opened);
-    CU_ADD_TEST(suite, a_session_is_resumed);
-    CU_ADD_TEST(suite, what_can_be_tried_again);
-    CU_ADD_TEST(suite, what_is_final);
 }

@@ -7,18 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("homes");
+
 #define RANKS 64
 
 static uint8_t homes[RANKS];
 static struct cw_err err;
 
-static void in_turn(void)
+TEST(in_turn)
 {
     CU_ASSERT_EQUAL(homes_fill(homes, 7, 3, NULL, &err), CW_OK);
     CU_ASSERT_EQUAL(memcmp(homes, (uint8_t[]){0, 1, 2, 0, 1, 2, 0}, 7), 0);
 }
 
-static void by_map(void)
+TEST(by_map)
 {
     CU_ASSERT_EQUAL(homes_fill(homes, 6, 2, "1,0*4,1", &err), CW_OK);
     CU_ASSERT_EQUAL(memcmp(homes, (uint8_t[]){1, 0, 0, 0, 0, 1}, 6), 0);
@@ -31,7 +33,7 @@ static void bad(const char *map, const char *says)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
 }
 
-static void bad_maps(void)
+TEST(bad_maps)
 {
     bad("", "0 ranks, but the job has 4");
     bad("0,1,0", "3 ranks, but the job has 4");
@@ -46,7 +48,7 @@ static void bad_maps(void)
 }
 
 /* What relays are told is all, and nothing twice. */
-static void routes_tell_all(void)
+TEST(routes_tell_all)
 {
     uint64_t seed = 3;
 
@@ -78,7 +80,7 @@ static void routes_tell_all(void)
     }
 }
 
-static void told_to_ranks(void)
+TEST(told_to_ranks)
 {
     char *text;
 
@@ -86,15 +88,4 @@ static void told_to_ranks(void)
     text = homes_setting(homes, 5);
     CU_ASSERT_STRING_EQUAL(text, "CAUSEWAY_SITES=00af1");
     free(text);
-}
-
-void add_homes_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("homes", NULL, NULL);
-
-    CU_ADD_TEST(suite, in_turn);
-    CU_ADD_TEST(suite, by_map);
-    CU_ADD_TEST(suite, bad_maps);
-    CU_ADD_TEST(suite, routes_tell_all);
-    CU_ADD_TEST(suite, told_to_ranks);
 }

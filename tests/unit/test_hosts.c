@@ -30,6 +30,8 @@ static int end(void)
     return 0;
 }
 
+SUITE("hosts", NULL, end);
+
 /* The list reads "NAME:SLOTS[/SLOTS_MAX] ...". */
 static void is(const char *text)
 {
@@ -72,7 +74,7 @@ static void bad_option(const char *text, const char *says)
     CU_ASSERT_PTR_EQUAL(strstr(err.text, "--host"), err.text);
 }
 
-static void hosts_of_the_option(void)
+TEST(hosts_of_the_option)
 {
     option("a", "a:0");
     option("a:4,b:4", "a:4 b:4");
@@ -85,7 +87,7 @@ static void hosts_of_the_option(void)
     CU_ASSERT_EQUAL(host_list_find(&list, "d"), HOSTS_NONE);
 }
 
-static void repeated_hosts_add_up(void)
+TEST(repeated_hosts_add_up)
 {
     option("a:2,b,a:3", "a:5 b:0");
     option("a,a", "a:2");
@@ -94,7 +96,7 @@ static void repeated_hosts_add_up(void)
     bad_option("a:4000,a:97", "host a: more than 4096 slots");
 }
 
-static void bad_options(void)
+TEST(bad_options)
 {
     bad_option("", "host ''");
     bad_option("a,", "host ''");
@@ -118,7 +120,7 @@ static void bad_options(void)
     bad_option("a@b@c", "host 'a@b@c'");
 }
 
-static void bounds_of_hosts(void)
+TEST(bounds_of_hosts)
 {
     char text[2048];
     char name[32];
@@ -157,7 +159,7 @@ static void bad_hostfile(const char *text, const char *says)
     refused(host_list_parse(&list, "hosts", text, strlen(text), &err), says);
 }
 
-static void both_forms(void)
+TEST(both_forms)
 {
     hostfile("a:4\nb:2\n", "a:4 b:2");
     hostfile("a slots=4 max_slots=8\nb slots=2 max-slots=2\n", "a:4/8 b:2/2");
@@ -169,7 +171,7 @@ static void both_forms(void)
     hostfile("", "");
 }
 
-static void bad_hostfiles(void)
+TEST(bad_hostfiles)
 {
     bad_hostfile("a:4\nb slots=x\n",
                  "hosts, line 2: slots 'x': expected a whole number from 1 to 4096");
@@ -187,7 +189,7 @@ static void bad_hostfiles(void)
     bad_hostfile("a\x01", "expected a name");
 }
 
-static void lines_are_bounded(void)
+TEST(lines_are_bounded)
 {
     char text[3000];
 
@@ -206,7 +208,7 @@ static void lines_are_bounded(void)
             "hosts, line 2: expected a line of text");
 }
 
-static void files_are_read(void)
+TEST(files_are_read)
 {
     char path[] = "/tmp/causeway-hosts-XXXXXX";
     int fd = mkstemp(path);
@@ -256,7 +258,7 @@ static int slurm(const char *said_nodes, const char *said_tasks, const char *sai
     return host_list_slurm(&list, variable, &err);
 }
 
-static void allocations(void)
+TEST(allocations)
 {
     CU_ASSERT_EQUAL(slurm("node[01-03,07],x", "2(x3),1,4", "5"), CW_OK);
     is("node01:2 node02:2 node03:2 node07:1 x:4");
@@ -284,7 +286,7 @@ static void bad_tasks(const char *text, const char *says)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "SLURM_TASKS_PER_NODE"));
 }
 
-static void bad_allocations(void)
+TEST(bad_allocations)
 {
     bad_nodes("", "host ''");
     bad_nodes("a,", "host ''");
@@ -319,7 +321,7 @@ static void bad_allocations(void)
     bad_tasks("2;1", "expected N or N(xCOUNT)");
 }
 
-static void names_of_slurm_are_bounded(void)
+TEST(names_of_slurm_are_bounded)
 {
     char text[400];
 
@@ -357,7 +359,7 @@ static int place(const char *hosts, uint32_t ranks, uint32_t spares,
 static const struct placement_options by_slot = {0};
 static const struct placement_options by_node = {.map = PLACEMENT_BY_NODE};
 
-static void by_slots_and_nodes(void)
+TEST(by_slots_and_nodes)
 {
     CU_ASSERT_EQUAL(place("a:2\nb:3\nc:1", 5, 0, &by_slot), CW_OK);
     hosts_of_ranks("aabbb");
@@ -375,7 +377,7 @@ static void by_slots_and_nodes(void)
 }
 
 /* By which programs choose a GPU. */
-static void local_ranks(void)
+TEST(local_ranks)
 {
     static const uint32_t expected[][2] = {{0, 2}, {0, 3}, {0, 1}, {1, 2}, {1, 3}, {2, 3}};
     static const struct placement none = {0};
@@ -400,7 +402,7 @@ static int place_by_site(const char *hosts, uint32_t ranks, struct placement_opt
     return placement_make(&placement, &list, ranks, &options, &err);
 }
 
-static void by_site(void)
+TEST(by_site)
 {
     struct placement_options plain = {0}, shared = {.oversubscribe = true};
 
@@ -415,7 +417,7 @@ static void by_site(void)
     refused(place_by_site("a\nb\nc\nd", 5, plain), "5 ranks, but the hosts have room for 4");
 }
 
-static void by_ppn(void)
+TEST(by_ppn)
 {
     struct placement_options options = {.ppn = 2};
 
@@ -432,7 +434,7 @@ static void by_ppn(void)
     refused(place("a slots=1 max_slots=1\nb:4", 3, 0, &options), "may have 1 ranks (max_slots)");
 }
 
-static void spares_get_no_ranks(void)
+TEST(spares_get_no_ranks)
 {
     CU_ASSERT_EQUAL(place("a:2\nb:2\nc:2", 4, 1, &by_node), CW_OK);
     hosts_of_ranks("abab");
@@ -443,7 +445,7 @@ static void spares_get_no_ranks(void)
 }
 
 /* A host that serves the job has no slots, unless it has ranks anyway. */
-static void host_without_ranks(void)
+TEST(host_without_ranks)
 {
     struct placement_options options = {.oversubscribe = true, .ppn = 2};
     uint32_t at;
@@ -463,7 +465,7 @@ static void host_without_ranks(void)
     refused(host_list_add_service(&list, "-x", &at, &err), "host '-x': expected a name");
 }
 
-static void oversubscribed(void)
+TEST(oversubscribed)
 {
     struct placement_options options = {.oversubscribe = true};
 
@@ -484,7 +486,7 @@ static void oversubscribed(void)
 }
 
 /* No slot gets more than it may have, and each rank has one. */
-static void placements_keep_the_bounds(void)
+TEST(placements_keep_the_bounds)
 {
     uint64_t seed = 18;
 
@@ -528,7 +530,7 @@ static int by_rankfile(const char *hosts, const char *text, uint32_t ranks, bool
     return result < 0 ? result : placement_make(&placement, &list, ranks, &options, &err);
 }
 
-static void rankfiles(void)
+TEST(rankfiles)
 {
     CU_ASSERT_EQUAL(
         by_rankfile("a:2\nb:2", "rank 0=b slot=1\nrank 2=a slot=0\nrank 1=B slot=0\n", 3, false),
@@ -550,7 +552,7 @@ static void bad_rankfile(const char *text, const char *says)
     CU_ASSERT_PTR_EQUAL(strstr(err.text, "places"), err.text);
 }
 
-static void bad_rankfiles(void)
+TEST(bad_rankfiles)
 {
     bad_rankfile("", "places: no line for rank 0 of 2");
     bad_rankfile("rank 0=a slot=0", "places: no line for rank 1 of 2");
@@ -582,7 +584,7 @@ static void bad_rankfiles(void)
             "slot 0 of host b is full (max_slots)");
 }
 
-static void rankfile_on_a_spare_host(void)
+TEST(rankfile_on_a_spare_host)
 {
     struct placement_options options = {.rankfile = &rankfile};
     const char *text = "rank 0=b slot=0";
@@ -593,32 +595,4 @@ static void rankfile_on_a_spare_host(void)
     CU_ASSERT_EQUAL(rankfile_parse(&rankfile, "places", text, strlen(text), 1, &list, &err), CW_OK);
     refused(placement_make(&placement, &list, 1, &options, &err),
             "places, line 1: host b is spare (--spares)");
-}
-
-void add_hosts_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("hosts", NULL, end);
-
-    CU_ADD_TEST(suite, hosts_of_the_option);
-    CU_ADD_TEST(suite, repeated_hosts_add_up);
-    CU_ADD_TEST(suite, bad_options);
-    CU_ADD_TEST(suite, bounds_of_hosts);
-    CU_ADD_TEST(suite, both_forms);
-    CU_ADD_TEST(suite, bad_hostfiles);
-    CU_ADD_TEST(suite, lines_are_bounded);
-    CU_ADD_TEST(suite, files_are_read);
-    CU_ADD_TEST(suite, allocations);
-    CU_ADD_TEST(suite, bad_allocations);
-    CU_ADD_TEST(suite, names_of_slurm_are_bounded);
-    CU_ADD_TEST(suite, by_slots_and_nodes);
-    CU_ADD_TEST(suite, local_ranks);
-    CU_ADD_TEST(suite, by_site);
-    CU_ADD_TEST(suite, by_ppn);
-    CU_ADD_TEST(suite, spares_get_no_ranks);
-    CU_ADD_TEST(suite, host_without_ranks);
-    CU_ADD_TEST(suite, oversubscribed);
-    CU_ADD_TEST(suite, placements_keep_the_bounds);
-    CU_ADD_TEST(suite, rankfiles);
-    CU_ADD_TEST(suite, bad_rankfiles);
-    CU_ADD_TEST(suite, rankfile_on_a_spare_host);
 }

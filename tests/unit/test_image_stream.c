@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+SUITE("image stream");
+
 #define ADDRESS 0x10000000ull
 
 /* --- lines -------------------------------------------------------------------------------------
@@ -22,7 +24,7 @@ static enum maps_line parse(const char *line, struct maps_region *region)
     return maps_parse(line, strlen(line), region);
 }
 
-static void a_region_is_read(void)
+TEST(a_region_is_read)
 {
     struct maps_region r;
 
@@ -37,7 +39,7 @@ static void a_region_is_read(void)
     CU_ASSERT_STRING_EQUAL(r.path, "/usr/lib/a b.so");
 }
 
-static void kinds_of_regions_are_known(void)
+TEST(kinds_of_regions_are_known)
 {
     struct maps_region r;
 
@@ -52,7 +54,7 @@ static void kinds_of_regions_are_known(void)
     CU_ASSERT_STRING_EQUAL(r.path, "");
 }
 
-static void fields_are_read(void)
+TEST(fields_are_read)
 {
     struct maps_region r = {0};
 
@@ -67,7 +69,7 @@ static void fields_are_read(void)
     CU_ASSERT_TRUE(r.device);
 }
 
-static void other_lines_are_wrong(void)
+TEST(other_lines_are_wrong)
 {
     static const char *const lines[] = {
         "",
@@ -86,7 +88,7 @@ static void other_lines_are_wrong(void)
         CU_ASSERT_EQUAL(parse(lines[i], &r), MAPS_WRONG);
 }
 
-static void a_long_path_is_cut(void)
+TEST(a_long_path_is_cut)
 {
     char line[2000] = "1000-2000 rw-p 00000000 00:00 5 /";
     struct maps_region r;
@@ -181,7 +183,7 @@ static void make_table(void)
     CU_ASSERT_NOT_EQUAL_FATAL(size, 0);
 }
 
-static void blocks_that_stay_are_the_same(void)
+TEST(blocks_that_stay_are_the_same)
 {
     const uint8_t *blocks[] = {block_at(0), block_at(1), NULL, block_at(2)};
     struct cw_image_end first;
@@ -203,7 +205,7 @@ static void blocks_that_stay_are_the_same(void)
 }
 
 /* An image that failed is no base, nor is one before the base. */
-static void only_the_base_has_blocks(void)
+TEST(only_the_base_has_blocks)
 {
     const uint8_t *blocks[] = {block_at(0), block_at(1), block_at(2)};
 
@@ -219,7 +221,7 @@ static void only_the_base_has_blocks(void)
         CU_ASSERT_NOT_EQUAL(types[i], CW_IMAGE_BLOCK_SAME);
 }
 
-static void a_closed_descriptor_is_an_error(void)
+TEST(a_closed_descriptor_is_an_error)
 {
     void *memory =
         mmap(NULL, stream_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -246,24 +248,9 @@ static int tried_of_64(uint64_t write_ns, uint64_t packed)
     return tried;
 }
 
-static void slow_paths_are_compressed_for(void)
+TEST(slow_paths_are_compressed_for)
 {
     CU_ASSERT_EQUAL(tried_of_64(10000, 50), 64); /* 0.1 GB/s, to a half */
     CU_ASSERT_EQUAL(tried_of_64(10000, 99), 7);  /* ... but it does not become smaller */
     CU_ASSERT_EQUAL(tried_of_64(300, 10), 7);    /* 3.3 GB/s */
-}
-
-void add_image_stream_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("image stream", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_region_is_read);
-    CU_ADD_TEST(suite, kinds_of_regions_are_known);
-    CU_ADD_TEST(suite, fields_are_read);
-    CU_ADD_TEST(suite, other_lines_are_wrong);
-    CU_ADD_TEST(suite, a_long_path_is_cut);
-    CU_ADD_TEST(suite, blocks_that_stay_are_the_same);
-    CU_ADD_TEST(suite, only_the_base_has_blocks);
-    CU_ADD_TEST(suite, a_closed_descriptor_is_an_error);
-    CU_ADD_TEST(suite, slow_paths_are_compressed_for);
 }

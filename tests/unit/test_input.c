@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("input");
+
 #define TURNS_MAX 100000
 
 static struct input_pump pump;
@@ -64,7 +66,7 @@ static void rank_reads(const char *text)
     CU_ASSERT_STRING_EQUAL(got, text);
 }
 
-static void given_again(void)
+TEST(given_again)
 {
     open_pump(true);
     give("one ");
@@ -83,7 +85,7 @@ static void given_again(void)
 }
 
 /* The end of the input comes again too. */
-static void end_again(void)
+TEST(end_again)
 {
     char byte;
 
@@ -104,7 +106,7 @@ static void end_again(void)
 }
 
 /* The rank is killed: its end of the pipe is gone. */
-static void nobody_reads(void)
+TEST(nobody_reads)
 {
     open_pump(true);
     give("one ");
@@ -144,7 +146,7 @@ static size_t pass(size_t size)
     return wrong + (size - taken);
 }
 
-static void memory_is_bounded(void)
+TEST(memory_is_bounded)
 {
     open_pump(true);
     CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX / 2), 0);
@@ -163,7 +165,7 @@ static void memory_is_bounded(void)
 
 /* --- images of rank 0 --- */
 
-static void given_from_a_place(void)
+TEST(given_from_a_place)
 {
     open_pump(true);
     give("one two three");
@@ -182,7 +184,7 @@ static void given_from_a_place(void)
 }
 
 /* What is let go is not counted, and what follows it is there all the same. */
-static void let_go(void)
+TEST(let_go)
 {
     open_pump(true);
     give("one two three");
@@ -205,7 +207,7 @@ static void let_go(void)
     close_pump();
 }
 
-static void nothing_moves_in_a_pause(void)
+TEST(nothing_moves_in_a_pause)
 {
     open_pump(true);
     give("one ");
@@ -221,7 +223,7 @@ static void nothing_moves_in_a_pause(void)
 }
 
 /* As much as is kept at most, four times, with an image after each half. */
-static void much_input_with_images(void)
+TEST(much_input_with_images)
 {
     open_pump(true);
     for (int i = 0; i < 8; i++) {
@@ -237,18 +239,4 @@ static void much_input_with_images(void)
     CU_ASSERT_EQUAL(input_given(&pump), 10 * INPUT_BUFFER);
     CU_ASSERT_FALSE(input_keeps(&pump, input_given(&pump)));
     close_pump();
-}
-
-void add_input_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("input", NULL, NULL);
-
-    CU_ADD_TEST(suite, given_again);
-    CU_ADD_TEST(suite, end_again);
-    CU_ADD_TEST(suite, nobody_reads);
-    CU_ADD_TEST(suite, memory_is_bounded);
-    CU_ADD_TEST(suite, given_from_a_place);
-    CU_ADD_TEST(suite, let_go);
-    CU_ADD_TEST(suite, nothing_moves_in_a_pause);
-    CU_ADD_TEST(suite, much_input_with_images);
 }

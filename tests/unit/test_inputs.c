@@ -4,6 +4,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("inputs");
+
 #define TAG(context, source, tag) ((uint64_t)(context) << 48 | (uint64_t)(source) << 32 | (tag))
 
 static struct log_inputs inputs;
@@ -32,7 +34,7 @@ static void add_readings(void)
 }
 
 /* One of each, and several. */
-static void as_text(void)
+TEST(as_text)
 {
     inputs = (struct log_inputs){0};
     is_described("no input", 200);
@@ -56,7 +58,7 @@ static void as_text(void)
 }
 
 /* Who is not among the first senders is counted, however many there are. */
-static void many_senders(void)
+TEST(many_senders)
 {
     inputs = (struct log_inputs){0};
     for (unsigned i = 0; i < 1000; i++)
@@ -67,7 +69,7 @@ static void many_senders(void)
 }
 
 /* What no program wrote, and more than is looked at, are bytes. */
-static void bytes_alone(void)
+TEST(bytes_alone)
 {
     static uint8_t many[INPUTS_READ_MAX / 4 + READINGS_HEAD];
 
@@ -85,7 +87,7 @@ static void bytes_alone(void)
 }
 
 /* It says so where there is no room. */
-static void too_little_room(void)
+TEST(too_little_room)
 {
     inputs = (struct log_inputs){0};
     add_readings();
@@ -95,14 +97,4 @@ static void too_little_room(void)
     is_described("17 clock readings, ...", 23);
     is_described("...", 22);
     is_described("...", INPUTS_TEXT_MIN);
-}
-
-void add_inputs_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("inputs", NULL, NULL);
-
-    CU_ADD_TEST(suite, as_text);
-    CU_ADD_TEST(suite, many_senders);
-    CU_ADD_TEST(suite, bytes_alone);
-    CU_ADD_TEST(suite, too_little_room);
 }

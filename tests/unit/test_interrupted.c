@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+SUITE("interrupted calls");
+
 static volatile sig_atomic_t came;
 static pthread_t sleeper;
 
@@ -84,24 +86,16 @@ static int until_a_signal(void)
     return pause();
 }
 
-static void sleeps(void)
+TEST(sleeps)
 {
     CU_ASSERT_EQUAL(disturbed(until_a_moment), 0);
     CU_ASSERT_EQUAL(disturbed(what_is_left), 0);
 }
 
 /* Nobody knows how long it is to sleep from now on; or that would be for ever. */
-static void others_see_it(void)
+TEST(others_see_it)
 {
     CU_ASSERT_EQUAL(disturbed(for_a_time), -1);
     CU_ASSERT_EQUAL(disturbed(until_a_signal), -1);
     CU_ASSERT_EQUAL(errno, EINTR);
-}
-
-void add_interrupted_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("interrupted calls", NULL, NULL);
-
-    CU_ADD_TEST(suite, sleeps);
-    CU_ADD_TEST(suite, others_see_it);
 }

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <string.h>
 
+SUITE("job");
+
 #define SECOND_NS 1000000000ull
 static void initialize(uint32_t count)
 {
@@ -13,7 +15,7 @@ static void initialize(uint32_t count)
         job_rank_initialized(&job, i, NOW);
 }
 
-static void all_is_well(void)
+TEST(all_is_well)
 {
     start(RANKS);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
@@ -32,7 +34,7 @@ static void all_is_well(void)
     CU_ASSERT_FALSE(job.no_mpi);
 }
 
-static void programs_without_mpi(void)
+TEST(programs_without_mpi)
 {
     start(RANKS);
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -44,7 +46,7 @@ static void programs_without_mpi(void)
 }
 
 /* MPI_Init waits for all: whoever ended without it ends the others. */
-static void one_rank_without_mpi(void)
+TEST(one_rank_without_mpi)
 {
     start(RANKS);
     job_rank_ended(&job, 1, EXITED(0), NOW);
@@ -56,7 +58,7 @@ static void one_rank_without_mpi(void)
     ends(1, "rank 1 (./prog) ended without calling MPI_Init, and 1 others wait for it in MPI");
 }
 
-static void one_rank_ends_while_others_are_in_mpi(void)
+TEST(one_rank_ends_while_others_are_in_mpi)
 {
     start(RANKS);
     initialize(2);
@@ -67,7 +69,7 @@ static void one_rank_ends_while_others_are_in_mpi(void)
     ends(1, "rank 2 (./prog) ended without calling MPI_Init, and 2 others wait for it in MPI");
 }
 
-static void exit_before_init(void)
+TEST(exit_before_init)
 {
     start(RANKS);
     job_rank_ended(&job, 1, EXITED(7), NOW);
@@ -77,7 +79,7 @@ static void exit_before_init(void)
     ends(7, "rank 1 (./prog) exited with code 7");
 }
 
-static void exit_within_mpi(void)
+TEST(exit_within_mpi)
 {
     start(2);
     initialize(2);
@@ -87,7 +89,7 @@ static void exit_within_mpi(void)
     ends(3, "rank 0 (./prog) exited with code 3 without calling MPI_Finalize");
 }
 
-static void good_exit_within_mpi(void)
+TEST(good_exit_within_mpi)
 {
     start(2);
     initialize(2);
@@ -97,7 +99,7 @@ static void good_exit_within_mpi(void)
     ends(1, "rank 0 (./prog) called MPI_Init and ended without MPI_Finalize");
 }
 
-static void killed(void)
+TEST(killed)
 {
     start(2);
     initialize(2);
@@ -107,7 +109,7 @@ static void killed(void)
     ends(128 + SIGSEGV, "rank 1 (./prog) was killed by signal 11 (Segmentation fault)");
 }
 
-static void killed_after_finalize(void)
+TEST(killed_after_finalize)
 {
     start(2);
     initialize(2);
@@ -120,7 +122,7 @@ static void killed_after_finalize(void)
 
 /* A bad exit code after MPI_Finalize is the program's own business: the others end by themselves.
  */
-static void bad_exit_after_finalize(void)
+TEST(bad_exit_after_finalize)
 {
     start(RANKS);
     initialize(RANKS);
@@ -135,7 +137,7 @@ static void bad_exit_after_finalize(void)
     ends(4, "rank 1 (./prog) exited with code 4");
 }
 
-static void failure_is_decided_once(void)
+TEST(failure_is_decided_once)
 {
     start(2);
     job_fail(&job, 42, NOW, "MPI_Abort(%d)", 42);
@@ -147,14 +149,14 @@ static void failure_is_decided_once(void)
     ends(42, "MPI_Abort(42)");
 }
 
-static void failure_before_anything_runs(void)
+TEST(failure_before_anything_runs)
 {
     make(2);
     job_fail(&job, 127, NOW, "rank 0: no such program");
     ends(127, "rank 0: no such program");
 }
 
-static void long_reasons_are_cut(void)
+TEST(long_reasons_are_cut)
 {
     char text[2 * CW_ERR_TEXT_MAX];
 
@@ -166,7 +168,7 @@ static void long_reasons_are_cut(void)
 }
 
 /* After the grace the ranks are killed, again and again until none is left. */
-static void grace_ends(void)
+TEST(grace_ends)
 {
     start(2);
     job_fail(&job, 1, NOW, "why");
@@ -183,7 +185,7 @@ static void grace_ends(void)
     ends(1, "why");
 }
 
-static void interrupt(void)
+TEST(interrupt)
 {
     start(2);
     initialize(2);
@@ -196,7 +198,7 @@ static void interrupt(void)
     ends(128 + SIGINT, "ended by signal 2 (Interrupt)");
 }
 
-static void interrupt_twice(void)
+TEST(interrupt_twice)
 {
     start(2);
     job.config.kill_after_ns = 30 * SECOND_NS;
@@ -211,7 +213,7 @@ static void interrupt_twice(void)
 }
 
 /* Both before the driver asked: first the signal, then the kill. */
-static void interrupt_twice_at_once(void)
+TEST(interrupt_twice_at_once)
 {
     start(1);
     job_interrupt(&job, SIGTERM, NOW);
@@ -222,7 +224,7 @@ static void interrupt_twice_at_once(void)
 }
 
 /* timeout(1) signals its child, and then its process group, of which that is one. */
-static void one_signal_that_comes_twice(void)
+TEST(one_signal_that_comes_twice)
 {
     start(1);
     job.config.kill_after_ns = 30 * SECOND_NS;
@@ -233,7 +235,7 @@ static void one_signal_that_comes_twice(void)
 }
 
 /* Who writes its last checkpoint has kill_after_ns, unless the program says that it cannot be. */
-static void out_of_time(void)
+TEST(out_of_time)
 {
     start(2);
     initialize(2);
@@ -250,7 +252,7 @@ static void out_of_time(void)
     ends(JOB_EXIT_TIMEOUT, "the job ran out of its time (--timeout)");
 }
 
-static void interrupt_of_a_failing_job(void)
+TEST(interrupt_of_a_failing_job)
 {
     start(2);
     job_rank_ended(&job, 0, EXITED(3), NOW);
@@ -261,7 +263,7 @@ static void interrupt_of_a_failing_job(void)
     ends(3, "rank 0 (./prog) exited with code 3");
 }
 
-static void timeout(void)
+TEST(timeout)
 {
     start(1);
     job_rank_initialized(&job, 0, NOW);
@@ -272,7 +274,7 @@ static void timeout(void)
 }
 
 /* PMI may tell things twice or late: they change nothing. */
-static void states_out_of_order(void)
+TEST(states_out_of_order)
 {
     start(2);
     job_rank_finalized(&job, 0);
@@ -291,32 +293,4 @@ static void states_out_of_order(void)
     CU_ASSERT_EQUAL(ranks[0].state, JOB_RANK_ENDED);
     run_well(1);
     ends(0, "");
-}
-
-void add_job_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("job", NULL, NULL);
-
-    CU_ADD_TEST(suite, all_is_well);
-    CU_ADD_TEST(suite, programs_without_mpi);
-    CU_ADD_TEST(suite, one_rank_without_mpi);
-    CU_ADD_TEST(suite, one_rank_ends_while_others_are_in_mpi);
-    CU_ADD_TEST(suite, exit_before_init);
-    CU_ADD_TEST(suite, exit_within_mpi);
-    CU_ADD_TEST(suite, good_exit_within_mpi);
-    CU_ADD_TEST(suite, killed);
-    CU_ADD_TEST(suite, killed_after_finalize);
-    CU_ADD_TEST(suite, bad_exit_after_finalize);
-    CU_ADD_TEST(suite, failure_is_decided_once);
-    CU_ADD_TEST(suite, failure_before_anything_runs);
-    CU_ADD_TEST(suite, long_reasons_are_cut);
-    CU_ADD_TEST(suite, grace_ends);
-    CU_ADD_TEST(suite, interrupt);
-    CU_ADD_TEST(suite, interrupt_twice);
-    CU_ADD_TEST(suite, interrupt_twice_at_once);
-    CU_ADD_TEST(suite, one_signal_that_comes_twice);
-    CU_ADD_TEST(suite, out_of_time);
-    CU_ADD_TEST(suite, interrupt_of_a_failing_job);
-    CU_ADD_TEST(suite, timeout);
-    CU_ADD_TEST(suite, states_out_of_order);
 }

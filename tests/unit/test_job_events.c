@@ -39,6 +39,8 @@ static int tear_down(void)
     return unlink(path);
 }
 
+SUITE("job_events", set_up, tear_down);
+
 /* Line `n` of the file; the caller owns it. */
 static json_t *line(int n)
 {
@@ -66,7 +68,7 @@ static const char *text_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static void each_a_line(void)
+TEST(each_a_line)
 {
     json_t *first;
     json_t *second;
@@ -93,7 +95,7 @@ static void each_a_line(void)
 }
 
 /* The clock's time is that of the start and what has gone by since, also before it. */
-static void the_time_of_day(void)
+TEST(the_time_of_day)
 {
     json_t *value;
 
@@ -115,7 +117,7 @@ static void the_time_of_day(void)
     job_events_close(&events);
 }
 
-static void every_event_has_a_name(void)
+TEST(every_event_has_a_name)
 {
     opens();
     for (int i = 0; i < JOB_EVENT_COUNT; i++)
@@ -130,7 +132,7 @@ static void every_event_has_a_name(void)
 }
 
 /* A program's name or output need not be UTF-8, and may hold anything else. */
-static void any_text(void)
+TEST(any_text)
 {
     json_t *value;
 
@@ -145,7 +147,7 @@ static void any_text(void)
     job_events_close(&events);
 }
 
-static void the_file_is_emptied(void)
+TEST(the_file_is_emptied)
 {
     struct stat st;
 
@@ -159,21 +161,21 @@ static void the_file_is_emptied(void)
     job_events_close(&events);
 }
 
-static void nobody_asked(void)
+TEST(nobody_asked)
 {
     CU_ASSERT_EQUAL(job_events_open(&events, NULL, START, &err), CW_OK);
     job_events_write(&events, START, JOB_EVENT_RANK_UP, 0);
     job_events_close(&events);
 }
 
-static void no_such_place(void)
+TEST(no_such_place)
 {
     CU_ASSERT_EQUAL(job_events_open(&events, "/nowhere/events", START, &err), CW_ESYS);
     CU_ASSERT_STRING_EQUAL(err.text, "--events /nowhere/events: No such file or directory");
     job_events_close(&events);
 }
 
-static void a_pipe_that_nobody_reads(void)
+TEST(a_pipe_that_nobody_reads)
 {
     char pipe_path[80];
 
@@ -208,7 +210,7 @@ static void write_two(void)
     job_events_write(&events, START, JOB_EVENT_RANK_UP, 1);
 }
 
-static void a_full_disk_is_told_once(void)
+TEST(a_full_disk_is_told_once)
 {
     CU_ASSERT_EQUAL_FATAL(job_events_open(&events, "/dev/full", START, &err), CW_OK);
     CU_ASSERT_STRING_EQUAL(
@@ -229,7 +231,7 @@ static void write_between(void)
 }
 
 /* Events among our messages: neither is lost, and both are in the order of time. */
-static void a_file_that_is_our_stderr(void)
+TEST(a_file_that_is_our_stderr)
 {
     const char *const names[] = {"/dev/stderr", "/dev/fd/2", "/proc/self/fd/2", saved_stderr_path};
 
@@ -244,7 +246,7 @@ static void a_file_that_is_our_stderr(void)
 }
 
 /* As services have it. Such a name cannot be opened. */
-static void a_socket_that_is_our_stderr(void)
+TEST(a_socket_that_is_our_stderr)
 {
     int saved = dup(STDERR_FILENO);
     char text[LINE_MAX_BYTES] = "";
@@ -270,7 +272,7 @@ static void write_many(void)
 }
 
 /* The reader sleeps: the job must not wait for it for ever. */
-static void a_pipe_that_is_full(void)
+TEST(a_pipe_that_is_full)
 {
     char pipe_path[80];
     int reader;
@@ -283,22 +285,4 @@ static void a_pipe_that_is_full(void)
     CU_ASSERT_EQUAL(events.fd, -1);
     close(reader);
     unlink(pipe_path);
-}
-
-void add_job_events_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("job_events", set_up, tear_down);
-
-    CU_ADD_TEST(suite, each_a_line);
-    CU_ADD_TEST(suite, the_time_of_day);
-    CU_ADD_TEST(suite, every_event_has_a_name);
-    CU_ADD_TEST(suite, any_text);
-    CU_ADD_TEST(suite, the_file_is_emptied);
-    CU_ADD_TEST(suite, nobody_asked);
-    CU_ADD_TEST(suite, no_such_place);
-    CU_ADD_TEST(suite, a_pipe_that_nobody_reads);
-    CU_ADD_TEST(suite, a_full_disk_is_told_once);
-    CU_ADD_TEST(suite, a_file_that_is_our_stderr);
-    CU_ADD_TEST(suite, a_socket_that_is_our_stderr);
-    CU_ADD_TEST(suite, a_pipe_that_is_full);
 }

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
+SUITE("hosts of a job");
+
 #define LOST "was on host b, which gave no sign of life for 10 s"
 
 /* Host 0 has slots 0, 1 and 2; host 1 has 3, host 2 has 4. */
@@ -59,7 +61,7 @@ static void slots_agree(void)
 /* Ranks are where they were placed. */
 static const uint32_t apart[RANKS] = {0, 1, 3};
 
-static void first_on_the_own_host(void)
+TEST(first_on_the_own_host)
 {
     run_on(apart, SLOTS, 1);
     job_rank_ended(&job, 1, KILLED(SIGKILL), NOW);
@@ -73,7 +75,7 @@ static void first_on_the_own_host(void)
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
 }
 
-static void lost_host_takes_its_ranks(void)
+TEST(lost_host_takes_its_ranks)
 {
     run_on(apart, SLOTS, 1);
     job_host_lost(&job, 1, LOST, NOW);
@@ -110,7 +112,7 @@ static void run_on_sites(bool any_site)
     }
 }
 
-static void first_at_the_own_site(void)
+TEST(first_at_the_own_site)
 {
     run_on_sites(true);
     job_host_lost(&job, 1, LOST, NOW);
@@ -122,7 +124,7 @@ static void first_at_the_own_site(void)
 }
 
 /* It may be out of reach from the whole site, so its slots come last. */
-static void away_from_where_the_relay_was_lost(void)
+TEST(away_from_where_the_relay_was_lost)
 {
     run_on_sites(true);
     job_rank_cut(&job, 2, "no route", NOW);
@@ -137,7 +139,7 @@ static void away_from_where_the_relay_was_lost(void)
     slots_agree();
 }
 
-static void where_the_relay_was_lost_if_nowhere_else(void)
+TEST(where_the_relay_was_lost_if_nowhere_else)
 {
     run_on_sites(false);
     job_rank_cut(&job, 2, "no route", NOW);
@@ -146,7 +148,7 @@ static void where_the_relay_was_lost_if_nowhere_else(void)
     slots_agree();
 }
 
-static void at_the_own_site_alone(void)
+TEST(at_the_own_site_alone)
 {
     run_on_sites(false);
     job_host_lost(&job, 1, LOST, NOW);
@@ -158,7 +160,7 @@ static void at_the_own_site_alone(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "--restart-at grid"));
 }
 
-static void lost_host_is_not_used(void)
+TEST(lost_host_is_not_used)
 {
     run_on(apart, SLOTS, 1);
     job_host_lost(&job, 2, LOST, NOW); /* nobody is there */
@@ -170,7 +172,7 @@ static void lost_host_is_not_used(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "started on no free slot"));
 }
 
-static void host_that_is_back_is_used(void)
+TEST(host_that_is_back_is_used)
 {
     run_on(apart, SLOTS, 1);
     job_host_lost(&job, 1, LOST, NOW);
@@ -185,7 +187,7 @@ static void host_that_is_back_is_used(void)
     starts(2, 3);
 }
 
-static void too_few_slots(void)
+TEST(too_few_slots)
 {
     static const uint32_t filled[RANKS] = {0, 1, 2};
 
@@ -197,7 +199,7 @@ static void too_few_slots(void)
 }
 
 /* When none is free any more, those with the fewest ranks. */
-static void slots_are_shared(void)
+TEST(slots_are_shared)
 {
     static const uint32_t filled[RANKS] = {0, 1, 2};
 
@@ -218,7 +220,7 @@ static void slots_are_shared(void)
 
 /* More ranks than slots from the beginning. A start that fails on a shared slot is not tried again
  * on others. */
-static void shared_from_the_beginning(void)
+TEST(shared_from_the_beginning)
 {
     static const uint32_t together[RANKS] = {0, 0, 0};
 
@@ -235,7 +237,7 @@ static void shared_from_the_beginning(void)
 }
 
 /* A rank that waits to be started again there goes elsewhere, for the same reason as before. */
-static void waiting_rank_moves(void)
+TEST(waiting_rank_moves)
 {
     run_on(apart, SLOTS, 1);
     for (int i = 0; i < 2; i++) {
@@ -254,7 +256,7 @@ static void waiting_rank_moves(void)
 }
 
 /* What its watcher's end was heard of first. */
-static void watcher_is_lost_before_its_host(void)
+TEST(watcher_is_lost_before_its_host)
 {
     run_on(apart, SLOTS, 1);
     job_watcher_lost(&job, 2, NOW);
@@ -267,7 +269,7 @@ static void watcher_is_lost_before_its_host(void)
 }
 
 /* A host that is lost before its ranks were ever started. */
-static void first_start_moves(void)
+TEST(first_start_moves)
 {
     begin(apart, SLOTS, 1);
     job_host_lost(&job, 1, LOST, NOW);
@@ -284,7 +286,7 @@ static void first_start_moves(void)
     slots_agree();
 }
 
-static void first_start_finds_no_slot(void)
+TEST(first_start_finds_no_slot)
 {
     begin(apart, 4, 1);
     job_host_lost(&job, 0, LOST, NOW);
@@ -293,7 +295,7 @@ static void first_start_finds_no_slot(void)
 }
 
 /* It says that it has started what is out of reach. */
-static void started_on_a_lost_host(void)
+TEST(started_on_a_lost_host)
 {
     begin(apart, SLOTS, 1);
     starts(0, 0);
@@ -308,7 +310,7 @@ static void started_on_a_lost_host(void)
     CU_ASSERT_EQUAL(order.incarnation, 2);
 }
 
-static void lost_host_without_recovery(void)
+TEST(lost_host_without_recovery)
 {
     run_on(apart, SLOTS, 1);
     job.config.recover = false;
@@ -320,7 +322,7 @@ static void lost_host_without_recovery(void)
 }
 
 /* Its ranks count as ended: the job does not wait for them. */
-static void lost_host_while_the_job_ends(void)
+TEST(lost_host_while_the_job_ends)
 {
     run_on(apart, SLOTS, 1);
     job.config.kill_after_ns = JOB_GRACE_NS;
@@ -332,7 +334,7 @@ static void lost_host_while_the_job_ends(void)
     ends(128 + SIGINT, "ended by signal 2 (Interrupt)");
 }
 
-static void ended_rank_is_not_started_again(void)
+TEST(ended_rank_is_not_started_again)
 {
     run_on(apart, SLOTS, 1);
     run_well(2);
@@ -341,29 +343,4 @@ static void ended_rank_is_not_started_again(void)
     run_well(0);
     run_well(1);
     ends(0, "");
-}
-
-void add_job_hosts_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("hosts of a job", NULL, NULL);
-
-    CU_ADD_TEST(suite, first_on_the_own_host);
-    CU_ADD_TEST(suite, lost_host_takes_its_ranks);
-    CU_ADD_TEST(suite, first_at_the_own_site);
-    CU_ADD_TEST(suite, away_from_where_the_relay_was_lost);
-    CU_ADD_TEST(suite, where_the_relay_was_lost_if_nowhere_else);
-    CU_ADD_TEST(suite, at_the_own_site_alone);
-    CU_ADD_TEST(suite, lost_host_is_not_used);
-    CU_ADD_TEST(suite, host_that_is_back_is_used);
-    CU_ADD_TEST(suite, too_few_slots);
-    CU_ADD_TEST(suite, slots_are_shared);
-    CU_ADD_TEST(suite, shared_from_the_beginning);
-    CU_ADD_TEST(suite, waiting_rank_moves);
-    CU_ADD_TEST(suite, watcher_is_lost_before_its_host);
-    CU_ADD_TEST(suite, first_start_moves);
-    CU_ADD_TEST(suite, first_start_finds_no_slot);
-    CU_ADD_TEST(suite, started_on_a_lost_host);
-    CU_ADD_TEST(suite, lost_host_without_recovery);
-    CU_ADD_TEST(suite, lost_host_while_the_job_ends);
-    CU_ADD_TEST(suite, ended_rank_is_not_started_again);
 }

@@ -6,6 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("the journal of a kept job");
+
 #define RANKS 3u
 
 static uint8_t bytes[1 << 20];
@@ -36,7 +38,7 @@ static struct job_state_record text_of(uint32_t type, const char *text)
         .type = type, .bytes = (const uint8_t *)text, .size = (uint32_t)strlen(text) + 1};
 }
 
-static void comes_back(void)
+TEST(comes_back)
 {
     const struct job_state_record said = {
         .type = JOB_STATE_PMI, .rank = 1, .bytes = (const uint8_t *)"cmd", .size = 3};
@@ -80,7 +82,7 @@ static void comes_back(void)
 }
 
 /* What is cut anywhere ends before the record that was cut; what was on disk must be there. */
-static void torn(void)
+TEST(torn)
 {
     const struct job_state_record record = {.type = JOB_STATE_ENDED, .rank = 1, .number = 1};
     struct job_state_record got;
@@ -102,7 +104,7 @@ static void torn(void)
 }
 
 /* A bit that has changed is found wherever it is. */
-static void changed(void)
+TEST(changed)
 {
     const struct job_state_record record = {.type = JOB_STATE_MARK, .rank = 2, .number = 5};
     struct job_state_record got;
@@ -120,7 +122,7 @@ static void changed(void)
 }
 
 /* Right sums and wrong content. */
-static void makes_no_sense(void)
+TEST(makes_no_sense)
 {
     struct job_state_record text = {
         .type = JOB_STATE_ARGUMENT, .bytes = (const uint8_t *)"a\0b", .size = 4};
@@ -139,7 +141,7 @@ static void makes_no_sense(void)
     CU_ASSERT_EQUAL(get(&at, 0, &got), JOB_STATE_DAMAGED);
 }
 
-static void too_large(void)
+TEST(too_large)
 {
     static const uint8_t much[JOB_STATE_BODY_MAX];
     struct job_state_record record = {
@@ -150,23 +152,11 @@ static void too_large(void)
     CU_ASSERT_EQUAL(job_state_put(bytes, &record), JOB_STATE_RECORD + JOB_STATE_BODY_MAX);
 }
 
-static void printed_in_one_word(void)
+TEST(printed_in_one_word)
 {
     uint64_t printed = job_state_printed(123456789, 54321);
 
     CU_ASSERT_EQUAL(job_state_printed_lines(printed), 123456789);
     CU_ASSERT_EQUAL(job_state_printed_bytes(printed), 54321);
     CU_ASSERT_TRUE(job_state_printed(2, 0) > job_state_printed(1, 1ull << 40));
-}
-
-void add_job_state_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("the journal of a kept job", NULL, NULL);
-
-    CU_add_test(suite, "records come back", comes_back);
-    CU_add_test(suite, "torn", torn);
-    CU_add_test(suite, "a bit that has changed", changed);
-    CU_add_test(suite, "records that make no sense", makes_no_sense);
-    CU_add_test(suite, "records that are too large", too_large);
-    CU_add_test(suite, "lines and bytes in one word", printed_in_one_word);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("journal");
+
 #define PARTS_MAX 12u
 #define RECORDS_MAX 40u
 #define ROOM (16u * JOURNAL_ALIGN) /* of a part in these tests */
@@ -176,7 +178,7 @@ static bool truncated_is_right(uint64_t size, uint32_t parts)
 
 /* --- the tests ----------------------------------------------------------------------------------
  */
-static void what_is_written_is_read(void)
+TEST(what_is_written_is_read)
 {
     seed = 1;
     for (int i = 0; i < ROUNDS; i++) {
@@ -188,7 +190,7 @@ static void what_is_written_is_read(void)
 }
 
 /* So much room is there as is said, to the byte. */
-static void part_is_filled_to_its_end(void)
+TEST(part_is_filled_to_its_end)
 {
     struct journal_writer writer;
     struct journal_record record = {.type = JOURNAL_BYTES};
@@ -215,7 +217,7 @@ static void part_is_filled_to_its_end(void)
     }
 }
 
-static void truncated_at_every_byte(void)
+TEST(truncated_at_every_byte)
 {
     uint32_t whole = 0;
     bool right = true;
@@ -232,7 +234,7 @@ static void truncated_at_every_byte(void)
 }
 
 /* The parts before it are there, and none from it on. */
-static void flipped_bit_is_found(void)
+TEST(flipped_bit_is_found)
 {
     bool right = true;
 
@@ -251,7 +253,7 @@ static void flipped_bit_is_found(void)
 }
 
 /* The parts of an older journal stand behind it, with the numbers that would follow. */
-static void older_journal_behind_the_end(void)
+TEST(older_journal_behind_the_end)
 {
     static struct file older;
 
@@ -268,7 +270,7 @@ static void older_journal_behind_the_end(void)
     }
 }
 
-static void parts_out_of_order_are_not_taken(void)
+TEST(parts_out_of_order_are_not_taken)
 {
     uint64_t size;
 
@@ -283,7 +285,7 @@ static void parts_out_of_order_are_not_taken(void)
     CU_ASSERT_TRUE(holds(file.bytes + file.parts[0].next, file.size - file.parts[0].next, 0));
 }
 
-static void other_version_is_not_taken(void)
+TEST(other_version_is_not_taken)
 {
     struct journal_summary summary;
     struct journal_part part;
@@ -303,7 +305,7 @@ static void other_version_is_not_taken(void)
 }
 
 /* A part with a right sum may hold records that make no sense. */
-static void record_that_makes_no_sense_is_told(void)
+TEST(record_that_makes_no_sense_is_told)
 {
     static const struct journal_record senseless[] = {
         {.type = 0, .size = 8},
@@ -330,18 +332,4 @@ static void record_that_makes_no_sense_is_told(void)
         CU_ASSERT_FALSE(journal_next_record(&reader, &record, &bytes, &sense));
         CU_ASSERT_FALSE(sense);
     }
-}
-
-void add_journal_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("journal", NULL, NULL);
-
-    CU_ADD_TEST(suite, what_is_written_is_read);
-    CU_ADD_TEST(suite, part_is_filled_to_its_end);
-    CU_ADD_TEST(suite, truncated_at_every_byte);
-    CU_ADD_TEST(suite, flipped_bit_is_found);
-    CU_ADD_TEST(suite, older_journal_behind_the_end);
-    CU_ADD_TEST(suite, parts_out_of_order_are_not_taken);
-    CU_ADD_TEST(suite, other_version_is_not_taken);
-    CU_ADD_TEST(suite, record_that_makes_no_sense_is_told);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("kept");
+
 #define SIZE 13u
 #define STREAM 4096u
 #define STEPS 200000u
@@ -44,7 +46,7 @@ static bool unsent_is_right(void)
     return at == kept.end;
 }
 
-static void bytes_are_sent_again_from_where_the_other_side_says(void)
+TEST(bytes_are_sent_again_from_where_the_other_side_says)
 {
     start();
     CU_ASSERT_EQUAL(put(10), 10);
@@ -63,7 +65,7 @@ static void bytes_are_sent_again_from_where_the_other_side_says(void)
     CU_ASSERT_EQUAL(cw_kept_unsent(&kept, (struct iovec[2]){{0}}), 0);
 }
 
-static void hostile_positions(void)
+TEST(hostile_positions)
 {
     start();
     put(10);
@@ -86,7 +88,7 @@ static void hostile_positions(void)
 
 /* What was sent again, but not for the second time, cannot be acknowledged: a new connection has
  * nothing of it. */
-static void nothing_is_acknowledged_that_was_not_sent_again(void)
+TEST(nothing_is_acknowledged_that_was_not_sent_again)
 {
     start();
     put(10);
@@ -97,7 +99,7 @@ static void nothing_is_acknowledged_that_was_not_sent_again(void)
     CU_ASSERT_EQUAL(cw_kept_rewind(&kept, 5), CW_OK);
 }
 
-static void unread_bytes_of_rings_come_back(void)
+TEST(unread_bytes_of_rings_come_back)
 {
     struct iovec iov[2] = {{stream + 94, 3}, {stream + 97, 3}};
 
@@ -113,7 +115,7 @@ static void unread_bytes_of_rings_come_back(void)
 }
 
 /* A connection that breaks again before its reader took what was sent to it for the second time. */
-static void unread_bytes_come_back_before_those_not_sent_yet(void)
+TEST(unread_bytes_come_back_before_those_not_sent_yet)
 {
     struct iovec iov[2] = {{stream + 1, 1}, {stream + 2, 2}};
 
@@ -130,7 +132,7 @@ static void unread_bytes_come_back_before_those_not_sent_yet(void)
 }
 
 /* The reader had not taken the WELCOME either: only what follows it is part of the stream. */
-static void a_handshake_is_not_part_of_the_stream(void)
+TEST(a_handshake_is_not_part_of_the_stream)
 {
     uint8_t unread[] = "WELCOME";
     struct iovec iov[3] = {{unread, 4}, {unread + 4, 3}, {stream + 20, 5}};
@@ -146,7 +148,7 @@ static void a_handshake_is_not_part_of_the_stream(void)
     CU_ASSERT_TRUE(unsent_is_right());
 }
 
-static void no_room_for_what_comes_back(void)
+TEST(no_room_for_what_comes_back)
 {
     struct iovec iov = {stream + 6, 14};
     struct cw_kept before;
@@ -168,7 +170,7 @@ static size_t below(size_t n)
 }
 
 /* Connections of either kind break at random; the receiver's stream is the sender's. */
-static void random_breaks(void)
+TEST(random_breaks)
 {
     uint64_t received = 0; /* what the other side has; its bytes are right by unsent_is_right */
     bool rings = false;
@@ -211,18 +213,4 @@ static void random_breaks(void)
         CU_ASSERT_TRUE_FATAL(kept.acked <= kept.sent && kept.sent <= kept.end);
         CU_ASSERT_TRUE_FATAL(kept.end - kept.acked <= SIZE);
     }
-}
-
-void add_kept_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("kept", NULL, NULL);
-
-    CU_ADD_TEST(suite, bytes_are_sent_again_from_where_the_other_side_says);
-    CU_ADD_TEST(suite, hostile_positions);
-    CU_ADD_TEST(suite, nothing_is_acknowledged_that_was_not_sent_again);
-    CU_ADD_TEST(suite, unread_bytes_of_rings_come_back);
-    CU_ADD_TEST(suite, unread_bytes_come_back_before_those_not_sent_yet);
-    CU_ADD_TEST(suite, a_handshake_is_not_part_of_the_stream);
-    CU_ADD_TEST(suite, no_room_for_what_comes_back);
-    CU_ADD_TEST(suite, random_breaks);
 }

@@ -34,6 +34,8 @@ static int tear_down(void)
     return scratch_end();
 }
 
+SUITE("keyfile", set_up, tear_down);
+
 static void write_file(const char *text, mode_t mode)
 {
     scratch_put("key", text, strlen(text), mode);
@@ -45,7 +47,7 @@ static void is_key(const uint8_t key[CW_KEY_SIZE])
         CU_ASSERT_EQUAL(key[i], i);
 }
 
-static void good_files(void)
+TEST(good_files)
 {
     uint8_t key[CW_KEY_SIZE];
     char text[100];
@@ -73,7 +75,7 @@ static void refused(const char *text)
     CU_ASSERT_PTR_NULL(strstr(err.text, "0102"));
 }
 
-static void bad_files(void)
+TEST(bad_files)
 {
     char text[256];
 
@@ -90,7 +92,7 @@ static void bad_files(void)
 }
 
 /* What follows the line is not read; but a line that goes on is not one of 64 digits. */
-static void lines_longer_than_a_key(void)
+TEST(lines_longer_than_a_key)
 {
     char text[256];
 
@@ -100,7 +102,7 @@ static void lines_longer_than_a_key(void)
     refused(text);
 }
 
-static void others_may_not_read_it(void)
+TEST(others_may_not_read_it)
 {
     static const mode_t modes[] = {0644, 0640, 0604, 0601, 0660};
     uint8_t key[CW_KEY_SIZE];
@@ -113,7 +115,7 @@ static void others_may_not_read_it(void)
 }
 
 /* Who owns it could read and change it. */
-static void it_is_ours(void)
+TEST(it_is_ours)
 {
     uint8_t key[CW_KEY_SIZE];
     bool made;
@@ -127,7 +129,7 @@ static void it_is_ours(void)
     CU_ASSERT_EQUAL(cw_key_load_or_make(file, key, &made, &err), CW_EAUTH);
 }
 
-static void missing_file(void)
+TEST(missing_file)
 {
     uint8_t key[CW_KEY_SIZE];
 
@@ -136,7 +138,7 @@ static void missing_file(void)
     CU_ASSERT_EQUAL(cw_key_load(scratch_dir, key, &err), CW_ESYS);
 }
 
-static void made_once(void)
+TEST(made_once)
 {
     uint8_t first[CW_KEY_SIZE];
     uint8_t second[CW_KEY_SIZE];
@@ -168,7 +170,7 @@ static void *make_one(void *key)
 }
 
 /* Services that start at once: each has the whole key, and the same one. */
-static void made_at_once(void)
+TEST(made_at_once)
 {
     uint8_t keys[MAKERS][CW_KEY_SIZE];
     pthread_t threads[MAKERS];
@@ -186,7 +188,7 @@ static void made_at_once(void)
     }
 }
 
-static void through_a_pipe(void)
+TEST(through_a_pipe)
 {
     uint8_t key[CW_KEY_SIZE];
     uint8_t back[CW_KEY_SIZE];
@@ -206,7 +208,7 @@ static void through_a_pipe(void)
     CU_ASSERT_EQUAL(cw_key_write_fd(fds[0], back, &err), CW_ESYS);
 }
 
-static void disk_is_full(void)
+TEST(disk_is_full)
 {
     uint8_t key[CW_KEY_SIZE] = {0};
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -217,7 +219,7 @@ static void disk_is_full(void)
     close(fd);
 }
 
-static void random_keys_differ(void)
+TEST(random_keys_differ)
 {
     uint8_t a[CW_KEY_SIZE] = {0};
     uint8_t b[CW_KEY_SIZE] = {0};
@@ -225,21 +227,4 @@ static void random_keys_differ(void)
     cw_key_random(a);
     cw_key_random(b);
     CU_ASSERT_NOT_EQUAL(memcmp(a, b, sizeof(a)), 0);
-}
-
-void add_keyfile_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("keyfile", set_up, tear_down);
-
-    CU_ADD_TEST(suite, good_files);
-    CU_ADD_TEST(suite, bad_files);
-    CU_ADD_TEST(suite, lines_longer_than_a_key);
-    CU_ADD_TEST(suite, others_may_not_read_it);
-    CU_ADD_TEST(suite, it_is_ours);
-    CU_ADD_TEST(suite, missing_file);
-    CU_ADD_TEST(suite, made_once);
-    CU_ADD_TEST(suite, made_at_once);
-    CU_ADD_TEST(suite, through_a_pipe);
-    CU_ADD_TEST(suite, disk_is_full);
-    CU_ADD_TEST(suite, random_keys_differ);
 }

@@ -6,6 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
+SUITE("known hosts");
+
 static const char *const kinds[] = {"ssh-ed25519", "ecdsa-sha2-nistp256", NULL};
 static struct known_hosts known;
 
@@ -22,7 +24,7 @@ static void take(const char *text)
     known_hosts_take(&known, line);
 }
 
-static void the_key_is_known(void)
+TEST(the_key_is_known)
 {
     begin("AAAAone");
     take("# Host gate found: line 1\n");
@@ -32,7 +34,7 @@ static void the_key_is_known(void)
     CU_ASSERT_TRUE(known.has_key && known.has_kind[1] && !known.is_revoked);
 }
 
-static void revoked_counts_for_more(void)
+TEST(revoked_counts_for_more)
 {
     begin("AAAAone");
     take("@revoked gate ssh-ed25519 AAAAother\n");
@@ -42,7 +44,7 @@ static void revoked_counts_for_more(void)
     CU_ASSERT_TRUE(known.is_revoked && known.has_key);
 }
 
-static void others_say_nothing(void)
+TEST(others_say_nothing)
 {
     begin("AAAAone");
     take("");
@@ -53,13 +55,4 @@ static void others_say_nothing(void)
     take("gate ssh-rsa AAAAone2\n");
     take("@");
     CU_ASSERT_FALSE(known.has_any || known.has_key || known.is_revoked);
-}
-
-void add_known_hosts_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("known hosts", NULL, NULL);
-
-    CU_ADD_TEST(suite, the_key_is_known);
-    CU_ADD_TEST(suite, revoked_counts_for_more);
-    CU_ADD_TEST(suite, others_say_nothing);
 }

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("launcher");
+
 #define WAIT_NS 20000000000ull /* for anything that must come */
 #define PERIOD_NS 1000000000ull
 
@@ -161,7 +163,7 @@ static void printed(const char *text)
     CU_ASSERT_STRING_EQUAL(got, text);
 }
 
-static void goes_on_from_an_image(void)
+TEST(goes_on_from_an_image)
 {
     char text[256];
     uint8_t report[64];
@@ -193,7 +195,7 @@ static void goes_on_from_an_image(void)
     close_launcher();
 }
 
-static void begins_at_the_beginning(void)
+TEST(begins_at_the_beginning)
 {
     open_launcher();
     write_restorer("#!/bin/sh\nexit 3\n");
@@ -205,7 +207,7 @@ static void begins_at_the_beginning(void)
 
 /* With one processor, and signs of life without a pause, the watcher has given one before the
  * process of the rank comes to say its number. */
-static void sign_of_life_comes_first(void)
+TEST(sign_of_life_comes_first)
 {
     cpu_set_t before, one;
 
@@ -225,7 +227,7 @@ static void sign_of_life_comes_first(void)
     sched_setaffinity(0, sizeof(before), &before);
 }
 
-static void no_restorer(void)
+TEST(no_restorer)
 {
     int image;
 
@@ -242,7 +244,7 @@ static void no_restorer(void)
     close_launcher();
 }
 
-static void restorer_is_beside_the_device(void)
+TEST(restorer_is_beside_the_device)
 {
     char device[128];
     char path[PATH_MAX];
@@ -256,15 +258,4 @@ static void restorer_is_beside_the_device(void)
     write_restorer("#!/bin/sh\n");
     CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_OK);
     close_launcher();
-}
-
-void add_launch_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("launcher", NULL, NULL);
-
-    CU_ADD_TEST(suite, goes_on_from_an_image);
-    CU_ADD_TEST(suite, begins_at_the_beginning);
-    CU_ADD_TEST(suite, sign_of_life_comes_first);
-    CU_ADD_TEST(suite, no_restorer);
-    CU_ADD_TEST(suite, restorer_is_beside_the_device);
 }

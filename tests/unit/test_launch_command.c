@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("launch command");
+
 static struct launch_command command;
 static struct cw_err err;
 static const char *const words[] = {"doctor", "--report", "/a b/it's", NULL};
@@ -35,20 +37,20 @@ static void expect(const char *launcher, const char *host, const char *expected)
     "[-oRemoteCommand=none] [-oStdinNull=no] [-oForkAfterAuthentication=no]"
 #define WORDS "[/opt/c d/causeway] [doctor] [--report] [/a b/it's]"
 
-static void words_of_a_shell_are_quoted(void)
+TEST(words_of_a_shell_are_quoted)
 {
     expect("/usr/bin/ssh", "node1",
            "[/usr/bin/ssh] " SSH_OPTIONS " [-F] [x] [--] [node1] "
            "[exec '/opt/c d/causeway' 'doctor' '--report' '/a b/it'\\''s']");
 }
 
-static void this_machine_needs_no_ssh(void)
+TEST(this_machine_needs_no_ssh)
 {
     expect("ssh", "localhost", WORDS);
     expect("ssh", "own", WORDS);
 }
 
-static void other_launchers(void)
+TEST(other_launchers)
 {
     expect("srun", "own",
            "[srun] [--nodelist=own] [--nodes=1] [--ntasks=1] [--overlap] [--unbuffered] [-F] "
@@ -56,7 +58,7 @@ static void other_launchers(void)
     expect("/bin/there", "own", "[/bin/there] [-F] [x] [own] " WORDS);
 }
 
-static void bounds_of_a_command(void)
+TEST(bounds_of_a_command)
 {
     static char much[LAUNCH_COMMAND_TEXT_MAX + 1];
     const char *const one[] = {much, NULL};
@@ -78,14 +80,4 @@ static void bounds_of_a_command(void)
     CU_ASSERT_EQUAL(launch_command_make(&command, &config, &err), CW_EINVAL);
     config.launcher = "ssh";
     CU_ASSERT_EQUAL(launch_command_make(&command, &config, &err), CW_EINVAL);
-}
-
-void add_launch_command_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("launch command", NULL, NULL);
-
-    CU_ADD_TEST(suite, words_of_a_shell_are_quoted);
-    CU_ADD_TEST(suite, this_machine_needs_no_ssh);
-    CU_ADD_TEST(suite, other_launchers);
-    CU_ADD_TEST(suite, bounds_of_a_command);
 }

@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("ledger");
+
 #define STATES 12
 #define CELLS_MAX 40 /* that are ever used in any mix */
 #define STEPS 400
@@ -77,7 +79,7 @@ static uint64_t value_left(uint32_t cell)
 
 /* --- states -------------------------------------------------------------------------------------
  */
-static void step_counts_and_nothing_before_it(void)
+TEST(step_counts_and_nothing_before_it)
 {
     struct state state;
 
@@ -99,7 +101,7 @@ static void step_counts_and_nothing_before_it(void)
 }
 
 /* The copies are written, but the number in the header is still that of the step before. */
-static void step_in_the_middle_is_void(void)
+TEST(step_in_the_middle_is_void)
 {
     struct state state[2];
 
@@ -120,7 +122,7 @@ static void step_in_the_middle_is_void(void)
 }
 
 /* The number of a step that was void is given again: its copies must not count then. */
-static void void_step_does_not_come_back(void)
+TEST(void_step_does_not_come_back)
 {
     struct state state[2];
 
@@ -141,7 +143,7 @@ static void void_step_does_not_come_back(void)
     finish();
 }
 
-static void unused_cell_says_nothing(void)
+TEST(unused_cell_says_nothing)
 {
     struct state state;
 
@@ -154,7 +156,7 @@ static void unused_cell_says_nothing(void)
     finish();
 }
 
-static void without_a_ledger_nothing_is_kept(void)
+TEST(without_a_ledger_nothing_is_kept)
 {
     struct state state = {0};
     struct ledger_entry to;
@@ -234,7 +236,7 @@ static void take_over(struct model *m)
         ledger_step(&ledger);
 }
 
-static void copy_at_any_time_is_the_last_step(void)
+TEST(copy_at_any_time_is_the_last_step)
 {
     static struct model m;
 
@@ -260,7 +262,7 @@ static void copy_at_any_time_is_the_last_step(void)
 
 /* --- cells --------------------------------------------------------------------------------------
  */
-static void cell_is_used_again_after_a_step(void)
+TEST(cell_is_used_again_after_a_step)
 {
     struct state state[3];
     uint32_t first;
@@ -284,7 +286,7 @@ static void cell_is_used_again_after_a_step(void)
 }
 
 /* Chains of who had the cell before are not those of who has it now. */
-static void chains_have_names_of_their_own(void)
+TEST(chains_have_names_of_their_own)
 {
     struct state state;
     uint64_t before;
@@ -306,7 +308,7 @@ static void chains_have_names_of_their_own(void)
     finish();
 }
 
-static void state_changes_hands(void)
+TEST(state_changes_hands)
 {
     struct state state[2] = {0};
 
@@ -325,7 +327,7 @@ static void state_changes_hands(void)
 }
 
 /* Each one's page is touched: 64 MiB for this test. */
-static void all_cells_are_used(void)
+TEST(all_cells_are_used)
 {
     struct state state = {0};
     uint32_t entered = 0;
@@ -385,7 +387,7 @@ static void spoil(int how)
     }
 }
 
-static void what_makes_no_sense_begins_anew(void)
+TEST(what_makes_no_sense_begins_anew)
 {
     for (int how = 0; how < 8; how++) {
         struct state state;
@@ -403,21 +405,4 @@ static void what_makes_no_sense_begins_anew(void)
         CU_ASSERT_EQUAL(value_left(state.entry.cell), 6);
         finish();
     }
-}
-
-void add_ledger_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("ledger", NULL, NULL);
-
-    CU_ADD_TEST(suite, step_counts_and_nothing_before_it);
-    CU_ADD_TEST(suite, step_in_the_middle_is_void);
-    CU_ADD_TEST(suite, void_step_does_not_come_back);
-    CU_ADD_TEST(suite, unused_cell_says_nothing);
-    CU_ADD_TEST(suite, without_a_ledger_nothing_is_kept);
-    CU_ADD_TEST(suite, copy_at_any_time_is_the_last_step);
-    CU_ADD_TEST(suite, cell_is_used_again_after_a_step);
-    CU_ADD_TEST(suite, chains_have_names_of_their_own);
-    CU_ADD_TEST(suite, state_changes_hands);
-    CU_ADD_TEST(suite, all_cells_are_used);
-    CU_ADD_TEST(suite, what_makes_no_sense_begins_anew);
 }

@@ -7,6 +7,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("left chains");
+
 #define SEGMENT STORE_SEGMENT_BYTES
 #define SEGMENTS 10u
 
@@ -125,7 +127,7 @@ static void finish_next(struct site *next, struct owner *of)
     left_site_close(next);
 }
 
-static void blocks_are_found(void)
+TEST(blocks_are_found)
 {
     struct relay_block *other[2];
     struct site next;
@@ -158,7 +160,7 @@ static void blocks_are_found(void)
 }
 
 /* In memory, on disk, or both: each segment is one piece, and comes once. */
-static void disk_and_memory_are_one(void)
+TEST(disk_and_memory_are_one)
 {
     struct site next;
     struct owner to;
@@ -189,7 +191,7 @@ static void disk_and_memory_are_one(void)
 }
 
 /* What is being written, or was dropped, has no place there. */
-static void untaken_places_are_free(void)
+TEST(untaken_places_are_free)
 {
     struct site next;
     struct owner to;
@@ -220,7 +222,7 @@ static void untaken_places_are_free(void)
 }
 
 /* A chain that was taken, and given up before all were: its places on disk are free, and once. */
-static void places_are_free_once(void)
+TEST(places_are_free_once)
 {
     uint32_t times[SEGMENTS] = {0};
     struct site next;
@@ -247,7 +249,7 @@ static void places_are_free_once(void)
 }
 
 /* Segments that were let go of stay until the step that says so. */
-static void trimmed_chain_is_whole_until_the_step(void)
+TEST(trimmed_chain_is_whole_until_the_step)
 {
     struct site next;
     struct owner to;
@@ -315,22 +317,10 @@ static void end_too_late(struct site *next, struct ledger_piece *second)
     memcpy(next->left->cells[owner.entry.cell].copy[1].body, &end, sizeof(end));
 }
 
-static void chain_that_is_not_whole(void)
+TEST(chain_that_is_not_whole)
 {
     chain_is_refused(lose_segment);
     chain_is_refused(take_segment);
     chain_is_refused(use_too_much);
     chain_is_refused(end_too_late);
-}
-
-void add_left_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("left chains", NULL, NULL);
-
-    CU_ADD_TEST(suite, blocks_are_found);
-    CU_ADD_TEST(suite, disk_and_memory_are_one);
-    CU_ADD_TEST(suite, untaken_places_are_free);
-    CU_ADD_TEST(suite, places_are_free_once);
-    CU_ADD_TEST(suite, trimmed_chain_is_whole_until_the_step);
-    CU_ADD_TEST(suite, chain_that_is_not_whole);
 }

@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("left queues");
+
 #define SEGMENT STORE_SEGMENT_BYTES
 #define STEPS 600
 
@@ -159,17 +161,17 @@ static void queue_goes_on(bool keeps)
     close_queue(&now, &owner);
 }
 
-static void queue_that_keeps(void)
+TEST(queue_that_keeps)
 {
     queue_goes_on(true);
 }
 
-static void queue_that_does_not(void)
+TEST(queue_that_does_not)
 {
     queue_goes_on(false);
 }
 
-static void queue_that_makes_no_sense(void)
+TEST(queue_that_makes_no_sense)
 {
     for (int how = 0; how < 4; how++) {
         struct out_saved *saved;
@@ -192,13 +194,4 @@ static void queue_that_makes_no_sense(void)
         close_queue(&next, &to);
         close_queue(&now, &owner);
     }
-}
-
-void add_left_out_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("left queues", NULL, NULL);
-
-    CU_ADD_TEST(suite, queue_that_keeps);
-    CU_ADD_TEST(suite, queue_that_does_not);
-    CU_ADD_TEST(suite, queue_that_makes_no_sense);
 }

@@ -37,7 +37,9 @@ static int tear_down(void)
     return scratch_end();
 }
 
-static void one_holder(void)
+SUITE("lockfile", set_up, tear_down);
+
+TEST(one_holder)
 {
     int fd = cw_lockfile_take(dir, "lock", 0);
 
@@ -70,7 +72,7 @@ static void *take_and_remove(void *unused)
     return unused;
 }
 
-static void holders_that_remove_it(void)
+TEST(holders_that_remove_it)
 {
     pthread_t threads[TAKERS];
 
@@ -81,17 +83,8 @@ static void holders_that_remove_it(void)
     CU_ASSERT_FALSE(atomic_load(&shared));
 }
 
-static void names_are_synced(void)
+TEST(names_are_synced)
 {
     CU_ASSERT_EQUAL(cw_sync_name(scratch_dir), 0);
     CU_ASSERT_EQUAL(cw_sync_name("/nowhere/there"), ENOENT);
-}
-
-void add_lockfile_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("lockfile", set_up, tear_down);
-
-    CU_ADD_TEST(suite, one_holder);
-    CU_ADD_TEST(suite, holders_that_remove_it);
-    CU_ADD_TEST(suite, names_are_synced);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("log");
+
 #define MEMORY (64u << 20)
 #define ITEMS 600
 
@@ -70,7 +72,7 @@ static void finish_chain(void)
     finish();
 }
 
-static void chain_of_many_sizes(void)
+TEST(chain_of_many_sizes)
 {
     static const uint32_t sizes[] = {1,    8,   24, 1000, 1024, CHAIN_SEGMENT_SMALL,
                                      5000, 256, 3,  8,    7,    RELAY_BLOCK_BYTES - 64,
@@ -109,7 +111,7 @@ static void chain_of_many_sizes(void)
 }
 
 /* One who has read all reads on when there is more, also in the next segment. */
-static void chain_that_grows(void)
+TEST(chain_that_grows)
 {
     struct chain_bytes bytes;
     uint64_t position = 0;
@@ -129,7 +131,7 @@ static void chain_that_grows(void)
 }
 
 /* Who keeps little needs little: segments begin small, and what is appended lies in one piece. */
-static void chain_without_memory(void)
+TEST(chain_without_memory)
 {
     struct chain_bytes bytes;
     uint64_t position = 0;
@@ -148,7 +150,7 @@ static void chain_without_memory(void)
 }
 
 /* What is set aside follows what was set aside before, from block to block. */
-static void chain_set_aside(void)
+TEST(chain_set_aside)
 {
     uint64_t next = 0;
     uint64_t position;
@@ -170,7 +172,7 @@ static void chain_set_aside(void)
 }
 
 /* --- records ---------------------------------------------------------------------------------- */
-static void records_come_back(void)
+TEST(records_come_back)
 {
     static const struct log_record records[] = {
         {.type = LOG_MESSAGE, .src = UINT32_MAX, .tag = UINT64_MAX, .total = CW_MESSAGE_MAX},
@@ -246,7 +248,7 @@ static bool next_is_message(struct log_cursor *cursor, const struct cw_message *
 }
 
 /* Around every bound: nothing, the last that is copied, the first that is not, a whole frame. */
-static void messages_of_many_sizes(void)
+TEST(messages_of_many_sizes)
 {
     static const uint64_t sizes[] = {0,    1,    7,    8,     9,      2047,
                                      4095, 4096, 4097, 16385, 100000, CW_FRAME_DATA_MAX};
@@ -288,7 +290,7 @@ static void messages_of_many_sizes(void)
 
 /* What is kept belongs to the log alone: the block that it came in outlives its connection until
  * then. */
-static void payload_whose_block_goes(void)
+TEST(payload_whose_block_goes)
 {
     struct cw_message small = {.req = 1, .tag = 1, .total = 100};
     struct cw_message large = {.req = 2, .tag = 1, .total = 20000};
@@ -309,7 +311,7 @@ static void payload_whose_block_goes(void)
 }
 
 /* Three senders speak at once, each in its order; a receive has room for some of it or for all. */
-static void messages_in_parts(void)
+TEST(messages_in_parts)
 {
     enum { SENDERS = 3, PART = 30000, PARTS = 20 };
 
@@ -355,7 +357,7 @@ static void messages_in_parts(void)
 }
 
 /* A log that is given up in the meantime takes nothing away from copies that are owed for it. */
-static void log_that_goes_before_its_copies(void)
+TEST(log_that_goes_before_its_copies)
 {
     struct cw_message m = {.req = 1, .tag = 9, .total = 100000};
     struct relay_block *block;
@@ -371,7 +373,7 @@ static void log_that_goes_before_its_copies(void)
     finish();
 }
 
-static void other_events(void)
+TEST(other_events)
 {
     struct cw_message m = {.req = 5, .tag = 6, .total = 3};
     uint8_t bytes[3];
@@ -395,7 +397,7 @@ static void other_events(void)
 
 /* --- determinants ----------------------------------------------------------------------------- */
 /* Values at the edges of what a byte, two bytes, ... of a number hold. */
-static void numbers_of_every_size(void)
+TEST(numbers_of_every_size)
 {
     struct log_cursor cursor = {0};
     struct log_determinant d;
@@ -424,7 +426,7 @@ static void numbers_of_every_size(void)
     finish();
 }
 
-static void answers_and_readings(void)
+TEST(answers_and_readings)
 {
     struct cw_probed answer = {
         .clock = 77, .found = 1, .msg = UINT32_MAX, .tag = UINT64_MAX - 1, .total = CW_MESSAGE_MAX};
@@ -459,7 +461,7 @@ static void answers_and_readings(void)
 }
 
 /* --- sends ------------------------------------------------------------------------------------ */
-static void sends(void)
+TEST(sends)
 {
     static const struct cw_send said[] = {
         {.dst = 0, .kind = CW_SEND_TAG, .tag = 0, .total = 0},
@@ -489,7 +491,7 @@ static void sends(void)
 
 /* What the rank took between sends is counted once, also where a send is looked for before it is
  * read. Events that came before, and were taken later, count where they were taken. */
-static void inputs_between_sends(void)
+TEST(inputs_between_sends)
 {
     static const uint8_t readings[READINGS_HEAD + 4] = {
         [READINGS_HEAD] = READING_TIME, 0x0a, READING_RANDOM, 0};
@@ -579,7 +581,7 @@ static bool read_items(const uint32_t *items, uint32_t count)
 }
 
 /* Somebody else takes the memory now and then: what was refused is as if it had never been. */
-static void without_memory_now_and_then(void)
+TEST(without_memory_now_and_then)
 {
     static uint32_t items[ITEMS];
     struct relay_block *block;
@@ -612,25 +614,4 @@ static void without_memory_now_and_then(void)
     CU_ASSERT_EQUAL(block->refs, 1);
     relay_block_release(block);
     finish();
-}
-
-void add_log_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("log", NULL, NULL);
-
-    CU_ADD_TEST(suite, chain_of_many_sizes);
-    CU_ADD_TEST(suite, chain_that_grows);
-    CU_ADD_TEST(suite, chain_without_memory);
-    CU_ADD_TEST(suite, chain_set_aside);
-    CU_ADD_TEST(suite, records_come_back);
-    CU_ADD_TEST(suite, messages_of_many_sizes);
-    CU_ADD_TEST(suite, payload_whose_block_goes);
-    CU_ADD_TEST(suite, messages_in_parts);
-    CU_ADD_TEST(suite, log_that_goes_before_its_copies);
-    CU_ADD_TEST(suite, other_events);
-    CU_ADD_TEST(suite, numbers_of_every_size);
-    CU_ADD_TEST(suite, answers_and_readings);
-    CU_ADD_TEST(suite, sends);
-    CU_ADD_TEST(suite, inputs_between_sends);
-    CU_ADD_TEST(suite, without_memory_now_and_then);
 }

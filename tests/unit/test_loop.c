@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+SUITE("the dispatcher's loop");
+
 #define SOON_NS 1000000ull
 #define PIPES 2
 
@@ -77,7 +79,7 @@ static void turn(void)
     loop_turn(loop, loop_look(loop) + SOON_NS);
 }
 
-static void descriptors(void)
+TEST(descriptors)
 {
     open_loop();
     CU_ASSERT_EQUAL(loop_watch(loop, &watches[0], ends[0][0], EPOLLIN, count, &ends[0][0]), 0);
@@ -98,7 +100,7 @@ static void descriptors(void)
     close_loop();
 }
 
-static void ended_in_the_same_turn(void)
+TEST(ended_in_the_same_turn)
 {
     open_loop();
     for (int i = 0; i < PIPES; i++) {
@@ -110,7 +112,7 @@ static void ended_in_the_same_turn(void)
     close_loop();
 }
 
-static void one_shot(void)
+TEST(one_shot)
 {
     open_loop();
     CU_ASSERT_EQUAL(loop_watch(loop, &watches[0], ends[0][0], EPOLLONESHOT, count_only, NULL), 0);
@@ -126,7 +128,7 @@ static void one_shot(void)
     close_loop();
 }
 
-static void what_cannot_be_watched(void)
+TEST(what_cannot_be_watched)
 {
     int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
@@ -138,7 +140,7 @@ static void what_cannot_be_watched(void)
     close_loop();
 }
 
-static void timers(void)
+TEST(timers)
 {
     open_loop();
     loop_timer_add(loop, &timer, count_timer, &timer);
@@ -186,7 +188,7 @@ static void remove_some(void *ctx)
             remove_timer(i);
 }
 
-static void timers_are_removed(void)
+TEST(timers_are_removed)
 {
     for (int all = 0; all < 2; all++) {
         open_loop();
@@ -208,7 +210,7 @@ static void timers_are_removed(void)
 }
 
 /* poll() takes an int of milliseconds; more than 24.8 days are none. */
-static void far_away(void)
+TEST(far_away)
 {
     uint64_t days_ns = 86400ull * 1000000000ull;
 
@@ -218,17 +220,4 @@ static void far_away(void)
     CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 24 * days_ns), 24 * 86400 * 1000 + 1);
     CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 25 * days_ns), INT_MAX);
     CU_ASSERT_EQUAL(cw_clock_wait_ms(0, 50 * days_ns), INT_MAX);
-}
-
-void add_loop_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("the dispatcher's loop", NULL, NULL);
-
-    CU_ADD_TEST(suite, descriptors);
-    CU_ADD_TEST(suite, ended_in_the_same_turn);
-    CU_ADD_TEST(suite, one_shot);
-    CU_ADD_TEST(suite, what_cannot_be_watched);
-    CU_ADD_TEST(suite, timers);
-    CU_ADD_TEST(suite, timers_are_removed);
-    CU_ADD_TEST(suite, far_away);
 }

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("machines");
+
 static char own[CW_MACHINE_MAX];
 
 /* In a process of its own: what it is told to leave, if it may. 0: the same, 1: another on this
@@ -29,7 +31,7 @@ static int in_namespaces(int flags)
     return WEXITSTATUS(status);
 }
 
-static void this_machine(void)
+TEST(this_machine)
 {
     cw_machine_read(own);
     CU_ASSERT_TRUE(own[0] != '\0' && strlen(own) < CW_MACHINE_MAX - 1);
@@ -37,7 +39,7 @@ static void this_machine(void)
 }
 
 /* A name says nothing; sockets are reached, or are not. */
-static void namespaces(void)
+TEST(namespaces)
 {
     static const struct {
         int flags, expected;
@@ -51,20 +53,11 @@ static void namespaces(void)
     }
 }
 
-static void other_machines(void)
+TEST(other_machines)
 {
     CU_ASSERT_FALSE(cw_machine_is_same("", ""));
     CU_ASSERT_FALSE(cw_machine_is_one_kernel("", " x"));
     CU_ASSERT_FALSE(cw_machine_is_same("a m n", "b m n"));
     CU_ASSERT_FALSE(cw_machine_is_one_kernel("a m n", "ab m n"));
     CU_ASSERT_TRUE(cw_machine_is_one_kernel("a m n", "a m o"));
-}
-
-void add_machine_tests(void)
-{
-    CU_pSuite s = CU_add_suite("machines", NULL, NULL);
-
-    CU_ADD_TEST(s, this_machine);
-    CU_ADD_TEST(s, namespaces);
-    CU_ADD_TEST(s, other_machines);
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+SUITE("match");
+
 #define ITEMS 400 /* of each kind, at most */
 #define STEPS 20000
 #define MANY 100000u
@@ -206,19 +208,19 @@ static void against_the_model(uint32_t masks)
     }
 }
 
-static void few_masks_against_the_model(void)
+TEST(few_masks_against_the_model)
 {
     against_the_model(RELAY_MATCH_CLASSES);
 }
 
-static void many_masks_against_the_model(void)
+TEST(many_masks_against_the_model)
 {
     against_the_model(RELAY_MATCH_CLASSES + 1);
     against_the_model(4 * RELAY_MATCH_CLASSES);
 }
 
 /* Every allocation fails once: what was asked for did not happen, and all else still works. */
-static void without_memory(void)
+TEST(without_memory)
 {
     for (uint64_t s = 1; s <= 20; s++) {
         seed = s;
@@ -248,7 +250,7 @@ static void without_memory(void)
 }
 
 /* --- order ------------------------------------------------------------------------------------ */
-static void earliest_receive_wins(void)
+TEST(earliest_receive_wins)
 {
     start();
     for (uint32_t i = 0; i < 10; i++)
@@ -261,7 +263,7 @@ static void earliest_receive_wins(void)
     finish();
 }
 
-static void earliest_message_wins(void)
+TEST(earliest_message_wins)
 {
     start();
     for (uint32_t i = 0; i < 10; i++)
@@ -275,7 +277,7 @@ static void earliest_message_wins(void)
 }
 
 /* The same request number may be posted under other tags and masks: CANCEL names them all. */
-static void a_request_is_found_by_its_mask(void)
+TEST(a_request_is_found_by_its_mask)
 {
     start();
     post(1, UINT64_MAX);
@@ -360,26 +362,12 @@ static void stays_linear(uint64_t (*run)(uint32_t count))
     CU_ASSERT_TRUE(many < 40 * few);
 }
 
-static void many_messages_in_reverse(void)
+TEST(many_messages_in_reverse)
 {
     stays_linear(messages_in_reverse);
 }
 
-static void many_receives_in_reverse(void)
+TEST(many_receives_in_reverse)
 {
     stays_linear(receives_in_reverse);
-}
-
-void add_match_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("match", NULL, NULL);
-
-    CU_ADD_TEST(suite, few_masks_against_the_model);
-    CU_ADD_TEST(suite, many_masks_against_the_model);
-    CU_ADD_TEST(suite, without_memory);
-    CU_ADD_TEST(suite, earliest_receive_wins);
-    CU_ADD_TEST(suite, earliest_message_wins);
-    CU_ADD_TEST(suite, a_request_is_found_by_its_mask);
-    CU_ADD_TEST(suite, many_messages_in_reverse);
-    CU_ADD_TEST(suite, many_receives_in_reverse);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("mux");
+
 #define STREAMS 3
 #define OTHER_FRAMES 50
 
@@ -235,7 +237,7 @@ static void take_some(struct flow *f, size_t most)
     f->took += size;
 }
 
-static void what_is_sent_comes(void)
+TEST(what_is_sent_comes)
 {
     open_both();
     CU_ASSERT_EQUAL(send_some(&sides[0].flow[1], 1000), 1000);
@@ -251,7 +253,7 @@ static void what_is_sent_comes(void)
     close_both();
 }
 
-static void connections_overtake_each_other(void)
+TEST(connections_overtake_each_other)
 {
     for (int run = 0; run < 200; run++) {
         open_both();
@@ -273,7 +275,7 @@ static void connections_overtake_each_other(void)
     }
 }
 
-static void stream_that_nobody_takes(void)
+TEST(stream_that_nobody_takes)
 {
     struct flow *slow = &sides[0].flow[0], *other = &sides[0].flow[2];
     uint64_t sent = 0;
@@ -299,7 +301,7 @@ static void stream_that_nobody_takes(void)
     close_both();
 }
 
-static void without_a_connection_it_waits(void)
+TEST(without_a_connection_it_waits)
 {
     uint64_t sent = 0;
     size_t n;
@@ -320,7 +322,7 @@ static void without_a_connection_it_waits(void)
 }
 
 /* More than is kept without an acknowledgement. */
-static void frames_wait_for_room(void)
+TEST(frames_wait_for_room)
 {
     uint8_t body[4000] = {0};
 
@@ -341,7 +343,7 @@ static void frames_wait_for_room(void)
     close_both();
 }
 
-static void both_directions_end(void)
+TEST(both_directions_end)
 {
     struct flow *a = &sides[0].flow[0], *b = &sides[1].flow[0];
 
@@ -363,7 +365,7 @@ static void both_directions_end(void)
     close_both();
 }
 
-static void who_stops_gets_an_end(void)
+TEST(who_stops_gets_an_end)
 {
     struct flow *a = &sides[0].flow[0], *b = &sides[1].flow[0];
 
@@ -378,7 +380,7 @@ static void who_stops_gets_an_end(void)
     close_both();
 }
 
-static void cuts_lose_and_repeat_nothing(void)
+TEST(cuts_lose_and_repeat_nothing)
 {
     uint32_t frames = 0;
 
@@ -451,7 +453,7 @@ static void refuse_frame(uint32_t length, uint32_t type, uint32_t stream, uint32
     refuse(frame, w.used);
 }
 
-static void bad_frames(void)
+TEST(bad_frames)
 {
     uint8_t noise[MUX_SEGMENT_HEADER] = "hello";
 
@@ -488,7 +490,7 @@ static enum greeting_type feed(struct greeting *g, const uint8_t *bytes, size_t 
     return type;
 }
 
-static void greeting_behind_noise(void)
+TEST(greeting_behind_noise)
 {
     static const char noise[] = "Welcome to \"node1\"\n\nCAUSEWAY-AGENT? no\n";
     uint8_t bytes[512 + GREETING_FRAME_MAX];
@@ -512,7 +514,7 @@ static void greeting_behind_noise(void)
     }
 }
 
-static void greeting_that_never_comes(void)
+TEST(greeting_that_never_comes)
 {
     static uint8_t bytes[MARKER_NOISE_MAX + 100];
     enum greeting_type type;
@@ -527,7 +529,7 @@ static void greeting_that_never_comes(void)
     CU_ASSERT_EQUAL(greeting_take(&g, bytes, sizeof(bytes), &type, &size, &err), CW_EPROTO);
 }
 
-static void greetings_of_another_protocol(void)
+TEST(greetings_of_another_protocol)
 {
     uint8_t bytes[GREETING_HEADER + GREETING_FRAME_MAX];
     struct greeting_hello hello = {.protocol = 99, .version = "9.9"}, got;
@@ -548,7 +550,7 @@ static void greetings_of_another_protocol(void)
 
 /* --- bodies --- */
 
-static void programs(void)
+TEST(programs)
 {
     static char *const argv[] = {"a.out", "", "two words", NULL};
     static const char *const env[] = {"A=1", "B="};
@@ -578,7 +580,7 @@ static void programs(void)
     free(bytes);
 }
 
-static void order_for_a_unit(void)
+TEST(order_for_a_unit)
 {
     static uint8_t bytes[AGENT_UNIT_MAX];
     static struct agent_unit v = {.number = AGENT_UNIT_SERVER,
@@ -607,7 +609,7 @@ static void order_for_a_unit(void)
     CU_ASSERT_FALSE(agent_unit_get(bytes, size, &got));
 }
 
-static void more_words_of_a_unit_than_there_may_be(void)
+TEST(more_words_of_a_unit_than_there_may_be)
 {
     static uint8_t bytes[AGENT_UNIT_MAX];
     static struct agent_unit v, got;
@@ -623,7 +625,7 @@ static void more_words_of_a_unit_than_there_may_be(void)
 }
 
 /* The dispatcher puts its own time in the place of the host's. */
-static void report_of_a_file(void)
+TEST(report_of_a_file)
 {
     struct cw_opening opening = {.device = 1, .inode = 2, .opened_ns = 3, .writes = true};
     uint8_t record[CW_REPORT_FILE_MAX];
@@ -643,7 +645,7 @@ static void report_of_a_file(void)
     CU_ASSERT_EQUAL(strlen(report.text), CW_PATH_TOLD);
 }
 
-static void programs_that_are_sent(void)
+TEST(programs_that_are_sent)
 {
     uint8_t bytes[AGENT_STAGE_MAX];
     static struct agent_stage v = {
@@ -696,7 +698,7 @@ static bool is_in_dumps(const uint8_t *key, size_t size)
 }
 
 /* In what waits, in what was sent and is not acknowledged, and in what has come. */
-static void keys_are_in_no_dump(void)
+TEST(keys_are_in_no_dump)
 {
     const uint8_t *bytes;
     uint8_t *key = cw_secret_alloc(MUX_FRAME_MAX);
@@ -713,28 +715,4 @@ static void keys_are_in_no_dump(void)
         CU_ASSERT_FALSE(is_in_dumps(key + at * 1000, 16));
     close_both();
     cw_secret_free(key, MUX_FRAME_MAX);
-}
-
-void add_mux_tests(void)
-{
-    CU_pSuite s = CU_add_suite("mux", NULL, NULL);
-
-    CU_ADD_TEST(s, what_is_sent_comes);
-    CU_ADD_TEST(s, connections_overtake_each_other);
-    CU_ADD_TEST(s, stream_that_nobody_takes);
-    CU_ADD_TEST(s, without_a_connection_it_waits);
-    CU_ADD_TEST(s, frames_wait_for_room);
-    CU_ADD_TEST(s, both_directions_end);
-    CU_ADD_TEST(s, who_stops_gets_an_end);
-    CU_ADD_TEST(s, cuts_lose_and_repeat_nothing);
-    CU_ADD_TEST(s, bad_frames);
-    CU_ADD_TEST(s, greeting_behind_noise);
-    CU_ADD_TEST(s, greeting_that_never_comes);
-    CU_ADD_TEST(s, greetings_of_another_protocol);
-    CU_ADD_TEST(s, programs);
-    CU_ADD_TEST(s, order_for_a_unit);
-    CU_ADD_TEST(s, report_of_a_file);
-    CU_ADD_TEST(s, more_words_of_a_unit_than_there_may_be);
-    CU_ADD_TEST(s, programs_that_are_sent);
-    CU_ADD_TEST(s, keys_are_in_no_dump);
 }

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("options");
+
 #define WORDS_MAX 600
 
 static struct run_options o;
@@ -63,7 +65,7 @@ static void runs(uint32_t i, uint32_t ranks, const char *program, const char *ar
     CU_ASSERT_PTR_NULL(s->argv[2]);
 }
 
-static void defaults(void)
+TEST(defaults)
 {
     good("run ./a.out");
     CU_ASSERT_EQUAL(o.segment_count, 1);
@@ -86,7 +88,7 @@ static void defaults(void)
     run_options_free(&o);
 }
 
-static void ranks_in_every_spelling(void)
+TEST(ranks_in_every_spelling)
 {
     static const char *const lines[] = {"run -n 4 p",   "run -np 4 p", "run --n 4 p",
                                         "run --np 4 p", "run -n=4 p",  "run --np=4 p"};
@@ -99,7 +101,7 @@ static void ranks_in_every_spelling(void)
 }
 
 /* What follows the program is its own, whatever it looks like. */
-static void arguments_of_the_program(void)
+TEST(arguments_of_the_program)
 {
     good("run -n 2 p --help");
     runs(0, 2, "p", "--help");
@@ -110,7 +112,7 @@ static void arguments_of_the_program(void)
     run_options_free(&o);
 }
 
-static void every_option(void)
+TEST(every_option)
 {
     setenv("CAUSEWAY_TEST_OPTION", "set", 1);
     good("run --relay tcp:h:1 --key-file k --output-dir d "
@@ -134,7 +136,7 @@ static void every_option(void)
     run_options_free(&o);
 }
 
-static void options_of_the_own_relay(void)
+TEST(options_of_the_own_relay)
 {
     good("run --engine poll --memory-max 2G p");
     CU_ASSERT_STRING_EQUAL(o.relay_options[RELAY_OPTION_ENGINE], "poll");
@@ -154,7 +156,7 @@ static void options_of_the_own_relay(void)
     bad("run --key-file k p", "--key-file is for --relay");
 }
 
-static void recovery(void)
+TEST(recovery)
 {
     good("run --max-restarts 0 --slots 4 --alive-period 20ms --alive-timeout 1s --fault "
          "kill:2@300ms "
@@ -193,7 +195,7 @@ static void recovery(void)
     run_options_free(&o);
 }
 
-static void resume_timeout(void)
+TEST(resume_timeout)
 {
     good("run p");
     CU_ASSERT_EQUAL(o.resume_ms, 10000);
@@ -220,7 +222,7 @@ static void resume_timeout(void)
     bad("run --resume-timeout 61m p", "--resume-timeout '61m': at most 3600s");
 }
 
-static void images(void)
+TEST(images)
 {
     good("run p");
     CU_ASSERT_FALSE(o.no_images);
@@ -253,7 +255,7 @@ static void images(void)
     bad("run --ckpt-key-file k p", "--ckpt-key-file is for --ckpt-server ADDRESS");
 }
 
-static void collectives(void)
+TEST(collectives)
 {
     good("run --relays 2 p");
     CU_ASSERT_FALSE(o.flat_collectives);
@@ -267,7 +269,7 @@ static void collectives(void)
     bad("run --collectives both p", "--collectives both: expected sites or flat");
 }
 
-static void bad_recovery(void)
+TEST(bad_recovery)
 {
     bad("run --max-restarts -1 p", "--max-restarts '-1'");
     bad("run --max-restarts 5000000000 p", "--max-restarts '5000000000'");
@@ -299,7 +301,7 @@ static void bad_recovery(void)
 }
 
 /* Jobs that are kept, to be gone on with. */
-static void job_dir(void)
+TEST(job_dir)
 {
     good("run --job-dir d p");
     CU_ASSERT_STRING_EQUAL(o.job_dir, "d");
@@ -331,7 +333,7 @@ static void ranks_on(const char *expected)
     CU_ASSERT_STRING_EQUAL(hosts, expected);
 }
 
-static void no_hosts(void)
+TEST(no_hosts)
 {
     good("run -n 4 p");
     CU_ASSERT_EQUAL(o.hosts.list.count, 0);
@@ -343,7 +345,7 @@ static void no_hosts(void)
     run_options_free(&o);
 }
 
-static void hosts_and_their_ranks(void)
+TEST(hosts_and_their_ranks)
 {
     good("run --host a:2,b -host c:2 -n 3 p : -n 2 q");
     CU_ASSERT_EQUAL(o.hosts.list.count, 3);
@@ -412,7 +414,7 @@ static void bad_file(const char *option, const char *text, const char *rest, con
     unlink(hosts_path);
 }
 
-static void files_of_hosts(void)
+TEST(files_of_hosts)
 {
     good_file("--hostfile", "a:2\nb slots=2\n", "-n 3 p", "001");
     bad_file("--hostfile", "a:2\nb slots=many\n", "p", ", line 2: slots 'many'");
@@ -427,7 +429,7 @@ static void files_of_hosts(void)
     run_options_free(&o);
 }
 
-static void bad_hosts(void)
+TEST(bad_hosts)
 {
     bad("run --host a:0 p", "--host: slots of a '0': expected a whole number from 1 to 4096");
     bad("run --host= p", "--host: the value is empty");
@@ -463,7 +465,7 @@ static void bad_hosts(void)
         "a job has at most 16 relays; give --relay-at cluster");
 }
 
-static void slurm(void)
+TEST(slurm)
 {
     setenv("SLURM_JOB_NODELIST", "n[1-3]", 1);
     setenv("SLURM_TASKS_PER_NODE", "2(x2),1", 1);
@@ -533,7 +535,7 @@ static void relays_of_a_grid(void)
 }
 
 /* What is kept of the grid is there, in a directory of its own. */
-static void grids(void)
+TEST(grids)
 {
     const struct grid grid = {.name = "g"};
     uint8_t key[CW_KEY_SIZE];
@@ -550,7 +552,7 @@ static void grids(void)
     CU_ASSERT_EQUAL(scratch_end(), 0);
 }
 
-static void segments(void)
+TEST(segments)
 {
     good("run --stats -n 1 --env A=1 master x : -n 3 --wdir w slave : last y");
     CU_ASSERT_EQUAL(o.segment_count, 3);
@@ -571,7 +573,7 @@ static void segments(void)
     run_options_free(&o);
 }
 
-static void help(void)
+TEST(help)
 {
     good("run --help");
     CU_ASSERT_TRUE(o.help);
@@ -582,7 +584,7 @@ static void help(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(run_usage, "--tag-output"));
 }
 
-static void no_program(void)
+TEST(no_program)
 {
     bad("run", "no program to run");
     bad("run -n 2", "no program to run");
@@ -591,7 +593,7 @@ static void no_program(void)
     bad("run a : : b", "no program to run");
 }
 
-static void bad_values(void)
+TEST(bad_values)
 {
     bad("run -n 0 p", "-n '0': expected a whole number from 1 to 65536");
     bad("run -n x p", "-n 'x'");
@@ -606,7 +608,7 @@ static void bad_values(void)
     bad("run --spin never p", "--spin 'never'");
 }
 
-static void unknown_options(void)
+TEST(unknown_options)
 {
     bad("run --frob p", "unknown option '--frob'; see causeway run --help");
     bad("run -q p", "unknown option '-q'");
@@ -624,7 +626,7 @@ static void repeat(char *line, const char *what, int times, const char *end)
     strcat(line, end);
 }
 
-static void bounds(void)
+TEST(bounds)
 {
     static char line[16384];
 
@@ -642,33 +644,4 @@ static void bounds(void)
     run_options_free(&o);
     repeat(line, " p :", OPTIONS_SEGMENTS_MAX, " p");
     bad(line, "more than 64 programs");
-}
-
-void add_options_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("options", NULL, NULL);
-
-    CU_ADD_TEST(suite, defaults);
-    CU_ADD_TEST(suite, ranks_in_every_spelling);
-    CU_ADD_TEST(suite, arguments_of_the_program);
-    CU_ADD_TEST(suite, every_option);
-    CU_ADD_TEST(suite, options_of_the_own_relay);
-    CU_ADD_TEST(suite, recovery);
-    CU_ADD_TEST(suite, resume_timeout);
-    CU_ADD_TEST(suite, images);
-    CU_ADD_TEST(suite, collectives);
-    CU_ADD_TEST(suite, bad_recovery);
-    CU_ADD_TEST(suite, job_dir);
-    CU_ADD_TEST(suite, no_hosts);
-    CU_ADD_TEST(suite, hosts_and_their_ranks);
-    CU_ADD_TEST(suite, files_of_hosts);
-    CU_ADD_TEST(suite, bad_hosts);
-    CU_ADD_TEST(suite, slurm);
-    CU_ADD_TEST(suite, grids);
-    CU_ADD_TEST(suite, segments);
-    CU_ADD_TEST(suite, help);
-    CU_ADD_TEST(suite, no_program);
-    CU_ADD_TEST(suite, bad_values);
-    CU_ADD_TEST(suite, unknown_options);
-    CU_ADD_TEST(suite, bounds);
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("out");
+
 #define STEPS 3000
 #define SOURCES 4
 
@@ -128,19 +130,19 @@ static void random_mix(uint64_t which, uint64_t memory_max)
     finish();
 }
 
-static void any_mix_comes_out_as_it_went_in(void)
+TEST(any_mix_comes_out_as_it_went_in)
 {
     for (uint64_t which = 1; which <= 6; which++)
         random_mix(which, 1u << 30);
 }
 
-static void memory_is_spent(void)
+TEST(memory_is_spent)
 {
     for (uint64_t which = 1; which <= 6; which++)
         random_mix(which, which * 700000 + 300);
 }
 
-static void small_payloads_share_a_piece(void)
+TEST(small_payloads_share_a_piece)
 {
     struct relay_block *block;
     struct iovec iov[4];
@@ -166,7 +168,7 @@ static void small_payloads_share_a_piece(void)
     finish();
 }
 
-static void without_a_block_everything_is_copied(void)
+TEST(without_a_block_everything_is_copied)
 {
     static uint8_t bytes[60000];
 
@@ -184,7 +186,7 @@ static void without_a_block_everything_is_copied(void)
 }
 
 /* An idle queue holds no block: thousands of connections cost little. */
-static void idle_queue_holds_nothing(void)
+TEST(idle_queue_holds_nothing)
 {
     start(1u << 30);
     reserve(100);
@@ -195,7 +197,7 @@ static void idle_queue_holds_nothing(void)
     finish();
 }
 
-static void pool_keeps_some_blocks(void)
+TEST(pool_keeps_some_blocks)
 {
     static struct relay_block *blocks[RELAY_BLOCKS_KEPT + 10];
     uint64_t made;
@@ -215,7 +217,7 @@ static void pool_keeps_some_blocks(void)
     finish();
 }
 
-static void pool_has_a_bound(void)
+TEST(pool_has_a_bound)
 {
     void *at[3];
 
@@ -282,7 +284,7 @@ static void send_some(void)
 }
 
 /* In any order: what is to be sent is always what follows in the stream. */
-static void kept_until_acknowledged(void)
+TEST(kept_until_acknowledged)
 {
     start(64u << 20);
     seed = 11;
@@ -319,7 +321,7 @@ static void kept_until_acknowledged(void)
 }
 
 /* Through rings nothing is kept; what was not taken comes back, in two parts. */
-static void what_was_not_taken_comes_back(void)
+TEST(what_was_not_taken_comes_back)
 {
     static uint8_t ring[600000];
 
@@ -348,7 +350,7 @@ static void what_was_not_taken_comes_back(void)
 }
 
 /* The rings held a part of the handshake too. */
-static void handshake_does_not_come_back(void)
+TEST(handshake_does_not_come_back)
 {
     static uint8_t ring[1000];
 
@@ -362,7 +364,7 @@ static void handshake_does_not_come_back(void)
 
 /* An earlier attempt to resume, which its opener had given up, is answered late: it says that less
  * was received than the next one does, and nothing has been sent again meanwhile. */
-static void late_attempt_to_resume(void)
+TEST(late_attempt_to_resume)
 {
     struct iovec next;
 
@@ -378,21 +380,4 @@ static void late_attempt_to_resume(void)
     CU_ASSERT_EQUAL(next.iov_len, 200);
     CU_ASSERT_EQUAL(*(uint8_t *)next.iov_base, codec_pattern_at(1, 400));
     finish();
-}
-
-void add_out_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("out", NULL, NULL);
-
-    CU_ADD_TEST(suite, any_mix_comes_out_as_it_went_in);
-    CU_ADD_TEST(suite, memory_is_spent);
-    CU_ADD_TEST(suite, small_payloads_share_a_piece);
-    CU_ADD_TEST(suite, without_a_block_everything_is_copied);
-    CU_ADD_TEST(suite, idle_queue_holds_nothing);
-    CU_ADD_TEST(suite, pool_keeps_some_blocks);
-    CU_ADD_TEST(suite, pool_has_a_bound);
-    CU_ADD_TEST(suite, kept_until_acknowledged);
-    CU_ADD_TEST(suite, what_was_not_taken_comes_back);
-    CU_ADD_TEST(suite, handshake_does_not_come_back);
-    CU_ADD_TEST(suite, late_attempt_to_resume);
 }

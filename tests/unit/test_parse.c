@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("parse");
+
 static struct cw_err err;
 
 static void is_number(const char *text, uint64_t expected)
@@ -26,7 +28,7 @@ static void no_number(const char *text)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "expected a whole number from 1 to 1000"));
 }
 
-static void numbers(void)
+TEST(numbers)
 {
     static const char *const bad[] = {"",
                                       "0",
@@ -62,7 +64,7 @@ static void are_bytes(const char *text, uint64_t expected)
     CU_ASSERT_EQUAL(value, expected);
 }
 
-static void bytes(void)
+TEST(bytes)
 {
     static const char *const bad[] = {"",    "0",    "0K", "-1",        "+1",
                                       " 1",  "1 K",  "K",  "1X",        "1KB",
@@ -89,7 +91,7 @@ static void lasts(const char *text, uint64_t expected_ns)
     CU_ASSERT_EQUAL(ns, expected_ns);
 }
 
-static void durations(void)
+TEST(durations)
 {
     static const char *const bad[] = {"",      "s",   "-1",  "+1",  " 1",
                                       "1 s",   "1x",  "1us", "nan", "inf",
@@ -111,7 +113,7 @@ static void durations(void)
 }
 
 /* A long value from the command line is cut, not written past the end of the text. */
-static void long_values(void)
+TEST(long_values)
 {
     char text[2000];
     uint64_t value;
@@ -122,7 +124,7 @@ static void long_values(void)
     CU_ASSERT_EQUAL(strlen(err.text), CW_ERR_TEXT_MAX - 1);
 }
 
-static void errors_gather_context(void)
+TEST(errors_gather_context)
 {
     cw_err_set(&err, CW_ESYS, "open %s: %s", "/x", "no");
     CU_ASSERT_EQUAL(cw_err_wrap(&err, "starting rank %d", 3), CW_ESYS);
@@ -131,15 +133,4 @@ static void errors_gather_context(void)
         cw_err_wrap(&err, "again and again");
     CU_ASSERT_EQUAL(strlen(err.text), CW_ERR_TEXT_MAX - 1);
     CU_ASSERT_EQUAL(err.code, CW_ESYS);
-}
-
-void add_parse_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("parse", NULL, NULL);
-
-    CU_ADD_TEST(suite, numbers);
-    CU_ADD_TEST(suite, bytes);
-    CU_ADD_TEST(suite, durations);
-    CU_ADD_TEST(suite, long_values);
-    CU_ADD_TEST(suite, errors_gather_context);
 }

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+SUITE("the dispatcher's session");
+
 #define ROOM 400
 #define FRAME (CW_FRAME_HEADER + CW_WORD_SIZE)
 
@@ -115,7 +117,7 @@ static void is_told(const uint8_t *frame, uint32_t what)
 }
 
 /* Broken wherever it can be: each frame comes once, in order. */
-static void what_it_is_told(void)
+TEST(what_it_is_told)
 {
     uint8_t bytes[3 * FRAME];
 
@@ -132,7 +134,7 @@ static void what_it_is_told(void)
     }
 }
 
-static void told_while_it_is_suspended(void)
+TEST(told_while_it_is_suspended)
 {
     uint8_t bytes[2 * FRAME];
 
@@ -160,7 +162,7 @@ static size_t notice(uint8_t *frame, const char *text)
     return CW_FRAME_HEADER + size;
 }
 
-static void what_it_says(void)
+TEST(what_it_says)
 {
     uint8_t bytes[512];
     size_t size = 0;
@@ -194,7 +196,7 @@ static void acknowledge(uint64_t position)
     CU_ASSERT_EQUAL(send(fd, frame, sizeof(frame), 0), (ssize_t)sizeof(frame));
 }
 
-static void a_relay_that_acknowledges_nothing(void)
+TEST(a_relay_that_acknowledges_nothing)
 {
     uint32_t count = 0;
 
@@ -210,7 +212,7 @@ static void a_relay_that_acknowledges_nothing(void)
     end();
 }
 
-static void a_relay_that_lies(void)
+TEST(a_relay_that_lies)
 {
     begin();
     CU_ASSERT_EQUAL(tell(0), CW_OK);
@@ -221,7 +223,7 @@ static void a_relay_that_lies(void)
 }
 
 /* It says something that is not expected, something too long, and that it refuses. */
-static void what_ends_it(void)
+TEST(what_ends_it)
 {
     struct cw_notice_body body = {.code = CW_REFUSED_LIMIT, .text = "enough"};
     uint8_t frame[CW_FRAME_HEADER + CW_NOTICE_SIZE + CW_TEXT_MAX];
@@ -245,16 +247,4 @@ static void what_ends_it(void)
     CU_ASSERT_EQUAL(send(fd, frame, CW_FRAME_HEADER, 0), CW_FRAME_HEADER);
     CU_ASSERT_EQUAL(hear(), CW_EPROTO);
     end();
-}
-
-void add_party_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("the dispatcher's session", NULL, NULL);
-
-    CU_ADD_TEST(suite, what_it_is_told);
-    CU_ADD_TEST(suite, told_while_it_is_suspended);
-    CU_ADD_TEST(suite, what_it_says);
-    CU_ADD_TEST(suite, a_relay_that_acknowledges_nothing);
-    CU_ADD_TEST(suite, a_relay_that_lies);
-    CU_ADD_TEST(suite, what_ends_it);
 }

@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <stdbool.h>
 
+SUITE("places");
+
 static void add(struct places *places, uint32_t number, uint64_t value)
 {
     struct place place = {.number = number, .at = {value}};
@@ -19,7 +21,7 @@ static bool is_at(const struct places *places, uint32_t number, uint64_t value)
     return place && place->number == number && place->at[0] == value;
 }
 
-static void found_by_number(void)
+TEST(found_by_number)
 {
     struct places places = {0};
 
@@ -36,7 +38,7 @@ static void found_by_number(void)
     CU_ASSERT_EQUAL(places.count, 2);
 }
 
-static void oldest_is_forgotten(void)
+TEST(oldest_is_forgotten)
 {
     struct places places = {0};
 
@@ -48,7 +50,7 @@ static void oldest_is_forgotten(void)
 }
 
 /* Newer images may all fail: the one that can be gone on from stays. */
-static void base_is_kept(void)
+TEST(base_is_kept)
 {
     for (uint32_t base = 1; base <= PLACES_MAX; base++) {
         struct places places = {0};
@@ -70,13 +72,4 @@ static void base_is_kept(void)
         CU_ASSERT_PTR_NULL(places_find(&places, 27));
         CU_ASSERT_TRUE(is_at(&places, 28, 28));
     }
-}
-
-void add_places_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("places", NULL, NULL);
-
-    CU_ADD_TEST(suite, found_by_number);
-    CU_ADD_TEST(suite, oldest_is_forgotten);
-    CU_ADD_TEST(suite, base_is_kept);
 }

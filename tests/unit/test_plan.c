@@ -6,11 +6,13 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("plans of collectives");
+
 #define RANKS 64
 
 static struct plan plan;
 
-static void text_of_homes(void)
+TEST(text_of_homes)
 {
     CU_ASSERT_EQUAL(plan_home("01f", 0), 0);
     CU_ASSERT_EQUAL(plan_home("01f", 1), 1);
@@ -25,7 +27,7 @@ static void text_of_homes(void)
     CU_ASSERT_EQUAL(plan_home("F", 0), -1);
 }
 
-static void blocks(void)
+TEST(blocks)
 {
     const uint8_t home[] = {7, 7, 2, 2, 2, 0};
 
@@ -44,7 +46,7 @@ static void blocks(void)
     plan_clear(&plan);
 }
 
-static void in_turn(void)
+TEST(in_turn)
 {
     const uint8_t home[] = {1, 0, 1, 0, 1};
 
@@ -61,7 +63,7 @@ static void in_turn(void)
 }
 
 /* All at one site, or each at one of its own: MPICH's own operations cross no more often. */
-static void nothing_to_gain(void)
+TEST(nothing_to_gain)
 {
     CU_ASSERT_TRUE_FATAL(plan_make(&plan, (uint8_t[]){3, 3, 3}, 3, 0));
     CU_ASSERT_FALSE(plan_pays(&plan));
@@ -94,7 +96,7 @@ static bool is_whole(const struct plan *p, const uint8_t *home)
     return all == p->ranks && p->mine == p->site[p->rank];
 }
 
-static void any_homes(void)
+TEST(any_homes)
 {
     uint64_t seed = 11;
     bool well = true;
@@ -110,15 +112,4 @@ static void any_homes(void)
         plan_clear(&plan);
     }
     CU_ASSERT_TRUE(well);
-}
-
-void add_plan_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("plans of collectives", NULL, NULL);
-
-    CU_ADD_TEST(suite, text_of_homes);
-    CU_ADD_TEST(suite, blocks);
-    CU_ADD_TEST(suite, in_turn);
-    CU_ADD_TEST(suite, nothing_to_gain);
-    CU_ADD_TEST(suite, any_homes);
 }

@@ -1,14 +1,16 @@
 /* The PMI server as a rank sees it: lines in, the story of replies and happenings out. */
 #include "dispatcher/pmi/pmi.h"
 
+#include "tests/unit/suites.h"
+
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>
 
+SUITE("pmi");
+
 #define RANKS 3
 #define LONG_MAX_BYTES 4000
-
-void add_pmi_tests(void);
 
 /* Everything that came out, in order: "1< cmd=...\n" or "1 initialized\n". */
 static char story[1 << 16];
@@ -116,7 +118,7 @@ static void init(struct pmi *pmi, uint32_t rank)
     CU_ASSERT_EQUAL(pmi_state_of(pmi, rank), PMI_RUNNING);
 }
 
-static void opening_of_a_job(void)
+TEST(opening_of_a_job)
 {
     struct pmi *pmi = make(RANKS);
 
@@ -137,7 +139,7 @@ static void opening_of_a_job(void)
     pmi_free(pmi);
 }
 
-static void another_version_is_told_so(void)
+TEST(another_version_is_told_so)
 {
     struct pmi *pmi = make(1);
 
@@ -151,7 +153,7 @@ static void another_version_is_told_so(void)
 }
 
 /* A byte at a time, and two lines at once, make no difference. */
-static void lines_split_anywhere(void)
+TEST(lines_split_anywhere)
 {
     const char *lines = "cmd=init pmi_version=1 pmi_subversion=1\ncmd=get_my_kvsname\n"
                         "cmd=put kvsname=kvs_1 key=a value=b\n";
@@ -172,7 +174,7 @@ static void lines_split_anywhere(void)
     }
 }
 
-static void partial_lines_belong_to_their_rank(void)
+TEST(partial_lines_belong_to_their_rank)
 {
     struct pmi *pmi = make(2);
 
@@ -186,7 +188,7 @@ static void partial_lines_belong_to_their_rank(void)
     pmi_free(pmi);
 }
 
-static void put_and_get(void)
+TEST(put_and_get)
 {
     struct pmi *pmi = make(2);
 
@@ -214,7 +216,7 @@ static void put_and_get(void)
     pmi_free(pmi);
 }
 
-static void sizes_of_keys_and_values(void)
+TEST(sizes_of_keys_and_values)
 {
     struct pmi *pmi = make(1);
     char value[PMI_VALLEN_MAX + 1];
@@ -243,7 +245,7 @@ static void sizes_of_keys_and_values(void)
     pmi_free(pmi);
 }
 
-static void a_rank_cannot_fill_the_memory(void)
+TEST(a_rank_cannot_fill_the_memory)
 {
     struct pmi *pmi = make(2);
     char line[128];
@@ -266,7 +268,7 @@ static void a_rank_cannot_fill_the_memory(void)
     pmi_free(pmi);
 }
 
-static void barrier_waits_for_the_last(void)
+TEST(barrier_waits_for_the_last)
 {
     struct pmi *pmi = make(RANKS);
 
@@ -286,7 +288,7 @@ static void barrier_waits_for_the_last(void)
     pmi_free(pmi);
 }
 
-static void who_enters_a_barrier_is_told_first(void)
+TEST(who_enters_a_barrier_is_told_first)
 {
     struct pmi *pmi = make(2);
 
@@ -300,7 +302,7 @@ static void who_enters_a_barrier_is_told_first(void)
     pmi_free(pmi);
 }
 
-static void only_abort_is_heard_in_a_barrier(void)
+TEST(only_abort_is_heard_in_a_barrier)
 {
     struct pmi *pmi = make(2);
 
@@ -316,7 +318,7 @@ static void only_abort_is_heard_in_a_barrier(void)
     pmi_free(pmi);
 }
 
-static void order_of_a_life(void)
+TEST(order_of_a_life)
 {
     struct pmi *pmi = make(2);
 
@@ -332,7 +334,7 @@ static void order_of_a_life(void)
     pmi_free(pmi);
 }
 
-static void names_within_the_job(void)
+TEST(names_within_the_job)
 {
     struct pmi *pmi = make(2);
 
@@ -360,7 +362,7 @@ static void names_within_the_job(void)
 }
 
 /* A name that is taken back gives its place back. */
-static void names_count_while_they_are_there(void)
+TEST(names_count_while_they_are_there)
 {
     struct pmi *pmi = make(1);
 
@@ -373,7 +375,7 @@ static void names_count_while_they_are_there(void)
     pmi_free(pmi);
 }
 
-static void spawn_is_read_and_declined(void)
+TEST(spawn_is_read_and_declined)
 {
     struct pmi *pmi = make(1);
 
@@ -393,7 +395,7 @@ static void spawn_is_read_and_declined(void)
     pmi_free(pmi);
 }
 
-static void a_spawn_without_end_is_bounded(void)
+TEST(a_spawn_without_end_is_bounded)
 {
     struct pmi *pmi = make(1);
     int code = CW_OK;
@@ -410,7 +412,7 @@ static void a_spawn_without_end_is_bounded(void)
     pmi_free(pmi);
 }
 
-static void bad_lines_are_quoted(void)
+TEST(bad_lines_are_quoted)
 {
     struct pmi *pmi = make(2);
     char line[LONG_MAX_BYTES];
@@ -434,7 +436,7 @@ static void bad_lines_are_quoted(void)
     pmi_free(pmi);
 }
 
-static void long_lines_are_refused_early(void)
+TEST(long_lines_are_refused_early)
 {
     struct pmi *pmi = make(1);
     char line[LONG_MAX_BYTES];
@@ -453,7 +455,7 @@ static void long_lines_are_refused_early(void)
 
 /* --- another process of the same rank --- */
 
-static void restart_begins_anew(void)
+TEST(restart_begins_anew)
 {
     struct pmi *pmi = make(2);
 
@@ -474,7 +476,7 @@ static void restart_begins_anew(void)
     pmi_free(pmi);
 }
 
-static void restart_after_finalize(void)
+TEST(restart_after_finalize)
 {
     struct pmi *pmi = make(1);
 
@@ -487,7 +489,7 @@ static void restart_after_finalize(void)
 }
 
 /* Those that were passed are passed at once; the next one waits for all. */
-static void restart_passes_barriers(void)
+TEST(restart_passes_barriers)
 {
     struct pmi *pmi = make(2);
 
@@ -512,7 +514,7 @@ static void restart_passes_barriers(void)
 }
 
 /* The dead one does not count, wherever the others are meanwhile. */
-static void restart_of_one_in_a_barrier(void)
+TEST(restart_of_one_in_a_barrier)
 {
     struct pmi *pmi = make(RANKS);
 
@@ -530,7 +532,7 @@ static void restart_of_one_in_a_barrier(void)
 }
 
 /* Rank 1 asked twice, with different answers: its next process is told the same two. */
-static void restart_hears_the_same_of_names(void)
+TEST(restart_hears_the_same_of_names)
 {
     static const char ask[] = "cmd=lookup_name service=ocean\n";
     static const char none[] = "1< cmd=lookup_result rc=-1 msg=service_not_found\n";
@@ -559,7 +561,7 @@ static void restart_hears_the_same_of_names(void)
     pmi_free(pmi);
 }
 
-static void restart_asks_something_else(void)
+TEST(restart_asks_something_else)
 {
     struct pmi *pmi = make(1);
 
@@ -571,7 +573,7 @@ static void restart_asks_something_else(void)
     pmi_free(pmi);
 }
 
-static void answers_are_bounded(void)
+TEST(answers_are_bounded)
 {
     struct pmi *pmi = make(1);
 
@@ -595,7 +597,7 @@ static void barrier_of_two(struct pmi *pmi)
     say(pmi, 1, "cmd=barrier_in\n");
 }
 
-static void image_after_a_barrier(void)
+TEST(image_after_a_barrier)
 {
     struct pmi *pmi = make(2);
 
@@ -628,7 +630,7 @@ static void image_after_a_barrier(void)
     pmi_free(pmi);
 }
 
-static void image_between_answers(void)
+TEST(image_between_answers)
 {
     struct pmi *pmi = make(2);
 
@@ -648,7 +650,7 @@ static void image_between_answers(void)
 }
 
 /* The image of a rank that is past MPI_Finalize. */
-static void image_after_finalize(void)
+TEST(image_after_finalize)
 {
     struct pmi *pmi = make(1);
 
@@ -661,7 +663,7 @@ static void image_after_finalize(void)
 }
 
 /* MPICH takes none there: whoever says so gets no place, and cannot upset the barrier. */
-static void image_in_a_request(void)
+TEST(image_in_a_request)
 {
     struct pmi *pmi = make(2);
 
@@ -680,38 +682,4 @@ static void image_in_a_request(void)
     CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
     CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
     pmi_free(pmi);
-}
-
-void add_pmi_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("pmi", NULL, NULL);
-
-    CU_ADD_TEST(suite, opening_of_a_job);
-    CU_ADD_TEST(suite, another_version_is_told_so);
-    CU_ADD_TEST(suite, lines_split_anywhere);
-    CU_ADD_TEST(suite, partial_lines_belong_to_their_rank);
-    CU_ADD_TEST(suite, put_and_get);
-    CU_ADD_TEST(suite, sizes_of_keys_and_values);
-    CU_ADD_TEST(suite, a_rank_cannot_fill_the_memory);
-    CU_ADD_TEST(suite, barrier_waits_for_the_last);
-    CU_ADD_TEST(suite, who_enters_a_barrier_is_told_first);
-    CU_ADD_TEST(suite, only_abort_is_heard_in_a_barrier);
-    CU_ADD_TEST(suite, order_of_a_life);
-    CU_ADD_TEST(suite, names_within_the_job);
-    CU_ADD_TEST(suite, names_count_while_they_are_there);
-    CU_ADD_TEST(suite, spawn_is_read_and_declined);
-    CU_ADD_TEST(suite, a_spawn_without_end_is_bounded);
-    CU_ADD_TEST(suite, bad_lines_are_quoted);
-    CU_ADD_TEST(suite, long_lines_are_refused_early);
-    CU_ADD_TEST(suite, restart_begins_anew);
-    CU_ADD_TEST(suite, restart_after_finalize);
-    CU_ADD_TEST(suite, restart_passes_barriers);
-    CU_ADD_TEST(suite, restart_of_one_in_a_barrier);
-    CU_ADD_TEST(suite, restart_hears_the_same_of_names);
-    CU_ADD_TEST(suite, restart_asks_something_else);
-    CU_ADD_TEST(suite, answers_are_bounded);
-    CU_ADD_TEST(suite, image_after_a_barrier);
-    CU_ADD_TEST(suite, image_between_answers);
-    CU_ADD_TEST(suite, image_after_finalize);
-    CU_ADD_TEST(suite, image_in_a_request);
 }

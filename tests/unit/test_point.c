@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("points of a log");
+
 #define MEMORY (256u << 20)
 #define STEPS 1200u
 #define SENDERS 6u
@@ -426,20 +428,20 @@ static void random_stream(uint64_t from, uint64_t log_memory, uint64_t log_disk)
     finish();
 }
 
-static void streams_in_memory(void)
+TEST(streams_in_memory)
 {
     for (uint64_t i = 1; i <= 30; i++)
         random_stream(i, MEMORY, 0);
 }
 
-static void streams_on_disk(void)
+TEST(streams_on_disk)
 {
     for (uint64_t i = 1; i <= 30; i++)
         random_stream(i, 1u << 20, 256u << 20);
 }
 
 /* A point at every step of one stream, and the log trimmed to each of them. */
-static void trimmed_at_every_step(void)
+TEST(trimmed_at_every_step)
 {
     start(7, MEMORY, 0);
     for (uint32_t i = 0; i < STEPS / 2; i++) {
@@ -466,7 +468,7 @@ static uint32_t places_in_use(void)
 }
 
 /* Nothing is held: no more than the segment that is being filled stays, and one before it. */
-static void memory_and_disk_are_free(void)
+TEST(memory_and_disk_are_free)
 {
     start(3, 1u << 20, 256u << 20);
     for (uint32_t i = 0; i < STEPS; i++)
@@ -490,7 +492,7 @@ static void memory_and_disk_are_free(void)
 }
 
 /* A large message that waits for ever keeps its own segments, and nothing else. */
-static void message_that_waits(void)
+TEST(message_that_waits)
 {
     struct message *waits = &senders[0];
 
@@ -512,7 +514,7 @@ static void message_that_waits(void)
     finish();
 }
 
-static void oldest_point_is_forgotten(void)
+TEST(oldest_point_is_forgotten)
 {
     struct cw_point first;
 
@@ -536,16 +538,4 @@ static void oldest_point_is_forgotten(void)
     CU_ASSERT_PTR_EQUAL(log_point_last(&kept), log_point_find(&kept, &first));
     check_all();
     finish();
-}
-
-void add_point_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("points of a log", NULL, NULL);
-
-    CU_ADD_TEST(suite, streams_in_memory);
-    CU_ADD_TEST(suite, streams_on_disk);
-    CU_ADD_TEST(suite, trimmed_at_every_step);
-    CU_ADD_TEST(suite, memory_and_disk_are_free);
-    CU_ADD_TEST(suite, message_that_waits);
-    CU_ADD_TEST(suite, oldest_point_is_forgotten);
 }

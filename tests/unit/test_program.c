@@ -4,6 +4,7 @@
 #include "dispatcher/program/resolve.h"
 #include "dispatcher/program/tool.h"
 #include "tests/lib/scratch.h"
+#include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 #include <elf.h>
@@ -20,8 +21,6 @@
 #define SCRIPT_PROGRAM "/usr/bin/ldd"
 #define NOBODY 65534
 
-void add_program_tests(void);
-
 static char old_path[4096];
 static struct cw_err err;
 
@@ -36,6 +35,8 @@ static int tear_down(void)
     setenv("PATH", old_path, 1);
     return scratch_remove();
 }
+
+SUITE("program", set_up, tear_down);
 
 static void put_tools(void)
 {
@@ -62,7 +63,7 @@ static void unresolved(const char *name, const char *wdir, int code, const char 
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
 }
 
-static void resolve_by_path(void)
+TEST(resolve_by_path)
 {
     char here[PATH_MAX];
 
@@ -82,7 +83,7 @@ static void resolve_by_path(void)
     unresolved("", scratch_dir, CW_ENOTFOUND, "empty");
 }
 
-static void resolve_by_name(void)
+TEST(resolve_by_name)
 {
     char path[1024];
 
@@ -108,7 +109,7 @@ static void resolve_by_name(void)
     setenv("PATH", old_path, 1);
 }
 
-static void resolve_within_bounds(void)
+TEST(resolve_within_bounds)
 {
     char path[8];
 
@@ -135,7 +136,7 @@ static void uninspected(const char *path, int code, const char *why)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
 }
 
-static void programs_of_the_system(void)
+TEST(programs_of_the_system)
 {
     struct program_info info;
 
@@ -151,7 +152,7 @@ static void programs_of_the_system(void)
     uninspected("/tmp", CW_EINVAL, "no regular file");
 }
 
-static void scripts(void)
+TEST(scripts)
 {
     struct program_info info;
 
@@ -197,7 +198,7 @@ static struct fake fake_program(const char *loader)
     return fake;
 }
 
-static void programs_of_elsewhere(void)
+TEST(programs_of_elsewhere)
 {
     struct fake fake = fake_program("/lib/ld-musl-x86_64.so.1");
     struct program_info info;
@@ -216,7 +217,7 @@ static void programs_of_elsewhere(void)
     CU_ASSERT_STRING_EQUAL(info.detail, "32-bit x86");
 }
 
-static void damaged_programs(void)
+TEST(damaged_programs)
 {
     struct fake fake = fake_program("/lib64/ld-linux-x86-64.so.2");
 
@@ -250,7 +251,7 @@ static size_t read_copy(const char *path, char **bytes)
 }
 
 /* The name of the library is changed inside a copy. */
-static void missing_libraries(void)
+TEST(missing_libraries)
 {
     struct program_info info;
     char *bytes;
@@ -267,7 +268,7 @@ static void missing_libraries(void)
 }
 
 /* Root takes a copy and gives it away; others find one in the system. */
-static void privileged_programs(void)
+TEST(privileged_programs)
 {
     struct program_info info;
     char *bytes;
@@ -291,7 +292,7 @@ static void privileged_programs(void)
     inspects(scratch_path("copy"), PROGRAM_SETUID, &info);
 }
 
-static void every_kind_is_explained(void)
+TEST(every_kind_is_explained)
 {
     for (int kind = PROGRAM_MPICH_UCX; kind <= PROGRAM_MISSING_LIBS; kind++)
         CU_ASSERT_TRUE(strlen(program_explain(kind)) > 20);
@@ -301,7 +302,7 @@ static void every_kind_is_explained(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(program_explain(PROGRAM_OPENMPI), "mpicc.mpich"));
 }
 
-static void tools_are_read_with_a_bound(void)
+TEST(tools_are_read_with_a_bound)
 {
     char *hello[] = {"/bin/echo", "hello", NULL};
     char *zeros[] = {"/usr/bin/head", "-c", "1000000", "/dev/zero", NULL};
@@ -318,21 +319,4 @@ static void tools_are_read_with_a_bound(void)
     CU_ASSERT_EQUAL(tool_read(failing, output, &err), 2);
     CU_ASSERT_PTR_NOT_NULL(strstr(output, "/nowhere"));
     free(output);
-}
-
-void add_program_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("program", set_up, tear_down);
-
-    CU_ADD_TEST(suite, resolve_by_path);
-    CU_ADD_TEST(suite, resolve_by_name);
-    CU_ADD_TEST(suite, resolve_within_bounds);
-    CU_ADD_TEST(suite, programs_of_the_system);
-    CU_ADD_TEST(suite, scripts);
-    CU_ADD_TEST(suite, programs_of_elsewhere);
-    CU_ADD_TEST(suite, damaged_programs);
-    CU_ADD_TEST(suite, missing_libraries);
-    CU_ADD_TEST(suite, privileged_programs);
-    CU_ADD_TEST(suite, every_kind_is_explained);
-    CU_ADD_TEST(suite, tools_are_read_with_a_bound);
 }

@@ -9,6 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+SUITE("input of rank 0");
+
 #define TURNS 20
 
 static struct cw_err err;
@@ -108,7 +110,7 @@ static void restart(uint32_t number)
     turns();
 }
 
-static void goes_on_where_it_had_read_to(void)
+TEST(goes_on_where_it_had_read_to)
 {
     open_input();
     give("one two three");
@@ -138,7 +140,7 @@ static void goes_on_where_it_had_read_to(void)
 }
 
 /* How much was in the pipe at that moment is not known. */
-static void image_without_a_pause(void)
+TEST(image_without_a_pause)
 {
     open_input();
     give("one two");
@@ -162,7 +164,7 @@ static void image_without_a_pause(void)
     close_input();
 }
 
-static void unread_is_unknown(void)
+TEST(unread_is_unknown)
 {
     open_input();
     CU_ASSERT_TRUE(rank_input_mark(input, 1, UINT64_MAX)); /* nothing was given */
@@ -186,7 +188,7 @@ static void unread_is_unknown(void)
     close_input();
 }
 
-static void no_input_at_all(void)
+TEST(no_input_at_all)
 {
     open_input();
     end_input();
@@ -196,7 +198,7 @@ static void no_input_at_all(void)
     close_input();
 }
 
-static void forgotten(void)
+TEST(forgotten)
 {
     open_input();
     give("one two three");
@@ -225,15 +227,4 @@ static void forgotten(void)
     give(" four");
     rank_reads(99, " four");
     close_input();
-}
-
-void add_rank_input_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("input of rank 0", NULL, NULL);
-
-    CU_ADD_TEST(suite, goes_on_where_it_had_read_to);
-    CU_ADD_TEST(suite, image_without_a_pause);
-    CU_ADD_TEST(suite, unread_is_unknown);
-    CU_ADD_TEST(suite, no_input_at_all);
-    CU_ADD_TEST(suite, forgotten);
 }

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("session of a rank");
+
 #define STREAM_BYTES (4u << 20) /* each way: more than may be kept */
 #define PIECE_MAX (100u << 10)
 #define CUT_MAX (700u << 10) /* bytes of a connection, both ways */
@@ -352,19 +354,19 @@ static void survive(bool rings, unsigned seed)
     CU_ASSERT_EQUAL(session_connections(&session), relay.resumed + 1);
 }
 
-static void breaks_of_sockets(void)
+TEST(breaks_of_sockets)
 {
     survive(false, 1);
 }
 
-static void breaks_of_rings(void)
+TEST(breaks_of_rings)
 {
     survive(true, 2);
 }
 
 /* The relay has ended the session, and its FAREWELL was lost: it refuses to resume. */
 /* The relay says why it ends the session, and closes, while bytes are to be sent again. */
-static void last_words(void)
+TEST(last_words)
 {
     static const char words[] = "the reason";
     struct cw_hello hello = {.role = CW_ROLE_RANK};
@@ -384,7 +386,7 @@ static void last_words(void)
     free(session.kept.bytes);
 }
 
-static void a_farewell_is_lost(void)
+TEST(a_farewell_is_lost)
 {
     pthread_t thread = begin(false, 3);
 
@@ -394,14 +396,4 @@ static void a_farewell_is_lost(void)
     CU_ASSERT_TRUE(session_is_over(&session));
     CU_ASSERT_FALSE(session_is_open(&session));
     end(thread);
-}
-
-void add_rank_session_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("session of a rank", NULL, NULL);
-
-    CU_ADD_TEST(suite, breaks_of_sockets);
-    CU_ADD_TEST(suite, breaks_of_rings);
-    CU_ADD_TEST(suite, a_farewell_is_lost);
-    CU_ADD_TEST(suite, last_words);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("readings");
+
 #define REALTIME (READING_CLOCK + 0)
 #define MONOTONIC (READING_CLOCK + 1)
 
@@ -20,7 +22,7 @@ static struct readings_reader reader(const void *bytes, size_t size)
     return (struct readings_reader){.bytes = bytes, .left = size};
 }
 
-static void numbers(void)
+TEST(numbers)
 {
     static const int64_t values[] = {0,
                                      1,
@@ -51,7 +53,7 @@ static void numbers(void)
 }
 
 /* docs/protocol.md shows these bytes. */
-static void layout(void)
+TEST(layout)
 {
     static const uint8_t bytes[] = {1,  0xc8, 0x01, 1, 0x3c, 1,   0x01,
                                     15, 0x0a, 21,   3, 'a',  'b', 'c'};
@@ -68,7 +70,7 @@ static void layout(void)
 
 /* Numbers that come again are counted, up to where bytes come in between, or the buffer is emptied.
  * docs/protocol.md shows these bytes. */
-static void repeats(void)
+TEST(repeats)
 {
     static const uint8_t bytes[] = {15, 0x0a, 35, 3, 21, 1, 'a', 15, 0x00, 35, 1};
     struct readings_writer w = writer(sizeof(buffer));
@@ -99,7 +101,7 @@ static void repeats(void)
     CU_ASSERT_EQUAL(memcmp(buffer, bytes + 7, 2), 0);
 }
 
-static void kinds_have_their_own_differences(void)
+TEST(kinds_have_their_own_differences)
 {
     struct readings_writer w = writer(sizeof(buffer));
     struct readings_reader r;
@@ -122,7 +124,7 @@ static void kinds_have_their_own_differences(void)
     CU_ASSERT_EQUAL(value, 35);
 }
 
-static void bytes(void)
+TEST(bytes)
 {
     struct readings_writer w = writer(sizeof(buffer));
     uint8_t sent[300], got[300];
@@ -143,7 +145,7 @@ static void bytes(void)
     CU_ASSERT_EQUAL(r.left, 0);
 }
 
-static void another_kind_takes_nothing(void)
+TEST(another_kind_takes_nothing)
 {
     struct readings_writer w = writer(sizeof(buffer));
     struct readings_reader r;
@@ -164,7 +166,7 @@ static void another_kind_takes_nothing(void)
 }
 
 /* A full buffer takes nothing, and the differences go on as if it had never been offered. */
-static void full(void)
+TEST(full)
 {
     struct readings_writer w = writer(READING_NUMBER_MAX + 1);
     struct readings_reader r;
@@ -189,7 +191,7 @@ static void full(void)
 }
 
 /* Two writers after each other: the second goes on with what the first one's log had. */
-static void goes_on_after_a_restart(void)
+TEST(goes_on_after_a_restart)
 {
     struct readings_writer w = writer(2048);
     struct readings_writer next = {.bytes = buffer + 2048, .size = 2048};
@@ -220,7 +222,7 @@ static enum readings_result number_of(const void *bytes, size_t size)
     return result;
 }
 
-static void hostile_numbers(void)
+TEST(hostile_numbers)
 {
     CU_ASSERT_EQUAL(number_of("\x01", 1), READINGS_BAD);
     CU_ASSERT_EQUAL(number_of("\x01\x80", 2), READINGS_BAD);
@@ -244,7 +246,7 @@ static enum readings_result bytes_of(const void *bytes, size_t size)
     return readings_get_bytes(&r, READING_RANDOM, got, sizeof(got), &got_size);
 }
 
-static void hostile_bytes(void)
+TEST(hostile_bytes)
 {
     CU_ASSERT_EQUAL(bytes_of("\x15", 1), READINGS_BAD);
     CU_ASSERT_EQUAL(bytes_of("\x15\x01", 2), READINGS_BAD); /* says one byte, has none */
@@ -256,7 +258,7 @@ static void hostile_bytes(void)
 }
 
 /* Random readings, cut into pieces wherever the buffer was full, come back as they were. */
-static void many_in_pieces(void)
+TEST(many_in_pieces)
 {
     static uint8_t pieces[1 << 20];
     static int64_t values[20000];
@@ -292,28 +294,10 @@ static void many_in_pieces(void)
     CU_ASSERT_EQUAL(r.left, 0);
 }
 
-static void names(void)
+TEST(names)
 {
     CU_ASSERT_STRING_EQUAL(readings_kind_name(REALTIME), "clock_gettime(CLOCK_REALTIME)");
     CU_ASSERT_STRING_EQUAL(readings_kind_name(READING_TIME), "time");
     CU_ASSERT_STRING_EQUAL(readings_kind_name(0), "?");
     CU_ASSERT_STRING_EQUAL(readings_kind_name(255), "?");
-}
-
-void add_readings_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("readings", NULL, NULL);
-
-    CU_ADD_TEST(suite, numbers);
-    CU_ADD_TEST(suite, layout);
-    CU_ADD_TEST(suite, repeats);
-    CU_ADD_TEST(suite, kinds_have_their_own_differences);
-    CU_ADD_TEST(suite, bytes);
-    CU_ADD_TEST(suite, another_kind_takes_nothing);
-    CU_ADD_TEST(suite, full);
-    CU_ADD_TEST(suite, goes_on_after_a_restart);
-    CU_ADD_TEST(suite, hostile_numbers);
-    CU_ADD_TEST(suite, hostile_bytes);
-    CU_ADD_TEST(suite, many_in_pieces);
-    CU_ADD_TEST(suite, names);
 }

@@ -4,6 +4,8 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("relay restarts");
+
 #define MS 1000000ull
 #define START 7000000000ull
 
@@ -17,14 +19,14 @@ static void again(uint64_t now_ns, uint64_t pause_ns)
     CU_ASSERT_EQUAL(at_ns, now_ns + pause_ns);
 }
 
-static void the_first_time_at_once(void)
+TEST(the_first_time_at_once)
 {
     restarts = (struct relay_restarts){0};
     again(START, 0);
     CU_ASSERT_EQUAL(restarts.count, 1);
 }
 
-static void pauses_grow(void)
+TEST(pauses_grow)
 {
     static const uint64_t pauses_ms[] = {50, 100, 200, 400, 800, 1600, 2000, 2000, 2000};
 
@@ -35,7 +37,7 @@ static void pauses_grow(void)
 }
 
 /* Its time counts from its start, not from the end before. */
-static void one_that_was_steady_waits_no_more(void)
+TEST(one_that_was_steady_waits_no_more)
 {
     restarts = (struct relay_restarts){0};
     again(START, 0);
@@ -45,7 +47,7 @@ static void one_that_was_steady_waits_no_more(void)
     again(at_ns + MS, RELAY_PAUSE_MIN_NS);
 }
 
-static void not_for_ever(void)
+TEST(not_for_ever)
 {
     restarts = (struct relay_restarts){0};
     at_ns = START;
@@ -57,7 +59,7 @@ static void not_for_ever(void)
 }
 
 /* A relay of months may need more restarts than these, but not soon after each other. */
-static void one_that_ran_for_long_begins_a_new_row(void)
+TEST(one_that_ran_for_long_begins_a_new_row)
 {
     restarts = (struct relay_restarts){0};
     at_ns = START;
@@ -72,23 +74,11 @@ static void one_that_ran_for_long_begins_a_new_row(void)
 }
 
 /* ... and the time before its first restart is no such time. */
-static void the_first_row_is_as_long(void)
+TEST(the_first_row_is_as_long)
 {
     restarts = (struct relay_restarts){0};
     at_ns = START + RELAY_FORGET_NS;
     for (uint32_t i = 0; i < RELAY_RESTARTS_MAX; i++)
         again(at_ns + RELAY_STEADY_NS, 0);
     CU_ASSERT_FALSE(relay_restarts_next(&restarts, at_ns + RELAY_FORGET_NS - 1, &at_ns));
-}
-
-void add_relay_restarts_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("relay restarts", NULL, NULL);
-
-    CU_ADD_TEST(suite, the_first_time_at_once);
-    CU_ADD_TEST(suite, pauses_grow);
-    CU_ADD_TEST(suite, one_that_was_steady_waits_no_more);
-    CU_ADD_TEST(suite, not_for_ever);
-    CU_ADD_TEST(suite, one_that_ran_for_long_begins_a_new_row);
-    CU_ADD_TEST(suite, the_first_row_is_as_long);
 }

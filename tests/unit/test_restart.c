@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
+SUITE("restart");
+
 static const struct job_config recovering = {.ranks = RANKS,
                                              .slots = RANKS,
                                              .recover = true,
@@ -57,7 +59,7 @@ static void dies(uint32_t rank, int signal, uint64_t acts, uint64_t event)
     job_rank_ended(&job, rank, KILLED(signal), NOW);
 }
 
-static void crash_is_followed_by_a_restart(void)
+TEST(crash_is_followed_by_a_restart)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 5, 3);
@@ -80,7 +82,7 @@ static void crash_is_followed_by_a_restart(void)
 }
 
 /* Before MPI_Init, in MPI_Finalize and after it, all ranks at once. */
-static void crash_at_any_time(void)
+TEST(crash_at_any_time)
 {
     make_with(&recovering);
     start_all(RANKS);
@@ -105,7 +107,7 @@ static void crash_at_any_time(void)
 }
 
 /* What cannot go on from an image is started from something else, at once, and that is no crash. */
-static void one_that_cannot_be_restored_is_no_crash(void)
+TEST(one_that_cannot_be_restored_is_no_crash)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 5, 3);
@@ -133,7 +135,7 @@ static void one_that_cannot_be_restored_is_no_crash(void)
     ends(0, "");
 }
 
-static void one_that_cannot_be_restored_while_the_job_ends(void)
+TEST(one_that_cannot_be_restored_while_the_job_ends)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 5, 3);
@@ -147,7 +149,7 @@ static void one_that_cannot_be_restored_while_the_job_ends(void)
 }
 
 /* One that ended well is not needed any more. */
-static void crash_after_another_ended_well(void)
+TEST(crash_after_another_ended_well)
 {
     start_recovering(&recovering);
     run_well(0);
@@ -159,7 +161,7 @@ static void crash_after_another_ended_well(void)
     ends(0, "");
 }
 
-static void program_errors_are_not_restarted(void)
+TEST(program_errors_are_not_restarted)
 {
     start_recovering(&recovering);
     job_rank_ended(&job, 1, EXITED(3), NOW);
@@ -179,7 +181,7 @@ static void program_errors_are_not_restarted(void)
     CU_ASSERT_EQUAL(job.exit_code, 3);
 }
 
-static void nothing_is_restarted_while_the_job_ends(void)
+TEST(nothing_is_restarted_while_the_job_ends)
 {
     start_recovering(&recovering);
     dies(0, SIGKILL, 1, 1);
@@ -192,7 +194,7 @@ static void nothing_is_restarted_while_the_job_ends(void)
 }
 
 /* The user's own signal is no crash. */
-static void signal_passed_on(void)
+TEST(signal_passed_on)
 {
     start_recovering(&recovering);
     job_signal_passed_on(&job, SIGUSR1);
@@ -201,7 +203,7 @@ static void signal_passed_on(void)
     CU_ASSERT_EQUAL(job.exit_code, 128 + SIGUSR1);
 }
 
-static void fault_at_the_same_place(void)
+TEST(fault_at_the_same_place)
 {
     start_recovering(&recovering);
     dies(1, SIGSEGV, 7, 4);
@@ -217,7 +219,7 @@ static void fault_at_the_same_place(void)
 }
 
 /* Another place, another signal, or one from outside: no proof. */
-static void fault_elsewhere(void)
+TEST(fault_elsewhere)
 {
     static const struct {
         int signal;
@@ -242,7 +244,7 @@ static void fault_elsewhere(void)
 }
 
 /* Three times in all, but never twice in succession. */
-static void fault_with_another_between(void)
+TEST(fault_with_another_between)
 {
     static const int then[] = {SIGSEGV, SIGKILL, SIGSEGV};
 
@@ -255,7 +257,7 @@ static void fault_with_another_between(void)
 }
 
 /* The exit status comes before the relay's word: that is waited for. */
-static void fault_whose_place_comes_late(void)
+TEST(fault_whose_place_comes_late)
 {
     for (int same = 0; same < 2; same++) {
         start_recovering(&recovering);
@@ -271,7 +273,7 @@ static void fault_whose_place_comes_late(void)
     }
 }
 
-static void fault_whose_place_never_comes(void)
+TEST(fault_whose_place_never_comes)
 {
     start_recovering(&recovering);
     dies(1, SIGSEGV, 7, 4);
@@ -287,7 +289,7 @@ static void fault_whose_place_never_comes(void)
 }
 
 /* Before it has connected there is no place to wait for. */
-static void fault_before_mpi(void)
+TEST(fault_before_mpi)
 {
     make_with(&recovering);
     start_all(RANKS);
@@ -299,7 +301,7 @@ static void fault_before_mpi(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "signal 6 (Aborted) again at the same event (0)"));
 }
 
-static void backoff_while_nothing_moves(void)
+TEST(backoff_while_nothing_moves)
 {
     uint64_t wait = JOB_BACKOFF_MIN_NS;
 
@@ -323,7 +325,7 @@ static void backoff_while_nothing_moves(void)
 }
 
 /* How far it came is known only after it ended. */
-static void backoff_is_cut_short(void)
+TEST(backoff_is_cut_short)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 7, 4);
@@ -337,7 +339,7 @@ static void backoff_is_cut_short(void)
 }
 
 /* Its relay says how far it came only when the next process runs. */
-static void place_that_comes_late(void)
+TEST(place_that_comes_late)
 {
     for (uint64_t acts = 7; acts <= 8; acts++) {
         start_recovering(&recovering);
@@ -355,7 +357,7 @@ static void place_that_comes_late(void)
 }
 
 /* It gets the signals too, and its end is waited for. */
-static void job_ends_while_a_rank_is_started(void)
+TEST(job_ends_while_a_rank_is_started)
 {
     make_with(&recovering);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
@@ -372,7 +374,7 @@ static void job_ends_while_a_rank_is_started(void)
     CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_GRACE_NS), JOB_DONE);
 }
 
-static void budget_of_restarts(void)
+TEST(budget_of_restarts)
 {
     struct job_config config = recovering;
 
@@ -391,7 +393,7 @@ static void budget_of_restarts(void)
 }
 
 /* Each rank has its own budget. */
-static void budget_of_another_rank(void)
+TEST(budget_of_another_rank)
 {
     struct job_config config = recovering;
 
@@ -406,7 +408,7 @@ static void budget_of_another_rank(void)
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
 }
 
-static void unlogged_rank(void)
+TEST(unlogged_rank)
 {
     start_recovering(&recovering);
     CU_ASSERT_TRUE(job_rank_restartable(&job, 1));
@@ -426,7 +428,7 @@ static void unlogged_rank(void)
 }
 
 /* It has crashed, and is to be started again; only now it is known that this must not be. */
-static void unlogged_while_down(void)
+TEST(unlogged_while_down)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 1, 1);
@@ -438,7 +440,7 @@ static void unlogged_while_down(void)
                                        "cannot be restarted because it shares a file");
 }
 
-static void repeating(void)
+TEST(repeating)
 {
     start_recovering(&recovering);
     CU_ASSERT_FALSE(job_rank_repeats(&job, 1));
@@ -453,7 +455,7 @@ static void repeating(void)
     CU_ASSERT_FALSE(job_rank_repeats(&job, 1));
 }
 
-static void all_ranks_unlogged(void)
+TEST(all_ranks_unlogged)
 {
     start_recovering(&recovering);
     CU_ASSERT_TRUE(job_rank_unlogged(&job, JOB_NO_RANK, "the log is full", NOW));
@@ -464,7 +466,7 @@ static void all_ranks_unlogged(void)
 }
 
 /* It runs, but its relay has lost it. */
-static void relay_loses_a_rank(void)
+TEST(relay_loses_a_rank)
 {
     start_recovering(&recovering);
     job_rank_lost(&job, 1, 1, 7, 4, "connection reset", NOW);
@@ -476,7 +478,7 @@ static void relay_loses_a_rank(void)
     CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_LOST_NS), JOB_NOTHING);
 }
 
-static void rank_loses_its_relay(void)
+TEST(rank_loses_its_relay)
 {
     start_recovering(&recovering);
     job_rank_cut(&job, 1, "connection reset", NOW);
@@ -485,7 +487,7 @@ static void rank_loses_its_relay(void)
     comes_back(1, 2, NOW, NOW);
 }
 
-static void rank_loses_its_relay_without_recovery(void)
+TEST(rank_loses_its_relay_without_recovery)
 {
     start(2);
     job_rank_cut(&job, 1, "connection reset", NOW);
@@ -496,7 +498,7 @@ static void rank_loses_its_relay_without_recovery(void)
 }
 
 /* The job's own reason comes first, and nobody is restarted meanwhile. */
-static void relay_is_gone(void)
+TEST(relay_is_gone)
 {
     start_recovering(&recovering);
     job_rank_cut(&job, 1, "connection reset", NOW - 1);
@@ -509,7 +511,7 @@ static void relay_is_gone(void)
     CU_ASSERT_STRING_EQUAL(job.reason, "relay unix:r: closed");
 }
 
-static void watcher_is_gone(void)
+TEST(watcher_is_gone)
 {
     start_recovering(&recovering);
     job_watcher_lost(&job, 1, NOW);
@@ -529,7 +531,7 @@ static void time_passes(uint32_t silent, uint64_t from_ns, uint64_t to_ns)
     }
 }
 
-static void silent_rank_is_replaced(void)
+TEST(silent_rank_is_replaced)
 {
     start_recovering(&recovering);
     time_passes(1, NOW, NOW + TIMEOUT);
@@ -541,7 +543,7 @@ static void silent_rank_is_replaced(void)
 }
 
 /* A silence that nobody could hear does not count. */
-static void dispatcher_was_stopped(void)
+TEST(dispatcher_was_stopped)
 {
     start_recovering(&recovering);
     time_passes(RANKS, NOW, NOW + TIMEOUT);
@@ -551,7 +553,7 @@ static void dispatcher_was_stopped(void)
 }
 
 /* Who cannot be restarted may be silent: perhaps it was stopped on purpose. */
-static void silence_without_recovery(void)
+TEST(silence_without_recovery)
 {
     start(RANKS);
     for (uint64_t t = NOW; t < NOW + 3 * TIMEOUT; t += PERIOD)
@@ -563,7 +565,7 @@ static void silence_without_recovery(void)
 }
 
 /* A start that fails is tried on the next free slot, on each once. */
-static void other_slots_are_tried(void)
+TEST(other_slots_are_tried)
 {
     static const uint32_t expected[] = {1, 3, 4};
     struct job_config config = recovering;
@@ -592,7 +594,7 @@ static void other_slots_are_tried(void)
     CU_ASSERT_EQUAL(order.slot, 1);
 }
 
-static void no_slot_is_left(void)
+TEST(no_slot_is_left)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 1, 1);
@@ -606,7 +608,7 @@ static void no_slot_is_left(void)
 }
 
 /* Where it hung may be a host out of reach. */
-static void hung_rank_moves(void)
+TEST(hung_rank_moves)
 {
     struct job_config config = recovering;
 
@@ -618,7 +620,7 @@ static void hung_rank_moves(void)
 }
 
 /* The first start has no other slot to try: the job never was. */
-static void first_start_fails(void)
+TEST(first_start_fails)
 {
     make_with(&recovering);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
@@ -631,7 +633,7 @@ static void first_start_fails(void)
 }
 
 /* What is said of a former incarnation changes nothing. */
-static void news_of_the_former(void)
+TEST(news_of_the_former)
 {
     start_recovering(&recovering);
     dies(1, SIGKILL, 7, 4);
@@ -642,47 +644,4 @@ static void news_of_the_former(void)
     CU_ASSERT_FALSE(ranks[1].up || ranks[1].live);
     job_rank_lost(&job, 1, 1, 7, 4, "closed", NOW);
     CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS), JOB_NOTHING);
-}
-
-void add_restart_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("restart", NULL, NULL);
-
-    CU_ADD_TEST(suite, crash_is_followed_by_a_restart);
-    CU_ADD_TEST(suite, crash_at_any_time);
-    CU_ADD_TEST(suite, crash_after_another_ended_well);
-    CU_ADD_TEST(suite, program_errors_are_not_restarted);
-    CU_ADD_TEST(suite, nothing_is_restarted_while_the_job_ends);
-    CU_ADD_TEST(suite, signal_passed_on);
-    CU_ADD_TEST(suite, fault_at_the_same_place);
-    CU_ADD_TEST(suite, fault_elsewhere);
-    CU_ADD_TEST(suite, fault_with_another_between);
-    CU_ADD_TEST(suite, fault_whose_place_comes_late);
-    CU_ADD_TEST(suite, fault_whose_place_never_comes);
-    CU_ADD_TEST(suite, fault_before_mpi);
-    CU_ADD_TEST(suite, backoff_while_nothing_moves);
-    CU_ADD_TEST(suite, backoff_is_cut_short);
-    CU_ADD_TEST(suite, place_that_comes_late);
-    CU_ADD_TEST(suite, job_ends_while_a_rank_is_started);
-    CU_ADD_TEST(suite, budget_of_restarts);
-    CU_ADD_TEST(suite, budget_of_another_rank);
-    CU_ADD_TEST(suite, unlogged_rank);
-    CU_ADD_TEST(suite, unlogged_while_down);
-    CU_ADD_TEST(suite, repeating);
-    CU_ADD_TEST(suite, all_ranks_unlogged);
-    CU_ADD_TEST(suite, relay_loses_a_rank);
-    CU_ADD_TEST(suite, rank_loses_its_relay);
-    CU_ADD_TEST(suite, rank_loses_its_relay_without_recovery);
-    CU_ADD_TEST(suite, relay_is_gone);
-    CU_ADD_TEST(suite, watcher_is_gone);
-    CU_ADD_TEST(suite, silent_rank_is_replaced);
-    CU_ADD_TEST(suite, dispatcher_was_stopped);
-    CU_ADD_TEST(suite, silence_without_recovery);
-    CU_ADD_TEST(suite, other_slots_are_tried);
-    CU_ADD_TEST(suite, no_slot_is_left);
-    CU_ADD_TEST(suite, hung_rank_moves);
-    CU_ADD_TEST(suite, first_start_fails);
-    CU_ADD_TEST(suite, one_that_cannot_be_restored_is_no_crash);
-    CU_ADD_TEST(suite, one_that_cannot_be_restored_while_the_job_ends);
-    CU_ADD_TEST(suite, news_of_the_former);
 }

@@ -8,6 +8,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("restored journals");
+
 #define OWNERS 6u
 #define STEPS_MAX 6000u /* of one history */
 #define LOG_MEMORY (2u << 20)
@@ -216,7 +218,7 @@ static void end(void)
     fake_disk_fini(&h.j.disk);
 }
 
-static void power_is_lost_at_any_time(void)
+TEST(power_is_lost_at_any_time)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         begin(seed);
@@ -228,7 +230,7 @@ static void power_is_lost_at_any_time(void)
     }
 }
 
-static void kills_and_power(void)
+TEST(kills_and_power)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         begin(100 + seed);
@@ -254,7 +256,7 @@ static void go_on_to_another_journal(void)
     go_on((uint32_t)below(20));
 }
 
-static void power_is_lost_when_another_journal_begins(void)
+TEST(power_is_lost_when_another_journal_begins)
 {
     begin(1000);
     for (int life = 0; life < 3; life++) {
@@ -264,13 +266,4 @@ static void power_is_lost_when_another_journal_begins(void)
         lose_power();
     }
     end();
-}
-
-void add_restore_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("restored journals", NULL, NULL);
-
-    CU_ADD_TEST(suite, power_is_lost_at_any_time);
-    CU_ADD_TEST(suite, kills_and_power);
-    CU_ADD_TEST(suite, power_is_lost_when_another_journal_begins);
 }

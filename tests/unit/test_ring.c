@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+SUITE("ring");
+
 #define GUARD 4096 /* bytes on both sides of what may be touched */
 #define GUARDED 0xa5
 #define SIZE_MAX_ASKED (3 * CW_RING_BYTES)
@@ -116,7 +118,7 @@ static void is_sound(void)
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */
-static void empty_ring(void)
+TEST(empty_ring)
 {
     start(0);
     is_sound();
@@ -127,7 +129,7 @@ static void empty_ring(void)
     finish();
 }
 
-static void full_ring(void)
+TEST(full_ring)
 {
     start(0);
     CU_ASSERT_EQUAL(put_some(CW_RING_BYTES), CW_RING_BYTES);
@@ -143,7 +145,7 @@ static void full_ring(void)
     finish();
 }
 
-static void parts_of_what_is_asked(void)
+TEST(parts_of_what_is_asked)
 {
     start(0);
     CU_ASSERT_EQUAL(put_some(1000), 1000);
@@ -169,7 +171,7 @@ static void wrap_from(uint64_t used, size_t size)
     finish();
 }
 
-static void wrap_around(void)
+TEST(wrap_around)
 {
     static const uint64_t used[] = {0, 1, CW_RING_BYTES - 1, CW_RING_BYTES, 0 - 1000ull};
     static const size_t sizes[] = {997, 32768, 32769, 65521, CW_RING_BYTES - 1, CW_RING_BYTES};
@@ -180,7 +182,7 @@ static void wrap_around(void)
 }
 
 /* Each offset of the end of the memory within what is moved. */
-static void end_at_each_place(void)
+TEST(end_at_each_place)
 {
     for (size_t before = 0; before <= 130; before++) {
         start(CW_RING_BYTES - before);
@@ -192,7 +194,7 @@ static void end_at_each_place(void)
     }
 }
 
-static void any_mix_comes_out_as_it_went_in(void)
+TEST(any_mix_comes_out_as_it_went_in)
 {
     static const size_t most[] = {10, 1000, 70000, SIZE_MAX_ASKED};
 
@@ -229,7 +231,7 @@ static void reader_refuses(uint64_t at, uint64_t written)
     finish();
 }
 
-static void written_that_cannot_be(void)
+TEST(written_that_cannot_be)
 {
     reader_refuses(1000, 999);
     reader_refuses(1000, 0);
@@ -258,7 +260,7 @@ static void writer_refuses(uint64_t at, uint64_t taken_said)
     finish();
 }
 
-static void taken_that_cannot_be(void)
+TEST(taken_that_cannot_be)
 {
     writer_refuses(1000, 1001);
     writer_refuses(CW_RING_BYTES + 1, 0);
@@ -268,7 +270,7 @@ static void taken_that_cannot_be(void)
 }
 
 /* As far as it may go: the whole ring at once. */
-static void positions_at_their_bounds(void)
+TEST(positions_at_their_bounds)
 {
     start(3);
     codec_pattern(memory.bytes, 2, 0, CW_RING_BYTES);
@@ -291,7 +293,7 @@ static uint64_t some_position(uint64_t near)
 }
 
 /* Bytes are wrong then; what is moved is never more than was asked for, and the guards stay. */
-static void positions_at_random(void)
+TEST(positions_at_random)
 {
     seed = 17;
     start(0);
@@ -308,7 +310,7 @@ static void positions_at_random(void)
 }
 
 /* --- sleep and wake --------------------------------------------------------------------------- */
-static void reader_is_woken_once(void)
+TEST(reader_is_woken_once)
 {
     start(0);
     put_some(10);
@@ -324,7 +326,7 @@ static void reader_is_woken_once(void)
     finish();
 }
 
-static void writer_is_woken_once(void)
+TEST(writer_is_woken_once)
 {
     start(0);
     CU_ASSERT_FALSE(cw_ring_writer_sleeps(&writer)); /* there is room */
@@ -343,7 +345,7 @@ static void writer_is_woken_once(void)
 }
 
 /* Who would sleep for ever looks: the lie is found when it then takes, or puts. */
-static void nobody_sleeps_over_a_lie(void)
+TEST(nobody_sleeps_over_a_lie)
 {
     start(100);
     atomic_store(&shared.written, 50);
@@ -431,7 +433,7 @@ static void arrive_some(size_t size)
     arrived += n;
 }
 
-static void there_and_room(void)
+TEST(there_and_room)
 {
     start(CW_RING_BYTES - 50);
     CU_ASSERT_EQUAL(cw_ring_there(&reader), 0);
@@ -450,7 +452,7 @@ static void there_and_room(void)
     finish();
 }
 
-static void peeking_takes_nothing(void)
+TEST(peeking_takes_nothing)
 {
     start(CW_RING_BYTES - 50);
     put_some(100);
@@ -462,7 +464,7 @@ static void peeking_takes_nothing(void)
     finish();
 }
 
-static void what_passes_arrives(void)
+TEST(what_passes_arrives)
 {
     seed = 31;
     for (int i = 0; i < 60; i++) {
@@ -485,7 +487,7 @@ static void what_passes_arrives(void)
     }
 }
 
-static void what_is_lost_can_be_kept(void)
+TEST(what_is_lost_can_be_kept)
 {
     start_two(CW_RING_BYTES - 1000, 0);
     put_some(200000);
@@ -574,7 +576,7 @@ static bool consume(void)
     return right && !reader.broken;
 }
 
-static void from_thread_to_thread(void)
+TEST(from_thread_to_thread)
 {
     pthread_t producer;
     void *result;
@@ -590,28 +592,4 @@ static void from_thread_to_thread(void)
     sem_destroy(&reader_bell);
     sem_destroy(&writer_bell);
     finish();
-}
-
-void add_ring_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("ring", NULL, NULL);
-
-    CU_ADD_TEST(suite, empty_ring);
-    CU_ADD_TEST(suite, full_ring);
-    CU_ADD_TEST(suite, parts_of_what_is_asked);
-    CU_ADD_TEST(suite, wrap_around);
-    CU_ADD_TEST(suite, end_at_each_place);
-    CU_ADD_TEST(suite, any_mix_comes_out_as_it_went_in);
-    CU_ADD_TEST(suite, written_that_cannot_be);
-    CU_ADD_TEST(suite, taken_that_cannot_be);
-    CU_ADD_TEST(suite, positions_at_their_bounds);
-    CU_ADD_TEST(suite, positions_at_random);
-    CU_ADD_TEST(suite, reader_is_woken_once);
-    CU_ADD_TEST(suite, writer_is_woken_once);
-    CU_ADD_TEST(suite, nobody_sleeps_over_a_lie);
-    CU_ADD_TEST(suite, there_and_room);
-    CU_ADD_TEST(suite, peeking_takes_nothing);
-    CU_ADD_TEST(suite, what_passes_arrives);
-    CU_ADD_TEST(suite, what_is_lost_can_be_kept);
-    CU_ADD_TEST(suite, from_thread_to_thread);
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("routes of a grid");
+
 enum { A, B, C, D, SITES };
 
 static struct grid_site sites[SITES];
@@ -36,13 +38,13 @@ static void is_way(uint32_t from, uint32_t to, uint32_t ways, const char *addres
     CU_ASSERT_STRING_EQUAL(text, address);
 }
 
-static void within_a_site(void)
+TEST(within_a_site)
 {
     setup();
     is_way(A, A, 1, "tcp:n1:7000");
 }
 
-static void direct_ones_first(void)
+TEST(direct_ones_first)
 {
     struct route route[ROUTES_MAX];
 
@@ -55,7 +57,7 @@ static void direct_ones_first(void)
 }
 
 /* B can be reached from C alone. */
-static void over_a_third_site(void)
+TEST(over_a_third_site)
 {
     setup();
     sites[A].reaches[B] = sites[D].reaches[B] = false;
@@ -66,7 +68,7 @@ static void over_a_third_site(void)
 }
 
 /* Nothing is open at D, which keeps a port at the gateway of C. */
-static void over_a_published_port(void)
+TEST(over_a_published_port)
 {
     setup();
     sites[D].gateway.host[0] = '\0';
@@ -81,7 +83,7 @@ static void over_a_published_port(void)
 }
 
 /* A line of sites is passed only as far as there may be gateways. */
-static void no_more_gateways_than_allowed(void)
+TEST(no_more_gateways_than_allowed)
 {
     struct grid_site line[SSH_HOPS_MAX + 2];
     struct grid long_grid = {.site = line, .sites = SSH_HOPS_MAX + 2};
@@ -97,7 +99,7 @@ static void no_more_gateways_than_allowed(void)
 }
 
 /* Long names: the worst ways are left out, and what is left is an address. */
-static void what_fits(void)
+TEST(what_fits)
 {
     struct ssh_address address;
     struct cw_err err;
@@ -117,7 +119,7 @@ static void is_in(const char *config, const char *part)
 
 /* As ssh(1) reads it: the first value that fits counts, so the user's own configuration comes last.
  */
-static void as_ssh_is_told(void)
+TEST(as_ssh_is_told)
 {
     static struct grid_host host = {.name = "n1"};
     char *config;
@@ -143,17 +145,4 @@ static void as_ssh_is_told(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(config, "Include ~/.ssh/config"));
     CU_ASSERT_PTR_NULL(strstr(strstr(config, "Include ~/.ssh/config"), "Host n1"));
     free(config);
-}
-
-void add_routes_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("routes of a grid", NULL, NULL);
-
-    CU_ADD_TEST(suite, within_a_site);
-    CU_ADD_TEST(suite, direct_ones_first);
-    CU_ADD_TEST(suite, over_a_third_site);
-    CU_ADD_TEST(suite, over_a_published_port);
-    CU_ADD_TEST(suite, no_more_gateways_than_allowed);
-    CU_ADD_TEST(suite, what_fits);
-    CU_ADD_TEST(suite, as_ssh_is_told);
 }

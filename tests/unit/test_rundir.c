@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+SUITE("rundir", scratch_make, scratch_end);
+
 static struct cw_err err;
 
 static bool exists(const char *path)
@@ -47,7 +49,7 @@ static void make(struct rundir *dir)
     CU_ASSERT_EQUAL_FATAL(rundir_make(dir, &err), CW_OK);
 }
 
-static void private_and_removed(void)
+TEST(private_and_removed)
 {
     struct rundir dir;
     struct stat st;
@@ -64,7 +66,7 @@ static void private_and_removed(void)
     CU_ASSERT_EQUAL(fcntl(dir.lock_fd, F_GETFD), -1);
 }
 
-static void sockets_fit(void)
+TEST(sockets_fit)
 {
     struct rundir dir;
 
@@ -74,7 +76,7 @@ static void sockets_fit(void)
 }
 
 /* Its dispatcher was killed: the lock is free. */
-static void stale_is_removed(void)
+TEST(stale_is_removed)
 {
     struct rundir stale;
     struct rundir dir;
@@ -87,7 +89,7 @@ static void stale_is_removed(void)
     rundir_remove(&dir);
 }
 
-static void live_is_kept(void)
+TEST(live_is_kept)
 {
     struct rundir live;
     struct rundir dir;
@@ -104,7 +106,7 @@ static void live_is_kept(void)
 }
 
 /* Without a lock it may be one that is being made; after some seconds it is not. */
-static void one_without_a_lock(void)
+TEST(one_without_a_lock)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - 100}, {.tv_sec = time(NULL) - 100}};
     char path[128];
@@ -121,7 +123,7 @@ static void one_without_a_lock(void)
     rundir_remove(&dir);
 }
 
-static void what_is_not_ours_stays(void)
+TEST(what_is_not_ours_stays)
 {
     char other[128];
     char link[128];
@@ -146,7 +148,7 @@ static void what_is_not_ours_stays(void)
 }
 
 /* LD_PRELOAD can name the link, wherever librdevice.so is. */
-static void link_for_the_loader(void)
+TEST(link_for_the_loader)
 {
     char target[128];
     char path[PATH_MAX];
@@ -166,7 +168,7 @@ static void link_for_the_loader(void)
 }
 
 /* In a child whose system has no locks: neither directory nor descriptor is left. */
-static void cannot_be_locked(void)
+TEST(cannot_be_locked)
 {
     int status = -1;
     pid_t pid;
@@ -187,7 +189,7 @@ static void cannot_be_locked(void)
     CU_ASSERT_EQUAL(status, 0);
 }
 
-static void where(void)
+TEST(where)
 {
     char longer[64];
     struct rundir dir;
@@ -211,19 +213,4 @@ static void where(void)
     CU_ASSERT_EQUAL(strncmp(dir.path, "/tmp/causeway-", 14), 0);
     rundir_remove(&dir);
     setenv("TMPDIR", scratch_dir, 1);
-}
-
-void add_rundir_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("rundir", scratch_make, scratch_end);
-
-    CU_ADD_TEST(suite, private_and_removed);
-    CU_ADD_TEST(suite, sockets_fit);
-    CU_ADD_TEST(suite, stale_is_removed);
-    CU_ADD_TEST(suite, live_is_kept);
-    CU_ADD_TEST(suite, one_without_a_lock);
-    CU_ADD_TEST(suite, what_is_not_ours_stays);
-    CU_ADD_TEST(suite, link_for_the_loader);
-    CU_ADD_TEST(suite, cannot_be_locked);
-    CU_ADD_TEST(suite, where);
 }

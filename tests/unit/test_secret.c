@@ -26,13 +26,15 @@ static int tear_down(void)
     return 0;
 }
 
-static void begins_with_zeros(void)
+SUITE("secret", set_up, tear_down);
+
+TEST(begins_with_zeros)
 {
     for (int i = 0; i < SIZE; i++)
         CU_ASSERT_EQUAL(secret[i], 0);
 }
 
-static void a_child_finds_zeros(void)
+TEST(a_child_finds_zeros)
 {
     int status = -1;
     pid_t pid;
@@ -53,7 +55,7 @@ static void a_child_finds_zeros(void)
 }
 
 /* proc(5): "dd" among the flags of a mapping is "do not include in core dump". */
-static void it_is_not_dumped(void)
+TEST(it_is_not_dumped)
 {
     FILE *f = fopen("/proc/self/smaps", "re");
     char line[1024];
@@ -73,17 +75,7 @@ static void it_is_not_dumped(void)
     CU_ASSERT_TRUE(marked);
 }
 
-static void nothing_to_free(void)
+TEST(nothing_to_free)
 {
     cw_secret_free(NULL, SIZE);
-}
-
-void add_secret_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("secret", set_up, tear_down);
-
-    CU_ADD_TEST(suite, begins_with_zeros);
-    CU_ADD_TEST(suite, a_child_finds_zeros);
-    CU_ADD_TEST(suite, it_is_not_dumped);
-    CU_ADD_TEST(suite, nothing_to_free);
 }

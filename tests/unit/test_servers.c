@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("checkpoint servers");
+
 #define WAIT_MS 5000
 #define RANKS 3u
 
@@ -244,7 +246,7 @@ static void end(void)
     CU_ASSERT_EQUAL(scratch_end(), 0);
 }
 
-static void what_it_holds_and_stores_is_told(void)
+TEST(what_it_holds_and_stores_is_told)
 {
     struct peer p;
 
@@ -262,7 +264,7 @@ static void what_it_holds_and_stores_is_told(void)
     end();
 }
 
-static void it_is_told_what_to_drop(void)
+TEST(it_is_told_what_to_drop)
 {
     uint8_t body[CW_IMAGE_REF_SIZE];
     struct cw_image_ref ref;
@@ -280,7 +282,7 @@ static void it_is_told_what_to_drop(void)
     end();
 }
 
-static void a_session_that_breaks_is_opened_again(void)
+TEST(a_session_that_breaks_is_opened_again)
 {
     struct peer p;
 
@@ -300,7 +302,7 @@ static void a_session_that_breaks_is_opened_again(void)
     end();
 }
 
-static void an_image_is_fetched_over_a_connection_of_its_own(void)
+TEST(an_image_is_fetched_over_a_connection_of_its_own)
 {
     uint8_t body[CW_IMAGE_SIZE] = {5};
     struct cw_image_ref ref;
@@ -332,7 +334,7 @@ static void an_image_is_fetched_over_a_connection_of_its_own(void)
     end();
 }
 
-static void a_fetch_that_is_refused_says_why(void)
+TEST(a_fetch_that_is_refused_says_why)
 {
     uint8_t body[CW_IMAGE_REF_SIZE];
     struct peer p, q;
@@ -354,7 +356,7 @@ static void a_fetch_that_is_refused_says_why(void)
     end();
 }
 
-static void a_server_without_a_key_is_an_error(void)
+TEST(a_server_without_a_key_is_an_error)
 {
     const char *addresses[] = {"unix:/nowhere/at/all"};
     struct servers_config config = {
@@ -370,7 +372,7 @@ static void a_server_without_a_key_is_an_error(void)
     loop_free(config.loop);
 }
 
-static void a_directory_is_chosen(void)
+TEST(a_directory_is_chosen)
 {
     struct image_dir chosen;
     struct stat st;
@@ -406,7 +408,7 @@ static void leave(const struct image_dir *dir)
     close(fd);
 }
 
-static void what_nobody_holds_is_removed(void)
+TEST(what_nobody_holds_is_removed)
 {
     struct image_dir held, left, chosen;
     struct stat st;
@@ -423,7 +425,7 @@ static void what_nobody_holds_is_removed(void)
     CU_ASSERT_TRUE(stat(held.path, &st) < 0);
 }
 
-static void a_directory_must_be_one(void)
+TEST(a_directory_must_be_one)
 {
     struct image_dir chosen;
 
@@ -434,7 +436,7 @@ static void a_directory_must_be_one(void)
     CU_ASSERT_EQUAL(image_dir_choose(&chosen, "/dev/shm/x/", job_id, false, &err), CW_OK);
 }
 
-static void memory_is_known_for_what_it_is(void)
+TEST(memory_is_known_for_what_it_is)
 {
     struct image_dir chosen;
 
@@ -473,7 +475,7 @@ static void put_image(const struct image_dir *dir, const char *job, uint32_t siz
 
 /* What is held counts, be it ours or another's; files that nobody of us wrote make the figures
  * differ by little. */
-static void what_is_held_is_no_reason_to_refuse_more(void)
+TEST(what_is_held_is_no_reason_to_refuse_more)
 {
     struct image_dir empty, ours, others;
 
@@ -489,7 +491,7 @@ static void what_is_held_is_no_reason_to_refuse_more(void)
 }
 
 /* Of the user's directory: what is of a job whose dispatcher is killed, and nothing else. */
-static void images_of_dead_jobs_are_removed(void)
+TEST(images_of_dead_jobs_are_removed)
 {
     static const uint8_t second_job[CW_ID_SIZE] = {9}, third_job[CW_ID_SIZE] = {8};
     struct image_dir dead, live, kept, next;
@@ -519,7 +521,7 @@ static void images_of_dead_jobs_are_removed(void)
 }
 
 /* Also by a later job, where the one that had made it was killed. */
-static void a_directory_that_was_made_goes(void)
+TEST(a_directory_that_was_made_goes)
 {
     struct image_dir made, next;
 
@@ -534,23 +536,4 @@ static void a_directory_that_was_made_goes(void)
     CU_ASSERT_FALSE(is_there(&next, next.job));
     image_dir_remove(&next);
     CU_ASSERT_TRUE(access(scratch_dir, F_OK) < 0);
-}
-
-void add_servers_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("checkpoint servers", NULL, NULL);
-
-    CU_ADD_TEST(suite, what_is_held_is_no_reason_to_refuse_more);
-    CU_ADD_TEST(suite, images_of_dead_jobs_are_removed);
-    CU_ADD_TEST(suite, a_directory_that_was_made_goes);
-    CU_ADD_TEST(suite, what_it_holds_and_stores_is_told);
-    CU_ADD_TEST(suite, it_is_told_what_to_drop);
-    CU_ADD_TEST(suite, a_session_that_breaks_is_opened_again);
-    CU_ADD_TEST(suite, an_image_is_fetched_over_a_connection_of_its_own);
-    CU_ADD_TEST(suite, a_fetch_that_is_refused_says_why);
-    CU_ADD_TEST(suite, a_server_without_a_key_is_an_error);
-    CU_ADD_TEST(suite, a_directory_is_chosen);
-    CU_ADD_TEST(suite, what_nobody_holds_is_removed);
-    CU_ADD_TEST(suite, a_directory_must_be_one);
-    CU_ADD_TEST(suite, memory_is_known_for_what_it_is);
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("services of a grid");
+
 enum { PARIS, LYON, NICE, SITES };
 
 static struct grid_host paris_hosts[] = {{.name = "p1"}, {.name = "p2"}};
@@ -48,7 +50,7 @@ static void setup(void)
 
 /* --- plans --- */
 
-static void where_services_are(void)
+TEST(where_services_are)
 {
     static const uint32_t hosts[SITES][PLAN_SERVICES] = {
         {HOSTS_NONE, 0, 1, 0}, {HOSTS_NONE, 0, HOSTS_NONE, 0}, {0, 0, HOSTS_NONE, 0}};
@@ -88,7 +90,7 @@ static void is_command(uint32_t site, enum plan_service service, const char *exp
 }
 
 /* What the grid file says comes after what is said by itself. */
-static void commands(void)
+TEST(commands)
 {
     setup();
     is_command(PARIS, PLAN_RELAY,
@@ -112,7 +114,7 @@ static void commands(void)
 }
 
 /* Each once, by the name that it has at all sites; the key of the grid is in a file alone. */
-static void keys(void)
+TEST(keys)
 {
     json_t *request;
 
@@ -135,7 +137,7 @@ static void keys(void)
     CU_ASSERT_STRING_EQUAL(sites[LYON].key, "/home/alicette/key");
 }
 
-static void digests(void)
+TEST(digests)
 {
     char one[SERVICE_DIGEST_BYTES], other[SERVICE_DIGEST_BYTES];
     json_t *request;
@@ -167,7 +169,7 @@ static void is_none(const char *text, const char *expected)
 #define OF "\"grid\":\"g\",\"site\":\"s\",\"service\":\"x\""
 #define START "{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[],\"env\":{},"
 
-static void no_requests(void)
+TEST(no_requests)
 {
     is_none("[]", "a JSON object");
     is_none("{\"op\":\"look\"", "a JSON object");
@@ -208,7 +210,7 @@ static int comes(const char *text, size_t piece)
     return CW_OK;
 }
 
-static void answers(void)
+TEST(answers)
 {
     struct service_answer a = {.state = SERVICE_WAITS,
                                .well = true,
@@ -235,7 +237,7 @@ static void answers(void)
     free(answer);
 }
 
-static void no_answers(void)
+TEST(no_answers)
 {
     static const char *const bad[] = {
         "{}\n",
@@ -258,7 +260,7 @@ static void no_answers(void)
 }
 
 /* Of ssh -v: logins are counted, one after the other; what is no news is not kept. */
-static void what_ssh_says(void)
+TEST(what_ssh_says)
 {
     listen_anew();
     host_talk_hear(&talk, "OpenSSH_9.2p1 Debian-2, OpenSSL 3.0.9");
@@ -270,18 +272,4 @@ static void what_ssh_says(void)
     CU_ASSERT_EQUAL(talk.errors, 1);
     CU_ASSERT_STRING_EQUAL(talk.error[0],
                            "channel 0: open failed: connect failed: No route to host");
-}
-
-void add_services_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("services of a grid", NULL, NULL);
-
-    CU_ADD_TEST(suite, where_services_are);
-    CU_ADD_TEST(suite, commands);
-    CU_ADD_TEST(suite, keys);
-    CU_ADD_TEST(suite, digests);
-    CU_ADD_TEST(suite, no_requests);
-    CU_ADD_TEST(suite, answers);
-    CU_ADD_TEST(suite, no_answers);
-    CU_ADD_TEST(suite, what_ssh_says);
 }

@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
+SUITE("setup");
+
 static struct cw_setup some_setup(void)
 {
     struct cw_setup v;
@@ -25,7 +27,7 @@ static struct cw_setup some_setup(void)
     return v;
 }
 
-static void round_trip(void)
+TEST(round_trip)
 {
     uint8_t bytes[CW_SETUP_MAX];
     struct cw_setup v = some_setup();
@@ -42,7 +44,7 @@ static void round_trip(void)
     CU_ASSERT_EQUAL(memcmp(&v, &back, sizeof(v)), 0);
 }
 
-static void early_readings(void)
+TEST(early_readings)
 {
     static uint8_t bytes[CW_SETUP_MAX + 1];
     static uint8_t early[CW_EARLY_MAX];
@@ -65,7 +67,7 @@ static void early_readings(void)
 }
 
 /* What is more than the fixed part is early readings, up to their bound. */
-static void other_sizes(void)
+TEST(other_sizes)
 {
     static uint8_t bytes[CW_SETUP_MAX + 1];
     struct cw_setup v = some_setup();
@@ -83,7 +85,7 @@ static bool survives(const struct cw_setup *v)
     return cw_setup_get(bytes, cw_setup_put(bytes, v), &back);
 }
 
-static void values_out_of_bounds(void)
+TEST(values_out_of_bounds)
 {
     struct cw_setup v = some_setup();
     uint8_t bytes[CW_SETUP_MAX];
@@ -109,7 +111,7 @@ static void values_out_of_bounds(void)
     CU_ASSERT_TRUE(cw_setup_get(bytes, size, &v));
 }
 
-static void reports(void)
+TEST(reports)
 {
     static uint8_t bytes[CW_SETUP_MAX];
     char text[CW_TEXT_MAX];
@@ -128,7 +130,7 @@ static void reports(void)
     CU_ASSERT_FALSE(cw_report_get(bytes, 0, &v));
 }
 
-static void reports_of_early_readings(void)
+TEST(reports_of_early_readings)
 {
     static uint8_t bytes[CW_SETUP_MAX];
     static uint8_t early[CW_EARLY_MAX];
@@ -148,7 +150,7 @@ static void reports_of_early_readings(void)
     CU_ASSERT_FALSE(cw_report_get(bytes, CW_REPORT_HEADER - 1, &v));
 }
 
-static void reports_of_files(void)
+TEST(reports_of_files)
 {
     static const struct cw_opening o = {1ull << 40 | 8, 12, 1ull << 60, 77, true, true, 99};
     uint8_t bytes[CW_REPORT_FILE_MAX + 1];
@@ -174,17 +176,4 @@ static void reports_of_files(void)
     CU_ASSERT_EQUAL(size, CW_REPORT_FILE_MAX);
     CU_ASSERT_TRUE(cw_report_get(bytes, size, &v));
     CU_ASSERT_STRING_EQUAL(v.text, path + 3);
-}
-
-void add_setup_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("setup", NULL, NULL);
-
-    CU_ADD_TEST(suite, round_trip);
-    CU_ADD_TEST(suite, early_readings);
-    CU_ADD_TEST(suite, other_sizes);
-    CU_ADD_TEST(suite, values_out_of_bounds);
-    CU_ADD_TEST(suite, reports);
-    CU_ADD_TEST(suite, reports_of_early_readings);
-    CU_ADD_TEST(suite, reports_of_files);
 }

@@ -4,9 +4,11 @@
 
 #include <CUnit/CUnit.h>
 
+SUITE("shift");
+
 #define S 1000000000ll
 
-static void clocks_have_names(void)
+TEST(clocks_have_names)
 {
     CU_ASSERT_EQUAL(shift_clock_of(CLOCK_MONOTONIC), SHIFT_MONOTONIC);
     CU_ASSERT_EQUAL(shift_clock_of(CLOCK_MONOTONIC_COARSE), SHIFT_MONOTONIC);
@@ -18,7 +20,7 @@ static void clocks_have_names(void)
 }
 
 /* In the order of a rank's life; what is shifted stays so. */
-static void nothing_goes_back(void)
+TEST(nothing_goes_back)
 {
     CU_ASSERT_EQUAL(shift_apply(SHIFT_MONOTONIC, 100 * S), 100 * S);
     shift_told(SHIFT_MONOTONIC, 90 * S); /* the same machine */
@@ -33,7 +35,7 @@ static void nothing_goes_back(void)
     CU_ASSERT_EQUAL(shift_apply(SHIFT_BOOT, 102 * S), 102 * S);      /* each by itself */
 }
 
-static void goes_on_from_an_image(void)
+TEST(goes_on_from_an_image)
 {
     shift_note(SHIFT_RAW, shift_apply(SHIFT_RAW, 500 * S));
     CU_ASSERT_EQUAL(shift_move(SHIFT_RAW, 510 * S, 10 * S, true), 0);
@@ -50,13 +52,4 @@ static void goes_on_from_an_image(void)
     shift_note(SHIFT_RAW, 540 * S);
     CU_ASSERT_EQUAL(shift_move(SHIFT_RAW, 1 * S, 2 * S, true), (542 - 1 - 523) * S);
     CU_ASSERT_EQUAL(shift_apply(SHIFT_RAW, 1 * S), 542 * S);
-}
-
-void add_shift_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("shift", NULL, NULL);
-
-    CU_ADD_TEST(suite, clocks_have_names);
-    CU_ADD_TEST(suite, nothing_goes_back);
-    CU_ADD_TEST(suite, goes_on_from_an_image);
 }

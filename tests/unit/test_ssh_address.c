@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("ssh addresses");
+
 static struct ssh_address address;
 static struct cw_err err;
 
@@ -30,7 +32,7 @@ static void good(const char *text, uint32_t hops, const char *host, uint16_t por
     CU_ASSERT_EQUAL(address.port, port);
 }
 
-static void ways(void)
+TEST(ways)
 {
     good("ssh:gate/node:7000", 1, "node", 7000);
     is_hop(0, "", "gate", 22);
@@ -55,7 +57,7 @@ static void bad(const char *text)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "expected ssh:[USER@]GATEWAY"));
 }
 
-static void wrong_ones(void)
+TEST(wrong_ones)
 {
     static const char *const texts[] = {"",
                                         "ssh:",
@@ -98,19 +100,10 @@ static void wrong_ones(void)
     bad(text);
 }
 
-static void where_it_is(void)
+TEST(where_it_is)
 {
     CU_ASSERT_STRING_EQUAL(ssh_address_inner("ssh:u@a:1,b/c:2"), "c:2");
     CU_ASSERT_PTR_NULL(ssh_address_inner("tcp:a:1"));
     CU_ASSERT_PTR_NULL(ssh_address_inner("unix:/ssh:/a:1"));
     CU_ASSERT_PTR_NULL(ssh_address_inner("ssh:a"));
-}
-
-void add_ssh_address_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("ssh addresses", NULL, NULL);
-
-    CU_ADD_TEST(suite, ways);
-    CU_ADD_TEST(suite, wrong_ones);
-    CU_ADD_TEST(suite, where_it_is);
 }

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("stage");
+
 static struct cw_err err;
 
 /* One that has the letters "text". */
@@ -50,7 +52,7 @@ static void write_it(int dir, const struct stage_program *p, char part[STAGE_PAR
 
 /* --- names --- */
 
-static void programs_that_make_no_sense(void)
+TEST(programs_that_make_no_sense)
 {
     struct stage_program good = {
         .dir = "/" STAGE_DIR_PREFIX "d", .name = "n", .size = 1, .mode = 0500};
@@ -80,7 +82,7 @@ static void programs_that_make_no_sense(void)
     CU_ASSERT_FALSE(stage_program_is_valid(&p));
 }
 
-static void file_is_read(void)
+TEST(file_is_read)
 {
     struct stage_program p, expected;
     char path[96];
@@ -109,7 +111,7 @@ static void file_is_read(void)
 /* --- the directory --- */
 
 /* Two agents share a directory: both write, the first one counts, and the last one removes it. */
-static void agents_that_share(void)
+TEST(agents_that_share)
 {
     struct stage_program p;
     char part[2][STAGE_PART_NAME];
@@ -138,7 +140,7 @@ static void agents_that_share(void)
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
-static void what_is_not_as_said_is_refused(void)
+TEST(what_is_not_as_said_is_refused)
 {
     struct stage_program p;
     char part[STAGE_PART_NAME], path[STAGE_PATH_MAX];
@@ -160,7 +162,7 @@ static void what_is_not_as_said_is_refused(void)
 }
 
 /* By agents that were killed. */
-static void what_was_left_goes(void)
+TEST(what_was_left_goes)
 {
     struct stage_program left, used, next;
     char part[STAGE_PART_NAME];
@@ -184,7 +186,7 @@ static void what_was_left_goes(void)
     CU_ASSERT_EQUAL(scratch_remove(), 0);
 }
 
-static void directories_that_are_not_ours(void)
+TEST(directories_that_are_not_ours)
 {
     struct stage_program p;
     int lock;
@@ -208,16 +210,4 @@ static void directories_that_are_not_ours(void)
     snprintf(p.dir, sizeof(p.dir), "%s/none/none", scratch_dir);
     CU_ASSERT_EQUAL(stage_dir_open(&p, &err), CW_ESYS);
     CU_ASSERT_EQUAL(scratch_remove(), 0);
-}
-
-void add_stage_tests(void)
-{
-    CU_pSuite s = CU_add_suite("stage", NULL, NULL);
-
-    CU_ADD_TEST(s, programs_that_make_no_sense);
-    CU_ADD_TEST(s, file_is_read);
-    CU_ADD_TEST(s, agents_that_share);
-    CU_ADD_TEST(s, what_is_not_as_said_is_refused);
-    CU_ADD_TEST(s, what_was_left_goes);
-    CU_ADD_TEST(s, directories_that_are_not_ours);
 }

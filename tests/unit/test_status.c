@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("status", scratch_make, scratch_end);
+
 #define NOW 5000000000ull
 #define BIG_RANKS 20000 /* their document does not fit into a socket */
 
@@ -103,7 +105,7 @@ static const char *text(const json_t *object, const char *key)
     return value;
 }
 
-static void members(void)
+TEST(members)
 {
     json_t *document = document_of_two();
     const json_t *ranks = json_object_get(document, "ranks");
@@ -138,7 +140,7 @@ static void members(void)
     json_decref(document);
 }
 
-static void command_line(void)
+TEST(command_line)
 {
     char *first[] = {"./a.out", "x y", NULL};
     char *second[] = {"./b", NULL};
@@ -193,7 +195,7 @@ static void prints(const json_t *document, const char *expected)
     "RANK  HOST        PID  INCARNATION  STATE                   EVENTS   LOG         IMAGE  "     \
     "RESTARTS\n"
 
-static void table_of_a_job(void)
+TEST(table_of_a_job)
 {
     json_t *document = document_of_two();
 
@@ -205,7 +207,7 @@ static void table_of_a_job(void)
     json_decref(document);
 }
 
-static void table_of_jobs(void)
+TEST(table_of_jobs)
 {
     json_t *document = document_of_two();
     json_t *documents = json_pack("[o, {s:s}]", document, "job", "x");
@@ -218,7 +220,7 @@ static void table_of_jobs(void)
 
 /* Nothing that a socket says reaches the terminal as a command; what is of another type is not
  * there. */
-static void hostile_texts(void)
+TEST(hostile_texts)
 {
     json_t *document =
         json_pack("{s:s, s:i, s:s, s:[{s:s, s:s, s:i, s:f}, {}]}", "job", "\033[2Jx\n\x7f", "pid",
@@ -236,7 +238,7 @@ static void hostile_texts(void)
     json_decref(document);
 }
 
-static void sizes(void)
+TEST(sizes)
 {
     static const struct {
         uint64_t bytes;
@@ -308,7 +310,7 @@ static void gets_document(int fd, const json_t *document)
     close(fd);
 }
 
-static void for_its_user_alone(void)
+TEST(for_its_user_alone)
 {
     struct stat st;
 
@@ -320,7 +322,7 @@ static void for_its_user_alone(void)
     status_close(&server);
 }
 
-static void not_opened(void)
+TEST(not_opened)
 {
     server = (struct status_server){.fd = -1};
     CU_ASSERT_FALSE(status_step(&server, NOW));
@@ -334,7 +336,7 @@ static void not_opened(void)
     CU_ASSERT_EQUAL(server.fd, -1);
 }
 
-static void one_client(void)
+TEST(one_client)
 {
     json_t *document = document_of_two();
     int fd;
@@ -361,7 +363,7 @@ static void one_client(void)
     status_close(&server);
 }
 
-static void no_memory_for_a_document(void)
+TEST(no_memory_for_a_document)
 {
     int fd;
     char byte;
@@ -377,7 +379,7 @@ static void no_memory_for_a_document(void)
 }
 
 /* Those beyond the bound are served when there is a place; nothing spins meanwhile. */
-static void more_than_there_are_places(void)
+TEST(more_than_there_are_places)
 {
     json_t *document = document_of_two();
     int fds[STATUS_CLIENTS_MAX + 2];
@@ -399,7 +401,7 @@ static void more_than_there_are_places(void)
     status_close(&server);
 }
 
-static void a_client_that_goes(void)
+TEST(a_client_that_goes)
 {
     int fd;
 
@@ -427,7 +429,7 @@ static json_t *big_document(void)
     return document;
 }
 
-static void a_large_document(void)
+TEST(a_large_document)
 {
     json_t *document = big_document();
     int fd;
@@ -445,7 +447,7 @@ static void a_large_document(void)
     status_close(&server);
 }
 
-static void a_client_that_does_not_read(void)
+TEST(a_client_that_does_not_read)
 {
     json_t *document = big_document();
     size_t whole = json_dumpb(document, NULL, 0, JSON_COMPACT);
@@ -543,7 +545,7 @@ static void asks(enum behaviour behaviour, int code, const char *words)
     unlink(inside(scratch_dir, STATUS_NAME));
 }
 
-static void answers(void)
+TEST(answers)
 {
     asks(ANSWERS, CW_OK, "");
     asks(ENDS_AT_ONCE, CW_ECLOSED, "the job has ended");
@@ -551,17 +553,17 @@ static void answers(void)
     asks(NO_RANKS, CW_EPROTO, "no status document");
 }
 
-static void a_silent_dispatcher(void)
+TEST(a_silent_dispatcher)
 {
     asks(SAYS_NOTHING, CW_ELIMIT, "no answer for 2 s");
 }
 
-static void an_answer_without_end(void)
+TEST(an_answer_without_end)
 {
     asks(TALKS_ON, CW_ELIMIT, "");
 }
 
-static void killed_dispatcher(void)
+TEST(killed_dispatcher)
 {
     pid_t pid;
 
@@ -597,7 +599,7 @@ static int find_of(const struct status_found *found, int count, const char *dir)
     return -1;
 }
 
-static void found_where_they_are(void)
+TEST(found_where_they_are)
 {
     static struct status_found found[STATUS_JOBS_MAX];
     char live[RUNDIR_MAX];
@@ -646,7 +648,7 @@ static void chooses(const struct status_found *found, int count, const char *job
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, words));
 }
 
-static void which_is_meant(void)
+TEST(which_is_meant)
 {
     struct status_found found[4] = {job_with(30, "12ab"), job_with(12, NULL), job_with(40, "12cd"),
                                     job_with(50, "30ef")};
@@ -663,30 +665,4 @@ static void which_is_meant(void)
     chooses(found, 4, "30e", 3, "");
     chooses(found, 4, "7", CW_ENOTFOUND, "no job 7 runs");
     status_forget(found, 4);
-}
-
-void add_status_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("status", scratch_make, scratch_end);
-
-    CU_ADD_TEST(suite, members);
-    CU_ADD_TEST(suite, command_line);
-    CU_ADD_TEST(suite, table_of_a_job);
-    CU_ADD_TEST(suite, table_of_jobs);
-    CU_ADD_TEST(suite, hostile_texts);
-    CU_ADD_TEST(suite, sizes);
-    CU_ADD_TEST(suite, for_its_user_alone);
-    CU_ADD_TEST(suite, not_opened);
-    CU_ADD_TEST(suite, one_client);
-    CU_ADD_TEST(suite, no_memory_for_a_document);
-    CU_ADD_TEST(suite, more_than_there_are_places);
-    CU_ADD_TEST(suite, a_client_that_goes);
-    CU_ADD_TEST(suite, a_large_document);
-    CU_ADD_TEST(suite, a_client_that_does_not_read);
-    CU_ADD_TEST(suite, answers);
-    CU_ADD_TEST(suite, a_silent_dispatcher);
-    CU_ADD_TEST(suite, an_answer_without_end);
-    CU_ADD_TEST(suite, killed_dispatcher);
-    CU_ADD_TEST(suite, found_where_they_are);
-    CU_ADD_TEST(suite, which_is_meant);
 }

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
+SUITE("store");
+
 #define MEMORY (64u << 20)
 #define SEGMENT STORE_SEGMENT_BYTES
 #define SEGMENTS_MAX 64u
@@ -150,7 +152,7 @@ static uint32_t count_of(struct log_segment *const *segments, uint32_t count, ui
 }
 
 /* --- to disk ---------------------------------------------------------------------------------- */
-static void written_in_order(void)
+TEST(written_in_order)
 {
     struct log_segment *segments[16];
     struct relay_log_io io;
@@ -177,14 +179,14 @@ static void written_in_order(void)
 }
 
 /* The budget is far off, and there is enough in memory all the same. */
-static void begins_before_a_large_budget(void)
+TEST(begins_before_a_large_budget)
 {
     start(8192, 8192);
     CU_ASSERT_EQUAL(store.memory_begin, STORE_BEGIN_MAX);
     finish();
 }
 
-static void small_ones_stay(void)
+TEST(small_ones_stay)
 {
     struct log_segment *segments[32];
     struct relay_log_io io;
@@ -205,7 +207,7 @@ static void small_ones_stay(void)
     finish();
 }
 
-static void without_a_disk(void)
+TEST(without_a_disk)
 {
     struct log_segment *segments[5];
     struct relay_log_io io;
@@ -224,7 +226,7 @@ static void without_a_disk(void)
 }
 
 /* --- and back --------------------------------------------------------------------------------- */
-static void come_back_in_any_order(void)
+TEST(come_back_in_any_order)
 {
     enum { COUNT = 24 };
     struct log_segment *segments[COUNT];
@@ -252,7 +254,7 @@ static void come_back_in_any_order(void)
 }
 
 /* Many are asked for at once; each that arrives is there until the round ends. */
-static void asked_for_at_once(void)
+TEST(asked_for_at_once)
 {
     struct log_segment *segments[32];
     uint32_t arrived = 0;
@@ -284,7 +286,7 @@ static void asked_for_at_once(void)
 }
 
 /* Not let go of before those who waited for it have seen it. */
-static void stays_until_the_round_ends(void)
+TEST(stays_until_the_round_ends)
 {
     struct log_segment *segments[20];
 
@@ -306,7 +308,7 @@ static void stays_until_the_round_ends(void)
 }
 
 /* --- who else holds it ------------------------------------------------------------------------ */
-static void held_by_others(void)
+TEST(held_by_others)
 {
     struct log_segment *segments[40];
     struct relay_block *block;
@@ -341,7 +343,7 @@ static void held_by_others(void)
 }
 
 /* All that could go is held: others are found behind them. */
-static void many_are_held(void)
+TEST(many_are_held)
 {
     struct log_segment *segments[48];
 
@@ -363,7 +365,7 @@ static void many_are_held(void)
     finish();
 }
 
-static void not_filled_yet(void)
+TEST(not_filled_yet)
 {
     struct log_segment *segments[12];
     struct relay_log_io io;
@@ -385,7 +387,7 @@ static void not_filled_yet(void)
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
-static void requests_at_a_time(void)
+TEST(requests_at_a_time)
 {
     struct log_segment *segments[40];
     uint32_t more = 0;
@@ -402,7 +404,7 @@ static void requests_at_a_time(void)
     finish();
 }
 
-static void places_are_used_again(void)
+TEST(places_are_used_again)
 {
     enum { COUNT = 10, ROUNDS = 12 };
     struct log_segment *segments[COUNT];
@@ -427,7 +429,7 @@ static void places_are_used_again(void)
 }
 
 /* --- dropped while a request is out ----------------------------------------------------------- */
-static void dropped_while_written(void)
+TEST(dropped_while_written)
 {
     for (int fails = 0; fails < 2; fails++) {
         struct log_segment *segments[8];
@@ -450,7 +452,7 @@ static void dropped_while_written(void)
     }
 }
 
-static void dropped_while_read(void)
+TEST(dropped_while_read)
 {
     for (int fails = 0; fails < 2; fails++) {
         struct log_segment *segments[12];
@@ -476,7 +478,7 @@ static void dropped_while_read(void)
 }
 
 /* What was asked for and dropped before the request is not asked for any more. */
-static void dropped_while_wanted(void)
+TEST(dropped_while_wanted)
 {
     struct log_segment *segments[12];
     struct relay_log_io io;
@@ -494,7 +496,7 @@ static void dropped_while_wanted(void)
 }
 
 /* The core ends before its disk does. */
-static void requests_that_never_end(void)
+TEST(requests_that_never_end)
 {
     struct log_segment *segments[16];
 
@@ -513,7 +515,7 @@ static void requests_that_never_end(void)
 }
 
 /* --- a disk that fails ------------------------------------------------------------------------ */
-static void cannot_write(void)
+TEST(cannot_write)
 {
     struct log_segment *segments[32];
     uint32_t count = 0;
@@ -543,7 +545,7 @@ static void cannot_write(void)
 }
 
 /* Several that fail at once stay whole. */
-static void cannot_write_many(void)
+TEST(cannot_write_many)
 {
     struct log_segment *segments[30];
 
@@ -562,7 +564,7 @@ static void cannot_write_many(void)
     finish();
 }
 
-static void cannot_read(void)
+TEST(cannot_read)
 {
     struct log_segment *segments[12];
     struct relay_log_io io;
@@ -591,7 +593,7 @@ static void cannot_read(void)
 }
 
 /* --- a budget that is spent ------------------------------------------------------------------- */
-static void full_disk(void)
+TEST(full_disk)
 {
     struct log_segment *segments[32];
     uint32_t count = 0;
@@ -618,7 +620,7 @@ static void full_disk(void)
     finish();
 }
 
-static void waits_for_what_is_written(void)
+TEST(waits_for_what_is_written)
 {
     struct log_segment *segments[9];
 
@@ -660,7 +662,7 @@ static void give_memory(struct relay_block **blocks, uint32_t count)
 }
 
 /* Nothing can be let go of either; when there is memory again, what was asked for comes. */
-static void without_memory(void)
+TEST(without_memory)
 {
     struct relay_block *blocks[RELAY_BLOCKS_KEPT];
     struct log_segment *segments[12];
@@ -830,37 +832,8 @@ static void anything(uint64_t with, uint32_t disk_max, uint32_t steps)
     finish();
 }
 
-static void anything_at_all(void)
+TEST(anything_at_all)
 {
     for (uint64_t with = 1; with <= 8; with++)
         anything(with, with % 4 == 1 ? 12 : 1000, 1200);
-}
-
-void add_store_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("store", NULL, NULL);
-
-    CU_ADD_TEST(suite, written_in_order);
-    CU_ADD_TEST(suite, begins_before_a_large_budget);
-    CU_ADD_TEST(suite, small_ones_stay);
-    CU_ADD_TEST(suite, without_a_disk);
-    CU_ADD_TEST(suite, come_back_in_any_order);
-    CU_ADD_TEST(suite, asked_for_at_once);
-    CU_ADD_TEST(suite, stays_until_the_round_ends);
-    CU_ADD_TEST(suite, held_by_others);
-    CU_ADD_TEST(suite, many_are_held);
-    CU_ADD_TEST(suite, not_filled_yet);
-    CU_ADD_TEST(suite, requests_at_a_time);
-    CU_ADD_TEST(suite, places_are_used_again);
-    CU_ADD_TEST(suite, dropped_while_written);
-    CU_ADD_TEST(suite, dropped_while_read);
-    CU_ADD_TEST(suite, dropped_while_wanted);
-    CU_ADD_TEST(suite, requests_that_never_end);
-    CU_ADD_TEST(suite, cannot_write);
-    CU_ADD_TEST(suite, cannot_write_many);
-    CU_ADD_TEST(suite, cannot_read);
-    CU_ADD_TEST(suite, full_disk);
-    CU_ADD_TEST(suite, waits_for_what_is_written);
-    CU_ADD_TEST(suite, without_memory);
-    CU_ADD_TEST(suite, anything_at_all);
 }

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+SUITE("striped tunnels");
+
 #define WAYS 5u
 #define ROOM (STRIPE_HEADER_BYTES + STRIPE_CHUNK_BYTES_MAX)
 
@@ -37,7 +39,7 @@ static void begin(void)
 
 /* --- what is said --- */
 
-static void words_come_back(void)
+TEST(words_come_back)
 {
     static struct stripe_greeting said[] = {
         {.kind = STRIPE_FIRST, .name = "n", .token = "t", .host = "node.site-b", .port = 7000},
@@ -73,7 +75,7 @@ static void is_refused(size_t at, uint8_t value, const char *why)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
 }
 
-static void greetings_without_sense(void)
+TEST(greetings_without_sense)
 {
     is_refused(0, 'X', "no greeting");
     is_refused(8, STRIPE_VERSION + 1, "version");
@@ -95,7 +97,7 @@ static bool is_header(uint32_t size, uint32_t stored)
     return stripe_header_get(at, &got) && memcmp(&got, &header, sizeof(got)) == 0;
 }
 
-static void headers(void)
+TEST(headers)
 {
     CU_ASSERT_TRUE(is_header(0, 0));
     CU_ASSERT_TRUE(is_header(1, 1));
@@ -158,7 +160,7 @@ static void put_ends(struct way *ways)
 
 /* Two thousand chunks wait on five ways, which are read in any order, so chunks are too far ahead.
  */
-static void any_order_is_put_right(void)
+TEST(any_order_is_put_right)
 {
     struct way ways[WAYS] = {0};
     uint64_t there = 0, back = 0, left = 1;
@@ -201,7 +203,7 @@ static int sends(uint32_t way, uint64_t number, uint32_t size, uint32_t stored, 
                              ahead, &err);
 }
 
-static void who_is_too_far_ahead_waits(void)
+TEST(who_is_too_far_ahead_waits)
 {
     bool ahead;
 
@@ -232,7 +234,7 @@ static void breaks(uint32_t way, uint64_t number, uint32_t size, uint32_t stored
     stripe_order_fini(&order);
 }
 
-static void what_is_no_stream_of_chunks_is_refused(void)
+TEST(what_is_no_stream_of_chunks_is_refused)
 {
     breaks(0, 1, STRIPE_CHUNK_BYTES_MAX + 1, 4);
     breaks(0, 1, 4, 0);
@@ -246,7 +248,7 @@ static void what_is_no_stream_of_chunks_is_refused(void)
     breaks(1, 3, 0, 0);
 }
 
-static void nothing_follows_an_end(void)
+TEST(nothing_follows_an_end)
 {
     bool ahead;
 
@@ -261,7 +263,7 @@ static void nothing_follows_an_end(void)
     stripe_order_fini(&order);
 }
 
-static void signs_of_life_are_no_chunks(void)
+TEST(signs_of_life_are_no_chunks)
 {
     bool ahead;
 
@@ -312,7 +314,7 @@ static void *run_end(void *ctx)
     return NULL;
 }
 
-static void a_silent_near_end_is_gone(void)
+TEST(a_silent_near_end_is_gone)
 {
     open_end(true, 1);
     run_end(&err);
@@ -332,7 +334,7 @@ static bool is_sign(void)
            stripe_header_get(at, &header) && header.number == STRIPE_SIGN && header.size == 0;
 }
 
-static void the_near_end_gives_signs_of_life(void)
+TEST(the_near_end_gives_signs_of_life)
 {
     pthread_t thread;
     struct cw_err why;
@@ -349,7 +351,7 @@ static void the_near_end_gives_signs_of_life(void)
 }
 
 /* As one that opened when all had been said already. */
-static void a_connection_without_a_chunk_is_not_missed(void)
+TEST(a_connection_without_a_chunk_is_not_missed)
 {
     uint8_t at[STRIPE_HEADER_BYTES];
 
@@ -376,7 +378,7 @@ static uint32_t cut_for(uint32_t ready, uint32_t size)
     return turn;
 }
 
-static void large_messages_go_over_all_and_small_ones_stay(void)
+TEST(large_messages_go_over_all_and_small_ones_stay)
 {
     begin();
     for (uint32_t i = 0; i < 3 * STRIPES_MAX; i++)
@@ -386,7 +388,7 @@ static void large_messages_go_over_all_and_small_ones_stay(void)
         CU_ASSERT_EQUAL(cut_for(0xffff, 100), 0);
 }
 
-static void who_has_no_room_is_passed_over(void)
+TEST(who_has_no_room_is_passed_over)
 {
     begin();
     CU_ASSERT_EQUAL(cut_for(0x8004, 100), 2);
@@ -425,7 +427,7 @@ static uint32_t packed_of_1000(uint32_t kinds, uint64_t ps_per_byte)
     return tried;
 }
 
-static void packing_has_to_pay(void)
+TEST(packing_has_to_pay)
 {
     CU_ASSERT_TRUE(packed_of_1000(2, 100000) > 900);  /* 10 MB/s */
     CU_ASSERT_TRUE(packed_of_1000(256, 100000) < 40); /* of which nothing is saved */
@@ -434,7 +436,7 @@ static void packing_has_to_pay(void)
 }
 
 /* A burst, then nothing for an hour, and the next one: the ways are as fast as in the burst. */
-static void pauses_do_not_count(void)
+TEST(pauses_do_not_count)
 {
     uint64_t now_ns = 1;
     uint32_t tried = 0;
@@ -457,7 +459,7 @@ static void pauses_do_not_count(void)
 }
 
 /* Once there is always room again, packing ends. */
-static void what_is_fast_again_is_not_packed_for(void)
+TEST(what_is_fast_again_is_not_packed_for)
 {
     uint32_t tried = 0;
 
@@ -467,26 +469,4 @@ static void what_is_fast_again_is_not_packed_for(void)
     for (uint32_t i = 0; i < 1000; i++)
         tried += stripe_cut_packs(&cut);
     CU_ASSERT_TRUE(tried < 40);
-}
-
-void add_stripe_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("striped tunnels", NULL, NULL);
-
-    CU_ADD_TEST(suite, words_come_back);
-    CU_ADD_TEST(suite, greetings_without_sense);
-    CU_ADD_TEST(suite, headers);
-    CU_ADD_TEST(suite, any_order_is_put_right);
-    CU_ADD_TEST(suite, who_is_too_far_ahead_waits);
-    CU_ADD_TEST(suite, what_is_no_stream_of_chunks_is_refused);
-    CU_ADD_TEST(suite, nothing_follows_an_end);
-    CU_ADD_TEST(suite, signs_of_life_are_no_chunks);
-    CU_ADD_TEST(suite, a_silent_near_end_is_gone);
-    CU_ADD_TEST(suite, the_near_end_gives_signs_of_life);
-    CU_ADD_TEST(suite, a_connection_without_a_chunk_is_not_missed);
-    CU_ADD_TEST(suite, large_messages_go_over_all_and_small_ones_stay);
-    CU_ADD_TEST(suite, who_has_no_room_is_passed_over);
-    CU_ADD_TEST(suite, packing_has_to_pay);
-    CU_ADD_TEST(suite, pauses_do_not_count);
-    CU_ADD_TEST(suite, what_is_fast_again_is_not_packed_for);
 }

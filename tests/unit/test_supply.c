@@ -5,6 +5,8 @@
 #include <CUnit/CUnit.h>
 #include <sys/mman.h>
 
+SUITE("supply");
+
 #define BLOCKS 400
 #define BYTES (256ull << 20)
 
@@ -36,7 +38,7 @@ static void take_all(void)
 }
 
 /* Nothing goes back as long as it is in use. */
-static void nothing_is_surplus(void)
+TEST(nothing_is_surplus)
 {
     struct relay_pages pages;
 
@@ -48,7 +50,7 @@ static void nothing_is_surplus(void)
 }
 
 /* Beyond the spare ones memory goes back, each block's once; all can be taken again. */
-static void memory_goes_back(void)
+TEST(memory_goes_back)
 {
     struct relay_pages pages;
     int count = 0;
@@ -70,7 +72,7 @@ static void memory_goes_back(void)
 }
 
 /* All of it stays while that is wanted, and what is too much goes afterwards. */
-static void memory_stays_for_a_time(void)
+TEST(memory_stays_for_a_time)
 {
     struct relay_pages pages;
     int count = 0;
@@ -94,7 +96,7 @@ static void memory_stays_for_a_time(void)
 }
 
 /* A block that is taken again before its memory went back keeps it. */
-static void taken_again_before_that(void)
+TEST(taken_again_before_that)
 {
     struct relay_pages pages;
 
@@ -107,7 +109,7 @@ static void taken_again_before_that(void)
     finish();
 }
 
-static void region_that_is_used_up(void)
+TEST(region_that_is_used_up)
 {
     int count = 0;
 
@@ -116,15 +118,4 @@ static void region_that_is_used_up(void)
         count++;
     CU_ASSERT_TRUE(count > 1000 && count * (uint64_t)RELAY_BLOCK_BYTES <= BYTES);
     finish();
-}
-
-void add_supply_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("supply", NULL, NULL);
-
-    CU_ADD_TEST(suite, nothing_is_surplus);
-    CU_ADD_TEST(suite, memory_goes_back);
-    CU_ADD_TEST(suite, memory_stays_for_a_time);
-    CU_ADD_TEST(suite, taken_again_before_that);
-    CU_ADD_TEST(suite, region_that_is_used_up);
 }

@@ -36,6 +36,8 @@ static int tear_down(void)
     return scratch_end();
 }
 
+SUITE("transport", set_up, tear_down);
+
 static void good(const char *text, const char *scheme)
 {
     CU_ASSERT_EQUAL(cw_address_parse(&address, text, &err), CW_OK);
@@ -52,7 +54,7 @@ static void bad(const char *text)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "address"));
 }
 
-static void addresses(void)
+TEST(addresses)
 {
     static const char *const wrong[] = {"",
                                         "unix",
@@ -82,7 +84,7 @@ static void addresses(void)
         bad(wrong[i]);
 }
 
-static void long_addresses(void)
+TEST(long_addresses)
 {
     struct sockaddr_un un;
     char text[2 * CW_ADDRESS_MAX];
@@ -104,7 +106,7 @@ static void long_addresses(void)
 }
 
 /* The address in brackets as RFC 3986 writes it; machines without IPv6 cannot say. */
-static void ipv6_address(void)
+TEST(ipv6_address)
 {
     int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -154,14 +156,14 @@ static void listens(const char *text)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, address.text));
 }
 
-static void unix_socket(void)
+TEST(unix_socket)
 {
     listens(path);
     CU_ASSERT_NOT_EQUAL(access(path + 5, F_OK), 0);
 }
 
 /* The kernel's choice is what others are to be told. */
-static void tcp_port_zero(void)
+TEST(tcp_port_zero)
 {
     listens("tcp:127.0.0.1:0");
     CU_ASSERT_EQUAL(strncmp(address.text, "tcp:127.0.0.1:", 14), 0);
@@ -177,7 +179,7 @@ static int option(int fd, int level, int name)
     return value;
 }
 
-static void who_vanishes_is_asked(void)
+TEST(who_vanishes_is_asked)
 {
     int listener, fd;
 
@@ -195,7 +197,7 @@ static void who_vanishes_is_asked(void)
     cw_unlisten(listener, &address);
 }
 
-static void tcp_port_in_use(void)
+TEST(tcp_port_in_use)
 {
     struct cw_address other;
     int fd;
@@ -210,7 +212,7 @@ static void tcp_port_in_use(void)
 }
 
 /* A host name may stand for several places: the first is not there for us, or nobody answers. */
-static void places_in_order(void)
+TEST(places_in_order)
 {
     struct cw_address here;
     int nobody;
@@ -238,7 +240,7 @@ static void places_in_order(void)
     CU_ASSERT_EQUAL(cw_connect(&address, &err), CW_ESYS);
 }
 
-static void taken_port_at_the_first_place(void)
+TEST(taken_port_at_the_first_place)
 {
     struct cw_address here;
     int fd;
@@ -254,7 +256,7 @@ static void taken_port_at_the_first_place(void)
     cw_unlisten(fd, &address);
 }
 
-static void stale_unix_socket_is_taken_over(void)
+TEST(stale_unix_socket_is_taken_over)
 {
     int fd;
 
@@ -266,7 +268,7 @@ static void stale_unix_socket_is_taken_over(void)
     listens(path);
 }
 
-static void live_unix_socket_is_not_taken_over(void)
+TEST(live_unix_socket_is_not_taken_over)
 {
     struct cw_address other;
     int fd;
@@ -283,7 +285,7 @@ static void live_unix_socket_is_not_taken_over(void)
     cw_unlisten(fd, &address);
 }
 
-static void files_are_not_taken_over(void)
+TEST(files_are_not_taken_over)
 {
     int fd = open(path + 5, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
@@ -296,7 +298,7 @@ static void files_are_not_taken_over(void)
     unlink(path + 5);
 }
 
-static void missing_directory(void)
+TEST(missing_directory)
 {
     CU_ASSERT_EQUAL_FATAL(cw_address_parse(&address, "unix:/nowhere/s", &err), CW_OK);
     CU_ASSERT_EQUAL(cw_listen(&address, &err), CW_ESYS);
@@ -311,7 +313,7 @@ static void *accept_later(void *listener)
 }
 
 /* Not even then is a connection refused at once. */
-static void listener_that_is_full(void)
+TEST(listener_that_is_full)
 {
     pthread_t thread;
     void *accepted;
@@ -334,24 +336,4 @@ static void listener_that_is_full(void)
     close(waiting);
     close((int)(intptr_t)accepted);
     cw_unlisten(listener, &address);
-}
-
-void add_transport_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("transport", set_up, tear_down);
-
-    CU_ADD_TEST(suite, addresses);
-    CU_ADD_TEST(suite, long_addresses);
-    CU_ADD_TEST(suite, ipv6_address);
-    CU_ADD_TEST(suite, unix_socket);
-    CU_ADD_TEST(suite, tcp_port_zero);
-    CU_ADD_TEST(suite, who_vanishes_is_asked);
-    CU_ADD_TEST(suite, tcp_port_in_use);
-    CU_ADD_TEST(suite, places_in_order);
-    CU_ADD_TEST(suite, taken_port_at_the_first_place);
-    CU_ADD_TEST(suite, stale_unix_socket_is_taken_over);
-    CU_ADD_TEST(suite, live_unix_socket_is_not_taken_over);
-    CU_ADD_TEST(suite, files_are_not_taken_over);
-    CU_ADD_TEST(suite, missing_directory);
-    CU_ADD_TEST(suite, listener_that_is_full);
 }

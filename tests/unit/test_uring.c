@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+SUITE("uring");
+
 #define SAID_MAX 4096
 #define WAIT_MS 60000
 
@@ -111,7 +113,7 @@ static bool said_that(const char *text)
     return strstr(said, text) != NULL;
 }
 
-static void no_rings(void)
+TEST(no_rings)
 {
     static const int errors[] = {ENOSYS, EPERM, EACCES};
 
@@ -133,7 +135,7 @@ static void no_rings(void)
 }
 
 /* Rings can be made, but not used. */
-static void rings_of_no_use(void)
+TEST(rings_of_no_use)
 {
     struct cw_err err;
 
@@ -169,7 +171,7 @@ static int relay_of_auto(void)
     return relay_of("auto");
 }
 
-static void relay_that_must_have_it(void)
+TEST(relay_that_must_have_it)
 {
     snprintf(place, sizeof(place), "unix:/tmp/test-uring-%d", (int)getpid());
     run(SYS_io_uring_setup, ENOSYS, relay_of_uring);
@@ -179,7 +181,7 @@ static void relay_that_must_have_it(void)
     CU_ASSERT_EQUAL(access(place + 5, F_OK), -1);
 }
 
-static void relay_that_takes_another(void)
+TEST(relay_that_takes_another)
 {
     pid_t pid;
     int fd;
@@ -194,14 +196,4 @@ static void relay_that_takes_another(void)
     CU_ASSERT_TRUE(said_that("causeway relay: --engine auto takes "));
     CU_ASSERT_TRUE(said_that("io_uring_setup: Function not implemented"));
     CU_ASSERT_FALSE(said_that("(engine uring)"));
-}
-
-void add_uring_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("uring", NULL, NULL);
-
-    CU_ADD_TEST(suite, no_rings);
-    CU_ADD_TEST(suite, rings_of_no_use);
-    CU_ADD_TEST(suite, relay_that_must_have_it);
-    CU_ADD_TEST(suite, relay_that_takes_another);
 }

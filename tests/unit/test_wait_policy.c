@@ -6,6 +6,8 @@
 #include <CUnit/CUnit.h>
 #include <stddef.h>
 
+SUITE("wait_policy");
+
 #define US 1000ull
 #define MS 1000000ull
 #define SPIN (200 * US)
@@ -13,7 +15,7 @@
 #define COUNT(table) (sizeof(table) / sizeof(*(table)))
 
 /* --- a rank ----------------------------------------------------------------------------------- */
-static void a_rank_that_found_nothing(void)
+TEST(a_rank_that_found_nothing)
 {
     static const struct {
         struct wait_facts facts;
@@ -42,7 +44,7 @@ static void a_rank_that_found_nothing(void)
         CU_ASSERT_EQUAL(wait_choose(&table[i].facts), table[i].step);
 }
 
-static void how_long_a_rank_sleeps(void)
+TEST(how_long_a_rank_sleeps)
 {
     static const struct {
         uint64_t waited_ns;
@@ -62,7 +64,7 @@ static void how_long_a_rank_sleeps(void)
         CU_ASSERT_EQUAL(wait_sleep_ns(table[i].waited_ns, table[i].threads), table[i].ns);
 }
 
-static void a_rank_that_should_move(void)
+TEST(a_rank_that_should_move)
 {
     static const struct {
         struct wait_place place;
@@ -85,7 +87,7 @@ static void a_rank_that_should_move(void)
         CU_ASSERT_EQUAL(wait_is_misplaced(&table[i].place), table[i].moves);
 }
 
-static void a_rank_that_sleeps(void)
+TEST(a_rank_that_sleeps)
 {
     static const struct {
         struct wait_sleeper sleeper;
@@ -103,14 +105,14 @@ static void a_rank_that_sleeps(void)
         CU_ASSERT_EQUAL(wait_keeps_core(&table[i].sleeper), table[i].keeps);
 }
 
-static void the_relay_goes_on_first(void)
+TEST(the_relay_goes_on_first)
 {
     CU_ASSERT_TRUE(wait_lets_relay_on(true, SPIN));
     CU_ASSERT_FALSE(wait_lets_relay_on(false, SPIN));
     CU_ASSERT_FALSE(wait_lets_relay_on(true, 0));
 }
 
-static void slow_yields_are_counted_in_a_row(void)
+TEST(slow_yields_are_counted_in_a_row)
 {
     CU_ASSERT_EQUAL(wait_slow_yields(0, 40 * US - 1), 0);
     CU_ASSERT_EQUAL(wait_slow_yields(0, 40 * US), 1);
@@ -118,7 +120,7 @@ static void slow_yields_are_counted_in_a_row(void)
     CU_ASSERT_EQUAL(wait_slow_yields(7, 0), 0);
 }
 
-static void a_core_for_each_rank(void)
+TEST(a_core_for_each_rank)
 {
     CU_ASSERT_TRUE(wait_has_core(2, 2));
     CU_ASSERT_TRUE(wait_has_core(1, 2));
@@ -127,7 +129,7 @@ static void a_core_for_each_rank(void)
 }
 
 /* One long time outside of MPI counts for some short ones after it. */
-static void a_program_that_talks(void)
+TEST(a_program_that_talks)
 {
     uint64_t gap = 0;
     int fading = 0;
@@ -146,7 +148,7 @@ static void a_program_that_talks(void)
 }
 
 /* --- the relay -------------------------------------------------------------------------------- */
-static void a_relay_that_found_nothing(void)
+TEST(a_relay_that_found_nothing)
 {
     static const struct {
         struct relay_wait_facts facts;
@@ -188,26 +190,10 @@ static void a_relay_that_found_nothing(void)
         CU_ASSERT_EQUAL(relay_wait_choose(&table[i].facts), table[i].step);
 }
 
-static void few_threads_look_again(void)
+TEST(few_threads_look_again)
 {
     CU_ASSERT_EQUAL(relay_wait_thread_ns(SPIN, 0), SPIN);
     CU_ASSERT_EQUAL(relay_wait_thread_ns(SPIN, 1), SPIN);
     CU_ASSERT_EQUAL(relay_wait_thread_ns(SPIN, 2), 0);
     CU_ASSERT_EQUAL(relay_wait_thread_ns(0, 0), 0);
-}
-
-void add_wait_policy_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("wait_policy", NULL, NULL);
-
-    CU_ADD_TEST(suite, a_rank_that_found_nothing);
-    CU_ADD_TEST(suite, how_long_a_rank_sleeps);
-    CU_ADD_TEST(suite, a_rank_that_should_move);
-    CU_ADD_TEST(suite, slow_yields_are_counted_in_a_row);
-    CU_ADD_TEST(suite, a_rank_that_sleeps);
-    CU_ADD_TEST(suite, the_relay_goes_on_first);
-    CU_ADD_TEST(suite, a_core_for_each_rank);
-    CU_ADD_TEST(suite, a_program_that_talks);
-    CU_ADD_TEST(suite, a_relay_that_found_nothing);
-    CU_ADD_TEST(suite, few_threads_look_again);
 }

@@ -156,9 +156,21 @@ static bool is_silent(void)
     return watcher_receive(fd, &m) == 0;
 }
 
+static int adopt(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static int no_longer(void)
+{
+    return prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+SUITE("watcher", adopt, no_longer);
+
 /* --- tests --- */
 
-static void how_it_ended(void)
+TEST(how_it_ended)
 {
     int code = 7;
 
@@ -172,7 +184,7 @@ static void how_it_ended(void)
     stop();
 }
 
-static void signs_of_life(void)
+TEST(signs_of_life)
 {
     start(sleep_long, NULL);
     for (int i = 0; i < 3; i++)
@@ -189,7 +201,7 @@ static void signs_of_life(void)
     stop();
 }
 
-static void signals_are_passed_on(void)
+TEST(signals_are_passed_on)
 {
     start(sleep_long, NULL);
     watcher_signal(fd, SIGUSR1);
@@ -219,7 +231,7 @@ static int descriptors_of(pid_t pid)
 }
 
 /* What it inherited would stay open when the dispatcher dies. */
-static void keeps_no_descriptor(void)
+TEST(keeps_no_descriptor)
 {
     int high;
     int fds[2];
@@ -241,7 +253,7 @@ static void keeps_no_descriptor(void)
     close(fds[1]);
 }
 
-static void terminal_signals_are_not_for_it(void)
+TEST(terminal_signals_are_not_for_it)
 {
     start(sleep_long, NULL);
     CU_ASSERT_NOT_EQUAL(getpgid(watcher), getpgrp());
@@ -256,14 +268,14 @@ static void terminal_signals_are_not_for_it(void)
     stop();
 }
 
-static void dispatcher_is_gone(void)
+TEST(dispatcher_is_gone)
 {
     start(sleep_long, NULL);
     stop();
     await_gone(rank_pid);
 }
 
-static void watcher_is_gone(void)
+TEST(watcher_is_gone)
 {
     struct watcher_message m;
     struct pollfd p;
@@ -281,7 +293,7 @@ static void watcher_is_gone(void)
 }
 
 /* What a crashed rank left in its group must not go on speaking for it. */
-static void group_of_a_crashed_rank(void)
+TEST(group_of_a_crashed_rank)
 {
     struct timespec t = {.tv_nsec = 1000000};
 
@@ -296,7 +308,7 @@ static void group_of_a_crashed_rank(void)
 }
 
 /* A dispatcher that does not listen for a time hears of the end all the same. */
-static void dispatcher_is_busy(void)
+TEST(dispatcher_is_busy)
 {
     struct timespec t = {.tv_nsec = 1000000};
     int status;
@@ -308,29 +320,4 @@ static void dispatcher_is_busy(void)
     status = await(WATCHER_EXITED);
     CU_ASSERT_EQUAL(status, SIGKILL);
     stop();
-}
-
-static int adopt(void)
-{
-    return prctl(PR_SET_CHILD_SUBREAPER, 1);
-}
-
-static int no_longer(void)
-{
-    return prctl(PR_SET_CHILD_SUBREAPER, 0);
-}
-
-void add_watcher_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("watcher", adopt, no_longer);
-
-    CU_ADD_TEST(suite, how_it_ended);
-    CU_ADD_TEST(suite, signs_of_life);
-    CU_ADD_TEST(suite, signals_are_passed_on);
-    CU_ADD_TEST(suite, keeps_no_descriptor);
-    CU_ADD_TEST(suite, terminal_signals_are_not_for_it);
-    CU_ADD_TEST(suite, dispatcher_is_gone);
-    CU_ADD_TEST(suite, watcher_is_gone);
-    CU_ADD_TEST(suite, group_of_a_crashed_rank);
-    CU_ADD_TEST(suite, dispatcher_is_busy);
 }

@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+SUITE("wire");
+
 #define HELLO "hello"
 #define CHALLENGE "challenge"
 #define MEMORY_BYTES 2101248 /* docs/protocol.md, "Rings" */
@@ -124,7 +126,7 @@ static void start_rings(void)
 }
 
 /* --- through the socket ----------------------------------------------------------------------- */
-static void socket_alone(void)
+TEST(socket_alone)
 {
     struct iovec parts[2] = {{"hel", 3}, {"lo", 2}};
 
@@ -144,7 +146,7 @@ static void socket_alone(void)
     finish();
 }
 
-static void end_of_a_socket(void)
+TEST(end_of_a_socket)
 {
     start();
     CU_ASSERT_EQUAL(put(&client, HELLO, 5), 5);
@@ -155,7 +157,7 @@ static void end_of_a_socket(void)
     finish();
 }
 
-static void socket_that_is_full(void)
+TEST(socket_that_is_full)
 {
     ssize_t n = 0;
 
@@ -168,7 +170,7 @@ static void socket_that_is_full(void)
 }
 
 /* --- coming to terms -------------------------------------------------------------------------- */
-static void offer_that_is_taken(void)
+TEST(offer_that_is_taken)
 {
     start_rings();
     CU_ASSERT_EQUAL(relay.memory, 0);
@@ -181,7 +183,7 @@ static void offer_that_is_taken(void)
 }
 
 /* Its first bytes take the offer back; a descriptor that it does not ask for is nowhere. */
-static void offer_that_is_not_wanted(void)
+TEST(offer_that_is_not_wanted)
 {
     start();
     CU_ASSERT_TRUE(cw_wire_offer(&relay));
@@ -198,7 +200,7 @@ static void offer_that_is_not_wanted(void)
     finish();
 }
 
-static void offer_that_never_leaves(void)
+TEST(offer_that_never_leaves)
 {
     start();
     CU_ASSERT_TRUE(cw_wire_offer(&relay));
@@ -209,7 +211,7 @@ static void offer_that_never_leaves(void)
     finish();
 }
 
-static void no_descriptor_for_an_offer(void)
+TEST(no_descriptor_for_an_offer)
 {
     struct rlimit limit;
     struct rlimit none;
@@ -227,7 +229,7 @@ static void no_descriptor_for_an_offer(void)
     finish();
 }
 
-static void wish_without_an_offer(void)
+TEST(wish_without_an_offer)
 {
     start();
     cw_wire_want(&client, NULL);
@@ -239,7 +241,7 @@ static void wish_without_an_offer(void)
     finish();
 }
 
-static void client_that_leaves_before_it_joins(void)
+TEST(client_that_leaves_before_it_joins)
 {
     offer_and_want();
     CU_ASSERT_TRUE(client.memory > 0);
@@ -249,7 +251,7 @@ static void client_that_leaves_before_it_joins(void)
 }
 
 /* It goes on through the socket, which the relay takes for a refusal. */
-static void place_that_is_taken(void)
+TEST(place_that_is_taken)
 {
     void *place = mmap(NULL, MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -265,7 +267,7 @@ static void place_that_is_taken(void)
     munmap(place, MEMORY_BYTES);
 }
 
-static void place_that_is_chosen(void)
+TEST(place_that_is_chosen)
 {
     void *place;
 
@@ -280,7 +282,7 @@ static void place_that_is_chosen(void)
     finish();
 }
 
-static void memory_of_fixed_size(void)
+TEST(memory_of_fixed_size)
 {
     int fd;
 
@@ -333,7 +335,7 @@ static void offer_is_refused(int fd)
     finish();
 }
 
-static void memory_of_another_size(void)
+TEST(memory_of_another_size)
 {
     static const off_t sizes[] = {0, 4096, MEMORY_BYTES - 1, MEMORY_BYTES + 1};
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -347,7 +349,7 @@ static void memory_of_another_size(void)
 }
 
 /* The relay could make it smaller later. */
-static void memory_that_can_shrink(void)
+TEST(memory_that_can_shrink)
 {
     int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
@@ -359,7 +361,7 @@ static void memory_that_can_shrink(void)
     close(fd);
 }
 
-static void offer_of_no_memory(void)
+TEST(offer_of_no_memory)
 {
     int fds[2];
 
@@ -370,7 +372,7 @@ static void offer_of_no_memory(void)
 }
 
 /* It keeps none that it does not use. */
-static void offer_of_more(void)
+TEST(offer_of_more)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);
 
@@ -396,7 +398,7 @@ static bool passes(struct cw_wire *from, struct cw_wire *to, uint64_t message)
 }
 
 /* Those that are awake need no system call. */
-static void nothing_on_the_socket(void)
+TEST(nothing_on_the_socket)
 {
     uint64_t before;
 
@@ -410,7 +412,7 @@ static void nothing_on_the_socket(void)
     finish();
 }
 
-static void several_pieces(void)
+TEST(several_pieces)
 {
     struct iovec parts[3] = {{"he", 2}, {"", 0}, {"llo", 3}};
     char heard[8];
@@ -443,7 +445,7 @@ static void sleeping_reader(struct cw_wire *sleeper, struct cw_wire *other)
     finish();
 }
 
-static void reader_that_sleeps(void)
+TEST(reader_that_sleeps)
 {
     sleeping_reader(&relay, &client);
     sleeping_reader(&client, &relay);
@@ -467,7 +469,7 @@ static void sleeping_writer(struct cw_wire *sleeper, struct cw_wire *other)
     finish();
 }
 
-static void writer_that_sleeps(void)
+TEST(writer_that_sleeps)
 {
     sleeping_writer(&relay, &client);
     sleeping_writer(&client, &relay);
@@ -476,7 +478,7 @@ static void writer_that_sleeps(void)
 /* The receiver is woken by what passes, the sender by what is released. The client is both here. */
 /* A client computes until it says that it waits, and again when there is something for it; one that
  * talks never does. */
-static void client_that_waits(void)
+TEST(client_that_waits)
 {
     start_rings();
     CU_ASSERT_TRUE(cw_wire_computes(&relay));
@@ -497,7 +499,7 @@ static void client_that_waits(void)
 }
 
 /* Who writes learns that it has woken the other side. */
-static void writer_that_woke(void)
+TEST(writer_that_woke)
 {
     start_rings();
     client.rang = false;
@@ -511,7 +513,7 @@ static void writer_that_woke(void)
     finish();
 }
 
-static void wakes_by_passing(void)
+TEST(wakes_by_passing)
 {
     start_rings();
     CU_ASSERT_EQUAL(put(&client, bytes, sizeof(bytes)), CW_RING_BYTES);
@@ -531,7 +533,7 @@ static void wakes_by_passing(void)
 }
 
 /* Who never reads the socket: writing to it must not wait, or fail. */
-static void bells_that_nobody_hears(void)
+TEST(bells_that_nobody_hears)
 {
     start_rings();
     for (int i = 0; i < 50 * LOOKS; i++) {
@@ -564,14 +566,14 @@ static void one_leaves(struct cw_wire *leaver, struct cw_wire *other)
     finish();
 }
 
-static void end_after_writing(void)
+TEST(end_after_writing)
 {
     one_leaves(&client, &relay);
     one_leaves(&relay, &client);
 }
 
 /* Also by one that never asks poll(). */
-static void end_that_is_found_by_looking(void)
+TEST(end_that_is_found_by_looking)
 {
     start_rings();
     CU_ASSERT_EQUAL(put(&client, HELLO, 5), 5);
@@ -582,7 +584,7 @@ static void end_that_is_found_by_looking(void)
 }
 
 /* The client says all it has to say before the relay has looked once. */
-static void client_that_joins_and_leaves(void)
+TEST(client_that_joins_and_leaves)
 {
     offer_and_want();
     cw_wire_join(&client);
@@ -613,7 +615,7 @@ static void taken_by_a_liar(struct cw_wire *liar, struct cw_wire *other, uint64_
     finish();
 }
 
-static void positions_that_cannot_be(void)
+TEST(positions_that_cannot_be)
 {
     static const uint64_t wrong[] = {2 * CW_RING_BYTES, 1ull << 40, 1ull << 63};
 
@@ -663,7 +665,7 @@ static void unread_of(struct cw_wire *writer, struct cw_wire *reader)
     finish();
 }
 
-static void bytes_that_were_not_taken(void)
+TEST(bytes_that_were_not_taken)
 {
     struct iovec iov[2];
 
@@ -675,7 +677,7 @@ static void bytes_that_were_not_taken(void)
     finish();
 }
 
-static void unread_of_a_liar(void)
+TEST(unread_of_a_liar)
 {
     static const uint64_t wrong[] = {1000, 2 * CW_RING_BYTES, 1ull << 63};
     struct iovec iov[2];
@@ -690,7 +692,7 @@ static void unread_of_a_liar(void)
 }
 
 /* The next connection of the same session has rings of its own, at the same place. */
-static void rings_again_at_the_same_place(void)
+TEST(rings_again_at_the_same_place)
 {
     void *place = NULL;
     int fds[2];
@@ -720,41 +722,4 @@ static void rings_again_at_the_same_place(void)
         CU_ASSERT_TRUE(says(&client, &relay, HELLO)); /* nothing is left of the old rings */
     }
     finish();
-}
-
-void add_wire_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("wire", NULL, NULL);
-
-    CU_ADD_TEST(suite, socket_alone);
-    CU_ADD_TEST(suite, end_of_a_socket);
-    CU_ADD_TEST(suite, socket_that_is_full);
-    CU_ADD_TEST(suite, offer_that_is_taken);
-    CU_ADD_TEST(suite, offer_that_is_not_wanted);
-    CU_ADD_TEST(suite, offer_that_never_leaves);
-    CU_ADD_TEST(suite, no_descriptor_for_an_offer);
-    CU_ADD_TEST(suite, wish_without_an_offer);
-    CU_ADD_TEST(suite, client_that_leaves_before_it_joins);
-    CU_ADD_TEST(suite, place_that_is_taken);
-    CU_ADD_TEST(suite, place_that_is_chosen);
-    CU_ADD_TEST(suite, memory_of_fixed_size);
-    CU_ADD_TEST(suite, memory_of_another_size);
-    CU_ADD_TEST(suite, memory_that_can_shrink);
-    CU_ADD_TEST(suite, offer_of_no_memory);
-    CU_ADD_TEST(suite, offer_of_more);
-    CU_ADD_TEST(suite, nothing_on_the_socket);
-    CU_ADD_TEST(suite, several_pieces);
-    CU_ADD_TEST(suite, reader_that_sleeps);
-    CU_ADD_TEST(suite, writer_that_sleeps);
-    CU_ADD_TEST(suite, client_that_waits);
-    CU_ADD_TEST(suite, writer_that_woke);
-    CU_ADD_TEST(suite, wakes_by_passing);
-    CU_ADD_TEST(suite, bells_that_nobody_hears);
-    CU_ADD_TEST(suite, end_after_writing);
-    CU_ADD_TEST(suite, end_that_is_found_by_looking);
-    CU_ADD_TEST(suite, client_that_joins_and_leaves);
-    CU_ADD_TEST(suite, positions_that_cannot_be);
-    CU_ADD_TEST(suite, bytes_that_were_not_taken);
-    CU_ADD_TEST(suite, unread_of_a_liar);
-    CU_ADD_TEST(suite, rings_again_at_the_same_place);
 }
