@@ -249,33 +249,6 @@ TEST(without_memory)
     }
 }
 
-/* --- order ------------------------------------------------------------------------------------ */
-TEST(earliest_receive_wins)
-{
-    start();
-    for (uint32_t i = 0; i < 10; i++)
-        post(5, i % 2 ? UINT64_MAX : (uint64_t)i << 32);
-    for (uint32_t i = 0; i < 10; i++) {
-        CU_ASSERT_PTR_EQUAL(match_find_posted(&m.ix, 5), m.posted_in_order[0]);
-        unpost(0);
-    }
-    CU_ASSERT_PTR_NULL(match_find_posted(&m.ix, 5));
-    finish();
-}
-
-TEST(earliest_message_wins)
-{
-    start();
-    for (uint32_t i = 0; i < 10; i++)
-        add_waiting(i % 3);
-    for (uint64_t mask = 0; mask < 10; mask++)
-        CU_ASSERT_PTR_EQUAL(match_find_waiting(&m.ix, 0, mask << 8), m.waiting_in_order[0]);
-    CU_ASSERT_PTR_EQUAL(match_find_waiting(&m.ix, 1, UINT64_MAX), m.waiting_in_order[1]);
-    unwait(1);
-    CU_ASSERT_PTR_EQUAL(match_find_waiting(&m.ix, 1, UINT64_MAX), m.waiting_in_order[3]);
-    finish();
-}
-
 /* The same request number may be posted under other tags and masks: CANCEL names them all. */
 TEST(a_request_is_found_by_its_mask)
 {

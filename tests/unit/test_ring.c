@@ -118,47 +118,6 @@ static void is_sound(void)
 }
 
 /* --- sizes ------------------------------------------------------------------------------------ */
-TEST(empty_ring)
-{
-    start(0);
-    is_sound();
-    CU_ASSERT_EQUAL(take_some(100), 0);
-    CU_ASSERT_EQUAL(put_some(0), 0);
-    CU_ASSERT_EQUAL(take_some(0), 0);
-    is_sound();
-    finish();
-}
-
-TEST(full_ring)
-{
-    start(0);
-    CU_ASSERT_EQUAL(put_some(CW_RING_BYTES), CW_RING_BYTES);
-    is_sound();
-    CU_ASSERT_EQUAL(put_some(1), 0);
-    is_sound();
-    CU_ASSERT_EQUAL(take_some(1), 1);
-    is_sound();
-    CU_ASSERT_EQUAL(put_some(2), 1);
-    CU_ASSERT_EQUAL(take_some(SIZE_MAX_ASKED), CW_RING_BYTES);
-    is_sound();
-    CU_ASSERT_EQUAL(take_some(1), 0);
-    finish();
-}
-
-TEST(parts_of_what_is_asked)
-{
-    start(0);
-    CU_ASSERT_EQUAL(put_some(1000), 1000);
-    CU_ASSERT_EQUAL(take_some(10), 10);
-    CU_ASSERT_EQUAL(take_some(5000), 990);
-    CU_ASSERT_EQUAL(put_some(SIZE_MAX_ASKED), CW_RING_BYTES);
-    CU_ASSERT_EQUAL(take_some(CW_RING_BYTES - 1), CW_RING_BYTES - 1);
-    CU_ASSERT_EQUAL(put_some(7), 7);
-    CU_ASSERT_EQUAL(take_some(100), 8);
-    is_sound();
-    finish();
-}
-
 /* Over the end of the memory, and the ring's positions over the end of their numbers. */
 static void wrap_from(uint64_t used, size_t size)
 {
