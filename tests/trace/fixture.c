@@ -112,8 +112,7 @@ void fixture_start(struct fixture *f, uint32_t ranks)
         fixture_hello_rank(&f->rank[i], i, 1);
         CU_ASSERT_PTR_NOT_NULL(f->rank[i].conn);
     }
-    f->story_size = 0;
-    f->story[0] = '\0';
+    fixture_forget(f);
 }
 
 static void client_fini(struct client *c)
@@ -124,6 +123,12 @@ static void client_fini(struct client *c)
     c->log = (struct codec_bytes){0};
     codec_inbox_fini(&c->inbox);
     c->conn = NULL;
+}
+
+void fixture_forget(struct fixture *f)
+{
+    f->story_size = 0;
+    f->story[0] = '\0';
 }
 
 void fixture_fini(struct fixture *f)
@@ -798,8 +803,7 @@ static bool judge(struct fixture *f, bool ok, const char *text, const char *file
         print_commented("story", f->story);
     }
     CU_assertImplementation(ok, line, "the story is as expected", file, "", CU_FALSE);
-    f->story_size = 0;
-    f->story[0] = '\0';
+    fixture_forget(f);
     return ok;
 }
 

@@ -95,6 +95,8 @@ void fixture_init_left(struct fixture *f, uint64_t log_memory, uint64_t log_disk
 void fixture_init_journal(struct fixture *f);
 /* A job of `ranks` ranks, all connected; the story starts afterwards. */
 void fixture_start(struct fixture *f, uint32_t ranks);
+/* The story begins anew. */
+void fixture_forget(struct fixture *f);
 /* Frees the core, which asserts that nothing leaked. */
 void fixture_fini(struct fixture *f);
 

@@ -71,7 +71,7 @@ TEST(before_the_rank_connects)
     say_send(r0, 1, 9, "tagged");
     say_begin(r0, CW_SEND_AM, 1, 6, 300000, 100000);
     say_more(r0, 6, 100000, 150000);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_connect(&f, r1, "1");
     fixture_hello_rank(r1, 1, 1);
     say_more(r0, 6, 250000, 50000);
@@ -101,7 +101,7 @@ TEST(early_one_of_a_lost_sender)
     fixture_hello_rank(r0, 0, 1);
     say_begin(r0, CW_SEND_AM, 1, 6, 300000, 100000);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_connect(&f, r1, "1");
     fixture_hello_rank(r1, 1, 1);
     expect(&f, "1 < HELLO rank 1 incarnation 1\n"

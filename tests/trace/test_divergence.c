@@ -28,7 +28,7 @@ static void come_again(void)
     say_send_kind(r0, CW_SEND_SYNC, 1, 4, 0x13, "defg");
     fixture_close(r0, "crash");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
 }
 
 /* --- what it sends ---------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static void come_again_with_contents(void)
     say_contents(3, 0xbbb);
     fixture_close(r0, "crash");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
 }
 
 static void contents_are_other(const char *text)
@@ -171,7 +171,7 @@ TEST(other_contents_borne)
                                            "'send 1, a message of 3 bytes to rank 1 with tag 0x1, "
                                            "has other contents: hash 0000000000000aab, it was "
                                            "0000000000000aaa; since its start: 1 active message'"));
-    f.story_size = 0;
+    fixture_forget(&f);
     check_contents(2, 0, CW_CHECK_BEARS);
     check_contents(3, 0xbba, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
@@ -179,7 +179,7 @@ TEST(other_contents_borne)
     expect_has(&f, "d > NOTICE RANK_LIVE rank 0 incarnation 2 acts 3 event 4");
     fixture_close(r0, "crash");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     check_contents(1, 0xaab, CW_CHECK_BEARS);
     CU_ASSERT_PTR_NULL(strstr(f.story, "DIFFERS"));
     CU_ASSERT_PTR_NOT_NULL(r0->conn);
@@ -212,7 +212,7 @@ TEST(extreme_messages)
     fixture_close(x, "crash");
     fixture_again(x);
     CU_ASSERT_EQUAL(x->welcome.missing, total - 7);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_check(x, CW_SEND_AM, CW_RANKS_MAX - 1, UINT64_MAX, total);
     say_live(x, 0, 0);
     expect_has(&f, "d > NOTICE RANK_LIVE rank 3 incarnation 2 acts 1 event 0");
@@ -271,7 +271,7 @@ TEST(live_before_all_is_told)
     r0->stalled = true;
     fixture_hello_rank(r0, 0, 2);
     say_live(r0, 8, 3);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_read(r0);
     CU_ASSERT_PTR_NULL(strstr(f.story, "REPLAYED"));
     expect_has(&f, "0 > REFUSED PROTOCOL rank 0 'LIVE before all was repeated'\n");
@@ -384,7 +384,7 @@ TEST(readings_of_every_size)
             say_frame(r0, CW_FRAME_READINGS, bytes, sizes[i]);
         }
         fixture_close(r0, "crash");
-        f.story_size = 0;
+        fixture_forget(&f);
         fixture_again(r0);
         say_live(r0, 0, 0);
         CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 > READINGS (127 bytes)\n"

@@ -40,7 +40,7 @@ TEST(strangers_without_end)
     stranger_comes(&strangers[STRANGERS]);
     CU_ASSERT_PTR_NULL(strangers[0].conn);
     CU_ASSERT_PTR_NOT_NULL(strangers[STRANGERS].conn);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_feed(&strangers[1]);
     fixture_close(&strangers[2], "gone");
     expect_has(&f, "s > WELCOME event 0 LOG\n");
@@ -56,7 +56,7 @@ TEST(stranger_is_told_why)
 {
     fixture_init(&f, FIXTURE_MEMORY);
     fixture_connect(&f, x, "x");
-    f.story_size = 0;
+    fixture_forget(&f);
     for (uint32_t i = 0; i < RELAY_STRANGERS_MAX; i++) {
         x->stalled = true;
         fixture_connect(&f, &strangers[i], "s");

@@ -159,7 +159,7 @@ TEST(truncated_after_it_came)
         say_more(r0, 5, PIECE, PIECE);
         say_more(r0, 5, 2 * PIECE, PIECE);
     }
-    f.story_size = 0;
+    fixture_forget(&f);
     say_recv_mask(r1, 7, 5, CODEC_ALL, PIECE + 1);
     say_recv_mask(r1, 8, 5, CODEC_ALL, 0);
     expect(&f, "1 < RECV req 7 tag 5 capacity 60001\n"
@@ -193,7 +193,7 @@ TEST(sender_vanishes_before_the_match)
     say_begin(r2, CW_SEND_TAG, 1, 6, TOTAL, PIECE);
     fixture_close(r0, "crash");
     fixture_close(r2, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     say_probe(r1, 5, CODEC_ALL, false);
     say_recv(r1, 7, 5);
     expect(&f, "1 < PROBE tag 5\n"
@@ -210,7 +210,7 @@ TEST(receiver_vanishes)
     say_recv(r1, 7, 5);
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     say_more(r0, 5, PIECE, PIECE);
     say_more(r0, 5, 2 * PIECE, PIECE);
     say_recv(r2, 1, 9);

@@ -160,8 +160,8 @@ static void start_linked(bool log, enum fixture_feed feed)
         fixture_hello_rank(rank(r), r, 1);
         CU_ASSERT_PTR_NOT_NULL_FATAL(rank(r)->conn);
     }
-    relay[0].story_size = relay[1].story_size = 0;
-    relay[0].story[0] = relay[1].story[0] = '\0';
+    fixture_forget(&relay[0]);
+    fixture_forget(&relay[1]);
     relay[0].feed = relay[1].feed = feed;
 }
 
@@ -177,7 +177,8 @@ TEST(both_are_told)
 
     open_job(&relay[0], 0, false);
     open_job(&relay[1], 1, false);
-    relay[0].story_size = relay[1].story_size = 0;
+    fixture_forget(&relay[0]);
+    fixture_forget(&relay[1]);
     say_link("unix:there");
     CU_ASSERT_EQUAL(relay[0].dials, 1);
     CU_ASSERT_EQUAL(relay[0].dial.self, 0);
@@ -199,7 +200,7 @@ TEST(dial_that_fails)
     open_job(&relay[0], 0, false);
     open_job(&relay[1], 1, false);
     say_link("unix:there");
-    relay[0].story_size = 0;
+    fixture_forget(&relay[0]);
     memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
     relay_core_undialled(relay[0].core, &dialled);
     fixture_collect(&relay[0]);
@@ -242,7 +243,7 @@ TEST(message_to_another_relay)
 {
     start_linked(false, FEED_WHOLE);
     say_recv(rank(1), 7, 5);
-    relay[1].story_size = 0;
+    fixture_forget(&relay[1]);
     say_send(rank(0), 1, 5, "abc");
     pump();
     expect(&relay[0], "0 < SEND to 1 tag 5 total 3 'abc'\n");
@@ -380,7 +381,7 @@ TEST(receiver_comes_back)
     pump();
     say_taken(rank(1), 1, 1);
     fixture_close(rank(1), "crash");
-    relay[1].story_size = 0;
+    fixture_forget(&relay[1]);
     fixture_again(rank(1));
     expect_has(&relay[1], "1 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n"
                           "1 > REPLAYED\n");
@@ -459,7 +460,7 @@ TEST(link_that_breaks)
 {
     start_linked(true, FEED_WHOLE);
     say_begin(rank(0), CW_SEND_TAG, 1, 5, LARGE, 100000);
-    relay[0].story_size = 0;
+    fixture_forget(&relay[0]);
     fixture_close(ends[0], "reset");
     fixture_close(ends[1], "reset");
     expect(&relay[0], "x ends: reset\n"
@@ -522,7 +523,7 @@ TEST(second_link)
     fixture_close(ends[1], "reset");
     job_key_of(key, &relay[1]);
     cw_cred_link_key(key, key, 0);
-    relay[1].story_size = 0;
+    fixture_forget(&relay[1]);
     hello_relay(0, key);
     expect_has(&relay[1], "x > REFUSED LIMIT 'relay 0 of a job of 2 relays is not expected: it has "
                           "been linked already, or");
@@ -629,7 +630,7 @@ TEST(link_of_the_job_before)
         fixture_hello_dispatcher(&relay[0].dispatcher, RANKS);
         if (self == 1)
             say_route(&relay[0], 1);
-        relay[0].story_size = 0;
+        fixture_forget(&relay[0]);
         memcpy(dialled.job, relay[0].job, CW_ID_SIZE);
         *c = (struct client){.fixture = &relay[0], .name = "x"};
         c->conn = relay_conn_dialled(relay[0].core, &dialled, relay[0].now_ns, c);
@@ -663,7 +664,7 @@ static void refused(uint8_t type, const uint8_t *body, size_t size, const char *
     job_key_of(key, &relay[1]);
     cw_cred_link_key(key, key, 0);
     c = hello_relay(0, key);
-    relay[1].story_size = 0;
+    fixture_forget(&relay[1]);
     say_frame(c, type, body, size);
     snprintf(text, sizeof(text), "x > REFUSED PROTOCOL '%s'\n", says);
     CU_ASSERT_PTR_NOT_NULL(strstr(relay[1].story, text));

@@ -60,7 +60,7 @@ TEST(given_up_by_its_rank)
     say_recv(r0, 1, 5);
     say_send(r1, 0, 5, "abc");
     CU_ASSERT_TRUE(log_bytes_of(0) > 0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_unlogged(r0, CW_UNLOGGED_THREADS);
     CU_ASSERT_EQUAL(log_bytes_of(0), 0);
     say_recv(r0, 2, 6);
@@ -111,7 +111,7 @@ TEST(given_up_while_it_repeats)
     say_recv(r0, 1, 5);
     fixture_close(r0, "crash");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_unlogged(r0, CW_UNLOGGED_THREADS);
     expect(&f, "0 < UNLOGGED THREADS\n"
                "d > NOTICE UNLOGGED rank 0 incarnation 2 acts 1 event 0 'it calls MPI from more "
@@ -154,7 +154,7 @@ TEST(sender_that_cannot_come_back)
     expect_has(&f, "0 > REFUSED LIMIT 'rank 0 cannot be started again: nothing was kept of what it "
                    "did'\n");
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_live(r1, 0, 0);
     CU_ASSERT_FALSE(fixture_received(r1, 1, 5, 180000));
@@ -352,7 +352,7 @@ TEST(an_image_that_does_not_come_is_not_waited_for)
     CU_ASSERT_TRUE(wants_input(r2));
     CU_ASSERT_TRUE(wants_input(r0));
     f.mute = false;
-    f.story_size = 0;
+    fixture_forget(&f);
     say_recv(r1, 1, 7);
     expect_has(&f, "d > NOTICE UNLOGGED rank 0 incarnation 1 acts 0 event 30 'the logs have used "
                    "up their memory (4 MiB, "
@@ -509,7 +509,7 @@ TEST(log_without_memory)
     stats = relay_core_stats(f.core);
     for (uint32_t i = 0; i < 180; i++)
         say_send_kind(r1, CW_SEND_AM, 0, 0, i, "abc");
-    f.story_size = 0;
+    fixture_forget(&f);
     /* for what is read and what is written, and less than a segment of the log */
     taken = fixture_spend(&f, 2 * sizeof(struct relay_block) + 500);
     for (uint32_t i = 0; i < 20; i++)

@@ -424,7 +424,7 @@ static void start_checking(void)
     start_waiting();
     work();
     CU_ASSERT_TRUE(one->replayed);
-    f.story_size = 0;
+    fixture_forget(&f);
     f.mute = false;
 }
 
@@ -501,7 +501,7 @@ TEST(check_that_diverges)
     one->sends[one->send_count - 1].tag++;
     prepare_to_be_live(one);
     feed_rest(one);
-    f.story_size = 0;
+    fixture_forget(&f);
     work();
     expect_has(&f, "d > NOTICE DIVERGED rank 1 ");
     CU_ASSERT_PTR_NULL(r1->conn);
@@ -580,7 +580,7 @@ TEST(given_up_while_its_log_is_read)
 {
     start_waiting();
     f.mute = false;
-    f.story_size = 0;
+    fixture_forget(&f);
     say_unlogged(r1, CW_UNLOGGED_THREADS);
     expect_has(&f, "1 > REFUSED LIMIT rank 1 'rank 1 cannot be started again: it calls MPI from "
                    "more than one thread");
@@ -604,7 +604,7 @@ TEST(given_up_while_it_is_told)
     f.disk_waits = false;
     f.mute = false;
     do {
-        f.story_size = 0;
+        fixture_forget(&f);
         say_begin(r3, CW_SEND_AM, 2, i, 20000, 20000);
     } while (++i < 1000 && !strstr(f.story, "NOTICE UNLOGGED"));
     expect_has(&f, "d > NOTICE UNLOGGED rank 1 ");
@@ -706,7 +706,7 @@ TEST(log_cannot_be_read)
         start_waiting();
         f.disk.good_reads = f.disk.reads + good;
         f.mute = false;
-        f.story_size = 0;
+        fixture_forget(&f);
         work();
         CU_ASSERT_PTR_NULL(r1->conn);
         fixture_tell(&f, "end\n");
@@ -742,7 +742,7 @@ static uint32_t send_until_unlogged(void)
 
     f.mute = false;
     do {
-        f.story_size = 0;
+        fixture_forget(&f);
         say_begin(r0, CW_SEND_AM, 1, i, 60000, 60000);
     } while (++i < 1000 && !strstr(f.story, "NOTICE UNLOGGED"));
     CU_ASSERT_TRUE(has_received_many(r1, i));
@@ -881,7 +881,7 @@ TEST(diverges_while_suspended)
     CU_ASSERT_FALSE(relay_conn_wants_input(r1->conn, f.now_ns));
     fixture_close(r1, "cable");
     f.mute = false;
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_disk_all(&f);
     fixture_resume(r1, r1->received); /* if it could not be told before */
     work();
@@ -901,7 +901,7 @@ TEST(lost_while_suspended)
         fixture_close(r1, "cable");
         f.disk.good_reads = 1;
         f.mute = false;
-        f.story_size = 0;
+        fixture_forget(&f);
         fixture_disk_all(&f);
         fixture_resume(r1, r1->received); /* if it could not be told before */
         work();

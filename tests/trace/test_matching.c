@@ -293,7 +293,7 @@ static void tell_many_masks(void)
     for (uint32_t i = 8 - RELAY_MATCH_CLASSES; i < 8; i++)
         say_recv_mask(r1, i, 1u << i, 1u << i, CODEC_ALL);
     say_cancel(r1, 6, 1 << 6, 1 << 6);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_send(r0, 1, 0xe0, "a");
     say_send(r0, 1, 0xe0, "b");
     say_send(r0, 1, 0xe0, "c");

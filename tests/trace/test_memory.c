@@ -34,7 +34,7 @@ TEST(flood_of_unexpected_messages)
     fixture_start(&f, 2);
     say_recv(r1, 7, 1u << 20);
     while (r0->conn && tag < 100) {
-        f.story_size = 0;
+        fixture_forget(&f);
         say_begin(r0, CW_SEND_TAG, 1, tag++, 200000, 200000);
     }
     CU_ASSERT_PTR_NULL(r0->conn);
@@ -52,7 +52,7 @@ TEST(flood_of_posted_receives)
     fixture_init(&f, RELAY_MEMORY_MIN);
     fixture_start(&f, 2);
     while (r0->conn && req < 1000000) {
-        f.story_size = 0;
+        fixture_forget(&f);
         say_recv(r0, req, req);
         req++;
     }
@@ -367,7 +367,7 @@ TEST(probe_without_memory)
     fixture_start(&f, 2);
     say_send(r0, 1, 5, "abc");
     say_probe(r1, 5, CODEC_ALL, false);
-    f.story_size = 0;
+    fixture_forget(&f);
     taken = fixture_spend(&f, sizeof(struct relay_block)); /* for reading the frame, but no table */
     say_probe(r1, 5, CODEC_ALL, true);
     relay_core_stats(f.core)->memory_now -= taken;

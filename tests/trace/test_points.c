@@ -24,12 +24,6 @@ static void start(void)
     fixture_start(&f, 3);
 }
 
-static void forget_story(void)
-{
-    f.story_size = 0;
-    f.story[0] = '\0';
-}
-
 enum trimmed { UNKNOWN, DONE, LATER };
 
 static enum trimmed trim_rank(uint32_t rank, const struct cw_point *point)
@@ -53,7 +47,7 @@ static enum trimmed trim(const struct cw_point *point)
 static void crash(struct client *c)
 {
     fixture_close(c, "crash");
-    forget_story();
+    fixture_forget(&f);
 }
 
 /* Rank 0 is killed, and started again from a point. */
@@ -70,7 +64,7 @@ static void kill_relay(void)
     CU_ASSERT_EQUAL(returned.lost, 0);
     CU_ASSERT_STRING_EQUAL(returned.why, "");
     fixture_all_come_back(&f, 3);
-    forget_story();
+    fixture_forget(&f);
 }
 
 /* --- what is told -------------------------------------------------------------------------------
@@ -95,7 +89,7 @@ static void live_on(void)
     say_send(r1, 0, 5, "again");
     say_taken(r0, 2, 20);
     say_send(r0, 1, 6, "well");
-    forget_story();
+    fixture_forget(&f);
 }
 
 static void live_again(const char *repeated)
@@ -103,7 +97,7 @@ static void live_again(const char *repeated)
     say_check(r0, CW_SEND_TAG, 1, 6, 4);
     say_live(r0, 2, 25);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, repeated));
-    forget_story();
+    fixture_forget(&f);
 }
 
 static const char *const after_one = "0 > READINGS 'five'\n"
@@ -145,7 +139,7 @@ TEST(event_that_was_not_taken)
     CU_ASSERT_EQUAL(trim(&(struct cw_point){1, 18, 4}), DONE);
     kill_relay();
     again_from(&(struct cw_point){1, 18, 4});
-    forget_story();
+    fixture_forget(&f);
     say_live(r0, 1, 18);
     expect_has(&f, "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 2 'early'\n");
     fixture_fini(&f);

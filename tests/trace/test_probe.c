@@ -122,7 +122,7 @@ static void tell_numbers(void)
         say_send_kind(r0, CW_SEND_SYNC, 1, (uint32_t)i, 5, "ab");
     for (int i = 0; i < 3; i++)
         say_probe(r1, 5, CODEC_ALL, true);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_mrecv(r1, 9, 1, 1);
     say_send(r0, 1, 5, "again");
     say_probe(r1, 5, CODEC_ALL, true);
@@ -177,7 +177,7 @@ static void tell_second_mrecv(void)
     say_send(r0, 1, 5, "abc");
     say_probe(r1, 5, CODEC_ALL, true);
     say_mrecv(r1, 9, 0, CODEC_ALL);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_mrecv(r1, 10, 0, CODEC_ALL);
     expect_has(&f, "1 > REFUSED PROTOCOL rank 1 'MRECV of a message that no probe took out'\n");
 }

@@ -133,7 +133,7 @@ static void tell_of_groups(void)
     say_readings(r0, "b");
     say_taken(r0, 4, 300);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_live(r0, 4, 300);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
@@ -170,7 +170,7 @@ static void tell_of_sync(void)
     say_send_kind(r0, CW_SEND_SYNC, 1, 9, 6, "again");
     fixture_close(r0, "crash");
     say_recv(r1, 2, 6);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_SYNC, 1, 6, 5);
     say_check(r0, CW_SEND_SYNC, 1, 6, 5);
@@ -202,7 +202,7 @@ static void tell_of_a_late_cancel(void)
     say_cancel(r0, 2, 7, CODEC_ALL);
     say_taken(r0, 1, 20);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_live(r0, 1, 20);
     expect(&f, "0 < HELLO rank 0 incarnation 2\n"
@@ -304,7 +304,7 @@ TEST(no_hint_for_another_incarnation)
     fixture_close(r0, "crash");
     fixture_again(r0);
     say_live(r0, 0, 0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_send(r1, 0, 8, "unexpected");
     expect(&f, "1 < SEND to 0 tag 8 total 10 'unexpected'\n");
     fixture_fini(&f);
@@ -342,7 +342,7 @@ TEST(before_its_first_connection)
     fixture_hello_rank(r1, 1, 1);
     say_send_kind(r1, CW_SEND_AM, 0, 0, 5, "early");
     say_begin(r1, CW_SEND_AM, 0, 6, 100000, 40000);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_connect(&f, r0, "0");
     fixture_hello_rank(r0, 0, 1);
     expect(&f, "0 < HELLO rank 0 incarnation 1\n"
@@ -400,7 +400,7 @@ static void tell_of_crashes_in_replay(void)
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
     fixture_close(r0, "crash after its check");
     say_send(r1, 0, 5, "meanwhile");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
@@ -452,7 +452,7 @@ TEST(after_bye)
     live_a_little();
     say_bye(r0);
     say_send(r1, 0, 5, "to nobody");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);
@@ -483,7 +483,7 @@ TEST(while_it_lives)
     start(2, FEED_WHOLE);
     live_a_little();
     f.lazy = true;
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_connect(&f, x, "x");
     fixture_hello_rank(x, 0, 2);
     say_send(r0, 1, 7, "ghost");
@@ -521,7 +521,7 @@ TEST(both_ranks)
     say_send(r1, 0, 5, "more");
     fixture_close(r0, "crash");
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_check(r1, CW_SEND_TAG, 0, 5, 3);
     say_check(r1, CW_SEND_TAG, 0, 5, 4);
@@ -558,7 +558,7 @@ TEST(the_job_ends_while_it_is_down)
     start(2, FEED_WHOLE);
     live_a_little();
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_close(&f.dispatcher, "gone");
     fixture_again(r0);
     expect(&f, "d ends: gone\n"
@@ -577,7 +577,7 @@ TEST(statistics)
     say_send(r1, 0, 5, "more");
     fixture_close(r0, "crash");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
     say_check(r0, CW_SEND_TAG, 1, 6, 6);
     say_live(r0, 1, 12);

@@ -156,7 +156,7 @@ static void tell_of_pieces(void)
     say_live(r0, 0, 0);
     say_more(r0, 5, PIECE + PIECE / 2, PIECE / 2);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_SYNC, 1, 5, TOTAL);
     say_live(r0, 0, 0);
@@ -206,7 +206,7 @@ TEST(receiver_of_a_message_whose_sender_is_down)
     f.merged = true;
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     say_probe(r1, 5, CODEC_ALL, true);
     say_mrecv(r1, 9, 0, PIECE + 1);
     fixture_again(r0);
@@ -259,7 +259,7 @@ TEST(receiver_in_the_middle)
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r1, "crash");
     say_more(r0, 5, PIECE, PIECE);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_live(r1, 0, 0);
     say_more(r0, 5, 2 * PIECE, PIECE);
@@ -284,7 +284,7 @@ TEST(receiver_until_it_is_whole)
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r1, "crash");
     say_more(r0, 5, PIECE, 2 * PIECE);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_live(r1, 0, 0);
     expect(&f, "1 < HELLO rank 1 incarnation 2\n"
@@ -314,7 +314,7 @@ TEST(receiver_that_repeats)
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r1, "crash");
     fixture_again(r1);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_more(r0, 5, PIECE, PIECE);
     say_live(r1, 1, 4);
     say_more(r0, 5, 2 * PIECE, PIECE);
@@ -340,7 +340,7 @@ static void tell_of_a_taken_one(void)
     say_taken(r1, 2, 9);
     say_send(r1, 0, 9, "thanks");
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_check(r1, CW_SEND_TAG, 0, 9, 6);
     say_live(r1, 2, 9);
@@ -373,7 +373,7 @@ TEST(receiver_of_a_truncated_message)
     say_begin(r2, CW_SEND_TAG, 1, 6, TOTAL, PIECE);
     say_more(r0, 5, PIECE, PIECE);
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_live(r1, 0, 0);
     say_more(r0, 5, 2 * PIECE, PIECE);
@@ -398,7 +398,7 @@ TEST(receiver_of_active_messages)
     say_begin(r0, CW_SEND_AM, 1, 5, TOTAL, PIECE);
     say_send_kind(r2, CW_SEND_AM, 1, 0, 6, "between");
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r1);
     say_more(r0, 5, PIECE, 2 * PIECE);
     say_send_kind(r2, CW_SEND_AM, 1, 0, 7, "after");
@@ -512,7 +512,7 @@ static void tell_of_both(void)
     say_begin(r0, CW_SEND_TAG, 1, 5, TOTAL, PIECE);
     fixture_close(r0, "crash");
     fixture_close(r1, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_TAG, 1, 5, TOTAL);
     say_live(r0, 0, 0);
@@ -552,7 +552,7 @@ TEST(message_to_itself)
     say_recv(r0, 7, 5);
     say_begin(r0, CW_SEND_SYNC, 0, 5, TOTAL, PIECE);
     fixture_close(r0, "crash");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     say_check(r0, CW_SEND_SYNC, 0, 5, TOTAL);
     say_live(r0, 0, 0);

@@ -39,7 +39,7 @@ TEST(nothing_is_lost)
     fixture_close(r0, "cut");
     expect(&f, "0 ends: cut\n");
     say_send(r1, 0, 5, "abc");
-    f.story_size = 0;
+    fixture_forget(&f);
     resume(r0);
     expect(&f, "0 < HELLO rank 0 incarnation 1 RESUME 0\n"
                "0 > WELCOME event 0 RESUMED 0\n");
@@ -141,7 +141,7 @@ TEST(dispatcher_that_comes_back)
     start(true);
     fixture_close(d, "cut");
     say_bye(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     resume(d);
     expect_has(&f, "d > NOTICE RANK_BYE rank 0 'done'\n");
     fixture_fini(&f);
@@ -153,7 +153,7 @@ TEST(dispatcher_that_does_not)
     fixture_close(r1, "cut");
     fixture_close(d, "cut");
     fixture_tick(&f, 1);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect(&f, "0 is closed\n");
     fixture_fini(&f);
@@ -163,7 +163,7 @@ TEST(job_that_is_ended)
 {
     start(false);
     fixture_close(r1, "cut");
-    f.story_size = 0;
+    fixture_forget(&f);
     say_frame(d, CW_FRAME_JOB_END, NULL, 0);
     expect(&f, "d < JOB_END\n"
                "0 is closed\n"
@@ -179,7 +179,7 @@ TEST(hostile_positions)
     say_send(r1, 0, 5, "abc");
     say_recv(r0, 7, 5);
     fixture_close(r0, "cut");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_resume(r0, r0->received + 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 > REFUSED PROTOCOL 'it has received what was not "
                                            "sent, or less than it said before'\n"));
@@ -190,7 +190,7 @@ TEST(hostile_positions)
     say_recv(r0, 7, 5);
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){(uint8_t)r0->received}, CW_ACK_SIZE);
     fixture_close(r0, "cut");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_resume(r0, r0->received - 1);
     expect_has(&f, "0 > REFUSED PROTOCOL");
     fixture_fini(&f);
@@ -212,7 +212,7 @@ static void acknowledge_early(uint8_t acked, size_t sent, bool refused)
     say_recv(r0, 7, 5);
     CU_ASSERT_TRUE(relay_conn_output(r0->conn, iov, 4) > 0);
     CU_ASSERT_TRUE(iov[0].iov_len > sent);
-    f.story_size = 0;
+    fixture_forget(&f);
     acked += (uint8_t)r0->received;
     say_frame(r0, CW_FRAME_ACK, (uint8_t[CW_ACK_SIZE]){acked}, CW_ACK_SIZE);
     relay_conn_written(r0->conn, sent);
@@ -255,7 +255,7 @@ TEST(newer_incarnation)
 {
     start(true);
     fixture_close(r0, "cut");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_again(r0);
     expect_has(&f, "d > NOTICE RANK_UP rank 0");
     fixture_fini(&f);
@@ -275,7 +275,7 @@ TEST(drills)
     cw_word_put(body, CW_CUT_DISPATCHER);
     codec_put(&d->codec, CW_FRAME_CUT, body, sizeof(body));
     codec_put(&d->codec, CW_FRAME_STATS_ASK, NULL, 0);
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_feed_some(d, codec_left(&d->codec.out));
     expect(&f, "d is closed\n");
     resume(d);
@@ -309,7 +309,7 @@ TEST(process_that_ended)
     expect(&f, "1 ends: cut\n"
                "d > NOTICE RANK_LOST rank 1 'cut'\n");
     fixture_again(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_rank_end(0, 1);
     fixture_close(r0, "cut");
     say_rank_end(0, 1);

@@ -23,12 +23,6 @@ static void start(void)
     fixture_start(&f, 2);
 }
 
-static void forget_story(void)
-{
-    f.story_size = 0;
-    f.story[0] = '\0';
-}
-
 /* Nothing of the job is lost. */
 static void check_returned(struct relay_returned returned)
 {
@@ -42,9 +36,9 @@ static void check_returned(struct relay_returned returned)
 static void kill_it(void)
 {
     check_returned(fixture_kill(&f));
-    forget_story();
+    fixture_forget(&f);
     fixture_all_come_back(&f, 2);
-    forget_story();
+    fixture_forget(&f);
 }
 
 /* --- sessions -----------------------------------------------------------------------------------
@@ -58,7 +52,7 @@ TEST(rank_is_told_where_its_stream_begins)
     say_send(r1, 0, 5, "abc");
     said = r0->codec.session.in_seq;
     check_returned(fixture_kill(&f));
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r0);
     CU_ASSERT_EQUAL(r0->welcome.flags, CW_WELCOME_RESUMED | CW_WELCOME_RETURNED);
     CU_ASSERT_EQUAL(r0->welcome.acts, said);
@@ -94,7 +88,7 @@ TEST(nobody_comes_back)
     check_returned(fixture_kill(&f));
     fixture_tick(&f, 1);
     fixture_come_back(d);
-    forget_story();
+    fixture_forget(&f);
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect_has(&f, "d > NOTICE RANK_LOST rank 1 'its relay was killed; it was not resumed for 5000 "
                    "ms'\n");
@@ -107,7 +101,7 @@ TEST(dispatcher_does_not_come_back)
     check_returned(fixture_kill(&f));
     fixture_come_back(r0);
     fixture_tick(&f, 1);
-    forget_story();
+    fixture_forget(&f);
     fixture_tick(&f, 1 + RESUME_MS * 1000000ull);
     expect(&f, "0 is closed\n");
     fixture_fini(&f);
@@ -127,13 +121,13 @@ TEST(events_come_again)
     say_send(r1, 0, 5, "three");
     check_returned(fixture_kill(&f));
     r0->stalled = false;
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r0);
     CU_ASSERT_PTR_NULL(strstr(f.story, "'two'"));
     expect_has(&f, "0 > MESSAGE req 2 tag 5 total 5 FIRST LAST event 3 'three'\n");
     fixture_come_back(d);
     fixture_come_back(r1);
-    forget_story();
+    fixture_forget(&f);
     say_send(r1, 0, 5, "four");
     expect_has(&f, "0 > MESSAGE req 3 tag 5 total 4 FIRST LAST event 4 'four'\n");
     fixture_fini(&f);
@@ -150,7 +144,7 @@ static void event_that_is_not_possible(bool before)
     say_taken(r0, 2, 1);
     check_returned(fixture_kill(&f));
     fixture_come_back(d);
-    forget_story();
+    fixture_forget(&f);
     r0->hello.event = before ? 1 : 3;
     fixture_resume(r0, r0->received);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.story, "0 > REFUSED PROTOCOL 'it has received what was not"));
@@ -174,7 +168,7 @@ TEST(synchronous_send_and_cancel_are_events)
     say_cancel(r0, 8, 6, CODEC_ALL);
     check_returned(fixture_kill(&f));
     r0->stalled = false;
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r0);
     expect_has(&f, "0 > SENT req 9 event 1\n"
                    "0 > CANCELED req 8 event 2\n");
@@ -249,14 +243,14 @@ TEST(last_answer_comes_again)
     say_probe(r0, 5, CODEC_ALL, true);
     say_probe(r0, 6, CODEC_ALL, true);
     check_returned(fixture_kill(&f));
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r0);
     expect_has(&f, "0 > PROBED tag 5 total 3 msg 0");
     say_mrecv(r0, 1, 0, CODEC_ALL);
     expect_has(&f, "0 > MESSAGE req 1 tag 5 total 3 FIRST LAST event 1 'abc'\n");
     fixture_come_back(d);
     fixture_come_back(r1);
-    forget_story();
+    fixture_forget(&f);
     say_send(r1, 0, 9, "abc");
     expect_has(&f, "0 > HINT\n");
     fixture_fini(&f);

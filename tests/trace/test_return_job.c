@@ -30,12 +30,6 @@ static void start(void)
     start_with(FIXTURE_MEMORY, 0);
 }
 
-static void forget_story(void)
-{
-    f.story_size = 0;
-    f.story[0] = '\0';
-}
-
 static void check_returned(struct relay_returned returned, uint32_t sessions)
 {
     CU_ASSERT_EQUAL(returned.jobs, 1);
@@ -74,7 +68,7 @@ TEST(rank_that_repeats_is_started_again)
     say_check(r0, CW_SEND_TAG, 1, 6, 3);
     check_returned(fixture_kill(&f), 2);
     fixture_come_back(d);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r0);
     expect_has(&f, "0 > REFUSED JOB 'the relay has no such session (it may have ended)'\n");
     fixture_again(r0);
@@ -85,7 +79,7 @@ TEST(rank_that_repeats_is_started_again)
     say_check(r0, CW_SEND_TAG, 1, 6, 3);
     say_live(r0, 1, 3);
     fixture_come_back(r1);
-    forget_story();
+    fixture_forget(&f);
     say_recv(r1, 8, 6);
     expect_has(&f, "1 > MESSAGE req 8 tag 6 total 3 FIRST LAST event 1 'def'\n");
     fixture_fini(&f);
@@ -98,7 +92,7 @@ TEST(rank_that_repeated_goes_on)
     say_live(r0, 1, 3);
     check_returned(fixture_kill(&f), 3);
     fixture_all_come_back(&f, 2);
-    forget_story();
+    fixture_forget(&f);
     say_recv(r0, 9, 5);
     say_send(r1, 0, 5, "ghi");
     expect_has(&f, "0 > MESSAGE req 9 tag 5 total 3 FIRST LAST event 2 'ghi'\n");
@@ -138,7 +132,7 @@ TEST(notices_come_once)
     say_bye(r0);
     fixture_close(r1, "crash");
     check_returned(fixture_kill(&f), 2);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(d);
     CU_ASSERT_EQUAL(d->welcome.flags, CW_WELCOME_RESUMED);
     CU_ASSERT_EQUAL(d->welcome.received, d->log.end);
@@ -146,10 +140,10 @@ TEST(notices_come_once)
     CU_ASSERT_EQUAL(times_told("NOTICE"), 1);
     say_ack(d);
     check_returned(fixture_kill(&f), 2);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(d);
     CU_ASSERT_EQUAL(times_told("NOTICE"), 0);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(r1);
     say_bye(r1);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 1"), 1);
@@ -175,7 +169,7 @@ TEST(dispatcher_goes_on_at_any_byte)
         relay_conn_written(d->conn, iov.iov_len);
         check_returned(fixture_kill(&f), 2);
         d->stalled = f.mute = false;
-        forget_story();
+        fixture_forget(&f);
         fixture_come_back(d);
         CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 0 'done'\n"), 1);
         fixture_fini(&f);
@@ -186,7 +180,7 @@ TEST(dispatcher_that_lies)
 {
     start();
     check_returned(fixture_kill(&f), 3);
-    forget_story();
+    fixture_forget(&f);
     fixture_resume(d, d->received + 1);
     expect_has(&f, "d > REFUSED PROTOCOL");
     fixture_fini(&f);
@@ -206,7 +200,7 @@ static void job_is_lost(void (*spoil)(void), const char *why, bool unread)
     CU_ASSERT_EQUAL(returned.lost, 1);
     CU_ASSERT_EQUAL(returned.unread, unread);
     CU_ASSERT_STRING_EQUAL(returned.why, why);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(d);
     expect_has(&f, "d > REFUSED JOB");
     /* and another one can be opened in its place */
@@ -296,7 +290,7 @@ TEST(logs_that_are_on_disk)
 static void amid(struct client *c)
 {
     check_returned(fixture_kill_amid(c), 3);
-    forget_story();
+    fixture_forget(&f);
     fixture_all_come_back(&f, 2);
 }
 
@@ -404,13 +398,13 @@ TEST(answers_that_were_not_written)
     say_recv(r0, 7, 5);
     put_send(r1, CW_SEND_SYNC, 5, "abc");
     check_returned(fixture_kill_after(r1), 3);
-    forget_story();
+    fixture_forget(&f);
     fixture_all_come_back(&f, 2);
     CU_ASSERT_EQUAL(times_told("0 > MESSAGE req 7 tag 5 total 3 FIRST LAST event 1 'abc'\n"), 1);
     CU_ASSERT_EQUAL(times_told("1 > SENT req 9 event 1\n"), 1);
     codec_bye(&r0->codec);
     check_returned(fixture_kill_after(r0), 2);
-    forget_story();
+    fixture_forget(&f);
     fixture_come_back(d);
     CU_ASSERT_EQUAL(times_told("d > NOTICE RANK_BYE rank 0"), 1);
     fixture_fini(&f);

@@ -131,8 +131,7 @@ static void say_link(void)
 static void forget_stories(void)
 {
     for (int i = 0; i < 2; i++) {
-        relay[i].story_size = 0;
-        relay[i].story[0] = '\0';
+        fixture_forget(&relay[i]);
     }
 }
 

@@ -91,7 +91,7 @@ TEST(nothing_is_heard_after_bye)
     f.lazy = true;
     say_recv(r1, 7, 5);
     say_bye(r0);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_send(r0, 1, 5, "ghost");
     say_bye(r0);
     expect(&f, "0 < SEND to 1 tag 5 total 5 'ghost'\n"
@@ -201,7 +201,7 @@ TEST(first_process_may_be_a_later_incarnation)
     fixture_connect(&f, r0, "0");
     fixture_hello_rank(r0, 0, 1);
     say_send_kind(r0, CW_SEND_AM, 1, 0, 5, "early");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_connect(&f, r1, "1");
     fixture_hello_rank(r1, 1, 2);
     expect(&f, "1 < HELLO rank 1 incarnation 2\n"
@@ -221,7 +221,7 @@ TEST(fenced_in_the_middle_of_a_message)
     say_begin(r0, CW_SEND_TAG, 1, 5, 1000, 500);
     fixture_connect(&f, x, "x");
     fixture_hello_rank(x, 0, 2);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_more(r0, 5, 500, 500);
     fixture_close(r0, "gone");
     say_check(x, CW_SEND_TAG, 1, 5, 1000);
@@ -307,7 +307,7 @@ TEST(two_jobs)
     fixture_hello_dispatcher(d, 1);
     fixture_connect(&f, x, "x");
     fixture_hello_rank(x, 0, 1);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_recv(r0, 1, 5);
     say_send(x, 0, 5, "other");
     fixture_close(&f.dispatcher, "gone");
@@ -377,7 +377,7 @@ TEST(number_of_jobs)
     for (int i = 0; i <= RELAY_JOBS_MAX; i++) {
         f.job[0] = (uint8_t)i;
         f.job[1] = (uint8_t)(i >> 8);
-        f.story_size = 0;
+        fixture_forget(&f);
         fixture_connect(&f, &clients[i], "d");
         fixture_hello_dispatcher(&clients[i], 1);
         if (i < RELAY_JOBS_MAX)
@@ -449,7 +449,7 @@ static void refuse_others(void (*open)(struct client *c), const uint8_t *allowed
         fixture_hello_dispatcher(&f.dispatcher, 2);
         fixture_connect(&f, x, "x");
         open(x);
-        f.story_size = 0;
+        fixture_forget(&f);
         say_frame(x, (uint8_t)type, zeros, cw_frame_fixed((uint8_t)type));
         if (known)
             snprintf(text, sizeof(text), "'%s frame is not allowed here'\nx is closed\n",
@@ -646,7 +646,7 @@ TEST(refused_and_not_reading)
     start(1);
     r0->stalled = true;
     say_more(r0, 5, 0, 10);
-    f.story_size = 0;
+    fixture_forget(&f);
     CU_ASSERT_FALSE(relay_conn_done(r0->conn));
     fixture_tick(&f, RELAY_HANDSHAKE_NS);
     CU_ASSERT_FALSE(relay_conn_done(r0->conn));
@@ -668,7 +668,7 @@ TEST(nothing_follows_refused)
     say_send(r1, 0, 6, "unexpected");
     say_send(r1, 0, 7, "expected");
     say_send_kind(r1, CW_SEND_AM, 0, 0, 8, "active");
-    f.story_size = 0;
+    fixture_forget(&f);
     fixture_read(r0);
     expect(&f, "0 > REFUSED PROTOCOL rank 0 'MRECV of a message that no probe took out'\n"
                "0 is closed\n");
@@ -682,7 +682,7 @@ TEST(frames_are_acknowledged)
     for (uint32_t i = 0; i < CW_ACK_EVERY - 1; i++)
         say_send(r0, 1, i, "");
     CU_ASSERT_PTR_NULL(strstr(f.story, "0 > "));
-    f.story_size = 0;
+    fixture_forget(&f);
     say_send(r0, 1, 0, "");
     say_send(r0, 1, 0, "");
     expect(&f, "0 < SEND to 1 tag 0 total 0\n"
@@ -708,7 +708,7 @@ TEST(statistics)
     say_send(r1, 0, 5, "abc");
     say_send(r1, 0, 5, "defg");
     say_bye(r1);
-    f.story_size = 0;
+    fixture_forget(&f);
     say_frame(&f.dispatcher, CW_FRAME_STATS_ASK, NULL, 0);
     expect(&f, "d < STATS_ASK\n"
                "d > STATS rank 0 sent 0 (0 bytes) received 1 (2 bytes) unexpected 1 polls 0 "

@@ -28,8 +28,7 @@ static void start_other(void)
     fixture_connect(&f, e1, "e1");
     fixture_hello_rank(e1, 1, 1);
     f.job[0] ^= 1;
-    f.story_size = 0;
-    f.story[0] = '\0';
+    fixture_forget(&f);
 }
 
 static void start(uint64_t memory_max, bool log)

@@ -25,15 +25,9 @@ static void start(void)
     fixture_start(&f, 2);
 }
 
-static void forget_story(void)
-{
-    f.story_size = 0;
-    f.story[0] = '\0';
-}
-
 static void take_with(uint32_t flags, uint32_t ranks)
 {
-    forget_story();
+    fixture_forget(&f);
     fixture_connect(&f, s, "s");
     s->hello = (struct cw_hello){
         .role = CW_ROLE_DISPATCHER, .rank = ranks, .flags = flags, .resume_ms = RESUME_MS};
@@ -125,7 +119,7 @@ TEST(session_before_is_over)
     expect_has(&f, "d > REFUSED");
     fixture_close(s, "crash");
     fixture_tick(&f, 2 + RESUME_MS * 1000000ull);
-    forget_story();
+    fixture_forget(&f);
     fixture_tick(&f, 3 + 2 * RESUME_MS * 1000000ull);
     expect_has(&f, "0 is closed\n");
     fixture_fini(&f);
@@ -213,7 +207,7 @@ TEST(wrong_key)
 {
     start();
     fixture_close(d, "crash");
-    forget_story();
+    fixture_forget(&f);
     fixture_connect(&f, s, "s");
     s->hello = (struct cw_hello){.role = CW_ROLE_DISPATCHER, .rank = 2, .flags = TAKE_FLAGS};
     memset(s->key, 1, sizeof(s->key));

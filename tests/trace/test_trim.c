@@ -24,12 +24,6 @@ static void start(void)
     fixture_start(&f, 2);
 }
 
-static void forget_story(void)
-{
-    f.story_size = 0;
-    f.story[0] = '\0';
-}
-
 /* Rank 0 lives until its two points. */
 static void live(void)
 {
@@ -42,7 +36,7 @@ static void live(void)
     say_send(r1, 0, 5, "again");
     say_taken(r0, 2, 20);
     say_point(r0, &two);
-    forget_story();
+    fixture_forget(&f);
 }
 
 static void die(void)
@@ -58,7 +52,7 @@ static void again(const struct cw_point *from)
 {
     die();
     fixture_again_from(r0, from);
-    forget_story();
+    fixture_forget(&f);
 }
 
 /* --- CHECKPOINT ---------------------------------------------------------------------------------
@@ -91,12 +85,12 @@ TEST(asked_while_nobody_is_there)
     start();
     live();
     die();
-    forget_story();
+    fixture_forget(&f);
     say_checkpoint(&f, 0, 1, 0);
     fixture_again_from(r0, &two);
     CU_ASSERT_PTR_NULL(strstr(f.story, "> CHECKPOINT"));
     say_bye(r1);
-    forget_story();
+    fixture_forget(&f);
     say_checkpoint(&f, 1, 1, 0);
     expect(&f, "d < CHECKPOINT rank 1 number 1\n");
     fixture_fini(&f);
@@ -112,7 +106,7 @@ TEST(asked_once_while_it_does_not_read)
     fixture_close(r0, "cut");
     for (uint32_t i = 101; i <= 200; i++)
         say_checkpoint(&f, 0, i, 0);
-    forget_story();
+    fixture_forget(&f);
     r0->stalled = false;
     fixture_resume(r0, r0->received);
     say_checkpoint(&f, 0, 201, 0);
@@ -137,7 +131,7 @@ TEST(asked_by_a_relay_that_is_killed)
     say_checkpoint(&f, 0, 2, 0);
     fixture_come_back(r0);
     CU_ASSERT_PTR_NULL(strstr(f.story, "> CHECKPOINT"));
-    forget_story();
+    fixture_forget(&f);
     say_checkpoint(&f, 0, 3, 0);
     expect(&f, "d < CHECKPOINT rank 0 number 3\n"
                "0 > CHECKPOINT rank 0 number 3\n");
