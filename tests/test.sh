@@ -9,7 +9,9 @@ cd "$(dirname "$0")/.." || exit 1
 . tests/lib/suites.sh
 
 suites_start
-suite unit build/unit --quick
+suite unit build/unit --quick --without engine --without agents
+suite "unit, agents" build/unit --quick --without engine agents
+suite "unit, engines" build/unit --quick engine
 suite "simulated jobs" build/sim --seeds 1:300
 suite "command line" tests/system/cli.sh '^--|that does not exist|--stats|SIGINT'
 suite "MPI programs" tests/system/programs.sh --slice '^(p2p_modes|collectives \(|rma_fence|sizes \()'
