@@ -338,6 +338,9 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     s->over = AGENT_ENDED;
     s->status = status;
     leave(s);
+    /* it may have left because of another rank's MPI_Abort, which has said so before */
+    for (struct start *other = status == 0 ? NULL : s->of->starts; other; other = other->next)
+        is_heard_out(other);
     tell_over(s);
 }
 

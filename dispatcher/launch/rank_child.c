@@ -11,6 +11,7 @@
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The same numbers in every incarnation, out of the way of a shell's redirections where the
@@ -229,9 +230,14 @@ static void fail(int fd, int doing)
     _exit(127);
 }
 
-/* As they were before us: what a user ignores (nohup) is ignored here too. */
+/* As they were before us: what a user ignores (nohup) is ignored here too. The C library's own
+ * signals, which posix_spawn(3) leaves ignored, signal(2) does not take. */
 static void default_signals(void)
 {
+    static const struct {
+        void *handler;
+        unsigned long flags, restorer, mask;
+    } standard;
     static const int kept[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t none;
     sigset_t wanted;
@@ -239,7 +245,7 @@ static void default_signals(void)
     sigemptyset(&wanted);
     cw_signals_add(&wanted, kept, sizeof(kept) / sizeof(*kept));
     for (int s = 1; s < NSIG; s++)
-        signal(s, SIG_DFL);
+        syscall(SYS_rt_sigaction, s, &standard, NULL, sizeof(standard.mask));
     for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++)
         if (!sigismember(&wanted, kept[i]))
             signal(kept[i], SIG_IGN);
