@@ -326,11 +326,12 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
-	dispatcher/streams/output.c dispatcher/streams/output_file.c)
+	dispatcher/streams/output.c dispatcher/streams/output_file.c dispatcher/channels/channel.c dispatcher/mux/mux.c \
+	dispatcher/loop/loop.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c tests/lib/left.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
-	$(addprefix dispatcher/status/,json_value.c log_document.c table.c) relay/log_dir.c relay/disk.c)
+	$(addprefix dispatcher/status/,json_value.c log_document.c table.c) relay/log_dir.c relay/disk.c common/workers.c)
 build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
@@ -340,7 +341,7 @@ build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/loop/loop.c $(wildca
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_units.c remote.c staging.c) \
-	dispatcher/channels/stream_fd.c dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
+	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig

@@ -184,7 +184,8 @@ static const uint8_t secret[CW_MARK_SIZE] = {0xff, 'c', 'r', 0xff, 'e', 't', '\n
 struct printing {
     struct output_stream stream;
     struct output_sink sink;
-    int rank_fd, out_fd;
+    struct channel *rank;
+    int out_fd;
     uint8_t text[PRINTED_MAX]; /* without marks */
     size_t size;
     uint32_t images;
@@ -198,7 +199,7 @@ static void print(struct printing *p, const void *bytes, size_t size, bool text)
         memcpy(p->text + p->size, bytes, size);
         p->size += size;
     }
-    must(write(p->rank_fd, bytes, size) == (ssize_t)size);
+    must(channel_put(p->rank, bytes, size, &err) == CW_OK);
     must(output_stream_read(&p->stream, 1, &err) == CW_OK);
 }
 
@@ -252,16 +253,16 @@ static void take_output(const uint8_t *data, size_t size)
     static struct printing p;
     static uint8_t got[PRINTED_MAX];
     struct cw_err err = {0};
-    int fds[2];
 
     p = (struct printing){.out_fd = memfd_create("out", MFD_CLOEXEC)};
-    must(p.out_fd >= 0 && pipe2(fds, O_CLOEXEC | O_NONBLOCK) == 0);
-    p.rank_fd = fds[1];
+    p.rank = channel_new(NULL, false);
+    must(p.out_fd >= 0 && p.rank);
     output_sink_open_fd(&p.sink, p.out_fd, "output");
-    must(output_stream_open(&p.stream, fds[0], 0, &p.sink, false, &err) == CW_OK);
+    must(output_stream_open(&p.stream, p.rank, 0, &p.sink, false, &err) == CW_OK);
     output_stream_set_mark(&p.stream, secret);
     print_all(&p, data, size);
-    close(p.rank_fd);
+    channel_end(p.rank);
+    channel_leave(p.rank);
     must(output_stream_read(&p.stream, 2, &err) == CW_OK);
     output_stream_give_up(&p.stream);
     must(output_stream_tick(&p.stream, 3 * OUTPUT_PARTIAL_NS, &err) == CW_OK);

@@ -128,3 +128,11 @@ before_test() {
   server=()
   address=()
 }
+
+# The process that starts those of the ranks.
+agent() {
+  local one
+  for one in $(children_of "$pid"); do
+    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = *\ agent\ * ]] && echo "$one"
+  done
+}

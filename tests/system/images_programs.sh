@@ -158,14 +158,6 @@ slow_input() {
   expect_event rank_restored 2
 }
 
-# The process that starts those of the ranks.
-agent() {
-  local one
-  for one in $(children_of "$pid"); do
-    [[ $(tr '\0' ' ' 2>/dev/null <"/proc/$one/cmdline") = *\ agent\ * ]] && echo "$one"
-  done
-}
-
 # The launcher has got other limits since the image was taken.
 other_limits() {
   : >"$tmp/events"
