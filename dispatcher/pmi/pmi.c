@@ -1,51 +1,34 @@
 #include "dispatcher/pmi/pmi.h"
 #include "dispatcher/places/places.h"
-#include "dispatcher/pmi/pmi_line.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <limits.h>
 #include <search.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define QUOTED_BYTES 80  /* of a bad line, in an error text */
-#define REPLY_SMALL 1023 /* the client's reader gives up on a longer line */
-#define WIRE_VERSION 1
-#define WIRE_SUBVERSION 1
-
-/* A client writes its value into a buffer of PMI_LINE_MAX; it stops on less than this. */
-_Static_assert(PMI_VALLEN_MAX > 256, "MPICH wants more than 256 bytes for a value");
-/* MPICH cuts what is longer at (max - 2) / 2 when it puts, at (max - 1) / 2 when it gets. */
-_Static_assert(PMI_VALLEN_MAX % 2 == 0, "an odd size makes MPICH cut values in two ways");
+enum state { NONE, RUNNING, FINALIZED };
 
 /* What one process of the rank said so far. A new incarnation starts from zeros. */
 struct talk {
-    enum pmi_state state;
-    uint64_t barriers; /* entered so far; waits while this is above the job's count */
-    char *partial;     /* owned; PMI_LINE_MAX bytes while a line is incomplete, else NULL */
-    size_t partial_size;
-    bool spawning; /* inside mcmd=spawn ... endcmd */
-    uint32_t spawn_lines;
-    long spawns_total;
-    long spawns_sofar;
+    enum state state;
+    uint64_t fences;  /* entered so far; waits while this is above the job's count */
     uint32_t answers; /* about names, given so far */
 };
 
 struct rank {
     struct talk talk;
-    char **answers; /* about names: what was answered, in order; owned, as are the strings */
+    struct pmi_answer *answers; /* about names: what was answered, in order; owned, as the values */
     uint32_t answer_count;
     uint32_t answer_room;
-    bool forgotten;         /* not all of them are kept */
-    struct pmi_owner owner; /* of entries in both stores, which outlive the process */
-    struct places places;   /* of its images */
+    bool forgotten;       /* not all of them are kept */
+    uint32_t entries;     /* keys and names, which outlive the process, ... */
+    size_t bytes;         /* ... and their size */
+    struct places places; /* of its images */
 };
 
 /* Values of a place, as those of struct talk. */
-enum { AT_STATE, AT_BARRIERS, AT_ANSWERS };
+enum { AT_STATE, AT_FENCES, AT_ANSWERS };
 
 struct pmi {
     uint32_t ranks;
@@ -53,533 +36,286 @@ struct pmi {
     const uint32_t *appnums;
     const struct pmi_ops *ops;
     void *ctx;
-    uint64_t barriers; /* that all ranks have passed */
+    uint64_t fences; /* that all ranks have passed */
     uint32_t waiting;
     void *keys;  /* tsearch root: put and get */
     void *names; /* tsearch root: publish, lookup, unpublish */
     struct rank rank[];
 };
 
-enum {
-    IN_NONE = 1,
-    IN_RUNNING = 2,
-    IN_BARRIER = 4,
+/* ---- keys and names, each put there by one rank, of which each may put a bounded part ---- */
+
+/* tsearch orders by key. One allocation with both strings. */
+struct pair {
+    const char *key;
+    const char *value;
+    uint32_t owner;
+    char bytes[];
 };
 
-struct command {
-    const char *name;
-    unsigned states; /* in which it is allowed */
-    int (*handler)(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err);
-};
-
-/* ---- errors and replies ---- */
-
-/* Sets CW_EPROTO: "rank 3: PMI line 'cmd=...': why". */
-static int refuse(struct cw_err *err, uint32_t rank, const char *text, const char *why)
+static int compare_pairs(const void *a, const void *b)
 {
-    char quoted[QUOTED_BYTES + 1];
-    size_t i;
-
-    for (i = 0; text[i] && i < QUOTED_BYTES; i++)
-        quoted[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
-    quoted[i] = '\0';
-    return cw_err_set(err, CW_EPROTO, "rank %u: PMI line '%s%s': %s", rank, quoted,
-                      text[i] ? "..." : "", why);
+    return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
 }
 
-static int out_of_memory(struct cw_err *err, uint32_t rank)
+static struct pair *find(void *const *store, const char *key)
 {
-    return cw_err_set(err, CW_ENOMEM, "rank %u: no memory for its PMI data", rank);
+    struct pair probe = {.key = key};
+    struct pair *const *node = tfind(&probe, store, compare_pairs);
+
+    return node ? *node : NULL;
 }
 
-__attribute__((format(printf, 3, 4))) static void reply(struct pmi *pmi, uint32_t rank,
-                                                        const char *fmt, ...)
+static size_t pair_size(const char *key, const char *value)
 {
-    char text[REPLY_SMALL + 1];
-    va_list ap;
-    int size;
-
-    va_start(ap, fmt);
-    size = vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    assert(size > 0 && (size_t)size < sizeof(text) && text[size - 1] == '\n');
-    pmi->ops->reply(pmi->ctx, rank, text, (size_t)size);
+    return sizeof(struct pair) + strlen(key) + strlen(value) + 2;
 }
 
-/* ---- commands ---- */
-
-static int on_init(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
+/* The key is not there. Returns what is wrong; an exhausted memory is answered like a bound. */
+static const char *add(struct pmi *pmi, void **store, uint32_t rank, const char *key,
+                       const char *value)
 {
-    int version;
-    int subversion;
-    bool known;
+    struct rank *owner = &pmi->rank[rank];
+    size_t size = pair_size(key, value);
+    struct pair *pair;
 
-    if (!pmi_read_int(pmi_line_find(line, "pmi_version"), &version) ||
-        !pmi_read_int(pmi_line_find(line, "pmi_subversion"), &subversion))
-        return refuse(err, line->rank, line->text, "expected pmi_version= and pmi_subversion=");
-    known = version == WIRE_VERSION && subversion >= 0 && subversion <= WIRE_SUBVERSION;
-    if (known)
-        pmi->rank[line->rank].talk.state = PMI_RUNNING;
-    /* To another version the client answers itself, by abort. */
-    reply(pmi, line->rank, "cmd=response_to_init rc=%d pmi_version=%d pmi_subversion=%d\n",
-          known ? 0 : -1, WIRE_VERSION, WIRE_SUBVERSION);
-    if (known)
-        pmi->ops->initialized(pmi->ctx, line->rank);
-    return CW_OK;
-}
-
-static int on_get_maxes(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    (void)err;
-    reply(pmi, line->rank, "cmd=maxes kvsname_max=%d keylen_max=%d vallen_max=%d\n",
-          PMI_KVSNAME_MAX, PMI_KEYLEN_MAX, PMI_VALLEN_MAX);
-    return CW_OK;
-}
-
-static int on_get_appnum(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    (void)err;
-    reply(pmi, line->rank, "cmd=appnum appnum=%u\n", pmi->appnums ? pmi->appnums[line->rank] : 0);
-    return CW_OK;
-}
-
-static int on_get_my_kvsname(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    (void)err;
-    reply(pmi, line->rank, "cmd=my_kvsname kvsname=%s\n", pmi->kvsname);
-    return CW_OK;
-}
-
-static int on_get_universe_size(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    (void)err;
-    reply(pmi, line->rank, "cmd=universe_size size=%u\n", pmi->ranks);
-    return CW_OK;
-}
-
-/* What put and get have in common; NULL when the line lacks something. */
-static const char *read_key(const struct pmi_line *line, struct cw_err *err)
-{
-    const char *key = pmi_line_find(line, "key");
-
-    if (!pmi_line_find(line, "kvsname") || !key || !*key || strlen(key) >= PMI_KEYLEN_MAX) {
-        refuse(err, line->rank, line->text, "expected kvsname= and key= of at most 255 bytes");
-        return NULL;
+    if (owner->entries == PMI_ENTRIES_MAX || size > PMI_ENTRY_BYTES_MAX - owner->bytes)
+        return "too_many_entries";
+    pair = malloc(size);
+    if (!pair)
+        return "no_memory";
+    pair->key = strcpy(pair->bytes, key);
+    pair->value = strcpy(pair->bytes + strlen(key) + 1, value);
+    pair->owner = rank;
+    if (!tsearch(pair, store, compare_pairs)) {
+        free(pair);
+        return "no_memory";
     }
-    return key;
+    owner->entries++;
+    owner->bytes += size;
+    return NULL;
+}
+
+static void take_back(struct pmi *pmi, void **store, struct pair *pair)
+{
+    struct rank *owner = &pmi->rank[pair->owner];
+
+    assert(owner->entries > 0);
+    owner->entries--;
+    owner->bytes -= pair_size(pair->key, pair->value);
+    tdelete(pair, store, compare_pairs);
+    free(pair);
+}
+
+/* ---- answers ---- */
+
+static void answer(struct pmi *pmi, uint32_t rank, enum pmi_what what, const char *problem,
+                   const char *value)
+{
+    pmi->ops->answer(pmi->ctx, rank,
+                     &(struct pmi_answer){.what = what, .problem = problem, .value = value});
+}
+
+static void answer_number(struct pmi *pmi, uint32_t rank, enum pmi_what what, const char *fmt,
+                          uint32_t number)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), fmt, number);
+    answer(pmi, rank, what, NULL, text);
 }
 
 /* A key is put once. To put the same value again changes nothing and is no error. */
-static const char *put(struct pmi *pmi, const struct pmi_line *line, const char *key,
-                       const char *value)
+static void put(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
 {
-    const struct pmi_pair *old = pmi_store_find(&pmi->keys, key);
+    const struct pair *old = find(&pmi->keys, request->key);
+    const char *problem = NULL;
 
-    if (strcmp(pmi_line_find(line, "kvsname"), pmi->kvsname) != 0)
-        return "unknown_kvsname";
     if (!old)
-        return pmi_store_add(&pmi->keys, &pmi->rank[line->rank].owner, line->rank, key, value);
-    return strcmp(old->value, value) == 0 ? NULL : "duplicate_key";
+        problem = add(pmi, &pmi->keys, rank, request->key, request->value);
+    else if (strcmp(old->value, request->value) != 0)
+        problem = "duplicate_key";
+    answer(pmi, rank, PMI_PUT, problem, NULL);
 }
 
-static int on_put(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
+/* From node 0 on, N nodes with one rank each: MPICH's shared memory stays off, every message goes
+ * through the device. */
+static void get(struct pmi *pmi, uint32_t rank, const char *key)
 {
-    const char *key = read_key(line, err);
-    const char *value = pmi_line_find(line, "value");
-    const char *problem;
+    const struct pair *pair = find(&pmi->keys, key);
 
-    if (!key)
-        return err->code;
-    if (!value || strlen(value) >= PMI_VALLEN_MAX)
-        return refuse(err, line->rank, line->text, "expected value= within vallen_max");
-    problem = put(pmi, line, key, value);
-    reply(pmi, line->rank, "cmd=put_result rc=%d msg=%s\n", problem ? -1 : 0,
-          problem ? problem : "success");
-    return CW_OK;
-}
-
-static int on_get(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    const char *key = read_key(line, err);
-    const struct pmi_pair *pair;
-
-    if (!key)
-        return err->code;
-    if (strcmp(pmi_line_find(line, "kvsname"), pmi->kvsname) != 0) {
-        reply(pmi, line->rank, "cmd=get_result rc=-1 msg=unknown_kvsname\n");
-        return CW_OK;
-    }
-    /* From node 0 on, N nodes with one rank each: MPICH's shared memory stays off, every message
-     * goes through the device. */
-    if (strcmp(key, "PMI_process_mapping") == 0) {
-        reply(pmi, line->rank, "cmd=get_result rc=0 msg=success value=(vector,(0,%u,1))\n",
-              pmi->ranks);
-        return CW_OK;
-    }
-    pair = pmi_store_find(&pmi->keys, key);
-    if (pair)
-        reply(pmi, line->rank, "cmd=get_result rc=0 msg=success value=%s\n", pair->value);
+    if (strcmp(key, "PMI_process_mapping") == 0)
+        answer_number(pmi, rank, PMI_GET, "(vector,(0,%u,1))", pmi->ranks);
     else
-        reply(pmi, line->rank, "cmd=get_result rc=-1 msg=key_not_found\n");
-    return CW_OK;
+        answer(pmi, rank, PMI_GET, pair ? NULL : "key_not_found", pair ? pair->value : NULL);
 }
 
-static int on_barrier_in(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
+static void fence(struct pmi *pmi, uint32_t rank)
 {
-    struct talk *talk = &pmi->rank[line->rank].talk;
+    struct talk *talk = &pmi->rank[rank].talk;
 
-    (void)err;
-    if (pmi->ops->entering)
-        pmi->ops->entering(pmi->ctx, line->rank);
-    if (++talk->barriers <= pmi->barriers) {
+    if (++talk->fences <= pmi->fences) {
         /* a process before this one passed it with the others */
-        reply(pmi, line->rank, "cmd=barrier_out\n");
-        return CW_OK;
+        answer(pmi, rank, PMI_FENCE, NULL, NULL);
+        return;
     }
-    assert(talk->barriers == pmi->barriers + 1);
-    pmi->waiting++;
-    if (pmi->waiting < pmi->ranks)
-        return CW_OK;
+    assert(talk->fences == pmi->fences + 1);
+    if (++pmi->waiting < pmi->ranks)
+        return;
     pmi->waiting = 0;
-    pmi->barriers++;
+    pmi->fences++;
     for (uint32_t r = 0; r < pmi->ranks; r++)
-        reply(pmi, r, "cmd=barrier_out\n");
-    return CW_OK;
-}
-
-static int on_finalize(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    (void)err;
-    pmi->rank[line->rank].talk.state = PMI_FINALIZED;
-    reply(pmi, line->rank, "cmd=finalize_ack\n");
-    pmi->ops->finalized(pmi->ctx, line->rank);
-    return CW_OK;
-}
-
-static int on_abort(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    int code = 1;
-
-    if (pmi_line_find(line, "exitcode") && !pmi_read_int(pmi_line_find(line, "exitcode"), &code))
-        return refuse(err, line->rank, line->text, "exitcode= is no number");
-    pmi->ops->aborted(pmi->ctx, line->rank, code);
-    return CW_OK;
-}
-
-static const char *read_service(const struct pmi_line *line, struct cw_err *err)
-{
-    const char *service = pmi_line_find(line, "service");
-
-    if (!service || !*service) {
-        refuse(err, line->rank, line->text, "expected service=");
-        return NULL;
-    }
-    return service;
+        answer(pmi, r, PMI_FENCE, NULL, NULL);
 }
 
 /* ---- names, whose answers depend on when they were asked ---- */
 
 /* False when there is no room for it. */
-static bool keep_answer(struct rank *r, const char *text)
+static bool keep_answer(struct rank *r, struct pmi_answer kept)
 {
     if (r->answer_count == r->answer_room) {
         uint32_t room = r->answer_room ? 2 * r->answer_room : 8;
-        char **more = room <= PMI_ANSWERS_MAX ? realloc(r->answers, room * sizeof(*more)) : NULL;
+        struct pmi_answer *more =
+            room <= PMI_ANSWERS_MAX ? realloc(r->answers, room * sizeof(*more)) : NULL;
 
         if (!more)
             return false;
         r->answers = more;
         r->answer_room = room;
     }
-    r->answers[r->answer_count] = strdup(text);
-    if (!r->answers[r->answer_count])
+    if (kept.value && !(kept.value = strdup(kept.value)))
         return false;
-    r->talk.answers = ++r->answer_count;
+    r->answers[r->answer_count++] = kept;
+    r->talk.answers = r->answer_count;
     return true;
 }
 
-/* Answers, and keeps the answer. */
-__attribute__((format(printf, 3, 4))) static void answer(struct pmi *pmi, uint32_t rank,
-                                                         const char *fmt, ...)
+static void name(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
 {
     struct rank *r = &pmi->rank[rank];
-    char text[REPLY_SMALL + 1];
-    va_list ap;
+    struct pair *pair = find(&pmi->names, request->key);
+    struct pmi_answer a = {.what = request->what};
 
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    reply(pmi, rank, "%s", text);
-    if (r->forgotten || keep_answer(r, text))
+    if (a.what == PMI_PUBLISH)
+        a.problem =
+            pair ? "already_published" : add(pmi, &pmi->names, rank, request->key, request->value);
+    else if (!pair)
+        a.problem = "service_not_found";
+    else if (a.what == PMI_LOOKUP)
+        a.value = pair->value;
+    else
+        take_back(pmi, &pmi->names, pair);
+    pmi->ops->answer(pmi->ctx, rank, &a);
+    if (r->forgotten || keep_answer(r, a))
         return;
     r->forgotten = true;
     if (pmi->ops->forgotten)
         pmi->ops->forgotten(pmi->ctx, rank);
 }
 
-/* True when this was answered before, to another process of the rank: the same goes out again.
- * `kind` is how such an answer begins. Sets the error when the rank asks something else now. */
-static bool answered_before(struct pmi *pmi, const struct pmi_line *line, const char *kind,
-                            struct cw_err *err)
+/* What was answered to the process before it that asked this; NULL: none did. */
+static const struct pmi_answer *answer_before(const struct pmi *pmi, uint32_t rank,
+                                              enum pmi_what what)
 {
-    struct rank *r = &pmi->rank[line->rank];
-    const char *text;
+    const struct rank *r = &pmi->rank[rank];
+    bool any = what >= PMI_PUBLISH && r->talk.answers < r->answer_count;
 
-    if (r->talk.answers == r->answer_count)
-        return false;
-    text = r->answers[r->talk.answers++];
-    if (strncmp(text, kind, strlen(kind)) == 0)
-        reply(pmi, line->rank, "%s", text);
-    else
-        refuse(err, line->rank, line->text, "another request than before the restart");
-    return true;
+    return any ? &r->answers[r->talk.answers] : NULL;
 }
 
-static int on_publish_name(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
-{
-    const char *service = read_service(line, err);
-    const char *port = pmi_line_find(line, "port");
-    const char *problem;
+/* ---- requests ---- */
 
-    if (!service)
-        return err->code;
-    if (!port || strlen(port) >= PMI_VALLEN_MAX)
-        return refuse(err, line->rank, line->text, "expected port= within vallen_max");
-    if (answered_before(pmi, line, "cmd=publish_result", err))
-        return err->code;
-    problem =
-        pmi_store_find(&pmi->names, service)
-            ? "already_published"
-            : pmi_store_add(&pmi->names, &pmi->rank[line->rank].owner, line->rank, service, port);
-    answer(pmi, line->rank, "cmd=publish_result rc=%d msg=%s\n", problem ? -1 : 0,
-           problem ? problem : "success");
-    return CW_OK;
+static bool in_fence(const struct pmi *pmi, uint32_t rank)
+{
+    return pmi->rank[rank].talk.fences > pmi->fences;
 }
 
-static int on_lookup_name(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
+/* A rank waits for every answer; only ABORT may come from another of its threads meanwhile: so
+ * nothing else is allowed in a fence, and nothing at all after FINALIZE. */
+static const char *out_of_turn(const struct pmi *pmi, uint32_t rank, enum pmi_what what)
 {
-    const char *service = read_service(line, err);
-    const struct pmi_pair *pair;
+    enum state state = pmi->rank[rank].talk.state;
+    bool waits = in_fence(pmi, rank);
 
-    if (!service)
-        return err->code;
-    if (answered_before(pmi, line, "cmd=lookup_result", err))
-        return err->code;
-    pair = pmi_store_find(&pmi->names, service);
-    if (pair)
-        answer(pmi, line->rank, "cmd=lookup_result rc=0 msg=success port=%s\n", pair->value);
-    else
-        answer(pmi, line->rank, "cmd=lookup_result rc=-1 msg=service_not_found\n");
-    return CW_OK;
+    if (state == FINALIZED)
+        return "not allowed after finalize";
+    if (what == PMI_ABORT || (!waits && (state == NONE) == (what == PMI_INIT)))
+        return NULL;
+    if (state == NONE)
+        return "not allowed before init";
+    return waits ? "not allowed while the rank waits in a barrier" : "not allowed after init";
 }
 
-static int on_unpublish_name(struct pmi *pmi, const struct pmi_line *line, struct cw_err *err)
+static void act(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
 {
-    const char *service = read_service(line, err);
-    struct pmi_pair *pair;
-
-    if (!service)
-        return err->code;
-    if (answered_before(pmi, line, "cmd=unpublish_result", err))
-        return err->code;
-    pair = pmi_store_find(&pmi->names, service);
-    if (pair)
-        pmi_store_remove(&pmi->names, &pmi->rank[pair->owner].owner, pair);
-    answer(pmi, line->rank, "cmd=unpublish_result rc=%d msg=%s\n", pair ? 0 : -1,
-           pair ? "success" : "service_not_found");
-    return CW_OK;
-}
-
-/* A rank blocks on every reply but that of abort, which another of its threads may send meanwhile:
- * so nothing else is allowed in a barrier, and nothing at all after finalize. */
-static const struct command commands[] = {
-    {"init", IN_NONE, on_init},
-    {"get_maxes", IN_RUNNING, on_get_maxes},
-    {"get_appnum", IN_RUNNING, on_get_appnum},
-    {"get_my_kvsname", IN_RUNNING, on_get_my_kvsname},
-    {"get_universe_size", IN_RUNNING, on_get_universe_size},
-    {"put", IN_RUNNING, on_put},
-    {"get", IN_RUNNING, on_get},
-    {"barrier_in", IN_RUNNING, on_barrier_in},
-    {"finalize", IN_RUNNING, on_finalize},
-    {"abort", IN_NONE | IN_RUNNING | IN_BARRIER, on_abort},
-    {"publish_name", IN_RUNNING, on_publish_name},
-    {"lookup_name", IN_RUNNING, on_lookup_name},
-    {"unpublish_name", IN_RUNNING, on_unpublish_name},
-};
-
-/* ---- mcmd=spawn: one value a line, until endcmd ---- */
-
-static void begin_spawn(struct talk *talk)
-{
-    talk->spawning = true;
-    talk->spawn_lines = 0;
-    talk->spawns_total = 0;
-    talk->spawns_sofar = 0;
-}
-
-/* MPI_Comm_spawn_multiple sends a block for each command and reads one reply, after the last. */
-static void end_spawn(struct pmi *pmi, uint32_t rank)
-{
-    struct talk *talk = &pmi->rank[rank].talk;
-
-    talk->spawning = false;
-    if (talk->spawns_sofar >= talk->spawns_total)
-        reply(pmi, rank, "cmd=spawn_result rc=-1 msg=spawn_is_not_supported\n");
-}
-
-static int take_spawn_line(struct pmi *pmi, uint32_t rank, const char *text, struct cw_err *err)
-{
-    struct talk *talk = &pmi->rank[rank].talk;
-    const char *equals = strchr(text, '=');
-
-    if (strcmp(text, "endcmd") == 0) {
-        end_spawn(pmi, rank);
-        return CW_OK;
-    }
-    if (!equals || equals == text)
-        return refuse(err, rank, text, "expected KEY=VALUE or endcmd after mcmd=spawn");
-    if (++talk->spawn_lines > PMI_SPAWN_LINES_MAX)
-        return refuse(err, rank, text, "too many lines after mcmd=spawn");
-    if (strncmp(text, "totspawns=", 10) == 0)
-        talk->spawns_total = strtol(text + 10, NULL, 10);
-    else if (strncmp(text, "spawnssofar=", 12) == 0)
-        talk->spawns_sofar = strtol(text + 12, NULL, 10);
-    return CW_OK;
-}
-
-/* ---- input ---- */
-
-static unsigned allowed_now(const struct pmi *pmi, uint32_t rank)
-{
-    switch (pmi->rank[rank].talk.state) {
-    case PMI_NONE:
-        return IN_NONE;
-    case PMI_RUNNING:
-        return pmi_rank_in_barrier(pmi, rank) ? IN_BARRIER : IN_RUNNING;
-    case PMI_FINALIZED:
+    switch (request->what) {
+    case PMI_APPNUM:
+        answer_number(pmi, rank, PMI_APPNUM, "%u", pmi->appnums ? pmi->appnums[rank] : 0);
+        break;
+    case PMI_SPACE:
+        answer(pmi, rank, PMI_SPACE, NULL, pmi->kvsname);
+        break;
+    case PMI_SIZE:
+        answer_number(pmi, rank, PMI_SIZE, "%u", pmi->ranks);
+        break;
+    case PMI_GET:
+        get(pmi, rank, request->key);
+        break;
+    case PMI_PUT:
+        put(pmi, rank, request);
+        break;
+    case PMI_FENCE:
+        fence(pmi, rank);
+        break;
+    case PMI_PUBLISH:
+    case PMI_LOOKUP:
+    case PMI_UNPUBLISH:
+        name(pmi, rank, request);
+        break;
+    case PMI_SPAWN:
+        answer(pmi, rank, PMI_SPAWN, "spawn_is_not_supported", NULL);
+        break;
+    case PMI_INIT:
+    case PMI_FINALIZE:
+        pmi->rank[rank].talk.state = request->what == PMI_INIT ? RUNNING : FINALIZED;
+        /* fall through */
+    case PMI_LIMITS:
+        answer(pmi, rank, request->what, NULL, NULL);
+        break;
+    case PMI_ABORT:
+    case PMI_WHATS:
         break;
     }
-    return 0;
 }
 
-static const char *state_problem(const struct pmi *pmi, uint32_t rank)
+const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *request)
 {
-    switch (allowed_now(pmi, rank)) {
-    case IN_NONE:
-        return "not allowed before init";
-    case IN_RUNNING:
-        return "not allowed after init";
-    case IN_BARRIER:
-        return "not allowed while the rank waits in a barrier";
-    default:
-        return "not allowed after finalize";
-    }
-}
+    const struct pmi_answer *before = answer_before(pmi, rank, request->what);
+    const char *problem = out_of_turn(pmi, rank, request->what);
 
-static int run_command(struct pmi *pmi, const struct pmi_line *line, const char *name,
-                       struct cw_err *err)
-{
-    for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-        if (strcmp(commands[i].name, name) != 0)
-            continue;
-        if (!(commands[i].states & allowed_now(pmi, line->rank)))
-            return refuse(err, line->rank, line->text, state_problem(pmi, line->rank));
-        return commands[i].handler(pmi, line, err);
-    }
-    return refuse(err, line->rank, line->text,
-                  "unknown command; Causeway speaks PMI-1 as MPICH does: is the program linked "
-                  "against MPICH?");
-}
-
-/* `text` is a line without its newline, terminated. */
-static int take_line(struct pmi *pmi, uint32_t rank, const char *text, struct cw_err *err)
-{
-    char cut[PMI_LINE_MAX];
-    struct pmi_line line = {.rank = rank, .text = text};
-
-    if (pmi->rank[rank].talk.spawning)
-        return take_spawn_line(pmi, rank, text, err);
-    strcpy(cut, text);
-    if (!pmi_line_split(&line, cut))
-        return refuse(err, rank, text, "expected cmd=NAME KEY=VALUE ...");
-    if (strcmp(line.fields[0].key, "cmd") == 0)
-        return run_command(pmi, &line, line.fields[0].value, err);
-    if (strcmp(text, "mcmd=spawn") != 0)
-        return refuse(err, rank, text, "expected cmd=NAME or mcmd=spawn at its start");
-    if (allowed_now(pmi, rank) != IN_RUNNING)
-        return refuse(err, rank, text, state_problem(pmi, rank));
-    begin_spawn(&pmi->rank[rank].talk);
-    return CW_OK;
-}
-
-static void drop_partial(struct talk *talk)
-{
-    free(talk->partial);
-    talk->partial = NULL;
-    talk->partial_size = 0;
-}
-
-static int keep_partial(struct talk *talk, uint32_t rank, const char *bytes, size_t size,
-                        struct cw_err *err)
-{
-    assert(talk->partial_size + size < PMI_LINE_MAX);
-    if (!talk->partial)
-        talk->partial = malloc(PMI_LINE_MAX);
-    if (!talk->partial)
-        return out_of_memory(err, rank);
-    memcpy(talk->partial + talk->partial_size, bytes, size);
-    talk->partial_size += size;
-    return CW_OK;
-}
-
-/* Puts what was kept and `size` bytes more into `text`, terminated. */
-static void join(char text[PMI_LINE_MAX], const struct talk *talk, const char *bytes, size_t size)
-{
-    if (talk->partial_size)
-        memcpy(text, talk->partial, talk->partial_size);
-    memcpy(text + talk->partial_size, bytes, size);
-    text[talk->partial_size + size] = '\0';
-}
-
-/* Takes the next line, or the start of one. Sets how many bytes that was. */
-static int take_next(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, size_t *taken,
-                     struct cw_err *err)
-{
-    struct talk *talk = &pmi->rank[rank].talk;
-    const char *newline = memchr(bytes, '\n', size);
-    size_t part = newline ? (size_t)(newline - bytes) : size;
-    size_t room = PMI_LINE_MAX - 1 - talk->partial_size;
-    char text[PMI_LINE_MAX];
-
-    *taken = newline ? part + 1 : part;
-    if (!newline && part <= room)
-        return keep_partial(talk, rank, bytes, part, err);
-    join(text, talk, bytes, part <= room ? part : room);
-    if (part > room)
-        return refuse(err, rank, text, "longer than 1024 bytes");
-    if (strlen(text) != talk->partial_size + part)
-        return refuse(err, rank, text, "a zero byte follows");
-    drop_partial(talk);
-    return take_line(pmi, rank, text, err);
-}
-
-int pmi_input(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, struct cw_err *err)
-{
     assert(rank < pmi->ranks);
-    err->code = CW_OK;
-    while (size) {
-        size_t taken;
-
-        if (take_next(pmi, rank, bytes, size, &taken, err) < 0) {
-            drop_partial(&pmi->rank[rank].talk);
-            return err->code;
-        }
-        assert(taken > 0 && taken <= size);
-        bytes += taken;
-        size -= taken;
+    if (problem)
+        return problem;
+    if (before && before->what != request->what)
+        return "another request than before the restart";
+    /* to another version the client answers itself, by ABORT */
+    if (request->what == PMI_INIT && request->code)
+        problem = "unknown_version";
+    else if (request->space && strcmp(request->space, pmi->kvsname) != 0)
+        problem = "unknown_kvsname";
+    if (problem) {
+        answer(pmi, rank, request->what, problem, NULL);
+        return NULL;
     }
-    return CW_OK;
+    if (pmi->ops->asked)
+        pmi->ops->asked(pmi->ctx, rank, request);
+    if (before) {
+        pmi->rank[rank].talk.answers++;
+        pmi->ops->answer(pmi->ctx, rank, before);
+    } else {
+        act(pmi, rank, request);
+    }
+    return NULL;
 }
 
 /* ---- life and questions ---- */
@@ -607,9 +343,8 @@ void pmi_free(struct pmi *pmi)
     if (!pmi)
         return;
     for (uint32_t r = 0; r < pmi->ranks; r++) {
-        drop_partial(&pmi->rank[r].talk);
         for (uint32_t i = 0; i < pmi->rank[r].answer_count; i++)
-            free(pmi->rank[r].answers[i]);
+            free((char *)pmi->rank[r].answers[i].value);
         free(pmi->rank[r].answers);
     }
     tdestroy(pmi->keys, free);
@@ -620,15 +355,13 @@ void pmi_free(struct pmi *pmi)
 void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number)
 {
     const struct talk *talk = &pmi->rank[rank].talk;
-    struct place place = {.number = number};
+    const struct place place = {
+        .number = number,
+        .at = {[AT_STATE] = talk->state, [AT_FENCES] = talk->fences, [AT_ANSWERS] = talk->answers}};
 
     assert(rank < pmi->ranks);
-    if (number == 0 || talk->partial || talk->spawning || pmi_rank_in_barrier(pmi, rank))
-        return;
-    place.at[AT_STATE] = talk->state;
-    place.at[AT_BARRIERS] = talk->barriers;
-    place.at[AT_ANSWERS] = talk->answers;
-    places_add(&pmi->rank[rank].places, &place);
+    if (number && !in_fence(pmi, rank))
+        places_add(&pmi->rank[rank].places, &place);
 }
 
 bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number)
@@ -649,32 +382,14 @@ void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number)
     const struct place *place = places_find(&pmi->rank[rank].places, number);
 
     assert(rank < pmi->ranks);
-    if (pmi_rank_in_barrier(pmi, rank)) {
+    if (in_fence(pmi, rank)) {
         assert(pmi->waiting > 0);
         pmi->waiting--;
     }
-    drop_partial(talk);
     *talk = (struct talk){0};
     if (!place)
         return;
-    talk->state = (enum pmi_state)place->at[AT_STATE];
-    talk->barriers = place->at[AT_BARRIERS];
+    talk->state = (enum state)place->at[AT_STATE];
+    talk->fences = place->at[AT_FENCES];
     talk->answers = (uint32_t)place->at[AT_ANSWERS];
-}
-
-bool pmi_rank_in_barrier(const struct pmi *pmi, uint32_t rank)
-{
-    assert(rank < pmi->ranks);
-    return pmi->rank[rank].talk.barriers > pmi->barriers;
-}
-
-uint32_t pmi_waiting(const struct pmi *pmi)
-{
-    return pmi->waiting;
-}
-
-enum pmi_state pmi_state_of(const struct pmi *pmi, uint32_t rank)
-{
-    assert(rank < pmi->ranks);
-    return pmi->rank[rank].talk.state;
 }

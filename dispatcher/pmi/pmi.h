@@ -1,28 +1,55 @@
-/* PMI-1 ("simple PMI"), the server's side: the lines that MPICH writes to the descriptor named by
- * PMI_FD to learn of its job, to exchange addresses and to meet in barriers.
+/* PMI, the server's side, by what is meant: ranks ask to learn of their job, to exchange addresses
+ * and to meet in fences. How that is written (pmi_line.h: PMI-1) is no matter here.
  *
- * Pure: bytes come in by pmi_input, replies and happenings go out by pmi_ops; no I/O, no clock, no
- * globals. One pmi serves the ranks of one job. Not thread-safe: one thread at a time. */
+ * Pure: requests come in by pmi_ask, answers go out by pmi_ops; no I/O, no clock, no globals. One
+ * pmi serves the ranks of one job. Not thread-safe: one thread at a time. */
 #ifndef DISPATCHER_PMI_H
 #define DISPATCHER_PMI_H
-
-#include "common/err.h"
-#include "dispatcher/pmi/pmi_store.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define PMI_LINE_MAX 1024   /* bytes of a line, its newline counted; the client's PMIU_MAXLINE */
-#define PMI_KVSNAME_MAX 256 /* bytes, terminator counted, as for the two below */
-#define PMI_KEYLEN_MAX 256
-/* What is left of a line for the value of "cmd=put kvsname=... key=... value=...". The client would
- * compute the same from a larger number; a value of that size would not fit its lines. */
-#define PMI_VALLEN_MAX (PMI_LINE_MAX - PMI_KVSNAME_MAX - PMI_KEYLEN_MAX - 30)
-#define PMI_ANSWERS_MAX 4096            /* about published names, kept of a rank for its restart */
-#define PMI_SPAWN_LINES_MAX (64u << 10) /* lines of one mcmd=spawn */
+#define PMI_KVSNAME_MAX 256            /* bytes, terminator counted */
+#define PMI_ENTRIES_MAX 4096           /* keys and names that one rank may hold */
+#define PMI_ENTRY_BYTES_MAX (1u << 20) /* bytes of them */
+#define PMI_ANSWERS_MAX 4096           /* about published names, kept of a rank for its restart */
 
 struct pmi;
+
+enum pmi_what {
+    PMI_LIMITS, /* of what can be written, which this does not know */
+    PMI_APPNUM,
+    PMI_SPACE, /* the name of the job's space of keys */
+    PMI_SIZE,
+    PMI_GET,
+    PMI_SPAWN, /* which is declined */
+    PMI_ABORT, /* has no answer */
+    PMI_KEPT,  /* from here on: what a server that takes over has to know of ... */
+    PMI_INIT = PMI_KEPT,
+    PMI_PUT,
+    PMI_COMMITS, /* ... and from here on: before it is answered */
+    PMI_FENCE = PMI_COMMITS,
+    PMI_FINALIZE,
+    PMI_PUBLISH,
+    PMI_LOOKUP,
+    PMI_UNPUBLISH,
+    PMI_WHATS
+};
+
+struct pmi_request {
+    enum pmi_what what;
+    const char *space; /* PUT, GET; NULL: the job's */
+    const char *key;   /* these two, and of names: the service */
+    const char *value; /* PUT; PUBLISH: the port */
+    int code;          /* ABORT: of the job; INIT: 0, else it speaks what we do not */
+};
+
+struct pmi_answer {
+    enum pmi_what what;
+    const char *problem; /* a word; NULL: it was done */
+    const char *value;   /* what was asked for; NULL: nothing */
+};
 
 struct pmi_config {
     uint32_t ranks;          /* of the job; at least 1 */
@@ -30,23 +57,17 @@ struct pmi_config {
     const uint32_t *appnums; /* MPI_APPNUM of each rank; borrowed until pmi_free; NULL: all 0 */
 };
 
-/* Called from inside pmi_input, with the `ctx` of pmi_new; they may ask (pmi_state_of, ...) but
- * must not call pmi_input or pmi_free. */
+/* Called from inside pmi_ask, with the `ctx` of pmi_new; they may ask (pmi_state_of, ...) but must
+ * not call pmi_ask or pmi_free. */
 struct pmi_ops {
-    /* Send `line` (ends in a newline, is not terminated, gone after the call) to the rank. */
-    void (*reply)(void *ctx, uint32_t rank, const char *line, size_t size);
-    void (*initialized)(void *ctx, uint32_t rank); /* after the reply to init */
-    void (*finalized)(void *ctx, uint32_t rank);   /* after the reply to finalize */
-    /* The rank asks for the end of the job and waits for it; there is no reply. */
-    void (*aborted)(void *ctx, uint32_t rank, int exit_code);
+    /* The rank asks this, which is allowed; nothing has come of it yet. An INIT that speaks what we
+     * do not is not told of, nor what is for another space. May be NULL. */
+    void (*asked)(void *ctx, uint32_t rank, const struct pmi_request *request);
+    void (*answer)(void *ctx, uint32_t rank, const struct pmi_answer *answer);
     /* PMI_ANSWERS_MAX is reached: another process of the rank could not be told the same again.
      * Called once; may be NULL. */
     void (*forgotten)(void *ctx, uint32_t rank);
-    /* The rank enters a barrier; the others are not let go yet. May be NULL. */
-    void (*entering)(void *ctx, uint32_t rank);
 };
-
-enum pmi_state { PMI_NONE, PMI_RUNNING, PMI_FINALIZED };
 
 /* Returns NULL when there is no memory. `ops` and `ctx` are borrowed until pmi_free. */
 struct pmi *pmi_new(const struct pmi_config *config, const struct pmi_ops *ops, void *ctx);
@@ -54,14 +75,13 @@ struct pmi *pmi_new(const struct pmi_config *config, const struct pmi_ops *ops, 
 /* NULL is allowed. */
 void pmi_free(struct pmi *pmi);
 
-/* Takes bytes as they came from the rank's descriptor, split anywhere. Errors: CW_EPROTO (a line
- * that is none, or not allowed now) and CW_ENOMEM; the text names the rank and quotes the line.
- * What followed the bad line is dropped: end the rank. */
-int pmi_input(struct pmi *pmi, uint32_t rank, const char *bytes, size_t size, struct cw_err *err);
+/* Returns why that is not allowed now; NULL: it is, and is answered, at once or when the others
+ * have come to the fence. */
+const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *request);
 
 /* The rank takes an image of its process, between two requests: what it has been told so far is
- * remembered as the image's place, of which there are PLACES_MAX a rank. In the middle of a
- * request, where MPICH takes none, there is no place. */
+ * remembered as the image's place, of which there are PLACES_MAX a rank. While it waits in a fence,
+ * where MPICH takes none, there is no place. */
 void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number);
 
 /* Whether there is that place; of number 0, the beginning, always. */
@@ -72,14 +92,8 @@ bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number);
 void pmi_rank_forget_before(struct pmi *pmi, uint32_t rank, uint32_t number);
 
 /* Another process plays the rank, from the place of this image, or from the beginning (0, and when
- * there is no such place): it is told what the one before was told, and passes the barriers that
+ * there is no such place): it is told what the one before was told, and passes the fences that
  * were passed. What it publishes is there already. */
 void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number);
-
-/* A barrier takes every rank of the job, so a rank that ended, finalized or not, stalls the ones
- * that wait: the caller sees it from these and from its own knowledge of processes. */
-bool pmi_rank_in_barrier(const struct pmi *pmi, uint32_t rank);
-uint32_t pmi_waiting(const struct pmi *pmi); /* ranks that wait in the barrier */
-enum pmi_state pmi_state_of(const struct pmi *pmi, uint32_t rank);
 
 #endif

@@ -1,7 +1,8 @@
 #include "dispatcher/ranks/rank_io.h"
-#include "dispatcher/pmi/pmi.h"
+#include "dispatcher/pmi/pmi_line.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@ struct one {
     uint32_t rank;
     struct channel *pmi; /* NULL: there is none */
     struct channel *control;
+    struct pmi_lines lines;
     bool has_device; /* its process has read its setup */
 };
 
@@ -20,59 +22,62 @@ struct rank_io {
     bool replaying; /* what was said to a dispatcher before us */
 };
 
-/* --- PMI --- */
-
-/* Whether the rank, or another one, may do something after this answer that the next dispatcher has
- * to know of. What else was said is said again. */
-static bool commits(const char *line, size_t size)
+static void keep(const struct one *one, uint32_t type, uint32_t number, const void *bytes,
+                 size_t size)
 {
-    static const char *const others[] = {"cmd=get_result",      "cmd=put_result", "cmd=maxes",
-                                         "cmd=universe_size",   "cmd=appnum",     "cmd=my_kvsname",
-                                         "cmd=response_to_init"};
+    const struct job_state_record record = {
+        .type = type, .rank = one->rank, .number = number, .bytes = bytes, .size = (uint32_t)size};
 
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
-        if (size > strlen(others[i]) && memcmp(line, others[i], strlen(others[i])) == 0)
-            return false;
-    return true;
+    state_file_put(one->of->config.state, &record);
 }
 
-static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
+/* --- PMI --- */
+
+static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
 {
     struct rank_io *io = ctx;
     struct channel *pmi = io->of_rank[rank].pmi;
+    char line[PMI_LINE_MAX];
     struct cw_err err;
 
-    if (pmi && commits(line, size))
+    if (pmi && answer->what >= PMI_COMMITS)
         state_file_sync(io->config.state);
     /* MPICH asks one thing at a time: there is room, unless the process is no MPICH */
-    if (!pmi || channel_write(pmi, line, size) || channel_has_ended(pmi))
+    if (!pmi || channel_write(pmi, line, pmi_line_put(line, answer)) || channel_has_ended(pmi))
         return;
     cw_err_set(&err, CW_EPROTO, "rank %u does not read the answers to its PMI requests", rank);
     io->config.events->broken(io->config.ctx, rank, &err);
 }
 
-static void on_initialized(void *ctx, uint32_t rank)
+/* Its strings one after the other, each with its end. */
+static void keep_request(const struct one *one, const struct pmi_request *request)
 {
-    const struct rank_io *io = ctx;
+    char bytes[PMI_LINE_MAX];
+    size_t size = 0;
 
-    if (!io->replaying)
-        io->config.events->initialized(io->config.ctx, rank);
+    for (int i = 0; i < 2; i++)
+        size += (size_t)sprintf(bytes + size, "%s", (i ? request->value : request->key) ?: "") + 1;
+    keep(one, JOB_STATE_PMI, request->what, bytes, size);
 }
 
-static void on_finalized(void *ctx, uint32_t rank)
+/* MPI_Init opens UCP, which is the R-device, before its first fence. */
+static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
 {
     const struct rank_io *io = ctx;
+    const struct rank_io_events *events = io->config.events;
 
-    if (!io->replaying)
-        io->config.events->finalized(io->config.ctx, rank);
-}
-
-static void on_aborted(void *ctx, uint32_t rank, int exit_code)
-{
-    const struct rank_io *io = ctx;
-
-    if (!io->replaying)
-        io->config.events->aborted(io->config.ctx, rank, exit_code);
+    if (io->replaying)
+        return;
+    if (request->what >= PMI_KEPT)
+        keep_request(&io->of_rank[rank], request);
+    if (request->what == PMI_INIT)
+        events->initialized(io->config.ctx, rank);
+    else if (request->what == PMI_FINALIZE)
+        events->finalized(io->config.ctx, rank);
+    else if (request->what == PMI_ABORT)
+        events->aborted(io->config.ctx, rank, request->code);
+    else if (request->what == PMI_FENCE && !io->of_rank[rank].has_device)
+        events->without_device(io->config.ctx, rank);
 }
 
 static void on_forgotten(void *ctx, uint32_t rank)
@@ -82,17 +87,7 @@ static void on_forgotten(void *ctx, uint32_t rank)
     config->events->forgotten(config->ctx, rank);
 }
 
-/* MPI_Init opens UCP, which is the R-device, before its first barrier. */
-static void on_entering(void *ctx, uint32_t rank)
-{
-    const struct rank_io *io = ctx;
-
-    if (!io->replaying && !io->of_rank[rank].has_device)
-        io->config.events->without_device(io->config.ctx, rank);
-}
-
-static const struct pmi_ops pmi_ops = {on_reply,   on_initialized, on_finalized,
-                                       on_aborted, on_forgotten,   on_entering};
+static const struct pmi_ops pmi_ops = {on_asked, on_answer, on_forgotten};
 
 /* --- both descriptors --- */
 
@@ -140,14 +135,6 @@ static size_t take(struct channel **channel, void *bytes, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-static void keep(const struct one *one, uint32_t type, const void *bytes, size_t size)
-{
-    const struct job_state_record record = {
-        .type = type, .rank = one->rank, .bytes = bytes, .size = (uint32_t)size};
-
-    state_file_put(one->of->config.state, &record);
-}
-
 static void take_report(struct one *one, const struct cw_report *report, const uint8_t *bytes,
                         size_t size)
 {
@@ -160,12 +147,12 @@ static void take_report(struct one *one, const struct cw_report *report, const u
     case CW_REPORT_EARLY:
     case CW_REPORT_FILE:
     case CW_REPORT_NESTED:
-        keep(one, JOB_STATE_REPORT, bytes, size);
+        keep(one, JOB_STATE_REPORT, 0, bytes, size);
         break;
     case CW_REPORT_IMAGE_TAKEN:
-        state_file_put(config->state, &(struct job_state_record){.type = JOB_STATE_MARK,
-                                                                 .rank = one->rank,
-                                                                 .number = report->image.number});
+        if (pmi_lines_are_open(&one->lines))
+            break; /* in the middle of a request there is no place */
+        keep(one, JOB_STATE_MARK, report->image.number, NULL, 0);
         pmi_rank_mark(one->of->pmi, one->rank, report->image.number);
         break;
     default:
@@ -207,8 +194,7 @@ static void hear_pmi(struct one *one, uint32_t reads)
         size = take(&one->pmi, bytes, sizeof(bytes));
         if (size == 0)
             return;
-        keep(one, JOB_STATE_PMI, bytes, size);
-        if (pmi_input(io->pmi, one->rank, bytes, size, &err) == CW_OK)
+        if (pmi_lines_take(&one->lines, io->pmi, one->rank, bytes, size, &err) == CW_OK)
             continue;
         io->config.events->broken(io->config.ctx, one->rank, &err);
         channel_close(one->pmi);
@@ -228,28 +214,39 @@ void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again
 
     one->has_device = number > 0;
     if (again) {
-        state_file_put(
-            io->config.state,
-            &(struct job_state_record){.type = JOB_STATE_STARTED, .rank = rank, .number = number});
+        keep(one, JOB_STATE_STARTED, number, NULL, 0);
         pmi_rank_restarted(io->pmi, rank, number);
     }
     rank_io_close(io, rank);
+    one->lines = (struct pmi_lines){0};
     one->pmi = pmi;
     one->control = control;
     channel_watch(pmi, read_pmi, one);
     channel_watch(control, read_control, one);
 }
 
+/* The journal's sums are right, and so is what stands in it, unless this wrote it wrongly. */
+static void replay_request(struct rank_io *io, const struct job_state_record *record)
+{
+    const char *key = (const char *)record->bytes;
+    const char *value = record->size ? memchr(key, '\0', record->size - 1) : NULL;
+
+    if (record->number < PMI_KEPT || record->number >= PMI_WHATS || !value || key[record->size - 1])
+        return;
+    pmi_ask(io->pmi, record->rank,
+            &(struct pmi_request){
+                .what = (enum pmi_what)record->number, .key = key, .value = value + 1});
+}
+
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
 {
     struct cw_report report;
-    struct cw_err ignored;
 
     io->replaying = true;
     if (record->type == JOB_STATE_STARTED)
         pmi_rank_restarted(io->pmi, record->rank, record->number);
     else if (record->type == JOB_STATE_PMI)
-        pmi_input(io->pmi, record->rank, (const char *)record->bytes, record->size, &ignored);
+        replay_request(io, record);
     else if (record->type == JOB_STATE_MARK)
         pmi_rank_mark(io->pmi, record->rank, record->number);
     else if (record->type == JOB_STATE_TRIMMED)

@@ -2,7 +2,7 @@
  * list of pieces: one byte for the rank, one for the size, then the bytes of the piece. In place of
  * the rank, two values are for images: of the next byte's rank one is taken, or it goes on from it.
  */
-#include "dispatcher/pmi/pmi.h"
+#include "dispatcher/pmi/pmi_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,37 +15,21 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What the client relies on: one line that its buffer holds. */
-static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
+static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
 {
+    char line[PMI_LINE_MAX];
+    size_t size = pmi_line_put(line, answer);
+
     (void)ctx;
     if (rank >= RANKS || size < 2 || size >= PMI_LINE_MAX ||
         memchr(line, '\n', size) != line + size - 1 || strncmp(line, "cmd=", 4) != 0)
         abort();
 }
 
-static void on_happening(void *ctx, uint32_t rank)
+static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
 {
     (void)ctx;
-    if (rank >= RANKS)
-        abort();
-}
-
-static void on_aborted(void *ctx, uint32_t rank, int exit_code)
-{
-    (void)exit_code;
-    on_happening(ctx, rank);
-}
-
-static void check(const struct pmi *pmi)
-{
-    uint32_t waiting = 0;
-
-    for (uint32_t r = 0; r < RANKS; r++) {
-        waiting += pmi_rank_in_barrier(pmi, r);
-        if (pmi_rank_in_barrier(pmi, r) && pmi_state_of(pmi, r) != PMI_RUNNING)
-            abort();
-    }
-    if (waiting != pmi_waiting(pmi) || waiting == RANKS)
+    if (rank >= RANKS || request->what >= PMI_WHATS)
         abort();
 }
 
@@ -58,9 +42,10 @@ static void take_image(struct pmi *pmi, uint32_t rank, uint32_t number)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct pmi_ops ops = {on_reply, on_happening, on_happening, on_aborted};
+    static const struct pmi_ops ops = {on_asked, on_answer, NULL};
     struct pmi_config config = {.ranks = RANKS, .kvsname = "k"};
     struct pmi *pmi = pmi_new(&config, &ops, NULL);
+    struct pmi_lines lines[RANKS] = {0};
     struct cw_err err = {0};
 
     if (!pmi)
@@ -80,10 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             piece = 0;
         if (piece > size)
             piece = size;
-        if (pmi_input(pmi, rank, (const char *)data, piece, &err) < 0 &&
+        if (pmi_lines_take(&lines[rank], pmi, rank, (const char *)data, piece, &err) < 0 &&
             (err.code >= 0 || strncmp(err.text, "rank ", 5) != 0))
             abort();
-        check(pmi);
         data += piece;
         size -= piece;
     }

@@ -145,7 +145,7 @@ TEST(too_large)
 {
     static const uint8_t much[JOB_STATE_BODY_MAX];
     struct job_state_record record = {
-        .type = JOB_STATE_PMI, .bytes = much, .size = JOB_STATE_BODY_MAX - 3};
+        .type = JOB_STATE_PMI, .bytes = much, .size = JOB_STATE_BODY_MAX - 7};
 
     CU_ASSERT_EQUAL(job_state_put(bytes, &record), 0);
     record.size--;

@@ -1,5 +1,5 @@
 /* The PMI server as a rank sees it: lines in, the story of replies and happenings out. */
-#include "dispatcher/pmi/pmi.h"
+#include "dispatcher/pmi/pmi_line.h"
 
 #include "tests/unit/suites.h"
 
@@ -26,60 +26,47 @@ static void tell(const char *text, size_t size)
     story[story_size] = '\0';
 }
 
-static void on_reply(void *ctx, uint32_t rank, const char *line, size_t size)
+static struct pmi_lines lines_of[RANKS];
+
+static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
 {
+    char line[PMI_LINE_MAX];
     char who[16];
 
     CU_ASSERT_EQUAL(*(int *)ctx, 7);
     tell(who, (size_t)snprintf(who, sizeof(who), "%u< ", rank));
-    tell(line, size);
+    tell(line, pmi_line_put(line, answer));
 }
 
-static void on_initialized(void *ctx, uint32_t rank)
+static void tell_of(uint32_t rank, const char *what, int number)
 {
-    char what[64];
+    char text[64];
 
-    (void)ctx;
-    tell(what, (size_t)snprintf(what, sizeof(what), "%u initialized\n", rank));
+    tell(text, (size_t)snprintf(text, sizeof(text), "%u %s %d\n", rank, what, number));
 }
 
-static void on_finalized(void *ctx, uint32_t rank)
+static bool fences_are_told;
+
+static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request)
 {
-    char what[64];
-
     (void)ctx;
-    tell(what, (size_t)snprintf(what, sizeof(what), "%u finalized\n", rank));
-}
-
-static void on_aborted(void *ctx, uint32_t rank, int exit_code)
-{
-    char what[64];
-
-    (void)ctx;
-    tell(what, (size_t)snprintf(what, sizeof(what), "%u aborted %d\n", rank, exit_code));
+    if (request->what == PMI_INIT)
+        tell_of(rank, "initialized", request->code);
+    else if (request->what == PMI_FINALIZE)
+        tell_of(rank, "finalized", request->code);
+    else if (request->what == PMI_ABORT)
+        tell_of(rank, "aborted", request->code);
+    else if (request->what == PMI_FENCE && fences_are_told)
+        tell_of(rank, "enters", 0);
 }
 
 static void on_forgotten(void *ctx, uint32_t rank)
 {
-    char what[64];
-
     (void)ctx;
-    tell(what, (size_t)snprintf(what, sizeof(what), "%u forgotten\n", rank));
+    tell_of(rank, "forgotten", 0);
 }
 
-static bool entering_is_told;
-
-static void on_entering(void *ctx, uint32_t rank)
-{
-    char what[64];
-
-    (void)ctx;
-    if (entering_is_told)
-        tell(what, (size_t)snprintf(what, sizeof(what), "%u enters\n", rank));
-}
-
-static const struct pmi_ops ops = {on_reply,   on_initialized, on_finalized,
-                                   on_aborted, on_forgotten,   on_entering};
+static const struct pmi_ops ops = {on_asked, on_answer, on_forgotten};
 static int context = 7;
 
 static struct pmi *make(uint32_t ranks)
@@ -90,6 +77,7 @@ static struct pmi *make(uint32_t ranks)
     story_size = 0;
     story[0] = '\0';
     memset(&err, 0, sizeof(err));
+    memset(lines_of, 0, sizeof(lines_of));
     return pmi_new(&config, &ops, &context);
 }
 
@@ -98,7 +86,7 @@ static const char *say(struct pmi *pmi, uint32_t rank, const char *lines)
 {
     story_size = 0;
     story[0] = '\0';
-    CU_ASSERT_EQUAL(pmi_input(pmi, rank, lines, strlen(lines), &err), CW_OK);
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, rank, lines, strlen(lines), &err), CW_OK);
     return story;
 }
 
@@ -106,26 +94,31 @@ static void refused(struct pmi *pmi, uint32_t rank, const char *line, const char
 {
     story_size = 0;
     story[0] = '\0';
-    CU_ASSERT_EQUAL(pmi_input(pmi, rank, line, strlen(line), &err), CW_EPROTO);
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[rank], pmi, rank, line, strlen(line), &err),
+                    CW_EPROTO);
     CU_ASSERT_EQUAL(err.code, CW_EPROTO);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
     CU_ASSERT_STRING_EQUAL(story, "");
 }
 
+static void restart(struct pmi *pmi, uint32_t rank, uint32_t number)
+{
+    memset(&lines_of[rank], 0, sizeof(lines_of[rank]));
+    pmi_rank_restarted(pmi, rank, number);
+}
+
 static void init(struct pmi *pmi, uint32_t rank)
 {
     say(pmi, rank, "cmd=init pmi_version=1 pmi_subversion=1\n");
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, rank), PMI_RUNNING);
 }
 
 TEST(opening_of_a_job)
 {
     struct pmi *pmi = make(RANKS);
 
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 2), PMI_NONE);
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=init pmi_version=1 pmi_subversion=1\n"),
-                           "2< cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n"
-                           "2 initialized\n");
+                           "2 initialized 0\n"
+                           "2< cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=get_maxes\n"),
                            "2< cmd=maxes kvsname_max=256 keylen_max=256 vallen_max=482\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=get_appnum\n"), "2< cmd=appnum appnum=4\n");
@@ -134,8 +127,6 @@ TEST(opening_of_a_job)
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=get_universe_size\n"), "2< cmd=universe_size size=3\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=get kvsname=kvs_1 key=PMI_process_mapping\n"),
                            "2< cmd=get_result rc=0 msg=success value=(vector,(0,3,1))\n");
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 2), PMI_RUNNING);
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
     pmi_free(pmi);
 }
 
@@ -145,7 +136,6 @@ TEST(another_version_is_told_so)
 
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=init pmi_version=2 pmi_subversion=0\n"),
                            "0< cmd=response_to_init rc=-1 pmi_version=1 pmi_subversion=1\n");
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=abort exitcode=-1\n"), "0 aborted -1\n");
     refused(pmi, 0, "cmd=init pmi_version=one pmi_subversion=1\n", "pmi_version");
     refused(pmi, 0, "cmd=init\n", "pmi_version");
@@ -167,7 +157,9 @@ TEST(lines_split_anywhere)
         for (size_t at = 0; at < strlen(lines); at += part) {
             size_t left = strlen(lines) - at;
 
-            CU_ASSERT_EQUAL(pmi_input(pmi, 0, lines + at, left < part ? left : part, &err), CW_OK);
+            CU_ASSERT_EQUAL(
+                pmi_lines_take(&lines_of[0], pmi, 0, lines + at, left < part ? left : part, &err),
+                CW_OK);
         }
         CU_ASSERT_STRING_EQUAL(story, whole);
         pmi_free(pmi);
@@ -277,13 +269,8 @@ TEST(barrier_waits_for_the_last)
     for (int round = 0; round < 2; round++) {
         CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=barrier_in\n"), "");
         CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
-        CU_ASSERT_EQUAL(pmi_waiting(pmi), 2);
-        CU_ASSERT_TRUE(pmi_rank_in_barrier(pmi, 0));
-        CU_ASSERT_FALSE(pmi_rank_in_barrier(pmi, 1));
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
                                "0< cmd=barrier_out\n1< cmd=barrier_out\n2< cmd=barrier_out\n");
-        CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
-        CU_ASSERT_FALSE(pmi_rank_in_barrier(pmi, 0));
     }
     pmi_free(pmi);
 }
@@ -294,11 +281,11 @@ TEST(who_enters_a_barrier_is_told_first)
 
     init(pmi, 0);
     init(pmi, 1);
-    entering_is_told = true;
-    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"), "1 enters\n");
+    fences_are_told = true;
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"), "1 enters 0\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"),
-                           "0 enters\n0< cmd=barrier_out\n1< cmd=barrier_out\n");
-    entering_is_told = false;
+                           "0 enters 0\n0< cmd=barrier_out\n1< cmd=barrier_out\n");
+    fences_are_told = false;
     pmi_free(pmi);
 }
 
@@ -310,8 +297,7 @@ TEST(only_abort_is_heard_in_a_barrier)
     say(pmi, 0, "cmd=barrier_in\n");
     refused(pmi, 0, "cmd=barrier_in\n", "rank 0: PMI line 'cmd=barrier_in': not allowed while");
     refused(pmi, 0, "cmd=get_maxes\n", "waits in a barrier");
-    refused(pmi, 0, "mcmd=spawn\n", "waits in a barrier");
-    CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
+    refused(pmi, 0, "mcmd=spawn\nendcmd\n", "waits in a barrier");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=abort exitcode=3\n"), "0 aborted 3\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=abort\n"), "0 aborted 1\n");
     refused(pmi, 0, "cmd=abort exitcode=99999999999999999999\n", "no number");
@@ -324,11 +310,10 @@ TEST(order_of_a_life)
 
     refused(pmi, 1, "cmd=get_maxes\n", "not allowed before init");
     refused(pmi, 1, "cmd=barrier_in\n", "not allowed before init");
-    refused(pmi, 1, "mcmd=spawn\n", "not allowed before init");
+    refused(pmi, 1, "mcmd=spawn\nendcmd\n", "not allowed before init");
     init(pmi, 1);
     refused(pmi, 1, "cmd=init pmi_version=1 pmi_subversion=1\n", "not allowed after init");
-    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=finalize\n"), "1< cmd=finalize_ack\n1 finalized\n");
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 1), PMI_FINALIZED);
+    CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=finalize\n"), "1 finalized 0\n1< cmd=finalize_ack\n");
     refused(pmi, 1, "cmd=finalize\n", "not allowed after finalize");
     refused(pmi, 1, "cmd=abort exitcode=1\n", "not allowed after finalize");
     pmi_free(pmi);
@@ -404,7 +389,7 @@ TEST(a_spawn_without_end_is_bounded)
     init(pmi, 0);
     say(pmi, 0, "mcmd=spawn\n");
     while (code == CW_OK && lines <= PMI_SPAWN_LINES_MAX + 1) {
-        code = pmi_input(pmi, 0, "arg=1\n", 6, &err);
+        code = pmi_lines_take(&lines_of[0], pmi, 0, "arg=1\n", 6, &err);
         lines++;
     }
     CU_ASSERT_EQUAL(code, CW_EPROTO);
@@ -431,7 +416,7 @@ TEST(bad_lines_are_quoted)
     line[201] = '\0';
     refused(pmi, 1, line, "xxx...'");
     CU_ASSERT_TRUE(strlen(err.text) < 200);
-    CU_ASSERT_EQUAL(pmi_input(pmi, 1, "cmd=get_m\0xes\n", 14, &err), CW_EPROTO);
+    CU_ASSERT_EQUAL(pmi_lines_take(&lines_of[1], pmi, 1, "cmd=get_m\0xes\n", 14, &err), CW_EPROTO);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "zero byte"));
     pmi_free(pmi);
 }
@@ -463,12 +448,11 @@ TEST(restart_begins_anew)
     init(pmi, 1);
     say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n");
     say(pmi, 1, "cmd=get kvs"); /* killed in the middle of a line */
-    pmi_rank_restarted(pmi, 1, 0);
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 1), PMI_NONE);
+    restart(pmi, 1, 0);
     refused(pmi, 1, "cmd=get_maxes\n", "not allowed before init");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=init pmi_version=1 pmi_subversion=1\n"),
-                           "1< cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n"
-                           "1 initialized\n");
+                           "1 initialized 0\n"
+                           "1< cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=put kvsname=kvs_1 key=card-1 value=ff\n"),
                            "1< cmd=put_result rc=0 msg=success\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=get kvsname=kvs_1 key=card-1\n"),
@@ -482,9 +466,9 @@ TEST(restart_after_finalize)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=finalize\n");
-    pmi_rank_restarted(pmi, 0, 0);
+    restart(pmi, 0, 0);
     init(pmi, 0);
-    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=finalize\n"), "0< cmd=finalize_ack\n0 finalized\n");
+    CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=finalize\n"), "0 finalized 0\n0< cmd=finalize_ack\n");
     pmi_free(pmi);
 }
 
@@ -499,15 +483,12 @@ TEST(restart_passes_barriers)
         say(pmi, 0, "cmd=barrier_in\n");
         say(pmi, 1, "cmd=barrier_in\n");
     }
-    pmi_rank_restarted(pmi, 0, 0);
+    restart(pmi, 0, 0);
     init(pmi, 0);
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
-        CU_ASSERT_FALSE(pmi_rank_in_barrier(pmi, 0));
-        CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
     }
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
-    CU_ASSERT_TRUE(pmi_rank_in_barrier(pmi, 0));
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
                            "0< cmd=barrier_out\n1< cmd=barrier_out\n");
     pmi_free(pmi);
@@ -522,8 +503,7 @@ TEST(restart_of_one_in_a_barrier)
         init(pmi, r);
     say(pmi, 0, "cmd=barrier_in\n");
     say(pmi, 1, "cmd=barrier_in\n");
-    pmi_rank_restarted(pmi, 0, 0);
-    CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
+    restart(pmi, 0, 0);
     CU_ASSERT_STRING_EQUAL(say(pmi, 2, "cmd=barrier_in\n"), "");
     init(pmi, 0);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"),
@@ -548,7 +528,7 @@ TEST(restart_hears_the_same_of_names)
                            "1< cmd=publish_result rc=0 msg=success\n");
     say(pmi, 0, "cmd=unpublish_name service=ocean\n");
     for (int i = 0; i < 2; i++) {
-        pmi_rank_restarted(pmi, 1, 0);
+        restart(pmi, 1, 0);
         init(pmi, 1);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), none);
         CU_ASSERT_STRING_EQUAL(say(pmi, 1, ask), found);
@@ -567,7 +547,7 @@ TEST(restart_asks_something_else)
 
     init(pmi, 0);
     say(pmi, 0, "cmd=publish_name service=a port=b\n");
-    pmi_rank_restarted(pmi, 0, 0);
+    restart(pmi, 0, 0);
     init(pmi, 0);
     refused(pmi, 0, "cmd=lookup_name service=a\n", "another request than before the restart");
     pmi_free(pmi);
@@ -612,21 +592,17 @@ TEST(image_after_a_barrier)
     barrier_of_two(pmi);
     pmi_rank_mark(pmi, 0, 2);
     say(pmi, 0, "cmd=barrier_in\n");
-    CU_ASSERT_EQUAL(pmi_waiting(pmi), 1);
-    pmi_rank_restarted(pmi, 0, 1); /* it is past init, and has one barrier to pass that is over */
-    CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_RUNNING);
+    restart(pmi, 0, 1); /* it is past init, and has one barrier to pass that is over */
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "0< cmd=barrier_out\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
-    pmi_rank_restarted(pmi, 0, 2);
+    restart(pmi, 0, 2);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
                            "0< cmd=barrier_out\n1< cmd=barrier_out\n");
     pmi_rank_forget_before(pmi, 0, 2);
     CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 1));
     CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 2));
-    pmi_rank_restarted(pmi, 0, 0);
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
+    restart(pmi, 0, 0);
     pmi_free(pmi);
 }
 
@@ -641,7 +617,7 @@ TEST(image_between_answers)
     say(pmi, 1, "cmd=publish_name service=a port=p\n");
     say(pmi, 0, "cmd=lookup_name service=a\n");
     say(pmi, 1, "cmd=unpublish_name service=a\n");
-    pmi_rank_restarted(pmi, 0, 1);
+    restart(pmi, 0, 1);
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=lookup_name service=a\n"),
                            "0< cmd=lookup_result rc=0 msg=success port=p\n");
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=lookup_name service=a\n"),
@@ -657,8 +633,7 @@ TEST(image_after_finalize)
     init(pmi, 0);
     say(pmi, 0, "cmd=finalize\n");
     pmi_rank_mark(pmi, 0, 4);
-    pmi_rank_restarted(pmi, 0, 4);
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_FINALIZED);
+    restart(pmi, 0, 4);
     pmi_free(pmi);
 }
 
@@ -671,15 +646,15 @@ TEST(image_in_a_request)
     init(pmi, 1);
     pmi_rank_mark(pmi, 0, 0);
     say(pmi, 0, "cmd=get_");
-    pmi_rank_mark(pmi, 0, 1);
-    say(pmi, 0, "maxes\nmcmd=spawn\n");
-    pmi_rank_mark(pmi, 0, 2);
+    CU_ASSERT_TRUE(pmi_lines_are_open(&lines_of[0]));
+    say(pmi, 0, "maxes\n");
+    CU_ASSERT_FALSE(pmi_lines_are_open(&lines_of[0]));
+    say(pmi, 0, "mcmd=spawn\n");
+    CU_ASSERT_TRUE(pmi_lines_are_open(&lines_of[0]));
     say(pmi, 0, "totspawns=1\nendcmd\ncmd=barrier_in\n");
     pmi_rank_mark(pmi, 0, 3);
-    for (uint32_t number = 1; number <= 3; number++)
-        CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, number));
-    pmi_rank_restarted(pmi, 0, 3); /* of no place: from the beginning */
-    CU_ASSERT_EQUAL(pmi_state_of(pmi, 0), PMI_NONE);
-    CU_ASSERT_EQUAL(pmi_waiting(pmi), 0);
+    CU_ASSERT_FALSE(pmi_lines_are_open(&lines_of[0]));
+    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 3));
+    restart(pmi, 0, 3); /* of no place: from the beginning */
     pmi_free(pmi);
 }
