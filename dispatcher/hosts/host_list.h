@@ -20,7 +20,7 @@
 
 struct host {
     char name[HOST_NAME_MAX_BYTES + 1];
-    uint32_t slots;     /* 0: not said; placement.h says how many that are */
+    uint32_t slots;     /* 0: not said; placement.h has how many that are */
     uint32_t slots_max; /* ranks at a time, when they share slots; 0: not said */
     uint32_t site;      /* of a grid; 0 without one */
     const char *agent;  /* path of causeway there; borrowed; NULL: as for all hosts */

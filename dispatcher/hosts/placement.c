@@ -20,15 +20,14 @@ struct placing {
     uint32_t placed; /* ranks */
 };
 
-static uint32_t slots_of(const struct host *host, uint32_t ppn)
+static uint32_t slots_of(const struct host *host, const struct placement_options *o, uint32_t cores)
 {
-    uint32_t slots = host->slots ? host->slots : ppn;
+    uint32_t most = host->slots_max ? host->slots_max : HOST_SLOTS_MAX;
+    uint32_t slots = host->slots ? host->slots : o->ppn ? o->ppn : cores;
 
     if (host->without_ranks)
         return 0;
-    if (!slots)
-        return 1;
-    return host->slots_max && host->slots_max < slots ? host->slots_max : slots;
+    return !slots ? 1 : slots < most ? slots : most;
 }
 
 static int measure(struct placing *p, struct cw_err *err)
@@ -40,7 +39,7 @@ static int measure(struct placing *p, struct cw_err *err)
         struct room *room = &p->room[i];
 
         room->first = p->placement->slots;
-        room->slots = slots_of(host, o->ppn);
+        room->slots = slots_of(host, o, o->cores ? o->cores[i] : 1);
         room->quota = o->ppn ? o->ppn : room->slots;
         room->most = room->slots;
         if (o->oversubscribe && room->slots)

@@ -15,6 +15,7 @@ struct placement_options {
     uint32_t ppn;                    /* ranks on each host; 0: as many as it has slots */
     bool oversubscribe;              /* ranks may share slots when none is free */
     const struct rankfile *rankfile; /* says it all; NULL: there is none */
+    const uint32_t *cores;           /* of each host; NULL: not known, as if each had one */
 };
 
 /* The arrays are owned. Slots are counted host by host, in their order. */
@@ -26,9 +27,10 @@ struct placement {
     uint32_t *rank_slot; /* where each is started first */
 };
 
-/* A host whose slots are not said has one, or `ppn`. Without `oversubscribe` each rank gets a slot
- * of its own, and at most `ppn` are on a host; with it, hosts get more, in turn, when all are full,
- * but none more than its slots_max. Errors: CW_EINVAL, with numbers and what to do; CW_ENOMEM. */
+/* A host whose slots are not said has `ppn`, or one for each of its cores. Without `oversubscribe`
+ * each rank gets a slot of its own, and at most `ppn` are on a host; with it, hosts get more, in
+ * turn, when all are full, but none more than its slots_max. Errors: CW_EINVAL, with numbers and
+ * what to do; CW_ENOMEM. */
 int placement_make(struct placement *placement, const struct host_list *hosts, uint32_t ranks,
                    const struct placement_options *options, struct cw_err *err);
 

@@ -11,23 +11,25 @@
 
 #define SILENT_PERIODS 3 /* signs of life that did not come make a rank look hung */
 
-void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
-              struct job_slot *slot)
+void job_init(struct job *job, const struct job_config *config, struct job_rank *rank)
 {
-    assert(config->rank_slot || config->slots >= config->ranks);
-    *job = (struct job){.config = *config,
-                        .rank = rank,
-                        .slot = slot,
-                        .down = config->ranks,
-                        .due_later_ns = UINT64_MAX};
-    for (uint32_t i = 0; i < config->ranks; i++) {
-        rank[i].slot = config->rank_slot ? config->rank_slot[i] : i;
-        assert(rank[i].slot < config->slots);
-        slot[rank[i].slot].ranks++;
-        rank[i].site = slot[rank[i].slot].site;
-        rank[i].cut_site = JOB_NO_SITE;
+    *job = (struct job){
+        .config = *config, .rank = rank, .down = config->ranks, .due_later_ns = UINT64_MAX};
+}
+
+void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uint32_t *rank_slot)
+{
+    job->slot = slot;
+    job->slots = slots;
+    for (uint32_t i = 0; i < job->config.ranks; i++) {
+        struct job_rank *r = &job->rank[i];
+
+        r->slot = rank_slot ? rank_slot[i] : i;
+        assert(r->slot < slots);
+        slot[r->slot].ranks++;
+        r->site = slot[r->slot].site;
+        r->cut_site = JOB_NO_SITE;
     }
-    job->config.rank_slot = NULL;
 }
 
 /* --- what all the parts need --- */
@@ -201,9 +203,9 @@ static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
 {
     const struct job_slot *best = NULL;
 
-    for (uint32_t i = 0; i < job->config.slots; i++) {
+    for (uint32_t i = 0; i < job->slots; i++) {
         const struct job_slot *s =
-            &job->slot[(uint32_t)(((uint64_t)r->slot_first + i) % job->config.slots)];
+            &job->slot[(uint32_t)(((uint64_t)r->slot_first + i) % job->slots)];
 
         if (!s->away && s->ranks > 0 && s->ranks < s->ranks_max && distance(r, s) < rounds &&
             (!best || s->ranks < best->ranks))
@@ -218,7 +220,7 @@ static bool share_slot(struct job *job, struct job_rank *r, uint32_t rounds)
  * of the others; each is tried once. After them one that is shared. */
 static bool take_slot(struct job *job, struct job_rank *r)
 {
-    uint64_t slots = job->config.slots;
+    uint64_t slots = job->slots;
     uint32_t rounds = rounds_of(job, r);
 
     while (r->slots_tried < rounds * slots) {
@@ -249,7 +251,7 @@ static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, 
     uint32_t away = 0;
     bool elsewhere = false;
 
-    for (uint32_t i = 0; i < job->config.slots; i++) {
+    for (uint32_t i = 0; i < job->slots; i++) {
         away += job->slot[i].away;
         elsewhere |= job->slot[i].site != r->site;
     }
@@ -257,7 +259,7 @@ static void fail_without_slot(struct job *job, uint32_t rank, const char *lost, 
         job, r->exit_code ? r->exit_code : 1, now_ns,
         "rank %u (%s) %s%s%s, and there is no free slot for it: %u of %u slots are on lost hosts; "
         "give more hosts, as --spares, or let ranks share slots with --oversubscribe%s",
-        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->config.slots,
+        rank, r->program, r->why, r->why[0] && lost[0] ? ", " : "", lost, away, job->slots,
         elsewhere && !job->config.any_site ? ", or restart at other sites with --restart-at grid"
                                            : "");
 }
@@ -434,8 +436,8 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
     job_fail(job, exit_code, now_ns,
              "rank %u %s, and incarnation %u of it could be started on no free slot (of %u): %s; "
              "is the program still where it was, and may more processes be started?",
-             rank, r->why[0] ? r->why : "was not started yet", r->incarnation + 1,
-             job->config.slots, text);
+             rank, r->why[0] ? r->why : "was not started yet", r->incarnation + 1, job->slots,
+             text);
 }
 
 /* --- what the process says and does --- */
@@ -607,7 +609,7 @@ static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t
 
 void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < job->config.slots; i++)
+    for (uint32_t i = 0; i < job->slots; i++)
         job->slot[i].away |= job->slot[i].host == host;
     for (uint32_t i = 0; i < job->config.ranks; i++) {
         struct job_rank *r = &job->rank[i];
@@ -625,7 +627,7 @@ void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t no
 
 void job_host_back(struct job *job, uint32_t host)
 {
-    for (uint32_t i = 0; i < job->config.slots; i++)
+    for (uint32_t i = 0; i < job->slots; i++)
         job->slot[i].away &= job->slot[i].host != host;
 }
 

@@ -120,11 +120,8 @@ struct job_slot {
 
 struct job_config {
     uint32_t ranks;
-    uint32_t slots;            /* at least `ranks`, unless `rank_slot` is given */
-    const uint32_t *rank_slot; /* of the first incarnations; NULL: slot R is that of rank R.
-                                  Borrowed by job_init alone */
-    bool recover;              /* restart crashed ranks; else a crash ends the job */
-    bool any_site;             /* ... also at another site than that of their first slot */
+    bool recover;  /* restart crashed ranks; else a crash ends the job */
+    bool any_site; /* ... also at another site than that of their first slot */
     uint32_t restarts_max;
     uint64_t alive_timeout_ns; /* 0: a rank may be silent */
     uint64_t kill_after_ns;    /* as JOB_GRACE_NS, of a job that is to end before it is done */
@@ -151,16 +148,21 @@ struct job {
     uint64_t passed_on; /* signals that were passed on to the ranks, one bit each */
     struct job_rank *rank;
     struct job_slot *slot;
+    uint32_t slots;
     uint64_t seen_ns; /* the last job_next */
     uint64_t due_ns;  /* when a rank may have something new; it and the next two are the scan's */
     uint64_t due_later_ns;
     uint32_t cursor;
 };
 
-/* `rank` is the caller's array of zeroed entries, with `program` set; `slot` of `slots` zeroed
- * ones, with `host` and `ranks_max` set. Every rank is to be started: JOB_START. */
-void job_init(struct job *job, const struct job_config *config, struct job_rank *rank,
-              struct job_slot *slot);
+/* `rank` is the caller's array of zeroed entries, with `program` set. Until they have places no
+ * rank can be started. */
+void job_init(struct job *job, const struct job_config *config, struct job_rank *rank);
+
+/* `slot` is the caller's array of `slots` zeroed entries, with `host`, `site` and `ranks_max` set.
+ * `rank_slot`: of the first incarnations; NULL: slot R is that of rank R. Every rank is to be
+ * started: JOB_START. */
+void job_place(struct job *job, struct job_slot *slot, uint32_t slots, const uint32_t *rank_slot);
 
 /* What happened before, in the time of another dispatcher, said before anything else: the rank has
  * had so many incarnations, or has ended well, having used MPI or not. */

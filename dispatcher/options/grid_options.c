@@ -70,30 +70,3 @@ int grid_options_take(struct run_options *o, struct cw_err *err)
         o->hosts.stage_dir = STAGE_DIR;
     return CW_OK;
 }
-
-int grid_options_place(struct run_options *o, struct cw_err *err)
-{
-    struct grid_job *grid = o->grid;
-
-    if (grid_job_place(grid, &o->hosts.list, &o->hosts.placement, err) < 0)
-        return err->code;
-    o->homes = malloc(o->ranks);
-    o->relay_links = calloc((size_t)grid->relays * grid->relays, sizeof(*o->relay_links));
-    if (!o->homes || !o->relay_links)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
-    memcpy(o->homes, grid->rank_relay, o->ranks);
-    o->relays = o->relay_count = grid->relays;
-    for (uint32_t i = 0; i < grid->relays * grid->relays; i++)
-        o->relay_links[i] = grid->link[i].text[0] ? grid->link[i].text : NULL;
-    for (uint32_t i = 0; i < grid->relays; i++)
-        o->relay_addresses[i] = grid->relay[i].text;
-    o->key_file = grid->key_file;
-    o->no_images |= grid->servers == 0;
-    if (o->no_images)
-        return CW_OK;
-    o->image_server_count = grid->servers;
-    for (uint32_t i = 0; i < grid->servers; i++)
-        o->image_servers[i] = grid->server[i].text;
-    o->image_key_file = grid->key_file;
-    return CW_OK;
-}

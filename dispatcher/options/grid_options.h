@@ -14,8 +14,4 @@ int grid_options_take_restart_at(struct run_options *options, const char *value,
  * too. */
 int grid_options_take(struct run_options *options, struct cw_err *err);
 
-/* As --relay, --relay-map and --ckpt-server would say it, once ranks have their places. Errors: of
- * grid_job_place. */
-int grid_options_place(struct run_options *options, struct cw_err *err);
-
 #endif

@@ -42,7 +42,7 @@ void host_options_init(struct host_options *o)
 void host_options_free(struct host_options *o)
 {
     host_list_free(&o->list);
-    placement_free(&o->placement);
+    rankfile_free(&o->rankfile_read);
 }
 
 void host_options_list(struct option *list, int first)
@@ -71,7 +71,7 @@ static int take_map(struct host_options *o, const char *value, struct cw_err *er
 
     for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
         if (strcmp(value, words[i]) == 0) {
-            o->map_by = (enum placement_map)i;
+            o->placing.map = (enum placement_map)i;
             return CW_OK;
         }
     return cw_err_set(err, CW_EINVAL, "--map-by '%s': expected slot, node or site", value);
@@ -110,11 +110,11 @@ int host_options_take(struct host_options *o, enum host_option option, const cha
         o->rankfile = value;
         break;
     case HOST_OPTION_PPN:
-        return take_count(&o->ppn, "--ppn", value, 1, HOST_SLOTS_MAX, err);
+        return take_count(&o->placing.ppn, "--ppn", value, 1, HOST_SLOTS_MAX, err);
     case HOST_OPTION_MAP_BY:
         return take_map(o, value, err);
     case HOST_OPTION_OVERSUBSCRIBE:
-        o->oversubscribe = true;
+        o->placing.oversubscribe = true;
         break;
     case HOST_OPTION_SPARES:
         return take_count(&o->spares, "--spares", value, 0, HOSTS_MAX - 1, err);
@@ -203,25 +203,16 @@ static int find_hosts(struct host_options *o, char *(*get)(const char *name), st
     return o->list.count ? CW_OK : take_allocation(o, get, err);
 }
 
-static int place(struct host_options *o, uint32_t ranks, struct cw_err *err)
+/* What each host is for. */
+static int arrange(struct host_options *o, uint32_t ranks, struct cw_err *err)
 {
-    struct placement_options options = {
-        .map = o->map_by, .ppn = o->ppn, .oversubscribe = o->oversubscribe};
-    struct rankfile rankfile = {0};
-    int result = CW_OK;
-
-    if (o->rankfile && (result = rankfile_read(&rankfile, o->rankfile, ranks, &o->list, err)) < 0)
-        cw_err_wrap(err, "--rankfile");
+    if (o->rankfile && rankfile_read(&o->rankfile_read, o->rankfile, ranks, &o->list, err) < 0)
+        return cw_err_wrap(err, "--rankfile");
     if (o->rankfile)
-        options.rankfile = &rankfile;
-    if (result == CW_OK)
-        result = host_list_set_spares(&o->list, o->spares, err);
-    if (result == CW_OK && o->ckptsrv)
-        result = host_list_add_service(&o->list, o->ckptsrv, &o->ckptsrv_host, err);
-    if (result == CW_OK)
-        result = placement_make(&o->placement, &o->list, ranks, &options, err);
-    rankfile_free(&rankfile);
-    return result;
+        o->placing.rankfile = &o->rankfile_read;
+    if (host_list_set_spares(&o->list, o->spares, err) < 0)
+        return err->code;
+    return o->ckptsrv ? host_list_add_service(&o->list, o->ckptsrv, &o->ckptsrv_host, err) : CW_OK;
 }
 
 int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(const char *name),
@@ -230,7 +221,7 @@ int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(c
     if (take_relay_at(o, err) < 0 || against_each_other(o, err) < 0 || find_hosts(o, get, err) < 0)
         return err->code;
     if (o->list.count || o->rankfile)
-        return place(o, ranks, err);
+        return arrange(o, ranks, err);
     for (int i = 0; i < HOST_OPTIONS; i++)
         if (has(o, i) && !get("SLURM_JOB_NODELIST"))
             return cw_err_set(err, CW_EINVAL,

@@ -37,13 +37,11 @@ enum relay_at {
 
 struct host_options {
     struct host_list list; /* owned; empty: the job runs on this machine alone, without agents */
-    struct placement placement; /* of the job's ranks on them; owned, empty without hosts */
-    bool of_slurm;              /* the hosts are those of Slurm's allocation */
+    struct placement_options placing; /* of the job's ranks on them */
+    struct rankfile rankfile_read;    /* of these; owned */
+    bool of_slurm;                    /* the hosts are those of Slurm's allocation */
     const char *hostfile;
     const char *rankfile;
-    uint32_t ppn; /* ranks on each host; 0: by slots */
-    enum placement_map map_by;
-    bool oversubscribe;
     uint32_t spares;           /* hosts at the end of the list, without ranks at first */
     const char *launcher;      /* "ssh", "srun" or a command */
     const char *launcher_args; /* words for it, between spaces; NULL: none */
@@ -70,8 +68,8 @@ void host_options_list(struct option *list, int first);
 int host_options_take(struct host_options *options, enum host_option option, const char *value,
                       struct cw_err *err);
 
-/* After all options: reads the files, or what Slurm says by `get` (as getenv(3)), and gives the
- * ranks their places. Errors: CW_EINVAL, CW_ENOTFOUND, CW_ESYS, CW_ENOMEM. */
+/* After all options: reads the files, or what Slurm says by `get` (as getenv(3)). Errors:
+ * CW_EINVAL, CW_ENOTFOUND, CW_ESYS, CW_ENOMEM. */
 int host_options_complete(struct host_options *options, uint32_t ranks,
                           char *(*get)(const char *name), struct cw_err *err);
 

@@ -23,9 +23,9 @@ const char run_usage[] =
     "  --wdir DIR           working directory\n"
     "  --env NAME=VALUE     set in its environment\n"
     "  --host HOST[:SLOTS],...\n"
-    "                       run on these hosts, with so many slots for ranks (default 1); may be\n"
-    "                       given again (default: the hosts of a Slurm allocation, if it has more\n"
-    "                       than one; otherwise this machine alone)\n"
+    "                       run on these hosts, with so many slots for ranks (default: their\n"
+    "                       cores); may be given again (default: the hosts of a Slurm allocation,\n"
+    "                       if it has more than one; otherwise this machine alone)\n"
     "  --hostfile FILE      the same from a file: a line HOST[:SLOTS], or HOST slots=N "
     "max_slots=N,\n"
     "                       for each\n"
@@ -608,7 +608,11 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety file: a relay that is started again finds its connections "
                           "broken, and --resume-timeout 0 gives them up at once");
-    return fault_plan_check(&o->faults, o->ranks, o->relay_count ? 0 : o->relays, err);
+    return fault_plan_check(&o->faults, o->ranks,
+                            o->relay_count || o->grid ? 0
+                            : o->relays               ? o->relays
+                                                      : CW_RELAYS_MAX,
+                            err);
 }
 
 /* Unless the user has said so: a rank that is out of reach is replaced after the same time, whether
@@ -640,9 +644,7 @@ static const char *image_option_of(const struct run_options *o)
 static int check_images(struct run_options *o, struct cw_err *err)
 {
     const char *given = image_option_of(o);
-    const char *off = o->grid && o->grid->servers == 0 ? "-f FILE, without a ckptsrv for them,"
-                      : o->no_images                   ? "--no-ckpt"
-                                                       : "--no-log";
+    const char *off = o->no_images ? "--no-ckpt" : "--no-log";
 
     if (given && (o->no_log || o->no_images))
         return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given, off);
@@ -662,52 +664,27 @@ static int check_images(struct run_options *o, struct cw_err *err)
     return CW_OK;
 }
 
-/* With one relay on each host, the ranks there have it as their home. */
-static int choose_homes_on_hosts(struct run_options *o, struct cw_err *err)
+/* Whether there is a relay on each host with ranks. */
+static bool relays_are_at_hosts(const struct run_options *o)
 {
-    const struct placement *placement = &o->hosts.placement;
-    uint32_t at;
-
-    o->homes = malloc(o->ranks);
-    if (!o->homes)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
-    for (uint32_t rank = 0; rank < o->ranks; rank++) {
-        uint32_t host = placement->slot_host[placement->rank_slot[rank]];
-
-        for (at = 0; at < o->relays && o->relay_host[at] != host; at++)
-            ;
-        if (at == CW_RELAYS_MAX)
-            return cw_err_set(err, CW_EINVAL,
-                              "a relay on each host with ranks: a job has at most %u relays; give "
-                              "--relay-at cluster",
-                              CW_RELAYS_MAX);
-        if (at == o->relays)
-            o->relay_host[o->relays++] = host;
-        o->homes[rank] = (uint8_t)at;
-    }
-    return CW_OK;
+    return o->hosts.list.count && !o->relay_count && o->hosts.relay_at == RELAY_AT_HOST;
 }
 
-static int choose_homes(struct run_options *o, struct cw_err *err)
+static int choose_relays(struct run_options *o, struct cw_err *err)
 {
-    if (o->homes)
+    uint8_t homes[CW_RANKS_MAX];
+
+    if (o->grid || relays_are_at_hosts(o))
         return CW_OK;
-    if (o->hosts.list.count && !o->relay_count && o->hosts.relay_at == RELAY_AT_HOST)
-        return choose_homes_on_hosts(o, err);
     if (!o->relays)
         o->relays = o->relay_count ? o->relay_count : 1;
-    if (o->relays == 1 && !o->relay_map)
-        return CW_OK;
-    o->homes = malloc(o->ranks);
-    if (!o->homes)
-        return cw_err_set(err, CW_ENOMEM, "no memory for the options");
-    return homes_fill(o->homes, o->ranks, o->relays, o->relay_map, err);
+    return o->relay_map ? homes_fill(homes, o->ranks, o->relays, o->relay_map, err) : CW_OK;
 }
 
 static int check_relay(struct run_options *o, struct cw_err *err)
 {
     for (int i = 0; i < RELAY_OPTIONS; i++)
-        if (o->relay_count && o->relay_options[i])
+        if ((o->relay_count || o->grid) && o->relay_options[i])
             return cw_err_set(err, CW_EINVAL, "--%s is for the job's own relay, not with --relay",
                               relay_option_names[i]);
     if (!o->relay_count && o->key_file)
@@ -715,7 +692,7 @@ static int check_relay(struct run_options *o, struct cw_err *err)
     if (o->relay_count && o->relays && o->relays != o->relay_count)
         return cw_err_set(err, CW_EINVAL, "--relays %u, but --relay is given %u times", o->relays,
                           o->relay_count);
-    return choose_homes(o, err);
+    return choose_relays(o, err);
 }
 
 /* Each rank can reach them from whichever host it is on. */
@@ -757,7 +734,7 @@ static int check_hosts(struct run_options *o, struct cw_err *err)
     if (o->grid)
         return o->slots
                    ? cw_err_set(err, CW_EINVAL, "--slots: not with -f: see `slots` of its hosts")
-                   : grid_options_place(o, err);
+                   : CW_OK;
     if (o->here || o->restart_at_any_site)
         return cw_err_set(err, CW_EINVAL, "%s is for a grid: give -f FILE",
                           o->here ? "--here" : "--restart-at");
@@ -835,7 +812,5 @@ void run_options_free(struct run_options *o)
     if (o->grid)
         grid_job_free(o->grid);
     free(o->grid);
-    free(o->relay_links);
-    free(o->homes);
     free(o->given);
 }

@@ -38,12 +38,9 @@ struct run_options {
     const char *relay_addresses[CW_RELAYS_MAX]; /* of relays that run already */
     uint32_t relay_count;                       /* 0: embedded */
     const char *key_file;
-    const char **relay_links;           /* as of struct relays_config; owned */
-    uint32_t relays;                    /* of the job, embedded or not; at least 1 */
-    const char *relay_map;              /* NULL: ranks in turn */
-    uint8_t *homes;                     /* each rank's relay; NULL: there is one relay. Owned */
-    uint32_t relay_host[CW_RELAYS_MAX]; /* of each relay, with hosts and RELAY_AT_HOST */
-    bool flat_collectives;              /* MPICH's own, though there are several relays */
+    uint32_t relays;       /* of the job, embedded or not; 0: as many as its hosts or sites have */
+    const char *relay_map; /* NULL: ranks in turn */
+    bool flat_collectives; /* MPICH's own, though there are several relays */
     struct host_options hosts;
     const char *grid_file;
     const char *here;         /* the site of this machine; NULL: by its name */

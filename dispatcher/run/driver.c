@@ -423,32 +423,21 @@ static const struct parts_events parts_events = {.launcher = &launcher_events,
 static int open_core(struct driver *d, struct cw_err *err)
 {
     const struct run_options *o = d->parts.options;
-    const struct placement *placement = &o->hosts.placement;
     struct job_config config = {.ranks = o->ranks,
-                                .slots = o->slots ? o->slots : o->ranks,
-                                .rank_slot = placement->rank_slot,
                                 .recover = !o->no_log,
                                 .any_site = o->restart_at_any_site,
                                 .restarts_max = o->max_restarts,
                                 .alive_timeout_ns = o->alive_timeout_ns,
                                 .kill_after_ns = o->kill_after_ns};
 
-    if (placement->slots)
-        config.slots = placement->slots;
     d->status = calloc(o->ranks, sizeof(*d->status));
     d->job_ranks = calloc(o->ranks, sizeof(*d->job_ranks));
-    d->slots = calloc(config.slots, sizeof(*d->slots));
     d->kept = calloc(o->ranks, sizeof(*d->kept));
-    if (!d->kept || !d->status || !d->job_ranks || !d->slots)
+    if (!d->kept || !d->status || !d->job_ranks)
         return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", o->ranks);
     for (uint32_t rank = 0; rank < o->ranks; rank++)
         d->job_ranks[rank].program = programs_of(&d->parts.programs, rank)->argv[0];
-    for (uint32_t slot = 0; slot < placement->slots; slot++)
-        d->slots[slot] =
-            (struct job_slot){.host = placement->slot_host[slot],
-                              .site = o->hosts.list.host[placement->slot_host[slot]].site,
-                              .ranks_max = placement->slot_ranks_max[slot]};
-    job_init(&d->job, &config, d->job_ranks, d->slots);
+    job_init(&d->job, &config, d->job_ranks);
     d->host_news = (struct host_news){.parts = &d->parts, .job = &d->job};
     d->unit_news = (struct unit_news){.parts = &d->parts, .relay_news = &d->relay_news};
     d->relay_news = (struct relay_news){.parts = &d->parts,
@@ -472,10 +461,49 @@ static int await(struct driver *d, const bool *ready, int *exit_code, struct cw_
     return cw_err_set(err, CW_ESYS, "%s", d->job.reason);
 }
 
-/* Until all hosts have their agents, and the programs that are sent to them. */
+static int choose_places(struct driver *d, struct cw_err *err)
+{
+    const struct run_options *o = d->parts.options;
+    const struct layout *l = &d->parts.layout;
+    uint32_t cores[HOSTS_MAX];
+
+    for (uint32_t host = 0; host < o->hosts.list.count; host++)
+        cores[host] = agents_facts(d->parts.agents, host)->cores;
+    if (layout_make(&d->parts.layout, o, cores, err) < 0 ||
+        fault_plan_check(&d->faults.plan, o->ranks, l->running ? 0 : l->relays, err) < 0)
+        return err->code;
+    return programs_tell_homes(&d->parts.programs, o, l, err);
+}
+
+/* All hosts have said what they have: ranks and relays get their places. */
+static int place(struct driver *d, int *exit_code, struct cw_err *err)
+{
+    const struct host_list *hosts = &d->parts.options->hosts.list;
+    const struct placement *placement = &d->parts.layout.placement;
+    uint32_t slots = d->parts.options->ranks;
+
+    if (choose_places(d, err) < 0) {
+        *exit_code = 2;
+        return err->code;
+    }
+    if (placement->slots)
+        slots = placement->slots;
+    d->slots = calloc(slots, sizeof(*d->slots));
+    if (!d->slots)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a job with %u slots", slots);
+    for (uint32_t slot = 0; slot < placement->slots; slot++)
+        d->slots[slot] = (struct job_slot){.host = placement->slot_host[slot],
+                                           .site = hosts->host[placement->slot_host[slot]].site,
+                                           .ranks_max = placement->slot_ranks_max[slot]};
+    job_place(&d->job, d->slots, slots, placement->rank_slot);
+    return CW_OK;
+}
+
+/* Until all hosts have their agents, the ranks their places, and the hosts the programs that are
+ * sent to them. */
 static int await_hosts(struct driver *d, int *exit_code, struct cw_err *err)
 {
-    if (await(d, &d->host_news.ready, exit_code, err) < 0)
+    if (await(d, &d->host_news.ready, exit_code, err) < 0 || place(d, exit_code, err) < 0)
         return err->code;
     if (d->parts.staging)
         staging_begin(d->parts.staging);

@@ -44,7 +44,7 @@ static void cut(const struct fault_injection *f, uint32_t victim)
         relays_cut(relays, relays_home(relays, victim), victim);
         return;
     }
-    for (uint32_t i = 0; i < f->parts->options->relays; i++)
+    for (uint32_t i = 0; i < f->parts->layout.relays; i++)
         relays_cut(relays, i, victim == FAULT_RELAYS ? CW_CUT_LINKS : CW_CUT_DISPATCHER);
 }
 

@@ -41,17 +41,11 @@ void host_relays_own_address(const struct parts *p, char text[CW_ADDRESS_MAX])
     }
 }
 
-bool host_relays_are_at_hosts(const struct parts *p)
-{
-    return !agents_are_here(p->agents) && p->options->hosts.relay_at == RELAY_AT_HOST &&
-           p->options->relay_count == 0;
-}
-
 void host_relays_address(const struct parts *p, uint32_t relay, uint32_t host,
                          char text[CW_ADDRESS_MAX])
 {
     const struct run_options *o = p->options;
-    bool is_near = host_relays_are_at_hosts(p) ? o->relay_host[relay] == host : is_here(p, host);
+    bool is_near = p->layout.at_hosts ? p->layout.relay_host[relay] == host : is_here(p, host);
 
     if (o->grid)
         grid_job_relay_at(o->grid, relay, o->hosts.list.host[host].site, text);

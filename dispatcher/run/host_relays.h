@@ -20,9 +20,6 @@ void host_relays_server_address(const struct parts *parts, char text[CW_ADDRESS_
 /* Whether that host is the one of the job's own checkpoint server. */
 bool host_relays_is_near_server(const struct parts *parts, uint32_t host);
 
-/* Whether the job's own relays run on its hosts, and not here. */
-bool host_relays_are_at_hosts(const struct parts *parts);
-
 /* Where a unit on that host listens for other hosts, with port 0; "": all are this machine. */
 void host_relays_listen_address(const struct parts *parts, uint32_t host,
                                 char text[CW_ADDRESS_MAX]);

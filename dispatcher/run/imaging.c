@@ -61,7 +61,7 @@ static uint64_t now_of(const struct imaging *im)
 /* The checkpoint server is the job's own. */
 static bool is_own(const struct imaging *im)
 {
-    return im->parts->options->image_server_count == 0;
+    return im->parts->layout.servers == 0;
 }
 
 /* ... and on a host of the job's. */
@@ -580,13 +580,14 @@ static int open_servers(struct imaging *im, struct cw_err *err)
 {
     const struct parts *p = im->parts;
     const struct run_options *o = p->options;
+    const struct layout *l = &p->layout;
     struct servers_config config = {.loop = p->loop,
                                     .job_id = p->job_id,
                                     .ranks = o->ranks,
-                                    .addresses = o->image_servers,
+                                    .addresses = l->server_address,
                                     .of_rank = im->core.config.of_rank,
-                                    .count = o->image_server_count,
-                                    .key_file = o->image_key_file,
+                                    .count = l->servers,
+                                    .key_file = l->server_key_file,
                                     .socket_dir = is_far(im) ? NULL : p->dir.path,
                                     .host = p->host[0] ? p->host : NULL,
                                     .start = start_server,
@@ -607,7 +608,7 @@ static void open_core(struct imaging *im)
     const struct relay_settings *logs = &o->relay_settings;
     struct images_config config = {
         .ranks = o->ranks,
-        .servers = o->image_server_count ? o->image_server_count : 1,
+        .servers = im->parts->layout.servers ? im->parts->layout.servers : 1,
         .of_rank = o->grid ? o->grid->rank_server : NULL,
         .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
 

@@ -71,6 +71,7 @@ static int open_dir(struct parts *p, struct cw_err *err)
 int parts_open_relays(struct parts *p, const struct parts_events *events, struct cw_err *err)
 {
     const struct run_options *o = p->options;
+    const struct layout *l = &p->layout;
     struct units_config units = {.loop = p->loop,
                                  .dir = p->dir.path,
                                  .job = p->job_id,
@@ -81,15 +82,14 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                    .key = p->state ? p->relay_key : NULL,
                                    .take = p->resumed,
                                    .ranks = o->ranks,
-                                   .relays = o->relays,
-                                   .addresses = o->relay_count ? o->relay_addresses : NULL,
-                                   .links = o->relay_links,
-                                   .key_file = o->key_file,
+                                   .relays = l->relays,
+                                   .addresses = l->running ? l->relay_address : NULL,
+                                   .links = l->links,
+                                   .key_file = l->key_file,
                                    .returns = o->relay_settings.log_safety != RELAY_LOG_IN_MEMORY,
-                                   .homes = o->homes,
-                                   .hello_flags =
-                                       (o->no_log ? 0u : CW_HELLO_LOG) |
-                                       (o->no_log || o->no_images ? 0u : CW_HELLO_IMAGES),
+                                   .homes = l->homes,
+                                   .hello_flags = (o->no_log ? 0u : CW_HELLO_LOG) |
+                                                  (l->images ? CW_HELLO_IMAGES : 0u),
                                    .resume_ms = o->resume_ms,
                                    .own = events->own_relays,
                                    .own_ctx = events->units_ctx,
@@ -179,6 +179,7 @@ static int open_log(struct parts *p, const struct job *job, const struct parts_e
 {
     struct status_source_config status = {.loop = p->loop,
                                           .options = p->options,
+                                          .layout = &p->layout,
                                           .job = job,
                                           .job_id = p->job_id,
                                           .dir = p->dir.path,
@@ -191,7 +192,7 @@ static int open_log(struct parts *p, const struct job *job, const struct parts_e
         return err->code;
     relays_addresses(p->relays, relays, sizeof(relays));
     status_source_set_relays(p->status, relays);
-    for (uint32_t i = 0; i < p->options->relays; i++)
+    for (uint32_t i = 0; i < p->layout.relays; i++)
         status_source_set_relay_restarts(p->status, i, relays_restarts(p->relays, i));
     return log_open_events(&p->log, p->options->events, loop_look(p->loop), p->job_id,
                            p->options->ranks, relays, err);
@@ -200,7 +201,7 @@ static int open_log(struct parts *p, const struct job *job, const struct parts_e
 static int open_imaging(struct parts *p, const struct job *job, const struct parts_events *events,
                         void *ctx, struct cw_err *err)
 {
-    if (p->options->no_images)
+    if (!p->layout.images)
         return CW_OK;
     if (p->programs.restorer.code) {
         /* an image of no use would let the log forget how the rank began */
@@ -290,4 +291,5 @@ void parts_close(struct parts *p)
     channels_end(&p->channels);
     loop_free(p->loop);
     programs_close(&p->programs);
+    layout_free(&p->layout);
 }

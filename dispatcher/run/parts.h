@@ -11,6 +11,7 @@
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
+#include "dispatcher/run/layout.h"
 #include "dispatcher/run/programs.h"
 #include "dispatcher/run/status_source.h"
 #include "dispatcher/state/state_file.h"
@@ -32,6 +33,7 @@ struct parts {
     const char *relay_options[RELAY_OPTIONS];
     uint64_t spin_ns; /* of ranks and relays, before they sleep */
     struct programs programs;
+    struct layout layout; /* zeroed until the hosts have said what they have */
     struct rundir dir;
     bool dir_made;
     char ssh_args[GRID_SSH_ARGS_BYTES]; /* of a job on a grid */

@@ -182,15 +182,16 @@ static bool preload_sanitizer(struct programs *p, uint32_t segment, const char *
     return add_setting(p, segment, p->preload[segment]);
 }
 
-static int tell_all(struct programs *p, const struct run_options *options, struct cw_err *err)
+int programs_tell_homes(struct programs *p, const struct run_options *options,
+                        const struct layout *layout, struct cw_err *err)
 {
-    bool tell_homes = options->relays > 1 && !options->flat_collectives;
     bool well = true;
 
-    if (tell_homes)
-        p->homes = homes_setting(options->homes, options->ranks);
+    if (layout->relays == 1 || options->flat_collectives)
+        return CW_OK;
+    p->homes = homes_setting(layout->homes, options->ranks);
     for (uint32_t i = 0; well && i < options->segment_count; i++)
-        well = !tell_homes || add_setting(p, i, p->homes);
+        well = add_setting(p, i, p->homes);
     return well ? CW_OK : cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
 }
 
@@ -229,7 +230,7 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
         if (!preload_sanitizer(p, i, info.sanitizer))
             return cw_err_set(err, CW_ENOMEM, "no memory for the environment of ranks");
     }
-    return tell_all(p, options, err) < 0 ? err->code : stage_all(p, options, err);
+    return stage_all(p, options, err);
 }
 
 void programs_close(struct programs *p)

@@ -3,8 +3,8 @@
 #define DISPATCHER_PROGRAMS_H
 
 #include "dispatcher/launch/launcher.h"
-#include "dispatcher/options/options.h"
 #include "dispatcher/remote/staging.h"
+#include "dispatcher/run/layout.h"
 
 #include <limits.h>
 
@@ -34,6 +34,10 @@ struct programs {
 int programs_open(struct programs *programs, const struct run_options *options, int *exit_code,
                   struct cw_err *err);
 void programs_close(struct programs *programs);
+
+/* Once they have places: ranks are told the homes of all. Error: CW_ENOMEM. */
+int programs_tell_homes(struct programs *programs, const struct run_options *options,
+                        const struct layout *layout, struct cw_err *err);
 
 const struct launch_program *programs_of(const struct programs *programs, uint32_t rank);
 

@@ -69,8 +69,8 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
                              .early = r->early,
                              .early_size = r->early_size};
 
-    placement_local(&parts->options->hosts.placement, order->rank, parts->options->ranks,
-                    &setup.local_rank, &setup.local_ranks);
+    placement_local(&parts->layout.placement, order->rank, parts->options->ranks, &setup.local_rank,
+                    &setup.local_ranks);
     setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
     memcpy(setup.job, parts->job_id, sizeof(setup.job));
     host_relays_address(parts, relays_home(parts->relays, order->rank), host, address);

@@ -88,7 +88,7 @@ static void answer(struct status_source *s)
                              .command = command,
                              .relay = s->relays,
                              .relay_restarts = s->relay_restarts,
-                             .relays = s->config.options->relays,
+                             .relays = s->config.layout->relays,
                              .rank = ranks,
                              .ranks = count};
     json_t *document = NULL;
@@ -295,5 +295,7 @@ uint32_t status_source_missing(const struct status_source *s)
 
 void status_source_print(FILE *to, const struct status_source *s)
 {
-    stats_print(to, s->stats, s->config.job->rank, s->config.options);
+    const struct layout *l = s->config.layout;
+
+    stats_print(to, s->stats, s->config.job->rank, s->config.options->ranks, l->homes, l->relays);
 }

@@ -7,7 +7,7 @@
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
 #include "dispatcher/loop/loop.h"
-#include "dispatcher/options/options.h"
+#include "dispatcher/run/layout.h"
 
 #include <stdio.h>
 #include <sys/types.h>
@@ -20,6 +20,7 @@ struct status_source;
 struct status_source_config {
     struct loop *loop;
     const struct run_options *options;
+    const struct layout *layout;
     const struct job *job;
     const uint8_t *job_id; /* CW_ID_SIZE bytes */
     const char *dir;       /* for the socket */

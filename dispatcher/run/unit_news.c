@@ -12,14 +12,14 @@
 static bool is_far(const struct parts *p, uint32_t number)
 {
     return number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host != HOSTS_NONE
-                                       : host_relays_are_at_hosts(p);
+                                       : p->layout.at_hosts;
 }
 
 static int start(const struct parts *p, const struct agent_unit *order,
                  const struct relay_kept *kept, struct cw_err *err)
 {
     uint32_t host = order->number == AGENT_UNIT_SERVER ? p->options->hosts.ckptsrv_host
-                                                       : p->options->relay_host[order->number];
+                                                       : p->layout.relay_host[order->number];
 
     if (!is_far(p, order->number))
         return units_start(p->units, order, kept, err);
@@ -94,7 +94,7 @@ static int start_relay(void *ctx, uint32_t relay, const uint8_t key[CW_KEY_SIZE]
     if (order->flags && disk)
         snprintf(order->dir, sizeof(order->dir), "%s", disk);
     if (is_far(p, relay))
-        host_relays_listen_address(p, p->options->relay_host[relay], order->listen);
+        host_relays_listen_address(p, p->layout.relay_host[relay], order->listen);
     else if (p->host[0])
         snprintf(order->listen, sizeof(order->listen), "tcp:%.255s:0", p->host);
     add_options(p, order, err);

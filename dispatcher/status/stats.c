@@ -29,16 +29,16 @@ static void print_relay(FILE *to, const struct cw_relay_stats *relay)
 }
 
 void stats_print(FILE *to, const struct cw_stats *stats, const struct job_rank *job_ranks,
-                 const struct run_options *options)
+                 uint32_t ranks, const uint8_t *homes, uint32_t relays)
 {
     fprintf(to, "%6s %10s %14s %10s %14s %10s %12s %8s %12s %9s %10s %10s %12s %8s\n", "rank",
             "sent", "bytes", "received", "bytes", "unexpected", "polls", "sleeps", "syscalls",
             "switches", "events", "acts", "log_bytes", "restarts");
-    for (uint32_t rank = 0; rank < options->ranks; rank++)
+    for (uint32_t rank = 0; rank < ranks; rank++)
         print_rank(to, &stats[rank], job_ranks[rank].restarts);
-    for (uint32_t relay = 0; relay < options->relays; relay++)
-        for (uint32_t rank = options->ranks; rank-- > 0;)
-            if (!options->homes || options->homes[rank] == relay) {
+    for (uint32_t relay = 0; relay < relays; relay++)
+        for (uint32_t rank = ranks; rank-- > 0;)
+            if (!homes || homes[rank] == relay) {
                 print_relay(to, &stats[rank].of_relay);
                 break;
             }

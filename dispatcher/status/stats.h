@@ -4,12 +4,12 @@
 
 #include "common/frame.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/options/options.h"
 
 #include <stdio.h>
 
-/* One row a rank, then one a relay. Both arrays have options->ranks entries. */
+/* One row a rank, then one a relay. The arrays have `ranks` entries; `homes`: each rank's relay;
+ * NULL: there is one. */
 void stats_print(FILE *to, const struct cw_stats *stats, const struct job_rank *job_ranks,
-                 const struct run_options *options);
+                 uint32_t ranks, const uint8_t *homes, uint32_t relays);
 
 #endif

@@ -458,7 +458,6 @@ void dispatch_open(void)
     static char text[SIM_RELAYS_MAX][CW_ADDRESS_MAX];
     static const char *addresses[SIM_RELAYS_MAX];
     struct job_config config = {.ranks = sim.plan.ranks,
-                                .slots = sim.plan.ranks + SLOTS_SPARE,
                                 .recover = true,
                                 .restarts_max = SIM_RESTARTS_MAX,
                                 .alive_timeout_ns = ALIVE_TIMEOUT_NS};
@@ -482,7 +481,8 @@ void dispatch_open(void)
         addresses[i] = text[i];
     }
     relays.links = choose_openers();
-    job_init(&d.job, &config, d.rank, d.slot);
+    job_init(&d.job, &config, d.rank);
+    job_place(&d.job, d.slot, sim.plan.ranks + SLOTS_SPARE, NULL);
     relays.loop = d.loop = loop_new(&err);
     d.relays = relays_new(&relays, &err);
     if (!d.relays || relays_open(d.relays, &err) < 0)

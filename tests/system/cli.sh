@@ -80,6 +80,29 @@ bad_hostfile() {
   options_expect 2 "hosts, line 2: slots 'many': expected a whole number from 1 to 4096" --hostfile "$work/hosts"
 }
 
+# options_on_hosts CODE TEXT OPTION...: as options_expect. All hosts are this machine, but there is none whose name begins with x.
+options_on_hosts() {
+  printf '#!/bin/sh\ncase $1 in x*) exit 255;; esac\nshift\nexec "$@"\n' >"$work/launcher"
+  chmod +x "$work/launcher"
+  options_expect "$1" "$2" --launcher "$work/launcher" "${@:3}"
+}
+
+too_many_ranks() {
+  options_on_hosts 2 'room for 3.*--oversubscribe' --host a:2,b:1 -n 4
+}
+
+# Where no number is said.
+too_few_cores() {
+  local cores
+  cores=$(getconf _NPROCESSORS_ONLN)
+  options_on_hosts 0 '' --host a -n "$cores"
+  options_on_hosts 2 "room for $((cores + 1))" --host a,b:1 -n $((cores + 2))
+}
+
+unreached_first() {
+  options_on_hosts 1 'host x: no agent could be started' --host a:1,x:1 -n 9
+}
+
 option_tests() {
   local command
   t "an unknown option" options_expect 2 --frobnicate --frobnicate
@@ -105,7 +128,11 @@ option_tests() {
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
   t "--host with no slots" options_expect 2 "slots of a '0'" --host a:0
-  t "more ranks than the hosts have slots" options_expect 2 'room for 3.*--oversubscribe' --host a:2,b -n 4
+  t "more ranks than the hosts have slots" too_many_ranks
+  t "more ranks than the hosts have cores" too_few_cores
+  t "a host that cannot be reached, and too many ranks" unreached_first
+  t "a drill with a relay of a host without ranks" options_on_hosts 2 'has no relay 1, only 0' \
+    --host a:1,b:1 --fault kill:relay1@1s
   t "--hostfile that is not there" options_expect 2 '/no/such/file: No such file' --hostfile /no/such/file
   t "--hostfile with a bad count" bad_hostfile
   t "--spares that leave no host" options_expect 2 '--spares 2: the job has 2 hosts' --host a,b --spares 2

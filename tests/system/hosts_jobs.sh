@@ -34,13 +34,20 @@ placed() {
     wrong "expected ranks on nodes $expected, saw: $(<"$tmp/out")"
 }
 
+# Where no number is said.
+placed_by_cores() {
+  local cores
+  cores=$(getconf _NPROCESSORS_ONLN)
+  three=node1,node2:2 placed "$(printf '1%.0s' $(seq "$cores"))2" -n $((cores + 1))
+}
+
 streams() {
   seq 20000 >"$work/in"
-  input=$work/in on_hosts node2,node1 -n 2 bash -c 'cat; echo "rank $PMI_RANK" >&2'
+  input=$work/in on_hosts node2:1,node1:1 -n 2 bash -c 'cat; echo "rank $PMI_RANK" >&2'
   expect_code 0
   cmp -s "$work/in" "$tmp/out" || wrong "what rank 0 read is not what was given"
   grep -q 'rank 1' "$tmp/err" || wrong "stderr of rank 1 is missing"
-  on_hosts node2,node1 -n 2 bash -c 'exit $((PMI_RANK * 7))'
+  on_hosts node2:1,node1:1 -n 2 bash -c 'exit $((PMI_RANK * 7))'
   expect_code 7
 }
 
@@ -49,7 +56,7 @@ with_umask() {
   local before
   before=$(umask)
   umask 027
-  on_hosts node2,node1 -n 2 bash -c 'echo "$(umask)"'
+  on_hosts node2:1,node1:1 -n 2 bash -c 'echo "$(umask)"'
   umask "$before"
   expect_code 0
   expect_out $'0027\n0027'
@@ -61,7 +68,7 @@ login_by_hand() {
     printf 'Host *\n RemoteCommand true\n StdinNull yes\n ForkAfterAuthentication yes\n'
     cat "$hosts_config"
   } >"$work/config"
-  on_hosts node1,node2 --launcher-args "-F $work/config" -n 2 bash -c 'echo here'
+  on_hosts node1:1,node2:1 --launcher-args "-F $work/config" -n 2 bash -c 'echo here'
   expect_code 0
   expect_out $'here\nhere'
 }
@@ -378,13 +385,13 @@ other_user() {
 }
 
 prints() {
-  on_hosts node1,prints.node2 -n 2 bash -c 'echo "$PMI_RANK"'
+  on_hosts node1:1,prints.node2:1 -n 2 bash -c 'echo "$PMI_RANK"'
   expect_code 0
   [[ $(sort "$tmp/out") = 0$'\n'1 ]] || wrong "the ranks printed: $(<"$tmp/out")"
 }
 
 netpipe() {
-  on_hosts node1,node2 -n 2 NPmpich2 -l 1 -u 65536 -p 0 -n 20 -o /tmp/np
+  on_hosts node1:1,node2:1 -n 2 NPmpich2 -l 1 -u 65536 -p 0 -n 20 -o /tmp/np
   expect_code 0
 }
 
@@ -398,6 +405,7 @@ t "a solver, a relay on each host" solved
 t "a solver, one relay" solved --relay-at cluster
 t "by slot" placed 1122 -n 4
 t "by node" placed 1231 -n 4 --map-by node
+t "by cores" placed_by_cores
 t "input, output, exit codes" streams
 t "umask" with_umask
 t "what ssh is configured to do at a login by hand" login_by_hand

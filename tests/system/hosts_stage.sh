@@ -122,7 +122,7 @@ shared() {
   new_site
   big_program p
   mkdir "$tmp/shared"
-  on_hosts node1,node2 --stage-dir "$tmp/shared" -n 2 "$here_only/p"
+  on_hosts node1:1,node2:1 --stage-dir "$tmp/shared" -n 2 "$here_only/p"
   expect_code 0
   expect_printed "p 0" "p 1"
   [[ -z $(ls "$tmp/shared") ]] || wrong "something stays: $(find "$tmp/shared")"
@@ -148,7 +148,7 @@ no_space() {
 cut_for_a_time() {
   new_site
   big_program p
-  on node1,node2 --stage-dir "$stage" --verbose -n 2 "$here_only/p"
+  on node1:1,node2:1 --stage-dir "$stage" --verbose -n 2 "$here_only/p"
   start "${job_command[@]}"
   await_true "the program to come" is_coming 2
   host_cut 2
@@ -162,7 +162,7 @@ cut_for_a_time() {
 connection_broken() {
   new_site
   big_program p
-  on node1,node2 --stage-dir "$stage" --verbose -n 2 "$here_only/p"
+  on node1:1,node2:1 --stage-dir "$stage" --verbose -n 2 "$here_only/p"
   start "${job_command[@]}"
   await_true "the program to come" is_coming 2
   on_host 2 pkill -9 -x sshd
@@ -177,7 +177,7 @@ connection_broken() {
 host_lost() {
   new_site
   big_program p
-  on node1,node2 --stage-dir "$stage" --host-timeout 3s -n 2 "$here_only/p"
+  on node1:1,node2:1 --stage-dir "$stage" --host-timeout 3s -n 2 "$here_only/p"
   start "${job_command[@]}"
   await_true "the program to come" is_coming 2
   "$@"

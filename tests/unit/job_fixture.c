@@ -8,26 +8,27 @@ struct job_rank ranks[RANKS];
 struct job_slot slots[SLOTS];
 struct job_order order;
 
-void make_on(const struct job_config *config, const struct job_slot *made_of)
+void make_on(const struct job_config *config, const struct job_slot *made_of, uint32_t count,
+             const uint32_t *rank_slot)
 {
     memset(ranks, 0, sizeof(ranks));
     memcpy(slots, made_of, sizeof(slots));
     for (int i = 0; i < RANKS; i++)
         ranks[i].program = "./prog";
-    job_init(&job, config, ranks, slots);
+    job_init(&job, config, ranks);
+    job_place(&job, slots, count, rank_slot);
 }
 
 void make_with(const struct job_config *config)
 {
     static const struct job_slot zeroed[SLOTS];
 
-    make_on(config, zeroed);
+    make_on(config, zeroed, config->ranks, NULL);
 }
 
 void make(uint32_t count)
 {
-    make_with(&(struct job_config){
-        .ranks = count, .slots = count, .restarts_max = 9, .alive_timeout_ns = TIMEOUT});
+    make_with(&(struct job_config){.ranks = count, .restarts_max = 9, .alive_timeout_ns = TIMEOUT});
 }
 
 enum job_action next_at(uint64_t now_ns)

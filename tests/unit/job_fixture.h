@@ -19,8 +19,9 @@ extern struct job_order order; /* of the last job_next */
 
 void make_with(const struct job_config *config);
 
-/* With these slots, SLOTS of them. */
-void make_on(const struct job_config *config, const struct job_slot *made_of);
+/* On the first `count` of these slots, SLOTS of them; `rank_slot` as of job_place. */
+void make_on(const struct job_config *config, const struct job_slot *made_of, uint32_t count,
+             const uint32_t *rank_slot);
 
 /* Without recovery. */
 void make(uint32_t count);

@@ -17,17 +17,13 @@ static const uint32_t slot_host[SLOTS] = {0, 0, 0, 1, 2};
 /* The ranks begin on these slots. */
 static void begin(const uint32_t *rank_slot, uint32_t count_of_slots, uint32_t ranks_max)
 {
-    const struct job_config config = {.ranks = RANKS,
-                                      .slots = count_of_slots,
-                                      .rank_slot = rank_slot,
-                                      .recover = true,
-                                      .restarts_max = 100,
-                                      .alive_timeout_ns = TIMEOUT};
+    const struct job_config config = {
+        .ranks = RANKS, .recover = true, .restarts_max = 100, .alive_timeout_ns = TIMEOUT};
     struct job_slot made_of[SLOTS] = {0};
 
     for (uint32_t i = 0; i < count_of_slots; i++)
         made_of[i] = (struct job_slot){.host = slot_host[i], .ranks_max = ranks_max};
-    make_on(&config, made_of);
+    make_on(&config, made_of, count_of_slots, rank_slot);
 }
 
 static void starts(uint32_t rank, uint32_t slot)
@@ -95,8 +91,6 @@ TEST(lost_host_takes_its_ranks)
 static void run_on_sites(bool any_site)
 {
     const struct job_config config = {.ranks = RANKS,
-                                      .slots = SLOTS,
-                                      .rank_slot = apart,
                                       .recover = true,
                                       .any_site = any_site,
                                       .restarts_max = 100,
@@ -105,7 +99,7 @@ static void run_on_sites(bool any_site)
 
     for (uint32_t i = 0; i < SLOTS; i++)
         made_of[i] = (struct job_slot){.host = slot_host[i], .site = i >= 3, .ranks_max = 1};
-    make_on(&config, made_of);
+    make_on(&config, made_of, SLOTS, apart);
     for (uint32_t i = 0; i < RANKS; i++) {
         starts(i, apart[i]);
         job_rank_started(&job, i, NOW);

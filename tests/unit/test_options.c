@@ -2,7 +2,7 @@
 #include "common/frame.h"
 #include "common/setup.h"
 #include "dispatcher/grid/grid_state.h"
-#include "dispatcher/options/options.h"
+#include "dispatcher/run/layout.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
@@ -73,7 +73,6 @@ TEST(defaults)
     CU_ASSERT_EQUAL(o.ranks, 1);
     CU_ASSERT_EQUAL(o.relay_count, 0);
     CU_ASSERT_EQUAL(o.relays, 1);
-    CU_ASSERT_PTR_NULL(o.homes);
     CU_ASSERT_PTR_NULL(o.segments[0].wdir);
     CU_ASSERT_EQUAL(o.timeout_ns, 0);
     CU_ASSERT_EQUAL(o.spin_ns, UINT64_MAX);
@@ -322,22 +321,54 @@ TEST(job_dir)
 
 /* --- several machines --- */
 
-/* The hosts of the ranks, by their numbers. */
-static void ranks_on(const char *expected)
+static struct layout layout;
+
+/* On hosts with so many cores, one digit for each. */
+static int lay_out(const char *digits)
 {
+    uint32_t cores[32] = {0};
+
+    CU_ASSERT_TRUE_FATAL(o.hosts.list.count <= 32);
+    for (size_t i = 0; digits[i]; i++)
+        cores[i] = (uint32_t)(digits[i] - '0');
+    layout_free(&layout);
+    return layout_make(&layout, &o, cores, &err);
+}
+
+/* The hosts of the ranks, by their numbers. */
+static void ranks_on_cores(const char *digits, const char *expected)
+{
+    const struct placement *p = &layout.placement;
     char hosts[64] = "";
 
-    CU_ASSERT_TRUE_FATAL(o.ranks < sizeof(hosts) && o.hosts.placement.ranks == o.ranks);
+    CU_ASSERT_EQUAL_FATAL(lay_out(digits), CW_OK);
+    CU_ASSERT_TRUE_FATAL(o.ranks < sizeof(hosts) && p->ranks == o.ranks);
     for (uint32_t i = 0; i < o.ranks; i++)
-        hosts[i] = (char)('0' + o.hosts.placement.slot_host[o.hosts.placement.rank_slot[i]]);
+        hosts[i] = (char)('0' + p->slot_host[p->rank_slot[i]]);
     CU_ASSERT_STRING_EQUAL(hosts, expected);
+}
+
+static void ranks_on(const char *expected)
+{
+    ranks_on_cores("1111", expected);
+}
+
+/* The options are good, and the hosts do not do. */
+static void too_small(const char *line, const char *digits, const char *text)
+{
+    good(line);
+    CU_ASSERT_EQUAL(lay_out(digits), CW_EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, text));
+    run_options_free(&o);
 }
 
 TEST(no_hosts)
 {
     good("run -n 4 p");
     CU_ASSERT_EQUAL(o.hosts.list.count, 0);
-    CU_ASSERT_EQUAL(o.hosts.placement.slots, 0);
+    CU_ASSERT_EQUAL(lay_out(""), CW_OK);
+    CU_ASSERT_EQUAL(layout.placement.slots, 0);
+    CU_ASSERT_EQUAL(layout.relays, 1);
     CU_ASSERT_STRING_EQUAL(o.hosts.launcher, "ssh");
     CU_ASSERT_EQUAL(o.hosts.timeout_ns, 10000000000);
     CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_HOST);
@@ -350,9 +381,10 @@ TEST(hosts_and_their_ranks)
     good("run --host a:2,b -host c:2 -n 3 p : -n 2 q");
     CU_ASSERT_EQUAL(o.hosts.list.count, 3);
     ranks_on("00122");
-    CU_ASSERT_EQUAL(o.relays, 3); /* one on each */
-    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 0, 1, 2, 2}, 5), 0);
-    CU_ASSERT_EQUAL(o.relay_host[2], 2);
+    CU_ASSERT_EQUAL(layout.relays, 3); /* one on each */
+    CU_ASSERT_EQUAL(memcmp(layout.homes, (uint8_t[]){0, 0, 1, 2, 2}, 5), 0);
+    CU_ASSERT_TRUE(layout.at_hosts && !layout.running);
+    CU_ASSERT_EQUAL(layout.relay_host[2], 2);
     CU_ASSERT_EQUAL(o.alive_timeout_ns, 20000000000);
     CU_ASSERT_EQUAL(o.resume_ms, 20000);
     run_options_free(&o);
@@ -366,15 +398,16 @@ TEST(hosts_and_their_ranks)
     CU_ASSERT_STRING_EQUAL(o.hosts.launcher_args, "-v");
     CU_ASSERT_STRING_EQUAL(o.hosts.agent, "/opt/causeway");
     CU_ASSERT_EQUAL(o.hosts.timeout_ns, 1000000000);
-    CU_ASSERT_TRUE(o.hosts.oversubscribe);
+    CU_ASSERT_TRUE(o.hosts.placing.oversubscribe);
     CU_ASSERT_STRING_EQUAL(o.hosts.stage_dir, "/var/tmp");
     CU_ASSERT_EQUAL(o.hosts.relay_at, RELAY_AT_CLUSTER);
-    CU_ASSERT_EQUAL(o.relays, 1);
-    CU_ASSERT_PTR_NULL(o.homes);
+    CU_ASSERT_EQUAL(layout.relays, 1);
+    CU_ASSERT_TRUE(!layout.at_hosts && !layout.homes);
     CU_ASSERT_EQUAL(o.alive_timeout_ns, 10000000000);
     run_options_free(&o);
     good("run --host a,b,c --spares 1 -n 2 p");
-    CU_ASSERT_EQUAL(o.relays, 2); /* none where no rank is */
+    ranks_on("01");
+    CU_ASSERT_EQUAL(layout.relays, 2); /* none where no rank is */
     run_options_free(&o);
     good("run --host a,b --relay tcp:c:7000 --key-file k -n 2 p");
     CU_ASSERT_EQUAL(o.relays, 1);
@@ -433,7 +466,6 @@ TEST(bad_hosts)
 {
     bad("run --host a:0 p", "--host: slots of a '0': expected a whole number from 1 to 4096");
     bad("run --host= p", "--host: the value is empty");
-    bad("run --host a -n 2 p", "2 ranks, but the hosts have room for 1");
     bad("run --host a --hostfile f p", "--host and --hostfile both say the hosts");
     bad("run --host a --spares 1 p", "--spares 1: the job has 1 hosts");
     bad("run --host a --ppn 0 p", "--ppn '0'");
@@ -461,8 +493,23 @@ TEST(bad_hosts)
     bad("run --host a --relay-map 0 p", "--relay-map: there is a relay on each host");
     bad("run --ppn 2 -n 2 p", "--ppn is for a job on several machines: give --host or --hostfile");
     bad("run --launcher srun p", "--launcher is for a job on several machines");
-    bad("run --host a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q -n 17 p",
-        "a job has at most 16 relays; give --relay-at cluster");
+}
+
+/* Where the list has no number, a host has as many slots as cores. */
+TEST(places_by_cores)
+{
+    good("run --host a,b:1,c -n 7 p");
+    ranks_on_cores("349", "0001222");
+    run_options_free(&o);
+    good("run --host a,b,a -n 4 p"); /* named twice: two */
+    ranks_on_cores("92", "0011");
+    run_options_free(&o);
+    good("run --host a,b --ppn 1 -n 2 p");
+    ranks_on_cores("88", "01");
+    run_options_free(&o);
+    too_small("run --host a,b:2 -n 6 p", "31", "6 ranks, but the hosts have room for 5");
+    too_small("run --host a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q -n 17 p", "11111111111111111",
+              "a job has at most 16 relays; give --relay-at cluster");
 }
 
 TEST(slurm)
@@ -480,7 +527,7 @@ TEST(slurm)
     good("run --job-dir d -n 2 p");
     CU_ASSERT_EQUAL(o.hosts.list.count, 0);
     run_options_free(&o);
-    bad("run -n 6 p", "6 ranks, but the hosts have room for 5");
+    too_small("run -n 6 p", "", "6 ranks, but the hosts have room for 5");
     bad("run --slots 9 p", "Slurm's allocation; --host localhost:N");
     setenv("SLURM_TASKS_PER_NODE", "2(x2)", 1);
     bad("run p", "the hosts of Slurm's allocation, as there is no --host or --hostfile: "
@@ -510,11 +557,12 @@ static void one_relay(const char *rest, bool has_images)
 {
     good(with_file("-f", two_sites, rest));
     unlink(hosts_path);
-    CU_ASSERT_EQUAL(o.relays, 1);
-    CU_ASSERT_EQUAL(o.relay_count, 1);
-    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 0}, 2), 0);
-    CU_ASSERT_EQUAL(o.image_server_count, has_images);
-    CU_ASSERT_EQUAL(o.no_images, !has_images);
+    CU_ASSERT_EQUAL(lay_out(""), CW_OK);
+    CU_ASSERT_TRUE(layout.running && !layout.at_hosts);
+    CU_ASSERT_EQUAL(layout.relays, 1);
+    CU_ASSERT_EQUAL(memcmp(layout.homes, (uint8_t[]){0, 0}, 2), 0);
+    CU_ASSERT_EQUAL(layout.servers, has_images);
+    CU_ASSERT_EQUAL(layout.images, has_images);
     run_options_free(&o);
 }
 
@@ -522,15 +570,17 @@ static void relays_of_a_grid(void)
 {
     good(with_file("-f", two_sites, "-n 2 p"));
     unlink(hosts_path);
-    CU_ASSERT_EQUAL(o.relays, 2);
-    CU_ASSERT_EQUAL(memcmp(o.homes, (uint8_t[]){0, 1}, 2), 0);
+    CU_ASSERT_EQUAL(lay_out(""), CW_OK);
+    CU_ASSERT_EQUAL(layout.relays, 2);
+    CU_ASSERT_EQUAL(memcmp(layout.homes, (uint8_t[]){0, 1}, 2), 0);
     run_options_free(&o);
     one_relay("--relay-at a -n 2 p", true);
     one_relay("--relay-at host -n 2 p", false); /* a site's name */
     bad_file("--relay-at cluster -f", two_sites, "-n 2 p",
              "--relay-at cluster: expected a site of grid g: a, host");
-    bad_file("--relay-at host --ckpt-every 1s -f", two_sites, "-n 2 p",
-             "--ckpt-every is for images, which -f FILE, without a ckptsrv for them, turns off");
+    too_small(with_file("--relay-at host --ckpt-every 1s -f", two_sites, "-n 2 p"), "",
+              "--ckpt-every is for images, which -f FILE, without a ckptsrv for them, turns off");
+    unlink(hosts_path);
     bad("run --relay-at a -n 2 p", "--relay-at 'a': expected host or cluster, or a site");
 }
 

@@ -9,11 +9,8 @@
 
 SUITE("restart");
 
-static const struct job_config recovering = {.ranks = RANKS,
-                                             .slots = RANKS,
-                                             .recover = true,
-                                             .restarts_max = 100,
-                                             .alive_timeout_ns = TIMEOUT};
+static const struct job_config recovering = {
+    .ranks = RANKS, .recover = true, .restarts_max = 100, .alive_timeout_ns = TIMEOUT};
 
 static void start_recovering(const struct job_config *config)
 {
@@ -568,10 +565,9 @@ TEST(silence_without_recovery)
 TEST(other_slots_are_tried)
 {
     static const uint32_t expected[] = {1, 3, 4};
-    struct job_config config = recovering;
 
-    config.slots = SLOTS;
-    start_recovering(&config);
+    start_recovering(&recovering);
+    job.slots = SLOTS;
     dies(1, SIGKILL, 1, 1);
     for (int i = 0; i < 3; i++) {
         CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
@@ -610,10 +606,8 @@ TEST(no_slot_is_left)
 /* Where it hung may be a host out of reach. */
 TEST(hung_rank_moves)
 {
-    struct job_config config = recovering;
-
-    config.slots = SLOTS;
-    start_recovering(&config);
+    start_recovering(&recovering);
+    job.slots = SLOTS;
     time_passes(1, NOW, NOW + TIMEOUT);
     CU_ASSERT_EQUAL(next_at(NOW + TIMEOUT), JOB_START);
     CU_ASSERT_EQUAL(order.slot, 3);

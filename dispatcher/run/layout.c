@@ -1,0 +1,103 @@
+#include "dispatcher/run/layout.h"
+#include "dispatcher/job/homes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int no_memory(struct cw_err *err)
+{
+    return cw_err_set(err, CW_ENOMEM, "no memory for the places of ranks and relays");
+}
+
+/* The relays and servers of the sites that have ranks. */
+static int take_grid(struct layout *l, const struct run_options *o, struct cw_err *err)
+{
+    struct grid_job *grid = o->grid;
+
+    if (grid_job_place(grid, &o->hosts.list, &l->placement, err) < 0)
+        return err->code;
+    l->links = calloc((size_t)grid->relays * grid->relays, sizeof(*l->links));
+    if (!l->links)
+        return no_memory(err);
+    memcpy(l->homes, grid->rank_relay, o->ranks);
+    l->relays = grid->relays;
+    for (uint32_t i = 0; i < grid->relays * grid->relays; i++)
+        l->links[i] = grid->link[i].text[0] ? grid->link[i].text : NULL;
+    for (uint32_t i = 0; i < grid->relays; i++)
+        l->relay_address[i] = grid->relay[i].text;
+    l->key_file = l->server_key_file = grid->key_file;
+    l->servers = grid->servers;
+    for (uint32_t i = 0; i < grid->servers; i++)
+        l->server_address[i] = grid->server[i].text;
+    l->images &= grid->servers > 0;
+    if (grid->servers == 0 && (o->image_every_ns || o->image_mtbf_ns))
+        return cw_err_set(err, CW_EINVAL,
+                          "%s is for images, which -f FILE, without a ckptsrv for them, turns off",
+                          o->image_every_ns ? "--ckpt-every" : "--mtbf");
+    return CW_OK;
+}
+
+/* With one relay on each host, the ranks there have it as their home. */
+static int take_hosts(struct layout *l, const struct run_options *o, struct cw_err *err)
+{
+    uint32_t at;
+
+    for (uint32_t rank = 0; rank < o->ranks; rank++) {
+        uint32_t host = l->placement.slot_host[l->placement.rank_slot[rank]];
+
+        for (at = 0; at < l->relays && l->relay_host[at] != host; at++)
+            ;
+        if (at == CW_RELAYS_MAX)
+            return cw_err_set(err, CW_EINVAL,
+                              "a relay on each host with ranks: a job has at most %u relays; give "
+                              "--relay-at cluster",
+                              CW_RELAYS_MAX);
+        if (at == l->relays)
+            l->relay_host[l->relays++] = host;
+        l->homes[rank] = (uint8_t)at;
+    }
+    return CW_OK;
+}
+
+static void take_given(struct layout *l, const struct run_options *o)
+{
+    l->relays = o->relays;
+    l->running = o->relay_count > 0 || o->grid;
+    l->at_hosts = o->relays == 0 && !o->grid;
+    memcpy(l->relay_address, o->relay_addresses, sizeof(l->relay_address));
+    l->key_file = o->key_file;
+    l->images = !o->no_images;
+    l->servers = o->image_server_count;
+    memcpy(l->server_address, o->image_servers, sizeof(l->server_address));
+    l->server_key_file = o->image_key_file;
+}
+
+int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores,
+                struct cw_err *err)
+{
+    struct placement_options placing = o->hosts.placing;
+
+    *l = (struct layout){0};
+    take_given(l, o);
+    placing.cores = cores;
+    if (o->hosts.list.count &&
+        placement_make(&l->placement, &o->hosts.list, o->ranks, &placing, err) < 0)
+        return err->code;
+    if (l->relays == 1)
+        return CW_OK;
+    l->homes = malloc(o->ranks);
+    if (!l->homes)
+        return no_memory(err);
+    if (o->grid)
+        return take_grid(l, o, err);
+    return l->at_hosts ? take_hosts(l, o, err)
+                       : homes_fill(l->homes, o->ranks, o->relays, o->relay_map, err);
+}
+
+void layout_free(struct layout *l)
+{
+    placement_free(&l->placement);
+    free(l->homes);
+    free(l->links);
+    *l = (struct layout){0};
+}
