@@ -340,7 +340,7 @@ build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c downloa
 build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/loop/loop.c $(wildcard dispatcher/sessions/*.c))
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_clock.c far_units.c remote.c staging.c) \
+build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_units.c remote.c staging.c) \
 	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))

@@ -1,12 +1,11 @@
 #include "dispatcher/agent/host_units.h"
-#include "dispatcher/agent/agent_tell.h"
 
 #include <sodium.h>
 #include <stdio.h>
 
 static void on_started(void *ctx, uint32_t number, pid_t pid, const char *place)
 {
-    agent_tell(ctx, AGENT_UNIT_STARTED, number, (uint32_t)pid, place);
+    agent_event_send(ctx, AGENT_UNIT_STARTED, number, (uint32_t)pid, place);
 }
 
 /* Both addresses, with a blank between. */
@@ -16,17 +15,17 @@ static void on_listens(void *ctx, uint32_t number, const char *local, const char
     char text[2 * CW_ADDRESS_MAX];
 
     snprintf(text, sizeof(text), "%s %s", local, tcp);
-    agent_tell(ctx, AGENT_UNIT_LISTENS, number, in_memory, text);
+    agent_event_send(ctx, AGENT_UNIT_LISTENS, number, in_memory, text);
 }
 
 static void on_ended(void *ctx, uint32_t number, int status, const char *why)
 {
-    agent_tell(ctx, AGENT_UNIT_ENDED, number, (uint32_t)status, why);
+    agent_event_send(ctx, AGENT_UNIT_ENDED, number, (uint32_t)status, why);
 }
 
 static void on_failed(void *ctx, uint32_t number, int status, const struct cw_err *err)
 {
-    agent_tell(ctx, AGENT_UNIT_FAILED, number, (uint32_t)status, err->text);
+    agent_event_send(ctx, AGENT_UNIT_FAILED, number, (uint32_t)status, err->text);
 }
 
 const struct units_events host_units_events = {

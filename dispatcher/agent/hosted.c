@@ -1,9 +1,7 @@
 #include "dispatcher/agent/hosted.h"
-#include "dispatcher/agent/agent_tell.h"
 #include "dispatcher/agent/blobs.h"
-#include "dispatcher/agent/input_log.h"
 #include "dispatcher/channels/stream_fd.h"
-#include "dispatcher/launch/local.h"
+#include "dispatcher/launch/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +12,17 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+/* When bytes were written into the standard input of a rank: so how much it had been given when it
+ * looked, a moment ago, how much of it was unread. */
+struct input_log {
+    uint64_t count; /* of writes until now */
+    struct {
+        uint64_t from_ns; /* two times around it */
+        uint64_t until_ns;
+        uint64_t all; /* bytes after it */
+    } write[INPUT_LOG_WRITES_MAX];
+};
 
 /* A stream of a start. */
 struct end {
@@ -26,28 +35,56 @@ struct start {
     struct hosted *of;
     struct start *next;
     uint32_t number;
-    uint32_t rank;
-    bool present;  /* it is the process of its rank */
+    bool present;  /* its dispatcher waits for its end, or has not left it to itself */
     uint32_t over; /* AGENT_ENDED or AGENT_LOST, to be told once all is read that it said; 0 */
     int status;
-    struct input_log input; /* into its standard input */
+    struct process process;
+    struct input_log input;
     struct end end[AGENT_STREAMS];
 };
 
 struct hosted {
     struct hosted_config config;
     struct blobs blobs;
-    void *launcher; /* NULL: no process is left */
-    struct start **of_rank;
+    bool ended; /* no process is left */
     struct start *starts;
     struct loop_timer sweep; /* when starts may be freed */
 };
 
 /* --- telling --- */
 
-static void tell(struct hosted *h, uint32_t type, uint32_t of, uint32_t value)
+static void tell(const struct start *s, uint32_t type, uint32_t value, const char *text)
 {
-    agent_tell(h->config.mux, type, of, value, "");
+    agent_event_send(s->of->config.mux, type, s->number, value, text);
+}
+
+/* --- its input --- */
+
+static void input_wrote(struct input_log *log, size_t size, uint64_t from_ns, uint64_t until_ns)
+{
+    uint64_t before = log->count ? log->write[(log->count - 1) % INPUT_LOG_WRITES_MAX].all : 0;
+    uint32_t at = (uint32_t)(log->count++ % INPUT_LOG_WRITES_MAX);
+
+    log->write[at].from_ns = from_ns;
+    log->write[at].until_ns = until_ns;
+    log->write[at].all = before + size;
+}
+
+/* How many bytes were written at a time between these two; UINT64_MAX: some were just then, or it
+ * is too long ago. */
+static uint64_t input_at(const struct input_log *log, uint64_t from_ns, uint64_t until_ns)
+{
+    uint64_t known = log->count < INPUT_LOG_WRITES_MAX ? log->count : INPUT_LOG_WRITES_MAX;
+
+    for (uint64_t i = 1; i <= known; i++) {
+        uint32_t at = (uint32_t)((log->count - i) % INPUT_LOG_WRITES_MAX);
+
+        if (log->write[at].until_ns < from_ns)
+            return log->write[at].all;
+        if (log->write[at].from_ns <= until_ns)
+            return UINT64_MAX;
+    }
+    return known == log->count ? 0 : UINT64_MAX;
 }
 
 /* --- streams --- */
@@ -89,8 +126,8 @@ static void pass_control(void *ctx, uint8_t *record, size_t size)
     if (!cw_report_get(record, size, &report) || report.kind != CW_REPORT_IMAGE_TAKEN ||
         report.image.unread == UINT64_MAX)
         return;
-    written = input_log_at(&s->input, report.image.looked_from_ns, report.image.looked_until_ns);
-    report.image.unread = written == INPUT_LOG_UNKNOWN || written < report.image.unread
+    written = input_at(&s->input, report.image.looked_from_ns, report.image.looked_until_ns);
+    report.image.unread = written == UINT64_MAX || written < report.image.unread
                               ? UINT64_MAX
                               : written - report.image.unread;
     agent_report_change(record, size, &report);
@@ -98,7 +135,7 @@ static void pass_control(void *ctx, uint8_t *record, size_t size)
 
 static void on_wrote(void *ctx, size_t size, uint64_t from_ns, uint64_t until_ns)
 {
-    input_log_add(&((struct end *)ctx)->of->input, size, from_ns, until_ns);
+    input_wrote(&((struct end *)ctx)->of->input, size, from_ns, until_ns);
 }
 
 /* What a rank has reported before a request of PMI is told before it. */
@@ -127,7 +164,7 @@ static void tell_over(struct start *s)
     if (!over)
         return;
     if (is_heard_out(s))
-        tell(s->of, over, s->number, (uint32_t)s->status);
+        tell(s, over, (uint32_t)s->status, "");
     else
         s->over = over;
 }
@@ -200,6 +237,8 @@ static int open_inlet(struct start *s, uint32_t which, struct cw_err *err)
 
 /* --- starts --- */
 
+static const struct process_events process_events;
+
 static struct start *add_start(struct hosted *h, const struct agent_start *order)
 {
     struct start *s = calloc(1, sizeof(*s));
@@ -208,7 +247,13 @@ static struct start *add_start(struct hosted *h, const struct agent_start *order
         return NULL;
     s->of = h;
     s->number = order->start;
-    s->rank = order->setup.rank;
+    process_init(&s->process);
+    s->process.loop = h->config.loop;
+    s->process.events = &process_events;
+    s->process.ctx = s;
+    s->process.program = blobs_program(&h->blobs, order->program);
+    s->process.alive_period_ns = h->config.alive_period_ns;
+    s->process.keep_fd = h->config.keep_fd;
     for (int i = 0; i < AGENT_STREAMS; i++) {
         s->end[i].of = s;
         stream_fd_init(&s->end[i].fd);
@@ -218,9 +263,18 @@ static struct start *add_start(struct hosted *h, const struct agent_start *order
     return s;
 }
 
+static struct start *find(const struct hosted *h, uint32_t number)
+{
+    struct start *s = h->starts;
+
+    while (s && s->number != number)
+        s = s->next;
+    return s;
+}
+
 static bool is_over(const struct start *s)
 {
-    if (s->present || s->over)
+    if (s->present || s->over || process_is_watched(&s->process))
         return false;
     for (int i = 0; i < AGENT_STREAMS; i++)
         if (!s->end[i].fd.over)
@@ -245,25 +299,14 @@ static void sweep(void *ctx)
     }
 }
 
-/* The start is no more the process of its rank. */
 static void leave(struct start *s)
 {
     s->present = false;
-    if (s->of->of_rank[s->rank] == s)
-        s->of->of_rank[s->rank] = NULL;
     loop_timer_set(&s->of->sweep, 0);
-}
-
-static void fail(struct start *s, const struct cw_err *err)
-{
-    agent_tell(s->of->config.mux, AGENT_FAILED, s->number, (uint32_t)err->code, err->text);
-    leave(s);
 }
 
 static int launch(struct start *s, struct agent_start *order, struct cw_err *err)
 {
-    struct hosted *h = s->of;
-    const struct launch_program *program = blobs_program(&h->blobs, order->program);
     int stdin_fd = -1;
     int image_fd = -1;
 
@@ -272,12 +315,18 @@ static int launch(struct start *s, struct agent_start *order, struct cw_err *err
     if (err->code == CW_OK && order->flags & AGENT_START_FROM_IMAGE)
         image_fd = open_inlet(s, AGENT_STREAM_IMAGE, err);
     if (err->code == CW_OK)
-        local_launcher.start(h->launcher, program, &order->setup, 0, stdin_fd, image_fd, err);
+        process_start(&s->process, &order->setup, stdin_fd, image_fd, err);
     if (stdin_fd >= 0)
         close(stdin_fd);
     if (image_fd >= 0)
         close(image_fd);
     return err->code;
+}
+
+static void on_failed(void *ctx, const struct cw_err *err)
+{
+    tell(ctx, AGENT_FAILED, (uint32_t)err->code, err->text);
+    leave(ctx);
 }
 
 static int take_start(struct hosted *h, const uint8_t *body, size_t size, struct cw_err *err)
@@ -286,107 +335,99 @@ static int take_start(struct hosted *h, const uint8_t *body, size_t size, struct
     struct start *s;
 
     if (!agent_start_get(body, size, &order) || order.setup.rank >= h->config.ranks ||
-        h->of_rank[order.setup.rank] || !blobs_program(&h->blobs, order.program))
+        find(h, order.start) || !blobs_program(&h->blobs, order.program))
         return cw_err_set(err, CW_EPROTO, "an order to start a rank that makes no sense");
     s = add_start(h, &order);
     if (!s)
         return cw_err_set(err, CW_ENOMEM, "no memory for a process");
     s->present = true;
-    h->of_rank[s->rank] = s;
     err->code = CW_OK;
-    if (!h->launcher)
+    if (h->ended)
         cw_err_set(err, CW_ECLOSED, "the job ends");
     if (err->code || launch(s, &order, err) < 0)
-        fail(s, err);
+        on_failed(s, err);
     sodium_memzero(order.setup.key, sizeof(order.setup.key));
     sodium_memzero(order.setup.image_key, sizeof(order.setup.image_key));
     return err->code = CW_OK;
 }
 
-/* --- what the launcher tells --- */
+/* --- what becomes of its process --- */
 
-static void on_started(void *ctx, const struct launch_process *process)
+static void on_started(void *ctx)
 {
-    struct hosted *h = ctx;
-    struct start *s = h->of_rank[process->rank];
+    struct start *s = ctx;
     struct cw_err err = {0};
 
-    tell(h, AGENT_STARTED, s->number, (uint32_t)process->pid);
+    tell(s, AGENT_STARTED, (uint32_t)s->process.pid, "");
     for (uint32_t i = 0; i < LAUNCH_STREAMS; i++)
-        open_stream(s, i, process->fd[i], &err);
+        open_stream(s, i, s->process.fd[i], &err);
     if (err.code)
-        local_launcher.signal(h->launcher, s->rank, SIGKILL);
+        process_signal(&s->process, SIGKILL);
 }
 
-static void on_failed(void *ctx, uint32_t rank, const struct cw_err *err)
+static void on_alive(void *ctx)
 {
-    fail(((struct hosted *)ctx)->of_rank[rank], err);
+    const struct start *s = ctx;
+
+    if (s->present && s->of->config.connected(s->of->config.ctx))
+        tell(s, AGENT_ALIVE, 0, "");
 }
 
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+/* Of one that was detached nothing that it said is waited for. */
+static void end(struct start *s, uint32_t how)
 {
-    struct hosted *h = ctx;
-
-    if (h->config.connected(h->config.ctx))
-        tell(h, AGENT_ALIVE, rank, incarnation);
-}
-
-static void on_ended(void *ctx, uint32_t rank, int status)
-{
-    struct start *s = ((struct hosted *)ctx)->of_rank[rank];
-
-    s->over = AGENT_ENDED;
-    s->status = status;
-    leave(s);
+    if (s->present)
+        s->over = how;
+    else
+        tell(s, how, (uint32_t)s->status, "");
+    if (how == AGENT_ENDED || !s->present)
+        leave(s);
     /* it may have left because of another rank's MPI_Abort, which has said so before */
-    for (struct start *other = status == 0 ? NULL : s->of->starts; other; other = other->next)
+    for (struct start *other = s->status == 0 ? NULL : s->of->starts; other; other = other->next)
         is_heard_out(other);
     tell_over(s);
 }
 
-/* The launcher has it until it is let go of. */
-static void on_lost(void *ctx, uint32_t rank)
+static void on_ended(void *ctx, int status)
 {
-    struct start *s = ((struct hosted *)ctx)->of_rank[rank];
-
-    s->over = AGENT_LOST;
-    tell_over(s);
+    ((struct start *)ctx)->status = status;
+    end(ctx, AGENT_ENDED);
 }
 
-static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_lost(void *ctx)
 {
-    tell(ctx, AGENT_FORMER_ENDED, rank, incarnation);
+    end(ctx, AGENT_LOST);
 }
 
-static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
-                                                       on_ended,   on_lost,   on_former_ended};
+static const struct process_events process_events = {on_started, on_failed, on_alive, on_ended,
+                                                     on_lost};
 
 /* --- frames --- */
 
+static void detach(struct start *s, bool kill)
+{
+    if (kill)
+        process_kill(&s->process);
+    if (s->over) /* its watcher is gone: there is no other end to be told */
+        tell(s, s->over, (uint32_t)s->status, "");
+    s->over = 0;
+    leave(s);
+}
+
+/* About a start that may have ended meanwhile. */
 static int take_event(struct hosted *h, uint32_t type, const uint8_t *body, size_t size,
                       struct cw_err *err)
 {
     struct agent_event event;
     struct start *s;
 
-    if (!agent_event_get(body, size, &event) || event.of >= h->config.ranks)
+    if (!agent_event_get(body, size, &event))
         return cw_err_set(err, CW_EPROTO, "an order about a rank that makes no sense");
-    s = h->of_rank[event.of];
-    if (type == AGENT_SIGNAL && h->launcher) {
-        local_launcher.signal(h->launcher, event.of, (int)event.value);
-    } else if (type == AGENT_LET_GO) {
-        /* one that is let go of has started, as its relay may have told earlier */
-        if (h->launcher)
-            local_launcher.confirm(h->launcher, event.of);
-        if (h->launcher)
-            local_launcher.let_go(h->launcher, event.of, event.value != 0);
-        if (s) {
-            if (s->over) /* it is lost: there is no other end to be told */
-                tell(h, s->over, s->number, (uint32_t)s->status);
-            s->over = 0;
-            leave(s);
-        }
-    }
+    s = find(h, event.of);
+    if (s && s->present && type == AGENT_SIGNAL)
+        process_signal(&s->process, (int)event.value);
+    else if (s && s->present)
+        detach(s, event.value != 0);
     return CW_OK;
 }
 
@@ -399,7 +440,7 @@ int hosted_frame(struct hosted *h, uint32_t type, const uint8_t *body, size_t si
     case AGENT_START:
         return take_start(h, body, size, err) < 0 ? err->code : 1;
     case AGENT_SIGNAL:
-    case AGENT_LET_GO:
+    case AGENT_DETACH:
         return take_event(h, type, body, size, err) < 0 ? err->code : 1;
     case AGENT_CLOSE:
         hosted_end(h);
@@ -413,40 +454,24 @@ int hosted_frame(struct hosted *h, uint32_t type, const uint8_t *body, size_t si
 
 struct hosted *hosted_new(const struct hosted_config *config, struct cw_err *err)
 {
-    struct launcher_config launcher = {.loop = config->loop,
-                                       .ranks = config->ranks,
-                                       .alive_period_ns = config->alive_period_ns,
-                                       .keep_fd = config->keep_fd,
-                                       .events = &launcher_events};
     struct hosted *h = calloc(1, sizeof(*h));
 
-    if (h)
-        h->of_rank = calloc(config->ranks, sizeof(struct start *));
-    if (!h || !h->of_rank) {
-        free(h);
-        cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config->ranks);
+    if (!h) {
+        cw_err_set(err, CW_ENOMEM, "no memory for the processes of ranks");
         return NULL;
     }
     h->config = *config;
-    launcher.ctx = h;
-    h->launcher = local_launcher.open(&launcher, err);
-    if (!h->launcher) {
-        free(h->of_rank);
-        free(h);
-        return NULL;
-    }
     loop_timer_add(config->loop, &h->sweep, sweep, h);
     return h;
 }
 
 void hosted_end(struct hosted *h)
 {
-    if (h->launcher)
-        local_launcher.close(h->launcher);
-    h->launcher = NULL;
-    for (uint32_t rank = 0; rank < h->config.ranks; rank++)
-        if (h->of_rank[rank])
-            leave(h->of_rank[rank]);
+    h->ended = true;
+    for (struct start *s = h->starts; s; s = s->next) {
+        process_close(&s->process);
+        leave(s);
+    }
 }
 
 void hosted_free(struct hosted *h)
@@ -464,6 +489,5 @@ void hosted_free(struct hosted *h)
         free(s);
     }
     blobs_free(&h->blobs);
-    free(h->of_rank);
     free(h);
 }

@@ -1,12 +1,13 @@
-/* The processes of ranks at this host: started and watched by the launcher of processes
- * (dispatcher/launch/local.h), with a stream for each of their descriptors. */
+/* The processes of ranks at this host (dispatcher/launch/process.h), with a stream for each of
+ * their descriptors. */
 #ifndef DISPATCHER_HOSTED_H
 #define DISPATCHER_HOSTED_H
 
 #include "dispatcher/loop/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 
-#define HOSTED_STALL_S 20 /* between two bytes of an image, for the process that reads it */
+#define HOSTED_STALL_S 20        /* between two bytes of an image, for the process that reads it */
+#define INPUT_LOG_WRITES_MAX 64u /* of input that are remembered, the last ones */
 
 struct hosted;
 
@@ -15,7 +16,7 @@ struct hosted_config {
     struct mux *mux;
     uint32_t ranks;
     uint64_t alive_period_ns;
-    int keep_fd; /* as of struct launcher_config */
+    int keep_fd; /* as of struct process */
     /* Whether there is a connection: signs of life are for this moment alone. */
     bool (*connected)(void *ctx);
     void *ctx;

@@ -1,5 +1,4 @@
 #include "dispatcher/agent/stager.h"
-#include "dispatcher/agent/agent_tell.h"
 #include "dispatcher/stage/stage_dir.h"
 
 #include <errno.h>
@@ -35,7 +34,7 @@ struct stager {
 /* What cannot be told ends the session: mux_input says so. */
 static void tell(struct item *it, uint32_t type, uint32_t value, const char *text)
 {
-    agent_tell(it->of->mux, type, it->number, value, text);
+    agent_event_send(it->of->mux, type, it->number, value, text);
 }
 
 /* --- its end --- */

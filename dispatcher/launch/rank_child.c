@@ -257,8 +257,6 @@ static void default_signals(void)
  * niceness that is lower than the host's is not to be had. */
 static void take_manner(const struct launch_program *program)
 {
-    if (!program->as_given)
-        return;
     umask((mode_t)program->umask);
     if (getpriority(PRIO_PROCESS, 0) < program->niceness)
         setpriority(PRIO_PROCESS, 0, program->niceness);

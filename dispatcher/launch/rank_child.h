@@ -4,7 +4,7 @@
 #ifndef DISPATCHER_RANK_CHILD_H
 #define DISPATCHER_RANK_CHILD_H
 
-#include "dispatcher/launch/launcher.h"
+#include "dispatcher/mux/agent_frames.h"
 
 enum { RANK_CHILD_STATUS = LAUNCH_STREAMS, RANK_CHILD_ENDS };
 

@@ -39,6 +39,16 @@ size_t agent_event_put(uint8_t *to, const struct agent_event *v)
     return w.used;
 }
 
+void agent_event_send(struct mux *mux, uint32_t type, uint32_t of, uint32_t value, const char *text)
+{
+    struct agent_event event = {.of = of, .value = value};
+    uint8_t body[AGENT_EVENT_MAX];
+    struct cw_err err;
+
+    strncpy(event.text, text, sizeof(event.text) - 1);
+    mux_send(mux, type, body, agent_event_put(body, &event), &err);
+}
+
 bool agent_event_get(const uint8_t *from, size_t size, struct agent_event *v)
 {
     struct cw_reader r = cw_reader(from, size);
@@ -304,7 +314,6 @@ int agent_program_get(const uint8_t *bytes, size_t size, struct agent_program *p
     p->of.env_count = count[1];
     p->of.more = next_list(&r, &at, count[2]);
     p->of.more_count = count[2];
-    p->of.as_given = true;
     p->of.umask = mask;
     p->of.niceness = (int32_t)niceness - MANNER_NICE;
     if (cw_reader_end(&r))

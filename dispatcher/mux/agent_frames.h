@@ -5,7 +5,6 @@
 
 #include "common/setup.h"
 #include "common/transport.h"
-#include "dispatcher/launch/launcher.h"
 #include "dispatcher/mux/mux.h"
 #include "dispatcher/stage/stage_program.h"
 
@@ -21,13 +20,31 @@
 #define AGENT_WORDS_BYTES 16384u             /* ... with their ends */
 #define AGENT_STAGES_MAX 64u                 /* programs that are sent: one for each segment */
 
+/* What the process of a rank says, each on a stream of its own. */
+enum launch_stream { LAUNCH_PMI, LAUNCH_CONTROL, LAUNCH_STDOUT, LAUNCH_STDERR, LAUNCH_STREAMS };
+
+/* The program of some ranks, and what is the same in each of its processes. All borrowed. */
+struct launch_program {
+    const char *path;       /* of its file */
+    char *const *argv;      /* NULL-terminated */
+    const char *wdir;       /* NULL: where we are */
+    const char *const *env; /* NAME=VALUE, over our own: env_count for all programs ... */
+    uint32_t env_count;
+    const char *const *more; /* ... and more_count for this one */
+    uint32_t more_count;
+    const char *device_path;  /* librdevice.so */
+    const char *restore_path; /* the program that goes on from an image; NULL: none does */
+    uint32_t umask;           /* as umask(2) */
+    int32_t niceness;         /* at least this */
+};
+
 /* A start is one process of a rank, known by a number that the dispatcher gives it. */
 enum agent_frame {
     /* to the agent */
     AGENT_BLOB = MUX_FIRST_OTHER, /* a part of struct agent_program */
     AGENT_START,                  /* struct agent_start */
-    AGENT_SIGNAL,                 /* event: rank, signal */
-    AGENT_LET_GO,                 /* event: rank, 1: its process ends */
+    AGENT_SIGNAL,                 /* event: start, signal */
+    AGENT_DETACH,                 /* event: start, 1: it ends; no more is told than its end */
     AGENT_CLOSE,                  /* all processes of ranks end */
     AGENT_END,                    /* the agent ends, which closes the connection */
     AGENT_UNIT_START,             /* struct agent_unit */
@@ -35,10 +52,9 @@ enum agent_frame {
     /* from it */
     AGENT_STARTED,      /* event: start, pid */
     AGENT_FAILED,       /* event: start, code, text */
-    AGENT_ALIVE,        /* event: rank, incarnation */
+    AGENT_ALIVE,        /* event: start */
     AGENT_ENDED,        /* event: start, status as of waitpid(2) */
     AGENT_LOST,         /* event: start */
-    AGENT_FORMER_ENDED, /* event: rank, incarnation */
     AGENT_UNIT_STARTED, /* event: its number, pid, of a server its directory */
     AGENT_UNIT_LISTENS, /* event: its number, 1: what it keeps is in memory; its addresses */
     AGENT_UNIT_ENDED,   /* event: its number, status, why it did not listen; it is started again */
@@ -118,6 +134,10 @@ struct agent_unit {
 
 /* Adds an option and its value. False: there is no room. */
 bool agent_unit_option(struct agent_unit *unit, const char *option, const char *value);
+
+/* Puts an event into the session. What cannot be told ends that: mux_input says so. */
+void agent_event_send(struct mux *mux, uint32_t type, uint32_t of, uint32_t value,
+                      const char *text);
 
 /* Encode into ..._MAX bytes; return how many were used. */
 size_t agent_event_put(uint8_t *to, const struct agent_event *v);

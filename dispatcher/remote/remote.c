@@ -1,10 +1,7 @@
 #include "dispatcher/remote/remote.h"
 #include "common/fd.h"
-#include "dispatcher/channels/channel.h"
 #include "dispatcher/channels/stream_fd.h"
 #include "dispatcher/mux/agent_states.h"
-#include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_clock.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,12 +22,11 @@ struct process {
     uint32_t host;
     uint32_t start; /* its number at the agent */
     const struct launch_program *program;
-    struct launch_process made; /* the near ends; -1 once they are handed over */
-    bool present;               /* it is the process of its rank */
-    bool started;               /* which was told */
-    enum agent_state state;     /* as its agent told it */
-    bool start_lost;            /* its host was lost before it was started: to be told */
-    struct channel *channel[LAUNCH_STREAMS];
+    struct remote_process made;
+    bool present;           /* it is the process of its rank */
+    bool started;           /* which was told */
+    enum agent_state state; /* as its agent told it */
+    bool start_lost;        /* its host was lost before it was started: to be told */
     struct stream_fd input; /* from what it reads, and from its image */
     struct stream_fd image;
     int input_fd; /* until these are open */
@@ -39,20 +35,32 @@ struct process {
 
 /* What a host knows, and is known of it. */
 struct known {
+    struct process *processes;   /* that were started there */
     uint32_t starts;             /* numbers that are used */
     bool knows[AGENT_BLOBS_MAX]; /* of the programs */
     struct far_clock clock;
 };
 
 struct remote {
-    struct launcher_config config;
+    struct remote_config config;
     const struct launch_program *program[AGENT_BLOBS_MAX]; /* by number; 0 is none */
     struct process **of_rank;
-    struct process *processes;
     struct known *host; /* of each host */
     struct loop_timer sweep;
     bool closed; /* nothing is told any more; what ranks have printed passes still */
 };
+
+/* --- clocks --- */
+
+uint64_t far_clock_here(struct far_clock *clock, uint64_t now_ns, uint64_t then_ns)
+{
+    int64_t behind_ns = (int64_t)(now_ns - then_ns);
+
+    if (!clock->known || behind_ns < clock->behind_ns)
+        clock->behind_ns = behind_ns;
+    clock->known = true;
+    return then_ns + (uint64_t)clock->behind_ns;
+}
 
 /* --- streams --- */
 
@@ -79,7 +87,7 @@ static void open_feed(struct process *p, uint32_t which, struct stream_fd *feed,
         return;
     *fd = -1;
     if (stream_fd_open(feed, &config, &err) < 0)
-        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->made.rank, SIGKILL, &err);
+        agents_tell_event(p->of->config.agents, p->host, AGENT_SIGNAL, p->start, SIGKILL, &err);
 }
 
 /* The agent says how much of its input a rank had read; what it had not is also what is on its way.
@@ -116,8 +124,8 @@ static void open_streams(struct process *p)
     struct mux *mux = agents_mux(p->of->config.agents, p->host);
 
     for (int i = 0; i < LAUNCH_STREAMS; i++)
-        channel_open(p->channel[i], mux, agent_stream_id(p->start, i), i == LAUNCH_PMI);
-    channel_on_record(p->channel[LAUNCH_CONTROL], pass_report, p);
+        channel_open(p->made.channel[i], mux, agent_stream_id(p->start, i), i == LAUNCH_PMI);
+    channel_on_record(p->made.channel[LAUNCH_CONTROL], pass_report, p);
     open_feed(p, AGENT_STREAM_IN, &p->input, &p->input_fd);
     open_feed(p, AGENT_STREAM_IMAGE, &p->image, &p->image_fd);
 }
@@ -126,7 +134,7 @@ static void open_streams(struct process *p)
 static void drop_streams(struct process *p)
 {
     for (int i = 0; i < LAUNCH_STREAMS; i++)
-        channel_drop(p->channel[i]);
+        channel_drop(p->made.channel[i]);
     cw_close(&p->input_fd);
     cw_close(&p->image_fd);
     stream_fd_drop(&p->input);
@@ -140,7 +148,7 @@ static bool is_over(const struct process *p)
     if (p->present || p->start_lost || p->state != AGENT_IS_NOT || !p->input.over || !p->image.over)
         return false;
     for (int i = 0; i < LAUNCH_STREAMS; i++)
-        if (!channel_is_over(p->channel[i]))
+        if (!channel_is_over(p->made.channel[i]))
             return false;
     return true;
 }
@@ -149,11 +157,11 @@ static bool is_over(const struct process *p)
 static void free_process(struct process *p)
 {
     for (int i = 0; i < LAUNCH_STREAMS; i++) {
-        if (p->channel[i])
-            channel_drop(p->channel[i]);
+        if (p->made.channel[i])
+            channel_drop(p->made.channel[i]);
         if (!p->started)
-            channel_close(p->channel[i]);
-        channel_leave(p->channel[i]);
+            channel_close(p->made.channel[i]);
+        channel_leave(p->made.channel[i]);
     }
     cw_close(&p->input_fd);
     cw_close(&p->image_fd);
@@ -192,43 +200,42 @@ static void tell_lost_starts(struct remote *r)
 static void sweep(void *ctx)
 {
     struct remote *r = ctx;
-    struct process **at = &r->processes;
 
     tell_lost_starts(r);
-    while (*at) {
-        struct process *p = *at;
+    for (uint32_t host = 0; host < agents_count(r->config.agents); host++)
+        for (struct process **at = &r->host[host].processes; *at;) {
+            struct process *p = *at;
 
-        if (is_over(p)) {
-            *at = p->next;
-            free_process(p);
-        } else {
-            at = &p->next;
+            if (is_over(p)) {
+                *at = p->next;
+                free_process(p);
+            } else {
+                at = &p->next;
+            }
         }
-    }
 }
 
 /* Opens its streams, and hands those that it says something on over. */
 static void tell_started(struct process *p)
 {
-    struct launcher_config config = p->of->config;
+    struct remote_config config = p->of->config;
 
     if (p->started)
         return;
     p->started = true;
     open_streams(p);
-    memcpy(p->made.channel, p->channel, sizeof(p->channel));
     config.events->started(config.ctx, &p->made);
 }
 
 /* All that it has said has come before. */
 static void tell_over(struct process *p, uint32_t type, int status)
 {
-    struct launcher_config config = p->of->config;
+    struct remote_config config = p->of->config;
     uint32_t rank = p->made.rank;
 
-    if (!p->present)
-        return;
-    if (type == AGENT_LOST) {
+    if (!p->present) {
+        config.events->superseded_ended(config.ctx, rank, p->made.incarnation);
+    } else if (type == AGENT_LOST) {
         config.events->lost(config.ctx, rank);
     } else {
         leave(p);
@@ -238,7 +245,7 @@ static void tell_over(struct process *p, uint32_t type, int status)
 
 static void tell_failed(struct process *p, const struct agent_event *event)
 {
-    struct launcher_config config = p->of->config;
+    struct remote_config config = p->of->config;
     uint32_t rank = p->made.rank;
     struct cw_err err;
 
@@ -254,57 +261,18 @@ static void tell_failed(struct process *p, const struct agent_event *event)
 
 static struct process *find(const struct remote *r, uint32_t host, uint32_t start)
 {
-    struct process *p = r->processes;
+    struct process *p = r->host[host].processes;
 
-    while (p && (p->host != host || p->start != start))
+    while (p && p->start != start)
         p = p->next;
     return p;
 }
 
-/* Events of processes of which signs of life, and an end, have no number of a start: of one that is
- * there, or that was let go of. */
-static struct process *find_incarnation(const struct remote *r, uint32_t host, bool present,
-                                        const struct agent_event *event)
+/* Of one that was detached nothing is told but its end. */
+static void take_event(struct process *p, uint32_t type, const struct agent_event *event)
 {
-    struct process *p = present ? r->of_rank[event->of] : r->processes;
+    const struct remote_config *config = &p->of->config;
 
-    for (; p; p = present ? NULL : p->next)
-        if (p->host == host && p->present == present && p->state == AGENT_IS_STARTED &&
-            p->made.rank == event->of && p->made.incarnation == event->value)
-            return p;
-    return NULL;
-}
-
-static int take_rank_event(struct remote *r, uint32_t host, uint32_t type,
-                           const struct agent_event *event, struct cw_err *err)
-{
-    const struct launcher_config *config = &r->config;
-    struct process *p = NULL;
-
-    if (event->of < config->ranks && type == AGENT_ALIVE)
-        p = find_incarnation(r, host, true, event);
-    if (event->of < config->ranks && !p)
-        p = find_incarnation(r, host, false, event);
-    if (!p)
-        return cw_err_set(err, CW_EPROTO,
-                          "its agent tells of rank %u, incarnation %u, which it does not have",
-                          event->of, event->value);
-    if (agent_state_take(&p->state, type, err) < 0)
-        return err->code;
-    if (type == AGENT_FORMER_ENDED)
-        loop_timer_set(&r->sweep, 0);
-    if (r->closed)
-        return CW_OK;
-    if (type == AGENT_FORMER_ENDED)
-        config->events->former_ended(config->ctx, event->of, event->value);
-    else if (p->present)
-        config->events->alive(config->ctx, event->of, event->value);
-    return CW_OK;
-}
-
-/* Of one that was let go of nothing is told but its end, which has a frame of its own. */
-static void take_process_event(struct process *p, uint32_t type, const struct agent_event *event)
-{
     switch (type) {
     case AGENT_STARTED:
         p->made.pid = (pid_t)event->value;
@@ -317,8 +285,11 @@ static void take_process_event(struct process *p, uint32_t type, const struct ag
         else
             drop_streams(p);
         break;
-    case AGENT_ENDED:
-    case AGENT_LOST:
+    case AGENT_ALIVE:
+        if (p->present)
+            config->events->alive(config->ctx, p->made.rank, p->made.incarnation);
+        break;
+    default:
         tell_over(p, type, (int)event->value);
         break;
     }
@@ -333,8 +304,6 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
 
     if (!agent_event_get(body, size, &event))
         return cw_err_set(err, CW_EPROTO, "an event that makes no sense");
-    if (type == AGENT_ALIVE || type == AGENT_FORMER_ENDED)
-        return take_rank_event(r, host, type, &event, err);
     p = find(r, host, event.of);
     if (!p)
         return cw_err_set(err, CW_EPROTO, "its agent tells of start %u, which it does not have",
@@ -348,7 +317,7 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     if (p->state == AGENT_IS_NOT)
         loop_timer_set(&r->sweep, 0);
     if (!r->closed)
-        take_process_event(p, type, &event);
+        take_event(p, type, &event);
     return CW_OK;
 }
 
@@ -357,11 +326,10 @@ static void on_host_lost(void *ctx, uint32_t host)
 {
     struct remote *r = ctx;
 
-    for (struct process *p = r->processes; p; p = p->next)
-        if (p->host == host) {
-            drop_streams(p);
-            p->state = AGENT_IS_NOT;
-        }
+    for (struct process *p = r->host[host].processes; p; p = p->next) {
+        drop_streams(p);
+        p->state = AGENT_IS_NOT;
+    }
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
         struct process *p = r->of_rank[rank];
 
@@ -394,10 +362,11 @@ static void on_over(void *ctx)
     struct remote *r = ctx;
     struct process *p;
 
-    while ((p = r->processes)) {
-        r->processes = p->next;
-        free_process(p);
-    }
+    for (uint32_t host = 0; host < agents_count(r->config.agents); host++)
+        while ((p = r->host[host].processes)) {
+            r->host[host].processes = p->next;
+            free_process(p);
+        }
     loop_timer_remove(r->config.loop, &r->sweep);
     free(r->of_rank);
     free(r->host);
@@ -405,7 +374,7 @@ static void on_over(void *ctx)
 }
 
 static const struct agents_user agents_user = {.first = AGENT_STARTED,
-                                               .last = AGENT_FORMER_ENDED,
+                                               .last = AGENT_LOST,
                                                .frame = on_frame,
                                                .lost = on_host_lost,
                                                .silent = on_silent,
@@ -482,8 +451,8 @@ static int copy_fd(int *copy, int fd)
 static int open_ends(struct process *p, int stdin_fd, int image_fd, struct cw_err *err)
 {
     for (int i = 0; i < LAUNCH_STREAMS; i++) {
-        p->channel[i] = channel_new(p->of->config.channels, i == LAUNCH_CONTROL);
-        if (!p->channel[i])
+        p->made.channel[i] = channel_new(p->of->config.channels, i == LAUNCH_CONTROL);
+        if (!p->made.channel[i])
             return cw_err_set(err, CW_ENOMEM, "no memory");
     }
     if (copy_fd(&p->input_fd, stdin_fd) < 0 || copy_fd(&p->image_fd, image_fd) < 0)
@@ -525,18 +494,16 @@ static struct process *new_process(struct remote *r, const struct launch_program
     p->host = host;
     p->program = program;
     p->start = r->host[host].starts++;
-    p->made = (struct launch_process){.rank = setup->rank, .incarnation = setup->incarnation};
+    p->made = (struct remote_process){.rank = setup->rank, .incarnation = setup->incarnation};
     p->input_fd = p->image_fd = -1;
     stream_fd_init(&p->input);
     stream_fd_init(&p->image);
     return p;
 }
 
-static int remote_start(void *launcher, const struct launch_program *program,
-                        struct cw_setup *setup, uint32_t host, int stdin_fd, int image_fd,
-                        struct cw_err *err)
+int remote_start(struct remote *r, const struct launch_program *program, struct cw_setup *setup,
+                 uint32_t host, int stdin_fd, int image_fd, struct cw_err *err)
 {
-    struct remote *r = launcher;
     uint32_t rank = setup->rank;
     struct process *p = new_process(r, program, setup, host);
 
@@ -555,15 +522,15 @@ static int remote_start(void *launcher, const struct launch_program *program,
     }
     p->present = true;
     p->state = AGENT_IS_ORDERED;
-    p->next = r->processes;
-    r->processes = p;
+    p->next = r->host[host].processes;
+    r->host[host].processes = p;
     r->of_rank[rank] = p;
     return CW_OK;
 }
 
-/* --- the launcher --- */
+/* --- all of them --- */
 
-static void *remote_open(const struct launcher_config *config, struct cw_err *err)
+struct remote *remote_new(const struct remote_config *config, struct cw_err *err)
 {
     struct remote *r = calloc(1, sizeof(*r));
 
@@ -586,57 +553,45 @@ static void *remote_open(const struct launcher_config *config, struct cw_err *er
     return r;
 }
 
-/* What ranks have printed passes until there are no agents any more: then the memory goes. */
-static void remote_close(void *launcher)
+void remote_close(struct remote *r)
 {
-    struct remote *r = launcher;
     struct cw_err err;
 
     r->closed = true;
     for (uint32_t host = 0; host < agents_count(r->config.agents); host++)
-        if (agents_is_there(r->config.agents, host))
-            agents_tell(r->config.agents, host, AGENT_CLOSE, NULL, 0, &err);
+        agents_tell(r->config.agents, host, AGENT_CLOSE, NULL, 0, &err);
     for (uint32_t rank = 0; rank < r->config.ranks; rank++)
         if (r->of_rank[rank])
             leave(r->of_rank[rank]);
 }
 
-static void remote_confirm(void *launcher, uint32_t rank)
+void remote_confirm(struct remote *r, uint32_t rank)
 {
-    struct process *p = ((struct remote *)launcher)->of_rank[rank];
-
-    if (p)
-        tell_started(p);
+    if (r->of_rank[rank])
+        tell_started(r->of_rank[rank]);
 }
 
-static void remote_signal(void *launcher, uint32_t rank, int signal_number)
+/* A host that is lost hears nothing. */
+static void tell_agent(const struct process *p, uint32_t type, uint32_t value)
 {
-    const struct remote *r = launcher;
-    const struct process *p = r->of_rank[rank];
     struct cw_err err;
 
-    if (p && agents_is_there(r->config.agents, p->host))
-        agents_tell_event(r->config.agents, p->host, AGENT_SIGNAL, rank, (uint32_t)signal_number,
-                          &err);
+    agents_tell_event(p->of->config.agents, p->host, type, p->start, value, &err);
 }
 
-static void remote_let_go(void *launcher, uint32_t rank, bool end)
+void remote_signal(const struct remote *r, uint32_t rank, int signal_number)
 {
-    const struct remote *r = launcher;
+    if (r->of_rank[rank])
+        tell_agent(r->of_rank[rank], AGENT_SIGNAL, (uint32_t)signal_number);
+}
+
+void remote_detach(struct remote *r, uint32_t rank, bool end)
+{
     struct process *p = r->of_rank[rank];
-    struct cw_err err;
 
     if (!p)
         return;
-    if (agents_is_there(r->config.agents, p->host))
-        agents_tell_event(r->config.agents, p->host, AGENT_LET_GO, rank, end, &err);
+    tell_agent(p, AGENT_DETACH, end);
     p->start_lost = false;
     leave(p);
 }
-
-const struct launcher_ops remote_launcher = {.open = remote_open,
-                                             .close = remote_close,
-                                             .start = remote_start,
-                                             .confirm = remote_confirm,
-                                             .signal = remote_signal,
-                                             .let_go = remote_let_go};

@@ -1,10 +1,81 @@
-/* The launcher of ranks on the hosts of a job, by their agents (agents.h): whoever has a process
- * from it has the same descriptors as of one that is local. */
+/* The processes of ranks on the hosts of a job, by their agents (agents.h). In the job's loop. */
 #ifndef DISPATCHER_REMOTE_H
 #define DISPATCHER_REMOTE_H
 
-#include "dispatcher/launch/launcher.h"
+#include "dispatcher/channels/channel.h"
+#include "dispatcher/remote/agents.h"
 
-extern const struct launcher_ops remote_launcher;
+struct remote;
+
+/* A process that has become its program. Its channels are from now on the callee's. */
+struct remote_process {
+    uint32_t rank;
+    uint32_t incarnation;
+    pid_t pid; /* for messages; 0: not known */
+    struct channel *channel[LAUNCH_STREAMS];
+};
+
+struct remote_events {
+    void (*started)(void *ctx, const struct remote_process *process);
+    /* CW_ENOTFOUND: the program; CW_EINVAL: it is there, and cannot be executed; CW_ESYS: else. The
+     * text names the rank and the program. */
+    void (*failed)(void *ctx, uint32_t rank, const struct cw_err *err);
+    void (*alive)(void *ctx, uint32_t rank, uint32_t incarnation); /* a sign of life */
+    void (*ended)(void *ctx, uint32_t rank, int status);           /* as of waitpid(2) */
+    /* It is not watched any more, and was ended if it could be reached. */
+    void (*lost)(void *ctx, uint32_t rank);
+    /* A process that was detached while it lived has ended. */
+    void (*superseded_ended)(void *ctx, uint32_t rank, uint32_t incarnation);
+};
+
+/* All but `ranks` is borrowed. */
+struct remote_config {
+    struct loop *loop;
+    uint32_t ranks;
+    struct agents *agents;
+    struct channels *channels; /* where what ranks say is told */
+    const struct remote_events *events;
+    void *ctx;
+};
+
+/* A user of the agents; the memory goes with them. NULL with *err set: CW_ENOMEM. */
+struct remote *remote_new(const struct remote_config *config, struct cw_err *err);
+
+/* Ends the processes that are left, without waiting for them, and tells nothing any more. What
+ * ranks have printed passes until there are no agents. */
+void remote_close(struct remote *remote);
+
+/* Begins to start a process of the rank setup->rank, which has none, at this host; never waits for
+ * it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to go on from
+ * is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning. The keys
+ * of the setup are wiped as soon as it is sent. What becomes of it comes by started() or failed(),
+ * never from inside this call; of one with an image, started() says that the restorer runs. Errors:
+ * CW_ESYS, CW_ENOMEM, CW_ECLOSED, naming the rank and the program; no event comes. */
+int remote_start(struct remote *remote, const struct launch_program *program,
+                 struct cw_setup *setup, uint32_t host, int stdin_fd, int image_fd,
+                 struct cw_err *err);
+
+/* The process is known to run its program, by what it did: what has not been told, started() that
+ * is, is told from inside this call. */
+void remote_confirm(struct remote *remote, uint32_t rank);
+
+/* For all processes of the rank; does nothing when it has none. A second SIGKILL goes to all that
+ * hosts know of it. */
+void remote_signal(const struct remote *remote, uint32_t rank, int signal_number);
+
+/* Nothing more is heard of the rank's process but superseded_ended; `kill`: it ends. It is kept
+ * otherwise, until remote_close. */
+void remote_detach(struct remote *remote, uint32_t rank, bool kill);
+
+/* Times of another machine's CLOCK_MONOTONIC, which began when that was booted. All zero: nothing
+ * is known yet. */
+struct far_clock {
+    bool known;
+    int64_t behind_ns; /* of ours, and how long a message takes: the least that was seen */
+};
+
+/* When that was by our clock, of a time that is heard of now: too late by at most what the fastest
+ * message took until now. Pure. */
+uint64_t far_clock_here(struct far_clock *clock, uint64_t now_ns, uint64_t then_ns);
 
 #endif

@@ -200,9 +200,9 @@ static const struct rank_io_events rank_io_events = {on_initialized,    on_final
                                                      on_without_device, on_forgotten, on_broken,
                                                      on_report,         on_no_report};
 
-/* --- what the launcher tells --- */
+/* --- what becomes of the processes of ranks --- */
 
-static void on_started(void *ctx, const struct launch_process *process)
+static void on_started(void *ctx, const struct remote_process *process)
 {
     struct driver *d = ctx;
     uint32_t rank = process->rank;
@@ -287,7 +287,7 @@ static void on_watch_lost(void *ctx, uint32_t rank)
     job_watcher_lost(&d->job, rank, now_of(d));
 }
 
-static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_superseded_ended(void *ctx, uint32_t rank, uint32_t incarnation)
 {
     struct driver *d = ctx;
 
@@ -295,8 +295,8 @@ static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
                 incarnation);
 }
 
-static const struct launcher_events launcher_events = {
-    on_started, on_start_failed, on_alive, on_ended, on_watch_lost, on_former_ended};
+static const struct remote_events remote_events = {
+    on_started, on_start_failed, on_alive, on_ended, on_watch_lost, on_superseded_ended};
 
 /* --- orders of the core --- */
 
@@ -308,8 +308,7 @@ static void detach(struct driver *d, const struct job_order *order)
         rank_io_hear_reports(d->parts.rank_io, rank);
     rank_io_close(d->parts.rank_io, order->rank);
     status_source_set_pid(d->parts.status, order->rank, 0);
-    d->parts.launcher_ops->let_go(d->parts.launcher, order->rank,
-                                  order->remains == JOB_REMAINS_KILL);
+    remote_detach(d->parts.remote, order->rank, order->remains == JOB_REMAINS_KILL);
     if (!d->job_ranks[order->rank].not_restored)
         imaging_crashed(d->parts.imaging, order->rank);
     if (!d->job.ending)
@@ -318,8 +317,8 @@ static void detach(struct driver *d, const struct job_order *order)
 
 static void signal_ranks(struct driver *d, int signal_number)
 {
-    for (uint32_t rank = 0; d->parts.launcher && rank < d->parts.options->ranks; rank++)
-        d->parts.launcher_ops->signal(d->parts.launcher, rank, signal_number);
+    for (uint32_t rank = 0; d->parts.remote && rank < d->parts.options->ranks; rank++)
+        remote_signal(d->parts.remote, rank, signal_number);
 }
 
 /* --- signals and failures --- */
@@ -407,7 +406,7 @@ static void start_server(void *ctx, const char *listen, const uint8_t key[CW_KEY
 
 static const struct imaging_events imaging_events = {on_source, on_no_source, start_server};
 
-static const struct parts_events parts_events = {.launcher = &launcher_events,
+static const struct parts_events parts_events = {.remote = &remote_events,
                                                  .rank_io = &rank_io_events,
                                                  .relays = &relay_news_events,
                                                  .units = &unit_news_events,

@@ -1,7 +1,6 @@
 #include "dispatcher/run/parts.h"
 #include "dispatcher/launch/children.h"
 #include "dispatcher/program/device_path.h"
-#include "dispatcher/remote/remote.h"
 #include "tunnels/ssh_transport.h"
 
 #include <sodium.h>
@@ -150,13 +149,12 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                 .state = p->state,
                                 .events = events->rank_io,
                                 .ctx = ctx};
-    struct launcher_config launcher = {.loop = p->loop,
-                                       .ranks = p->options->ranks,
-                                       .alive_period_ns = p->options->alive_period_ns,
-                                       .agents = p->agents,
-                                       .channels = &p->channels,
-                                       .events = events->launcher,
-                                       .ctx = ctx};
+    struct remote_config remote = {.loop = p->loop,
+                                   .ranks = p->options->ranks,
+                                   .agents = p->agents,
+                                   .channels = &p->channels,
+                                   .events = events->remote,
+                                   .ctx = ctx};
     struct rank_input_config input = {.loop = p->loop,
                                       .keep = !p->options->no_log,
                                       .overrun = events->input_overrun,
@@ -166,9 +164,8 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
         return cw_err_set(err, CW_ENOMEM, "no memory for PMI");
-    p->launcher_ops = &remote_launcher;
-    p->launcher = p->launcher_ops->open(&launcher, err);
-    if (!p->launcher)
+    p->remote = remote_new(&remote, err);
+    if (!p->remote)
         return err->code;
     p->input = rank_input_new(&input, err);
     return p->input ? CW_OK : err->code;
@@ -257,9 +254,9 @@ static bool is_server(void *ctx, pid_t pid)
 
 void parts_end_processes(struct parts *p)
 {
-    if (p->launcher)
-        p->launcher_ops->close(p->launcher);
-    p->launcher = NULL;
+    if (p->remote)
+        remote_close(p->remote);
+    p->remote = NULL;
     children_kill(is_server, p);
 }
 

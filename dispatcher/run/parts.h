@@ -3,12 +3,12 @@
 #ifndef DISPATCHER_PARTS_H
 #define DISPATCHER_PARTS_H
 
-#include "dispatcher/launch/launcher.h"
 #include "dispatcher/loop/signals.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_units.h"
+#include "dispatcher/remote/remote.h"
 #include "dispatcher/run/imaging.h"
 #include "dispatcher/run/job_log.h"
 #include "dispatcher/run/layout.h"
@@ -49,8 +49,7 @@ struct parts {
     char host[CW_ADDRESS_MAX];   /* by which other hosts reach this machine; "": there are none */
     struct relays *relays;
     struct rank_input *input;
-    const struct launcher_ops *launcher_ops;
-    void *launcher; /* NULL: no process is left */
+    struct remote *remote; /* the processes of ranks; NULL: none is left */
     struct rank_io *rank_io;
     struct status_source *status;
     struct imaging *imaging; /* NULL: no images are taken */
@@ -58,7 +57,7 @@ struct parts {
 
 /* What is heard of them, with the `ctx` of parts_open. */
 struct parts_events {
-    const struct launcher_events *launcher;
+    const struct remote_events *remote;
     const struct rank_io_events *rank_io;
     const struct relays_events *relays;
     void *relays_ctx; /* theirs */

@@ -224,7 +224,6 @@ int programs_open(struct programs *p, const struct run_options *options, int *ex
                                                    .more_count = segment->env_count,
                                                    .device_path = p->device_path,
                                                    .restore_path = p->restore_path,
-                                                   .as_given = true,
                                                    .umask = mask,
                                                    .niceness = getpriority(PRIO_PROCESS, 0)};
         if (!preload_sanitizer(p, i, info.sanitizer))

@@ -2,7 +2,7 @@
 #ifndef DISPATCHER_PROGRAMS_H
 #define DISPATCHER_PROGRAMS_H
 
-#include "dispatcher/launch/launcher.h"
+#include "dispatcher/mux/agent_frames.h"
 #include "dispatcher/remote/staging.h"
 #include "dispatcher/run/layout.h"
 

@@ -107,9 +107,9 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
         state_file_sync(parts->state);
     }
     setup = setup_of(s, order);
-    failed = parts->launcher_ops->start(parts->launcher, programs_of(&parts->programs, order->rank),
-                                        &setup, s->job->slot[order->slot].host,
-                                        reads ? rank_input_end(parts->input) : -1, image_fd, err);
+    failed = remote_start(parts->remote, programs_of(&parts->programs, order->rank), &setup,
+                          s->job->slot[order->slot].host, reads ? rank_input_end(parts->input) : -1,
+                          image_fd, err);
     sodium_memzero(setup.key, sizeof(setup.key));
     sodium_memzero(setup.image_key, sizeof(setup.image_key));
     if (!failed && reads)

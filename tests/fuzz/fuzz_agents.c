@@ -1,6 +1,7 @@
-/* Whatever agents say, in any order, between orders to them: the launcher keeps its word (started,
- * failed, ended and lost of a rank as of launcher.h, and signs of life only of its process), a
- * unit is told of in order, and a program is told once. An agent that is caught is lost.
+/* Whatever agents say, in any order, between orders to them: what is told of ranks keeps its word
+ * (started, failed, ended and lost of a rank as of remote.h, and signs of life only of its
+ * process), a unit is told of in order, and a program is told once. An agent that is caught is
+ * lost.
  *
  * The sessions are real; what agents.c does around them is done here. Each 4 bytes are a step. */
 #include "dispatcher/channels/channel.h"
@@ -121,13 +122,13 @@ static const struct mux_ops theirs_ops = {theirs_frame, on_output};
 /* --- what is told --- */
 
 static struct {
-    enum { NONE, ORDERED, STARTED, LOST } state; /* LOST: to be let go of */
+    enum { NONE, ORDERED, STARTED, LOST } state; /* LOST: to be detached */
     uint32_t host, incarnation;
 } ranks[RANKS];
 
 static struct channels channels;
 
-static void on_started(void *ctx, const struct launch_process *p)
+static void on_started(void *ctx, const struct remote_process *p)
 {
     (void)ctx;
     must(p->rank < RANKS && ranks[p->rank].state == ORDERED);
@@ -165,15 +166,15 @@ static void on_lost(void *ctx, uint32_t rank)
     ranks[rank].state = LOST;
 }
 
-static void on_former_ended(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_superseded_ended(void *ctx, uint32_t rank, uint32_t incarnation)
 {
     (void)ctx;
     must(rank < RANKS && incarnation <= ranks[rank].incarnation);
     must(ranks[rank].state == NONE || incarnation < ranks[rank].incarnation);
 }
 
-static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
-                                                       on_ended,   on_lost,   on_former_ended};
+static const struct remote_events remote_events = {on_started, on_failed, on_alive,
+                                                   on_ended,   on_lost,   on_superseded_ended};
 
 /* Unit n is ordered on host n % HOSTS. */
 static enum { UNIT_NOT, UNIT_ORDERED, UNIT_STARTED, UNIT_LISTENS } unit[AGENT_UNITS_MAX];
@@ -260,7 +261,7 @@ static const struct staging_events staging_events = {
 
 static struct far_units *units;
 static struct staging *staging;
-static void *launcher;
+static struct remote *remote;
 
 static void open_host(uint32_t host)
 {
@@ -273,7 +274,7 @@ static void open_host(uint32_t host)
     mux_connect(all.theirs[host], 0, &err);
 }
 
-/* As job.c does: all that ran there is let go of. */
+/* As job.c does: all that ran there is detached. */
 static void lose(uint32_t host)
 {
     for (uint32_t i = 0; i < all.users; i++)
@@ -285,7 +286,7 @@ static void lose(uint32_t host)
         must(unit[i] == UNIT_NOT);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         if (ranks[rank].state == LOST && ranks[rank].host == host) {
-            remote_launcher.let_go(launcher, rank, false);
+            remote_detach(remote, rank, false);
             ranks[rank].state = NONE;
         }
 }
@@ -330,19 +331,18 @@ static void order(uint32_t host, uint32_t rank)
                              .address = "here"};
     struct cw_err err;
 
-    if (ranks[rank].state != NONE ||
-        remote_launcher.start(launcher, &program, &setup, host, -1, -1, &err) < 0)
+    if (ranks[rank].state != NONE || remote_start(remote, &program, &setup, host, -1, -1, &err) < 0)
         return;
     ranks[rank].state = ORDERED;
     ranks[rank].host = host;
     ranks[rank].incarnation++;
 }
 
-static void let_go(uint32_t rank)
+static void detach(uint32_t rank)
 {
     if (ranks[rank].state < STARTED)
         return;
-    remote_launcher.let_go(launcher, rank, true);
+    remote_detach(remote, rank, true);
     ranks[rank].state = NONE;
 }
 
@@ -358,11 +358,11 @@ static void step(const uint8_t *bytes)
         order(host, rank);
         break;
     case 1:
-        let_go(rank);
+        detach(rank);
         break;
     case 2: /* the rank's relay knows it */
         if (ranks[rank].state == ORDERED && all.ours[ranks[rank].host])
-            remote_launcher.confirm(launcher, rank);
+            remote_confirm(remote, rank);
         break;
     case 3:
         of_unit.number = bytes[2] % AGENT_UNITS_MAX;
@@ -380,21 +380,18 @@ static void step(const uint8_t *bytes)
             staged[host] = false, staging_host_back(staging, host);
         break;
     case 6:
-        remote_launcher.signal(launcher, rank, 9);
+        remote_signal(remote, rank, 9);
         break;
     default:
-        say(host, AGENT_STARTED + bytes[0] / 12 % 17, bytes[2], bytes[3]);
+        say(host, AGENT_STARTED + bytes[0] / 12 % 16, bytes[2], bytes[3]);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct staging_source source = {.fd = -1};
-    struct launcher_config config = {.ranks = RANKS,
-                                     .alive_period_ns = 1,
-                                     .agents = &all,
-                                     .channels = &channels,
-                                     .events = &launcher_events};
+    struct remote_config config = {
+        .ranks = RANKS, .agents = &all, .channels = &channels, .events = &remote_events};
     struct cw_err err;
 
     memset(&all, 0, sizeof(all));
@@ -408,14 +405,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     channels_init(&channels, loop);
     units = far_units_new(&all, &units_events, NULL, &err);
     staging = staging_new(&all, &source, 1, &staging_events, NULL, &err);
-    launcher = remote_launcher.open(&config, &err);
-    must(loop && units && staging && launcher);
+    remote = remote_new(&config, &err);
+    must(loop && units && staging && remote);
     for (uint32_t host = 0; host < HOSTS; host++)
         open_host(host);
     staging_begin(staging);
     for (int i = 0; i < STEPS_MAX && size >= 4; i++, data += 4, size -= 4)
         step(data);
-    remote_launcher.close(launcher);
+    remote_close(remote);
     for (uint32_t host = 0; host < HOSTS; host++)
         if (all.ours[host])
             lose(host);

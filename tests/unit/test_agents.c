@@ -4,7 +4,6 @@
 #include "common/transport.h"
 #include "dispatcher/channels/channel.h"
 #include "dispatcher/remote/agents.h"
-#include "dispatcher/remote/far_clock.h"
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
 #include "tests/lib/scratch.h"
@@ -38,7 +37,7 @@ static const uint8_t job_id[CW_ID_SIZE] = {1};
 static struct loop *loop;
 static struct agents *agents;
 static struct far_units *units;
-static void *launcher;
+static struct remote *remote;
 
 /* What was told. */
 static bool ready;
@@ -46,7 +45,7 @@ static struct cw_err failure;
 static int failures, host_losses, suspensions, resumptions;
 static struct cw_err host_why;
 static char line[256];
-static struct launch_process made[RANKS];
+static struct remote_process made[RANKS];
 static struct channels channels;
 static bool started[RANKS], ended[RANKS], failed[RANKS], lost[RANKS];
 static int status[RANKS];
@@ -167,7 +166,7 @@ static const struct agents_events agents_events = {.ready = on_ready,
 static const struct units_events units_events = {on_unit_started, on_unit_listens, on_unit_ended,
                                                  on_unit_failed, on_unit_lost};
 
-static void on_started(void *ctx, const struct launch_process *process)
+static void on_started(void *ctx, const struct remote_process *process)
 {
     (void)ctx;
     made[process->rank] = *process;
@@ -202,8 +201,8 @@ static void on_lost(void *ctx, uint32_t rank)
     lost[rank] = true;
 }
 
-static const struct launcher_events launcher_events = {on_started, on_failed, on_alive,
-                                                       on_ended,   on_lost,   on_alive};
+static const struct remote_events remote_events = {on_started, on_failed, on_alive,
+                                                   on_ended,   on_lost,   on_alive};
 
 /* --- the site --- */
 
@@ -293,20 +292,18 @@ static void open_agents(uint32_t count, uint64_t timeout_ns)
                                    .timeout_ns = timeout_ns,
                                    .alive_period_ns = PERIOD_NS,
                                    .events = &agents_events};
-    struct launcher_config of_launcher = {.ranks = RANKS,
-                                          .alive_period_ns = PERIOD_NS,
-                                          .channels = &channels,
-                                          .events = &launcher_events};
+    struct remote_config of_remote = {
+        .ranks = RANKS, .channels = &channels, .events = &remote_events};
 
     list.count = count;
     loop = loop_new(&err);
-    config.loop = of_launcher.loop = loop;
+    config.loop = of_remote.loop = loop;
     channels_init(&channels, loop);
-    agents = of_launcher.agents = agents_new(&config, &err);
+    agents = of_remote.agents = agents_new(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(agents);
     units = far_units_new(agents, &units_events, NULL, &err);
-    launcher = remote_launcher.open(&of_launcher, &err);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
+    remote = remote_new(&of_remote, &err);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(remote);
     agents_open(agents);
 }
 
@@ -339,7 +336,7 @@ static void remove_site(void)
 
 static void close_all(void)
 {
-    remote_launcher.close(launcher);
+    remote_close(remote);
     agents_end(agents);
     agents_free(agents);
     far_units_free(units);
@@ -375,8 +372,7 @@ static void start_on(uint32_t host, uint32_t rank, const char *script, int stdin
                                              .device_path = "",
                                              .restore_path = restorer[rank]};
     CU_ASSERT_EQUAL_FATAL(
-        remote_launcher.start(launcher, &programs[rank], &setup, host, stdin_fd, image_fd, &err),
-        CW_OK);
+        remote_start(remote, &programs[rank], &setup, host, stdin_fd, image_fd, &err), CW_OK);
 }
 
 static void start(uint32_t rank, const char *script)
@@ -486,7 +482,7 @@ static void program_that_is_not_there(void)
     struct cw_setup setup = {.rank = 1, .ranks = RANKS, .incarnation = 1, .local_ranks = 1};
 
     open_ready(1, TIMEOUT_NS);
-    CU_ASSERT_EQUAL(remote_launcher.start(launcher, &program, &setup, 0, -1, -1, &err), CW_OK);
+    CU_ASSERT_EQUAL(remote_start(remote, &program, &setup, 0, -1, -1, &err), CW_OK);
     CU_ASSERT_TRUE(await(&failed[1]));
     CU_ASSERT_EQUAL(start_why.code, CW_ENOTFOUND);
     CU_ASSERT_PTR_NOT_NULL(strstr(start_why.text, "host one: starting rank 1 (/none/none)"));
@@ -604,7 +600,7 @@ static void input_that_nobody_reads(void)
     }
     CU_ASSERT_TRUE(broken);
     close(fds[1]);
-    remote_launcher.signal(launcher, 0, SIGTERM);
+    remote_signal(remote, 0, SIGTERM);
     CU_ASSERT_TRUE(await(&ended[0]));
     CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGTERM);
     close_rank(0);
@@ -736,7 +732,7 @@ static void agent_is_killed(void)
     CU_ASSERT_TRUE(lost[0]);
     CU_ASSERT_PTR_NOT_NULL(strstr(host_why.text, "host one"));
     CU_ASSERT_TRUE(is_gone(rank));
-    remote_launcher.let_go(launcher, 0, true);
+    remote_detach(remote, 0, true);
     close_rank(0);
     started[0] = false;
     start_on(1, 0, "exit 0", -1, -1);
@@ -753,7 +749,7 @@ static void lost_host_returns(void)
     kill(agent_pid(0), SIGKILL);
     CU_ASSERT_TRUE(await_count(&host_losses, 1));
     CU_ASSERT_FALSE(agents_is_there(agents, 0));
-    remote_launcher.let_go(launcher, 0, true);
+    remote_detach(remote, 0, true);
     close_rank(0);
     CU_ASSERT_TRUE(await_count(&host_returns, 1));
     CU_ASSERT_TRUE(agents_is_there(agents, 0));
@@ -788,7 +784,7 @@ static void agent_stands_still_for_too_long(void)
     kill(agent, SIGCONT);
     CU_ASSERT_TRUE(is_gone(rank));
     CU_ASSERT_TRUE(is_gone(agent));
-    remote_launcher.let_go(launcher, 0, true);
+    remote_detach(remote, 0, true);
     close_rank(0);
     close_all();
 }
@@ -826,7 +822,7 @@ static void agent_is_told_to_end(void)
     kill(agent_pid(0), SIGTERM);
     CU_ASSERT_TRUE(await_count(&host_losses, 1));
     CU_ASSERT_TRUE(is_gone(rank));
-    remote_launcher.let_go(launcher, 0, true);
+    remote_detach(remote, 0, true);
     close_rank(0);
     close_all();
 }

@@ -1,6 +1,6 @@
-/* The launcher of this host, with a script in place of the restorer. */
+/* The process of a rank, with a script in place of the restorer. */
 #include "common/clock.h"
-#include "dispatcher/launch/local.h"
+#include "dispatcher/launch/process.h"
 #include "dispatcher/program/device_path.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
@@ -17,82 +17,63 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-SUITE("launcher");
+SUITE("process of a rank");
 
 #define WAIT_NS 20000000000ull /* for anything that must come */
 #define PERIOD_NS 1000000000ull
 
 static struct cw_err err;
 static struct loop *loop;
-static void *launcher;
+static struct process process;
 static char restorer[128];
-static struct launch_process made;
+static int fds[LAUNCH_STREAMS];
 static struct cw_err failure;
 static bool started, has_ended, has_failed;
 static int status;
 
-static void on_started(void *ctx, const struct launch_process *process)
+static void on_started(void *ctx)
 {
     (void)ctx;
-    made = *process;
+    memcpy(fds, process.fd, sizeof(fds));
     started = true;
 }
 
-static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
+static void on_failed(void *ctx, const struct cw_err *e)
 {
     (void)ctx;
-    CU_ASSERT_EQUAL(rank, 2);
     failure = *e;
     has_failed = true;
 }
 
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_alive(void *ctx)
 {
     (void)ctx;
-    (void)rank;
-    (void)incarnation;
 }
 
-static void on_ended(void *ctx, uint32_t rank, int how)
+static void on_ended(void *ctx, int how)
 {
     (void)ctx;
-    (void)rank;
     status = how;
     has_ended = true;
 }
 
-static void on_lost(void *ctx, uint32_t rank)
+static void on_lost(void *ctx)
 {
     (void)ctx;
-    (void)rank;
     CU_FAIL("the watcher is gone");
 }
 
-static const struct launcher_events events = {on_started, on_failed, on_alive,
-                                              on_ended,   on_lost,   on_alive};
+static const struct process_events events = {on_started, on_failed, on_alive, on_ended, on_lost};
 
-static void open_launcher_of(uint64_t alive_period_ns)
+static void open_site(void)
 {
-    struct launcher_config config = {
-        .ranks = 3, .alive_period_ns = alive_period_ns, .events = &events};
-
     CU_ASSERT_EQUAL_FATAL(scratch_make(), 0);
     snprintf(restorer, sizeof(restorer), "%s", scratch_path("causeway-restore"));
     loop = loop_new(&err);
-    config.loop = loop;
-    launcher = local_launcher.open(&config, &err);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(launcher);
-    started = has_ended = has_failed = false;
 }
 
-static void open_launcher(void)
+static void close_site(void)
 {
-    open_launcher_of(PERIOD_NS);
-}
-
-static void close_launcher(void)
-{
-    local_launcher.close(launcher);
     loop_free(loop);
     unlink(restorer);
     CU_ASSERT_EQUAL(scratch_end(), 0);
@@ -116,7 +97,7 @@ static int image_of(const char *text)
     return fd;
 }
 
-static void start(int image_fd)
+static void start_of(int image_fd, uint64_t alive_period_ns)
 {
     static const char *const env[] = {"LD_PRELOAD="};
     static const char *const more[] = {"GREETING=hello"};
@@ -136,28 +117,37 @@ static void start(int image_fd)
 
     memset(setup.key, 1, sizeof(setup.key));
     memset(setup.image_key, 1, sizeof(setup.image_key));
-    CU_ASSERT_EQUAL_FATAL(local_launcher.start(launcher, &program, &setup, 0, -1, image_fd, &err),
-                          CW_OK);
+    started = has_ended = has_failed = false;
+    process_init(&process);
+    process.loop = loop;
+    process.events = &events;
+    process.program = &program;
+    process.alive_period_ns = alive_period_ns;
+    CU_ASSERT_EQUAL_FATAL(process_start(&process, &setup, -1, image_fd, &err), CW_OK);
     CU_ASSERT_EQUAL(memcmp(setup.key, zeros, sizeof(zeros)), 0);
     CU_ASSERT_EQUAL(memcmp(setup.image_key, zeros, sizeof(zeros)), 0);
     until_ns = cw_clock_ns() + WAIT_NS;
     while (!has_failed && !has_ended && loop_now_ns(loop) < until_ns)
         loop_turn(loop, until_ns);
+    CU_ASSERT_FALSE(process_is_watched(&process));
+}
+
+static void start(int image_fd)
+{
+    start_of(image_fd, PERIOD_NS);
 }
 
 static void end_process(void)
 {
     CU_ASSERT_TRUE_FATAL(started);
-    close(made.fd[LAUNCH_PMI]);
-    close(made.fd[LAUNCH_CONTROL]);
-    close(made.fd[LAUNCH_STDOUT]);
-    close(made.fd[LAUNCH_STDERR]);
+    for (int i = 0; i < LAUNCH_STREAMS; i++)
+        close(fds[i]);
 }
 
 static void printed(const char *text)
 {
     char got[1024];
-    ssize_t n = read(made.fd[LAUNCH_STDOUT], got, sizeof(got) - 1);
+    ssize_t n = read(fds[LAUNCH_STDOUT], got, sizeof(got) - 1);
 
     got[n > 0 ? n : 0] = '\0';
     CU_ASSERT_STRING_EQUAL(got, text);
@@ -169,7 +159,7 @@ TEST(goes_on_from_an_image)
     uint8_t report[64];
     int image;
 
-    open_launcher();
+    open_site();
     image = image_of("the image\n");
     /* the descriptors as they are named, no others, the environment, the working directory */
     write_restorer("#!/bin/bash\n"
@@ -184,25 +174,24 @@ TEST(goes_on_from_an_image)
     start(image);
     CU_ASSERT_TRUE(fcntl(image, F_GETFD) >= 0); /* borrowed */
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 3);
-    CU_ASSERT_EQUAL(made.incarnation, 2);
     /* of 8: 0 to 2, PMI, control, image, that of the script, which ls does not have, its own */
     snprintf(text, sizeof(text), "the image\n101 100 3 101 100 2 hello\n%s\n7\n", scratch_dir);
     printed(text);
-    CU_ASSERT_EQUAL(read(made.fd[LAUNCH_PMI], report, sizeof(report)), 3);
-    CU_ASSERT_EQUAL(recv(made.fd[LAUNCH_CONTROL], report, sizeof(report), 0), 6);
+    CU_ASSERT_EQUAL(read(fds[LAUNCH_PMI], report, sizeof(report)), 3);
+    CU_ASSERT_EQUAL(recv(fds[LAUNCH_CONTROL], report, sizeof(report), 0), 6);
     end_process();
     close(image);
-    close_launcher();
+    close_site();
 }
 
 TEST(begins_at_the_beginning)
 {
-    open_launcher();
+    open_site();
     write_restorer("#!/bin/sh\nexit 3\n");
     start(-1);
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     end_process();
-    close_launcher();
+    close_site();
 }
 
 /* With one processor, and signs of life without a pause, the watcher has given one before the
@@ -215,15 +204,14 @@ TEST(sign_of_life_comes_first)
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     sched_setaffinity(0, sizeof(one), &one);
-    open_launcher_of(1);
+    open_site();
     write_restorer("#!/bin/sh\n");
     for (int i = 0; i < 20; i++) {
-        started = has_ended = has_failed = false;
-        start(-1);
+        start_of(-1, 1);
         CU_ASSERT_TRUE_FATAL(started && !has_failed);
         end_process();
     }
-    close_launcher();
+    close_site();
     sched_setaffinity(0, sizeof(before), &before);
 }
 
@@ -231,7 +219,7 @@ TEST(no_restorer)
 {
     int image;
 
-    open_launcher();
+    open_site();
     image = image_of("");
     start(image);
     CU_ASSERT_TRUE(has_failed && !started);
@@ -241,7 +229,7 @@ TEST(no_restorer)
     CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "No such file"));
     CU_ASSERT_PTR_NOT_NULL(strstr(failure.text, "installation is incomplete"));
     close(image);
-    close_launcher();
+    close_site();
 }
 
 TEST(restorer_is_beside_the_device)
@@ -249,7 +237,7 @@ TEST(restorer_is_beside_the_device)
     char device[128];
     char path[PATH_MAX];
 
-    open_launcher();
+    open_site();
     snprintf(device, sizeof(device), "%s/librdevice.so", scratch_dir);
     CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_ENOTFOUND);
     CU_ASSERT_STRING_EQUAL(path, restorer);
@@ -257,5 +245,5 @@ TEST(restorer_is_beside_the_device)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "make install"));
     write_restorer("#!/bin/sh\n");
     CU_ASSERT_EQUAL(device_path_find_restorer(device, path, &err), CW_OK);
-    close_launcher();
+    close_site();
 }
