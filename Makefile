@@ -313,7 +313,7 @@ FUZZ_FLAGS = -std=gnu17 -g -O1 -fno-sanitize-recover=all -DSTORE_SEGMENT_BYTES=4
 fuzz_objects = $(patsubst %.c,build/fuzz-obj/%.o,$(1))
 # Threads are replaced by those fuzzers that need them.
 FUZZED = $(filter-out common/workers.c,$(COMMON)) $(RELAY_CORE) tunnels/ssh_address.c tunnels/stripe_frame.c tunnels/stripe_order.c $(wildcard dispatcher/hosts/*.c dispatcher/pmi/*.c dispatcher/places/*.c)
-FUZZED_DEVICE = $(addprefix rdevice/,act.c contents.c exchange.c inbox.c journal.c probes.c replay.c request.c session.c)
+FUZZED_DEVICE = $(addprefix rdevice/,contents.c cursor.c exchange.c inbox.c operation.c probes.c request.c session.c)
 fuzzers: $(FUZZERS)
 build/fuzz-obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
 #define COMM_WORLD 0x44000000 /* MPI_COMM_WORLD in MPICH's mpi.h */
 #define END_WAIT_MS 2000      /* how long the dispatcher has to end us */
 

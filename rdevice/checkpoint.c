@@ -1,12 +1,12 @@
 #include "rdevice/checkpoint.h"
 #include "common/clock.h"
-#include "rdevice/act.h"
-#include "rdevice/clock.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
 #include "rdevice/image/system.h"
+#include "rdevice/inputs.h"
 #include "rdevice/lock.h"
 #include "rdevice/next.h"
+#include "rdevice/operation.h"
 #include "rdevice/store.h"
 #include "rdevice/trace.h"
 #include "rdevice/until.h"
@@ -66,15 +66,14 @@ static void report_ended(const struct checkpoint *c, const struct image_outcome 
 
 static struct cw_point point_of(const struct exchange *x)
 {
-    return (struct cw_point){.event = inbox_last_taken(&x->inbox),
-                             .clock = journal_polls(&x->journal),
-                             .acts = journal_acts(&x->journal)};
+    return (struct cw_point){
+        .event = inbox_last_taken(&x->inbox), .clock = x->cursor.polls, .acts = x->cursor.acts};
 }
 
 /* All that others can know of this rank is at the relay, and then POINT. */
 static void tell_relay(struct exchange *x, struct cw_point *point)
 {
-    act_readings(x);
+    operation_inputs(x);
     exchange_make_room(x, CW_POINT_SIZE);
     *point = point_of(x);
     cw_point_put(exchange_frame(x, CW_FRAME_POINT, CW_POINT_SIZE), point);
@@ -237,7 +236,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
 
     if (lock_refusal())
         return lock_refusal();
-    until_note(clock_is_mine());
+    until_note(inputs_are_mine());
     look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
         return "what it has written is not taken from its standard output or error, which are "
@@ -246,7 +245,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:
         lock_go_on();
-        until_go_on(clock_is_mine());
+        until_go_on(inputs_are_mine());
         *restored = true;
         return NULL;
     case IMAGE_BEGUN:
@@ -293,7 +292,7 @@ static bool can_connect_again(const char *address)
 /* Why there can be no image of this rank; NULL: there can. */
 static const char *refusal(const struct checkpoint *c, const struct exchange *x)
 {
-    if (!journal_is_logged(&x->journal))
+    if (!x->cursor.logged)
         return "the rank has no log, so it cannot be restarted";
     if (trace_on)
         return "CAUSEWAY_TRACE is set: what it compares goes on from the beginning alone";
@@ -355,7 +354,7 @@ void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int co
     struct cw_err err = {0};
 
     *c = (struct checkpoint){.setup = setup, .control_fd = control_fd};
-    if (!journal_is_logged(&x->journal))
+    if (!x->cursor.logged)
         return;
     if (!setup->image_address[0])
         cw_err_set(&err, CW_EINVAL, "no checkpoint server is known to the rank");

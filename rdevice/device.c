@@ -1,13 +1,12 @@
 #include "rdevice/device.h"
 #include "common/clock.h"
 #include "rdevice/arena.h"
-#include "rdevice/clock.h"
 #include "rdevice/fatal.h"
 #include "rdevice/image/image.h"
-#include "rdevice/input.h"
+#include "rdevice/inputs.h"
 #include "rdevice/nested.h"
 #include "rdevice/real.h"
-#include "rdevice/replay.h"
+#include "rdevice/stdin.h"
 #include "rdevice/trace.h"
 
 #include <errno.h>
@@ -27,27 +26,50 @@ static void unlogged(uint32_t why)
 {
     struct exchange *x = &device.exchange;
 
-    if (!journal_is_logged(&x->journal))
+    if (!x->cursor.logged)
         return;
-    journal_stop_logging(&x->journal);
+    x->cursor.logged = false;
     cw_word_put(exchange_frame(x, CW_FRAME_UNLOGGED, CW_WORD_SIZE), why);
     exchange_flush(x);
 }
 
-/* Calls of MPI come from a thread that is not the first. */
-__attribute__((noinline, cold)) static void second_thread(void)
+void device_second_thread(void)
 {
     device.threads = true;
     wait_threads(&device.exchange.waiter);
-    clock_attach(false);
+    inputs_attach(NULL);
     unlogged(CW_UNLOGGED_THREADS);
 }
 
-/* First of all in whatever makes an act, or polls. */
-static inline void enter(void)
+/* --- inputs -------------------------------------------------------------------------------------
+ */
+
+static bool read_on(void)
 {
-    if (__builtin_expect(!device.threads && !pthread_equal(device.thread, pthread_self()), 0))
-        second_thread();
+    return cursor_inputs(&device.exchange);
+}
+
+static void used_up(void)
+{
+    cursor_used_up(&device.exchange, false);
+}
+
+static void send_inputs(void)
+{
+    struct exchange *x = &device.exchange;
+
+    if (x->cursor.logged && session_is_open(&x->session)) {
+        operation_inputs(x);
+        exchange_flush(x);
+    }
+    inputs_written.used = 0;
+}
+
+static const struct inputs_log *the_log(void)
+{
+    static const struct inputs_log log = {read_on, used_up, send_inputs};
+
+    return device.exchange.cursor.logged ? &log : NULL;
 }
 
 /* --- opening ------------------------------------------------------------------------------------
@@ -114,8 +136,8 @@ static void open_exchange(void)
     struct cw_welcome welcome;
 
     open_session(&(struct cw_point){.event = 0}, &welcome);
-    exchange_begin(x, &device.setup, &welcome);
-    trace_repeats(journal_is_active(&x->journal));
+    exchange_begin(x, &device.setup, &welcome, false);
+    trace_repeats(x->cursor.active);
 }
 
 /* What the program's clocks said before there was a relay to log it: the dispatcher keeps it for
@@ -125,11 +147,11 @@ static void report_early(void)
     uint8_t *report = arena_alloc(CW_SETUP_MAX);
     size_t size;
     bool overflow;
-    const uint8_t *early = clock_early(&size, &overflow);
+    const uint8_t *early = inputs_early(&size, &overflow);
 
     if (overflow) {
         unlogged(CW_UNLOGGED_READINGS);
-    } else if (journal_is_logged(&device.exchange.journal) && size > device.setup.early_size) {
+    } else if (device.exchange.cursor.logged && size > device.setup.early_size) {
         size = cw_report_put(report, CW_REPORT_EARLY, early, size);
         if (send(device.control_fd, report, size, MSG_NOSIGNAL) != (ssize_t)size)
             fatal_exit(CW_REPORT_FATAL, "telling the dispatcher what the clocks said: %s",
@@ -142,7 +164,7 @@ void device_open(void)
 {
     struct cw_err err;
 
-    clock_pause();
+    inputs_pause(true);
     read_setup();
     if (arena_init() < 0)
         fatal_exit(CW_REPORT_FATAL, "no memory for the device: %s; is 'ulimit -v' set?",
@@ -151,13 +173,13 @@ void device_open(void)
         fatal_exit(CW_REPORT_FATAL, "%s", err.text);
     device.thread = pthread_self();
     open_exchange();
-    if (!clock_is_mine())
-        second_thread();
+    if (!inputs_are_mine())
+        device_second_thread();
     report_early();
     if (!arena_addresses_stay())
         unlogged(CW_UNLOGGED_ADDRESSES);
     begin_checkpoints();
-    clock_attach(journal_is_logged(&device.exchange.journal));
+    inputs_attach(the_log());
 }
 
 /* This is another process than the one that took the image: another session, setup and number. */
@@ -165,22 +187,22 @@ static void go_on_from_image(void)
 {
     struct exchange *x = &device.exchange;
     struct cw_point point = {
-        .event = inbox_last_taken(&x->inbox), .clock = device_polls(), .acts = device_acts()};
+        .event = inbox_last_taken(&x->inbox), .clock = x->cursor.polls, .acts = x->cursor.acts};
     struct cw_setup before = device.setup;
     struct cw_welcome welcome;
 
-    clock_pause();
+    inputs_pause(true);
     read_setup();
     if (memcmp(before.job, device.setup.job, sizeof(before.job)) != 0 ||
         before.rank != device.setup.rank)
         fatal_exit(CW_REPORT_FATAL, "the image is of another rank or job: of rank %u", before.rank);
     session_forsake(&x->session);
     open_session(&point, &welcome);
-    exchange_go_on(x, &device.setup, &welcome);
+    exchange_begin(x, &device.setup, &welcome, true);
     begin_checkpoints();
-    input_becomes(device.setup.input_inode);
-    clock_go_on_from_image(journal_is_logged(&x->journal));
-    clock_go_on();
+    stdin_becomes(device.setup.input_inode);
+    inputs_go_on_from_image(x->cursor.logged);
+    inputs_pause(false);
 }
 
 /* --- closing ------------------------------------------------------------------------------------
@@ -188,7 +210,7 @@ static void go_on_from_image(void)
 
 static struct cw_rank_stats stats_of(const struct exchange *x)
 {
-    return (struct cw_rank_stats){.polls = journal_polls(&x->journal),
+    return (struct cw_rank_stats){.polls = x->cursor.polls,
                                   .sleeps = x->waiter.sleeps,
                                   .syscalls = x->waiter.syscalls + x->session.calls,
                                   .switches = real_switches()};
@@ -221,9 +243,9 @@ void device_close(void)
     struct cw_rank_stats stats;
 
     checkpoint_end(&device.checkpoint);
-    replay_finish(x);
-    act_readings(x);
-    clock_pause();
+    cursor_used_up(x, true);
+    operation_inputs(x);
+    inputs_pause(true);
     stats = stats_of(x);
     cw_bye_put(exchange_frame(x, CW_FRAME_BYE, CW_BYE_SIZE), &stats);
     exchange_flush(x);
@@ -232,80 +254,32 @@ void device_close(void)
     session_close(&x->session);
 }
 
-/* --- acts ---------------------------------------------------------------------------------------
+/* --- progress -----------------------------------------------------------------------------------
  */
-
-void device_send(const struct act_target *to, const struct iovec *pieces, int count)
-{
-    enter();
-    act_send(&device.exchange, to, pieces, count);
-}
-
-void device_send_first(const struct act_target *to, uint64_t total, const void *first, size_t size)
-{
-    enter();
-    act_send_first(&device.exchange, to, total, first, size, &device.skip);
-}
-
-void device_send_more(const void *bytes, size_t size)
-{
-    act_send_more(&device.exchange, bytes, size, &device.skip);
-}
-
-void device_send_own(uint64_t id, const struct iovec *pieces, int count)
-{
-    enter();
-    inbox_add_own(&device.exchange.inbox, id, pieces, count);
-}
-
-void device_completes(struct request *request)
-{
-    inbox_complete_own(&device.exchange.inbox, request);
-}
-
-uint8_t *device_act(uint8_t type, size_t size)
-{
-    enter();
-    return act_frame(&device.exchange, type, size);
-}
-
-struct cw_probed device_probe(uint64_t tag, uint64_t mask, bool remove)
-{
-    enter();
-    return act_probe(&device.exchange, tag, mask, remove);
-}
-
-void device_flush(void)
-{
-    exchange_flush(&device.exchange);
-}
 
 void device_leave(void)
 {
     device.leaves = true;
-    device_flush();
+    exchange_flush(&device.exchange);
 }
 
 /* In MPI_Init nothing is read: what comes then is for later calls for progress. */
 void device_beside(int fd)
 {
     struct exchange *x = &device.exchange;
-    bool begins = device_polls() == 0 && device_acts() == 0;
+    bool begins = x->cursor.polls == 0 && x->cursor.acts == 0;
 
     if (device_is_open() && (begins || device.leaves) &&
         pthread_equal(device.thread, pthread_self()))
-        exchange_beside(x, fd, !begins && !journal_is_active(&x->journal));
+        exchange_beside(x, fd, !begins && !x->cursor.active);
 }
-
-/* --- progress -----------------------------------------------------------------------------------
- */
 
 /* Lets happen what may happen at this poll. */
 static void look(struct exchange *x, struct device_poll *poll)
 {
-    if (journal_is_active(&x->journal)) {
+    if (x->cursor.active) {
         /* else live at last, or nothing happened at this poll the first time */
-        poll->repeated = replay_poll(x) || journal_is_active(&x->journal);
+        poll->repeated = cursor_poll(x) || x->cursor.active;
         return;
     }
     exchange_acknowledge(x);
@@ -321,14 +295,13 @@ static void look(struct exchange *x, struct device_poll *poll)
  * also before the rank's own messages. */
 struct device_poll device_poll(void)
 {
-    struct exchange *x = &device.exchange;
+    struct exchange *x = device_enter();
     struct device_poll poll = {.repeated = false};
 
-    enter();
-    journal_poll(&x->journal);
+    x->cursor.polls++;
     look(x, &poll);
-    if (inbox_happened(&x->inbox) && journal_is_logged(&x->journal) && !poll.repeated)
-        act_taken(x);
+    if (inbox_happened(&x->inbox) && x->cursor.logged && !poll.repeated)
+        operation_taken(x);
     poll.events = inbox_take(&x->inbox);
     return poll;
 }
@@ -353,29 +326,4 @@ void device_polled(const struct device_poll *poll, unsigned count)
     }
     if (checkpoint_is_due(&device.checkpoint, x) && checkpoint_turn(&device.checkpoint, x))
         go_on_from_image();
-}
-
-/* --- readings -----------------------------------------------------------------------------------
- */
-
-bool device_readings_wanted(void)
-{
-    return replay_readings(&device.exchange);
-}
-
-void device_readings_used(void)
-{
-    replay_readings_used(&device.exchange);
-}
-
-void device_send_readings(void)
-{
-    struct exchange *x = &device.exchange;
-
-    if (journal_is_logged(&x->journal) && session_is_open(&x->session)) {
-        act_readings(x);
-        exchange_flush(x);
-    } else {
-        clock_flushed();
-    }
 }

@@ -5,9 +5,8 @@
 #define RDEVICE_DEVICE_H
 
 #include "common/setup.h"
-#include "rdevice/act.h"
 #include "rdevice/checkpoint.h"
-#include "rdevice/exchange.h"
+#include "rdevice/operation.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -23,7 +22,6 @@ struct device {
     int control_fd; /* to the dispatcher */
     struct exchange exchange;
     struct checkpoint checkpoint;
-    uint64_t skip; /* bytes of the message at hand that the relay has already */
     pthread_t thread;
     bool threads; /* more than one thread calls */
     bool leaves;  /* MPI_Finalize has nothing more to send */
@@ -57,46 +55,24 @@ static inline uint32_t device_ranks(void)
     return device.setup.ranks;
 }
 
-/* The poll clock: calls for progress, and probes. */
-static inline uint64_t device_polls(void)
-{
-    return journal_polls(&device.exchange.journal);
-}
-
-/* Sends, receives, probes that found, and cancels, of all incarnations. */
-static inline uint64_t device_acts(void)
-{
-    return journal_acts(&device.exchange.journal);
-}
-
 /* Requests of the program that are under way; to be set up once. */
 static inline struct request_table *device_requests(void)
 {
     return &device.exchange.requests;
 }
 
-/* --- messages, receives and probes --- */
+/* Calls of MPI come from a thread that is not the first. */
+void device_second_thread(void) __attribute__((noinline, cold));
 
-/* Sends one message; it is written to the relay when this returns. See act_send(). */
-void device_send(const struct act_target *to, const struct iovec *pieces, int count);
-/* The same in steps: the first chunk of `total` bytes, then the others. */
-void device_send_first(const struct act_target *to, uint64_t total, const void *first, size_t size);
-void device_send_more(const void *bytes, size_t size);
-/* An active message to this rank itself, to be taken at the next call for progress. */
-void device_send_own(uint64_t id, const struct iovec *pieces, int count);
-/* A request of which the relay knows nothing: it completes at the next call for progress. */
-void device_completes(struct request *request);
+/* First of all in whatever makes an operation, or polls: for functions of operation.h. */
+static inline struct exchange *device_enter(void)
+{
+    if (__builtin_expect(!device.threads && !pthread_equal(device.thread, pthread_self()), 0))
+        device_second_thread();
+    return &device.exchange;
+}
 
-/* Queues a frame that is an act (RECV, MRECV, CANCEL). Returns where its body goes; NULL: an
- * earlier incarnation has made it. */
-uint8_t *device_act(uint8_t type, size_t size);
-
-/* Asks the mailbox; .found says whether a message waits there. `remove`: it is taken out. */
-struct cw_probed device_probe(uint64_t tag, uint64_t mask, bool remove);
-
-/* Writes what is queued. */
-void device_flush(void);
-/* The same, for the last time before device_close(). */
+/* Writes what is queued, for the last time before device_close(). */
 void device_leave(void);
 
 /* The calling thread is about to wait until `fd` can be read: returns then. Within MPI_Init and
@@ -118,17 +94,5 @@ struct device_poll device_poll(void);
 void device_take(const struct event *event);
 /* The call ends, after the program was told of all events: `count` of them. */
 void device_polled(const struct device_poll *poll, unsigned count);
-
-/* --- readings: libc_ask.c --- */
-
-/* A reading is wanted. True: the rank was repeating, the next of its log was READINGS, and
- * clock_repeat() has it. False: there is no more to repeat, the answer is a new one. */
-bool device_readings_wanted(void);
-
-/* What clock_repeat() was given is used up. */
-void device_readings_used(void);
-
-/* What is pending fills its buffer: sends it now. */
-void device_send_readings(void);
 
 #endif

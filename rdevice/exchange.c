@@ -1,39 +1,49 @@
 #include "rdevice/exchange.h"
 #include "common/clock.h"
-#include "rdevice/clock.h"
 #include "rdevice/fatal.h"
+#include "rdevice/inputs.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(EXCHANGE_PIECES_MAX + 1 <= SESSION_VECTORS_MAX, "what is queued, and the pieces");
 
 void exchange_begin(struct exchange *x, const struct cw_setup *setup,
-                    const struct cw_welcome *welcome)
+                    const struct cw_welcome *welcome, bool restored)
 {
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
-    journal_begin(&x->journal, setup->incarnation, welcome);
+    cursor_begin(&x->cursor, setup->incarnation, welcome);
     contents_begin(&x->contents, setup->flags);
-    inbox_begin(&x->inbox);
-}
-
-void exchange_go_on(struct exchange *x, const struct cw_setup *setup,
-                    const struct cw_welcome *welcome)
-{
-    wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
-    journal_go_on(&x->journal, setup->incarnation, welcome);
-    contents_begin(&x->contents, setup->flags);
-    inbox_on_restore(&x->inbox, &x->requests);
+    if (restored)
+        inbox_on_restore(&x->inbox, &x->requests);
+    else
+        inbox_begin(&x->inbox);
     x->probes = (struct probes){.answered = false};
     x->asked.number = 0;
 }
 
-static void broken(const struct exchange *x, const char *what) __attribute__((noreturn, cold));
+void exchange_diverged(const struct exchange *x, const char *fmt, ...)
+{
+    const struct cursor *c = &x->cursor;
+    char text[CW_TEXT_MAX / 2];
+    va_list ap;
 
-static void broken(const struct exchange *x, const char *what)
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    fatal_exit(CW_REPORT_FATAL,
+               "incarnation %u does not repeat what it did before: at poll %" PRIu64
+               ", act %" PRIu64 " of %" PRIu64 ", %s",
+               c->incarnation, c->polls, c->acts, c->acts_made, text);
+}
+
+__attribute__((noreturn, cold)) static void broken(const struct exchange *x, const char *what)
 {
     /* an event that does not fit is the log's, and the program has not asked for it */
-    if (journal_is_active(&x->journal))
-        journal_mismatch(&x->journal, what);
+    if (x->cursor.active)
+        exchange_diverged(x, "the log holds %s", what);
     fatal_exit(CW_REPORT_FATAL, "relay %s broke the protocol: %s", session_address(&x->session),
                what);
 }
@@ -74,27 +84,29 @@ static void on_probed(struct exchange *x, const struct session_frame *frame)
 
     if (!cw_probed_get(frame->body, &probed))
         broken(x, "PROBED that cannot be read");
-    if (journal_is_active(&x->journal))
-        journal_on_answer(&x->journal, &probed);
-    else
+    if (x->cursor.active) {
+        x->cursor.answer = probed;
+        x->cursor.next = CURSOR_ANSWER;
+    } else {
         probes_on_answer(&x->probes, &probed);
+    }
 }
 
 static void on_taken(struct exchange *x, const struct session_frame *frame)
 {
-    struct cw_taken taken;
+    struct cw_taken *taken = &x->cursor.taken;
 
-    if (!cw_taken_get(frame->body, &taken) || taken.event <= inbox_last_event(&x->inbox) ||
-        !journal_is_active(&x->journal))
+    if (!cw_taken_get(frame->body, taken) || taken->event <= inbox_last_event(&x->inbox) ||
+        !x->cursor.active)
         broken(x, "TAKEN that does not add up");
-    journal_on_taken(&x->journal, &taken);
+    x->cursor.next = CURSOR_TAKEN;
 }
 
 static void on_readings(struct exchange *x, const struct session_frame *frame)
 {
     if (frame->length <= READINGS_HEAD)
         broken(x, "READINGS without readings");
-    clock_repeat(frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
+    inputs_repeat(frame->body + READINGS_HEAD, frame->length - READINGS_HEAD);
 }
 
 static void on_refused(struct exchange *x, const struct session_frame *frame)
@@ -127,7 +139,7 @@ static void dispatch(struct exchange *x, const struct session_frame *frame)
         on_readings(x, frame);
         break;
     case CW_FRAME_REPLAYED:
-        journal_on_end(&x->journal);
+        x->cursor.next = CURSOR_END;
         break;
     case CW_FRAME_CHECKPOINT:
         if (!cw_checkpoint_get(frame->body, &x->asked))
@@ -259,7 +271,7 @@ void exchange_take_frame(struct exchange *x)
 /* What the relay says while the rank repeats stays where it is until its time has come. */
 static void wait_for_room(struct exchange *x, uint64_t *since)
 {
-    bool reads = !journal_is_active(&x->journal);
+    bool reads = !x->cursor.active;
     bool full = session_wants_ack(&x->session);
 
     if (!*since)
@@ -276,7 +288,7 @@ static void lost(struct exchange *x, int error)
 {
     uint32_t connection = session_connections(&x->session);
 
-    while (!journal_is_active(&x->journal) && exchange_read(x))
+    while (!x->cursor.active && exchange_read(x))
         ;
     if (session_connections(&x->session) == connection)
         session_lost(&x->session, error);

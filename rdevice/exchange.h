@@ -7,8 +7,8 @@
 
 #include "common/setup.h"
 #include "rdevice/contents.h"
+#include "rdevice/cursor.h"
 #include "rdevice/inbox.h"
-#include "rdevice/journal.h"
 #include "rdevice/probes.h"
 #include "rdevice/session.h"
 #include "rdevice/wait.h"
@@ -17,22 +17,24 @@
 struct exchange {
     struct session session;
     struct waiter waiter;
-    struct journal journal;
+    struct cursor cursor;
     struct inbox inbox;
     struct probes probes;
     struct request_table requests; /* set up apart */
     struct contents contents;
+    uint64_t skip;              /* bytes of the message at hand that the relay has already */
     bool farewell;              /* has come */
     struct cw_checkpoint asked; /* for an image; its number is 0: for none */
 };
 
-/* After WELCOME, over the session, which is open. The request table is set up apart. */
+/* After WELCOME, over the session, which is open: of a process that begins, or, `restored`, goes on
+ * from an image. The request table is set up apart. */
 void exchange_begin(struct exchange *x, const struct cw_setup *setup,
-                    const struct cw_welcome *welcome);
+                    const struct cw_welcome *welcome, bool restored);
 
-/* The process goes on from an image, over a session that is open again. */
-void exchange_go_on(struct exchange *x, const struct cw_setup *setup,
-                    const struct cw_welcome *welcome);
+/* What the program does is not what the log has: ends the process. */
+void exchange_diverged(const struct exchange *x, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn, cold));
 
 /* Room in the buffer for a frame with `size` bytes of body there: flushes when there is none. */
 void exchange_make_room(struct exchange *x, size_t size);

@@ -28,8 +28,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 #define READ_KNOWN 4096u /* files told of as read; one forgotten is told of again */
 
 /* File systems that other machines have too, where each may give them another number of a device:
@@ -258,7 +256,6 @@ static mode_t mode_of(int flags, va_list ap)
 }
 
 /* On 64-bit systems the names with 64 are the same functions. */
-#define ALIAS(name, of) PUBLIC extern __typeof__(of) name __attribute__((alias(#of)))
 
 PUBLIC int openat(int dir, const char *path, int flags, ...)
 {

@@ -1,12 +1,12 @@
-/* The program's signal handlers are called by on_signal(), so that clock.c knows that one runs: a
+/* The program's signal handlers are called by on_signal(), so that inputs.c knows that one runs: a
  * signal interrupts the program at another point in each run, so what a handler reads from a clock
  * is no determinant. The functions of libc that set a handler, and those that jump out of one, are
  * replaced here; the program sees its own handlers only. An exception that leaves a handler passes
  * on_signal(), which is compiled with a cleanup; who leaves one otherwise shows by the stack
  * pointer with which it asks next (frames.c).
  *
- * A binding to libc, above clock.c alone. */
-#include "rdevice/clock.h"
+ * A binding to libc, above inputs.c alone. */
+#include "rdevice/inputs.h"
 #include "rdevice/next.h"
 
 #include <setjmp.h>
@@ -14,8 +14,6 @@
 #include <stdbool.h>
 #include <string.h>
 #include <ucontext.h>
-
-#define PUBLIC __attribute__((visibility("default")))
 
 #define JUMP_STACK 6   /* word of a jump's buffer */
 #define JUMP_TURNED 17 /* bits */
@@ -66,10 +64,10 @@ static void on_signal(int number, siginfo_t *info, void *context)
     const ucontext_t *interrupted = context;
     handler *program = __atomic_load_n(&programs[number], __ATOMIC_RELAXED);
     uintptr_t top = (uintptr_t)__builtin_frame_address(0);
-    __attribute__((cleanup(clock_handler_ends))) struct clock_handler call;
+    __attribute__((cleanup(inputs_handler_ends))) struct inputs_handler call;
 
-    clock_handler_begins(&call, top, alternate_low(&interrupted->uc_stack, top),
-                         (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP]);
+    inputs_handler_begins(&call, top, alternate_low(&interrupted->uc_stack, top),
+                          (uintptr_t)interrupted->uc_mcontext.gregs[REG_RSP]);
     program(number, info, context);
     call.returned = true;
 }
@@ -185,7 +183,7 @@ static uintptr_t stack_of(const struct __jmp_buf_tag *to)
 __attribute__((noreturn)) static void jump(jumper *const *with, struct __jmp_buf_tag *to, int value)
 {
     begin();
-    clock_goes(NULL, NULL, stack_of(to));
+    inputs_go(NULL, NULL, stack_of(to));
     (*with)(to, value);
     __builtin_unreachable();
 }
@@ -218,13 +216,13 @@ static uintptr_t stack_in(const ucontext_t *context)
 PUBLIC int setcontext(const ucontext_t *to)
 {
     begin();
-    clock_goes(NULL, to, stack_in(to));
+    inputs_go(NULL, to, stack_in(to));
     return real.setcontext(to);
 }
 
 PUBLIC int swapcontext(ucontext_t *restrict from, const ucontext_t *restrict to)
 {
     begin();
-    clock_goes(from, to, stack_in(to));
+    inputs_go(from, to, stack_in(to));
     return real.swapcontext(from, to);
 }

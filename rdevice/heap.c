@@ -15,8 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 #define PIECE_MAX (1ull << 30) /* more is for user's data: no address of it is sent */
 
 /* Before each piece; 16 bytes, as malloc() aligns. */

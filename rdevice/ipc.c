@@ -18,7 +18,6 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
 #define TOLD 1024u    /* identifiers told of; one forgotten is told of again */
 #define NAME_BYTES 48 /* in words to a person */
 

@@ -2,8 +2,9 @@
  * the program calls these. Each calls the real function and records its result, or returns the
  * recorded one. clock_gettime and similar functions are called in tight loops: their path is short.
  *
- * A binding to libc, above libc_ask.c and, through it, above the device. */
-#include "rdevice/libc_ask.h"
+ * A binding to libc, above inputs.c and, through it, above the device. */
+#include "rdevice/inputs.h"
+#include "rdevice/next.h"
 #include "rdevice/real.h"
 #include "rdevice/shift.h"
 
@@ -14,14 +15,10 @@
 #include <unistd.h>
 
 #define SEED_BYTES 16      /* of AT_RANDOM */
-#define RANDOM_PIECE 4096u /* bytes of one reading: more than one call may take are several */
+#define RANDOM_PIECE 4096u /* bytes of one input: more than one call may take are several */
 #define NS_IN_S 1000000000
 #define US_IN_S 1000000
 #define NS_IN_US 1000
-
-/* The library's symbols are hidden unless they say otherwise. */
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 
 /* A null pointer, where the header says there is none; the kernel's code tells it too. */
 static inline bool is_null(const void *p)
@@ -42,7 +39,7 @@ __attribute__((noinline, cold)) static void shift_time(clockid_t id, struct time
 {
     enum shift_clock clock = shift_clock_of(id);
 
-    if (clock != SHIFT_NONE && (clock != SHIFT_THREAD || clock_is_mine()))
+    if (clock != SHIFT_NONE && (clock != SHIFT_THREAD || inputs_are_mine()))
         *t = of_ns(shift_apply(clock, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec));
 }
 
@@ -50,53 +47,52 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
 {
     uint8_t kind = (unsigned)id < READING_CLOCK_IDS ? (uint8_t)(READING_CLOCK + id)
                                                     : (uint8_t)READING_CLOCK_OTHER;
-    struct clock_reading reading = {.kind = kind};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = kind};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
-        *t = of_ns(reading.number);
-        shift_told(shift_clock_of(id), reading.number);
+    if (answer == INPUT_GIVEN) {
+        *t = of_ns(input.number);
+        shift_told(shift_clock_of(id), input.number);
         return 0;
     }
     if (real_libc.clock_gettime(id, t) < 0) {
-        if (answer == CLOCK_RECORD)
-            libc_record_failure();
+        if (answer == INPUT_RECORD)
+            inputs_record_failure();
         return -1;
     }
     if (__builtin_expect(shift_on, 0))
         shift_time(id, t);
-    if (answer == CLOCK_RECORD) {
-        reading.number = clock_in_steps(kind, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
-        libc_record(&reading);
-        *t = of_ns(reading.number);
+    if (answer == INPUT_RECORD) {
+        input.number = inputs_in_steps(kind, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
+        inputs_record(&input);
+        *t = of_ns(input.number);
     }
     return 0;
 }
 
 PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
 {
-    struct clock_reading reading = {.kind = READING_GETTIMEOFDAY};
-    enum clock_answer answer = is_null(t) ? CLOCK_REAL : libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_GETTIMEOFDAY};
+    enum input_answer answer = is_null(t) ? INPUT_REAL : inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
+    if (answer == INPUT_GIVEN) {
         if (zone)
-            real_libc.gettimeofday(t, zone); /* the zone is no reading */
-        *t = (struct timeval){.tv_sec = reading.number / US_IN_S,
-                              .tv_usec = reading.number % US_IN_S};
+            real_libc.gettimeofday(t, zone); /* the zone is no input */
+        *t = (struct timeval){.tv_sec = input.number / US_IN_S, .tv_usec = input.number % US_IN_S};
         return 0;
     }
     if (real_libc.gettimeofday(t, zone) < 0) {
-        if (answer == CLOCK_RECORD)
-            libc_record_failure();
+        if (answer == INPUT_RECORD)
+            inputs_record_failure();
         return -1;
     }
-    if (answer == CLOCK_RECORD) {
-        reading.number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
-        libc_record(&reading);
+    if (answer == INPUT_RECORD) {
+        input.number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
+        inputs_record(&input);
     }
     return 0;
 }
@@ -106,18 +102,18 @@ PUBLIC extern __typeof__(gettimeofday) __gettimeofday
 
 PUBLIC time_t time(time_t *t)
 {
-    struct clock_reading reading = {.kind = READING_TIME};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_TIME};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer != CLOCK_GIVEN)
-        reading.number = real_libc.time(NULL);
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
+    if (answer != INPUT_GIVEN)
+        input.number = real_libc.time(NULL);
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
     if (t)
-        *t = reading.number;
-    return reading.number;
+        *t = input.number;
+    return input.number;
 }
 
 /* Of nanoseconds: what is rounded before it is shifted may go back by one. */
@@ -132,35 +128,35 @@ static clock_t shifted_clock(void)
 
 PUBLIC clock_t clock(void)
 {
-    struct clock_reading reading = {.kind = READING_CPU};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_CPU};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        shift_told(SHIFT_PROCESS, reading.number * NS_IN_US);
+    if (answer == INPUT_GIVEN)
+        shift_told(SHIFT_PROCESS, input.number * NS_IN_US);
     else
-        reading.number = shift_on ? shifted_clock() : real_libc.clock();
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
-    return reading.number;
+        input.number = shift_on ? shifted_clock() : real_libc.clock();
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
+    return input.number;
 }
 
 PUBLIC int timespec_get(struct timespec *t, int base)
 {
-    struct clock_reading reading = {.kind = READING_TIMESPEC_GET};
-    enum clock_answer answer = base == TIME_UTC ? libc_ask(&reading, CALLER) : CLOCK_REAL;
+    struct input input = {.kind = READING_TIMESPEC_GET};
+    enum input_answer answer = base == TIME_UTC ? inputs_ask(&input, CALLER) : INPUT_REAL;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return 0;
-    if (answer == CLOCK_GIVEN) {
-        *t = of_ns(reading.number);
+    if (answer == INPUT_GIVEN) {
+        *t = of_ns(input.number);
         return base;
     }
     base = real_libc.timespec_get(t, base);
-    if (answer == CLOCK_RECORD) {
-        reading.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-        libc_record(&reading);
+    if (answer == INPUT_RECORD) {
+        input.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+        inputs_record(&input);
     }
     return base;
 }
@@ -220,17 +216,17 @@ PUBLIC clock_t times(struct tms *t)
         clock_t result;
         struct tms t;
     } told = {0};
-    struct clock_reading reading = {.kind = READING_TIMES, .bytes = &told, .size = sizeof(told)};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_TIMES, .bytes = &told, .size = sizeof(told)};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         told_times(told.result, &told.t);
     else
         told.result = shifted_times(&told.t);
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
     if (!is_null(t))
         *t = told.t;
     return told.result;
@@ -238,22 +234,22 @@ PUBLIC clock_t times(struct tms *t)
 
 PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 {
-    struct clock_reading reading = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
+    enum input_answer answer = inputs_ask(&input, CALLER);
     int result;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
+    if (answer == INPUT_GIVEN) {
         shift_told(who == RUSAGE_SELF ? SHIFT_USER : SHIFT_NONE, ns_of(&usage->ru_utime));
         shift_told(who == RUSAGE_SELF ? SHIFT_SYSTEM : SHIFT_NONE, ns_of(&usage->ru_stime));
         return 0;
     }
     result = shifted_usage(who, usage);
-    if (answer == CLOCK_RECORD && result == 0)
-        libc_record(&reading);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
+    if (answer == INPUT_RECORD && result == 0)
+        inputs_record(&input);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
     return result;
 }
 
@@ -262,30 +258,30 @@ PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 /* The bytes that the kernel gives each process become those of the first execution. */
 __attribute__((constructor)) static void repeat_seed(void)
 {
-    struct clock_reading reading = {
+    struct input input = {
         .kind = READING_RANDOM, .bytes = (void *)getauxval(AT_RANDOM), .size = SEED_BYTES};
 
-    if (reading.bytes && libc_ask(&reading, 0) == CLOCK_RECORD)
-        libc_record(&reading);
+    if (input.bytes && inputs_ask(&input, 0) == INPUT_RECORD)
+        inputs_record(&input);
 }
 
-/* One piece. The kernel may give less than was asked for: the reading has what it gave. */
+/* One piece. The kernel may give less than was asked for: the input has what it gave. */
 static ssize_t random_piece(void *to, size_t size, unsigned flags, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_RANDOM, .bytes = to, .size = size};
+    enum input_answer answer = inputs_ask(&input, caller);
     ssize_t n;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        return (ssize_t)reading.size;
+    if (answer == INPUT_GIVEN)
+        return (ssize_t)input.size;
     n = real_libc.getrandom(to, size, flags);
-    if (answer == CLOCK_RECORD && n < 0) {
-        libc_record_failure();
-    } else if (answer == CLOCK_RECORD) {
-        reading.size = (size_t)n;
-        libc_record(&reading);
+    if (answer == INPUT_RECORD && n < 0) {
+        inputs_record_failure();
+    } else if (answer == INPUT_RECORD) {
+        input.size = (size_t)n;
+        inputs_record(&input);
     }
     return n;
 }
@@ -309,19 +305,19 @@ PUBLIC ssize_t getrandom(void *to, size_t size, unsigned flags)
 
 PUBLIC int getentropy(void *to, size_t size)
 {
-    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum clock_answer answer = size > 256 ? CLOCK_REAL : libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_RANDOM, .bytes = to, .size = size};
+    enum input_answer answer = size > 256 ? INPUT_REAL : inputs_ask(&input, CALLER);
     int result;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return 0;
     result = real_libc.getentropy(to, size);
-    if (answer == CLOCK_RECORD && result == 0)
-        libc_record(&reading);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
+    if (answer == INPUT_RECORD && result == 0)
+        inputs_record(&input);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
     return result;
 }
 
@@ -329,14 +325,13 @@ static void random_bytes(void *to, size_t size, uintptr_t caller)
 {
     for (size_t used = 0; used < size;) {
         size_t piece = size - used < RANDOM_PIECE ? size - used : RANDOM_PIECE;
-        struct clock_reading reading = {
-            .kind = READING_RANDOM, .bytes = (uint8_t *)to + used, .size = piece};
-        enum clock_answer answer = libc_ask(&reading, caller);
+        struct input input = {.kind = READING_RANDOM, .bytes = (uint8_t *)to + used, .size = piece};
+        enum input_answer answer = inputs_ask(&input, caller);
 
-        if (answer != CLOCK_GIVEN)
-            real_libc.arc4random_buf(reading.bytes, piece);
-        if (answer == CLOCK_RECORD)
-            libc_record(&reading);
+        if (answer != INPUT_GIVEN)
+            real_libc.arc4random_buf(input.bytes, piece);
+        if (answer == INPUT_RECORD)
+            inputs_record(&input);
         used += piece;
     }
 }
@@ -357,12 +352,12 @@ PUBLIC uint32_t arc4random(void)
 PUBLIC uint32_t arc4random_uniform(uint32_t bound)
 {
     uint32_t value;
-    struct clock_reading reading = {.kind = READING_RANDOM, .bytes = &value, .size = sizeof(value)};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_RANDOM, .bytes = &value, .size = sizeof(value)};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer != CLOCK_GIVEN)
+    if (answer != INPUT_GIVEN)
         value = real_libc.arc4random_uniform(bound);
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
     return value;
 }

@@ -2,9 +2,9 @@
  * libc.c, the result of the real function is recorded, or the recorded one is returned: a rank may
  * be restarted on another host.
  *
- * A binding to libc, above libc_ask.c and, through it, above the device. */
+ * A binding to libc, above inputs.c and, through it, above the device. */
 #include "rdevice/device.h"
-#include "rdevice/libc_ask.h"
+#include "rdevice/inputs.h"
 #include "rdevice/libc_waits.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
@@ -24,31 +24,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
-
 /* --- what fills a structure --------------------------------------------------------------------
  */
 
 /* The real one has answered with `result`, 0 or -1. */
-static int finish(const struct clock_reading *reading, enum clock_answer answer, int result)
+static int finish(const struct input *input, enum input_answer answer, int result)
 {
-    if (answer == CLOCK_RECORD && result == 0)
-        libc_record(reading);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
+    if (answer == INPUT_RECORD && result == 0)
+        inputs_record(input);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
     return result;
 }
 
 #define FILLED(name, kind_of, parameters, arguments, to)                                           \
     PUBLIC int name parameters                                                                     \
     {                                                                                              \
-        struct clock_reading reading = {.kind = kind_of, .bytes = to, .size = sizeof(*to)};        \
-        enum clock_answer answer = libc_ask(&reading, CALLER);                                     \
+        struct input input = {.kind = kind_of, .bytes = to, .size = sizeof(*to)};                  \
+        enum input_answer answer = inputs_ask(&input, CALLER);                                     \
                                                                                                    \
-        if (answer == CLOCK_GIVEN || answer == CLOCK_FAILED)                                       \
-            return answer == CLOCK_GIVEN ? 0 : -1;                                                 \
-        return finish(&reading, answer, NEXT(name) arguments);                                     \
+        if (answer == INPUT_GIVEN || answer == INPUT_FAILED)                                       \
+            return answer == INPUT_GIVEN ? 0 : -1;                                                 \
+        return finish(&input, answer, NEXT(name) arguments);                                       \
     }
 
 FILLED(uname, READING_HOST, (struct utsname * to), (to), to)
@@ -61,11 +58,10 @@ FILLED(timerfd_gettime, READING_TIMER, (int fd, struct itimerspec *to), (fd, to)
     PUBLIC int name parameters                                                                     \
     {                                                                                              \
         int result = NEXT(name) arguments;                                                         \
-        struct clock_reading reading = {                                                           \
-            .kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};                            \
+        struct input input = {.kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};          \
                                                                                                    \
-        if (old && result == 0 && libc_ask(&reading, CALLER) == CLOCK_RECORD)                      \
-            libc_record(&reading);                                                                 \
+        if (old && result == 0 && inputs_ask(&input, CALLER) == INPUT_RECORD)                      \
+            inputs_record(&input);                                                                 \
         return result;                                                                             \
     }
 
@@ -82,20 +78,20 @@ SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struc
 
 PUBLIC int gethostname(char *to, size_t size)
 {
-    struct clock_reading reading = {.kind = READING_HOST, .bytes = to, .size = size};
-    enum clock_answer answer = size ? libc_ask(&reading, CALLER) : CLOCK_REAL;
+    struct input input = {.kind = READING_HOST, .bytes = to, .size = size};
+    enum input_answer answer = size ? inputs_ask(&input, CALLER) : INPUT_REAL;
     int result;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
-        if (reading.size < size)
-            to[reading.size] = '\0';
+    if (answer == INPUT_GIVEN) {
+        if (input.size < size)
+            to[input.size] = '\0';
         return 0;
     }
     result = NEXT(gethostname)(to, size);
-    reading.size = strnlen(to, size);
-    return finish(&reading, answer, result);
+    input.size = strnlen(to, size);
+    return finish(&input, answer, result);
 }
 
 /* Of programs that are compiled to check their arguments. */
@@ -114,19 +110,18 @@ PUBLIC int __gethostname_chk(char *to, size_t size, size_t room)
             int64_t result;                                                                        \
             structure to;                                                                          \
         } told = {0};                                                                              \
-        struct clock_reading reading = {                                                           \
-            .kind = READING_NTP, .bytes = &told, .size = sizeof(told)};                            \
-        enum clock_answer answer = libc_ask(&reading, CALLER);                                     \
+        struct input input = {.kind = READING_NTP, .bytes = &told, .size = sizeof(told)};          \
+        enum input_answer answer = inputs_ask(&input, CALLER);                                     \
                                                                                                    \
-        if (answer == CLOCK_FAILED)                                                                \
+        if (answer == INPUT_FAILED)                                                                \
             return -1;                                                                             \
-        if (answer == CLOCK_GIVEN) {                                                               \
+        if (answer == INPUT_GIVEN) {                                                               \
             *to = told.to;                                                                         \
             return (int)told.result;                                                               \
         }                                                                                          \
         told.result = NEXT(name)(to);                                                              \
         told.to = *to;                                                                             \
-        finish(&reading, answer, told.result < 0 ? -1 : 0);                                        \
+        finish(&input, answer, told.result < 0 ? -1 : 0);                                          \
         return (int)told.result;                                                                   \
     }
 
@@ -140,14 +135,14 @@ CLOCK_STATE(ntp_gettimex, struct ntptimeval)
 /* A number for which libc was asked. `real`: what the real one says now. */
 static long told_number(long real, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_COUNT};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_COUNT};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    if (answer == CLOCK_GIVEN)
-        return (long)reading.number;
-    reading.number = real;
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
+    if (answer == INPUT_GIVEN)
+        return (long)input.number;
+    input.number = real;
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
     return real;
 }
 
@@ -262,29 +257,29 @@ PUBLIC int timer_getoverrun(timer_t timer)
 
 PUBLIC int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cores)
 {
-    struct clock_reading reading = {.kind = READING_CORES, .bytes = cores, .size = size};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_CORES, .bytes = cores, .size = size};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == CLOCK_GIVEN || answer == CLOCK_FAILED)
-        return answer == CLOCK_GIVEN ? 0 : -1;
-    return finish(&reading, answer, real_libc.getaffinity(pid, size, cores));
+    if (answer == INPUT_GIVEN || answer == INPUT_FAILED)
+        return answer == INPUT_GIVEN ? 0 : -1;
+    return finish(&input, answer, real_libc.getaffinity(pid, size, cores));
 }
 
 /* Of another thread of the process, perhaps; it returns an error number. */
 PUBLIC int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *cores)
 {
-    struct clock_reading reading = {.kind = READING_CORES, .bytes = cores, .size = size};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_CORES, .bytes = cores, .size = size};
+    enum input_answer answer = inputs_ask(&input, CALLER);
     int error;
 
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return 0;
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return errno;
     error = NEXT(pthread_getaffinity_np)(thread, size, cores);
     if (error)
         errno = error;
-    finish(&reading, answer, error ? -1 : 0);
+    finish(&input, answer, error ? -1 : 0);
     return error;
 }
 
@@ -294,10 +289,10 @@ PUBLIC int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *core
 /* What a child used. Which child ended, and how, is not recorded: an incarnation has its own. */
 static pid_t told_usage(pid_t child, struct rusage *usage, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
+    struct input input = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
 
-    if (usage && child > 0 && libc_ask(&reading, caller) == CLOCK_RECORD)
-        libc_record(&reading);
+    if (usage && child > 0 && inputs_ask(&input, caller) == INPUT_RECORD)
+        inputs_record(&input);
     return child;
 }
 

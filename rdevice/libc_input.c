@@ -5,13 +5,13 @@
  *
  * stdio calls libc's own read(), past these. So `stdin` becomes a stream that calls ours.
  *
- * A binding to libc, above libc_ask.c and, through it, above the device. */
+ * A binding to libc, above inputs.c and, through it, above the device. */
 #include "common/setup.h"
 #include "rdevice/fatal.h"
-#include "rdevice/input.h"
-#include "rdevice/libc_ask.h"
+#include "rdevice/inputs.h"
 #include "rdevice/next.h"
 #include "rdevice/pmi.h"
+#include "rdevice/stdin.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -27,21 +27,18 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
-#define ALIAS(name, of) PUBLIC extern __typeof__(of) name __attribute__((alias(#of)))
 #define KNOWN_FDS 1024u  /* below this it is known what is a timer, and what epoll's sets hold */
-#define EPOLL_EVENTS 256 /* of one reading */
+#define EPOLL_EVENTS 256 /* of one input */
 
 static bool in_set[KNOWN_FDS];
 static bool timers[KNOWN_FDS];
 
-static int record(const struct clock_reading *reading, enum clock_answer answer, bool failed)
+static int record(const struct input *input, enum input_answer answer, bool failed)
 {
-    if (answer == CLOCK_RECORD && failed)
-        libc_record_failure();
-    else if (answer == CLOCK_RECORD)
-        libc_record(reading);
+    if (answer == INPUT_RECORD && failed)
+        inputs_record_failure();
+    else if (answer == INPUT_RECORD)
+        inputs_record(input);
     return failed ? -1 : 0;
 }
 
@@ -86,14 +83,14 @@ static size_t room_of(const struct iovec *iov, int count)
 
 static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_INPUT};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_INPUT};
+    enum input_answer answer = inputs_ask(&input, caller);
     ssize_t n;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
-        n = reading.number;
+    if (answer == INPUT_GIVEN) {
+        n = input.number;
         if ((size_t)n > room_of(iov, count))
             fatal_exit(CW_REPORT_FATAL,
                        "the re-execution diverged: it reads %zu bytes of standard input, where the "
@@ -104,8 +101,8 @@ static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller
         return n;
     }
     n = NEXT(readv)(fd, iov, count);
-    reading.number = n;
-    return record(&reading, answer, n < 0) < 0 ? -1 : n;
+    input.number = n;
+    return record(&input, answer, n < 0) < 0 ? -1 : n;
 }
 
 /* How often a timer has expired: of timerfd_create(), and still open. */
@@ -119,14 +116,14 @@ static bool is_timer(int fd, size_t size)
 
 static ssize_t take_expirations(int fd, void *to, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_TIMER, .bytes = to, .size = sizeof(uint64_t)};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_TIMER, .bytes = to, .size = sizeof(uint64_t)};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return sizeof(uint64_t);
-    return record(&reading, answer, NEXT(read)(fd, to, sizeof(uint64_t)) < 0) < 0
+    return record(&input, answer, NEXT(read)(fd, to, sizeof(uint64_t)) < 0) < 0
                ? -1
                : (ssize_t)sizeof(uint64_t);
 }
@@ -145,7 +142,7 @@ PUBLIC ssize_t read(int fd, void *to, size_t size)
     pmi_before_read(fd);
     if (is_timer(fd, size))
         return take_expirations(fd, to, CALLER);
-    if (!input_is(fd))
+    if (!stdin_is(fd))
         return NEXT(read)(fd, to, size);
     return take(fd, &(struct iovec){.iov_base = to, .iov_len = size}, 1, CALLER);
 }
@@ -160,7 +157,7 @@ PUBLIC ssize_t __read_chk(int fd, void *to, size_t size, size_t room)
 
 PUBLIC ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-    return input_is(fd) ? take(fd, iov, count, CALLER) : NEXT(readv)(fd, iov, count);
+    return stdin_is(fd) ? take(fd, iov, count, CALLER) : NEXT(readv)(fd, iov, count);
 }
 
 static ssize_t stdin_read(void *cookie, char *to, size_t size)
@@ -189,7 +186,7 @@ static int stdin_close(void *cookie)
 __attribute__((constructor)) static void replace_stdin(void)
 {
     cookie_io_functions_t ours = {.read = stdin_read, .seek = stdin_seek, .close = stdin_close};
-    FILE *file = input_any() ? fopencookie(NULL, "r", ours) : NULL;
+    FILE *file = stdin_any() ? fopencookie(NULL, "r", ours) : NULL;
 
     if (file) {
         file->_fileno = STDIN_FILENO;
@@ -202,8 +199,8 @@ __attribute__((constructor)) static void replace_stdin(void)
 /* One argument follows, whatever its type: all are passed in the same register. */
 PUBLIC int ioctl(int fd, unsigned long request, ...)
 {
-    struct clock_reading reading = {.kind = READING_INPUT};
-    enum clock_answer answer;
+    struct input input = {.kind = READING_INPUT};
+    enum input_answer answer;
     void *argument;
     va_list ap;
     int result;
@@ -211,18 +208,18 @@ PUBLIC int ioctl(int fd, unsigned long request, ...)
     va_start(ap, request);
     argument = va_arg(ap, void *);
     va_end(ap);
-    if (request != FIONREAD || !input_is(fd))
+    if (request != FIONREAD || !stdin_is(fd))
         return NEXT(ioctl)(fd, request, argument);
-    answer = libc_ask(&reading, CALLER);
-    if (answer == CLOCK_FAILED)
+    answer = inputs_ask(&input, CALLER);
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
-        *(int *)argument = (int)reading.number;
+    if (answer == INPUT_GIVEN) {
+        *(int *)argument = (int)input.number;
         return 0;
     }
     result = NEXT(ioctl)(fd, request, argument);
-    reading.number = result < 0 ? 0 : *(int *)argument;
-    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+    input.number = result < 0 ? 0 : *(int *)argument;
+    return record(&input, answer, result < 0) < 0 ? -1 : result;
 }
 
 /* --- waiting for it --------------------------------------------------------------------------- */
@@ -239,9 +236,9 @@ static nfds_t polled(const struct pollfd *set, nfds_t count)
 {
     nfds_t i = 0;
 
-    if (!input_any())
+    if (!stdin_any())
         return count;
-    while (i < count && !input_is(set[i].fd))
+    while (i < count && !stdin_is(set[i].fd))
         i++;
     return i;
 }
@@ -267,17 +264,17 @@ static int poll_again(struct pollfd *set, nfds_t count, nfds_t at, short found,
 static int poll_input(struct pollfd *set, nfds_t count, nfds_t at, const struct timespec *timeout,
                       const sigset_t *mask, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_INPUT};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_INPUT};
+    enum input_answer answer = inputs_ask(&input, caller);
     int result;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        return poll_again(set, count, at, (short)reading.number, timeout, mask);
+    if (answer == INPUT_GIVEN)
+        return poll_again(set, count, at, (short)input.number, timeout, mask);
     result = NEXT(ppoll)(set, count, timeout, mask);
-    reading.number = result < 0 ? 0 : set[at].revents;
-    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+    input.number = result < 0 ? 0 : set[at].revents;
+    return record(&input, answer, result < 0) < 0 ? -1 : result;
 }
 
 PUBLIC int poll(struct pollfd *set, nfds_t count, int ms)
@@ -328,9 +325,9 @@ static struct selected selected(int count, fd_set *reads, fd_set *writes, fd_set
 {
     struct selected s = {.sets = {reads, writes, errors}, .count = count, .fd = -1};
 
-    for (int fd = 0; input_any() && s.fd < 0 && fd < count && fd < FD_SETSIZE; fd++)
+    for (int fd = 0; stdin_any() && s.fd < 0 && fd < count && fd < FD_SETSIZE; fd++)
         for (int i = 0; i < SELECT_SETS; i++)
-            if (s.sets[i] && FD_ISSET(fd, s.sets[i]) && input_is(fd))
+            if (s.sets[i] && FD_ISSET(fd, s.sets[i]) && stdin_is(fd))
                 s.fd = fd;
     return s;
 }
@@ -381,18 +378,17 @@ PUBLIC int select(int count, fd_set *restrict reads, fd_set *restrict writes,
         uint32_t bits;
         struct timeval left; /* of the timeout, as Linux tells it */
     } told = {0};
-    struct clock_reading reading = {
-        .kind = READING_INPUT_SET, .bytes = &told, .size = sizeof(told)};
+    struct input input = {.kind = READING_INPUT_SET, .bytes = &told, .size = sizeof(told)};
     struct timespec wait;
-    enum clock_answer answer;
+    enum input_answer answer;
     int result;
 
     if (s.fd < 0)
         return NEXT(select)(count, reads, writes, errors, timeout);
-    answer = libc_ask(&reading, CALLER);
-    if (answer == CLOCK_FAILED)
+    answer = inputs_ask(&input, CALLER);
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN) {
+    if (answer == INPUT_GIVEN) {
         if (timeout) {
             wait = (struct timespec){.tv_sec = timeout->tv_sec, .tv_nsec = timeout->tv_usec * 1000};
             *timeout = told.left;
@@ -404,7 +400,7 @@ PUBLIC int select(int count, fd_set *restrict reads, fd_set *restrict writes,
         told.bits = bits_of(&s);
     if (timeout)
         told.left = *timeout;
-    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+    return record(&input, answer, result < 0) < 0 ? -1 : result;
 }
 ALIAS(__select, select);
 
@@ -413,20 +409,20 @@ PUBLIC int pselect(int count, fd_set *restrict reads, fd_set *restrict writes,
                    const sigset_t *restrict mask)
 {
     struct selected s = selected(count, reads, writes, errors);
-    struct clock_reading reading = {.kind = READING_INPUT};
-    enum clock_answer answer;
+    struct input input = {.kind = READING_INPUT};
+    enum input_answer answer;
     int result;
 
     if (s.fd < 0)
         return NEXT(pselect)(count, reads, writes, errors, timeout, mask);
-    answer = libc_ask(&reading, CALLER);
-    if (answer == CLOCK_FAILED)
+    answer = inputs_ask(&input, CALLER);
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        return select_again(&s, (uint32_t)reading.number, timeout, mask);
+    if (answer == INPUT_GIVEN)
+        return select_again(&s, (uint32_t)input.number, timeout, mask);
     result = NEXT(pselect)(count, reads, writes, errors, timeout, mask);
-    reading.number = result < 0 ? 0 : bits_of(&s);
-    return record(&reading, answer, result < 0) < 0 ? -1 : result;
+    input.number = result < 0 ? 0 : bits_of(&s);
+    return record(&input, answer, result < 0) < 0 ? -1 : result;
 }
 
 /* --- epoll ------------------------------------------------------------------------------------ */
@@ -435,7 +431,7 @@ PUBLIC int epoll_ctl(int set, int operation, int fd, struct epoll_event *event)
 {
     int result = NEXT(epoll_ctl)(set, operation, fd, event);
 
-    if (result == 0 && operation == EPOLL_CTL_ADD && (unsigned)set < KNOWN_FDS && input_is(fd))
+    if (result == 0 && operation == EPOLL_CTL_ADD && (unsigned)set < KNOWN_FDS && stdin_is(fd))
         in_set[set] = true;
     return result;
 }
@@ -444,22 +440,22 @@ PUBLIC int epoll_ctl(int set, int operation, int fd, struct epoll_event *event)
 static int found(int set, struct epoll_event *events, int room, const struct timespec *timeout,
                  const sigset_t *mask, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_INPUT_SET, .bytes = events};
-    enum clock_answer answer;
+    struct input input = {.kind = READING_INPUT_SET, .bytes = events};
+    enum input_answer answer;
     int n;
 
     if ((unsigned)set >= KNOWN_FDS || !in_set[set] || room <= 0)
         return NEXT(epoll_pwait2)(set, events, room, timeout, mask);
     room = room < EPOLL_EVENTS ? room : EPOLL_EVENTS;
-    reading.size = (size_t)room * sizeof(*events);
-    answer = libc_ask(&reading, caller);
-    if (answer == CLOCK_FAILED)
+    input.size = (size_t)room * sizeof(*events);
+    answer = inputs_ask(&input, caller);
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        return (int)(reading.size / sizeof(*events));
+    if (answer == INPUT_GIVEN)
+        return (int)(input.size / sizeof(*events));
     n = NEXT(epoll_pwait2)(set, events, room, timeout, mask);
-    reading.size = n < 0 ? 0 : (size_t)n * sizeof(*events);
-    return record(&reading, answer, n < 0) < 0 ? -1 : n;
+    input.size = n < 0 ? 0 : (size_t)n * sizeof(*events);
+    return record(&input, answer, n < 0) < 0 ? -1 : n;
 }
 
 PUBLIC int epoll_pwait2(int set, struct epoll_event *events, int room,

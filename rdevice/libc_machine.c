@@ -2,8 +2,9 @@
  * load. As in libc.c, the result of the real function is recorded, or the recorded one is returned:
  * NWChem, for example, sends messages according to how much space a file took.
  *
- * A binding to libc, above libc_ask.c and, through it, above the device. */
-#include "rdevice/libc_ask.h"
+ * A binding to libc, above inputs.c and, through it, above the device. */
+#include "rdevice/inputs.h"
+#include "rdevice/next.h"
 #include "rdevice/real.h"
 
 #include <stdbool.h>
@@ -14,63 +15,60 @@
 
 #define LOADS_MAX 3
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
-
 _Static_assert(sizeof(struct statfs) == sizeof(struct statfs64), "one function for both");
 _Static_assert(sizeof(struct statvfs) == sizeof(struct statvfs64), "one function for both");
 
 /* No need to ask the real one. */
-static bool is_known(enum clock_answer answer)
+static bool is_known(enum input_answer answer)
 {
-    return answer == CLOCK_GIVEN || answer == CLOCK_FAILED;
+    return answer == INPUT_GIVEN || answer == INPUT_FAILED;
 }
 
-static int known(enum clock_answer answer)
+static int known(enum input_answer answer)
 {
-    return answer == CLOCK_GIVEN ? 0 : -1;
+    return answer == INPUT_GIVEN ? 0 : -1;
 }
 
 /* The real one has answered with `result`, 0 or -1. */
-static int finish(const struct clock_reading *reading, enum clock_answer answer, int result)
+static int finish(const struct input *input, enum input_answer answer, int result)
 {
-    if (answer == CLOCK_RECORD && result == 0)
-        libc_record(reading);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
+    if (answer == INPUT_RECORD && result == 0)
+        inputs_record(input);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
     return result;
 }
 
 static int told_statfs(const char *path, struct statfs *to, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_STATFS, .bytes = to, .size = sizeof(*to)};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_STATFS, .bytes = to, .size = sizeof(*to)};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    return is_known(answer) ? known(answer) : finish(&reading, answer, real_libc.statfs(path, to));
+    return is_known(answer) ? known(answer) : finish(&input, answer, real_libc.statfs(path, to));
 }
 
 static int told_fstatfs(int fd, struct statfs *to, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_STATFS, .bytes = to, .size = sizeof(*to)};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_STATFS, .bytes = to, .size = sizeof(*to)};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    return is_known(answer) ? known(answer) : finish(&reading, answer, real_libc.fstatfs(fd, to));
+    return is_known(answer) ? known(answer) : finish(&input, answer, real_libc.fstatfs(fd, to));
 }
 
 static int told_statvfs(const char *path, struct statvfs *to, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_STATVFS, .bytes = to, .size = sizeof(*to)};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_STATVFS, .bytes = to, .size = sizeof(*to)};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    return is_known(answer) ? known(answer) : finish(&reading, answer, real_libc.statvfs(path, to));
+    return is_known(answer) ? known(answer) : finish(&input, answer, real_libc.statvfs(path, to));
 }
 
 static int told_fstatvfs(int fd, struct statvfs *to, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_STATVFS, .bytes = to, .size = sizeof(*to)};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_STATVFS, .bytes = to, .size = sizeof(*to)};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    return is_known(answer) ? known(answer) : finish(&reading, answer, real_libc.fstatvfs(fd, to));
+    return is_known(answer) ? known(answer) : finish(&input, answer, real_libc.fstatvfs(fd, to));
 }
 
 PUBLIC int statfs(const char *path, struct statfs *to)
@@ -115,27 +113,26 @@ PUBLIC int fstatvfs64(int fd, struct statvfs64 *to)
 
 PUBLIC int sysinfo(struct sysinfo *to)
 {
-    struct clock_reading reading = {.kind = READING_SYSINFO, .bytes = to, .size = sizeof(*to)};
-    enum clock_answer answer = libc_ask(&reading, CALLER);
+    struct input input = {.kind = READING_SYSINFO, .bytes = to, .size = sizeof(*to)};
+    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    return is_known(answer) ? known(answer) : finish(&reading, answer, real_libc.sysinfo(to));
+    return is_known(answer) ? known(answer) : finish(&input, answer, real_libc.sysinfo(to));
 }
 
 /* How many it gives shows in the size. */
 PUBLIC int getloadavg(double *loads, int count)
 {
     size_t room = count < 0 ? 0 : count > LOADS_MAX ? LOADS_MAX : (size_t)count;
-    struct clock_reading reading = {
-        .kind = READING_LOADS, .bytes = loads, .size = room * sizeof(*loads)};
-    enum clock_answer answer = room ? libc_ask(&reading, CALLER) : CLOCK_REAL;
+    struct input input = {.kind = READING_LOADS, .bytes = loads, .size = room * sizeof(*loads)};
+    enum input_answer answer = room ? inputs_ask(&input, CALLER) : INPUT_REAL;
     int result;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
-        return (int)(reading.size / sizeof(*loads));
+    if (answer == INPUT_GIVEN)
+        return (int)(input.size / sizeof(*loads));
     result = real_libc.getloadavg(loads, count);
-    reading.size = result > 0 ? (size_t)result * sizeof(*loads) : 0;
-    finish(&reading, answer, result < 0 ? -1 : 0);
+    input.size = result > 0 ? (size_t)result * sizeof(*loads) : 0;
+    finish(&input, answer, result < 0 ? -1 : 0);
     return result;
 }

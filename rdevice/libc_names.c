@@ -2,9 +2,9 @@
  * recorded, and where a rank repeats it, it is made again: what an earlier incarnation has done
  * counts as done. Names that libc draws are recorded, and drawn again.
  *
- * A binding to libc, above libc_ask.c and, through it, above the device. */
+ * A binding to libc, above inputs.c and, through it, above the device. */
 #include "rdevice/libc_names.h"
-#include "rdevice/libc_ask.h"
+#include "rdevice/inputs.h"
 #include "rdevice/next.h"
 
 #include <errno.h>
@@ -17,44 +17,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PUBLIC __attribute__((visibility("default")))
-#define CALLER ((uintptr_t)__builtin_return_address(0))
 #define DRAWN 6 /* characters of a template that libc draws */
 
 /* --- what came of an operation -------------------------------------------------------------------
  */
 
-/* `result` of an operation that is made in any case but CLOCK_FAILED, 0 or more, or -1. `done`: its
+/* `result` of an operation that is made in any case but INPUT_FAILED, 0 or more, or -1. `done`: its
  * error where an earlier incarnation has made it. The relay knows of it before the program does
  * anything else: what is left to a crash is the moment in between. */
-static int finish(enum clock_answer answer, int result, int done)
+static int finish(enum input_answer answer, int result, int done)
 {
-    static const struct clock_reading made = {.kind = READING_NAMED};
+    static const struct input made = {.kind = READING_NAMED};
 
-    if (answer == CLOCK_GIVEN && result < 0 && errno == done)
+    if (answer == INPUT_GIVEN && result < 0 && errno == done)
         return 0;
-    if (answer == CLOCK_RECORD && result >= 0)
-        libc_record(&made);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
-    if (answer == CLOCK_RECORD)
-        libc_log();
+    if (answer == INPUT_RECORD && result >= 0)
+        inputs_record(&made);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
+    if (answer == INPUT_RECORD)
+        inputs_send();
     return result;
 }
 
-static enum clock_answer ask(uintptr_t caller)
+static enum input_answer ask(uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_NAMED};
+    struct input input = {.kind = READING_NAMED};
 
-    return libc_ask(&reading, caller);
+    return inputs_ask(&input, caller);
 }
 
 #define NAMED(name, parameters, arguments, done)                                                   \
     PUBLIC int name parameters                                                                     \
     {                                                                                              \
-        enum clock_answer answer = ask(CALLER);                                                    \
+        enum input_answer answer = ask(CALLER);                                                    \
                                                                                                    \
-        return answer == CLOCK_FAILED ? -1 : finish(answer, NEXT(name) arguments, done);           \
+        return answer == INPUT_FAILED ? -1 : finish(answer, NEXT(name) arguments, done);           \
     }
 
 NAMED(mkdir, (const char *path, mode_t mode), (path, mode), EEXIST)
@@ -103,11 +101,11 @@ static int open_made(int dir, const char *path, int flags, mode_t mode)
 
 int libc_names_create(int dir, const char *path, int flags, mode_t mode, uintptr_t caller)
 {
-    enum clock_answer answer = ask(caller);
+    enum input_answer answer = ask(caller);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return open_made(dir, path, flags & ~O_EXCL, mode);
     return finish(answer, NEXT(openat)(dir, path, flags, mode), 0);
 }
@@ -125,32 +123,32 @@ static char *drawn_of(char *template, int suffix)
     return template + size - (size_t)suffix - DRAWN;
 }
 
-static enum clock_answer ask_drawn(char *drawn, uintptr_t caller)
+static enum input_answer ask_drawn(char *drawn, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
+    struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
 
-    return drawn ? libc_ask(&reading, caller) : CLOCK_REAL;
+    return drawn ? inputs_ask(&input, caller) : INPUT_REAL;
 }
 
-static void record_drawn(enum clock_answer answer, char *drawn, bool made)
+static void record_drawn(enum input_answer answer, char *drawn, bool made)
 {
-    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
+    struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
 
-    if (answer == CLOCK_RECORD && made)
-        libc_record(&reading);
-    else if (answer == CLOCK_RECORD)
-        libc_record_failure();
+    if (answer == INPUT_RECORD && made)
+        inputs_record(&input);
+    else if (answer == INPUT_RECORD)
+        inputs_record_failure();
 }
 
 int libc_names_temporary(char *template, int suffix, int flags, uintptr_t caller)
 {
     char *drawn = drawn_of(template, suffix);
-    enum clock_answer answer = ask_drawn(drawn, caller);
+    enum input_answer answer = ask_drawn(drawn, caller);
     int fd;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return -1;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return open_made(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR, S_IRUSR | S_IWUSR);
     fd = NEXT(mkostemps)(template, suffix, flags);
     record_drawn(answer, drawn, fd >= 0);
@@ -160,12 +158,12 @@ int libc_names_temporary(char *template, int suffix, int flags, uintptr_t caller
 PUBLIC char *mkdtemp(char *template)
 {
     char *drawn = drawn_of(template, 0);
-    enum clock_answer answer = ask_drawn(drawn, CALLER);
+    enum input_answer answer = ask_drawn(drawn, CALLER);
     bool made;
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return NULL;
-    if (answer == CLOCK_GIVEN)
+    if (answer == INPUT_GIVEN)
         return NEXT(mkdir)(template, S_IRWXU) == 0 || errno == EEXIST ? template : NULL;
     made = NEXT(mkdtemp)(template);
     record_drawn(answer, drawn, made);
@@ -176,11 +174,11 @@ PUBLIC char *mkdtemp(char *template)
 PUBLIC char *mktemp(char *template)
 {
     char *drawn = drawn_of(template, 0);
-    enum clock_answer answer = ask_drawn(drawn, CALLER);
+    enum input_answer answer = ask_drawn(drawn, CALLER);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         template[0] = '\0';
-    if (answer == CLOCK_FAILED || answer == CLOCK_GIVEN)
+    if (answer == INPUT_FAILED || answer == INPUT_GIVEN)
         return template;
     NEXT(mktemp)(template);
     record_drawn(answer, drawn, template[0]);
@@ -190,23 +188,23 @@ PUBLIC char *mktemp(char *template)
 /* Names of no template. `drawn` has PATH_MAX bytes; false: there is none, errno says why. */
 static bool draw_name(char *drawn, char *(*draw)(void *ctx, char *to), void *ctx, uintptr_t caller)
 {
-    struct clock_reading reading = {.kind = READING_DRAWN, .bytes = drawn, .size = PATH_MAX - 1};
-    enum clock_answer answer = libc_ask(&reading, caller);
+    struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = PATH_MAX - 1};
+    enum input_answer answer = inputs_ask(&input, caller);
 
-    if (answer == CLOCK_FAILED)
+    if (answer == INPUT_FAILED)
         return false;
-    if (answer == CLOCK_GIVEN) {
-        drawn[reading.size] = '\0';
+    if (answer == INPUT_GIVEN) {
+        drawn[input.size] = '\0';
         return true;
     }
     if (!draw(ctx, drawn)) {
-        if (answer == CLOCK_RECORD)
-            libc_record_failure();
+        if (answer == INPUT_RECORD)
+            inputs_record_failure();
         return false;
     }
-    reading.size = strlen(drawn);
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
+    input.size = strlen(drawn);
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
     return true;
 }
 

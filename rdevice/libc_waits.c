@@ -20,8 +20,6 @@
 #define INFO_BYTES 8192u
 #define NAME_BYTES 48u
 
-#define PUBLIC __attribute__((visibility("default")))
-
 /* --- waits ------------------------------------------------------------------------------------ */
 
 PUBLIC int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,

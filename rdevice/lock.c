@@ -19,7 +19,6 @@
 
 #define CONDITION_MONOTONIC 2u
 
-#define PUBLIC __attribute__((visibility("default")))
 #define SAME(name, as) PUBLIC extern __typeof__(as) name __attribute__((alias(#as), copy(as)))
 
 _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "libc's are the same");

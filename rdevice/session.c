@@ -3,8 +3,8 @@
 #include "common/hello.h"
 #include "common/secret.h"
 #include "rdevice/arena.h"
-#include "rdevice/clock.h"
 #include "rdevice/fatal.h"
+#include "rdevice/inputs.h"
 #include "rdevice/next.h"
 
 #include <errno.h>
@@ -236,10 +236,10 @@ void session_lost(struct session *s, int error)
     if (!s->key || error == EPROTO)
         give_up(s, why);
     take_back(s);
-    paused = clock_pause(); /* the handshake's random numbers are no reading of the program's */
+    paused =
+        inputs_pause(true); /* the handshake's random numbers are no reading of the program's */
     s->over = !reconnect(s, why);
-    if (!paused)
-        clock_go_on();
+    inputs_pause(paused);
     s->connections++;
 }
 

@@ -2,7 +2,7 @@
 #include "common/hello.h"
 #include "common/secret.h"
 #include "common/transport.h"
-#include "rdevice/clock.h"
+#include "rdevice/inputs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -128,9 +128,9 @@ int store_open(void *ctx, uint64_t bytes, uint32_t *base, struct cw_err *err)
     struct store_place *place = ctx;
     int failed;
 
-    clock_pause();
+    inputs_pause(true);
     failed = open_stream(place, bytes, base, err);
-    clock_go_on();
+    inputs_pause(false);
     store_wipe(place);
     if (failed)
         cw_err_wrap(err, "checkpoint server %s", server.text);

@@ -54,8 +54,8 @@ static bool worker_made;
 
 static void trace(struct trace_operation *operation, const struct iovec *pieces, int count)
 {
-    operation->polls = device_polls();
-    operation->acts = device_acts();
+    operation->polls = device.exchange.cursor.polls;
+    operation->acts = device.exchange.cursor.acts;
     trace_add(operation, pieces, count);
 }
 
@@ -240,7 +240,7 @@ ucs_status_ptr_t ucp_disconnect_nb(ucp_ep_h ep)
 ucs_status_t ucp_ep_flush(ucp_ep_h ep)
 {
     (void)ep;
-    device_flush();
+    exchange_flush(&device.exchange);
     return UCS_OK;
 }
 
@@ -249,13 +249,13 @@ ucs_status_ptr_t ucp_worker_flush_nb(ucp_worker_h worker, unsigned flags, ucp_se
     (void)worker;
     (void)flags;
     (void)cb;
-    device_flush();
+    exchange_flush(&device.exchange);
     return NULL;
 }
 
 /* Packs in order, a chunk at a time, and finishes exactly once. */
-static void send_generic(const struct act_target *to, struct generic *generic, const void *buffer,
-                         size_t count)
+static void send_generic(const struct operation_target *to, struct generic *generic,
+                         const void *buffer, size_t count)
 {
     void *state = generic->ops.start_pack(generic->context, buffer, count);
     size_t total = generic->ops.packed_size(state);
@@ -270,16 +270,16 @@ static void send_generic(const struct act_target *to, struct generic *generic, c
             fatal_exit(CW_REPORT_FATAL, "MPICH packed %zu bytes where %zu to %zu were asked for",
                        size, (size_t)1, room);
         if (done == 0)
-            device_send_first(to, total, staging, size);
+            operation_send_first(device_enter(), to, total, staging, size);
         else
-            device_send_more(staging, size);
+            operation_send_more(&device.exchange, staging, size);
         done += size;
     } while (done < total);
     generic->ops.finish(state);
     arena_free(staging, room);
 }
 
-static void send_any(const struct act_target *to, const void *buffer, size_t count,
+static void send_any(const struct operation_target *to, const void *buffer, size_t count,
                      ucp_datatype_t datatype)
 {
     struct iovec pieces[DEVICE_PIECES_MAX];
@@ -292,7 +292,7 @@ static void send_any(const struct act_target *to, const void *buffer, size_t cou
     }
     n = ucp_data_gather(pieces, buffer, count, datatype);
     trace_message(to->dst, to->tag, pieces, n);
-    device_send(to, pieces, n);
+    operation_send(device_enter(), to, pieces, n);
 }
 
 /* --- sending -------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ static void send_any(const struct act_target *to, const void *buffer, size_t cou
 ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
                                   const ucp_request_param_t *param)
 {
-    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_TAG, .tag = tag};
+    struct operation_target to = {.dst = ep->rank, .kind = CW_SEND_TAG, .tag = tag};
 
     send_any(&to, buffer, count, ucp_data_type(param));
     return NULL;
@@ -311,7 +311,8 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
                                        const ucp_request_param_t *param)
 {
     struct request *request = request_new(device_requests(), false);
-    struct act_target to = {.dst = ep->rank, .kind = CW_SEND_SYNC, .tag = tag, .req = request->id};
+    struct operation_target to = {
+        .dst = ep->rank, .kind = CW_SEND_SYNC, .tag = tag, .req = request->id};
 
     request->binding[SLOT_CALLBACK] = (void *)param->cb.send;
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
@@ -325,13 +326,13 @@ ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t c
  * own window. */
 static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int n, size_t header)
 {
-    struct act_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag, .header = header};
+    struct operation_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag, .header = header};
 
     trace_message(dst, tag, pieces, n);
     if (dst == device_rank())
-        device_send_own(tag, pieces, n);
+        inbox_add_own(&device_enter()->inbox, tag, pieces, n);
     else
-        device_send(&to, pieces, n);
+        operation_send(device_enter(), &to, pieces, n);
 }
 
 /* MPICH's headers are no data: addresses of requests, and bytes that nobody has set. Data is a
@@ -350,7 +351,7 @@ static size_t am_header_of(const struct iovec *pieces, int n)
 ucs_status_ptr_t ucp_am_send_nb(ucp_ep_h ep, uint16_t id, const void *buffer, size_t count,
                                 ucp_datatype_t datatype, ucp_send_callback_t cb, unsigned flags)
 {
-    struct act_target to = {
+    struct operation_target to = {
         .dst = ep->rank, .kind = CW_SEND_AM, .tag = id, .header = CONTENTS_UNLIKE};
     struct iovec pieces[DEVICE_PIECES_MAX];
     int n;
@@ -440,8 +441,8 @@ ucs_status_ptr_t ucp_tag_recv_nbx(ucp_worker_h worker, void *buffer, size_t coun
                            .tag = tag,
                            .mask = tag_mask,
                            .capacity = request->capacity,
-                           .clock = device_polls()};
-    uint8_t *to = device_act(CW_FRAME_RECV, CW_RECV_SIZE);
+                           .clock = device.exchange.cursor.polls};
+    uint8_t *to = operation_frame(device_enter(), CW_FRAME_RECV, CW_RECV_SIZE);
 
     (void)worker;
     request->want_tag = tag;
@@ -480,7 +481,7 @@ ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void
         am_free(am);
     else
         am->given = true;
-    device_completes(request);
+    inbox_complete_own(&device.exchange.inbox, request);
     return request->user;
 }
 
@@ -502,8 +503,8 @@ ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t 
     struct cw_mrecv mrecv = {.req = request->id,
                              .msg = message_number(message),
                              .capacity = request->capacity,
-                             .clock = device_polls()};
-    uint8_t *to = device_act(CW_FRAME_MRECV, CW_MRECV_SIZE);
+                             .clock = device.exchange.cursor.polls};
+    uint8_t *to = operation_frame(device_enter(), CW_FRAME_MRECV, CW_MRECV_SIZE);
 
     (void)worker;
     trace_request(TRACE_RECEIVE, request);
@@ -515,7 +516,7 @@ ucs_status_ptr_t ucp_tag_msg_recv_nbx(ucp_worker_h worker, void *buffer, size_t 
 ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t tag_mask,
                                    int remove, ucp_tag_recv_info_t *info)
 {
-    struct cw_probed probe = device_probe(tag, tag_mask, remove);
+    struct cw_probed probe = operation_probe(device_enter(), tag, tag_mask, remove);
 
     (void)worker;
     if (!probe.found)
@@ -535,17 +536,17 @@ void ucp_request_cancel(ucp_worker_h worker, void *user)
     struct cw_recv cancel = {.req = request->id,
                              .tag = request->want_tag,
                              .mask = request->want_mask,
-                             .clock = device_polls()};
+                             .clock = device.exchange.cursor.polls};
     uint8_t *to;
 
     (void)worker;
     if (!request->receiving || request->completed)
         return;
     trace_request(TRACE_CANCEL, request);
-    to = device_act(CW_FRAME_CANCEL, CW_RECV_SIZE);
+    to = operation_frame(device_enter(), CW_FRAME_CANCEL, CW_RECV_SIZE);
     if (to)
         cw_recv_put(to, &cancel);
-    device_flush();
+    exchange_flush(&device.exchange);
 }
 
 /* --- completion ----------------------------------------------------------------------------------

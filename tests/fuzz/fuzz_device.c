@@ -3,11 +3,10 @@
  * probes, polls) and of the relay (it says something plausible, or anything), before the first of
  * which WELCOME may have asked for a repetition. */
 #include "common/clock.h"
-#include "rdevice/act.h"
 #include "rdevice/arena.h"
-#include "rdevice/clock.h"
 #include "rdevice/fatal.h"
-#include "rdevice/replay.h"
+#include "rdevice/inputs.h"
+#include "rdevice/operation.h"
 #include "rdevice/trace.h"
 
 #include <errno.h>
@@ -27,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct exchange exchange;
 static uint8_t readings[CW_READINGS_MAX];
-struct readings_writer clock_written = {.bytes = readings, .size = sizeof(readings)};
+struct readings_writer inputs_written = {.bytes = readings, .size = sizeof(readings)};
 
 static jmp_buf ended;
 static struct cw_reader script; /* what is still to be done */
@@ -132,21 +131,12 @@ bool wait_beside(struct waiter *w, int fd, bool in, bool out, bool *ended)
     return true;
 }
 
-bool clock_pause(void)
+bool inputs_pause(bool paused)
 {
-    return false;
+    return paused;
 }
 
-void clock_go_on(void)
-{
-}
-
-void clock_flushed(void)
-{
-    clock_written.used = 0;
-}
-
-void clock_repeat(const uint8_t *bytes, size_t size)
+void inputs_repeat(const uint8_t *bytes, size_t size)
 {
     uint8_t *copy = allocate(size);
 
@@ -157,7 +147,7 @@ void clock_repeat(const uint8_t *bytes, size_t size)
     unrepeated = size;
 }
 
-size_t clock_unrepeated(void)
+size_t inputs_unrepeated(void)
 {
     return unrepeated;
 }
@@ -212,14 +202,14 @@ static void say_probed(uint8_t how)
                                .total = how,
                                .unexpected = how & 2};
 
-    probed.clock = journal_polls(&exchange.journal) + (how & 4 ? 1 : how >> 5);
+    probed.clock = exchange.cursor.polls + (how & 4 ? 1 : how >> 5);
     cw_probed_put(say(CW_FRAME_PROBED, CW_PROBED_SIZE, CW_PROBED_SIZE), &probed);
 }
 
 static void say_taken(uint8_t how)
 {
     struct cw_taken taken = {.event = odd_or(told + 1 + (how & 3), how),
-                             .clock = journal_polls(&exchange.journal) + (how >> 3 & 3)};
+                             .clock = exchange.cursor.polls + (how >> 3 & 3)};
 
     cw_taken_put(say(CW_FRAME_TAKEN, CW_TAKEN_SIZE, CW_TAKEN_SIZE), &taken);
 }
@@ -388,17 +378,17 @@ static void take_request_of(struct request *request)
 static void progress(void)
 {
     struct event *event;
-    bool repeated = journal_is_active(&exchange.journal);
+    bool repeated = exchange.cursor.active;
 
-    journal_poll(&exchange.journal);
-    if (repeated && !replay_poll(&exchange))
+    exchange.cursor.polls++;
+    if (repeated && !cursor_poll(&exchange))
         return;
     if (!repeated) {
         exchange_flush(&exchange);
         exchange_read(&exchange);
     }
-    if (inbox_happened(&exchange.inbox) && journal_is_logged(&exchange.journal) && !repeated)
-        act_taken(&exchange);
+    if (inbox_happened(&exchange.inbox) && exchange.cursor.logged && !repeated)
+        operation_taken(&exchange);
     event = inbox_take(&exchange.inbox);
     while (event) {
         struct event *next = event->next;
@@ -428,22 +418,21 @@ static struct request *new_request(bool receiving, uint8_t how)
 
 static void send_message(uint8_t how)
 {
-    struct act_target to = {.kind = CW_SEND_TAG + (how >> 1) % 3, .tag = how & 3};
+    struct operation_target to = {.kind = CW_SEND_TAG + (how >> 1) % 3, .tag = how & 3};
     size_t total = how & 1 ? cw_get_u16(&script) * 9u : how;
     struct iovec pieces[3] = {{message, total / 3}, {message + 7, 0}, {message, total - total / 3}};
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
-    uint64_t skip;
 
     if (to.kind == CW_SEND_SYNC)
         to.req = new_request(false, 0)->id;
     if (!(how & 0x40)) {
-        act_send(&exchange, &to, pieces, 3);
+        operation_send(&exchange, &to, pieces, 3);
         return;
     }
-    act_send_first(&exchange, &to, total, message, first, &skip);
+    operation_send_first(&exchange, &to, total, message, first);
     for (size_t at = first, n; at < total; at += n) {
         n = total - at < 50000 ? total - at : 50000;
-        act_send_more(&exchange, message, n, &skip);
+        operation_send_more(&exchange, message, n);
     }
 }
 
@@ -454,16 +443,16 @@ static void post(uint8_t type, uint8_t how)
     struct cw_mrecv mrecv = {.req = request->id, .capacity = request->capacity};
     uint8_t *to;
 
-    if (type == CW_FRAME_RECV && (to = act_frame(&exchange, CW_FRAME_RECV, CW_RECV_SIZE)))
+    if (type == CW_FRAME_RECV && (to = operation_frame(&exchange, CW_FRAME_RECV, CW_RECV_SIZE)))
         cw_recv_put(to, &recv);
-    if (type == CW_FRAME_MRECV && (to = act_frame(&exchange, CW_FRAME_MRECV, CW_MRECV_SIZE)))
+    if (type == CW_FRAME_MRECV && (to = operation_frame(&exchange, CW_FRAME_MRECV, CW_MRECV_SIZE)))
         cw_mrecv_put(to, &mrecv);
 }
 
 static void cancel(void)
 {
     struct cw_recv recv = {0};
-    uint8_t *to = act_frame(&exchange, CW_FRAME_CANCEL, CW_RECV_SIZE);
+    uint8_t *to = operation_frame(&exchange, CW_FRAME_CANCEL, CW_RECV_SIZE);
 
     if (to)
         cw_recv_put(to, &recv);
@@ -475,8 +464,8 @@ static void read_clock(uint8_t how)
 {
     if (unrepeated > 0)
         unrepeated -= how < unrepeated ? how : unrepeated;
-    else if (!replay_readings(&exchange) && clock_written.used < CW_READINGS_MAX - how)
-        clock_written.used += how;
+    else if (!cursor_inputs(&exchange) && inputs_written.used < CW_READINGS_MAX - how)
+        inputs_written.used += how;
 }
 
 static void act(void)
@@ -501,13 +490,13 @@ static void act(void)
         cancel();
         break;
     case 7:
-        act_probe(&exchange, how & 3, how & 4 ? UINT64_MAX : 0, how & 8);
+        operation_probe(&exchange, how & 3, how & 4 ? UINT64_MAX : 0, how & 8);
         break;
     case 8:
         read_clock(how);
         break;
     case 9:
-        replay_finish(&exchange);
+        cursor_used_up(&exchange, true);
         break;
     case 10:
     case 11:
@@ -536,7 +525,7 @@ static void open_exchange(void)
     memset(&exchange, 0, sizeof(exchange));
     session_begin(&exchange.session, setup.address, &hello, 0);
     request_setup(&exchange.requests, 16, NULL);
-    exchange_begin(&exchange, &setup, &welcome);
+    exchange_begin(&exchange, &setup, &welcome, false);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -547,7 +536,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     told = waits = 0;
     unrepeated = 0;
     request_count = 0;
-    clock_written.used = 0;
+    inputs_written.used = 0;
     full = false;
     open_exchange();
     if (setjmp(ended) == 0)

@@ -20,13 +20,9 @@ static void must(bool holds)
         abort();
 }
 
-bool clock_pause(void)
+bool inputs_pause(bool paused)
 {
-    return true;
-}
-
-void clock_go_on(void)
-{
+    return paused;
 }
 
 /* --- a server ------------------------------------------------------------------------------------

@@ -28,10 +28,10 @@ void device_call(void)
 
 struct device_view device_look(void)
 {
-    return (struct device_view){.polls = device_polls(),
-                                .acts = device_acts(),
-                                .repeats = journal_is_active(&device.exchange.journal),
-                                .acts_to_repeat = device.exchange.journal.acts_made};
+    const struct cursor *c = &device.exchange.cursor;
+
+    return (struct device_view){
+        .polls = c->polls, .acts = c->acts, .repeats = c->active, .acts_to_repeat = c->acts_made};
 }
 
 void lock_owe_yield(void)

@@ -115,7 +115,7 @@ void sim_free(void *at);
 #define pthread_sigmask(how, set, old) sim_nothing_for(set, old)
 #define pthread_atfork(prepare, parent, child) sim_no_fork(child)
 #define dlsym(handle, name) sim_libc(name)
-#define dl_iterate_phdr(look, context) sim_no_libraries(look)
+#define _dl_find_object(address, found) ((void)(address), (void)(found), -1)
 
 /* What runs when a library is loaded runs when a simulated process begins: sim_begin(). */
 #define constructor section("sim_begin"), used
@@ -145,11 +145,6 @@ static inline int sim_nothing_at(const void *at, size_t size, int advice)
     (void)at;
     (void)size;
     (void)advice;
-    return 0;
-}
-static inline int sim_no_libraries(int (*look)(struct dl_phdr_info *, size_t, void *))
-{
-    (void)look;
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* The clocks of a rank when signals come, without a device: the file itself is compiled here, for
+/* The inputs of a rank when signals come, without a device: the file itself is compiled here, for
  * the moment between two of its steps is what a handler may see. */
 #include "common/clock.h"
 #define cw_clock_ns device_clock_ns
@@ -6,13 +6,12 @@
 #include "rdevice/real.c"
 #undef cw_clock_ns
 #undef cw_cpu
-#include "rdevice/clock.c"
-#include "rdevice/libc_ask.c"
+#include "rdevice/inputs.c"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
 
-SUITE("clock");
+SUITE("device_inputs");
 
 #define MONOTONIC (READING_CLOCK + 1)
 #define LOOKS_MAX 2000000
@@ -47,29 +46,31 @@ void fatal_exit(uint32_t kind, const char *fmt, ...)
     abort();
 }
 
-void device_readings_used(void)
+static void nothing(void)
 {
 }
 
-void device_send_readings(void)
+static void send_all(void)
 {
-    memcpy(frames + sent_bytes, clock_written.bytes, clock_written.used);
-    sent_bytes += clock_written.used;
+    memcpy(frames + sent_bytes, inputs_written.bytes, inputs_written.used);
+    sent_bytes += inputs_written.used;
     frame_ends[sent++] = sent_bytes;
     blocked &= all_blocked();
-    clock_flushed();
+    inputs_written.used = 0;
 }
 
-bool device_readings_wanted(void)
+static bool read_wanted(void)
 {
     size_t size = wanted_size;
 
     blocked &= all_blocked();
     wanted_size = 0;
     if (size)
-        clock_repeat(wanted, size);
+        inputs_repeat(wanted, size);
     return size > 0;
 }
+
+static const struct inputs_log the_log = {read_wanted, nothing, send_all};
 
 /* The calling thread records to the stream, or repeats `size` bytes first. */
 static void set_up(const uint8_t *bytes, size_t size)
@@ -79,7 +80,7 @@ static void set_up(const uint8_t *bytes, size_t size)
     state.owner = this_thread();
     state.pid = getpid();
     state.mode = MODE_RECORD;
-    clock_attach(true);
+    inputs_attach(&the_log);
     wanted = bytes;
     wanted_size = size;
     sent = 0;
@@ -95,26 +96,26 @@ static void tear_down(void)
     CU_ASSERT_FALSE(all_blocked());
 }
 
-static enum clock_answer ask(int64_t *number)
+static enum input_answer look_up(int64_t *number)
 {
-    struct clock_reading reading = {.kind = READING_TIME, .number = *number};
-    enum clock_answer answer = libc_ask(&reading, 0);
+    struct input input = {.kind = READING_TIME, .number = *number};
+    enum input_answer answer = inputs_ask(&input, 0);
 
-    if (answer == CLOCK_RECORD)
-        libc_record(&reading);
-    *number = reading.number;
+    if (answer == INPUT_RECORD)
+        inputs_record(&input);
+    *number = input.number;
     return answer;
 }
 
-static void check_ask(enum clock_answer expected, int64_t number)
+static void check_ask(enum input_answer expected, int64_t number)
 {
-    CU_ASSERT_EQUAL(ask(&number), expected);
+    CU_ASSERT_EQUAL(look_up(&number), expected);
 }
 
 /* What is pending holds these numbers, and nothing else. */
 static void check_pending(const int64_t *numbers, size_t count)
 {
-    struct readings_reader r = {.bytes = clock_written.bytes, .left = clock_written.used};
+    struct readings_reader r = {.bytes = inputs_written.bytes, .left = inputs_written.used};
     int64_t number;
 
     for (size_t i = 0; i < count; i++) {
@@ -125,69 +126,69 @@ static void check_pending(const int64_t *numbers, size_t count)
 }
 
 /* A handler that interrupts what asks here, and is on the stack above it. */
-static void interrupt(struct clock_handler *handler)
+static void interrupt(struct inputs_handler *handler)
 {
     uintptr_t top = (uintptr_t)__builtin_frame_address(0) + HANDLER_ABOVE;
 
-    clock_handler_begins(handler, top + (uintptr_t)--interrupts, 0, top + HANDLER_ABOVE);
+    inputs_handler_begins(handler, top + (uintptr_t)--interrupts, 0, top + HANDLER_ABOVE);
 }
 
-static void returns(struct clock_handler *handler)
+static void returns(struct inputs_handler *handler)
 {
     handler->returned = true;
-    clock_handler_ends(handler);
+    inputs_handler_ends(handler);
 }
 
 static void jump_out(void)
 {
-    clock_goes(NULL, NULL, (uintptr_t)__builtin_frame_address(0) + 2 * HANDLER_ABOVE);
+    inputs_go(NULL, NULL, (uintptr_t)__builtin_frame_address(0) + 2 * HANDLER_ABOVE);
 }
 
 TEST(a_handler_is_kept_apart)
 {
-    struct clock_handler outer, inner;
+    struct inputs_handler outer, inner;
 
     set_up(NULL, 0);
-    check_ask(CLOCK_RECORD, 10);
+    check_ask(INPUT_RECORD, 10);
     interrupt(&outer);
-    check_ask(CLOCK_REAL, 11);
-    clock_handler_begins(&inner, (uintptr_t)__builtin_frame_address(0) + HANDLER_ABOVE / 2, 0,
-                         (uintptr_t)__builtin_frame_address(0));
-    check_ask(CLOCK_REAL, 12);
+    check_ask(INPUT_REAL, 11);
+    inputs_handler_begins(&inner, (uintptr_t)__builtin_frame_address(0) + HANDLER_ABOVE / 2, 0,
+                          (uintptr_t)__builtin_frame_address(0));
+    check_ask(INPUT_REAL, 12);
     returns(&inner);
-    check_ask(CLOCK_REAL, 13);
+    check_ask(INPUT_REAL, 13);
     returns(&outer);
-    check_ask(CLOCK_RECORD, 14);
+    check_ask(INPUT_RECORD, 14);
     check_pending((int64_t[]){10, 14}, 2);
     tear_down();
 }
 
 TEST(a_jump_ends_handlers)
 {
-    struct clock_handler first, second;
+    struct inputs_handler first, second;
 
     set_up(NULL, 0);
-    check_ask(CLOCK_RECORD, 10);
+    check_ask(INPUT_RECORD, 10);
     interrupt(&first);
     interrupt(&second);
     jump_out();
-    check_ask(CLOCK_RECORD, 11);
+    check_ask(INPUT_RECORD, 11);
     jump_out(); /* of none */
-    check_ask(CLOCK_RECORD, 12);
+    check_ask(INPUT_RECORD, 12);
     check_pending((int64_t[]){10, 11, 12}, 3);
     tear_down();
 }
 
 TEST(an_exception_ends_a_handler)
 {
-    struct clock_handler handler;
+    struct inputs_handler handler;
 
     set_up(NULL, 0);
-    check_ask(CLOCK_RECORD, 10);
+    check_ask(INPUT_RECORD, 10);
     interrupt(&handler);
-    check_ask(CLOCK_REAL, 11);
-    clock_handler_ends(&handler);
-    check_ask(CLOCK_RECORD, 12);
+    check_ask(INPUT_REAL, 11);
+    inputs_handler_ends(&handler);
+    check_ask(INPUT_RECORD, 12);
     check_pending((int64_t[]){10, 12}, 2);
     tear_down();
 }
@@ -195,33 +196,33 @@ TEST(an_exception_ends_a_handler)
 /* Nobody has told us: its frame is below who asks. */
 TEST(a_handler_that_was_left_unseen)
 {
-    struct clock_handler handler;
+    struct inputs_handler handler;
 
     set_up(NULL, 0);
-    check_ask(CLOCK_RECORD, 10);
+    check_ask(INPUT_RECORD, 10);
     set_busy(BUSY_RECORDING); /* it interrupted that */
     note_written(READING_TIME);
-    clock_handler_begins(&handler, (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE, 0,
-                         (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE / 2);
-    check_ask(CLOCK_RECORD, 11);
+    inputs_handler_begins(&handler, (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE, 0,
+                          (uintptr_t)__builtin_frame_address(0) - HANDLER_ABOVE / 2);
+    check_ask(INPUT_RECORD, 11);
     check_pending((int64_t[]){10, 11}, 2);
     tear_down();
 }
 
 TEST(a_jump_takes_a_recording_back)
 {
-    struct clock_reading reading = {.kind = READING_TIME, .number = 1000};
-    struct clock_handler handler;
+    struct input input = {.kind = READING_TIME, .number = 1000};
+    struct inputs_handler handler;
 
     set_up(NULL, 0);
-    check_ask(CLOCK_RECORD, 10);
+    check_ask(INPUT_RECORD, 10);
     note_written(READING_TIME);
     set_busy(BUSY_RECORDING);
-    put(&reading);
+    put(&input);
     interrupt(&handler);
-    check_ask(CLOCK_REAL, 1001);
+    check_ask(INPUT_REAL, 1001);
     jump_out();
-    check_ask(CLOCK_RECORD, 12);
+    check_ask(INPUT_RECORD, 12);
     check_pending((int64_t[]){10, 12}, 2);
     tear_down();
 }
@@ -230,55 +231,54 @@ TEST(a_jump_takes_a_repetition_back)
 {
     uint8_t bytes[64];
     struct readings_writer w = {.bytes = bytes, .size = sizeof(bytes)};
-    struct clock_reading reading = {.kind = READING_TIME};
-    struct clock_handler handler;
+    struct input input = {.kind = READING_TIME};
+    struct inputs_handler handler;
     int64_t number = 0;
 
     for (int64_t value = 10; value < 13; value++)
         readings_put_number(&w, READING_TIME, value);
     set_up(bytes, w.used);
-    CU_ASSERT_EQUAL(ask(&number), CLOCK_GIVEN);
+    CU_ASSERT_EQUAL(look_up(&number), INPUT_GIVEN);
     CU_ASSERT_EQUAL(number, 10);
-    CU_ASSERT_EQUAL(begin_repeating(&reading),
-                    CLOCK_GIVEN); /* its answer does not come to the program */
+    CU_ASSERT_EQUAL(repeat(&input), INPUT_GIVEN); /* its answer does not come to the program */
     interrupt(&handler);
     jump_out();
     for (int64_t value = 11; value < 13; value++) {
-        CU_ASSERT_EQUAL(ask(&number), CLOCK_GIVEN);
+        CU_ASSERT_EQUAL(look_up(&number), INPUT_GIVEN);
         CU_ASSERT_EQUAL(number, value);
     }
-    check_ask(CLOCK_RECORD, 20);
+    check_ask(INPUT_RECORD, 20);
     tear_down();
 }
 
 /* However often a program asks: what it asks is sent, and only what a handler asks is not. */
 TEST(a_full_buffer_is_sent)
 {
-    struct clock_handler handler;
+    struct inputs_handler handler;
     size_t all = 2 * 100000;
 
     set_up(NULL, 0);
     for (int64_t i = 1; i <= 100000; i++)
-        check_ask(CLOCK_RECORD, i);
-    CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
+        check_ask(INPUT_RECORD, i);
+    CU_ASSERT_EQUAL(sent_bytes + inputs_written.used, all);
     CU_ASSERT_EQUAL(sent, all / (CW_READINGS_MAX - READING_NUMBER_MAX));
     interrupt(&handler);
     for (int64_t i = 1; i <= 100000; i++)
-        check_ask(CLOCK_REAL, i);
+        check_ask(INPUT_REAL, i);
     returns(&handler);
-    CU_ASSERT_EQUAL(sent_bytes + clock_written.used, all);
+    CU_ASSERT_EQUAL(sent_bytes + inputs_written.used, all);
     tear_down();
 }
 
 /* clock_gettime() at that time; returns what it tells. */
 static int64_t look(int64_t now)
 {
-    struct clock_reading reading = {.kind = MONOTONIC};
+    struct input input = {.kind = MONOTONIC};
 
-    CU_ASSERT_EQUAL(libc_ask(&reading, 0), CLOCK_RECORD);
-    reading.number = clock_in_steps(MONOTONIC, now);
-    libc_record(&reading);
-    return told[looks++] = reading.number;
+    CU_ASSERT_EQUAL(inputs_ask(&input, 0), INPUT_RECORD);
+    input.number = inputs_in_steps(MONOTONIC, now);
+    inputs_record(&input);
+    return told[looks++] = input.number;
 }
 
 /* A loop that waits until a moment; returns that at which it ends. */
@@ -304,7 +304,7 @@ static void check_told(void)
     size_t count = 0;
     int64_t number;
 
-    libc_log();
+    inputs_send();
     for (unsigned i = 0; i < sent; i++) {
         r.left = frame_ends[i] - (size_t)(r.bytes - frames);
         while (r.left > 0 && readings_get_number(&r, MONOTONIC, &number) == READINGS_OK)
@@ -322,7 +322,7 @@ TEST(a_loop_is_told_steps)
 
     late = wait_until(begin + LOOP_NS, begin + LOOP_EXACT_NS / 2) - begin - LOOP_EXACT_NS / 2;
     CU_ASSERT_TRUE(late < LOOP_NS);
-    CU_ASSERT_EQUAL(clock_written.used, 1 + 3 + 2 * (looks - 1)); /* all are exact */
+    CU_ASSERT_EQUAL(inputs_written.used, 1 + 3 + 2 * (looks - 1)); /* all are exact */
     late = wait_until(told[looks - 1] + LOOP_NS, begin + 1000000) - begin - 1000000;
     CU_ASSERT_TRUE(late < LOOP_STEP_NS + LOOP_NS);
     late = wait_until(told[looks - 1] + LOOP_NS, begin + 70000000) - begin - 70000000;
@@ -333,8 +333,8 @@ TEST(a_loop_is_told_steps)
 
 static void another_clock(int64_t now)
 {
-    CU_ASSERT_EQUAL(clock_in_steps(MONOTONIC + 1, now), now);
-    libc_record(&(struct clock_reading){.kind = MONOTONIC + 1, .number = now});
+    CU_ASSERT_EQUAL(inputs_in_steps(MONOTONIC + 1, now), now);
+    inputs_record(&(struct input){.kind = MONOTONIC + 1, .number = now});
     looks = 0;
 }
 
@@ -346,7 +346,7 @@ static void a_call(int64_t now)
 
 static void a_handler(int64_t now)
 {
-    struct clock_handler handler;
+    struct inputs_handler handler;
 
     (void)now;
     interrupt(&handler);
@@ -388,16 +388,16 @@ TEST(a_loop_ends)
 /* A handler that jumps out of a look in a loop: it was not made. */
 TEST(a_jump_takes_a_repeat_back)
 {
-    struct clock_reading reading = {.kind = MONOTONIC};
-    struct clock_handler handler;
+    struct input input = {.kind = MONOTONIC};
+    struct inputs_handler handler;
     int64_t now = before_loops();
 
     now = wait_until(now + LOOP_NS, now + 1000000);
     for (int i = 0; i < 3; i++)
-        reading.number = look(now);
+        input.number = look(now);
     note_written(MONOTONIC);
     set_busy(BUSY_RECORDING);
-    put(&reading);
+    put(&input);
     interrupt(&handler);
     jump_out();
     look(now + LOOP_NS);

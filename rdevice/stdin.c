@@ -1,4 +1,4 @@
-#include "rdevice/input.h"
+#include "rdevice/stdin.h"
 #include "common/setup.h"
 
 #include <errno.h>
@@ -23,25 +23,25 @@ __attribute__((constructor)) static void begin(void)
     errno = error;
 }
 
-bool input_any(void)
+bool stdin_any(void)
 {
     if (!begun)
         begin();
     return of_input != 0;
 }
 
-bool input_is(int fd)
+bool stdin_is(int fd)
 {
     int error = errno;
     struct stat st;
-    bool is = input_any() && fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) &&
+    bool is = stdin_any() && fd >= 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) &&
               st.st_ino == of_input;
 
     errno = error;
     return is;
 }
 
-void input_becomes(uint64_t inode)
+void stdin_becomes(uint64_t inode)
 {
     of_input = inode;
 }

@@ -1,58 +1,51 @@
-#include "rdevice/act.h"
+#include "rdevice/operation.h"
 #include "common/clock.h"
-#include "rdevice/clock.h"
-#include "rdevice/replay.h"
+#include "rdevice/inputs.h"
 
 #include <string.h>
 
-void act_readings(struct exchange *x)
+void operation_inputs(struct exchange *x)
 {
-    size_t size;
-    const uint8_t *bytes = clock_pending(&size);
+    size_t size = inputs_written.used;
     struct cw_writer w;
 
-    if (size == 0 || !journal_is_logged(&x->journal))
+    if (size == 0 || !x->cursor.logged)
         return;
     w = cw_writer(exchange_lazy_frame(x, CW_FRAME_READINGS, READINGS_HEAD + size),
                   READINGS_HEAD + size);
-    cw_put_u64(&w, journal_polls(&x->journal));
-    cw_put_bytes(&w, bytes, size);
-    clock_flushed();
+    cw_put_u64(&w, x->cursor.polls);
+    cw_put_bytes(&w, inputs_written.bytes, size);
+    inputs_written.used = 0;
 }
 
 /* While room is made, more may happen: that is taken, too. */
-void act_taken(struct exchange *x)
+void operation_taken(struct exchange *x)
 {
-    struct cw_taken taken = {.clock = journal_polls(&x->journal)};
+    struct cw_taken taken = {.clock = x->cursor.polls};
 
-    act_readings(x);
+    operation_inputs(x);
     exchange_make_room(x, CW_TAKEN_SIZE);
     taken.event = inbox_happened(&x->inbox);
     cw_taken_put(exchange_lazy_frame(x, CW_FRAME_TAKEN, CW_TAKEN_SIZE), &taken);
 }
 
-uint8_t *act_frame(struct exchange *x, uint8_t type, size_t size)
+uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
 {
-    if (replay_act(x))
+    if (cursor_act(x))
         return NULL;
-    act_readings(x);
+    operation_inputs(x);
     return exchange_frame(x, type, size);
 }
 
 /* --- probes -------------------------------------------------------------------------------------
  */
 
-static bool known_none(const struct exchange *x, const struct cw_probe *probe)
-{
-    return probes_known_none(&x->probes, probe->tag, probe->mask);
-}
-
 static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
 {
     const struct cw_probed *answer;
     uint64_t since;
 
-    act_readings(x);
+    operation_inputs(x);
     cw_probe_put(exchange_frame(x, CW_FRAME_PROBE, CW_PROBE_SIZE), probe);
     probes_ask(&x->probes, probe, session_position(&x->session));
     exchange_flush(x);
@@ -63,22 +56,22 @@ static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
     return *answer;
 }
 
-struct cw_probed act_probe(struct exchange *x, uint64_t tag, uint64_t mask, bool remove)
+struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask, bool remove)
 {
     struct cw_probe probe = {
-        .tag = tag, .mask = mask, .remove = remove, .clock = journal_poll(&x->journal)};
+        .tag = tag, .mask = mask, .remove = remove, .clock = ++x->cursor.polls};
     struct cw_probed answer = {.found = false};
 
-    if (journal_is_active(&x->journal)) {
-        replay_probe(x, &answer);
+    if (x->cursor.active) {
+        cursor_probe(x, &answer);
         return answer;
     }
     /* a hint may be waiting in the socket */
-    if (known_none(x, &probe) && !(exchange_read(x) && !known_none(x, &probe)))
+    if (probes_known_none(&x->probes, tag, mask) &&
+        !(exchange_read(x) && !probes_known_none(&x->probes, tag, mask)))
         return answer;
     answer = ask(x, &probe);
-    if (answer.found)
-        journal_act(&x->journal);
+    x->cursor.acts += answer.found;
     return answer;
 }
 
@@ -107,31 +100,30 @@ static int cut(struct iovec **from, int *count, size_t max, struct iovec *to, si
 }
 
 /* Of what `pieces` hold. Without a log nothing is compared. */
-static uint64_t hash_of(struct exchange *x, const struct act_target *to, const struct iovec *pieces,
-                        int count)
+static uint64_t hash_of(struct exchange *x, const struct operation_target *to,
+                        const struct iovec *pieces, int count)
 {
-    return journal_is_logged(&x->journal) ? contents_of(&x->contents, pieces, count, to->header)
-                                          : 0;
+    return x->cursor.logged ? contents_of(&x->contents, pieces, count, to->header) : 0;
 }
 
 /* Queues the header of a message with its first bytes to follow, `copied` of them in the buffer;
- * or, when an earlier incarnation has sent it, notes in *skip how much of it the relay has. Returns
- * false then. */
-static bool put_send(struct exchange *x, const struct act_target *to, uint64_t total,
-                     uint64_t contents, size_t first, size_t copied, uint64_t *skip)
+ * or, when an earlier incarnation has sent it, notes in x->skip how much of it the relay has.
+ * Returns false then. */
+static bool put_send(struct exchange *x, const struct operation_target *to, uint64_t total,
+                     uint64_t contents, size_t first, size_t copied)
 {
     struct cw_send send = {.dst = to->dst,
                            .kind = to->kind,
                            .req = to->req,
                            .tag = to->tag,
                            .total = total,
-                           .clock = journal_polls(&x->journal),
+                           .clock = x->cursor.polls,
                            .contents = contents};
 
-    *skip = 0;
-    if (replay_send(x, &send, skip))
+    x->skip = 0;
+    if (cursor_send(x, &send, &x->skip))
         return false;
-    act_readings(x);
+    operation_inputs(x);
     exchange_make_room(x, CW_SEND_SIZE + copied);
     cw_send_put(session_queue(&x->session, CW_FRAME_SEND, CW_SEND_SIZE, CW_SEND_SIZE + first),
                 &send);
@@ -178,21 +170,20 @@ static void put_large(struct exchange *x, struct iovec *from, int count)
     wait_does_not_count(&x->waiter, cw_clock_ns() - before);
 }
 
-void act_send(struct exchange *x, const struct act_target *to, const struct iovec *pieces,
-              int count)
+void operation_send(struct exchange *x, const struct operation_target *to,
+                    const struct iovec *pieces, int count)
 {
     struct iovec rest[EXCHANGE_PIECES_MAX];
     struct iovec chunk[EXCHANGE_PIECES_MAX];
     struct iovec *from = rest;
     size_t total = sum(rest, pieces, count);
     size_t first = total < CW_FRAME_DATA_MAX ? total : CW_FRAME_DATA_MAX;
-    uint64_t skip;
 
     if (!put_send(x, to, total, hash_of(x, to, pieces, count), first,
-                  total <= ACT_COPY_MAX ? total : 0, &skip)) {
-        cut(&from, &count, skip, chunk, &first);
+                  total <= OPERATION_COPY_MAX ? total : 0)) {
+        cut(&from, &count, x->skip, chunk, &first);
         put_rest(x, from, count);
-    } else if (total <= ACT_COPY_MAX) {
+    } else if (total <= OPERATION_COPY_MAX) {
         session_append(&x->session, pieces, count);
         exchange_flush(x);
     } else {
@@ -201,29 +192,29 @@ void act_send(struct exchange *x, const struct act_target *to, const struct iove
 }
 
 /* All of it but what the relay has. */
-static void put_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
+static void put_more(struct exchange *x, const void *bytes, size_t size)
 {
-    size_t skipped = size < *skip ? size : *skip;
+    size_t skipped = size < x->skip ? size : x->skip;
     struct iovec piece = {.iov_base = (uint8_t *)bytes + skipped, .iov_len = size - skipped};
 
-    *skip -= skipped;
+    x->skip -= skipped;
     put_rest(x, &piece, 1);
 }
 
-void act_send_first(struct exchange *x, const struct act_target *to, uint64_t total,
-                    const void *first, size_t size, uint64_t *skip)
+void operation_send_first(struct exchange *x, const struct operation_target *to, uint64_t total,
+                          const void *first, size_t size)
 {
     struct iovec piece = {.iov_base = (void *)first, .iov_len = size};
 
-    if (put_send(x, to, total, hash_of(x, to, &piece, 1), size, 0, skip))
+    if (put_send(x, to, total, hash_of(x, to, &piece, 1), size, 0))
         exchange_flush_with(x, &piece, 1);
     else
-        put_more(x, first, size, skip);
+        put_more(x, first, size);
 }
 
-void act_send_more(struct exchange *x, const void *bytes, size_t size, uint64_t *skip)
+void operation_send_more(struct exchange *x, const void *bytes, size_t size)
 {
-    if (journal_is_logged(&x->journal))
+    if (x->cursor.logged)
         contents_more(&x->contents, bytes, size);
-    put_more(x, bytes, size, skip);
+    put_more(x, bytes, size);
 }

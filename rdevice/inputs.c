@@ -1,14 +1,15 @@
-/* Which readings are recorded, and which are repeated.
+/* Which inputs are recorded, and which are repeated.
  *
- * Design, section 6: "Clock reads are determinants too", those before MPI_Init as well. They go to
- * a buffer of their own, which the dispatcher keeps and gives to later incarnations with their
- * setup; those after it go to the relay, in the order in which they and the events were taken. */
-#include "rdevice/clock.h"
+ * Those before MPI_Init go to a buffer of their own, which the dispatcher keeps and gives to later
+ * incarnations with their setup; those after it go to the relay, in the order in which they and the
+ * events were taken. */
+#include "rdevice/inputs.h"
 #include "common/setup.h"
 #include "rdevice/calls.h"
 #include "rdevice/fatal.h"
 #include "rdevice/real.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@
 
 enum mode {
     MODE_OFF,    /* everything passes through */
-    MODE_RECORD, /* answers are real, and appended to clock_written */
+    MODE_RECORD, /* answers are real, and appended to inputs_written */
     MODE_REPEAT, /* answers are those in `repeated`, as long as there are any */
 };
 
@@ -41,6 +42,7 @@ static struct {
     uintptr_t owner; /* the thread */
     pid_t pid;
     size_t early_size; /* kept when the stream begins */
+    const struct inputs_log *log;
 } state;
 
 /* What was before the reading at hand: who jumps out of the middle of it has not asked. */
@@ -52,7 +54,7 @@ static struct {
     struct readings_reader repeated;
 } before;
 
-/* A thread that does nothing but ask one clock again and again: see clock_in_steps(). */
+/* A thread that does nothing but ask one clock again and again: see inputs_in_steps(). */
 #define LOOP_GAP_NS 512      /* between two readings of a loop */
 #define LOOP_PAUSE 8         /* a longer pause takes this part of its length off what was spent */
 #define LOOP_EXACT_NS 131072 /* spent in it: then steps begin */
@@ -66,24 +68,16 @@ static struct {
 } loop;
 static uint64_t handlers_begun;
 
-/* A full buffer, or a log to be read on, has the clock use the device. It may when the program
+/* A full buffer, or a log to be read on, has the inputs use the device. They may when the program
  * asks, and so is outside of it; neither a handler nor a second thread comes in meanwhile. */
 static pthread_mutex_t device_use = PTHREAD_MUTEX_INITIALIZER;
-
-#define UCX_LIBRARIES 3
-static struct {
-    int count;
-    uintptr_t start[UCX_LIBRARIES];
-    uintptr_t size[UCX_LIBRARIES];
-    unsigned long long libraries_seen; /* how many the process had loaded */
-} ucx;
 
 /* Also where the setup is looked at before MPI_Init: its readings are in it. */
 static uint8_t early_bytes[CW_SETUP_MAX];
 static uint8_t stream_bytes[CW_READINGS_MAX - READINGS_HEAD];
 static struct readings_reader repeated;
-struct readings_writer clock_written;
-uintptr_t clock_recorder;
+struct readings_writer inputs_written;
+uintptr_t inputs_recorder;
 
 _Static_assert(CW_EARLY_MAX <= CW_SETUP_MAX, "a setup holds them");
 
@@ -98,52 +92,18 @@ static inline uintptr_t this_thread(void)
  * differs from run to run. This device replaces UCX, so that nothing of it reaches the program:
  * what it reads is no determinant. It reads only there; so nobody looks for it once the device is
  * open. */
-static bool is_ucx(const char *path)
-{
-    static const char *const names[UCX_LIBRARIES] = {"libucs.so", "libuct.so", "libucm.so"};
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-
-    for (size_t i = 0; i < UCX_LIBRARIES; i++)
-        if (strncmp(name, names[i], strlen(names[i])) == 0)
-            return true;
-    return false;
-}
-
-static int on_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-    uintptr_t end = 0;
-
-    (void)size;
-    (void)context;
-    if (info->dlpi_adds == ucx.libraries_seen)
-        return 1; /* none has come since */
-    if (!is_ucx(info->dlpi_name))
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD)
-            end = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
-    ucx.start[ucx.count] = info->dlpi_addr;
-    ucx.size[ucx.count] = end;
-    return ++ucx.count == UCX_LIBRARIES;
-}
-
-static int on_first_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-    (void)size;
-    *(unsigned long long *)context = info->dlpi_adds;
-    return 1;
-}
-
-/* Looks again until UCX is there: a program may load MPICH late, as Python does. */
 static bool is_ucx_call(uintptr_t caller)
 {
-    if (ucx.count == 0) {
-        dl_iterate_phdr(on_library, NULL);
-        dl_iterate_phdr(on_first_library, &ucx.libraries_seen);
-    }
-    for (int i = 0; i < ucx.count; i++)
-        if (caller - ucx.start[i] < ucx.size[i])
+    static const char *const names[] = {"libucs.so", "libuct.so", "libucm.so"};
+    struct dl_find_object found;
+    const char *path, *slash;
+
+    if (_dl_find_object((void *)caller, &found) < 0)
+        return false;
+    path = found.dlfo_link_map->l_name;
+    slash = strrchr(path, '/');
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strncmp(slash ? slash + 1 : path, names[i], strlen(names[i])) == 0)
             return true;
     return false;
 }
@@ -171,7 +131,7 @@ static inline void set_recorder(void)
     bool plain = state.mode == MODE_RECORD && state.attached && !state.paused && !state.busy &&
                  !frames_any();
 
-    clock_recorder = plain ? state.owner : 0;
+    inputs_recorder = plain ? state.owner : 0;
 }
 
 static void start(enum mode mode)
@@ -184,7 +144,7 @@ static void stop_in_child(void)
 {
     state.mode = MODE_OFF;
     state.owner = 0;
-    clock_recorder = 0;
+    inputs_recorder = 0;
 }
 
 static void begin_recording(int fd)
@@ -195,7 +155,7 @@ static void begin_recording(int fd)
     state.pid = real_pid();
     pthread_atfork(NULL, NULL, stop_in_child);
     early = peek_early(fd);
-    clock_written =
+    inputs_written =
         (struct readings_writer){.bytes = early_bytes, .used = early, .size = CW_EARLY_MAX};
     repeated = (struct readings_reader){.bytes = early_bytes, .left = early};
     start(early ? MODE_REPEAT : MODE_RECORD);
@@ -220,7 +180,8 @@ __attribute__((constructor)) static void begin(void)
 
 /* --- signals ---------------------------------------------------------------------------------- */
 
-void clock_device_enter(sigset_t *mask)
+/* Another thread may have ended the recording before. */
+static void enter_device(sigset_t *mask)
 {
     sigset_t all;
 
@@ -229,7 +190,7 @@ void clock_device_enter(sigset_t *mask)
     pthread_mutex_lock(&device_use);
 }
 
-void clock_device_leave(const sigset_t *mask)
+static void leave_device(const sigset_t *mask)
 {
     if (state.busy == BUSY_REPEATING)
         before.repeated = repeated; /* a jump takes back what was answered, not what has come */
@@ -253,26 +214,26 @@ static void set_busy(enum busy busy)
 static void note_written(uint8_t kind)
 {
     before.kind = kind;
-    before.used = clock_written.used;
-    before.last = clock_written.last[kind];
-    before.run = clock_written.run;
+    before.used = inputs_written.used;
+    before.last = inputs_written.last[kind];
+    before.run = inputs_written.run;
 }
 
 /* No handler runs any more. What was interrupted by one that did not return has not asked. */
 static void leave_handlers(void)
 {
     if (state.busy == BUSY_RECORDING)
-        readings_take_back(&clock_written, before.used, &before.run, before.kind, before.last);
+        readings_take_back(&inputs_written, before.used, &before.run, before.kind, before.last);
     else if (state.busy == BUSY_REPEATING)
         repeated = before.repeated;
     set_busy(BUSY_NOT);
     set_recorder();
 }
 
-void clock_handler_begins(struct clock_handler *handler, uintptr_t top, uintptr_t low,
-                          uintptr_t interrupted)
+void inputs_handler_begins(struct inputs_handler *handler, uintptr_t top, uintptr_t low,
+                           uintptr_t interrupted)
 {
-    handler->recorded_thread = clock_is_mine();
+    handler->recorded_thread = inputs_are_mine();
     handler->returned = false;
     if (!handler->recorded_thread)
         return;
@@ -283,7 +244,7 @@ void clock_handler_begins(struct clock_handler *handler, uintptr_t top, uintptr_
     set_recorder();
 }
 
-void clock_handler_ends(struct clock_handler *handler)
+void inputs_handler_ends(struct inputs_handler *handler)
 {
     if (!handler->recorded_thread)
         return;
@@ -293,11 +254,11 @@ void clock_handler_ends(struct clock_handler *handler)
     set_recorder();
 }
 
-void clock_goes(const void *from, const void *to, uintptr_t sp)
+void inputs_go(const void *from, const void *to, uintptr_t sp)
 {
-    bool handled = clock_is_mine() && frames_any();
+    bool handled = inputs_are_mine() && frames_any();
 
-    if (!clock_is_mine())
+    if (!inputs_are_mine())
         return;
     frames_go(from, to, sp);
     if (handled && !frames_any())
@@ -307,19 +268,19 @@ void clock_goes(const void *from, const void *to, uintptr_t sp)
 
 /* --- answering -------------------------------------------------------------------------------- */
 
-static enum readings_result get(struct clock_reading *reading)
+static enum readings_result get(struct input *input)
 {
-    if (reading->bytes)
-        return readings_get_bytes(&repeated, reading->kind, reading->bytes, reading->size,
-                                  &reading->size);
-    return readings_get_number(&repeated, reading->kind, &reading->number);
+    if (input->bytes)
+        return readings_get_bytes(&repeated, input->kind, input->bytes, input->size, &input->size);
+    return readings_get_number(&repeated, input->kind, &input->number);
 }
 
 /* The differences go on where those that were repeated ended. */
-static void go_live(void)
+static enum input_answer go_live(void)
 {
-    memcpy(clock_written.last, repeated.last, sizeof(clock_written.last));
+    memcpy(inputs_written.last, repeated.last, sizeof(inputs_written.last));
     start(MODE_RECORD);
+    return INPUT_RECORD;
 }
 
 /* A process that was forked past libc has our memory, but is not the rank. */
@@ -328,9 +289,15 @@ static bool is_rank(void)
     return real_pid() == state.pid;
 }
 
+/* What is recorded goes to the relay, and not yet, or no more, to the early inputs. */
+static bool is_streaming(void)
+{
+    return state.attached && is_rank();
+}
+
 /* Before MPI_Init this may be another program than the one that recorded, such as a script that
  * starts it: whether it matters shows when the device is opened. */
-static enum clock_answer differ(uint8_t kind)
+static enum input_answer differ(uint8_t kind)
 {
     uint8_t found = readings_next_kind(&repeated);
 
@@ -343,75 +310,143 @@ static enum clock_answer differ(uint8_t kind)
     state.asked_kind = kind;
     state.early_kind = found;
     start(MODE_OFF);
-    return CLOCK_REAL;
+    return INPUT_REAL;
 }
 
-/* What the reading at hand says, of what is to be repeated. */
-static enum clock_answer repeat(struct clock_reading *reading)
+static bool read_on(void)
 {
-    enum readings_result result = get(reading);
+    sigset_t mask;
+    bool more;
 
-    if (result == READINGS_END && state.attached)
-        return is_rank() ? CLOCK_MORE : CLOCK_REAL;
-    if (result == READINGS_END) {
-        go_live();
-        return CLOCK_RECORD;
-    }
-    if (result == READINGS_OTHER &&
-        readings_get_number(&repeated, READING_FAILED, &reading->number) == READINGS_OK)
-        return CLOCK_FAILED;
-    return result == READINGS_OK ? CLOCK_GIVEN : differ(reading->kind);
+    enter_device(&mask);
+    more = state.log->read_on();
+    leave_device(&mask);
+    return more;
 }
 
-static enum clock_answer begin_repeating(struct clock_reading *reading)
+/* What the input at hand is, of what is to be repeated. */
+static enum input_answer repeat(struct input *input)
 {
+    enum readings_result result;
+
     before.repeated = repeated;
     set_busy(BUSY_REPEATING);
-    return repeat(reading);
-}
-
-static enum clock_answer answered(enum clock_answer answer)
-{
-    if (answer != CLOCK_MORE) {
-        set_busy(BUSY_NOT);
-        set_recorder();
+    while ((result = get(input)) == READINGS_END) {
+        if (state.attached && !is_rank())
+            return INPUT_REAL;
+        if (!state.attached || !read_on())
+            return go_live();
     }
-    return answer;
+    if (result == READINGS_OTHER &&
+        readings_get_number(&repeated, READING_FAILED, &input->number) == READINGS_OK)
+        return INPUT_FAILED;
+    return result == READINGS_OK ? INPUT_GIVEN : differ(input->kind);
 }
 
-enum clock_answer clock_ask(struct clock_reading *reading, uintptr_t caller)
+static void idle(void)
 {
-    enum clock_answer answer = CLOCK_REAL;
+    set_busy(BUSY_NOT);
+    set_recorder();
+}
+
+static enum input_answer ask(struct input *input, uintptr_t caller)
+{
+    enum input_answer answer = INPUT_REAL;
 
     if (!state.begun)
         begin();
     if (this_thread() != state.owner || state.mode == MODE_OFF)
-        return CLOCK_REAL;
+        return INPUT_REAL;
     if (is_outside((uintptr_t)__builtin_frame_address(0)))
         leave_handlers();
     if (state.paused || state.busy || frames_any())
-        return CLOCK_REAL;
+        return INPUT_REAL;
     set_busy(BUSY_LOOKING);
     if (state.attached || !is_ucx_call(caller))
-        answer = state.mode == MODE_RECORD ? CLOCK_RECORD : begin_repeating(reading);
-    return answered(answer);
+        answer = state.mode == MODE_RECORD ? INPUT_RECORD : repeat(input);
+    idle();
+    return answer;
 }
 
-enum clock_answer clock_ask_again(struct clock_reading *reading, bool more)
+/* A program may do nothing for long that the device sees, after it was given the last of its log.
+ */
+static void tell_used_up(void)
 {
-    if (more)
-        return answered(repeat(reading));
-    go_live();
-    return answered(CLOCK_RECORD);
+    sigset_t mask;
+
+    enter_device(&mask);
+    state.log->used_up();
+    leave_device(&mask);
+}
+
+enum input_answer inputs_ask_closely(struct input *input, uintptr_t caller)
+{
+    int error = errno;
+    enum input_answer answer = ask(input, caller);
+
+    if ((answer == INPUT_GIVEN || answer == INPUT_FAILED) && repeated.left == 0 && is_streaming())
+        tell_used_up();
+    errno = answer == INPUT_FAILED ? (int)input->number : error;
+    return answer;
 }
 
 /* --- recording -------------------------------------------------------------------------------- */
 
-static bool put(const struct clock_reading *reading)
+static bool put(const struct input *input)
 {
-    if (reading->bytes)
-        return readings_put_bytes(&clock_written, reading->kind, reading->bytes, reading->size);
-    return readings_put_number(&clock_written, reading->kind, reading->number);
+    if (input->bytes)
+        return readings_put_bytes(&inputs_written, input->kind, input->bytes, input->size);
+    return readings_put_number(&inputs_written, input->kind, input->number);
+}
+
+static void send_and_put(const struct input *input)
+{
+    state.log->flush();
+    if (!input)
+        return;
+    note_written(input->kind);
+    if (!put(input))
+        fatal_exit(CW_REPORT_FATAL, "no room for a reading of %s in %u bytes",
+                   readings_kind_name(input->kind), CW_READINGS_MAX);
+}
+
+/* Sends what is recorded, and records `input` (or NULL) then. */
+__attribute__((noinline, cold)) static void use_device(const struct input *input)
+{
+    int error = errno;
+    sigset_t mask;
+
+    if (is_streaming()) {
+        enter_device(&mask);
+        if (state.mode == MODE_RECORD)
+            send_and_put(input);
+        leave_device(&mask);
+    } else if (input && !state.attached) {
+        state.overflow = true;
+        start(MODE_OFF);
+    }
+    errno = error;
+}
+
+void inputs_send(void)
+{
+    use_device(NULL);
+}
+
+void inputs_record(const struct input *input)
+{
+    note_written(input->kind);
+    set_busy(BUSY_RECORDING);
+    if (__builtin_expect(!put(input), 0))
+        use_device(input);
+    idle();
+}
+
+void inputs_record_failure(void)
+{
+    struct input input = {.kind = READING_FAILED, .number = errno};
+
+    inputs_record(&input);
 }
 
 /* A pause takes a part of its length off: another process may have had the core. */
@@ -426,13 +461,13 @@ static uint64_t spent_after(uint64_t gap)
 
 /* What is told is what the clock said at an earlier moment, and nothing in between is seen that may
  * have learnt more: so nothing comes later than what it caused. */
-int64_t clock_in_steps(uint8_t kind, int64_t now)
+int64_t inputs_in_steps(uint8_t kind, int64_t now)
 {
     uint64_t events = handlers_begun + calls_made;
     bool goes_on = kind == before.kind && kind < READING_CLOCK_OTHER && events == loop.events &&
                    __libc_single_threaded;
     uint64_t gap = (uint64_t)now - loop.last;
-    uint64_t told = clock_written.last[kind];
+    uint64_t told = inputs_written.last[kind];
     uint64_t step;
 
     loop.spent = goes_on ? spent_after(gap) : 0;
@@ -444,77 +479,25 @@ int64_t clock_in_steps(uint8_t kind, int64_t now)
     return (int64_t)told;
 }
 
-void clock_recorded(void)
-{
-    set_busy(BUSY_NOT);
-    set_recorder();
-}
-
-bool clock_record(const struct clock_reading *reading)
-{
-    note_written(reading->kind);
-    set_busy(BUSY_RECORDING);
-    if (__builtin_expect(!put(reading), 0))
-        return false;
-    clock_recorded();
-    return true;
-}
-
-bool clock_is_streaming(void)
-{
-    return state.attached && is_rank();
-}
-
-bool clock_is_full(void)
-{
-    if (clock_is_streaming())
-        return true;
-    if (!state.attached) {
-        state.overflow = true;
-        start(MODE_OFF);
-    }
-    clock_recorded();
-    return false;
-}
-
-bool clock_is_recording(void)
-{
-    return state.mode == MODE_RECORD;
-}
-
-void clock_record_rest(const struct clock_reading *reading)
-{
-    note_written(reading->kind);
-    if (!put(reading))
-        fatal_exit(CW_REPORT_FATAL, "no room for a reading of %s in %u bytes",
-                   readings_kind_name(reading->kind), CW_READINGS_MAX);
-}
-
 /* --- the device ------------------------------------------------------------------------------- */
 
-bool clock_is_mine(void)
+bool inputs_are_mine(void)
 {
     return this_thread() == state.owner;
 }
 
-bool clock_pause(void)
+bool inputs_pause(bool paused)
 {
     bool was = state.paused;
 
-    state.paused = true;
+    state.paused = paused;
     set_recorder();
     return was;
 }
 
-void clock_go_on(void)
+const uint8_t *inputs_early(size_t *size, bool *overflow)
 {
-    state.paused = false;
-    set_recorder();
-}
-
-const uint8_t *clock_early(size_t *size, bool *overflow)
-{
-    *size = state.attached ? state.early_size : clock_written.used;
+    *size = state.attached ? state.early_size : inputs_written.used;
     *overflow = state.overflow;
     return early_bytes;
 }
@@ -534,17 +517,18 @@ static void check_early(void)
                    readings_kind_name(readings_next_kind(&repeated)));
 }
 
-void clock_attach(bool log)
+void inputs_attach(const struct inputs_log *log)
 {
     if (log && !state.attached) {
         check_early();
-        state.early_size = clock_written.used;
-        clock_written =
+        state.log = log;
+        state.early_size = inputs_written.used;
+        inputs_written =
             (struct readings_writer){.bytes = stream_bytes, .size = sizeof(stream_bytes)};
         repeated = (struct readings_reader){.bytes = stream_bytes};
         state.attached = true;
         if (state.mode == MODE_RECORD)
-            state.mode = MODE_REPEAT; /* if there is anything: device_readings_wanted() knows */
+            state.mode = MODE_REPEAT; /* if there is anything: read_on() knows */
     }
     state.paused = false;
     pthread_mutex_lock(&device_use);
@@ -554,23 +538,18 @@ void clock_attach(bool log)
 
 /* The differences of what is repeated go on from what was sent last, or, where nothing was since
  * the rank had repeated all, from what was repeated last. */
-void clock_go_on_from_image(bool log)
+void inputs_go_on_from_image(bool log)
 {
     state.pid = real_pid();
-    clock_written.used = 0;
+    inputs_written.used = 0;
     if (state.mode != MODE_REPEAT)
-        memcpy(repeated.last, clock_written.last, sizeof(repeated.last));
+        memcpy(repeated.last, inputs_written.last, sizeof(repeated.last));
     repeated.bytes = stream_bytes;
     repeated.left = 0;
     start(log ? MODE_REPEAT : MODE_OFF);
 }
 
-void clock_flushed(void)
-{
-    clock_written.used = 0;
-}
-
-void clock_repeat(const uint8_t *bytes, size_t size)
+void inputs_repeat(const uint8_t *bytes, size_t size)
 {
     if (state.mode != MODE_REPEAT || repeated.left > 0 || size > sizeof(stream_bytes))
         fatal_exit(CW_REPORT_FATAL,
@@ -582,7 +561,7 @@ void clock_repeat(const uint8_t *bytes, size_t size)
     repeated.left = size;
 }
 
-size_t clock_unrepeated(void)
+size_t inputs_unrepeated(void)
 {
     return state.attached ? repeated.left : 0;
 }
