@@ -139,35 +139,18 @@ PUBLIC int __sigaction(int number, const struct sigaction *to, struct sigaction 
     return set_action(number, to, was);
 }
 
-PUBLIC sighandler_t signal(int number, sighandler_t to)
-{
-    return set(&real.signal, number, to);
-}
+#define SETTER(name, with)                                                                         \
+    PUBLIC sighandler_t name(int number, sighandler_t to)                                          \
+    {                                                                                              \
+        return set(&real.with, number, to);                                                        \
+    }
 
-PUBLIC sighandler_t bsd_signal(int number, sighandler_t to)
-{
-    return set(&real.signal, number, to);
-}
-
-PUBLIC sighandler_t ssignal(int number, sighandler_t to)
-{
-    return set(&real.signal, number, to);
-}
-
-PUBLIC sighandler_t sysv_signal(int number, sighandler_t to)
-{
-    return set(&real.sysv_signal, number, to);
-}
-
-PUBLIC sighandler_t __sysv_signal(int number, sighandler_t to)
-{
-    return set(&real.sysv_signal, number, to);
-}
-
-PUBLIC sighandler_t sigset(int number, sighandler_t to)
-{
-    return set(&real.sigset, number, to);
-}
+SETTER(signal, signal)
+SETTER(bsd_signal, signal)
+SETTER(ssignal, signal)
+SETTER(sysv_signal, sysv_signal)
+SETTER(__sysv_signal, sysv_signal)
+SETTER(sigset, sigset)
 
 /* --- jumping out of one ----------------------------------------------------------------------- */
 
@@ -188,25 +171,16 @@ __attribute__((noreturn)) static void jump(jumper *const *with, struct __jmp_buf
     __builtin_unreachable();
 }
 
-PUBLIC void longjmp(struct __jmp_buf_tag to[1], int value)
-{
-    jump(&real.longjmp, to, value);
-}
+#define JUMPER(name, with)                                                                         \
+    PUBLIC void name(struct __jmp_buf_tag to[1], int value)                                        \
+    {                                                                                              \
+        jump(&real.with, to, value);                                                               \
+    }
 
-PUBLIC void _longjmp(struct __jmp_buf_tag to[1], int value)
-{
-    jump(&real.longjmp, to, value);
-}
-
-PUBLIC void siglongjmp(sigjmp_buf to, int value)
-{
-    jump(&real.longjmp, to, value);
-}
-
-PUBLIC void __longjmp_chk(struct __jmp_buf_tag to[1], int value)
-{
-    jump(&real.longjmp_checked, to, value);
-}
+JUMPER(longjmp, longjmp)
+JUMPER(_longjmp, longjmp)
+JUMPER(siglongjmp, longjmp)
+JUMPER(__longjmp_chk, longjmp_checked)
 
 static uintptr_t stack_in(const ucontext_t *context)
 {

@@ -77,9 +77,14 @@ void heap_begin(uintptr_t address)
     mpi_size = (uintptr_t)found.dlfo_map_end - mpi_start;
 }
 
+bool heap_is_of_mpi(uintptr_t address)
+{
+    return __builtin_expect(address - mpi_start < mpi_size, 0);
+}
+
 static inline bool is_for_mpi(size_t size, uintptr_t caller)
 {
-    return __builtin_expect(caller - mpi_start < mpi_size, 0) && size <= PIECE_MAX;
+    return heap_is_of_mpi(caller) && size <= PIECE_MAX;
 }
 
 static void lock(void)

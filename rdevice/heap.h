@@ -4,9 +4,13 @@
 #ifndef RDEVICE_HEAP_H
 #define RDEVICE_HEAP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* From now on: of the library that has this address in its text. */
 void heap_begin(uintptr_t address);
+
+/* Whether this is an address in that library. */
+bool heap_is_of_mpi(uintptr_t address);
 
 #endif

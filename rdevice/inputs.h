@@ -64,6 +64,18 @@ static inline long inputs_finish(const struct input *input, enum input_answer an
     return result;
 }
 
+/* What a function in place of libc's returns: `given`, where the log has the answer, -1, where that
+ * is failure; else `real`, what the real one returns, which is recorded with what it puts into
+ * `input`. */
+#define INPUT_TOLD(input, caller, given, real)                                                     \
+    ({                                                                                             \
+        enum input_answer input_answer = inputs_ask(input, caller);                                \
+                                                                                                   \
+        input_answer == INPUT_FAILED  ? -1                                                         \
+        : input_answer == INPUT_GIVEN ? (given)                                                    \
+                                      : inputs_finish(input, input_answer, real);                  \
+    })
+
 /* What is recorded goes to the relay now: for what has an effect outside of the process. */
 void inputs_send(void);
 

@@ -9,6 +9,7 @@
 #include "rdevice/shift.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/random.h>
@@ -34,13 +35,18 @@ static struct timespec of_ns(int64_t ns)
     return (struct timespec){.tv_sec = ns / NS_IN_S, .tv_nsec = ns % NS_IN_S};
 }
 
+static int64_t ns_in(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+}
+
 /* The thread's own time is shifted for the thread that is recorded alone. */
 __attribute__((noinline, cold)) static void shift_time(clockid_t id, struct timespec *t)
 {
     enum shift_clock clock = shift_clock_of(id);
 
     if (clock != SHIFT_NONE && (clock != SHIFT_THREAD || inputs_are_mine()))
-        *t = of_ns(shift_apply(clock, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec));
+        *t = of_ns(shift_apply(clock, ns_in(t)));
 }
 
 PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
@@ -57,63 +63,54 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
         shift_told(shift_clock_of(id), input.number);
         return 0;
     }
-    if (real_libc.clock_gettime(id, t) < 0) {
-        if (answer == INPUT_RECORD)
-            inputs_record_failure();
-        return -1;
-    }
+    if (real_libc.clock_gettime(id, t) < 0)
+        return (int)inputs_finish(&input, answer, -1);
     if (__builtin_expect(shift_on, 0))
         shift_time(id, t);
     if (answer == INPUT_RECORD) {
-        input.number = inputs_in_steps(kind, (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec);
+        input.number = inputs_in_steps(kind, ns_in(t));
         inputs_record(&input);
         *t = of_ns(input.number);
     }
     return 0;
 }
 
-PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
+static int real_gettimeofday(struct input *input, struct timeval *t, void *zone)
 {
-    struct input input = {.kind = READING_GETTIMEOFDAY};
-    enum input_answer answer = is_null(t) ? INPUT_REAL : inputs_ask(&input, CALLER);
+    int result = real_libc.gettimeofday(t, zone);
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN) {
-        if (zone)
-            real_libc.gettimeofday(t, zone); /* the zone is no input */
-        *t = (struct timeval){.tv_sec = input.number / US_IN_S, .tv_usec = input.number % US_IN_S};
-        return 0;
-    }
-    if (real_libc.gettimeofday(t, zone) < 0) {
-        if (answer == INPUT_RECORD)
-            inputs_record_failure();
-        return -1;
-    }
-    if (answer == INPUT_RECORD) {
-        input.number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
-        inputs_record(&input);
-    }
+    if (result == 0 && !is_null(t))
+        input->number = (int64_t)t->tv_sec * US_IN_S + t->tv_usec;
+    return result;
+}
+
+static int given_time(int64_t us, struct timeval *t, void *zone)
+{
+    if (zone)
+        real_libc.gettimeofday(t, zone); /* the zone is no input */
+    *t = (struct timeval){.tv_sec = us / US_IN_S, .tv_usec = us % US_IN_S};
     return 0;
 }
 
-PUBLIC extern __typeof__(gettimeofday) __gettimeofday
-    __attribute__((alias("gettimeofday"), copy(gettimeofday)));
+PUBLIC int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+    struct input input = {.kind = READING_GETTIMEOFDAY};
+
+    if (is_null(t))
+        return real_libc.gettimeofday(t, zone);
+    return INPUT_TOLD(&input, CALLER, given_time(input.number, t, zone),
+                      real_gettimeofday(&input, t, zone));
+}
+ALIAS(__gettimeofday, gettimeofday);
 
 PUBLIC time_t time(time_t *t)
 {
     struct input input = {.kind = READING_TIME};
-    enum input_answer answer = inputs_ask(&input, CALLER);
+    time_t now = INPUT_TOLD(&input, CALLER, input.number, input.number = real_libc.time(NULL));
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer != INPUT_GIVEN)
-        input.number = real_libc.time(NULL);
-    if (answer == INPUT_RECORD)
-        inputs_record(&input);
     if (t)
-        *t = input.number;
-    return input.number;
+        *t = now;
+    return now;
 }
 
 /* Of nanoseconds: what is rounded before it is shifted may go back by one. */
@@ -121,6 +118,8 @@ static clock_t shifted_clock(void)
 {
     struct timespec t = {0};
 
+    if (!shift_on)
+        return real_libc.clock();
     real_libc.clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     shift_time(CLOCK_PROCESS_CPUTIME_ID, &t);
     return t.tv_sec * CLOCKS_PER_SEC + t.tv_nsec / NS_IN_US;
@@ -129,17 +128,10 @@ static clock_t shifted_clock(void)
 PUBLIC clock_t clock(void)
 {
     struct input input = {.kind = READING_CPU};
-    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        shift_told(SHIFT_PROCESS, input.number * NS_IN_US);
-    else
-        input.number = shift_on ? shifted_clock() : real_libc.clock();
-    if (answer == INPUT_RECORD)
-        inputs_record(&input);
-    return input.number;
+    return INPUT_TOLD(&input, CALLER,
+                      (shift_told(SHIFT_PROCESS, input.number * NS_IN_US), input.number),
+                      input.number = shifted_clock());
 }
 
 PUBLIC int timespec_get(struct timespec *t, int base)
@@ -153,24 +145,14 @@ PUBLIC int timespec_get(struct timespec *t, int base)
         *t = of_ns(input.number);
         return base;
     }
-    base = real_libc.timespec_get(t, base);
-    if (answer == INPUT_RECORD) {
-        input.number = (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-        inputs_record(&input);
-    }
-    return base;
+    base = NEXT(timespec_get)(t, base);
+    input.number = ns_in(t);
+    return (int)inputs_finish(&input, answer, base);
 }
 
 static int64_t ns_in_tick(void)
 {
     return NS_IN_S / sysconf(_SC_CLK_TCK);
-}
-
-static void told_times(clock_t result, const struct tms *t)
-{
-    shift_told(SHIFT_TICKS, result);
-    shift_told(SHIFT_USER, t->tms_utime * ns_in_tick());
-    shift_told(SHIFT_SYSTEM, t->tms_stime * ns_in_tick());
 }
 
 static int64_t ns_of(const struct timeval *t)
@@ -210,6 +192,14 @@ static clock_t shifted_times(struct tms *t)
     return shift_apply(SHIFT_TICKS, result);
 }
 
+static clock_t given_times(clock_t result, const struct tms *t)
+{
+    shift_told(SHIFT_TICKS, result);
+    shift_told(SHIFT_USER, t->tms_utime * ns_in_tick());
+    shift_told(SHIFT_SYSTEM, t->tms_stime * ns_in_tick());
+    return result;
+}
+
 PUBLIC clock_t times(struct tms *t)
 {
     struct {
@@ -217,40 +207,28 @@ PUBLIC clock_t times(struct tms *t)
         struct tms t;
     } told = {0};
     struct input input = {.kind = READING_TIMES, .bytes = &told, .size = sizeof(told)};
-    enum input_answer answer = inputs_ask(&input, CALLER);
+    clock_t result = INPUT_TOLD(&input, CALLER, given_times(told.result, &told.t),
+                                told.result = shifted_times(&told.t));
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        told_times(told.result, &told.t);
-    else
-        told.result = shifted_times(&told.t);
-    if (answer == INPUT_RECORD)
-        inputs_record(&input);
-    if (!is_null(t))
+    if (result != (clock_t)-1 && !is_null(t))
         *t = told.t;
-    return told.result;
+    return result;
+}
+
+static int given_usage(__rusage_who_t who, const struct rusage *usage)
+{
+    if (who == RUSAGE_SELF) {
+        shift_told(SHIFT_USER, ns_of(&usage->ru_utime));
+        shift_told(SHIFT_SYSTEM, ns_of(&usage->ru_stime));
+    }
+    return 0;
 }
 
 PUBLIC int getrusage(__rusage_who_t who, struct rusage *usage)
 {
     struct input input = {.kind = READING_RUSAGE, .bytes = usage, .size = sizeof(*usage)};
-    enum input_answer answer = inputs_ask(&input, CALLER);
-    int result;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN) {
-        shift_told(who == RUSAGE_SELF ? SHIFT_USER : SHIFT_NONE, ns_of(&usage->ru_utime));
-        shift_told(who == RUSAGE_SELF ? SHIFT_SYSTEM : SHIFT_NONE, ns_of(&usage->ru_stime));
-        return 0;
-    }
-    result = shifted_usage(who, usage);
-    if (answer == INPUT_RECORD && result == 0)
-        inputs_record(&input);
-    else if (answer == INPUT_RECORD)
-        inputs_record_failure();
-    return result;
+    return INPUT_TOLD(&input, CALLER, given_usage(who, usage), shifted_usage(who, usage));
 }
 
 /* --- randomness ------------------------------------------------------------------------------- */
@@ -265,25 +243,20 @@ __attribute__((constructor)) static void repeat_seed(void)
         inputs_record(&input);
 }
 
-/* One piece. The kernel may give less than was asked for: the input has what it gave. */
+/* The kernel may give less than was asked for: the input has what it gave. */
+static ssize_t real_random(struct input *input, unsigned flags)
+{
+    ssize_t n = NEXT(getrandom)(input->bytes, input->size, flags);
+
+    input->size = n < 0 ? 0 : (size_t)n;
+    return n;
+}
+
 static ssize_t random_piece(void *to, size_t size, unsigned flags, uintptr_t caller)
 {
     struct input input = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum input_answer answer = inputs_ask(&input, caller);
-    ssize_t n;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return (ssize_t)input.size;
-    n = real_libc.getrandom(to, size, flags);
-    if (answer == INPUT_RECORD && n < 0) {
-        inputs_record_failure();
-    } else if (answer == INPUT_RECORD) {
-        input.size = (size_t)n;
-        inputs_record(&input);
-    }
-    return n;
+    return INPUT_TOLD(&input, caller, (ssize_t)input.size, real_random(&input, flags));
 }
 
 PUBLIC ssize_t getrandom(void *to, size_t size, unsigned flags)
@@ -306,19 +279,10 @@ PUBLIC ssize_t getrandom(void *to, size_t size, unsigned flags)
 PUBLIC int getentropy(void *to, size_t size)
 {
     struct input input = {.kind = READING_RANDOM, .bytes = to, .size = size};
-    enum input_answer answer = size > 256 ? INPUT_REAL : inputs_ask(&input, CALLER);
-    int result;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return 0;
-    result = real_libc.getentropy(to, size);
-    if (answer == INPUT_RECORD && result == 0)
-        inputs_record(&input);
-    else if (answer == INPUT_RECORD)
-        inputs_record_failure();
-    return result;
+    if (size > 256)
+        return NEXT(getentropy)(to, size);
+    return INPUT_TOLD(&input, CALLER, 0, NEXT(getentropy)(to, size));
 }
 
 static void random_bytes(void *to, size_t size, uintptr_t caller)
@@ -329,7 +293,7 @@ static void random_bytes(void *to, size_t size, uintptr_t caller)
         enum input_answer answer = inputs_ask(&input, caller);
 
         if (answer != INPUT_GIVEN)
-            real_libc.arc4random_buf(input.bytes, piece);
+            NEXT(arc4random_buf)(input.bytes, piece);
         if (answer == INPUT_RECORD)
             inputs_record(&input);
         used += piece;
@@ -356,7 +320,7 @@ PUBLIC uint32_t arc4random_uniform(uint32_t bound)
     enum input_answer answer = inputs_ask(&input, CALLER);
 
     if (answer != INPUT_GIVEN)
-        value = real_libc.arc4random_uniform(bound);
+        value = NEXT(arc4random_uniform)(bound);
     if (answer == INPUT_RECORD)
         inputs_record(&input);
     return value;

@@ -1,53 +1,54 @@
-/* The functions of libc that tell of the host and its processors, and what is left of timers. As in
- * libc.c, the result of the real function is recorded, or the recorded one is returned: a rank may
- * be restarted on another host.
+/* The functions of libc that tell of the host: its processors, memory, load and file systems, and
+ * what is left of timers. As in libc.c, the result of the real function is recorded, or the
+ * recorded one is returned: a rank may be restarted on another host.
  *
  * A binding to libc, above inputs.c and, through it, above the device. */
-#include "rdevice/device.h"
+#include "rdevice/heap.h"
 #include "rdevice/inputs.h"
 #include "rdevice/libc_waits.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
 
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
 #include <sys/timex.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LOADS_MAX 3
+
 /* --- what fills a structure --------------------------------------------------------------------
  */
-
-/* The real one has answered with `result`, 0 or -1. */
-static int finish(const struct input *input, enum input_answer answer, int result)
-{
-    if (answer == INPUT_RECORD && result == 0)
-        inputs_record(input);
-    else if (answer == INPUT_RECORD)
-        inputs_record_failure();
-    return result;
-}
 
 #define FILLED(name, kind_of, parameters, arguments, to)                                           \
     PUBLIC int name parameters                                                                     \
     {                                                                                              \
         struct input input = {.kind = kind_of, .bytes = to, .size = sizeof(*to)};                  \
-        enum input_answer answer = inputs_ask(&input, CALLER);                                     \
                                                                                                    \
-        if (answer == INPUT_GIVEN || answer == INPUT_FAILED)                                       \
-            return answer == INPUT_GIVEN ? 0 : -1;                                                 \
-        return finish(&input, answer, NEXT(name) arguments);                                       \
+        return INPUT_TOLD(&input, CALLER, 0, NEXT(name) arguments);                                \
     }
 
+/* NWChem, for example, sends messages according to how much space a file took. */
+FILLED(statfs, READING_STATFS, (const char *path, struct statfs *to), (path, to), to)
+FILLED(statfs64, READING_STATFS, (const char *path, struct statfs64 *to), (path, to), to)
+FILLED(fstatfs, READING_STATFS, (int fd, struct statfs *to), (fd, to), to)
+FILLED(fstatfs64, READING_STATFS, (int fd, struct statfs64 *to), (fd, to), to)
+FILLED(statvfs, READING_STATVFS, (const char *restrict path, struct statvfs *restrict to),
+       (path, to), to)
+FILLED(statvfs64, READING_STATVFS, (const char *restrict path, struct statvfs64 *restrict to),
+       (path, to), to)
+FILLED(fstatvfs, READING_STATVFS, (int fd, struct statvfs *to), (fd, to), to)
+FILLED(fstatvfs64, READING_STATVFS, (int fd, struct statvfs64 *to), (fd, to), to)
+FILLED(sysinfo, READING_SYSINFO, (struct sysinfo * to), (to), to)
 FILLED(uname, READING_HOST, (struct utsname * to), (to), to)
 FILLED(getitimer, READING_TIMER, (__itimer_which_t which, struct itimerval *to), (which, to), to)
 FILLED(timer_gettime, READING_TIMER, (timer_t timer, struct itimerspec *to), (timer, to), to)
@@ -76,22 +77,29 @@ SET_ANEW(timer_settime,
 SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
          (fd, flags, libc_waits_timerfd(fd, flags, to, &(struct itimerspec){0}), old), old)
 
+static int given_name(const struct input *input, char *to, size_t size)
+{
+    if (input->size < size)
+        to[input->size] = '\0';
+    return 0;
+}
+
+static int real_gethostname(struct input *input, char *to, size_t size)
+{
+    int result = NEXT(gethostname)(to, size);
+
+    input->size = strnlen(to, size);
+    return result;
+}
+
 PUBLIC int gethostname(char *to, size_t size)
 {
     struct input input = {.kind = READING_HOST, .bytes = to, .size = size};
-    enum input_answer answer = size ? inputs_ask(&input, CALLER) : INPUT_REAL;
-    int result;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN) {
-        if (input.size < size)
-            to[input.size] = '\0';
-        return 0;
-    }
-    result = NEXT(gethostname)(to, size);
-    input.size = strnlen(to, size);
-    return finish(&input, answer, result);
+    if (size == 0)
+        return NEXT(gethostname)(to, size);
+    return INPUT_TOLD(&input, CALLER, given_name(&input, to, size),
+                      real_gethostname(&input, to, size));
 }
 
 /* Of programs that are compiled to check their arguments. */
@@ -111,23 +119,34 @@ PUBLIC int __gethostname_chk(char *to, size_t size, size_t room)
             structure to;                                                                          \
         } told = {0};                                                                              \
         struct input input = {.kind = READING_NTP, .bytes = &told, .size = sizeof(told)};          \
-        enum input_answer answer = inputs_ask(&input, CALLER);                                     \
                                                                                                    \
-        if (answer == INPUT_FAILED)                                                                \
-            return -1;                                                                             \
-        if (answer == INPUT_GIVEN) {                                                               \
-            *to = told.to;                                                                         \
-            return (int)told.result;                                                               \
-        }                                                                                          \
-        told.result = NEXT(name)(to);                                                              \
-        told.to = *to;                                                                             \
-        finish(&input, answer, told.result < 0 ? -1 : 0);                                          \
-        return (int)told.result;                                                                   \
+        return INPUT_TOLD(&input, CALLER, (*to = told.to, told.result),                            \
+                          (told.result = NEXT(name)(to), told.to = *to, told.result));             \
     }
 
 CLOCK_STATE(adjtimex, struct timex)
 CLOCK_STATE(ntp_adjtime, struct timex)
 CLOCK_STATE(ntp_gettimex, struct ntptimeval)
+
+/* How many it gives shows in the size. */
+static int real_loads(struct input *input, double *loads, int count)
+{
+    int result = NEXT(getloadavg)(loads, count);
+
+    input->size = result > 0 ? (size_t)result * sizeof(*loads) : 0;
+    return result;
+}
+
+PUBLIC int getloadavg(double *loads, int count)
+{
+    size_t room = count < 0 ? 0 : count > LOADS_MAX ? LOADS_MAX : (size_t)count;
+    struct input input = {.kind = READING_LOADS, .bytes = loads, .size = room * sizeof(*loads)};
+
+    if (room == 0)
+        return NEXT(getloadavg)(loads, count);
+    return INPUT_TOLD(&input, CALLER, (int)(input.size / sizeof(*loads)),
+                      real_loads(&input, loads, count));
+}
 
 /* --- numbers -----------------------------------------------------------------------------------
  */
@@ -155,49 +174,15 @@ static long told_number(long real, uintptr_t caller)
 /* --- the number of the process ------------------------------------------------------------------
  */
 
-struct mapped {
-    bool looked;
-    uintptr_t start;
-    uintptr_t size;
-};
-
-static int on_library(struct dl_phdr_info *info, size_t size, void *context)
-{
-    static const char name[] = "/libmpich.so";
-    struct mapped *mapped = context;
-
-    (void)size;
-    if (!strstr(info->dlpi_name, name))
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD)
-            mapped->size = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
-    mapped->start = info->dlpi_addr;
-    return 1;
-}
-
-/* MPICH's own: it may look for it once it is there. */
-static bool is_mpich_call(uintptr_t caller)
-{
-    static struct mapped mapped;
-
-    if (!mapped.looked && device_is_open()) {
-        dl_iterate_phdr(on_library, &mapped);
-        mapped.looked = true;
-    }
-    return caller - mapped.start < mapped.size;
-}
-
 /* MPICH makes names of it that it tells other ranks, as those of MPI-IO's shared pointers. The
  * program gets the number of the process that it is. */
 PUBLIC pid_t getpid(void)
 {
     pid_t pid = real_pid();
 
-    return is_mpich_call(CALLER) ? (pid_t)told_number(pid, CALLER) : pid;
+    return heap_is_of_mpi(CALLER) ? (pid_t)told_number(pid, CALLER) : pid;
 }
-
-PUBLIC extern __typeof__(getpid) __getpid __attribute__((alias("getpid"), copy(getpid)));
+ALIAS(__getpid, getpid);
 
 /* --- more numbers -------------------------------------------------------------------------------
  */
@@ -210,7 +195,7 @@ NUMBER(long, gethostid)
 
 PUBLIC int sched_getcpu(void)
 {
-    return (int)told_number(real_libc.getcpu(), CALLER);
+    return (int)told_number(real_libc.sched_getcpu(), CALLER);
 }
 
 PUBLIC int getcpu(unsigned *cpu, unsigned *node)
@@ -234,8 +219,7 @@ PUBLIC long sysconf(int name)
         return value;
     return told_number(value, CALLER);
 }
-
-PUBLIC extern __typeof__(sysconf) __sysconf __attribute__((alias("sysconf"), copy(sysconf)));
+ALIAS(__sysconf, sysconf);
 
 PUBLIC unsigned ualarm(unsigned us, unsigned interval_us)
 {
@@ -258,11 +242,8 @@ PUBLIC int timer_getoverrun(timer_t timer)
 PUBLIC int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *cores)
 {
     struct input input = {.kind = READING_CORES, .bytes = cores, .size = size};
-    enum input_answer answer = inputs_ask(&input, CALLER);
 
-    if (answer == INPUT_GIVEN || answer == INPUT_FAILED)
-        return answer == INPUT_GIVEN ? 0 : -1;
-    return finish(&input, answer, real_libc.getaffinity(pid, size, cores));
+    return INPUT_TOLD(&input, CALLER, 0, real_libc.sched_getaffinity(pid, size, cores));
 }
 
 /* Of another thread of the process, perhaps; it returns an error number. */
@@ -279,7 +260,7 @@ PUBLIC int pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *core
     error = NEXT(pthread_getaffinity_np)(thread, size, cores);
     if (error)
         errno = error;
-    finish(&input, answer, error ? -1 : 0);
+    inputs_finish(&input, answer, error ? -1 : 0);
     return error;
 }
 

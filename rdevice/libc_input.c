@@ -33,15 +33,6 @@
 static bool in_set[KNOWN_FDS];
 static bool timers[KNOWN_FDS];
 
-static int record(const struct input *input, enum input_answer answer, bool failed)
-{
-    if (answer == INPUT_RECORD && failed)
-        inputs_record_failure();
-    else if (answer == INPUT_RECORD)
-        inputs_record(input);
-    return failed ? -1 : 0;
-}
-
 /* --- taking it -------------------------------------------------------------------------------- */
 
 static size_t take_from_pipe(int fd, uint8_t *to, size_t size)
@@ -60,7 +51,6 @@ static size_t take_from_pipe(int fd, uint8_t *to, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* As many bytes as the first execution got. */
 static void take_again(int fd, const struct iovec *iov, int count, size_t size)
 {
     for (int i = 0; i < count && size > 0; i++) {
@@ -81,28 +71,25 @@ static size_t room_of(const struct iovec *iov, int count)
     return room;
 }
 
+/* As many as the first execution got. */
+static ssize_t given_bytes(int fd, const struct iovec *iov, int count, ssize_t n)
+{
+    if ((size_t)n > room_of(iov, count))
+        fatal_exit(CW_REPORT_FATAL,
+                   "the re-execution diverged: it reads %zu bytes of standard input, where the "
+                   "first execution got %zd; "
+                   "this program cannot be restarted, use --no-log",
+                   room_of(iov, count), n);
+    take_again(fd, iov, count, (size_t)n);
+    return n;
+}
+
 static ssize_t take(int fd, const struct iovec *iov, int count, uintptr_t caller)
 {
     struct input input = {.kind = READING_INPUT};
-    enum input_answer answer = inputs_ask(&input, caller);
-    ssize_t n;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN) {
-        n = input.number;
-        if ((size_t)n > room_of(iov, count))
-            fatal_exit(CW_REPORT_FATAL,
-                       "the re-execution diverged: it reads %zu bytes of standard input, where the "
-                       "first execution got %zd; "
-                       "this program cannot be restarted, use --no-log",
-                       room_of(iov, count), n);
-        take_again(fd, iov, count, (size_t)n);
-        return n;
-    }
-    n = NEXT(readv)(fd, iov, count);
-    input.number = n;
-    return record(&input, answer, n < 0) < 0 ? -1 : n;
+    return INPUT_TOLD(&input, caller, given_bytes(fd, iov, count, input.number),
+                      input.number = NEXT(readv)(fd, iov, count));
 }
 
 /* How often a timer has expired: of timerfd_create(), and still open. */
@@ -117,15 +104,9 @@ static bool is_timer(int fd, size_t size)
 static ssize_t take_expirations(int fd, void *to, uintptr_t caller)
 {
     struct input input = {.kind = READING_TIMER, .bytes = to, .size = sizeof(uint64_t)};
-    enum input_answer answer = inputs_ask(&input, caller);
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return sizeof(uint64_t);
-    return record(&input, answer, NEXT(read)(fd, to, sizeof(uint64_t)) < 0) < 0
-               ? -1
-               : (ssize_t)sizeof(uint64_t);
+    return INPUT_TOLD(&input, caller, (ssize_t)sizeof(uint64_t),
+                      NEXT(read)(fd, to, sizeof(uint64_t)));
 }
 
 PUBLIC int timerfd_create(clockid_t clock, int flags)
@@ -196,30 +177,28 @@ __attribute__((constructor)) static void replace_stdin(void)
     }
 }
 
+static int real_left(struct input *input, int fd, int *left)
+{
+    int result = NEXT(ioctl)(fd, FIONREAD, left);
+
+    input->number = result < 0 ? 0 : *left;
+    return result;
+}
+
 /* One argument follows, whatever its type: all are passed in the same register. */
 PUBLIC int ioctl(int fd, unsigned long request, ...)
 {
     struct input input = {.kind = READING_INPUT};
-    enum input_answer answer;
     void *argument;
     va_list ap;
-    int result;
 
     va_start(ap, request);
     argument = va_arg(ap, void *);
     va_end(ap);
     if (request != FIONREAD || !stdin_is(fd))
         return NEXT(ioctl)(fd, request, argument);
-    answer = inputs_ask(&input, CALLER);
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN) {
-        *(int *)argument = (int)input.number;
-        return 0;
-    }
-    result = NEXT(ioctl)(fd, request, argument);
-    input.number = result < 0 ? 0 : *(int *)argument;
-    return record(&input, answer, result < 0) < 0 ? -1 : result;
+    return INPUT_TOLD(&input, CALLER, (*(int *)argument = (int)input.number, 0),
+                      real_left(&input, fd, argument));
 }
 
 /* --- waiting for it --------------------------------------------------------------------------- */
@@ -261,20 +240,23 @@ static int poll_again(struct pollfd *set, nfds_t count, nfds_t at, short found,
     return others < 0 && !found ? others : (others > 0 ? others : 0) + (found != 0);
 }
 
+static int poll_now(struct input *input, struct pollfd *set, nfds_t count, nfds_t at,
+                    const struct timespec *timeout, const sigset_t *mask)
+{
+    int result = NEXT(ppoll)(set, count, timeout, mask);
+
+    input->number = set[at].revents;
+    return result;
+}
+
 static int poll_input(struct pollfd *set, nfds_t count, nfds_t at, const struct timespec *timeout,
                       const sigset_t *mask, uintptr_t caller)
 {
     struct input input = {.kind = READING_INPUT};
-    enum input_answer answer = inputs_ask(&input, caller);
-    int result;
 
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return poll_again(set, count, at, (short)input.number, timeout, mask);
-    result = NEXT(ppoll)(set, count, timeout, mask);
-    input.number = result < 0 ? 0 : set[at].revents;
-    return record(&input, answer, result < 0) < 0 ? -1 : result;
+    return INPUT_TOLD(&input, caller,
+                      poll_again(set, count, at, (short)input.number, timeout, mask),
+                      poll_now(&input, set, count, at, timeout, mask));
 }
 
 PUBLIC int poll(struct pollfd *set, nfds_t count, int ms)
@@ -379,7 +361,7 @@ PUBLIC int select(int count, fd_set *restrict reads, fd_set *restrict writes,
         struct timeval left; /* of the timeout, as Linux tells it */
     } told = {0};
     struct input input = {.kind = READING_INPUT_SET, .bytes = &told, .size = sizeof(told)};
-    struct timespec wait;
+    struct timespec wait = {0};
     enum input_answer answer;
     int result;
 
@@ -400,9 +382,18 @@ PUBLIC int select(int count, fd_set *restrict reads, fd_set *restrict writes,
         told.bits = bits_of(&s);
     if (timeout)
         told.left = *timeout;
-    return record(&input, answer, result < 0) < 0 ? -1 : result;
+    return (int)inputs_finish(&input, answer, result);
 }
 ALIAS(__select, select);
+
+static int pselect_now(struct input *input, const struct selected *s,
+                       const struct timespec *timeout, const sigset_t *mask)
+{
+    int result = NEXT(pselect)(s->count, s->sets[0], s->sets[1], s->sets[2], timeout, mask);
+
+    input->number = result < 0 ? 0 : bits_of(s);
+    return result;
+}
 
 PUBLIC int pselect(int count, fd_set *restrict reads, fd_set *restrict writes,
                    fd_set *restrict errors, const struct timespec *restrict timeout,
@@ -410,19 +401,11 @@ PUBLIC int pselect(int count, fd_set *restrict reads, fd_set *restrict writes,
 {
     struct selected s = selected(count, reads, writes, errors);
     struct input input = {.kind = READING_INPUT};
-    enum input_answer answer;
-    int result;
 
     if (s.fd < 0)
         return NEXT(pselect)(count, reads, writes, errors, timeout, mask);
-    answer = inputs_ask(&input, CALLER);
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return select_again(&s, (uint32_t)input.number, timeout, mask);
-    result = NEXT(pselect)(count, reads, writes, errors, timeout, mask);
-    input.number = result < 0 ? 0 : bits_of(&s);
-    return record(&input, answer, result < 0) < 0 ? -1 : result;
+    return INPUT_TOLD(&input, CALLER, select_again(&s, (uint32_t)input.number, timeout, mask),
+                      pselect_now(&input, &s, timeout, mask));
 }
 
 /* --- epoll ------------------------------------------------------------------------------------ */
@@ -436,26 +419,27 @@ PUBLIC int epoll_ctl(int set, int operation, int fd, struct epoll_event *event)
     return result;
 }
 
+static int found_now(struct input *input, int set, int room, const struct timespec *timeout,
+                     const sigset_t *mask)
+{
+    int n = NEXT(epoll_pwait2)(set, input->bytes, room, timeout, mask);
+
+    input->size = n < 0 ? 0 : (size_t)n * sizeof(struct epoll_event);
+    return n;
+}
+
 /* Of a set that has ever held the input, all that is found is recorded. */
 static int found(int set, struct epoll_event *events, int room, const struct timespec *timeout,
                  const sigset_t *mask, uintptr_t caller)
 {
     struct input input = {.kind = READING_INPUT_SET, .bytes = events};
-    enum input_answer answer;
-    int n;
 
     if ((unsigned)set >= KNOWN_FDS || !in_set[set] || room <= 0)
         return NEXT(epoll_pwait2)(set, events, room, timeout, mask);
     room = room < EPOLL_EVENTS ? room : EPOLL_EVENTS;
     input.size = (size_t)room * sizeof(*events);
-    answer = inputs_ask(&input, caller);
-    if (answer == INPUT_FAILED)
-        return -1;
-    if (answer == INPUT_GIVEN)
-        return (int)(input.size / sizeof(*events));
-    n = NEXT(epoll_pwait2)(set, events, room, timeout, mask);
-    input.size = n < 0 ? 0 : (size_t)n * sizeof(*events);
-    return record(&input, answer, n < 0) < 0 ? -1 : n;
+    return INPUT_TOLD(&input, caller, (int)(input.size / sizeof(*events)),
+                      found_now(&input, set, room, timeout, mask));
 }
 
 PUBLIC int epoll_pwait2(int set, struct epoll_event *events, int room,

@@ -27,14 +27,9 @@
  * anything else: what is left to a crash is the moment in between. */
 static int finish(enum input_answer answer, int result, int done)
 {
-    static const struct input made = {.kind = READING_NAMED};
-
     if (answer == INPUT_GIVEN && result < 0 && errno == done)
         return 0;
-    if (answer == INPUT_RECORD && result >= 0)
-        inputs_record(&made);
-    else if (answer == INPUT_RECORD)
-        inputs_record_failure();
+    inputs_finish(&(struct input){.kind = READING_NAMED}, answer, result);
     if (answer == INPUT_RECORD)
         inputs_send();
     return result;
@@ -42,9 +37,7 @@ static int finish(enum input_answer answer, int result, int done)
 
 static enum input_answer ask(uintptr_t caller)
 {
-    struct input input = {.kind = READING_NAMED};
-
-    return inputs_ask(&input, caller);
+    return inputs_ask(&(struct input){.kind = READING_NAMED}, caller);
 }
 
 #define NAMED(name, parameters, arguments, done)                                                   \
@@ -123,42 +116,33 @@ static char *drawn_of(char *template, int suffix)
     return template + size - (size_t)suffix - DRAWN;
 }
 
-static enum input_answer ask_drawn(char *drawn, uintptr_t caller)
+static struct input drawn_input(char *template, int suffix)
 {
-    struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
-
-    return drawn ? inputs_ask(&input, caller) : INPUT_REAL;
+    return (struct input){
+        .kind = READING_DRAWN, .bytes = drawn_of(template, suffix), .size = DRAWN};
 }
 
-static void record_drawn(enum input_answer answer, char *drawn, bool made)
+static enum input_answer ask_drawn(struct input *drawn, uintptr_t caller)
 {
-    struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = DRAWN};
-
-    if (answer == INPUT_RECORD && made)
-        inputs_record(&input);
-    else if (answer == INPUT_RECORD)
-        inputs_record_failure();
+    return drawn->bytes ? inputs_ask(drawn, caller) : INPUT_REAL;
 }
 
 int libc_names_temporary(char *template, int suffix, int flags, uintptr_t caller)
 {
-    char *drawn = drawn_of(template, suffix);
-    enum input_answer answer = ask_drawn(drawn, caller);
-    int fd;
+    struct input drawn = drawn_input(template, suffix);
+    enum input_answer answer = ask_drawn(&drawn, caller);
 
     if (answer == INPUT_FAILED)
         return -1;
     if (answer == INPUT_GIVEN)
         return open_made(AT_FDCWD, template, (flags & ~O_ACCMODE) | O_RDWR, S_IRUSR | S_IWUSR);
-    fd = NEXT(mkostemps)(template, suffix, flags);
-    record_drawn(answer, drawn, fd >= 0);
-    return fd;
+    return (int)inputs_finish(&drawn, answer, NEXT(mkostemps)(template, suffix, flags));
 }
 
 PUBLIC char *mkdtemp(char *template)
 {
-    char *drawn = drawn_of(template, 0);
-    enum input_answer answer = ask_drawn(drawn, CALLER);
+    struct input drawn = drawn_input(template, 0);
+    enum input_answer answer = ask_drawn(&drawn, CALLER);
     bool made;
 
     if (answer == INPUT_FAILED)
@@ -166,88 +150,84 @@ PUBLIC char *mkdtemp(char *template)
     if (answer == INPUT_GIVEN)
         return NEXT(mkdir)(template, S_IRWXU) == 0 || errno == EEXIST ? template : NULL;
     made = NEXT(mkdtemp)(template);
-    record_drawn(answer, drawn, made);
+    inputs_finish(&drawn, answer, made ? 0 : -1);
     return made ? template : NULL;
 }
 
 /* Where there is no name the template becomes the empty string: that is recorded as a failure. */
 PUBLIC char *mktemp(char *template)
 {
-    char *drawn = drawn_of(template, 0);
-    enum input_answer answer = ask_drawn(drawn, CALLER);
+    struct input drawn = drawn_input(template, 0);
+    enum input_answer answer = ask_drawn(&drawn, CALLER);
 
     if (answer == INPUT_FAILED)
         template[0] = '\0';
     if (answer == INPUT_FAILED || answer == INPUT_GIVEN)
         return template;
     NEXT(mktemp)(template);
-    record_drawn(answer, drawn, template[0]);
+    inputs_finish(&drawn, answer, template[0] ? 0 : -1);
     return template;
 }
 
 /* Names of no template. `drawn` has PATH_MAX bytes; false: there is none, errno says why. */
-static bool draw_name(char *drawn, char *(*draw)(void *ctx, char *to), void *ctx, uintptr_t caller)
+static bool draw_name(char *drawn, bool (*draw)(const char *const *wanted, char *to),
+                      const char *const *wanted, uintptr_t caller)
 {
     struct input input = {.kind = READING_DRAWN, .bytes = drawn, .size = PATH_MAX - 1};
     enum input_answer answer = inputs_ask(&input, caller);
+    bool made;
 
-    if (answer == INPUT_FAILED)
-        return false;
-    if (answer == INPUT_GIVEN) {
+    if (answer == INPUT_GIVEN)
         drawn[input.size] = '\0';
-        return true;
-    }
-    if (!draw(ctx, drawn)) {
-        if (answer == INPUT_RECORD)
-            inputs_record_failure();
-        return false;
-    }
-    input.size = strlen(drawn);
-    if (answer == INPUT_RECORD)
-        inputs_record(&input);
-    return true;
+    if (answer == INPUT_GIVEN || answer == INPUT_FAILED)
+        return answer == INPUT_GIVEN;
+    made = draw(wanted, drawn);
+    input.size = made ? strlen(drawn) : 0;
+    inputs_finish(&input, answer, made ? 0 : -1);
+    return made;
 }
 
-static char *draw_tmpnam(void *ctx, char *to)
+static bool draw_tmpnam(const char *const *wanted, char *to)
 {
-    (void)ctx;
+    (void)wanted;
     return NEXT(tmpnam_r)(to);
+}
+
+static char *name_in(char to[L_tmpnam], uintptr_t caller)
+{
+    char drawn[PATH_MAX];
+
+    if (!draw_name(drawn, draw_tmpnam, NULL, caller))
+        return NULL;
+    return memcpy(to, drawn, strnlen(drawn, L_tmpnam - 1) + 1);
 }
 
 PUBLIC char *tmpnam_r(char to[L_tmpnam])
 {
-    char drawn[PATH_MAX];
-
-    if (!to || !draw_name(drawn, draw_tmpnam, NULL, CALLER))
-        return NULL;
-    return memcpy(to, drawn, strnlen(drawn, L_tmpnam - 1) + 1);
+    return to ? name_in(to, CALLER) : NULL;
 }
 
 PUBLIC char *tmpnam(char to[L_tmpnam])
 {
     static char own[L_tmpnam];
-    char drawn[PATH_MAX];
 
-    if (!draw_name(drawn, draw_tmpnam, NULL, CALLER))
-        return NULL;
-    return memcpy(to ? to : own, drawn, strnlen(drawn, L_tmpnam - 1) + 1);
+    return name_in(to ? to : own, CALLER);
 }
 
-static char *draw_tempnam(void *ctx, char *to)
+static bool draw_tempnam(const char *const *wanted, char *to)
 {
-    const char **wanted = ctx;
     char *name = NEXT(tempnam)(wanted[0], wanted[1]);
 
     if (!name)
-        return NULL;
+        return false;
     snprintf(to, PATH_MAX, "%s", name);
     free(name);
-    return to;
+    return true;
 }
 
 PUBLIC char *tempnam(const char *dir, const char *prefix)
 {
-    const char *wanted[2] = {dir, prefix};
+    const char *const wanted[2] = {dir, prefix};
     char drawn[PATH_MAX];
 
     return draw_name(drawn, draw_tempnam, wanted, CALLER) ? strdup(drawn) : NULL;

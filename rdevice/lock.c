@@ -19,8 +19,6 @@
 
 #define CONDITION_MONOTONIC 2u
 
-#define SAME(name, as) PUBLIC extern __typeof__(as) name __attribute__((alias(#as), copy(as)))
-
 _Static_assert(sizeof(mtx_t) == sizeof(pthread_mutex_t), "libc's are the same");
 _Static_assert(sizeof(cnd_t) == sizeof(pthread_cond_t), "libc's are the same");
 
@@ -104,7 +102,7 @@ static void note_held(struct call call, pthread_mutex_t *mutex)
 }
 
 /* Also when its former owner has died. The C library's success is 0 too. */
-static int leave_locked(struct call call, pthread_mutex_t *mutex, int result)
+static int leave_mutex(struct call call, pthread_mutex_t *mutex, int result)
 {
     if (call.owned && (result == 0 || result == EOWNERDEAD) && is_held_once(mutex))
         note_held(call, mutex);
@@ -127,7 +125,21 @@ static int leave_wait(struct call call, pthread_mutex_t *mutex, int result)
     return leave(call, result);
 }
 
-static int leave_written(struct call call, pthread_rwlock_t *lock, int result)
+static struct call enter_read(const pthread_rwlock_t *lock)
+{
+    (void)lock;
+    return enter(true);
+}
+
+static int leave_read(struct call call, const pthread_rwlock_t *lock, int result)
+{
+    (void)lock;
+    return leave(call, result);
+}
+
+#define enter_write enter_read
+
+static int leave_write(struct call call, pthread_rwlock_t *lock, int result)
 {
     if (result == 0 && call.times != held_times())
         held_own_rwlock(lock);
@@ -136,43 +148,45 @@ static int leave_written(struct call call, pthread_rwlock_t *lock, int result)
     return leave(call, result);
 }
 
+/* A function that takes `lock`, or releases it while it waits; between enter_HOW() and leave_HOW().
+ */
+#define LOCK(how, name, parameters, arguments)                                                     \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        struct call call = enter_##how((void *)lock);                                              \
+                                                                                                   \
+        return leave_##how(call, (void *)lock, NEXT(name) arguments);                              \
+    }
+
+/* ... which waits until a moment of this clock at most. */
+#define LOCK_UNTIL(how, name, clock, parameters, arguments)                                        \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        struct until machines;                                                                     \
+        struct call call;                                                                          \
+        int result;                                                                                \
+                                                                                                   \
+        until = until_begin(&machines, clock, until);                                              \
+        call = enter_##how(lock);                                                                  \
+        result = NEXT(name) arguments;                                                             \
+        until_end(&machines);                                                                      \
+        return leave_##how(call, lock, result);                                                    \
+    }
+
 /* --- mutexes ------------------------------------------------------------------------------------
  */
 
-PUBLIC int pthread_mutex_lock(pthread_mutex_t *mutex)
-{
-    struct call call = enter_mutex(mutex);
-
-    return leave_locked(call, mutex, NEXT(pthread_mutex_lock)(mutex));
-}
-
-PUBLIC int pthread_mutex_trylock(pthread_mutex_t *mutex)
-{
-    struct call call = enter_mutex(mutex);
-
-    return leave_locked(call, mutex, NEXT(pthread_mutex_trylock)(mutex));
-}
-
-PUBLIC int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until)
-{
-    struct call call = enter_mutex(mutex);
-
-    return leave_locked(call, mutex, NEXT(pthread_mutex_timedlock)(mutex, until));
-}
-
-PUBLIC int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
-                                   const struct timespec *until)
-{
-    struct until machines;
-    struct call call;
-    int result;
-
-    until = until_begin(&machines, clock, until);
-    call = enter_mutex(mutex);
-    result = NEXT(pthread_mutex_clocklock)(mutex, clock, until);
-    until_end(&machines);
-    return leave_locked(call, mutex, result);
-}
+LOCK(mutex, pthread_mutex_lock, (pthread_mutex_t * lock), (lock))
+LOCK(mutex, pthread_mutex_trylock, (pthread_mutex_t * lock), (lock))
+LOCK(mutex, pthread_mutex_timedlock, (pthread_mutex_t * lock, const struct timespec *until),
+     (lock, until))
+LOCK_UNTIL(mutex, pthread_mutex_clocklock, clock,
+           (pthread_mutex_t * lock, clockid_t clock, const struct timespec *until),
+           (lock, clock, until))
+LOCK(mutex, mtx_lock, (mtx_t * lock), (lock))
+LOCK(mutex, mtx_trylock, (mtx_t * lock), (lock))
+LOCK(mutex, mtx_timedlock, (mtx_t *restrict lock, const struct timespec *restrict until),
+     (lock, until))
 
 /* Of ours, and of the C standard, which is the same. */
 static int unlock(int (*real)(void *mutex), pthread_mutex_t *mutex)
@@ -197,45 +211,17 @@ PUBLIC int pthread_mutex_unlock(pthread_mutex_t *mutex)
     return result;
 }
 
-SAME(__pthread_mutex_lock, pthread_mutex_lock);
-SAME(__pthread_mutex_trylock, pthread_mutex_trylock);
-SAME(__pthread_mutex_unlock, pthread_mutex_unlock);
-
-PUBLIC int mtx_lock(mtx_t *mutex)
-{
-    struct call call = enter_mutex((pthread_mutex_t *)mutex);
-
-    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_lock)(mutex));
-}
-
-PUBLIC int mtx_trylock(mtx_t *mutex)
-{
-    struct call call = enter_mutex((pthread_mutex_t *)mutex);
-
-    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_trylock)(mutex));
-}
-
-PUBLIC int mtx_timedlock(mtx_t *restrict mutex, const struct timespec *restrict until)
-{
-    struct call call = enter_mutex((pthread_mutex_t *)mutex);
-
-    return leave_locked(call, (pthread_mutex_t *)mutex, NEXT(mtx_timedlock)(mutex, until));
-}
-
 PUBLIC int mtx_unlock(mtx_t *mutex)
 {
     return unlock((int (*)(void *))(void *)NEXT(mtx_unlock), (pthread_mutex_t *)mutex);
 }
 
+ALIAS(__pthread_mutex_lock, pthread_mutex_lock);
+ALIAS(__pthread_mutex_trylock, pthread_mutex_trylock);
+ALIAS(__pthread_mutex_unlock, pthread_mutex_unlock);
+
 /* --- waits, which release a mutex ----------------------------------------------------------------
  */
-
-PUBLIC int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
-{
-    struct call call = enter_wait(mutex);
-
-    return leave_wait(call, mutex, NEXT(pthread_cond_wait)(condition, mutex));
-}
 
 /* As glibc keeps it. */
 static clockid_t clock_of(const pthread_cond_t *condition)
@@ -243,116 +229,39 @@ static clockid_t clock_of(const pthread_cond_t *condition)
     return condition->__data.__wrefs & CONDITION_MONOTONIC ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
-PUBLIC int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *until)
-{
-    struct until machines;
-    struct call call;
-    int result;
-
-    until = until_begin(&machines, clock_of(condition), until);
-    call = enter_wait(mutex);
-    result = NEXT(pthread_cond_timedwait)(condition, mutex, until);
-    until_end(&machines);
-    return leave_wait(call, mutex, result);
-}
-
-PUBLIC int pthread_cond_clockwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  clockid_t clock, const struct timespec *until)
-{
-    struct until machines;
-    struct call call;
-    int result;
-
-    until = until_begin(&machines, clock, until);
-    call = enter_wait(mutex);
-    result = NEXT(pthread_cond_clockwait)(condition, mutex, clock, until);
-    until_end(&machines);
-    return leave_wait(call, mutex, result);
-}
-
-PUBLIC int cnd_wait(cnd_t *condition, mtx_t *mutex)
-{
-    struct call call = enter_wait((pthread_mutex_t *)mutex);
-
-    return leave_wait(call, (pthread_mutex_t *)mutex, NEXT(cnd_wait)(condition, mutex));
-}
-
-PUBLIC int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex,
-                         const struct timespec *restrict until)
-{
-    struct call call = enter_wait((pthread_mutex_t *)mutex);
-
-    return leave_wait(call, (pthread_mutex_t *)mutex, NEXT(cnd_timedwait)(condition, mutex, until));
-}
+LOCK(wait, pthread_cond_wait, (pthread_cond_t * condition, pthread_mutex_t *lock),
+     (condition, lock))
+LOCK_UNTIL(wait, pthread_cond_timedwait, clock_of(condition),
+           (pthread_cond_t * condition, pthread_mutex_t *lock, const struct timespec *until),
+           (condition, lock, until))
+LOCK_UNTIL(wait, pthread_cond_clockwait, clock,
+           (pthread_cond_t * condition, pthread_mutex_t *lock, clockid_t clock,
+            const struct timespec *until),
+           (condition, lock, clock, until))
+LOCK(wait, cnd_wait, (cnd_t * condition, mtx_t *lock), (condition, lock))
+LOCK(wait, cnd_timedwait,
+     (cnd_t *restrict condition, mtx_t *restrict lock, const struct timespec *restrict until),
+     (condition, lock, until))
 
 /* --- reader-writer locks -------------------------------------------------------------------------
  */
 
-#define READ(name)                                                                                 \
-    PUBLIC int name(pthread_rwlock_t *lock)                                                        \
-    {                                                                                              \
-        struct call call = enter(true);                                                            \
-                                                                                                   \
-        return leave(call, NEXT(name)(lock));                                                      \
-    }
-
-#define WRITE(name)                                                                                \
-    PUBLIC int name(pthread_rwlock_t *lock)                                                        \
-    {                                                                                              \
-        struct call call = enter(true);                                                            \
-                                                                                                   \
-        return leave_written(call, lock, NEXT(name)(lock));                                        \
-    }
-
-READ(pthread_rwlock_rdlock)
-READ(pthread_rwlock_tryrdlock)
-WRITE(pthread_rwlock_wrlock)
-WRITE(pthread_rwlock_trywrlock)
-
-PUBLIC int pthread_rwlock_timedrdlock(pthread_rwlock_t *restrict lock,
-                                      const struct timespec *restrict until)
-{
-    struct call call = enter(true);
-
-    return leave(call, NEXT(pthread_rwlock_timedrdlock)(lock, until));
-}
-
-PUBLIC int pthread_rwlock_timedwrlock(pthread_rwlock_t *restrict lock,
-                                      const struct timespec *restrict until)
-{
-    struct call call = enter(true);
-
-    return leave_written(call, lock, NEXT(pthread_rwlock_timedwrlock)(lock, until));
-}
-
-PUBLIC int pthread_rwlock_clockrdlock(pthread_rwlock_t *restrict lock, clockid_t clock,
-                                      const struct timespec *restrict until)
-{
-    struct until machines;
-    struct call call;
-    int result;
-
-    until = until_begin(&machines, clock, until);
-    call = enter(true);
-    result = NEXT(pthread_rwlock_clockrdlock)(lock, clock, until);
-    until_end(&machines);
-    return leave(call, result);
-}
-
-PUBLIC int pthread_rwlock_clockwrlock(pthread_rwlock_t *restrict lock, clockid_t clock,
-                                      const struct timespec *restrict until)
-{
-    struct until machines;
-    struct call call;
-    int result;
-
-    until = until_begin(&machines, clock, until);
-    call = enter(true);
-    result = NEXT(pthread_rwlock_clockwrlock)(lock, clock, until);
-    until_end(&machines);
-    return leave_written(call, lock, result);
-}
+LOCK(read, pthread_rwlock_rdlock, (pthread_rwlock_t * lock), (lock))
+LOCK(read, pthread_rwlock_tryrdlock, (pthread_rwlock_t * lock), (lock))
+LOCK(read, pthread_rwlock_timedrdlock,
+     (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+LOCK_UNTIL(read, pthread_rwlock_clockrdlock, clock,
+           (pthread_rwlock_t *restrict lock, clockid_t clock,
+            const struct timespec *restrict until),
+           (lock, clock, until))
+LOCK(write, pthread_rwlock_wrlock, (pthread_rwlock_t * lock), (lock))
+LOCK(write, pthread_rwlock_trywrlock, (pthread_rwlock_t * lock), (lock))
+LOCK(write, pthread_rwlock_timedwrlock,
+     (pthread_rwlock_t *restrict lock, const struct timespec *restrict until), (lock, until))
+LOCK_UNTIL(write, pthread_rwlock_clockwrlock, clock,
+           (pthread_rwlock_t *restrict lock, clockid_t clock,
+            const struct timespec *restrict until),
+           (lock, clock, until))
 
 /* While somebody writes nobody else can hold it. */
 PUBLIC int pthread_rwlock_unlock(pthread_rwlock_t *lock)
@@ -366,8 +275,8 @@ PUBLIC int pthread_rwlock_unlock(pthread_rwlock_t *lock)
     return leave(call, result);
 }
 
-SAME(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
-SAME(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
-SAME(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
-SAME(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
-SAME(__pthread_rwlock_unlock, pthread_rwlock_unlock);
+ALIAS(__pthread_rwlock_rdlock, pthread_rwlock_rdlock);
+ALIAS(__pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock);
+ALIAS(__pthread_rwlock_wrlock, pthread_rwlock_wrlock);
+ALIAS(__pthread_rwlock_trywrlock, pthread_rwlock_trywrlock);
+ALIAS(__pthread_rwlock_unlock, pthread_rwlock_unlock);

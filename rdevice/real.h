@@ -6,35 +6,25 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <sys/sysinfo.h>
 #include <sys/time.h>
 #include <sys/times.h>
 #include <sys/types.h>
-#include <sys/vfs.h>
 #include <time.h>
 
-/* Valid after the first real_resolve(). */
+#define REAL_FUNCTIONS(DO)                                                                         \
+    DO(clock_gettime)                                                                              \
+    DO(gettimeofday)                                                                               \
+    DO(time)                                                                                       \
+    DO(clock)                                                                                      \
+    DO(times)                                                                                      \
+    DO(getrusage)                                                                                  \
+    DO(sched_getaffinity)                                                                          \
+    DO(sched_getcpu)
+
+/* Those that the device itself, or a loop, calls; valid after the first real_resolve(). */
+#define REAL_POINTER(name) __typeof__(&name) name;
 struct real_libc {
-    int (*clock_gettime)(clockid_t id, struct timespec *t);
-    int (*gettimeofday)(struct timeval *t, void *zone);
-    time_t (*time)(time_t *t);
-    clock_t (*clock)(void);
-    clock_t (*times)(struct tms *t);
-    int (*timespec_get)(struct timespec *t, int base);
-    int (*getrusage)(int who, struct rusage *usage);
-    ssize_t (*getrandom)(void *to, size_t size, unsigned flags);
-    int (*getentropy)(void *to, size_t size);
-    void (*arc4random_buf)(void *to, size_t size);
-    uint32_t (*arc4random_uniform)(uint32_t bound);
-    int (*statfs)(const char *path, struct statfs *to);
-    int (*fstatfs)(int fd, struct statfs *to);
-    int (*statvfs)(const char *path, struct statvfs *to);
-    int (*fstatvfs)(int fd, struct statvfs *to);
-    int (*sysinfo)(struct sysinfo *to);
-    int (*getloadavg)(double *loads, int count);
-    int (*getaffinity)(pid_t pid, size_t size, cpu_set_t *cores);
-    int (*getcpu)(void);
+    REAL_FUNCTIONS(REAL_POINTER)
 };
 extern struct real_libc real_libc;
 
