@@ -342,12 +342,11 @@ build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_units.c remote.c staging.c) \
 	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
-build/fuzz/fuzz_report: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c report.c request.c))
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
-build/fuzz/fuzz_services: $(call fuzz_objects,$(addprefix dispatcher/services/,host_talk.c service_format.c ssh_says.c) \
-	dispatcher/remote/talk.c dispatcher/remote/agent_child.c dispatcher/remote/launch_command.c dispatcher/loop/loop.c)
-build/fuzz/fuzz_services: FUZZ_LIBRARIES = -ljansson
+build/fuzz/fuzz_answers: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c host_report.c tcp_probe.c) \
+	dispatcher/services/service_format.c dispatcher/remote/ssh_says.c dispatcher/status/json_value.c)
+build/fuzz/fuzz_answers: FUZZ_LIBRARIES = -ljansson
 build/fuzz/fuzz_journal: FUZZ_LIBRARIES = -ljansson -luring
 
 # --- installing -----------------------------------------------------------------------------------

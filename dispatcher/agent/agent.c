@@ -9,6 +9,7 @@
 #include "dispatcher/launch/children.h"
 #include "dispatcher/loop/signals.h"
 #include "dispatcher/mux/greeting.h"
+#include "dispatcher/status/json_value.h"
 #include "dispatcher/status/rundir.h"
 
 #include <errno.h>
@@ -29,8 +30,9 @@ struct agent {
     struct wire wire;
     struct greeting greeting;
     struct door *door;
-    struct mux *mux; /* NULL: it serves no job yet */
-    struct hosted *hosted;
+    struct mux *mux; /* NULL: it has no session yet */
+    agent_answer *answer;
+    struct hosted *hosted; /* NULL: it has no job; its host is asked */
     struct units *units;
     struct stager *stager;
     uint8_t *key; /* of the session; of cw_secret_alloc */
@@ -67,11 +69,36 @@ static bool is_connected(void *ctx)
     return ((struct agent *)ctx)->wire.in_session;
 }
 
+/* What was begun is done to its end, also if whoever asks is gone. */
+static int give_answer(struct agent *a, const uint8_t *body, size_t size, struct cw_err *err)
+{
+    json_t *request = json_object_read(body, size, err);
+    json_t *answer = request ? a->answer(request, err) : NULL;
+    char *text;
+
+    if (!answer)
+        answer = json_pack("{s:o}", "failed", json_value_text(err->text));
+    text = json_dumps(answer, JSON_COMPACT);
+    if (!text)
+        cw_err_set(err, CW_ENOMEM, "no memory for an answer");
+    else
+        err->code = mux_send(a->mux, AGENT_ANSWER, text, strlen(text), err);
+    free(text);
+    json_decref(answer);
+    json_decref(request);
+    return err->code;
+}
+
 static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, struct cw_err *err)
 {
     struct agent *a = ctx;
-    int taken = hosted_frame(a->hosted, type, body, size, err);
+    int taken;
 
+    if (!a->hosted && type == AGENT_ASK)
+        return give_answer(a, body, size, err);
+    if (!a->hosted)
+        return cw_err_set(err, CW_EPROTO, "a frame of the type %u without a job", type);
+    taken = hosted_frame(a->hosted, type, body, size, err);
     if (taken > 0 && type == AGENT_CLOSE) /* and what ranks started and left behind */
         children_kill(is_service, a);
     if (taken != 0)
@@ -145,32 +172,42 @@ static void set_stack_limit(uint64_t bytes)
     setrlimit(RLIMIT_STACK, &limit);
 }
 
-static int serve(struct agent *a, const struct greeting_open *open, struct cw_err *err)
+static int serve_job(struct agent *a, const struct greeting_open *open, struct cw_err *err)
 {
     struct hosted_config config = {.loop = a->loop,
+                                   .mux = a->mux,
                                    .ranks = open->ranks,
                                    .alive_period_ns = open->alive_period_ns,
                                    .keep_fd = a->keep_fd,
                                    .connected = is_connected,
                                    .ctx = a};
-    struct units_config units = {
-        .loop = a->loop, .dir = a->dir.path, .job = open->job, .events = &host_units_events};
+    struct units_config units = {.loop = a->loop,
+                                 .dir = a->dir.path,
+                                 .job = open->job,
+                                 .events = &host_units_events,
+                                 .ctx = a->mux};
 
     memcpy(a->key, open->key, CW_KEY_SIZE);
     set_stack_limit(open->stack_bytes);
-    a->mux = config.mux = a->wire.mux = mux_new(&mux_ops, a, err);
-    if (!a->mux || mux_connect(a->mux, 0, err) < 0)
-        return err->code;
+    children_adopt();
     a->hosted = hosted_new(&config, err);
-    units.ctx = a->mux;
     a->units = a->hosted ? units_new(&units, err) : NULL;
     a->stager = a->units ? stager_new(a->loop, a->mux, err) : NULL;
-    if (!a->stager)
+    return a->stager ? CW_OK : err->code;
+}
+
+static int serve(struct agent *a, const struct greeting_open *open, struct cw_err *err)
+{
+    a->mux = a->wire.mux = mux_new(&mux_ops, a, err);
+    if (!a->mux || mux_connect(a->mux, 0, err) < 0 ||
+        (open->ranks > 0 && serve_job(a, open, err) < 0))
         return err->code;
     keep_time(a, open);
     wire_begin(&a->wire);
     return CW_OK;
 }
+
+static int open_door(struct agent *a, struct cw_err *err);
 
 /* The dispatcher looks at the versions of both. */
 static int take_open(struct agent *a, const uint8_t *body, size_t size, struct cw_err *err)
@@ -181,6 +218,8 @@ static int take_open(struct agent *a, const uint8_t *body, size_t size, struct c
 
     if (!greeting_get_open(body, size, &open))
         return cw_err_set(err, CW_EPROTO, "a greeting that makes no sense");
+    if (open.ranks > 0 && open_door(a, err) < 0)
+        return err->code;
     facts_get(&hello, a->dir.path);
     wire_greet(&a->wire, bytes, greeting_put_hello(bytes, &hello), err);
     if (open.protocol != hello.protocol || strcmp(open.version, hello.version) != 0)
@@ -216,7 +255,9 @@ static void on_broke(void *ctx, const struct cw_err *err)
 
     if (a->ending)
         return;
-    if (a->here || !a->mux || (err->code != CW_ECLOSED && err->code != CW_ESYS))
+    if (a->mux && !a->hosted && err->code == CW_ECLOSED)
+        a->ending = true;
+    else if (a->here || !a->hosted || (err->code != CW_ECLOSED && err->code != CW_ESYS))
         end_with(a, err);
 }
 
@@ -247,6 +288,14 @@ static int on_attach(void *ctx, const struct greeting_attach *attach, struct wir
     wire_greet(&a->wire, bytes, greeting_put_attached(bytes, &attached), err);
     wire_begin(&a->wire);
     return CW_OK;
+}
+
+static int open_door(struct agent *a, struct cw_err *err)
+{
+    a->dir_made = rundir_make(&a->dir, err) == CW_OK;
+    if (a->dir_made)
+        a->door = door_open(a->loop, a->dir.path, on_attach, a, err);
+    return a->door ? CW_OK : err->code;
 }
 
 /* --- signals --- */
@@ -297,22 +346,17 @@ static int open_all(struct agent *a, struct cw_err *err)
     a->loop = loop_new(err);
     if (!a->loop || signals_open(&a->signals, a->loop, on_signal, a, err) < 0)
         return err->code;
-    children_adopt();
     wire_init(&a->wire, a->loop, &wire_ops, a);
     greeting_init(&a->greeting, false);
     loop_timer_add(a->loop, &a->timer, on_timer, a);
     loop_timer_set(&a->timer, loop_now_ns(a->loop) + AGENT_OPEN_NS);
-    a->dir_made = rundir_make(&a->dir, err) == CW_OK;
-    if (!a->dir_made)
-        return err->code;
-    a->door = door_open(a->loop, a->dir.path, on_attach, a, err);
-    return a->door ? take_streams(a, err) : err->code;
+    return take_streams(a, err);
 }
 
 static void close_all(struct agent *a)
 {
     hosted_free(a->hosted);
-    if (a->loop)
+    if (a->units)
         children_kill(is_service, a);
     units_free(a->units);
     stager_free(a->stager);
@@ -332,7 +376,7 @@ static void close_all(struct agent *a)
 
 /* --- running --- */
 
-int agent_run(bool here, int keep_fd, struct cw_err *err)
+int agent_run(bool here, int keep_fd, agent_answer *answer, struct cw_err *err)
 {
     struct agent *a = calloc(1, sizeof(*a));
     int code;
@@ -341,6 +385,7 @@ int agent_run(bool here, int keep_fd, struct cw_err *err)
         return cw_err_set(err, CW_ENOMEM, "no memory for an agent");
     a->here = here;
     a->keep_fd = keep_fd;
+    a->answer = answer;
     err->code = CW_OK;
     if (open_all(a, err) == CW_OK) {
         while (!a->over && !a->ending)

@@ -7,6 +7,7 @@
 
 #include "common/err.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 #define AGENT_SOCKET "agent"              /* in its directory */
@@ -14,9 +15,14 @@
 #define AGENT_PERIOD_MAX_NS 1000000000ull /* between two signs of life */
 #define AGENT_PERIODS 4u                  /* of these in the time of silence */
 
-/* Runs until the job is over, or the agent is told to end. `here`: it was started by the dispatcher
- * itself, and ends with that connection; `keep_fd` is open then as long as a process of a rank may
- * live, unless it is -1. Errors: of every kind, before it serves a job. */
-int agent_run(bool here, int keep_fd, struct cw_err *err);
+/* What this host answers to a question (AGENT_ASK); the caller's. It may take its time: whoever
+ * asks waits. NULL with *err set: why there is no answer. */
+typedef json_t *agent_answer(const json_t *request, struct cw_err *err);
+
+/* Runs until the job is over, or nobody asks any more, or the agent is told to end. `here`: it was
+ * started by the dispatcher itself, and ends with that connection; `keep_fd` is open then as long
+ * as a process of a rank may live, unless it is -1. Errors: of every kind, before it serves a job.
+ */
+int agent_run(bool here, int keep_fd, agent_answer *answer, struct cw_err *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static uint8_t buffer[WIRE_BUFFER]; /* of whatever is read now */
+static _Thread_local uint8_t buffer[WIRE_BUFFER]; /* of whatever is read now */
 
 static void flush_due(void *ctx)
 {

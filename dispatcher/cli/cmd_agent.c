@@ -1,6 +1,7 @@
 #include "dispatcher/agent/agent.h"
 #include "dispatcher/agent/attach.h"
 #include "dispatcher/cli/commands.h"
+#include "dispatcher/cli/host_answers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,9 @@
 static const char usage[] =
     "usage: causeway agent [--attach DIRECTORY | --here KEPT]\n\n"
     "The part of a job on one host. 'causeway run' starts it, elsewhere over ssh or the like, and\n"
-    "speaks with it over its standard input and output; it is not for use by hand.\n";
+    "speaks with it over its standard input and output; 'causeway doctor', 'up', 'down' and "
+    "'status'\n"
+    "ask hosts by it. It is not for use by hand.\n";
 
 int cmd_agent(int argc, char **argv)
 {
@@ -22,9 +25,9 @@ int cmd_agent(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--attach") == 0)
         attach_run(argv[2], &err);
     else if (argc == 3 && strcmp(argv[1], "--here") == 0)
-        agent_run(true, atoi(argv[2]), &err);
+        agent_run(true, atoi(argv[2]), host_answer, &err);
     else if (argc == 1)
-        agent_run(false, -1, &err);
+        agent_run(false, -1, host_answer, &err);
     else {
         fputs(usage, stderr);
         return 2;

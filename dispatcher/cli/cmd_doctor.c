@@ -4,7 +4,6 @@
 #include "dispatcher/cli/doctor_grid.h"
 #include "dispatcher/cli/doctor_hosts.h"
 #include "dispatcher/program/tool.h"
-#include "tunnels/ssh_address.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,27 +32,18 @@ static const char usage[] =
     "\n"
     "Exit code: 0 all that is needed is there, 1 something is missing, 2 bad usage.\n";
 
-enum {
-    OPTION_HELP = 'h',
-    OPTION_GRID = 'f',
-    OPTION_REPORT = 256,
-    OPTION_SSH_KEYS,
-    OPTION_HERE,
-    OPTION_TIMEOUT,
-    OPTION_OF_HOSTS
-};
+enum { OPTION_HELP = 'h', OPTION_GRID = 'f', OPTION_HERE = 256, OPTION_TIMEOUT, OPTION_OF_HOSTS };
 
 /* Of those that causeway run has for hosts. */
 static const enum host_option host_options[] = {HOST_OPTION_HOST, HOST_OPTION_HOSTFILE,
                                                 HOST_OPTION_LAUNCHER, HOST_OPTION_LAUNCHER_ARGS,
                                                 HOST_OPTION_AGENT};
 #define HOST_OPTIONS_HERE (sizeof(host_options) / sizeof(*host_options))
-#define OWN_OPTIONS 6
+#define OWN_OPTIONS 4
 
 struct doctor_options {
     bool help;
-    const char *directory; /* of --report; NULL: not given, as the next two */
-    const char *grid;
+    const char *grid; /* NULL: not given, as the next one */
     const char *here;
     uint64_t time_ns; /* 0: not given */
     struct host_options hosts;
@@ -65,12 +55,6 @@ static int take_own(struct doctor_options *o, int option, struct cw_err *err)
     switch (option) {
     case OPTION_HELP:
         o->help = true;
-        break;
-    case OPTION_REPORT:
-        o->directory = optarg;
-        break;
-    case OPTION_SSH_KEYS:
-        setenv(SSH_KEYS_VARIABLE, optarg, 1);
         break;
     case OPTION_GRID:
         o->grid = optarg;
@@ -104,11 +88,9 @@ static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err 
     struct option of_hosts[HOST_OPTIONS];
     struct option all[HOST_OPTIONS_HERE + OWN_OPTIONS + 1] = {
         {"help", no_argument, NULL, OPTION_HELP},
-        {"report", required_argument, NULL, OPTION_REPORT},
         {"here", required_argument, NULL, OPTION_HERE},
         {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-        {"file", required_argument, NULL, OPTION_GRID},
-        {"ssh-keys", required_argument, NULL, OPTION_SSH_KEYS}};
+        {"file", required_argument, NULL, OPTION_GRID}};
     int option;
 
     host_options_list(of_hosts, OPTION_OF_HOSTS);
@@ -137,6 +119,7 @@ static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err 
 static int examine(const char *program)
 {
     struct doctor d = {.output = malloc(TOOL_OUTPUT_MAX)};
+    bool missing;
 
     if (!d.output) {
         fputs("causeway doctor: no memory\n", stderr);
@@ -148,15 +131,15 @@ static int examine(const char *program)
     if (program)
         doctor_check_program(&d, program);
     free(d.output);
-    return d.missing;
+    missing = doctor_print("", &d.findings);
+    findings_free(&d.findings);
+    return missing;
 }
 
 static int carry_out(const struct doctor_options *o)
 {
     if (o->help)
         return fputs(usage, stdout) < 0;
-    if (o->directory)
-        return doctor_report(o->directory, o->program);
     if (o->grid)
         return doctor_grid(o->grid, o->here, o->time_ns);
     return o->hosts.list.count ? doctor_hosts(&o->hosts, o->program) : examine(o->program);

@@ -13,10 +13,8 @@ int cmd_doctor(int argc, char **argv); /* starts short-lived children: from the 
 int cmd_tunnel(int argc, char **argv);
 int cmd_door(int argc, char **argv); /* `causeway tunnel --listen ADDRESS TO ...` */
 
-/* For causeway run alone, which starts it on each host of a job; for causeway up, down and status
- * alone: answers requests about services on this host (service_format.h) from standard input, until
- * its end. */
+/* For causeway run, which starts it on each host of a job, and for those commands that ask hosts.
+ */
 int cmd_agent(int argc, char **argv);
-int cmd_service(int argc, char **argv);
 
 #endif

@@ -1,26 +1,12 @@
 #include "dispatcher/cli/doctor.h"
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define CHILD_TIME_MAX_S 20
-
-void doctor_say(struct doctor *d, enum doctor_level level, const char *fmt, ...)
-{
-    va_list ap;
-
-    printf("%s%-7s ", d->report ? "finding " : "", doctor_level_word(level));
-    va_start(ap, fmt);
-    vprintf(fmt, ap);
-    va_end(ap);
-    putchar('\n');
-    if (level == DOCTOR_MISSING)
-        d->missing = true;
-}
 
 bool doctor_print(const char *about, const struct findings *findings)
 {
@@ -36,6 +22,13 @@ bool doctor_print(const char *about, const struct findings *findings)
         printf("%-7s %s%sthere is more than is told here; see to this first\n",
                doctor_level_word(DOCTOR_WARNING), about, colon);
     return missing;
+}
+
+bool doctor_print_host(const struct host_check *host)
+{
+    bool missing = doctor_print(host->name, &host->findings);
+
+    return doctor_print(host->name, &host->report.findings) || missing;
 }
 
 size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *about, char *answer,

@@ -1,5 +1,4 @@
 #include "dispatcher/cli/doctor_grid.h"
-#include "common/fd.h"
 #include "common/home.h"
 #include "common/keyfile.h"
 #include "common/together.h"
@@ -12,7 +11,6 @@
 #include "dispatcher/services/plan.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,19 +29,14 @@ struct examination {
     uint64_t time_ns;
     char ssh_args[GRID_SSH_ARGS_BYTES];
     uint8_t key[CW_KEY_SIZE];
-    uint8_t token[TCP_PROBE_TOKEN];
     char keys[GRID_KEYS_BYTES]; /* for tunnels */
-    char causeway[PATH_MAX];
-    char directory[PATH_MAX];
     struct gate_check gates;
-    uint32_t hosts; /* of all sites, with each of the next ones */
-    struct look *look;
+    struct host_checks hosts; /* of all sites, with each of the next ones */
     struct grid_host_name *name;
     uint32_t *site;
     uint32_t first[GRID_SITES_MAX]; /* host of each site */
     bool open[GRID_SITES_MAX];      /* its gateways let us in */
     struct findings of_site[GRID_SITES_MAX];
-    struct findings findings; /* of this machine, and of all hosts together */
     struct grid_ways ways;
 };
 
@@ -85,20 +78,24 @@ static int read_key(struct examination *e, struct cw_err *err)
 
 static int list_hosts(struct examination *e, struct cw_err *err)
 {
+    uint32_t count = 0;
+
     for (uint32_t i = 0; i < e->grid.sites; i++)
-        e->hosts += e->grid.site[i].hosts;
-    e->look = calloc(e->hosts, sizeof(*e->look));
-    e->name = calloc(e->hosts, sizeof(*e->name));
-    e->site = calloc(e->hosts, sizeof(*e->site));
-    if (!e->look || !e->name || !e->site)
-        return cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", e->hosts);
+        count += e->grid.site[i].hosts;
+    if (host_checks_init(&e->hosts, count, err) < 0)
+        return err->code;
+    e->name = calloc(count, sizeof(*e->name));
+    e->site = calloc(count, sizeof(*e->site));
+    if (!e->name || !e->site)
+        return cw_err_set(err, CW_ENOMEM, "no memory for %u hosts", count);
     for (uint32_t i = 0, at = 0; i < e->grid.sites; i++) {
         e->first[i] = at;
         for (uint32_t j = 0; j < e->grid.site[i].hosts; j++, at++) {
             snprintf(e->name[at].text, sizeof(e->name[at].text), SSH_CONFIG_HOST,
                      e->grid.site[i].host[j].name, e->grid.site[i].name);
-            e->look[at].name = e->name[at].text;
-            e->look[at].visit = VISIT_NONE;
+            e->hosts.check[at].name = e->name[at].text;
+            if (e->grid.site[i].causeway[0])
+                e->hosts.check[at].causeway = e->grid.site[i].causeway;
             e->site[at] = i;
         }
     }
@@ -107,22 +104,18 @@ static int list_hosts(struct examination *e, struct cw_err *err)
 
 static int begin(struct examination *e, const char *file, struct cw_err *err)
 {
-    ssize_t n = readlink("/proc/self/exe", e->causeway, sizeof(e->causeway) - 1);
-
     take_login_keys(e);
     if (read_key(e, err) < 0 || list_hosts(e, err) < 0)
         return err->code;
-    if (!getcwd(e->directory, sizeof(e->directory)))
-        strcpy(e->directory, "/");
-    e->causeway[n > 0 ? n : 0] = '\0';
-    randombytes_buf(e->token, sizeof(e->token));
+    e->hosts.config.launcher = "ssh";
+    e->hosts.config.launcher_args = e->ssh_args;
+    e->hosts.config.time_ns = e->time_ns;
+    e->hosts.config.ssh_keys = e->keys[0] ? e->keys : NULL;
     e->gates.grid = &e->grid;
     e->gates.here = e->here;
     e->gates.file = file;
     e->gates.ssh_config = e->ssh_args + strlen("-F ");
     e->gates.time_ms = (uint32_t)((e->time_ns ? e->time_ns : DOCTOR_GRID_OPEN_NS) / NS_IN_MS);
-    cw_raise_descriptor_limit();
-    signal(SIGPIPE, SIG_IGN); /* a launcher may have ended when it is asked */
     return CW_OK;
 }
 
@@ -135,27 +128,12 @@ static void check_gate(void *ctx, uint32_t site)
     e->open[site] = gate_check(&e->gates, site, &e->of_site[site]);
 }
 
-static void look_at_host(void *ctx, uint32_t host)
+static void check_host(void *ctx, uint32_t host)
 {
     struct examination *e = ctx;
-    const char *causeway = e->grid.site[e->site[host]].causeway;
-    struct look_config config = {.visit = {.launcher = "ssh",
-                                           .launcher_args = e->ssh_args,
-                                           .causeway = causeway[0] ? causeway : e->causeway,
-                                           .time_ns = e->time_ns},
-                                 .directory = e->directory,
-                                 .ssh_keys = e->keys[0] ? e->keys : NULL,
-                                 .token = e->token};
 
     if (e->open[e->site[host]])
-        look_at(&e->look[host], &config);
-}
-
-static void leave_host(void *ctx, uint32_t host)
-{
-    struct examination *e = ctx;
-
-    look_free(&e->look[host]);
+        host_check_begin(&e->hosts.check[host]);
 }
 
 static void probe_within(void *ctx, uint32_t host)
@@ -165,24 +143,23 @@ static void probe_within(void *ctx, uint32_t host)
 
 /* --- all of it --- */
 
-static void look_at_all(struct examination *e)
+static void check_all(struct examination *e)
 {
     struct grid_probe probe = {.grid = &e->grid,
                                .here = e->here,
-                               .look = e->look,
+                               .check = e->hosts.check,
                                .site = e->site,
                                .first = e->first,
-                               .token = e->token,
                                .time_ms = e->gates.time_ms,
                                .ways = &e->ways,
                                .of_site = e->of_site,
-                               .of_machine = &e->findings};
+                               .of_machine = &e->hosts.findings};
 
     cw_together(e->grid.sites, e->grid.sites, check_gate, e);
-    cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, look_at_host, e);
-    cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
+    cw_together(e->hosts.count, DOCTOR_GRID_HOSTS_MAX, check_host, e);
+    cw_together(e->hosts.count, DOCTOR_GRID_HOSTS_MAX, probe_within, &probe);
     grid_probe_between(&probe);
-    look_compare(e->look, e->hosts, &e->findings);
+    host_checks_compare(&e->hosts);
 }
 
 /* Returns whether something is missing. */
@@ -192,12 +169,10 @@ static bool print_all(struct examination *e)
 
     for (uint32_t i = 0; i < e->grid.sites; i++) {
         missing |= doctor_print(e->grid.site[i].name, &e->of_site[i]);
-        for (uint32_t j = e->first[i]; j < e->first[i] + e->grid.site[i].hosts; j++) {
-            missing |= doctor_print(e->look[j].name, &e->look[j].findings);
-            missing |= doctor_print(e->look[j].name, &e->look[j].visit.report.findings);
-        }
+        for (uint32_t j = 0; j < e->grid.site[i].hosts; j++)
+            missing |= doctor_print_host(&e->hosts.check[e->first[i] + j]);
     }
-    missing |= doctor_print("this machine", &e->findings);
+    missing |= doctor_print("this machine", &e->hosts.findings);
     putchar('\n');
     grid_ways_draw(&e->ways, &e->grid, e->here, stdout);
     return missing;
@@ -205,14 +180,11 @@ static bool print_all(struct examination *e)
 
 static void release(struct examination *e)
 {
-    if (e->look)
-        cw_together(e->hosts, DOCTOR_GRID_HOSTS_MAX, leave_host, e);
+    host_checks_end(&e->hosts, DOCTOR_GRID_HOSTS_MAX);
     for (uint32_t i = 0; i < e->grid.sites; i++)
         findings_free(&e->of_site[i]);
-    findings_free(&e->findings);
     sodium_memzero(e->key, sizeof(e->key));
     grid_free(&e->grid);
-    free(e->look);
     free(e->name);
     free(e->site);
     free(e);
@@ -233,7 +205,7 @@ int doctor_grid(const char *file, const char *here, uint64_t time_ns)
         fprintf(stderr, "causeway doctor: %s\n", err.text);
         code = err.code == CW_EINVAL ? 2 : 1;
     } else {
-        look_at_all(e);
+        check_all(e);
         code = print_all(e);
     }
     release(e);

@@ -18,9 +18,9 @@ static void check_restorer(struct doctor *d)
     if (!d->device[0])
         return;
     if (device_path_find_restorer(d->device, path, &err) < 0)
-        doctor_say(d, DOCTOR_WARNING, "images of ranks: %s", err.text);
+        findings_add(&d->findings, DOCTOR_WARNING, "images of ranks: %s", err.text);
     else
-        doctor_say(d, DOCTOR_OK, "images of ranks: %s goes on from them", path);
+        findings_add(&d->findings, DOCTOR_OK, "images of ranks: %s goes on from them", path);
 }
 
 /* The library asks the same before the first image. */
@@ -29,10 +29,11 @@ static void check_system(struct doctor *d)
     struct cw_err err = {0};
 
     if (image_probe(&err))
-        doctor_say(d, DOCTOR_WARNING, "images of ranks: none can be taken: %s", err.text);
+        findings_add(&d->findings, DOCTOR_WARNING, "images of ranks: none can be taken: %s",
+                     err.text);
     else
-        doctor_say(d, DOCTOR_OK,
-                   "images of ranks: /proc, prctl(PR_SET_MM_MAP) and copies of processes");
+        findings_add(&d->findings, DOCTOR_OK,
+                     "images of ranks: /proc, prctl(PR_SET_MM_MAP) and copies of processes");
 }
 
 /* What a rank and the restorer reserve counts as what they use. */
@@ -41,8 +42,8 @@ static void check_address_space(struct doctor *d)
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        doctor_say(
-            d, DOCTOR_WARNING,
+        findings_add(
+            &d->findings, DOCTOR_WARNING,
             "images of ranks: a process may have %llu MiB of addresses only; set ulimit -v to "
             "unlimited",
             (unsigned long long)limit.rlim_cur >> 20);
@@ -61,19 +62,19 @@ static void check_disk(struct doctor *d)
     struct statfs fs;
 
     if (statfs(dir, &fs) < 0 || access(dir, W_OK | X_OK) < 0)
-        doctor_say(
-            d, DOCTOR_WARNING,
+        findings_add(
+            &d->findings, DOCTOR_WARNING,
             "images of ranks: %s: %s; set TMPDIR to a directory on a disk that you may write "
             "to",
             dir, strerror(errno));
     else if (disk_in_memory(dir))
-        doctor_say(d, DOCTOR_WARNING,
-                   "images of ranks: %s is in memory, which they would fill; set TMPDIR to a "
-                   "directory on a disk",
-                   dir);
+        findings_add(&d->findings, DOCTOR_WARNING,
+                     "images of ranks: %s is in memory, which they would fill; set TMPDIR to a "
+                     "directory on a disk",
+                     dir);
     else
-        doctor_say(d, DOCTOR_OK, "images of ranks: %s is on a disk, %llu MiB free", dir,
-                   (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize >> 20);
+        findings_add(&d->findings, DOCTOR_OK, "images of ranks: %s is on a disk, %llu MiB free",
+                     dir, (unsigned long long)fs.f_bavail * (unsigned long long)fs.f_bsize >> 20);
 }
 
 void doctor_check_images(struct doctor *d)

@@ -63,32 +63,33 @@ static void check_mpich(struct doctor *d)
 
     if (!doctor_ask_child(ask_library, MPICH_SONAME, text, sizeof(text)) ||
         (text[0] == '!' && !strstr(text, "!" MPICH_SONAME ": cannot open"))) {
-        doctor_say(d, DOCTOR_MISSING,
-                   MPICH_SONAME ": the dynamic loader cannot take it%s%s; reinstall MPICH",
-                   text[0] ? ": " : "", text[0] ? text + 1 : "");
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     MPICH_SONAME ": the dynamic loader cannot take it%s%s; reinstall MPICH",
+                     text[0] ? ": " : "", text[0] ? text + 1 : "");
         return;
     }
     if (text[0] == '!') {
-        doctor_say(d, DOCTOR_MISSING,
-                   MPICH_SONAME
-                   ": the dynamic loader does not find it; install MPICH (Debian: apt install "
-                   "libmpich12) or name its directory in LD_LIBRARY_PATH");
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     MPICH_SONAME
+                     ": the dynamic loader does not find it; install MPICH (Debian: apt install "
+                     "libmpich12) or name its directory in LD_LIBRARY_PATH");
         return;
     }
     size = strcspn(text, "\n");
     snprintf(d->mpich, sizeof(d->mpich), "%.*s", (int)size, text);
     if (!text[size] || !text[size + 1]) {
-        doctor_say(d, DOCTOR_WARNING,
-                   "%s: it does not tell its version; is it damaged? Reinstall it", d->mpich);
+        findings_add(&d->findings, DOCTOR_WARNING,
+                     "%s: it does not tell its version; is it damaged? Reinstall it", d->mpich);
         return;
     }
     read_value(text, "MPICH Version", d->mpich_version, sizeof(d->mpich_version));
     read_value(text, "MPICH Device", device, sizeof(device));
     if (strncmp(device, "ch4:ucx", 7) == 0)
-        doctor_say(d, DOCTOR_OK, "MPICH %s, device %s (%s)", d->mpich_version, device, d->mpich);
+        findings_add(&d->findings, DOCTOR_OK, "MPICH %s, device %s (%s)", d->mpich_version, device,
+                     d->mpich);
     else
-        doctor_say(
-            d, DOCTOR_MISSING,
+        findings_add(
+            &d->findings, DOCTOR_MISSING,
             "an MPICH over UCX: %s is MPICH %s, device %s; install one of device ch4:ucx (Debian's "
             "libmpich12)",
             d->mpich, d->mpich_version, device);
@@ -98,9 +99,9 @@ static void check_mpich(struct doctor *d)
 
 static void say_missing(void *ctx, const char *name)
 {
-    doctor_say(ctx, DOCTOR_MISSING,
-               "%s: MPICH imports it and the device does not have it; use " UCX_NAMES_CARRIED,
-               name);
+    findings_add(ctx, DOCTOR_MISSING,
+                 "%s: MPICH imports it and the device does not have it; use " UCX_NAMES_CARRIED,
+                 name);
 }
 
 static void check_device(struct doctor *d)
@@ -111,24 +112,25 @@ static void check_device(struct doctor *d)
 
     if (device_path_find(d->device, &err) < 0) {
         d->device[0] = '\0';
-        doctor_say(d, DOCTOR_MISSING, "%s", err.text);
+        findings_add(&d->findings, DOCTOR_MISSING, "%s", err.text);
         return;
     }
     if (!ucx_names_can_be_read(d->device)) {
-        doctor_say(d, DOCTOR_MISSING,
-                   "%s: no shared library, or damaged; run make and make install", d->device);
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "%s: no shared library, or damaged; run make and make install", d->device);
         d->device[0] = '\0';
         return;
     }
     if (!d->mpich[0])
         return;
-    lacking = ucx_names_compare(d->mpich, d->device, say_missing, d, &imported);
+    lacking = ucx_names_compare(d->mpich, d->device, say_missing, &d->findings, &imported);
     if (imported == 0)
-        doctor_say(d, DOCTOR_MISSING,
-                   "%s imports nothing of UCX; install an MPICH of device ch4:ucx", d->mpich);
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "%s imports nothing of UCX; install an MPICH of device ch4:ucx", d->mpich);
     else if (lacking == 0)
-        doctor_say(d, DOCTOR_OK, "the device has the %d functions of UCX that MPICH imports (%s)",
-                   imported, d->device);
+        findings_add(&d->findings, DOCTOR_OK,
+                     "the device has the %d functions of UCX that MPICH imports (%s)", imported,
+                     d->device);
 }
 
 /* The name of the device in LD_PRELOAD: its path, or a link to it in a directory of our own. */
@@ -144,7 +146,7 @@ static bool begin_preload(struct doctor *d, struct rundir *dir, char preload[PAT
             return true;
         rundir_remove(dir);
     }
-    doctor_say(d, DOCTOR_MISSING, "%s", err.text);
+    findings_add(&d->findings, DOCTOR_MISSING, "%s", err.text);
     return false;
 }
 
@@ -172,18 +174,20 @@ static void check_preload(struct doctor *d)
         unsetenv("LD_PRELOAD");
     free(saved);
     if (code < 0)
-        doctor_say(d, DOCTOR_MISSING, "the dynamic loader's word on the device: %s", err.text);
+        findings_add(&d->findings, DOCTOR_MISSING, "the dynamic loader's word on the device: %s",
+                     err.text);
     else if (code > 0)
-        doctor_say(d, DOCTOR_MISSING, "what the dynamic loader needs: %.*s; install it",
-                   (int)strcspn(d->output, "\n"), d->output);
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "what the dynamic loader needs: %.*s; install it",
+                     (int)strcspn(d->output, "\n"), d->output);
     else if (!strstr(d->output, preload) || strstr(d->output, DEVICE_SONAME " =>"))
-        doctor_say(d, DOCTOR_MISSING,
-                   "the dynamic loader does not take %s in the place of " DEVICE_SONAME
-                   "; its SONAME must be that: run make clean and make",
-                   d->device);
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "the dynamic loader does not take %s in the place of " DEVICE_SONAME
+                     "; its SONAME must be that: run make clean and make",
+                     d->device);
     else
-        doctor_say(d, DOCTOR_OK,
-                   "the dynamic loader takes the device in the place of " DEVICE_SONAME);
+        findings_add(&d->findings, DOCTOR_OK,
+                     "the dynamic loader takes the device in the place of " DEVICE_SONAME);
 }
 
 void doctor_check_library(struct doctor *d)

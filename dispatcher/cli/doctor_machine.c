@@ -24,7 +24,8 @@ static void check_kernel(struct doctor *d)
     struct utsname name;
 
     if (uname(&name) == 0)
-        doctor_say(d, DOCTOR_OK, "%s %s, %s", name.sysname, name.release, name.machine);
+        findings_add(&d->findings, DOCTOR_OK, "%s %s, %s", name.sysname, name.release,
+                     name.machine);
 }
 
 static void ask_personality(const void *about, int to)
@@ -46,10 +47,11 @@ static void check_personality(struct doctor *d)
 
     doctor_ask_child(ask_personality, NULL, answer, sizeof(answer));
     if (strcmp(answer, "ok") == 0)
-        doctor_say(d, DOCTOR_OK, "address randomisation can be turned off for a process");
+        findings_add(&d->findings, DOCTOR_OK,
+                     "address randomisation can be turned off for a process");
     else
-        doctor_say(
-            d, DOCTOR_MISSING,
+        findings_add(
+            &d->findings, DOCTOR_MISSING,
             "personality(ADDR_NO_RANDOMIZE): %s; without it a crashed rank cannot be brought back. "
             "In a container allow it (docker run --security-opt seccomp=unconfined)",
             answer);
@@ -77,17 +79,17 @@ static void check_runtime_dir(struct doctor *d)
 
     snprintf(dir, sizeof(dir), "%s/causeway-doctor-XXXXXX", base);
     if (!mkdtemp(dir)) {
-        doctor_say(d, DOCTOR_MISSING,
-                   "a directory for sockets: %s: %s; set TMPDIR to one that you may write to", base,
-                   strerror(errno));
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "a directory for sockets: %s: %s; set TMPDIR to one that you may write to",
+                     base, strerror(errno));
         return;
     }
     if (try_socket(dir, &err) < 0)
-        doctor_say(d, DOCTOR_MISSING,
-                   "Unix sockets in %s: %s; set TMPDIR to a short path on a local disk", base,
-                   err.text);
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "Unix sockets in %s: %s; set TMPDIR to a short path on a local disk", base,
+                     err.text);
     else
-        doctor_say(d, DOCTOR_OK, "Unix sockets in %s", base);
+        findings_add(&d->findings, DOCTOR_OK, "Unix sockets in %s", base);
     rmdir(dir);
 }
 
@@ -97,9 +99,9 @@ static void check_io_uring(struct doctor *d)
     struct cw_err err = {0};
 
     if (relay_engine_uring.check(&err) == CW_OK)
-        doctor_say(d, DOCTOR_OK, "io_uring, for --engine uring");
+        findings_add(&d->findings, DOCTOR_OK, "io_uring, for --engine uring");
     else
-        doctor_say(d, DOCTOR_WARNING, "--engine uring cannot run here: %s", err.text);
+        findings_add(&d->findings, DOCTOR_WARNING, "--engine uring cannot run here: %s", err.text);
 }
 
 static void check_open_files(struct doctor *d)
@@ -109,13 +111,14 @@ static void check_open_files(struct doctor *d)
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return;
     if (limit.rlim_cur < OPEN_FILES_MIN)
-        doctor_say(d, DOCTOR_WARNING,
-                   "%llu open files a process (up to %llu on demand): few for a job of many ranks; "
-                   "raise it with ulimit -n",
-                   (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+        findings_add(
+            &d->findings, DOCTOR_WARNING,
+            "%llu open files a process (up to %llu on demand): few for a job of many ranks; "
+            "raise it with ulimit -n",
+            (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
     else
-        doctor_say(d, DOCTOR_OK, "%llu open files a process (up to %llu on demand)",
-                   (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
+        findings_add(&d->findings, DOCTOR_OK, "%llu open files a process (up to %llu on demand)",
+                     (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_max);
 }
 
 static void check_cores(struct doctor *d)
@@ -125,12 +128,12 @@ static void check_cores(struct doctor *d)
     int usable = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : (int)online;
 
     if (usable < 2)
-        doctor_say(
-            d, DOCTOR_WARNING,
+        findings_add(
+            &d->findings, DOCTOR_WARNING,
             "1 core: the relay and the ranks take turns; allow it more (taskset, cpuset), or bear "
             "it");
     else
-        doctor_say(d, DOCTOR_OK, "%d cores of %ld", usable, online);
+        findings_add(&d->findings, DOCTOR_OK, "%d cores of %ld", usable, online);
 }
 
 /* MemAvailable of /proc/meminfo. */
@@ -157,12 +160,12 @@ static void check_memory(struct doctor *d)
     long free_mb = doctor_free_memory_mb();
 
     if (free_mb >= 0 && free_mb < MEMORY_MIN_MB)
-        doctor_say(d, DOCTOR_WARNING,
-                   "%ld MiB of memory left of %ld; the relay keeps messages: end other "
-                   "programs",
-                   free_mb, all_mb);
+        findings_add(&d->findings, DOCTOR_WARNING,
+                     "%ld MiB of memory left of %ld; the relay keeps messages: end other "
+                     "programs",
+                     free_mb, all_mb);
     else
-        doctor_say(d, DOCTOR_OK, "%ld MiB of memory left of %ld", free_mb, all_mb);
+        findings_add(&d->findings, DOCTOR_OK, "%ld MiB of memory left of %ld", free_mb, all_mb);
 }
 
 static int overcommit_mode(void)
@@ -184,16 +187,16 @@ static void check_overcommit(struct doctor *d)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (area == MAP_FAILED) {
-        doctor_say(d, DOCTOR_MISSING,
-                   "address space: reserving %llu GiB: %s (vm.overcommit_memory is %d); set "
-                   "vm.overcommit_memory to 0 or 1 and ulimit -v to unlimited",
-                   RESERVATION_BYTES >> 30, strerror(errno), overcommit_mode());
+        findings_add(&d->findings, DOCTOR_MISSING,
+                     "address space: reserving %llu GiB: %s (vm.overcommit_memory is %d); set "
+                     "vm.overcommit_memory to 0 or 1 and ulimit -v to unlimited",
+                     RESERVATION_BYTES >> 30, strerror(errno), overcommit_mode());
         return;
     }
     munmap(area, RESERVATION_BYTES);
-    doctor_say(d, DOCTOR_OK,
-               "%llu GiB of address space can be reserved (vm.overcommit_memory is %d)",
-               RESERVATION_BYTES >> 30, overcommit_mode());
+    findings_add(&d->findings, DOCTOR_OK,
+                 "%llu GiB of address space can be reserved (vm.overcommit_memory is %d)",
+                 RESERVATION_BYTES >> 30, overcommit_mode());
 }
 
 void doctor_check_machine(struct doctor *d)

@@ -12,15 +12,15 @@ void doctor_check_program(struct doctor *d, const char *name)
 
     if (program_resolve(name, NULL, path, sizeof(path), &err) < 0 ||
         program_inspect(path, &info, &err) < 0) {
-        doctor_say(d, DOCTOR_MISSING, "%s", err.text);
+        findings_add(&d->findings, DOCTOR_MISSING, "%s", err.text);
         return;
     }
-    doctor_say(d, program_can_run(info.kind) ? DOCTOR_OK : DOCTOR_MISSING, "%s is %s%s%s%s", path,
-               program_explain(info.kind), info.detail[0] ? " (" : "", info.detail,
-               info.detail[0] ? ")" : "");
+    findings_add(&d->findings, program_can_run(info.kind) ? DOCTOR_OK : DOCTOR_MISSING,
+                 "%s is %s%s%s%s", path, program_explain(info.kind), info.detail[0] ? " (" : "",
+                 info.detail, info.detail[0] ? ")" : "");
     if (info.kind == PROGRAM_MPICH_UCX && strcmp(info.mpi_library, d->mpich) != 0)
-        doctor_say(
-            d, DOCTOR_WARNING,
+        findings_add(
+            &d->findings, DOCTOR_WARNING,
             "it is linked against %s, not against the library above; look that this is meant",
             info.mpi_library);
 }

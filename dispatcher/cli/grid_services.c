@@ -4,7 +4,7 @@
 #include "common/secret.h"
 #include "dispatcher/grid/grid_file.h"
 #include "dispatcher/grid/grid_state.h"
-#include "dispatcher/services/crew.h"
+#include "dispatcher/services/service_batch.h"
 #include "dispatcher/status/table.h"
 
 #include <limits.h>
@@ -19,8 +19,8 @@
 struct session {
     const struct grid_services_options *options;
     struct grid grid;
-    struct crew_config crew;
-    struct crew_row *rows;
+    struct service_batch batch;
+    struct service_row *rows;
     int count;
     char own_host[HOST_NAME_MAX + 1];
     char causeway[PATH_MAX];
@@ -33,13 +33,13 @@ struct session {
 static int find_sites(struct session *s, struct cw_err *err)
 {
     const struct grid_services_options *o = s->options;
-    struct crew_config *c = &s->crew;
+    struct service_batch *b = &s->batch;
 
-    c->site = GRID_OUTSIDE;
-    if (o->site && (c->site = grid_find(&s->grid, o->site)) == GRID_OUTSIDE)
+    b->site = GRID_OUTSIDE;
+    if (o->site && (b->site = grid_find(&s->grid, o->site)) == GRID_OUTSIDE)
         return cw_err_set(err, CW_EINVAL, "--site %s: grid %s has no such site", o->site,
                           s->grid.name);
-    return grid_here(&s->grid, o->here, s->own_host, &c->here, err);
+    return grid_here(&s->grid, o->here, s->own_host, &b->here, err);
 }
 
 static int take_key(struct session *s, struct cw_err *err)
@@ -62,19 +62,19 @@ static int take_key(struct session *s, struct cw_err *err)
  * has to begin without it. */
 static int take_key_if_there(struct session *s, struct cw_err *err)
 {
-    const struct crew_config *c = &s->crew;
+    const struct service_batch *b = &s->batch;
     char path[PATH_MAX];
 
     if (grid_state_path(&s->grid, GRID_STATE_KEY, path, err) < 0)
         return err->code;
-    if (access(path, F_OK) == 0 || c->site == GRID_OUTSIDE || c->site != c->here ||
-        s->grid.site[c->site].published_at == GRID_OUTSIDE)
+    if (access(path, F_OK) == 0 || b->site == GRID_OUTSIDE || b->site != b->here ||
+        s->grid.site[b->site].published_at == GRID_OUTSIDE)
         return take_key(s, err);
     fprintf(stderr,
             "%s: the key of grid %s is not on this machine (%s), so site %s is published, and no "
             "more: 'causeway up' where the key is starts its other services\n",
             s->options->command, s->grid.name, path, s->options->site);
-    s->crew.publish_only = true;
+    s->batch.publish_only = true;
     return CW_OK;
 }
 
@@ -86,7 +86,7 @@ static int prepare(struct session *s, struct cw_err *err)
     s->causeway[n > 0 ? n : 0] = '\0';
     gethostname(s->own_host, sizeof(s->own_host) - 1);
     if (grid_file_read(&s->grid, s->options->file, err) < 0 || find_sites(s, err) < 0 ||
-        grid_state_ssh_args(&s->grid, s->crew.here, NULL, s->ssh_args, err) < 0)
+        grid_state_ssh_args(&s->grid, s->batch.here, NULL, s->ssh_args, err) < 0)
         return err->code;
     for (uint32_t i = 0; i < s->grid.sites; i++)
         plan_at_home(s->grid.site[i].key, cw_home());
@@ -95,16 +95,17 @@ static int prepare(struct session *s, struct cw_err *err)
 
 static int work(struct session *s, struct cw_err *err)
 {
-    struct crew_config *c = &s->crew;
+    struct service_batch *b = &s->batch;
 
-    c->plan = (struct plan){.grid = &s->grid, .key = s->key};
-    c->op = s->options->op;
-    c->own_host = s->own_host;
-    c->ssh_args = s->ssh_args;
-    c->causeway = s->causeway;
-    c->file = s->options->file;
-    s->rows = calloc(CREW_ROWS_MAX, sizeof(*s->rows));
-    s->count = s->rows ? crew_run(c, s->rows, err) : cw_err_set(err, CW_ENOMEM, "no memory");
+    b->plan = (struct plan){.grid = &s->grid, .key = s->key};
+    b->op = s->options->op;
+    b->own_host = s->own_host;
+    b->ssh_args = s->ssh_args;
+    b->causeway = s->causeway;
+    b->file = s->options->file;
+    s->rows = calloc(BATCH_ROWS_MAX, sizeof(*s->rows));
+    s->count =
+        s->rows ? service_batch_run(b, s->rows, err) : cw_err_set(err, CW_ENOMEM, "no memory");
     return s->count < 0 ? s->count : CW_OK;
 }
 
@@ -134,25 +135,24 @@ static const struct table_column columns[] = {
     {.title = "STATE", .cell = cell_state},
 };
 
-static json_t *row_json(const struct session *s, const struct crew_row *r)
+static json_t *row_json(const struct session *s, const struct service_row *r)
 {
     const struct grid_site *site = &s->grid.site[r->site];
-    const struct service_answer *a = &r->answer;
+    json_t *answer = service_answer_put(&r->answer), *row;
     char address[CW_ADDRESS_MAX];
-    json_t *log = json_array();
 
-    plan_address(&s->crew.plan, r->site, r->service, address);
-    for (uint32_t i = 0; i < a->log_lines; i++)
-        json_array_append_new(log, json_string(a->log[i]));
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:s, s:s, s:s, s:o}", "site", site->name,
-        "service", plan_names[r->service], "host", site->host[r->host].name, "address", address,
-        "state", r->reached ? service_state_words[a->state] : "unreachable", "well",
-        r->reached && a->well, "pid", (json_int_t)a->pid, "since", (json_int_t)a->since, "version",
-        a->version, "why", r->reached ? a->why : r->why, "note", a->note, "log", log);
+    plan_address(&s->batch.plan, r->site, r->service, address);
+    row = json_pack("{s:s, s:s, s:s, s:s}", "site", site->name, "service", plan_names[r->service],
+                    "host", site->host[r->host].name, "address", address);
+    if (!r->reached)
+        json_object_update_new(
+            row, json_pack("{s:s, s:b, s:s}", "state", "unreachable", "well", 0, "why", r->why));
+    json_object_update_missing(row, answer);
+    json_decref(answer);
+    return row;
 }
 
-static bool is_as_asked(const struct session *s, const struct crew_row *r)
+static bool is_as_asked(const struct session *s, const struct service_row *r)
 {
     bool look = strcmp(s->options->op, "look") == 0;
 
@@ -162,7 +162,7 @@ static bool is_as_asked(const struct session *s, const struct crew_row *r)
 /* Of the services of one host that cannot be asked, one line is enough. */
 static bool is_said(const struct session *s, int i)
 {
-    const struct crew_row *r = &s->rows[i];
+    const struct service_row *r = &s->rows[i];
 
     for (int j = 0; j < i && !r->reached; j++)
         if (!s->rows[j].reached && s->rows[j].site == r->site && s->rows[j].host == r->host)
@@ -170,7 +170,7 @@ static bool is_said(const struct session *s, int i)
     return false;
 }
 
-static void complain(const struct session *s, const struct crew_row *r)
+static void complain(const struct session *s, const struct service_row *r)
 {
     const struct grid_site *site = &s->grid.site[r->site];
     const char *command = s->options->command, *host = site->host[r->host].name;

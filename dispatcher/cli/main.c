@@ -28,8 +28,7 @@ static const struct {
     {"tunnel", cmd_tunnel, "reach an address behind a gateway, through SSH"},
     {"doctor", cmd_doctor, "say what this machine, or each host of a job, has and lacks"},
     {"help", cmd_help, "this text"},
-    {"agent", cmd_agent, NULL},     /* for causeway run alone */
-    {"service", cmd_service, NULL}, /* for causeway up, down and status alone */
+    {"agent", cmd_agent, NULL}, /* for other commands alone */
 };
 
 static void print_commands(FILE *to)

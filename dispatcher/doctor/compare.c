@@ -7,7 +7,7 @@
 #define NAMES_TEXT_MAX 320 /* bytes of these */
 #define MPICH_TEXT_MAX 768 /* bytes of versions and the names of their hosts */
 
-typedef bool are_alike(const struct report *one, const struct report *other);
+typedef bool are_alike(const struct host_report *one, const struct host_report *other);
 
 /* The hosts that are like this one, as text. */
 static void list_names(const struct compared *hosts, uint32_t count, uint32_t first,
@@ -44,20 +44,21 @@ static bool is_first(const struct compared *hosts, uint32_t at, are_alike *alike
 
 /* --- processors --- */
 
-static bool have_same_features(const struct report *one, const struct report *other)
+static bool have_same_features(const struct host_report *one, const struct host_report *other)
 {
-    return one->features.known && other->features.known &&
-           memcmp(one->features.word, other->features.word, sizeof(one->features.word)) == 0 &&
-           one->features.xcr0 == other->features.xcr0;
+    return one->features_known && other->features_known &&
+           memcmp(one->features, other->features, sizeof(one->features)) == 0 &&
+           one->xcr0 == other->xcr0;
 }
 
 /* As causeway-restore asks it. `text`: what is lacking. */
-static bool can_go_on(const struct report_features *image, const struct report_features *host,
-                      char *text, size_t size)
+static bool can_go_on(const struct host_report *image, const struct host_report *host, char *text,
+                      size_t size)
 {
-    for (int i = 0; i < REPORT_FEATURE_WORDS; i++)
-        if (image->word[i] & ~host->word[i]) {
-            snprintf(text, size, "word %d of CPUID: %#x", i, image->word[i] & ~host->word[i]);
+    for (int i = 0; i < HOST_REPORT_FEATURE_WORDS; i++)
+        if (image->features[i] & ~host->features[i]) {
+            snprintf(text, size, "word %d of CPUID: %#x", i,
+                     image->features[i] & ~host->features[i]);
             return false;
         }
     snprintf(text, size, "XCR0: %#llx", (unsigned long long)(image->xcr0 & ~host->xcr0));
@@ -69,13 +70,12 @@ void compare_features(const struct compared *hosts, uint32_t count, struct findi
     char from[NAMES_TEXT_MAX], to[NAMES_TEXT_MAX], lacking[64];
 
     for (uint32_t i = 0; i < count && !findings->more; i++) {
-        if (!is_first(hosts, i, have_same_features) || !hosts[i].report->features.known)
+        if (!is_first(hosts, i, have_same_features) || !hosts[i].report->features_known)
             continue;
         for (uint32_t j = 0; j < count; j++) {
-            if (j == i || !hosts[j].report || !hosts[j].report->features.known ||
+            if (j == i || !hosts[j].report || !hosts[j].report->features_known ||
                 !is_first(hosts, j, have_same_features) ||
-                can_go_on(&hosts[i].report->features, &hosts[j].report->features, lacking,
-                          sizeof(lacking)))
+                can_go_on(hosts[i].report, hosts[j].report, lacking, sizeof(lacking)))
                 continue;
             list_names(hosts, count, i, have_same_features, from);
             list_names(hosts, count, j, have_same_features, to);
@@ -90,7 +90,7 @@ void compare_features(const struct compared *hosts, uint32_t count, struct findi
 
 /* --- MPICH --- */
 
-static bool have_same_mpich(const struct report *one, const struct report *other)
+static bool have_same_mpich(const struct host_report *one, const struct host_report *other)
 {
     return strcmp(one->mpich, other->mpich) == 0;
 }

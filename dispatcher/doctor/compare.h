@@ -2,13 +2,13 @@
 #ifndef DISPATCHER_COMPARE_H
 #define DISPATCHER_COMPARE_H
 
-#include "dispatcher/doctor/report.h"
+#include "dispatcher/doctor/host_report.h"
 
 #include <stdint.h>
 
 struct compared {
     const char *name;
-    const struct report *report; /* NULL: there is none */
+    const struct host_report *report; /* NULL: there is none */
 };
 
 /* Hosts on which ranks cannot go on from images of other hosts: a processor of the former lacks

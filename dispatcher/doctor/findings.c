@@ -36,10 +36,10 @@ const char *doctor_level_word(enum doctor_level level)
     return words[level];
 }
 
-bool doctor_level_of(const char *word, size_t size, enum doctor_level *level)
+bool doctor_level_of(const char *word, enum doctor_level *level)
 {
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        if (strlen(words[i]) == size && memcmp(words[i], word, size) == 0) {
+    for (size_t i = 0; word && i < sizeof(words) / sizeof(*words); i++)
+        if (strcmp(words[i], word) == 0) {
             *level = (enum doctor_level)i;
             return true;
         }

@@ -31,6 +31,6 @@ void findings_add(struct findings *findings, enum doctor_level level, const char
 /* "ok", "warning", "missing" */
 const char *doctor_level_word(enum doctor_level level);
 /* Returns false when it is none of these. */
-bool doctor_level_of(const char *word, size_t size, enum doctor_level *level);
+bool doctor_level_of(const char *word, enum doctor_level *level);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct look *relay_host(const struct grid_probe *p, uint32_t site)
+static struct host_check *relay_host(const struct grid_probe *p, uint32_t site)
 {
-    return &p->look[p->first[site] + p->grid->site[site].relay.host];
+    return &p->check[p->first[site] + p->grid->site[site].relay.host];
 }
 
 /* --- within a site --- */
@@ -16,42 +16,26 @@ void grid_probe_within(struct grid_probe *p, uint32_t number)
 {
     const struct grid_site *site = &p->grid->site[p->site[number]];
     const char *name = site->host[site->relay.host].name;
-    struct look *l = &p->look[number], *relay = relay_host(p, p->site[number]);
-    struct request request = {.type = REQUEST_REACH, .port = relay->port};
+    struct host_check *c = &p->check[number], *relay = relay_host(p, p->site[number]);
+    char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
-    if (l == relay || !l->there || !relay->port)
+    if (c == relay || !c->there || !relay->port)
         return;
-    memcpy(request.token, p->token, sizeof(request.token));
-    strcpy(request.address, name);
-    if (visit_ask(&l->visit, &request, &err) == CW_OK)
-        return;
-    l->gone = err.code != CW_ESYS;
-    findings_add(&l->findings, DOCTOR_MISSING,
-                 "it does not reach %s, where the relay of its site is, over TCP: %s; let no "
-                 "firewall close ports between hosts of a site",
-                 name, err.text);
+    tcp_probe_address(name, relay->port, address);
+    if (host_check_reach(c, address, &err) < 0)
+        findings_add(&c->findings, DOCTOR_MISSING,
+                     "it does not reach %s, where the relay of its site is, over TCP: %s; let no "
+                     "firewall close ports between hosts of a site",
+                     name, err.text);
 }
 
 /* --- between sites --- */
 
-static int ask_there(const struct grid_probe *p, struct look *l, const char *address,
-                     struct cw_err *err)
-{
-    struct request request = {.type = REQUEST_TUNNEL};
-    int result;
-
-    memcpy(request.token, p->token, sizeof(request.token));
-    strcpy(request.address, address);
-    result = visit_ask(&l->visit, &request, err);
-    l->gone = result < 0 && result != CW_ESYS;
-    return result;
-}
-
 static int ask(const struct grid_probe *p, uint32_t from, const char *address, struct cw_err *err)
 {
-    return from == GRID_OUTSIDE ? tcp_probe_ask_at(address, p->time_ms, p->token, err)
-                                : ask_there(p, relay_host(p, from), address, err);
+    return from == GRID_OUTSIDE ? tcp_probe_ask(address, p->time_ms, p->check->config->token, err)
+                                : host_check_reach(relay_host(p, from), address, err);
 }
 
 /* A gateway that forwards to the relay alone: it is there, where the tunnel is, and somebody else

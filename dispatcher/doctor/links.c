@@ -6,64 +6,60 @@
 #define PORTS "the kernel chooses (net.ipv4.ip_local_port_range)"
 
 /* As the relays of a job are told: by the address that ssh used, else by name. */
-static const char *address_of(const struct look *l)
+static void address_of(const struct host_check *c, char address[CW_ADDRESS_MAX])
 {
-    const char *at = strchr(l->name, '@');
+    const char *own = c->session.facts.own, *at = strchr(c->name, '@');
 
-    if (l->visit.report.own[0])
-        return l->visit.report.own;
-    return at ? at + 1 : l->name;
+    tcp_probe_address(own[0] ? own : at ? at + 1 : c->name, c->port, address);
 }
 
 /* The host connects. */
-static int ask(const struct links *links, struct look *l, const char *address, uint16_t port,
-               struct cw_err *err)
+static int ask(struct host_check *c, const char *address, struct cw_err *err)
 {
-    struct request request = {.type = REQUEST_REACH, .port = port};
-    int code;
-
-    memcpy(request.token, links->token, sizeof(request.token));
-    snprintf(request.address, sizeof(request.address), "%.*s", (int)REQUEST_ADDRESS_MAX, address);
-    code = l->gone ? CW_ECLOSED : visit_ask(&l->visit, &request, err);
-    if (l->gone || code == CW_OK || code == CW_ESYS)
-        return code;
-    l->gone = true;
-    findings_add(&l->findings, DOCTOR_MISSING,
+    if (c->gone || host_check_reach(c, address, err) == CW_OK || !c->gone)
+        return c->gone ? CW_OK : err->code;
+    findings_add(&c->findings, DOCTOR_MISSING,
                  "it was there, and answers no more: %s; is it overloaded?", err->text);
-    return code;
+    return CW_OK;
 }
 
-static void reach_it(const struct links *links, struct look *l)
+static void reach_it(const struct links *links, struct host_check *c)
 {
+    char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
-    if (l->port && tcp_probe_ask(address_of(l), l->port, links->token, &err) < 0)
-        findings_add(&l->findings, DOCTOR_MISSING,
+    address_of(c, address);
+    if (c->port &&
+        tcp_probe_ask(address, TCP_PROBE_CONNECT_MS, links->hosts->config.token, &err) < 0)
+        findings_add(&c->findings, DOCTOR_MISSING,
                      "this machine does not reach it over TCP: %s; let no firewall close its ports "
                      "that " PORTS " to this machine, or use --relay-at cluster",
                      err.text);
 }
 
-static void reach_back(const struct links *links, struct look *l)
+static void reach_back(const struct links *links, struct host_check *c)
 {
-    const char *peer = l->visit.report.peer;
+    const char *peer = c->session.facts.peer;
+    char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
-    if (links->port && ask(links, l, peer[0] ? peer : links->own_name, links->port, &err) < 0 &&
-        !l->gone)
-        findings_add(&l->findings, DOCTOR_MISSING,
+    tcp_probe_address(peer[0] ? peer : links->own_name, links->port, address);
+    if (links->port && ask(c, address, &err) < 0)
+        findings_add(&c->findings, DOCTOR_MISSING,
                      "it does not reach this machine over TCP: %s; let no firewall close the ports "
                      "here that " PORTS " to it",
                      err.text);
 }
 
-static void reach_next(const struct links *links, struct look *l, const struct look *next)
+static void reach_next(struct host_check *c, const struct host_check *next)
 {
+    char address[CW_ADDRESS_MAX];
     struct cw_err err;
 
-    if (ask(links, l, address_of(next), next->port, &err) < 0 && !l->gone)
+    address_of(next, address);
+    if (ask(c, address, &err) < 0)
         findings_add(
-            &l->findings, DOCTOR_MISSING,
+            &c->findings, DOCTOR_MISSING,
             "it does not reach %s over TCP: %s; let no firewall close the ports that " PORTS
             " between hosts, or use --relay-at cluster",
             next->name, err.text);
@@ -71,13 +67,13 @@ static void reach_next(const struct links *links, struct look *l, const struct l
 
 void links_reach(const struct links *links, uint32_t host)
 {
-    struct look *l = &links->host[host];
-    const struct look *next = &links->host[(host + 1) % links->count];
+    struct host_check *c = &links->hosts->check[host];
+    const struct host_check *next = &links->hosts->check[(host + 1) % links->hosts->count];
 
-    if (!l->there || l->here)
+    if (!c->there || c->here)
         return;
-    reach_it(links, l);
-    reach_back(links, l);
-    if (next != l && next->there && !next->here && next->port)
-        reach_next(links, l, next);
+    reach_it(links, c);
+    reach_back(links, c);
+    if (next != c && next->there && !next->here && next->port)
+        reach_next(c, next);
 }

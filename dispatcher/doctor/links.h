@@ -3,18 +3,16 @@
 #ifndef DISPATCHER_LINKS_H
 #define DISPATCHER_LINKS_H
 
-#include "dispatcher/doctor/look.h"
+#include "dispatcher/doctor/host_check.h"
 
 struct links {
-    struct look *host; /* all of them have been looked at */
-    uint32_t count;
-    uint16_t port;        /* where this machine listens; 0: it does not */
-    const char *own_name; /* of this machine */
-    const uint8_t *token; /* of all listeners */
+    const struct host_checks *hosts; /* all of them have been checked */
+    uint16_t port;                   /* where this machine listens; 0: it does not */
+    const char *own_name;            /* of this machine */
 };
 
-/* Between this machine and the host, each way, and from it to the next one of the list. Hosts may
- * be looked at in several threads. */
+/* Between this machine and the host, each way, and from it to the next one of the list. Several
+ * threads may do so. */
 void links_reach(const struct links *links, uint32_t host);
 
 #endif

@@ -1,6 +1,5 @@
 #include "dispatcher/doctor/tcp_probe.h"
 #include "common/clock.h"
-#include "common/transport.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,8 +175,8 @@ static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], struct cw_err *err)
                             : cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER);
 }
 
-int tcp_probe_ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
-                     struct cw_err *err)
+int tcp_probe_ask(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
+                  struct cw_err *err)
 {
     struct cw_address address;
     int fd;
@@ -193,12 +192,28 @@ int tcp_probe_ask_at(const char *text, uint32_t time_ms, const uint8_t token[TCP
     return err->code;
 }
 
-int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
-                  struct cw_err *err)
+void tcp_probe_address(const char *host, uint16_t port, char text[CW_ADDRESS_MAX])
 {
-    char text[CW_ADDRESS_MAX];
-
-    snprintf(text, sizeof(text), strchr(host, ':') ? "tcp:[%.255s]:%u" : "tcp:%.255s:%u", host,
+    snprintf(text, CW_ADDRESS_MAX, strchr(host, ':') ? "tcp:[%.255s]:%u" : "tcp:%.255s:%u", host,
              port);
-    return tcp_probe_ask_at(text, TCP_PROBE_CONNECT_MS, token, err);
+}
+
+/* --- hosts that are to do it --- */
+
+json_t *tcp_probe_request(const char *op, const uint8_t token[TCP_PROBE_TOKEN], const char *address)
+{
+    char digits[2 * TCP_PROBE_TOKEN + 1];
+
+    sodium_bin2hex(digits, sizeof(digits), token, TCP_PROBE_TOKEN);
+    return json_pack("{s:s, s:s, s:s}", "op", op, "token", digits, "address", address);
+}
+
+bool tcp_probe_token(const json_t *request, uint8_t token[TCP_PROBE_TOKEN])
+{
+    const char *digits = json_string_value(json_object_get(request, "token"));
+    size_t size = 0;
+
+    return digits && strlen(digits) == 2 * TCP_PROBE_TOKEN &&
+           sodium_hex2bin(token, TCP_PROBE_TOKEN, digits, strlen(digits), NULL, &size, NULL) == 0 &&
+           size == TCP_PROBE_TOKEN;
 }

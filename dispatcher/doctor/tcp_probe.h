@@ -3,8 +3,9 @@
 #ifndef DISPATCHER_TCP_PROBE_H
 #define DISPATCHER_TCP_PROBE_H
 
-#include "common/err.h"
+#include "common/transport.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,15 +27,20 @@ int tcp_probe_serve(struct tcp_probe_server *server, const uint8_t token[TCP_PRO
                     struct cw_err *err);
 void tcp_probe_end(struct tcp_probe_server *server);
 
-/* Connects. `host` is a name or a number. Blocks for a bounded time, beside the resolution of a
- * name. Errors: CW_EINVAL, CW_ESYS, CW_ETIME, CW_ECLOSED: the one who listens is not that server.
- */
-int tcp_probe_ask(const char *host, uint16_t port, const uint8_t token[TCP_PROBE_TOKEN],
+/* Connects to an address, as of cw_address_parse, also through SSH. There is a connection within
+ * `time_ms`, beside the resolution of a name, or it fails. Errors: CW_EINVAL, CW_ESYS, CW_ETIME,
+ * CW_ECLOSED: the one who listens is not that server. */
+int tcp_probe_ask(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
                   struct cw_err *err);
 
-/* The same for any address, as of cw_address_parse, also through SSH. There is a connection within
- * `time_ms`, or it fails. Errors: as above. */
-int tcp_probe_ask_at(const char *address, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],
-                     struct cw_err *err);
+/* The address of a host, a name or a number, and a port of it. */
+void tcp_probe_address(const char *host, uint16_t port, char text[CW_ADDRESS_MAX]);
+
+/* A request to a host (AGENT_ASK): to listen, with `op` "listen", or to connect to `address`, with
+ * "reach". The caller's; NULL: no memory. */
+json_t *tcp_probe_request(const char *op, const uint8_t token[TCP_PROBE_TOKEN],
+                          const char *address);
+/* Its token. False: it has none. */
+bool tcp_probe_token(const json_t *request, uint8_t token[TCP_PROBE_TOKEN]);
 
 #endif

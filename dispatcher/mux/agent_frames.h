@@ -64,6 +64,9 @@ enum agent_frame {
     AGENT_STAGE_WANTED, /* event: its number: the bytes are to come, on its stream */
     AGENT_STAGED,       /* event: its number: it is there, and is kept for this job */
     AGENT_STAGE_FAILED, /* event: its number, code, why */
+    /* of a host without a job */
+    AGENT_ASK,    /* to the agent: a JSON object */
+    AGENT_ANSWER, /* from it: the same */
 };
 
 struct agent_event {

@@ -22,6 +22,7 @@ static const struct rule {
     {AGENT_STAGE_WANTED, "STAGE_WANTED", IN(ORDERED) | IN(WANTED), AGENT_IS_WANTED},
     {AGENT_STAGED, "STAGED", IN(ORDERED) | IN(WANTED), AGENT_IS_NOT},
     {AGENT_STAGE_FAILED, "STAGE_FAILED", IN(ORDERED) | IN(WANTED), AGENT_IS_NOT},
+    {AGENT_ANSWER, "ANSWER", IN(ORDERED), AGENT_IS_NOT},
 };
 
 static const struct rule *rule_of(uint32_t type)

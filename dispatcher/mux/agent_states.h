@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* Of a process of a rank, a unit, or a program that is sent. As the agent tells it: what it was
- * told since may be on its way. */
+/* Of a process of a rank, a unit, a program that is sent, or a question. As the agent tells it:
+ * what it was told since may be on its way. */
 enum agent_state {
     AGENT_IS_NOT,     /* nothing was ordered, or all was said of it */
     AGENT_IS_ORDERED, /* the order was sent */

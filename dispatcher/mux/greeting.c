@@ -74,7 +74,7 @@ bool greeting_get_open(const uint8_t *body, size_t size, struct greeting_open *v
     v->timeout_ns = cw_get_u64(&r);
     v->alive_period_ns = cw_get_u64(&r);
     v->stack_bytes = cw_get_u64(&r);
-    return cw_reader_end(&r) && v->ranks > 0 && v->ranks <= CW_RANKS_MAX && v->timeout_ns > 0 &&
+    return cw_reader_end(&r) && v->ranks <= CW_RANKS_MAX && v->timeout_ns > 0 &&
            v->alive_period_ns > 0;
 }
 

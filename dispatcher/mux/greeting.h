@@ -8,7 +8,7 @@
 #include "common/marker.h"
 
 #define GREETING_MAGIC "\nCAUSEWAY-AGENT:2f1c\n"
-#define GREETING_PROTOCOL 8u     /* of agents; its first fields are the same in each */
+#define GREETING_PROTOCOL 9u     /* of agents; its first fields are the same in each */
 #define GREETING_FRAME_MAX 4096u /* bytes of a frame after its header */
 #define GREETING_TEXT_MAX 255u   /* bytes of a text in a frame */
 #define GREETING_HEADER 8u       /* length, type */
@@ -27,8 +27,8 @@ struct greeting_open {
     char version[GREETING_TEXT_MAX + 1];
     uint8_t job[CW_ID_SIZE];
     uint8_t key[CW_KEY_SIZE]; /* of the session, for ATTACH */
-    uint32_t ranks;
-    uint64_t timeout_ns; /* of silence, after which the agent ends */
+    uint32_t ranks;           /* 0: no job; the host is asked */
+    uint64_t timeout_ns;      /* of silence, after which the agent ends */
     uint64_t alive_period_ns;
     uint64_t stack_bytes; /* limit of a stack, which decides where a process has its memory */
 };

@@ -12,7 +12,7 @@
 extern char **environ;
 
 void agent_child_init(struct agent_child *c, struct loop *loop,
-                      void (*said)(void *ctx, const char *line), void *ctx)
+                      bool (*said)(void *ctx, const char *line), void *ctx)
 {
     *c = (struct agent_child){
         .loop = loop, .errors.fd = -1, .keep_fd = -1, .said = said, .ctx = ctx};
@@ -33,8 +33,7 @@ static void end_line(struct agent_child *c)
     if (c->used == 0)
         return;
     c->used = 0;
-    c->lines++;
-    c->said(c->ctx, line);
+    c->lines += c->said(c->ctx, line);
 }
 
 static void take_byte(struct agent_child *c, char byte)

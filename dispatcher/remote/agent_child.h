@@ -22,14 +22,14 @@ struct agent_child {
     char line[AGENT_CHILD_LINES][AGENT_CHILD_LINE_MAX + 1];
     bool here;   /* it stays in our session, as what it starts is our user's */
     int keep_fd; /* open there under the same number; -1: none is */
-    /* A line has come. */
-    void (*said)(void *ctx, const char *line);
+    /* A line has come. Returns whether it may say why it fails. */
+    bool (*said)(void *ctx, const char *line);
     void *ctx;
 };
 
 /* There is none. */
 void agent_child_init(struct agent_child *child, struct loop *loop,
-                      void (*said)(void *ctx, const char *line), void *ctx);
+                      bool (*said)(void *ctx, const char *line), void *ctx);
 
 /* Starts it. *in_fd (to it) and *out_fd (from it) are the caller's. Errors: CW_ENOTFOUND: the
  * program; CW_ESYS. */

@@ -409,14 +409,15 @@ static void on_broke(void *ctx, const struct cw_err *err)
 static const struct wire_ops wire_ops = {on_greeting, on_broke};
 
 /* Each of many tries in vain may say the same. */
-static void on_said(void *ctx, const char *line)
+static bool on_said(void *ctx, const char *line)
 {
     struct agent *g = ((struct way *)ctx)->of;
 
     if (strcmp(g->said, line) == 0)
-        return;
+        return true;
     snprintf(g->said, sizeof(g->said), "%s", line);
     g->of->config.events->said(g->of->config.ctx, g->host, line);
+    return true;
 }
 
 static const char *agent_program(const struct agent *g)

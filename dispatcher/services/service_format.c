@@ -1,4 +1,5 @@
 #include "dispatcher/services/service_format.h"
+#include "dispatcher/status/json_value.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -9,6 +10,11 @@ const char *const service_state_words[SERVICE_STATES] = {
     [SERVICE_WAITS] = "waiting",
     [SERVICE_FAILED] = "failed",
 };
+
+const char *service_text(const json_t *request, const char *key)
+{
+    return json_string_value(json_object_get(request, key));
+}
 
 /* --- requests --- */
 
@@ -64,117 +70,85 @@ static bool are_texts(json_t *object, size_t max)
     return json_is_object(object) && json_object_size(object) <= max;
 }
 
-/* Returns what is wrong with it, or NULL. */
-static const char *check_start(const json_t *r)
-{
-    static const char *const programs[] = {"causeway", "ssh", NULL};
-    static const char *const ways[] = {"descriptor", "forward", NULL};
+static const struct rule {
+    const char *key;
+    enum { WORD, NAME, LINE, WORDS, TEXTS, TRUTH } kind;
+    const char *one_of[4]; /* of WORD */
+    size_t max;            /* of the others */
+    const char *expected;
+} rules[] = {
+    {"op", WORD, {"start", "stop", "look"}, .expected = "start, stop or look"},
+    {"grid", NAME, .expected = "a name"},
+    {"site", NAME, .expected = "a name"},
+    {"service", NAME, .expected = "a name"},
+    /* what follows is to start it */
+    {"program", WORD, {"causeway", "ssh"}, .expected = "causeway or ssh"},
+    {"argv", WORDS, .expected = "some words"},
+    {"env", TEXTS, .max = SERVICE_WORDS_MAX, .expected = "an object of texts"},
+    {"files", TEXTS, .max = SERVICE_FILES_MAX,
+     .expected = "an object of texts, with names without '.' and '/'"},
+    {"address", LINE, .max = SERVICE_ADDRESS_MAX, .expected = "a text"},
+    {"ready", WORD, {"descriptor", "forward"}, .expected = "descriptor or forward"},
+    {"again", TRUTH, .expected = "true or false"},
+};
 
-    if (!is_one_of(service_text(r, "program"), programs))
-        return "\"program\": causeway or ssh";
-    if (!are_words(json_object_get(r, "argv")))
-        return "\"argv\": some words";
-    if (!are_texts(json_object_get(r, "env"), SERVICE_WORDS_MAX))
-        return "\"env\": an object of texts";
-    if (!are_texts(json_object_get(r, "files"), SERVICE_FILES_MAX))
-        return "\"files\": an object of texts, with names without '.' and '/'";
-    if (!is_line(service_text(r, "address"), SERVICE_ADDRESS_MAX))
-        return "\"address\": a text";
-    if (!is_one_of(service_text(r, "ready"), ways))
-        return "\"ready\": descriptor or forward";
-    return json_is_boolean(json_object_get(r, "again")) ? NULL : "\"again\": true or false";
+#define RULES (sizeof(rules) / sizeof(*rules))
+#define RULES_OF_ALL 4u
+
+static bool holds(const struct rule *rule, json_t *value)
+{
+    const char *text = json_string_value(value);
+
+    switch (rule->kind) {
+    case WORD:
+        return is_one_of(text, rule->one_of);
+    case NAME:
+        return is_name(text);
+    case LINE:
+        return is_line(text, rule->max);
+    case WORDS:
+        return are_words(value);
+    case TEXTS:
+        return are_texts(value, rule->max);
+    default:
+        return json_is_boolean(value);
+    }
 }
 
-static const char *check(const json_t *r)
+int service_request_check(const json_t *request, struct cw_err *err)
 {
-    static const char *const ops[] = {"start", "stop", "look", NULL};
-
-    if (!is_one_of(service_text(r, "op"), ops))
-        return "\"op\": start, stop or look";
-    if (!is_name(service_text(r, "grid")) || !is_name(service_text(r, "site")) ||
-        !is_name(service_text(r, "service")))
-        return "\"grid\", \"site\" and \"service\": names";
-    return strcmp(service_text(r, "op"), "start") == 0 ? check_start(r) : NULL;
-}
-
-const char *service_text(const json_t *request, const char *key)
-{
-    return json_string_value(json_object_get(request, key));
-}
-
-json_t *service_request_read(const char *line, size_t size, struct cw_err *err)
-{
-    json_t *request = json_loadb(line, size, JSON_REJECT_DUPLICATES, NULL);
-    const char *wrong = json_is_object(request) ? check(request) : "a JSON object";
-
-    if (!wrong)
-        return request;
-    json_decref(request);
-    cw_err_set(err, CW_EPROTO, "no request: expected %s", wrong);
-    return NULL;
+    for (size_t i = 0; i < RULES; i++) {
+        if (i == RULES_OF_ALL && strcmp(service_text(request, "op"), "start") != 0)
+            break;
+        if (!holds(&rules[i], json_object_get(request, rules[i].key)))
+            return cw_err_set(err, CW_EPROTO, "no request about a service: expected \"%s\": %s",
+                              rules[i].key, rules[i].expected);
+    }
+    return CW_OK;
 }
 
 /* --- answers --- */
 
-static void copy(char *to, size_t max, const char *from)
-{
-    size_t i;
-
-    for (i = 0; from && from[i] && i < max; i++)
-        to[i] = from[i] >= ' ' && from[i] <= '~' ? from[i] : '?';
-    to[i] = '\0';
-}
+static const struct json_field fields[] = {
+    JSON_FIELD(TRUTH, service_answer, well),   JSON_FIELD(NUMBER, service_answer, pid),
+    JSON_FIELD(NUMBER, service_answer, since), JSON_FIELD(TEXT, service_answer, version),
+    JSON_FIELD(TEXT, service_answer, address), JSON_FIELD(TEXT, service_answer, why),
+    JSON_FIELD(TEXT, service_answer, note),    {0}};
 
 void service_text_copy(char to[SERVICE_TEXT_MAX + 1], const char *from)
 {
-    copy(to, SERVICE_TEXT_MAX, from);
+    json_text_copy(to, SERVICE_TEXT_MAX + 1, from);
 }
 
-static uint64_t number(const json_t *object, const char *key)
+json_t *service_answer_put(const struct service_answer *a)
 {
-    json_int_t value = json_integer_value(json_object_get(object, key));
-
-    return value < 0 ? 0 : (uint64_t)value;
-}
-
-/* NULL gives no memory. Takes the reference. */
-static char *dump(json_t *object)
-{
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-
-    json_decref(object);
-    return text;
-}
-
-char *service_hello_print(const struct service_hello *hello)
-{
-    return dump(json_pack("{s:s, s:I, s:s}", "causeway", hello->version, "services",
-                          (json_int_t)hello->protocol, "host", hello->host));
-}
-
-char *service_answer_print(const struct service_answer *a)
-{
-    json_t *log = json_array();
+    json_t *object = json_fields_put(fields, a), *log = json_array();
 
     for (uint32_t i = 0; i < a->log_lines; i++)
         json_array_append_new(log, json_string(a->log[i]));
-    return dump(json_pack("{s:s, s:b, s:I, s:I, s:s, s:s, s:s, s:s, s:o}", "state",
-                          service_state_words[a->state], "well", a->well, "pid", (json_int_t)a->pid,
-                          "since", (json_int_t)a->since, "version", a->version, "address",
-                          a->address, "why", a->why, "note", a->note, "log", log));
-}
-
-int service_hello_read(struct service_hello *hello, const char *line, size_t size,
-                       struct cw_err *err)
-{
-    json_t *object = json_loadb(line, size, 0, NULL);
-
-    *hello = (struct service_hello){.protocol = number(object, "services")};
-    service_text_copy(hello->version, service_text(object, "causeway"));
-    service_text_copy(hello->host, service_text(object, "host"));
-    json_decref(object);
-    return hello->version[0] ? CW_OK
-                             : cw_err_set(err, CW_EPROTO, "it does not say which version it is");
+    json_object_set_new(object, "state", json_string(service_state_words[a->state]));
+    json_object_set_new(object, "log", log);
+    return object;
 }
 
 static bool state_of(const char *word, enum service_state *state)
@@ -187,35 +161,17 @@ static bool state_of(const char *word, enum service_state *state)
     return false;
 }
 
-static void read_log(struct service_answer *a, const json_t *log)
+int service_answer_get(struct service_answer *a, const json_t *object, struct cw_err *err)
 {
-    size_t i;
-    json_t *line;
+    const json_t *log = json_object_get(object, "log");
 
-    json_array_foreach(log, i, line)
-    {
-        if (a->log_lines == SERVICE_LOG_LINES_MAX)
-            return;
-        service_text_copy(a->log[a->log_lines++], json_string_value(line));
-    }
-}
-
-int service_answer_read(struct service_answer *a, const char *line, size_t size, struct cw_err *err)
-{
-    json_t *object = json_loadb(line, size, 0, NULL);
-
-    *a = (struct service_answer){.well = json_is_true(json_object_get(object, "well")),
-                                 .pid = number(object, "pid"),
-                                 .since = number(object, "since")};
-    if (!state_of(service_text(object, "state"), &a->state)) {
-        json_decref(object);
+    *a = (struct service_answer){0};
+    json_fields_get(fields, object, a);
+    if (!state_of(service_text(object, "state"), &a->state))
         return cw_err_set(err, CW_EPROTO, "what it answers says no state of a service");
-    }
-    service_text_copy(a->version, service_text(object, "version"));
-    copy(a->address, SERVICE_ADDRESS_MAX, service_text(object, "address"));
-    service_text_copy(a->why, service_text(object, "why"));
-    service_text_copy(a->note, service_text(object, "note"));
-    read_log(a, json_object_get(object, "log"));
-    json_decref(object);
+    for (; a->log_lines < SERVICE_LOG_LINES_MAX && a->log_lines < json_array_size(log);
+         a->log_lines++)
+        service_text_copy(a->log[a->log_lines],
+                          json_string_value(json_array_get(log, a->log_lines)));
     return CW_OK;
 }

@@ -1,6 +1,5 @@
-/* What is said between `causeway up` and the like and `causeway service` on a host of a grid: a
- * JSON object on each line; docs/protocol.md, "Services of grids". Who reads it owns it
- * (json_decref). Pure: no I/O. */
+/* What is said about a service of a grid: requests to a host (AGENT_ASK), and its answers;
+ * docs/protocol.md, "Questions to hosts". Pure: no I/O. */
 #ifndef DISPATCHER_SERVICE_FORMAT_H
 #define DISPATCHER_SERVICE_FORMAT_H
 
@@ -11,9 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SERVICE_PROTOCOL 1
-#define SERVICE_MARKER "\nCAUSEWAY-SERVICE:7b1e\n"
-#define SERVICE_LINE_MAX 131072u  /* bytes of a line of either side */
 #define SERVICE_TEXT_MAX 300u     /* bytes of a text of an answer; cut */
 #define SERVICE_ADDRESS_MAX 1000u /* bytes of where it listens */
 #define SERVICE_NAME_MAX 63u      /* bytes of the name of a service, site, grid or file */
@@ -31,10 +27,10 @@
  * it is ssh, and forwards a port of the other side;
  * "again": true: it is started again when it ends. */
 
-/* Reads one. NULL with *err set: CW_EPROTO: it is none, naming what was expected. */
-json_t *service_request_read(const char *line, size_t size, struct cw_err *err);
+/* Error: CW_EPROTO: the object is none, naming what was expected. */
+int service_request_check(const json_t *request, struct cw_err *err);
 
-/* Text of a key that service_request_read has checked. */
+/* Text of a key that was checked so. */
 const char *service_text(const json_t *request, const char *key);
 
 /* --- answers --- */
@@ -62,22 +58,11 @@ struct service_answer {
     uint32_t log_lines;
 };
 
-/* Who answers. */
-struct service_hello {
-    uint64_t protocol;
-    char version[SERVICE_TEXT_MAX + 1];
-    char host[SERVICE_TEXT_MAX + 1]; /* as it calls itself */
-};
+/* The caller's; NULL: no memory. */
+json_t *service_answer_put(const struct service_answer *answer);
 
-/* On one line without its end; to be freed. NULL: no memory. */
-char *service_hello_print(const struct service_hello *hello);
-char *service_answer_print(const struct service_answer *answer);
-
-/* Whatever the bytes are, texts that are kept are printable and terminated. Error: CW_EPROTO. */
-int service_hello_read(struct service_hello *hello, const char *line, size_t size,
-                       struct cw_err *err);
-int service_answer_read(struct service_answer *answer, const char *line, size_t size,
-                        struct cw_err *err);
+/* Whatever the object is, texts that are kept are printable and terminated. Error: CW_EPROTO. */
+int service_answer_get(struct service_answer *answer, const json_t *object, struct cw_err *err);
 
 /* Copies as much as fits into SERVICE_TEXT_MAX, and '?' for what is not printable ASCII. */
 void service_text_copy(char to[SERVICE_TEXT_MAX + 1], const char *from);

@@ -1,9 +1,9 @@
 #include "dispatcher/services/service_keeper.h"
 #include "dispatcher/loop/signals.h"
 #include "dispatcher/node/unit.h"
+#include "dispatcher/remote/ssh_says.h"
 #include "dispatcher/services/service_dir.h"
 #include "dispatcher/services/service_log.h"
-#include "dispatcher/services/ssh_says.h"
 
 #include <errno.h>
 #include <fcntl.h>

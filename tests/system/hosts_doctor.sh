@@ -127,18 +127,14 @@ limits() {
   bad missing node2 'address space: reserving.*ulimit -v'
 }
 
-# report TEXT: the bytes of a report, then answers with a clock that is late; for a wrapper
-report() {
-  echo '[[ $(hostname) = node2 ]] && {'
-  printf "printf '\\\\nCAUSEWAY-REPORT:58d3\\\\nversion %s\\\\nmachine x86_64\\\\n%s\\\\nready\\\\n'\n" \
-    "$("${causeway[@]}" --version | cut -d ' ' -f 2)" "$1"
-  echo 'while read -r word _; do'
-  echo '  case $word in listen) echo done 9 ;; time) echo "done $(($(date +%s) - 100))000000000" ;; *) echo failed no ;; esac'
-  echo 'done; exit; }'
+# answers CHECK: node2 answers this to the doctor's check, and has a clock that is late; for a wrapper
+answers() {
+  printf '[[ $(hostname) != node2 || $1 != agent ]] || exec python3 %q same %q' "$root/tests/lib/fake_node.py" \
+    '{"check": {'"$1"'}, "listen": {"port": 9}}'
 }
 
 another_kind() {
-  wrapper "$(report 'mpich 4.3\nfeatures 0 0 0 0 0 0 0 0 0')"
+  wrapper "$(answers '"machine": "x86_64", "mpich": "4.3", "features": [0, 0, 0, 0, 0, 0, 0, 0, 0]')"
   doctor node1,node2,node3 --agent "$wrapper"
   expect_code 1
   good node3
@@ -149,7 +145,7 @@ another_kind() {
 }
 
 another_machine() {
-  wrapper "$(report 'machine aarch64')"
+  wrapper "$(answers '"machine": "aarch64"')"
   doctor node1,node2 --agent "$wrapper"
   expect_code 1
   bad missing node2 'of the architecture aarch64'
@@ -233,7 +229,7 @@ t "limits of one host" limits
 t "another processor, MPICH and time" another_kind
 t "another architecture" another_machine
 t "output without an end" endless '' 'none of them of Causeway'
-t "a report without an end" endless ' "$(printf "\nCAUSEWAY-REPORT:58d3\n")"' 'longer than [0-9]+ bytes'
+t "a greeting without an end" endless ' "$(printf "\nCAUSEWAY-AGENT:2f1c\n")"' 'a greeting that is too large'
 t "closed ports" closed
 t "a directory and a program that are not there" not_there
 t "this machine" this_machine

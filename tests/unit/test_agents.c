@@ -6,6 +6,7 @@
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
+#include "dispatcher/remote/ssh_session.h"
 #include "tests/lib/scratch.h"
 #include "tests/unit/suites.h"
 
@@ -926,6 +927,43 @@ static void clock_of_another_machine(void)
     }
 }
 
+/* --- hosts without a job --- */
+
+static int ask(struct ssh_session *session, const char *text)
+{
+    return ssh_session_ask(session, json_loads(text, 0, NULL), WAIT_NS, &err);
+}
+
+static void hosts_are_asked(void)
+{
+    static struct ssh_session session;
+    const struct launch_command_config how = {
+        .launcher = launcher_path, .host = "h", .causeway = causeway};
+
+    open_site("echo welcome");
+    CU_ASSERT_EQUAL_FATAL(ssh_session_begin(&session, &how, WAIT_NS, &err), CW_OK);
+    CU_ASSERT_TRUE(ssh_session_is_ours(&session));
+    CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"time\"}"), CW_OK);
+    CU_ASSERT(json_integer_value(json_object_get(session.answer, "ns")) > 0);
+    CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"dance\"}"), CW_ESYS);
+    CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"listen\",\"token\":\"1\"}"), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "token"));
+    CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"stop\",\"grid\":\"..\"}"), CW_ESYS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "\"grid\""));
+    CU_ASSERT_EQUAL(ask(&session, "{\"op\":\"check\",\"directory\":\"/\"}"), CW_OK);
+    CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(session.answer, "path")), causeway);
+    ssh_session_free(&session);
+    ssh_session_free(&session);
+    write_launcher("echo debug1: noise >&2; echo no way >&2; exit 3");
+    CU_ASSERT_EQUAL(ssh_session_begin(&session, &how, WAIT_NS, &err), CW_ECLOSED);
+    CU_ASSERT_STRING_EQUAL(ssh_session_why(&session, err.text, sizeof(err.text)), "no way");
+    ssh_session_free(&session);
+    write_launcher("exec sleep 100");
+    CU_ASSERT_EQUAL(ssh_session_begin(&session, &how, 50000000, &err), CW_ETIME);
+    ssh_session_free(&session);
+    remove_site();
+}
+
 void add_agents_tests(void)
 {
     CU_pSuite s = CU_add_suite("agents", NULL, NULL);
@@ -950,4 +988,5 @@ void add_agents_tests(void)
     CU_ADD_TEST(s, shell_that_prints);
     CU_ADD_TEST(s, another_version);
     CU_ADD_TEST(s, clock_of_another_machine);
+    CU_ADD_TEST(s, hosts_are_asked);
 }

@@ -1,8 +1,9 @@
 /* Services of a grid: what is said to hosts, and what they say. dispatcher/services. */
 #include "common/transport.h"
-#include "dispatcher/services/host_talk.h"
+#include "dispatcher/remote/ssh_says.h"
 #include "dispatcher/services/plan.h"
 #include "dispatcher/services/service_keeper.h"
+#include "dispatcher/status/json_value.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -75,8 +76,8 @@ static void is_command(uint32_t site, enum plan_service service, const char *exp
     size_t i, used = 0;
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(text);
-    again = service_request_read(text, strlen(text), &err);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(again);
+    again = json_object_read(text, strlen(text), &err);
+    CU_ASSERT_EQUAL_FATAL(service_request_check(again, &err), CW_OK);
     json_array_foreach(json_object_get(again, "argv"), i, word)
     {
         used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s", i ? " " : "",
@@ -157,13 +158,16 @@ TEST(digests)
 
 /* --- requests that are none --- */
 
+static struct cw_err err;
+
 static void is_none(const char *text, const char *expected)
 {
-    struct cw_err err = {0};
+    json_t *request = json_object_read(text, strlen(text), &err);
 
-    CU_ASSERT_PTR_NULL(service_request_read(text, strlen(text), &err));
-    CU_ASSERT_EQUAL(err.code, CW_EPROTO);
+    CU_ASSERT_PTR_NOT_NULL(request);
+    CU_ASSERT_EQUAL(service_request_check(request, &err), CW_EPROTO);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.text, expected));
+    json_decref(request);
 }
 
 #define OF "\"grid\":\"g\",\"site\":\"s\",\"service\":\"x\""
@@ -171,11 +175,9 @@ static void is_none(const char *text, const char *expected)
 
 TEST(no_requests)
 {
-    is_none("[]", "a JSON object");
-    is_none("{\"op\":\"look\"", "a JSON object");
     is_none("{\"op\":\"go\"," OF "}", "\"op\"");
-    is_none("{\"op\":\"stop\",\"grid\":\"..\",\"site\":\"s\",\"service\":\"x\"}", "names");
-    is_none("{\"op\":\"stop\",\"grid\":\"g\",\"site\":\"s/../..\",\"service\":\"x\"}", "names");
+    is_none("{\"op\":\"stop\",\"grid\":\"..\",\"site\":\"s\",\"service\":\"x\"}", "\"grid\"");
+    is_none("{\"op\":\"stop\",\"grid\":\"g\",\"site\":\"s/../..\",\"service\":\"x\"}", "\"site\"");
     is_none("{\"op\":\"start\"," OF ",\"program\":\"/bin/sh\"}", "\"program\"");
     is_none("{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[1]}", "\"argv\"");
     is_none("{\"op\":\"start\"," OF ",\"program\":\"ssh\",\"argv\":[],\"env\":[]}", "\"env\"");
@@ -187,29 +189,6 @@ TEST(no_requests)
 
 /* --- answers --- */
 
-static struct host_talk talk;
-static char line[SERVICE_LINE_MAX];
-static struct cw_err err;
-
-static void listen_anew(void)
-{
-    talk = HOST_TALK_NONE;
-    talk.line = line;
-    marker_init(&talk.marker, SERVICE_MARKER);
-    err = (struct cw_err){0};
-}
-
-/* In pieces of that size. */
-static int comes(const char *text, size_t piece)
-{
-    size_t size = strlen(text);
-
-    for (size_t at = 0; at < size; at += piece)
-        if (host_talk_take(&talk, text + at, size - at < piece ? size - at : piece, &err) < 0)
-            return err.code;
-    return CW_OK;
-}
-
 TEST(answers)
 {
     struct service_answer a = {.state = SERVICE_WAITS,
@@ -219,57 +198,50 @@ TEST(answers)
                                .log_lines = 2,
                                .why = "it ended",
                                .log = {"one", "two \"2\""}};
-    struct service_hello hello = {.protocol = 1, .version = "0.1", .host = "n1"};
-    char *greeting = service_hello_print(&hello), *answer = service_answer_print(&a);
-    char text[4096];
+    struct service_answer again;
+    json_t *object = service_answer_put(&a), *said;
 
-    snprintf(text, sizeof(text), "Welcome!\nfortune%s%s\n%s\n", SERVICE_MARKER, greeting, answer);
-    for (size_t piece = 1; piece < 70; piece += 3) {
-        listen_anew();
-        CU_ASSERT_EQUAL(comes(text, piece), CW_OK);
-        CU_ASSERT(talk.greeted && talk.answers == 1);
-        CU_ASSERT_STRING_EQUAL(talk.hello.version, "0.1");
-        CU_ASSERT_EQUAL(talk.answer.state, SERVICE_WAITS);
-        CU_ASSERT_EQUAL(talk.answer.since, 1700000000);
-        CU_ASSERT_STRING_EQUAL(talk.answer.log[1], "two \"2\"");
-    }
-    free(greeting);
-    free(answer);
+    CU_ASSERT_EQUAL(service_answer_get(&again, object, &err), CW_OK);
+    said = service_answer_put(&again);
+    CU_ASSERT(json_equal(object, said));
+    CU_ASSERT_STRING_EQUAL(again.log[1], "two \"2\"");
+    CU_ASSERT_EQUAL(again.state, SERVICE_WAITS);
+    json_decref(said);
+    json_decref(object);
 }
 
 TEST(no_answers)
 {
-    static const char *const bad[] = {
-        "{}\n",
-        "nonsense\n",
-        "{\"causeway\":\"0.1\"}\n{\"state\":\"well\"}\n",
-        "{\"causeway\":\"0.1\"}\n[]\n",
-    };
+    static const char *const bad[] = {"{}", "{\"state\":\"well\"}", "{\"state\":1}"};
+    static const char wild[] = "{\"state\":\"failed\",\"why\":\"0\\u001b[2J\",\"pid\":-4,"
+                               "\"log\":[1,\"b\",[],{},\"e\",\"f\"],\"well\":\"yes\"}";
+    struct service_answer a;
+    json_t *object;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        listen_anew();
-        comes(SERVICE_MARKER, 5);
-        CU_ASSERT_EQUAL(comes(bad[i], 5), CW_EPROTO);
+        object = json_object_read(bad[i], strlen(bad[i]), &err);
+        CU_ASSERT_EQUAL(service_answer_get(&a, object, &err), CW_EPROTO);
+        json_decref(object);
     }
-    listen_anew();
-    CU_ASSERT_EQUAL(comes(SERVICE_MARKER "{\"causeway\":\"0\\u001b[2J\"}\n", 9), CW_OK);
-    CU_ASSERT_STRING_EQUAL(talk.hello.version, "0?[2J");
-    for (uint32_t i = 0; i < SERVICE_LINE_MAX; i++)
-        CU_ASSERT_EQUAL_FATAL(comes("x", 1), CW_OK);
-    CU_ASSERT_EQUAL(comes("x", 1), CW_EPROTO);
+    CU_ASSERT_PTR_NULL(json_object_read("[]", 2, &err));
+    CU_ASSERT_PTR_NULL(json_object_read("{\"a\":1,\"a\":2}", 13, &err));
+    CU_ASSERT_EQUAL(err.code, CW_EPROTO);
+    object = json_object_read(wild, strlen(wild), &err);
+    CU_ASSERT_EQUAL(service_answer_get(&a, object, &err), CW_OK);
+    CU_ASSERT_STRING_EQUAL(a.why, "0?[2J");
+    CU_ASSERT(!a.well && a.pid == 0 && a.log_lines == SERVICE_LOG_LINES_MAX);
+    CU_ASSERT_STRING_EQUAL(a.log[1], "b");
+    json_decref(object);
 }
 
-/* Of ssh -v: logins are counted, one after the other; what is no news is not kept. */
 TEST(what_ssh_says)
 {
-    listen_anew();
-    host_talk_hear(&talk, "OpenSSH_9.2p1 Debian-2, OpenSSL 3.0.9");
-    host_talk_hear(&talk, "debug1: Connecting to gl port 22.");
-    host_talk_hear(&talk, "Authenticated to gl ([192.0.2.1]:22) using \"publickey\".");
-    host_talk_hear(&talk, "channel 0: open failed: connect failed: No route to host");
-    host_talk_hear(&talk, "Connection closed by UNKNOWN port 65535");
-    CU_ASSERT_EQUAL(talk.logins, 1);
-    CU_ASSERT_EQUAL(talk.errors, 1);
-    CU_ASSERT_STRING_EQUAL(talk.error[0],
-                           "channel 0: open failed: connect failed: No route to host");
+    CU_ASSERT_EQUAL(ssh_says("OpenSSH_9.2p1 Debian-2, OpenSSL 3.0.9"), SSH_SAID_NOISE);
+    CU_ASSERT_EQUAL(ssh_says("debug1: Connecting to gl port 22."), SSH_SAID_NOISE);
+    CU_ASSERT_EQUAL(ssh_says("Authenticated to gl ([192.0.2.1]:22) using \"publickey\"."),
+                    SSH_SAID_LOGIN);
+    CU_ASSERT_EQUAL(ssh_says("debug1: remote forward success for: listen 5"), SSH_SAID_FORWARD);
+    CU_ASSERT_EQUAL(ssh_says("channel 0: open failed: connect failed: No route to host"),
+                    SSH_SAID_OTHER);
+    CU_ASSERT_EQUAL(ssh_says("Connection closed by UNKNOWN port 65535"), SSH_SAID_NOISE);
 }

@@ -1,4 +1,4 @@
-#include "dispatcher/services/ssh_says.h"
+#include "dispatcher/remote/ssh_says.h"
 
 #include <stddef.h>
 #include <string.h>
