@@ -1,45 +1,48 @@
 #include "dispatcher/places/places.h"
 
 #include <stddef.h>
+#include <string.h>
 
-static void remove_at(struct places *places, uint32_t index)
+/* The lowest number is the oldest image: a rank's numbers grow over all incarnations. NULL: there
+ * is none of this number, and all others are newer. */
+static struct place *place_for(struct places *places, uint32_t number)
 {
-    places->of[index] = places->of[--places->count];
+    struct place *oldest = NULL;
+
+    for (struct place *place = places->of; place < places->of + places->count; place++) {
+        if (place->number == number)
+            return place;
+        if (place->number != places->base && (!oldest || place->number < oldest->number))
+            oldest = place;
+    }
+    if (places->count < PLACES_MAX)
+        oldest = &places->of[places->count++];
+    else if (oldest->number > number)
+        return NULL;
+    *oldest = (struct place){.number = number};
+    return oldest;
 }
 
-/* The lowest number is the oldest image: a rank's numbers grow over all incarnations. */
-static void forget_oldest(struct places *places)
+void places_set(struct places *places, uint32_t number, enum place_in in,
+                const uint64_t at[PLACE_VALUES])
 {
-    uint32_t oldest = places->of[0].number == places->base;
+    struct place *place = place_for(places, number);
 
-    for (uint32_t i = 0; i < places->count; i++)
-        if (places->of[i].number != places->base &&
-            places->of[i].number < places->of[oldest].number)
-            oldest = i;
-    remove_at(places, oldest);
+    if (!place)
+        return;
+    place->known |= 1u << in;
+    memcpy(place->at[in], at, sizeof(place->at[in]));
 }
 
-void places_add(struct places *places, const struct place *place)
+const uint64_t *places_at(const struct places *places, uint32_t number, enum place_in in)
 {
-    for (uint32_t i = 0; i < places->count; i++)
-        if (places->of[i].number == place->number) {
-            places->of[i] = *place;
-            return;
-        }
-    if (places->count == PLACES_MAX)
-        forget_oldest(places);
-    places->of[places->count++] = *place;
-}
-
-const struct place *places_find(const struct places *places, uint32_t number)
-{
-    static const struct place beginning;
+    static const uint64_t beginning[PLACE_VALUES];
 
     if (number == 0)
-        return &beginning;
+        return beginning;
     for (uint32_t i = 0; i < places->count; i++)
-        if (places->of[i].number == number)
-            return &places->of[i];
+        if (places->of[i].number == number && places->of[i].known >> in & 1)
+            return places->of[i].at[in];
     return NULL;
 }
 
@@ -47,6 +50,6 @@ void places_forget_before(struct places *places, uint32_t number)
 {
     for (uint32_t i = places->count; i-- > 0;)
         if (places->of[i].number < number)
-            remove_at(places, i);
+            places->of[i] = places->of[--places->count];
     places->base = number;
 }

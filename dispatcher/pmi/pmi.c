@@ -1,5 +1,4 @@
 #include "dispatcher/pmi/pmi.h"
-#include "dispatcher/places/places.h"
 
 #include <assert.h>
 #include <search.h>
@@ -9,7 +8,8 @@
 
 enum state { NONE, RUNNING, FINALIZED };
 
-/* What one process of the rank said so far. A new incarnation starts from zeros. */
+/* What one process of the rank said so far, and what its place is when it takes an image. A new
+ * incarnation starts from zeros. */
 struct talk {
     enum state state;
     uint64_t fences;  /* entered so far; waits while this is above the job's count */
@@ -21,19 +21,14 @@ struct rank {
     struct pmi_answer *answers; /* about names: what was answered, in order; owned, as the values */
     uint32_t answer_count;
     uint32_t answer_room;
-    bool forgotten;       /* not all of them are kept */
-    uint32_t entries;     /* keys and names, which outlive the process, ... */
-    size_t bytes;         /* ... and their size */
-    struct places places; /* of its images */
+    bool forgotten;   /* not all of them are kept */
+    uint32_t entries; /* keys and names, which outlive the process, ... */
+    size_t bytes;     /* ... and their size */
 };
 
-/* Values of a place, as those of struct talk. */
-enum { AT_STATE, AT_FENCES, AT_ANSWERS };
-
 struct pmi {
-    uint32_t ranks;
+    struct pmi_config config;
     char kvsname[PMI_KVSNAME_MAX];
-    const uint32_t *appnums;
     const struct pmi_ops *ops;
     void *ctx;
     uint64_t fences; /* that all ranks have passed */
@@ -145,7 +140,7 @@ static void get(struct pmi *pmi, uint32_t rank, const char *key)
     const struct pair *pair = find(&pmi->keys, key);
 
     if (strcmp(key, "PMI_process_mapping") == 0)
-        answer_number(pmi, rank, PMI_GET, "(vector,(0,%u,1))", pmi->ranks);
+        answer_number(pmi, rank, PMI_GET, "(vector,(0,%u,1))", pmi->config.ranks);
     else
         answer(pmi, rank, PMI_GET, pair ? NULL : "key_not_found", pair ? pair->value : NULL);
 }
@@ -160,11 +155,11 @@ static void fence(struct pmi *pmi, uint32_t rank)
         return;
     }
     assert(talk->fences == pmi->fences + 1);
-    if (++pmi->waiting < pmi->ranks)
+    if (++pmi->waiting < pmi->config.ranks)
         return;
     pmi->waiting = 0;
     pmi->fences++;
-    for (uint32_t r = 0; r < pmi->ranks; r++)
+    for (uint32_t r = 0; r < pmi->config.ranks; r++)
         answer(pmi, r, PMI_FENCE, NULL, NULL);
 }
 
@@ -250,13 +245,14 @@ static void act(struct pmi *pmi, uint32_t rank, const struct pmi_request *reques
 {
     switch (request->what) {
     case PMI_APPNUM:
-        answer_number(pmi, rank, PMI_APPNUM, "%u", pmi->appnums ? pmi->appnums[rank] : 0);
+        answer_number(pmi, rank, PMI_APPNUM, "%u",
+                      pmi->config.appnums ? pmi->config.appnums[rank] : 0);
         break;
     case PMI_SPACE:
         answer(pmi, rank, PMI_SPACE, NULL, pmi->kvsname);
         break;
     case PMI_SIZE:
-        answer_number(pmi, rank, PMI_SIZE, "%u", pmi->ranks);
+        answer_number(pmi, rank, PMI_SIZE, "%u", pmi->config.ranks);
         break;
     case PMI_GET:
         get(pmi, rank, request->key);
@@ -293,7 +289,7 @@ const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *re
     const struct pmi_answer *before = answer_before(pmi, rank, request->what);
     const char *problem = out_of_turn(pmi, rank, request->what);
 
-    assert(rank < pmi->ranks);
+    assert(rank < pmi->config.ranks);
     if (problem)
         return problem;
     if (before && before->what != request->what)
@@ -330,9 +326,8 @@ struct pmi *pmi_new(const struct pmi_config *config, const struct pmi_ops *ops, 
     pmi = calloc(1, sizeof(*pmi) + config->ranks * sizeof(struct rank));
     if (!pmi)
         return NULL;
-    pmi->ranks = config->ranks;
+    pmi->config = *config;
     strcpy(pmi->kvsname, config->kvsname);
-    pmi->appnums = config->appnums;
     pmi->ops = ops;
     pmi->ctx = ctx;
     return pmi;
@@ -342,7 +337,7 @@ void pmi_free(struct pmi *pmi)
 {
     if (!pmi)
         return;
-    for (uint32_t r = 0; r < pmi->ranks; r++) {
+    for (uint32_t r = 0; r < pmi->config.ranks; r++) {
         for (uint32_t i = 0; i < pmi->rank[r].answer_count; i++)
             free((char *)pmi->rank[r].answers[i].value);
         free(pmi->rank[r].answers);
@@ -355,41 +350,23 @@ void pmi_free(struct pmi *pmi)
 void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number)
 {
     const struct talk *talk = &pmi->rank[rank].talk;
-    const struct place place = {
-        .number = number,
-        .at = {[AT_STATE] = talk->state, [AT_FENCES] = talk->fences, [AT_ANSWERS] = talk->answers}};
 
-    assert(rank < pmi->ranks);
     if (number && !in_fence(pmi, rank))
-        places_add(&pmi->rank[rank].places, &place);
-}
-
-bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number)
-{
-    assert(rank < pmi->ranks);
-    return places_find(&pmi->rank[rank].places, number);
-}
-
-void pmi_rank_forget_before(struct pmi *pmi, uint32_t rank, uint32_t number)
-{
-    assert(rank < pmi->ranks);
-    places_forget_before(&pmi->rank[rank].places, number);
+        places_set(&pmi->config.places[rank], number, PLACE_PMI,
+                   (uint64_t[PLACE_VALUES]){talk->state, talk->fences, talk->answers});
 }
 
 void pmi_rank_restarted(struct pmi *pmi, uint32_t rank, uint32_t number)
 {
+    const uint64_t *at = places_at(&pmi->config.places[rank], number, PLACE_PMI);
     struct talk *talk = &pmi->rank[rank].talk;
-    const struct place *place = places_find(&pmi->rank[rank].places, number);
 
-    assert(rank < pmi->ranks);
     if (in_fence(pmi, rank)) {
         assert(pmi->waiting > 0);
         pmi->waiting--;
     }
     *talk = (struct talk){0};
-    if (!place)
-        return;
-    talk->state = (enum state)place->at[AT_STATE];
-    talk->fences = place->at[AT_FENCES];
-    talk->answers = (uint32_t)place->at[AT_ANSWERS];
+    if (at)
+        *talk =
+            (struct talk){.state = (enum state)at[0], .fences = at[1], .answers = (uint32_t)at[2]};
 }

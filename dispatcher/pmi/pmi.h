@@ -6,6 +6,8 @@
 #ifndef DISPATCHER_PMI_H
 #define DISPATCHER_PMI_H
 
+#include "dispatcher/places/places.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +57,7 @@ struct pmi_config {
     uint32_t ranks;          /* of the job; at least 1 */
     const char *kvsname;     /* the job's name; copied; 1 to PMI_KVSNAME_MAX - 1 bytes, no blanks */
     const uint32_t *appnums; /* MPI_APPNUM of each rank; borrowed until pmi_free; NULL: all 0 */
+    struct places *places;   /* of each rank; likewise */
 };
 
 /* Called from inside pmi_ask, with the `ctx` of pmi_new; they may ask (pmi_state_of, ...) but must
@@ -79,17 +82,9 @@ void pmi_free(struct pmi *pmi);
  * have come to the fence. */
 const char *pmi_ask(struct pmi *pmi, uint32_t rank, const struct pmi_request *request);
 
-/* The rank takes an image of its process, between two requests: what it has been told so far is
- * remembered as the image's place, of which there are PLACES_MAX a rank. While it waits in a fence,
- * where MPICH takes none, there is no place. */
+/* The rank takes an image of its process, between two requests: what it has been told so far is the
+ * image's place. While it waits in a fence, where MPICH takes none, there is no place. */
 void pmi_rank_mark(struct pmi *pmi, uint32_t rank, uint32_t number);
-
-/* Whether there is that place; of number 0, the beginning, always. */
-bool pmi_rank_has_place(const struct pmi *pmi, uint32_t rank, uint32_t number);
-
-/* Images of the rank before this one are of no use any more; the place of this one is kept until
- * the next call. Without it the oldest goes when there are too many. */
-void pmi_rank_forget_before(struct pmi *pmi, uint32_t rank, uint32_t number);
 
 /* Another process plays the rank, from the place of this image, or from the beginning (0, and when
  * there is no such place): it is told what the one before was told, and passes the fences that

@@ -94,7 +94,10 @@ static const struct pmi_ops pmi_ops = {on_asked, on_answer, on_forgotten};
 struct rank_io *rank_io_new(const struct rank_io_config *config)
 {
     char name[2 * CW_ID_SIZE + 16] = "causeway_";
-    struct pmi_config pmi = {.ranks = config->ranks, .kvsname = name, .appnums = config->appnums};
+    struct pmi_config pmi = {.ranks = config->ranks,
+                             .kvsname = name,
+                             .appnums = config->appnums,
+                             .places = config->places};
     struct rank_io *io = calloc(1, sizeof(*io));
 
     if (!io)
@@ -249,22 +252,10 @@ void rank_io_replay(struct rank_io *io, const struct job_state_record *record)
         replay_request(io, record);
     else if (record->type == JOB_STATE_MARK)
         pmi_rank_mark(io->pmi, record->rank, record->number);
-    else if (record->type == JOB_STATE_TRIMMED)
-        pmi_rank_forget_before(io->pmi, record->rank, record->number);
     else if (record->type == JOB_STATE_REPORT &&
              cw_report_get(record->bytes, record->size, &report))
         io->config.events->report(io->config.ctx, record->rank, &report);
     io->replaying = false;
-}
-
-bool rank_io_has_place(const struct rank_io *io, uint32_t rank, uint32_t number)
-{
-    return pmi_rank_has_place(io->pmi, rank, number);
-}
-
-void rank_io_forget_before(struct rank_io *io, uint32_t rank, uint32_t number)
-{
-    pmi_rank_forget_before(io->pmi, rank, number);
 }
 
 void rank_io_hear_pmi(struct rank_io *io, uint32_t rank)

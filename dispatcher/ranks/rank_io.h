@@ -33,6 +33,7 @@ struct rank_io_config {
     uint32_t ranks;           /* what follows is borrowed */
     const uint8_t *job_id;    /* CW_ID_SIZE bytes */
     const uint32_t *appnums;  /* MPI_APPNUM of each rank */
+    struct places *places;    /* of images, of each rank */
     struct state_file *state; /* what ranks say outlives us there; NULL: it does not */
     const struct rank_io_events *events;
     void *ctx;
@@ -48,20 +49,9 @@ void rank_io_free(struct rank_io *io); /* NULL is allowed */
 void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again,
                   struct channel *pmi, struct channel *control);
 
-/* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI, MARK or
- * TRIMMED; others are of no interest. Of what follows only report() and forgotten() are told. */
+/* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI or MARK;
+ * others are of no interest. Of what follows only report() and forgotten() are told. */
 void rank_io_replay(struct rank_io *io, const struct job_state_record *record);
-
-/* Whether it is known what the rank was told by PMI when it took this image; of number 0 it always
- * is. Known from before report() tells of the image, unless it was taken in the middle of a
- * request.
- */
-bool rank_io_has_place(const struct rank_io *io, uint32_t rank, uint32_t number);
-
-/* Images of the rank before this one are of no use any more; the place of this one is kept until
- * the next call. Without it the place of the oldest image goes when there are more than PLACES_MAX.
- */
-void rank_io_forget_before(struct rank_io *io, uint32_t rank, uint32_t number);
 
 /* Takes what it has said until now. */
 void rank_io_hear_pmi(struct rank_io *io, uint32_t rank);

@@ -192,7 +192,7 @@ static void break_off(struct imaging *im, uint32_t rank, uint32_t number, const 
 /* NULL: all places but that in the output are known. Else why they will not be. */
 static const char *missing_place(const struct imaging *im, uint32_t rank, uint32_t number)
 {
-    if (!rank_io_has_place(im->parts->rank_io, rank, number))
+    if (!places_at(&im->parts->places[rank], number, PLACE_PMI))
         return im->rank[rank].taken < number
                    ? "the rank did not tell when it was taken: the program has closed a descriptor "
                      "which it had not opened"
@@ -204,7 +204,10 @@ static const char *missing_place(const struct imaging *im, uint32_t rank, uint32
 
 static bool is_placed(const struct imaging *im, uint32_t rank, uint32_t number)
 {
-    return !missing_place(im, rank, number) && outputs_has_place(im->parts->outputs, rank, number);
+    const struct places *places = &im->parts->places[rank];
+
+    return !missing_place(im, rank, number) && places_at(places, number, PLACE_STDOUT) &&
+           places_at(places, number, PLACE_STDERR);
 }
 
 /* Writes the places down where the job is to outlive us. False: what was printed before it is not
@@ -213,14 +216,18 @@ static bool keep_places(const struct imaging *im, uint32_t rank, uint32_t number
 {
     struct job_state_record place = {
         .type = JOB_STATE_PLACE, .rank = rank, .number = number, .place.input = JOB_STATE_NO_INPUT};
+    const uint64_t *at;
 
     if (!im->parts->state)
         return true;
     if (!outputs_are_out(im->parts->outputs, rank, number))
         return false;
-    outputs_place(im->parts->outputs, rank, number, place.place.printed);
-    if (rank == 0)
-        place.place.input = rank_input_place(im->parts->input, number);
+    outputs_sync(im->parts->outputs, rank);
+    for (int i = 0; i < JOB_STATE_STREAMS; i++)
+        if ((at = places_at(&im->parts->places[rank], number, PLACE_STDOUT + (unsigned)i)))
+            place.place.printed[i] = job_state_printed(at[0], at[1]);
+    if (rank == 0 && (at = places_at(&im->parts->places[0], number, PLACE_STDIN)))
+        place.place.input = *at;
     state_file_put(im->parts->state, &place);
     state_file_sync(im->parts->state);
     return true;
@@ -657,6 +664,27 @@ struct imaging *imaging_new(struct parts *p, const struct job *job,
 
 /* --- a dispatcher before us --- */
 
+/* What is before this image in all that its rank said and was told is of no use any more. */
+static void forget_before(struct imaging *im, uint32_t rank, uint32_t number)
+{
+    if (rank == 0)
+        rank_input_let_go(im->parts->input, number);
+    places_forget_before(&im->parts->places[rank], number);
+}
+
+static void return_place(struct imaging *im, const struct job_state_record *record)
+{
+    struct places *places = &im->parts->places[record->rank];
+    const struct job_state_place *place = &record->place;
+
+    for (int i = 0; i < JOB_STATE_STREAMS; i++)
+        places_set(places, record->number, PLACE_STDOUT + (unsigned)i,
+                   (uint64_t[PLACE_VALUES]){job_state_printed_lines(place->printed[i]),
+                                            job_state_printed_bytes(place->printed[i])});
+    if (record->rank == 0 && place->input != JOB_STATE_NO_INPUT)
+        places_set(places, record->number, PLACE_STDIN, (uint64_t[PLACE_VALUES]){place->input});
+}
+
 void imaging_replay(struct imaging *im, const struct job_state_record *record)
 {
     bool trimmed = record->type == JOB_STATE_TRIMMED;
@@ -666,9 +694,9 @@ void imaging_replay(struct imaging *im, const struct job_state_record *record)
     im->looks = true;
     images_return(&im->core, record->rank, record->number, trimmed);
     if (trimmed)
-        outputs_forget_before(im->parts->outputs, record->rank, record->number);
+        forget_before(im, record->rank, record->number);
     else if (record->type == JOB_STATE_PLACE)
-        outputs_add_place(im->parts->outputs, record->rank, record->number, record->place.printed);
+        return_place(im, record);
 }
 
 void imaging_look_up(struct imaging *im)
@@ -886,10 +914,7 @@ void imaging_trimmed(struct imaging *im, const struct cw_trim *trimmed)
     state_file_put(im->parts->state, &(struct job_state_record){.type = JOB_STATE_TRIMMED,
                                                                 .rank = trimmed->rank,
                                                                 .number = begin});
-    outputs_forget_before(im->parts->outputs, trimmed->rank, begin);
-    rank_io_forget_before(im->parts->rank_io, trimmed->rank, begin);
-    if (trimmed->rank == 0)
-        rank_input_forget_before(im->parts->input, begin);
+    forget_before(im, trimmed->rank, begin);
 }
 
 void imaging_log(struct imaging *im, uint32_t rank, uint64_t bytes)

@@ -48,6 +48,9 @@ static int open_outputs(struct parts *p, const struct parts_events *events, void
                                     .failed = events->output_failed,
                                     .ctx = ctx};
 
+    config.places = p->places = calloc(config.ranks, sizeof(*p->places));
+    if (!p->places)
+        return cw_err_set(err, CW_ENOMEM, "no memory for a job of %u ranks", config.ranks);
     p->outputs = outputs_new(&config, err);
     p->log.outputs = p->outputs;
     return p->outputs ? CW_OK : err->code;
@@ -146,6 +149,7 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
     struct rank_io_config io = {.ranks = p->options->ranks,
                                 .job_id = p->job_id,
                                 .appnums = p->programs.segment_of,
+                                .places = p->places,
                                 .state = p->state,
                                 .events = events->rank_io,
                                 .ctx = ctx};
@@ -159,7 +163,8 @@ static int open_ranks(struct parts *p, const struct parts_events *events, void *
                                       .keep = !p->options->no_log,
                                       .overrun = events->input_overrun,
                                       .ctx = ctx,
-                                      .state = p->state};
+                                      .state = p->state,
+                                      .places = p->places};
 
     p->rank_io = rank_io_new(&io);
     if (!p->rank_io)
@@ -289,4 +294,5 @@ void parts_close(struct parts *p)
     loop_free(p->loop);
     programs_close(&p->programs);
     layout_free(&p->layout);
+    free(p->places);
 }

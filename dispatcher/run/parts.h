@@ -51,6 +51,7 @@ struct parts {
     struct rank_input *input;
     struct remote *remote; /* the processes of ranks; NULL: none is left */
     struct rank_io *rank_io;
+    struct places *places; /* of images, of each rank; owned */
     struct status_source *status;
     struct imaging *imaging; /* NULL: no images are taken */
 };

@@ -186,11 +186,12 @@ static void take_output(struct output_stream *stream, const char *bytes, size_t 
 
 /* --- marks in it --- */
 
-enum { AT_LINE, AT_BYTE }; /* values of a place: lines before, and bytes of the next one */
-
-void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark)
+void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark,
+                            struct places *places, enum place_in in)
 {
     stream->mark = mark;
+    stream->places = places;
+    stream->in = in;
 }
 
 /* Whether `size` bytes, at most CW_OUTPUT_MARK_SIZE, are a mark or the beginning of one. */
@@ -226,11 +227,10 @@ static size_t size_of_output(const struct output_stream *stream, const char *byt
  * was printed to its end the number is enough. */
 static void add_place(struct output_stream *stream, uint32_t number)
 {
-    struct place place = {.number = number};
+    uint64_t bytes = stream->drop_lines ? 0 : stream->line_bytes - stream->drop_bytes;
 
-    place.at[AT_LINE] = stream->lines - stream->drop_lines;
-    place.at[AT_BYTE] = stream->drop_lines ? 0 : stream->line_bytes - stream->drop_bytes;
-    places_add(&stream->places, &place);
+    places_set(stream->places, number, stream->in,
+               (uint64_t[PLACE_VALUES]){stream->lines - stream->drop_lines, bytes});
     if (stream->awaited == number)
         stream->awaited = 0;
 }
@@ -283,17 +283,12 @@ static void pipe_is_empty(struct output_stream *stream, uint64_t now_ns)
 
 void output_stream_await(struct output_stream *stream, uint32_t number)
 {
-    if (output_stream_has_place(stream, number))
+    if (places_at(stream->places, number, stream->in))
         return;
     if (stream->from)
         stream->awaited = number;
     else if (!stream->interrupted)
         add_place(stream, number);
-}
-
-bool output_stream_has_place(const struct output_stream *stream, uint32_t number)
-{
-    return places_find(&stream->places, number);
 }
 
 /* --- the processes of a rank --- */
@@ -317,15 +312,15 @@ void output_stream_interrupt(struct output_stream *stream, bool at_once)
 /* What the process prints from its place on, and has been printed. */
 static void drop_from_place(struct output_stream *stream)
 {
-    const struct place *place = places_find(&stream->places, stream->image);
+    const uint64_t *at = places_at(stream->places, stream->image, stream->in);
 
     stream->drop_lines = stream->drop_bytes = 0;
-    if (!place)
+    if (!at)
         return;
-    stream->drop_lines = stream->lines - place->at[AT_LINE];
+    stream->drop_lines = stream->lines - at[0];
     stream->drop_bytes = stream->line_bytes;
     if (stream->drop_lines == 0)
-        stream->drop_bytes -= place->at[AT_BYTE];
+        stream->drop_bytes -= at[1];
     if (!is_dropping(stream))
         stream->partial_ns = 0;
 }
@@ -354,10 +349,12 @@ void output_stream_return(struct output_stream *stream, uint64_t lines, uint64_t
     stream->interrupted = true;
 }
 
-bool output_stream_is_out(const struct output_stream *stream, const struct place *place)
+bool output_stream_is_out(const struct output_stream *stream, uint32_t number)
 {
-    return stream->printed > place->at[AT_LINE] ||
-           (stream->printed == place->at[AT_LINE] && stream->printed_bytes >= place->at[AT_BYTE]);
+    const uint64_t *at = places_at(stream->places, number, stream->in);
+
+    return at && (stream->printed > at[0] ||
+                  (stream->printed == at[0] && stream->printed_bytes >= at[1]));
 }
 
 void output_stream_give_up(struct output_stream *stream)

@@ -60,10 +60,11 @@ struct output_stream {
     bool interrupted; /* the process is gone, and another one will go on */
 
     /* Places of images, which marks in the output tell; see output_stream_set_mark. */
-    const uint8_t *mark; /* CW_MARK_SIZE bytes, borrowed; NULL: there are none */
-    size_t held;         /* bytes behind `used` that a mark may begin with */
-    uint64_t held_ns;    /* since when they are all that there is; 0: not known to be */
-    struct places places;
+    const uint8_t *mark;   /* CW_MARK_SIZE bytes, borrowed; NULL: there are none */
+    size_t held;           /* bytes behind `used` that a mark may begin with */
+    uint64_t held_ns;      /* since when they are all that there is; 0: not known to be */
+    struct places *places; /* borrowed; lines before, and bytes of the next one */
+    enum place_in in;
     uint32_t awaited; /* the image whose mark is in the pipe, or else will not come; 0: none */
     uint32_t image;   /* that the process goes on from; 0: none */
 
@@ -99,19 +100,18 @@ void output_stream_close(struct output_stream *stream);
 
 /* From now on output marks (struct cw_output_mark) with these bytes are taken out of what the rank
  * prints, and their places are remembered: how much a process printed before, all incarnations
- * before it counted once. Anything else is output, also what is like a mark but for some bytes.
+ * before it counted once: `in` is this stream there. Anything else is output, also what is like a
+ * mark but for some bytes.
  *
  * A mark is looked for where its first byte is. What may be its beginning waits for what follows,
  * at the end of what there is for OUTPUT_PARTIAL_NS. */
-void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark);
+void output_stream_set_mark(struct output_stream *stream, const uint8_t *mark,
+                            struct places *places, enum place_in in);
 
 /* The mark of this image is in the pipe, or will never come: the rank's stream is not its pipe any
  * more. In that case the place of the image is where the output ends. To be followed by
  * output_stream_read; decided when that has found the pipe empty. */
 void output_stream_await(struct output_stream *stream, uint32_t number);
-
-/* Whether a process that goes on from this image can be met. */
-bool output_stream_has_place(const struct output_stream *stream, uint32_t number);
 
 /* The rank crashed, and another process will go on. What is still in its pipe counts as printed if
  * it is read before that begins; `at_once`: it does not, for the process may still live. */
@@ -130,8 +130,8 @@ void output_stream_go_on_from(struct output_stream *stream, uint32_t number);
  * interrupted. */
 void output_stream_return(struct output_stream *stream, uint64_t lines, uint64_t line_bytes);
 
-/* Whether all that comes before this place is out. */
-bool output_stream_is_out(const struct output_stream *stream, const struct place *place);
+/* Whether this image has a place, and all that comes before it is out. */
+bool output_stream_is_out(const struct output_stream *stream, uint32_t number);
 
 /* There will be no other incarnation: what is held of an incomplete line may go out. */
 void output_stream_give_up(struct output_stream *stream);

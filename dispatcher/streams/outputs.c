@@ -23,16 +23,26 @@ struct one {
 struct outputs {
     struct outputs_config config;
     struct output_sink sinks[2];
-    struct loop_timer timer; /* when a stream may have something to pass on */
-    struct loop_timer sync;  /* when what was printed is to be on disk */
-    uint64_t sync_took_ns;   /* the last time */
-    bool names_synced;       /* those of the files in `dir` */
-    struct one (*of_rank)[2];
+    struct loop_timer timer;  /* when a stream may have something to pass on */
+    struct loop_timer sync;   /* when what was printed is to be on disk */
+    uint64_t sync_took_ns;    /* the last time */
+    bool names_synced;        /* those of the files in `dir` */
+    struct one *one;          /* two of each rank */
     struct output_stream own; /* our own lines on stderr */
     uint32_t unsaid;          /* of these, for which there was no room */
     bool marked;
     uint8_t mark[CW_MARK_SIZE];
 };
+
+#define for_each(each, outputs)                                                                    \
+    for (struct one *each = (outputs)->one; each < (outputs)->one + 2 * (outputs)->config.ranks;   \
+         each++)
+
+/* Both streams of the rank, one behind the other. */
+static struct one *of_rank(const struct outputs *o, uint32_t rank)
+{
+    return &o->one[2 * (size_t)rank];
+}
 
 static void tick(void *ctx);
 static void sync_all(void *ctx);
@@ -47,8 +57,8 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
         return NULL;
     }
     if (o)
-        o->of_rank = calloc(config->ranks, sizeof(*o->of_rank));
-    if (!o || !o->of_rank) {
+        o->one = calloc(config->ranks, 2 * sizeof(*o->one));
+    if (!o || !o->one) {
         cw_err_set(err, CW_ENOMEM, "no memory for the output of %u ranks", config->ranks);
         free(o);
         return NULL;
@@ -57,17 +67,15 @@ struct outputs *outputs_new(const struct outputs_config *config, struct cw_err *
     output_sink_open_fd(&o->sinks[0], STDOUT_FILENO, "standard output");
     output_sink_open_fd(&o->sinks[1], STDERR_FILENO, "standard error");
     if (output_stream_open(&o->own, NULL, 0, &o->sinks[1], false, err) < 0) {
-        free(o->of_rank);
+        free(o->one);
         free(o);
         return NULL;
     }
-    for (uint32_t rank = 0; rank < config->ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            struct one *one = &o->of_rank[rank][which];
-
-            one->of = o;
-            one->file.fd = -1;
-        }
+    for_each(one, o)
+    {
+        one->of = o;
+        one->file.fd = -1;
+    }
     loop_timer_add(config->loop, &o->timer, tick, o);
     loop_timer_add(config->loop, &o->sync, sync_all, o);
     return o;
@@ -79,19 +87,17 @@ void outputs_free(struct outputs *o)
 
     if (!o)
         return;
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            struct one *one = &o->of_rank[rank][which];
-
-            output_stream_close(&one->stream);
-            output_sink_close(&one->file, &ignored);
-        }
+    for_each(one, o)
+    {
+        output_stream_close(&one->stream);
+        output_sink_close(&one->file, &ignored);
+    }
     loop_timer_remove(o->config.loop, &o->timer);
     loop_timer_remove(o->config.loop, &o->sync);
     output_stream_close(&o->own);
     output_sink_close(&o->sinks[0], &ignored);
     output_sink_close(&o->sinks[1], &ignored);
-    free(o->of_rank);
+    free(o->one);
     free(o);
 }
 
@@ -148,23 +154,22 @@ static void tick(void *ctx)
     uint64_t now_ns = loop_now_ns(o->config.loop);
 
     pass_on_own(o);
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            struct one *one = &o->of_rank[rank][which];
-            struct cw_err err = {0};
+    for_each(one, o)
+    {
+        struct cw_err err = {0};
 
-            if (!output_stream_holds(&one->stream))
-                continue;
-            check(one, output_stream_tick(&one->stream, now_ns, &err), &err);
-            update(one);
-        }
+        if (!output_stream_holds(&one->stream))
+            continue;
+        check(one, output_stream_tick(&one->stream, now_ns, &err), &err);
+        update(one);
+    }
 }
 
 /* --- what outlives us --- */
 
 static int number_of(const struct one *one)
 {
-    return one == &one->of->of_rank[one->stream.rank][1];
+    return (one - one->of->one) % 2;
 }
 
 /* The count follows each write at once. */
@@ -214,7 +219,7 @@ void outputs_sync(struct outputs *o, uint32_t rank)
     struct cw_err err = {0};
 
     for (int which = 0; state_file_is_whole(o->config.state) && which < 2 && !err.code; which++)
-        sync_one(&o->of_rank[rank][which], &err);
+        sync_one(of_rank(o, rank) + which, &err);
     if (err.code)
         state_file_fail(o->config.state, err.text);
 }
@@ -250,7 +255,8 @@ static int open_first(struct one *one, uint32_t rank, int which, struct channel 
     if (output_stream_open(&one->stream, from, rank, sink, config->tag, err) < 0)
         return err->code;
     if (one->of->marked)
-        output_stream_set_mark(&one->stream, one->of->mark);
+        output_stream_set_mark(&one->stream, one->of->mark, &config->places[rank],
+                               which ? PLACE_STDERR : PLACE_STDOUT);
     if (config->state)
         one->stream.printing = on_printing;
     one->of->names_synced = false;
@@ -261,7 +267,7 @@ int outputs_open(struct outputs *o, uint32_t rank, struct channel *const from[2]
                  struct cw_err *err)
 {
     for (int which = 0; which < 2; which++) {
-        struct one *one = &o->of_rank[rank][which];
+        struct one *one = of_rank(o, rank) + which;
 
         if (one->stream.interrupted) {
             drain_one(one);
@@ -299,7 +305,7 @@ int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_
                    struct cw_err *err)
 {
     for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        struct one *one = &o->of_rank[rank][which];
+        struct one *one = of_rank(o, rank) + which;
         uint64_t lines = job_state_printed_lines(printed[which]);
         uint64_t bytes = job_state_printed_bytes(printed[which]);
 
@@ -315,7 +321,7 @@ int outputs_return(struct outputs *o, uint32_t rank, const uint64_t printed[JOB_
 void outputs_interrupt(struct outputs *o, uint32_t rank, bool at_once)
 {
     for (int which = 0; which < 2; which++) {
-        struct one *one = &o->of_rank[rank][which];
+        struct one *one = of_rank(o, rank) + which;
 
         drain_one(one);
         output_stream_interrupt(&one->stream, at_once);
@@ -341,111 +347,67 @@ void outputs_set_mark(struct outputs *o, const uint8_t mark[CW_MARK_SIZE])
 void outputs_settle(struct outputs *o, uint32_t rank, uint32_t number)
 {
     for (int which = 0; which < 2; which++) {
-        struct one *one = &o->of_rank[rank][which];
+        struct one *one = of_rank(o, rank) + which;
 
         output_stream_await(&one->stream, number);
         drain_one(one);
     }
 }
 
-bool outputs_has_place(const struct outputs *o, uint32_t rank, uint32_t number)
-{
-    return output_stream_has_place(&o->of_rank[rank][0].stream, number) &&
-           output_stream_has_place(&o->of_rank[rank][1].stream, number);
-}
-
-void outputs_add_place(struct outputs *o, uint32_t rank, uint32_t number,
-                       const uint64_t printed[JOB_STATE_STREAMS])
-{
-    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        struct place place = {.number = number,
-                              .at = {job_state_printed_lines(printed[which]),
-                                     job_state_printed_bytes(printed[which])}};
-
-        places_add(&o->of_rank[rank][which].stream.places, &place);
-    }
-}
-
-void outputs_place(struct outputs *o, uint32_t rank, uint32_t number,
-                   uint64_t printed[JOB_STATE_STREAMS])
-{
-    outputs_sync(o, rank);
-    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        const struct place *place = places_find(&o->of_rank[rank][which].stream.places, number);
-
-        printed[which] = place ? job_state_printed(place->at[0], place->at[1]) : 0;
-    }
-}
-
 bool outputs_are_out(const struct outputs *o, uint32_t rank, uint32_t number)
 {
-    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        const struct output_stream *stream = &o->of_rank[rank][which].stream;
-        const struct place *place = places_find(&stream->places, number);
+    const struct one *one = of_rank(o, rank);
 
-        if (!place || !output_stream_is_out(stream, place))
-            return false;
-    }
-    return true;
+    return output_stream_is_out(&one[0].stream, number) &&
+           output_stream_is_out(&one[1].stream, number);
+}
+
+static bool is_through(const struct one *one)
+{
+    return !one->stream.from && !output_stream_holds(&one->stream);
 }
 
 bool outputs_are_through(const struct outputs *o, uint32_t rank)
 {
-    for (int which = 0; which < JOB_STATE_STREAMS; which++) {
-        const struct output_stream *stream = &o->of_rank[rank][which].stream;
+    const struct one *one = of_rank(o, rank);
 
-        if (stream->from || stream->interrupted || output_stream_holds(stream))
-            return false;
-    }
-    return true;
-}
-
-void outputs_forget_before(struct outputs *o, uint32_t rank, uint32_t number)
-{
-    for (int which = 0; which < 2; which++)
-        places_forget_before(&o->of_rank[rank][which].stream.places, number);
+    return is_through(&one[0]) && is_through(&one[1]) && !one[0].stream.interrupted &&
+           !one[1].stream.interrupted;
 }
 
 void outputs_restart(struct outputs *o, uint32_t rank, uint32_t number)
 {
     for (int which = 0; which < 2; which++)
-        output_stream_go_on_from(&o->of_rank[rank][which].stream, number);
+        output_stream_go_on_from(&of_rank(o, rank)[which].stream, number);
 }
 
 /* --- the end --- */
 
 void outputs_give_up(struct outputs *o)
 {
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            output_stream_give_up(&o->of_rank[rank][which].stream);
-            update(&o->of_rank[rank][which]);
-        }
+    for_each(one, o)
+    {
+        output_stream_give_up(&one->stream);
+        update(one);
+    }
 }
 
 bool outputs_are_open(const struct outputs *o)
 {
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            const struct output_stream *stream = &o->of_rank[rank][which].stream;
-
-            if (stream->from || output_stream_holds(stream))
-                return true;
-        }
+    for_each(one, o) if (!is_through(one)) return true;
     return false;
 }
 
+/* A stream that is still open has its file as long as it is. */
 void outputs_close_files(struct outputs *o)
 {
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++) {
-            struct one *one = &o->of_rank[rank][which];
-            struct cw_err err = {0};
+    for_each(one, o)
+    {
+        struct cw_err err = {0};
 
-            /* a stream that is still open has its file as long as it is */
-            if (!one->stream.from && !output_stream_holds(&one->stream))
-                check(one, output_sink_close(&one->file, &err), &err);
-        }
+        if (is_through(one))
+            check(one, output_sink_close(&one->file, &err), &err);
+    }
 }
 
 void outputs_sync_all(struct outputs *o)
@@ -456,10 +418,7 @@ void outputs_sync_all(struct outputs *o)
 
 bool outputs_wait_for_sinks(const struct outputs *o)
 {
-    for (uint32_t rank = 0; rank < o->config.ranks; rank++)
-        for (int which = 0; which < 2; which++)
-            if (o->of_rank[rank][which].stream.blocked || o->of_rank[rank][which].stream.more)
-                return true;
+    for_each(one, o) if (one->stream.blocked || one->stream.more) return true;
     return false;
 }
 

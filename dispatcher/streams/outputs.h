@@ -23,6 +23,7 @@ struct outputs_config {
     const char *dir;          /* for a file of each rank and stream; NULL: our own two. Borrowed */
     bool tag;                 /* each line begins with its rank */
     struct state_file *state; /* what was printed outlives us there; NULL: it does not */
+    struct places *places;    /* of images, of each rank: known once outputs_set_mark was called */
     bool append;              /* files in `dir` are gone on with */
     /* An output cannot be written: what it held is dropped. CW_ECLOSED: nobody reads it. */
     void (*failed)(void *ctx, const struct cw_err *err);
@@ -45,12 +46,6 @@ void outputs_draw_mark(uint8_t mark[CW_MARK_SIZE]);
  * job_state_printed; it goes on there. Errors: CW_ENOMEM, CW_ESYS. */
 int outputs_return(struct outputs *outputs, uint32_t rank,
                    const uint64_t printed[JOB_STATE_STREAMS], struct cw_err *err);
-/* The place of an image, as it was told to a dispatcher before us, and the other way round: what
- * was printed before it is then on disk, or the job is not kept any more. */
-void outputs_add_place(struct outputs *outputs, uint32_t rank, uint32_t number,
-                       const uint64_t printed[JOB_STATE_STREAMS]);
-void outputs_place(struct outputs *outputs, uint32_t rank, uint32_t number,
-                   uint64_t printed[JOB_STATE_STREAMS]);
 /* Whether all that the rank printed before this image, which has a place, is out. */
 bool outputs_are_out(const struct outputs *outputs, uint32_t rank, uint32_t number);
 /* Whether nothing more will come of the rank, and all that came is out. */
@@ -66,18 +61,9 @@ void outputs_sync_all(struct outputs *outputs);
 void outputs_set_mark(struct outputs *outputs, const uint8_t mark[CW_MARK_SIZE]);
 
 /* The rank has said that it took this image: its marks are looked for. One that is not there will
- * not come on that stream, which is the rank's no more: the image's place is at its end. */
+ * not come on that stream, which is the rank's no more: the image's place is at its end. While
+ * nobody takes what the rank has printed it has none: its mark is behind that. */
 void outputs_settle(struct outputs *outputs, uint32_t rank, uint32_t number);
-
-/* Whether the places of this image are known, so that a process can go on from it; of number 0 they
- * always are. After outputs_settle it stays false while nobody takes what the rank has printed: its
- * mark is then behind that. */
-bool outputs_has_place(const struct outputs *outputs, uint32_t rank, uint32_t number);
-
-/* Images of the rank before this one are of no use any more; the place of this one is kept until
- * the next call. Without it the place of the oldest image goes when there are more than PLACES_MAX.
- */
-void outputs_forget_before(struct outputs *outputs, uint32_t rank, uint32_t number);
 
 /* The next process of the rank, for which outputs_open is yet to be called or has just been, goes
  * on from this image, which has its place; 0: from its beginning. What was said last since

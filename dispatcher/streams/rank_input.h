@@ -1,14 +1,16 @@
-/* Standard input for rank 0, in the job's loop. */
+/* Standard input for rank 0, in the job's loop: from our stdin to a pipe. What was given is kept,
+ * so that another incarnation of rank 0 can be given the same, from the beginning or from the place
+ * of an image; bounded: beyond INPUT_KEPT_MAX only one buffer is kept. */
 #ifndef DISPATCHER_RANK_INPUT_H
 #define DISPATCHER_RANK_INPUT_H
 
 #include "common/err.h"
 #include "dispatcher/loop/loop.h"
+#include "dispatcher/places/places.h"
 #include "dispatcher/state/state_file.h"
-#include "dispatcher/streams/input.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#define INPUT_BUFFER 65536          /* bytes read at a time */
+#define INPUT_KEPT_MAX (16ul << 20) /* bytes kept for another incarnation */
 
 struct rank_input;
 
@@ -19,6 +21,7 @@ struct rank_input_config {
     void (*overrun)(void *ctx);
     void *ctx;
     struct state_file *state; /* what comes outlives us there; NULL: it does not */
+    struct places *places;    /* of images of rank 0: one value, bytes that it had read */
 };
 
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. */
@@ -40,20 +43,15 @@ void rank_input_resume(struct rank_input *input);
  * with: it may come back to the pipe. */
 bool rank_input_mark(struct rank_input *input, uint32_t number, uint64_t unread);
 
-/* How far rank 0 had read then; JOB_STATE_NO_INPUT: that is not known. */
-uint64_t rank_input_place(const struct rank_input *input, uint32_t number);
-
-/* What came to a dispatcher before us, in its order: a record INPUT, PLACE or TRIMMED; others are
- * of no interest. */
+/* What came to a dispatcher before us, in its order: a record INPUT; others are of no interest. */
 void rank_input_replay(struct rank_input *input, const struct job_state_record *record);
 
 /* Whether there is that place, and what follows it is kept. Of number 0, the beginning, too. */
 bool rank_input_has_place(const struct rank_input *input, uint32_t number);
 
-/* Images before this one are of no use any more, nor is what was read before it: the bound counts
- * what comes after it. From then on rank 0 cannot be started from the beginning. The place of this
- * image is kept until the next call; of the others the oldest goes beyond PLACES_MAX. */
-void rank_input_forget_before(struct rank_input *input, uint32_t number);
+/* What was read before this image, if it has a place, is of no use any more: the bound counts what
+ * comes after it. From then on rank 0 cannot be started from the beginning. */
+void rank_input_let_go(struct rank_input *input, uint32_t number);
 
 /* A new process of rank 0 goes on from this image, of which there is a place; 0: it reads all from
  * the beginning. The input is not paused any more. Errors: CW_ESYS; CW_ELIMIT: there is none. */

@@ -183,6 +183,7 @@ static const uint8_t secret[CW_MARK_SIZE] = {0xff, 'c', 'r', 0xff, 'e', 't', '\n
 
 struct printing {
     struct output_stream stream;
+    struct places places;
     struct output_sink sink;
     struct channel *rank;
     int out_fd;
@@ -212,7 +213,7 @@ static void print_mark(struct printing *p)
     memcpy(bytes, &mark, sizeof(bytes));
     print(p, bytes, sizeof(bytes) / 2, false);
     print(p, bytes + sizeof(bytes) / 2, sizeof(bytes) - sizeof(bytes) / 2, false);
-    must(output_stream_has_place(&p->stream, p->images));
+    must(places_at(&p->places, p->images, PLACE_STDOUT));
 }
 
 /* Of 1 to 127 alone: a mark cannot come of that and of its own beginnings, for its last 4 bytes are
@@ -259,7 +260,7 @@ static void take_output(const uint8_t *data, size_t size)
     must(p.out_fd >= 0 && p.rank);
     output_sink_open_fd(&p.sink, p.out_fd, "output");
     must(output_stream_open(&p.stream, p.rank, 0, &p.sink, false, &err) == CW_OK);
-    output_stream_set_mark(&p.stream, secret);
+    output_stream_set_mark(&p.stream, secret, &p.places, PLACE_STDOUT);
     print_all(&p, data, size);
     channel_end(p.rank);
     channel_leave(p.rank);

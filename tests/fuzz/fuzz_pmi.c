@@ -33,17 +33,18 @@ static void on_asked(void *ctx, uint32_t rank, const struct pmi_request *request
         abort();
 }
 
-static void take_image(struct pmi *pmi, uint32_t rank, uint32_t number)
+static void take_image(struct pmi *pmi, struct places *places, uint32_t rank, uint32_t number)
 {
     pmi_rank_mark(pmi, rank, number);
-    if (pmi_rank_has_place(pmi, rank, number) && number % 3 == 2)
-        pmi_rank_forget_before(pmi, rank, number);
+    if (places_at(&places[rank], number, PLACE_PMI) && number % 3 == 2)
+        places_forget_before(&places[rank], number);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct pmi_ops ops = {on_asked, on_answer, NULL};
-    struct pmi_config config = {.ranks = RANKS, .kvsname = "k"};
+    struct places places[RANKS] = {0};
+    struct pmi_config config = {.ranks = RANKS, .kvsname = "k", .places = places};
     struct pmi *pmi = pmi_new(&config, &ops, NULL);
     struct pmi_lines lines[RANKS] = {0};
     struct cw_err err = {0};
@@ -56,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bool is_image = data[0] == IMAGE || data[0] == RESTART;
 
         if (data[0] == IMAGE)
-            take_image(pmi, piece % RANKS, piece / RANKS % NUMBERS);
+            take_image(pmi, places, piece % RANKS, piece / RANKS % NUMBERS);
         else if (data[0] == RESTART)
             pmi_rank_restarted(pmi, piece % RANKS, piece / RANKS % NUMBERS);
         data += 2;

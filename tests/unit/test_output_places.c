@@ -25,10 +25,16 @@ static struct cw_err err;
 /* A stream of rank 3 to a pipe. */
 static struct output_sink sink;
 static struct output_stream stream;
+static struct places places;
 static struct said rank;
 static int reader_fd;
 static char got[GOT_MAX + 1]; /* all that came out */
 static size_t got_size;
+
+static bool has_place(uint32_t number)
+{
+    return places_at(&places, number, PLACE_STDOUT);
+}
 
 static struct channel *new_channel(void)
 {
@@ -45,7 +51,8 @@ static void open_stream(void)
     reader_fd = fds[0];
     output_sink_open_fd(&sink, fds[1], "standard output");
     CU_ASSERT_EQUAL_FATAL(output_stream_open(&stream, new_channel(), 3, &sink, false, &err), CW_OK);
-    output_stream_set_mark(&stream, secret);
+    places = (struct places){0};
+    output_stream_set_mark(&stream, secret, &places, PLACE_STDOUT);
     got_size = 0;
 }
 
@@ -137,10 +144,10 @@ static void split_anywhere(void)
         open_stream();
         print_text("one\ntw");
         print(mark_of(5), split);
-        CU_ASSERT_EQUAL(output_stream_has_place(&stream, 5), split == CW_OUTPUT_MARK_SIZE);
+        CU_ASSERT_EQUAL(has_place(5), split == CW_OUTPUT_MARK_SIZE);
         print(mark_of(5) + split, CW_OUTPUT_MARK_SIZE - split);
-        CU_ASSERT_TRUE(output_stream_has_place(&stream, 5));
-        CU_ASSERT_FALSE(output_stream_has_place(&stream, 4));
+        CU_ASSERT_TRUE(has_place(5));
+        CU_ASSERT_FALSE(has_place(4));
         print_text("o\n");
         has_shown("one\ntwo\n");
         close_stream();
@@ -162,7 +169,7 @@ static void several_in_one_read(void)
     }
     print(bytes, size);
     for (uint32_t number = 1; number <= 3; number++)
-        CU_ASSERT_TRUE(output_stream_has_place(&stream, number));
+        CU_ASSERT_TRUE(has_place(number));
     end();
     has_shown("aa\na\nb");
     close_stream();
@@ -180,7 +187,7 @@ static void false_marks(void)
             bytes[wrong] ^= 0x40;
             print(bytes, split);
             print(bytes + split, sizeof(bytes) - split);
-            CU_ASSERT_EQUAL(stream.places.count, 0);
+            CU_ASSERT_EQUAL(places.count, 0);
             end();
             read_sink();
             CU_ASSERT_EQUAL(got_size, sizeof(bytes));
@@ -192,7 +199,7 @@ static void false_marks(void)
     end();
     read_sink();
     CU_ASSERT_EQUAL(got_size, CW_OUTPUT_MARK_SIZE);
-    CU_ASSERT_EQUAL(stream.places.count, 0);
+    CU_ASSERT_EQUAL(places.count, 0);
     close_stream();
 }
 
@@ -205,7 +212,7 @@ static void mark_behind_a_beginning(void)
         open_stream();
         print(mark_of(number), size);
         print_mark(number);
-        CU_ASSERT_TRUE(output_stream_has_place(&stream, number));
+        CU_ASSERT_TRUE(has_place(number));
         end();
         read_sink();
         CU_ASSERT_EQUAL(got_size, size);
@@ -263,9 +270,9 @@ static void full_sink(void)
         }
         CU_ASSERT_EQUAL(got_size, full + size + 5);
         CU_ASSERT_STRING_EQUAL(got + full + size, "rest\n");
-        CU_ASSERT_TRUE(output_stream_has_place(&stream, 2));
-        CU_ASSERT_EQUAL(places_find(&stream.places, 2)->at[0], 1);
-        CU_ASSERT_EQUAL(places_find(&stream.places, 2)->at[1], 0);
+        CU_ASSERT_TRUE(has_place(2));
+        CU_ASSERT_EQUAL(places_at(&places, 2, PLACE_STDOUT)[0], 1);
+        CU_ASSERT_EQUAL(places_at(&places, 2, PLACE_STDOUT)[1], 0);
         close_stream();
     }
 }
@@ -368,15 +375,15 @@ static void mark_never_comes(void)
     print_text("one\ntw");
     CU_ASSERT_EQUAL(said_put(&rank, "o\n", 2), 2);
     output_stream_await(&stream, 1);
-    CU_ASSERT_FALSE(output_stream_has_place(&stream, 1));
+    CU_ASSERT_FALSE(has_place(1));
     step(NOW);
-    CU_ASSERT_TRUE(output_stream_has_place(&stream, 1));
+    CU_ASSERT_TRUE(has_place(1));
     go_on_from(1);
     print_text("three\n");
     has_shown("one\ntwo\nthree\n");
     end();
     output_stream_await(&stream, 3);
-    CU_ASSERT_TRUE(output_stream_has_place(&stream, 3));
+    CU_ASSERT_TRUE(has_place(3));
     close_stream();
 }
 
@@ -387,9 +394,9 @@ static void mark_is_not_known(void)
     print_text("one\n");
     output_stream_await(&stream, 1);
     output_stream_interrupt(&stream, true);
-    CU_ASSERT_FALSE(output_stream_has_place(&stream, 1));
+    CU_ASSERT_FALSE(has_place(1));
     output_stream_await(&stream, 1);
-    CU_ASSERT_FALSE(output_stream_has_place(&stream, 1));
+    CU_ASSERT_FALSE(has_place(1));
     close_stream();
 }
 
@@ -443,25 +450,33 @@ static void file_has(const char *dir, const char *name, const char *text)
     unlink(path);
 }
 
+static bool both_have_place(uint32_t number)
+{
+    return has_place(number) && places_at(&places, number, PLACE_STDERR);
+}
+
 static void two_streams(void)
 {
     char dir[] = "/tmp/test-places-XXXXXX";
     struct loop *loop = loop_new(&err);
-    struct outputs_config config = {.loop = loop, .ranks = 1, .dir = dir, .failed = on_failed};
+    struct outputs_config config = {
+        .loop = loop, .ranks = 1, .dir = dir, .places = &places, .failed = on_failed};
     struct outputs *outputs;
+
+    places = (struct places){0};
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
     outputs = outputs_new(&config, &err);
     outputs_set_mark(outputs, secret);
     open_rank(outputs);
-    CU_ASSERT_TRUE(outputs_has_place(outputs, 0, 0));
+    CU_ASSERT_TRUE(both_have_place(0));
     print_to(0, "out 1\n");
     mark_to(0, 1);
     print_to(0, "out 2\n");
     print_to(1, "err 1\n"); /* no mark of the first image: the program has redirected stderr */
-    CU_ASSERT_FALSE(outputs_has_place(outputs, 0, 1));
+    CU_ASSERT_FALSE(both_have_place(1));
     outputs_settle(outputs, 0, 1);
-    CU_ASSERT_TRUE(outputs_has_place(outputs, 0, 1));
+    CU_ASSERT_TRUE(both_have_place(1));
     mark_to(1, 2);
     mark_to(0, 2);
     print_to(1, "err 2\n");
@@ -479,9 +494,9 @@ static void two_streams(void)
         print_to(number - 1, "more\n");
         loop_turn(loop, cw_clock_ns());
     }
-    outputs_forget_before(outputs, 0, 2);
-    CU_ASSERT_FALSE(outputs_has_place(outputs, 0, 1));
-    CU_ASSERT_TRUE(outputs_has_place(outputs, 0, 2));
+    places_forget_before(&places, 2);
+    CU_ASSERT_FALSE(both_have_place(1));
+    CU_ASSERT_TRUE(both_have_place(2));
     outputs_interrupt(outputs, 0, false);
     outputs_free(outputs);
     loop_free(loop);

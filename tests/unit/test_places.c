@@ -9,16 +9,14 @@ SUITE("places");
 
 static void add(struct places *places, uint32_t number, uint64_t value)
 {
-    struct place place = {.number = number, .at = {value}};
-
-    places_add(places, &place);
+    places_set(places, number, PLACE_STDIN, (uint64_t[PLACE_VALUES]){value});
 }
 
 static bool is_at(const struct places *places, uint32_t number, uint64_t value)
 {
-    const struct place *place = places_find(places, number);
+    const uint64_t *at = places_at(places, number, PLACE_STDIN);
 
-    return place && place->number == number && place->at[0] == value;
+    return at && *at == value;
 }
 
 TEST(found_by_number)
@@ -26,13 +24,13 @@ TEST(found_by_number)
     struct places places = {0};
 
     CU_ASSERT_TRUE(is_at(&places, 0, 0));
-    CU_ASSERT_PTR_NULL(places_find(&places, 1));
+    CU_ASSERT_PTR_NULL(places_at(&places, 1, PLACE_STDIN));
     add(&places, 7, 70);
     add(&places, 9, 90);
     CU_ASSERT_TRUE(is_at(&places, 7, 70));
     CU_ASSERT_TRUE(is_at(&places, 9, 90));
     CU_ASSERT_TRUE(is_at(&places, 0, 0));
-    CU_ASSERT_PTR_NULL(places_find(&places, 8));
+    CU_ASSERT_PTR_NULL(places_at(&places, 8, PLACE_STDIN));
     add(&places, 7, 71);
     CU_ASSERT_TRUE(is_at(&places, 7, 71));
     CU_ASSERT_EQUAL(places.count, 2);
@@ -66,10 +64,28 @@ TEST(base_is_kept)
             CU_ASSERT_TRUE(is_at(&places, number, number));
         }
         CU_ASSERT_TRUE(is_at(&places, 27, 27));
-        CU_ASSERT_PTR_NULL(places_find(&places, 26));
+        CU_ASSERT_PTR_NULL(places_at(&places, 26, PLACE_STDIN));
         places_forget_before(&places, 28);
-        CU_ASSERT_PTR_NULL(places_find(&places, base));
-        CU_ASSERT_PTR_NULL(places_find(&places, 27));
+        CU_ASSERT_PTR_NULL(places_at(&places, base, PLACE_STDIN));
+        CU_ASSERT_PTR_NULL(places_at(&places, 27, PLACE_STDIN));
         CU_ASSERT_TRUE(is_at(&places, 28, 28));
     }
+}
+
+/* One image has a place in each thing by itself, whichever is known first. */
+TEST(in_several_things)
+{
+    struct places places = {0};
+
+    add(&places, 5, 50);
+    CU_ASSERT_PTR_NULL(places_at(&places, 5, PLACE_PMI));
+    places_set(&places, 5, PLACE_PMI, (uint64_t[PLACE_VALUES]){1, 2, 3});
+    CU_ASSERT_EQUAL(places_at(&places, 5, PLACE_PMI)[2], 3);
+    CU_ASSERT_TRUE(is_at(&places, 5, 50));
+    for (uint32_t number = 6; number <= 9; number++)
+        add(&places, number, number);
+    places_set(&places, 5, PLACE_PMI,
+               (uint64_t[PLACE_VALUES]){1}); /* older than all that are kept */
+    CU_ASSERT_PTR_NULL(places_at(&places, 5, PLACE_PMI));
+    CU_ASSERT_TRUE(is_at(&places, 6, 6));
 }

@@ -27,6 +27,7 @@ static void tell(const char *text, size_t size)
 }
 
 static struct pmi_lines lines_of[RANKS];
+static struct places places[RANKS];
 
 static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)
 {
@@ -72,12 +73,14 @@ static int context = 7;
 static struct pmi *make(uint32_t ranks)
 {
     static const uint32_t appnums[RANKS] = {0, 0, 4};
-    struct pmi_config config = {.ranks = ranks, .kvsname = "kvs_1", .appnums = appnums};
+    struct pmi_config config = {
+        .ranks = ranks, .kvsname = "kvs_1", .appnums = appnums, .places = places};
 
     story_size = 0;
     story[0] = '\0';
     memset(&err, 0, sizeof(err));
     memset(lines_of, 0, sizeof(lines_of));
+    memset(places, 0, sizeof(places));
     return pmi_new(&config, &ops, &context);
 }
 
@@ -583,12 +586,12 @@ TEST(image_after_a_barrier)
 
     init(pmi, 0);
     init(pmi, 1);
-    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 0));
-    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 1));
+    CU_ASSERT_PTR_NOT_NULL(places_at(&places[0], 0, PLACE_PMI));
+    CU_ASSERT_PTR_NULL(places_at(&places[0], 1, PLACE_PMI));
     barrier_of_two(pmi);
     pmi_rank_mark(pmi, 0, 1);
-    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 1));
-    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 1, 1));
+    CU_ASSERT_PTR_NOT_NULL(places_at(&places[0], 1, PLACE_PMI));
+    CU_ASSERT_PTR_NULL(places_at(&places[1], 1, PLACE_PMI));
     barrier_of_two(pmi);
     pmi_rank_mark(pmi, 0, 2);
     say(pmi, 0, "cmd=barrier_in\n");
@@ -599,9 +602,9 @@ TEST(image_after_a_barrier)
     CU_ASSERT_STRING_EQUAL(say(pmi, 0, "cmd=barrier_in\n"), "");
     CU_ASSERT_STRING_EQUAL(say(pmi, 1, "cmd=barrier_in\n"),
                            "0< cmd=barrier_out\n1< cmd=barrier_out\n");
-    pmi_rank_forget_before(pmi, 0, 2);
-    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 1));
-    CU_ASSERT_TRUE(pmi_rank_has_place(pmi, 0, 2));
+    places_forget_before(&places[0], 2);
+    CU_ASSERT_PTR_NULL(places_at(&places[0], 1, PLACE_PMI));
+    CU_ASSERT_PTR_NOT_NULL(places_at(&places[0], 2, PLACE_PMI));
     restart(pmi, 0, 0);
     pmi_free(pmi);
 }
@@ -654,7 +657,7 @@ TEST(image_in_a_request)
     say(pmi, 0, "totspawns=1\nendcmd\ncmd=barrier_in\n");
     pmi_rank_mark(pmi, 0, 3);
     CU_ASSERT_FALSE(pmi_lines_are_open(&lines_of[0]));
-    CU_ASSERT_FALSE(pmi_rank_has_place(pmi, 0, 3));
+    CU_ASSERT_PTR_NULL(places_at(&places[0], 3, PLACE_PMI));
     restart(pmi, 0, 3); /* of no place: from the beginning */
     pmi_free(pmi);
 }

@@ -12,6 +12,7 @@
 SUITE("input of rank 0");
 
 #define TURNS 20
+#define PASSES_MAX 100000
 
 static struct cw_err err;
 static struct loop *loop;
@@ -20,6 +21,7 @@ static int saved_stdin;
 static int ours; /* what is written here is the standard input */
 static int theirs;
 static int overruns;
+static struct places places;
 
 static void on_overrun(void *ctx)
 {
@@ -37,7 +39,7 @@ static void take_end(void)
 
 static void open_input(void)
 {
-    struct rank_input_config config = {.keep = true, .overrun = on_overrun};
+    struct rank_input_config config = {.keep = true, .overrun = on_overrun, .places = &places};
     int fds[2];
 
     CU_ASSERT_EQUAL_FATAL(pipe2(fds, O_CLOEXEC), 0);
@@ -48,6 +50,7 @@ static void open_input(void)
     loop = loop_new(&err);
     config.loop = loop;
     overruns = 0;
+    places = (struct places){0};
     input = rank_input_new(&config, &err);
     CU_ASSERT_PTR_NOT_NULL_FATAL(input);
     take_end();
@@ -208,7 +211,7 @@ TEST(forgotten)
         CU_ASSERT_TRUE(rank_input_mark(input, number, unread()));
         rank_input_resume(input);
     }
-    rank_input_forget_before(input, 9); /* is not known */
+    rank_input_let_go(input, 9); /* is not known */
     CU_ASSERT_TRUE(rank_input_has_place(input, 0));
     close_input();
     open_input();
@@ -218,7 +221,7 @@ TEST(forgotten)
         rank_input_pause(input);
         CU_ASSERT_TRUE(rank_input_mark(input, number, unread()));
     }
-    rank_input_forget_before(input, 2);
+    rank_input_let_go(input, 2);
     CU_ASSERT_FALSE(rank_input_has_place(input, 0));
     CU_ASSERT_FALSE(rank_input_has_place(input, 1));
     CU_ASSERT_TRUE(rank_input_has_place(input, 2));
@@ -226,5 +229,89 @@ TEST(forgotten)
     rank_reads(99, "three");
     give(" four");
     rank_reads(99, " four");
+    close_input();
+}
+
+TEST(given_again)
+{
+    open_input();
+    give("one ");
+    rank_reads(99, "one ");
+    give("two ");
+    restart(0);
+    rank_reads(99, "one two ");
+    give("three");
+    rank_reads(99, "three");
+    end_input();
+    for (int i = 0; i < 2; i++) { /* the end comes again, too */
+        restart(0);
+        rank_reads(99, "one two three");
+        CU_ASSERT_EQUAL(read(theirs, &(char){0}, 1), 0);
+    }
+    close_input();
+}
+
+/* The rank is killed: its end of the pipe is gone. */
+TEST(nobody_reads)
+{
+    open_input();
+    give("one ");
+    close(theirs);
+    give("two ");
+    theirs = -1;
+    restart(0);
+    rank_reads(99, "one two ");
+    close_input();
+}
+
+/* Gives `size` bytes. Returns how many were wrong. */
+static size_t pass(size_t size)
+{
+    static char bytes[INPUT_BUFFER], got[INPUT_BUFFER];
+    size_t given = 0, taken = 0, wrong = 0;
+
+    fcntl(ours, F_SETFL, O_NONBLOCK);
+    for (int i = 0; i < PASSES_MAX && taken < size; i++) {
+        size_t part = size - given < sizeof(bytes) ? size - given : sizeof(bytes);
+        ssize_t n;
+
+        for (size_t j = 0; j < part; j++)
+            bytes[j] = (char)((given + j) * 7 >> 3);
+        n = part ? write(ours, bytes, part) : 0;
+        given += n > 0 ? (size_t)n : 0;
+        loop_look(loop);
+        loop_turn(loop, cw_clock_ns());
+        n = read(theirs, got, sizeof(got));
+        for (ssize_t j = 0; j < n; j++)
+            wrong += got[j] != (char)((taken + (size_t)j) * 7 >> 3);
+        taken += n > 0 ? (size_t)n : 0;
+    }
+    return wrong + (size - taken);
+}
+
+TEST(memory_is_bounded)
+{
+    open_input();
+    CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX / 2), 0);
+    CU_ASSERT_TRUE(rank_input_has_place(input, 0));
+    CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX), 0);
+    CU_ASSERT_FALSE(rank_input_has_place(input, 0));
+    CU_ASSERT_EQUAL(overruns, 1);
+    close_input();
+}
+
+/* As much as is kept at most, four times, with an image after each half. */
+TEST(much_input_with_images)
+{
+    open_input();
+    for (uint32_t number = 1; number <= 8; number++) {
+        CU_ASSERT_EQUAL(pass(INPUT_KEPT_MAX / 2), 0);
+        rank_input_pause(input);
+        CU_ASSERT_TRUE(rank_input_mark(input, number, unread()));
+        rank_input_resume(input);
+        rank_input_let_go(input, number);
+    }
+    CU_ASSERT_TRUE(rank_input_has_place(input, 8));
+    CU_ASSERT_EQUAL(overruns, 0);
     close_input();
 }

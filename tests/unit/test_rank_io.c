@@ -1,5 +1,6 @@
 /* What ranks say over both descriptors: the order of reports and PMI requests. */
 #include "common/clock.h"
+#include "dispatcher/places/places.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "tests/lib/said.h"
 #include "tests/unit/suites.h"
@@ -15,6 +16,7 @@
 static struct cw_err err;
 static struct loop *loop;
 static struct rank_io *io;
+static struct places places[RANKS];
 static struct channels channels;
 static struct said pmi[RANKS], control[RANKS];
 static char story[1024]; /* of events */
@@ -69,7 +71,8 @@ static void on_report(void *ctx, uint32_t rank, const struct cw_report *report)
     (void)ctx;
     tell("report", rank);
     if (report->kind == CW_REPORT_IMAGE_TAKEN)
-        tell(rank_io_has_place(io, rank, report->image.number) ? "with a place" : "without", rank);
+        tell(places_at(&places[rank], report->image.number, PLACE_PMI) ? "with a place" : "without",
+             rank);
     if (closes) {
         rank_io_hear_pmi(io, rank);
         rank_io_close(io, rank);
@@ -112,8 +115,10 @@ static void end(uint32_t rank)
 static void open_io(void)
 {
     static const uint8_t id[CW_ID_SIZE] = {1};
-    struct rank_io_config config = {.ranks = RANKS, .job_id = id, .events = &events};
+    struct rank_io_config config = {
+        .ranks = RANKS, .job_id = id, .places = places, .events = &events};
 
+    memset(places, 0, sizeof(places));
     loop = loop_new(&err);
     channels_init(&channels, loop);
     io = rank_io_new(&config);
@@ -222,8 +227,6 @@ static void image_after_an_answer(void)
     ask(0, BARRIER);
     turns();
     answered(0, "");
-    rank_io_forget_before(io, 0, 2);
-    CU_ASSERT_FALSE(rank_io_has_place(io, 0, 1));
     close_io();
 }
 
