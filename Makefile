@@ -326,8 +326,7 @@ build/fuzz/%: build/fuzz-obj/tests/fuzz/%.o $(call fuzz_objects,$(FUZZED))
 	@clang $(FUZZ_FLAGS) -fsanitize=fuzzer,address,undefined $^ -o $@ -lsodium -llz4 $(FUZZ_LIBRARIES)
 build/fuzz/fuzz_device: $(call fuzz_objects,$(FUZZED_DEVICE))
 build/fuzz/fuzz_image: $(call fuzz_objects,rdevice/image/maps_line.c rdevice/image/remark.c rdevice/restorer/vdso.c \
-	dispatcher/streams/output.c dispatcher/streams/output_file.c dispatcher/channels/channel.c dispatcher/mux/mux.c \
-	dispatcher/loop/loop.c)
+	dispatcher/streams/output.c dispatcher/streams/output_file.c dispatcher/channels/channel.c dispatcher/mux/mux.c)
 build/fuzz/fuzz_jobs: $(call fuzz_objects,tests/lib/fake_disk.c tests/lib/left.c)
 build/fuzz/fuzz_left: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c)
 build/fuzz/fuzz_journal: $(call fuzz_objects,tests/lib/codec.c tests/lib/left_job.c $(wildcard relay/inspect/*.c) \
@@ -336,12 +335,12 @@ build/fuzz/fuzz_job_state: $(call fuzz_objects,dispatcher/state/job_state.c)
 build/fuzz/fuzz_image_index: $(call fuzz_objects,ckptsrv/index.c)
 build/fuzz/fuzz_ckptsrv: $(call fuzz_objects,$(addprefix ckptsrv/,door.c index.c intake.c) tests/lib/image_maker.c)
 build/fuzz/fuzz_service: $(call fuzz_objects,$(addprefix ckptsrv/,door.c download.c fetch.c guest.c imgdir.c index.c \
-	intake.c put.c registry.c service.c units.c upload.c vault.c) dispatcher/loop/loop.c tests/lib/image_maker.c)
-build/fuzz/fuzz_image_links: $(call fuzz_objects,dispatcher/loop/loop.c $(wildcard dispatcher/sessions/*.c))
+	intake.c put.c registry.c service.c units.c upload.c vault.c) tests/lib/image_maker.c)
+build/fuzz/fuzz_image_links: $(call fuzz_objects,$(wildcard dispatcher/sessions/*.c))
 build/fuzz/fuzz_restorer: $(call fuzz_objects,tests/lib/image_maker.c)
 build/fuzz/fuzz_mux: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_agents: $(call fuzz_objects,$(wildcard dispatcher/mux/*.c) $(addprefix dispatcher/remote/,far_units.c remote.c staging.c) \
-	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/loop/loop.c dispatcher/stage/stage_program.c)
+	$(addprefix dispatcher/channels/,channel.c stream_fd.c) dispatcher/stage/stage_program.c)
 build/fuzz/fuzz_grid: $(call fuzz_objects,$(addprefix dispatcher/grid/,grid.c grid_file.c routes.c settings.c))
 build/fuzz/fuzz_grid: FUZZ_LIBRARIES = -lconfig
 build/fuzz/fuzz_answers: $(call fuzz_objects,$(addprefix dispatcher/doctor/,causes.c compare.c findings.c host_report.c tcp_probe.c) \

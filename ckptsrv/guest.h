@@ -3,7 +3,7 @@
 #define CKPTSRV_GUEST_H
 
 #include "common/frame.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 
 #define GUEST_OUT_MAX (64u << 20)     /* bytes of frames that wait to be written */
 #define GUEST_CLOSE_NS 10000000000ull /* for the other side to read the last frame */

@@ -208,9 +208,9 @@ int ckptsrv_run(const struct ckptsrv_config *config, struct cw_err *err)
     cw_close(&server.wakes);
     vault_close(server.vault, config->ephemeral && opened, config->job);
     if (server.loop) {
-        loop_timer_remove(server.loop, &server.resume);
+        loop_timer_remove(&server.resume);
         loop_close(server.loop, &server.signals);
-        loop_timer_remove(server.loop, &server.resume);
+        loop_timer_remove(&server.resume);
         loop_free(server.loop);
     }
     return err->code;

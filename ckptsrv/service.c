@@ -592,7 +592,7 @@ void service_free(struct service *service)
     if (!service)
         return;
     service->closing = true;
-    loop_timer_remove(service->loop, &service->tick);
+    loop_timer_remove(&service->tick);
     for (struct session *s = service->first; s; s = s->after) {
         guest_free(s->guest);
         s->guest = NULL;
@@ -604,6 +604,6 @@ void service_free(struct service *service)
         poll(&ready, 1, -1);
         workers_collect(service->workers);
     }
-    loop_timer_remove(service->loop, &service->tick);
+    loop_timer_remove(&service->tick);
     free(service);
 }

@@ -3,8 +3,8 @@
 #define CKPTSRV_SERVICE_H
 
 #include "ckptsrv/vault.h"
+#include "common/loop.h"
 #include "common/workers.h"
-#include "dispatcher/loop/loop.h"
 
 #define SERVICE_TRANSFERS_MAX 256u      /* images that come and go at a time; others wait */
 #define SERVICE_STRANGERS_MAX 1024u     /* connections without HELLO */

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define SPIN_NS_DEFAULT 200000ull
@@ -81,6 +82,7 @@ static const char usage[] =
 enum {
     OPT_LISTEN = 1,
     OPT_KEY_FILE,
+    OPT_LISTEN_FD,
     OPT_KEY_FD,
     OPT_READY_FD,
     OPT_STATE_FD,
@@ -95,7 +97,9 @@ enum {
 static const struct option own_options[] = {
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"key-file", required_argument, NULL, OPT_KEY_FILE},
-    {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
+    /* for the own use of a dispatcher or keeper */
+    {"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
+    {"key-fd", required_argument, NULL, OPT_KEY_FD},
     {"ready-fd", required_argument, NULL, OPT_READY_FD},
     {"state-fd", required_argument, NULL, OPT_STATE_FD},
     {"disk-fd", required_argument, NULL, OPT_DISK_FD},
@@ -114,6 +118,8 @@ static int take_option(struct relay_options *o, int opt, const char *value, stru
     case OPT_KEY_FILE:
         o->place.key_file = value;
         return CW_OK;
+    case OPT_LISTEN_FD:
+        return relay_place_keep(&o->place, value, err);
     case OPT_KEY_FD:
         return cw_parse_descriptor(value, &o->place.key_fd, err);
     case OPT_READY_FD:
@@ -211,8 +217,7 @@ static void handle_signals(void)
     for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
         if (!cw_signal_ignored(numbers[i]))
             sigaction(numbers[i], &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* the disk says EFBIG */
+    cw_signals_ignore_writes();
     action.sa_handler = SIG_DFL;
     action.sa_flags = SA_NOCLDWAIT; /* nobody waits for the tunnels to other relays */
     sigaction(SIGCHLD, &action, NULL);
@@ -419,44 +424,40 @@ static int report(int code, const struct cw_err *err)
     return code;
 }
 
-/* In a child of the keeper. */
-static int run_kept(void *ctx, const struct keeper_child *child)
-{
-    struct relay_options *o = ctx;
-    struct cw_err err = {0};
-
-    if (o->ready_fd >= 0)
-        close(o->ready_fd); /* the keeper's */
-    o->place.kept = true;
-    o->place.key_fd = child->key_fd;
-    o->ready_fd = child->ready_fd;
-    o->state_fd = child->state_fd;
-    o->disk_fd = child->disk_fd;
-    return report(run_on_region(o, &err) < 0 ? 1 : 0, &err);
-}
-
 static void on_listens(void *ctx)
 {
     struct relay_options *o = ctx;
 
     announce(o);
-    o->ready_fd = -1; /* its number may be another descriptor's when a further child starts */
+    o->ready_fd = -1;
 }
 
-static int run_keeper(struct relay_options *o, struct cw_err *err)
+static int run_keeper(struct relay_options *o, int argc, char **argv, struct cw_err *err)
 {
-    struct keeper_config config = {.log_dir = relay_settings_disk_dir(&o->settings),
+    struct keeper_config config = {.settings = &o->settings,
+                                   .place = &o->place,
+                                   .argc = argc,
+                                   .argv = argv,
                                    .ctx = o,
-                                   .run = run_kept,
                                    .listens = on_listens};
     int code;
 
     if (relay_place_open(&o->place, err) < 0)
         return 1;
-    config.key = o->place.key;
     code = keeper_run(&config, err);
     relay_place_close(&o->place);
     return code;
+}
+
+/* The name tells a kept one from its keeper, which has the same words; who keeps it has raised the
+ * limit. */
+static int run_relay(struct relay_options *o, struct cw_err *err)
+{
+    if (o->place.kept)
+        prctl(PR_SET_NAME, "causeway-relay");
+    else
+        cw_raise_descriptor_limit();
+    return run_on_region(o, err) < 0 ? 1 : 0;
 }
 
 int cmd_relay(int argc, char **argv)
@@ -473,13 +474,11 @@ int cmd_relay(int argc, char **argv)
     code = parse_options(&o, argc, argv, &err);
     if (code < 0 && settle_engine(&o.settings, &err) < 0)
         code = 1;
-    if (code < 0) {
-        cw_raise_descriptor_limit();
-        /* with --state-fd its keeper is another program */
-        if (o.settings.log_safety == RELAY_LOG_IN_MEMORY || o.state_fd >= 0)
-            code = run_on_region(&o, &err) < 0 ? 1 : 0;
-        else
-            code = run_keeper(&o, &err);
-    }
-    return report(code, &err);
+    if (code >= 0)
+        return report(code, &err);
+    /* with --state-fd its keeper is another program */
+    if (o.settings.log_safety == RELAY_LOG_IN_MEMORY || o.state_fd >= 0)
+        return report(run_relay(&o, &err), &err);
+    cw_raise_descriptor_limit();
+    return report(run_keeper(&o, argc, argv, &err), &err);
 }

@@ -1,5 +1,6 @@
 #include "relay/place.h"
 #include "common/keyfile.h"
+#include "common/parse.h"
 #include "common/secret.h"
 
 #include <stdio.h>
@@ -15,6 +16,14 @@ int relay_place_add(struct relay_place *place, const char *address, struct cw_er
         return cw_err_wrap(err, "--listen");
     place->count++;
     return CW_OK;
+}
+
+int relay_place_keep(struct relay_place *place, const char *descriptor, struct cw_err *err)
+{
+    if (place->kept == place->count)
+        return cw_err_set(err, CW_EINVAL, "--listen-fd %s: it comes after its --listen",
+                          descriptor);
+    return cw_parse_descriptor(descriptor, &place->listeners[place->kept++].fd, err);
 }
 
 static void unlisten(const struct relay_place *place, int count)

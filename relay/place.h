@@ -9,7 +9,8 @@
 struct relay_place {
     struct relay_listener listeners[RELAY_PLACE_LISTENERS_MAX];
     int count;
-    bool kept; /* by another process, which has opened and will close it; key_fd is given */
+    /* How many another process has opened, and will close: all or none. Then key_fd is given. */
+    int kept;
     const char *key_file; /* NULL: beside the Unix socket */
     int key_fd;           /* -1, or where the key comes from instead */
     uint8_t *key;         /* of relay_place_open */
@@ -19,6 +20,9 @@ struct relay_place {
 
 /* One more address. Errors: CW_EINVAL. */
 int relay_place_add(struct relay_place *place, const char *address, struct cw_err *err);
+
+/* The next address, as it was opened by another process. Errors: CW_EINVAL. */
+int relay_place_keep(struct relay_place *place, const char *descriptor, struct cw_err *err);
 
 /* Listens at all of them, and finds the key or makes it. Who connects waits until somebody accepts.
  * A key that cannot be used is left as it is. Errors, with nothing left behind: CW_ESYS, CW_EINVAL,

@@ -1,5 +1,6 @@
 #include "dispatcher/agent/agent.h"
 #include "common/secret.h"
+#include "common/signals.h"
 #include "dispatcher/agent/door.h"
 #include "dispatcher/agent/facts.h"
 #include "dispatcher/agent/host_units.h"
@@ -7,7 +8,6 @@
 #include "dispatcher/agent/stager.h"
 #include "dispatcher/channels/wire.h"
 #include "dispatcher/launch/children.h"
-#include "dispatcher/loop/signals.h"
 #include "dispatcher/mux/greeting.h"
 #include "dispatcher/status/json_value.h"
 #include "dispatcher/status/rundir.h"
@@ -369,7 +369,7 @@ static void close_all(struct agent *a)
     mux_free(a->mux);
     signals_close(&a->signals);
     if (a->loop)
-        loop_timer_remove(a->loop, &a->timer);
+        loop_timer_remove(&a->timer);
     loop_free(a->loop);
     cw_secret_free(a->key, CW_KEY_SIZE);
 }

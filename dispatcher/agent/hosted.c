@@ -481,7 +481,7 @@ void hosted_free(struct hosted *h)
     if (!h)
         return;
     hosted_end(h);
-    loop_timer_remove(h->config.loop, &h->sweep);
+    loop_timer_remove(&h->sweep);
     while ((s = h->starts)) {
         h->starts = s->next;
         for (int i = 0; i < AGENT_STREAMS; i++)

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_HOSTED_H
 #define DISPATCHER_HOSTED_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 
 #define HOSTED_STALL_S 20        /* between two bytes of an image, for the process that reads it */

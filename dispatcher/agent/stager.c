@@ -246,7 +246,7 @@ void stager_free(struct stager *s)
 {
     if (!s)
         return;
-    loop_timer_remove(s->loop, &s->timer);
+    loop_timer_remove(&s->timer);
     for (uint32_t i = 0; i < AGENT_STAGES_MAX; i++)
         if (s->item[i])
             free_item(s->item[i]);

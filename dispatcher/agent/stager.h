@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_STAGER_H
 #define DISPATCHER_STAGER_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 
 #define STAGER_READ_BYTES (1u << 20) /* of a program that are compared in one turn of the loop */

@@ -73,7 +73,7 @@ void channels_init(struct channels *of, struct loop *loop)
 void channels_end(struct channels *of)
 {
     if (of->loop)
-        loop_timer_remove(of->loop, &of->timer);
+        loop_timer_remove(&of->timer);
 }
 
 /* --- its memory --- */

@@ -6,7 +6,7 @@
 #ifndef DISPATCHER_CHANNEL_H
 #define DISPATCHER_CHANNEL_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/mux.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_STREAM_FD_H
 #define DISPATCHER_STREAM_FD_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/mux.h"
 
 struct stream_fd;

@@ -50,7 +50,7 @@ void wire_hold(struct wire *w)
 void wire_end(struct wire *w)
 {
     wire_close(w);
-    loop_timer_remove(w->loop, &w->flush);
+    loop_timer_remove(&w->flush);
 }
 
 static void end(struct wire *w, const struct cw_err *err)

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_WIRE_H
 #define DISPATCHER_WIRE_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/mux.h"
 
 #define WIRE_BUFFER (64u << 10) /* bytes that are read at a time */

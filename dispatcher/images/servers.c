@@ -153,11 +153,11 @@ void servers_free(struct servers *s)
     opener_free(s->opener);
     for (uint32_t i = 0; s->server && i < s->count; i++) {
         party_free(&s->server[i].party);
-        loop_timer_remove(s->config.loop, &s->server[i].timer);
+        loop_timer_remove(&s->server[i].timer);
     }
     for (uint32_t i = 0; s->fetches && i < SERVERS_FETCHES_MAX; i++) {
         party_free(&s->fetches[i].party);
-        loop_timer_remove(s->config.loop, &s->fetches[i].timer);
+        loop_timer_remove(&s->fetches[i].timer);
     }
     free(s->server);
     free(s->fetches);

@@ -5,7 +5,7 @@
 #define DISPATCHER_SERVERS_H
 
 #include "common/frame.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_PROCESS_H
 #define DISPATCHER_PROCESS_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 
 #include <sys/types.h>

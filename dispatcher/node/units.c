@@ -147,7 +147,8 @@ static void on_failed(void *ctx, int status, const struct cw_err *err)
     config->events->failed(config->ctx, u->order->number, status, err);
 }
 
-static const struct unit_ops unit_ops = {make_command, on_started, on_listens, on_ended, on_failed};
+static const struct unit_ops unit_ops = {make_command, on_started, on_listens,
+                                         on_ended,     on_failed,  NULL};
 
 /* --- all of them --- */
 
@@ -174,8 +175,7 @@ static void forget(struct job_unit *u)
 {
     if (!u->order)
         return;
-    if (u->unit.pid > 0)
-        relay_process_await_end(u->unit.pid);
+    unit_await_end(&u->unit);
     if (u->unit.begun && has(u, AGENT_UNIT_PLACES))
         image_dir_remove(&u->images);
     relay_kept_close(&u->kept);

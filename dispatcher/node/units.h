@@ -4,9 +4,9 @@
 #ifndef DISPATCHER_NODE_UNITS_H
 #define DISPATCHER_NODE_UNITS_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
+#include "common/unit.h"
 #include "dispatcher/mux/agent_frames.h"
-#include "dispatcher/node/unit.h"
 #include "relay/process.h"
 
 #include <sys/types.h>

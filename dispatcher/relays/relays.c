@@ -102,7 +102,7 @@ void relays_free(struct relays *r)
         return;
     opener_free(r->opener);
     relays_end(r);
-    loop_timer_remove(r->config.loop, &r->timer);
+    loop_timer_remove(&r->timer);
     for (uint32_t i = 0; i < relays; i++)
         party_free(&r->relay[i].party);
     free(r->relay);

@@ -4,7 +4,7 @@
 #define DISPATCHER_RELAYS_H
 
 #include "common/frame.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 
 #include <sys/types.h>
 

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_AGENT_CHILD_H
 #define DISPATCHER_AGENT_CHILD_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/remote/launch_command.h"
 
 #include <stdbool.h>

@@ -683,7 +683,7 @@ void agents_free(struct agents *a)
     for (uint32_t i = 0; i < a->config.hosts->count; i++)
         for (int j = 0; j < 2; j++)
             wire_end(&a->agent[i].way[j].wire);
-    loop_timer_remove(a->config.loop, &a->timer);
+    loop_timer_remove(&a->timer);
     cw_secret_free(a->keys, a->config.hosts->count * sizeof(*a->keys));
     free(a->agent);
     free(a);

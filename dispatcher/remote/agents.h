@@ -6,8 +6,8 @@
 #define DISPATCHER_AGENTS_H
 
 #include "common/frame.h"
+#include "common/loop.h"
 #include "dispatcher/hosts/host_list.h"
-#include "dispatcher/loop/loop.h"
 #include "dispatcher/mux/agent_frames.h"
 #include "dispatcher/mux/greeting.h"
 

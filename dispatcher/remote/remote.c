@@ -367,7 +367,7 @@ static void on_over(void *ctx)
             r->host[host].processes = p->next;
             free_process(p);
         }
-    loop_timer_remove(r->config.loop, &r->sweep);
+    loop_timer_remove(&r->sweep);
     free(r->of_rank);
     free(r->host);
     free(r);

@@ -718,7 +718,7 @@ int run_job(const struct run_options *options, struct state_file *state)
     else
         code = run_opened(d);
     if (d->parts.loop)
-        loop_timer_remove(d->parts.loop, &d->timeout);
+        loop_timer_remove(&d->timeout);
     parts_close(&d->parts);
     free_core(d);
     free(d);

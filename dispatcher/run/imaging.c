@@ -734,9 +734,9 @@ void imaging_free(struct imaging *im)
 {
     if (!im)
         return;
-    loop_timer_remove(im->parts->loop, &im->timer);
-    loop_timer_remove(im->parts->loop, &im->stats_timer);
-    loop_timer_remove(im->parts->loop, &im->pause_timer);
+    loop_timer_remove(&im->timer);
+    loop_timer_remove(&im->stats_timer);
+    loop_timer_remove(&im->pause_timer);
     servers_free(im->servers);
     if (im->servers && is_here(im))
         image_dir_remove(&im->dir);

@@ -3,7 +3,7 @@
 #ifndef DISPATCHER_PARTS_H
 #define DISPATCHER_PARTS_H
 
-#include "dispatcher/loop/signals.h"
+#include "common/signals.h"
 #include "dispatcher/ranks/rank_io.h"
 #include "dispatcher/relays/relays.h"
 #include "dispatcher/remote/agents.h"

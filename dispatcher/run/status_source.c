@@ -130,7 +130,7 @@ static int open_source(struct status_source *s, struct source *source, const cha
 static void close_source(struct status_source *s, struct source *source)
 {
     loop_unwatch(s->config.loop, &source->watch);
-    loop_timer_remove(s->config.loop, &source->timer);
+    loop_timer_remove(&source->timer);
     status_close(&source->server);
 }
 

@@ -4,9 +4,9 @@
 #define DISPATCHER_STATUS_SOURCE_H
 
 #include "common/frame.h"
+#include "common/loop.h"
 #include "dispatcher/job/images.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/loop/loop.h"
 #include "dispatcher/run/layout.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "dispatcher/services/service_keeper.h"
-#include "dispatcher/loop/signals.h"
-#include "dispatcher/node/unit.h"
+#include "common/signals.h"
+#include "common/unit.h"
 #include "dispatcher/remote/ssh_says.h"
 #include "dispatcher/services/service_dir.h"
 #include "dispatcher/services/service_log.h"
@@ -248,7 +248,8 @@ static void on_failed(void *ctx, int status, const struct cw_err *err)
     k->over = true;
 }
 
-static const struct unit_ops unit_ops = {make_command, on_started, on_listens, on_ended, on_failed};
+static const struct unit_ops unit_ops = {make_command, on_started, on_listens,
+                                         on_ended,     on_failed,  NULL};
 
 /* --- what happens --- */
 
@@ -336,7 +337,7 @@ static void end(struct keeper *k)
     unit_end(&k->unit, SIGKILL);
     if (k->loop) {
         close_out(k);
-        loop_timer_remove(k->loop, &k->timer);
+        loop_timer_remove(&k->timer);
         signals_close(&k->signals);
     }
     loop_free(k->loop);

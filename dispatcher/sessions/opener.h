@@ -4,7 +4,7 @@
 #define DISPATCHER_OPENER_H
 
 #include "common/dial.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 
 struct opener;
 

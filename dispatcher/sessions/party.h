@@ -4,8 +4,8 @@
 #define DISPATCHER_PARTY_H
 
 #include "common/kept.h"
+#include "common/loop.h"
 #include "common/transport.h"
-#include "dispatcher/loop/loop.h"
 #include "dispatcher/sessions/opener.h"
 
 #include <stdbool.h>

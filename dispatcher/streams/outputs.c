@@ -92,8 +92,8 @@ void outputs_free(struct outputs *o)
         output_stream_close(&one->stream);
         output_sink_close(&one->file, &ignored);
     }
-    loop_timer_remove(o->config.loop, &o->timer);
-    loop_timer_remove(o->config.loop, &o->sync);
+    loop_timer_remove(&o->timer);
+    loop_timer_remove(&o->sync);
     output_stream_close(&o->own);
     output_sink_close(&o->sinks[0], &ignored);
     output_sink_close(&o->sinks[1], &ignored);

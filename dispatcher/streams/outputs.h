@@ -3,9 +3,9 @@
 #define DISPATCHER_OUTPUTS_H
 
 #include "common/err.h"
+#include "common/loop.h"
 #include "common/setup.h"
 #include "dispatcher/channels/channel.h"
-#include "dispatcher/loop/loop.h"
 #include "dispatcher/state/state_file.h"
 
 #include <stdbool.h>

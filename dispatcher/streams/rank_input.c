@@ -230,7 +230,7 @@ void rank_input_free(struct rank_input *in)
 {
     if (!in)
         return;
-    loop_timer_remove(in->config.loop, &in->timer);
+    loop_timer_remove(&in->timer);
     loop_unwatch(in->config.loop, &in->stdin_watch);
     loop_close(in->config.loop, &in->pipe_watch);
     cw_close(&in->rank_end);

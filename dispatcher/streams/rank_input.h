@@ -5,7 +5,7 @@
 #define DISPATCHER_RANK_INPUT_H
 
 #include "common/err.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "dispatcher/places/places.h"
 #include "dispatcher/state/state_file.h"
 

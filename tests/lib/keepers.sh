@@ -38,10 +38,14 @@ expect_service() {
     wrong "expected that a job runs, saw $(<"$tmp/ring")"
 }
 
-# relays_stop: what is started or forked from now on, being a relay, stops before it does anything while $tmp/stop is there
+# stands_still PID
+stands_still() {
+  [[ $(ps -o state= -p "$1") = T* ]]
+}
+
+# relays_stop: what is started from now on, being a relay that is kept, stops before it does anything while $tmp/stop is there
 relays_stop() {
   "${CC:-gcc}" -shared -fPIC -o "$tmp/stop.so" -x c - <<'END' || wrong "no library that stops relays"
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,12 +57,9 @@ static void stop(void)
 }
 __attribute__((constructor)) static void begin(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "relay") == 0) {
-        pthread_atfork(NULL, NULL, stop); /* a keeper's relay is no other program */
-        for (int i = 0; i < argc; i++)
-            if (strcmp(argv[i], "--state-fd") == 0)
-                stop();
-    }
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[1], "relay") == 0 && strcmp(argv[i], "--state-fd") == 0)
+            stop();
 }
 END
   export STOP_IF=$tmp/stop LD_PRELOAD=$tmp/stop.so

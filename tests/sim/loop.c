@@ -68,13 +68,14 @@ void loop_close(struct loop *loop, struct loop_watch *watch)
 
 void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *due, void *ctx)
 {
-    *timer = (struct loop_timer){.at_ns = LOOP_NEVER, .due = due, .ctx = ctx, .next = loop->timers};
+    *timer = (struct loop_timer){
+        .at_ns = LOOP_NEVER, .due = due, .ctx = ctx, .loop = loop, .next = loop->timers};
     loop->timers = timer;
 }
 
-void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
+void loop_timer_remove(struct loop_timer *timer)
 {
-    struct loop_timer **at = &loop->timers;
+    struct loop_timer **at = timer->loop ? &timer->loop->timers : &timer;
 
     while (*at && *at != timer)
         at = &(*at)->next;

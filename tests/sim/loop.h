@@ -1,8 +1,8 @@
-/* The dispatcher's loop, dispatcher/loop/loop.h, over the simulated system. */
+/* The dispatcher's loop, common/loop.h, over the simulated system. */
 #ifndef SIM_LOOP_H
 #define SIM_LOOP_H
 
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 
 #include <stdbool.h>
 

@@ -43,7 +43,7 @@ keep_file() {
 }
 
 # hold KEEPER COUNT: until let_it_start, so many descriptors are left: 4 let the keeper start a relay that cannot listen,
-# with fewer it cannot start one.
+# with 1 it cannot start one.
 hold() {
   local open
   open=$(find "/proc/$1/fd" -type l | wc -l)
@@ -217,6 +217,7 @@ never_listens() {
   touch "$tmp/stop"
   kill -9 "$first"
   await_true "another relay" has_next "$keeper" "$first"
+  await_true "it to stop" stands_still "$(child_of "$keeper")"
   rm "$tmp/stop"
   sleep 9
   await_true "it to be killed" grep -q "did not listen for 10 s and was killed; $again (2 of 16)" "$tmp/other.err"
@@ -318,7 +319,7 @@ away_for_a_while() {
   reference 2
   start_rings -n 2
   await_event rank_up 2
-  hold "$keeper" 2
+  hold "$keeper" 1
   kill -9 "$(child_of "$keeper")"
   await_true "four ends" ended_often "$tmp/relay.err" 4
   expect_service --key-file "$work/key" &

@@ -1,6 +1,6 @@
 /* The dispatcher's loop. */
 #include "common/clock.h"
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>
@@ -158,11 +158,11 @@ TEST(timers)
     loop_turn(loop, LOOP_NEVER);
     CU_ASSERT_EQUAL(timer_calls, 2);
     CU_ASSERT_TRUE(loop_now_ns(loop) <= cw_clock_ns());
-    loop_timer_remove(loop, &timer);
+    loop_timer_remove(&timer);
     loop_timer_set(&timer, 0);
     turn();
     CU_ASSERT_EQUAL(timer_calls, 2);
-    loop_timer_remove(loop, &timer);
+    loop_timer_remove(&timer);
     close_loop();
 }
 
@@ -172,7 +172,7 @@ static int removes_all;
 
 static void remove_timer(int i)
 {
-    loop_timer_remove(loop, removed[i]);
+    loop_timer_remove(removed[i]);
     free(removed[i]);
     removed[i] = NULL;
 }

@@ -1,5 +1,5 @@
 /* When a relay that has ended is started again. */
-#include "relay/restarts.h"
+#include "common/restarts.h"
 #include "tests/unit/suites.h"
 
 #include <CUnit/CUnit.h>

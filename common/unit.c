@@ -1,4 +1,4 @@
-#include "dispatcher/node/unit.h"
+#include "common/unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static uint64_t now_of(const struct unit *u)
@@ -115,6 +116,8 @@ static void on_timer(void *ctx)
     } else if (start(u, &err) < 0 && !again(u)) {
         cw_err_wrap(&err, "after it was started again %u times", u->restarts.count);
         fail(u, UNIT_NO_STATUS, &err);
+    } else if (err.code && u->ops->not_started) {
+        u->ops->not_started(u->ctx, &err);
     }
 }
 
@@ -160,8 +163,24 @@ void unit_end(struct unit *u, int signal)
     if (!u->begun)
         return;
     loop_close(u->loop, &u->ready);
-    loop_timer_remove(u->loop, &u->timer);
+    loop_timer_remove(&u->timer);
     u->over = true;
     if (u->pid > 0)
         kill(u->pid, signal);
+}
+
+void unit_await_end(struct unit *u)
+{
+    struct timespec t = {.tv_nsec = 1000000};
+    int status;
+
+    if (u->pid <= 0)
+        return;
+    for (int ms = 0; ms < UNIT_END_MS; ms++) {
+        if (waitpid(u->pid, &status, WNOHANG) != 0)
+            return;
+        nanosleep(&t, NULL);
+    }
+    kill(u->pid, SIGKILL);
+    waitpid(u->pid, &status, 0);
 }

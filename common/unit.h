@@ -1,16 +1,17 @@
 /* The supervisor of one unit, a process that is kept running: its start, that it says whether it
  * listens, its restarts, its end. In a loop, which never waits for it. */
-#ifndef DISPATCHER_NODE_UNIT_H
-#define DISPATCHER_NODE_UNIT_H
+#ifndef CW_UNIT_H
+#define CW_UNIT_H
 
-#include "dispatcher/loop/loop.h"
-#include "dispatcher/node/command.h"
-#include "relay/restarts.h"
+#include "common/command.h"
+#include "common/loop.h"
+#include "common/restarts.h"
 
 #include <stdbool.h>
 
 #define UNIT_READY_NS 60000000000ull /* for its first process to listen */
 #define UNIT_NO_STATUS (-1)
+#define UNIT_END_MS 5000 /* for it to end, that was asked to */
 
 /* In this order; failed() once, after which nothing is told. */
 struct unit_ops {
@@ -24,6 +25,8 @@ struct unit_ops {
     /* There will be none any more. `status` of one that listened; UNIT_NO_STATUS: none was started,
      * or none ever listened. */
     void (*failed)(void *ctx, int status, const struct cw_err *err);
+    /* It could not be started again, and that is tried once more. NULL: nobody wants to know. */
+    void (*not_started)(void *ctx, const struct cw_err *err);
 };
 
 struct unit {
@@ -66,5 +69,7 @@ void unit_ended(struct unit *unit, int status);
 /* Ends it, with this signal, without waiting. Nothing is told any more; nothing is left but `pid`,
  * to wait for. */
 void unit_end(struct unit *unit, int signal);
+/* ... waits for it, for a bounded time; then it is killed. */
+void unit_await_end(struct unit *unit);
 
 #endif

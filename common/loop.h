@@ -1,7 +1,7 @@
-/* The dispatcher's loop: waits for descriptors and times, and calls the handler that the part of
- * the job registered for each. Level-triggered, one thread. */
-#ifndef DISPATCHER_LOOP_H
-#define DISPATCHER_LOOP_H
+/* The loop of a program: waits for descriptors and times, and calls the handler that a part of it
+ * registered for each. Level-triggered, one thread. */
+#ifndef CW_LOOP_H
+#define CW_LOOP_H
 
 #include "common/err.h"
 
@@ -26,7 +26,9 @@ struct loop_timer {
     uint64_t at_ns; /* of the monotonic clock; LOOP_NEVER: off */
     loop_handler *due;
     void *ctx;
-    struct loop_timer *next; /* the loop's */
+    struct loop *loop;                        /* that it was added to */
+    uint64_t turn;                            /* in which it was set */
+    struct loop_timer *child, *next, *before; /* the loop's */
 };
 
 /* NULL with *err set: CW_ESYS, CW_ENOMEM. */
@@ -57,9 +59,9 @@ void loop_close(struct loop *loop, struct loop_watch *watch);
 /* The timer is off until loop_timer_set; it is the loop's until loop_timer_remove. */
 void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *due, void *ctx);
 
-/* Before its memory is freed, also from inside a handler. Of one that was not added, or was
- * removed, it does nothing. */
-void loop_timer_remove(struct loop *loop, struct loop_timer *timer);
+/* Before its memory is freed, also from inside a handler. Of one that is all zero, or was removed,
+ * it does nothing. */
+void loop_timer_remove(struct loop_timer *timer);
 
 /* due(ctx) is called once, at that time; a time before replaces it. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns);

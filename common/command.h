@@ -1,6 +1,6 @@
 /* What a unit is started with: its words, and what goes down to it. */
-#ifndef DISPATCHER_NODE_COMMAND_H
-#define DISPATCHER_NODE_COMMAND_H
+#ifndef CW_COMMAND_H
+#define CW_COMMAND_H
 
 #include "common/frame.h"
 
@@ -8,7 +8,7 @@
 
 #define COMMAND_WORDS_MAX 96u
 #define COMMAND_TEXT_MAX 256u /* bytes of values that are numbers */
-#define COMMAND_FDS_MAX 4u
+#define COMMAND_FDS_MAX 12u
 
 /* All that execve(2) takes, made before fork: after it there are async-signal-safe calls alone. */
 struct command {

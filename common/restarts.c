@@ -1,4 +1,4 @@
-#include "relay/restarts.h"
+#include "common/restarts.h"
 
 static uint64_t next_pause_ns(const struct relay_restarts *r, uint64_t now_ns)
 {

@@ -1,4 +1,4 @@
-#include "dispatcher/node/command.h"
+#include "common/command.h"
 #include "common/keyfile.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-#include "dispatcher/loop/loop.h"
+#include "common/loop.h"
 #include "common/clock.h"
 
 #include <assert.h>
@@ -12,8 +12,8 @@
 struct loop {
     int epoll_fd;
     uint64_t now_ns;
-    struct loop_timer *timers;
-    struct loop_timer *next;               /* of those, to be looked at in this turn */
+    uint64_t turns;
+    struct loop_timer *first; /* of the timers that are set, a pairing heap: the earliest */
     struct epoll_event events[EVENTS_MAX]; /* of this turn; data.ptr is NULL once it is unwatched */
     int count;
 };
@@ -40,7 +40,7 @@ void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
-    assert(!loop->timers); /* of a part that has not ended */
+    assert(!loop->first); /* of a part that has not ended */
     close(loop->epoll_fd);
     free(loop);
 }
@@ -98,41 +98,100 @@ void loop_close(struct loop *loop, struct loop_watch *watch)
         close(fd);
 }
 
+/* --- timers --- */
+
+/* Of two heaps one: the later is the first child of the earlier. */
+static struct loop_timer *meld(struct loop_timer *a, struct loop_timer *b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    if (b->at_ns < a->at_ns)
+        return meld(b, a);
+    b->before = a;
+    b->next = a->child;
+    if (b->next)
+        b->next->before = b;
+    a->child = b;
+    return a;
+}
+
+/* Of siblings: first pairs from left to right, then these from right to left. */
+static struct loop_timer *meld_all(struct loop_timer *t)
+{
+    struct loop_timer *pairs = NULL;
+    struct loop_timer *heap = NULL;
+
+    while (t) {
+        struct loop_timer *second = t->next;
+        struct loop_timer *rest = second ? second->next : NULL;
+        struct loop_timer *pair = meld(t, second);
+
+        pair->next = pairs;
+        pairs = pair;
+        t = rest;
+    }
+    while (pairs) {
+        struct loop_timer *rest = pairs->next;
+
+        heap = meld(heap, pairs);
+        pairs = rest;
+    }
+    return heap;
+}
+
+static void take_out(struct loop_timer *t)
+{
+    struct loop *loop = t->loop;
+
+    if (!loop || t->at_ns == LOOP_NEVER)
+        return;
+    t->at_ns = LOOP_NEVER;
+    if (t == loop->first) {
+        loop->first = meld_all(t->child);
+    } else {
+        *(t->before->child == t ? &t->before->child : &t->before->next) = t->next;
+        if (t->next)
+            t->next->before = t->before;
+        loop->first = meld(loop->first, meld_all(t->child));
+    }
+    t->child = t->next = t->before = NULL;
+}
+
 void loop_timer_add(struct loop *loop, struct loop_timer *timer, loop_handler *due, void *ctx)
 {
-    *timer = (struct loop_timer){LOOP_NEVER, due, ctx, loop->timers};
-    loop->timers = timer;
+    *timer = (struct loop_timer){.at_ns = LOOP_NEVER, .due = due, .ctx = ctx, .loop = loop};
 }
 
-void loop_timer_remove(struct loop *loop, struct loop_timer *timer)
+void loop_timer_remove(struct loop_timer *timer)
 {
-    struct loop_timer **at = &loop->timers;
-
-    while (*at && *at != timer)
-        at = &(*at)->next;
-    if (!*at)
-        return;
-    *at = timer->next;
-    if (loop->next == timer)
-        loop->next = timer->next;
+    take_out(timer);
+    timer->loop = NULL;
 }
 
+/* One that is set to a time before comes behind those that wait since then: a handler that sets
+ * its own again and again lets others come in between. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns)
 {
-    timer->at_ns = at_ns;
+    struct loop *loop = timer->loop;
+
+    take_out(timer);
+    if (!loop || at_ns == LOOP_NEVER)
+        return;
+    timer->at_ns = at_ns > loop->now_ns ? at_ns : loop->now_ns;
+    timer->turn = loop->turns;
+    loop->first = meld(loop->first, timer);
 }
 
 void loop_timer_hasten(struct loop_timer *timer, uint64_t at_ns)
 {
     if (at_ns < timer->at_ns)
-        timer->at_ns = at_ns;
+        loop_timer_set(timer, at_ns);
 }
 
 static int timeout_ms(const struct loop *loop, uint64_t until_ns)
 {
-    for (const struct loop_timer *t = loop->timers; t; t = t->next)
-        if (t->at_ns < until_ns)
-            until_ns = t->at_ns;
+    if (loop->first && loop->first->at_ns < until_ns)
+        until_ns = loop->first->at_ns;
     if (until_ns == LOOP_NEVER)
         return -1;
     return cw_clock_wait_ms(loop->now_ns, until_ns);
@@ -152,11 +211,10 @@ void loop_turn(struct loop *loop, uint64_t until_ns)
             watch->ready(watch->ctx);
     }
     loop->count = 0;
-    for (struct loop_timer *t = loop->timers; t; t = loop->next) {
-        loop->next = t->next;
-        if (t->at_ns <= loop->now_ns) {
-            t->at_ns = LOOP_NEVER;
-            t->due(t->ctx);
-        }
+    loop->turns++; /* what is set from here on is for the next one */
+    for (struct loop_timer *t = loop->first; t && t->at_ns <= loop->now_ns && t->turn < loop->turns;
+         t = loop->first) {
+        take_out(t);
+        t->due(t->ctx);
     }
 }

@@ -1,6 +1,6 @@
 /* When a relay that has ended is started again, by whoever keeps its log. Pure: times are given. */
-#ifndef RELAY_RESTARTS_H
-#define RELAY_RESTARTS_H
+#ifndef CW_RESTARTS_H
+#define CW_RESTARTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
