@@ -179,7 +179,6 @@ queue_waiting() {
   suite "jobs that are resumed" env DRAW="1/8 $SLICE" tests/system/job_resume.sh
   suite "several relays" env DRAW="1/2 $SLICE" tests/system/relays.sh
   suite "collectives that know sites" env DRAW="1/8 $SLICE" tests/system/sites.sh
-  suite "hosts in namespaces" env DRAW="1/5 $SLICE" tests/system/hosts_net.sh
   suite "grids in namespaces" env DRAW="1/10 $SLICE" tests/system/grid_lab.sh
   ((UID)) || one "make run HOSTS=3" "${make_apart[@]}" run HOSTS=3
   suite "jobs on several hosts" env DRAW="1/10 $SLICE" tests/system/hosts_jobs.sh
