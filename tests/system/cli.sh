@@ -21,21 +21,18 @@ find_causeway
 
 # --- what the tests run -----------------------------------------------------------
 
-build_hostile() {
-  local common=("$root"/common/{clock,copy,cred,err,frame,hello,ring,setup,transport,wire}.c)
-  gcc -std=gnu17 -O1 -Wall -Wextra -Werror -D_GNU_SOURCE -I"$root" \
-    "$here/hostile.c" "${common[@]}" -lsodium -o "$tmp/hostile" || return
-  hostile=$tmp/hostile
-}
-
 # options_expect CODE REGEX OPTION...: with options, and a program that is well.
 options_expect() {
   run_expect "$1" "$2" "$causeway" run "${@:3}" "$actor" init finalize
 }
 
-# listener KIND ADDRESS: something that is no relay; leaves its address in $address.
+# listener KIND [PATH]: something that is no relay, on TCP without a path; leaves its address in $address.
 listener() {
-  helper listener "$hostile" serve "$1" "$2"
+  helper listener perl -MIO::Socket::UNIX -MIO::Socket::INET -e '
+    $| = 1; ($kind, $at) = @ARGV;
+    $s = $at ? IO::Socket::UNIX->new(Local => $at, Listen => 9) : IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 9);
+    print $at ? "unix:$at" : "tcp:127.0.0.1:" . $s->sockport, "\n";
+    while ($c = $s->accept) { $kind eq "close" ? close $c : push @open, $c; syswrite $c, "garbage" x 9999 if $kind eq "garbage" }' "$@"
   await_true "the listener" test -s "$tmp/listener.out"
   address=$(<"$tmp/listener.out")
   zero_key
@@ -75,11 +72,6 @@ strange_relay() {
   options_expect '1|2|126' 'carrier:pigeon.*unix:PATH' --relay carrier:pigeon --key-file "$work/key"
 }
 
-bad_hostfile() {
-  printf 'a:2\nb slots=many # here\n' >"$work/hosts"
-  options_expect 2 "hosts, line 2: slots 'many': expected a whole number from 1 to 4096" --hostfile "$work/hosts"
-}
-
 # options_on_hosts CODE TEXT OPTION...: as options_expect. All hosts are this machine, but there is none whose name begins with x.
 options_on_hosts() {
   printf '#!/bin/sh\ncase $1 in x*) exit 255;; esac\nshift\nexec "$@"\n' >"$work/launcher"
@@ -107,37 +99,15 @@ option_tests() {
   local command
   t "an unknown option" options_expect 2 --frobnicate --frobnicate
   t "an option without its value" run_expect 2 '--relay' "$causeway" run --relay
-  t "an option in a second program that is unknown" run_expect 2 '--frobnicate' \
-    "$causeway" run -n 1 "$actor" : --frobnicate "$actor"
-  t "no program" run_expect 2 'no program' "$causeway" run -n 2
   t "nothing at all" run_expect 2 'no program' "$causeway" run
-  t "no program after a ':'" run_expect 2 'no program' "$causeway" run "$actor" : -n 2
-  t "-n 0" options_expect 2 "-n '0'" -n 0
-  t "-n x" options_expect 2 "-n 'x'" -n x
-  t "-n -1" options_expect 2 "-n '-1'" -n -1
-  t "-n 65537" options_expect 2 "-n '65537'.*65536" -n 65537
-  t "programs of more than 65536 ranks together" run_expect 2 '80000 ranks.*65536' \
-    "$causeway" run -n 40000 "$actor" : -n 40000 "$actor"
-  t "--env without =" options_expect 2 "--env 'COLOUR'" --env COLOUR
-  t "--env with an empty name" options_expect 2 "--env '=red'" --env =red
-  t "--genv without =" options_expect 2 "--genv 'COLOUR'" --genv COLOUR
-  t "-x of what is not set" options_expect 2 '-x CAUSEWAY_NOT_SET' -x CAUSEWAY_NOT_SET
-  t "--timeout x" options_expect 2 "--timeout 'x'" --timeout x
-  t "--memory-max x" options_expect '1|2' "--memory-max 'x'" --memory-max x
   t "--wdir that is not there" options_expect '1|127' '/no/such/dir' --wdir /no/such/dir
   t "--wdir that is a file" options_expect '1|12[67]' '/bin/true' --wdir /bin/true
   t "--relay of a strange form" strange_relay
-  t "--host with no slots" options_expect 2 "slots of a '0'" --host a:0
   t "more ranks than the hosts have slots" too_many_ranks
   t "more ranks than the hosts have cores" too_few_cores
   t "a host that cannot be reached, and too many ranks" unreached_first
   t "a drill with a relay of a host without ranks" options_on_hosts 2 'has no relay 1, only 0' \
     --host a:1,b:1 --fault kill:relay1@1s
-  t "--hostfile that is not there" options_expect 2 '/no/such/file: No such file' --hostfile /no/such/file
-  t "--hostfile with a bad count" bad_hostfile
-  t "--spares that leave no host" options_expect 2 '--spares 2: the job has 2 hosts' --host a,b --spares 2
-  t "--job-dir on several hosts" options_expect 2 '--job-dir: not for a job on several' --host a --job-dir "$tmp/d"
-  t "--ppn without hosts" options_expect 2 '--ppn is for a job on several machines' --ppn 2
   for command in run relay doctor status log; do
     t "$command --help" expect_help "$causeway" "$command"
   done
@@ -197,11 +167,6 @@ status_of_rubbish() {
   rmdir "$TMPDIR/causeway-$(id -u).abcdef" 2>/dev/null
 }
 
-log_memory_of_a_foreign_relay() {
-  zero_key
-  options_expect 2 '--log-memory.*--relay' --log-memory 1G --relay "unix:$work/r" --key-file "$work/key"
-}
-
 events_nowhere() {
   options_expect 1 '/no/such/dir/events' --events /no/such/dir/events
 }
@@ -212,40 +177,13 @@ events_full() {
   expect_out 'ring of 2'
 }
 
-fault_tests() {
-  local form
-  for form in '' kill kill: kill:1 kill:1@ kill:@1s kill:x@1s kill:1@x kill:1@-1s kill:-1@1s \
-    kill:1@event kill:1@event: kill:1@event:x kill:1@event:0 kill:random@event:5 kill:random@0s \
-    stop:1@event:5 shoot:1@1s 'kill:1@1s,' 'kill:99999999999@1s' kill:1,@1s kill:,1@1s kill:1,1@1s \
-    kill:0,random@1s stop:0,1@event:5 kill:relays@1s cut:0,relays@1s cut:0@event:5; do
-    t "--fault '$form'" options_expect 2 'kill:RANK\[,RANK...\]@TIME' -n 2 --fault "$form"
-  done
-  t "--fault for a rank that is not in the job" options_expect 2 'kill:2@1s' -n 2 --fault kill:2@1s
-  t "--fault for several ranks, one of which is not in the job" options_expect 2 'kill:0,2@1s.*no rank 2' -n 2 \
-    --fault kill:0,2@1s
-  t "--fault-seed x" options_expect 2 "--fault-seed 'x'" --fault-seed x
-}
-
 recovery_tests() {
-  t "--max-restarts x" options_expect 2 "--max-restarts 'x'" --max-restarts x
-  t "--max-restarts -1" options_expect 2 "--max-restarts '-1'" --max-restarts -1
-  t "--slots x" options_expect 2 "--slots 'x'" --slots x
-  t "--slots 0" options_expect 2 "--slots '0'" --slots 0
-  t "--alive-period x" options_expect 2 "--alive-period 'x'" --alive-period x
-  t "--alive-timeout x" options_expect 2 "--alive-timeout 'x'" --alive-timeout x
-  t "--alive-timeout that is shorter than the period" options_expect 2 '--alive-timeout' \
-    --alive-period 2s --alive-timeout 1s
-  t "--resume-timeout x" options_expect 2 "--resume-timeout 'x'" --resume-timeout x
-  t "--resume-timeout that is too long" options_expect 2 'at most 3600s' --resume-timeout 2h
-  t "--log-memory x" options_expect '1|2' "--log-memory 'x'" --log-memory x
-  t "--log-memory with --relay" log_memory_of_a_foreign_relay
   t "--events in a directory that is not there" events_nowhere
   t "--events on a device that is full" events_full
   t "status without a job" no_job status
   t "status of a job that is not there" no_job status 0123456789abcdef
   t "status of an empty directory" status_of_rubbish
   t "status with an unknown option" run_expect 2 '--frobnicate' "$causeway" status --frobnicate
-  fault_tests
 }
 
 # --- programs ---------------------------------------------------------------------
@@ -269,18 +207,6 @@ local_rank() {
   run "$causeway" run -n 2 bash -c 'echo "$MPI_LOCALRANKID of $MPI_LOCALNRANKS"'
   expect_code 0
   [[ $(sort "$tmp/out") = $'0 of 2\n1 of 2' ]] || wrong "expected the local ranks 0 and 1 of 2"
-}
-
-not_a_program() {
-  echo 'hello' >"$work/text"
-  chmod +x "$work/text"
-  run_expect 126 "$work/text" "$causeway" run -n 2 "$work/text"
-}
-
-no_interpreter() {
-  printf '#!/no/such/shell\n' >"$work/script"
-  chmod +x "$work/script"
-  run_expect 127 '/no/such/shell' "$causeway" run -n 2 "$work/script"
 }
 
 openmpi() {
@@ -319,14 +245,6 @@ preloaded_sanitizer() {
   LD_PRELOAD=$library run_expect 0 '' env ASAN_OPTIONS=detect_leaks=0 "$causeway" run -n 1 "$actor" init env=LD_PRELOAD \
     finalize
   grep -Eq "^0 LD_PRELOAD=$library:[^:]*/librdevice.so$" "$tmp/out" || wrong "expected $library before librdevice.so"
-}
-
-static_program() {
-  if ! echo 'int main(void) { return 0; }' | gcc -static -x c - -o "$work/alone" 2>/dev/null; then
-    skip "no static libc"
-    return
-  fi
-  run_expect 126 'alone: statically linked' "$causeway" run -n 2 "$work/alone"
 }
 
 in_bash() {
@@ -394,23 +312,16 @@ program_tests() {
   t "the scheduling policy of ranks, sockets" policy --rings off
   t "a program that is not there" run_expect 127 'no/such/program' \
     "$causeway" run -n 2 no/such/program
-  t "a program that is not in PATH" run_expect 127 'no_such_program_anywhere' \
-    "$causeway" run -n 2 no_such_program_anywhere
   t "a second program that is not there" run_expect 127 'no/such/program' \
     "$causeway" run "$actor" init finalize : no/such/program
-  t "a program of no name" run_expect 127 'empty' "$causeway" run -n 2 ''
-  t "a directory" run_expect 126 '/etc is a directory' "$causeway" run -n 2 /etc
   t "a file that is not executable" not_executable
-  t "a text file" not_a_program
   t "a program that is open for writing" busy_program
   t "MPI_LOCALRANKID" local_rank
-  t "a script without its interpreter" no_interpreter
   t "a program of Open MPI" openmpi
   t "an MPICH that asks UCX for more" later_mpich
   t "a program with AddressSanitizer" sanitized address
   t "a program with ThreadSanitizer" sanitized thread --no-ckpt
   t "a library of AddressSanitizer that the user preloads" preloaded_sanitizer
-  t "a static program" static_program
   t "a program started by bash -c" in_bash
   t "a program started by a script" in_script
   t "a program that a wrapper starts without LD_PRELOAD" past_relay -n 2 env -u LD_PRELOAD \
@@ -432,14 +343,14 @@ at_nowhere() {
 }
 
 at_listener() {
-  listener "$1" "unix:$work/l"
+  listener "$1" "$work/l"
   options_expect 1 "relay unix:$work/l: .*$2" --relay "$address" --key-file "$work/key"
 }
 
 # The handshake has 10 seconds.
 at_silence() {
   local before after
-  listener silent tcp:127.0.0.1:0
+  listener silent
   before=$(now_ms)
   options_expect 1 "$address: .*no answer" --relay "$address" --key-file "$work/key"
   after=$(now_ms)
@@ -448,7 +359,7 @@ at_silence() {
 }
 
 silence_interrupted() {
-  listener silent "unix:$work/l"
+  listener silent "$work/l"
   start "$causeway" run --relay "$address" --key-file "$work/key" -n 2 "$actor" init finalize
   sleep 0.5
   kill -INT "$pid"
@@ -466,10 +377,6 @@ no_key_named() {
   options_expect '1|2|126' 'tcp:127.0.0.1:1.*--key-file' --relay tcp:127.0.0.1:1
 }
 
-key_missing() {
-  options_expect '1|127' "$work/key" --relay tcp:127.0.0.1:1 --key-file "$work/key"
-}
-
 key_wrong() {
   start_relay --listen "unix:$work/r"
   zero_key
@@ -482,11 +389,6 @@ key_open() {
   options_expect 1 "$work/key: others may read it" --relay tcp:127.0.0.1:1 --key-file "$work/key"
 }
 
-key_rubbish() {
-  (umask 077 && echo rubbish >"$work/key")
-  options_expect '1|126' "$work/key: not a key" --relay tcp:127.0.0.1:1 --key-file "$work/key"
-}
-
 address_tests() {
   t "--relay unix: on a path that is not there" at_nowhere "unix:$tmp/no/such/socket"
   t "--relay tcp: on a closed port" at_nowhere tcp:127.0.0.1:1
@@ -496,10 +398,8 @@ address_tests() {
   t "--relay at a listener that is silent, interrupted" silence_interrupted
   t "--relay without a key beside it" no_key_beside
   t "--relay tcp: without --key-file" no_key_named
-  t "--key-file that is not there" key_missing
   t "--key-file of another relay" key_wrong
   t "--key-file that others may read" key_open
-  t "--key-file that is none" key_rubbish
 }
 
 # --- how jobs end -----------------------------------------------------------------
@@ -711,11 +611,6 @@ left_behind_by_script() {
   run_expect 0 '' "$causeway" run -n 2 bash -c "(sleep 1000 &) ; exec \"$actor\" init ring finalize"
 }
 
-many_ranks() {
-  job_expect 0 '' 32 init ring=3 finalize
-  expect_out 'ring of 32'
-}
-
 end_tests() {
   t "a program without MPI" run_expect 0 'note: no rank called MPI_Init' \
     "$causeway" run -n 2 "$programs/nompi"
@@ -739,7 +634,6 @@ end_tests() {
   t "MPI_Init without MPI_Finalize" bad_end 1 'rank 1 .*without MPI_Finalize' nofinalize 1
   t "a rank that comes 5 seconds later" late
   t "a rank that lingers after MPI_Finalize" job_expect 0 '' 2 init ring finalize 0:sleep=1
-  t "its relay is killed" relay_killed -KILL 'killed by signal 9'
   t "its relay is terminated" relay_killed -TERM 'ended'
   t "a foreign relay is killed" foreign_relay_killed -KILL
   t "a foreign relay is terminated" foreign_relay_killed -TERM
@@ -767,7 +661,6 @@ end_tests() {
   t "a chain of processes left behind by a rank" left_behind 4
   t "a process left behind by a script" left_behind_by_script
   t "processes of the shell before" of_the_shell_before
-  t "32 ranks" many_ranks
 }
 
 # --- what ranks print -------------------------------------------------------------
@@ -1223,17 +1116,6 @@ over_living() {
   run_expect 0 '' "$causeway" run --relay "unix:$work/r" -n 2 "$actor" init ring finalize
 }
 
-over_living_tcp() {
-  start_tcp_relay
-  run_expect 1 "$address.*in use" "$causeway" relay --listen "$address" --key-file "$work/key"
-}
-
-over_file() {
-  echo precious >"$work/r"
-  run_expect 1 "unix:$work/r: .*no socket" "$causeway" relay --listen "unix:$work/r"
-  [[ $(<"$work/r") = precious ]] || wrong "expected the file to be as it was"
-}
-
 with_open_key() {
   printf '%064d\n' 0 >"$work/key"
   chmod 644 "$work/key"
@@ -1263,12 +1145,6 @@ relay_tests() {
     --listen "unix:$tmp/work/s"
   t "relay: over the socket of a killed one" over_stale
   t "relay: where another one lives" over_living
-  t "relay: on a port where another one lives" over_living_tcp
-  t "relay: over a file" over_file
-  t "relay: in a directory that is not there" run_expect 1 "unix:$tmp/no/such/dir" \
-    "$causeway" relay --listen "unix:$tmp/no/such/dir"
-  t "relay: on a path that is too long" run_expect 2 '1 to 107' \
-    "$causeway" relay --listen "unix:/tmp/$(printf '%0200d' 0)"
   t "relay: with a key that others may read" with_open_key
   t "relay: with a key beside it that others may read" with_open_key_beside
 }
@@ -1292,8 +1168,9 @@ limit_tests() {
 
 # --- peers that do not behave -----------------------------------------------------
 
-# A job is going on at the relay, and goes on when `meet` is through.
-beside_relay() {
+# A job is going on at the relay, and goes on when the command is through.
+beside() {
+  start_tcp_relay
   start "$causeway" run --relay "$address" --key-file "$work/key" -n 2 "$actor" init ring \
     "pid=$work/pid" "await=$work/go" ring=100 finalize
   rank_pid 0 >/dev/null && rank_pid 1 >/dev/null
@@ -1307,79 +1184,18 @@ beside_relay() {
   [[ $(grep -vc 'listening on' "$tmp/relay.err") = 0 ]] || wrong "the relay complains"
 }
 
-beside() {
-  start_tcp_relay
-  beside_relay "$@"
-}
-
-# Likewise, over a relay that shares memory with its clients, and has little.
-beside_rings() {
-  start_relay --listen "unix:$work/r" --key-file "$work/key" --memory-max 128M
-  beside_relay "$@"
-}
-
-# client KIND REGEX: the relay closes the connection, and says why.
+# client COMMAND: says the relay what that prints, and prints what it answers; false when it does not close the connection.
 client() {
-  timeout -k 5 "$limit" "$hostile" client "$1" "$address" >"$work/said" 2>&1 ||
-    wrong "$1: $(<"$work/said")"
-  [[ $(<"$work/said") =~ $2 ]] || wrong "$1: expected it to say $2, saw $(<"$work/said")"
-}
-
-misfits() {
-  client garbage 'frame of unknown type'
-  client type 'frame of unknown type 4711'
-  client length 'HELLO frame of [0-9]* bytes'
-  client short 'HELLO frame of 3 bytes'
-  client number 'HELLO frame numbered 77'
-  client early 'RECV frame is not allowed'
-  client relays 'FAREWELL frame is not allowed'
-  client stranger 'wrong credential'
+  timeout -k 5 "$limit" bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1"; eval "$2" >&3; cat <&3' _ "${address##*:}" "$1" 2>/dev/null
+  (($? != 124))
 }
 
 # The relay waits 10 seconds for a HELLO.
-mutes() {
-  local other
-  "$hostile" client half "$address" >"$work/half" 2>&1 &
-  other=$!
-  client silent ''
-  wait "$other" || wrong "half a frame: $(<"$work/half")"
-}
-
-# Nothing is said to who breaks the rings, for they would carry it.
-positions() {
-  client positions ''
-}
-
-comers_and_goers() {
-  timeout -k 5 "$limit" "$hostile" churn 1000 "$address" || wrong "expected 1000 connections"
-}
-
-# Rank 1 has a child that tries to take its place; it says when it is through.
-second_process() {
-  run_expect 0 '' "$causeway" run -n 1 "$actor" init ring "await=$work/go" ring=10 finalize : \
-    -n 1 "$hostile" twin "$work/pid.1" "$work/go" "$actor" init ring "pid=$work/pid" \
-    "await=$work/go" ring=10 finalize
-  [[ $(grep -c '^ring of 2$' "$tmp/out") = 2 ]] || wrong "expected the job to go on"
-  expect_out_like '^twin: it refuses: rank 1, incarnation 1, has connected already'
-  expect_out_like '^twin: it refuses: wrong credential for rank 1'
-}
-
-# More than may be there at once, each with a byte; the relay's memory stays below the jobs' alone.
 strangers() {
-  local relay=$helper helper job held # those of the test stay
-  helper crowd "$hostile" crowd 1100 "$address"
-  await_true "the crowd" test -s "$tmp/crowd.out"
-  held=$(awk '/^VmHWM/ { print $2 }' "/proc/$relay/status")
-  ((held < 128 * 1024)) || wrong "expected the relay to hold less than 128 MiB, saw $held KiB"
-}
-
-hostile_tests() {
-  t "clients that send what is no frame, beside a job" beside misfits
-  t "clients that say nothing, beside a job" beside mutes
-  t "1000 clients that come and go, beside a job" beside comers_and_goers
-  t "a client that breaks its rings, beside a job" beside_rings positions
-  t "1100 clients of one byte each, beside a job" beside_rings strangers
-  t "a second process for the same rank, beside a job" second_process
+  client 'yes | head -c 65536' | grep -aq 'frame of unknown type' || wrong "expected that the relay says why"
+  client : >/dev/null &
+  client 'printf half' >/dev/null || wrong "the relay waits for the rest of a frame"
+  wait $! || wrong "the relay waits for who says nothing"
 }
 
 main() {
@@ -1389,7 +1205,6 @@ main() {
   done
   lib_start
   cd "$tmp" || exit 2
-  build_hostile || exit 2
   option_tests
   recovery_tests
   program_tests
@@ -1400,7 +1215,7 @@ main() {
   given_tests
   relay_tests
   limit_tests
-  hostile_tests
+  t "clients that say nothing, or what is no frame, beside a job" beside strangers
   tap_end
 }
 
