@@ -9,23 +9,14 @@
 #include "dispatcher/remote/far_units.h"
 #include "dispatcher/remote/remote.h"
 #include "dispatcher/remote/staging.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define HOSTS 2u
 #define RANKS 3u
 #define STEPS_MAX 200
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* --- agents.h --- */
 

@@ -8,26 +8,7 @@
 #include "dispatcher/remote/ssh_says.h"
 #include "dispatcher/services/service_format.h"
 #include "dispatcher/status/json_value.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
-
-static void must_be_printable(const char *text, size_t max)
-{
-    size_t size = strnlen(text, max + 1);
-
-    must(size <= max);
-    for (size_t i = 0; i < size; i++)
-        must(text[i] >= ' ' && text[i] <= '~');
-}
+#include "tests/fuzz/fuzz.h"
 
 static json_t *read_object(const uint8_t *data, size_t size)
 {

@@ -5,11 +5,8 @@
  * has an index that is read back. */
 #include "ckptsrv/door.h"
 #include "ckptsrv/intake.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/image_maker.h"
-
-#include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MEMORY (4u << 20)
 

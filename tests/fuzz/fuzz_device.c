@@ -8,11 +8,10 @@
 #include "rdevice/inputs.h"
 #include "rdevice/operation.h"
 #include "rdevice/trace.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <errno.h>
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #define RELAY_BYTES (1u << 20) /* said and not yet read */
@@ -21,8 +20,6 @@
 #define REQUESTS_MAX 512u
 #define POLLS_MAX 64u
 #define WAITS_MAX 3 /* the relay is silent so often in a row, then it says the next thing */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct exchange exchange;
 static uint8_t readings[CW_READINGS_MAX];
@@ -42,12 +39,6 @@ static struct request *requests[REQUESTS_MAX];
 static uint32_t request_count;
 static uint8_t message[MESSAGE_BYTES];
 
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
-
 /* --- memory of a run -------------------------------------------------------------------------- */
 struct allocation {
     struct allocation *next;
@@ -59,7 +50,7 @@ static void *allocate(size_t size)
 {
     struct allocation *a = malloc(sizeof(*a) + size);
 
-    must_hold(a);
+    must(a);
     *a = (struct allocation){.next = allocations.next, .prev = &allocations};
     a->next->prev = a;
     allocations.next = a;
@@ -140,7 +131,7 @@ void inputs_repeat(const uint8_t *bytes, size_t size)
 {
     uint8_t *copy = allocate(size);
 
-    must_hold(size <= CW_READINGS_MAX);
+    must(size <= CW_READINGS_MAX);
     if (size)
         memcpy(copy, bytes, size);
     give_back(copy);
@@ -157,7 +148,7 @@ static uint8_t *say(uint32_t type, size_t there, uint32_t length)
 {
     uint8_t *at = said + said_end;
 
-    must_hold(sizeof(said) - said_end >= CW_FRAME_HEADER + there);
+    must(sizeof(said) - said_end >= CW_FRAME_HEADER + there);
     cw_frame_begin(&relay, at, (uint8_t)type, length);
     said_end += CW_FRAME_HEADER + there;
     return at + CW_FRAME_HEADER;
@@ -225,7 +216,7 @@ static void say_raw(uint8_t how)
 {
     size_t size = how < script.left ? how : script.left;
 
-    must_hold(sizeof(said) - said_end >= size);
+    must(sizeof(said) - said_end >= size);
     cw_get_copy(&script, said + said_end, size);
     said_end += size;
 }
@@ -315,7 +306,7 @@ ssize_t recv(int fd, void *to, size_t room, int flags)
 
     (void)fd;
     (void)flags;
-    must_hold(room > 0);
+    must(room > 0);
     return there > 0 ? (ssize_t)take(to, room) : there;
 }
 
@@ -364,8 +355,8 @@ ssize_t send(int fd, const void *bytes, size_t size, int flags)
 /* --- what the program does -------------------------------------------------------------------- */
 static void take_request_of(struct request *request)
 {
-    must_hold(request->received <= request->capacity || !request->receiving);
-    must_hold(!request->busy && !request->completed);
+    must(request->received <= request->capacity || !request->receiving);
+    must(!request->busy && !request->completed);
     request->completed = true;
     if (request->target)
         give_back(request->target);

@@ -2,14 +2,11 @@
  * byte says whether the rest is the text or changes of a whole grid file. */
 #include "dispatcher/grid/grid_file.h"
 #include "dispatcher/grid/routes.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define INPUT_MAX 8192
 #define FILE_NAME "grid.conf"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
 /* libconfig 1.5 forgets a text that does not end. */
@@ -34,12 +31,6 @@ static const char whole[] =
     "    relay = { host = \"d1\"; port = 7000; }; reaches = ( \"a\" ); }\n"
     ");\n"
     "reaches = [ \"b\" ];\n";
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 static void check_service(const struct grid_service *service, const struct grid_site *site)
 {

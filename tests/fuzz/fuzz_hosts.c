@@ -3,24 +3,14 @@
  * bytes choose the options; a NUL ends each part. */
 #include "dispatcher/hosts/placement.h"
 #include "dispatcher/hosts/slurm.h"
+#include "tests/fuzz/fuzz.h"
 #include "tunnels/ssh_address.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define INPUT_MAX 8192
 #define HEAD 4 /* bytes of options */
 #define PARTS 4
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static char *parts[PARTS]; /* NUL-terminated */
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Refused with a text, or well. */
 static bool is_well(int result, const struct cw_err *err)

@@ -13,21 +13,13 @@ static long fuzz_read_file(const char *path, void *to, uint64_t size);
 #undef system_read_file
 #include "rdevice/image/maps_line.h"
 #include "rdevice/restorer/vdso.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define VDSO_BYTES 4096u
 #define PRINTED_MAX 65536u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What is taken lies in a region, and the regions and blocks follow each other. */
 static const char *take_record(struct cw_image_order *order, const struct cw_image_record *record,

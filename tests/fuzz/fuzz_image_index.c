@@ -1,12 +1,10 @@
 /* The reader of an image's index. The checksums of the input are made right, so that what lies
  * behind them is reached. */
 #include "ckptsrv/index.h"
+#include "tests/fuzz/fuzz.h"
 
-#include <stdlib.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void make_right(uint8_t *bytes, size_t size)
 {

@@ -5,20 +5,12 @@
 /* The readers of frames are static there. */
 #include "dispatcher/images/servers.c"
 #include "rdevice/store.c"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #define BYTES_MAX 32768u /* fits into a socket */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 bool inputs_pause(bool paused)
 {

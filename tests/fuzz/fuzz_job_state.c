@@ -3,23 +3,13 @@
  * say how much is known to have been on disk. Sums are made right, so that bodies are reached. */
 #include "common/buf.h"
 #include "dispatcher/state/job_state.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define INPUT_MAX (64u << 10)
 #define RANKS 4u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
 
 /* Makes the sums of all records right that are whole, as long as they follow each other. */
 static void sum(uint8_t *bytes, size_t size)
@@ -51,15 +41,15 @@ static void read_all(const struct job_state_bytes *in)
         enum job_state_found found = job_state_get(in, &offset, ranks, &record);
 
         if (found != JOB_STATE_GOT) {
-            must_hold(offset == before && (found != JOB_STATE_END || offset >= in->synced));
+            must(offset == before && (found != JOB_STATE_END || offset >= in->synced));
             return;
         }
-        must_hold(offset > before && offset <= in->size);
-        must_hold(record.type == JOB_STATE_JOB || ranks == 0 || record.rank < ranks);
+        must(offset > before && offset <= in->size);
+        must(record.type == JOB_STATE_JOB || ranks == 0 || record.rank < ranks);
         if (record.type == JOB_STATE_JOB)
             ranks = record.rank;
-        must_hold(job_state_put(again, &record) == offset - before);
-        must_hold(memcmp(again, in->bytes + before, offset - before) == 0);
+        must(job_state_put(again, &record) == offset - before);
+        must(memcmp(again, in->bytes + before, offset - before) == 0);
     }
 }
 

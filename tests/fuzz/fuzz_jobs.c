@@ -1,17 +1,18 @@
 /* Several jobs at one relay, of each --log-safety: dispatchers, ranks and other relays, all with
  * the keys of their own job, come, go and say what they like, in any order. What goes wrong in one
  * job may end that job, never the relay: no assertion fails, and at the end nothing is held. The
- * input is a list of actions: who, what, and what that needs. Frames are well-formed, so that every
- * state is reached; fuzz_frame.c sees to those that are not, and to what the relay answers. */
+ * input is a list of actions: who, what, and what that needs. Most frames are well-formed, and have
+ * the numbers that the relay expects, so that every state is reached; others are of any type and
+ * any content, or any bytes. What the relay answers makes sense, and an event never changes. */
 #include "common/cred.h"
 #include "relay/core/core.h"
 #include "relay/core/job.h"
-/* the Makefile compiles this file alone with the core: the client's side comes in here */
-#include "tests/lib/codec.c"
+#include "tests/fuzz/fuzz.h"
+#include "tests/lib/codec.h"
 #include "tests/lib/fake_disk.h"
 #include "tests/lib/left.h"
 
-#define JOBS 3
+#define JOBS 2
 #define RANKS 4 /* of each job: 0 and 1 are at home here, 2 at relay 1, 3 at relay 2 */
 #define RELAYS 3
 #define WHO (1 + RANKS + RELAYS) /* of each job: its dispatcher, its ranks, the other relays */
@@ -22,12 +23,12 @@
 #define DISK_MAX (16u << 20)
 #define UNREAD_MAX 5000u /* bytes that a client has left in its ring */
 #define STEP_NS 400000000ull
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#define EVENTS_MAX 1024u /* of a rank, whose content is remembered */
 
 struct client {
     struct relay_conn *conn;
     struct codec codec;
+    struct codec_inbox inbox;
     struct cw_challenge challenge;
     uint32_t job;
     uint32_t who; /* 0: the dispatcher, then ranks, then relays */
@@ -37,7 +38,10 @@ struct client {
     bool writing;     /* the engine holds what it is to write */
     bool lingers;     /* is not closed when it is done */
     bool resumed;     /* what it is told now begins in the middle of a frame */
-    void *room;       /* the engine holds where to read to */
+    bool forged;      /* it said something raw: its numbers are not known any more */
+    bool odd;         /* it may have used a request's number twice */
+    bool refused;
+    void *room; /* the engine holds where to read to */
     size_t room_size;
 };
 
@@ -46,15 +50,11 @@ static struct client *current; /* that acts */
 static struct relay_core *core;
 static uint64_t now_ns;
 static uint32_t incarnation;
+static uint32_t next_req; /* also other incarnations do not use a number twice */
+static uint64_t witness[JOBS][RANKS][EVENTS_MAX]; /* what each event was */
 static bool logged;
 static uint32_t resume_ms; /* connections that break leave a session behind */
 static const uint8_t relay_key[CW_KEY_SIZE] = {1, 2, 3};
-
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
 
 static void id_of(uint8_t id[CW_ID_SIZE], uint32_t job)
 {
@@ -73,6 +73,7 @@ static void drop_client(struct client *c)
     if (c->conn)
         relay_conn_broken(c->conn, "closed", &unread, c->conn->rings);
     codec_fini(&c->codec);
+    codec_inbox_fini(&c->inbox);
     *c = (struct client){.job = c->job, .who = c->who};
 }
 
@@ -92,25 +93,68 @@ static bool welcomes_again(const struct codec_frame *frame)
            (welcome.flags & CW_WELCOME_RESUMED);
 }
 
+/* An event never changes, whichever incarnation is told of it. */
+static void check_event(const struct client *c, const struct codec_frame *frame)
+{
+    struct cw_reader r = cw_reader(frame->body, 4);
+    uint64_t what = 1 + ((uint64_t)frame->header.type << 32 | cw_get_u32(&r));
+    uint64_t *seen;
+
+    if (c->event >= EVENTS_MAX || c->forged || c->who == 0 || c->who > RANKS)
+        return;
+    seen = &witness[c->job][c->who - 1][c->event];
+    must(*seen == 0 || *seen == what);
+    *seen = what;
+}
+
+static void hear_frame(struct client *c, const struct codec_frame *frame)
+{
+    uint64_t event = codec_event(frame);
+    struct cw_notice_body notice;
+
+    must(!c->refused);
+    if (event) {
+        must(event == ++c->event);
+        check_event(c, frame);
+    }
+    switch (frame->header.type) {
+    case CW_FRAME_CHALLENGE:
+        must(cw_challenge_get(frame->body, &c->challenge));
+        break;
+    case CW_FRAME_WELCOME:
+        if (c->who == 0) /* a new job */
+            memset(witness[c->job], 0, sizeof(witness[c->job]));
+        break;
+    case CW_FRAME_MESSAGE:
+        must(codec_inbox_take(&c->inbox, frame) || c->odd);
+        break;
+    case CW_FRAME_REFUSED:
+    case CW_FRAME_NOTICE:
+        must(cw_notice_get(frame->body, frame->header.length, &notice) && notice.text[0]);
+        break;
+    default:
+        break;
+    }
+    c->refused = frame->header.type == CW_FRAME_REFUSED || frame->header.type == CW_FRAME_FAREWELL;
+}
+
 static void hear(struct client *c)
 {
     struct codec_frame frame;
     struct cw_err err;
     int whole;
 
+    if (c->forged) /* the relay acknowledges what we did not count */
+        c->codec.session.out_seq = c->codec.session.out_acked + UINT32_MAX / 2;
     while ((whole = codec_next(&c->codec, &frame, &err)) > 0) {
-        uint64_t event = codec_event(&frame);
-
-        must_hold(event == 0 || event == ++c->event);
-        if (frame.header.type == CW_FRAME_CHALLENGE)
-            must_hold(cw_challenge_get(frame.body, &c->challenge));
+        hear_frame(c, &frame);
         if (welcomes_again(&frame)) {
             codec_take(&c->codec.in, codec_left(&c->codec.in));
             resumed(c);
             return;
         }
     }
-    must_hold(whole == 0);
+    must(whole == 0);
 }
 
 static void drain(struct client *c)
@@ -126,7 +170,7 @@ static void drain(struct client *c)
                 codec_receive(&c->codec, iov[i].iov_base, iov[i].iov_len);
             size += iov[i].iov_len;
         }
-        must_hold(size > 0);
+        must(size > 0);
         relay_conn_written(c->conn, size);
         hear(c);
     }
@@ -147,7 +191,7 @@ static void collect(void)
     }
     relay_core_settle(core);
     while (relay_core_next_dial(core, &dial))
-        must_hold(dial.peer < RELAYS && (dial.cancelled || dial.address[0]));
+        must(dial.peer < RELAYS && (dial.cancelled || dial.address[0]));
 }
 
 /* --- what the clients do ---------------------------------------------------------------------- */
@@ -427,8 +471,8 @@ static void put_ref(struct client *c, uint8_t how)
     cw_forward_ref_put(codec_begin(&c->codec, type, CW_FORWARD_REF_SIZE), &ref);
 }
 
-/* The next incarnation comes, and repeats what it has to, as the relay's own log has it, or less.
- */
+/* The next incarnation comes, and repeats what it has to, as the relay's own log has it, or
+ * something else, or other contents. */
 static void put_repetition(struct client *c, uint8_t how)
 {
     const struct relay_mailbox *mailbox = mailbox_of(c, c->who - 1);
@@ -443,8 +487,12 @@ static void put_repetition(struct client *c, uint8_t how)
         return;
     c->missing = mailbox->job->ranked[c->who - 1]->transfer.left;
     c->codec.clock = mailbox->log.clock;
-    while (log_next_send(&mailbox->log, &cursor, &inputs, &send) == CHAIN_HERE)
+    while (log_next_send(&mailbox->log, &cursor, &inputs, &send) == CHAIN_HERE) {
+        send.tag += (how & 3) == 1;
+        send.contents += (how & 3) == 2;
+        send.flags = how & 0x40 ? CW_CHECK_BEARS : 0;
         codec_check(&c->codec, &send);
+    }
     codec_taken(&c->codec, CW_FRAME_LIVE, mailbox->log.taken + (how == 0));
 }
 
@@ -477,12 +525,26 @@ static void resume(struct client *c, uint8_t how)
     put_hello(c, true, how);
 }
 
+/* Some of the events that it was told of, or more. */
+static void put_taken(struct client *c, uint8_t what)
+{
+    const struct relay_mailbox *mailbox = c->who > 0 ? mailbox_of(c, c->who - 1) : NULL;
+    uint64_t taken = mailbox ? mailbox->log.taken : 0;
+
+    if (c->event <= taken && what > 8)
+        return;
+    c->codec.clock += what & 15;
+    codec_taken(&c->codec, CW_FRAME_TAKEN,
+                taken + 1 + (c->event > taken ? (what >> 4) % (c->event - taken) : what));
+}
+
 static void put_request(struct client *c, uint8_t how, uint8_t what)
 {
     static const uint64_t masks[] = {UINT64_MAX, 0, 1, 2, 3, 4};
     static const uint64_t capacities[] = {UINT64_MAX, 0, 300, 40000};
     uint64_t mask = masks[what % 6];
     uint64_t capacity = capacities[how >> 6];
+    uint32_t req = next_req++;
 
     switch (how & 15) {
     case 0:
@@ -490,10 +552,10 @@ static void put_request(struct client *c, uint8_t how, uint8_t what)
         codec_probe(&c->codec, what & 3, mask, how & 1);
         break;
     case 2:
-        codec_mrecv(&c->codec, what, what & 3, capacity);
+        codec_mrecv(&c->codec, req, what & 3, capacity);
         break;
     case 3:
-        codec_recv(&c->codec, CW_FRAME_CANCEL, what, what & 3, mask, capacity);
+        codec_recv(&c->codec, CW_FRAME_CANCEL, req - 1 - (what >> 6), what & 3, mask, capacity);
         break;
     case 4:
         codec_bye(&c->codec);
@@ -509,17 +571,28 @@ static void put_request(struct client *c, uint8_t how, uint8_t what)
         break;
     case 8:
     case 9:
-        c->codec.clock += what;
-        codec_taken(&c->codec, CW_FRAME_TAKEN, c->event - (what & 1));
-        break;
-    case 10:
-    case 11:
         put_point(c, what);
         break;
     default:
-        codec_recv(&c->codec, CW_FRAME_RECV, what, what & 3, mask, capacity);
+        codec_recv(&c->codec, CW_FRAME_RECV, req, what & 3, mask, capacity);
         break;
     }
+}
+
+/* A frame of any type, with a header that fits, or any bytes. */
+static void put_any(struct client *c, uint8_t type, struct cw_reader *r)
+{
+    size_t size = cw_get_u8(r);
+    size_t fixed = cw_frame_fixed(type) + (size & 0x1f);
+    bool raw = size > 200;
+    uint8_t *to;
+
+    size = raw ? size - 200 : fixed;
+    to = raw ? codec_room(&c->codec.out, size) : codec_begin(&c->codec, type, size);
+    c->odd = true;
+    c->forged |= raw;
+    memset(to, 0, size);
+    cw_get_copy(r, to, size < r->left ? size : r->left);
 }
 
 /* The engine's side: it holds what it got from the core while others go on. */
@@ -570,7 +643,10 @@ static void act(struct cw_reader *r)
     uint8_t what = cw_get_u8(r);
     uint8_t how = cw_get_u8(r);
 
-    if (who < 128) /* else the same again: what takes several steps is found sooner */
+    if (who < 96) /* two ranks at home here, or the same again: what takes several steps is found
+                     sooner */
+        current = &clients[1 + who % 2];
+    else if (who < 192)
         current = &clients[who % CLIENTS];
     c = current;
     switch (what % 16) {
@@ -623,6 +699,12 @@ static void act(struct cw_reader *r)
     case 13:
         resume(c, how);
         break;
+    case 15:
+        if ((what & 0x70) == 0)
+            put_any(c, how, r);
+        else
+            put_taken(c, how);
+        break;
     default:
         put_request(c, how, cw_get_u8(r));
         break;
@@ -641,13 +723,13 @@ static void begin(struct cw_reader *r)
         struct client *of = &clients[job * WHO];
         uint8_t how = cw_get_u8(r);
 
-        if (how & 1)
+        if (!(how & 1))
             put_hello(&of[0], false, 0);
         for (uint8_t rank = 0; (how & 2) && rank < RANKS && of[0].conn; rank++)
             put_route(&of[0], (uint8_t)(rank | (rank < 2 ? 0 : rank - 1) << 2));
         feed_all(&of[0]);
         for (uint32_t who = 1; who < WHO; who++)
-            if (how & 4 && who != 3 && who != 4)
+            if (!(how & 4) && who != 3 && who != 4)
                 put_hello(&of[who], false, 0);
     }
 }
@@ -691,9 +773,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.key = relay_key;
     left = outlive(&config, size);
     core = relay_core_new(&config);
-    must_hold(core);
+    must(core);
     now_ns = 1000000000;
-    incarnation = 1;
+    incarnation = next_req = 1;
+    memset(witness, 0, sizeof(witness));
     logged = size % 5 != 0;
     resume_ms = size % 11 < 6 ? 1000 : 0;
     disk = (struct fake_disk){
@@ -705,7 +788,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* in any order: dispatchers may go first or last */
     for (uint32_t i = 0; i < CLIENTS; i++)
-        drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 24 have no divisor in common */
+        drop_client(&clients[(i * 5 + size) % CLIENTS]); /* 5 and 16 have no divisor in common */
     relay_core_free(core);                               /* asserts that nothing leaked */
     fake_disk_fini(&disk);
     left_free(left);

@@ -8,10 +8,10 @@
 #include "relay/inspect/trial.h"
 #include "relay/log/restore.h"
 #include "relay/log/store.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/left_job.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #define REGION (64ull << 20)
@@ -22,7 +22,6 @@
 #define FILE_MAX (4u << 20) /* bytes of a journal */
 #define RECORDS_MAX 8192u
 #define CHANGES_MAX 24u
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A record of the journal that was made. */
 struct made_record {
@@ -50,12 +49,6 @@ static uint8_t journal[2 * FILE_MAX]; /* the one that was changed */
 static uint64_t journal_size;
 static bool making; /* what is written stays */
 static uint64_t wrong_read;
-
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
 
 /* --- the disk -----------------------------------------------------------------------------------
  */
@@ -90,7 +83,7 @@ static struct ledger_memory *left_new(void)
     void *at = mmap(NULL, LEFT_SIZE, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    must_hold(at != MAP_FAILED);
+    must(at != MAP_FAILED);
     return at;
 }
 
@@ -114,13 +107,13 @@ static void note_records(const uint8_t *bytes, const struct journal_summary *sum
     while (journal_next_part(&reader)) {
         struct made_record *record = &records[record_count];
 
-        while (must_hold(record_count < RECORDS_MAX),
+        while (must(record_count < RECORDS_MAX),
                journal_next_record(&reader, &record->header, &record->bytes, &sense)) {
             record->part = reader.part;
             record++;
             record_count++;
         }
-        must_hold(sense);
+        must(sense);
         record[-1].last = true;
     }
 }
@@ -142,7 +135,7 @@ static void make_journal(void)
     for (int i = 0; i < 2; i++)
         journal_look(files[STORE_JOURNAL_0 + i], FILE_MAX, &summary[i]);
     newest = summary[1].journal > summary[0].journal;
-    must_hold(first && summary[newest].commits > 0 && left->header.extents_used > 0);
+    must(first && summary[newest].commits > 0 && left->header.extents_used > 0);
     next_journal = (struct relay_journal){.number = summary[newest].journal + 1, .file = !newest};
     note_records(files[STORE_JOURNAL_0 + newest], &summary[newest]);
 }
@@ -244,7 +237,7 @@ static void write_journal(void)
             continue;
         change_part(&part, i);
         size = journal_finish(&writer, &part);
-        must_hold(journal_size + size <= sizeof(journal));
+        must(journal_size + size <= sizeof(journal));
         memcpy(journal + journal_size, room, size);
         journal_size += size;
         journal_start(&writer, room, sizeof(room));
@@ -263,18 +256,18 @@ static void inspect(const struct journal_summary *summary)
     json_t *jobs;
 
     if (inspect_image_open(&image, journal, summary, read_place, NULL, &err) < 0) {
-        must_hold(change_count > 0);
+        must(change_count > 0);
         return;
     }
     jobs = log_jobs(&image, &damage);
-    must_hold(jobs);
+    must(jobs);
     json_decref(jobs);
     inspect_image_close(&image);
-    must_hold(inspect_image_open(&image, journal, summary, read_place, NULL, &err) == CW_OK);
+    must(inspect_image_open(&image, journal, summary, read_place, NULL, &err) == CW_OK);
     inspect_states(&image, &totals, &damage);
-    must_hold(inspect_trial(&image, left_job_key, &returned, &err) == CW_OK);
-    must_hold(change_count > 0 ||
-              (damage.count == 0 && returned.lost == 0 && returned.jobs == totals.jobs));
+    must(inspect_trial(&image, left_job_key, &returned, &err) == CW_OK);
+    must(change_count > 0 ||
+         (damage.count == 0 && returned.lost == 0 && returned.jobs == totals.jobs));
     inspect_image_close(&image);
 }
 
@@ -289,8 +282,8 @@ static void take_up(const struct journal_summary *summary, struct cw_reader *r, 
     if (restore(left, &region, journal, summary, &err) == CW_OK) {
         open_core(left, &next_journal);
         left_job_return(&returned);
-        must_hold(change_count > 0 || wrong ||
-                  (returned.lost == 0 && returned.sessions == LEFT_JOB_SESSIONS));
+        must(change_count > 0 || wrong ||
+             (returned.lost == 0 && returned.sessions == LEFT_JOB_SESSIONS));
         while (r->left > 0)
             left_job_act(r);
         left_job_end();
@@ -308,7 +301,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_changes(&r);
     write_journal();
     journal_look(journal, journal_size, &summary);
-    must_hold(change_count > 0 || summary.commits > 0);
+    must(change_count > 0 || summary.commits > 0);
     wrong_read = UINT64_MAX;
     if (summary.commits > 0) {
         if (size % 4 == 0)

@@ -3,10 +3,10 @@
  * input is a list of changes, and then of what the clients do. */
 #include "common/buf.h"
 #include "relay/log/store.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/left_job.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,7 +16,6 @@
 #define LOG_MEMORY (100u << 10)
 #define PLACES 64u /* on disk */
 #define CHANGES_MAX 24
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint8_t disk[PLACES][RELAY_BLOCK_BYTES];
 static uint64_t good_reads;
@@ -24,17 +23,11 @@ static uint64_t wrong_read; /* the one after so many gives other bytes */
 static bool making;         /* what is left: what is written then stays on disk */
 static int left_fd;         /* what was left: each run has a copy of its own */
 
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
-
 static struct ledger_memory *map_left(int how)
 {
     void *at = mmap(NULL, LEFT_SIZE, PROT_READ | PROT_WRITE, how | MAP_NORESERVE, left_fd, 0);
 
-    must_hold(at != MAP_FAILED);
+    must(at != MAP_FAILED);
     return at;
 }
 
@@ -71,7 +64,7 @@ static void make_left(void)
     struct ledger_memory *left;
 
     left_fd = memfd_create("left", MFD_CLOEXEC);
-    must_hold(left_fd >= 0 && ftruncate(left_fd, LEFT_SIZE) == 0);
+    must(left_fd >= 0 && ftruncate(left_fd, LEFT_SIZE) == 0);
     left = map_left(MAP_SHARED);
     making = true;
     good_reads = UINT64_MAX;
@@ -79,7 +72,7 @@ static void make_left(void)
     left_job_begin(0, 0);
     first = left_job_leave();
     making = false;
-    must_hold(first && left->header.extents_used > 0);
+    must(first && left->header.extents_used > 0);
 }
 
 /* --- changes ------------------------------------------------------------------------------------
@@ -170,8 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     open_core(left, shares[size % 4]);
     left_job_return(&returned);
     /* what was not changed is not lost */
-    must_hold(changes > 0 || size % 5 == 0 || size % 4 > 0 ||
-              (returned.lost == 0 && returned.sessions == LEFT_JOB_SESSIONS));
+    must(changes > 0 || size % 5 == 0 || size % 4 > 0 ||
+         (returned.lost == 0 && returned.sessions == LEFT_JOB_SESSIONS));
     while (r.left > 0)
         left_job_act(&r);
     left_job_end();

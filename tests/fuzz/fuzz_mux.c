@@ -2,19 +2,9 @@
  * and bodies of frames that are taken can be put again. The first byte says what the input is. */
 #include "dispatcher/mux/agent_frames.h"
 #include "dispatcher/mux/greeting.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define STREAMS 3
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
 
 /* --- bodies --- */
 
@@ -24,7 +14,7 @@ static void read_start(const uint8_t *body, size_t size)
     static struct agent_start start;
 
     if (agent_start_get(body, size, &start))
-        must_hold(agent_start_put(again, &start) == size);
+        must(agent_start_put(again, &start) == size);
 }
 
 static void read_stage(const uint8_t *body, size_t size)
@@ -35,9 +25,9 @@ static void read_stage(const uint8_t *body, size_t size)
 
     if (!agent_stage_get(body, size, &order))
         return;
-    must_hold(agent_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
+    must(agent_stage_put(again, &order) == size && memcmp(again, body, size) == 0);
     stage_program_path(&order.program, path);
-    must_hold(strlen(path) == strlen(order.program.dir) + strlen(order.program.name) + 1);
+    must(strlen(path) == strlen(order.program.dir) + strlen(order.program.name) + 1);
 }
 
 static void read_unit(const uint8_t *body, size_t size)
@@ -46,7 +36,7 @@ static void read_unit(const uint8_t *body, size_t size)
     static struct agent_unit order;
 
     if (agent_unit_get(body, size, &order))
-        must_hold(agent_unit_put(again, &order) == size && memcmp(again, body, size) == 0);
+        must(agent_unit_put(again, &order) == size && memcmp(again, body, size) == 0);
 }
 
 static void read_blob(const uint8_t *body, size_t size)
@@ -56,13 +46,13 @@ static void read_blob(const uint8_t *body, size_t size)
     struct cw_err err;
 
     if (agent_part_get(body, size, &part))
-        must_hold(part.part <= part.size);
+        must(part.part <= part.size);
     if (agent_program_get(body, size, &program, &err) < 0)
         return;
     for (size_t i = 0; program.of.argv[i]; i++)
-        must_hold(strlen(program.of.argv[i]) < size);
+        must(strlen(program.of.argv[i]) < size);
     for (uint32_t i = 0; i < program.of.env_count; i++)
-        must_hold(strlen(program.of.env[i]) < size);
+        must(strlen(program.of.env[i]) < size);
     agent_program_free(&program);
 }
 
@@ -72,7 +62,7 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
 
     (void)ctx;
     (void)err;
-    must_hold(type >= MUX_FIRST_OTHER);
+    must(type >= MUX_FIRST_OTHER);
     if (type == AGENT_START)
         read_start(body, size);
     else if (type == AGENT_BLOB)
@@ -82,7 +72,7 @@ static int on_frame(void *ctx, uint32_t type, const uint8_t *body, size_t size, 
     else if (type == AGENT_UNIT_START)
         read_unit(body, size);
     else if (agent_event_get(body, size, &event))
-        must_hold(strlen(event.text) < sizeof(event.text));
+        must(strlen(event.text) < sizeof(event.text));
     return CW_OK;
 }
 
@@ -107,9 +97,9 @@ static int on_data(void *ctx, const uint8_t *bytes, size_t size, struct cw_err *
 
     (void)bytes;
     (void)err;
-    must_hold(!f->ended && size > 0);
+    must(!f->ended && size > 0);
     f->came += size;
-    must_hold(f->came <= MUX_WINDOW);
+    must(f->came <= MUX_WINDOW);
     if (f->came > MUX_WINDOW / 2) {
         mux_stream_took(&f->stream, f->came);
         f->came = 0;
@@ -121,7 +111,7 @@ static void on_end(void *ctx)
 {
     struct flow *f = ctx;
 
-    must_hold(!f->ended);
+    must(!f->ended);
     f->ended = true;
 }
 
@@ -142,7 +132,7 @@ static void send_some(struct flow *f, size_t wanted)
     static uint8_t bytes[MUX_DATA_MAX];
     size_t room = mux_stream_room(&f->stream, wanted);
 
-    must_hold(room <= MUX_WINDOW);
+    must(room <= MUX_WINDOW);
     if (room > 0)
         mux_stream_send(&f->stream, bytes, room < wanted ? room : wanted);
 }
@@ -155,7 +145,7 @@ static void session(const uint8_t *data, size_t size)
     const uint8_t *out;
     size_t piece = 1;
 
-    must_hold(mux && mux_connect(mux, 0, &err) == CW_OK);
+    must(mux && mux_connect(mux, 0, &err) == CW_OK);
     for (uint32_t i = 0; i < STREAMS; i++)
         mux_stream_open(mux, &flow[i].stream, i, i != 1, i != 2, &stream_ops, &flow[i]);
     for (size_t at = 0; at < size; at += piece, piece = piece * 2 % 97 + 1) {
@@ -187,7 +177,7 @@ static void greetings(const uint8_t *data, size_t size, bool magic)
 
         if (used < 0 || type == GREETING_NONE)
             return;
-        must_hold(used > 0 && (size_t)used <= size && body <= GREETING_FRAME_MAX);
+        must(used > 0 && (size_t)used <= size && body <= GREETING_FRAME_MAX);
         greeting_get_open(g.bytes + GREETING_HEADER, body, &open);
         greeting_get_attach(g.bytes + GREETING_HEADER, body, &attach);
         greeting_get_hello(g.bytes + GREETING_HEADER, body, &hello);

@@ -3,16 +3,12 @@
  * the rank, two values are for images: of the next byte's rank one is taken, or it goes on from it.
  */
 #include "dispatcher/pmi/pmi_line.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define RANKS 3
 #define IMAGE 0xff
 #define RESTART 0xfe
 #define NUMBERS 7 /* of images, and none */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What the client relies on: one line that its buffer holds. */
 static void on_answer(void *ctx, uint32_t rank, const struct pmi_answer *answer)

@@ -2,20 +2,10 @@
  * the same, and written as the same bytes. The first byte says how much room a reader of bytes has;
  * the rest is the stream. */
 #include "common/readings.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define STREAM_MAX 65536
 #define REPEATS_MAX 10000 /* readings that are looked at */
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* Nothing is taken by those that ask for something else. */
 static void ask_wrongly(struct readings_reader *r)

@@ -6,13 +6,13 @@
 #include "rdevice/image/system.h"
 
 #include "rdevice/restorer/report.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/image_maker.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,8 +21,6 @@
 #define WINDOW_END 0x30000000ull
 #define FILE_BYTES 6000u
 #define STREAM_MAX (4u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* --- the system, as the restorer sees it ---------------------------------------------------------
  */
@@ -53,12 +51,6 @@ static void *fuzz_map(uint64_t at, uint64_t size, int prot, int flags, int fd, u
 #undef system_map
 
 static jmp_buf ended;
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* What a report would print is read. */
 static void read_arguments(const char *what, va_list args)

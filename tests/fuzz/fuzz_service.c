@@ -5,12 +5,11 @@
  * (its lowest 3 bits) and by which client (the next 2), and bytes that follow say how. */
 #include "ckptsrv/service.h"
 #include "common/cred.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/image_maker.h"
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,15 +19,7 @@
 #define QUOTA (2u << 20)
 #define BLOCKS 5u
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static const uint8_t key[CW_KEY_SIZE] = {1};
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* --- the threads' work
  * ----------------------------------------------------------------------------

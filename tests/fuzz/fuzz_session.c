@@ -4,20 +4,10 @@
 #include "common/frame.h"
 #include "common/kept.h"
 #include "common/setup.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/fuzz.h"
 
 #define KEPT_MAX 64u
 #define STREAM_MAX 65536u
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool holds)
-{
-    if (!holds)
-        abort();
-}
 
 /* --- records ---------------------------------------------------------------------------------- */
 static void hello(const uint8_t *data, size_t size)

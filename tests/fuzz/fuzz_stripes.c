@@ -1,14 +1,10 @@
 /* What comes from the other end of a striped tunnel: a greeting, an answer, and chunks over several
  * connections in pieces. What is held stays within its bound, and what comes out is in order. */
+#include "tests/fuzz/fuzz.h"
 #include "tunnels/stripe_order.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define WAYS 4u
 #define BUFFER_BYTES (2u * STRIPE_CHUNK_BYTES_MAX)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct way {
     uint8_t bytes[BUFFER_BYTES];
@@ -20,12 +16,6 @@ static struct way ways[WAYS];
 static struct stripe_order order;
 static uint64_t dropped;
 
-static void must_hold(bool what)
-{
-    if (!what)
-        abort();
-}
-
 static void read_greeting(const uint8_t *data, size_t size)
 {
     uint8_t bytes[STRIPE_GREETING_BYTES] = {0};
@@ -35,9 +25,9 @@ static void read_greeting(const uint8_t *data, size_t size)
     memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
     if (stripe_greeting_get(bytes, &greeting, &err) < 0)
         return;
-    must_hold(memchr(greeting.host, '\0', sizeof(greeting.host)) || greeting.kind == STRIPE_JOIN);
+    must(memchr(greeting.host, '\0', sizeof(greeting.host)) || greeting.kind == STRIPE_JOIN);
     stripe_greeting_put(bytes, &greeting);
-    must_hold(stripe_greeting_get(bytes, &again, &err) == CW_OK && again.port == greeting.port);
+    must(stripe_greeting_get(bytes, &again, &err) == CW_OK && again.port == greeting.port);
 }
 
 static void read_answer(const uint8_t *data, size_t size)
@@ -48,7 +38,7 @@ static void read_answer(const uint8_t *data, size_t size)
     memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
     stripe_answer_get(bytes, &answer);
     for (const char *at = answer.text; *at; at++)
-        must_hold(*at >= ' ' && *at <= '~');
+        must(*at >= ' ' && *at <= '~');
 }
 
 static void check_held(void)
@@ -57,10 +47,10 @@ static void check_held(void)
 
     for (uint32_t i = 0; i < STRIPE_AHEAD_MAX; i++)
         if (order.held[i]) {
-            must_hold(order.held[i]->size > 0 && order.held[i]->size <= STRIPE_CHUNK_BYTES_MAX);
+            must(order.held[i]->size > 0 && order.held[i]->size <= STRIPE_CHUNK_BYTES_MAX);
             held++;
         }
-    must_hold(order.total == UINT64_MAX || order.next + held <= order.total);
+    must(order.total == UINT64_MAX || order.next + held <= order.total);
 }
 
 static bool take(struct way *way)
@@ -71,7 +61,7 @@ static bool take(struct way *way)
     int result =
         stripe_order_take(&order, &way->arrived, way->bytes, way->end, &used, &ahead, &err);
 
-    must_hold(used <= way->end);
+    must(used <= way->end);
     memmove(way->bytes, way->bytes + used, way->end - used);
     way->end -= used;
     return result == CW_OK;
@@ -88,7 +78,7 @@ static size_t read_piece(const uint8_t *data, size_t size, bool *good)
     way->end += piece;
     *good = take(way);
     while ((data[0] & 0x80) && stripe_order_first(&order)) {
-        must_hold(order.next == dropped++);
+        must(order.next == dropped++);
         stripe_order_drop(&order);
     }
     return 2 + piece;
