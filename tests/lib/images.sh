@@ -4,31 +4,19 @@
 
 # shellcheck disable=SC2034,SC2154 # some of these are for the suites, some are of system.sh
 
+# shellcheck source=tests/lib/rings.sh
+. "$root/tests/lib/rings.sh"
+
 often=(--ckpt-every 100ms --max-restarts 1000)
-where=()   # what stands before the command of a job
 server=()  # processes of servers that serve started, by number
 address=() # of these
 server_job=()
 
 # --- what has happened ------------------------------------------------------------
 
-# events NAME [RANK]: how many there were of a rank, or of all.
-events() {
-  grep -c "\"event\":\"$1\"${2:+,\"rank\":$2\\b}" "$tmp/events"
-}
-
-# Of the job that start started: it has happened so often, or will not any more.
-happened() {
-  (($(events "$1" "${3-}") >= $2)) || gone "$pid"
-}
-
-await_events() {
-  await_true "$2 events $1" happened "$@"
-}
-
 # await_more COUNT NAME [RANK]
 await_more() {
-  await_events "$2" $(($(events "$2" "${3-}") + $1)) "${3-}"
+  await_event "$2" $(($(count "$2" "${3-}") + $1)) "${3-}"
 }
 
 # The process of a rank that was started last.
@@ -39,9 +27,9 @@ rank_process() {
 # A rank dies, and goes on again.
 crash() {
   local before
-  before=$(events rank_live)
+  before=$(count rank_live)
   kill -9 "$(rank_process "$1")"
-  await_events rank_live $((before + 1))
+  await_event rank_live $((before + 1))
 }
 
 # The checkpoint server that the dispatcher $pid started.
@@ -64,28 +52,14 @@ expect_lines() {
 }
 
 expect_event() {
-  (($(events "$1") >= ${2-1})) || wrong "expected ${2-1} events $1, saw $(events "$1")"
+  (($(count "$1") >= ${2-1})) || wrong "expected ${2-1} events $1, saw $(count "$1")"
 }
 
 expect_no_event() {
-  (($(events "$1") == 0)) || wrong "expected no event $1: $(grep -m 1 "\"$1\"" "$tmp/events")"
+  (($(count "$1") == 0)) || wrong "expected no event $1: $(grep -m 1 "\"$1\"" "$tmp/events")"
 }
 
 # --- jobs -------------------------------------------------------------------------
-
-# A job whose ranks exchange messages until $work/go is there.
-start_rings() {
-  : >"$tmp/events"
-  start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "$@" "$actor" init "ring_until=$work/go" finalize
-}
-
-# It goes on to its good end.
-expect_good_end() {
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out "rings of $1"
-}
 
 # ask_now: images of all ranks, by hand; what it prints is in $work/now.
 ask_now() {
@@ -125,6 +99,7 @@ kill_server() {
 
 before_test() {
   where=()
+  lines=''
   server=()
   address=()
 }

@@ -45,7 +45,7 @@ servers_killed() {
     await_more 3 image_stored
     crash "$k"
   done
-  expect_good_end 3
+  expect_rings 3
   expect_event rank_restored 3
   expect_lines 3 '^causeway: checkpoint server [^ ]*: it closed the connection.*; no images are stored there until it is back$'
   expect_lines 3 '^causeway: checkpoint server [^ ]* is there again$'
@@ -58,7 +58,7 @@ late() {
   serve 0
   await_more 4 image_stored
   crash 1
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
   expect_lines 1 "^causeway: checkpoint server unix:$work/s0: .*; no images are stored there until it is back$"
   expect_lines 1 "^causeway: checkpoint server unix:$work/s0 is there again$"
@@ -69,7 +69,7 @@ wrong_key() {
   make_key "$work/other"
   start_rings "${often[@]}" --ckpt-server "${address[0]}" --ckpt-key-file "$work/other" -n 2
   await_true "a warning" grep -q 'no images are stored there until it is back' "$tmp/err"
-  expect_good_end 2
+  expect_rings 2
   expect_lines 1 'wrong credential'
   expect_no_event image_taken
 }
@@ -83,9 +83,9 @@ stopped() {
   kill -9 "$(rank_process 0)"
   sleep 0.3
   kill -CONT "${server[0]}"
-  await_events rank_live 1
+  await_event rank_live 1
   await_more 4 image_stored
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
 }
 
@@ -98,10 +98,10 @@ own_killed() {
     kill -9 "$killed"
     ((RANDOM % 2)) && sleep "0.0$((RANDOM % 10))"
     kill -9 "$(rank_process $((RANDOM % 3)))"
-    await_events rank_live "$i"
+    await_event rank_live "$i"
   done
   await_more 2 image_stored
-  expect_good_end 3
+  expect_rings 3
   expect_event rank_restored 4
   expect_lines 6 'the checkpoint server was killed by signal 9 .Killed.; starting it again'
   expect_lines 6 '^causeway: the checkpoint server is there again$'
@@ -117,7 +117,7 @@ away_by_hand() {
   timeout 20 "${causeway[@]}" ckpt now "$pid" >"$work/now" 2>&1
   (($? == 1)) || wrong "expected exit code 1"
   (($(grep -Ec '^rank [01]: no image: checkpoint server ' "$work/now") == 2)) || wrong "it said: $(cat "$work/now")"
-  expect_good_end 2
+  expect_rings 2
 }
 
 server_tests() {
@@ -136,30 +136,24 @@ full_disk() {
   small_disk 16M || return
   see_small_disk
   where=("${on_small_disk[@]}")
-  : >"$tmp/events"
-  start "${where[@]}" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-dir "$work/disk/images" --ckpt-max 1G \
+  start_told "${often[@]}" --ckpt-dir "$work/disk/images" --ckpt-max 1G \
     -n 2 "$oddities" "$work/go" grow
-  await_events image_stored 2
+  await_event image_stored 2
   touch "$work/go.grow"
-  await_events image_failed 1
+  await_event image_failed 1
   crash 0
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_event rank_restored
   expect_err_like 'rank [01]: no image of it: .*No space left on device; make room there'
 }
 
 no_room() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
-  await_events image_stored 1 0
+  start_told "${often[@]}" --ckpt-max 12M -n 2 "$oddities" "$work/go" grow
+  await_event image_stored 1 0
   touch "$work/go.grow"
-  await_events image_failed 2
+  await_event image_failed 2
   crash 0
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_event rank_restored
   expect_err_like 'rank [01]: no image of it: .*no room for .*--ckpt-max'
 }
@@ -176,7 +170,7 @@ in_place() {
   cd "$tmp" || return
   await_more 4 image_stored
   crash 1
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
   cd "$work" || return
   [[ ! -e $1 ]] || wrong "left: $(find "$1")"
@@ -193,7 +187,7 @@ of_another_job() {
   serve 0
   start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
   await_true "a message" grep -q 'no more images are taken' "$tmp/err"
-  expect_good_end 2
+  expect_rings 2
   expect_lines 1 "process ${server[0]} uses it"
   expect_lines 1 "the job's own checkpoint server cannot be started"
 }
@@ -203,8 +197,8 @@ put_other() {
   "$root/build/image_tool" put "${address[0]}" "$work/key" "$other" 0 1 1 0 20 >"$work/put" 2>&1
 }
 
-# Images of another job lie there, which may be wanted yet.
-others_images() {
+# A job with images where those of another one lie, which may be wanted yet.
+start_beside_another() {
   serve 0
   helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
   await_true "the image of another job" put_other
@@ -212,12 +206,20 @@ others_images() {
   await_true "server 0 to be gone" gone "${server[0]}"
   start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
   await_more 4 image_stored
+}
+
+expect_the_other_alone() {
+  [[ $(cd "$work/images0" && find . -name '*.index' -o -name '*.job' | sort) = "./$other/0.1.index" ]] ||
+    wrong "expected the image of the other job alone: $(find "$work/images0")"
+}
+
+others_images() {
+  start_beside_another
   kill -9 "$(own_server)"
   await_more 2 image_stored
   crash 1
-  expect_good_end 2
-  [[ $(cd "$work/images0" && find . -name '*.index' | sort) = "./$other/0.1.index" ]] ||
-    wrong "expected the image of the other job alone: $(find "$work/images0")"
+  expect_rings 2
+  expect_the_other_alone
   run "${causeway[@]}" ckpt verify --dir "$work/images0"
   expect_code 0
 }
@@ -228,7 +230,7 @@ made_and_killed() {
   await_more 2 image_stored
   kill -9 "$(own_server)"
   await_more 2 image_stored
-  expect_good_end 2
+  expect_rings 2
   [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
 }
 
@@ -244,7 +246,7 @@ own_cannot_start() {
   mv "$work/away" "$work/images"
   await_more 2 image_stored
   crash 0
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
   expect_lines 1 'the checkpoint server .*; starting it again$'
   expect_lines 1 '^causeway: the checkpoint server is there again$'
@@ -255,7 +257,7 @@ own_cannot_start() {
 unwritable() {
   start_rings "${often[@]}" --ckpt-dir /proc/images -n 2
   await_true "a message" grep -q 'no more images are taken' "$tmp/err"
-  expect_good_end 2
+  expect_rings 2
   expect_lines 1 "^causeway: no more images are taken: the job's own checkpoint server cannot be started: --dir /proc/images: .*No such file or directory"
   expect_lines 1 .
 }
@@ -266,7 +268,7 @@ vanished() {
   mv "$work/images" "$work/gone" # the server has it open
   await_more 2 image_stored
   crash 0
-  expect_good_end 2
+  expect_rings 2
   rm -rf "$work/gone"
 }
 
@@ -287,16 +289,19 @@ disk_tests() {
 
 # --- what is left -----------------------------------------------------------------
 
-# Dispatcher and server are killed; the next job removes what is left.
-all_killed() {
+kill_with_server() {
   local server
-  start_rings "${often[@]}" -n 2
-  await_more 4 image_stored
   server=$(own_server)
   kill -STOP "$server"
-  kill -9 "$pid"
-  kill -9 "$server"
+  kill -9 "$pid" "$server"
   finish
+}
+
+# Dispatcher and server are killed; the next job removes what is left.
+all_killed() {
+  start_rings "${often[@]}" -n 2
+  await_more 4 image_stored
+  kill_with_server
   [[ -n $(find "$TMPDIR" -name 'causeway-images-*') ]] || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run -n 1 "$actor" init finalize
 }
@@ -314,35 +319,18 @@ ended_by() {
 
 # The same in a directory of the user's, where images of another job lie as well.
 all_killed_in_place() {
-  local server
-  serve 0
-  helper of_other "$root/build/image_tool" wait "${address[0]}" "$work/key" "$other" 1
-  await_true "the image of another job" put_other
-  kill "${server[0]}"
-  await_true "server 0 to be gone" gone "${server[0]}"
-  start_rings "${often[@]}" --ckpt-dir "$work/images0" -n 2
-  await_more 4 image_stored
-  server=$(own_server)
-  kill -STOP "$server"
-  kill -9 "$pid"
-  kill -9 "$server"
-  finish
+  start_beside_another
+  kill_with_server
   (($(find "$work/images0" -name '*.index' | wc -l) > 1)) || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images0" -n 1 "$actor" init finalize
-  [[ $(cd "$work/images0" && find . -name '*.index' -o -name '*.job' | sort) = "./$other/0.1.index" ]] ||
-    wrong "expected the image of the other job alone: $(find "$work/images0")"
+  expect_the_other_alone
 }
 
 # A directory that it had made goes as well.
 made_and_all_killed() {
-  local server
   start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
   await_more 4 image_stored
-  server=$(own_server)
-  kill -STOP "$server"
-  kill -9 "$pid"
-  kill -9 "$server"
-  finish
+  kill_with_server
   [[ -e $work/images ]] || wrong "nothing is left that could be removed"
   run_expect 0 '' "${causeway[@]}" run --ckpt-dir "$work/images" -n 1 "$actor" init finalize
   [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"

@@ -23,40 +23,13 @@ LIMIT=${LIMIT:-90}
 only=${1-}
 find_causeway
 
-# --- jobs -------------------------------------------------------------------------
-
-# A job whose ranks exchange messages until $work/go is there.
-start_rings() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "$@" "$actor" init "ring_until=$work/go" \
-    lines=100,40 ring lines=100,40 finalize
-}
-
-# How many lines such a job prints: $lines.
-reference() {
-  touch "$work/go"
-  start_rings -n "$1"
-  finish
-  lines=$(wc -l <"$tmp/out")
-  rm "$work/go"
-}
-
-# It ends well, with all that it prints, once each.
-expect_good_end() {
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out_like "^rings of $1$"
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
-}
-
 # --- tests ------------------------------------------------------------------------
 
 taken() {
   reference 3
   start_rings "${often[@]}" -n 3
-  await_events image_stored 9
-  expect_good_end 3
+  await_event image_stored 9
+  expect_rings 3
   grep -Ev "$slowed_line" "$tmp/err" | grep -q . && wrong "expected nothing on standard error"
   expect_event image_taken 9
   expect_no_event image_failed
@@ -68,9 +41,9 @@ taken() {
 crash_any() {
   local i
   for ((i = 1; i <= $1; i++)); do
-    await_events image_stored $(($(events image_stored) + 1))
+    await_event image_stored $(($(count image_stored) + 1))
     kill -9 "$(rank_process $((RANDOM % $2)))"
-    await_events rank_live "$i"
+    await_event rank_live "$i"
     gone "$pid" && return
   done
 }
@@ -79,9 +52,9 @@ crash_any() {
 restored() {
   reference 4
   start_rings "${often[@]}" -n 4 "$@"
-  await_events image_stored 8
+  await_event image_stored 8
   crash_any 8 4
-  expect_good_end 4
+  expect_rings 4
   expect_event rank_restored 6
   expect_err_like 'restarting it from image [0-9]+ \(incarnation [0-9]+\)'
 }
@@ -89,9 +62,8 @@ restored() {
 # computed PROGRAM [ARGUMENT...]: a program that compares what it has computed, with so many crashes as it can bear that
 # calls no MPI for a while
 computed() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 4 "$programs/$1" "${@:2}"
-  await_events image_stored 4
+  start_told "${often[@]}" -n 4 "$programs/$1" "${@:2}"
+  await_event image_stored 4
   crash_any 5 4
   finish
   expect_code 0
@@ -102,15 +74,12 @@ computed() {
 # goes_on NAME COMMAND...: three ranks, each of which crashes once, until $work/go is there
 goes_on() {
   local rank
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 3 "${@:2}" "$work/go"
+  start_told "${often[@]}" -n 3 "${@:2}" "$work/go"
   for rank in 0 1 2; do
     await_more 1 image_stored "$rank"
     crash "$rank"
   done
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_out_like "^ok $1$"
   expect_event rank_restored 3
 }
@@ -126,30 +95,8 @@ python() {
   goes_on python_ranks "$python" "$here/programs/python_ranks.py"
 }
 
-# The job's own server dies, and with it what was being copied.
-server_killed() {
-  local server
-  reference 3
-  start_rings "${often[@]}" -n 3
-  await_events image_stored 3
-  server=$(own_server)
-  kill -9 "$server"
-  await_true "another checkpoint server" another_than "$server"
-  kill -9 "$(rank_process 1)"
-  await_events rank_live 1
-  await_events image_stored $(($(events image_stored) + 3))
-  expect_good_end 3
-  expect_err_like 'the checkpoint server was killed by signal 9 \(Killed\); starting it again'
-}
-
-another_than() {
-  local now
-  now=$(own_server)
-  [[ -n $now && $now != "$1" ]] || gone "$pid"
-}
-
 running() {
-  (($(events rank_live) + $(events rank_up) >= $1)) || gone "$pid"
+  (($(count rank_live) + $(count rank_up) >= $1)) || gone "$pid"
 }
 
 on_demand() {
@@ -162,8 +109,8 @@ on_demand() {
   "${causeway[@]}" status "$pid" >"$work/status" 2>&1
   [[ $(grep -c ' s ago ' "$work/status") = 3 ]] || wrong "causeway status said: $(cat "$work/status")"
   kill -9 "$(rank_process 2)"
-  await_events rank_live 1
-  expect_good_end 3
+  await_event rank_live 1
+  expect_rings 3
   expect_event rank_restored
 }
 
@@ -173,17 +120,16 @@ steady() {
   for ((i = 0; i < 500; i++)); do
     steps+=(ring sleep=0.1)
   done
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" --ckpt-dir "/dev/shm/causeway-test-$$" "$@" -n 2 \
+  start_told --ckpt-dir "/dev/shm/causeway-test-$$" "$@" -n 2 \
     "$actor" init "${steps[@]}" finalize
   await_true "the ranks to connect" running 2
   await_true "images of all ranks" ask_now
   await_true "images that change little" ask_now
-  images=$(events image_stored)
+  images=$(count image_stored)
 }
 
 more_images() {
-  (($(events image_stored) > images))
+  (($(count image_stored) > images))
 }
 
 interrupt() {
@@ -218,7 +164,7 @@ by_default() {
   await_true "images of all ranks" ask_now
   await_more 2 image_stored
   await_more 2 image_stored
-  expect_good_end 2
+  expect_rings 2
 }
 
 none_wanted() {
@@ -228,49 +174,8 @@ none_wanted() {
   ask_now
   grep -q 'that job takes no images' "$work/now" || wrong "causeway ckpt now said: $(cat "$work/now")"
   has_own_server && wrong "a checkpoint server runs"
-  expect_good_end 2
+  expect_rings 2
   expect_no_event image_taken
-}
-
-# Servers that run already keep the images, of ranks in turn.
-servers_by_hand() {
-  local i options=()
-  reference 4
-  for i in 1 2; do
-    helper "server$i" "${causeway[@]}" ckptsrv --dir "$work/images$i" --listen "unix:$work/s$i" --key-file "$work/s$i.key"
-    await_true "server $i to listen" test -S "$work/s$i"
-    options+=(--ckpt-server "unix:$work/s$i")
-  done
-  start_rings "${often[@]}" "${options[@]}" -n 4
-  await_events image_stored 8
-  crash_any 4 4
-  [[ -z $(own_server) ]] || wrong "the job has a checkpoint server of its own"
-  expect_good_end 4
-}
-
-# What is on disk is of no use any more, and the log begins at it.
-damaged() {
-  start_rings --ckpt-dir "$work/images" -n 2
-  await_true "the ranks to connect" running 2
-  await_true "images of all ranks" ask_now
-  await_true "the log to be trimmed" ask_now
-  find "$work/images" -type f -size +0 -exec truncate -s 0 {} +
-  kill -9 "$(rank_process 1)"
-  finish
-  expect_code 1
-  expect_err_like 'rank 1: image [0-9]+ cannot be restored: .*; '
-  expect_err_like '^causeway: rank 1 .* there is nothing to restart it from: image [0-9]+: '
-}
-
-# The place where images were is empty at the end.
-nothing_is_left() {
-  : >"$tmp/events"
-  touch "$work/go"
-  start_rings "${often[@]}" --ckpt-dir "$work/images" -n 2
-  finish
-  expect_code 0
-  [[ ! -e $work/images ]] || wrong "left: $(find "$work/images")"
-  [[ -z $(find "$TMPDIR" -name 'causeway-images-*') ]] || wrong "left: $(find "$TMPDIR")"
 }
 
 lib_start
@@ -284,12 +189,8 @@ t "a storm of messages goes on from images" computed storm 8000
 t "C++ with exceptions goes on from images" goes_on exceptions "$programs/exceptions"
 t "locks that know their owner go on from images" goes_on owners "$programs/owners"
 t "Python goes on from images" python
-t "the job's own checkpoint server is killed" server_killed
 t "images on demand" on_demand
 t "images as crashes are expected" by_mtbf
 t "images as logs grow" by_default
 t "no images are taken where none are wanted" none_wanted
-t "checkpoint servers that run already" servers_by_hand
-t "images that are damaged" damaged
-t "nothing is left" nothing_is_left
 tap_end

@@ -36,9 +36,8 @@ run_odd() {
     shift
   done
   shift
-  : >"$tmp/events"
   cd "$work" || return
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" "${options[@]}" -n 2 "$oddities" "$work/go" "$@"
+  start_told "${often[@]}" "${options[@]}" -n 2 "$oddities" "$work/go" "$@"
   cd "$tmp" || return
   await_more 4 image_stored
   crash 0
@@ -46,9 +45,7 @@ run_odd() {
   crash 1
   await_more 2 image_stored
   crash 0
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_event rank_restored 3
   expect_no_event image_failed
 }
@@ -78,12 +75,9 @@ shared_file() {
 
 # A rank that has closed what its device tells of images with goes on without them.
 closed() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" close
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
+  start_told "${often[@]}" -n 2 "$oddities" "$work/go" close
+  await_event image_failed 2
+  end_well
   expect_lines 2 '^ok oddities'
   expect_lines 1 'no image of it: the rank did not tell when it was taken: the program has closed a descriptor'
 }
@@ -97,22 +91,17 @@ full_output() {
   # shellcheck disable=SC2016 # for bash -c
   start bash -c 'exec "${@:2}" >"$1"' _ "$work/fifo" "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 \
     "$oddities" "$work/go" full
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
+  await_event image_failed 2
+  end_well
   expect_lines 2 '^ok oddities'
   expect_lines 1 'no image of it: what it has written is not taken from its standard output or error'
 }
 
 # Memory that no process could be restored with: there is no image, rather than one of no use.
 refused() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" "$1"
-  await_events image_failed 2
-  touch "$work/go"
-  finish
-  expect_code 0
+  start_told "${often[@]}" -n 2 "$oddities" "$work/go" "$1"
+  await_event image_failed 2
+  end_well
   expect_lines 2 '^ok oddities'
   expect_no_event image_stored
   expect_err_like "no image of it: $2; the job goes on"
@@ -121,19 +110,16 @@ refused() {
 
 # Two programs, whose output has the ranks' numbers.
 tagged() {
-  : >"$tmp/events"
   cp "$oddities" "$work/other"
   cd "$work" || return
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
+  start_told "${often[@]}" --tag-output -n 1 "$oddities" "$work/go" much : \
     -n 2 "$work/other" "$work/go" part
   cd "$tmp" || return
   await_more 2 image_stored 0
   crash 0
   await_more 2 image_stored 2
   crash 2
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_lines 1 '^\[?0\]?.*ok oddities 0$'
   expect_lines 3 'ok oddities'
   expect_event rank_restored 2
@@ -147,45 +133,27 @@ slow_input() {
   # shellcheck disable=SC2016 # for bash -c
   start bash -c 'i=0; until [[ -e $1 ]]; do echo "$((i++))"; sleep 0.02; done | exec "${@:2}"' _ "$work/go" \
     "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" input
-  for ((i = 0; i < 3 || (i < 20 && $(events rank_restored) < 2); i++)); do
+  for ((i = 0; i < 3 || (i < 20 && $(count rank_restored) < 2); i++)); do
     await_more 2 image_stored 0
     crash 0
   done
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_lines 2 '^ok oddities'
   expect_event rank_restored 2
 }
 
 # The launcher has got other limits since the image was taken.
 other_limits() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$oddities" "$work/go" limits
+  start_told "${often[@]}" -n 2 "$oddities" "$work/go" limits
   await_more 4 image_stored
   prlimit --pid "$(agent)" --nofile=256:4096 --core=0:0 --stack=2097152:16777216 ||
     wrong "limits cannot be set"
   crash 0
   await_more 2 image_stored
   crash 1
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_lines 2 '^ok oddities'
   expect_event rank_restored 2
-}
-
-# ... so that no process of this size may be started.
-too_little_memory() {
-  start_rings -n 2
-  await_true "images of all ranks" ask_now
-  await_true "the logs to be trimmed" ask_now
-  prlimit --pid "$(agent)" --data=50331648:50331648 || wrong "limits cannot be set"
-  kill -9 "$(rank_process 1)"
-  await_true "the job to end" gone "$pid" || kill "$pid"
-  finish
-  expect_code 1
-  expect_lines 1 "rank 1: image [0-9]+ cannot be restored: .* MiB of memory at [0-9a-f]+ cannot be mapped: out of memory \(is 'ulimit -v' or 'ulimit -d' set\?\); nothing else is left"
 }
 
 # It is said when the job starts, and a rank that crashes starts from its beginning.
@@ -234,7 +202,6 @@ program_tests() {
   t "the restorer is missing" no_restorer
   t "the kernel does not know what images need" no_prctl
   t "the launcher's limits have changed" other_limits
-  t "... to too little memory" too_little_memory
 }
 
 lib_start

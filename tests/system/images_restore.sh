@@ -46,7 +46,7 @@ start_between() {
 broken_off() {
   start_between 300000 3
   crash 1
-  expect_good_end 2
+  expect_rings 2
   [[ $(grep -c 'breaks off' "$tmp/cut.out") = 3 ]] || wrong "expected that 3 connections broke off"
   expect_event rank_restored 4
   expect_no_event image_failed
@@ -69,13 +69,13 @@ uploads_broken() {
   await_long "all of them to break off" broke_off 8
   await_long "an image of each rank" stored_of_both
   crash $((some[4] % 2))
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
   expect_event image_failed
 }
 
 stored_of_both() {
-  gone "$pid" || (($(events image_stored 0) > 0 && $(events image_stored 1) > 0))
+  gone "$pid" || (($(count image_stored 0) > 0 && $(count image_stored 1) > 0))
 }
 
 broke_off() {
@@ -102,8 +102,8 @@ long_stops() {
   kill -9 "$(rank_process 1)"
   await_long "an image that does not come" says_twice
   kill -CONT "${server[0]}"
-  await_events rank_live 2
-  expect_good_end 2
+  await_event rank_live 2
+  expect_rings 2
   expect_no_event image_failed
   expect_lines 1 'rank 0: image [0-9]+ did not come: .*nothing came in time; fetching it again$'
   expect_lines 1 'rank 1: image [0-9]+ did not come: checkpoint server [^ ]*: (no image came in 20 s|no answer for [0-9]+ s.*); fetching it again$'
@@ -135,10 +135,10 @@ killed_meanwhile() {
     kill_server 0
     sleep "0.$((RANDOM % 3))"
     serve 0
-    await_events rank_live "$i"
+    await_event rank_live "$i"
     await_more 1 image_stored $((i % 2))
   done
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored 5
 }
 
@@ -224,7 +224,7 @@ mistaken() {
   serve 0
   between 1 0 other
   start_rings --ckpt-server "unix:$work/between" --ckpt-key-file "$work/key" -n 2
-  await_events rank_up 2 # so that the images of both have the same numbers
+  await_event rank_up 2 # so that the images of both have the same numbers
   await_true "images of all ranks" ask_now
   await_true "the logs to be trimmed" ask_now
   expect_no_way '(the image is of another rank or job: of rank 0|does not hold image [0-9]+ of rank 0)' actor

@@ -36,8 +36,7 @@ all_held() {
 
 # start_held STATE OPTION...: until all ranks are in that state.
 start_held() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${@:2}" -n "$ranks" "$programs/pending" "$work" "$1"
+  start_told "${@:2}" -n "$ranks" "$programs/pending" "$work" "$1"
   await_true "all ranks to be in the state $1" all_held
 }
 
@@ -62,9 +61,7 @@ crash_to_newest() {
 }
 
 expect_good_state() {
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_out 'ok pending'
   expect_no_event image_failed
 }

@@ -50,7 +50,7 @@ killed_often() {
     await_more 1 image_stored "$rank"
     crash "$rank"
   done
-  expect_good_end 3
+  expect_rings 3
   expect_event rank_restored 3
 }
 
@@ -67,7 +67,7 @@ user_on_demand() {
   start_rings -n 2
   await_true "images of all ranks" "${as_user[@]}" "${causeway[@]}" ckpt now "$pid" 2>/dev/null >"$work/now"
   crash 1
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
 }
 
@@ -86,13 +86,10 @@ given_up() {
   ((UID == 0)) || { skip "not root" && return; }
   chmod 711 "$tmp"
   chmod 755 "$work"
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "${often[@]}" -n 2 "$actor" init nobody "ring_until=$work/go" finalize
+  start_told "${often[@]}" -n 2 "$actor" init nobody "ring_until=$work/go" finalize
   await_more 1 image_failed 1
   crash 1
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_err_like 'no image of it: the program has given up rights without which its relay cannot be reached again'
 }
 
@@ -122,7 +119,7 @@ changed() {
   crash 0
   await_more 1 image_stored 0
   crash 1
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored 2
 }
 
@@ -134,7 +131,7 @@ large_image() {
   prlimit --pid "$(own_server)" --fsize=4096:4096 || wrong "limits cannot be set"
   await_more 1 image_failed
   crash 0
-  expect_good_end 2
+  expect_rings 2
   expect_event rank_restored
   expect_err_like 'rank [01]: no image of it: .*File too large'
 }

@@ -355,13 +355,8 @@ refused() {
 options_refused() {
   local try=("${causeway[@]}" run --job-dir "$logs/job")
   rm -rf "$logs/job"
-  refused 2 "not with --relays" "${try[@]}" --relays 2 true
-  refused 2 "not with --no-log" "${try[@]}" --no-log true
   refused 2 "not with --ckpt-dir" "${try[@]}" --ckpt-dir "$work/i" true
-  refused 2 "not with --log-safety memory" "${try[@]}" --log-safety memory true
   refused 2 "not with --resume-timeout 0" "${try[@]}" --resume-timeout 0 true
-  refused 2 "needs --job-dir" "${causeway[@]}" run --log-safety sync true
-  refused 2 "it comes first" "${causeway[@]}" run -n 2 --resume "$logs/job" true
   refused 2 "unexpected argument" "${causeway[@]}" run --resume "$logs/job" true
   [[ ! -e $logs/job ]] || wrong "there is a directory"
 }

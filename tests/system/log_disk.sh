@@ -354,28 +354,12 @@ is_read_only() {
   at_dir '--log-dir .*/closed: .*(Read-only file system|Permission denied); .*write' "$work/closed"
 }
 
-with_relay() {
-  (umask 077 && printf '%064d\n' 0 >"$work/key")
-  run_expect 2 "$1 is for the job's own relay, not with --relay" "${causeway[@]}" run "$@" --relay "unix:$work/r" \
-    --key-file "$work/key" -n 1 "$actor" init finalize
-}
-
-without_log() {
-  run_expect 2 "$1 is for the log, which --no-log turns off" "${causeway[@]}" run --no-log "$@" -n 1 \
-    "$actor" init finalize
-}
-
 option_tests() {
-  local it
   t "--log-dir of no such directory" at_dir '--log-dir /no/such/dir: .*No such file or directory' /no/such/dir
   t "--log-dir of a file" is_file
   t "--log-dir in memory" is_in_memory
   t "--log-dir that cannot be written to" is_read_only
   t "--log-disk x" run_expect 2 "^causeway run: --log-disk 'x'" "${causeway[@]}" run --log-disk x -n 1 "$actor" init
-  for it in log-dir=$logs log-disk=1G log-disk=0; do
-    t "--no-log with --${it/=$logs/}" without_log "--${it%%=*}" "${it#*=}"
-    t "--relay with --${it/=$logs/}" with_relay "--${it%%=*}" "${it#*=}"
-  done
 }
 
 # --- ends -------------------------------------------------------------------------

@@ -254,9 +254,7 @@ rings_go_on() {
   local i lines
   keep_file relay --key-file "$work/key" "${@:2}"
   local job_options=(--relay "$address" --key-file "$work/key")
-  reference 3
-  start_rings -n 3
-  await_event rank_up 3
+  rings_of 3
   for ((i = 1; i <= $1; i++)); do
     sleep 0.2
     kill_relay "$keeper"
@@ -280,11 +278,7 @@ with_killed_ranks() {
   kill_relay "$keeper"
   await_event session_resumed 2
   await_true "all ranks to be live" all_live
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out_like '^rings of 3$'
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
+  expect_rings 3
 }
 
 two_relays() {
@@ -295,9 +289,7 @@ two_relays() {
   keep_file two --listen tcp:127.0.0.1:0 --key-file "$work/key"
   two=$keeper
   job_options+=(--relay "$address")
-  reference 4
-  start_rings -n 4
-  await_event rank_up 4
+  rings_of 4
   for i in 1 2; do
     sleep 0.2
     kill_relay "$one"
@@ -316,9 +308,7 @@ away_for_a_while() {
   local lines waiting
   keep_file relay --key-file "$work/key" --listen "unix:$work/relay"
   local job_options=(--relay "$address" --key-file "$work/key" --resume-timeout 1m)
-  reference 2
-  start_rings -n 2
-  await_event rank_up 2
+  rings_of 2
   hold "$keeper" 1
   kill -9 "$(child_of "$keeper")"
   await_true "four ends" ended_often "$tmp/relay.err" 4

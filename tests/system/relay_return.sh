@@ -67,10 +67,6 @@ expect_value() {
 
 # --- its process -------------------------------------------------------------------
 
-refused() {
-  run_expect 2 "$1" "${causeway[@]}" run "${@:2}"
-}
-
 refused_relay() {
   run_expect 2 "$1" "${causeway[@]}" relay --listen "unix:$work/r" "${@:2}"
 }
@@ -408,9 +404,7 @@ each_killed() {
 # Its ranks wait until it goes on.
 stopped() {
   local lines
-  reference 2
-  start_rings -n 2 "$@"
-  await_event rank_up 2
+  rings_of 2 "$@"
   relay=$(own_relay)
   kill -STOP "$relay"
   sleep 1
@@ -422,9 +416,7 @@ stopped() {
 
 killed_while_stopped() {
   local lines
-  reference 2
-  start_rings -n 2 "$@"
-  await_event rank_up 2
+  rings_of 2 "$@"
   relay=$(own_relay)
   kill -STOP "$relay"
   sleep 0.3
@@ -451,11 +443,7 @@ with_killed_ranks() {
   await_event relay_up 4
   await_event fault_fired 7
   await_true "all ranks to be live" all_live
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out_like '^rings of 3$'
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
+  expect_rings 3
 }
 
 # A rank and its relay at once: neither is there when the other one starts.
@@ -509,11 +497,9 @@ start_by_hand() {
 over_tcp() {
   local state i lines
   exec {state}<>"$work/state"
-  reference 3
   start_by_hand tcp:127.0.0.1:0
   local job_options=(--relay "$address" --key-file "$work/key")
-  start_rings -n 3
-  await_event rank_up 3
+  rings_of 3
   for i in 1 2 3; do
     sleep 0.3
     kill -9 "$relay"
@@ -528,16 +514,6 @@ over_tcp() {
 
 main() {
   lib_start
-  t "--log-safety sync" refused '--log-safety sync needs --job-dir DIR here' --log-safety sync true
-  t "--log-safety file --no-log" refused '--log-safety is for the log, which --no-log turns off' \
-    --log-safety file --no-log true
-  t "--log-safety file --resume-timeout 0" refused '--log-safety file: .*--resume-timeout 0' \
-    --log-safety file --resume-timeout 0 true
-  t "--log-safety with --relay" refused "--log-safety is for the job's own relay" --relay unix:/x --log-safety file true
-  t "kill:relay with --relay" refused "'kill:relay@1s' is for the job's own relays" --relay unix:/x \
-    --fault kill:relay@1s true
-  t "kill:relay1 of one relay" refused 'the job has no relay 1, only 0' --fault kill:relay1@1s true
-  t "stop:relay" refused "--fault 'stop:relay@1s'" --fault stop:relay@1s true
   t "--state-fd that is not open" refused_relay "descriptor '77': it is not open" --state-fd 77
   t "--disk-fd that is not a number" refused_relay "descriptor 'x'" --disk-fd x
   t "in memory alone: the job ends" in_memory_alone

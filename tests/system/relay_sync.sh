@@ -32,7 +32,7 @@ taken_up="^causeway relay: --log-dir [^ ]*: taking up what a relay has left ther
 
 # --- relays that survive --------------------------------------------------------------
 
-# Of each test: options of its jobs in $job_options; what stands before its relays in $where; $leaves is not empty
+# Of each test: options of its jobs in $job_options; what stands before its relays in $relay_where; $leaves is not empty
 # where jobs may be left in a log.
 
 # By name, of the test at hand: the keeper, what bash has started for it, the address, the options,
@@ -55,7 +55,7 @@ switch_on() {
   for name; do
     sync_options "$name"
     for ((i = 0; i < 20; i++)); do
-      helper "$name" "${where[@]}" "${causeway[@]}" relay "${sync_options[@]}"
+      helper "$name" "${relay_where[@]}" "${causeway[@]}" relay "${sync_options[@]}"
       await_true "relay $name to listen" listens_or_not "$name"
       grep -q 'Address already in use' "$tmp/$name.err" || break
       sleep 0.1
@@ -145,7 +145,7 @@ tt() {
 }
 
 with_relays() {
-  local job_options=(--key-file "$work/key") where=() leaves=''
+  local job_options=(--key-file "$work/key") relay_where=() leaves=''
   rm -f "$tmp"/*.told
   keepers=() jobs=() addresses=() options=() idle=()
   "$@"
@@ -166,8 +166,6 @@ usage_tests() {
   t "no --key-file" refused '^causeway relay: --log-safety sync needs --key-file FILE' "${synced[@]}" --log-dir "$logs/x"
   t "--log-disk 0" refused '^causeway relay: --log-disk 0: --log-safety sync' "${synced[@]}" --log-dir "$logs/x" \
     --key-file "$tmp/key" --log-disk 0
-  t "causeway run" refused '^causeway run: --log-safety sync needs --job-dir DIR here' \
-    run --log-safety sync --log-dir "$logs/x" -n 1 "$actor" init
 }
 
 # --- jobs go on -----------------------------------------------------------------------
@@ -176,9 +174,7 @@ usage_tests() {
 rings_go_on() {
   local i lines
   synced relay "${@:2}"
-  reference 3
-  start_rings -n 3
-  await_event rank_up 3
+  rings_of 3
   for ((i = 1; i <= $1; i++)); do
     sleep 0.2
     power_fails 0 relay
@@ -193,9 +189,7 @@ rings_go_on() {
 relay_alone_as_well() {
   local i lines
   synced relay "$@"
-  reference 3
-  start_rings -n 3
-  await_event rank_up 3
+  rings_of 3
   for i in 1 3; do
     sleep 0.2
     kill_relay "${keepers[relay]}"
@@ -212,9 +206,7 @@ relay_alone_as_well() {
 away_for_a_second() {
   local lines
   synced relay "unix:$work/relay"
-  reference 2
-  start_rings -n 2
-  await_event rank_up 2
+  rings_of 2
   power_fails 1.2 relay
   await_event session_resumed 1
   sleep 0.2
@@ -230,11 +222,7 @@ rank_process() {
 expect_restarted() {
   await_true "rank_live" happened rank_live "$1"
   await_true "all ranks to be live" all_live
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_out_like '^rings of 3$'
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
+  expect_rings 3
   expect_restarts "$1" "${2-$1}"
   expect_only_restarts
 }
@@ -242,9 +230,7 @@ expect_restarted() {
 # start_three: rings of 3 that have been going on for a while
 start_three() {
   synced relay "$@"
-  reference 3
-  start_rings -n 3
-  await_event rank_up 3
+  rings_of 3
   sleep 0.4
 }
 
@@ -277,10 +263,7 @@ while_it_repeats() {
   power_fails 0 relay
   await_true "rank 1 to be live" happened rank_live 1
   await_true "all ranks to be live" all_live
-  touch "$work/go"
-  finish
-  expect_code 0
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
+  expect_rings 3
   expect_only_restarts
 }
 
@@ -288,9 +271,7 @@ two_relays() {
   local lines i=0 these
   synced one tcp:127.0.0.1:0
   synced two tcp:127.0.0.1:0
-  reference 4
-  start_rings -n 4
-  await_event rank_up 4
+  rings_of 4
   for these in one two 'one two' two; do
     sleep 0.2
     # shellcheck disable=SC2086 # names
@@ -330,9 +311,7 @@ ended_job() {
 asked_to_end() {
   local lines
   synced relay "unix:$work/relay"
-  reference 2
-  start_rings -n 2
-  await_event rank_up 2
+  rings_of 2
   kill "-$1" "${keepers[relay]}"
   await_true "the relay to end" gone "${keepers[relay]}"
   grep -q "the log of 1 jobs stays in $logs/relay for the next start" "$tmp/relay.err" ||
@@ -512,9 +491,7 @@ cut_short() {
 # start_two: rings of 2 that have been going on for a while, and whose relay is off then
 start_two() {
   synced relay "unix:$work/relay"
-  reference 2
-  start_rings --resume-timeout "${1:-3s}" -n 2
-  await_event rank_up 2
+  rings_of 2 --resume-timeout "${1:-3s}"
   sleep 0.3
   lose_power relay
 }
@@ -562,7 +539,7 @@ expect_right_or_told() {
 cannot_start() {
   local sync_options
   sync_options relay
-  timeout 20 "${where[@]}" "${causeway[@]}" relay "${sync_options[@]}" "${@:2}" >"$tmp/refused" 2>&1
+  timeout 20 "${relay_where[@]}" "${causeway[@]}" relay "${sync_options[@]}" "${@:2}" >"$tmp/refused" 2>&1
   code=$?
   expect_code 1
   sed -i "/$taken_up/d" "$tmp/refused"
@@ -699,7 +676,7 @@ is_read_only() {
   local where_read_only
   mkdir "$logs/relay"
   see_read_only "$logs/relay" || return
-  where=("${where_read_only[@]}")
+  relay_where=("${where_read_only[@]}")
   directory_refused '.*(Read-only file system|Permission denied)'
   rmdir "$logs/relay" || wrong "expected no file there"
 }
@@ -732,9 +709,7 @@ is_open_to_others() {
 vanishes() {
   local lines
   synced relay "unix:$work/relay"
-  reference 2
-  start_rings -n 2
-  await_event rank_up 2
+  rings_of 2
   rm -rf "$logs/relay"
   sleep 0.3
   expect_untouched 2
@@ -749,7 +724,7 @@ vanish() {
 start_full() {
   small_disk 64M || return
   see_small_disk
-  where=("${on_small_disk[@]}")
+  relay_where=("${on_small_disk[@]}")
   synced relay "unix:$work/relay" --log-disk 1G
   start_told "${job_options[@]}" --resume-timeout 3s -n 2 "$programs/token_ring" 100 1048576
   await_true "the disk to be full" grep -q 'writing the journal' "$tmp/relay.err"

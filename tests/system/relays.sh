@@ -1,5 +1,5 @@
 #!/bin/bash
-# Jobs of several relays: by options right and wrong, relays that run already, and a relay that dies.
+# Jobs of several relays: by options right and wrong, and relays that run already.
 # Prints TAP.
 #
 #   relays.sh [REGEX]    runs the tests whose titles match
@@ -34,29 +34,6 @@ counted() {
   expect_code 0
   [[ $(grep -c '^ *[0-3] ' "$tmp/err") = 4 ]] || wrong "expected a line for each of 4 ranks"
   [[ $(grep -c '^ relay: frames in' "$tmp/err") = 3 ]] || wrong "expected a line for each of 3 relays"
-}
-
-# All of the job's own relays end with it (no_leftovers sees to their sockets).
-relays_of() {
-  children_of "$1" | tr ' ' '\n' | while read -r it; do
-    grep -qz '^relay$' "/proc/$it/cmdline" 2>/dev/null && echo "$it"
-  done
-}
-
-three_relays() {
-  [[ $(relays_of "$pid" | wc -l) = 3 ]]
-}
-
-one_dies() {
-  local relays
-  start "${causeway[@]}" run --relays 3 -n 3 "$programs/idle" 30
-  await_true "three relays" three_relays
-  sleep 1
-  mapfile -t relays < <(relays_of "$pid")
-  kill -9 "${relays[1]}"
-  finish
-  expect_code 1
-  expect_err_like 'relay unix:.* was killed by signal 9'
 }
 
 # external NAME ADDRESS: a relay that runs already
@@ -113,10 +90,8 @@ main() {
   t "statistics" counted
   t "relays that run already" already_running
   t "relays on TCP" over_tcp
-  t "one of them dies" one_dies
   t "one of them is not there" unreachable
   t "one of them is not there for the other" unlinked
-  t "--relays 0" run_expect 2 "--relays '0'" "${causeway[@]}" run --relays 0 true
   t "--relays 17" run_expect 2 "--relays '17'.*16" "${causeway[@]}" run --relays 17 true
   t "a map of too few ranks" run_expect 2 'relay-map: 2 ranks, but the job has 3' \
     "${causeway[@]}" run --relays 2 --relay-map 0,1 -n 3 true

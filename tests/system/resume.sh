@@ -18,24 +18,18 @@ LIMIT=${LIMIT:-60}
 . "$here/../lib/system.sh"
 # shellcheck source=tests/lib/jobs.sh
 . "$here/../lib/jobs.sh"
+# shellcheck source=tests/lib/rings.sh
+. "$here/../lib/rings.sh"
 only=${1-}
 find_causeway
 
-# How many times a connection was broken, and a session of the dispatcher resumed, as the job has told until now.
+# How many times a connection was broken, as the job has told until now.
 broken() {
   grep -c '"fault_fired".*"cut"' "$tmp/events"
 }
 
-resumed() {
-  grep -c '"session_resumed"' "$tmp/events"
-}
-
 broken_often() {
   (($(broken) >= $1)) || gone "$pid"
-}
-
-resumed_often() {
-  (($(resumed) >= $1)) || gone "$pid"
 }
 
 # repeat WHAT COUNT EVERY_MS: options in $cuts that break it so many times.
@@ -47,37 +41,6 @@ repeat() {
   done
 }
 
-# A job of the actor whose ranks exchange messages all the time until $work/go is there, and print then.
-start_rings() {
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" "$@" "$actor" init "ring_until=$work/go" \
-    lines=200,40 ring lines=200,40 finalize
-}
-
-
-# It ends well; nothing was lost, printed twice or restarted.
-expect_untouched() {
-  local ranks=$1
-  touch "$work/go"
-  finish
-  expect_code 0
-  expect_silence
-  expect_out_like "^rings of $ranks$"
-  [[ $(grep -c '"rank_started"' "$tmp/events") = "$ranks" ]] || wrong "expected $ranks starts of ranks"
-  ! grep -Eq '"rank_(down|hung)"' "$tmp/events" || wrong "expected no rank to go down"
-  [[ $(wc -l <"$tmp/out") = "$lines" ]] || wrong "expected $lines lines, saw $(wc -l <"$tmp/out")"
-}
-
-# How many lines such a job prints: $lines.
-reference() {
-  touch "$work/go"
-  : >"$tmp/events"
-  start_rings -n "$1"
-  finish
-  lines=$(wc -l <"$tmp/out")
-  rm "$work/go"
-}
-
 # rings_go_on COUNT RANKS OPTION...
 rings_go_on() {
   local count=$1 ranks=$2 lines
@@ -86,6 +49,7 @@ rings_go_on() {
   start_rings -n "$ranks" "$@"
   await_true "$count breaks" broken_often "$count"
   expect_untouched "$ranks"
+  expect_silence
 }
 
 ranks_cut() {
@@ -105,8 +69,9 @@ dispatcher_cut() {
   reference 2
   start_rings -n 2 "${cuts[@]}" "$@"
   await_true "30 breaks" broken_often 30
-  await_true "20 sessions resumed" resumed_often 20
+  await_event session_resumed 20
   expect_untouched 2
+  expect_silence
 }
 
 all_cut() {
@@ -118,13 +83,8 @@ all_cut() {
   rings_go_on 60 4 --relays 2 --fault cut:random@20ms "${all[@]}" "$@"
 }
 
-# A relay that runs already, on this address.
-foreign() {
-  start_relay --listen "$1" --key-file "$work/key"
-}
-
 over_tcp() {
-  foreign tcp:127.0.0.1:0
+  start_tcp_relay
   "$1" --relay "$address" --key-file "$work/key" "${@:2}"
 }
 
@@ -160,7 +120,7 @@ with_kills() {
   expect_code 0
   expect_out_like '^ring of 3$'
   [[ $(grep -c '^ring of 3$' "$tmp/out") = 2 ]] || wrong "expected two rings to end, each told once"
-  [[ $(grep -c '"rank_started"' "$tmp/events") = 5 ]] || wrong "expected two restarts"
+  [[ $(count rank_started) = 5 ]] || wrong "expected two restarts"
 }
 
 # A rank that crashes at the same place again has a fault of its own: known without waiting for its session.
@@ -180,11 +140,9 @@ killed_while_suspended() {
     -n 2 "$actor" init "pid=$work/pid" ring "await=$work/go" ring=50 finalize
   await_true "the break" broken_often 1
   kill -9 "$(rank_pid 1)"
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   expect_out_like '^ring of 2$'
-  [[ $(grep -c '"rank_started"' "$tmp/events") = 3 ]] || wrong "expected one restart"
+  [[ $(count rank_started) = 3 ]] || wrong "expected one restart"
 }
 
 # Without a time to resume in, a break is a crash.
@@ -210,44 +168,18 @@ no_timeout_dispatcher() {
   expect_err_like 'the relay closed the connection'
 }
 
-# The job's own relay is killed: there is nothing to wait for.
-own_relay_dies() {
-  start "${causeway[@]}" run --resume-timeout 1h -n 2 "$programs/idle" 30
-  await_true "the relay to start" says own_relay
-  sleep 1
-  kill -9 "$(own_relay)"
-  finish
-  expect_code 1
-  expect_err_like 'relay unix:.* was killed by signal 9'
-}
-
-# A relay elsewhere is killed: the job waits for it to come back, and gives up.
-foreign_relay_dies() {
-  foreign "unix:$work/relay"
-  start "${causeway[@]}" run --resume-timeout 1s --relay "$address" --key-file "$work/key" -n 2 "$programs/idle" 60
-  await_true "the job" says children_of "$pid"
-  sleep 1
-  kill -9 "$helper"
-  finish
-  expect_code 1
-  expect_err_like 'relay'
-}
-
 # Counters and the status of a job whose connection breaks.
 asked_meanwhile() {
   local cuts i
   repeat dispatcher 40 25
-  : >"$tmp/events"
-  start "${causeway[@]}" run --events "$tmp/events" --stats "${cuts[@]}" -n 2 "$actor" init \
+  start_told --stats "${cuts[@]}" -n 2 "$actor" init \
     "ring_until=$work/go" finalize
   await_true "the job" broken_often 1
   for ((i = 0; i < 10; i++)); do
     "${causeway[@]}" status >"$tmp/status" 2>&1 || wrong "status: $(<"$tmp/status")"
   done
   await_true "40 breaks" broken_often 40
-  touch "$work/go"
-  finish
-  expect_code 0
+  end_well
   [[ $(grep -c '^ *[01] ' "$tmp/err") = 2 ]] || wrong "expected a line for each of 2 ranks"
 }
 
@@ -278,8 +210,6 @@ main() {
   t "--resume-timeout 0: a rank" no_timeout
   t "--resume-timeout 0: a rank, without a log" no_timeout_no_log
   t "--resume-timeout 0: the dispatcher" no_timeout_dispatcher
-  t "the job's own relay is killed" own_relay_dies
-  t "a relay elsewhere is killed" foreign_relay_dies
   t "status and counters" asked_meanwhile
   tap_end
 }
