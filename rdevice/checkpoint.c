@@ -1,5 +1,6 @@
 #include "rdevice/checkpoint.h"
 #include "common/clock.h"
+#include "rdevice/held.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/probe.h"
 #include "rdevice/image/system.h"
@@ -28,7 +29,6 @@
     64 /* turns between two looks at a copy that is on its way: one is a system call */
 #define ANSWER_NS 20000000000ull /* to a request that comes while a copy is on its way */
 #define MARK_NS 1000000000ull    /* for the output to be taken: others' lines may come first */
-#define PMI_ENV "PMI_FD"
 #define SECRET_PAGE 4096u
 
 /* --- reports ------------------------------------------------------------------------------------
@@ -143,13 +143,6 @@ static void look_at_input(const struct checkpoint *c, struct cw_image_report *ta
 /* --- what stays out of an image -----------------------------------------------------------------
  */
 
-static int pmi_descriptor(void)
-{
-    const char *text = getenv(PMI_ENV);
-
-    return text ? atoi(text) : -1;
-}
-
 /* What is known of shared files when the rank is started again counts: others may have opened them
  * since. The setup waits there until the session is opened. */
 static bool may_cut(int control_fd)
@@ -175,7 +168,7 @@ static struct image_setting setting_of(const struct checkpoint *c, const struct 
 {
     struct session_parts parts = session_parts(&x->session);
     struct image_setting setting = {
-        .given = {c->control_fd, pmi_descriptor()},
+        .given = {c->control_fd, c->pmi_fd},
         .given_count = 2,
         .closed = {parts.fd},
         .closed_count = 1,
@@ -234,8 +227,8 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     struct cw_image_report taken = {.number = asked.number, .point = *point};
     struct image_order order = order_of(c, &asked, point);
 
-    if (lock_refusal())
-        return lock_refusal();
+    if (held_refusal())
+        return held_refusal();
     until_note(inputs_are_mine());
     look_at_input(c, &taken);
     if (!mark_outputs(c, asked.number))
@@ -244,7 +237,7 @@ static const char *begin_held(struct checkpoint *c, struct exchange *x, struct c
     report(c, CW_REPORT_IMAGE_TAKEN, &taken, "");
     switch (take(c, x, &order, err)) {
     case IMAGE_RESTORED:
-        lock_go_on();
+        held_go_on();
         until_go_on(inputs_are_mine());
         *restored = true;
         return NULL;
@@ -349,11 +342,11 @@ bool checkpoint_turn(struct checkpoint *c, struct exchange *x)
 }
 
 void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int control_fd,
-                      const struct exchange *x)
+                      int pmi_fd, const struct exchange *x)
 {
     struct cw_err err = {0};
 
-    *c = (struct checkpoint){.setup = setup, .control_fd = control_fd};
+    *c = (struct checkpoint){.setup = setup, .control_fd = control_fd, .pmi_fd = pmi_fd};
     if (!x->cursor.logged)
         return;
     if (!setup->image_address[0])

@@ -9,7 +9,7 @@
 
 struct checkpoint {
     const struct cw_setup *setup; /* borrowed */
-    int control_fd;
+    int control_fd, pmi_fd;
     char why_not[CW_TEXT_MAX + 1]; /* no image can be taken; "": one can */
     bool on_its_way;               /* a copy is */
     uint32_t looks;                /* since it was looked after */
@@ -19,7 +19,7 @@ struct checkpoint {
 
 /* The rank has opened its session; or it goes on from an image. */
 void checkpoint_begin(struct checkpoint *c, const struct cw_setup *setup, int control_fd,
-                      const struct exchange *x);
+                      int pmi_fd, const struct exchange *x);
 
 /* An image was asked for, or one is on its way. */
 static inline bool checkpoint_is_due(const struct checkpoint *c, const struct exchange *x)

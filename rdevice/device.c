@@ -126,7 +126,8 @@ static void open_session(const struct cw_point *from, struct cw_welcome *welcome
 /* The rank is known to its relay now. */
 static void begin_checkpoints(void)
 {
-    checkpoint_begin(&device.checkpoint, &device.setup, device.control_fd, &device.exchange);
+    checkpoint_begin(&device.checkpoint, &device.setup, device.control_fd, device.pmi_fd,
+                     &device.exchange);
     sodium_memzero(device.setup.image_key, sizeof(device.setup.image_key));
 }
 
@@ -162,10 +163,12 @@ static void report_early(void)
 
 void device_open(void)
 {
+    const char *pmi = getenv("PMI_FD");
     struct cw_err err;
 
     inputs_pause(true);
     read_setup();
+    device.pmi_fd = pmi ? atoi(pmi) : -1;
     if (arena_init() < 0)
         fatal_exit(CW_REPORT_FATAL, "no memory for the device: %s; is 'ulimit -v' set?",
                    strerror(errno));
@@ -220,13 +223,13 @@ static struct cw_rank_stats stats_of(const struct exchange *x)
 static void await_farewell(struct exchange *x)
 {
     uint64_t since = cw_clock_ns();
-    uint32_t connection = session_connections(&x->session);
+    uint32_t connection = x->session.connections;
 
-    while (!x->farewell && !session_is_over(&x->session)) {
+    while (!x->farewell && !x->session.over) {
         if (exchange_read(x))
             continue;
-        if (session_connections(&x->session) != connection) {
-            connection = session_connections(&x->session);
+        if (x->session.connections != connection) {
+            connection = x->session.connections;
             since = cw_clock_ns();
         } else if (cw_clock_ns() - since > FAREWELL_NS) {
             fatal_exit(CW_REPORT_FATAL, "relay %s: no FAREWELL for %llu s", device.setup.address,
@@ -249,7 +252,7 @@ void device_close(void)
     stats = stats_of(x);
     cw_bye_put(exchange_frame(x, CW_FRAME_BYE, CW_BYE_SIZE), &stats);
     exchange_flush(x);
-    session_ends(&x->session);
+    x->session.ending = true;
     await_farewell(x);
     session_close(&x->session);
 }
@@ -264,14 +267,14 @@ void device_leave(void)
 }
 
 /* In MPI_Init nothing is read: what comes then is for later calls for progress. */
-void device_beside(int fd)
+void device_beside_pmi(void)
 {
     struct exchange *x = &device.exchange;
     bool begins = x->cursor.polls == 0 && x->cursor.acts == 0;
 
     if (device_is_open() && (begins || device.leaves) &&
         pthread_equal(device.thread, pthread_self()))
-        exchange_beside(x, fd, !begins && !x->cursor.active);
+        exchange_beside(x, device.pmi_fd, !begins && !x->cursor.active);
 }
 
 /* Lets happen what may happen at this poll. */
@@ -285,7 +288,7 @@ static void look(struct exchange *x, struct device_poll *poll)
     exchange_acknowledge(x);
     /* right after a receive was told to the relay, its message cannot be here yet: look next time
      */
-    if (session_is_urgent(&x->session))
+    if (x->session.out_urgent)
         exchange_flush(x);
     else if (!inbox_happened(&x->inbox))
         poll->came = exchange_read(x);

@@ -20,6 +20,7 @@
 struct device {
     struct cw_setup setup;
     int control_fd; /* to the dispatcher */
+    int pmi_fd;     /* likewise; -1: none */
     struct exchange exchange;
     struct checkpoint checkpoint;
     pthread_t thread;
@@ -30,7 +31,7 @@ struct device {
 
 #define DEVICE_BEFORE                                                                              \
     {                                                                                              \
-        .control_fd = -1, .exchange = {.session = SESSION_BEFORE }                                 \
+        .control_fd = -1, .pmi_fd = -1, .exchange = {.session = SESSION_BEFORE }                   \
     }
 extern struct device device;
 
@@ -75,10 +76,11 @@ static inline struct exchange *device_enter(void)
 /* Writes what is queued, for the last time before device_close(). */
 void device_leave(void);
 
-/* The calling thread is about to wait until `fd` can be read: returns then. Within MPI_Init and
- * MPI_Finalize, where MPICH waits so for the dispatcher, the session is served meanwhile; elsewhere
- * returns at once. */
-void device_beside(int fd);
+/* Before a read() of pmi_fd: within MPI_Init and MPI_Finalize, which wait so for all ranks and ask
+ * for no progress meanwhile, returns when there is something to read, and serves the session until
+ * then. A relay that dies, and is back, must not wait for the others: it may not have read what
+ * this rank has sent last. Elsewhere returns at once. */
+void device_beside_pmi(void);
 
 /* --- progress --- */
 

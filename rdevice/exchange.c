@@ -44,8 +44,7 @@ __attribute__((noreturn, cold)) static void broken(const struct exchange *x, con
     /* an event that does not fit is the log's, and the program has not asked for it */
     if (x->cursor.active)
         exchange_diverged(x, "the log holds %s", what);
-    fatal_exit(CW_REPORT_FATAL, "relay %s broke the protocol: %s", session_address(&x->session),
-               what);
+    fatal_exit(CW_REPORT_FATAL, "relay %s broke the protocol: %s", x->session.place.text, what);
 }
 
 /* --- frames that come ---------------------------------------------------------------------------
@@ -54,7 +53,7 @@ __attribute__((noreturn, cold)) static void broken(const struct exchange *x, con
 static void payload_came(struct exchange *x)
 {
     inbox_payload_came(&x->inbox);
-    session_came(&x->session, inbox_last_event(&x->inbox));
+    x->session.hello.event = inbox_last_event(&x->inbox);
 }
 
 static void on_message(struct exchange *x, const struct session_frame *frame)
@@ -64,7 +63,8 @@ static void on_message(struct exchange *x, const struct session_frame *frame)
 
     if (wrong)
         broken(x, wrong);
-    session_expect(&x->session, to, frame->more);
+    x->session.sink = to;
+    x->session.sink_left = frame->more;
     if (frame->more == 0)
         payload_came(x);
 }
@@ -75,7 +75,7 @@ static void on_done(struct exchange *x, const struct session_frame *frame)
 
     if (wrong)
         broken(x, wrong);
-    session_came(&x->session, inbox_last_event(&x->inbox));
+    x->session.hello.event = inbox_last_event(&x->inbox);
 }
 
 static void on_probed(struct exchange *x, const struct session_frame *frame)
@@ -115,7 +115,7 @@ static void on_refused(struct exchange *x, const struct session_frame *frame)
 
     if (!cw_notice_get(frame->body, frame->length, &refused))
         broken(x, "REFUSED that cannot be read");
-    fatal_exit(CW_REPORT_FATAL, "relay %s refuses to go on: %s", session_address(&x->session),
+    fatal_exit(CW_REPORT_FATAL, "relay %s refuses to go on: %s", x->session.place.text,
                refused.text);
 }
 
@@ -181,7 +181,7 @@ static bool take_payload(struct exchange *x)
 {
     if (!session_take_payload(&x->session))
         return false;
-    if (session_expected(&x->session) == 0)
+    if (x->session.sink_left == 0)
         payload_came(x);
     return true;
 }
@@ -189,21 +189,20 @@ static bool take_payload(struct exchange *x)
 /* Before anything that a relay which is back has said is looked at. */
 static void look_for_return(struct exchange *x)
 {
-    uint64_t received;
-
-    if (!session_take_return(&x->session, &received))
+    if (!x->session.returned)
         return;
+    x->session.returned = false;
     inbox_on_return(&x->inbox, &x->requests);
-    probes_on_return(&x->probes, received);
+    probes_on_return(&x->probes, x->session.received);
 }
 
 static bool fill(struct exchange *x)
 {
-    bool expected = session_expected(&x->session) > 0;
+    bool expected = x->session.sink_left > 0;
     bool filled = session_fill(&x->session);
 
     look_for_return(x);
-    if (filled && expected && session_expected(&x->session) == 0)
+    if (filled && expected && x->session.sink_left == 0)
         payload_came(x);
     return filled;
 }
@@ -215,7 +214,7 @@ bool exchange_read(struct exchange *x)
     if (!fill(x))
         return false;
     while (more)
-        more = session_expected(&x->session) ? take_payload(x) : take_frame(x);
+        more = x->session.sink_left ? take_payload(x) : take_frame(x);
     return true;
 }
 
@@ -260,7 +259,7 @@ void exchange_take_frame(struct exchange *x)
 {
     while (!take_frame(x))
         fill_waiting(x);
-    while (session_expected(&x->session) > 0)
+    while (x->session.sink_left > 0)
         if (!take_payload(x))
             fill_waiting(x);
 }
@@ -286,11 +285,11 @@ static void wait_for_room(struct exchange *x, uint64_t *since)
  * be resumed. */
 static void lost(struct exchange *x, int error)
 {
-    uint32_t connection = session_connections(&x->session);
+    uint32_t connection = x->session.connections;
 
     while (!x->cursor.active && exchange_read(x))
         ;
-    if (session_connections(&x->session) == connection)
+    if (x->session.connections == connection)
         session_lost(&x->session, error);
 }
 
@@ -311,7 +310,7 @@ static void write_all(struct exchange *x, struct iovec *vectors, int count)
 
 void exchange_flush_with(struct exchange *x, const struct iovec *pieces, int count)
 {
-    struct iovec vectors[SESSION_VECTORS_MAX] = {session_output(&x->session)};
+    struct iovec vectors[SESSION_VECTORS_MAX] = {{x->session.out, x->session.out_used}};
 
     if (count)
         memcpy(vectors + 1, pieces, (size_t)count * sizeof(*pieces));
@@ -321,7 +320,7 @@ void exchange_flush_with(struct exchange *x, const struct iovec *pieces, int cou
 
 void exchange_flush(struct exchange *x)
 {
-    if (session_queued(&x->session))
+    if (x->session.out_used > 0)
         exchange_flush_with(x, NULL, 0);
 }
 
@@ -340,14 +339,14 @@ uint8_t *exchange_lazy_frame(struct exchange *x, uint8_t type, size_t size)
 void exchange_acknowledge(struct exchange *x)
 {
     if (session_owes_ack(&x->session))
-        session_put_ack(&x->session, exchange_frame(x, CW_FRAME_ACK, CW_ACK_SIZE));
+        cw_ack_put(exchange_frame(x, CW_FRAME_ACK, CW_ACK_SIZE), &x->session.numbers);
 }
 
 uint8_t *exchange_frame(struct exchange *x, uint8_t type, size_t size)
 {
     uint8_t *to = exchange_lazy_frame(x, type, size);
 
-    session_hurry(&x->session);
+    x->session.out_urgent = true;
     return to;
 }
 
@@ -363,5 +362,5 @@ void exchange_beside(struct exchange *x, int fd, bool reads)
         if (reads)
             exchange_flush(x);
     } while (
-        !wait_beside(&x->waiter, fd, reads, reads && session_sends_again(&x->session), &ended));
+        !wait_beside(&x->waiter, fd, reads, reads && cw_kept_left(&x->session.kept) > 0, &ended));
 }

@@ -257,28 +257,21 @@ static mode_t mode_of(int flags, va_list ap)
 
 /* On 64-bit systems the names with 64 are the same functions. */
 
-PUBLIC int openat(int dir, const char *path, int flags, ...)
-{
-    va_list ap;
-    mode_t mode;
+#define OPEN(name, parameters, dir)                                                                \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        va_list ap;                                                                                \
+        mode_t mode;                                                                               \
+                                                                                                   \
+        va_start(ap, flags);                                                                       \
+        mode = mode_of(flags, ap);                                                                 \
+        va_end(ap);                                                                                \
+        return open_at(dir, path, flags, mode, CALLER);                                            \
+    }
 
-    va_start(ap, flags);
-    mode = mode_of(flags, ap);
-    va_end(ap);
-    return open_at(dir, path, flags, mode, CALLER);
-}
+OPEN(openat, (int dir, const char *path, int flags, ...), dir)
 ALIAS(openat64, openat);
-
-PUBLIC int open(const char *path, int flags, ...)
-{
-    va_list ap;
-    mode_t mode;
-
-    va_start(ap, flags);
-    mode = mode_of(flags, ap);
-    va_end(ap);
-    return open_at(AT_FDCWD, path, flags, mode, CALLER);
-}
+OPEN(open, (const char *path, int flags, ...), AT_FDCWD)
 ALIAS(open64, open);
 ALIAS(__open, open);
 ALIAS(__open64, open);
@@ -343,26 +336,14 @@ static int temporary(char *template, int suffix, int flags, uintptr_t caller)
                       O_RDWR | O_CREAT | O_EXCL);
 }
 
-PUBLIC int mkstemp(char *template)
-{
-    return temporary(template, 0, 0, CALLER);
-}
-ALIAS(mkstemp64, mkstemp);
+#define TEMPORARY(name, parameters, suffix, flags)                                                 \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        return temporary(template, suffix, flags, CALLER);                                         \
+    }                                                                                              \
+    ALIAS(name##64, name);
 
-PUBLIC int mkostemp(char *template, int flags)
-{
-    return temporary(template, 0, flags, CALLER);
-}
-ALIAS(mkostemp64, mkostemp);
-
-PUBLIC int mkstemps(char *template, int suffix)
-{
-    return temporary(template, suffix, 0, CALLER);
-}
-ALIAS(mkstemps64, mkstemps);
-
-PUBLIC int mkostemps(char *template, int suffix, int flags)
-{
-    return temporary(template, suffix, flags, CALLER);
-}
-ALIAS(mkostemps64, mkostemps);
+TEMPORARY(mkstemp, (char *template), 0, 0)
+TEMPORARY(mkostemp, (char *template, int flags), 0, flags)
+TEMPORARY(mkstemps, (char *template, int suffix), suffix, 0)
+TEMPORARY(mkostemps, (char *template, int suffix, int flags), suffix, flags)

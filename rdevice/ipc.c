@@ -53,30 +53,22 @@ PUBLIC void *shmat(int id, const void *at, int flags)
     return memory;
 }
 
-PUBLIC int semop(int id, struct sembuf *operations, size_t count)
-{
-    shared(KIND_SEM, id);
-    return NEXT(semop)(id, operations, count);
-}
+#define SHARED(kind, type, name, parameters, arguments)                                            \
+    PUBLIC type name parameters                                                                    \
+    {                                                                                              \
+        shared(kind, id);                                                                          \
+        return NEXT(name) arguments;                                                               \
+    }
 
-PUBLIC int semtimedop(int id, struct sembuf *operations, size_t count,
-                      const struct timespec *timeout)
-{
-    shared(KIND_SEM, id);
-    return NEXT(semtimedop)(id, operations, count, timeout);
-}
-
-PUBLIC int msgsnd(int id, const void *message, size_t size, int flags)
-{
-    shared(KIND_MSG, id);
-    return NEXT(msgsnd)(id, message, size, flags);
-}
-
-PUBLIC ssize_t msgrcv(int id, void *message, size_t size, long type, int flags)
-{
-    shared(KIND_MSG, id);
-    return NEXT(msgrcv)(id, message, size, type, flags);
-}
+SHARED(KIND_SEM, int, semop, (int id, struct sembuf *operations, size_t count),
+       (id, operations, count))
+SHARED(KIND_SEM, int, semtimedop,
+       (int id, struct sembuf *operations, size_t count, const struct timespec *timeout),
+       (id, operations, count, timeout))
+SHARED(KIND_MSG, int, msgsnd, (int id, const void *message, size_t size, int flags),
+       (id, message, size, flags))
+SHARED(KIND_MSG, ssize_t, msgrcv, (int id, void *message, size_t size, long type, int flags),
+       (id, message, size, type, flags))
 
 /* --- POSIX ------------------------------------------------------------------------------------ */
 

@@ -17,9 +17,7 @@
 
 #define SEED_BYTES 16      /* of AT_RANDOM */
 #define RANDOM_PIECE 4096u /* bytes of one input: more than one call may take are several */
-#define NS_IN_S 1000000000
 #define US_IN_S 1000000
-#define NS_IN_US 1000
 
 /* A null pointer, where the header says there is none; the kernel's code tells it too. */
 static inline bool is_null(const void *p)
@@ -30,23 +28,13 @@ static inline bool is_null(const void *p)
 
 /* --- clocks: none goes back where a rank goes on on another host ------------------------------ */
 
-static struct timespec of_ns(int64_t ns)
-{
-    return (struct timespec){.tv_sec = ns / NS_IN_S, .tv_nsec = ns % NS_IN_S};
-}
-
-static int64_t ns_in(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-}
-
 /* The thread's own time is shifted for the thread that is recorded alone. */
 __attribute__((noinline, cold)) static void shift_time(clockid_t id, struct timespec *t)
 {
     enum shift_clock clock = shift_clock_of(id);
 
     if (clock != SHIFT_NONE && (clock != SHIFT_THREAD || inputs_are_mine()))
-        *t = of_ns(shift_apply(clock, ns_in(t)));
+        *t = real_of_ns(shift_apply(clock, real_ns_in(t)));
 }
 
 PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
@@ -59,7 +47,7 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     if (answer == INPUT_FAILED)
         return -1;
     if (answer == INPUT_GIVEN) {
-        *t = of_ns(input.number);
+        *t = real_of_ns(input.number);
         shift_told(shift_clock_of(id), input.number);
         return 0;
     }
@@ -68,9 +56,9 @@ PUBLIC int clock_gettime(clockid_t id, struct timespec *t)
     if (__builtin_expect(shift_on, 0))
         shift_time(id, t);
     if (answer == INPUT_RECORD) {
-        input.number = inputs_in_steps(kind, ns_in(t));
+        input.number = inputs_in_steps(kind, real_ns_in(t));
         inputs_record(&input);
-        *t = of_ns(input.number);
+        *t = real_of_ns(input.number);
     }
     return 0;
 }
@@ -142,11 +130,11 @@ PUBLIC int timespec_get(struct timespec *t, int base)
     if (answer == INPUT_FAILED)
         return 0;
     if (answer == INPUT_GIVEN) {
-        *t = of_ns(input.number);
+        *t = real_of_ns(input.number);
         return base;
     }
     base = NEXT(timespec_get)(t, base);
-    input.number = ns_in(t);
+    input.number = real_ns_in(t);
     return (int)inputs_finish(&input, answer, base);
 }
 
@@ -155,14 +143,9 @@ static int64_t ns_in_tick(void)
     return NS_IN_S / sysconf(_SC_CLK_TCK);
 }
 
-static int64_t ns_of(const struct timeval *t)
-{
-    return (int64_t)t->tv_sec * NS_IN_S + t->tv_usec * NS_IN_US;
-}
-
 static void shift_usage(enum shift_clock clock, struct timeval *t)
 {
-    int64_t ns = shift_apply(clock, ns_of(t));
+    int64_t ns = shift_apply(clock, real_ns_of(t));
 
     *t = (struct timeval){.tv_sec = ns / NS_IN_S, .tv_usec = ns % NS_IN_S / NS_IN_US};
 }
@@ -187,8 +170,8 @@ static clock_t shifted_times(struct tms *t)
     if (!shift_on || result == (clock_t)-1)
         return result;
     shifted_usage(RUSAGE_SELF, &usage); /* of what is finer than ticks */
-    t->tms_utime = ns_of(&usage.ru_utime) / ns_in_tick();
-    t->tms_stime = ns_of(&usage.ru_stime) / ns_in_tick();
+    t->tms_utime = real_ns_of(&usage.ru_utime) / ns_in_tick();
+    t->tms_stime = real_ns_of(&usage.ru_stime) / ns_in_tick();
     return shift_apply(SHIFT_TICKS, result);
 }
 
@@ -218,8 +201,8 @@ PUBLIC clock_t times(struct tms *t)
 static int given_usage(__rusage_who_t who, const struct rusage *usage)
 {
     if (who == RUSAGE_SELF) {
-        shift_told(SHIFT_USER, ns_of(&usage->ru_utime));
-        shift_told(SHIFT_SYSTEM, ns_of(&usage->ru_stime));
+        shift_told(SHIFT_USER, real_ns_of(&usage->ru_utime));
+        shift_told(SHIFT_SYSTEM, real_ns_of(&usage->ru_stime));
     }
     return 0;
 }

@@ -5,7 +5,6 @@
  * A binding to libc, above inputs.c and, through it, above the device. */
 #include "rdevice/heap.h"
 #include "rdevice/inputs.h"
-#include "rdevice/libc_waits.h"
 #include "rdevice/next.h"
 #include "rdevice/real.h"
 
@@ -53,29 +52,6 @@ FILLED(uname, READING_HOST, (struct utsname * to), (to), to)
 FILLED(getitimer, READING_TIMER, (__itimer_which_t which, struct itimerval *to), (which, to), to)
 FILLED(timer_gettime, READING_TIMER, (timer_t timer, struct itimerspec *to), (timer, to), to)
 FILLED(timerfd_gettime, READING_TIMER, (int fd, struct itimerspec *to), (fd, to), to)
-
-/* What was left of a timer that is set anew, in any incarnation. */
-#define SET_ANEW(name, parameters, arguments, old)                                                 \
-    PUBLIC int name parameters                                                                     \
-    {                                                                                              \
-        int result = NEXT(name) arguments;                                                         \
-        struct input input = {.kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};          \
-                                                                                                   \
-        if (old && result == 0 && inputs_ask(&input, CALLER) == INPUT_RECORD)                      \
-            inputs_record(&input);                                                                 \
-        return result;                                                                             \
-    }
-
-SET_ANEW(setitimer,
-         (__itimer_which_t which, const struct itimerval *restrict to,
-          struct itimerval *restrict old),
-         (which, to, old), old)
-SET_ANEW(timer_settime,
-         (timer_t timer, int flags, const struct itimerspec *restrict to,
-          struct itimerspec *restrict old),
-         (timer, flags, libc_waits_timer(timer, flags, to, &(struct itimerspec){0}), old), old)
-SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
-         (fd, flags, libc_waits_timerfd(fd, flags, to, &(struct itimerspec){0}), old), old)
 
 static int given_name(const struct input *input, char *to, size_t size)
 {

@@ -7,10 +7,10 @@
  *
  * A binding to libc, above inputs.c and, through it, above the device. */
 #include "common/setup.h"
+#include "rdevice/device.h"
 #include "rdevice/fatal.h"
 #include "rdevice/inputs.h"
 #include "rdevice/next.h"
-#include "rdevice/pmi.h"
 #include "rdevice/stdin.h"
 
 #include <errno.h>
@@ -120,7 +120,8 @@ PUBLIC int timerfd_create(clockid_t clock, int flags)
 
 PUBLIC ssize_t read(int fd, void *to, size_t size)
 {
-    pmi_before_read(fd);
+    if (fd >= 0 && fd == device.pmi_fd)
+        device_beside_pmi();
     if (is_timer(fd, size))
         return take_expirations(fd, to, CALLER);
     if (!stdin_is(fd))

@@ -1,10 +1,10 @@
 /* The functions of libc that wait until a moment of a clock, but for those of locks (lock.c), and
  * timers that are set to one: what clocks told the program may be another time on this machine
- * (shift.h).
+ * (shift.h). What was left of a timer is recorded.
  *
- * A binding to libc, above until.c. */
-#include "rdevice/libc_waits.h"
+ * A binding to libc, above until.c and inputs.c. */
 #include "rdevice/image/system.h"
+#include "rdevice/inputs.h"
 #include "rdevice/next.h"
 #include "rdevice/until.h"
 
@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
 
 #define TIMERS_MAX 64u /* whose clocks are known */
 #define INFO_BYTES 8192u
@@ -125,14 +127,15 @@ static bool is_moment(int flags, const struct itimerspec *to)
            (to->it_value.tv_sec != 0 || to->it_value.tv_nsec != 0);
 }
 
-const struct itimerspec *libc_waits_timer(timer_t timer, int flags, const struct itimerspec *to,
-                                          struct itimerspec *room)
+/* What the machine is to be given for `to`: that itself, or `room`, which is filled. */
+static const struct itimerspec *of_timer(timer_t timer, int flags, const struct itimerspec *to,
+                                         struct itimerspec *room)
 {
     return is_moment(flags, to) ? on_machine(clock_of(timer, false), to, room) : to;
 }
 
-const struct itimerspec *libc_waits_timerfd(int fd, int flags, const struct itimerspec *to,
-                                            struct itimerspec *room)
+static const struct itimerspec *of_timerfd(int fd, int flags, const struct itimerspec *to,
+                                           struct itimerspec *room)
 {
     char name[NAME_BYTES], text[INFO_BYTES];
     const char *clock;
@@ -143,3 +146,26 @@ const struct itimerspec *libc_waits_timerfd(int fd, int flags, const struct itim
     clock = system_read_file(name, text, sizeof(text)) > 0 ? strstr(text, "clockid:") : NULL;
     return clock ? on_machine(atoi(clock + 8), to, room) : to;
 }
+
+/* What was left of a timer that is set anew, in any incarnation. */
+#define SET_ANEW(name, parameters, arguments, old)                                                 \
+    PUBLIC int name parameters                                                                     \
+    {                                                                                              \
+        int result = NEXT(name) arguments;                                                         \
+        struct input input = {.kind = READING_TIMER, .bytes = old, .size = sizeof(*old)};          \
+                                                                                                   \
+        if (old && result == 0 && inputs_ask(&input, CALLER) == INPUT_RECORD)                      \
+            inputs_record(&input);                                                                 \
+        return result;                                                                             \
+    }
+
+SET_ANEW(setitimer,
+         (__itimer_which_t which, const struct itimerval *restrict to,
+          struct itimerval *restrict old),
+         (which, to, old), old)
+SET_ANEW(timer_settime,
+         (timer_t timer, int flags, const struct itimerspec *restrict to,
+          struct itimerspec *restrict old),
+         (timer, flags, of_timer(timer, flags, to, &(struct itimerspec){0}), old), old)
+SET_ANEW(timerfd_settime, (int fd, int flags, const struct itimerspec *to, struct itimerspec *old),
+         (fd, flags, of_timerfd(fd, flags, to, &(struct itimerspec){0}), old), old)

@@ -33,16 +33,6 @@ void lock_owe_yield(void)
     owed = true;
 }
 
-const char *lock_refusal(void)
-{
-    return held_refusal();
-}
-
-void lock_go_on(void)
-{
-    held_go_on();
-}
-
 /* --- around each call --------------------------------------------------------------------------
  */
 

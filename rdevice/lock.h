@@ -8,11 +8,6 @@
 /* The calling thread gives its core away as soon as it releases a mutex: MPICH's. */
 void lock_owe_yield(void);
 
-/* Why there can be no image, NULL: there can; and in the process that goes on from one, where
- * threads that held locks stand still. */
-const char *lock_refusal(void);
-void lock_go_on(void);
-
 /* For image_hold(): whether the calling thread, interrupted, may be about to compare its number,
  * that it has read, with a lock's owner. */
 bool lock_holds_up(void);

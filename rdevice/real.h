@@ -11,6 +11,24 @@
 #include <sys/types.h>
 #include <time.h>
 
+#define NS_IN_S 1000000000
+#define NS_IN_US 1000
+
+static inline struct timespec real_of_ns(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / NS_IN_S, .tv_nsec = ns % NS_IN_S};
+}
+
+static inline int64_t real_ns_in(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
+}
+
+static inline int64_t real_ns_of(const struct timeval *t)
+{
+    return (int64_t)t->tv_sec * NS_IN_S + t->tv_usec * NS_IN_US;
+}
+
 #define REAL_FUNCTIONS(DO)                                                                         \
     DO(clock_gettime)                                                                              \
     DO(gettimeofday)                                                                               \

@@ -3,11 +3,17 @@
 #ifndef RDEVICE_REQUEST_H
 #define RDEVICE_REQUEST_H
 
-#include "rdevice/event.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Something that has happened to this rank: a request has completed, or an active message has come.
+ * It waits to be taken at a call for progress. */
+struct event {
+    struct event *next;
+    uint64_t number; /* given by the relay; 0: of an active message to this rank itself */
+    bool active;     /* part of a struct am, else of a struct request */
+};
 
 enum request_status { REQUEST_OK, REQUEST_TRUNCATED, REQUEST_CANCELED };
 

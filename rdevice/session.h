@@ -28,23 +28,24 @@ struct session {
     struct cw_session numbers;
     uint8_t *out;
     size_t out_used;
-    bool out_urgent; /* something there should go out soon; determinants can wait */
+    bool out_urgent; /* something there should go out soon; determinants can wait. The caller's */
     uint8_t *in;
     size_t in_start;
     size_t in_end;
-    uint8_t *sink; /* where the next bytes of the payload at hand go */
-    size_t sink_left;
+    uint8_t *sink;    /* where the next bytes of the payload at hand go: the caller's; and ... */
+    size_t sink_left; /* ... how many are still to come */
 
     uint64_t calls;          /* system calls on the wire */
     struct cw_address place; /* of the relay */
-    struct cw_hello hello;   /* who we are; `event`: the last one that has come whole */
-    uint8_t *key;            /* secret; NULL: the session ends with its connection */
+    struct cw_hello hello; /* who we are; `event`, the caller's: the last one that has come whole */
+    uint8_t *key;          /* secret; NULL: the session ends with its connection */
     uint32_t resume_ms;
-    uint32_t connections; /* so far; the one of now is the last */
-    bool returned;        /* the relay was killed and is back: session_take_return */
-    uint64_t received;    /* of our stream, by a relay that is back */
-    bool ending;          /* BYE is written */
-    bool over;            /* ... and the relay knows the session no more */
+    uint32_t connections; /* so far; the one of now is the last: changes when it was resumed */
+    bool returned;     /* the relay was killed and is back, and its stream has begun anew: what was
+                          on its way to us has gone. The caller takes that back */
+    uint64_t received; /* of our stream, by that relay */
+    bool ending;       /* BYE is written, says the caller: a connection that breaks now is ... */
+    bool over;         /* ... no error where the relay knows the session no more */
 
     struct cw_kept kept; /* sent through a socket, and perhaps not received */
     uint64_t acked;      /* as the relay said last */
@@ -88,52 +89,10 @@ struct session_parts {
 };
 struct session_parts session_parts(const struct session *s);
 
-/* Of the relay, for words to a person. */
-static inline const char *session_address(const struct session *s)
-{
-    return s->place.text;
-}
-
-/* How many connections the session has had. It changes when a connection broke and the session was
- * resumed. */
-static inline uint32_t session_connections(const struct session *s)
-{
-    return s->connections;
-}
-
-/* Events until this one have come whole: a relay that comes back need not hand them over again. */
-static inline void session_came(struct session *s, uint64_t event)
-{
-    s->hello.event = event;
-}
-
 /* The position in our stream behind what is queued. */
 static inline uint64_t session_position(const struct session *s)
 {
     return s->kept.end + s->out_used;
-}
-
-/* Whether the relay was killed, and is back, since this was last asked. Its stream has begun anew:
- * what was on its way to us has gone. Of our stream it has *received so much. */
-static inline bool session_take_return(struct session *s, uint64_t *received)
-{
-    bool returned = s->returned;
-
-    s->returned = false;
-    *received = s->received;
-    return returned;
-}
-
-/* BYE is written. If the connection breaks now, the relay may have ended the session: then it is
- * over, which is no error. */
-static inline void session_ends(struct session *s)
-{
-    s->ending = true;
-}
-
-static inline bool session_is_over(const struct session *s)
-{
-    return s->over;
 }
 
 static inline bool session_is_open(const struct session *s)
@@ -156,29 +115,8 @@ uint8_t *session_queue(struct session *s, uint8_t type, size_t buffered, size_t 
 /* Appends to the frame queued last: session_has_room() said that there is room. */
 void session_append(struct session *s, const struct iovec *pieces, int count);
 
-/* What was queued last should not wait for long. */
-static inline void session_hurry(struct session *s)
-{
-    s->out_urgent = true;
-}
-
-static inline bool session_is_urgent(const struct session *s)
-{
-    return s->out_urgent;
-}
-
-static inline size_t session_queued(const struct session *s)
-{
-    return s->out_used;
-}
-
-/* What is queued, as the first of the vectors that are to be written; session_written() when all of
- * them are. */
-static inline struct iovec session_output(const struct session *s)
-{
-    return (struct iovec){.iov_base = s->out, .iov_len = s->out_used};
-}
-
+/* What is queued, s->out, is the first of the vectors that are to be written; session_written()
+ * when all of them are. */
 static inline void session_written(struct session *s)
 {
     s->out_used = 0;
@@ -197,12 +135,6 @@ bool session_wants_ack(const struct session *s);
  * Where the connection breaks before the relay has received these, the session cannot be resumed.
  */
 void session_forget(struct session *s);
-
-/* A connection that broke has left something that is still to be sent again: session_fill(). */
-static inline bool session_sends_again(const struct session *s)
-{
-    return cw_kept_left(&s->kept) > 0;
-}
 
 /* ACK has come, with this body. False: it cannot be. */
 bool session_on_ack(struct session *s, const uint8_t *body);
@@ -224,27 +156,8 @@ int session_take_frame(struct session *s, struct session_frame *frame, struct cw
 /* The first `size` bytes of that frame, which is not taken; NULL: they have not come. */
 const uint8_t *session_peek(const struct session *s, size_t size);
 
-/* The next `size` bytes are payload, which goes to `to`. */
-static inline void session_expect(struct session *s, uint8_t *to, size_t size)
-{
-    s->sink = to;
-    s->sink_left = size;
-}
-
-/* How many bytes of it are still to come. */
-static inline size_t session_expected(const struct session *s)
-{
-    return s->sink_left;
-}
-
-/* Moves what of it is in the buffer. False: nothing. */
+/* Moves what of the payload is in the buffer. False: nothing. */
 bool session_take_payload(struct session *s);
-
-/* The body of an ACK. */
-static inline void session_put_ack(struct session *s, uint8_t *to)
-{
-    cw_ack_put(to, &s->numbers);
-}
 
 /* The relay should hear how much has come: an ACK is owed. */
 static inline bool session_owes_ack(const struct session *s)

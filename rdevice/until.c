@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define NS_IN_S 1000000000
-#define NS_IN_US 1000
 #define UNTIL_S_MAX 1000000000 /* seconds: later than that is never */
 #define UNTIL_NESTED_MAX                                                                           \
     64u /* waits of a thread, each in a handler that interrupts another one                        \
@@ -30,17 +28,12 @@ static const struct {
 };
 #define CLOCKS (sizeof(clocks) / sizeof(*clocks))
 
-static int64_t ns_of(const struct timespec *t)
-{
-    return (int64_t)t->tv_sec * NS_IN_S + t->tv_nsec;
-}
-
 static int64_t real_ns(clockid_t id)
 {
     struct timespec now = {0};
 
     real_libc.clock_gettime(id, &now);
-    return ns_of(&now);
+    return real_ns_in(&now);
 }
 
 /* --- waits ------------------------------------------------------------------------------------ */
@@ -55,8 +48,8 @@ const struct timespec *until_on_machine(clockid_t id, const struct timespec *mom
         moment->tv_sec < 0 || moment->tv_sec > UNTIL_S_MAX || moment->tv_nsec < 0 ||
         moment->tv_nsec >= NS_IN_S)
         return moment;
-    at = shift_back(clock, ns_of(moment), real_ns(id));
-    *room = (struct timespec){.tv_sec = at / NS_IN_S, .tv_nsec = at % NS_IN_S};
+    at = shift_back(clock, real_ns_in(moment), real_ns(id));
+    *room = real_of_ns(at);
     return room;
 }
 
@@ -98,9 +91,8 @@ static void for_each(bool first, void (*each)(enum shift_clock clock, int64_t re
         if (clocks[i].clock != SHIFT_THREAD || first)
             each(clocks[i].clock, real_ns(clocks[i].id));
     real_libc.getrusage(RUSAGE_SELF, &usage);
-    each(SHIFT_USER, (int64_t)usage.ru_utime.tv_sec * NS_IN_S + usage.ru_utime.tv_usec * NS_IN_US);
-    each(SHIFT_SYSTEM,
-         (int64_t)usage.ru_stime.tv_sec * NS_IN_S + usage.ru_stime.tv_usec * NS_IN_US);
+    each(SHIFT_USER, real_ns_of(&usage.ru_utime));
+    each(SHIFT_SYSTEM, real_ns_of(&usage.ru_stime));
     each(SHIFT_TICKS, real_libc.times(&spent));
 }
 
@@ -143,9 +135,9 @@ static void move_waits(struct until *until)
 
         if (until->first != mark || until->last != mark)
             return;
-        at = ns_of(&until->at) - moving.earlier[until->clock];
+        at = real_ns_in(&until->at) - moving.earlier[until->clock];
         if (moving.earlier[until->clock] && at >= 0)
-            until->at = (struct timespec){.tv_sec = at / NS_IN_S, .tv_nsec = at % NS_IN_S};
+            until->at = real_of_ns(at);
     }
 }
 

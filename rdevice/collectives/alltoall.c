@@ -89,37 +89,10 @@ static int exchange(const struct blocks *b, int error)
     return error;
 }
 
-/* A row of this rank, from or to a buffer of the program. */
-static int pack_row(const struct blocks *b, char *row, const void *send, int count,
-                    MPI_Datatype type)
-{
-    const struct plan *plan = &b->sites->plan;
-    int error = MPI_SUCCESS;
-
-    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
-        error = data_pack(data_element(send, (long long)r * count, type), count, type,
-                          row + plan_slot(plan, r) * b->size, b->size, b->sites->all);
-    return error;
-}
-
-static int unpack_row(const struct blocks *b, const char *row, void *recv, int count,
-                      MPI_Datatype type)
-{
-    const struct plan *plan = &b->sites->plan;
-    int error = MPI_SUCCESS;
-
-    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
-        error =
-            data_unpack(row + plan_slot(plan, r) * b->size, b->size,
-                        data_element(recv, (long long)r * count, type), count, type, b->sites->all);
-    return error;
-}
-
-static int alltoall(struct blocks *b, const void *send, int send_count, MPI_Datatype send_type,
-                    void *recv, int recv_count, MPI_Datatype recv_type)
+static int alltoall(struct blocks *b, const struct parts *send, const struct parts *recv)
 {
     int row = (int)(b->sites->plan.ranks * b->size);
-    int error = pack_row(b, b->out, send, send_count, send_type);
+    int error = parts_pack(b->sites, b->out, b->size, send);
 
     /* this rank's own row goes by way of `out`, and comes by way of `in`, which are free then */
     error = sites_first(
@@ -128,7 +101,7 @@ static int alltoall(struct blocks *b, const void *send, int send_count, MPI_Data
         error = exchange(b, error);
     error = scatter_within_site(b->sites, b->rows, b->in, row, 0, error);
     if (error == MPI_SUCCESS)
-        error = unpack_row(b, b->in, recv, recv_count, recv_type);
+        error = parts_unpack(b->sites, b->in, b->size, recv, false);
     return error;
 }
 
@@ -145,7 +118,9 @@ int over_sites_alltoall(const void *send, int send_count, MPI_Datatype send_type
                         int recv_count, MPI_Datatype recv_type, MPI_Comm comm)
 {
     long long size = data_bytes(recv, recv_count, recv_type);
+    const struct parts to = {recv, recv_count, recv_type};
     bool in_place = send == MPI_IN_PLACE;
+    const struct parts from = in_place ? to : (struct parts){(void *)send, send_count, send_type};
     const struct sites *sites = NULL;
     struct blocks b;
     int error;
@@ -158,8 +133,7 @@ int over_sites_alltoall(const void *send, int send_count, MPI_Datatype send_type
         return mpich.Alltoall(send, send_count, send_type, recv, recv_count, recv_type, comm);
     error = MPI_ERR_NO_MEM;
     if (begin(&b, sites, size))
-        error = alltoall(&b, in_place ? recv : send, in_place ? recv_count : send_count,
-                         in_place ? recv_type : send_type, recv, recv_count, recv_type);
+        error = alltoall(&b, &from, &to);
     end(&b);
     return sites_result(comm, error);
 }

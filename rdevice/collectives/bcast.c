@@ -6,6 +6,39 @@
 
 #define TOGETHER_MAX 8192 /* bytes of a message; above, whether it comes is one of its own */
 
+/* --- parts --- */
+
+void *parts_at(const struct parts *parts, int rank)
+{
+    return data_element(parts->buffer, (long long)rank * parts->count, parts->type);
+}
+
+int parts_unpack(const struct sites *sites, const char *bytes, long long size,
+                 const struct parts *parts, bool in_place)
+{
+    const struct plan *plan = &sites->plan;
+    int error = MPI_SUCCESS;
+
+    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
+        if (!in_place || r != plan->rank)
+            error = data_unpack(bytes + plan_slot(plan, r) * size, size, parts_at(parts, r),
+                                parts->count, parts->type, sites->all);
+    return error;
+}
+
+int parts_pack(const struct sites *sites, char *bytes, long long size, const struct parts *parts)
+{
+    const struct plan *plan = &sites->plan;
+    int error = MPI_SUCCESS;
+
+    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
+        error = data_pack(parts_at(parts, r), parts->count, parts->type,
+                          bytes + plan_slot(plan, r) * size, size, sites->all);
+    return error;
+}
+
+/* --- messages --- */
+
 static int meet(const struct sites *sites, int error)
 {
     const struct plan *plan = &sites->plan;

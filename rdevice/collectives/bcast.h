@@ -19,4 +19,20 @@ int bcast_within_site(const struct sites *sites, void *buffer, int count, MPI_Da
 int scatter_within_site(const struct sites *sites, const char *parts, char *part, int size,
                         int from, int error);
 
+/* A buffer of the program that has a part for each rank. */
+struct parts {
+    void *buffer;
+    int count; /* elements of a part */
+    MPI_Datatype type;
+};
+
+/* The part of this rank. */
+void *parts_at(const struct parts *parts, int rank);
+
+/* All of them from or to bytes, in the order of sites, `size` of each. `in_place`: that of this
+ * rank is where it has to be. */
+int parts_pack(const struct sites *sites, char *bytes, long long size, const struct parts *parts);
+int parts_unpack(const struct sites *sites, const char *bytes, long long size,
+                 const struct parts *parts, bool in_place);
+
 #endif

@@ -60,6 +60,13 @@ bool data_is_root(int root, MPI_Comm comm)
            root < ranks;
 }
 
+bool data_is_me(int rank, MPI_Comm comm)
+{
+    int me;
+
+    return comm != MPI_COMM_NULL && mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
+}
+
 bool data_commutes(MPI_Op op)
 {
     int commutes;

@@ -34,6 +34,9 @@ bool data_may_combine(const void *send, const void *recv, int count, MPI_Datatyp
  */
 bool data_is_root(int root, MPI_Comm comm);
 
+/* Whether this process is that rank of the communicator. */
+bool data_is_me(int rank, MPI_Comm comm);
+
 /* Whether the operands of an operator that data_may_combine() may be combined in any order. */
 bool data_commutes(MPI_Op op);
 

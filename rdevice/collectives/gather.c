@@ -7,13 +7,6 @@
 
 #include <stdlib.h>
 
-/* A buffer of the program that has a part for each rank. */
-struct parts {
-    void *buffer;
-    int count; /* elements of a part */
-    MPI_Datatype type;
-};
-
 /* Whether the parts of all ranks can be counted. */
 static bool fits(long long bytes, MPI_Comm comm)
 {
@@ -21,37 +14,6 @@ static bool fits(long long bytes, MPI_Comm comm)
 
     return bytes > 0 && comm != MPI_COMM_NULL && mpich.Comm_size(comm, &ranks) == MPI_SUCCESS &&
            bytes <= OVER_SITES_PART_MAX / ranks;
-}
-
-static void *part_of(const struct parts *parts, int rank)
-{
-    return data_element(parts->buffer, (long long)rank * parts->count, parts->type);
-}
-
-/* `in_place`: the part of this rank is where it has to be. */
-static int unpack_all(const struct sites *sites, const char *bytes, long long size,
-                      const struct parts *parts, bool in_place)
-{
-    const struct plan *plan = &sites->plan;
-    int error = MPI_SUCCESS;
-
-    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
-        if (!in_place || r != plan->rank)
-            error = data_unpack(bytes + plan_slot(plan, r) * size, size, part_of(parts, r),
-                                parts->count, parts->type, sites->all);
-    return error;
-}
-
-static int pack_all(const struct sites *sites, char *bytes, long long size,
-                    const struct parts *parts)
-{
-    const struct plan *plan = &sites->plan;
-    int error = MPI_SUCCESS;
-
-    for (int r = 0; error == MPI_SUCCESS && r < plan->ranks; r++)
-        error = data_pack(part_of(parts, r), parts->count, parts->type,
-                          bytes + plan_slot(plan, r) * size, size, sites->all);
-    return error;
 }
 
 /* The parts of this site come to its speaker: at its place in `bytes`, which has room for all
@@ -88,6 +50,50 @@ static char *room_for(const struct sites *sites, long long size)
     return calloc((size_t)sites->plan.ranks + 1, (size_t)size);
 }
 
+/* Of an operation with a root: bytes of one of its parts; DATA_BAD: MPICH refuses them, or what the
+ * root has itself. */
+static long long root_bytes(const struct parts *own, const struct parts *parts, int root)
+{
+    if ((own->buffer != MPI_IN_PLACE &&
+         data_bytes(own->buffer, own->count, own->type) == DATA_BAD) ||
+        !data_may_be_both(own->buffer, own->count, own->type, parts->buffer, parts->count,
+                          parts->type, root))
+        return DATA_BAD;
+    return data_bytes(parts->buffer, parts->count, parts->type);
+}
+
+/* ... its sites, and bytes of a part; NULL: it is to be MPICH's own. */
+static const struct sites *sites_with(const struct parts *own, const struct parts *parts, int root,
+                                      MPI_Comm comm, long long *size)
+{
+    *size = 0;
+    if (data_is_root(root, comm))
+        *size = data_is_me(root, comm) ? root_bytes(own, parts, root)
+                                       : data_bytes(own->buffer, own->count, own->type);
+    return fits(*size, comm) ? sites_of(comm, false) : NULL;
+}
+
+/* ... between the root and who speaks for each other site; `to_root`: or from it. */
+static int cross(const struct sites *sites, char *bytes, long long size, int root, bool to_root,
+                 int error)
+{
+    const struct plan *plan = &sites->plan;
+    struct sites_batch batch;
+
+    sites_batch_begin(&batch, sites, error);
+    for (int s = 0; s < plan->sites; s++) {
+        bool other = s != plan->mine;
+
+        if (plan->rank == root ? !other : other)
+            continue;
+        if ((plan->rank == root) == to_root)
+            recv_site(&batch, bytes, size, s, other ? plan->first[s] : root);
+        else
+            send_site(&batch, bytes, size, s, other ? plan->first[s] : root);
+    }
+    return sites_batch_end(&batch);
+}
+
 /* --- gather --- */
 
 /* What this rank adds. At the root it may be less or more than the others are asked for. */
@@ -108,44 +114,18 @@ static int gather(const struct sites *sites, const struct parts *own, const stru
     int speaker = plan_speaker(plan, plan->mine, root);
     char *bytes = room_for(sites, size);
     char *packed = bytes ? bytes + plan->ranks * size : NULL;
-    struct sites_batch batch;
     int error;
 
     if (!bytes)
         return MPI_ERR_NO_MEM;
     error = pack_own(sites, own, packed, size);
     error = sites_first(error, gather_site(sites, packed, bytes, size, speaker));
-    if (plan->rank == speaker) {
-        sites_batch_begin(&batch, sites, error);
-        if (plan->rank != root)
-            send_site(&batch, bytes, size, plan->mine, root);
-        for (int s = 0; plan->rank == root && s < plan->sites; s++)
-            if (s != plan->mine)
-                recv_site(&batch, bytes, size, s, plan->first[s]);
-        error = sites_batch_end(&batch);
-    }
+    if (plan->rank == speaker)
+        error = cross(sites, bytes, size, root, true, error);
     if (error == MPI_SUCCESS && plan->rank == root)
-        error = unpack_all(sites, bytes, size, parts, own->buffer == MPI_IN_PLACE);
+        error = parts_unpack(sites, bytes, size, parts, own->buffer == MPI_IN_PLACE);
     free(bytes);
     return error;
-}
-
-static bool is_me(int rank, MPI_Comm comm)
-{
-    int me;
-
-    return mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
-}
-
-/* Bytes of one of the root's parts; DATA_BAD: MPICH refuses them, or what the root has itself. */
-static long long root_bytes(const struct parts *own, const struct parts *parts, int root)
-{
-    if ((own->buffer != MPI_IN_PLACE &&
-         data_bytes(own->buffer, own->count, own->type) == DATA_BAD) ||
-        !data_may_be_both(own->buffer, own->count, own->type, parts->buffer, parts->count,
-                          parts->type, root))
-        return DATA_BAD;
-    return data_bytes(parts->buffer, parts->count, parts->type);
 }
 
 int over_sites_gather(const void *send, int send_count, MPI_Datatype send_type, void *recv,
@@ -153,14 +133,9 @@ int over_sites_gather(const void *send, int send_count, MPI_Datatype send_type, 
 {
     const struct parts own = {(void *)send, send_count, send_type};
     const struct parts parts = {recv, recv_count, recv_type};
-    const struct sites *sites = NULL;
-    long long size = 0;
+    long long size;
+    const struct sites *sites = sites_with(&own, &parts, root, comm, &size);
 
-    if (data_is_root(root, comm))
-        size = is_me(root, comm) ? root_bytes(&own, &parts, root)
-                                 : data_bytes(send, send_count, send_type);
-    if (fits(size, comm))
-        sites = sites_of(comm, false);
     if (!sites)
         return mpich.Gather(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
     return sites_result(comm, gather(sites, &own, &parts, size, root));
@@ -185,22 +160,14 @@ static int scatter(const struct sites *sites, const struct parts *parts, const s
     int speaker = plan_speaker(plan, plan->mine, root);
     char *bytes = room_for(sites, size);
     char *packed = bytes ? bytes + plan->ranks * size : NULL;
-    struct sites_batch batch;
     int error = MPI_SUCCESS;
 
     if (!bytes)
         return MPI_ERR_NO_MEM;
     if (plan->rank == root)
-        error = pack_all(sites, bytes, size, parts);
-    if (plan->rank == speaker) {
-        sites_batch_begin(&batch, sites, error);
-        if (plan->rank != root)
-            recv_site(&batch, bytes, size, plan->mine, root);
-        for (int s = 0; plan->rank == root && s < plan->sites; s++)
-            if (s != plan->mine)
-                send_site(&batch, bytes, size, s, plan->first[s]);
-        error = sites_batch_end(&batch);
-    }
+        error = parts_pack(sites, bytes, size, parts);
+    if (plan->rank == speaker)
+        error = cross(sites, bytes, size, root, false, error);
     error = scatter_within_site(sites, bytes + plan->start[plan->mine] * size, packed, (int)size,
                                 plan->place[speaker], error);
     if (error == MPI_SUCCESS)
@@ -214,14 +181,9 @@ int over_sites_scatter(const void *send, int send_count, MPI_Datatype send_type,
 {
     const struct parts parts = {(void *)send, send_count, send_type};
     const struct parts own = {recv, recv_count, recv_type};
-    const struct sites *sites = NULL;
-    long long size = 0;
+    long long size;
+    const struct sites *sites = sites_with(&own, &parts, root, comm, &size);
 
-    if (data_is_root(root, comm))
-        size = is_me(root, comm) ? root_bytes(&own, &parts, root)
-                                 : data_bytes(recv, recv_count, recv_type);
-    if (fits(size, comm))
-        sites = sites_of(comm, false);
     if (!sites)
         return mpich.Scatter(send, send_count, send_type, recv, recv_count, recv_type, root, comm);
     return sites_result(comm, scatter(sites, &parts, &own, size, root));
@@ -255,14 +217,14 @@ static int allgather(const struct sites *sites, const struct parts *own, const s
 
     if (!bytes)
         return MPI_ERR_NO_MEM;
-    error = data_pack(in_place ? part_of(parts, plan->rank) : own->buffer, own->count, own->type,
+    error = data_pack(in_place ? parts_at(parts, plan->rank) : own->buffer, own->count, own->type,
                       packed, size, sites->all);
     error = sites_first(error, gather_site(sites, packed, bytes, size, plan->first[plan->mine]));
     if (plan_speaks(plan))
         error = exchange_sites(sites, bytes, size, error);
     error = bcast_within_site(sites, bytes, (int)(plan->ranks * size), MPI_BYTE, 0, error);
     if (error == MPI_SUCCESS)
-        error = unpack_all(sites, bytes, size, parts, in_place);
+        error = parts_unpack(sites, bytes, size, parts, in_place);
     free(bytes);
     return error;
 }

@@ -99,22 +99,15 @@ static bool reduces(const void *send, const void *recv, int count, MPI_Datatype 
            data_bytes(send == MPI_IN_PLACE ? recv : send, count, type) > 0;
 }
 
-/* What only the root has to know may be anything elsewhere. */
-static bool is_me(int rank, MPI_Comm comm)
-{
-    int me;
-
-    return mpich.Comm_rank(comm, &me) == MPI_SUCCESS && me == rank;
-}
-
 int over_sites_reduce(const void *send, void *recv, int count, MPI_Datatype type, MPI_Op op,
                       int root, MPI_Comm comm)
 {
     const void *from = send == MPI_IN_PLACE ? recv : send;
     const struct sites *sites = NULL;
 
+    /* what only the root has to know may be anything elsewhere */
     if (data_is_root(root, comm) &&
-        (is_me(root, comm)
+        (data_is_me(root, comm)
              ? reduces(send, recv, count, type, op) && data_bytes(recv, count, type) > 0
              : reduces(send, MPI_IN_PLACE, count, type, op)))
         sites = sites_of(comm, false);

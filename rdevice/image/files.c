@@ -2,7 +2,6 @@
 
 #include "rdevice/image/content.h"
 #include "rdevice/image/file.h"
-#include "rdevice/image/inherited.h"
 #include "rdevice/image/opening.h"
 #include "rdevice/image/reopen.h"
 #include "rdevice/image/special.h"
@@ -21,17 +20,42 @@
 
 #define OPEN_FILES_MAX 4096u
 #define EPOLLS_MAX 32u
-#define NAMES_BYTES 8192u
 #define FD_NAME_MAX 40u
 #define NUMBERS_MORE 4u /* descriptors above the program's, needed for a while */
 #define KCMP_FILE 0
-#define STANDARD_COUNT 3 /* stdin, stdout, stderr */
+#define INHERITED_MAX 256 /* numbers below this are looked at */
+#define STANDARD_COUNT 3  /* stdin, stdout, stderr */
 
 static struct file files[OPEN_FILES_MAX];
 static uint32_t count;
 static struct file_watch watches[EPOLLS_MAX][FILE_WATCHES_MAX];
 static uint32_t epolls;
 static uint64_t held; /* bytes of contents */
+
+/* Descriptors that the process was started with: a shell, make and others leave theirs open in all
+ * that they start. The program does not know of them. */
+static struct {
+    uint64_t device, inode; /* 0: it was not open */
+} inherited[INHERITED_MAX];
+
+/* When the library is loaded, before the program opens anything. */
+__attribute__((constructor)) static void look(void)
+{
+    struct stat st;
+
+    for (int fd = 3; fd < INHERITED_MAX; fd++)
+        if (system_call(SYS_fstat, fd, &st) == 0) {
+            inherited[fd].device = st.st_dev;
+            inherited[fd].inode = st.st_ino;
+        }
+}
+
+/* Whether it is one of them, and still the same file. */
+static bool is_inherited(const struct file *file)
+{
+    return file->fd < INHERITED_MAX && inherited[file->fd].inode != 0 &&
+           inherited[file->fd].inode == file->inode && inherited[file->fd].device == file->device;
+}
 
 void files_release(void)
 {
@@ -74,7 +98,7 @@ static bool is_among(const int *fds, uint32_t n, int fd)
 
 static int refuse(struct file *file, const char *what, struct cw_err *err)
 {
-    if (inherited_has(file->fd, file->device, file->inode)) {
+    if (is_inherited(file)) {
         file->kind = FILE_LOST;
         return 0;
     }
@@ -309,42 +333,21 @@ static int add_file(const struct image_setting *setting, int fd, struct cw_err *
     return file->kind == FILE_LOST ? 0 : opening_read(file, err);
 }
 
-struct directory_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
-
-static int number_of(const char *name)
-{
-    int number = 0;
-
-    if (*name < '0' || *name > '9')
-        return -1;
-    for (; *name >= '0' && *name <= '9'; name++)
-        number = number * 10 + (*name - '0');
-    return number;
-}
-
 static int read_directory(const struct image_setting *setting, int directory, struct cw_err *err)
 {
-    static char names[NAMES_BYTES] __attribute__((aligned(8)));
-    long n;
+    static struct system_names names;
+    const struct system_name *e;
 
-    while ((n = system_call(SYS_getdents64, directory, names, sizeof(names))) > 0)
-        for (long at = 0; at < n;) {
-            const struct directory_entry *e = (const void *)(names + at);
-            int fd = number_of(e->name);
+    names.at = names.end = 0;
+    while ((e = system_next_name(directory, &names))) {
+        int fd = system_number(e->name);
 
-            at += e->size;
-            if (fd >= 0 && fd != directory && add_file(setting, fd, err))
-                return err->code;
-        }
-    return n < 0 ? cw_err_set(err, CW_ESYS, "/proc/self/fd cannot be read: %s",
-                              strerrordesc_np((int)-n))
-                 : 0;
+        if (fd >= 0 && fd != directory && add_file(setting, fd, err))
+            return err->code;
+    }
+    return names.end < 0 ? cw_err_set(err, CW_ESYS, "/proc/self/fd cannot be read: %s",
+                                      strerrordesc_np((int)-names.end))
+                         : 0;
 }
 
 /* Both ends of each pipe must be here: the other process would not come along. */

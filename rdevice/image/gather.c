@@ -1,5 +1,6 @@
 #include "rdevice/image/gather.h"
 
+#include "rdevice/image/image.h"
 #include "rdevice/image/remark.h"
 #include "rdevice/image/system.h"
 #include "rdevice/image/thread.h"
@@ -169,7 +170,7 @@ int gather_restore(struct cw_err *err)
 
 int gather_restore_rights(struct cw_err *err)
 {
-    const char *failed = conditions_restore(&kept.thread.conditions, traits_are_here());
+    const char *failed = conditions_restore(&kept.thread.conditions, image_is_here());
 
     if (failed)
         remark_add("the program could not get back %s", failed);

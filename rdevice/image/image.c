@@ -10,7 +10,6 @@
 #include "rdevice/image/seen.h"
 #include "rdevice/image/shared.h"
 #include "rdevice/image/system.h"
-#include "rdevice/image/traits.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -155,11 +154,6 @@ int image_hold(bool (*unfit)(void), struct cw_err *err)
     return 0;
 }
 
-void image_stand(void)
-{
-    others_stand();
-}
-
 void image_let_go(void)
 {
     if (!state.held)
@@ -229,11 +223,6 @@ void image_cancel(void)
     state.stored_tag = 0;
 }
 
-const char *image_remark(uint32_t index)
-{
-    return remark_get(index);
-}
-
 bool image_thread(uint32_t index, int32_t *former, int32_t *now)
 {
     if (index > 0)
@@ -251,9 +240,4 @@ void *image_thread_local(uint32_t index, void *mine)
         return mine;
     other = others_fs_base(index - 1);
     return other ? (void *)((uintptr_t)mine - (uintptr_t)__builtin_thread_pointer() + other) : NULL;
-}
-
-bool image_is_here(void)
-{
-    return traits_are_here();
 }

@@ -1,5 +1,6 @@
 #include "rdevice/image/others.h"
 
+#include "rdevice/image/image.h"
 #include "rdevice/image/interrupted.h"
 #include "rdevice/image/loader.h"
 #include "rdevice/image/remark.h"
@@ -28,7 +29,6 @@
 #define STOP_NS 100000000ull /* 100 ms until all have stopped */
 #define LOOK_NS 1000000u     /* 1 ms between two looks whether one has ended */
 #define AGAIN_NS 20000u      /* 20 us until a thread is called again */
-#define NAMES_BYTES 8192u
 #define STATUS_BYTES 4096u
 #define STATUS_NAME_MAX 48u
 #define VDSO_BYTES 16384u
@@ -49,7 +49,7 @@ struct kernel_action {
 enum stage {
     STAGE_CALLED = 1, /* the signal is on its way */
     STAGE_AGAIN,      /* it came where the thread cannot stop */
-    STAGE_DEFERRED,   /* the thread stands as soon as it can, by others_stand() */
+    STAGE_DEFERRED,   /* the thread stands as soon as it can, by image_stand() */
     STAGE_STOPPED,
     STAGE_STRANGE, /* it stands still, and cannot be restored */
     STAGE_ENDED,
@@ -126,7 +126,7 @@ static long send_signal(long tid, uint64_t value)
 }
 
 /* It may be too late by now. */
-void others_stand(void)
+void image_stand(void)
 {
     send_signal(system_call(SYS_gettid), deferred);
 }
@@ -223,45 +223,26 @@ static int add(int32_t tid, struct cw_err *err)
     return 0;
 }
 
-struct directory_entry {
-    uint64_t inode;
-    int64_t offset;
-    unsigned short size;
-    unsigned char type;
-    char name[];
-};
-
-static int32_t number_of(const char *name)
-{
-    int32_t number = 0;
-
-    for (; *name >= '0' && *name <= '9'; name++)
-        number = number * 10 + (*name - '0');
-    return number;
-}
-
 /* Calls all threads that were not called yet. *added: how many these were. */
 static int call_new(int directory, uint32_t *added, struct cw_err *err)
 {
-    static char names[NAMES_BYTES] __attribute__((aligned(8)));
+    static struct system_names names;
     int32_t own = (int32_t)system_call(SYS_gettid);
     uint32_t before = all.count;
-    long n;
+    const struct system_name *e;
 
     system_call(SYS_lseek, directory, 0, SEEK_SET);
-    while ((n = system_call(SYS_getdents64, directory, names, sizeof(names))) > 0)
-        for (long at = 0; at < n;) {
-            const struct directory_entry *e = (const void *)(names + at);
-            int32_t tid = number_of(e->name);
+    names.at = names.end = 0;
+    while ((e = system_next_name(directory, &names))) {
+        int32_t tid = system_number(e->name);
 
-            at += e->size;
-            if (tid > 0 && tid != own && !is_known(tid) && add(tid, err))
-                return err->code;
-        }
+        if (tid > 0 && tid != own && !is_known(tid) && add(tid, err))
+            return err->code;
+    }
     *added = all.count - before;
-    return n < 0 ? cw_err_set(err, CW_ESYS, "/proc/self/task cannot be read: %s",
-                              strerrordesc_np((int)-n))
-                 : 0;
+    return names.end < 0 ? cw_err_set(err, CW_ESYS, "/proc/self/task cannot be read: %s",
+                                      strerrordesc_np((int)-names.end))
+                         : 0;
 }
 
 /* The first of those that have come to this; NULL: there is none. */
@@ -513,7 +494,7 @@ int others_revive(uint64_t pending, struct cw_err *err)
     const char *remark = NULL;
     uint32_t seen;
 
-    all.here = traits_are_here();
+    all.here = image_is_here();
     if (all.count == 0)
         return 0;
     if (!xstate_is(&all.layout))

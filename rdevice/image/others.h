@@ -14,8 +14,6 @@
  * that does not stop, or that could not be restored; nothing is stopped. `unfit`: as of
  * image_hold(). */
 int others_stop(bool (*unfit)(void), struct cw_err *err);
-/* As image_stand(). */
-void others_stand(void);
 
 /* They go on; in the restored process too. */
 void others_release(void);

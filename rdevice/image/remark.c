@@ -1,4 +1,5 @@
 #include "rdevice/image/remark.h"
+#include "rdevice/image/image.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ void remark_add(const char *fmt, ...)
     va_end(ap);
 }
 
-const char *remark_get(uint32_t index)
+const char *image_remark(uint32_t index)
 {
     return index < count && index < REMARKS_MAX ? remarks[index] : NULL;
 }

@@ -10,6 +10,5 @@
 void remark_forget(void);
 /* The last says how many there are too many. */
 void remark_add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-const char *remark_get(uint32_t index);
 
 #endif

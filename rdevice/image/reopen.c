@@ -1,20 +1,22 @@
 #include "rdevice/image/reopen.h"
 
 #include "rdevice/image/content.h"
+#include "rdevice/image/image.h"
 #include "rdevice/image/remark.h"
-#include "rdevice/image/renamed.h"
 #include "rdevice/image/special.h"
 #include "rdevice/image/system.h"
 #include "rdevice/image/traits.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #define FD_NAME_MAX 40u
+#define RENAMED_LOOKS_MAX 1048576u /* names in its directory */
 
 /* Flags that open() takes back; the others are those of creating. */
 static int open_flags(const struct file *file)
@@ -68,6 +70,84 @@ static int open_by_name(const struct file *file, int flags)
     return status < 0 ? (int)status : -ESTALE;
 }
 
+static bool is_file(const struct file *file, int directory, const char *name)
+{
+    struct stat st;
+
+    return system_call(SYS_newfstatat, directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_ino == file->inode && st.st_dev == file->device;
+}
+
+/* Returns 0, or -ENOENT. */
+static int find(const struct file *file, int directory, char *found, size_t size)
+{
+    static struct system_names names;
+    const struct system_name *e;
+
+    names.at = names.end = 0;
+    for (uint32_t looks = 0; looks < RENAMED_LOOKS_MAX; looks++) {
+        e = system_next_name(directory, &names);
+        if (!e)
+            break;
+        if (e->inode == file->inode && strlen(e->name) < size &&
+            is_file(file, directory, e->name)) {
+            strcpy(found, e->name);
+            return 0;
+        }
+    }
+    return -ENOENT;
+}
+
+/* Nothing is overwritten: the two change names, if its former name is taken. */
+static long give_back(int directory, const char *now, const char *former)
+{
+    long status = system_call(SYS_renameat2, directory, now, directory, former, RENAME_NOREPLACE);
+
+    if (status == -EEXIST)
+        return system_call(SYS_renameat2, directory, now, directory, former, RENAME_EXCHANGE);
+    return status;
+}
+
+static int open_found(const struct file *file, int directory, int flags)
+{
+    const char *former = strrchr(file->path, '/') + 1;
+    char now[CW_IMAGE_PATH_MAX];
+    long status = find(file, directory, now, sizeof(now));
+
+    if (status < 0)
+        return (int)status;
+    if ((file->flags & O_ACCMODE) == O_RDONLY)
+        return (int)system_call(SYS_openat, directory, now, flags, 0);
+    status = give_back(directory, now, former);
+    if (status < 0)
+        return (int)status;
+    remark_add("%.150s was renamed to %.60s since, and has its name again", file->path, now);
+    return (int)system_call(SYS_openat, directory, former, flags, 0);
+}
+
+/* Opens the file by the name that it has now in its directory: programs write results under one
+ * name and rename them when they are whole. What the program writes has its name of then again, and
+ * what has this name by now gets the other's: the program renames it once more. Returns the
+ * descriptor, or a negative errno: it is not there. */
+static int open_renamed(const struct file *file, int flags)
+{
+    char path[CW_IMAGE_PATH_MAX];
+    char *slash;
+    int directory, fd;
+
+    strcpy(path, file->path);
+    slash = strrchr(path, '/');
+    if (!slash)
+        return -ENOENT;
+    slash[slash == path] = '\0';
+    directory = system_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (directory < 0)
+        return directory;
+    fd = open_found(file, directory, flags);
+    system_close(directory);
+    return fd;
+}
+
 static int fit_length(const struct file *file, int fd, bool cut_appended, struct cw_err *err)
 {
     bool appends = (file->flags & O_APPEND) && (file->flags & O_ACCMODE) != O_RDONLY;
@@ -92,7 +172,7 @@ static int open_unusable(const struct file *file, int why, struct cw_err *err)
 {
     int fd = system_open("/", O_PATH | O_CLOEXEC, 0);
 
-    if (fd < 0 || !traits_are_here()) {
+    if (fd < 0 || !image_is_here()) {
         system_close(fd);
         if (why != -ESTALE)
             return failed(file, "cannot be opened again", why, err);
@@ -112,7 +192,7 @@ static int open_path(const struct file *file, bool cut_appended, struct cw_err *
     int fd = open_by_name(file, open_flags(file));
 
     if ((fd == -ENOENT || fd == -ESTALE) && file->kind == FILE_REGULAR) {
-        int found = renamed_open(file, open_flags(file));
+        int found = open_renamed(file, open_flags(file));
 
         fd = found == -ENOENT ? fd : found;
     }

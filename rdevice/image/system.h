@@ -119,4 +119,47 @@ static inline long system_read_file(const char *path, void *to, uint64_t size)
     return n;
 }
 
+/* The names of a directory, one after the other. */
+struct system_names {
+    long at, end;
+    char bytes[8192] __attribute__((aligned(8)));
+};
+
+struct system_name {
+    uint64_t inode;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* The next one; NULL: there is none, and n->end is 0, or a negative errno. To begin with at = end =
+ * 0. */
+static inline const struct system_name *system_next_name(int directory, struct system_names *n)
+{
+    const struct system_name *next;
+
+    if (n->at == n->end) {
+        n->at = 0;
+        n->end = system_call(SYS_getdents64, directory, n->bytes, sizeof(n->bytes));
+    }
+    if (n->end <= 0)
+        return NULL;
+    next = (const void *)(n->bytes + n->at);
+    n->at += next->size;
+    return next;
+}
+
+/* The number that a name is; -1: it is none. */
+static inline int system_number(const char *name)
+{
+    int number = 0;
+
+    if (*name < '0' || *name > '9')
+        return -1;
+    for (; *name >= '0' && *name <= '9'; name++)
+        number = number * 10 + (*name - '0');
+    return number;
+}
+
 #endif

@@ -1,5 +1,6 @@
 #include "rdevice/image/traits.h"
 
+#include "rdevice/image/image.h"
 #include "rdevice/image/remark.h"
 #include "rdevice/image/system.h"
 
@@ -95,7 +96,7 @@ void traits_read(void)
 /* --- putting back: what is as it was is not touched, since it may be forbidden to touch it -----
  */
 
-bool traits_are_here(void)
+bool image_is_here(void)
 {
     char now[BOOT_ID_BYTES];
 

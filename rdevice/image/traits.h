@@ -3,12 +3,7 @@
 #ifndef RDEVICE_IMAGE_TRAITS_H
 #define RDEVICE_IMAGE_TRAITS_H
 
-#include <stdbool.h>
-
 void traits_read(void);
-
-/* Whether the image was taken on this machine, since it was started. */
-bool traits_are_here(void);
 
 /* In the restored process; before credentials are given up. What cannot be set is a remark. */
 void traits_restore(void);

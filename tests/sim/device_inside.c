@@ -3,6 +3,7 @@
 #include "rdevice/calls.h"
 #include "rdevice/device.h"
 #include "rdevice/heap.h"
+#include "rdevice/held.h"
 #include "rdevice/image/image.h"
 #include "rdevice/lock.h"
 #include "rdevice/store.h"
@@ -38,11 +39,11 @@ void lock_owe_yield(void)
 {
 }
 
-void lock_go_on(void)
+void held_go_on(void)
 {
 }
 
-const char *lock_refusal(void)
+const char *held_refusal(void)
 {
     return NULL;
 }
