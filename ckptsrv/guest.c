@@ -21,11 +21,10 @@ struct guest {
     struct cw_session session;
     enum guest_mode mode;
     bool closing;
-    bool shut;      /* the other side has been told that no more comes */
-    bool abandoned; /* over at the next occasion */
+    bool shut; /* the other side has been told that no more comes */
     bool told_over;
     uint64_t patience_ns;
-    uint64_t deadline_ns;
+    struct loop_timer timer; /* its patience, or the time to close, is over */
     uint8_t in[IN_BYTES];
     uint32_t in_used;
     uint8_t *out; /* frames */
@@ -36,9 +35,9 @@ struct guest {
 
 static void set_deadline(struct guest *guest)
 {
-    uint64_t now = loop_now_ns(guest->loop);
-
-    guest->deadline_ns = guest->patience_ns == LOOP_NEVER ? LOOP_NEVER : now + guest->patience_ns;
+    loop_timer_set(&guest->timer, guest->patience_ns == LOOP_NEVER
+                                      ? LOOP_NEVER
+                                      : loop_now_ns(guest->loop) + guest->patience_ns);
 }
 
 static bool has_output(const struct guest *guest)
@@ -46,12 +45,12 @@ static bool has_output(const struct guest *guest)
     return guest->out_done < guest->out_used || guest->lent_left > 0;
 }
 
-/* Something that was decided outside of guest_handle is to be done in it: any socket that has not
+/* Something that was decided outside of handle() is to be done in it: any socket that has not
  * failed can be written to, sooner or later. */
 static void watch(struct guest *guest)
 {
     bool reads = guest->closing || guest->mode != GUEST_PAUSED;
-    bool writes = has_output(guest) || guest->abandoned || (guest->closing && !guest->shut);
+    bool writes = has_output(guest) || (guest->closing && !guest->shut);
     uint32_t events = (reads ? EPOLLIN : 0u) | (writes ? EPOLLOUT : 0u);
 
     if (!events)
@@ -82,9 +81,10 @@ bool guest_closes(const struct guest *guest)
 
 void guest_abandon(struct guest *guest)
 {
-    guest->closing = guest->abandoned = true;
-    guest->deadline_ns = 0; /* guest_tick sees to it where the other side does not read */
-    watch(guest);
+    guest->closing = true;
+    guest->out_done = guest->out_used;
+    guest->lent_left = 0;
+    loop_timer_set(&guest->timer, 0);
 }
 
 void guest_close(struct guest *guest)
@@ -281,6 +281,7 @@ static void end(struct guest *guest)
         return;
     guest->told_over = true;
     loop_close(guest->loop, &guest->watch);
+    loop_timer_remove(&guest->timer);
     guest->handler->over(guest->ctx);
 }
 
@@ -288,7 +289,7 @@ static void handle(void *ctx)
 {
     struct guest *guest = ctx;
 
-    if (guest->abandoned || !send_all(guest)) {
+    if (!send_all(guest)) {
         end(guest);
         return;
     }
@@ -303,10 +304,10 @@ static void handle(void *ctx)
     watch(guest);
 }
 
-void guest_tick(struct guest *guest)
+static void on_timer(void *ctx)
 {
-    if (loop_now_ns(guest->loop) < guest->deadline_ns)
-        return;
+    struct guest *guest = ctx;
+
     if (guest->closing)
         end(guest);
     else
@@ -326,7 +327,8 @@ struct guest *guest_new(struct loop *loop, int fd, const struct guest_handler *h
     guest->events = EPOLLIN;
     guest->handler = handler;
     guest->ctx = ctx;
-    guest->patience_ns = guest->deadline_ns = LOOP_NEVER;
+    guest->patience_ns = LOOP_NEVER;
+    loop_timer_add(loop, &guest->timer, on_timer, guest);
     return guest;
 }
 
@@ -335,6 +337,7 @@ void guest_free(struct guest *guest)
     if (!guest)
         return;
     loop_close(guest->loop, &guest->watch);
+    loop_timer_remove(&guest->timer);
     free(guest->out);
     free(guest);
 }

@@ -16,7 +16,7 @@ enum guest_mode {
     GUEST_PAUSED, /* nothing is read */
 };
 
-/* All calls come from guest_handle or guest_tick, none from the functions below. */
+/* All calls come from the loop, none from the functions below. */
 struct guest_handler {
     void (*frame)(void *ctx, const struct cw_header *header, const uint8_t *body);
     /* Where bytes of the stream go: not none while the mode is GUEST_STREAM. */
@@ -37,9 +37,8 @@ void guest_free(struct guest *guest);
 void guest_set_mode(struct guest *guest, enum guest_mode mode);
 
 /* For how long it may take until the next change of mode or patience, or byte of a stream in either
- * direction; LOOP_NEVER: no bound. guest_tick looks at the time, and calls `late`. */
+ * direction; LOOP_NEVER: no bound. Then `late` is called. */
 void guest_set_patience(struct guest *guest, uint64_t ns);
-void guest_tick(struct guest *guest);
 
 /* A frame with this body is sent. False: the connection closes. */
 bool guest_frame(struct guest *guest, uint8_t type, const void *body, size_t size);

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #define FIRST_SIZE (64u << 10)
 
@@ -118,27 +116,57 @@ bool index_next(struct index_reader *reader, struct index_entry *entry)
     return true;
 }
 
-struct check {
-    bool begun;
-    struct cw_image_order order;
-    struct index_summary *summary;
-    XXH3_state_t hash;
-    uint64_t stream;
-};
+static const char *take_end(struct index_order *o, const uint8_t *body)
+{
+    XXH128_hash_t digest = XXH3_128bits_digest(&o->hash);
+    struct cw_image_hash hash = {digest.low64, digest.high64};
+    struct cw_image_end end;
 
-static const char *check_first(struct check *check, const struct index_entry *entry)
+    memcpy(&end, body, sizeof(end));
+    return cw_image_check_end(&o->order, &end, &hash);
+}
+
+static const char *take_header(struct index_order *o, const uint8_t *body)
 {
     struct cw_image_header header;
-    struct index_summary *summary = check->summary;
+
+    o->begun = true;
+    XXH3_128bits_reset(&o->hash);
+    memcpy(&header, body, sizeof(header));
+    return cw_image_check_header(&header);
+}
+
+const char *index_order_take(struct index_order *o, const struct cw_image_record *record,
+                             const uint8_t *body)
+{
+    struct cw_image_region region;
+    struct cw_image_block block;
     const char *wrong;
 
-    if (check->begun)
-        return "a second header";
-    check->begun = true;
-    memcpy(&header, entry->body, sizeof(header));
-    wrong = cw_image_check_header(&header);
-    if (wrong)
-        return wrong;
+    if (o->begun != (record->type != CW_IMAGE_HEADER))
+        return o->begun ? "a second header" : "it begins without a header";
+    if (o->order.ended)
+        return "records after the end";
+    if (record->type == CW_IMAGE_END)
+        return take_end(o, body);
+    if (record->type == CW_IMAGE_HEADER) {
+        wrong = take_header(o, body);
+    } else if (record->type == CW_IMAGE_REGION) {
+        memcpy(&region, body, sizeof(region));
+        wrong = cw_image_check_region(&o->order, &region);
+    } else {
+        memcpy(&block, body, sizeof(block));
+        wrong = cw_image_check_block(&o->order, record->type, record->length, &block);
+    }
+    XXH3_128bits_update(&o->hash, body, body_bytes(record));
+    return wrong;
+}
+
+static void summarize_header(struct index_summary *summary, const uint8_t *body)
+{
+    struct cw_image_header header;
+
+    memcpy(&header, body, sizeof(header));
     memcpy(summary->job, header.job, CW_ID_SIZE);
     memcpy(summary->program, header.program, sizeof(summary->program));
     summary->ranks = header.ranks;
@@ -147,7 +175,6 @@ static const char *check_first(struct check *check, const struct index_entry *en
     summary->image.incarnation = header.incarnation;
     summary->image.number = header.number;
     summary->image.point = (struct cw_point){header.event, header.clock, header.acts};
-    return NULL;
 }
 
 static uint64_t end_of(const struct index_entry *entry)
@@ -155,52 +182,25 @@ static uint64_t end_of(const struct index_entry *entry)
     return entry->place + (entry->bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
 }
 
-static const char *check_block(struct check *check, const struct index_entry *entry)
+static const char *check_entry(struct index_order *order, const struct index_entry *entry,
+                               struct index_summary *summary)
 {
-    if (entry->record.type == CW_IMAGE_BLOCK_SAME)
-        return "a block that is in another image";
-    if (index_has_place(entry->record.type) &&
-        (entry->place % UNIT_BYTES || entry->place > INT64_MAX - CW_IMAGE_BLOCK))
-        return "a block at a place that cannot be";
-    if (index_has_place(entry->record.type) && end_of(entry) > check->summary->end)
-        check->summary->end = end_of(entry);
-    return cw_image_check_block(&check->order, entry->record.type, entry->record.length,
-                                &entry->block);
-}
-
-static const char *check_end(struct check *check, const struct index_entry *entry)
-{
-    XXH128_hash_t digest = XXH3_128bits_digest(&check->hash);
-    struct cw_image_hash hash = {digest.low64, digest.high64};
-    struct cw_image_end end;
-
-    memcpy(&end, entry->body, sizeof(end));
-    return cw_image_check_end(&check->order, &end, &hash);
-}
-
-static const char *check_entry(struct check *check, const struct index_entry *entry)
-{
-    const struct cw_image_record *record = &entry->record;
-    struct cw_image_region region;
+    uint32_t type = entry->record.type;
     const char *wrong;
 
-    check->stream += sizeof(*record) + record->length;
-    if (!check->begun && record->type != CW_IMAGE_HEADER)
-        return "no header at the beginning";
-    if (check->order.ended)
-        return "records after the end";
-    if (record->type == CW_IMAGE_END)
-        return check_end(check, entry);
-    if (record->type == CW_IMAGE_HEADER) {
-        wrong = check_first(check, entry);
-    } else if (record->type == CW_IMAGE_REGION) {
-        memcpy(&region, entry->body, sizeof(region));
-        wrong = cw_image_check_region(&check->order, &region);
-    } else {
-        wrong = check_block(check, entry);
-    }
-    XXH3_128bits_update(&check->hash, entry->body, body_bytes(record));
-    return wrong;
+    if (type == CW_IMAGE_BLOCK_SAME)
+        return "a block that is in another image";
+    if (index_has_place(type) &&
+        (entry->place % UNIT_BYTES || entry->place > INT64_MAX - CW_IMAGE_BLOCK))
+        return "a block at a place that cannot be";
+    wrong = index_order_take(order, &entry->record, entry->body);
+    if (wrong)
+        return wrong;
+    if (type == CW_IMAGE_HEADER)
+        summarize_header(summary, entry->body);
+    if (index_has_place(type) && end_of(entry) > summary->end)
+        summary->end = end_of(entry);
+    return NULL;
 }
 
 static const char *check_file(const uint8_t *bytes, size_t size, struct index_header *header)
@@ -241,8 +241,9 @@ bool index_is_foreign(const uint8_t *bytes, size_t size)
 
 const char *index_check(const uint8_t *bytes, size_t size, struct index_summary *summary)
 {
-    struct check check = {.summary = summary};
+    struct index_order check = {0};
     struct index_header header;
+    uint64_t stream = 0;
     struct index_reader reader;
     struct index_entry entry;
     const char *wrong = check_file(bytes, size, &header);
@@ -250,15 +251,16 @@ const char *index_check(const uint8_t *bytes, size_t size, struct index_summary 
     if (wrong)
         return wrong;
     *summary = (struct index_summary){.stream = header.stream, .image.stored = header.stored};
-    XXH3_128bits_reset(&check.hash);
     reader = index_reader(bytes, size);
-    while (!wrong && index_next(&reader, &entry))
-        wrong = check_entry(&check, &entry);
+    while (!wrong && index_next(&reader, &entry)) {
+        wrong = check_entry(&check, &entry, summary);
+        stream += sizeof(entry.record) + entry.record.length;
+    }
     if (wrong)
         return wrong;
     if (!check.order.ended || reader.left > 0)
         return "it ends too early";
-    if (check.stream != header.stream)
+    if (stream != header.stream)
         return "its stream is longer or shorter than it says";
     summary->image.bytes = check.order.bytes;
     summary->blocks = check.order.blocks;

@@ -6,6 +6,9 @@
 #include "common/frame.h"
 #include "common/image.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define INDEX_MAGIC 0x3158444959415743ull /* "CWAYIDX1" */
 #define INDEX_VERSION 1u
 #define INDEX_BYTES_MAX (1ull << 30) /* of one index: an image of more than 1 TiB */
@@ -43,6 +46,18 @@ struct index_entry {
     uint64_t place;                /* of DATA and LZ4: offset in the file of blocks */
     uint64_t bytes;                /* of DATA and LZ4: there */
 };
+
+/* A stream, or an index, one record after the other: whether they are in order, and belong
+ * together. All zero at first. */
+struct index_order {
+    bool begun;
+    struct cw_image_order order;
+    XXH3_state_t hash;
+};
+
+/* `body`: as of index_add. Errors: NULL is none, or what is wrong. */
+const char *index_order_take(struct index_order *order, const struct cw_image_record *record,
+                             const uint8_t *body);
 
 /* --- making one ----------------------------------------------------------------------------------
  */

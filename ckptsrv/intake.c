@@ -3,14 +3,10 @@
 #include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 struct intake {
     struct intake_config config;
-    struct cw_image_order order;
-    bool begun;
-    XXH3_state_t hash;
+    struct index_order order;
     struct index_maker index;
     struct index_reader base;
     struct index_entry base_entry; /* the block at hand of the base */
@@ -45,7 +41,6 @@ struct intake *intake_new(const struct intake_config *config)
     if (!intake)
         return NULL;
     intake->config = *config;
-    XXH3_128bits_reset(&intake->hash);
     intake->base_ended = config->base == NULL;
     if (config->base) {
         intake->base = index_reader(config->base, config->base_size);
@@ -76,11 +71,14 @@ static int add(struct intake *intake, const struct cw_image_record *record, cons
 }
 
 /* What PUT and HELLO have said, and the header says. */
-static int compare_header(const struct intake_config *config, const struct cw_image_header *header,
+static int compare_header(const struct intake_config *config, const uint8_t *body,
                           struct cw_err *err)
 {
     const struct cw_point *point = &config->put.point;
+    struct cw_image_header bytes;
+    const struct cw_image_header *header = &bytes;
 
+    memcpy(&bytes, body, sizeof(bytes));
     if (memcmp(header->job, config->job, CW_ID_SIZE) != 0)
         return cw_err_set(err, CW_EPROTO, "the image is of another job than this connection");
     if (header->rank != config->rank || header->incarnation != config->incarnation)
@@ -97,55 +95,21 @@ static int compare_header(const struct intake_config *config, const struct cw_im
     return CW_OK;
 }
 
-static int take_header(struct intake *intake, const struct cw_image_record *record,
-                       const uint8_t *body, struct cw_err *err)
-{
-    struct cw_image_header header;
-    const char *wrong;
-
-    memcpy(&header, body, sizeof(header));
-    wrong = cw_image_check_header(&header);
-    if (wrong)
-        return wrong_stream(err, wrong);
-    if (compare_header(&intake->config, &header, err) < 0)
-        return err->code;
-    intake->begun = true;
-    XXH3_128bits_update(&intake->hash, body, record->length);
-    return add(intake, record, body, 0, err);
-}
-
-static int take_region(struct intake *intake, const struct cw_image_record *record,
-                       const uint8_t *body, struct cw_err *err)
-{
-    struct cw_image_region region;
-    const char *wrong;
-
-    memcpy(&region, body, sizeof(region));
-    wrong = cw_image_check_region(&intake->order, &region);
-    if (wrong)
-        return wrong_stream(err, wrong);
-    XXH3_128bits_update(&intake->hash, body, record->length);
-    return add(intake, record, body, 0, err);
-}
-
-/* The bytes of a block against its hash. */
-static int verify(struct intake *intake, uint32_t type, const struct cw_image_block *block,
-                  const uint8_t *bytes, size_t size, struct cw_err *err)
+enum intake_verdict intake_verify(uint32_t type, const struct cw_image_block *block,
+                                  const uint8_t *bytes, size_t size, uint8_t plain[CW_IMAGE_BLOCK])
 {
     XXH128_hash_t hash;
 
     if (type == CW_IMAGE_BLOCK_LZ4) {
-        int n = LZ4_decompress_safe((const char *)bytes, (char *)intake->plain, (int)size,
-                                    sizeof(intake->plain));
+        int n = LZ4_decompress_safe((const char *)bytes, (char *)plain, (int)size, CW_IMAGE_BLOCK);
 
         if (n < 0 || (uint64_t)n != block->size)
-            return wrong_stream(err, "a block that cannot be decompressed");
-        bytes = intake->plain;
+            return INTAKE_NOT_PACKED;
+        bytes = plain;
     }
     hash = XXH3_128bits(bytes, block->size);
-    if (hash.low64 == block->hash.low && hash.high64 == block->hash.high)
-        return CW_OK;
-    return wrong_stream(err, "a block whose checksum differs");
+    return hash.low64 == block->hash.low && hash.high64 == block->hash.high ? INTAKE_WHOLE
+                                                                            : INTAKE_DIFFERS;
 }
 
 /* Puts what the base has of this block in its place. */
@@ -171,51 +135,35 @@ static int take_block(struct intake *intake, const struct cw_image_record *recor
     const uint8_t *bytes = body + sizeof(struct cw_image_block);
     size_t size = record->length - sizeof(struct cw_image_block);
     struct cw_image_block block;
+    enum intake_verdict verdict;
     uint64_t place = 0;
-    const char *wrong;
 
     memcpy(&block, body, sizeof(block));
-    wrong = cw_image_check_block(&intake->order, record->type, record->length, &block);
-    if (wrong)
-        return wrong_stream(err, wrong);
-    XXH3_128bits_update(&intake->hash, body, sizeof(block));
     if (record->type == CW_IMAGE_BLOCK_SAME)
         return take_same(intake, body, &block, err);
-    if (index_has_place(record->type) &&
-        (verify(intake, record->type, &block, bytes, size, err) < 0 ||
-         intake->config.write(intake->config.ctx, bytes, size, &place, err) < 0))
+    if (!index_has_place(record->type))
+        return add(intake, record, body, 0, err);
+    verdict = intake_verify(record->type, &block, bytes, size, intake->plain);
+    if (verdict)
+        return wrong_stream(err, verdict == INTAKE_DIFFERS ? "a block whose checksum differs"
+                                                           : "a block that cannot be decompressed");
+    if (intake->config.write(intake->config.ctx, bytes, size, &place, err) < 0)
         return err->code;
     return add(intake, record, body, place, err);
-}
-
-static int take_end(struct intake *intake, const struct cw_image_record *record,
-                    const uint8_t *body, struct cw_err *err)
-{
-    XXH128_hash_t digest = XXH3_128bits_digest(&intake->hash);
-    struct cw_image_hash hash = {digest.low64, digest.high64};
-    struct cw_image_end end;
-    const char *wrong;
-
-    memcpy(&end, body, sizeof(end));
-    wrong = cw_image_check_end(&intake->order, &end, &hash);
-    return wrong ? wrong_stream(err, wrong) : add(intake, record, body, 0, err);
 }
 
 static int take_record(struct intake *intake, const struct cw_image_record *record,
                        const uint8_t *body, struct cw_err *err)
 {
-    if (intake->begun != (record->type != CW_IMAGE_HEADER))
-        return wrong_stream(err, intake->begun ? "a second header" : "it begins without a header");
-    switch (record->type) {
-    case CW_IMAGE_HEADER:
-        return take_header(intake, record, body, err);
-    case CW_IMAGE_REGION:
-        return take_region(intake, record, body, err);
-    case CW_IMAGE_END:
-        return take_end(intake, record, body, err);
-    default:
+    const char *wrong = index_order_take(&intake->order, record, body);
+
+    if (wrong)
+        return wrong_stream(err, wrong);
+    if (record->type == CW_IMAGE_HEADER && compare_header(&intake->config, body, err) < 0)
+        return err->code;
+    if (index_is_block(record->type))
         return take_block(intake, record, body, err);
-    }
+    return add(intake, record, body, 0, err);
 }
 
 /* --- records -------------------------------------------------------------------------------------
@@ -229,7 +177,7 @@ static int check_first(const struct intake *intake, const uint8_t *body, size_t 
     uint64_t magic = cw_get_u64(&r);
     uint32_t version = cw_get_u32(&r);
 
-    if (intake->begun || r.bad || magic != CW_IMAGE_MAGIC || version == CW_IMAGE_VERSION)
+    if (intake->order.begun || r.bad || magic != CW_IMAGE_MAGIC || version == CW_IMAGE_VERSION)
         return CW_OK;
     return cw_err_set(err, CW_EPROTO,
                       "the image is of version %u, this checkpoint server keeps version %u; use "
@@ -244,7 +192,7 @@ int intake_take(struct intake *intake, const uint8_t *bytes, size_t size, size_t
     const char *wrong;
 
     *taken = 0;
-    while (!intake->order.ended && size - *taken >= sizeof(record)) {
+    while (!intake->order.order.ended && size - *taken >= sizeof(record)) {
         const uint8_t *body = bytes + *taken + sizeof(record);
         size_t left = size - *taken - sizeof(record);
 
@@ -265,12 +213,12 @@ int intake_take(struct intake *intake, const uint8_t *bytes, size_t size, size_t
 
 bool intake_ended(const struct intake *intake)
 {
-    return intake->order.ended;
+    return intake->order.order.ended;
 }
 
 struct index_maker *intake_index(struct intake *intake, uint64_t stored, uint64_t *bytes)
 {
     index_finish(&intake->index, stored);
-    *bytes = intake->order.bytes;
+    *bytes = intake->order.order.bytes;
     return &intake->index;
 }

@@ -33,6 +33,12 @@ int intake_take(struct intake *intake, const uint8_t *bytes, size_t size, size_t
                 struct cw_err *err);
 #define INTAKE_RECORD_MAX (128u << 10)
 
+enum intake_verdict { INTAKE_WHOLE, INTAKE_NOT_PACKED, INTAKE_DIFFERS };
+
+/* Compares the bytes of a block, as they are stored, with its hash; `plain` is for its use. */
+enum intake_verdict intake_verify(uint32_t type, const struct cw_image_block *block,
+                                  const uint8_t *bytes, size_t size, uint8_t plain[CW_IMAGE_BLOCK]);
+
 /* Whether all of it has come. */
 bool intake_ended(const struct intake *intake);
 /* Then: its index, and bytes of memory. `stored`: what is new on disk. */

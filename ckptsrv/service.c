@@ -10,9 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
-
-#define TICK_NS 500000000ull
 
 enum state {
     STRANGER, /* has not said HELLO */
@@ -27,7 +26,7 @@ enum state {
 
 /* One connection and what is done for it. */
 struct session {
-    struct session *before, *after; /* in the order in which they came */
+    TAILQ_ENTRY(session) in_service; /* in the order in which they came */
     struct service *service;
     struct guest *guest; /* NULL: it is over */
     enum state state;
@@ -47,13 +46,17 @@ struct service {
     struct vault *vault;
     struct workers *workers;
     const uint8_t *key;
-    struct session *first, *last;
+    TAILQ_HEAD(, session) sessions;
     uint32_t strangers;
     uint32_t transfers; /* that have begun */
-    bool look;          /* a session may go on, or is to be freed */
     bool closing;
-    struct loop_timer tick;
+    struct loop_timer look; /* a session may go on, or is to be freed */
 };
+
+static void look(struct service *service)
+{
+    loop_timer_set(&service->look, 0);
+}
 
 static void refuse(struct session *s, enum cw_refusal code, const char *text)
 {
@@ -80,7 +83,7 @@ static void finish(struct session *s)
         upload_end(s->upload);
     if (s->download)
         download_end(s->download);
-    s->service->look = true;
+    look(s->service);
 }
 
 static void refuse_and_finish(struct session *s, enum cw_refusal code, const char *text)
@@ -131,9 +134,10 @@ static void upload_room(void *ctx)
 static void upload_stored(void *ctx, const struct cw_stored *stored)
 {
     struct session *s = ctx;
+    struct session *d;
 
     put_stored(s, CW_FRAME_STORED, stored);
-    for (struct session *d = s->service->first; d; d = d->after)
+    TAILQ_FOREACH (d, &s->service->sessions, in_service)
         if (is_dispatcher(d) && same_job(d, s))
             put_stored(d, CW_FRAME_STORED, stored);
     if (s->guest)
@@ -162,7 +166,7 @@ static void upload_ended(void *ctx)
 
     s->upload = NULL;
     s->service->transfers--;
-    s->service->look = true;
+    look(s->service);
 }
 
 static const struct upload_events upload_events = {upload_opened, upload_room,   upload_whole,
@@ -178,10 +182,11 @@ static bool same_rank(const struct session *a, const struct session *b)
 static bool may_upload(const struct session *s)
 {
     const struct service *service = s->service;
+    const struct session *other;
 
     if (service->transfers >= SERVICE_TRANSFERS_MAX)
         return false;
-    for (const struct session *other = service->first; other; other = other->after)
+    TAILQ_FOREACH (other, &service->sessions, in_service)
         if (other->upload && same_rank(s, other))
             return false;
     return true;
@@ -204,7 +209,9 @@ static void start_upload(struct session *s)
  * the session. */
 static bool fence(struct session *s)
 {
-    for (struct session *other = s->service->first; other; other = other->after) {
+    struct session *other;
+
+    TAILQ_FOREACH (other, &s->service->sessions, in_service) {
         if (!same_rank(s, other) || (other->state != WAITING && other->state != UPLOADING))
             continue;
         if (other->hello.incarnation > s->hello.incarnation) {
@@ -220,9 +227,11 @@ static bool fence(struct session *s)
 
 static bool job_is_known(const struct session *s)
 {
+    const struct session *d;
+
     if (registry_has_job(vault_registry(s->service->vault), s->hello.job))
         return true;
-    for (const struct session *d = s->service->first; d; d = d->after)
+    TAILQ_FOREACH (d, &s->service->sessions, in_service)
         if (is_dispatcher(d) && same_job(d, s))
             return true;
     return false;
@@ -248,7 +257,7 @@ static void recv_put(struct session *s, const uint8_t *body)
     leave_state(s, WAITING);
     guest_set_mode(s->guest, GUEST_PAUSED);
     guest_set_patience(s->guest, LOOP_NEVER);
-    s->service->look = true;
+    look(s->service);
 }
 
 /* --- reading back --------------------------------------------------------------------------------
@@ -296,7 +305,7 @@ static void download_ended(void *ctx)
 
     s->download = NULL;
     s->service->transfers--;
-    s->service->look = true;
+    look(s->service);
 }
 
 static const struct download_events download_events = {
@@ -320,7 +329,7 @@ static void recv_fetch(struct session *s, const uint8_t *body)
     cw_image_ref_get(body, &s->ref);
     leave_state(s, FETCHING);
     guest_set_mode(s->guest, GUEST_PAUSED);
-    s->service->look = true;
+    look(s->service);
 }
 
 /* --- dropping ------------------------------------------------------------------------------------
@@ -340,7 +349,7 @@ static void drop_done(struct work *work)
     struct session *s = (struct session *)((char *)work - offsetof(struct session, drop));
 
     s->dropping = false;
-    s->service->look = true;
+    look(s->service);
     if (s->state != DROPPING)
         return;
     s->state = DISPATCHER;
@@ -350,7 +359,9 @@ static void drop_done(struct work *work)
 /* Images that are on their way are not wanted either. */
 static void void_uploads(struct session *s)
 {
-    for (struct session *other = s->service->first; other; other = other->after) {
+    struct session *other;
+
+    TAILQ_FOREACH (other, &s->service->sessions, in_service) {
         if (other->hello.role != CW_ROLE_IMAGE || !same_job(s, other) ||
             (other->state != WAITING && other->state != UPLOADING) ||
             (s->ref.rank != CW_EVERY_RANK && s->ref.rank != other->hello.rank) ||
@@ -496,12 +507,12 @@ static void put_challenge(struct session *s)
 /* The oldest has had the most time. */
 static void make_room(struct service *service)
 {
-    struct session *s = service->first;
+    struct session *s = TAILQ_FIRST(&service->sessions);
 
     if (service->strangers < SERVICE_STRANGERS_MAX)
         return;
     while (s->state != STRANGER)
-        s = s->after;
+        s = TAILQ_NEXT(s, in_service);
     if (s->guest)
         guest_abandon(s->guest);
     finish(s);
@@ -523,9 +534,7 @@ void service_enter(struct service *service, int fd)
         return;
     }
     service->strangers++;
-    s->before = service->last;
-    *(service->last ? &service->last->after : &service->first) = s;
-    service->last = s;
+    TAILQ_INSERT_TAIL(&service->sessions, s, in_service);
     guest_set_patience(s->guest, SERVICE_HELLO_NS);
     put_challenge(s);
 }
@@ -533,42 +542,23 @@ void service_enter(struct service *service, int fd)
 /* --- all of them ---------------------------------------------------------------------------------
  */
 
-static void free_session(struct session *s)
-{
-    struct service *service = s->service;
-
-    *(s->before ? &s->before->after : &service->first) = s->after;
-    *(s->after ? &s->after->before : &service->last) = s->before;
-    free(s);
-}
-
-void service_turned(struct service *service)
-{
-    struct session *next;
-
-    if (!service->look)
-        return;
-    service->look = false;
-    for (struct session *s = service->first; s; s = next) {
-        next = s->after;
-        if (s->state == DONE && !s->guest && !s->upload && !s->download && !s->dropping)
-            free_session(s);
-        else if (s->state == WAITING && !service->closing && may_upload(s))
-            start_upload(s);
-        else if (s->state == FETCHING && !s->download && !service->closing &&
-                 service->transfers < SERVICE_TRANSFERS_MAX)
-            start_download(s);
-    }
-}
-
-static void on_tick(void *ctx)
+static void on_look(void *ctx)
 {
     struct service *service = ctx;
+    struct session *next;
 
-    for (struct session *s = service->first; s; s = s->after)
-        if (s->guest)
-            guest_tick(s->guest);
-    loop_timer_set(&service->tick, loop_now_ns(service->loop) + TICK_NS);
+    for (struct session *s = TAILQ_FIRST(&service->sessions); s; s = next) {
+        next = TAILQ_NEXT(s, in_service);
+        if (s->state == DONE && !s->guest && !s->upload && !s->download && !s->dropping) {
+            TAILQ_REMOVE(&service->sessions, s, in_service);
+            free(s);
+        } else if (s->state == WAITING && !service->closing && may_upload(s)) {
+            start_upload(s);
+        } else if (s->state == FETCHING && !s->download && !service->closing &&
+                   service->transfers < SERVICE_TRANSFERS_MAX) {
+            start_download(s);
+        }
+    }
 }
 
 struct service *service_new(struct loop *loop, struct vault *vault, struct workers *workers,
@@ -582,28 +572,29 @@ struct service *service_new(struct loop *loop, struct vault *vault, struct worke
     service->vault = vault;
     service->workers = workers;
     service->key = key;
-    loop_timer_add(loop, &service->tick, on_tick, service);
-    loop_timer_set(&service->tick, loop_now_ns(loop) + TICK_NS);
+    TAILQ_INIT(&service->sessions);
+    loop_timer_add(loop, &service->look, on_look, service);
     return service;
 }
 
 void service_free(struct service *service)
 {
+    struct session *s;
+
     if (!service)
         return;
     service->closing = true;
-    loop_timer_remove(&service->tick);
-    for (struct session *s = service->first; s; s = s->after) {
+    TAILQ_FOREACH (s, &service->sessions, in_service) {
         guest_free(s->guest);
         s->guest = NULL;
         finish(s);
     }
-    for (service_turned(service); service->first; service_turned(service)) {
+    for (on_look(service); !TAILQ_EMPTY(&service->sessions); on_look(service)) {
         struct pollfd ready = {.fd = workers_fd(service->workers), .events = POLLIN};
 
         poll(&ready, 1, -1);
         workers_collect(service->workers);
     }
-    loop_timer_remove(&service->tick);
+    loop_timer_remove(&service->look);
     free(service);
 }

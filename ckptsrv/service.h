@@ -21,7 +21,5 @@ void service_free(struct service *service);
 
 /* A connection was accepted: the descriptor is the service's. */
 void service_enter(struct service *service, int fd);
-/* After each turn of the loop. */
-void service_turned(struct service *service);
 
 #endif

@@ -1,11 +1,9 @@
 #include "ckptsrv/verify.h"
+#include "ckptsrv/intake.h"
 
-#include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 int verify_index(const struct imgdir *dir, const uint8_t job[CW_ID_SIZE], uint32_t rank,
                  uint32_t number, struct index_summary *summary, uint8_t **bytes, size_t *size,
@@ -29,25 +27,18 @@ static int verify_block(int fd, const struct index_entry *entry, struct cw_err *
 {
     uint8_t stored[CW_IMAGE_BLOCK];
     uint8_t plain[CW_IMAGE_BLOCK];
-    const uint8_t *bytes = stored;
     struct iovec to = {stored, entry->bytes};
-    XXH128_hash_t hash;
+    enum intake_verdict verdict;
 
     if (imgdir_read(fd, &to, 1, entry->place, err) < 0)
         return err->code;
-    if (entry->record.type == CW_IMAGE_BLOCK_LZ4) {
-        int n = LZ4_decompress_safe((const char *)stored, (char *)plain, (int)entry->bytes,
-                                    sizeof(plain));
-
-        if (n < 0 || (uint64_t)n != entry->block.size)
-            return cw_err_set(err, CW_EPROTO, "the block of address %#llx cannot be decompressed",
-                              (unsigned long long)entry->block.address);
-        bytes = plain;
-    }
-    hash = XXH3_128bits(bytes, entry->block.size);
-    if (hash.low64 == entry->block.hash.low && hash.high64 == entry->block.hash.high)
+    verdict = intake_verify(entry->record.type, &entry->block, stored, entry->bytes, plain);
+    if (verdict == INTAKE_WHOLE)
         return CW_OK;
-    return cw_err_set(err, CW_EPROTO, "the checksum of the block of address %#llx differs",
+    return cw_err_set(err, CW_EPROTO,
+                      verdict == INTAKE_DIFFERS
+                          ? "the checksum of the block of address %#llx differs"
+                          : "the block of address %#llx cannot be decompressed",
                       (unsigned long long)entry->block.address);
 }
 

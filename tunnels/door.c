@@ -1,9 +1,9 @@
 #include "tunnels/door.h"
 #include "common/fd.h"
+#include "common/listen.h"
 #include "common/signals.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,19 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DOOR_END_MS 5000u  /* for tunnels to end, that were asked to */
-#define DOOR_STEP_MS 10u   /* between two looks whether they have */
-#define DOOR_PAUSE_MS 100u /* when a connection cannot be accepted, or no tunnel started */
+#define DOOR_END_MS 5000u /* for tunnels to end, that were asked to */
+#define DOOR_STEP_MS 10u  /* between two looks whether they have */
 
 struct house {
-    struct door *door;
+    const struct door *door;
     uint32_t doors;
-    int listener[DOORS_MAX];
-    int signals; /* a signalfd */
+    struct loop *loop;
+    struct listeners listeners;
+    struct signals signals;
     sigset_t before;
     pid_t tunnel[DOOR_CONNECTIONS_MAX];
     uint32_t tunnels;
@@ -37,6 +36,8 @@ struct house {
 static _Noreturn void become_tunnel(const struct house *h, int fd, const char *to, pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     sigprocmask(SIG_SETMASK, &h->before, NULL);
     if (getppid() == parent && dup2(fd, STDIN_FILENO) >= 0 && dup2(fd, STDOUT_FILENO) >= 0)
         execl("/proc/self/exe", "causeway", "tunnel", to, (char *)NULL);
@@ -93,93 +94,64 @@ static void end_tunnels(struct house *h)
 
 /* --- listeners --- */
 
-static void close_listeners(struct house *h, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        cw_unlisten(h->listener[i], &h->door[i].at);
-}
-
 static int open_listeners(struct house *h, struct cw_err *err)
 {
-    for (uint32_t i = 0; i < h->doors; i++) {
-        h->listener[i] = cw_listen(&h->door[i].at, err);
-        if (h->listener[i] < 0) {
-            close_listeners(h, i);
+    for (uint32_t i = 0; i < h->doors; i++)
+        if (listeners_add(&h->listeners, &h->door[i].at, err) < 0)
             return cw_err_wrap(err, "a door to %s", h->door[i].to);
-        }
-    }
     return CW_OK;
 }
 
 static void announce(const struct house *h, int ready_fd)
 {
-    for (uint32_t i = 0; i < h->doors; i++)
+    for (uint32_t i = 0; i < h->doors; i++) {
+        const char *at = h->listeners.at[i].address.text;
+
         if (ready_fd >= 0)
-            dprintf(ready_fd, "%s\n", h->door[i].at.text);
+            dprintf(ready_fd, "%s\n", at);
         else
-            fprintf(stderr, "causeway tunnel: listening on %s for %s\n", h->door[i].at.text,
-                    h->door[i].to);
+            fprintf(stderr, "causeway tunnel: listening on %s for %s\n", at, h->door[i].to);
+    }
     cw_close(&ready_fd);
 }
 
-static void lead_on(struct house *h, uint32_t i)
+/* With as many connections as there may be, further ones wait in the kernel. */
+static void lead_on(void *ctx, uint32_t number, int fd)
 {
-    int fd = cw_accept(h->listener[i], &h->door[i].at);
+    struct house *h = ctx;
 
-    if (fd == -EAGAIN || fd == -ECONNABORTED || fd == -EINTR)
-        return;
-    if (fd < 0)
-        fprintf(stderr, "causeway tunnel: accepting a connection at %s: %s\n", h->door[i].at.text,
-                strerror(-fd));
     cw_keep_alive(fd);
-    if (fd < 0 || !start_tunnel(h, fd, h->door[i].to))
-        poll(NULL, 0, DOOR_PAUSE_MS);
-    cw_close(&fd);
+    if (!start_tunnel(h, fd, h->door[number].to))
+        listeners_pause(&h->listeners, LISTEN_PAUSE_NS);
+    else if (h->tunnels == DOOR_CONNECTIONS_MAX)
+        listeners_pause(&h->listeners, LOOP_NEVER);
+    close(fd);
 }
 
 /* --- its life --- */
 
-static void on_signal(struct house *h)
+static void on_signal(void *ctx, int number)
 {
-    struct signalfd_siginfo info;
-
-    while (read(h->signals, &info, sizeof(info)) == sizeof(info))
-        h->over |= info.ssi_signo != SIGCHLD;
-    reap(h);
-}
-
-/* With as many connections as there may be, further ones wait in the kernel. */
-static void turn(struct house *h)
-{
-    struct pollfd fds[DOORS_MAX + 1];
+    struct house *h = ctx;
     bool full = h->tunnels == DOOR_CONNECTIONS_MAX;
 
-    fds[h->doors] = (struct pollfd){.fd = h->signals, .events = POLLIN};
-    for (uint32_t i = 0; i < h->doors; i++)
-        fds[i] = (struct pollfd){.fd = full ? -1 : h->listener[i], .events = POLLIN};
-    if (poll(fds, h->doors + 1, -1) < 0)
-        return;
-    if (fds[h->doors].revents)
-        on_signal(h);
-    for (uint32_t i = 0; i < h->doors && !h->over; i++)
-        if (fds[i].revents && h->tunnels < DOOR_CONNECTIONS_MAX)
-            lead_on(h, i);
+    h->over |= number != SIGCHLD;
+    reap(h);
+    if (full && h->tunnels < DOOR_CONNECTIONS_MAX)
+        listeners_pause(&h->listeners, 0);
 }
 
-static int open_signals(struct house *h, struct cw_err *err)
+static int open_all(struct house *h, struct cw_err *err)
 {
-    static const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
-    sigset_t ours;
-
-    sigemptyset(&ours);
-    cw_signals_add(&ours, numbers, sizeof(numbers) / sizeof(*numbers));
-    sigprocmask(SIG_BLOCK, &ours, &h->before);
-    h->signals = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);
-    return h->signals >= 0 ? CW_OK
-                           : cw_err_set(err, CW_ESYS, "doors: signalfd: %s", strerror(errno));
+    sigprocmask(SIG_SETMASK, NULL, &h->before);
+    h->loop = loop_new(err);
+    if (!h->loop || signals_open(&h->signals, h->loop, on_signal, h, err) < 0)
+        return err->code;
+    listeners_init(&h->listeners, h->loop, lead_on, h);
+    return open_listeners(h, err);
 }
 
-int doors_run(struct door *doors, uint32_t count, int ready_fd, struct cw_err *err)
+int doors_run(const struct door *doors, uint32_t count, int ready_fd, struct cw_err *err)
 {
     struct house *h = calloc(1, sizeof(*h));
 
@@ -187,16 +159,15 @@ int doors_run(struct door *doors, uint32_t count, int ready_fd, struct cw_err *e
         return cw_err_set(err, CW_ENOMEM, "no memory for doors");
     h->door = doors;
     h->doors = count;
-    if (open_signals(h, err) == CW_OK) {
-        if (open_listeners(h, err) == CW_OK) {
-            announce(h, ready_fd);
-            while (!h->over)
-                turn(h);
-            close_listeners(h, count);
-            end_tunnels(h);
-        }
-        close(h->signals);
+    if (open_all(h, err) == CW_OK) {
+        announce(h, ready_fd);
+        while (!h->over)
+            loop_turn(h->loop, LOOP_NEVER);
     }
+    listeners_close(&h->listeners);
+    end_tunnels(h);
+    signals_close(&h->signals);
+    loop_free(h->loop);
     free(h);
     return err->code;
 }

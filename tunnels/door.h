@@ -3,11 +3,11 @@
 #ifndef TUNNELS_DOOR_H
 #define TUNNELS_DOOR_H
 
-#include "common/transport.h"
+#include "common/listen.h"
 
 #include <stdint.h>
 
-#define DOORS_MAX 32u              /* of a process */
+#define DOORS_MAX LISTENERS_MAX    /* of a process */
 #define DOOR_CONNECTIONS_MAX 1024u /* of a process, at a time; further ones wait */
 
 struct door {
@@ -18,6 +18,6 @@ struct door {
 /* Listens at all of them, says so (a line for each to `ready_fd`, which is closed then, or with -1
  * to standard error), and leads connections on until SIGTERM, SIGINT or SIGHUP; then all of them
  * end. To be called by a process of one thread. Errors: those of cw_listen; CW_ESYS, CW_ENOMEM. */
-int doors_run(struct door *doors, uint32_t count, int ready_fd, struct cw_err *err);
+int doors_run(const struct door *doors, uint32_t count, int ready_fd, struct cw_err *err);
 
 #endif

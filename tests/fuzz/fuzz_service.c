@@ -112,7 +112,6 @@ static void turn(void)
 {
     for (int i = 0; i < 3; i++) {
         loop_turn(loop, 0);
-        service_turned(service);
         workers_collect(workers);
     }
 }
