@@ -30,6 +30,12 @@ static void keeper_end(struct keeper *k, int code)
 
 /* --- what it is started with ------------------------------------------------------------------ */
 
+/* Descriptors that were handed down to us are not there for it. */
+static bool is_descriptor(const char *word)
+{
+    return strcmp(word, "--ready-fd") == 0 || strcmp(word, "--key-fd") == 0;
+}
+
 /* Our own words, and what they mean here: each of its processes has the same. */
 static int make_command(void *ctx, struct command *command, struct cw_err *err)
 {
@@ -41,7 +47,10 @@ static int make_command(void *ctx, struct command *command, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL, "more than %u words are too many for a relay's keeper",
                           COMMAND_WORDS_MAX - WORDS_ADDED);
     for (int i = 1; i < config->argc; i++)
-        command_word(command, config->argv[i]);
+        if (is_descriptor(config->argv[i]))
+            i++;
+        else
+            command_word(command, config->argv[i]);
     command_word(command, "--engine");
     command_word(command, config->settings->engine->name);
     command_number(command, "--memory-max", "%llu",

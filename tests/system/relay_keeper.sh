@@ -89,6 +89,26 @@ is_silent() {
   expect_nothing
 }
 
+# It says where it was told to that it listens; each relay has the key that came through a pipe.
+says_so() {
+  local one two
+  exec {one}>"$tmp/said" {two}< <(printf '%064d' 0)
+  start "${causeway[@]}" relay --log-safety file --listen "unix:$work/relay" --ready-fd "$one" --key-fd "$two"
+  exec {one}>&- {two}<&-
+  await_true "it to listen" grep -q "^unix:$work/relay\$" "$tmp/said"
+  relay=$(child_of "$pid")
+  printf '%064d' 0 >"$tmp/key"
+  chmod 600 "$tmp/key"
+  address=unix:$work/relay
+  kill_relay "$pid"
+  expect_service --key-file "$tmp/key"
+  kill -TERM "$pid"
+  finish
+  expect_code 0
+  expect_err_like "$again"
+  expect_nothing
+}
+
 # Where to look when they are many
 has_names() {
   start_unix_keeper
@@ -364,6 +384,7 @@ main() {
   t "a value that makes no sense" refused 2 '--log-safety x' --listen "unix:$tmp/relay" --log-safety x
   t "it says what a relay says" is_silent
   t "it says what a relay says, without a disk" is_silent --log-disk 0
+  t "descriptors of who starts it" says_so
   t "their names" has_names
   t "SIGTERM" asked_to_end TERM
   t "SIGINT" asked_to_end INT
