@@ -1,8 +1,6 @@
 #include "common/parse.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/doctor.h"
-#include "dispatcher/cli/doctor_grid.h"
-#include "dispatcher/cli/doctor_hosts.h"
 #include "dispatcher/program/tool.h"
 
 #include <stdio.h>

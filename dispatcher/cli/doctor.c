@@ -24,13 +24,6 @@ bool doctor_print(const char *about, const struct findings *findings)
     return missing;
 }
 
-bool doctor_print_host(const struct host_check *host)
-{
-    bool missing = doctor_print(host->name, &host->findings);
-
-    return doctor_print(host->name, &host->report.findings) || missing;
-}
-
 size_t doctor_ask_child(void (*ask)(const void *about, int to), const void *about, char *answer,
                         size_t size)
 {

@@ -1,15 +1,15 @@
-#include "dispatcher/cli/doctor_hosts.h"
 #include "common/together.h"
 #include "dispatcher/cli/doctor.h"
-#include "dispatcher/doctor/links.h"
+#include "dispatcher/doctor/compare.h"
 #include "dispatcher/program/resolve.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
+#define PORTS "the kernel chooses (net.ipv4.ip_local_port_range)"
+
 struct examination {
     struct host_checks hosts;
-    struct links links;
     struct tcp_probe_server server;
     char own_name[HOST_NAME_MAX + 1];
     char program[PATH_MAX];
@@ -22,9 +22,79 @@ static void check_one(void *ctx, uint32_t host)
     host_check_begin(&((struct examination *)ctx)->hosts.check[host]);
 }
 
+/* --- which of them reach each other over TCP, as relays, ranks and servers have to --- */
+
+/* As the relays of a job are told: by the address that ssh used, else by name. */
+static void address_of(const struct host_check *c, char address[CW_ADDRESS_MAX])
+{
+    const char *own = c->session.facts.own, *at = strchr(c->name, '@');
+
+    tcp_probe_address(own[0] ? own : at ? at + 1 : c->name, c->port, address);
+}
+
+/* The host connects. */
+static int ask(struct host_check *c, const char *address, struct cw_err *err)
+{
+    if (c->gone || host_check_reach(c, address, err) == CW_OK || !c->gone)
+        return c->gone ? CW_OK : err->code;
+    findings_add(&c->findings, DOCTOR_MISSING,
+                 "it was there, and answers no more: %s; is it overloaded?", err->text);
+    return CW_OK;
+}
+
+static void reach_it(const struct examination *e, struct host_check *c)
+{
+    char address[CW_ADDRESS_MAX];
+    struct cw_err err;
+
+    address_of(c, address);
+    if (c->port && tcp_probe_ask(address, TCP_PROBE_CONNECT_MS, e->hosts.config.token, &err) < 0)
+        findings_add(&c->findings, DOCTOR_MISSING,
+                     "this machine does not reach it over TCP: %s; let no firewall close its ports "
+                     "that " PORTS " to this machine, or use --relay-at cluster",
+                     err.text);
+}
+
+static void reach_back(const struct examination *e, struct host_check *c)
+{
+    const char *peer = c->session.facts.peer;
+    char address[CW_ADDRESS_MAX];
+    struct cw_err err;
+
+    tcp_probe_address(peer[0] ? peer : e->own_name, e->server.port, address);
+    if (e->server.port && ask(c, address, &err) < 0)
+        findings_add(&c->findings, DOCTOR_MISSING,
+                     "it does not reach this machine over TCP: %s; let no firewall close the ports "
+                     "here that " PORTS " to it",
+                     err.text);
+}
+
+static void reach_next(struct host_check *c, const struct host_check *next)
+{
+    char address[CW_ADDRESS_MAX];
+    struct cw_err err;
+
+    address_of(next, address);
+    if (ask(c, address, &err) < 0)
+        findings_add(
+            &c->findings, DOCTOR_MISSING,
+            "it does not reach %s over TCP: %s; let no firewall close the ports that " PORTS
+            " between hosts, or use --relay-at cluster",
+            next->name, err.text);
+}
+
 static void reach_one(void *ctx, uint32_t host)
 {
-    links_reach(&((const struct examination *)ctx)->links, host);
+    const struct examination *e = ctx;
+    struct host_check *c = &e->hosts.check[host];
+    const struct host_check *next = &e->hosts.check[(host + 1) % e->hosts.count];
+
+    if (!c->there || c->here)
+        return;
+    reach_it(e, c);
+    reach_back(e, c);
+    if (next != c && next->there && !next->here && next->port)
+        reach_next(c, next);
 }
 
 /* --- this machine --- */
@@ -36,7 +106,6 @@ static void begin_to_listen(struct examination *e)
     if (tcp_probe_serve(&e->server, e->hosts.config.token, &err) < 0)
         findings_add(&e->hosts.findings, DOCTOR_MISSING,
                      "this machine cannot listen for TCP: %s; relays of jobs have to", err.text);
-    e->links = (struct links){&e->hosts, e->server.port, e->own_name};
 }
 
 static void find_program(struct examination *e, const char *name)
@@ -77,9 +146,9 @@ static bool check_all(struct examination *e)
 
     cw_together(e->hosts.count, DOCTOR_HOSTS_MAX, check_one, e);
     cw_together(e->hosts.count, DOCTOR_HOSTS_MAX, reach_one, e);
-    host_checks_compare(&e->hosts);
+    compare_hosts(e->hosts.check, e->hosts.count, &e->hosts.findings);
     for (uint32_t i = 0; i < e->hosts.count; i++)
-        missing |= doctor_print_host(&e->hosts.check[i]);
+        missing |= doctor_print(e->hosts.check[i].name, &e->hosts.check[i].findings);
     return doctor_print("", &e->hosts.findings) || missing;
 }
 

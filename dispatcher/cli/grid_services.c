@@ -1,13 +1,10 @@
 #include "dispatcher/cli/grid_services.h"
-#include "common/home.h"
 #include "common/keyfile.h"
 #include "common/secret.h"
-#include "dispatcher/grid/grid_file.h"
-#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/services/service_batch.h"
 #include "dispatcher/status/table.h"
 
-#include <limits.h>
+#include <errno.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -18,29 +15,13 @@
 
 struct session {
     const struct grid_services_options *options;
-    struct grid grid;
     struct service_batch batch;
     struct service_row *rows;
     int count;
-    char own_host[HOST_NAME_MAX + 1];
-    char causeway[PATH_MAX];
-    char ssh_args[GRID_SSH_ARGS_BYTES];
     char *key; /* as the text of a file */
 };
 
 /* --- what is needed --- */
-
-static int find_sites(struct session *s, struct cw_err *err)
-{
-    const struct grid_services_options *o = s->options;
-    struct service_batch *b = &s->batch;
-
-    b->site = GRID_OUTSIDE;
-    if (o->site && (b->site = grid_find(&s->grid, o->site)) == GRID_OUTSIDE)
-        return cw_err_set(err, CW_EINVAL, "--site %s: grid %s has no such site", o->site,
-                          s->grid.name);
-    return grid_here(&s->grid, o->here, s->own_host, &b->here, err);
-}
 
 static int take_key(struct session *s, struct cw_err *err)
 {
@@ -50,7 +31,7 @@ static int take_key(struct session *s, struct cw_err *err)
     key = cw_secret_alloc(CW_KEY_SIZE);
     if (!s->key || !key) {
         cw_err_set(err, CW_ENOMEM, "no memory for the key");
-    } else if (grid_state_key(&s->grid, key, err) == CW_OK) {
+    } else if (grid_state_key(&s->batch.place.grid, key, err) == CW_OK) {
         sodium_bin2hex(s->key, CW_KEY_LINE, key, CW_KEY_SIZE);
         strcat(s->key, "\n");
     }
@@ -62,50 +43,47 @@ static int take_key(struct session *s, struct cw_err *err)
  * has to begin without it. */
 static int take_key_if_there(struct session *s, struct cw_err *err)
 {
-    const struct service_batch *b = &s->batch;
+    struct service_batch *b = &s->batch;
+    const struct grid *grid = &b->place.grid;
     char path[PATH_MAX];
 
-    if (grid_state_path(&s->grid, GRID_STATE_KEY, path, err) < 0)
+    if (grid_state_path(grid, GRID_STATE_KEY, path, err) < 0)
         return err->code;
-    if (access(path, F_OK) == 0 || b->site == GRID_OUTSIDE || b->site != b->here ||
-        s->grid.site[b->site].published_at == GRID_OUTSIDE)
+    if (access(path, F_OK) == 0 || b->site == GRID_OUTSIDE || b->site != b->place.here ||
+        grid->site[b->site].published_at == GRID_OUTSIDE)
         return take_key(s, err);
     fprintf(stderr,
             "%s: the key of grid %s is not on this machine (%s), so site %s is published, and no "
             "more: 'causeway up' where the key is starts its other services\n",
-            s->options->command, s->grid.name, path, s->options->site);
-    s->batch.publish_only = true;
+            s->options->command, grid->name, path, s->options->site);
+    b->publish_only = true;
     return CW_OK;
 }
 
-/* Only then are keys called by the names that they have on other machines. */
 static int prepare(struct session *s, struct cw_err *err)
 {
-    ssize_t n = readlink("/proc/self/exe", s->causeway, sizeof(s->causeway) - 1);
+    const struct grid_services_options *o = s->options;
+    struct service_batch *b = &s->batch;
 
-    s->causeway[n > 0 ? n : 0] = '\0';
-    gethostname(s->own_host, sizeof(s->own_host) - 1);
-    if (grid_file_read(&s->grid, s->options->file, err) < 0 || find_sites(s, err) < 0 ||
-        grid_state_ssh_args(&s->grid, s->batch.here, NULL, s->ssh_args, err) < 0)
+    b->op = o->op;
+    b->file = o->file;
+    b->site = GRID_OUTSIDE;
+    if (readlink("/proc/self/exe", b->causeway, sizeof(b->causeway) - 1) < 0)
+        return cw_err_set(err, CW_ESYS, "/proc/self/exe: %s", strerror(errno));
+    if (grid_place_open(&b->place, o->file, o->here, err) < 0)
         return err->code;
-    for (uint32_t i = 0; i < s->grid.sites; i++)
-        plan_at_home(s->grid.site[i].key, cw_home());
-    return strcmp(s->options->op, "start") == 0 ? take_key_if_there(s, err) : CW_OK;
+    if (o->site && (b->site = grid_find(&b->place.grid, o->site)) == GRID_OUTSIDE)
+        return cw_err_set(err, CW_EINVAL, "--site %s: grid %s has no such site", o->site,
+                          b->place.grid.name);
+    return strcmp(o->op, "start") == 0 ? take_key_if_there(s, err) : CW_OK;
 }
 
 static int work(struct session *s, struct cw_err *err)
 {
-    struct service_batch *b = &s->batch;
-
-    b->plan = (struct plan){.grid = &s->grid, .key = s->key};
-    b->op = s->options->op;
-    b->own_host = s->own_host;
-    b->ssh_args = s->ssh_args;
-    b->causeway = s->causeway;
-    b->file = s->options->file;
+    s->batch.plan = (struct plan){.grid = &s->batch.place.grid, .key = s->key};
     s->rows = calloc(BATCH_ROWS_MAX, sizeof(*s->rows));
-    s->count =
-        s->rows ? service_batch_run(b, s->rows, err) : cw_err_set(err, CW_ENOMEM, "no memory");
+    s->count = s->rows ? service_batch_run(&s->batch, s->rows, err)
+                       : cw_err_set(err, CW_ENOMEM, "no memory");
     return s->count < 0 ? s->count : CW_OK;
 }
 
@@ -137,7 +115,7 @@ static const struct table_column columns[] = {
 
 static json_t *row_json(const struct session *s, const struct service_row *r)
 {
-    const struct grid_site *site = &s->grid.site[r->site];
+    const struct grid_site *site = &s->batch.place.grid.site[r->site];
     json_t *answer = service_answer_put(&r->answer), *row;
     char address[CW_ADDRESS_MAX];
 
@@ -172,7 +150,7 @@ static bool is_said(const struct session *s, int i)
 
 static void complain(const struct session *s, const struct service_row *r)
 {
-    const struct grid_site *site = &s->grid.site[r->site];
+    const struct grid_site *site = &s->batch.place.grid.site[r->site];
     const char *command = s->options->command, *host = site->host[r->host].name;
     const struct service_answer *a = &r->answer;
 
@@ -194,7 +172,8 @@ static void show(const struct session *s, const json_t *rows)
     if (!s->options->json) {
         table_put(stdout, columns, sizeof(columns) / sizeof(*columns), rows);
     } else {
-        json_t *document = json_pack("{s:s, s:O}", "grid", s->grid.name, "services", rows);
+        json_t *document =
+            json_pack("{s:s, s:O}", "grid", s->batch.place.grid.name, "services", rows);
 
         table_put_json(document);
         json_decref(document);
@@ -235,6 +214,6 @@ int grid_services(const struct grid_services_options *options)
         code = 2;
     cw_secret_free(s.key, CW_KEY_LINE + 1);
     free(s.rows);
-    grid_free(&s.grid);
+    grid_free(&s.batch.place.grid);
     return code;
 }

@@ -66,9 +66,8 @@ static json_t *report(const json_t *request, struct cw_err *err)
     check_directory(&d, directory ? directory : "/");
     if (program)
         doctor_check_program(&d, program);
-    r.findings = d.findings;
-    answer = host_report_put(&r);
-    findings_free(&r.findings);
+    answer = host_report_put(&r, &d.findings);
+    findings_free(&d.findings);
     free(d.output);
     return answer;
 }

@@ -10,7 +10,7 @@
 typedef bool are_alike(const struct host_report *one, const struct host_report *other);
 
 /* The hosts that are like this one, as text. */
-static void list_names(const struct compared *hosts, uint32_t count, uint32_t first,
+static void list_names(const struct host_check *hosts, uint32_t count, uint32_t first,
                        are_alike *alike, char text[NAMES_TEXT_MAX])
 {
     uint32_t named = 0;
@@ -19,7 +19,7 @@ static void list_names(const struct compared *hosts, uint32_t count, uint32_t fi
 
     text[0] = '\0';
     for (uint32_t i = first; i < count; i++) {
-        if (!hosts[i].report || !alike(hosts[i].report, hosts[first].report))
+        if (!hosts[i].there || !alike(&hosts[i].report, &hosts[first].report))
             continue;
         if (named == NAMES_MAX || used + strlen(hosts[i].name) + 32 > NAMES_TEXT_MAX)
             further++;
@@ -32,12 +32,12 @@ static void list_names(const struct compared *hosts, uint32_t count, uint32_t fi
 }
 
 /* Whether no host before it is like it. */
-static bool is_first(const struct compared *hosts, uint32_t at, are_alike *alike)
+static bool is_first(const struct host_check *hosts, uint32_t at, are_alike *alike)
 {
-    if (!hosts[at].report)
+    if (!hosts[at].there)
         return false;
     for (uint32_t i = 0; i < at; i++)
-        if (hosts[i].report && alike(hosts[i].report, hosts[at].report))
+        if (hosts[i].there && alike(&hosts[i].report, &hosts[at].report))
             return false;
     return true;
 }
@@ -65,17 +65,18 @@ static bool can_go_on(const struct host_report *image, const struct host_report 
     return !(image->xcr0 & ~host->xcr0);
 }
 
-void compare_features(const struct compared *hosts, uint32_t count, struct findings *findings)
+static void compare_features(const struct host_check *hosts, uint32_t count,
+                             struct findings *findings)
 {
     char from[NAMES_TEXT_MAX], to[NAMES_TEXT_MAX], lacking[64];
 
     for (uint32_t i = 0; i < count && !findings->more; i++) {
-        if (!is_first(hosts, i, have_same_features) || !hosts[i].report->features_known)
+        if (!is_first(hosts, i, have_same_features) || !hosts[i].report.features_known)
             continue;
         for (uint32_t j = 0; j < count; j++) {
-            if (j == i || !hosts[j].report || !hosts[j].report->features_known ||
+            if (j == i || !hosts[j].there || !hosts[j].report.features_known ||
                 !is_first(hosts, j, have_same_features) ||
-                can_go_on(hosts[i].report, hosts[j].report, lacking, sizeof(lacking)))
+                can_go_on(&hosts[i].report, &hosts[j].report, lacking, sizeof(lacking)))
                 continue;
             list_names(hosts, count, i, have_same_features, from);
             list_names(hosts, count, j, have_same_features, to);
@@ -96,19 +97,19 @@ static bool have_same_mpich(const struct host_report *one, const struct host_rep
 }
 
 /* A host without it has a finding of its own. */
-void compare_mpich(const struct compared *hosts, uint32_t count, struct findings *findings)
+static void compare_mpich(const struct host_check *hosts, uint32_t count, struct findings *findings)
 {
     char text[MPICH_TEXT_MAX], names[NAMES_TEXT_MAX];
     uint32_t versions = 0;
     size_t used = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!is_first(hosts, i, have_same_mpich) || !hosts[i].report->mpich[0])
+        if (!is_first(hosts, i, have_same_mpich) || !hosts[i].report.mpich[0])
             continue;
         list_names(hosts, count, i, have_same_mpich, names);
         if (used < sizeof(text))
             used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%.40s on %s",
-                                     versions ? "; " : "", hosts[i].report->mpich, names);
+                                     versions ? "; " : "", hosts[i].report.mpich, names);
         versions++;
     }
     if (versions > 1)
@@ -116,4 +117,10 @@ void compare_mpich(const struct compared *hosts, uint32_t count, struct findings
                      "MPICH: %s; install the same version on all hosts, or a rank may not go on on "
                      "another host from its image",
                      text);
+}
+
+void compare_hosts(const struct host_check *hosts, uint32_t count, struct findings *findings)
+{
+    compare_features(hosts, count, findings);
+    compare_mpich(hosts, count, findings);
 }

@@ -2,6 +2,7 @@
 #include "common/hello.h"
 #include "common/transport.h"
 #include "dispatcher/doctor/causes.h"
+#include "dispatcher/grid/routes.h"
 #include "dispatcher/grid/ssh_config.h"
 #include "tunnels/ssh_address.h"
 
@@ -93,7 +94,7 @@ static void tell_no_way(const struct gate *g, const struct cw_err *err)
             g->findings, DOCTOR_MISSING,
             "it is not published at port %u of %s: 'causeway up -f %s --site %s' on one of "
             "its hosts opens that from inside; its hosts are looked at then",
-            g->site->published_port, g->check->grid->site[g->site->published_at].name,
+            g->site->published_port, g->check->place->grid.site[g->site->published_at].name,
             g->check->file, g->site->name);
     else if (g->way.hops == 0)
         findings_add(g->findings, DOCTOR_MISSING,
@@ -101,9 +102,9 @@ static void tell_no_way(const struct gate *g, const struct cw_err *err)
                      advice ? "; " : "", advice ? advice : "");
     else
         findings_add(g->findings, DOCTOR_MISSING,
-                     "%s%s%s; try by hand: ssh -F %s -o BatchMode=no -o StrictHostKeyChecking=ask "
+                     "%s%s%s; try by hand: ssh %s -o BatchMode=no -o StrictHostKeyChecking=ask "
                      "gateway.%s true; its hosts are looked at when that works",
-                     err->text, advice ? "; " : "", advice ? advice : "", g->check->ssh_config,
+                     err->text, advice ? "; " : "", advice ? advice : "", g->check->place->ssh_args,
                      g->site->name);
 }
 
@@ -148,7 +149,7 @@ static void tell_relay(const struct gate *g, enum relay_found found, const struc
 
 bool gate_check(const struct gate_check *check, uint32_t number, struct findings *findings)
 {
-    const struct grid_site *site = &check->grid->site[number];
+    const struct grid_site *site = &check->place->grid.site[number];
     struct gate g = {.check = check,
                      .site = site,
                      .host = site->host[site->relay.host].name,
@@ -158,7 +159,7 @@ bool gate_check(const struct gate_check *check, uint32_t number, struct findings
     enum relay_found found;
     struct cw_err err;
 
-    if (routes_find(check->grid, check->here, number, ways) == 0) {
+    if (routes_find(&check->place->grid, check->place->here, number, ways) == 0) {
         findings_add(findings, DOCTOR_MISSING,
                      "no way leads there from this machine: see 'reaches' in %s, or say by --here "
                      "at which site this machine is",

@@ -3,17 +3,14 @@
 #ifndef DISPATCHER_GATE_CHECK_H
 #define DISPATCHER_GATE_CHECK_H
 
-#include "common/cred.h"
 #include "dispatcher/doctor/findings.h"
-#include "dispatcher/grid/routes.h"
+#include "dispatcher/grid/grid_state.h"
 
 struct gate_check {
-    const struct grid *grid;
-    uint32_t here;          /* the site of this machine, or GRID_OUTSIDE */
-    const char *file;       /* of the grid, for messages */
-    const char *ssh_config; /* its name, likewise */
-    const uint8_t *key;     /* of relays; NULL: this machine has none */
-    uint32_t time_ms;       /* for a connection */
+    const struct grid_place *place;
+    const char *file;   /* of the grid, for messages */
+    const uint8_t *key; /* of relays; NULL: this machine has none */
+    uint32_t time_ms;   /* for a connection */
 };
 
 /* Opens the best way to the relay, and a session with it; says what works, what fails, and what to

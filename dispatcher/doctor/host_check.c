@@ -3,7 +3,6 @@
 #include "common/machine.h"
 #include "common/together.h"
 #include "dispatcher/doctor/causes.h"
-#include "dispatcher/doctor/compare.h"
 #include "dispatcher/remote/agents.h"
 
 #include <math.h>
@@ -245,6 +244,7 @@ void host_check_begin(struct host_check *c)
     }
     c->there = true;
     tell_facts(c);
+    host_report_get_findings(c->session.answer, &c->findings);
     check_machine(c);
     check_noise(c);
     begin_to_listen(c);
@@ -286,7 +286,6 @@ static void end_one(void *ctx, uint32_t host)
 
     ssh_session_free(&c->session);
     findings_free(&c->findings);
-    findings_free(&c->report.findings);
 }
 
 void host_checks_end(struct host_checks *all, uint32_t at_a_time)
@@ -294,18 +293,4 @@ void host_checks_end(struct host_checks *all, uint32_t at_a_time)
     cw_together(all->count, at_a_time, end_one, all);
     findings_free(&all->findings);
     free(all->check);
-}
-
-void host_checks_compare(struct host_checks *all)
-{
-    struct compared *hosts = calloc(all->count, sizeof(*hosts));
-
-    if (!hosts)
-        return;
-    for (uint32_t i = 0; i < all->count; i++)
-        hosts[i] = (struct compared){all->check[i].name,
-                                     all->check[i].there ? &all->check[i].report : NULL};
-    compare_features(hosts, all->count, &all->findings);
-    compare_mpich(hosts, all->count, &all->findings);
-    free(hosts);
 }

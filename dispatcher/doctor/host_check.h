@@ -30,11 +30,11 @@ struct host_check {
     const char *causeway;                   /* path there */
     struct ssh_session session;
     struct host_report report;
-    struct findings findings; /* beside those of its own report */
-    bool there;               /* its report has come */
-    bool here;                /* it is this machine */
-    bool gone;                /* since then it answers no more */
-    uint16_t port;            /* where it listens; 0: it does not */
+    struct findings findings;
+    bool there;    /* its report has come */
+    bool here;     /* it is this machine */
+    bool gone;     /* since then it answers no more */
+    uint16_t port; /* where it listens; 0: it does not */
 };
 
 void host_check_begin(struct host_check *check);
@@ -59,8 +59,5 @@ int host_checks_init(struct host_checks *checks, uint32_t count, struct cw_err *
 
 /* Ends all sessions, `at_a_time` of them. */
 void host_checks_end(struct host_checks *checks, uint32_t at_a_time);
-
-/* What those that are there differ in, and should not, becomes a finding. */
-void host_checks_compare(struct host_checks *checks);
 
 #endif

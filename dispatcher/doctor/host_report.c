@@ -9,19 +9,18 @@ static const struct json_field fields[] = {JSON_FIELD(TEXT, host_report, path),
                                            JSON_FIELD(NUMBER, host_report, memory_mb),
                                            {0}};
 
-json_t *host_report_put(const struct host_report *r)
+json_t *host_report_put(const struct host_report *r, const struct findings *f)
 {
     json_t *object = json_fields_put(fields, r), *features = json_array(), *findings = json_array();
 
     for (int i = 0; i < HOST_REPORT_FEATURE_WORDS; i++)
         json_array_append_new(features, json_integer(r->features[i]));
     json_array_append_new(features, json_integer((json_int_t)r->xcr0));
-    for (size_t i = 0; i < r->findings.count; i++)
-        if (r->findings.item[i].level != DOCTOR_OK)
-            json_array_append_new(findings,
-                                  json_pack("{s:s, s:o}", "level",
-                                            doctor_level_word(r->findings.item[i].level), "text",
-                                            json_value_text(r->findings.item[i].text)));
+    for (size_t i = 0; i < f->count; i++)
+        if (f->item[i].level != DOCTOR_OK)
+            json_array_append_new(findings, json_pack("{s:s, s:o}", "level",
+                                                      doctor_level_word(f->item[i].level), "text",
+                                                      json_value_text(f->item[i].text)));
     json_object_set_new(object, "features", features);
     json_object_set_new(object, "findings", findings);
     return object;
@@ -42,18 +41,22 @@ static void get_features(struct host_report *r, const json_t *array)
 
 void host_report_get(struct host_report *r, const json_t *object)
 {
+    *r = (struct host_report){0};
+    json_fields_get(fields, object, r);
+    get_features(r, json_object_get(object, "features"));
+}
+
+void host_report_get_findings(const json_t *object, struct findings *f)
+{
     char text[FINDING_TEXT_MAX + 1];
     enum doctor_level level;
     size_t i;
     json_t *finding;
 
-    *r = (struct host_report){0};
-    json_fields_get(fields, object, r);
-    get_features(r, json_object_get(object, "features"));
     json_array_foreach(json_object_get(object, "findings"), i, finding)
     {
         json_text_copy(text, sizeof(text), json_string_value(json_object_get(finding, "text")));
         if (doctor_level_of(json_string_value(json_object_get(finding, "level")), &level))
-            findings_add(&r->findings, level, "%s", text);
+            findings_add(f, level, "%s", text);
     }
 }

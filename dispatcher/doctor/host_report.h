@@ -21,12 +21,12 @@ struct host_report {
     bool features_known;
     uint32_t features[HOST_REPORT_FEATURE_WORDS];
     uint64_t xcr0;
-    struct findings findings; /* nobody asks for what is well: there is much of it */
 };
 
-/* The caller's; NULL: no memory. */
-json_t *host_report_put(const struct host_report *report);
+/* The caller's; NULL: no memory. Nobody asks for what is well: there is much of it. */
+json_t *host_report_put(const struct host_report *report, const struct findings *findings);
 
 void host_report_get(struct host_report *report, const json_t *object);
+void host_report_get_findings(const json_t *object, struct findings *findings);
 
 #endif

@@ -16,84 +16,19 @@
 
 #define NS_IN_MS 1000000ull
 
-#define IT_IS_ME 'r' /* the answer to the right token */
-
-static uint64_t after_ms(uint64_t ms)
-{
-    return cw_clock_ns() + ms * NS_IN_MS;
-}
-
-/* Waits until then. Returns false when it is over. */
-static bool await(int fd, short events, uint64_t until_ns)
-{
-    struct pollfd p = {.fd = fd, .events = events};
-    uint64_t now_ns = cw_clock_ns();
-
-    return now_ns < until_ns && poll(&p, 1, (int)((until_ns - now_ns) / NS_IN_MS) + 1) > 0;
-}
-
-/* Returns whether all of it came in time; errno is 0 when the other side has closed. */
-static bool receive(int fd, void *bytes, size_t size, uint64_t until_ns)
-{
-    size_t used = 0;
-
-    while (used < size) {
-        ssize_t n;
-
-        errno = ETIMEDOUT;
-        if (!await(fd, POLLIN, until_ns))
-            return false;
-        n = recv(fd, (char *)bytes + used, size - used, MSG_DONTWAIT);
-        if (n == 0)
-            errno = 0;
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-            return false;
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
-/* A few bytes, for which there is room. */
-static bool say(int fd, const void *bytes, size_t size)
-{
-    return send(fd, bytes, size, MSG_NOSIGNAL) == (ssize_t)size;
-}
-
 /* --- the one who listens --- */
 
-static void serve_one(int fd, const uint8_t token[TCP_PROBE_TOKEN])
-{
-    uint8_t given[TCP_PROBE_TOKEN];
-    uint8_t word = IT_IS_ME;
-
-    if (receive(fd, given, sizeof(given), after_ms(TCP_PROBE_ANSWER_MS)) &&
-        sodium_memcmp(given, token, sizeof(given)) == 0)
-        say(fd, &word, 1);
-}
-
+/* There is room for a few bytes. */
 static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
 {
-    unsigned served = 0;
     int fd;
 
     while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
-           errno == ECONNABORTED) {
-        pid_t pid = -1;
-
-        while (served > 0 && waitpid(-1, NULL, WNOHANG) > 0)
-            served--;
-        if (fd >= 0 && served < TCP_PROBE_SERVED_MAX)
-            pid = fork();
-        if (pid == 0) {
-            close(listener);
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            serve_one(fd, token);
-            _exit(0);
-        }
-        served += pid > 0;
-        if (fd >= 0)
+           errno == ECONNABORTED)
+        if (fd >= 0) {
+            send(fd, token, TCP_PROBE_TOKEN, MSG_NOSIGNAL | MSG_DONTWAIT);
             close(fd);
-    }
+        }
 }
 
 /* The launcher waits until nobody has its pipes any more. */
@@ -141,7 +76,7 @@ int tcp_probe_serve(struct tcp_probe_server *s, const uint8_t token[TCP_PROBE_TO
     close(listener);
     if (s->pid > 0)
         return CW_OK;
-    s->pid = 0;
+    *s = (struct tcp_probe_server){0};
     return cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
 }
 
@@ -156,23 +91,44 @@ void tcp_probe_end(struct tcp_probe_server *s)
 
 /* --- the one who connects --- */
 
-static int no_answer(struct cw_err *err)
+/* Returns whether a token came in time; errno is 0 when the other side has closed. */
+static bool receive(int fd, uint8_t token[TCP_PROBE_TOKEN])
 {
-    if (errno == ETIMEDOUT)
-        return cw_err_set(err, CW_ETIME, "it connects, but no answer comes within %d ms",
-                          TCP_PROBE_ANSWER_MS);
-    return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER ": %s",
-                      errno ? strerror(errno) : "the connection was closed");
+    uint64_t until_ns = cw_clock_ns() + TCP_PROBE_ANSWER_MS * NS_IN_MS, now_ns;
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    size_t used = 0;
+
+    while (used < TCP_PROBE_TOKEN) {
+        ssize_t n;
+
+        errno = ETIMEDOUT;
+        now_ns = cw_clock_ns();
+        if (now_ns >= until_ns || poll(&p, 1, (int)((until_ns - now_ns) / NS_IN_MS) + 1) <= 0)
+            return false;
+        n = recv(fd, token + used, TCP_PROBE_TOKEN - used, MSG_DONTWAIT);
+        if (n == 0)
+            errno = 0;
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return true;
 }
 
 static int ask(int fd, const uint8_t token[TCP_PROBE_TOKEN], struct cw_err *err)
 {
-    uint8_t word;
+    uint8_t told[TCP_PROBE_TOKEN];
+    bool came = receive(fd, told);
 
-    if (!say(fd, token, TCP_PROBE_TOKEN) || !receive(fd, &word, 1, after_ms(TCP_PROBE_ANSWER_MS)))
-        return no_answer(err);
-    return word == IT_IS_ME ? CW_OK
-                            : cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER);
+    if (came && sodium_memcmp(told, token, TCP_PROBE_TOKEN) == 0)
+        return CW_OK;
+    if (!came && errno == ETIMEDOUT)
+        return cw_err_set(err, CW_ETIME, "it connects, but no answer comes within %d ms",
+                          TCP_PROBE_ANSWER_MS);
+    return cw_err_set(err, CW_ECLOSED, "it connects, but " TCP_PROBE_OTHER "%s%s", came ? "" : ": ",
+                      came    ? ""
+                      : errno ? strerror(errno)
+                              : "the connection was closed");
 }
 
 int tcp_probe_ask(const char *text, uint32_t time_ms, const uint8_t token[TCP_PROBE_TOKEN],

@@ -1,5 +1,5 @@
-/* Whether two hosts reach each other over TCP. One listens, for whoever has its token; the other
- * one connects. The relays of a job do the same. */
+/* Whether two hosts reach each other over TCP. One listens, and tells whoever connects its token:
+ * so that one knows who it is. The relays of a job do the same. */
 #ifndef DISPATCHER_TCP_PROBE_H
 #define DISPATCHER_TCP_PROBE_H
 
@@ -14,7 +14,6 @@
 #define TCP_PROBE_OTHER "somebody else seems to listen there" /* of an error: so it says */
 #define TCP_PROBE_CONNECT_MS 5000                             /* for a connection */
 #define TCP_PROBE_ANSWER_MS 2000                              /* for an answer */
-#define TCP_PROBE_SERVED_MAX 16u                              /* connections at a time */
 
 struct tcp_probe_server {
     pid_t pid; /* 0: there is none */

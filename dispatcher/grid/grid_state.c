@@ -1,6 +1,7 @@
 #include "dispatcher/grid/grid_state.h"
 #include "common/home.h"
 #include "common/keyfile.h"
+#include "dispatcher/grid/grid_file.h"
 #include "dispatcher/grid/ssh_config.h"
 
 #include <errno.h>
@@ -70,8 +71,7 @@ int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MA
     return CW_OK;
 }
 
-/* The file is whole, or the one that was there. */
-static int write_whole(const char *path, const char *text, struct cw_err *err)
+int grid_state_write(const char *path, const char *text, struct cw_err *err)
 {
     char fresh[PATH_MAX + 8];
     bool written;
@@ -118,9 +118,32 @@ int grid_state_ssh_args(const struct grid *grid, uint32_t here, const char *dir,
                           "XDG_STATE_HOME to a directory without",
                           path);
     text = ssh_config_make(grid, here);
-    failed = text ? write_whole(path, text, err)
+    failed = text ? grid_state_write(path, text, err)
                   : cw_err_set(err, CW_ENOMEM, "no memory for the configuration of ssh");
     free(text);
     strcpy(stpcpy(args, "-F "), path);
     return failed;
+}
+
+void grid_place_at_home(char path[GRID_PATH_MAX + 1], const char *home)
+{
+    size_t size = strlen(home);
+
+    if (size < 2 || strncmp(path, home, size) != 0 || path[size] != '/')
+        return;
+    path[0] = '~';
+    memmove(path + 1, path + size, strlen(path + size) + 1);
+}
+
+/* The configuration for ssh here has the names of this machine. */
+int grid_place_open(struct grid_place *p, const char *file, const char *here, struct cw_err *err)
+{
+    gethostname(p->own_host, sizeof(p->own_host) - 1);
+    if (grid_file_read(&p->grid, file, err) < 0 ||
+        grid_here(&p->grid, here, p->own_host, &p->here, err) < 0 ||
+        grid_state_ssh_args(&p->grid, p->here, NULL, p->ssh_args, err) < 0)
+        return err->code;
+    for (uint32_t i = 0; i < p->grid.sites; i++)
+        grid_place_at_home(p->grid.site[i].key, cw_home());
+    return CW_OK;
 }

@@ -16,6 +16,9 @@
 int grid_state_path(const struct grid *grid, const char *file, char path[PATH_MAX],
                     struct cw_err *err);
 
+/* Writes a file for the user alone: it is whole then, or the one that was there. Error: CW_ESYS. */
+int grid_state_write(const char *path, const char *text, struct cw_err *err);
+
 /* The grid's key, which is made where there is none. Errors: as above, and of cw_key_load. */
 int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_err *err);
 
@@ -25,5 +28,22 @@ int grid_state_key(const struct grid *grid, uint8_t key[CW_KEY_SIZE], struct cw_
 #define GRID_SSH_ARGS_BYTES (PATH_MAX + 3)
 int grid_state_ssh_args(const struct grid *grid, uint32_t here, const char *dir,
                         char args[GRID_SSH_ARGS_BYTES], struct cw_err *err);
+
+/* What a command on a grid begins with. */
+struct grid_place {
+    struct grid grid; /* of grid_free; keys for logins have the names that they have at the sites */
+    uint32_t here;    /* of this machine, or GRID_OUTSIDE */
+    char own_host[HOST_NAME_MAX + 1];
+    char ssh_args[GRID_SSH_ARGS_BYTES];
+};
+
+/* `here`: as the user says; NULL: by the name of the machine. Errors: of grid_file_read, grid_here,
+ * and as above. */
+int grid_place_open(struct grid_place *place, const char *file, const char *here,
+                    struct cw_err *err);
+
+/* The name of a file below the home directory as "~/...", for machines where that is another one;
+ * others stay as they are. */
+void grid_place_at_home(char path[GRID_PATH_MAX + 1], const char *home);
 
 #endif

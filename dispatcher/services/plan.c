@@ -114,48 +114,17 @@ static void add_words(json_t *argv, const char *words)
     }
 }
 
-static void add_listener(json_t *argv, const struct plan *plan, uint32_t site,
-                         enum plan_service service)
-{
-    char at[CW_ADDRESS_MAX];
-
-    plan_address(plan, site, service, at);
-    add(argv, "--listen");
-    add(argv, "%s", at);
-    add(argv, "--key-file");
-    add(argv, KEY_FILE);
-}
-
-/* What the grid file says comes last, and so counts. */
-static void add_relay(json_t *argv, const struct plan *plan, uint32_t site)
-{
-    add(argv, "relay");
-    add_listener(argv, plan, site, PLAN_RELAY);
-    add(argv, "--log-safety");
-    add(argv, "file");
-    add_words(argv, plan->grid->site[site].relay.options);
-}
-
-/* Programs begin in the directory of their service. */
-static void add_ckptsrv(json_t *argv, const struct plan *plan, uint32_t site)
-{
-    const struct grid_site *s = &plan->grid->site[site];
-
-    add(argv, "ckptsrv");
-    add_listener(argv, plan, site, PLAN_CKPTSRV);
-    add(argv, "--dir");
-    if (s->ckptsrv.dir[0])
-        add(argv, "%s", s->ckptsrv.dir);
-    else
-        add(argv, "../%s.images", s->name);
-    add_words(argv, s->ckptsrv.options);
-}
+/* -v: to know when the port is forwarded. */
+#define PUBLISH_WORDS                                                                              \
+    "-N -T -v -F " SSH_CONFIG_FILE " -oBatchMode=yes -oExitOnForwardFailure=yes "                  \
+    "-oServerAliveInterval=5 -oServerAliveCountMax=3 -oConnectTimeout=15 "                         \
+    "-oStrictHostKeyChecking=yes -oControlMaster=no -oControlPath=none "                           \
+    "-oPermitLocalCommand=no -R"
 
 static void add_doors(json_t *argv, const struct plan *plan, uint32_t site)
 {
     char at[CW_ADDRESS_MAX], to_address[CW_ADDRESS_MAX];
 
-    add(argv, "tunnel");
     for (uint32_t to = 0; to < plan->grid->sites; to++)
         for (int server = 0; server < 2; server++)
             if (door_leads(plan, site, to, server, to_address)) {
@@ -167,40 +136,35 @@ static void add_doors(json_t *argv, const struct plan *plan, uint32_t site)
             }
 }
 
-/* -v: to know when the port is forwarded. */
-static void add_publish(json_t *argv, const struct plan *plan, uint32_t site)
+/* Programs begin in the directory of their service. What the grid file says comes last, and so
+ * counts. */
+static json_t *words(const struct plan *plan, uint32_t site, enum plan_service service,
+                     const char *address)
 {
-    static const char *const options[] = {
-        "BatchMode=yes",         "ExitOnForwardFailure=yes", "ServerAliveInterval=5",
-        "ServerAliveCountMax=3", "ConnectTimeout=15",        "StrictHostKeyChecking=yes",
-        "ControlMaster=no",      "ControlPath=none",         "PermitLocalCommand=no"};
     const struct grid_site *s = &plan->grid->site[site];
-
-    add_words(argv, "-N -T -v -F " SSH_CONFIG_FILE);
-    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-        add(argv, "-o%s", options[i]);
-    add(argv, "-R");
-    add(argv, "127.0.0.1:%u:localhost:%u", s->published_port, SSH_PORT);
-    add(argv, "--");
-    add(argv, SSH_CONFIG_GATEWAY, plan->grid->site[s->published_at].name);
-}
-
-static json_t *words(const struct plan *plan, uint32_t site, enum plan_service service)
-{
     json_t *argv = json_array();
 
     switch (service) {
     case PLAN_PUBLISH:
-        add_publish(argv, plan, site);
-        break;
-    case PLAN_CKPTSRV:
-        add_ckptsrv(argv, plan, site);
+        add_words(argv, PUBLISH_WORDS);
+        add(argv, "127.0.0.1:%u:localhost:%u", s->published_port, SSH_PORT);
+        add(argv, "--");
+        add(argv, SSH_CONFIG_GATEWAY, plan->grid->site[s->published_at].name);
         break;
     case PLAN_DOORS:
+        add(argv, "tunnel");
         add_doors(argv, plan, site);
         break;
     default:
-        add_relay(argv, plan, site);
+        add(argv, "%s", plan_names[service]);
+        add(argv, "--listen");
+        add(argv, "%s", address);
+        add_words(argv, service == PLAN_RELAY ? "--key-file " KEY_FILE " --log-safety file"
+                                              : "--key-file " KEY_FILE " --dir");
+        if (service == PLAN_CKPTSRV)
+            add(argv, s->ckptsrv.dir[0] ? "%s" : "../%s.images",
+                s->ckptsrv.dir[0] ? s->ckptsrv.dir : s->name);
+        add_words(argv, service == PLAN_RELAY ? s->relay.options : s->ckptsrv.options);
     }
     return argv;
 }
@@ -210,8 +174,7 @@ static json_t *environment(const struct plan *plan)
     char keys[GRID_KEYS_BYTES], connections[16];
 
     grid_keys(plan->grid, keys);
-    if (plan->grid->connections)
-        snprintf(connections, sizeof(connections), "%u", plan->grid->connections);
+    snprintf(connections, sizeof(connections), "%u", plan->grid->connections);
     return json_pack("{s:s*, s:s*, s:s*}", TUNNEL_PROGRAM_VARIABLE, getenv(TUNNEL_PROGRAM_VARIABLE),
                      SSH_KEYS_VARIABLE, keys[0] ? keys : NULL, TUNNEL_CONNECTIONS_VARIABLE,
                      plan->grid->connections ? connections : NULL);
@@ -227,7 +190,7 @@ static json_t *files(const struct plan *plan, uint32_t site, enum plan_service s
     if (service != PLAN_PUBLISH)
         return json_pack("{s:s}", KEY_FILE, plan->key);
     config = ssh_config_make(plan->grid, site);
-    files = config ? json_pack("{s:s}", SSH_CONFIG_FILE, config) : NULL;
+    files = json_pack("{s:s}", SSH_CONFIG_FILE, config);
     free(config);
     return files;
 }
@@ -240,28 +203,16 @@ json_t *plan_request(const struct plan *plan, const char *op, uint32_t site,
     bool publish = service == PLAN_PUBLISH;
     char address[CW_ADDRESS_MAX];
 
-    if (!request || strcmp(op, "start") != 0)
+    if (strcmp(op, "start") != 0)
         return request;
     plan_address(plan, site, service, address);
-    if (json_object_set_new(request, "program", json_string(publish ? "ssh" : "causeway")) == 0 &&
-        json_object_set_new(request, "argv", words(plan, site, service)) == 0 &&
-        json_object_set_new(request, "env", environment(plan)) == 0 &&
-        json_object_set_new(request, "files", files(plan, site, service)) == 0 &&
-        json_object_set_new(request, "address", json_string(address)) == 0 &&
-        json_object_set_new(request, "ready", json_string(publish ? "forward" : "descriptor")) ==
-            0 &&
-        json_object_set_new(request, "again", json_boolean(publish)) == 0)
+    if (json_object_update_new(
+            request,
+            json_pack("{s:s, s:o, s:o, s:o, s:s, s:s, s:b}", "program",
+                      publish ? "ssh" : "causeway", "argv", words(plan, site, service, address),
+                      "env", environment(plan), "files", files(plan, site, service), "address",
+                      address, "ready", publish ? "forward" : "descriptor", "again", publish)) == 0)
         return request;
     json_decref(request);
     return NULL;
-}
-
-void plan_at_home(char path[GRID_PATH_MAX + 1], const char *home)
-{
-    size_t size = strlen(home);
-
-    if (size < 2 || strncmp(path, home, size) != 0 || path[size] != '/')
-        return;
-    path[0] = '~';
-    memmove(path + 1, path + size, strlen(path + size) + 1);
 }

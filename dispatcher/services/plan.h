@@ -1,5 +1,5 @@
-/* The services of a grid: which a site has, where they run, and what is to be said to
- * `causeway service` there. Pure: no I/O. */
+/* The services of a grid: which a site has, where they run, and what is to be asked of
+ * hosts there. Pure: no I/O. */
 #ifndef DISPATCHER_PLAN_H
 #define DISPATCHER_PLAN_H
 
@@ -34,9 +34,5 @@ void plan_address(const struct plan *plan, uint32_t site, enum plan_service serv
  * The caller's; NULL: no memory. */
 json_t *plan_request(const struct plan *plan, const char *op, uint32_t site,
                      enum plan_service service);
-
-/* The name of a file below the home directory as "~/...", for machines where that is another one;
- * others stay as they are. */
-void plan_at_home(char path[GRID_PATH_MAX + 1], const char *home);
 
 #endif

@@ -1,6 +1,5 @@
 #include "dispatcher/services/service_batch.h"
 #include "common/together.h"
-#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/grid/ssh_config.h"
 #include "dispatcher/remote/agents.h"
 #include "dispatcher/remote/ssh_session.h"
@@ -27,22 +26,22 @@ struct unit {
 
 static const char *name_of(const struct unit *u)
 {
-    return u->batch->plan.grid->site[u->site].host[u->host].name;
+    return u->batch->place.grid.site[u->site].host[u->host].name;
 }
 
 static bool is_here(const struct unit *u)
 {
-    return u->site == u->batch->here && strcasecmp(name_of(u), u->batch->own_host) == 0;
+    return u->site == u->batch->place.here && strcasecmp(name_of(u), u->batch->place.own_host) == 0;
 }
 
 /* The one at which no login succeeded. */
 static void describe_hop(const struct unit *u, char *text, size_t size)
 {
-    const struct grid *grid = u->batch->plan.grid;
+    const struct grid *grid = &u->batch->place.grid;
     struct route ways[ROUTES_MAX];
     uint32_t hops = 0, at = u->session.logins;
 
-    if (routes_find(grid, u->batch->here, u->site, ways) > 0)
+    if (routes_find(grid, u->batch->place.here, u->site, ways) > 0)
         hops = ways[0].hops;
     if (is_here(u))
         snprintf(text, size, "on this machine");
@@ -59,9 +58,10 @@ static void describe_hop(const struct unit *u, char *text, size_t size)
 /* Nobody gets to a site that lets nothing in, before somebody has been there. */
 static void advise(const struct unit *u, char *text, size_t size)
 {
-    const struct grid_site *site = &u->batch->plan.grid->site[u->site];
+    const struct grid_site *site = &u->batch->place.grid.site[u->site];
 
-    if (site->published_at == GRID_OUTSIDE || u->session.logins > 1 || u->site == u->batch->here)
+    if (site->published_at == GRID_OUTSIDE || u->session.logins > 1 ||
+        u->site == u->batch->place.here)
         return;
     snprintf(text, size,
              "; the site lets nothing in: 'causeway up -f %s --site %s' on %s publishes it",
@@ -97,11 +97,11 @@ static bool is_of_our_version(const struct unit *u, char why[BATCH_WHY_MAX])
 /* -v: to know how far it came. */
 static int begin(struct unit *u, struct cw_err *err)
 {
-    const struct grid_site *site = &u->batch->plan.grid->site[u->site];
+    const struct grid_site *site = &u->batch->place.grid.site[u->site];
     char name[SSH_CONFIG_NAME_MAX + 1], args[GRID_SSH_ARGS_BYTES + 4];
 
     snprintf(name, sizeof(name), SSH_CONFIG_HOST, name_of(u), site->name);
-    snprintf(args, sizeof(args), "%s -v", u->batch->ssh_args);
+    snprintf(args, sizeof(args), "%s -v", u->batch->place.ssh_args);
     return ssh_session_begin(
         &u->session,
         &(struct launch_command_config){
@@ -187,7 +187,7 @@ static uint32_t make_rows(const struct service_batch *batch, struct service_row 
 {
     uint32_t count = 0;
 
-    for (uint32_t site = 0; site < batch->plan.grid->sites; site++)
+    for (uint32_t site = 0; site < batch->place.grid.sites; site++)
         for (enum plan_service service = 0; service < PLAN_SERVICES; service++)
             if (is_meant(batch, site, service))
                 rows[count++] = (struct service_row){.site = site,
@@ -196,25 +196,20 @@ static uint32_t make_rows(const struct service_batch *batch, struct service_row 
     return count;
 }
 
-/* It ends the way to its site, after the other hosts there have been asked. */
-static bool ends_way(const struct unit *u)
-{
-    return strcmp(u->batch->op, "stop") == 0 && u->row[u->rows - 1]->service == PLAN_PUBLISH;
-}
+struct round {
+    struct unit *units;
+    bool last;
+};
 
+/* Who ends the way to its site is asked after the other hosts there. */
 static void ask_unit(void *ctx, uint32_t number)
 {
-    struct unit *u = &((struct unit *)ctx)[number];
+    const struct round *r = ctx;
+    struct unit *u = &r->units[number];
+    bool ends_way =
+        strcmp(u->batch->op, "stop") == 0 && u->row[u->rows - 1]->service == PLAN_PUBLISH;
 
-    if (!ends_way(u))
-        ask_all(u);
-}
-
-static void ask_last_unit(void *ctx, uint32_t number)
-{
-    struct unit *u = &((struct unit *)ctx)[number];
-
-    if (ends_way(u))
+    if (ends_way == r->last)
         ask_all(u);
 }
 
@@ -229,8 +224,8 @@ int service_batch_run(const struct service_batch *batch, struct service_row *row
     rows_count = make_rows(batch, rows);
     for (uint32_t i = 0; i < rows_count; i++)
         add_to_unit(unit_of(units, &count, batch, &rows[i]), &rows[i]);
-    cw_together(count, count, ask_unit, units);
-    cw_together(count, count, ask_last_unit, units);
+    for (int last = 0; last < 2; last++)
+        cw_together(count, count, ask_unit, &(struct round){units, last});
     free(units);
     return (int)rows_count;
 }

@@ -3,6 +3,7 @@
 #ifndef DISPATCHER_SERVICE_BATCH_H
 #define DISPATCHER_SERVICE_BATCH_H
 
+#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/services/plan.h"
 #include "dispatcher/services/service_format.h"
 
@@ -13,15 +14,13 @@
 #define BATCH_ANSWER_NS 70000000000ull /* until it has answered a request */
 
 struct service_batch {
-    struct plan plan;
-    const char *op;       /* "start", "stop" or "look" */
-    uint32_t site;        /* GRID_OUTSIDE: all sites */
-    bool publish_only;    /* no other service */
-    uint32_t here;        /* of this machine; GRID_OUTSIDE: none */
-    const char *own_host; /* this machine, as its site calls it */
-    const char *ssh_args; /* of the grid's configuration */
-    const char *causeway; /* this program, where a site names no other */
-    const char *file;     /* of the grid, for what is to be typed */
+    struct grid_place place;
+    struct plan plan;        /* of its grid */
+    const char *op;          /* "start", "stop" or "look" */
+    uint32_t site;           /* GRID_OUTSIDE: all sites */
+    bool publish_only;       /* no other service */
+    const char *file;        /* of the grid, for what is to be typed */
+    char causeway[PATH_MAX]; /* this program, where a site names no other */
 };
 
 struct service_row {

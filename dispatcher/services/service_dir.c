@@ -121,25 +121,10 @@ int service_dir_lock(const char *path, struct cw_err *err)
 
 int service_dir_write(const char *path, const char *file, const char *text, struct cw_err *err)
 {
-    char name[PATH_MAX], fresh[PATH_MAX];
-    size_t size = strlen(text);
-    bool written;
-    int fd;
+    char name[PATH_MAX];
 
     in_dir(path, file, name);
-    if (snprintf(fresh, sizeof(fresh), "%s.new", name) >= (int)sizeof(fresh))
-        return cw_err_set(err, CW_EINVAL, "%s: the name is too long", name);
-    unlink(fresh);
-    fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return fail(fresh, "open", err);
-    written = write(fd, text, size) == (ssize_t)size;
-    close(fd);
-    if (written && rename(fresh, name) == 0)
-        return CW_OK;
-    fail(name, "write", err);
-    unlink(fresh);
-    return err->code;
+    return grid_state_write(name, text, err);
 }
 
 json_t *service_dir_info(const char *path)

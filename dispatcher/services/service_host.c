@@ -32,61 +32,46 @@ __attribute__((format(printf, 2, 3))) static void note(struct service_answer *a,
 
 /* --- how it stands --- */
 
-static enum service_state state_of(const json_t *info, pid_t holder)
-{
-    const char *word = service_text(info, "state");
-
-    if (holder == 0)
-        return SERVICE_FAILED;
-    return word && strcmp(word, service_state_words[SERVICE_WAITS]) == 0 ? SERVICE_WAITS
-                                                                         : SERVICE_RUNS;
-}
-
 /* What is known of it, in a directory that may be shared by several hosts. */
 static void look(const char *path, struct service_answer *a)
 {
     json_t *info = service_dir_info(path);
     pid_t holder = service_dir_holder(path);
-    const char *address = service_text(info, "address");
-    const char *said = service_text(info, "state");
+    struct cw_err none;
 
-    *a = (struct service_answer){.well = true};
-    if (access(path, F_OK) == 0) {
-        a->state = state_of(info, holder);
-        a->pid = (uint64_t)holder;
-        a->since = (uint64_t)json_integer_value(json_object_get(info, "since"));
-        service_text_copy(a->version, service_text(info, "version"));
-        snprintf(a->address, sizeof(a->address), "%s", address ? address : "");
-        service_text_copy(a->why, service_text(info, "why"));
-        if (a->state == SERVICE_FAILED &&
-            (!said || strcmp(said, service_state_words[SERVICE_FAILED]) != 0))
-            service_text_copy(a->why, "it was killed");
-        if (a->state != SERVICE_RUNS)
-            service_log_tail(path, a);
-    }
+    service_answer_get(a, info, &none);
     json_decref(info);
+    if (access(path, F_OK) < 0) {
+        *a = (struct service_answer){.well = true};
+        return;
+    }
+    a->well = true;
+    a->pid = (uint64_t)holder;
+    if (holder > 0 && a->state != SERVICE_WAITS)
+        a->state = SERVICE_RUNS;
+    if (holder == 0 && a->state != SERVICE_FAILED) {
+        a->state = SERVICE_FAILED;
+        service_text_copy(a->why, "it was killed");
+    }
+    if (a->state != SERVICE_RUNS)
+        service_log_tail(path, a);
 }
 
 /* A home directory may be that of several hosts; locks and numbers of processes are not. Returns
  * false, and says so, if the service is another host's. */
-static bool is_of_this_host(const char *path, struct service_answer *a)
+static bool is_of_this_host(const json_t *info, struct service_answer *a)
 {
-    json_t *info = service_dir_info(path);
     const char *other = service_text(info, "host");
     char host[HOST_BYTES] = "";
-    bool is_ours;
 
     gethostname(host, sizeof(host) - 1);
-    is_ours = !other || strcmp(other, host) == 0;
-    if (!is_ours) {
-        *a = (struct service_answer){.state = SERVICE_FAILED};
-        note(a,
-             "it was started on %s, which has the same home directory as %s; "
-             "end it there first: the grid file may have named another host then",
-             other, host);
-    }
-    json_decref(info);
-    return is_ours;
+    if (!other || strcmp(other, host) == 0)
+        return true;
+    note(a,
+         "it was started on %s, which has the same home directory as %s; "
+         "end it there first: the grid file may have named another host then",
+         other, host);
+    return false;
 }
 
 /* --- starting --- */
@@ -143,10 +128,9 @@ static void start_keeper(const json_t *request, const char *path, struct service
 }
 
 /* It runs already. */
-static void compare(const json_t *request, const char *path, struct service_answer *a)
+static void compare(const json_t *request, const json_t *info, struct service_answer *a)
 {
     char wanted[SERVICE_DIGEST_BYTES];
-    json_t *info = service_dir_info(path);
     const char *digest = service_text(info, "digest");
 
     service_digest(request, a->version, wanted);
@@ -161,20 +145,10 @@ static void compare(const json_t *request, const char *path, struct service_answ
                 "end it (causeway down), and start it again");
     else if (a->state == SERVICE_WAITS)
         note(a, "%s; it goes on trying", a->why);
-    else
+    else {
         a->well = true;
-    if (a->well)
         note(a, "runs already");
-    json_decref(info);
-}
-
-static void start(const json_t *request, const char *path, struct service_answer *a)
-{
-    look(path, a);
-    if (a->pid > 0)
-        compare(request, path, a);
-    else
-        start_keeper(request, path, a);
+    }
 }
 
 /* --- stopping --- */
@@ -200,10 +174,8 @@ static bool end_keeper(const char *path, pid_t pid)
 
 static void stop(const char *path, struct service_answer *a)
 {
-    bool was_there;
+    bool was_there = a->state != SERVICE_STOPPED;
 
-    look(path, a);
-    was_there = a->state != SERVICE_STOPPED;
     if (a->pid > 0 && !end_keeper(path, (pid_t)a->pid)) {
         a->well = false;
         note(a, "process %d does not end, not even by SIGKILL", (int)a->pid);
@@ -222,18 +194,22 @@ static void stop(const char *path, struct service_answer *a)
 void service_carry_out(const json_t *request, struct service_answer *a)
 {
     const char *op = service_text(request, "op");
+    bool starts = strcmp(op, "start") == 0;
     struct cw_err err = {0};
     char path[PATH_MAX];
+    json_t *info = NULL;
 
     *a = (struct service_answer){.state = SERVICE_FAILED};
-    if (service_dir_path(request, strcmp(op, "start") == 0, path, &err) < 0)
+    if (service_dir_path(request, starts, path, &err) < 0)
         note(a, "%s", err.text);
-    else if (!is_of_this_host(path, a))
-        return;
-    else if (strcmp(op, "start") == 0)
-        start(request, path, a);
-    else if (strcmp(op, "stop") == 0)
-        stop(path, a);
-    else
+    else if (is_of_this_host(info = service_dir_info(path), a)) {
         look(path, a);
+        if (starts && a->pid > 0)
+            compare(request, info, a);
+        else if (starts)
+            start_keeper(request, path, a);
+        else if (strcmp(op, "stop") == 0)
+            stop(path, a);
+    }
+    json_decref(info);
 }

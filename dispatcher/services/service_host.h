@@ -1,4 +1,4 @@
-/* Services on this host: what `causeway service` does about a request. */
+/* Services on this host: what is done about a request. */
 #ifndef DISPATCHER_SERVICE_HOST_H
 #define DISPATCHER_SERVICE_HOST_H
 
@@ -10,7 +10,7 @@
 #define SERVICE_TOLD_MS 40000   /* for who keeps a service to say whether it runs */
 
 /* Carries a request out, and says what came of it. Blocks, for a bounded time. To be called by a
- * process of one thread, whose SIGCHLD is ignored. */
+ * process of one thread, which waits for its children. */
 void service_carry_out(const json_t *request, struct service_answer *answer);
 
 #endif

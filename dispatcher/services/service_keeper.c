@@ -1,4 +1,5 @@
 #include "dispatcher/services/service_keeper.h"
+#include "common/fd.h"
 #include "common/signals.h"
 #include "common/unit.h"
 #include "dispatcher/remote/ssh_says.h"
@@ -29,17 +30,16 @@ struct keeper {
     const char *path;
     struct service_log log;
     int lock_fd, told_fd;
-    time_t since;
     struct loop *loop;
     struct signals signals;
     struct unit unit;        /* the program */
     struct loop_watch out;   /* what it prints; its descriptor is owned */
-    int out_end;             /* the other end, until it is started; -1: it is */
+    int out_fd;              /* the other end, for it */
     struct loop_timer timer; /* for it to end */
     bool ready;              /* this one */
     bool ending;             /* it was asked to */
     bool over;
-    char why[SERVICE_TEXT_MAX + 1];
+    struct service_answer info; /* as others see it */
 };
 
 void service_digest(const json_t *request, const char *version, char digest[SERVICE_DIGEST_BYTES])
@@ -77,16 +77,15 @@ static void set_state(struct keeper *k, enum service_state state, const char *wh
     json_t *info;
     char *text;
 
-    service_text_copy(k->why, why);
+    k->info.state = state;
+    service_text_copy(k->info.why, why);
     gethostname(host, sizeof(host) - 1);
     service_digest(k->request, CAUSEWAY_VERSION, digest);
-    info =
-        json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:s}", "state", service_state_words[state],
-                  "since", (json_int_t)k->since, "why", k->why, "version", CAUSEWAY_VERSION, "host",
-                  host, "address", service_text(k->request, "address"), "digest", digest);
+    info = service_answer_put(&k->info);
+    json_object_update_new(info, json_pack("{s:s, s:s}", "host", host, "digest", digest));
     text = json_dumps(info, JSON_COMPACT);
     if (!text || service_dir_write(k->path, "info", text, &err) < 0)
-        service_log_say(&k->log, "causeway service: %s", text ? err.text : "no memory");
+        service_log_say(&k->log, "causeway: %s", text ? err.text : "no memory");
     free(text);
     json_decref(info);
 }
@@ -119,30 +118,14 @@ static void set_environment(const json_t *request)
     }
 }
 
-static void read_output(void *ctx);
-
-/* Both ends. */
-static void close_out(struct keeper *k)
-{
-    loop_close(k->loop, &k->out);
-    if (k->out_end >= 0)
-        close(k->out_end);
-    k->out_end = -1;
-}
-
 /* It gets what it needs, and no more: its lock is the keeper's. */
 static int make_command(void *ctx, struct command *command, struct cw_err *err)
 {
     struct keeper *k = ctx;
     const json_t *argv = json_object_get(k->request, "argv");
-    int out[2];
 
-    close_out(k);
-    if (pipe2(out, O_CLOEXEC) < 0)
-        return cw_err_set(err, CW_ESYS, "starting it: pipe: %s", strerror(errno));
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    loop_watch(k->loop, &k->out, out[0], EPOLLIN, read_output, k);
-    command->out_fd = k->out_end = out[1];
+    (void)err;
+    command->out_fd = k->out_fd;
     command->death = SIGKILL;
     command->count = 1; /* the words are the request's */
     command->words[0] = k->unit.name;
@@ -159,8 +142,6 @@ static void on_started(void *ctx, pid_t pid)
 
     (void)pid;
     k->ready = false;
-    close(k->out_end);
-    k->out_end = -1;
 }
 
 static void on_listens(void *ctx)
@@ -187,19 +168,14 @@ static bool wanted(void *ctx, const char *line)
     return said == SSH_SAID_OTHER || said == SSH_SAID_LOGIN;
 }
 
-/* Until it is closed. */
 static void read_output(void *ctx)
 {
     struct keeper *k = ctx;
     char bytes[4096];
     ssize_t n;
 
-    while (k->out.fd >= 0 && (n = read(k->out.fd, bytes, sizeof(bytes))) != 0) {
-        if (n < 0)
-            return;
+    while ((n = read(k->out.fd, bytes, sizeof(bytes))) > 0)
         service_log_take(&k->log, bytes, (size_t)n, wanted, k);
-    }
-    loop_close(k->loop, &k->out);
 }
 
 /* --- its end --- */
@@ -225,9 +201,8 @@ static void on_ended(void *ctx, int status, const char *said)
     char why[SERVICE_TEXT_MAX + 1];
     struct keeper *k = ctx;
 
-    close_out(k);
     describe_end(k, status, said, why);
-    service_log_say(&k->log, "causeway service: %s; it is started again", why);
+    service_log_say(&k->log, "causeway: %s; it is started again", why);
     set_state(k, SERVICE_WAITS, why);
     tell(k, SERVICE_SAYS_NOT, why);
 }
@@ -238,12 +213,11 @@ static void on_failed(void *ctx, int status, const struct cw_err *err)
     struct keeper *k = ctx;
 
     (void)status;
-    close_out(k);
     if (k->unit.status == UNIT_NO_STATUS)
         service_text_copy(why, err->text);
     else
         describe_end(k, k->unit.status, k->unit.why, why);
-    service_log_say(&k->log, "causeway service: %s", why);
+    service_log_say(&k->log, "causeway: %s", why);
     set_state(k, SERVICE_FAILED, why);
     k->over = true;
 }
@@ -257,7 +231,7 @@ static void on_time(void *ctx)
 {
     struct keeper *k = ctx;
 
-    service_log_say(&k->log, "causeway service: it did not end in time, and is killed");
+    service_log_say(&k->log, "causeway: it did not end in time, and is killed");
     unit_kill(&k->unit);
 }
 
@@ -288,16 +262,25 @@ static void on_signal(void *ctx, int number)
 
 /* --- its life --- */
 
+/* What the program prints, each time that it is started, comes through one pipe. */
 static int open_loop(struct keeper *k, struct cw_err *err)
 {
-    signal(SIGCHLD, SIG_DFL); /* who starts keepers ignores how they end */
+    int out[2];
+
     signal(SIGTERM, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
     k->loop = loop_new(err);
     if (!k->loop || signals_open(&k->signals, k->loop, on_signal, k, err) < 0)
         return err->code;
     loop_timer_add(k->loop, &k->timer, on_time, k);
-    return CW_OK;
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return cw_err_set(err, CW_ESYS, "pipe: %s", strerror(errno));
+    k->out_fd = out[1];
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    if (loop_watch(k->loop, &k->out, out[0], EPOLLIN, read_output, k) == 0)
+        return CW_OK;
+    close(out[0]);
+    return cw_err_set(err, CW_ESYS, "watching a pipe: %s", strerror(errno));
 }
 
 /* Not of the session and the terminal that it was started from; where it is now, its directory. */
@@ -336,17 +319,17 @@ static void end(struct keeper *k)
 {
     unit_end(&k->unit, SIGKILL);
     if (k->loop) {
-        close_out(k);
+        loop_close(k->loop, &k->out);
         loop_timer_remove(&k->timer);
         signals_close(&k->signals);
     }
     loop_free(k->loop);
+    cw_close(&k->out_fd);
     service_log_close(&k->log);
     if (k->ending)
         service_dir_remove(k->path);
-    if (k->lock_fd >= 0)
-        close(k->lock_fd); /* before anybody hears of the end, and looks */
-    tell(k, SERVICE_SAYS_NOT, k->why);
+    cw_close(&k->lock_fd); /* before anybody hears of the end, and looks */
+    tell(k, SERVICE_SAYS_NOT, k->info.why);
 }
 
 int service_keeper_run(const json_t *request, const char *path, int told_fd)
@@ -357,13 +340,15 @@ int service_keeper_run(const json_t *request, const char *path, int told_fd)
                        .log.fd = -1,
                        .lock_fd = -1,
                        .out.fd = -1,
-                       .out_end = -1,
-                       .since = time(NULL)};
+                       .out_fd = -1,
+                       .info = {.since = (uint64_t)time(NULL), .version = CAUSEWAY_VERSION}};
     struct cw_err err = {0};
+
+    snprintf(k.info.address, sizeof(k.info.address), "%s", service_text(request, "address"));
 
     prctl(PR_SET_NAME, "causeway-kept");
     if (begin(&k, &err) < 0)
-        service_text_copy(k.why, err.text);
+        service_text_copy(k.info.why, err.text);
     else
         while (!k.over)
             loop_turn(k.loop, LOOP_NEVER);

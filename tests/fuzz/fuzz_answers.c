@@ -62,38 +62,37 @@ static void take_request(const uint8_t *data, size_t size)
 
 /* --- the doctor --- */
 
-static void take_report(struct host_report *report, const uint8_t *data, size_t size)
+static void take_report(struct host_check *host, const uint8_t *data, size_t size)
 {
     json_t *object = read_object(data, size);
 
-    host_report_get(report, object);
+    host->there = true;
+    findings_free(&host->findings);
+    host_report_get(&host->report, object);
+    host_report_get_findings(object, &host->findings);
     json_decref(object);
-    must_be_printable(report->path, HOST_REPORT_TEXT_MAX);
-    must_be_printable(report->machine, HOST_REPORT_TEXT_MAX);
-    must_be_printable(report->mpich, HOST_REPORT_TEXT_MAX);
-    must(report->findings.count <= FINDINGS_MAX);
-    for (size_t i = 0; i < report->findings.count; i++) {
-        must_be_printable(report->findings.item[i].text, FINDING_TEXT_MAX);
-        causes_advice(report->findings.item[i].text);
+    must_be_printable(host->report.path, HOST_REPORT_TEXT_MAX);
+    must_be_printable(host->report.machine, HOST_REPORT_TEXT_MAX);
+    must_be_printable(host->report.mpich, HOST_REPORT_TEXT_MAX);
+    must(host->findings.count <= FINDINGS_MAX);
+    for (size_t i = 0; i < host->findings.count; i++) {
+        must_be_printable(host->findings.item[i].text, FINDING_TEXT_MAX);
+        causes_advice(host->findings.item[i].text);
     }
 }
 
 /* Two hosts: one has the first half, the other one the second. */
 static void compare(const uint8_t *data, size_t size)
 {
-    static struct host_report reports[2];
-    struct compared hosts[] = {{"one", &reports[0]}, {"two", &reports[1]}};
+    static struct host_check hosts[] = {{.name = "one"}, {.name = "two"}};
     struct findings findings = {0};
 
-    take_report(&reports[0], data, size / 2);
-    take_report(&reports[1], data + size / 2, size - size / 2);
-    compare_features(hosts, 2, &findings);
-    compare_mpich(hosts, 2, &findings);
+    take_report(&hosts[0], data, size / 2);
+    take_report(&hosts[1], data + size / 2, size - size / 2);
+    compare_hosts(hosts, 2, &findings);
     for (size_t i = 0; i < findings.count; i++)
         must_be_printable(findings.item[i].text, FINDING_TEXT_MAX);
     findings_free(&findings);
-    findings_free(&reports[0].findings);
-    findings_free(&reports[1].findings);
 }
 
 static void hear(const uint8_t *data, size_t size)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 static struct host_report report;
+static struct findings found;
 static struct findings findings;
 static struct cw_err err;
 
@@ -20,15 +21,16 @@ static void take(const char *text)
 {
     json_t *object = json_object_read(text, strlen(text), &err);
 
-    findings_free(&report.findings);
+    findings_free(&found);
     CU_ASSERT_PTR_NOT_NULL_FATAL(object);
     host_report_get(&report, object);
+    host_report_get_findings(object, &found);
     json_decref(object);
 }
 
 static int end(void)
 {
-    findings_free(&report.findings);
+    findings_free(&found);
     findings_free(&findings);
     return 0;
 }
@@ -45,14 +47,15 @@ TEST(reports_are_read_as_written)
                                .xcr0 = 0x8000000000000001ull};
     json_t *object;
 
-    findings_add(&told.findings, DOCTOR_OK, "all is well");
-    findings_add(&told.findings, DOCTOR_WARNING, "it is late");
-    findings_add(&told.findings, DOCTOR_MISSING, "much; get it");
-    object = host_report_put(&told);
+    findings_add(&findings, DOCTOR_OK, "all is well");
+    findings_add(&findings, DOCTOR_WARNING, "it is late");
+    findings_add(&findings, DOCTOR_MISSING, "much; get it");
+    object = host_report_put(&told, &findings);
     CU_ASSERT_PTR_NOT_NULL_FATAL(object);
     host_report_get(&report, object);
+    host_report_get_findings(object, &found);
     json_decref(object);
-    findings_free(&told.findings);
+    findings_free(&findings);
     CU_ASSERT_STRING_EQUAL(report.path, told.path);
     CU_ASSERT_STRING_EQUAL(report.machine, told.machine);
     CU_ASSERT_STRING_EQUAL(report.mpich, told.mpich);
@@ -60,11 +63,11 @@ TEST(reports_are_read_as_written)
     CU_ASSERT_TRUE(report.features_known);
     CU_ASSERT_EQUAL(memcmp(report.features, told.features, sizeof(told.features)), 0);
     CU_ASSERT_EQUAL(report.xcr0, told.xcr0);
-    CU_ASSERT_EQUAL_FATAL(report.findings.count, 2);
-    CU_ASSERT_EQUAL(report.findings.item[0].level, DOCTOR_WARNING);
-    CU_ASSERT_STRING_EQUAL(report.findings.item[0].text, "it is late");
-    CU_ASSERT_EQUAL(report.findings.item[1].level, DOCTOR_MISSING);
-    CU_ASSERT_STRING_EQUAL(report.findings.item[1].text, "much; get it");
+    CU_ASSERT_EQUAL_FATAL(found.count, 2);
+    CU_ASSERT_EQUAL(found.item[0].level, DOCTOR_WARNING);
+    CU_ASSERT_STRING_EQUAL(found.item[0].text, "it is late");
+    CU_ASSERT_EQUAL(found.item[1].level, DOCTOR_MISSING);
+    CU_ASSERT_STRING_EQUAL(found.item[1].text, "much; get it");
 }
 
 TEST(hostile_reports)
@@ -74,7 +77,7 @@ TEST(hostile_reports)
     take("{\"features\":[1,2,3],\"findings\":[1,{},{\"level\":\"terrible\",\"text\":\"x\"},"
          "{\"level\":\"warning\"},{\"level\":5,\"text\":[]}],\"memory_mb\":-1,\"whatever\":{}}");
     CU_ASSERT_FALSE(report.features_known);
-    CU_ASSERT_EQUAL(report.findings.count, 1);
+    CU_ASSERT_EQUAL(found.count, 1);
     CU_ASSERT_EQUAL(report.memory_mb, 0);
     take("{\"features\":[1,2,3,4,5,6,7,4294967296,1],\"memory_mb\":\"x\",\"findings\":5}");
     CU_ASSERT_FALSE(report.features_known);
@@ -93,11 +96,12 @@ TEST(findings_are_bounded)
     for (int i = 0; i <= FINDINGS_MAX; i++)
         json_array_append_new(list, json_pack("{s:s, s:s}", "level", "warning", "text", "again"));
     json_object_set_new(object, "findings", list);
-    findings_free(&report.findings);
+    findings_free(&found);
     host_report_get(&report, object);
+    host_report_get_findings(object, &found);
     json_decref(object);
-    CU_ASSERT_EQUAL(report.findings.count, FINDINGS_MAX);
-    CU_ASSERT_TRUE(report.findings.more);
+    CU_ASSERT_EQUAL(found.count, FINDINGS_MAX);
+    CU_ASSERT_TRUE(found.more);
 }
 
 /* --- requests --- */
@@ -126,26 +130,24 @@ TEST(tokens_of_requests)
 
 #define HOSTS 12
 
-static struct host_report reports[HOSTS];
-static struct compared hosts[HOSTS];
+static struct host_check hosts[HOSTS];
 static char names[HOSTS][8];
 
 static void like_each_other(void)
 {
     findings_free(&findings);
     for (int i = 0; i < HOSTS; i++) {
-        findings_free(&reports[i].findings);
-        reports[i] = (struct host_report){.features_known = true, .features = {3}, .xcr0 = 7};
-        strcpy(reports[i].mpich, "4.0.2");
+        hosts[i] = (struct host_check){
+            .name = names[i],
+            .there = true,
+            .report = {.features_known = true, .features = {3}, .xcr0 = 7, .mpich = "4.0.2"}};
         snprintf(names[i], sizeof(names[i]), "h%d", i);
-        hosts[i] = (struct compared){names[i], &reports[i]};
     }
 }
 
 static void compare(void)
 {
-    compare_features(hosts, HOSTS, &findings);
-    compare_mpich(hosts, HOSTS, &findings);
+    compare_hosts(hosts, HOSTS, &findings);
 }
 
 static void expect_finding(size_t i, const char *part)
@@ -158,10 +160,10 @@ static void expect_finding(size_t i, const char *part)
 TEST(hosts_that_are_alike)
 {
     like_each_other();
-    hosts[0].report = NULL;
+    hosts[0].there = false;
     compare();
-    reports[1].features_known = false;
-    reports[2].mpich[0] = '\0';
+    hosts[1].report.features_known = false;
+    hosts[2].report.mpich[0] = '\0';
     compare();
     CU_ASSERT_EQUAL(findings.count, 0);
 }
@@ -169,14 +171,14 @@ TEST(hosts_that_are_alike)
 TEST(processors_that_lack_features)
 {
     like_each_other();
-    reports[3].features[0] = reports[5].features[0] = 0x83;
+    hosts[3].report.features[0] = hosts[5].report.features[0] = 0x83;
     compare();
     CU_ASSERT_EQUAL(findings.count, 1);
     expect_finding(0, "go on on h0, h1, h2, h4, h6, h7, h8, h9 and 2 more from an image of h3, h5");
     expect_finding(0, "word 0 of CPUID: 0x80");
     like_each_other();
-    reports[3].features[4] = 1;
-    reports[5].xcr0 = 3;
+    hosts[3].report.features[4] = 1;
+    hosts[5].report.xcr0 = 3;
     compare();
     CU_ASSERT_EQUAL(findings.count, 3);
     expect_finding(0, "on h5 from an image of h0, h1");
@@ -188,8 +190,8 @@ TEST(processors_that_lack_features)
 TEST(versions_of_mpich)
 {
     like_each_other();
-    strcpy(reports[1].mpich, "4.1");
-    strcpy(reports[2].mpich, "4.1");
+    strcpy(hosts[1].report.mpich, "4.1");
+    strcpy(hosts[2].report.mpich, "4.1");
     compare();
     CU_ASSERT_EQUAL(findings.count, 1);
     expect_finding(0, "and 2 more; 4.1 on h1, h2; install");
@@ -203,14 +205,14 @@ TEST(as_many_findings_as_have_room)
     for (int i = 0; i < HOSTS; i++) {
         memset(name[i], 'a' + i, sizeof(name[i]) - 1);
         hosts[i].name = name[i];
-        memset(reports[i].mpich, 'A' + i, HOST_REPORT_TEXT_MAX);
-        reports[i].features[0] = 1u << i;
+        memset(hosts[i].report.mpich, 'A' + i, HOST_REPORT_TEXT_MAX);
+        hosts[i].report.features[0] = 1u << i;
     }
     compare();
     CU_ASSERT_EQUAL(findings.count, FINDINGS_MAX);
     CU_ASSERT_TRUE(findings.more);
     for (int i = 0; i < HOSTS; i++)
-        memset(reports[i].mpich, 0, sizeof(reports[i].mpich));
+        memset(hosts[i].report.mpich, 0, sizeof(hosts[i].report.mpich));
     findings_free(&findings);
 }
 
@@ -257,7 +259,7 @@ TEST(who_listens_is_reached)
     tcp_probe_end(&server);
 }
 
-TEST(only_who_has_the_token)
+TEST(somebody_else_listens)
 {
     static const uint8_t other[TCP_PROBE_TOKEN] = {6};
     char address[CW_ADDRESS_MAX];

@@ -1,5 +1,6 @@
 /* Services of a grid: what is said to hosts, and what they say. dispatcher/services. */
 #include "common/transport.h"
+#include "dispatcher/grid/grid_state.h"
 #include "dispatcher/remote/ssh_says.h"
 #include "dispatcher/services/plan.h"
 #include "dispatcher/services/service_keeper.h"
@@ -123,7 +124,7 @@ TEST(keys)
     strcpy(sites[PARIS].key, "/home/alice/.ssh/id_grid");
     strcpy(sites[LYON].key, "/etc/other");
     for (uint32_t i = 0; i < SITES; i++)
-        plan_at_home(sites[i].key, "/home/alice");
+        grid_place_at_home(sites[i].key, "/home/alice");
     strcpy(sites[NICE].key, sites[PARIS].key);
     request = plan_request(&plan, "start", PARIS, PLAN_RELAY);
     CU_ASSERT_STRING_EQUAL(service_text(json_object_get(request, "env"), "CAUSEWAY_SSH_KEYS"),
@@ -134,7 +135,7 @@ TEST(keys)
     CU_ASSERT_PTR_NULL(json_object_get(request, "files"));
     json_decref(request);
     strcpy(sites[LYON].key, "/home/alicette/key");
-    plan_at_home(sites[LYON].key, "/home/alice");
+    grid_place_at_home(sites[LYON].key, "/home/alice");
     CU_ASSERT_STRING_EQUAL(sites[LYON].key, "/home/alicette/key");
 }
 
