@@ -1,4 +1,5 @@
 #include "dispatcher/services/service_log.h"
+#include "common/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,27 +35,24 @@ int service_log_open(struct service_log *log, const char *dir, struct cw_err *er
 
 void service_log_close(struct service_log *log)
 {
-    if (log->fd >= 0)
-        close(log->fd);
-    log->fd = -1;
+    cw_close(&log->fd);
 }
 
 static void put(struct service_log *log, const char *text)
 {
-    char moment[TIME_BYTES], line[TIME_BYTES + SERVICE_LOG_LINE_MAX + 2];
+    char moment[TIME_BYTES];
     time_t now = time(NULL);
     struct cw_err ignored;
     struct tm utc;
     int size;
 
-    strftime(moment, sizeof(moment), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    size = snprintf(line, sizeof(line), "%s %.*s\n", moment, (int)SERVICE_LOG_LINE_MAX, text);
-    if (log->size + size > (off_t)SERVICE_LOG_MAX) {
+    if (log->size + TIME_BYTES + SERVICE_LOG_LINE_MAX > SERVICE_LOG_MAX) {
         service_log_close(log);
         begin(log, &ignored);
     }
-    if (log->fd >= 0 && write(log->fd, line, (size_t)size) > 0)
-        log->size += size;
+    strftime(moment, sizeof(moment), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    size = dprintf(log->fd, "%s %.*s\n", moment, (int)SERVICE_LOG_LINE_MAX, text);
+    log->size += size > 0 ? size : 0;
 }
 
 void service_log_say(struct service_log *log, const char *fmt, ...)
@@ -89,34 +87,21 @@ void service_log_take(struct service_log *log, const char *bytes, size_t size,
             log->line[log->used++] = bytes[i];
 }
 
-/* Where the last `lines` lines of the text begin. */
-static char *last_lines(char *text, uint32_t lines)
-{
-    char *at = text + strlen(text);
-
-    while (at > text && (at[-1] != '\n' || !at[0] || --lines > 0))
-        at--;
-    return at;
-}
-
 void service_log_tail(const char *dir, struct service_answer *a)
 {
-    char path[PATH_MAX], text[SERVICE_LOG_TAIL_MAX + 1];
-    char *line, *rest;
-    off_t end;
-    ssize_t n;
-    int fd;
+    char path[PATH_MAX], line[TIME_BYTES + SERVICE_LOG_LINE_MAX + 2];
+    FILE *from = NULL;
 
-    if (snprintf(path, sizeof(path), "%s/log", dir) >= (int)sizeof(path) ||
-        (fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
-        return;
-    end = lseek(fd, 0, SEEK_END);
-    n = pread(fd, text, SERVICE_LOG_TAIL_MAX,
-              end > (off_t)SERVICE_LOG_TAIL_MAX ? end - (off_t)SERVICE_LOG_TAIL_MAX : 0);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    rest = last_lines(text, SERVICE_LOG_LINES_MAX);
-    while ((line = strsep(&rest, "\n")) && a->log_lines < SERVICE_LOG_LINES_MAX)
-        if (*line)
-            service_text_copy(a->log[a->log_lines++], line);
+    if (snprintf(path, sizeof(path), "%s/log", dir) < (int)sizeof(path))
+        from = fopen(path, "re");
+    while (from && fgets(line, sizeof(line), from)) {
+        if (a->log_lines == SERVICE_LOG_LINES_MAX) {
+            a->log_lines--;
+            memmove(a->log[0], a->log[1], a->log_lines * sizeof(a->log[0]));
+        }
+        line[strcspn(line, "\n")] = '\0';
+        service_text_copy(a->log[a->log_lines++], line);
+    }
+    if (from)
+        fclose(from);
 }

@@ -8,9 +8,8 @@
 #include <limits.h>
 #include <sys/types.h>
 
-#define SERVICE_LOG_MAX (1u << 20)  /* bytes of a file */
-#define SERVICE_LOG_LINE_MAX 2000u  /* bytes of a line; cut */
-#define SERVICE_LOG_TAIL_MAX 16384u /* bytes at its end, in which last lines are looked for */
+#define SERVICE_LOG_MAX (1 << 20)  /* bytes of a file */
+#define SERVICE_LOG_LINE_MAX 2000u /* bytes of a line; cut */
 
 struct service_log {
     char path[PATH_MAX];
