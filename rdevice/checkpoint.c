@@ -166,20 +166,20 @@ static void leave_out(struct image_setting *setting, const void *start, size_t s
 
 static struct image_setting setting_of(const struct checkpoint *c, const struct exchange *x)
 {
-    struct session_parts parts = session_parts(&x->session);
+    const struct session *s = &x->session;
     struct image_setting setting = {
         .given = {c->control_fd, c->pmi_fd},
         .given_count = 2,
-        .closed = {parts.fd},
+        .closed = {s->wire.fd},
         .closed_count = 1,
         .standard = {c->setup->input_inode, c->setup->output_inodes[0], c->setup->output_inodes[1]},
         .cut_appended = !(c->setup->flags & CW_SETUP_SHARES_FILES),
         .may_cut = may_cut};
 
-    if (parts.rings_size)
-        leave_out(&setting, parts.rings, parts.rings_size);
-    if (parts.key)
-        leave_out(&setting, parts.key, SECRET_PAGE);
+    if (s->wire.shared)
+        leave_out(&setting, s->wire.shared, CW_WIRE_SHARED_BYTES);
+    if (s->key)
+        leave_out(&setting, s->key, SECRET_PAGE);
     leave_out(&setting, store_secret(), SECRET_PAGE);
     return setting;
 }

@@ -28,9 +28,9 @@ static void settle(struct exchange *x)
 
     if (c->acts < c->acts_made || inputs_unrepeated() > 0 || peek(x) != CURSOR_END)
         return;
-    live = (struct cw_taken){.event = inbox_last_event(&x->inbox), .clock = c->polls};
+    live = (struct cw_taken){.event = x->inbox.event, .clock = c->polls};
     c->active = false;
-    trace_repeats(false);
+    trace_repeating = false;
     cw_taken_put(exchange_frame(x, CW_FRAME_LIVE, CW_TAKEN_SIZE), &live);
     exchange_flush(x);
     wait_left(&x->waiter);
@@ -117,7 +117,7 @@ bool cursor_poll(struct exchange *x)
     check_inputs(x);
     c->next = CURSOR_UNKNOWN;
     event = c->taken.event;
-    while (inbox_last_event(&x->inbox) < event)
+    while (x->inbox.event < event)
         exchange_take_frame(x);
     settle(x);
     return true;

@@ -36,7 +36,7 @@ static void unlogged(uint32_t why)
 void device_second_thread(void)
 {
     device.threads = true;
-    wait_threads(&device.exchange.waiter);
+    device.exchange.waiter.threads = true;
     inputs_attach(NULL);
     unlogged(CW_UNLOGGED_THREADS);
 }
@@ -138,7 +138,7 @@ static void open_exchange(void)
 
     open_session(&(struct cw_point){.event = 0}, &welcome);
     exchange_begin(x, &device.setup, &welcome, false);
-    trace_repeats(x->cursor.active);
+    trace_repeating = x->cursor.active;
 }
 
 /* What the program's clocks said before there was a relay to log it: the dispatcher keeps it for

@@ -16,7 +16,7 @@
 
 #define DEVICE_PIECES_MAX EXCHANGE_PIECES_MAX /* vectors a message may be gathered from */
 
-/* device.c's own. Others use the functions below. */
+/* device.c's own; others read `setup` and `exchange`. */
 struct device {
     struct cw_setup setup;
     int control_fd; /* to the dispatcher */
@@ -44,22 +44,6 @@ void device_close(void);
 static inline bool device_is_open(void)
 {
     return session_is_open(&device.exchange.session);
-}
-
-static inline uint32_t device_rank(void)
-{
-    return device.setup.rank;
-}
-
-static inline uint32_t device_ranks(void)
-{
-    return device.setup.ranks;
-}
-
-/* Requests of the program that are under way; to be set up once. */
-static inline struct request_table *device_requests(void)
-{
-    return &device.exchange.requests;
 }
 
 /* Calls of MPI come from a thread that is not the first. */

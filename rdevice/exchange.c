@@ -53,7 +53,7 @@ __attribute__((noreturn, cold)) static void broken(const struct exchange *x, con
 static void payload_came(struct exchange *x)
 {
     inbox_payload_came(&x->inbox);
-    x->session.hello.event = inbox_last_event(&x->inbox);
+    x->session.hello.event = x->inbox.event;
 }
 
 static void on_message(struct exchange *x, const struct session_frame *frame)
@@ -75,7 +75,7 @@ static void on_done(struct exchange *x, const struct session_frame *frame)
 
     if (wrong)
         broken(x, wrong);
-    x->session.hello.event = inbox_last_event(&x->inbox);
+    x->session.hello.event = x->inbox.event;
 }
 
 static void on_probed(struct exchange *x, const struct session_frame *frame)
@@ -96,8 +96,7 @@ static void on_taken(struct exchange *x, const struct session_frame *frame)
 {
     struct cw_taken *taken = &x->cursor.taken;
 
-    if (!cw_taken_get(frame->body, taken) || taken->event <= inbox_last_event(&x->inbox) ||
-        !x->cursor.active)
+    if (!cw_taken_get(frame->body, taken) || taken->event <= x->inbox.event || !x->cursor.active)
         broken(x, "TAKEN that does not add up");
     x->cursor.next = CURSOR_TAKEN;
 }

@@ -85,7 +85,8 @@ static bool is_function(sighandler_t to)
 /* --- setting one ------------------------------------------------------------------------------ */
 
 /* Ours is in the kernel only while the program's is in the table. */
-static int set_action(int number, const struct sigaction *to, struct sigaction *was)
+PUBLIC int sigaction(int number, const struct sigaction *restrict to,
+                     struct sigaction *restrict was)
 {
     struct sigaction ours;
     handler *before;
@@ -108,6 +109,7 @@ static int set_action(int number, const struct sigaction *to, struct sigaction *
         was->sa_sigaction = before;
     return result;
 }
+ALIAS(__sigaction, sigaction);
 
 static sighandler_t set(setter *const *with, int number, sighandler_t to)
 {
@@ -126,17 +128,6 @@ static sighandler_t set(setter *const *with, int number, sighandler_t to)
     if (was == SIG_ERR)
         __atomic_store_n(&programs[number], before, __ATOMIC_RELAXED);
     return was == (sighandler_t)(void *)on_signal ? (sighandler_t)(void *)before : was;
-}
-
-PUBLIC int sigaction(int number, const struct sigaction *restrict to,
-                     struct sigaction *restrict was)
-{
-    return set_action(number, to, was);
-}
-
-PUBLIC int __sigaction(int number, const struct sigaction *to, struct sigaction *was)
-{
-    return set_action(number, to, was);
 }
 
 #define SETTER(name, with)                                                                         \

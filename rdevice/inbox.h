@@ -63,12 +63,6 @@ static inline uint64_t inbox_last_taken(const struct inbox *b)
     return b->happened ? b->happened->number - 1 : b->event - (b->ends != NULL);
 }
 
-/* Number of the last event that came. */
-static inline uint64_t inbox_last_event(const struct inbox *b)
-{
-    return b->event;
-}
-
 /* Number of the last event that has happened and was not taken; 0: none. */
 static inline uint64_t inbox_happened(const struct inbox *b)
 {

@@ -141,10 +141,10 @@ static long told_number(long real, uintptr_t caller)
     return real;
 }
 
-#define NUMBER(type, name)                                                                         \
-    PUBLIC type name(void)                                                                         \
+#define NUMBER(type, name, parameters, arguments)                                                  \
+    PUBLIC type name parameters                                                                    \
     {                                                                                              \
-        return (type)told_number(NEXT(name)(), CALLER);                                            \
+        return (type)told_number(NEXT(name) arguments, CALLER);                                    \
     }
 
 /* --- the number of the process ------------------------------------------------------------------
@@ -163,11 +163,11 @@ ALIAS(__getpid, getpid);
 /* --- more numbers -------------------------------------------------------------------------------
  */
 
-NUMBER(int, get_nprocs)
-NUMBER(int, get_nprocs_conf)
-NUMBER(long, get_phys_pages)
-NUMBER(long, get_avphys_pages)
-NUMBER(long, gethostid)
+NUMBER(int, get_nprocs, (void), ())
+NUMBER(int, get_nprocs_conf, (void), ())
+NUMBER(long, get_phys_pages, (void), ())
+NUMBER(long, get_avphys_pages, (void), ())
+NUMBER(long, gethostid, (void), ())
 
 PUBLIC int sched_getcpu(void)
 {
@@ -197,20 +197,9 @@ PUBLIC long sysconf(int name)
 }
 ALIAS(__sysconf, sysconf);
 
-PUBLIC unsigned ualarm(unsigned us, unsigned interval_us)
-{
-    return (unsigned)told_number((long)NEXT(ualarm)(us, interval_us), CALLER);
-}
-
-PUBLIC unsigned alarm(unsigned seconds)
-{
-    return (unsigned)told_number((long)NEXT(alarm)(seconds), CALLER);
-}
-
-PUBLIC int timer_getoverrun(timer_t timer)
-{
-    return (int)told_number(NEXT(timer_getoverrun)(timer), CALLER);
-}
+NUMBER(unsigned, ualarm, (unsigned us, unsigned interval_us), (us, interval_us))
+NUMBER(unsigned, alarm, (unsigned seconds), (seconds))
+NUMBER(int, timer_getoverrun, (timer_t timer), (timer))
 
 /* --- processors ----------------------------------------------------------------------------------
  */

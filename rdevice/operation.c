@@ -42,7 +42,6 @@ uint8_t *operation_frame(struct exchange *x, uint8_t type, size_t size)
 
 static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
 {
-    const struct cw_probed *answer;
     uint64_t since;
 
     operation_inputs(x);
@@ -50,10 +49,10 @@ static struct cw_probed ask(struct exchange *x, const struct cw_probe *probe)
     probes_ask(&x->probes, probe, session_position(&x->session));
     exchange_flush(x);
     since = cw_clock_ns();
-    while (!(answer = probes_answer(&x->probes)))
+    while (!x->probes.answered)
         if (!exchange_read(x))
             exchange_wait(x, since);
-    return *answer;
+    return x->probes.answer;
 }
 
 struct cw_probed operation_probe(struct exchange *x, uint64_t tag, uint64_t mask, bool remove)
@@ -167,7 +166,7 @@ static void put_large(struct exchange *x, struct iovec *from, int count)
 
     exchange_flush_with(x, chunk, n);
     put_rest(x, from, count);
-    wait_does_not_count(&x->waiter, cw_clock_ns() - before);
+    x->waiter.left_ns += cw_clock_ns() - before;
 }
 
 void operation_send(struct exchange *x, const struct operation_target *to,

@@ -12,7 +12,7 @@
 #define PROBES_NONE_KNOWN 8 /* probes whose answer "none" is remembered */
 
 struct probes {
-    bool answered;
+    bool answered;         /* what was asked last, by `answer` */
     uint64_t asked_until;  /* position of our stream behind the one that was asked last */
     struct cw_probe asked; /* last */
     struct cw_probed answer;
@@ -29,12 +29,6 @@ bool probes_known_none(const struct probes *p, uint64_t tag, uint64_t mask);
 /* This one goes to the relay, and has no answer yet. `until`: the position of our stream behind it.
  */
 void probes_ask(struct probes *p, const struct cw_probe *probe, uint64_t until);
-
-/* Of the one that went last: NULL while there is none. */
-static inline const struct cw_probed *probes_answer(const struct probes *p)
-{
-    return p->answered ? &p->answer : NULL;
-}
 
 /* PROBED and HINT have come. */
 void probes_on_answer(struct probes *p, const struct cw_probed *answer);

@@ -110,14 +110,6 @@ void session_forsake(struct session *s)
     *s = (struct session)SESSION_BEFORE;
 }
 
-struct session_parts session_parts(const struct session *s)
-{
-    return (struct session_parts){.rings = s->wire.shared,
-                                  .rings_size = s->wire.shared ? CW_WIRE_SHARED_BYTES : 0,
-                                  .key = s->key,
-                                  .fd = s->wire.fd};
-}
-
 /* --- resuming -----------------------------------------------------------------------------------
  */
 

@@ -79,16 +79,6 @@ void session_close(struct session *s);
  * of it, for session_begin(). */
 void session_forsake(struct session *s);
 
-/* Memory and a descriptor that an image is taken without: of the rings, and of the key (in pages).
- */
-struct session_parts {
-    void *rings;
-    size_t rings_size; /* 0: there are none */
-    void *key;         /* NULL: none is kept */
-    int fd;
-};
-struct session_parts session_parts(const struct session *s);
-
 /* The position in our stream behind what is queued. */
 static inline uint64_t session_position(const struct session *s)
 {

@@ -34,12 +34,12 @@ struct record {
 enum difference { SAME, ADDRESS, BYTES, STACK, OPERATION };
 
 bool trace_on;
+bool trace_repeating;
 static struct record *own;
 static const struct record *earlier; /* NULL: nothing to compare with, or no more */
 static uint32_t used;
 static uint32_t differences;
 static int report_fd = -1;
-static bool repeating;
 
 /* Past files.c, which stands above the device: the trace is no file of the program's. */
 static int open_past(const char *path, int flags)
@@ -84,11 +84,6 @@ int trace_begin(uint32_t rank, uint32_t incarnation, struct cw_err *err)
     snprintf(path, sizeof(path), "%s/rank.%u.%u.difference", dir, rank, incarnation);
     report_fd = open_past(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
     return CW_OK;
-}
-
-void trace_repeats(bool repeats)
-{
-    repeating = repeats;
 }
 
 /* FNV-1a. */
@@ -200,7 +195,7 @@ void trace_add(const struct trace_operation *operation, const struct iovec *piec
     put_bytes(r, pieces, count);
     backtrace(r->stack, TRACE_FRAMES_MAX);
     r->operation = *operation;
-    if (earlier && repeating)
+    if (earlier && trace_repeating)
         look(r);
     used++;
 }
@@ -209,7 +204,7 @@ void trace_end(const char *text)
 {
     void *stack[TRACE_FRAMES_MAX] = {0};
 
-    if (!repeating || report_fd < 0)
+    if (!trace_repeating || report_fd < 0)
         return;
     dprintf(report_fd, "%s\n", text);
     if (earlier && used < TRACE_RECORDS_MAX)

@@ -37,12 +37,10 @@ struct trace_operation {
 };
 
 extern bool trace_on;
+extern bool trace_repeating; /* the rank repeats what an earlier incarnation did, else it is live */
 
 /* When the rank knows who it is. Returns -1, with `err`, when the files cannot be made. */
 int trace_begin(uint32_t rank, uint32_t incarnation, struct cw_err *err);
-
-/* From now on the rank repeats what an earlier incarnation did, or is live. */
-void trace_repeats(bool repeats);
 
 /* Only where trace_on. `pieces`: the message, where it is known; else count 0. */
 void trace_add(const struct trace_operation *operation, const struct iovec *pieces, int count);

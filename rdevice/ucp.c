@@ -51,63 +51,53 @@ enum { SLOT_CALLBACK, SLOT_USER_DATA, SLOT_GENERIC, SLOT_STATE, SLOT_STATUS, SLO
 static struct ucp_context the_context;
 static struct ucp_worker the_worker;
 static bool worker_made;
+static struct request_table *const requests = &device.exchange.requests;
 
 /* --- tracing ----------------------------------------------------------------------------------
  */
 
-static void trace(struct trace_operation *operation, const struct iovec *pieces, int count)
+static void trace(struct trace_operation operation, const struct iovec *pieces, int count)
 {
-    operation->polls = device.exchange.cursor.polls;
-    operation->acts = device.exchange.cursor.acts;
-    trace_add(operation, pieces, count);
+    if (!trace_on)
+        return;
+    operation.polls = device.exchange.cursor.polls;
+    operation.acts = device.exchange.cursor.acts;
+    trace_add(&operation, pieces, count);
 }
 
 static void trace_message(uint32_t dst, uint64_t tag, const struct iovec *pieces, int count)
 {
     struct trace_operation operation = {.kind = TRACE_SEND, .peer = dst, .tag = tag};
 
-    if (!trace_on)
-        return;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; trace_on && i < count; i++)
         operation.size += pieces[i].iov_len;
     if (count)
         operation.address = (uintptr_t)pieces[0].iov_base;
-    trace(&operation, pieces, count);
+    trace(operation, pieces, count);
 }
 
 static void trace_request(enum trace_kind kind, const struct request *request)
 {
-    struct trace_operation operation = {.kind = kind,
-                                        .tag = request->want_tag,
-                                        .size = request->capacity,
-                                        .address = (uintptr_t)request->target};
-
-    if (trace_on)
-        trace(&operation, NULL, 0);
-}
-
-static void trace_probe(const struct cw_probed *probe)
-{
-    struct trace_operation operation = {
-        .kind = TRACE_PROBE, .tag = probe->tag, .size = probe->total};
-
-    if (trace_on)
-        trace(&operation, NULL, 0);
+    trace((struct trace_operation){.kind = kind,
+                                   .tag = request->want_tag,
+                                   .size = request->capacity,
+                                   .address = (uintptr_t)request->target},
+          NULL, 0);
 }
 
 static void trace_event(const struct event *event)
 {
     const struct request *request = (const struct request *)event;
     struct am *am = (struct am *)event;
-    struct trace_operation operation = {.kind = TRACE_EVENT};
-    struct iovec bytes;
 
-    if (!trace_on)
-        return;
-    operation.tag = event->active ? am->id : request->tag;
-    operation.size = event->active ? am->total : request->total;
-    bytes = (struct iovec){.iov_base = am->bytes, .iov_len = event->active ? am->total : 0};
-    trace(&operation, &bytes, 1);
+    if (event->active)
+        trace((struct trace_operation){.kind = TRACE_EVENT, .tag = am->id, .size = am->total},
+              &(struct iovec){.iov_base = am->bytes, .iov_len = am->total}, 1);
+    else
+        trace((struct trace_operation){.kind = TRACE_EVENT,
+                                       .tag = request->tag,
+                                       .size = request->total},
+              NULL, 0);
 }
 
 /* --- context, worker, endpoint -------------------------------------------------------------------
@@ -138,9 +128,17 @@ ucs_status_t ucp_init_version(unsigned api_major_version, unsigned api_minor_ver
         init = params->request_init;
     heap_begin((uintptr_t)__builtin_return_address(0));
     device_open();
-    request_setup(device_requests(), user_size, init);
+    request_setup(requests, user_size, init);
     *context_p = &the_context;
     return UCS_OK;
+}
+
+/* So RMA goes by active messages, and nothing that needs a memory handle is called:
+ * ucp_unreachable.c. */
+ucs_status_t ucp_mem_map(ucp_context_h context, const ucp_mem_map_params_t *params,
+                         ucp_mem_h *memh_p)
+{
+    return UCS_ERR_UNSUPPORTED;
 }
 
 void ucp_cleanup(ucp_context_h context)
@@ -168,7 +166,7 @@ ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address
 {
     struct ucp_address *address = arena_alloc(sizeof(*address));
 
-    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device_rank()};
+    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device.setup.rank};
     *address_p = address;
     *address_length_p = sizeof(*address);
     return UCS_OK;
@@ -209,7 +207,7 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *params, u
     if (!(params->field_mask & UCP_EP_PARAM_FIELD_REMOTE_ADDRESS))
         return UCS_ERR_INVALID_PARAM;
     memcpy(&address, params->address, sizeof(address));
-    if (address.magic != ADDRESS_MAGIC || address.rank >= device_ranks())
+    if (address.magic != ADDRESS_MAGIC || address.rank >= device.setup.ranks)
         fatal_exit(CW_REPORT_FATAL,
                    "another rank gave an address that is not of this device; do all "
                    "ranks run with librdevice.so and the same MPICH?");
@@ -296,7 +294,7 @@ ucs_status_ptr_t ucp_tag_send_nbx(ucp_ep_h ep, const void *buffer, size_t count,
 ucs_status_ptr_t ucp_tag_send_sync_nbx(ucp_ep_h ep, const void *buffer, size_t count, ucp_tag_t tag,
                                        const ucp_request_param_t *param)
 {
-    struct request *request = request_new(device_requests(), false);
+    struct request *request = request_new(requests, false);
     struct operation_target to = {
         .dst = ep->rank, .kind = CW_SEND_SYNC, .tag = tag, .req = request->id};
 
@@ -315,7 +313,7 @@ static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int 
     struct operation_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag, .header = header};
 
     trace_message(dst, tag, pieces, n);
-    if (dst == device_rank())
+    if (dst == device.setup.rank)
         inbox_add_own(&device_enter()->inbox, tag, pieces, n);
     else
         operation_send(device_enter(), &to, pieces, n);
@@ -391,7 +389,7 @@ static void am_free(struct am *am)
 
 static struct request *receive_new(void *buffer, size_t count, const ucp_request_param_t *param)
 {
-    struct request *request = request_new(device_requests(), true);
+    struct request *request = request_new(requests, true);
     ucp_datatype_t datatype = ucp_data_type(param);
 
     request->binding[SLOT_CALLBACK] = (void *)param->cb.recv;
@@ -451,7 +449,7 @@ ucs_status_ptr_t ucp_am_recv_data_nbx(ucp_worker_h worker, void *data_desc, void
     if (ucp_data_class(datatype) != UCP_DATATYPE_CONTIG)
         fatal_exit(CW_REPORT_FATAL, "MPICH receives the data of an active message into a datatype, "
                                     "which this device lacks");
-    request = request_new(device_requests(), false);
+    request = request_new(requests, false);
     request->binding[SLOT_AM_CALLBACK] = (void *)param->cb.recv_am;
     if (param->op_attr_mask & UCP_OP_ATTR_FIELD_USER_DATA)
         request->binding[SLOT_USER_DATA] = param->user_data;
@@ -501,7 +499,8 @@ ucp_tag_message_h ucp_tag_probe_nb(ucp_worker_h worker, ucp_tag_t tag, ucp_tag_t
 
     if (!probe.found)
         return NULL;
-    trace_probe(&probe);
+    trace((struct trace_operation){.kind = TRACE_PROBE, .tag = probe.tag, .size = probe.total},
+          NULL, 0);
     info->sender_tag = probe.tag;
     info->length = probe.total;
     return remove ? message_handle(probe.msg) : FOUND;
@@ -585,7 +584,7 @@ static void take_request(struct request *request)
     request->completed = true;
     call_back(request, request->user, status);
     if (released)
-        request_free(device_requests(), request);
+        request_free(requests, request);
 }
 
 /* Returns whether the handler has done with the message: data that is not given at once stays until
@@ -658,7 +657,7 @@ void ucp_request_release(void *user)
     struct request *request = request_of_user(user);
 
     if (request->completed)
-        request_free(device_requests(), request);
+        request_free(requests, request);
     else
         request->released = true;
 }

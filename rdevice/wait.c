@@ -42,13 +42,10 @@ static bool bind_to(struct waiter *w, const cpu_set_t *cores)
  * whether it is bound; then let_go_of_core() is to be called. */
 static bool keep_core(struct waiter *w, cpu_set_t *all, cpu_set_t *here)
 {
-    struct wait_sleeper sleeper = {.spin_ns = w->spin_ns,
-                                   .threads = w->threads,
-                                   .ranks = w->ranks,
-                                   .cores = count_cores(w, all)};
+    uint32_t cores = count_cores(w, all);
     int cpu = cw_cpu();
 
-    if (cpu < 0 || !wait_keeps_core(&sleeper))
+    if (cpu < 0 || !wait_keeps_core(w->spin_ns, w->threads, w->ranks, cores))
         return false;
     CPU_ZERO(here);
     CPU_SET(cpu, here);

@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* wait.c's own, but for what wait_begin() and wait_threads() say of it. */
+/* wait.c's own, but for what the device says of it. */
 struct waiter {
     struct cw_wire *wire; /* borrowed */
     uint32_t ranks;       /* of the job */
     uint64_t spin_ns;     /* yields that long; 0: sleeps at once */
-    bool threads;         /* more than one thread calls */
+    bool threads;         /* more than one thread calls: the device says so */
     uint64_t sleeps;      /* so far */
     uint64_t syscalls;    /* for waiting, so far */
 
@@ -26,7 +26,8 @@ struct waiter {
     uint32_t vain;        /* how often it has */
     bool asks;            /* the call before it asked once and returned */
     uint64_t since_ns;    /* when it asked again: it waits */
-    uint64_t left_ns;     /* when the program last got away from here */
+    uint64_t left_ns;     /* when the program last got away from here; later by as long as the
+                             device has worked for it since */
     uint64_t gap_ns;      /* the longest of the last times until it came back; fades */
     bool told_talks;      /* the relay knows that we do not compute */
     uint32_t slow_yields; /* in a row */
@@ -38,12 +39,6 @@ struct waiter {
 /* For a wire that is borrowed as long as the waiter is used. `ranks`: of the job. */
 void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns);
 
-/* More than one thread calls MPI. */
-static inline void wait_threads(struct waiter *w)
-{
-    w->threads = true;
-}
-
 /* A call for progress found nothing: yields, or returns true when it is time to sleep. Then the
  * caller sends what is queued and calls wait_sleep(). */
 bool wait_idle(struct waiter *w);
@@ -54,12 +49,6 @@ void wait_ended(struct waiter *w);
 
 /* The program goes on from here: the time until it calls again was spent outside of MPI. */
 void wait_left(struct waiter *w);
-
-/* The device has worked for the program for so long: it was not outside of MPI. */
-static inline void wait_does_not_count(struct waiter *w, uint64_t ns)
-{
-    w->left_ns += ns;
-}
 
 /* Inside a call that cannot return yet: waits for the wire to be readable, or writable, or either;
  * `since_ns` is when the waiting began. */

@@ -46,15 +46,9 @@ bool wait_is_misplaced(const struct wait_place *place);
  */
 bool wait_has_core(uint32_t ranks, uint32_t cores);
 
-/* Whether a rank that sleeps should be bound to its core until it wakes. */
-struct wait_sleeper {
-    uint64_t spin_ns; /* as above */
-    bool threads;     /* several call MPI */
-    uint32_t ranks;
-    uint32_t cores;
-};
-
-bool wait_keeps_core(const struct wait_sleeper *sleeper);
+/* Whether a rank that sleeps should be bound to its core until it wakes; `spin_ns` and `threads` as
+ * above. */
+bool wait_keeps_core(uint64_t spin_ns, bool threads, uint32_t ranks, uint32_t cores);
 
 /* How long the program lately was outside of MPI: the longest time, which fades. Returns what
  * `gap_ns` becomes when the program comes back after `outside_ns`. */

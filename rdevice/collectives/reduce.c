@@ -3,18 +3,8 @@
 #include "rdevice/collectives/data.h"
 #include "rdevice/collectives/over_sites.h"
 
-/* The parts of all sites: those of others are received, each into its slot. */
-static void recv_parts(struct sites_batch *batch, char *slots, size_t stride, int count,
-                       MPI_Datatype type)
-{
-    const struct plan *plan = &batch->sites->plan;
-
-    for (int s = 0; s < plan->sites; s++)
-        if (s != plan->mine)
-            sites_batch_recv(batch, slots + (size_t)s * stride, count, type, plan->first[s]);
-}
-
-/* Combines them into the last slot, in one order at all ranks, so that all get the same bits. */
+/* Combines the parts of all sites into the last slot, in one order at all ranks, so that all get
+ * the same bits. */
 static int combine(const struct plan *plan, char *slots, size_t stride, int count,
                    MPI_Datatype type, MPI_Op op)
 {
@@ -132,11 +122,12 @@ static int exchange(const struct sites *sites, const void *from, void *recv, int
         error = mpich.Reduce(from, slots + (size_t)plan->mine * stride, count, type, op, 0,
                              sites->site);
     sites_batch_begin(&batch, sites, error);
-    recv_parts(&batch, slots, stride, count, type);
     for (int s = 0; s < plan->sites; s++)
-        if (s != plan->mine)
+        if (s != plan->mine) {
+            sites_batch_recv(&batch, slots + (size_t)s * stride, count, type, plan->first[s]);
             sites_batch_send(&batch, slots + (size_t)plan->mine * stride, count, type,
                              plan->first[s]);
+        }
     error = sites_batch_end(&batch);
     if (error == MPI_SUCCESS)
         error = combine(plan, slots, stride, count, type, op);

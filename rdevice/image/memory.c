@@ -140,17 +140,6 @@ void memory_leave_out(struct memory *m, uint64_t start, uint64_t size)
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-static bool is_zero(const void *at, uint64_t size)
-{
-    const uint64_t *word = at;
-
-    for (uint64_t i = 0; i < size / 8; i += 8)
-        if (word[i] | word[i + 1] | word[i + 2] | word[i + 3] | word[i + 4] | word[i + 5] |
-            word[i + 6] | word[i + 7])
-            return false;
-    return true;
-}
-
 static const void *at_address(uint64_t address)
 {
     return (const void *)(uintptr_t)address;
@@ -170,7 +159,7 @@ static int write_run(struct stream *stream, struct piece *piece, uint64_t end, s
 static int write_page(struct stream *stream, struct piece *piece, uint64_t address, bool wanted,
                       struct cw_err *err)
 {
-    bool zero = wanted && is_zero(at_address(address + (uint64_t)piece->bias), PAGE);
+    bool zero = wanted && system_is_zero(at_address(address + (uint64_t)piece->bias), PAGE);
 
     if (!wanted || zero) {
         if (write_run(stream, piece, address, err))
@@ -282,7 +271,7 @@ static int write_readable(struct memory *m, struct stream *stream, const struct 
             return cw_err_set(err, CW_ESYS, "memory at %llx cannot be read: %s",
                               (unsigned long long)at, strerrordesc_np((int)-n));
         n = n < 0 ? 0 : n - n % PAGE;
-        if (n > 0 && !is_zero(m->block, (uint64_t)n) &&
+        if (n > 0 && !system_is_zero(m->block, (uint64_t)n) &&
             stream_block(stream, at, (uint64_t)n, m->block, err))
             return err->code;
         if ((uint64_t)n < size)

@@ -1,10 +1,9 @@
 #include "rdevice/image/others.h"
 
+#include "rdevice/image/context.h"
 #include "rdevice/image/image.h"
 #include "rdevice/image/interrupted.h"
-#include "rdevice/image/loader.h"
 #include "rdevice/image/remark.h"
-#include "rdevice/image/revive.h"
 #include "rdevice/image/system.h"
 #include "rdevice/image/thread.h"
 #include "rdevice/image/traits.h"
@@ -13,6 +12,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <linux/prctl.h>
@@ -32,6 +32,8 @@
 #define STATUS_BYTES 4096u
 #define STATUS_NAME_MAX 48u
 #define VDSO_BYTES 16384u
+#define DEPTH_MAX 1000 /* of a lock that is taken again by its owner; more is something else */
+#define KIND_RECURSIVE 1
 
 /* libc's own, for setuid() in all threads: the functions with which programs block signals leave it
  * out. What is not meant for this is handed to libc's handler. */
@@ -171,7 +173,7 @@ static void install_handler(void)
 {
     struct kernel_action now, mine = {.handler = on_signal,
                                       .flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK | RESTORER_FLAG,
-                                      .restorer = revive_restorer,
+                                      .restorer = context_restorer,
                                       .mask = ~0ul};
 
     system_call(SYS_rt_sigaction, STOP_SIGNAL, NULL, &now, sizeof(now.mask));
@@ -359,6 +361,57 @@ static int stop_all(int directory, struct cw_err *err)
     return 0;
 }
 
+/* --- locks of the dynamic loader, which know their owner by its number, and which nobody else can
+ * give to the thread that takes its place --- */
+
+/* As libc has it. */
+struct mutex {
+    int32_t lock;
+    uint32_t count;
+    int32_t owner;
+    uint32_t users;
+    int32_t kind;
+};
+
+static uintptr_t loader_start, loader_end; /* of the loader's own data; 0: not known */
+
+static int find_loader(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    if (info->dlpi_addr != getauxval(AT_BASE) || info->dlpi_addr == 0)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+        if (part->p_type == PT_LOAD && (part->p_flags & PF_W)) {
+            loader_start = (info->dlpi_addr + part->p_vaddr + 7) & ~(uintptr_t)7;
+            loader_end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
+        }
+    }
+    return 1;
+}
+
+__attribute__((constructor)) static void look_for_loader(void)
+{
+    dl_iterate_phdr(find_loader, NULL);
+}
+
+/* Whether the thread is inside dlopen(), dlclose(), dl_iterate_phdr() or the like. */
+static bool loader_is_used_by(int32_t tid)
+{
+    for (uintptr_t at = loader_start; at + sizeof(struct mutex) <= loader_end; at += 8) {
+        const struct mutex *m = (const struct mutex *)at;
+
+        if (m->owner == tid && m->kind == KIND_RECURSIVE && m->lock != 0 && m->count > 0 &&
+            m->count <= DEPTH_MAX)
+            return true;
+    }
+    return false;
+}
+
+/* --- whether they can be made anew --- */
+
 /* Where the kernel does not tell, it has not done what few programs do. */
 static bool shares_less(int32_t tid)
 {
@@ -468,7 +521,7 @@ static void begin_again(void *argument)
     raise_pending(other->thread.pending);
     tell(other, STAGE_STOPPED);
     await_release(all.round);
-    revive_return(other->frame);
+    context_return(other->frame);
 }
 
 /* On its stack, below what the kernel has put there. */
@@ -478,9 +531,10 @@ static int revive(struct other *other, struct cw_err *err)
     long tid;
 
     other->stage = STAGE_CALLED;
-    tid = revive_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-                           CLONE_SYSVSEM | CLONE_SETTLS,
-                       (void *)stack, (void *)(uintptr_t)other->thread.fs_base, begin_again, other);
+    tid =
+        context_clone(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+                          CLONE_SYSVSEM | CLONE_SETTLS,
+                      (void *)stack, (void *)(uintptr_t)other->thread.fs_base, begin_again, other);
     if (tid < 0)
         return cw_err_set(err, CW_ESYS, "a thread of the program cannot be made: %s%s",
                           strerrordesc_np((int)-tid),

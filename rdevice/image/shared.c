@@ -46,16 +46,6 @@ static bool swap_is_used(void)
 
 /* --- copying --------------------------------------------------------------------------------- */
 
-static bool is_zero(const void *at)
-{
-    const uint64_t *word = at;
-
-    for (uint32_t i = 0; i < PAGE / 8; i++)
-        if (word[i])
-            return false;
-    return true;
-}
-
 /* What nobody has touched has no pages, and is zero. */
 static void copy_pages(uint64_t from, uint64_t to, uint64_t size, bool all)
 {
@@ -70,7 +60,7 @@ static void copy_pages(uint64_t from, uint64_t to, uint64_t size, bool all)
         for (uint64_t i = 0; i < part / PAGE; i++) {
             const void *page = (const void *)(uintptr_t)(from + done + i * PAGE);
 
-            if ((resident[i] & 1) && !is_zero(page))
+            if ((resident[i] & 1) && !system_is_zero(page, PAGE))
                 memcpy((void *)(uintptr_t)(to + done + i * PAGE), page, PAGE);
         }
     }

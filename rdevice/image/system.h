@@ -162,4 +162,16 @@ static inline int system_number(const char *name)
     return number;
 }
 
+/* Of whole lines of 64 bytes. */
+static inline bool system_is_zero(const void *at, uint64_t size)
+{
+    const uint64_t *word = at;
+
+    for (uint64_t i = 0; i < size / 8; i += 8)
+        if (word[i] | word[i + 1] | word[i + 2] | word[i + 3] | word[i + 4] | word[i + 5] |
+            word[i + 6] | word[i + 7])
+            return false;
+    return true;
+}
+
 #endif

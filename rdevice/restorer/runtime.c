@@ -3,19 +3,6 @@
 
 #include <stddef.h>
 
-void *memcpy(void *to, const void *from, size_t size);
-void *memmove(void *to, const void *from, size_t size);
-void *memset(void *to, int value, size_t size);
-int memcmp(const void *a, const void *b, size_t size);
-size_t strlen(const char *text);
-int strcmp(const char *a, const char *b);
-int strncmp(const char *a, const char *b, size_t size);
-char *strcpy(char *to, const char *from);
-void *malloc(size_t size);
-void *calloc(size_t count, size_t size);
-void free(void *at);
-void __stack_chk_fail(void);
-
 void *memcpy(void *to, const void *from, size_t size)
 {
     void *at = to;

@@ -87,10 +87,7 @@ void fatal_exit(uint32_t kind, const char *fmt, ...)
 }
 
 /* --- what else the exchange stands on --------------------------------------------------------- */
-void trace_repeats(bool repeats)
-{
-    (void)repeats;
-}
+bool trace_repeating;
 
 void wait_begin(struct waiter *w, struct cw_wire *wire, uint32_t ranks, uint64_t spin_ns)
 {

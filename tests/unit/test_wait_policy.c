@@ -90,19 +90,20 @@ TEST(a_rank_that_should_move)
 TEST(a_rank_that_sleeps)
 {
     static const struct {
-        struct wait_sleeper sleeper;
+        uint64_t spin_ns;
+        bool threads;
+        uint32_t ranks, cores;
         bool keeps;
     } table[] = {
-        {{.spin_ns = SPIN, .ranks = 2, .cores = 2}, true},
-        {{.spin_ns = SPIN, .ranks = 1, .cores = 2}, true},
-        {{.spin_ns = SPIN, .ranks = 3, .cores = 2}, false},
-        {{.spin_ns = SPIN, .ranks = 2, .cores = 0}, false}, /* not known */
-        {{.spin_ns = 0, .ranks = 2, .cores = 2}, false},
-        {{.spin_ns = SPIN, .threads = true, .ranks = 2, .cores = 2}, false},
+        {SPIN, false, 2, 2, true},  {SPIN, false, 1, 2, true},
+        {SPIN, false, 3, 2, false}, {SPIN, false, 2, 0, false}, /* not known */
+        {0, false, 2, 2, false},    {SPIN, true, 2, 2, false},
     };
 
     for (size_t i = 0; i < COUNT(table); i++)
-        CU_ASSERT_EQUAL(wait_keeps_core(&table[i].sleeper), table[i].keeps);
+        CU_ASSERT_EQUAL(
+            wait_keeps_core(table[i].spin_ns, table[i].threads, table[i].ranks, table[i].cores),
+            table[i].keeps);
 }
 
 TEST(the_relay_goes_on_first)
