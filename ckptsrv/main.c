@@ -3,7 +3,7 @@
 #include "ckptsrv/imgdir.h"
 #include "ckptsrv/server.h"
 #include "common/keyfile.h"
-#include "common/parse.h"
+#include "common/options.h"
 #include "common/secret.h"
 
 #include <getopt.h>
@@ -15,50 +15,21 @@ static const char usage[] =
     "Runs one checkpoint server in the foreground until SIGTERM or SIGINT: it keeps images of\n"
     "ranks, from which they can go on. ADDRESS is unix:PATH or tcp:HOST:PORT; --listen may be\n"
     "repeated.\n"
-    "\n"
-    "  --dir DIR            where the images are (made when missing); of this server alone. What\n"
-    "                       a server has stored there, the next one finds\n"
-    "  --listen ADDRESS     where dispatchers and images connect\n"
-    "  --key-file FILE      the server's key (made when missing)\n"
-    "  --max BYTES          how much of the disk images may take, like 200G (default: no bound)\n"
-    "  --ephemeral          remove all images at the end\n"
-    "  --help               this text\n";
-
-enum {
-    OPT_DIR = 1,
-    OPT_LISTEN,
-    OPT_KEY_FILE,
-    OPT_KEY_FD,
-    OPT_MAX,
-    OPT_READY_FD,
-    OPT_EPHEMERAL,
-    OPT_EPHEMERAL_JOB,
-    OPT_HELP
-};
-
-static const struct option options[] = {
-    {"dir", required_argument, NULL, OPT_DIR},
-    {"listen", required_argument, NULL, OPT_LISTEN},
-    {"key-file", required_argument, NULL, OPT_KEY_FILE},
-    {"key-fd", required_argument, NULL, OPT_KEY_FD}, /* for the dispatcher's own use */
-    {"max", required_argument, NULL, OPT_MAX},
-    {"ready-fd", required_argument, NULL, OPT_READY_FD},
-    {"ephemeral", no_argument, NULL, OPT_EPHEMERAL},
-    {"ephemeral-job", required_argument, NULL, OPT_EPHEMERAL_JOB}, /* likewise */
-    {"help", no_argument, NULL, OPT_HELP},
-    {0},
-};
+    "\n";
 
 struct ckptsrv_options {
     struct ckptsrv_config config;
     const char *key_file; /* NULL: key_fd */
     int key_fd;
     uint8_t job[CW_ID_SIZE];
+    bool help;
     bool told; /* why it does not listen: on ready_fd */
 };
 
-static int add_address(struct ckptsrv_config *config, const char *address, struct cw_err *err)
+static int add_address(void *to, const char *address, struct cw_err *err)
 {
+    struct ckptsrv_config *config = to;
+
     if (config->address_count == CKPTSRV_LISTENERS_MAX)
         return cw_err_set(err, CW_EINVAL, "--listen %s: at most %d addresses", address,
                           CKPTSRV_LISTENERS_MAX);
@@ -66,53 +37,51 @@ static int add_address(struct ckptsrv_config *config, const char *address, struc
     return CW_OK;
 }
 
-static int take_option(struct ckptsrv_options *o, int opt, const char *value, struct cw_err *err)
+static int take_job(void *to, const char *text, struct cw_err *err)
 {
-    switch (opt) {
-    case OPT_DIR:
-        o->config.dir = value;
-        return CW_OK;
-    case OPT_LISTEN:
-        return add_address(&o->config, value, err);
-    case OPT_KEY_FILE:
-        o->key_file = value;
-        return CW_OK;
-    case OPT_KEY_FD:
-        return cw_parse_descriptor(value, &o->key_fd, err);
-    case OPT_MAX:
-        return cw_parse_bytes("--max", value, &o->config.max_bytes, err);
-    case OPT_READY_FD:
-        return cw_parse_descriptor(value, &o->config.ready_fd, err);
-    case OPT_EPHEMERAL_JOB:
-        o->config.ephemeral = true;
-        o->config.job = o->job;
-        return imgdir_job_parse(value, o->job)
-                   ? CW_OK
-                   : cw_err_set(err, CW_EINVAL, "--ephemeral-job: '%s' is no job", value);
-    default:
-        o->config.ephemeral = true;
-        return CW_OK;
-    }
+    struct ckptsrv_options *o = to;
+
+    o->config.ephemeral = true;
+    o->config.job = o->job;
+    return imgdir_job_parse(text, o->job)
+               ? CW_OK
+               : cw_err_set(err, CW_EINVAL, "--ephemeral-job: '%s' is no job", text);
 }
+
+#define AT(field) offsetof(struct ckptsrv_options, field)
+
+/* Descriptors and --ephemeral-job are for the dispatcher's own use. */
+static const struct cw_option list[] = {
+    {"dir", .argument = "DIR", CW_OPTION_TEXT, AT(config.dir),
+     .help = "where the images are (made when missing); of this server alone. What a server has "
+             "stored there, the next one finds"},
+    {"listen", .argument = "ADDRESS", CW_OPTION_CALL, AT(config), .take = add_address,
+     .help = "where dispatchers and images connect"},
+    {"key-file", .argument = "FILE", CW_OPTION_TEXT, AT(key_file),
+     .help = "the server's key (made when missing)"},
+    {"key-fd", .argument = "FD", CW_OPTION_FD, AT(key_fd)},
+    {"max", .argument = "BYTES", CW_OPTION_BYTES, AT(config.max_bytes), .min = 1,
+     .help = "how much of the disk images may take, like 200G (default: no bound)"},
+    {"ready-fd", .argument = "FD", CW_OPTION_FD, AT(config.ready_fd)},
+    {"ephemeral", .kind = CW_OPTION_FLAG, .at = AT(config.ephemeral),
+     .help = "remove all images at the end"},
+    {"ephemeral-job", .argument = "JOB", CW_OPTION_CALL, .take = take_job},
+    {"help", .kind = CW_OPTION_FLAG, .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway ckptsrv",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, list, 0}, {0}}};
 
 /* Returns -1 to go on, or an exit code. */
 static int parse(struct ckptsrv_options *o, int argc, char **argv, struct cw_err *err)
 {
-    int opt;
-
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':') {
-            cw_parse_option_error(opt, argv, "causeway ckptsrv", err);
-            return 2;
-        }
-        if (opt == OPT_HELP) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (take_option(o, opt, optarg, err) < 0)
-            return 2;
+    if (cw_options_parse(&options, argc, argv, o, NULL, err) < 0)
+        return 2;
+    if (o->help) {
+        cw_options_help(&options, stdout);
+        return 0;
     }
     if (optind < argc)
         cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway ckptsrv --help",

@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,39 +73,4 @@ int cw_parse_descriptor(const char *text, int *fd, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL, "descriptor '%s': it is not open", text);
     *fd = (int)number;
     return CW_OK;
-}
-
-int cw_parse_options(int argc, char **argv, const char *command, const struct cw_option *options,
-                     struct cw_err *err)
-{
-    struct option list[CW_OPTIONS_MAX + 1] = {{0}};
-    char letters[2 * CW_OPTIONS_MAX + 2] = ":", *end = letters + 1;
-    int opt, at = 0;
-
-    for (const struct cw_option *o = options; o->name; o++, at++) {
-        list[at] =
-            (struct option){o->name, o->text != NULL, NULL, o->letter ? o->letter : at + 256};
-        if (o->letter)
-            end += sprintf(end, o->text ? "%c:" : "%c", o->letter);
-    }
-    optind = 0; /* start anew, whoever used getopt before */
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, letters, list, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, command, err);
-        for (at = 0; list[at].val != opt;)
-            at++;
-        if (options[at].text)
-            *options[at].text = optarg;
-        else
-            *options[at].flag = true;
-    }
-    return CW_OK;
-}
-
-int cw_parse_option_error(int opt, char **argv, const char *command, struct cw_err *err)
-{
-    return cw_err_set(err, CW_EINVAL, "%s '%s'; see %s --help",
-                      opt == ':' ? "a value is missing after" : "unknown option", argv[optind - 1],
-                      command);
 }

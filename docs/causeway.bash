@@ -47,6 +47,12 @@ _causeway_job() {
   _causeway_words "$("${words[0]}" status --json 2>/dev/null | grep -o '"job":"[0-9a-f]*"' | cut -d '"' -f 4)"
 }
 
+# The options of the command, as its --help has them; where $1 is given, those whose name is followed by that.
+_causeway_listed() {
+  "${words[0]}" "${words[1]}" --help 2>/dev/null |
+    sed -nE "s/^  ((-[a-z]+, )?-[a-z-]+) ${1:-}.*/\\1/p" | tr -s ', \n' ' '
+}
+
 # Completes the value of option $1; false when it takes none.
 _causeway_value() {
   case $1 in
@@ -67,11 +73,7 @@ _causeway_value() {
     --check-contents) _causeway_words 'some all none' ;;
     --contents-differ) _causeway_words 'go-on end' ;;
     --log-safety) _causeway_words 'memory file sync' ;;
-    --site | --here | --relays | --relay-map | --threads | --receivers | --loggers | --senders) ;;
-    --max | -n | -np | --env | --genv | --memory-max | --log-memory | --log-disk | --timeout | --kill-after | --spin | \
-      --max-restarts | --slots | --alive-period | --alive-timeout | --resume-timeout | --fault-seed | \
-      --ckpt-every | --mtbf | --ckpt-max | --ppn | --spares | --launcher-args | --host-timeout) ;;
-    *) return 1 ;;
+    *) [[ " $(_causeway_listed '[^ ]') " == *" $1 "* ]] ;; # any other
   esac
 }
 
@@ -86,17 +88,13 @@ _causeway_option_value() {
 
 # True when the program of the segment at hand (after the last ':') stands already.
 _causeway_has_program() {
-  local i found=1
+  local i found=1 valued
+  valued=$(_causeway_listed '[^ ]')
   for ((i = 2; i < ${#words[@]} - 1; i++)); do
     case ${words[i]} in
       :) found=1 ;;
       -*=*) ;;
-      -f | --here | --restart-at | -n | -np | -x | --wdir | --env | --genv | --relay | --key-file | --engine | --memory-max | \
-        --relays | --relay-map | --collectives | --threads | --receivers | --loggers | --senders | --rings | --output-dir | --timeout | --kill-after | --spin | --log-memory | --log-dir | --log-disk | --log-safety | --log-lost | --check-contents | --contents-differ | --max-restarts | --slots | \
-        --alive-period | --alive-timeout | --resume-timeout | --fault | --fault-seed | --events | \
-        --host | --hostfile | --rankfile | --ppn | --map-by | --spares | --launcher | --launcher-args | --agent | --host-timeout | --relay-at | --stage-dir | --ckptsrv | \
-        --ckpt-every | --mtbf | --ckpt-dir | --job-dir | --ckpt-max | --ckpt-server | --ckpt-key-file) ((found)) && ((i++)) ;;
-      -*) ;;
+      -*) ((found)) && [[ " $valued " == *" ${words[i]} "* ]] && ((i++)) ;;
       *) found=0 ;;
     esac
   done
@@ -104,7 +102,6 @@ _causeway_has_program() {
 }
 
 _causeway_run() {
-  local resume=
   if [[ ${words[2]} == --resume* && ${#words[@]} -gt 3 ]]; then
     _causeway_option_value || _causeway_words '--timeout --stats --verbose'
   elif _causeway_has_program; then
@@ -112,36 +109,25 @@ _causeway_run() {
   elif _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    ((${#words[@]} == 3)) && resume=--resume
-    _causeway_words "$resume"' -f --here --restart-at -n -np -x --wdir --env --genv --relay --key-file --relays --relay-map --collectives --engine
-      --host --hostfile --rankfile --ppn --map-by --oversubscribe --spares --launcher --launcher-args --agent
-      --host-timeout --relay-at --ckptsrv --stage --stage-dir --threads --receivers --loggers --senders --rings --memory-max
-      --log-memory --log-dir --log-disk --log-safety --output-dir --tag-output --timeout --kill-after --spin --stats --verbose --events --no-log
-      --trust-files --log-lost --check-contents --contents-differ --max-restarts --slots --alive-period --alive-timeout --resume-timeout --fault
-      --fault-seed --no-ckpt --ckpt-every --mtbf --ckpt-dir --ckpt-max --ckpt-server --ckpt-key-file --job-dir --help'
+    _causeway_words "$(_causeway_listed)"
   else
     _causeway_program
   fi
 }
 
-_causeway_relay() {
-  _causeway_option_value ||
-    _causeway_words '--listen --key-file --engine --list-engines --threads --receivers --loggers --senders --rings --memory-max --log-memory --log-dir --log-disk --log-safety
-      --drop-unreadable --spin --help'
+# Options alone.
+_causeway_plain() {
+  _causeway_option_value || _causeway_words "$(_causeway_listed)"
 }
 
 _causeway_status() {
   if _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words '--json --file --site --here --help'
+    _causeway_words "$(_causeway_listed)"
   else
     _causeway_job
   fi
-}
-
-_causeway_up() {
-  _causeway_option_value || _causeway_words '--file --site --here --help'
 }
 
 _causeway_log() {
@@ -158,17 +144,13 @@ _causeway_log() {
   fi
 }
 
-_causeway_ckptsrv() {
-  _causeway_option_value || _causeway_words '--dir --listen --key-file --max --ephemeral --help'
-}
-
 _causeway_ckpt() {
   if ((${#words[@]} == 3)); then
     _causeway_words 'list show verify rm now --help'
   elif [[ ${words[2]} == now ]]; then
     if [[ $word == -* ]]; then _causeway_words --help; else _causeway_job; fi
   elif ! _causeway_option_value && [[ $word == -* ]]; then
-    _causeway_words '--dir --json --help'
+    _causeway_words "$(_causeway_listed)"
   fi
 }
 
@@ -176,7 +158,7 @@ _causeway_doctor() {
   if _causeway_option_value; then
     return
   elif [[ $word == -* ]]; then
-    _causeway_words '--host --hostfile --launcher --launcher-args --agent --file --here --timeout --help'
+    _causeway_words "$(_causeway_listed)"
   else
     _causeway_program
   fi
@@ -192,14 +174,12 @@ _causeway() {
   fi
   case ${words[1]} in
     run) _causeway_run ;;
-    relay) _causeway_relay ;;
     status) _causeway_status ;;
-    up | down) _causeway_up ;;
+    relay | ckptsrv | up | down) _causeway_plain ;;
     log) _causeway_log ;;
-    ckptsrv) _causeway_ckptsrv ;;
     ckpt) _causeway_ckpt ;;
     doctor) _causeway_doctor ;;
-    tunnel) _causeway_option_value || _causeway_words '--connections --verbose --listen --help' ;;
+    tunnel) _causeway_option_value || _causeway_words "--listen $(_causeway_listed)" ;;
   esac
 }
 

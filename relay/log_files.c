@@ -8,7 +8,7 @@
 
 static uint64_t bytes_of(const struct relay_settings *settings, const struct disk *disk)
 {
-    return settings->log_disk_given
+    return settings->log_disk != RELAY_LOG_DISK_SHARE
                ? settings->log_disk
                : (disk_free(relay_settings_log_dir(settings)) + disk_held(disk)) / 2;
 }
@@ -34,7 +34,7 @@ static int open_unnamed(struct log_files *files, const struct relay_settings *se
                         bool kept, struct cw_err *err)
 {
     const char *dir = relay_settings_disk_dir(settings);
-    bool asked = settings->log_dir || settings->log_disk > 0;
+    bool asked = settings->log_dir || settings->log_disk != RELAY_LOG_DISK_SHARE;
     struct cw_err why = {0};
 
     if (!dir)
@@ -94,7 +94,7 @@ uint64_t log_files_disk_bytes(const struct relay_settings *settings)
 
     if (!dir || (!synced && (disk_in_memory(dir) || access(dir, W_OK | X_OK) < 0)))
         return 0;
-    if (settings->log_disk_given)
+    if (settings->log_disk != RELAY_LOG_DISK_SHARE)
         return settings->log_disk;
     return (disk_free(dir) + (synced ? cw_tree_bytes(dir) : 0)) / 2;
 }

@@ -1,7 +1,6 @@
 /* `causeway relay`: one relay in the foreground. */
 #include "relay/main.h"
 #include "common/fd.h"
-#include "common/parse.h"
 #include "common/signals.h"
 #include "relay/dial.h"
 #include "relay/keeper.h"
@@ -32,6 +31,7 @@ struct relay_options {
     int disk_fd;  /* -1, or the file of its log, likewise */
     uint64_t spin_ns;
     bool drop_unreadable; /* of jobs in a log that survives the loss of power */
+    bool list, help;
 };
 
 static const struct relay_engine_ops *running_ops;
@@ -41,102 +41,64 @@ static const char usage[] =
     "usage: causeway relay --listen ADDRESS [options]\n"
     "\n"
     "Runs one relay in the foreground until SIGTERM or SIGINT. ADDRESS is unix:PATH or\n"
-    "tcp:HOST:PORT; --listen may be repeated.\n"
-    "\n"
-    "  --listen ADDRESS     where ranks and dispatchers connect\n"
-    "  --key-file FILE      the relay key (made when missing); for a unix address the\n"
-    "                       default is PATH.key, removed at the end\n"
-    "  --engine NAME        how the relay waits and moves bytes (default " RELAY_ENGINE_DEFAULT
-    "), or auto:\n"
-    "                       uring where this system can run it\n"
-    "  --list-engines       one line for each engine\n"
-    "  --threads N          of engine pool: threads that take turns (default 2)\n"
-    "  --receivers N        of engine pipeline: threads that receive (default 1)\n"
-    "  --loggers N          ... that match and log (default 0: the receivers do it)\n"
-    "  --senders N          ... that send (default 1)\n"
-    "  --rings on|off       of engine poll: memory shared with each rank on this machine instead "
+    "tcp:HOST:PORT; --listen may be repeated. With --log-safety file this process is the keeper "
     "of\n"
-    "                       its socket (default on)\n"
-    "  --memory-max BYTES   what the relay may hold, like 2G (default: half of the memory)\n"
-    "  --log-memory BYTES   of it, for what is needed to restart ranks (default: a quarter of the\n"
-    "                       memory); what is more goes to disk\n"
-    "  --log-dir DIR        where (default: $TMPDIR or /var/tmp), in a file without a name\n"
-    "  --log-disk BYTES     how much at most; 0: nothing (default: half of what is free there).\n"
-    "                       When memory and disk are spent, the rank with the largest log, of\n"
-    "                       the job whose logs hold the most, can no longer be restarted\n"
-    "  --log-safety memory|file|sync\n"
-    "                       what the log outlives: memory (default): nothing, it ends with the\n"
-    "                       relay's process, and so do the jobs; file: that process, which this\n"
-    "                       one, its keeper, starts again on its log; sync: the loss of power, "
-    "too:\n"
-    "                       nothing is told to anybody before it is on disk, in --log-dir, which "
-    "is\n"
-    "                       of this relay alone, and where its next start goes on. With "
-    "--key-file\n"
-    "  --drop-unreadable    with --log-safety sync: jobs in --log-dir whose log cannot be read "
-    "are\n"
-    "                       given up and deleted; else the relay does not start\n"
-    "  --spin TIME          how long to spin before sleeping (default 0.2ms)\n"
-    "  --help               this text\n";
+    "the relay, which it starts again; with sync, --log-dir DIR is of this relay alone, and where "
+    "its\n"
+    "next start goes on, with the same --key-file.\n"
+    "\n";
 
-enum {
-    OPT_LISTEN = 1,
-    OPT_KEY_FILE,
-    OPT_LISTEN_FD,
-    OPT_KEY_FD,
-    OPT_READY_FD,
-    OPT_STATE_FD,
-    OPT_DISK_FD,
-    OPT_LIST,
-    OPT_SPIN,
-    OPT_DROP_UNREADABLE,
-    OPT_HELP,
-    OPT_SETTING /* + enum relay_option */
-};
-
-static const struct option own_options[] = {
-    {"listen", required_argument, NULL, OPT_LISTEN},
-    {"key-file", required_argument, NULL, OPT_KEY_FILE},
-    /* for the own use of a dispatcher or keeper */
-    {"listen-fd", required_argument, NULL, OPT_LISTEN_FD},
-    {"key-fd", required_argument, NULL, OPT_KEY_FD},
-    {"ready-fd", required_argument, NULL, OPT_READY_FD},
-    {"state-fd", required_argument, NULL, OPT_STATE_FD},
-    {"disk-fd", required_argument, NULL, OPT_DISK_FD},
-    {"list-engines", no_argument, NULL, OPT_LIST},
-    {"spin", required_argument, NULL, OPT_SPIN},
-    {"drop-unreadable", no_argument, NULL, OPT_DROP_UNREADABLE},
-    {"help", no_argument, NULL, OPT_HELP},
-};
-#define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
-
-static int take_option(struct relay_options *o, int opt, const char *value, struct cw_err *err)
+static int add_address(void *place, const char *address, struct cw_err *err)
 {
-    switch (opt) {
-    case OPT_LISTEN:
-        return relay_place_add(&o->place, value, err);
-    case OPT_KEY_FILE:
-        o->place.key_file = value;
-        return CW_OK;
-    case OPT_LISTEN_FD:
-        return relay_place_keep(&o->place, value, err);
-    case OPT_KEY_FD:
-        return cw_parse_descriptor(value, &o->place.key_fd, err);
-    case OPT_READY_FD:
-        return cw_parse_descriptor(value, &o->ready_fd, err);
-    case OPT_STATE_FD:
-        return cw_parse_descriptor(value, &o->state_fd, err);
-    case OPT_DISK_FD:
-        return cw_parse_descriptor(value, &o->disk_fd, err);
-    case OPT_SPIN:
-        return cw_parse_duration("--spin", value, &o->spin_ns, err);
-    case OPT_DROP_UNREADABLE:
-        o->drop_unreadable = true;
-        return CW_OK;
-    default:
-        return relay_settings_take(&o->settings, opt - OPT_SETTING, value, err);
-    }
+    return relay_place_add(place, address, err);
 }
+
+static int keep_listener(void *place, const char *words, struct cw_err *err)
+{
+    return relay_place_keep(place, words, err);
+}
+
+#define AT(field) offsetof(struct relay_options, field)
+
+static const struct cw_option place_options[] = {
+    {"listen", .argument = "ADDRESS", CW_OPTION_CALL, AT(place), .take = add_address,
+     .help = "where ranks and dispatchers connect"},
+    {"key-file", .argument = "FILE", CW_OPTION_TEXT, AT(place.key_file),
+     .help = "the relay key (made when missing); for a unix address the default is PATH.key, "
+             "removed at the end"},
+    {"listen-fd", .argument = "WORDS", CW_OPTION_CALL, AT(place), .take = keep_listener},
+    {"key-fd", .argument = "FD", CW_OPTION_FD, AT(place.key_fd)},
+    {0}};
+
+/* The descriptors are for the own use of a dispatcher or keeper. */
+static const struct cw_option own_options[] = {
+    {"drop-unreadable", .kind = CW_OPTION_FLAG, .at = AT(drop_unreadable),
+     .help = "with --log-safety sync: jobs in --log-dir whose log cannot be read are given up and "
+             "deleted; else the relay does not start"},
+    {"spin", .argument = "TIME", CW_OPTION_TIME, AT(spin_ns),
+     .help = "how long to spin before sleeping (default 0.2ms)"},
+    {"threads", .argument = "N", CW_OPTION_NUMBER, AT(settings.pools.threads), 1, RELAY_POOL_MAX,
+     .help = "of engine pool: threads that take turns (default 2)"},
+    {"receivers", .argument = "N", CW_OPTION_NUMBER, AT(settings.pools.receivers), 1,
+     RELAY_POOL_MAX, .help = "of engine pipeline: threads that receive (default 1)"},
+    {"loggers", .argument = "N", CW_OPTION_NUMBER, AT(settings.pools.loggers), 0, RELAY_POOL_MAX,
+     .help = "... that match and log (default 0: the receivers do it)"},
+    {"senders", .argument = "N", CW_OPTION_NUMBER, AT(settings.pools.senders), 1, RELAY_POOL_MAX,
+     .help = "... that send (default 1)"},
+    {"ready-fd", .argument = "FD", CW_OPTION_FD, AT(ready_fd)},
+    {"state-fd", .argument = "FD", CW_OPTION_FD, AT(state_fd)},
+    {"disk-fd", .argument = "FD", CW_OPTION_FD, AT(disk_fd)},
+    {"list-engines", .kind = CW_OPTION_FLAG, .at = AT(list), .help = "one line for each engine"},
+    {"help", .kind = CW_OPTION_FLAG, .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway relay",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, place_options, 0},
+                                               {NULL, relay_setting_options, AT(settings)},
+                                               {NULL, own_options, 0},
+                                               {0}}};
 
 static void list_engines(void)
 {
@@ -159,37 +121,22 @@ static int check_sync(const struct relay_options *o, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety sync needs --key-file FILE, with the key that the relay "
                           "will have the next time");
-    if (settings->log_disk_given && settings->log_disk == 0)
+    if (settings->log_disk == 0)
         return cw_err_set(err, CW_EINVAL, "--log-disk 0: --log-safety sync keeps the log on disk");
     return CW_OK;
 }
 
 /* Returns -1 to go on, or an exit code. */
-static int parse_options(struct relay_options *o, int argc, char **argv, struct cw_err *err)
+static int parse(struct relay_options *o, int argc, char **argv, struct cw_err *err)
 {
-    struct option options[OWN_OPTIONS + RELAY_OPTIONS + 1];
-    int opt;
-
-    memcpy(options, own_options, sizeof(own_options));
-    relay_option_list(options + OWN_OPTIONS, OPT_SETTING);
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':') {
-            cw_parse_option_error(opt, argv, "causeway relay", err);
-            return 2;
-        }
-        if (opt == OPT_HELP) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (opt == OPT_LIST) {
-            list_engines();
-            return 0;
-        }
-        if (take_option(o, opt, optarg, err) < 0)
-            return 2;
-    }
+    if (cw_options_parse(&options, argc, argv, o, NULL, err) < 0)
+        return 2;
+    if (o->help)
+        cw_options_help(&options, stdout);
+    if (o->list && !o->help)
+        list_engines();
+    if (o->help || o->list)
+        return 0;
     if (optind < argc)
         cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see causeway relay --help",
                    argv[optind]);
@@ -248,7 +195,7 @@ static int serve(const struct relay_options *o, struct relay_core *core, struct 
                                          .give_back = region_give_back,
                                          .spin_ns = o->spin_ns,
                                          .pools = o->settings.pools,
-                                         .rings = o->settings.rings};
+                                         .rings = !o->settings.rings_off};
     const struct relay_engine_ops *engine = o->settings.engine;
     int failed;
 
@@ -471,7 +418,7 @@ int cmd_relay(int argc, char **argv)
     int code;
 
     relay_settings_init(&o.settings);
-    code = parse_options(&o, argc, argv, &err);
+    code = parse(&o, argc, argv, &err);
     if (code < 0 && settle_engine(&o.settings, &err) < 0)
         code = 1;
     if (code >= 0)

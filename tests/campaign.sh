@@ -66,7 +66,7 @@ run env ENGINE="poll --relays 2" tests/system/kills.sh --relays
 run env ENGINE="poll --relays 2" tests/system/programs.sh --images --kills-per-run 2
 run env ENGINE="poll --relays 2" tests/system/kills.sh --relays --images
 for engine in $(build/causeway relay --list-engines | cut -d ' ' -f 1) \
-  'poll --rings off' 'pool --threads 4' 'pipeline --receivers 2 --loggers 2 --senders 2'; do
+  'poll --rings off'; do
   run_engine "$engine"
 done
 run build/causeway run -n 2 --timeout 300 build/programs/sizes 268435456

@@ -1,6 +1,7 @@
 /* `causeway ckpt`: looks at the images that a checkpoint server keeps, and removes some. */
 #include "ckptsrv/vault.h"
 #include "ckptsrv/verify.h"
+#include "common/options.h"
 #include "common/parse.h"
 #include "dispatcher/cli/ckpt_images.h"
 #include "dispatcher/cli/commands.h"
@@ -30,14 +31,7 @@ static const char usage[] =
     "prints a line for each rank. JOB is the pid of its causeway run, or how its identifier "
     "begins;\n"
     "without it: the job that runs.\n"
-    "\n"
-    "  --dir DIR            the directory\n"
-    "  --json               list and show: a document, on one line\n"
-    "  --help               this text\n"
-    "\n"
-    "Exit code: 0; 1 when verify finds damage, now does not get all images, there is no such "
-    "image\n"
-    "or job, or something failed; 2 bad usage.\n";
+    "\n";
 
 enum action { LIST, SHOW, VERIFY, REMOVE, NOW };
 
@@ -115,15 +109,23 @@ static int parse_words(struct ckpt_options *o, int count, char **words, struct c
     return CW_OK;
 }
 
-static int parse(struct ckpt_options *o, int argc, char **argv, struct cw_err *err)
-{
-    const struct cw_option options[] = {
-        {"dir", .text = &o->dir}, {"json", .flag = &o->json}, {"help", .flag = &o->help}, {0}};
+#define AT(field) offsetof(struct ckpt_options, field)
 
-    if (cw_parse_options(argc, argv, "causeway ckpt", options, err) < 0 || o->help)
-        return err->code;
-    return parse_words(o, argc - optind, argv + optind, err);
-}
+static const struct cw_option list[] = {
+    {"dir", .argument = "DIR", CW_OPTION_TEXT, AT(dir), .help = "the directory"},
+    {"json", .at = AT(json), .help = "list and show: a document, on one line"},
+    {"help", .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway ckpt",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, list, 0}, {0}},
+    .end =
+        "\n"
+        "Exit code: 0; 1 when verify finds damage, now does not get all images, there is no such "
+        "image\n"
+        "or job, or something failed; 2 bad usage.\n"};
 
 /* --- the commands --------------------------------------------------------------------------------
  */
@@ -312,18 +314,19 @@ static int ask_images(const char *job, struct cw_err *err)
 
 int cmd_ckpt(int argc, char **argv)
 {
-    struct ckpt_options options = {0};
+    struct ckpt_options o = {0};
     struct cw_err err = {0};
     int code = 0;
 
-    if (parse(&options, argc, argv, &err) < 0)
+    if (cw_options_parse(&options, argc, argv, &o, NULL, &err) < 0 ||
+        (!o.help && parse_words(&o, argc - optind, argv + optind, &err) < 0))
         code = 2;
-    else if (options.help)
-        fputs(usage, stdout);
-    else if (options.action == NOW)
-        code = ask_images(options.running, &err);
+    else if (o.help)
+        cw_options_help(&options, stdout);
+    else if (o.action == NOW)
+        code = ask_images(o.running, &err);
     else
-        run(&options, &err);
+        run(&o, &err);
     if (!err.code && fflush(stdout) != 0)
         cw_err_set(&err, CW_ESYS, "standard output: %m");
     if (err.code) {

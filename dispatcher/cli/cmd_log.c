@@ -1,7 +1,7 @@
 /* `causeway log`: looks at the logs of a relay that is away. */
 #include "common/cred.h"
 #include "common/keyfile.h"
-#include "common/parse.h"
+#include "common/options.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/status/log_document.h"
 #include "dispatcher/status/table.h"
@@ -24,13 +24,7 @@ static const char usage[] =
     "show prints which journal counts, and the jobs, ranks and sessions in it. verify reads\n"
     "all of it, the segments on disk too, checks every sum and every record, and tries\n"
     "whether a relay can go on with it. A commit that had not ended is no damage.\n"
-    "\n"
-    "  --json               show: the document as it is, on one line\n"
-    "  --key-file FILE      verify: the key of the relay; needed to try jobs over several relays\n"
-    "  --help               this text\n"
-    "\n"
-    "Exit code: 0; 1 when verify finds damage that loses something, or DIR cannot be read;\n"
-    "2 bad usage.\n";
+    "\n";
 
 struct log_options {
     bool json;
@@ -60,17 +54,22 @@ static int parse_words(struct log_options *o, int count, char **words, struct cw
     return CW_OK;
 }
 
-static int parse(struct log_options *o, int argc, char **argv, struct cw_err *err)
-{
-    const struct cw_option options[] = {{"json", .flag = &o->json},
-                                        {"key-file", .text = &o->key_file},
-                                        {"help", .flag = &o->help},
-                                        {0}};
+#define AT(field) offsetof(struct log_options, field)
 
-    if (cw_parse_options(argc, argv, "causeway log", options, err) < 0 || o->help)
-        return err->code;
-    return parse_words(o, argc - optind, argv + optind, err);
-}
+static const struct cw_option list[] = {
+    {"json", .at = AT(json), .help = "show: the document as it is, on one line"},
+    {"key-file", .argument = "FILE", CW_OPTION_TEXT, AT(key_file),
+     .help = "verify: the key of the relay; needed to try jobs over several relays"},
+    {"help", .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway log",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, list, 0}, {0}},
+    .end = "\n"
+           "Exit code: 0; 1 when verify finds damage that loses something, or DIR cannot be read;\n"
+           "2 bad usage.\n"};
 
 /* Of the journal that counts. */
 static int open_image(struct inspect_image *image, struct inspect_files *files, struct cw_err *err)
@@ -261,15 +260,16 @@ static int run(const struct log_options *o, struct cw_err *err)
 
 int cmd_log(int argc, char **argv)
 {
-    struct log_options options = {0};
+    struct log_options o = {0};
     struct cw_err err = {0};
     int code = 0;
 
-    if (parse(&options, argc, argv, &err) < 0)
+    if (cw_options_parse(&options, argc, argv, &o, NULL, &err) < 0 ||
+        (!o.help && parse_words(&o, argc - optind, argv + optind, &err) < 0))
         code = 2;
-    else if (options.help)
-        fputs(usage, stdout);
-    else if (run(&options, &err) < 0)
+    else if (o.help)
+        cw_options_help(&options, stdout);
+    else if (run(&o, &err) < 0)
         code = 1;
     if (code) {
         fflush(stdout);

@@ -1,5 +1,4 @@
 /* `causeway run`: an MPI job whose messages all go through a relay. */
-#include "common/parse.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/options/options.h"
 #include "dispatcher/run/driver.h"
@@ -20,37 +19,29 @@ static int fail(int code, const struct cw_err *err)
 /* What may be said of it anew. */
 struct again {
     const char *dir;
-    bool has_timeout;
-    uint64_t timeout_ns;
+    uint64_t timeout_ns; /* UINT64_MAX: as before */
     bool stats;
     bool verbose;
 };
 
+#define AT(field) offsetof(struct again, field)
+
+static const struct cw_option list[] = {
+    {"resume", .argument = "DIR", CW_OPTION_TEXT, AT(dir)},
+    {"timeout", .argument = "TIME", CW_OPTION_TIME, AT(timeout_ns)},
+    {"stats", .at = AT(stats)},
+    {"verbose", .at = AT(verbose)},
+    {0}};
+
+static const struct cw_options options_again = {
+    "causeway run --resume", NULL, (const struct cw_option_group[]){{NULL, list, 0}, {0}},
+    .program = true};
+
 static int parse_again(struct again *again, int argc, char **argv, struct cw_err *err)
 {
-    static const struct option options[] = {{"resume", required_argument, NULL, 'r'},
-                                            {"timeout", required_argument, NULL, 't'},
-                                            {"stats", no_argument, NULL, 's'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {0}};
-    int opt;
-
-    *again = (struct again){0};
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1) {
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, "causeway run --resume", err);
-        if (opt == 'r')
-            again->dir = optarg;
-        else if (opt == 's')
-            again->stats = true;
-        else if (opt == 'v')
-            again->verbose = true;
-        else if (cw_parse_duration("--timeout", optarg, &again->timeout_ns, err) < 0)
-            return err->code;
-        again->has_timeout |= opt == 't';
-    }
+    *again = (struct again){.timeout_ns = UINT64_MAX};
+    if (cw_options_parse(&options_again, argc, argv, again, NULL, err) < 0)
+        return err->code;
     if (optind < argc)
         return cw_err_set(err, CW_EINVAL,
                           "--resume %s: unexpected argument '%s'; the job has its options and "
@@ -73,7 +64,7 @@ static int run_again(const struct again *again, struct kept_job *kept, struct cw
         code = fail(2, err);
     } else {
         fault_plan_init(&options.faults); /* drills were for the first time */
-        if (again->has_timeout)
+        if (again->timeout_ns != UINT64_MAX)
             options.timeout_ns = again->timeout_ns;
         options.stats |= again->stats;
         options.verbose |= again->verbose;
@@ -121,7 +112,7 @@ int cmd_run(int argc, char **argv)
     if (run_options_parse(&options, argc, argv, &err) < 0)
         code = fail(2, &err);
     else if (options.help)
-        fputs(run_usage, stdout);
+        cw_options_help(&run_option_list, stdout);
     else
         code = run_job(&options, NULL);
     run_options_free(&options);

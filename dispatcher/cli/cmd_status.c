@@ -1,5 +1,5 @@
 /* `causeway status`: how the jobs of this user stand, or the services of a grid. */
-#include "common/parse.h"
+#include "common/options.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/grid_services.h"
 #include "dispatcher/status/status_client.h"
@@ -7,9 +7,7 @@
 #include "dispatcher/status/table.h"
 
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char usage[] =
     "usage: causeway status [--json] [JOB]\n"
@@ -22,16 +20,7 @@ static const char usage[] =
     "to restart it. JOB is the pid of its causeway run, or the beginning of its identifier. "
     "Without\n"
     "it: the job that runs, or a list when there are several.\n"
-    "\n"
-    "  --json               the document as it is, one line a job\n"
-    "  -f, --file FILE      of a grid, in place of a job: its relays and other services, at which\n"
-    "                       site and host they are, and whether they run\n"
-    "  --site NAME          only those of this site\n"
-    "  --here SITE          the site of this machine, as for causeway up\n"
-    "  --help               this text\n"
-    "\n"
-    "Exit code: 0, 1 when there is no such job or it does not answer, or a service of the grid\n"
-    "does not run, 2 bad usage.\n";
+    "\n";
 
 struct status_options {
     bool json;
@@ -40,14 +29,31 @@ struct status_options {
     struct grid_services_options grid; /* file NULL: it is about jobs */
 };
 
+#define AT(field) offsetof(struct status_options, field)
+
+static const struct cw_option list[] = {
+    {"json", .at = AT(json), .help = "the document as it is, one line a job"},
+    {"file", "f", "FILE", CW_OPTION_TEXT, AT(grid.file),
+     .help = "of a grid, in place of a job: its relays and other services, at which site and host "
+             "they are, and whether they run"},
+    {"site", .argument = "NAME", CW_OPTION_TEXT, AT(grid.site), .help = "only those of this site"},
+    {"here", .argument = "SITE", CW_OPTION_TEXT, AT(grid.here),
+     .help = "the site of this machine, as for causeway up"},
+    {"help", .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway status",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, list, 0}, {0}},
+    .end = "\n"
+           "Exit code: 0, 1 when there is no such job or it does not answer, or a service of the "
+           "grid\n"
+           "does not run, 2 bad usage.\n"};
+
 static int parse(struct status_options *o, int argc, char **argv, struct cw_err *err)
 {
-    const struct cw_option options[] = {
-        {"json", .flag = &o->json},           {"help", .flag = &o->help},
-        {"file", 'f', .text = &o->grid.file}, {"site", .text = &o->grid.site},
-        {"here", .text = &o->grid.here},      {0}};
-
-    if (cw_parse_options(argc, argv, "causeway status", options, err) < 0)
+    if (cw_options_parse(&options, argc, argv, o, NULL, err) < 0)
         return err->code;
     if ((o->grid.site || o->grid.here) && !o->grid.file)
         return cw_err_set(err, CW_EINVAL, "--site and --here are for -f FILE, a grid");
@@ -109,23 +115,25 @@ static int run_status(const struct status_options *o, struct status_found *found
 
 int cmd_status(int argc, char **argv)
 {
-    struct status_options options = {.grid = {.command = "causeway status", .op = "look"}};
+    struct status_options o = {.grid = {.command = "causeway status", .op = "look"}};
     struct status_found found[STATUS_JOBS_MAX];
     struct cw_err err = {0};
     int count, code;
 
-    if (parse(&options, argc, argv, &err) < 0) {
+    if (parse(&o, argc, argv, &err) < 0) {
         fprintf(stderr, "causeway status: %s\n", err.text);
         return 2;
     }
-    if (options.help)
-        return fputs(usage, stdout) < 0;
-    if (options.grid.file) {
-        options.grid.json = options.json;
-        return grid_services(&options.grid);
+    if (o.help) {
+        cw_options_help(&options, stdout);
+        return 0;
+    }
+    if (o.grid.file) {
+        o.grid.json = o.json;
+        return grid_services(&o.grid);
     }
     count = status_find(found);
-    code = run_status(&options, found, count);
+    code = run_status(&o, found, count);
     status_forget(found, count);
     return code;
 }

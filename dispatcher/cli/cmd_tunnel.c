@@ -1,3 +1,4 @@
+#include "common/options.h"
 #include "common/parse.h"
 #include "dispatcher/cli/commands.h"
 #include "tunnels/merge.h"
@@ -22,8 +23,7 @@ static const char usage[] =
     "between them. Relays start it for addresses of this form. With --listen it is a door: each\n"
     "connection to tcp:HOST:PORT is led to that address, until SIGTERM.\n\n"
     "Over 5 ms of round trip or more, bytes go over 6 connections, if the last gateway has\n"
-    "Causeway too; else over one. --connections, or " TUNNEL_CONNECTIONS_VARIABLE " in the\n"
-    "environment, says how many (1 to 16). --verbose says how many there are, and why.\n";
+    "Causeway too; else over one.\n\n";
 
 /* Of who started us, which hears why there is no tunnel; else it is told here. It may have signals
  * blocked, and what a terminal sends is for it: its last words still go through here. */
@@ -52,53 +52,66 @@ static int merge(void)
 }
 
 struct tunnel_words {
-    const char *fd, *connections; /* NULL: not given */
-    bool verbose, merge, help;
+    const char *fd; /* NULL: not given */
+    struct tunnel_options options;
+    bool merge, help;
 };
 
-static int take(const struct tunnel_words *w, struct tunnel_options *options,
-                struct tunnel_ends *ends, struct cw_err *err)
-{
-    const char *of_environment = getenv(TUNNEL_CONNECTIONS_VARIABLE);
-    const char *count = w->connections ? w->connections : of_environment;
-    uint64_t connections = 0;
+#define AT(field) offsetof(struct tunnel_words, field)
 
-    if (count && cw_parse_number(w->connections ? "--connections" : TUNNEL_CONNECTIONS_VARIABLE,
-                                 count, 1, STRIPES_MAX, &connections, err) < 0)
-        return err->code;
-    *options = (struct tunnel_options){(uint32_t)connections, w->verbose};
+static const struct cw_option list[] = {
+    {"connections", .argument = "N", CW_OPTION_NUMBER, AT(options.connections), 1, STRIPES_MAX,
+     .help = "how many (1 to 16; default: " TUNNEL_CONNECTIONS_VARIABLE " in the environment)"},
+    {"verbose", .at = AT(options.verbose), .help = "say how many there are, and why"},
+    {"fd", .argument = "FD", CW_OPTION_TEXT, AT(fd)}, /* these two are for our own use */
+    {"merge", .at = AT(merge)},
+    {"help", .at = AT(help), .help = "this text"},
+    {0}};
+
+static const struct cw_options options = {
+    .command = "causeway tunnel",
+    .usage = usage,
+    .groups = (const struct cw_option_group[]){{NULL, list, 0}, {0}}};
+
+/* What the words do not say. */
+static int complete(struct tunnel_words *w, struct tunnel_ends *ends, struct cw_err *err)
+{
+    const char *count = getenv(TUNNEL_CONNECTIONS_VARIABLE);
+    uint64_t connections;
+
+    if (count && !w->options.connections) {
+        if (cw_parse_number(TUNNEL_CONNECTIONS_VARIABLE, count, 1, STRIPES_MAX, &connections, err) <
+            0)
+            return err->code;
+        w->options.connections = (uint32_t)connections;
+    }
     return w->fd ? take_fd(w->fd, ends, err) : CW_OK;
 }
 
 int cmd_tunnel(int argc, char **argv)
 {
     struct tunnel_words w = {0};
-    const struct cw_option known[] = {
-        {"fd", .text = &w.fd},           {"connections", .text = &w.connections},
-        {"verbose", .flag = &w.verbose}, {"merge", .flag = &w.merge},
-        {"help", .flag = &w.help},       {0}};
     struct tunnel_ends ends = {.in = STDIN_FILENO, .out = STDOUT_FILENO};
-    struct tunnel_options options;
     struct ssh_address address;
     struct cw_err err = {0};
 
     if (argc >= 2 && strcmp(argv[1], "--listen") == 0)
         return cmd_door(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    if (cw_parse_options(argc, argv, "causeway tunnel", known, &err) == CW_OK) {
-        if (w.help)
-            return fputs(usage, stdout) < 0;
+    if (cw_options_parse(&options, argc, argv, &w, NULL, &err) == CW_OK) {
         if (w.merge)
             return merge();
-        if (optind + 1 != argc)
-            return fputs(usage, stderr), 2;
+        if (w.help || optind + 1 != argc) {
+            cw_options_help(&options, w.help ? stdout : stderr);
+            return w.help ? 0 : 2;
+        }
     }
-    if (err.code || take(&w, &options, &ends, &err) < 0 ||
+    if (err.code || complete(&w, &ends, &err) < 0 ||
         ssh_address_parse(&address, argv[optind], &err) < 0) {
         fprintf(stderr, "causeway tunnel: %s\n", err.text);
         return 2;
     }
-    if (tunnel_run(&address, &options, &ends, &err) == CW_OK)
+    if (tunnel_run(&address, &w.options, &ends, &err) == CW_OK)
         return 0;
     if (ends.opened || !ends.told)
         fprintf(stderr, "causeway tunnel: %s\n", err.text);

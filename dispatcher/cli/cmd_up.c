@@ -1,9 +1,8 @@
-#include "common/parse.h"
+#include "common/options.h"
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/grid_services.h"
 
 #include <getopt.h>
-#include <stdio.h>
 
 static const char up_usage[] =
     "usage: causeway up -f FILE [--site NAME] [--here SITE]\n"
@@ -22,63 +21,65 @@ static const char down_usage[] =
     "Jobs that have their relays there end.\n"
     "\n";
 
-static const char options_usage[] =
-    "  -f, --file FILE      the grid: docs/grid.md has the format\n"
-    "  --site NAME          only of this site; where nothing gets in, to be run on a machine "
-    "there\n"
-    "  --here SITE          the site of this machine (default: the one that has its name among "
-    "its\n"
-    "                       hosts, or as gateway; - is none)\n"
-    "  --help               this text\n"
-    "\n"
-    "Exit code: 0, 1 when something failed, 2 bad usage or a wrong grid file.\n";
+struct up_options {
+    struct grid_services_options grid;
+    bool help;
+};
 
-static int parse(struct grid_services_options *o, bool *help, int argc, char **argv,
+#define AT(field) offsetof(struct up_options, field)
+
+static const struct cw_option list[] = {
+    {"file", "f", "FILE", CW_OPTION_TEXT, AT(grid.file),
+     .help = "the grid: docs/grid.md has the format"},
+    {"site", .argument = "NAME", CW_OPTION_TEXT, AT(grid.site),
+     .help = "only of this site; where nothing gets in, to be run on a machine there"},
+    {"here", .argument = "SITE", CW_OPTION_TEXT, AT(grid.here),
+     .help = "the site of this machine (default: the one that has its name among its hosts, or as "
+             "gateway; - is none)"},
+    {"help", .at = AT(help), .help = "this text"},
+    {0}};
+
+static int parse(struct up_options *o, const struct cw_options *options, int argc, char **argv,
                  struct cw_err *err)
 {
-    const struct cw_option options[] = {{"file", 'f', .text = &o->file},
-                                        {"site", .text = &o->site},
-                                        {"here", .text = &o->here},
-                                        {"help", .flag = help},
-                                        {0}};
-
-    if (cw_parse_options(argc, argv, o->command, options, err) < 0 || *help)
+    if (cw_options_parse(options, argc, argv, o, NULL, err) < 0 || o->help)
         return err->code;
     if (optind < argc)
         return cw_err_set(err, CW_EINVAL, "unexpected argument '%s'; see %s --help", argv[optind],
-                          o->command);
-    return o->file ? CW_OK
-                   : cw_err_set(err, CW_EINVAL,
-                                "no -f FILE, which says what the grid is; see %s "
-                                "--help",
-                                o->command);
+                          options->command);
+    return o->grid.file ? CW_OK
+                        : cw_err_set(err, CW_EINVAL,
+                                     "no -f FILE, which says what the grid is; see %s --help",
+                                     options->command);
 }
 
-static int run(struct grid_services_options *o, const char *usage, int argc, char **argv)
+static int run(const char *command, const char *op, const char *usage, int argc, char **argv)
 {
+    const struct cw_option_group groups[] = {{NULL, list, 0}, {0}};
+    const struct cw_options options = {
+        .command = command,
+        .usage = usage,
+        .groups = groups,
+        .end = "\nExit code: 0, 1 when something failed, 2 bad usage or a wrong grid file.\n"};
+    struct up_options o = {.grid = {.command = command, .op = op}};
     struct cw_err err = {0};
-    bool help = false;
 
-    if (parse(o, &help, argc, argv, &err) < 0) {
-        fprintf(stderr, "%s: %s\n", o->command, err.text);
+    if (parse(&o, &options, argc, argv, &err) < 0) {
+        fprintf(stderr, "%s: %s\n", command, err.text);
         return 2;
     }
-    if (!help)
-        return grid_services(o);
-    printf("%s%s", usage, options_usage);
+    if (!o.help)
+        return grid_services(&o.grid);
+    cw_options_help(&options, stdout);
     return 0;
 }
 
 int cmd_up(int argc, char **argv)
 {
-    struct grid_services_options o = {.command = "causeway up", .op = "start"};
-
-    return run(&o, up_usage, argc, argv);
+    return run("causeway up", "start", up_usage, argc, argv);
 }
 
 int cmd_down(int argc, char **argv)
 {
-    struct grid_services_options o = {.command = "causeway down", .op = "stop"};
-
-    return run(&o, down_usage, argc, argv);
+    return run("causeway down", "stop", down_usage, argc, argv);
 }

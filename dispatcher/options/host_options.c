@@ -1,42 +1,66 @@
 #include "dispatcher/options/host_options.h"
-#include "common/frame.h"
-#include "common/parse.h"
 #include "dispatcher/hosts/host_files.h"
 #include "dispatcher/hosts/slurm.h"
 #include "dispatcher/stage/stage_program.h"
 
 #include <string.h>
 
-static const struct {
-    const char *name; /* with the two dashes */
-    int has_arg;
-} table[HOST_OPTIONS] = {
-    [HOST_OPTION_HOST] = {"--host", required_argument},
-    [HOST_OPTION_HOSTFILE] = {"--hostfile", required_argument},
-    [HOST_OPTION_RANKFILE] = {"--rankfile", required_argument},
-    [HOST_OPTION_PPN] = {"--ppn", required_argument},
-    [HOST_OPTION_MAP_BY] = {"--map-by", required_argument},
-    [HOST_OPTION_OVERSUBSCRIBE] = {"--oversubscribe", no_argument},
-    [HOST_OPTION_SPARES] = {"--spares", required_argument},
-    [HOST_OPTION_LAUNCHER] = {"--launcher", required_argument},
-    [HOST_OPTION_LAUNCHER_ARGS] = {"--launcher-args", required_argument},
-    [HOST_OPTION_AGENT] = {"--agent", required_argument},
-    [HOST_OPTION_TIMEOUT] = {"--host-timeout", required_argument},
-    [HOST_OPTION_RELAY_AT] = {"--relay-at", required_argument},
-    [HOST_OPTION_STAGE] = {"--stage", no_argument},
-    [HOST_OPTION_STAGE_DIR] = {"--stage-dir", required_argument},
-    [HOST_OPTION_CKPTSRV] = {"--ckptsrv", required_argument},
-};
-
-const char *host_option_name(enum host_option option)
+static int add_hosts(void *list, const char *value, struct cw_err *err)
 {
-    return table[option].name;
+    return host_list_add_option(list, value, err);
 }
+
+#define AT(field) offsetof(struct host_options, field)
+
+const struct cw_option host_list_options[] = {
+    {"host", .argument = "HOST[:SLOTS],...", CW_OPTION_CALL, AT(list), .take = add_hosts,
+     .help =
+         "run on these hosts, with so many slots for ranks (default: their cores); may be given "
+         "again (default: the hosts of a Slurm allocation, if it has more than one; otherwise "
+         "this machine alone)"},
+    {"hostfile", .argument = "FILE", CW_OPTION_TEXT, AT(hostfile),
+     .help = "the same from a file: a line HOST[:SLOTS], or HOST slots=N max_slots=N, for each"},
+    {0}};
+
+const struct cw_option host_launch_options[] = {
+    {"launcher", .argument = "ssh|srun|COMMAND", CW_OPTION_TEXT, AT(launcher),
+     .help = "starts the agents (default ssh)"},
+    {"launcher-args", .argument = "TEXT", CW_OPTION_TEXT, AT(launcher_args),
+     .help = "words for it"},
+    {"agent", .argument = "PATH", CW_OPTION_TEXT, AT(agent),
+     .help = "causeway on the hosts (default: the path that it has here)"},
+    {0}};
+
+const struct cw_option host_options[] = {
+    {"rankfile", .argument = "FILE", CW_OPTION_TEXT, AT(rankfile),
+     .help = "the slot of each rank: lines rank R=HOST slot=S"},
+    {"ppn", .argument = "N", CW_OPTION_NUMBER, AT(placing.ppn), 1, HOST_SLOTS_MAX,
+     .help = "ranks on each host (default: as many as it has slots)"},
+    {"map-by", .argument = "slot|node|site", CW_OPTION_WORD, AT(placing.map),
+     .help =
+         "fill one host after the other, or take hosts in turn, or give each site of a grid its "
+         "part (default slot)"},
+    {"oversubscribe", .at = AT(placing.oversubscribe),
+     .help = "ranks may share slots when there are too few"},
+    {"spares", .argument = "N", CW_OPTION_NUMBER, AT(spares), 0, HOSTS_MAX - 1,
+     .help = "the last N hosts get no ranks before others are lost"},
+    {"host-timeout", .argument = "TIME", CW_OPTION_TIME, AT(timeout_ns), HOST_TIMEOUT_NS_MIN,
+     HOST_TIMEOUT_NS_MAX, "100ms to 1h",
+     .help = "a host that is silent for this time is lost, and its ranks are started on others "
+             "(default 10s; of a grid 60s)"},
+    {"relay-at", .argument = "host|cluster", CW_OPTION_TEXT, AT(relay_where),
+     .help = "a relay on each host with ranks, or one here for all (default host)"},
+    {"ckptsrv", .argument = "HOST", CW_OPTION_TEXT, AT(ckptsrv),
+     .help = "the job's own checkpoint server stands there, also where no ranks are (default: on "
+             "this machine)"},
+    {"stage", .at = AT(stage), .help = "send the programs to the hosts"},
+    {"stage-dir", .argument = "DIR", CW_OPTION_TEXT, AT(stage_dir),
+     .help = "... below DIR there (default " STAGE_DIR ")"},
+    {0}};
 
 void host_options_init(struct host_options *o)
 {
-    *o = (struct host_options){
-        .launcher = "ssh", .timeout_ns = HOST_TIMEOUT_NS, .ckptsrv_host = HOSTS_NONE};
+    *o = (struct host_options){.launcher = "ssh", .ckptsrv_host = HOSTS_NONE};
 }
 
 void host_options_free(struct host_options *o)
@@ -45,123 +69,19 @@ void host_options_free(struct host_options *o)
     rankfile_free(&o->rankfile_read);
 }
 
-void host_options_list(struct option *list, int first)
-{
-    for (int i = 0; i < HOST_OPTIONS; i++)
-        list[i] = (struct option){table[i].name + 2, table[i].has_arg, NULL, first + i};
-}
-
-/* --- one option --- */
-
-static int take_count(uint32_t *count, const char *what, const char *value, uint64_t min,
-                      uint64_t max, struct cw_err *err)
-{
-    uint64_t number;
-
-    if (cw_parse_number(what, value, min, max, &number, err) < 0)
-        return err->code;
-    *count = (uint32_t)number;
-    return CW_OK;
-}
-
-static int take_map(struct host_options *o, const char *value, struct cw_err *err)
-{
-    static const char *const words[] = {
-        [PLACEMENT_BY_SLOT] = "slot", [PLACEMENT_BY_NODE] = "node", [PLACEMENT_BY_SITE] = "site"};
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-        if (strcmp(value, words[i]) == 0) {
-            o->placing.map = (enum placement_map)i;
-            return CW_OK;
-        }
-    return cw_err_set(err, CW_EINVAL, "--map-by '%s': expected slot, node or site", value);
-}
-
-static int take_stage_dir(struct host_options *o, const char *value, struct cw_err *err)
-{
-    o->stage_dir = value;
-    if (value[0] == '/')
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--stage-dir '%s': expected a path from / on", value);
-}
-
-static int take_timeout(struct host_options *o, const char *value, struct cw_err *err)
-{
-    if (cw_parse_duration("--host-timeout", value, &o->timeout_ns, err) < 0)
-        return err->code;
-    if (o->timeout_ns < HOST_TIMEOUT_NS_MIN || o->timeout_ns > HOST_TIMEOUT_NS_MAX)
-        return cw_err_set(err, CW_EINVAL, "--host-timeout '%s': expected 100ms to 1h", value);
-    return CW_OK;
-}
-
-int host_options_take(struct host_options *o, enum host_option option, const char *value,
-                      struct cw_err *err)
-{
-    o->given |= 1u << option;
-    if (value && !*value)
-        return cw_err_set(err, CW_EINVAL, "%s: the value is empty", table[option].name);
-    switch (option) {
-    case HOST_OPTION_HOST:
-        return host_list_add_option(&o->list, value, err);
-    case HOST_OPTION_HOSTFILE:
-        o->hostfile = value;
-        break;
-    case HOST_OPTION_RANKFILE:
-        o->rankfile = value;
-        break;
-    case HOST_OPTION_PPN:
-        return take_count(&o->placing.ppn, "--ppn", value, 1, HOST_SLOTS_MAX, err);
-    case HOST_OPTION_MAP_BY:
-        return take_map(o, value, err);
-    case HOST_OPTION_OVERSUBSCRIBE:
-        o->placing.oversubscribe = true;
-        break;
-    case HOST_OPTION_SPARES:
-        return take_count(&o->spares, "--spares", value, 0, HOSTS_MAX - 1, err);
-    case HOST_OPTION_LAUNCHER:
-        o->launcher = value;
-        break;
-    case HOST_OPTION_LAUNCHER_ARGS:
-        o->launcher_args = value;
-        break;
-    case HOST_OPTION_AGENT:
-        o->agent = value;
-        break;
-    case HOST_OPTION_TIMEOUT:
-        return take_timeout(o, value, err);
-    case HOST_OPTION_RELAY_AT:
-        o->relay_where = value;
-        break;
-    case HOST_OPTION_STAGE:
-        o->stage_dir = o->stage_dir ? o->stage_dir : STAGE_DIR;
-        break;
-    case HOST_OPTION_STAGE_DIR:
-        return take_stage_dir(o, value, err);
-    case HOST_OPTION_CKPTSRV:
-        o->ckptsrv = value;
-        break;
-    case HOST_OPTIONS:
-        break;
-    }
-    return CW_OK;
-}
-
 /* --- all of them --- */
 
-static bool has(const struct host_options *o, enum host_option option)
+static int check(const struct host_options *o, struct cw_err *err)
 {
-    return o->given >> option & 1;
-}
-
-static int against_each_other(const struct host_options *o, struct cw_err *err)
-{
-    if (has(o, HOST_OPTION_HOST) && o->hostfile)
+    if (o->list.count && o->hostfile)
         return cw_err_set(err, CW_EINVAL,
                           "--host and --hostfile both say the hosts: give one of them");
-    for (int i = HOST_OPTION_PPN; i <= HOST_OPTION_MAP_BY; i++)
-        if (o->rankfile && has(o, i))
-            return cw_err_set(err, CW_EINVAL, "%s: --rankfile says already which rank is where",
-                              table[i].name);
+    if (o->rankfile && (o->placing.ppn || o->placing.map))
+        return cw_err_set(err, CW_EINVAL, "%s: --rankfile says already which rank is where",
+                          o->placing.ppn ? "--ppn" : "--map-by");
+    if (o->stage_dir && o->stage_dir[0] != '/')
+        return cw_err_set(err, CW_EINVAL, "--stage-dir '%s': expected a path from / on",
+                          o->stage_dir);
     return CW_OK;
 }
 
@@ -218,14 +138,11 @@ static int arrange(struct host_options *o, uint32_t ranks, struct cw_err *err)
 int host_options_complete(struct host_options *o, uint32_t ranks, char *(*get)(const char *name),
                           struct cw_err *err)
 {
-    if (take_relay_at(o, err) < 0 || against_each_other(o, err) < 0 || find_hosts(o, get, err) < 0)
+    if (take_relay_at(o, err) < 0 || check(o, err) < 0 || find_hosts(o, get, err) < 0)
         return err->code;
-    if (o->list.count || o->rankfile)
-        return arrange(o, ranks, err);
-    for (int i = 0; i < HOST_OPTIONS; i++)
-        if (has(o, i) && !get("SLURM_JOB_NODELIST"))
-            return cw_err_set(err, CW_EINVAL,
-                              "%s is for a job on several machines: give --host or --hostfile",
-                              table[i].name);
-    return CW_OK;
+    if (o->stage && !o->stage_dir)
+        o->stage_dir = STAGE_DIR;
+    if (!o->timeout_ns)
+        o->timeout_ns = HOST_TIMEOUT_NS;
+    return o->list.count || o->rankfile ? arrange(o, ranks, err) : CW_OK;
 }

@@ -1,243 +1,36 @@
 #include "dispatcher/options/options.h"
 #include "common/frame.h"
 #include "common/parse.h"
-#include "common/setup.h"
 #include "dispatcher/job/homes.h"
 #include "dispatcher/job/job.h"
-#include "dispatcher/options/grid_options.h"
 #include "dispatcher/stage/stage_program.h"
+#include "tunnels/tunnel.h"
 
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char run_usage[] =
-    "usage: causeway run [options] -n RANKS PROGRAM [ARGUMENTS] [: [options] -n RANKS PROGRAM "
-    "...]\n"
-    "\n"
-    "Runs an MPI program (Debian's MPICH, unmodified) with every message carried by a relay.\n"
-    "\n"
-    "what most jobs need (-n, --wdir and --env are of one program, and may stand after a ':' "
-    "again):\n"
-    "  -n, -np RANKS        how many ranks (default 1)\n"
-    "  --wdir DIR           working directory\n"
-    "  --env NAME=VALUE     set in its environment\n"
-    "  --host HOST[:SLOTS],...\n"
-    "                       run on these hosts, with so many slots for ranks (default: their\n"
-    "                       cores); may be given again (default: the hosts of a Slurm allocation,\n"
-    "                       if it has more than one; otherwise this machine alone)\n"
-    "  --hostfile FILE      the same from a file: a line HOST[:SLOTS], or HOST slots=N "
-    "max_slots=N,\n"
-    "                       for each\n"
-    "  --output-dir DIR     write what the ranks print to DIR/rank.R.out and DIR/rank.R.err\n"
-    "  --timeout TIME       end the job after this time (seconds, or like 5m); exit code 124\n"
-    "  --verbose            say what happens\n"
-    "  --job-dir DIR        keep in DIR, a new directory on a disk, all that is needed to go on "
-    "after\n"
-    "                       a crash of causeway run, or of the machine; it is removed when the "
-    "job\n"
-    "                       ends well\n"
-    "  --resume DIR         (alone, or with --timeout, --stats, --verbose) go on with that job\n"
-    "  --no-log             no recovery: keep no log; a crash ends the job\n"
-    "the environment of all programs:\n"
-    "  --genv NAME=VALUE    set in every environment\n"
-    "  -x NAME[=VALUE]      the same; without a value: the one that it has here\n"
-    "what is printed, and its end:\n"
-    "  --tag-output         begin every line that is printed with its rank: [R]\n"
-    "  --events FILE        write what happens to the ranks, a line of JSON for each event\n"
-    "  --stats              count messages, bytes, polls and sleeps, and print them at the end\n"
-    "  --help               this text\n"
-    "  --kill-after TIME    after a signal or --timeout, kill ranks that have not ended (default "
-    "30s)\n"
-    "several machines (an agent is started on each, and the ranks by it):\n"
-    "  --rankfile FILE      the slot of each rank: lines rank R=HOST slot=S\n"
-    "  --ppn N              ranks on each host (default: as many as it has slots)\n"
-    "  --map-by slot|node|site\n"
-    "                       fill one host after the other, or take hosts in turn, or give each\n"
-    "                       site of a grid its part (default slot)\n"
-    "  --oversubscribe      ranks may share slots when there are too few\n"
-    "  --spares N           the last N hosts get no ranks before others are lost\n"
-    "  --launcher ssh|srun|COMMAND\n"
-    "                       starts the agents (default ssh)\n"
-    "  --launcher-args TEXT words for it\n"
-    "  --agent PATH         causeway on the hosts (default: the path that it has here)\n"
-    "  --host-timeout TIME  a host that is silent for this time is lost, and its ranks are "
-    "started\n"
-    "                       on others (default 10s)\n"
-    "  --relay-at host|cluster\n"
-    "                       a relay on each host with ranks, or one here for all (default host)\n"
-    "  --ckptsrv HOST       the job's own checkpoint server stands there, also where no ranks are\n"
-    "                       (default: on this machine)\n"
-    "  --stage              send the programs to the hosts\n"
-    "  --stage-dir DIR      ... below DIR there (default " STAGE_DIR ")\n"
-    "a grid (sites that see each other through SSH alone; see causeway up):\n"
-    "  -f FILE              run on this grid, with the relays and checkpoint servers of its sites\n"
-    "  --here SITE          this machine is at that site; -: at none (default: by its name)\n"
-    "  --restart-at site|grid\n"
-    "                       where ranks of lost hosts are started again (default site)\n"
-    "  --relay-at SITE      the relay of that site keeps the logs of all ranks, also of those "
-    "that\n"
-    "                       run elsewhere (default: each site those of its ranks)\n"
-    "recovery (a crashed rank is restarted alone, and repeats what it did before):\n"
-    "  --trust-files        also restart ranks that write to files which other ranks open: the\n"
-    "                       program gives the same result when it writes to them again\n"
-    "  --log-lost go-on|end what to do when a rank can no longer be restarted, for instance "
-    "because\n"
-    "                       its log has no room any more (default go-on)\n"
-    "  --check-contents some|all|none\n"
-    "                       how much of each message a restarted rank has to send again as "
-    "before:\n"
-    "                       all bytes, or 1 KiB of what is larger (default some)\n"
-    "  --contents-differ go-on|end\n"
-    "                       what to do when a rank repeats a message with other contents (default\n"
-    "                       go-on, with a warning)\n"
-    "  --max-restarts N     of each rank (default 100)\n"
-    "  --slots N            places for processes (default and minimum: the number of ranks)\n"
-    "  --alive-period TIME  between two signs of life of a rank (default 500ms)\n"
-    "  --alive-timeout TIME a rank that is silent for this time is replaced (default 10s; with "
-    "hosts\n"
-    "                       at least twice the host-timeout)\n"
-    "  --resume-timeout TIME\n"
-    "                       a broken connection is opened again within this time, and nothing is\n"
-    "                       lost; after it, the process counts as crashed (default: the\n"
-    "                       alive-timeout)\n"
-    "images (of the processes of ranks, so that less is to be repeated and logs stay short):\n"
-    "  --no-ckpt            take none; also without a log (--no-log)\n"
-    "  --ckpt-every TIME    of each rank one in this time (default: by what they cost and gain)\n"
-    "  --mtbf TIME          mean time between crashes of one rank, not of the job (default: as\n"
-    "                       observed)\n"
-    "  --ckpt-dir DIR       where the own checkpoint server keeps them (default: a new directory\n"
-    "                       under $TMPDIR or /var/tmp, which is removed at the end)\n"
-    "  --ckpt-max BYTES     what they may take there (default: half of what is free)\n"
-    "  --ckpt-server ADDRESS\n"
-    "                       use this checkpoint server (unix:PATH or tcp:HOST:PORT) instead of "
-    "one\n"
-    "                       of its own (given again: several servers)\n"
-    "  --ckpt-key-file FILE the key of that server (default for unix:PATH: PATH.key)\n"
-    "relays:\n"
-    "  --relay ADDRESS      use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own\n"
-    "                       (given again: several relays)\n"
-    "  --key-file FILE      the key of that relay (default for unix:PATH: PATH.key)\n"
-    "  --relays K           relays of its own, each the home of some ranks (default 1)\n"
-    "  --relay-map LIST     which: RELAY[*COUNT],... for all ranks in order, relays counted from "
-    "0\n"
-    "                       (default: ranks in turn)\n"
-    "  --collectives sites|flat\n"
-    "                       with several relays: collectives cross between sites, which are "
-    "relays\n"
-    "                       with their ranks, as few times as they can, or as MPICH's own do\n"
-    "                       (default sites)\n"
-    "  --engine NAME, --threads N, --receivers N, --loggers N, --senders N,\n"
-    "  --rings on|off, --memory-max BYTES, --log-memory BYTES, --log-dir DIR,\n"
-    "  --log-disk BYTES, --log-safety memory|file\n"
-    "                       of the own relay; see causeway relay --help\n"
-    "  --spin TIME          how long ranks and relay spin before they sleep (default: chosen)\n"
-    "drills:\n"
-    "  --fault WHAT         a drill, may be given again: kill:RANK[,RANK...]@TIME,\n"
-    "                       stop:RANK[,RANK...]@TIME, kill:RANK[,RANK...]@event:N,\n"
-    "                       kill:random@TIME (about every TIME); to break connections instead:\n"
-    "                       cut:RANK[,RANK...]@TIME, cut:relays@TIME, cut:dispatcher@TIME;\n"
-    "                       kill:relay@TIME, kill:relayN@TIME for the own relay's process\n"
-    "  --fault-seed N       chooses the random ones\n"
-    "\n"
-    "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
-    "well.\n";
+/* --- what takes a value apart --- */
 
-enum {
-    OPT_RANKS = 256, /* getopt returns characters too */
-    OPT_WDIR,
-    OPT_ENV,
-    OPT_GENV,
-    OPT_X,
-    OPT_RELAY,
-    OPT_RELAYS,
-    OPT_RELAY_MAP,
-    OPT_COLLECTIVES,
-    OPT_KEY_FILE,
-    OPT_OUTPUT_DIR,
-    OPT_TAG,
-    OPT_TIMEOUT,
-    OPT_KILL_AFTER,
-    OPT_SPIN,
-    OPT_STATS,
-    OPT_VERBOSE,
-    OPT_HELP,
-    OPT_NO_LOG,
-    OPT_TRUST_FILES,
-    OPT_LOG_LOST,
-    OPT_CHECK_CONTENTS,
-    OPT_CONTENTS_DIFFER,
-    OPT_MAX_RESTARTS,
-    OPT_SLOTS,
-    OPT_ALIVE_PERIOD,
-    OPT_ALIVE_TIMEOUT,
-    OPT_RESUME_TIMEOUT,
-    OPT_FAULT,
-    OPT_FAULT_SEED,
-    OPT_EVENTS,
-    OPT_NO_CKPT,
-    OPT_CKPT_EVERY,
-    OPT_MTBF,
-    OPT_CKPT_DIR,
-    OPT_CKPT_MAX,
-    OPT_CKPT_SERVER,
-    OPT_CKPT_KEY_FILE,
-    OPT_JOB_DIR,
-    OPT_RESUME,
-    OPT_GRID,
-    OPT_HERE,
-    OPT_RESTART_AT,
-    OPT_RELAY_SETTING,                           /* + enum relay_option */
-    OPT_HOST = OPT_RELAY_SETTING + RELAY_OPTIONS /* + enum host_option */
-};
+static int take_ranks(void *to, const char *text, struct cw_err *err)
+{
+    struct run_options *o = to;
+    uint64_t ranks;
 
-static const struct option own_options[] = {
-    {"n", required_argument, NULL, OPT_RANKS},
-    {"np", required_argument, NULL, OPT_RANKS},
-    {"wdir", required_argument, NULL, OPT_WDIR},
-    {"env", required_argument, NULL, OPT_ENV},
-    {"genv", required_argument, NULL, OPT_GENV},
-    {"x", required_argument, NULL, OPT_X},
-    {"relay", required_argument, NULL, OPT_RELAY},
-    {"relays", required_argument, NULL, OPT_RELAYS},
-    {"relay-map", required_argument, NULL, OPT_RELAY_MAP},
-    {"collectives", required_argument, NULL, OPT_COLLECTIVES},
-    {"key-file", required_argument, NULL, OPT_KEY_FILE},
-    {"output-dir", required_argument, NULL, OPT_OUTPUT_DIR},
-    {"tag-output", no_argument, NULL, OPT_TAG},
-    {"timeout", required_argument, NULL, OPT_TIMEOUT},
-    {"kill-after", required_argument, NULL, OPT_KILL_AFTER},
-    {"spin", required_argument, NULL, OPT_SPIN},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {"verbose", no_argument, NULL, OPT_VERBOSE},
-    {"help", no_argument, NULL, OPT_HELP},
-    {"no-log", no_argument, NULL, OPT_NO_LOG},
-    {"trust-files", no_argument, NULL, OPT_TRUST_FILES},
-    {"log-lost", required_argument, NULL, OPT_LOG_LOST},
-    {"check-contents", required_argument, NULL, OPT_CHECK_CONTENTS},
-    {"contents-differ", required_argument, NULL, OPT_CONTENTS_DIFFER},
-    {"max-restarts", required_argument, NULL, OPT_MAX_RESTARTS},
-    {"slots", required_argument, NULL, OPT_SLOTS},
-    {"alive-period", required_argument, NULL, OPT_ALIVE_PERIOD},
-    {"alive-timeout", required_argument, NULL, OPT_ALIVE_TIMEOUT},
-    {"resume-timeout", required_argument, NULL, OPT_RESUME_TIMEOUT},
-    {"fault", required_argument, NULL, OPT_FAULT},
-    {"fault-seed", required_argument, NULL, OPT_FAULT_SEED},
-    {"events", required_argument, NULL, OPT_EVENTS},
-    {"no-ckpt", no_argument, NULL, OPT_NO_CKPT},
-    {"ckpt-every", required_argument, NULL, OPT_CKPT_EVERY},
-    {"mtbf", required_argument, NULL, OPT_MTBF},
-    {"ckpt-dir", required_argument, NULL, OPT_CKPT_DIR},
-    {"ckpt-max", required_argument, NULL, OPT_CKPT_MAX},
-    {"ckpt-server", required_argument, NULL, OPT_CKPT_SERVER},
-    {"ckpt-key-file", required_argument, NULL, OPT_CKPT_KEY_FILE},
-    {"job-dir", required_argument, NULL, OPT_JOB_DIR},
-    {"resume", required_argument, NULL, OPT_RESUME},
-    {"f", required_argument, NULL, OPT_GRID},
-    {"here", required_argument, NULL, OPT_HERE},
-    {"restart-at", required_argument, NULL, OPT_RESTART_AT},
-};
-#define OWN_OPTIONS (sizeof(own_options) / sizeof(*own_options))
+    if (cw_parse_number("-n", text, 1, CW_RANKS_MAX, &ranks, err) < 0)
+        return err->code;
+    o->segments[o->segment_count - 1].ranks = (uint32_t)ranks;
+    return CW_OK;
+}
+
+static int take_wdir(void *to, const char *dir, struct cw_err *err)
+{
+    struct run_options *o = to;
+
+    (void)err;
+    o->segments[o->segment_count - 1].wdir = dir;
+    return CW_OK;
+}
 
 static int add_env(const char **env, uint32_t *count, const char *what, const char *text,
                    struct cw_err *err)
@@ -251,9 +44,26 @@ static int add_env(const char **env, uint32_t *count, const char *what, const ch
     return CW_OK;
 }
 
-/* -x NAME exports what is set here, which every rank inherits anyway; it must be set. */
-static int take_export(struct run_options *o, const char *text, struct cw_err *err)
+static int take_env(void *to, const char *text, struct cw_err *err)
 {
+    struct run_options *o = to;
+    struct run_segment *segment = &o->segments[o->segment_count - 1];
+
+    return add_env(segment->env, &segment->env_count, "--env", text, err);
+}
+
+static int take_genv(void *to, const char *text, struct cw_err *err)
+{
+    struct run_options *o = to;
+
+    return add_env(o->env, &o->env_count, "--genv", text, err);
+}
+
+/* -x NAME exports what is set here, which every rank inherits anyway; it must be set. */
+static int take_export(void *to, const char *text, struct cw_err *err)
+{
+    struct run_options *o = to;
+
     if (strchr(text, '='))
         return add_env(o->env, &o->env_count, "-x", text, err);
     if (!getenv(text))
@@ -261,261 +71,232 @@ static int take_export(struct run_options *o, const char *text, struct cw_err *e
     return CW_OK;
 }
 
-static int take_ranks(struct run_segment *segment, const char *text, struct cw_err *err)
-{
-    uint64_t ranks;
-
-    if (cw_parse_number("-n", text, 1, CW_RANKS_MAX, &ranks, err) < 0)
-        return err->code;
-    segment->ranks = (uint32_t)ranks;
-    return CW_OK;
-}
-
-static int take_count(uint32_t *count, const char *what, const char *text, uint64_t min,
-                      struct cw_err *err)
-{
-    uint64_t value;
-
-    if (cw_parse_number(what, text, min, UINT32_MAX, &value, err) < 0)
-        return err->code;
-    *count = (uint32_t)value;
-    return CW_OK;
-}
-
-static int take_resume_timeout(struct run_options *o, const char *value, struct cw_err *err)
-{
-    uint64_t ns;
-
-    if (cw_parse_duration("--resume-timeout", value, &ns, err) < 0)
-        return err->code;
-    if (ns > CW_RESUME_MAX_MS * 1000000ull)
-        return cw_err_set(err, CW_EINVAL, "--resume-timeout '%s': at most %us", value,
-                          CW_RESUME_MAX_MS / 1000);
-    o->resume_ms = (uint32_t)((ns + 999999) / 1000000);
-    return CW_OK;
-}
-
-static int take_collectives(struct run_options *o, const char *value, struct cw_err *err)
-{
-    o->flat_collectives = strcmp(value, "flat") == 0;
-    if (o->flat_collectives || strcmp(value, "sites") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--collectives %s: expected sites or flat", value);
-}
-
-static int take_log_lost(struct run_options *o, const char *value, struct cw_err *err)
-{
-    o->log_lost_ends = strcmp(value, "end") == 0;
-    if (o->log_lost_ends || strcmp(value, "go-on") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--log-lost %s: expected go-on or end", value);
-}
-
-static int take_check_contents(struct run_options *o, const char *value, struct cw_err *err)
-{
-    if (strcmp(value, "some") == 0)
-        o->contents = 0;
-    else if (strcmp(value, "all") == 0)
-        o->contents = CW_SETUP_CONTENTS_ALL;
-    else if (strcmp(value, "none") == 0)
-        o->contents = CW_SETUP_CONTENTS_NONE;
-    else
-        return cw_err_set(err, CW_EINVAL, "--check-contents %s: expected some, all or none", value);
-    return CW_OK;
-}
-
-static int take_contents_differ(struct run_options *o, const char *value, struct cw_err *err)
-{
-    o->contents_end = strcmp(value, "end") == 0;
-    if (o->contents_end || strcmp(value, "go-on") == 0)
-        return CW_OK;
-    return cw_err_set(err, CW_EINVAL, "--contents-differ %s: expected go-on or end", value);
-}
-
-static int take_image_server(struct run_options *o, const char *value, struct cw_err *err)
-{
-    if (o->image_server_count == CKPT_SERVERS_MAX)
-        return cw_err_set(err, CW_EINVAL, "--ckpt-server %s: a job has at most %d of them", value,
-                          CKPT_SERVERS_MAX);
-    o->image_servers[o->image_server_count++] = value;
-    return CW_OK;
-}
-
-static int take_image_option(struct run_options *o, int opt, const char *value, struct cw_err *err)
-{
-    switch (opt) {
-    case OPT_NO_CKPT:
-        o->no_images = true;
-        break;
-    case OPT_CKPT_EVERY:
-        return cw_parse_duration("--ckpt-every", value, &o->image_every_ns, err);
-    case OPT_MTBF:
-        return cw_parse_duration("--mtbf", value, &o->image_mtbf_ns, err);
-    case OPT_CKPT_DIR:
-        o->image_dir = value;
-        break;
-    case OPT_CKPT_MAX:
-        return cw_parse_bytes("--ckpt-max", value, &o->image_bytes_max, err);
-    case OPT_CKPT_SERVER:
-        return take_image_server(o, value, err);
-    case OPT_CKPT_KEY_FILE:
-        o->image_key_file = value;
-        break;
-    case OPT_JOB_DIR:
-        o->job_dir = value;
-        break;
-    case OPT_RESUME:
-        return cw_err_set(err, CW_EINVAL,
-                          "--resume %s: it comes first, and the job has its options and programs "
-                          "already: causeway run --resume DIR [--timeout TIME] [--stats] "
-                          "[--verbose]",
-                          value);
-    }
-    return CW_OK;
-}
-
-/* What has to do with crashes. */
-static int take_recovery_option(struct run_options *o, int opt, const char *value,
-                                struct cw_err *err)
-{
-    uint64_t number;
-
-    switch (opt) {
-    case OPT_NO_LOG:
-        o->no_log = true;
-        break;
-    case OPT_TRUST_FILES:
-        o->trust_files = true;
-        break;
-    case OPT_LOG_LOST:
-        return take_log_lost(o, value, err);
-    case OPT_CHECK_CONTENTS:
-        return take_check_contents(o, value, err);
-    case OPT_CONTENTS_DIFFER:
-        return take_contents_differ(o, value, err);
-    case OPT_MAX_RESTARTS:
-        return take_count(&o->max_restarts, "--max-restarts", value, 0, err);
-    case OPT_SLOTS:
-        return take_count(&o->slots, "--slots", value, 1, err);
-    case OPT_ALIVE_PERIOD:
-        return cw_parse_duration("--alive-period", value, &o->alive_period_ns, err);
-    case OPT_ALIVE_TIMEOUT:
-        return cw_parse_duration("--alive-timeout", value, &o->alive_timeout_ns, err);
-    case OPT_RESUME_TIMEOUT:
-        return take_resume_timeout(o, value, err);
-    case OPT_FAULT:
-        return fault_plan_add(&o->faults, value, err);
-    case OPT_FAULT_SEED:
-        if (cw_parse_number("--fault-seed", value, 0, UINT64_MAX, &number, err) < 0)
-            return err->code;
-        fault_plan_seed(&o->faults, number);
-        break;
-    default:
-        return take_image_option(o, opt, value, err);
-    }
-    return CW_OK;
-}
-
-static int take_relays(struct run_options *o, int opt, const char *value, struct cw_err *err)
-{
-    uint64_t number;
-
-    if (opt == OPT_RELAY_MAP) {
-        o->relay_map = value;
-    } else if (opt == OPT_RELAYS) {
-        if (cw_parse_number("--relays", value, 1, CW_RELAYS_MAX, &number, err) < 0)
-            return err->code;
-        o->relays = (uint32_t)number;
-    } else if (o->relay_count == CW_RELAYS_MAX) {
-        return cw_err_set(err, CW_EINVAL, "--relay %s: a job has at most %u relays", value,
-                          CW_RELAYS_MAX);
-    } else {
-        o->relay_addresses[o->relay_count++] = value;
-    }
-    return CW_OK;
-}
-
-/* Looked at here, so that the command line is wrong and not the relay; it gets the text. */
-static int take_relay_option(struct run_options *o, enum relay_option option, const char *value,
-                             struct cw_err *err)
-{
-    o->relay_options[option] = value;
-    return relay_settings_take(&o->relay_settings, option, value, err);
-}
-
-static int take_option(struct run_options *o, struct run_segment *segment, int opt,
+static int add_address(const char **addresses, uint32_t *count, uint32_t max, const char *option,
                        const char *value, struct cw_err *err)
 {
-    if (opt >= OPT_HOST)
-        return host_options_take(&o->hosts, opt - OPT_HOST, value, err);
-    if (opt >= OPT_RELAY_SETTING)
-        return take_relay_option(o, opt - OPT_RELAY_SETTING, value, err);
-    switch (opt) {
-    case OPT_RANKS:
-        return take_ranks(segment, value, err);
-    case OPT_WDIR:
-        segment->wdir = value;
-        break;
-    case OPT_ENV:
-        return add_env(segment->env, &segment->env_count, "--env", value, err);
-    case OPT_GENV:
-        return add_env(o->env, &o->env_count, "--genv", value, err);
-    case OPT_X:
-        return take_export(o, value, err);
-    case OPT_RELAY:
-    case OPT_RELAYS:
-    case OPT_RELAY_MAP:
-        return take_relays(o, opt, value, err);
-    case OPT_COLLECTIVES:
-        return take_collectives(o, value, err);
-    case OPT_KEY_FILE:
-        o->key_file = value;
-        break;
-    case OPT_OUTPUT_DIR:
-        o->output_dir = value;
-        break;
-    case OPT_TAG:
-        o->tag_output = true;
-        break;
-    case OPT_TIMEOUT:
-        return cw_parse_duration("--timeout", value, &o->timeout_ns, err);
-    case OPT_KILL_AFTER:
-        return cw_parse_duration("--kill-after", value, &o->kill_after_ns, err);
-    case OPT_SPIN:
-        return cw_parse_duration("--spin", value, &o->spin_ns, err);
-    case OPT_STATS:
-        o->stats = true;
-        break;
-    case OPT_VERBOSE:
-        o->verbose = true;
-        break;
-    case OPT_HELP:
-        o->help = true;
-        break;
-    case OPT_EVENTS:
-        o->events = value;
-        break;
-    case OPT_GRID:
-        o->grid_file = value;
-        break;
-    case OPT_HERE:
-        o->here = value;
-        break;
-    case OPT_RESTART_AT:
-        return grid_options_take_restart_at(o, value, err);
-    default:
-        return take_recovery_option(o, opt, value, err);
-    }
+    if (*count == max)
+        return cw_err_set(err, CW_EINVAL, "%s %s: a job has at most %u of them", option, value,
+                          max);
+    addresses[(*count)++] = value;
     return CW_OK;
+}
+
+static int take_relay(void *to, const char *value, struct cw_err *err)
+{
+    struct run_options *o = to;
+
+    return add_address(o->relay_addresses, &o->relay_count, CW_RELAYS_MAX, "--relay", value, err);
+}
+
+static int take_server(void *to, const char *value, struct cw_err *err)
+{
+    struct image_options *o = to;
+
+    return add_address(o->servers, &o->server_count, CKPT_SERVERS_MAX, "--ckpt-server", value, err);
+}
+
+static int take_resume(void *to, const char *dir, struct cw_err *err)
+{
+    (void)to;
+    return cw_err_set(err, CW_EINVAL,
+                      "--resume %s: it comes first, and the job has its options and programs "
+                      "already: causeway run --resume DIR [--timeout TIME] [--stats] [--verbose]",
+                      dir);
+}
+
+static int take_fault(void *plan, const char *text, struct cw_err *err)
+{
+    return fault_plan_add(plan, text, err);
+}
+
+static int take_fault_seed(void *plan, const char *text, struct cw_err *err)
+{
+    uint64_t seed;
+
+    if (cw_parse_number("--fault-seed", text, 0, UINT64_MAX, &seed, err) == CW_OK)
+        fault_plan_seed(plan, seed);
+    return err->code;
+}
+
+/* --- the options --- */
+
+#define AT(field) offsetof(struct run_options, field)
+
+static const struct cw_option first_options[] = {
+    {"np", "n", "RANKS", CW_OPTION_CALL, .take = take_ranks, .help = "how many ranks (default 1)"},
+    {"wdir", .argument = "DIR", CW_OPTION_CALL, .take = take_wdir, .help = "working directory"},
+    {"env", .argument = "NAME=VALUE", CW_OPTION_CALL, .take = take_env,
+     .help = "set in its environment"},
+    {0}};
+
+static const struct cw_option further_options[] = {
+    {"output-dir", .argument = "DIR", CW_OPTION_TEXT, AT(output_dir),
+     .help = "write what the ranks print to DIR/rank.R.out and DIR/rank.R.err"},
+    {"timeout", .argument = "TIME", CW_OPTION_TIME, AT(timeout_ns),
+     .help = "end the job after this time (seconds, or like 5m); exit code 124"},
+    {"verbose", .at = AT(verbose), .help = "say what happens"},
+    {"job-dir", .argument = "DIR", CW_OPTION_TEXT, AT(job_dir),
+     .help = "keep in DIR, a new directory on a disk, all that is needed to go on after a crash of "
+             "causeway run, or of the machine; it is removed when the job ends well"},
+    {"resume", .argument = "DIR", CW_OPTION_CALL, .take = take_resume,
+     .help = "(alone, or with --timeout, --stats, --verbose) go on with that job"},
+    {"no-log", .at = AT(no_log), .help = "no recovery: keep no log; a crash ends the job"},
+    {0}};
+
+static const struct cw_option env_options[] = {
+    {"genv", .argument = "NAME=VALUE", CW_OPTION_CALL, .take = take_genv,
+     .help = "set in every environment"},
+    {"x", .argument = "NAME[=VALUE]", CW_OPTION_CALL, .take = take_export,
+     .help = "the same; without a value: the one that it has here"},
+    {0}};
+
+static const struct cw_option output_options[] = {
+    {"tag-output", .at = AT(tag_output),
+     .help = "begin every line that is printed with its rank: [R]"},
+    {"events", .argument = "FILE", CW_OPTION_TEXT, AT(events),
+     .help = "write what happens to the ranks, a line of JSON for each event"},
+    {"stats", .at = AT(stats),
+     .help = "count messages, bytes, polls and sleeps, and print them at the end"},
+    {"help", .at = AT(help), .help = "this text"},
+    {"kill-after", .argument = "TIME", CW_OPTION_TIME, AT(kill_after_ns),
+     .help = "after a signal or --timeout, kill ranks that have not ended (default 30s)"},
+    {0}};
+
+static const struct cw_option grid_option_list[] = {
+    {"f", .argument = "FILE", CW_OPTION_TEXT, AT(grid_file),
+     .help = "run on this grid, with the relays and checkpoint servers of its sites; --relay-at "
+             "SITE: the relay of that site keeps the logs of all ranks, also of those that run "
+             "elsewhere (default: each site those of its ranks)"},
+    {"here", .argument = "SITE", CW_OPTION_TEXT, AT(here),
+     .help = "this machine is at that site; -: at none (default: by its name)"},
+    {"restart-at", .argument = "site|grid", CW_OPTION_WORD, AT(restart_at_any_site),
+     .help = "where ranks of lost hosts are started again (default site)"},
+    {0}};
+
+static const struct cw_option recovery_options[] = {
+    {"trust-files", .at = AT(trust_files),
+     .help = "also restart ranks that write to files which other ranks open: the program gives the "
+             "same result when it writes to them again"},
+    {"log-lost", .argument = "go-on|end", CW_OPTION_WORD, AT(log_lost_ends),
+     .help = "what to do when a rank can no longer be restarted, for instance because its log has "
+             "no room any more (default go-on)"},
+    {"check-contents", .argument = "some|all|none", CW_OPTION_WORD, AT(contents),
+     .help = "how much of each message a restarted rank has to send again as before: all bytes, or "
+             "1 KiB of what is larger (default some)"},
+    {"contents-differ", .argument = "go-on|end", CW_OPTION_WORD, AT(contents_end),
+     .help = "what to do when a rank repeats a message with other contents (default go-on, with a "
+             "warning)"},
+    {"max-restarts", .argument = "N", CW_OPTION_NUMBER, AT(max_restarts), 0, UINT32_MAX,
+     .help = "of each rank (default 100)"},
+    {"alive-timeout", .argument = "TIME", CW_OPTION_TIME, AT(alive_timeout_ns),
+     OPTIONS_ALIVE_MIN_NS, UINT64_MAX, "at least 10ms",
+     .help = "a rank that is silent for this time is replaced (default 10s; with hosts at least "
+             "twice the host-timeout)"},
+    {"resume-timeout", .argument = "TIME", CW_OPTION_TIME, AT(resume_ns), 0,
+     CW_RESUME_MAX_MS * 1000000ull, "at most 1h",
+     .help = "a broken connection is opened again within this time, and nothing is lost; after it, "
+             "the process counts as crashed (default: the alive-timeout)"},
+    {0}};
+
+#define IN(field) offsetof(struct image_options, field)
+
+static const struct cw_option image_options[] = {
+    {"no-ckpt", .at = IN(none), .help = "take none; also without a log (--no-log)"},
+    {"ckpt-every", .argument = "TIME", CW_OPTION_TIME, IN(every_ns), CKPT_EVERY_MIN_NS, UINT64_MAX,
+     "at least 1ms", .help = "of each rank one in this time (default: by what they cost and gain)"},
+    {"mtbf", .argument = "TIME", CW_OPTION_TIME, IN(mtbf_ns),
+     .help = "mean time between crashes of one rank, not of the job (default: as observed)"},
+    {"ckpt-dir", .argument = "DIR", CW_OPTION_TEXT, IN(dir),
+     .help =
+         "where the own checkpoint server keeps them (default: a new directory under $TMPDIR or "
+         "/var/tmp, which is removed at the end)"},
+    {"ckpt-max", .argument = "BYTES", CW_OPTION_BYTES, IN(bytes_max), .min = 1,
+     .help = "what they may take there (default: half of what is free)"},
+    {"ckpt-server", .argument = "ADDRESS", CW_OPTION_CALL, .take = take_server,
+     .help = "use this checkpoint server (unix:PATH or tcp:HOST:PORT) instead of one of its own "
+             "(given again: several servers)"},
+    {"ckpt-key-file", .argument = "FILE", CW_OPTION_TEXT, IN(key_file),
+     .help = "the key of that server (default for unix:PATH: PATH.key)"},
+    {0}};
+
+static const struct cw_option relay_options[] = {
+    {"relay", .argument = "ADDRESS", CW_OPTION_CALL, .take = take_relay,
+     .help = "use this relay (unix:PATH or tcp:HOST:PORT) instead of one of its own (given again: "
+             "several relays)"},
+    {"key-file", .argument = "FILE", CW_OPTION_TEXT, AT(key_file),
+     .help = "the key of that relay (default for unix:PATH: PATH.key)"},
+    {"relays", .argument = "K", CW_OPTION_NUMBER, AT(relays), 1, CW_RELAYS_MAX,
+     .help = "relays of its own, each the home of some ranks (default 1)"},
+    {"relay-map", .argument = "LIST", CW_OPTION_TEXT, AT(relay_map),
+     .help = "which: RELAY[*COUNT],... for all ranks in order, relays counted from 0 (default: "
+             "ranks in turn)"},
+    {"collectives", .argument = "sites|flat", CW_OPTION_WORD, AT(flat_collectives),
+     .help = "with several relays: collectives cross between sites, which are relays with their "
+             "ranks, as few times as they can, or as MPICH's own do (default sites)"},
+    {"spin", .argument = "TIME", CW_OPTION_TIME, AT(spin_ns),
+     .help = "how long ranks and relay spin before they sleep (default: chosen)"},
+    {0}};
+
+static const struct cw_option fault_options[] = {
+    {"fault", .argument = "WHAT", CW_OPTION_CALL, .take = take_fault,
+     .help = "a drill, may be given again: kill:RANK[,RANK...]@TIME, stop:RANK[,RANK...]@TIME, "
+             "kill:RANK[,RANK...]@event:N, kill:random@TIME (about every TIME); to break "
+             "connections instead: cut:RANK[,RANK...]@TIME, cut:relays@TIME, cut:dispatcher@TIME; "
+             "kill:relay@TIME, kill:relayN@TIME for the own relay's process"},
+    {"fault-seed", .argument = "N", CW_OPTION_CALL, .take = take_fault_seed,
+     .help = "chooses the random ones"},
+    {0}};
+
+static const char usage[] =
+    "usage: causeway run [options] -n RANKS PROGRAM [ARGUMENTS] [: [options] -n RANKS PROGRAM "
+    "...]\n"
+    "\n"
+    "Runs an MPI program (Debian's MPICH, unmodified) with every message carried by a relay.\n"
+    "\n";
+
+const struct cw_options run_option_list = {
+    "causeway run", usage,
+    (const struct cw_option_group[]){
+        {"what most jobs need (-n, --wdir and --env are of one program, and may stand after a ':' "
+         "again)",
+         first_options, 0},
+        {NULL, host_list_options, AT(hosts)},
+        {NULL, further_options, 0},
+        {"the environment of all programs", env_options, 0},
+        {"what is printed, and its end", output_options, 0},
+        {"several machines (an agent is started on each, and the ranks by it)", host_options,
+         AT(hosts)},
+        {NULL, host_launch_options, AT(hosts)},
+        {"a grid (sites that see each other through SSH alone; see causeway up)", grid_option_list,
+         0},
+        {"recovery (a crashed rank is restarted alone, and repeats what it did before)",
+         recovery_options, 0},
+        {"images (of the processes of ranks, so that less is to be repeated and logs stay short)",
+         image_options, AT(images)},
+        {"relays that run already, or several", relay_options, 0},
+        {"the job's own relay, and the logs in it", relay_setting_options, AT(relay_settings)},
+        {"drills", fault_options, AT(faults)},
+        {0}},
+    "\n"
+    "Exit code: that of the first rank that failed, 128 + signal, or MPI_Abort's; 0 when all ended "
+    "well.\n",
+    true};
+
+static const char *given(const struct run_options *o, const char *name)
+{
+    return o->values[cw_option_number(&run_option_list, name)];
+}
+
+/* The first of these options that was given; NULL: none was. */
+static const char *first_of(const struct run_options *o, const char *const *names)
+{
+    return cw_option_first(&run_option_list, o->values, names);
 }
 
 static int parse_segment(struct run_options *o, int argc, char **argv, struct cw_err *err)
 {
     struct run_segment *segment = &o->segments[o->segment_count];
-    struct option options[OWN_OPTIONS + HOST_OPTIONS + RELAY_OPTIONS + 1];
-    int opt;
 
-    err->code = CW_OK;
     if (o->segment_count == OPTIONS_SEGMENTS_MAX)
         return cw_err_set(err, CW_EINVAL, "more than %d programs", OPTIONS_SEGMENTS_MAX);
     *segment = (struct run_segment){.ranks = 1};
@@ -523,18 +304,8 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     if (!segment->env)
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
     o->segment_count++;
-    memcpy(options, own_options, sizeof(own_options));
-    host_options_list(options + OWN_OPTIONS, OPT_HOST);
-    relay_option_list(options + OWN_OPTIONS + HOST_OPTIONS, OPT_RELAY_SETTING);
-    optind = 0;
-    opterr = 0;
-    while ((opt = getopt_long_only(argc, argv, "+:", options, NULL)) != -1)
-        if (opt == '?' || opt == ':')
-            return cw_parse_option_error(opt, argv, "causeway run", err);
-        else if (take_option(o, segment, opt, optarg, err) < 0)
-            return err->code;
-    if (o->help)
-        return CW_OK;
+    if (cw_options_parse(&run_option_list, argc, argv, o, o->values, err) < 0 || o->help)
+        return err->code;
     if (optind == argc)
         return cw_err_set(err, CW_EINVAL, "no program to run; see causeway run --help");
     segment->argv = argv + optind;
@@ -544,27 +315,24 @@ static int parse_segment(struct run_options *o, int argc, char **argv, struct cw
     return CW_OK;
 }
 
+/* --- what goes together --- */
+
 /* What does not go together with a job that is to be gone on with. */
 static const char *against_job_dir(const struct run_options *o)
 {
-    if (o->no_log)
-        return "--no-log";
-    if (o->relay_count)
-        return "--relay";
+    static const char *const names[] = {"no-log",   "relay",   "ckpt-server",
+                                        "ckpt-dir", "log-dir", NULL};
+    const char *name = first_of(o, names);
+
+    if (name)
+        return name;
     if (o->relays > 1)
-        return "--relays";
-    if (o->image_server_count)
-        return "--ckpt-server";
-    if (o->image_dir)
-        return "--ckpt-dir";
-    if (o->relay_settings.log_dir)
-        return "--log-dir";
-    if (o->relay_options[RELAY_OPTION_LOG_SAFETY] &&
-        o->relay_settings.log_safety == RELAY_LOG_IN_MEMORY)
-        return "--log-safety memory";
-    if (o->relay_settings.log_disk_given && o->relay_settings.log_disk == 0)
-        return "--log-disk 0";
-    return o->resume_ms ? NULL : "--resume-timeout 0";
+        return "relays";
+    if (given(o, "log-safety") && o->relay_settings.log_safety == RELAY_LOG_IN_MEMORY)
+        return "log-safety memory";
+    if (o->relay_settings.log_disk == 0)
+        return "log-disk 0";
+    return o->resume_ms ? NULL : "resume-timeout 0";
 }
 
 static int check_job_dir(struct run_options *o, struct cw_err *err)
@@ -574,34 +342,26 @@ static int check_job_dir(struct run_options *o, struct cw_err *err)
     if (against)
         return cw_err_set(
             err, CW_EINVAL,
-            "--job-dir %s: relay and checkpoint server are the job's own; not with %s", o->job_dir,
-            against);
+            "--job-dir %s: relay and checkpoint server are the job's own; not with --%s",
+            o->job_dir, against);
     if (o->relay_settings.log_safety != RELAY_LOG_IN_FILE) { /* sync, or nothing was said */
         o->relay_settings.log_safety = RELAY_LOG_SYNCED;
-        o->relay_options[RELAY_OPTION_LOG_SAFETY] = "sync";
+        o->values[cw_option_number(&run_option_list, "log-safety")] = "sync";
     }
-    return fault_plan_check(&o->faults, o->ranks, o->relays, err);
+    return CW_OK;
 }
 
 static int check_recovery(struct run_options *o, struct cw_err *err)
 {
-    if (o->alive_period_ns < OPTIONS_ALIVE_MIN_NS)
-        return cw_err_set(err, CW_EINVAL, "--alive-period: at least %llums",
-                          OPTIONS_ALIVE_MIN_NS / 1000000);
-    if (o->alive_timeout_ns <= o->alive_period_ns)
-        return cw_err_set(err, CW_EINVAL,
-                          "--alive-timeout (%gs) must be more than --alive-period (%gs)",
-                          (double)o->alive_timeout_ns / 1e9, (double)o->alive_period_ns / 1e9);
-    if (o->slots && o->slots < o->ranks)
-        return cw_err_set(err, CW_EINVAL, "--slots %u: fewer than the %u ranks", o->slots,
-                          o->ranks);
-    for (int i = RELAY_OPTION_LOG_MEMORY; i <= RELAY_OPTION_LOG_SAFETY; i++)
-        if (o->no_log && o->relay_options[i])
-            return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off",
-                              relay_option_names[i]);
-    if (o->job_dir)
-        return check_job_dir(o, err);
-    if (o->relay_settings.log_safety == RELAY_LOG_SYNCED)
+    static const char *const of_log[] = {"log-memory", "log-disk", "log-dir", "log-safety", NULL};
+    const char *name = first_of(o, of_log);
+    bool running = o->relay_count || o->grid;
+
+    if (o->no_log && name)
+        return cw_err_set(err, CW_EINVAL, "--%s is for the log, which --no-log turns off", name);
+    if (o->job_dir && check_job_dir(o, err) < 0)
+        return err->code;
+    if (!o->job_dir && o->relay_settings.log_safety == RELAY_LOG_SYNCED)
         return cw_err_set(err, CW_EINVAL,
                           "--log-safety sync needs --job-dir DIR here: see --resume");
     if (o->relay_settings.log_safety == RELAY_LOG_IN_FILE && o->resume_ms == 0)
@@ -609,9 +369,9 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
                           "--log-safety file: a relay that is started again finds its connections "
                           "broken, and --resume-timeout 0 gives them up at once");
     return fault_plan_check(&o->faults, o->ranks,
-                            o->relay_count || o->grid ? 0
-                            : o->relays               ? o->relays
-                                                      : CW_RELAYS_MAX,
+                            running     ? 0
+                            : o->relays ? o->relays
+                                        : CW_RELAYS_MAX,
                             err);
 }
 
@@ -619,48 +379,30 @@ static int check_recovery(struct run_options *o, struct cw_err *err)
  * its process is silent or its connection broke. */
 static void choose_resume_timeout(struct run_options *o)
 {
-    uint64_t ms = o->alive_timeout_ns / 1000000;
+    uint64_t ns = o->resume_ns < UINT64_MAX ? o->resume_ns : o->alive_timeout_ns;
+    uint64_t ms = ns / 1000000 + (ns % 1000000 > 0);
 
-    if (o->resume_ms == UINT32_MAX)
-        o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
-}
-
-/* An option of images that says nothing without them is a mistake. */
-static const char *image_option_of(const struct run_options *o)
-{
-    if (o->image_every_ns)
-        return "--ckpt-every";
-    if (o->image_mtbf_ns)
-        return "--mtbf";
-    if (o->image_dir)
-        return "--ckpt-dir";
-    if (o->image_bytes_max)
-        return "--ckpt-max";
-    if (o->hosts.ckptsrv)
-        return "--ckptsrv";
-    return o->image_server_count ? "--ckpt-server" : NULL;
+    o->resume_ms = ms < CW_RESUME_MAX_MS ? (uint32_t)ms : CW_RESUME_MAX_MS;
 }
 
 static int check_images(struct run_options *o, struct cw_err *err)
 {
-    const char *given = image_option_of(o);
-    const char *off = o->no_images ? "--no-ckpt" : "--no-log";
+    static const char *const all[] = {"ckpt-every", "mtbf",        "ckpt-dir", "ckpt-max",
+                                      "ckptsrv",    "ckpt-server", NULL};
+    static const char *const of_own[] = {"ckptsrv", "ckpt-dir", "ckpt-max", NULL};
+    const char *name = first_of(o, all), *own = first_of(o, of_own);
 
-    if (given && (o->no_log || o->no_images))
-        return cw_err_set(err, CW_EINVAL, "%s is for images, which %s turns off", given, off);
-    if (o->image_every_ns && o->image_every_ns < CKPT_EVERY_MIN_NS)
-        return cw_err_set(err, CW_EINVAL, "--ckpt-every: at least %llums",
-                          CKPT_EVERY_MIN_NS / 1000000);
-    if (o->image_server_count && (o->image_dir || o->image_bytes_max || o->hosts.ckptsrv))
+    if (name && (o->no_log || o->images.none))
+        return cw_err_set(err, CW_EINVAL, "--%s is for images, which %s turns off", name,
+                          o->images.none ? "--no-ckpt" : "--no-log");
+    if (o->images.server_count && own)
         return cw_err_set(err, CW_EINVAL,
-                          "%s is for the job's own checkpoint server, not with --ckpt-server",
-                          o->hosts.ckptsrv ? "--ckptsrv"
-                          : o->image_dir   ? "--ckpt-dir"
-                                           : "--ckpt-max");
-    if (!o->image_server_count && o->image_key_file)
+                          "--%s is for the job's own checkpoint server, not with --ckpt-server",
+                          own);
+    if (!o->images.server_count && o->images.key_file)
         return cw_err_set(err, CW_EINVAL,
                           "--ckpt-key-file is for --ckpt-server ADDRESS, which is missing");
-    o->no_images |= o->no_log;
+    o->images.none |= o->no_log;
     return CW_OK;
 }
 
@@ -683,10 +425,10 @@ static int choose_relays(struct run_options *o, struct cw_err *err)
 
 static int check_relay(struct run_options *o, struct cw_err *err)
 {
-    for (int i = 0; i < RELAY_OPTIONS; i++)
-        if ((o->relay_count || o->grid) && o->relay_options[i])
+    for (const struct cw_option *own = relay_setting_options; own->name; own++)
+        if ((o->relay_count || o->grid) && given(o, own->name))
             return cw_err_set(err, CW_EINVAL, "--%s is for the job's own relay, not with --relay",
-                              relay_option_names[i]);
+                              own->name);
     if (!o->relay_count && o->key_file)
         return cw_err_set(err, CW_EINVAL, "--key-file is for --relay ADDRESS, which is missing");
     if (o->relay_count && o->relays && o->relays != o->relay_count)
@@ -695,12 +437,59 @@ static int check_relay(struct run_options *o, struct cw_err *err)
     return choose_relays(o, err);
 }
 
+/* --- hosts and grids --- */
+
+/* What the grid file says, or what a grid cannot have. */
+static const char *const of_grid[] = {"host",      "hostfile",      "launcher",    "launcher-args",
+                                      "agent",     "ckptsrv",       "relay",       "relays",
+                                      "relay-map", "key-file",      "ckpt-server", "ckpt-dir",
+                                      "ckpt-max",  "ckpt-key-file", "job-dir",     NULL};
+
+/* For our tunnels: what the user has said in the environment comes before. */
+static void set_up_tunnels(const struct grid *grid)
+{
+    char keys[GRID_KEYS_BYTES], connections[16];
+
+    grid_keys(grid, keys);
+    if (keys[0])
+        setenv(SSH_KEYS_VARIABLE, keys, 0);
+    snprintf(connections, sizeof(connections), "%u", grid->connections);
+    if (grid->connections)
+        setenv(TUNNEL_CONNECTIONS_VARIABLE, connections, 0);
+}
+
+/* As --host and --launcher-args would say it: the hosts, and how they are reached. */
+static int take_grid(struct run_options *o, struct cw_err *err)
+{
+    const char *given = first_of(o, of_grid);
+
+    if (given)
+        return cw_err_set(err, CW_EINVAL, "--%s: not with -f %s, which says where all is", given,
+                          o->grid_file);
+    o->grid = calloc(1, sizeof(*o->grid));
+    if (!o->grid)
+        return cw_err_set(err, CW_ENOMEM, "no memory for the grid");
+    if (grid_job_open(o->grid, o->grid_file, o->here, err) < 0 ||
+        grid_job_add_hosts(o->grid, &o->hosts.list, err) < 0)
+        return err->code;
+    if (o->hosts.relay_where && grid_job_keep_logs_at(o->grid, o->hosts.relay_where, err) < 0)
+        return err->code;
+    o->hosts.relay_where = NULL; /* no more to be taken for a word of host_options.h */
+    set_up_tunnels(&o->grid->grid);
+    o->hosts.launcher_args = o->grid->ssh_args;
+    if (!o->hosts.timeout_ns)
+        o->hosts.timeout_ns = HOST_TIMEOUT_GRID_NS;
+    if (!o->hosts.stage_dir)
+        o->hosts.stage_dir = STAGE_DIR;
+    return CW_OK;
+}
+
 /* Each rank can reach them from whichever host it is on. */
 static int check_relays_of_hosts(struct run_options *o, struct cw_err *err)
 {
     bool at_host = o->hosts.relay_at == RELAY_AT_HOST;
 
-    if (o->relay_count && o->hosts.given >> HOST_OPTION_RELAY_AT & 1)
+    if (o->relay_count && o->hosts.relay_where)
         return cw_err_set(err, CW_EINVAL,
                           "--relay-at is for the job's own relays, not with --relay");
     for (uint32_t i = 0; i < o->relay_count; i++)
@@ -725,27 +514,29 @@ static char *no_variable(const char *name)
 /* A job that is kept runs on this machine alone, in an allocation too. */
 static int check_hosts(struct run_options *o, struct cw_err *err)
 {
-    const char *against = o->job_dir ? "--job-dir" : o->slots ? "--slots" : NULL;
+    static const char *const of_hosts[] = {
+        "ppn",   "map-by",       "oversubscribe", "spares", "launcher",  "launcher-args",
+        "agent", "host-timeout", "relay-at",      "stage",  "stage-dir", "ckptsrv",
+        NULL};
+    const char *name = first_of(o, of_hosts);
 
-    if (o->grid_file && grid_options_take(o, err) < 0)
+    if (o->grid_file && take_grid(o, err) < 0)
         return err->code;
     if (host_options_complete(&o->hosts, o->ranks, o->job_dir ? no_variable : getenv, err) < 0)
         return err->code;
     if (o->grid)
-        return o->slots
-                   ? cw_err_set(err, CW_EINVAL, "--slots: not with -f: see `slots` of its hosts")
-                   : CW_OK;
+        return CW_OK;
     if (o->here || o->restart_at_any_site)
         return cw_err_set(err, CW_EINVAL, "%s is for a grid: give -f FILE",
                           o->here ? "--here" : "--restart-at");
     if (o->hosts.list.count == 0)
-        return CW_OK;
-    if (against)
-        return cw_err_set(err, CW_EINVAL, "%s: not for a job on several hosts%s", against,
-                          o->hosts.of_slurm
-                              ? " (those of Slurm's allocation; --host localhost:N: this one alone)"
-                              : "");
-    return check_relays_of_hosts(o, err);
+        return !name || (!o->job_dir && getenv("SLURM_JOB_NODELIST"))
+                   ? CW_OK
+                   : cw_err_set(err, CW_EINVAL,
+                                "--%s is for a job on several machines: give --host or --hostfile",
+                                name);
+    return o->job_dir ? cw_err_set(err, CW_EINVAL, "--job-dir: not for a job on several hosts")
+                      : check_relays_of_hosts(o, err);
 }
 
 /* A host that is cut off for a moment is only waited for: its ranks must not count as silent. */
@@ -760,6 +551,9 @@ static int choose_alive_timeout(struct run_options *o, struct cw_err *err)
         return cw_err_set(err, CW_EINVAL,
                           "--alive-timeout (%gs) must be more than --host-timeout (%gs)",
                           (double)o->alive_timeout_ns / 1e9, (double)host_ns / 1e9);
+    o->alive_period_ns = o->alive_timeout_ns / OPTIONS_ALIVE_PERIODS;
+    if (o->alive_period_ns > OPTIONS_ALIVE_PERIOD_NS)
+        o->alive_period_ns = OPTIONS_ALIVE_PERIOD_NS;
     return CW_OK;
 }
 
@@ -780,18 +574,17 @@ int run_options_parse(struct run_options *o, int argc, char **argv, struct cw_er
 
     *o = (struct run_options){.spin_ns = UINT64_MAX,
                               .max_restarts = JOB_RESTARTS_MAX,
-                              .alive_period_ns = OPTIONS_ALIVE_PERIOD_NS,
                               .alive_timeout_ns = UINT64_MAX,
                               .kill_after_ns = OPTIONS_KILL_AFTER_NS,
-                              .resume_ms = UINT32_MAX};
+                              .resume_ns = UINT64_MAX};
     relay_settings_init(&o->relay_settings);
     fault_plan_init(&o->faults);
     host_options_init(&o->hosts);
-    o->given = calloc((size_t)argc + 1, sizeof(*o->given));
-    if (!o->given)
+    o->words = calloc((size_t)argc + 1, sizeof(*o->words));
+    if (!o->words)
         return cw_err_set(err, CW_ENOMEM, "no memory for the options");
-    for (o->given_count = 0; o->given_count < argc; o->given_count++)
-        o->given[o->given_count] = argv[o->given_count];
+    for (o->word_count = 0; o->word_count < argc; o->word_count++)
+        o->words[o->word_count] = argv[o->word_count];
     for (int i = 1; i <= argc; i++) {
         if (i < argc && strcmp(argv[i], ":") != 0)
             continue;
@@ -812,5 +605,5 @@ void run_options_free(struct run_options *o)
     if (o->grid)
         grid_job_free(o->grid);
     free(o->grid);
-    free(o->given);
+    free(o->words);
 }

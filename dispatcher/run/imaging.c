@@ -431,7 +431,7 @@ static void on_held_end(void *ctx, uint32_t server)
 static void tell_slowed(struct imaging *im, uint32_t rank)
 {
     const struct image_history *h = &im->core.rank[rank].history;
-    uint64_t asked_ns = im->parts->options->image_every_ns;
+    uint64_t asked_ns = im->parts->options->images.every_ns;
     uint64_t every_ns = image_policy_every_ns(&im->core.config.policy, h);
 
     if (!asked_ns || im->slowed_told || every_ns / IMAGING_SLOWED < asked_ns)
@@ -602,8 +602,8 @@ static int open_servers(struct imaging *im, struct cw_err *err)
                                     .events = &servers_events,
                                     .ctx = im};
 
-    if (is_here(im) && image_dir_choose(&im->dir, p->state ? p->image_dir : o->image_dir, p->job_id,
-                                        p->state, err) < 0)
+    if (is_here(im) && image_dir_choose(&im->dir, p->state ? p->image_dir : o->images.dir,
+                                        p->job_id, p->state, err) < 0)
         return err->code;
     im->servers = servers_new(&config, err);
     return im->servers ? CW_OK : err->code;
@@ -617,7 +617,7 @@ static void open_core(struct imaging *im)
         .ranks = o->ranks,
         .servers = im->parts->layout.servers ? im->parts->layout.servers : 1,
         .of_rank = o->grid ? o->grid->rank_server : NULL,
-        .policy = {.every_ns = o->image_every_ns, .mtbf_ns = o->image_mtbf_ns}};
+        .policy = {.every_ns = o->images.every_ns, .mtbf_ns = o->images.mtbf_ns}};
 
     image_policy_set_room(&config.policy, relay_settings_log_memory(logs),
                           log_files_disk_bytes(logs), o->ranks);
@@ -625,7 +625,7 @@ static void open_core(struct imaging *im)
     loop_timer_add(im->parts->loop, &im->timer, on_time, im);
     loop_timer_add(im->parts->loop, &im->stats_timer, on_stats_time, im);
     loop_timer_add(im->parts->loop, &im->pause_timer, resume_input, im);
-    if (!o->image_every_ns)
+    if (!o->images.every_ns)
         loop_timer_set(&im->stats_timer, now_of(im) + IMAGE_FIRST_NS);
 }
 
@@ -773,14 +773,14 @@ void imaging_want_server(struct imaging *im)
 
 const char *imaging_server_dir(const struct imaging *im)
 {
-    const char *wanted = im->parts->options->image_dir;
+    const char *wanted = im->parts->options->images.dir;
 
     return is_here(im) ? im->dir.path : wanted ? wanted : "";
 }
 
 uint64_t imaging_server_bytes_max(const struct imaging *im)
 {
-    uint64_t bytes_max = im->parts->options->image_bytes_max;
+    uint64_t bytes_max = im->parts->options->images.bytes_max;
 
     return bytes_max || !is_here(im) ? bytes_max : im->dir.bytes_max;
 }

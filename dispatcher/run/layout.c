@@ -30,10 +30,10 @@ static int take_grid(struct layout *l, const struct run_options *o, struct cw_er
     for (uint32_t i = 0; i < grid->servers; i++)
         l->server_address[i] = grid->server[i].text;
     l->images &= grid->servers > 0;
-    if (grid->servers == 0 && (o->image_every_ns || o->image_mtbf_ns))
+    if (grid->servers == 0 && (o->images.every_ns || o->images.mtbf_ns))
         return cw_err_set(err, CW_EINVAL,
                           "%s is for images, which -f FILE, without a ckptsrv for them, turns off",
-                          o->image_every_ns ? "--ckpt-every" : "--mtbf");
+                          o->images.every_ns ? "--ckpt-every" : "--mtbf");
     return CW_OK;
 }
 
@@ -66,10 +66,10 @@ static void take_given(struct layout *l, const struct run_options *o)
     l->at_hosts = o->relays == 0 && !o->grid;
     memcpy(l->relay_address, o->relay_addresses, sizeof(l->relay_address));
     l->key_file = o->key_file;
-    l->images = !o->no_images;
-    l->servers = o->image_server_count;
-    memcpy(l->server_address, o->image_servers, sizeof(l->server_address));
-    l->server_key_file = o->image_key_file;
+    l->images = !o->images.none;
+    l->servers = o->images.server_count;
+    memcpy(l->server_address, o->images.servers, sizeof(l->server_address));
+    l->server_key_file = o->images.key_file;
 }
 
 int layout_make(struct layout *l, const struct run_options *o, const uint32_t *cores,

@@ -98,9 +98,6 @@ int parts_open_relays(struct parts *p, const struct parts_events *events, struct
                                    .events = events->relays,
                                    .ctx = events->relays_ctx};
 
-    memcpy(p->relay_options, o->relay_options, sizeof(p->relay_options));
-    if (p->state)
-        p->relay_options[RELAY_OPTION_LOG_DIR] = p->relay_dir;
     p->units = units_new(&units, err);
     p->relays = p->units ? relays_new(&config, err) : NULL;
     return p->relays ? relays_open(p->relays, err) : err->code;

@@ -30,7 +30,6 @@ struct parts {
     char relay_dir[PATH_MAX];       /* likewise */
     struct relay_kept relay_kept;   /* likewise, with --log-safety file */
     char image_dir[PATH_MAX];
-    const char *relay_options[RELAY_OPTIONS];
     uint64_t spin_ns; /* of ranks and relays, before they sleep */
     struct programs programs;
     struct layout layout; /* zeroed until the hosts have said what they have */

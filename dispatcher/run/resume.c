@@ -85,8 +85,8 @@ static void put_document(struct parts *p)
     memcpy(job.key, p->relay_key, sizeof(job.key));
     state_file_put(p->state, &job);
     sodium_memzero(job.key, sizeof(job.key));
-    for (int i = 0; i < p->options->given_count; i++)
-        put_text(p->state, JOB_STATE_ARGUMENT, p->options->given[i]);
+    for (int i = 0; i < p->options->word_count; i++)
+        put_text(p->state, JOB_STATE_ARGUMENT, p->options->words[i]);
     for (char **v = environ; *v; v++)
         put_text(p->state, JOB_STATE_VARIABLE, *v);
     if (getcwd(wdir, sizeof(wdir)))

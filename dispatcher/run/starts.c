@@ -55,6 +55,9 @@ bool starts_take_early(struct starts *s, uint32_t rank, const struct cw_report *
     return true;
 }
 
+static const uint32_t contents_flags[] = {
+    [CONTENTS_ALL] = CW_SETUP_CONTENTS_ALL, [CONTENTS_NONE] = CW_SETUP_CONTENTS_NONE};
+
 static struct cw_setup setup_of(const struct starts *s, const struct job_order *order)
 {
     const struct parts *parts = s->parts;
@@ -79,7 +82,7 @@ static struct cw_setup setup_of(const struct starts *s, const struct job_order *
     imaging_set_up(parts->imaging, host, host_relays_is_near_server(parts, host), &setup);
     if (unrestartable_shares_files(s->unrestartable, order->rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
-    setup.flags |= parts->options->contents;
+    setup.flags |= contents_flags[parts->options->contents];
     if (parts->options->contents_end)
         setup.flags |= CW_SETUP_CONTENTS_END;
     return setup;

@@ -66,15 +66,21 @@ static int add_option(struct agent_unit *order, const char *name, const char *va
                       option, value, AGENT_WORDS_BYTES);
 }
 
+/* What the user has said of them. The log of a job that is kept has its place. */
 static int add_options(const struct parts *p, struct agent_unit *order, struct cw_err *err)
 {
     char spin[32];
 
     snprintf(spin, sizeof(spin), "%fms", (double)p->spin_ns / 1e6);
     add_option(order, "spin", spin, err);
-    for (int i = 0; err->code == CW_OK && i < RELAY_OPTIONS; i++)
-        if (p->relay_options[i])
-            add_option(order, relay_option_names[i], p->relay_options[i], err);
+    if (err->code == CW_OK && p->state)
+        add_option(order, "log-dir", p->relay_dir, err);
+    for (const struct cw_option *s = relay_setting_options; err->code == CW_OK && s->name; s++) {
+        const char *value = p->options->values[cw_option_number(&run_option_list, s->name)];
+
+        if (value)
+            add_option(order, s->name, value, err);
+    }
     return err->code;
 }
 

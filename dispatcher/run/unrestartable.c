@@ -10,7 +10,7 @@ int unrestartable_open(struct unrestartable *u, struct parts *parts, struct job 
     const struct run_options *o = parts->options;
 
     *u = (struct unrestartable){.parts = parts, .job = job};
-    if (o->no_log || (o->trust_files && o->no_images))
+    if (o->no_log || (o->trust_files && o->images.none))
         return CW_OK;
     u->files = files_new(o->ranks);
     u->shares = calloc(o->ranks, sizeof(*u->shares));

@@ -50,6 +50,14 @@ expect_help() {
   expect_out_like "^usage: "
 }
 
+# in_manual COMMAND: the section of its options has those of --help, and no others
+in_manual() {
+  "$causeway" "$1" --help | grep -oE '^  (-[a-z-]+, )?-[a-z-]+' | tr -s ' ,' '\n' | grep . | sort -u >"$work/help"
+  awk -v title="OPTIONS OF ${1^^}" '/^\.SH/ { on = $0 ~ title "( AND|$)" } on && tp { gsub(/\\-/, "-"); print } { tp = /^\.TP/ }' \
+    "$root/docs/causeway.1" | grep -oE '(^|[ "~,])--?[a-z][a-z-]*' | tr -d ' "~,' | sort -u >"$work/manual"
+  diff "$work/help" "$work/manual" >"$work/differ" || wrong "--help (<) and the manual (>) differ: $(<"$work/differ")"
+}
+
 version() {
   run_expect 0 '' "$causeway" --version
   expect_out_like '^causeway [0-9]'
@@ -112,6 +120,9 @@ option_tests() {
     t "$command --help" expect_help "$causeway" "$command"
   done
   t "--help" expect_help "$causeway"
+  for command in run relay ckptsrv status up log ckpt doctor; do
+    t "the options of $command in the manual" in_manual "$command"
+  done
   t "--version" version
   t "doctor looks at what a job would use" doctor_like_a_job
   t "doctor looks at what images need" doctor_of_images

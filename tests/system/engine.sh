@@ -1,6 +1,6 @@
 #!/bin/bash
 # causeway whose relays use the engine that ENGINE names, with options of its own where ENGINE has
-# more words ("pool --threads 4"). What the command line says of an engine comes later and counts.
+# more words ("poll --rings off"). What the command line says of an engine comes later and counts.
 #
 # Environment:
 #   ENGINE          the engine

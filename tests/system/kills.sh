@@ -844,7 +844,6 @@ limit_tests() {
   t "--max-restarts 0" ends '1|137' 'rank 1 .*(0 restarts|max-restarts)' 0 \
     --max-restarts 0 --fault kill:1@event:100 -n 2 "$actor" init ring=1000 finalize
   t "its program was deleted" program_deleted
-  t "its program was deleted, and there is a free slot" program_deleted --slots 3
   t "MPI from several threads, killed" from_threads
   [[ $images_every = 0 ]] || return # the log begins anew at an image, and what came before it is not repeated
   t "a log that is full" log_full_unkilled
