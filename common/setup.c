@@ -25,7 +25,7 @@ bool cw_setup_get(const uint8_t *from, size_t size, struct cw_setup *v)
     v->early = cw_get_bytes(&r, r.left);
     return cw_reader_end(&r) && v->magic == CW_SETUP_MAGIC && v->version == CW_SETUP_VERSION &&
            v->early_size <= CW_EARLY_MAX && memchr(v->address, '\0', sizeof(v->address)) &&
-           memchr(v->image_address, '\0', sizeof(v->image_address)) && v->rank < v->ranks &&
+           memchr(v->image_address, '\0', sizeof(v->image_address)) && v->process.rank < v->ranks &&
            v->ranks <= CW_RANKS_MAX && v->resume_ms <= CW_RESUME_MAX_MS;
 }
 

@@ -21,18 +21,25 @@
 #define CW_EXIT_DEVICE 113 /* exit code after a report RELAY_LOST or FATAL */
 
 #define CW_SETUP_MAGIC 0x50555357u /* "WSUP" */
-#define CW_SETUP_VERSION 10
+#define CW_SETUP_VERSION 11
+
+/* A process of a rank. */
+struct cw_process {
+    uint32_t rank;
+    uint32_t replica;     /* which copy of the rank it plays; 0: there is one */
+    uint32_t incarnation; /* of that copy, from 1 */
+};
 
 /* As it is sent, up to its flags; then come the early readings. */
 struct cw_setup {
     uint32_t magic;
     uint32_t version;
     uint8_t job[CW_ID_SIZE];
-    uint32_t rank;
+    struct cw_process process;
     uint32_t ranks;
-    uint32_t incarnation;
     uint32_t resume_ms;       /* the resume time-out; at most CW_RESUME_MAX_MS; 0: the session ends
                                * with its connection */
+    uint32_t flags;           /* enum cw_setup_flag */
     uint8_t key[CW_KEY_SIZE]; /* of this rank and incarnation */
     uint64_t spin_ns;         /* how long to poll before sleeping */
     uint64_t fault_event; /* a drill: the process kills itself when it takes this event; 0: none */
@@ -43,7 +50,6 @@ struct cw_setup {
     uint8_t mark[CW_MARK_SIZE];
     uint64_t input_inode;      /* of the pipe that is stdin; 0: no pipe */
     uint64_t output_inodes[2]; /* of the pipes that are stdout and stderr; 0: no pipe */
-    uint64_t flags;            /* enum cw_setup_flag */
     /* For its environment, and no part of the datagram: its number among the ranks that were first
      * placed on the host where it was, and how many these are. In each incarnation the same. */
     uint32_t local_rank;

@@ -29,7 +29,7 @@ static void ask_for_the_end(int code)
 
     if (!pmi || send(atoi(pmi), line, (size_t)size, MSG_NOSIGNAL) != size)
         dprintf(STDERR_FILENO, "causeway: rank %u: MPI_Abort cannot tell causeway run\n",
-                device.setup.rank);
+                device.setup.process.rank);
 }
 
 static int abort_job(const char *name, int comm, int code)

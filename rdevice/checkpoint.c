@@ -206,9 +206,9 @@ static enum image_result take(struct checkpoint *c, struct exchange *x,
 static struct image_order order_of(const struct checkpoint *c, const struct cw_checkpoint *asked,
                                    const struct cw_point *point)
 {
-    struct image_order order = {.rank = c->setup->rank,
+    struct image_order order = {.rank = c->setup->process.rank,
                                 .ranks = c->setup->ranks,
-                                .incarnation = c->setup->incarnation,
+                                .incarnation = c->setup->process.incarnation,
                                 .number = asked->number,
                                 .base = asked->base,
                                 .event = point->event,

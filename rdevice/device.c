@@ -98,7 +98,7 @@ static void read_setup(void)
                    device.control_fd,
                    n < 0 ? strerror(errno)
                          : "not a setup record (MPI_Init was called by another process before?)");
-    fatal_begin(device.control_fd, device.setup.rank);
+    fatal_begin(device.control_fd, device.setup.process.rank);
     nested_begin(device.control_fd);
     size = cw_report_put(record, CW_REPORT_SETUP_READ, "", 0);
     if (send(device.control_fd, record, size, MSG_NOSIGNAL) != (ssize_t)size)
@@ -111,8 +111,8 @@ static void open_session(const struct cw_point *from, struct cw_welcome *welcome
 {
     struct session *s = &device.exchange.session;
     struct cw_hello hello = {.role = CW_ROLE_RANK,
-                             .rank = device.setup.rank,
-                             .incarnation = device.setup.incarnation,
+                             .rank = device.setup.process.rank,
+                             .incarnation = device.setup.process.incarnation,
                              .event = from->event,
                              .poll_clock = from->clock,
                              .acts = from->acts};
@@ -172,7 +172,7 @@ void device_open(void)
     if (arena_init() < 0)
         fatal_exit(CW_REPORT_FATAL, "no memory for the device: %s; is 'ulimit -v' set?",
                    strerror(errno));
-    if (trace_begin(device.setup.rank, device.setup.incarnation, &err) < 0)
+    if (trace_begin(device.setup.process.rank, device.setup.process.incarnation, &err) < 0)
         fatal_exit(CW_REPORT_FATAL, "%s", err.text);
     device.thread = pthread_self();
     open_exchange();
@@ -197,8 +197,9 @@ static void go_on_from_image(void)
     inputs_pause(true);
     read_setup();
     if (memcmp(before.job, device.setup.job, sizeof(before.job)) != 0 ||
-        before.rank != device.setup.rank)
-        fatal_exit(CW_REPORT_FATAL, "the image is of another rank or job: of rank %u", before.rank);
+        before.process.rank != device.setup.process.rank)
+        fatal_exit(CW_REPORT_FATAL, "the image is of another rank or job: of rank %u",
+                   before.process.rank);
     session_forsake(&x->session);
     open_session(&point, &welcome);
     exchange_begin(x, &device.setup, &welcome, true);

@@ -14,7 +14,7 @@ void exchange_begin(struct exchange *x, const struct cw_setup *setup,
                     const struct cw_welcome *welcome, bool restored)
 {
     wait_begin(&x->waiter, &x->session.wire, setup->ranks, setup->spin_ns);
-    cursor_begin(&x->cursor, setup->incarnation, welcome);
+    cursor_begin(&x->cursor, setup->process.incarnation, welcome);
     contents_begin(&x->contents, setup->flags);
     if (restored)
         inbox_on_restore(&x->inbox, &x->requests);

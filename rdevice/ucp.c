@@ -166,7 +166,7 @@ ucs_status_t ucp_worker_get_address(ucp_worker_h worker, ucp_address_t **address
 {
     struct ucp_address *address = arena_alloc(sizeof(*address));
 
-    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device.setup.rank};
+    *address = (struct ucp_address){.magic = ADDRESS_MAGIC, .rank = device.setup.process.rank};
     *address_p = address;
     *address_length_p = sizeof(*address);
     return UCS_OK;
@@ -313,7 +313,7 @@ static void send_am(uint32_t dst, uint64_t tag, const struct iovec *pieces, int 
     struct operation_target to = {.dst = dst, .kind = CW_SEND_AM, .tag = tag, .header = header};
 
     trace_message(dst, tag, pieces, n);
-    if (dst == device.setup.rank)
+    if (dst == device.setup.process.rank)
         inbox_add_own(&device_enter()->inbox, tag, pieces, n);
     else
         operation_send(device_enter(), &to, pieces, n);

@@ -334,7 +334,7 @@ static int take_start(struct hosted *h, const uint8_t *body, size_t size, struct
     struct agent_start order;
     struct start *s;
 
-    if (!agent_start_get(body, size, &order) || order.setup.rank >= h->config.ranks ||
+    if (!agent_start_get(body, size, &order) || order.setup.process.rank >= h->config.ranks ||
         find(h, order.start) || !blobs_program(&h->blobs, order.program))
         return cw_err_set(err, CW_EPROTO, "an order to start a rank that makes no sense");
     s = add_start(h, &order);

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define SILENT_PERIODS 3 /* signs of life that did not come make a rank look hung */
-
 void job_init(struct job *job, const struct job_config *config, struct job_rank *rank)
 {
     *job = (struct job){
@@ -383,12 +381,10 @@ static void end_start(struct job *job, uint32_t rank)
     job->starting--;
 }
 
-/* When to take it for dead if it gives no sign of life until then. */
-static uint64_t silent_at_ns(const struct job *job, uint32_t rank)
+static uint64_t end_of_life_ns(const struct job *job, uint32_t rank)
 {
-    if (!job->config.alive_timeout_ns || !job_rank_restartable(job, rank))
-        return UINT64_MAX;
-    return job->rank[rank].alive_ns + job->config.alive_timeout_ns;
+    return life_end_ns(&job->rank[rank].life,
+                       job_rank_restartable(job, rank) ? job->config.alive_timeout_ns : 0);
 }
 
 void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
@@ -406,9 +402,9 @@ void job_rank_started(struct job *job, uint32_t rank, uint64_t now_ns)
     r->called_init = r->called_finalize = r->up = r->live = r->told_lost = false;
     r->from_image = r->not_restored = false;
     r->event = 0;
-    r->to_repeat = r->lost_ns = 0;
-    r->alive_ns = now_ns;
-    due(job, silent_at_ns(job, rank));
+    r->to_repeat = 0;
+    r->life = (struct life){.heard_ns = now_ns};
+    due(job, end_of_life_ns(job, rank));
     if (job->slot[r->slot].away) {
         set_why(r, "was started on a host that is lost");
         crash(job, rank, JOB_REMAINS_LEAVE, 1, now_ns);
@@ -459,28 +455,16 @@ void job_rank_finalized(struct job *job, uint32_t rank)
     set_state(job, rank, JOB_RANK_FINALIZED);
 }
 
-void job_rank_alive(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t now_ns)
-{
-    if (incarnation == job->rank[rank].incarnation)
-        job->rank[rank].alive_ns = now_ns;
-}
-
-/* Most often the process ends too, and how says more: that has a moment. */
-static void lost(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
+/* It lost its relay. Most often the process ends too, and how says more: that has a moment. */
+static void suspect(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
 {
     struct job_rank *r = &job->rank[rank];
 
-    if (!job_rank_runs(job, rank) || r->lost_ns)
+    if (!job_rank_runs(job, rank) || r->life.dead_ns)
         return;
     set_why(r, "lost its relay: %.400s", text);
-    r->lost_ns = now_ns + JOB_LOST_NS;
-    due(job, r->lost_ns);
-}
-
-void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
-{
-    lost(job, rank, text, now_ns);
-    job->rank[rank].told_lost = true;
+    r->life.dead_ns = now_ns + JOB_LOST_NS;
+    due(job, r->life.dead_ns);
 }
 
 /* Signals that come from outside say nothing of the program. */
@@ -583,14 +567,7 @@ void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns)
         exited(job, rank, WEXITSTATUS(status), now_ns);
 }
 
-void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns)
-{
-    assert(job_rank_runs(job, rank));
-    set_why(&job->rank[rank], "lost the process that watched it");
-    crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
-}
-
-/* --- hosts --- */
+/* --- who lives --- */
 
 /* It waits to be started on a slot that is lost. What it has just crashed of may have been that. */
 static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t now_ns)
@@ -607,28 +584,63 @@ static void move_away(struct job *job, uint32_t rank, const char *text, uint64_t
         fail_without_slot(job, rank, out_of_reach ? "" : text, now_ns);
 }
 
-void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t now_ns)
+static void host_died(struct job *job, const struct life_event *event, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < job->slots; i++)
-        job->slot[i].away |= job->slot[i].host == host;
     for (uint32_t i = 0; i < job->config.ranks; i++) {
         struct job_rank *r = &job->rank[i];
 
-        if (job->slot[r->slot].host != host)
+        if (job->slot[r->slot].host != event->host)
             continue;
         if (job_rank_runs(job, i)) {
-            set_why(r, "%s", text);
+            set_why(r, "%s", event->text);
             crash(job, i, JOB_REMAINS_LEAVE, 1, now_ns);
         } else if (r->state == JOB_RANK_DOWN && !r->starting && !r->deciding && !job->ending) {
-            move_away(job, i, text, now_ns);
+            move_away(job, i, event->text, now_ns);
         }
     }
 }
 
-void job_host_back(struct job *job, uint32_t host)
+static void excuse(struct job *job, uint32_t rank, bool excused, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < job->slots; i++)
-        job->slot[i].away &= job->slot[i].host != host;
+    struct life *life = &job->rank[rank].life;
+
+    if (life->excused && !excused)
+        life->heard_ns = now_ns;
+    life->excused = excused;
+    due(job, end_of_life_ns(job, rank));
+}
+
+/* Until ranks have places there is nobody that a host's life could concern. */
+static void host_life(struct job *job, const struct life_event *event, uint64_t now_ns)
+{
+    for (uint32_t i = 0; event->what != LIFE_SUSPECT && i < job->slots; i++)
+        if (job->slot[i].host == event->host)
+            job->slot[i].away = event->what == LIFE_DEAD;
+    for (uint32_t i = 0; job->slots && i < job->config.ranks; i++)
+        if (job->slot[job->rank[i].slot].host == event->host)
+            excuse(job, i, event->what == LIFE_SUSPECT, now_ns);
+    if (event->what == LIFE_DEAD)
+        host_died(job, event, now_ns);
+}
+
+void job_life(struct job *job, const struct life_event *event, uint64_t now_ns)
+{
+    uint32_t rank = event->process.rank;
+    struct job_rank *r = &job->rank[rank];
+
+    if (event->host != LIFE_NO_HOST) {
+        host_life(job, event, now_ns);
+    } else if (event->process.incarnation != r->incarnation || !job_rank_runs(job, rank)) {
+        return;
+    } else if (event->what == LIFE_BACK) {
+        r->life.heard_ns = now_ns;
+    } else if (event->what == LIFE_SUSPECT) {
+        suspect(job, rank, event->text, now_ns);
+        r->told_lost = true;
+    } else {
+        set_why(r, "%s", event->text);
+        crash(job, rank, JOB_REMAINS_KILL, 1, now_ns);
+    }
 }
 
 /* --- what the relay says --- */
@@ -675,7 +687,7 @@ void job_rank_lost(struct job *job, uint32_t rank, uint32_t incarnation, uint64_
         return;
     r->place = place;
     if (r->state != JOB_RANK_DOWN) {
-        lost(job, rank, text, now_ns);
+        suspect(job, rank, text, now_ns);
     } else if (r->deciding) {
         decide(job, rank, now_ns);
     } else if (r->start_ns > now_ns && r->start_ns != UINT64_MAX && came_further(r)) {
@@ -709,23 +721,18 @@ bool job_rank_unlogged(struct job *job, uint32_t rank, const char *text, uint64_
 static uint64_t rank_due_ns(const struct job *job, uint32_t rank)
 {
     const struct job_rank *r = &job->rank[rank];
-    uint64_t silent;
 
     if (r->down_due)
         return 0;
     if (job->ending || job->relay_lost_ns || r->state == JOB_RANK_ENDED)
         return UINT64_MAX;
-    if (r->state == JOB_RANK_DOWN)
-        return r->start_ns;
-    silent = silent_at_ns(job, rank);
-    return r->lost_ns && r->lost_ns < silent ? r->lost_ns : silent;
+    return r->state == JOB_RANK_DOWN ? r->start_ns : end_of_life_ns(job, rank);
 }
 
 static enum job_action order_down(struct job_rank *r, uint32_t rank, struct job_order *order)
 {
     r->down_due = false;
-    *order = (struct job_order){.rank = rank,
-                                .incarnation = r->incarnation,
+    *order = (struct job_order){.process = {.rank = rank, .incarnation = r->incarnation},
                                 .remains = r->remains,
                                 .hung = r->hung,
                                 .why = r->why};
@@ -737,8 +744,7 @@ static enum job_action order_start(struct job *job, uint32_t rank, struct job_or
 {
     struct job_rank *r = &job->rank[rank];
 
-    *order = (struct job_order){.rank = rank,
-                                .incarnation = r->incarnation + 1,
+    *order = (struct job_order){.process = {.rank = rank, .incarnation = r->incarnation + 1},
                                 .slot = r->slot,
                                 .again = r->start_again,
                                 .why = r->why};
@@ -761,7 +767,7 @@ static enum job_action attend(struct job *job, uint32_t rank, uint64_t now_ns,
         return order_start(job, rank, order);
     if (r->deciding) {
         decide(job, rank, now_ns);
-    } else if (r->lost_ns && r->lost_ns <= now_ns) {
+    } else if (r->life.dead_ns && r->life.dead_ns <= now_ns) {
         crash_without_relay(job, rank, JOB_REMAINS_KILL, now_ns);
     } else {
         set_why(r, "gave no sign of life for %g s", (double)job->config.alive_timeout_ns / 1e9);
@@ -794,21 +800,6 @@ static enum job_action attend_all(struct job *job, uint64_t now_ns, struct job_o
     return JOB_NOTHING;
 }
 
-/* Signs of life that nobody was there to hear count as given: a dispatcher that was stopped, or had
- * no core, must not take its ranks for dead. */
-static void forgive_own_absence(struct job *job, uint64_t now_ns)
-{
-    uint64_t gap = now_ns - job->seen_ns;
-
-    if (job->seen_ns && gap > job->config.alive_timeout_ns / 2)
-        for (uint32_t i = 0; i < job->config.ranks; i++) {
-            uint64_t later = job->rank[i].alive_ns + gap;
-
-            job->rank[i].alive_ns = later < now_ns ? later : now_ns;
-        }
-    job->seen_ns = now_ns;
-}
-
 static bool is_done(const struct job *job)
 {
     return job->running + job->starting == 0 && (job->ending || job->down == 0);
@@ -838,8 +829,11 @@ uint64_t job_deadline_ns(const struct job *job)
 enum job_action job_next(struct job *job, uint64_t now_ns, struct job_order *order)
 {
     enum job_action action;
+    uint64_t absence_ns;
 
-    forgive_own_absence(job, now_ns);
+    absence_ns = life_absence_ns(&job->seen_ns, job->config.alive_timeout_ns, now_ns);
+    for (uint32_t rank = 0; absence_ns && rank < job->config.ranks; rank++)
+        life_forgive(&job->rank[rank].life, absence_ns, now_ns);
     if (job->relay_lost_ns && now_ns >= job->relay_lost_ns)
         job_fail(job, 1, now_ns, "%s", job->relay_lost);
     action = attend_all(job, now_ns, order);
@@ -892,7 +886,7 @@ const char *job_rank_condition(const struct job *job, uint32_t rank, uint64_t pe
         return "ended";
     if (r->state == JOB_RANK_DOWN)
         return r->incarnation ? "down" : "starting";
-    if (now_ns > r->alive_ns + SILENT_PERIODS * period_ns)
+    if (life_is_silent(&r->life, period_ns, now_ns))
         return "hung";
     if (!r->up)
         return "starting";

@@ -8,6 +8,7 @@
 #define DISPATCHER_JOB_H
 
 #include "common/err.h"
+#include "dispatcher/liveness/liveness.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -67,8 +68,7 @@ struct job_rank {
     bool live;            /* ... and has nothing left to repeat */
     uint64_t to_repeat;   /* events */
     uint64_t up_ns;
-    uint64_t alive_ns;    /* when it last gave a sign of life */
-    uint64_t lost_ns;     /* when to take it for dead because it lost its relay; 0: it did not */
+    struct life life;     /* suspect: it lost its relay */
     bool told_lost;       /* it said so itself */
     bool unlogged;        /* it cannot be restarted any more ... */
     uint64_t unlogged_ns; /* ... since then */
@@ -100,8 +100,7 @@ enum job_action {
 
 /* The rest of JOB_DOWN and JOB_START. */
 struct job_order {
-    uint32_t rank;
-    uint32_t incarnation;
+    struct cw_process process;
     uint32_t slot;            /* START */
     bool again;               /* START: another slot did not do */
     enum job_remains remains; /* DOWN */
@@ -180,11 +179,6 @@ void job_start_failed(struct job *job, uint32_t rank, int exit_code, uint64_t no
 /* --- what the rank's process says and does --- */
 void job_rank_initialized(struct job *job, uint32_t rank, uint64_t now_ns);
 void job_rank_finalized(struct job *job, uint32_t rank);
-void job_rank_alive(struct job *job, uint32_t rank, uint32_t incarnation, uint64_t now_ns);
-
-/* It reports that its connection to the relay broke: `text` is its own. */
-void job_rank_cut(struct job *job, uint32_t rank, const char *text, uint64_t now_ns);
-
 /* `status` is that of waitpid(2). */
 void job_rank_ended(struct job *job, uint32_t rank, int status, uint64_t now_ns);
 
@@ -197,18 +191,14 @@ void job_rank_not_restored(struct job *job, uint32_t rank);
 /* Whether that signal, or exit code, in a status of waitpid(2) comes from the process itself. */
 bool job_is_own_fault(int status);
 
-/* Who watched it is gone, and took it along. */
-void job_watcher_lost(struct job *job, uint32_t rank, uint64_t now_ns);
-
-/* --- what becomes of hosts --- */
-/* Its ranks crash. They, and those that wait to be started there, get slots of hosts that are
- * there; the job ends when there are too few. Those whose start is ordered stay until
- * job_start_failed or job_rank_started. `text` goes on "rank R (PROGRAM) ...", and names the host:
- * "was on host b, which ...". */
-void job_host_lost(struct job *job, uint32_t host, const char *text, uint64_t now_ns);
-
-/* Its slots may be used again. */
-void job_host_back(struct job *job, uint32_t host);
+/* --- who lives --- */
+/* Of a process: SUSPECT: it reports that its connection to the relay broke, which most often kills
+ * it; it has JOB_LOST_NS to say more. DEAD: who watched it is gone, and took it along.
+ *
+ * Of a host: DEAD: its ranks crash. They, and those that wait to be started there, get slots of
+ * hosts that are there; the job ends when there are too few. Those whose start is ordered stay
+ * until job_start_failed or job_rank_started. BACK: its slots may be used again. */
+void job_life(struct job *job, const struct life_event *event, uint64_t now_ns);
 
 /* --- what its relay says --- */
 /* It has connected, and is to repeat this, counted from the rank's beginning. Returns true when it
@@ -253,6 +243,12 @@ void job_signal_passed_on(struct job *job, int signal_number);
 
 /* --- questions --- */
 bool job_rank_runs(const struct job *job, uint32_t rank);
+
+/* Its process that runs, or ran last. */
+static inline struct cw_process job_process(const struct job *job, uint32_t rank)
+{
+    return (struct cw_process){.rank = rank, .incarnation = job->rank[rank].incarnation};
+}
 
 /* Whether a crash of it now would be followed by a restart. */
 bool job_rank_restartable(const struct job *job, uint32_t rank);

@@ -204,8 +204,8 @@ int process_start(struct process *p, struct cw_setup *setup, int stdin_fd, int i
 {
     struct rank_child child = {0};
 
-    p->rank = setup->rank;
-    p->incarnation = setup->incarnation;
+    p->rank = setup->process.rank;
+    p->incarnation = setup->process.incarnation;
     err->code = CW_OK;
     if (rank_child_prepare(&child, p->program, setup, image_fd) < 0)
         cw_err_set(err, CW_ESYS, "opening its descriptors: %s (raise 'ulimit -n'?)",
@@ -217,7 +217,7 @@ int process_start(struct process *p, struct cw_setup *setup, int stdin_fd, int i
     if (err->code == CW_OK)
         return CW_OK;
     process_close(p);
-    return cw_err_wrap(err, "starting rank %u (%s)", setup->rank, p->program->path);
+    return cw_err_wrap(err, "starting rank %u (%s)", setup->process.rank, p->program->path);
 }
 
 void process_signal(struct process *p, int signal_number)

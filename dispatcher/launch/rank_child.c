@@ -137,7 +137,8 @@ static bool make_environment(struct rank_child *child, const struct cw_setup *se
             set(child->env, defaults[i]);
     /* nor may it patch mmap(), shmat() and others, ours among them */
     set(child->env, "UCX_MEM_EVENTS=n");
-    return set_own(child, "PMI_FD=%d", child->base) && set_own(child, "PMI_RANK=%u", setup->rank) &&
+    return set_own(child, "PMI_FD=%d", child->base) &&
+           set_own(child, "PMI_RANK=%u", setup->process.rank) &&
            set_own(child, "PMI_SIZE=%u", setup->ranks) &&
            set_own(child, "MPI_LOCALRANKID=%u", setup->local_rank) &&
            set_own(child, "MPI_LOCALNRANKS=%u", setup->local_ranks) &&

@@ -28,8 +28,9 @@ struct rank_child {
     char *restore_argv[5];     /* ... its arguments */
 };
 
-/* Numbers of descriptors from the limit of open files, and the environment of rank setup->rank.
- * Returns 0, or -1 with errno set. `ends` and `stdin_fd` are set by the caller afterwards. */
+/* Numbers of descriptors from the limit of open files, and the environment of rank
+ * setup->process.rank. Returns 0, or -1 with errno set. `ends` and `stdin_fd` are set by the caller
+ * afterwards. */
 int rank_child_prepare(struct rank_child *child, const struct launch_program *program,
                        const struct cw_setup *setup, int image_fd);
 void rank_child_forget(struct rank_child *child);

@@ -210,17 +210,17 @@ static void read_pmi(void *ctx)
     hear_pmi(ctx, RANK_IO_READS_A_TURN);
 }
 
-void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again,
+void rank_io_open(struct rank_io *io, struct cw_process process, uint32_t number,
                   struct channel *pmi, struct channel *control)
 {
-    struct one *one = &io->of_rank[rank];
+    struct one *one = &io->of_rank[process.rank];
 
     one->has_device = number > 0;
-    if (again) {
+    if (process.incarnation > 1) {
         keep(one, JOB_STATE_STARTED, number, NULL, 0);
-        pmi_rank_restarted(io->pmi, rank, number);
+        pmi_rank_restarted(io->pmi, process.rank, number);
     }
-    rank_io_close(io, rank);
+    rank_io_close(io, process.rank);
     one->lines = (struct pmi_lines){0};
     one->pmi = pmi;
     one->control = control;

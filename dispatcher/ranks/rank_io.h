@@ -43,10 +43,10 @@ struct rank_io_config {
 struct rank_io *rank_io_new(const struct rank_io_config *config);
 void rank_io_free(struct rank_io *io); /* NULL is allowed */
 
-/* A process of the rank has started; takes over both channels. `again`: it is not the first one,
- * and is told by PMI what that one was told. `number`: of the image that it goes on from, which has
- * its place; 0: from its beginning. */
-void rank_io_open(struct rank_io *io, uint32_t rank, uint32_t number, bool again,
+/* The process has started; takes over both channels. One that is not the first of its rank is told
+ * by PMI what that one was told. `number`: of the image that it goes on from, which has its place;
+ * 0: from its beginning. */
+void rank_io_open(struct rank_io *io, struct cw_process process, uint32_t number,
                   struct channel *pmi, struct channel *control);
 
 /* What was said to a dispatcher before us, in its order: a record STARTED, REPORT, PMI or MARK;

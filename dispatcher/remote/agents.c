@@ -50,6 +50,7 @@ struct agent {
     uint64_t try_ns;   /* of the next try to go on over the other way, or the end of this one */
     uint64_t pause_ns; /* after it */
     bool trying;
+    bool silent;                         /* which was told */
     uint32_t returns;                    /* how often another agent was tried since it was lost */
     char said[AGENT_CHILD_LINE_MAX + 1]; /* last, on its stderr */
 };
@@ -131,6 +132,7 @@ static void fail(struct agent *g, struct cw_err *err)
     struct agents *a = g->of;
 
     let_go(g);
+    g->silent = false;
     cw_err_wrap(err, "host %s", name_of(g));
     if (g->returns)
         try_to_return(g);
@@ -151,6 +153,7 @@ static void lose(struct agent *g, struct cw_err *err)
     struct agents *a = g->of;
 
     let_go(g);
+    g->silent = false;
     cw_err_wrap(err, "host %s", name_of(g));
     tell_users_lost(a, g->host);
     mux_free(g->mux);
@@ -540,14 +543,15 @@ static void look_at_session(struct agent *g)
 static void look_at_silence(struct agent *g)
 {
     struct agents *a = g->of;
+    bool silent =
+        now_of(a) - g->heard_ns > AGENTS_SILENCE * a->period_ns || g->state != AGENT_THERE;
     struct cw_err err;
 
-    if (a->here ||
-        (now_of(a) - g->heard_ns <= AGENTS_SILENCE * a->period_ns && g->state == AGENT_THERE))
+    if (a->here)
         return;
-    for (uint32_t i = 0; i < a->users; i++)
-        if (a->user[i].ops->silent)
-            a->user[i].ops->silent(a->user[i].ctx, g->host);
+    if (silent != g->silent)
+        a->config.events->silent(a->config.ctx, g->host, silent);
+    g->silent = silent;
     if (now_of(a) - g->heard_ns <= a->config.timeout_ns)
         return;
     cw_err_set(&err, CW_ETIME, "nothing was heard of it for %.1f s (--host-timeout)",

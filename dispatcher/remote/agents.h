@@ -47,6 +47,8 @@ struct agents_events {
     void (*suspended)(void *ctx, uint32_t host,
                       const struct cw_err *err); /* its connection broke */
     void (*resumed)(void *ctx, uint32_t host);
+    /* Nothing is heard of it, and it may be lost or not; or it is heard again. */
+    void (*silent)(void *ctx, uint32_t host, bool silent);
     /* The way to it has said something, on stderr. */
     void (*said)(void *ctx, uint32_t host, const char *line);
 };
@@ -77,9 +79,7 @@ struct agents_user {
                  struct cw_err *err);
     /* The host is lost: its streams are to be forgotten. */
     void (*lost)(void *ctx, uint32_t host);
-    /* A period has passed in which nothing could be heard of this host. NULL: it is not told. */
-    void (*silent)(void *ctx, uint32_t host);
-    /* There are no sessions any more. NULL: likewise. */
+    /* There are no sessions any more. NULL: it is not told. */
     void (*over)(void *ctx);
 };
 

@@ -44,11 +44,16 @@ struct known {
 struct remote {
     struct remote_config config;
     const struct launch_program *program[AGENT_BLOBS_MAX]; /* by number; 0 is none */
-    struct process **of_rank;
-    struct known *host; /* of each host */
+    struct process **present; /* of each rank and replica, by present_of; NULL: it has none */
+    struct known *host;       /* of each host */
     struct loop_timer sweep;
     bool closed; /* nothing is told any more; what ranks have printed passes still */
 };
+
+static struct process **present_of(const struct remote *r, struct cw_process id)
+{
+    return &r->present[(size_t)id.replica * r->config.ranks + id.rank];
+}
 
 /* --- clocks --- */
 
@@ -173,8 +178,8 @@ static void free_process(struct process *p)
 static void leave(struct process *p)
 {
     p->present = false;
-    if (p->of->of_rank[p->made.rank] == p)
-        p->of->of_rank[p->made.rank] = NULL;
+    if (*present_of(p->of, p->made.id) == p)
+        *present_of(p->of, p->made.id) = NULL;
     loop_timer_set(&p->of->sweep, 0);
 }
 
@@ -184,7 +189,7 @@ static void tell_lost_starts(struct remote *r)
     struct cw_err err;
 
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
-        struct process *p = r->of_rank[rank];
+        struct process *p = r->present[rank];
 
         if (!p || !p->start_lost)
             continue;
@@ -231,12 +236,12 @@ static void tell_started(struct process *p)
 static void tell_over(struct process *p, uint32_t type, int status)
 {
     struct remote_config config = p->of->config;
-    uint32_t rank = p->made.rank;
+    uint32_t rank = p->made.id.rank;
 
     if (!p->present) {
-        config.events->superseded_ended(config.ctx, rank, p->made.incarnation);
+        config.events->superseded_ended(config.ctx, p->made.id);
     } else if (type == AGENT_LOST) {
-        config.events->lost(config.ctx, rank);
+        config.events->life(config.ctx, p->made.id, LIFE_DEAD);
     } else {
         leave(p);
         config.events->ended(config.ctx, rank, status);
@@ -246,7 +251,7 @@ static void tell_over(struct process *p, uint32_t type, int status)
 static void tell_failed(struct process *p, const struct agent_event *event)
 {
     struct remote_config config = p->of->config;
-    uint32_t rank = p->made.rank;
+    uint32_t rank = p->made.id.rank;
     struct cw_err err;
 
     cw_err_set(&err, (int)event->value, "%s", event->text);
@@ -287,7 +292,7 @@ static void take_event(struct process *p, uint32_t type, const struct agent_even
         break;
     case AGENT_ALIVE:
         if (p->present)
-            config->events->alive(config->ctx, p->made.rank, p->made.incarnation);
+            config->events->life(config->ctx, p->made.id, LIFE_BACK);
         break;
     default:
         tell_over(p, type, (int)event->value);
@@ -311,7 +316,7 @@ static int on_frame(void *ctx, uint32_t host, uint32_t type, const uint8_t *body
     /* what its relay has told may be ahead, but it cannot have failed then */
     if (type == AGENT_FAILED && p->started)
         return cw_err_set(err, CW_EPROTO, "rank %u could not be started, but its relay knows it",
-                          p->made.rank);
+                          p->made.id.rank);
     if (agent_state_take(&p->state, type, err) < 0)
         return err->code;
     if (p->state == AGENT_IS_NOT)
@@ -331,30 +336,17 @@ static void on_host_lost(void *ctx, uint32_t host)
         p->state = AGENT_IS_NOT;
     }
     for (uint32_t rank = 0; rank < r->config.ranks; rank++) {
-        struct process *p = r->of_rank[rank];
+        struct process *p = r->present[rank];
 
         if (!p || p->host != host || r->closed)
             continue;
         if (p->started)
-            r->config.events->lost(r->config.ctx, rank);
+            r->config.events->life(r->config.ctx, p->made.id, LIFE_DEAD);
         else
             p->start_lost = true;
     }
     memset(r->host[host].knows, 0, sizeof(r->host[host].knows));
     loop_timer_set(&r->sweep, 0);
-}
-
-/* Its ranks are not to be replaced while it may come back. */
-static void on_silent(void *ctx, uint32_t host)
-{
-    struct remote *r = ctx;
-
-    for (uint32_t rank = 0; rank < r->config.ranks && !r->closed; rank++) {
-        const struct process *p = r->of_rank[rank];
-
-        if (p && p->host == host && p->started)
-            r->config.events->alive(r->config.ctx, rank, p->made.incarnation);
-    }
 }
 
 static void on_over(void *ctx)
@@ -368,7 +360,7 @@ static void on_over(void *ctx)
             free_process(p);
         }
     loop_timer_remove(&r->sweep);
-    free(r->of_rank);
+    free(r->present);
     free(r->host);
     free(r);
 }
@@ -377,7 +369,6 @@ static const struct agents_user agents_user = {.first = AGENT_STARTED,
                                                .last = AGENT_LOST,
                                                .frame = on_frame,
                                                .lost = on_host_lost,
-                                               .silent = on_silent,
                                                .over = on_over};
 
 /* --- programs --- */
@@ -494,7 +485,7 @@ static struct process *new_process(struct remote *r, const struct launch_program
     p->host = host;
     p->program = program;
     p->start = r->host[host].starts++;
-    p->made = (struct remote_process){.rank = setup->rank, .incarnation = setup->incarnation};
+    p->made.id = setup->process;
     p->input_fd = p->image_fd = -1;
     stream_fd_init(&p->input);
     stream_fd_init(&p->image);
@@ -504,10 +495,10 @@ static struct process *new_process(struct remote *r, const struct launch_program
 int remote_start(struct remote *r, const struct launch_program *program, struct cw_setup *setup,
                  uint32_t host, int stdin_fd, int image_fd, struct cw_err *err)
 {
-    uint32_t rank = setup->rank;
+    uint32_t rank = setup->process.rank;
     struct process *p = new_process(r, program, setup, host);
 
-    assert(!r->of_rank[rank]);
+    assert(!*present_of(r, setup->process));
     err->code = CW_OK;
     if (!p)
         cw_err_set(err, CW_ENOMEM, "no memory");
@@ -524,7 +515,7 @@ int remote_start(struct remote *r, const struct launch_program *program, struct 
     p->state = AGENT_IS_ORDERED;
     p->next = r->host[host].processes;
     r->host[host].processes = p;
-    r->of_rank[rank] = p;
+    *present_of(r, p->made.id) = p;
     return CW_OK;
 }
 
@@ -535,12 +526,12 @@ struct remote *remote_new(const struct remote_config *config, struct cw_err *err
     struct remote *r = calloc(1, sizeof(*r));
 
     if (r) {
-        r->of_rank = calloc(config->ranks, sizeof(struct process *));
+        r->present = calloc(config->ranks, sizeof(struct process *));
         r->host = calloc(agents_count(config->agents), sizeof(*r->host));
     }
-    if (!r || !r->of_rank || !r->host) {
+    if (!r || !r->present || !r->host) {
         if (r) {
-            free(r->of_rank);
+            free(r->present);
             free(r->host);
         }
         free(r);
@@ -561,14 +552,16 @@ void remote_close(struct remote *r)
     for (uint32_t host = 0; host < agents_count(r->config.agents); host++)
         agents_tell(r->config.agents, host, AGENT_CLOSE, NULL, 0, &err);
     for (uint32_t rank = 0; rank < r->config.ranks; rank++)
-        if (r->of_rank[rank])
-            leave(r->of_rank[rank]);
+        if (r->present[rank])
+            leave(r->present[rank]);
 }
 
-void remote_confirm(struct remote *r, uint32_t rank)
+void remote_confirm(struct remote *r, struct cw_process id)
 {
-    if (r->of_rank[rank])
-        tell_started(r->of_rank[rank]);
+    struct process *p = *present_of(r, id);
+
+    if (p)
+        tell_started(p);
 }
 
 /* A host that is lost hears nothing. */
@@ -579,15 +572,17 @@ static void tell_agent(const struct process *p, uint32_t type, uint32_t value)
     agents_tell_event(p->of->config.agents, p->host, type, p->start, value, &err);
 }
 
-void remote_signal(const struct remote *r, uint32_t rank, int signal_number)
+void remote_signal(const struct remote *r, struct cw_process id, int signal_number)
 {
-    if (r->of_rank[rank])
-        tell_agent(r->of_rank[rank], AGENT_SIGNAL, (uint32_t)signal_number);
+    const struct process *p = *present_of(r, id);
+
+    if (p)
+        tell_agent(p, AGENT_SIGNAL, (uint32_t)signal_number);
 }
 
-void remote_detach(struct remote *r, uint32_t rank, bool end)
+void remote_detach(struct remote *r, struct cw_process id, bool end)
 {
-    struct process *p = r->of_rank[rank];
+    struct process *p = *present_of(r, id);
 
     if (!p)
         return;

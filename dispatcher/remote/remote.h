@@ -3,14 +3,14 @@
 #define DISPATCHER_REMOTE_H
 
 #include "dispatcher/channels/channel.h"
+#include "dispatcher/liveness/liveness.h"
 #include "dispatcher/remote/agents.h"
 
 struct remote;
 
 /* A process that has become its program. Its channels are from now on the callee's. */
 struct remote_process {
-    uint32_t rank;
-    uint32_t incarnation;
+    struct cw_process id;
     pid_t pid; /* for messages; 0: not known */
     struct channel *channel[LAUNCH_STREAMS];
 };
@@ -20,12 +20,12 @@ struct remote_events {
     /* CW_ENOTFOUND: the program; CW_EINVAL: it is there, and cannot be executed; CW_ESYS: else. The
      * text names the rank and the program. */
     void (*failed)(void *ctx, uint32_t rank, const struct cw_err *err);
-    void (*alive)(void *ctx, uint32_t rank, uint32_t incarnation); /* a sign of life */
-    void (*ended)(void *ctx, uint32_t rank, int status);           /* as of waitpid(2) */
-    /* It is not watched any more, and was ended if it could be reached. */
-    void (*lost)(void *ctx, uint32_t rank);
+    /* LIFE_BACK: a sign of life. LIFE_DEAD: it is not watched any more, and was ended if it could
+     * be reached. */
+    void (*life)(void *ctx, struct cw_process process, enum life_what what);
+    void (*ended)(void *ctx, uint32_t rank, int status); /* as of waitpid(2) */
     /* A process that was detached while it lived has ended. */
-    void (*superseded_ended)(void *ctx, uint32_t rank, uint32_t incarnation);
+    void (*superseded_ended)(void *ctx, struct cw_process process);
 };
 
 /* All but `ranks` is borrowed. */
@@ -45,27 +45,29 @@ struct remote *remote_new(const struct remote_config *config, struct cw_err *err
  * ranks have printed passes until there are no agents. */
 void remote_close(struct remote *remote);
 
-/* Begins to start a process of the rank setup->rank, which has none, at this host; never waits for
- * it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to go on from
- * is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning. The keys
- * of the setup are wiped as soon as it is sent. What becomes of it comes by started() or failed(),
- * never from inside this call; of one with an image, started() says that the restorer runs. Errors:
- * CW_ESYS, CW_ENOMEM, CW_ECLOSED, naming the rank and the program; no event comes. */
+/* Begins to start a process of the rank setup->process.rank, which has none, at this host; never
+ * waits for it. `stdin_fd` is duplicated; -1: it reads nothing. `image_fd`: what the process is to
+ * go on from is read there (docs/image-format.md); duplicated, too; -1: it begins at its beginning.
+ * The keys of the setup are wiped as soon as it is sent. What becomes of it comes by started() or
+ * failed(), never from inside this call; of one with an image, started() says that the restorer
+ * runs. Errors: CW_ESYS, CW_ENOMEM, CW_ECLOSED, naming the rank and the program; no event comes. */
 int remote_start(struct remote *remote, const struct launch_program *program,
                  struct cw_setup *setup, uint32_t host, int stdin_fd, int image_fd,
                  struct cw_err *err);
 
-/* The process is known to run its program, by what it did: what has not been told, started() that
+/* Of these the incarnation is of no matter: a copy of a rank has one process at a time.
+ *
+ * The process is known to run its program, by what it did: what has not been told, started() that
  * is, is told from inside this call. */
-void remote_confirm(struct remote *remote, uint32_t rank);
+void remote_confirm(struct remote *remote, struct cw_process process);
 
 /* For all processes of the rank; does nothing when it has none. A second SIGKILL goes to all that
  * hosts know of it. */
-void remote_signal(const struct remote *remote, uint32_t rank, int signal_number);
+void remote_signal(const struct remote *remote, struct cw_process process, int signal_number);
 
 /* Nothing more is heard of the rank's process but superseded_ended; `kill`: it ends. It is kept
  * otherwise, until remote_close. */
-void remote_detach(struct remote *remote, uint32_t rank, bool kill);
+void remote_detach(struct remote *remote, struct cw_process process, bool kill);
 
 /* Times of another machine's CLOCK_MONOTONIC, which began when that was booted. All zero: nothing
  * is known yet. */

@@ -110,7 +110,12 @@ static void lost_by_rank(struct driver *d, uint32_t rank, const char *text)
                  CW_TEXT_MAX, text);
         job_relay_lost(&d->job, why, now_of(d));
     }
-    job_rank_cut(&d->job, rank, text, now_of(d));
+    job_life(&d->job,
+             &(struct life_event){.what = LIFE_SUSPECT,
+                                  .host = LIFE_NO_HOST,
+                                  .process = job_process(&d->job, rank),
+                                  .text = text},
+             now_of(d));
 }
 
 /* The process cannot go on from its image. */
@@ -205,7 +210,7 @@ static const struct rank_io_events rank_io_events = {on_initialized,    on_final
 static void on_started(void *ctx, const struct remote_process *process)
 {
     struct driver *d = ctx;
-    uint32_t rank = process->rank;
+    uint32_t rank = process->id.rank;
     uint32_t image = starts_image(&d->starts, rank);
     struct cw_err err = {0};
 
@@ -213,8 +218,8 @@ static void on_started(void *ctx, const struct remote_process *process)
     if (image)
         job_rank_from_image(&d->job, rank, imaging_event(d->parts.imaging, rank, image));
     status_source_set_pid(d->parts.status, rank, process->pid);
-    rank_io_open(d->parts.rank_io, rank, image, process->incarnation > 1,
-                 process->channel[LAUNCH_PMI], process->channel[LAUNCH_CONTROL]);
+    rank_io_open(d->parts.rank_io, process->id, image, process->channel[LAUNCH_PMI],
+                 process->channel[LAUNCH_CONTROL]);
     log_rank_started(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], process->pid,
                      agents_are_here(d->parts.agents)
                          ? NULL
@@ -230,13 +235,6 @@ static void on_started(void *ctx, const struct remote_process *process)
 static void on_start_failed(void *ctx, uint32_t rank, const struct cw_err *err)
 {
     starts_failed(&((struct driver *)ctx)->starts, rank, err);
-}
-
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
-{
-    struct driver *d = ctx;
-
-    job_rank_alive(&d->job, rank, incarnation, now_of(d));
 }
 
 /* What was said before it ended counts first. */
@@ -279,46 +277,52 @@ static void on_ended(void *ctx, uint32_t rank, int status)
         log_rank_ended(&d->parts.log, now_of(d), rank, &d->job_ranks[rank], status);
 }
 
-static void on_watch_lost(void *ctx, uint32_t rank)
+static void on_life(void *ctx, struct cw_process process, enum life_what what)
+{
+    const struct life_event event = {.what = what,
+                                     .host = LIFE_NO_HOST,
+                                     .process = process,
+                                     .text = "lost the process that watched it"};
+    struct driver *d = ctx;
+
+    if (what == LIFE_DEAD)
+        hear_out(d, process.rank);
+    job_life(&d->job, &event, now_of(d));
+}
+
+static void on_superseded_ended(void *ctx, struct cw_process process)
 {
     struct driver *d = ctx;
 
-    hear_out(d, rank);
-    job_watcher_lost(&d->job, rank, now_of(d));
+    log_verbose(&d->parts.log, "the former process of rank %u (incarnation %u) has ended",
+                process.rank, process.incarnation);
 }
 
-static void on_superseded_ended(void *ctx, uint32_t rank, uint32_t incarnation)
-{
-    struct driver *d = ctx;
-
-    log_verbose(&d->parts.log, "the former process of rank %u (incarnation %u) has ended", rank,
-                incarnation);
-}
-
-static const struct remote_events remote_events = {
-    on_started, on_start_failed, on_alive, on_ended, on_watch_lost, on_superseded_ended};
+static const struct remote_events remote_events = {on_started, on_start_failed, on_life, on_ended,
+                                                   on_superseded_ended};
 
 /* --- orders of the core --- */
 
 static void detach(struct driver *d, const struct job_order *order)
 {
-    log_rank_down(&d->parts.log, now_of(d), order, d->status[order->rank]);
-    rank_io_hear_pmi(d->parts.rank_io, order->rank);
+    log_rank_down(&d->parts.log, now_of(d), order, d->status[order->process.rank]);
+    rank_io_hear_pmi(d->parts.rank_io, order->process.rank);
     for (uint32_t rank = 0; rank < d->parts.options->ranks; rank++)
         rank_io_hear_reports(d->parts.rank_io, rank);
-    rank_io_close(d->parts.rank_io, order->rank);
-    status_source_set_pid(d->parts.status, order->rank, 0);
-    remote_detach(d->parts.remote, order->rank, order->remains == JOB_REMAINS_KILL);
-    if (!d->job_ranks[order->rank].not_restored)
-        imaging_crashed(d->parts.imaging, order->rank);
+    rank_io_close(d->parts.rank_io, order->process.rank);
+    status_source_set_pid(d->parts.status, order->process.rank, 0);
+    remote_detach(d->parts.remote, order->process, order->remains == JOB_REMAINS_KILL);
+    if (!d->job_ranks[order->process.rank].not_restored)
+        imaging_crashed(d->parts.imaging, order->process.rank);
     if (!d->job.ending)
-        outputs_interrupt(d->parts.outputs, order->rank, order->remains != JOB_REMAINS_NOTHING);
+        outputs_interrupt(d->parts.outputs, order->process.rank,
+                          order->remains != JOB_REMAINS_NOTHING);
 }
 
 static void signal_ranks(struct driver *d, int signal_number)
 {
     for (uint32_t rank = 0; d->parts.remote && rank < d->parts.options->ranks; rank++)
-        remote_signal(d->parts.remote, rank, signal_number);
+        remote_signal(d->parts.remote, job_process(&d->job, rank), signal_number);
 }
 
 /* --- signals and failures --- */

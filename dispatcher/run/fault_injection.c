@@ -59,7 +59,8 @@ static void hit(struct fault_injection *f, const struct fault_shot *shot)
     else if (fault_is_relay(shot->rank))
         relays_kill(parts->relays, shot->rank - FAULT_RELAY_0);
     else
-        remote_signal(parts->remote, shot->rank, fault_kind_signal(shot->kind));
+        remote_signal(parts->remote, job_process(f->job, shot->rank),
+                      fault_kind_signal(shot->kind));
 }
 
 static void tell(struct fault_injection *f, uint64_t at_ns, const struct fault_shot *shot)

@@ -32,6 +32,16 @@ static void on_failed(void *ctx, uint32_t host, const struct cw_err *err)
     job_fail(n->job, 1, now_of(n), "%s", err->text);
 }
 
+static void tell(struct host_news *n, enum life_what what, uint32_t host, const char *text)
+{
+    job_life(n->job, &(struct life_event){.what = what, .host = host, .text = text}, now_of(n));
+}
+
+static void on_silent(void *ctx, uint32_t host, bool silent)
+{
+    tell(ctx, silent ? LIFE_SUSPECT : LIFE_BACK, host, NULL);
+}
+
 static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
 {
     struct host_news *n = ctx;
@@ -40,14 +50,14 @@ static void on_lost(void *ctx, uint32_t host, const struct cw_err *err)
     log_notice(&n->parts->log, "%s; it is lost", err->text);
     log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_LOST, name_of(n, host), err->text);
     snprintf(text, sizeof(text), "was on host %s, which is lost", name_of(n, host));
-    job_host_lost(n->job, host, text, now_of(n));
+    tell(n, LIFE_DEAD, host, text);
 }
 
 static void use_again(struct host_news *n, uint32_t host)
 {
     log_notice(&n->parts->log, "host %s is there again", name_of(n, host));
     log_host(&n->parts->log, now_of(n), JOB_EVENT_HOST_BACK, name_of(n, host), NULL);
-    job_host_back(n->job, host);
+    tell(n, LIFE_BACK, host, NULL);
 }
 
 static void on_back(void *ctx, uint32_t host)
@@ -89,6 +99,7 @@ const struct agents_events host_news_events = {.ready = on_ready,
                                                .back = on_back,
                                                .suspended = on_suspended,
                                                .resumed = on_resumed,
+                                               .silent = on_silent,
                                                .said = on_said};
 
 /* --- programs that are sent to them --- */

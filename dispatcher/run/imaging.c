@@ -753,13 +753,14 @@ void imaging_set_up(const struct imaging *im, uint32_t host, bool is_near, struc
 
     if (!im)
         return;
-    server = images_server_of(&im->core, setup->rank);
+    server = images_server_of(&im->core, setup->process.rank);
     if (o->grid)
         grid_job_server_at(o->grid, server, o->hosts.list.host[host].site, address);
     else
         snprintf(address, sizeof(address), "%s", servers_address(im->servers, server, is_near));
     snprintf(setup->image_address, sizeof(setup->image_address), "%.299s", address);
-    servers_rank_key(im->servers, setup->rank, setup->incarnation, setup->image_key);
+    servers_rank_key(im->servers, setup->process.rank, setup->process.incarnation,
+                     setup->image_key);
     memcpy(setup->mark, im->mark, sizeof(setup->mark));
 }
 

@@ -158,10 +158,11 @@ void log_rank_down(struct job_log *t, uint64_t now_ns, const struct job_order *o
     bool gone = order->remains == JOB_REMAINS_NOTHING;
 
     if (order->hung)
-        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_HUNG, order->rank,
-                         job_number("incarnation", order->incarnation));
-    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_DOWN, order->rank,
-                     job_number("incarnation", order->incarnation), job_text("cause", order->why),
+        job_events_write(&t->events, now_ns, JOB_EVENT_RANK_HUNG, order->process.rank,
+                         job_number("incarnation", order->process.incarnation));
+    job_events_write(&t->events, now_ns, JOB_EVENT_RANK_DOWN, order->process.rank,
+                     job_number("incarnation", order->process.incarnation),
+                     job_text("cause", order->why),
                      gone ? how_it_ended(status) : job_text("remains", "a process"));
 }
 

@@ -116,7 +116,7 @@ static void rank_up(struct relay_news *n, const struct cw_notice_body *notice)
 
     /* a process that is there for its relay runs its program, whatever was heard of that */
     if (n->ranks[notice->rank].starting)
-        remote_confirm(n->parts->remote, notice->rank);
+        remote_confirm(n->parts->remote, job_process(n->job, notice->rank));
     live = job_rank_up(n->job, notice->rank, notice->incarnation, notice->acts, notice->event,
                        now_of(n));
     log_rank_up(&n->parts->log, now_of(n), notice, n->ranks[notice->rank].to_repeat,

@@ -61,26 +61,26 @@ static const uint32_t contents_flags[] = {
 static struct cw_setup setup_of(const struct starts *s, const struct job_order *order)
 {
     const struct parts *parts = s->parts;
-    const struct start *r = &s->rank[order->rank];
+    const struct start *r = &s->rank[order->process.rank];
     uint32_t host = s->job->slot[order->slot].host;
     char address[CW_ADDRESS_MAX];
-    struct cw_setup setup = {.rank = order->rank,
+    struct cw_setup setup = {.process = order->process,
                              .ranks = parts->options->ranks,
-                             .incarnation = order->incarnation,
                              .spin_ns = parts->spin_ns,
                              .resume_ms = parts->options->resume_ms,
                              .early = r->early,
                              .early_size = r->early_size};
 
-    placement_local(&parts->layout.placement, order->rank, parts->options->ranks, &setup.local_rank,
-                    &setup.local_ranks);
-    setup.fault_event = fault_plan_event_of(s->plan, order->rank, order->incarnation);
+    placement_local(&parts->layout.placement, order->process.rank, parts->options->ranks,
+                    &setup.local_rank, &setup.local_ranks);
+    setup.fault_event =
+        fault_plan_event_of(s->plan, order->process.rank, order->process.incarnation);
     memcpy(setup.job, parts->job_id, sizeof(setup.job));
-    host_relays_address(parts, relays_home(parts->relays, order->rank), host, address);
+    host_relays_address(parts, relays_home(parts->relays, order->process.rank), host, address);
     snprintf(setup.address, sizeof(setup.address), "%.299s", address);
-    relays_rank_key(parts->relays, order->rank, order->incarnation, setup.key);
+    relays_rank_key(parts->relays, order->process.rank, order->process.incarnation, setup.key);
     imaging_set_up(parts->imaging, host, host_relays_is_near_server(parts, host), &setup);
-    if (unrestartable_shares_files(s->unrestartable, order->rank))
+    if (unrestartable_shares_files(s->unrestartable, order->process.rank))
         setup.flags |= CW_SETUP_SHARES_FILES;
     setup.flags |= contents_flags[parts->options->contents];
     if (parts->options->contents_end)
@@ -92,25 +92,25 @@ static int launch(struct starts *s, const struct job_order *order, uint32_t imag
                   struct cw_err *err)
 {
     struct parts *parts = s->parts;
-    bool reads = order->rank == 0;
+    bool reads = order->process.rank == 0;
     struct cw_setup setup;
     int failed;
 
     /* rank 0 reads again what the process before it was given, from the image or the beginning on
      */
-    if (reads && order->incarnation > 1 && rank_input_restart(parts->input, image, err) < 0)
+    if (reads && order->process.incarnation > 1 && rank_input_restart(parts->input, image, err) < 0)
         return err->code;
-    if (order->incarnation > 1) {
+    if (order->process.incarnation > 1) {
         const struct job_state_record record = {.type = JOB_STATE_START,
-                                                .rank = order->rank,
-                                                .number = order->incarnation,
+                                                .rank = order->process.rank,
+                                                .number = order->process.incarnation,
                                                 .image = image};
 
         state_file_put(parts->state, &record);
         state_file_sync(parts->state);
     }
     setup = setup_of(s, order);
-    failed = remote_start(parts->remote, programs_of(&parts->programs, order->rank), &setup,
+    failed = remote_start(parts->remote, programs_of(&parts->programs, order->process.rank), &setup,
                           s->job->slot[order->slot].host, reads ? rank_input_end(parts->input) : -1,
                           image_fd, err);
     sodium_memzero(setup.key, sizeof(setup.key));
@@ -147,8 +147,8 @@ static bool must_wait(const struct starts *s, uint32_t rank)
 
 static void wait_for(struct starts *s, const struct job_order *order, int what)
 {
-    s->rank[order->rank].waits = what;
-    s->rank[order->rank].order = *order;
+    s->rank[order->process.rank].waits = what;
+    s->rank[order->process.rank].order = *order;
     s->waiting++;
 }
 
@@ -164,12 +164,12 @@ static void tell(struct starts *s, const struct job_order *order, uint32_t image
 {
     char from[32] = "";
 
-    if (order->incarnation == 1 || order->again || !order->why[0])
+    if (order->process.incarnation == 1 || order->again || !order->why[0])
         return;
     if (image)
         snprintf(from, sizeof(from), " from image %u", image);
-    log_notice(&s->parts->log, "rank %u %s; restarting it%s (incarnation %u)", order->rank,
-               order->why, from, order->incarnation);
+    log_notice(&s->parts->log, "rank %u %s; restarting it%s (incarnation %u)", order->process.rank,
+               order->why, from, order->process.incarnation);
 }
 
 static void start(struct starts *s, const struct job_order *order, uint32_t image, int image_fd)
@@ -178,27 +178,27 @@ static void start(struct starts *s, const struct job_order *order, uint32_t imag
     int failed;
 
     tell(s, order, image);
-    s->rank[order->rank].image = image;
+    s->rank[order->process.rank].image = image;
     failed = launch(s, order, image, image_fd, &err);
     loop_look(s->parts->loop);
     if (failed)
-        starts_failed(s, order->rank, &err);
+        starts_failed(s, order->process.rank, &err);
 }
 
 void starts_begin(struct starts *s, const struct job_order *order)
 {
-    if (must_wait(s, order->rank)) {
+    if (must_wait(s, order->process.rank)) {
         wait_for(s, order, STARTS_HELD);
         return;
     }
-    if (order->incarnation == 1) {
+    if (order->process.incarnation == 1) {
         start(s, order, 0, -1);
         return;
     }
     /* until it is known what it starts from, which may be at once */
     wait_for(s, order, STARTS_FETCHING);
-    if (!imaging_restart(s->parts->imaging, order->rank))
-        starts_from(s, order->rank, 0, -1);
+    if (!imaging_restart(s->parts->imaging, order->process.rank))
+        starts_from(s, order->process.rank, 0, -1);
 }
 
 void starts_from(struct starts *s, uint32_t rank, uint32_t number, int fd)

@@ -122,9 +122,9 @@ static struct channels channels;
 static void on_started(void *ctx, const struct remote_process *p)
 {
     (void)ctx;
-    must(p->rank < RANKS && ranks[p->rank].state == ORDERED);
-    must(p->incarnation == ranks[p->rank].incarnation);
-    ranks[p->rank].state = STARTED;
+    must(p->id.rank < RANKS && ranks[p->id.rank].state == ORDERED);
+    must(p->id.incarnation == ranks[p->id.rank].incarnation);
+    ranks[p->id.rank].state = STARTED;
     for (int i = 0; i < LAUNCH_STREAMS; i++)
         channel_close(p->channel[i]);
 }
@@ -136,10 +136,13 @@ static void on_failed(void *ctx, uint32_t rank, const struct cw_err *err)
     ranks[rank].state = NONE;
 }
 
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_life(void *ctx, struct cw_process process, enum life_what what)
 {
     (void)ctx;
-    must(rank < RANKS && ranks[rank].state == STARTED && incarnation == ranks[rank].incarnation);
+    must(process.rank < RANKS && ranks[process.rank].state == STARTED &&
+         process.incarnation == ranks[process.rank].incarnation);
+    if (what == LIFE_DEAD)
+        ranks[process.rank].state = LOST;
 }
 
 static void on_ended(void *ctx, uint32_t rank, int status)
@@ -150,22 +153,16 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     ranks[rank].state = NONE;
 }
 
-static void on_lost(void *ctx, uint32_t rank)
+static void on_superseded_ended(void *ctx, struct cw_process process)
 {
     (void)ctx;
-    must(rank < RANKS && ranks[rank].state == STARTED);
-    ranks[rank].state = LOST;
+    must(process.rank < RANKS && process.incarnation <= ranks[process.rank].incarnation);
+    must(ranks[process.rank].state == NONE ||
+         process.incarnation < ranks[process.rank].incarnation);
 }
 
-static void on_superseded_ended(void *ctx, uint32_t rank, uint32_t incarnation)
-{
-    (void)ctx;
-    must(rank < RANKS && incarnation <= ranks[rank].incarnation);
-    must(ranks[rank].state == NONE || incarnation < ranks[rank].incarnation);
-}
-
-static const struct remote_events remote_events = {on_started, on_failed, on_alive,
-                                                   on_ended,   on_lost,   on_superseded_ended};
+static const struct remote_events remote_events = {on_started, on_failed, on_life, on_ended,
+                                                   on_superseded_ended};
 
 /* Unit n is ordered on host n % HOSTS. */
 static enum { UNIT_NOT, UNIT_ORDERED, UNIT_STARTED, UNIT_LISTENS } unit[AGENT_UNITS_MAX];
@@ -277,7 +274,7 @@ static void lose(uint32_t host)
         must(unit[i] == UNIT_NOT);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         if (ranks[rank].state == LOST && ranks[rank].host == host) {
-            remote_detach(remote, rank, false);
+            remote_detach(remote, (struct cw_process){.rank = rank}, false);
             ranks[rank].state = NONE;
         }
 }
@@ -315,9 +312,8 @@ static void order(uint32_t host, uint32_t rank)
     static char *argv[] = {"true", NULL};
     static const struct launch_program program = {
         .path = "/bin/true", .argv = argv, .wdir = "/", .device_path = ""};
-    struct cw_setup setup = {.rank = rank,
+    struct cw_setup setup = {.process = {.rank = rank, .incarnation = ranks[rank].incarnation + 1},
                              .ranks = RANKS,
-                             .incarnation = ranks[rank].incarnation + 1,
                              .local_ranks = RANKS,
                              .address = "here"};
     struct cw_err err;
@@ -333,7 +329,7 @@ static void detach(uint32_t rank)
 {
     if (ranks[rank].state < STARTED)
         return;
-    remote_detach(remote, rank, true);
+    remote_detach(remote, (struct cw_process){.rank = rank}, true);
     ranks[rank].state = NONE;
 }
 
@@ -353,7 +349,7 @@ static void step(const uint8_t *bytes)
         break;
     case 2: /* the rank's relay knows it */
         if (ranks[rank].state == ORDERED && all.ours[ranks[rank].host])
-            remote_confirm(remote, rank);
+            remote_confirm(remote, (struct cw_process){.rank = rank});
         break;
     case 3:
         of_unit.number = bytes[2] % AGENT_UNITS_MAX;
@@ -371,7 +367,7 @@ static void step(const uint8_t *bytes)
             staged[host] = false, staging_host_back(staging, host);
         break;
     case 6:
-        remote_signal(remote, rank, 9);
+        remote_signal(remote, (struct cw_process){.rank = rank}, 9);
         break;
     default:
         say(host, AGENT_STARTED + bytes[0] / 12 % 16, bytes[2], bytes[3]);

@@ -40,7 +40,7 @@ static void setup(const uint8_t *data, size_t size)
 
     if (!cw_setup_get(data, size, &v))
         return;
-    must(v.resume_ms <= CW_RESUME_MAX_MS && v.rank < v.ranks && v.ranks <= CW_RANKS_MAX);
+    must(v.resume_ms <= CW_RESUME_MAX_MS && v.process.rank < v.ranks && v.ranks <= CW_RANKS_MAX);
     must(strlen(v.address) < sizeof(v.address));
     must(cw_setup_put(again, &v) == size && memcmp(again, data, size) == 0);
 }

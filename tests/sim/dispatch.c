@@ -194,6 +194,16 @@ static void end_without_relay(const char *text)
     job_fail(&d.job, 1, sim.now_ns, "%s", text);
 }
 
+static void tell_life(const struct sim_process *p, enum life_what what, const char *text)
+{
+    job_life(&d.job,
+             &(struct life_event){.what = what,
+                                  .host = LIFE_NO_HOST,
+                                  .process = {.rank = p->rank, .incarnation = p->incarnation},
+                                  .text = text},
+             sim.now_ns);
+}
+
 static void keep_early(struct sim_rank *r, const struct cw_report *report)
 {
     if (r->early)
@@ -218,7 +228,7 @@ static void on_report(struct sim_process *p, const struct process_news *news)
     } else if (report.kind != CW_REPORT_DRILL && report.kind != CW_REPORT_SETUP_READ) {
         sim_trace("%u.%u reports: %s", p->rank, p->incarnation, report.text);
         if (report.kind == CW_REPORT_RELAY_LOST)
-            job_rank_cut(&d.job, p->rank, report.text, sim.now_ns);
+            tell_life(p, LIFE_SUSPECT, report.text);
         else if (strstr(report.text, "no such job"))
             end_without_relay(report.text);
         else if (strstr(report.text, "does not repeat") || strstr(report.text, "diverged"))
@@ -263,7 +273,7 @@ static void pass_on_life(void)
 {
     for (struct sim_process *p = sim.processes; p; p = p->next)
         if (!p->left && !p->ended && sim.now_ns >= p->stopped_ns)
-            job_rank_alive(&d.job, p->rank, p->incarnation, sim.now_ns);
+            tell_life(p, LIFE_BACK, NULL);
     d.alive_ns = sim.now_ns;
 }
 
@@ -287,9 +297,9 @@ static void keep_last_words(struct sim_process *p)
 
 static void let_go(const struct job_order *order)
 {
-    struct sim_process *p = find_process(order->rank, order->incarnation);
+    struct sim_process *p = find_process(order->process.rank, order->process.incarnation);
 
-    sim_trace("rank %u is down: %s", order->rank, order->why);
+    sim_trace("rank %u is down: %s", order->process.rank, order->why);
     keep_last_words(p);
     p->left = true;
     if (order->remains == JOB_REMAINS_KILL)
@@ -300,9 +310,9 @@ static void start_from_beginning(const struct job_order *order)
 {
     uint64_t fault_event = 0;
 
-    if (order->incarnation == 1 && sim.plan.fault_one_in && sim_one_in(FAULT_EVENT_ONE_IN))
+    if (order->process.incarnation == 1 && sim.plan.fault_one_in && sim_one_in(FAULT_EVENT_ONE_IN))
         fault_event = 1 + sim_below(FAULT_EVENT_MAX);
-    process_start(order->rank, order->incarnation, fault_event);
+    process_start(order->process.rank, order->process.incarnation, fault_event);
 }
 
 /* Whoever has the memory that it goes on in lives no longer than until now. */
@@ -310,21 +320,22 @@ static void start_from_image(const struct job_order *order, const struct sim_ima
 {
     if (image->slot->process)
         process_kill(image->slot->process, W_EXITCODE(0, SIGKILL));
-    process_go_on(image, order->incarnation);
+    process_go_on(image, order->process.incarnation);
     sim.restored++;
 }
 
 static void start_now(const struct job_order *order)
 {
-    const struct sim_image *image = images_choose(order->rank);
+    const struct sim_image *image = images_choose(order->process.rank);
 
-    sim.rank[order->rank].waits = false;
-    sim.rank[order->rank].alter_act = sim_one_in(3) ? SIM_ALTER_LAST : sim_below(ALTER_ACT_MAX);
+    sim.rank[order->process.rank].waits = false;
+    sim.rank[order->process.rank].alter_act =
+        sim_one_in(3) ? SIM_ALTER_LAST : sim_below(ALTER_ACT_MAX);
     if (image)
         start_from_image(order, image);
     else
         start_from_beginning(order);
-    job_rank_started(&d.job, order->rank, sim.now_ns);
+    job_rank_started(&d.job, order->process.rank, sim.now_ns);
 }
 
 /* Whether its relay has said where its log begins; it does, once nobody repeats it. */
@@ -353,16 +364,16 @@ static void start_those_that_wait(void)
 
 static void start(const struct job_order *order)
 {
-    if (order->incarnation > 1 && ++sim.restarts > SIM_RESTARTS_MAX)
-        sim_fail("rank %u is restarted for ever", order->rank);
-    if (order->incarnation > 1 && !order->again && sim_one_in(START_FAILS_ONE_IN)) {
-        job_start_failed(&d.job, order->rank, 1, sim.now_ns, "the slot does not do");
+    if (order->process.incarnation > 1 && ++sim.restarts > SIM_RESTARTS_MAX)
+        sim_fail("rank %u is restarted for ever", order->process.rank);
+    if (order->process.incarnation > 1 && !order->again && sim_one_in(START_FAILS_ONE_IN)) {
+        job_start_failed(&d.job, order->process.rank, 1, sim.now_ns, "the slot does not do");
         return;
     }
-    d.waiting[order->rank] = *order;
-    sim.rank[order->rank].waits = true;
-    sim.rank[order->rank].waits_ns = sim.now_ns;
-    if (images_are_settled(order->rank))
+    d.waiting[order->process.rank] = *order;
+    sim.rank[order->process.rank].waits = true;
+    sim.rank[order->process.rank].waits_ns = sim.now_ns;
+    if (images_are_settled(order->process.rank))
         start_now(order);
 }
 

@@ -76,10 +76,9 @@ static void tell(struct sim_process *p, enum process_news_kind kind, const void 
 static void fill_setup(struct sim_process *p, uint64_t fault_event)
 {
     struct sim_rank *r = &sim.rank[p->rank];
-    struct cw_setup setup = {.rank = p->rank,
+    struct cw_setup setup = {.process = {.rank = p->rank, .incarnation = p->incarnation},
                              .flags = CW_SETUP_CONTENTS_END,
                              .ranks = sim.plan.ranks,
-                             .incarnation = p->incarnation,
                              .spin_ns = sim.plan.spin_ns,
                              .resume_ms = sim.plan.resume_ms,
                              .fault_event = fault_event,

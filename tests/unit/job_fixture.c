@@ -41,13 +41,27 @@ enum job_action next_at(uint64_t now_ns)
     return action;
 }
 
+void process_is(enum life_what what, uint32_t rank, const char *text, uint64_t now_ns)
+{
+    job_life(
+        &job,
+        &(struct life_event){
+            .what = what, .host = LIFE_NO_HOST, .process = job_process(&job, rank), .text = text},
+        now_ns);
+}
+
+void host_is(enum life_what what, uint32_t host, uint64_t now_ns)
+{
+    job_life(&job, &(struct life_event){.what = what, .host = host, .text = LOST}, now_ns);
+}
+
 void start_all(uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
-        CU_ASSERT_EQUAL(order.rank, i);
+        CU_ASSERT_EQUAL(order.process.rank, i);
         CU_ASSERT_EQUAL(order.slot, i);
-        CU_ASSERT_EQUAL(order.incarnation, 1);
+        CU_ASSERT_EQUAL(order.process.incarnation, 1);
         CU_ASSERT_FALSE(order.again);
         job_rank_started(&job, i, NOW);
     }

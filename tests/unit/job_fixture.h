@@ -8,6 +8,7 @@
 #define SLOTS 5
 #define NOW 5000000000ull
 #define TIMEOUT 10000000000ull
+#define LOST "was on host b, which gave no sign of life for 10 s"
 #define PERIOD 500000000ull
 #define EXITED(code) ((code) << 8) /* as waitpid(2) tells it */
 #define KILLED(signal) (signal)
@@ -28,6 +29,10 @@ void make(uint32_t count);
 
 /* The next thing to be done; that a rank is down is let pass. */
 enum job_action next_at(uint64_t now_ns);
+
+/* Of the process of the rank that runs; of a host, whose text is LOST. */
+void process_is(enum life_what what, uint32_t rank, const char *text, uint64_t now_ns);
+void host_is(enum life_what what, uint32_t host, uint64_t now_ns);
 
 void start_all(uint32_t count);
 

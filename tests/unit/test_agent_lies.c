@@ -73,12 +73,20 @@ static void on_said(void *ctx, uint32_t host, const char *line)
     (void)line;
 }
 
+static void on_silent(void *ctx, uint32_t host, bool silent)
+{
+    (void)ctx;
+    (void)host;
+    (void)silent;
+}
+
 static const struct agents_events agents_events = {.ready = on_ready,
                                                    .failed = on_host,
                                                    .lost = on_host,
                                                    .back = on_back,
                                                    .suspended = on_suspended,
                                                    .resumed = on_back,
+                                                   .silent = on_silent,
                                                    .said = on_said};
 
 static struct channels channels;
@@ -98,12 +106,17 @@ static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
     fails += rank == 0; /* the other one is started nowhere when the host is lost */
 }
 
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
+static void on_life(void *ctx, struct cw_process process, enum life_what what)
 {
     (void)ctx;
-    CU_ASSERT_TRUE(rank < 2);
-    CU_ASSERT_EQUAL(incarnation, 1);
-    alives++;
+    CU_ASSERT_TRUE(process.rank < 2);
+    CU_ASSERT_EQUAL(process.incarnation, 1);
+    alives += what == LIFE_BACK;
+}
+
+static void on_superseded_ended(void *ctx, struct cw_process process)
+{
+    on_life(ctx, process, LIFE_BACK);
 }
 
 static void on_ended(void *ctx, uint32_t rank, int status)
@@ -114,14 +127,8 @@ static void on_ended(void *ctx, uint32_t rank, int status)
     ends++;
 }
 
-static void on_lost(void *ctx, uint32_t rank)
-{
-    (void)ctx;
-    (void)rank;
-}
-
-static const struct remote_events remote_events = {on_started, on_failed, on_alive,
-                                                   on_ended,   on_lost,   on_alive};
+static const struct remote_events remote_events = {on_started, on_failed, on_life, on_ended,
+                                                   on_superseded_ended};
 
 static void on_unit_started(void *ctx, uint32_t number, pid_t pid, const char *place)
 {
@@ -323,8 +330,10 @@ static void order_rank(uint32_t rank)
     static char *argv[] = {"true", NULL};
     static const struct launch_program program = {
         .path = "/bin/true", .argv = argv, .device_path = ""};
-    struct cw_setup setup = {
-        .rank = rank, .ranks = RANKS, .incarnation = 1, .local_ranks = RANKS, .address = "here"};
+    struct cw_setup setup = {.process = {.rank = rank, .incarnation = 1},
+                             .ranks = RANKS,
+                             .local_ranks = RANKS,
+                             .address = "here"};
 
     CU_ASSERT_EQUAL(remote_start(remote, &program, &setup, 0, -1, -1, &err), CW_OK);
 }

@@ -156,12 +156,20 @@ static void on_unit_lost(void *ctx, uint32_t number, const struct cw_err *e)
     (void)e;
 }
 
+static void on_silent(void *ctx, uint32_t host, bool silent)
+{
+    (void)ctx;
+    (void)host;
+    alives += silent;
+}
+
 static const struct agents_events agents_events = {.ready = on_ready,
                                                    .failed = on_host_failed,
                                                    .lost = on_host_lost,
                                                    .back = on_back,
                                                    .suspended = on_suspended,
                                                    .resumed = on_resumed,
+                                                   .silent = on_silent,
                                                    .said = on_said};
 
 static const struct units_events units_events = {on_unit_started, on_unit_listens, on_unit_ended,
@@ -170,8 +178,8 @@ static const struct units_events units_events = {on_unit_started, on_unit_listen
 static void on_started(void *ctx, const struct remote_process *process)
 {
     (void)ctx;
-    made[process->rank] = *process;
-    started[process->rank] = true;
+    made[process->id.rank] = *process;
+    started[process->id.rank] = true;
 }
 
 static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
@@ -181,14 +189,6 @@ static void on_failed(void *ctx, uint32_t rank, const struct cw_err *e)
     failed[rank] = true;
 }
 
-static void on_alive(void *ctx, uint32_t rank, uint32_t incarnation)
-{
-    (void)ctx;
-    (void)rank;
-    (void)incarnation;
-    alives++;
-}
-
 static void on_ended(void *ctx, uint32_t rank, int how)
 {
     (void)ctx;
@@ -196,14 +196,24 @@ static void on_ended(void *ctx, uint32_t rank, int how)
     ended[rank] = true;
 }
 
-static void on_lost(void *ctx, uint32_t rank)
+static void on_life(void *ctx, struct cw_process process, enum life_what what)
 {
     (void)ctx;
-    lost[rank] = true;
+    if (what == LIFE_DEAD)
+        lost[process.rank] = true;
+    else
+        alives++;
 }
 
-static const struct remote_events remote_events = {on_started, on_failed, on_alive,
-                                                   on_ended,   on_lost,   on_alive};
+static void on_superseded_ended(void *ctx, struct cw_process process)
+{
+    (void)ctx;
+    (void)process;
+    alives++;
+}
+
+static const struct remote_events remote_events = {on_started, on_failed, on_life, on_ended,
+                                                   on_superseded_ended};
 
 /* --- the site --- */
 
@@ -356,9 +366,8 @@ static void start_on(uint32_t host, uint32_t rank, const char *script, int stdin
     static struct launch_program programs[RANKS];
     static char *argvs[RANKS][4];
     static char restorer[RANKS][160];
-    struct cw_setup setup = {.rank = rank,
+    struct cw_setup setup = {.process = {.rank = rank, .incarnation = 1},
                              .ranks = RANKS,
-                             .incarnation = 1,
                              .local_rank = rank,
                              .local_ranks = RANKS,
                              .address = "here"};
@@ -480,7 +489,8 @@ static void program_that_is_not_there(void)
     static char *const argv[] = {"none", NULL};
     static const struct launch_program program = {
         .path = "/none/none", .argv = argv, .device_path = ""};
-    struct cw_setup setup = {.rank = 1, .ranks = RANKS, .incarnation = 1, .local_ranks = 1};
+    struct cw_setup setup = {
+        .process = {.rank = 1, .incarnation = 1}, .ranks = RANKS, .local_ranks = 1};
 
     open_ready(1, TIMEOUT_NS);
     CU_ASSERT_EQUAL(remote_start(remote, &program, &setup, 0, -1, -1, &err), CW_OK);
@@ -601,7 +611,7 @@ static void input_that_nobody_reads(void)
     }
     CU_ASSERT_TRUE(broken);
     close(fds[1]);
-    remote_signal(remote, 0, SIGTERM);
+    remote_signal(remote, (struct cw_process){0}, SIGTERM);
     CU_ASSERT_TRUE(await(&ended[0]));
     CU_ASSERT_TRUE(WIFSIGNALED(status[0]) && WTERMSIG(status[0]) == SIGTERM);
     close_rank(0);
@@ -733,7 +743,7 @@ static void agent_is_killed(void)
     CU_ASSERT_TRUE(lost[0]);
     CU_ASSERT_PTR_NOT_NULL(strstr(host_why.text, "host one"));
     CU_ASSERT_TRUE(is_gone(rank));
-    remote_detach(remote, 0, true);
+    remote_detach(remote, (struct cw_process){0}, true);
     close_rank(0);
     started[0] = false;
     start_on(1, 0, "exit 0", -1, -1);
@@ -750,7 +760,7 @@ static void lost_host_returns(void)
     kill(agent_pid(0), SIGKILL);
     CU_ASSERT_TRUE(await_count(&host_losses, 1));
     CU_ASSERT_FALSE(agents_is_there(agents, 0));
-    remote_detach(remote, 0, true);
+    remote_detach(remote, (struct cw_process){0}, true);
     close_rank(0);
     CU_ASSERT_TRUE(await_count(&host_returns, 1));
     CU_ASSERT_TRUE(agents_is_there(agents, 0));
@@ -785,7 +795,7 @@ static void agent_stands_still_for_too_long(void)
     kill(agent, SIGCONT);
     CU_ASSERT_TRUE(is_gone(rank));
     CU_ASSERT_TRUE(is_gone(agent));
-    remote_detach(remote, 0, true);
+    remote_detach(remote, (struct cw_process){0}, true);
     close_rank(0);
     close_all();
 }
@@ -823,7 +833,7 @@ static void agent_is_told_to_end(void)
     kill(agent_pid(0), SIGTERM);
     CU_ASSERT_TRUE(await_count(&host_losses, 1));
     CU_ASSERT_TRUE(is_gone(rank));
-    remote_detach(remote, 0, true);
+    remote_detach(remote, (struct cw_process){0}, true);
     close_rank(0);
     close_all();
 }

@@ -9,8 +9,6 @@
 
 SUITE("hosts of a job");
 
-#define LOST "was on host b, which gave no sign of life for 10 s"
-
 /* Host 0 has slots 0, 1 and 2; host 1 has 3, host 2 has 4. */
 static const uint32_t slot_host[SLOTS] = {0, 0, 0, 1, 2};
 
@@ -29,7 +27,7 @@ static void begin(const uint32_t *rank_slot, uint32_t count_of_slots, uint32_t r
 static void starts(uint32_t rank, uint32_t slot)
 {
     CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
-    CU_ASSERT_EQUAL(order.rank, rank);
+    CU_ASSERT_EQUAL(order.process.rank, rank);
     CU_ASSERT_EQUAL(order.slot, slot);
 }
 
@@ -74,9 +72,9 @@ TEST(first_on_the_own_host)
 TEST(lost_host_takes_its_ranks)
 {
     run_on(apart, SLOTS, 1);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
-    CU_ASSERT_EQUAL(order.rank, 2);
+    CU_ASSERT_EQUAL(order.process.rank, 2);
     CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
     CU_ASSERT_FALSE(order.hung);
     CU_ASSERT_STRING_EQUAL(order.why, LOST);
@@ -109,10 +107,10 @@ static void run_on_sites(bool any_site)
 TEST(first_at_the_own_site)
 {
     run_on_sites(true);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     starts(2, 4); /* the free slot 2 is elsewhere */
     job_rank_started(&job, 2, NOW);
-    job_host_lost(&job, 2, LOST, NOW);
+    host_is(LIFE_DEAD, 2, NOW);
     CU_ASSERT_EQUAL(ranks[2].slot, 2);
     slots_agree();
 }
@@ -121,12 +119,12 @@ TEST(first_at_the_own_site)
 TEST(away_from_where_the_relay_was_lost)
 {
     run_on_sites(true);
-    job_rank_cut(&job, 2, "no route", NOW);
+    process_is(LIFE_SUSPECT, 2, "no route", NOW);
     job_rank_ended(&job, 2, EXITED(CW_EXIT_DEVICE), NOW);
     starts(2, 2); /* though its own slot is free */
     job_rank_started(&job, 2, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
-    job_rank_cut(&job, 0, "no route", NOW);
+    process_is(LIFE_SUSPECT, 0, "no route", NOW);
     job_rank_ended(&job, 0, EXITED(CW_EXIT_DEVICE), NOW);
     starts(0, 3);
     job_rank_started(&job, 0, NOW);
@@ -136,7 +134,7 @@ TEST(away_from_where_the_relay_was_lost)
 TEST(where_the_relay_was_lost_if_nowhere_else)
 {
     run_on_sites(false);
-    job_rank_cut(&job, 2, "no route", NOW);
+    process_is(LIFE_SUSPECT, 2, "no route", NOW);
     job_rank_ended(&job, 2, EXITED(CW_EXIT_DEVICE), NOW);
     starts(2, 3);
     slots_agree();
@@ -145,10 +143,10 @@ TEST(where_the_relay_was_lost_if_nowhere_else)
 TEST(at_the_own_site_alone)
 {
     run_on_sites(false);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     starts(2, 4);
     job_rank_started(&job, 2, NOW);
-    job_host_lost(&job, 2, LOST, NOW);
+    host_is(LIFE_DEAD, 2, NOW);
     signals(SIGTERM);
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "2 of 5 slots are on lost hosts"));
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "--restart-at grid"));
@@ -157,9 +155,9 @@ TEST(at_the_own_site_alone)
 TEST(lost_host_is_not_used)
 {
     run_on(apart, SLOTS, 1);
-    job_host_lost(&job, 2, LOST, NOW); /* nobody is there */
+    host_is(LIFE_DEAD, 2, NOW); /* nobody is there */
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     starts(2, 2);
     job_start_failed(&job, 2, 1, NOW, "no");
     signals(SIGTERM);
@@ -169,12 +167,12 @@ TEST(lost_host_is_not_used)
 TEST(host_that_is_back_is_used)
 {
     run_on(apart, SLOTS, 1);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     starts(2, 4);
     job_rank_started(&job, 2, NOW);
-    job_host_back(&job, 1);
+    host_is(LIFE_BACK, 1, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it stays where it is */
-    job_host_lost(&job, 2, LOST, NOW + JOB_BACKOFF_MAX_NS);
+    host_is(LIFE_DEAD, 2, NOW + JOB_BACKOFF_MAX_NS);
     CU_ASSERT_EQUAL(next_at(NOW + 2 * JOB_BACKOFF_MAX_NS), JOB_START);
     CU_ASSERT_EQUAL(order.slot, 2); /* the next from 4 on that is free */
     job_start_failed(&job, 2, 1, NOW, "no");
@@ -186,7 +184,7 @@ TEST(too_few_slots)
     static const uint32_t filled[RANKS] = {0, 1, 2};
 
     run_on(filled, SLOTS, 1);
-    job_host_lost(&job, 0, LOST, NOW);
+    host_is(LIFE_DEAD, 0, NOW);
     ends(1, "rank 2 (./prog) " LOST ", and there is no free slot for it: 3 of 5 slots are "
             "on lost hosts; give more hosts, as --spares, or let ranks share slots with "
             "--oversubscribe");
@@ -198,7 +196,7 @@ TEST(slots_are_shared)
     static const uint32_t filled[RANKS] = {0, 1, 2};
 
     run_on(filled, SLOTS, 2);
-    job_host_lost(&job, 0, LOST, NOW);
+    host_is(LIFE_DEAD, 0, NOW);
     starts(0, 3);
     starts(1, 4);
     starts(2, 3);
@@ -206,7 +204,7 @@ TEST(slots_are_shared)
         job_rank_started(&job, i, NOW);
     CU_ASSERT_EQUAL(slots[3].ranks, 2);
     slots_agree();
-    job_host_lost(&job, 1, LOST, NOW); /* there is room for one of its two */
+    host_is(LIFE_DEAD, 1, NOW); /* there is room for one of its two */
     signals(SIGTERM);
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "rank 2 (./prog) was on host b"));
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "4 of 5 slots are on lost hosts"));
@@ -242,7 +240,7 @@ TEST(waiting_rank_moves)
         }
     }
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it waits for a moment */
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     CU_ASSERT_EQUAL(next_at(NOW + JOB_BACKOFF_MIN_NS), JOB_START);
     CU_ASSERT_EQUAL(order.slot, 4);
     CU_ASSERT_STRING_EQUAL(order.why, "was killed by signal 9 (Killed)");
@@ -253,8 +251,8 @@ TEST(waiting_rank_moves)
 TEST(watcher_is_lost_before_its_host)
 {
     run_on(apart, SLOTS, 1);
-    job_watcher_lost(&job, 2, NOW);
-    job_host_lost(&job, 1, LOST, NOW);
+    process_is(LIFE_DEAD, 2, "lost its watcher", NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
     CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
     CU_ASSERT_STRING_EQUAL(order.why, LOST);
@@ -266,15 +264,15 @@ TEST(watcher_is_lost_before_its_host)
 TEST(first_start_moves)
 {
     begin(apart, SLOTS, 1);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     starts(0, 0);
     starts(1, 1);
     starts(2, 4);
-    job_host_lost(&job, 2, LOST, NOW);
+    host_is(LIFE_DEAD, 2, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING); /* it is not known whether it starts */
     job_start_failed(&job, 2, 1, NOW, "no");
     starts(2, 2);
-    CU_ASSERT_EQUAL(order.incarnation, 1);
+    CU_ASSERT_EQUAL(order.process.incarnation, 1);
     job_rank_started(&job, 2, NOW);
     CU_ASSERT_EQUAL(ranks[2].restarts, 0);
     slots_agree();
@@ -283,7 +281,7 @@ TEST(first_start_moves)
 TEST(first_start_finds_no_slot)
 {
     begin(apart, 4, 1);
-    job_host_lost(&job, 0, LOST, NOW);
+    host_is(LIFE_DEAD, 0, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_DONE);
     CU_ASSERT_PTR_NOT_NULL(strstr(job.reason, "rank 0 (./prog) " LOST ", and there is no free"));
 }
@@ -295,20 +293,20 @@ TEST(started_on_a_lost_host)
     starts(0, 0);
     starts(1, 1);
     starts(2, 3);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     job_rank_started(&job, 2, NOW);
     CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_DOWN);
     CU_ASSERT_EQUAL(order.remains, JOB_REMAINS_LEAVE);
     CU_ASSERT_STRING_EQUAL(order.why, "was started on a host that is lost");
     starts(2, 4);
-    CU_ASSERT_EQUAL(order.incarnation, 2);
+    CU_ASSERT_EQUAL(order.process.incarnation, 2);
 }
 
 TEST(lost_host_without_recovery)
 {
     run_on(apart, SLOTS, 1);
     job.config.recover = false;
-    job_host_lost(&job, 0, LOST, NOW);
+    host_is(LIFE_DEAD, 0, NOW);
     signals(SIGTERM);
     CU_ASSERT_STRING_EQUAL(job.reason, "rank 0 (./prog) " LOST);
     job_rank_ended(&job, 2, KILLED(SIGTERM), NOW);
@@ -324,7 +322,7 @@ TEST(lost_host_while_the_job_ends)
     signals(SIGINT);
     job_rank_ended(&job, 0, KILLED(SIGINT), NOW);
     job_rank_ended(&job, 1, KILLED(SIGINT), NOW);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     ends(128 + SIGINT, "ended by signal 2 (Interrupt)");
 }
 
@@ -332,9 +330,35 @@ TEST(ended_rank_is_not_started_again)
 {
     run_on(apart, SLOTS, 1);
     run_well(2);
-    job_host_lost(&job, 1, LOST, NOW);
+    host_is(LIFE_DEAD, 1, NOW);
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
     run_well(0);
     run_well(1);
     ends(0, "");
+}
+
+/* Of a host that is not heard nothing is known: its ranks are silent from when it is heard again.
+ */
+TEST(suspect_host_excuses_its_ranks)
+{
+    uint64_t now_ns = NOW;
+
+    run_on(apart, SLOTS, 1);
+    host_is(LIFE_SUSPECT, 1, NOW);
+    for (; now_ns <= NOW + 3 * TIMEOUT; now_ns += PERIOD) {
+        process_is(LIFE_BACK, 0, NULL, now_ns);
+        process_is(LIFE_BACK, 1, NULL, now_ns);
+        CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_NOTHING);
+        CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 2, PERIOD, now_ns), "starting");
+    }
+    host_is(LIFE_BACK, 1, now_ns);
+    for (uint64_t end_ns = now_ns + TIMEOUT; now_ns < end_ns; now_ns += PERIOD) {
+        process_is(LIFE_BACK, 0, NULL, now_ns);
+        process_is(LIFE_BACK, 1, NULL, now_ns);
+        CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_NOTHING);
+    }
+    CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 2, PERIOD, now_ns), "hung");
+    CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_DOWN);
+    CU_ASSERT_EQUAL(order.process.rank, 2);
+    CU_ASSERT_TRUE(order.hung);
 }

@@ -111,7 +111,8 @@ static void start_of(int image_fd, uint64_t alive_period_ns)
                                      .more_count = 1,
                                      .device_path = "",
                                      .restore_path = restorer};
-    struct cw_setup setup = {.rank = 2, .ranks = 3, .incarnation = 2, .address = "here"};
+    struct cw_setup setup = {
+        .process = {.rank = 2, .incarnation = 2}, .ranks = 3, .address = "here"};
     uint8_t zeros[CW_KEY_SIZE] = {0};
     uint64_t until_ns;
 

@@ -102,7 +102,8 @@ static void start(uint32_t rank, uint32_t number, bool again)
 {
     said_open(&pmi[rank], &channels, false);
     said_open(&control[rank], &channels, true);
-    rank_io_open(io, rank, number, again, pmi[rank].channel, control[rank].channel);
+    rank_io_open(io, (struct cw_process){.rank = rank, .incarnation = again ? 2 : 1}, number,
+                 pmi[rank].channel, control[rank].channel);
 }
 
 static void end(uint32_t rank)

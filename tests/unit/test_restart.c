@@ -26,7 +26,7 @@ static void start_recovering(const struct job_config *config)
 static void goes_down(uint32_t rank, enum job_remains remains, uint64_t now_ns, const char *why)
 {
     CU_ASSERT_EQUAL(job_next(&job, now_ns, &order), JOB_DOWN);
-    CU_ASSERT_EQUAL(order.rank, rank);
+    CU_ASSERT_EQUAL(order.process.rank, rank);
     CU_ASSERT_EQUAL(order.remains, remains);
     CU_ASSERT_EQUAL(order.hung, remains == JOB_REMAINS_LEAVE);
     CU_ASSERT_STRING_EQUAL(order.why, why);
@@ -40,8 +40,8 @@ static void comes_back(uint32_t rank, uint32_t incarnation, uint64_t at_ns, uint
         CU_ASSERT_EQUAL(job_deadline_ns(&job), at_ns);
     }
     CU_ASSERT_EQUAL(job_next(&job, at_ns, &order), JOB_START);
-    CU_ASSERT_EQUAL(order.rank, rank);
-    CU_ASSERT_EQUAL(order.incarnation, incarnation);
+    CU_ASSERT_EQUAL(order.process.rank, rank);
+    CU_ASSERT_EQUAL(order.process.incarnation, incarnation);
     CU_ASSERT_EQUAL(job_next(&job, at_ns, &order), JOB_NOTHING);
     job_rank_started(&job, rank, at_ns);
     CU_ASSERT_EQUAL(ranks[rank].incarnation, incarnation);
@@ -92,7 +92,7 @@ TEST(crash_at_any_time)
     for (uint32_t i = 0; i < RANKS; i++) {
         goes_down(i, JOB_REMAINS_NOTHING, NOW, "was killed by signal 15 (Terminated)");
         CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_START);
-        CU_ASSERT_EQUAL(order.rank, i);
+        CU_ASSERT_EQUAL(order.process.rank, i);
         job_rank_started(&job, i, NOW);
     }
     CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_NOTHING);
@@ -116,7 +116,7 @@ TEST(one_that_cannot_be_restored_is_no_crash)
         job_rank_ended(&job, 1, EXITED(113), NOW);
         goes_down(1, JOB_REMAINS_NOTHING, NOW, "could not be restored");
         CU_ASSERT_EQUAL(job_next(&job, NOW, &order), JOB_START);
-        CU_ASSERT_EQUAL(order.incarnation, 3 + i);
+        CU_ASSERT_EQUAL(order.process.incarnation, 3 + i);
         job_rank_started(&job, 1, NOW);
         CU_ASSERT_EQUAL(ranks[1].restarts, 1);
     }
@@ -399,7 +399,7 @@ TEST(budget_of_another_rank)
     for (uint32_t i = 0; i < RANKS; i++) {
         dies(i, SIGKILL, 7, 4);
         CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
-        CU_ASSERT_EQUAL(order.rank, i);
+        CU_ASSERT_EQUAL(order.process.rank, i);
         job_rank_started(&job, i, NOW);
     }
     CU_ASSERT_EQUAL(next_at(NOW), JOB_NOTHING);
@@ -478,7 +478,7 @@ TEST(relay_loses_a_rank)
 TEST(rank_loses_its_relay)
 {
     start_recovering(&recovering);
-    job_rank_cut(&job, 1, "connection reset", NOW);
+    process_is(LIFE_SUSPECT, 1, "connection reset", NOW);
     job_rank_ended(&job, 1, EXITED(CW_EXIT_DEVICE), NOW);
     goes_down(1, JOB_REMAINS_NOTHING, NOW, "lost its relay: connection reset");
     comes_back(1, 2, NOW, NOW);
@@ -487,7 +487,7 @@ TEST(rank_loses_its_relay)
 TEST(rank_loses_its_relay_without_recovery)
 {
     start(2);
-    job_rank_cut(&job, 1, "connection reset", NOW);
+    process_is(LIFE_SUSPECT, 1, "connection reset", NOW);
     CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS - 1), JOB_NOTHING);
     CU_ASSERT_EQUAL(next_at(NOW + JOB_LOST_NS), JOB_SIGNAL);
     CU_ASSERT_EQUAL(job.exit_code, 1);
@@ -498,7 +498,7 @@ TEST(rank_loses_its_relay_without_recovery)
 TEST(relay_is_gone)
 {
     start_recovering(&recovering);
-    job_rank_cut(&job, 1, "connection reset", NOW - 1);
+    process_is(LIFE_SUSPECT, 1, "connection reset", NOW - 1);
     job_relay_lost(&job, "relay unix:r: closed", NOW);
     job_relay_lost(&job, "another", NOW);
     dies(2, SIGKILL, 1, 1);
@@ -511,7 +511,7 @@ TEST(relay_is_gone)
 TEST(watcher_is_gone)
 {
     start_recovering(&recovering);
-    job_watcher_lost(&job, 1, NOW);
+    process_is(LIFE_DEAD, 1, "lost the process that watched it", NOW);
     goes_down(1, JOB_REMAINS_KILL, NOW, "lost the process that watched it");
     comes_back(1, 2, NOW, NOW);
 }
@@ -522,7 +522,7 @@ static void time_passes(uint32_t silent, uint64_t from_ns, uint64_t to_ns)
     for (uint64_t t = from_ns; t < to_ns; t += PERIOD) {
         for (uint32_t i = 0; i < RANKS; i++)
             if (i != silent)
-                job_rank_alive(&job, i, ranks[i].incarnation, t);
+                process_is(LIFE_BACK, i, NULL, t);
         CU_ASSERT_EQUAL(job_next(&job, t, &order), JOB_NOTHING);
         CU_ASSERT_TRUE(job_deadline_ns(&job) <= t + TIMEOUT / 4);
     }
@@ -535,8 +535,11 @@ TEST(silent_rank_is_replaced)
     CU_ASSERT_STRING_EQUAL(job_rank_condition(&job, 1, PERIOD, NOW + TIMEOUT), "hung");
     goes_down(1, JOB_REMAINS_LEAVE, NOW + TIMEOUT, "gave no sign of life for 10 s");
     comes_back(1, 2, NOW + TIMEOUT, NOW + TIMEOUT);
-    job_rank_alive(&job, 1, 1, NOW + 2 * TIMEOUT - 1); /* it wakes up: too late */
-    CU_ASSERT_EQUAL(ranks[1].alive_ns, NOW + TIMEOUT);
+    job_life(&job, /* it wakes up: too late */
+             &(struct life_event){
+                 .what = LIFE_BACK, .host = LIFE_NO_HOST, .process = {.rank = 1, .incarnation = 1}},
+             NOW + 2 * TIMEOUT - 1);
+    CU_ASSERT_EQUAL(ranks[1].life.heard_ns, NOW + TIMEOUT);
 }
 
 /* A silence that nobody could hear does not count. */
@@ -572,7 +575,7 @@ TEST(other_slots_are_tried)
     for (int i = 0; i < 3; i++) {
         CU_ASSERT_EQUAL(next_at(NOW), JOB_START);
         CU_ASSERT_EQUAL(order.slot, expected[i]);
-        CU_ASSERT_EQUAL(order.incarnation, 2);
+        CU_ASSERT_EQUAL(order.process.incarnation, 2);
         CU_ASSERT_EQUAL(order.again, i > 0);
         if (i < 2)
             job_start_failed(&job, 1, 127, NOW, "exec: No such file");

@@ -15,9 +15,9 @@ static struct cw_setup some_setup(void)
     for (int i = 0; i < CW_KEY_SIZE; i++)
         v.key[i] = (uint8_t)(i + 1);
     memset(v.job, 0x77, sizeof(v.job));
-    v.rank = 3;
+    v.process.rank = 3;
     v.ranks = 5;
-    v.incarnation = 2;
+    v.process.incarnation = 2;
     v.spin_ns = 1ull << 40;
     v.resume_ms = CW_RESUME_MAX_MS;
     v.fault_event = 3ull << 40;
@@ -91,7 +91,7 @@ TEST(values_out_of_bounds)
     uint8_t bytes[CW_SETUP_MAX];
     size_t size = cw_setup_put(bytes, &v);
 
-    v.rank = v.ranks;
+    v.process.rank = v.ranks;
     CU_ASSERT_FALSE(survives(&v));
     v.ranks = CW_RANKS_MAX;
     CU_ASSERT_TRUE(survives(&v));
