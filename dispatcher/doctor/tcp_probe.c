@@ -1,17 +1,15 @@
 #include "dispatcher/doctor/tcp_probe.h"
 #include "common/clock.h"
+#include "common/thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define NS_IN_MS 1000000ull
@@ -19,25 +17,18 @@
 /* --- the one who listens --- */
 
 /* There is room for a few bytes. */
-static void serve(int listener, const uint8_t token[TCP_PROBE_TOKEN])
+static void *serve(void *server)
 {
+    const struct tcp_probe_server *s = server;
     int fd;
 
-    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
+    while ((fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0 || errno == EINTR ||
            errno == ECONNABORTED)
         if (fd >= 0) {
-            send(fd, token, TCP_PROBE_TOKEN, MSG_NOSIGNAL | MSG_DONTWAIT);
+            send(fd, s->token, TCP_PROBE_TOKEN, MSG_NOSIGNAL | MSG_DONTWAIT);
             close(fd);
         }
-}
-
-/* The launcher waits until nobody has its pipes any more. */
-static void leave_standard_descriptors(void)
-{
-    int fd = open("/dev/null", O_RDWR);
-
-    for (int i = 0; fd >= 0 && i < 3; i++)
-        dup2(fd, i);
+    return NULL;
 }
 
 static int listen_anywhere(uint16_t *port, struct cw_err *err)
@@ -59,34 +50,31 @@ static int listen_anywhere(uint16_t *port, struct cw_err *err)
 int tcp_probe_serve(struct tcp_probe_server *s, const uint8_t token[TCP_PROBE_TOKEN],
                     struct cw_err *err)
 {
-    int listener = listen_anywhere(&s->port, err);
-    pid_t parent = getpid();
+    uint16_t port;
+    int failed;
 
-    s->pid = 0;
-    if (listener < 0)
+    s->port = 0;
+    s->listener = listen_anywhere(&port, err);
+    if (s->listener < 0)
         return err->code;
-    s->pid = fork();
-    if (s->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        leave_standard_descriptors();
-        if (getppid() == parent)
-            serve(listener, token);
-        _exit(0);
+    memcpy(s->token, token, TCP_PROBE_TOKEN);
+    failed = cw_thread_start(&s->thread, 0, serve, s);
+    if (failed) {
+        close(s->listener);
+        return cw_err_set(err, CW_ESYS, "starting a thread: %s", strerror(failed));
     }
-    close(listener);
-    if (s->pid > 0)
-        return CW_OK;
-    *s = (struct tcp_probe_server){0};
-    return cw_err_set(err, CW_ESYS, "fork: %s", strerror(errno));
+    s->port = port;
+    return CW_OK;
 }
 
 void tcp_probe_end(struct tcp_probe_server *s)
 {
-    if (s->pid > 0) {
-        kill(s->pid, SIGKILL);
-        waitpid(s->pid, NULL, 0);
+    if (s->port) {
+        shutdown(s->listener, SHUT_RDWR);
+        pthread_join(s->thread, NULL);
+        close(s->listener);
     }
-    s->pid = 0;
+    s->port = 0;
 }
 
 /* --- the one who connects --- */

@@ -6,22 +6,24 @@
 #include "common/transport.h"
 
 #include <jansson.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #define TCP_PROBE_TOKEN 16u                                   /* bytes */
 #define TCP_PROBE_OTHER "somebody else seems to listen there" /* of an error: so it says */
 #define TCP_PROBE_CONNECT_MS 5000                             /* for a connection */
 #define TCP_PROBE_ANSWER_MS 2000                              /* for an answer */
 
+/* At one place while it listens. */
 struct tcp_probe_server {
-    pid_t pid; /* 0: there is none */
-    uint16_t port;
+    uint16_t port; /* 0: there is none */
+    int listener;
+    pthread_t thread;
+    uint8_t token[TCP_PROBE_TOKEN];
 };
 
-/* Starts a process that listens on all addresses of this machine. It ends with the calling thread.
- * Errors: CW_ESYS. */
+/* Starts a thread that listens on all addresses of this machine. Errors: CW_ESYS. */
 int tcp_probe_serve(struct tcp_probe_server *server, const uint8_t token[TCP_PROBE_TOKEN],
                     struct cw_err *err);
 void tcp_probe_end(struct tcp_probe_server *server);
