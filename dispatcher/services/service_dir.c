@@ -19,7 +19,7 @@ static int fail(const char *path, const char *doing, struct cw_err *err)
                       strerror(errno));
 }
 
-int service_dir_path(const json_t *request, bool make, char path[PATH_MAX], struct cw_err *err)
+int service_dir_path(const json_t *request, char path[PATH_MAX], struct cw_err *err)
 {
     char name[2 * SERVICE_NAME_MAX + 2];
     struct grid grid = {0};
@@ -27,11 +27,7 @@ int service_dir_path(const json_t *request, bool make, char path[PATH_MAX], stru
     snprintf(grid.name, sizeof(grid.name), "%s", service_text(request, "grid"));
     snprintf(name, sizeof(name), "%s.%s", service_text(request, "site"),
              service_text(request, "service"));
-    if (grid_state_path(&grid, name, path, err) < 0)
-        return err->code;
-    if (make && mkdir(path, 0700) < 0 && errno != EEXIST)
-        return fail(path, "mkdir", err);
-    return CW_OK;
+    return grid_state_path(&grid, name, path, err);
 }
 
 static void in_dir(const char *path, const char *file, char whole[PATH_MAX])

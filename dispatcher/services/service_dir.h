@@ -13,8 +13,8 @@
 #define SERVICE_DIR_FILES_MAX 64u /* in it, that are removed */
 #define SERVICE_DIR_TRIES_MAX 5u  /* to lock a directory that others remove */
 
-/* Its path; `make`: it is made where it is missing. Errors: of grid_state_path; CW_ESYS. */
-int service_dir_path(const json_t *request, bool make, char path[PATH_MAX], struct cw_err *err);
+/* Its path. Errors: of grid_state_path. */
+int service_dir_path(const json_t *request, char path[PATH_MAX], struct cw_err *err);
 
 /* The process that holds the lock; 0: nobody does. */
 pid_t service_dir_holder(const char *path);

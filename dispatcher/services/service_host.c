@@ -200,7 +200,7 @@ void service_carry_out(const json_t *request, struct service_answer *a)
     json_t *info = NULL;
 
     *a = (struct service_answer){.state = SERVICE_FAILED};
-    if (service_dir_path(request, starts, path, &err) < 0)
+    if (service_dir_path(request, path, &err) < 0)
         note(a, "%s", err.text);
     else if (is_of_this_host(info = service_dir_info(path), a)) {
         look(path, a);
