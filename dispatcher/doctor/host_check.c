@@ -16,10 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 #define BAD_USAGE 2 /* exit code of a causeway that does not know the command */
 
 /* --- why there is no report --- */

@@ -10,10 +10,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 #define SSH_LOOK_MS 10 /* between two looks whether a process has ended */
 
 /* --- what comes --- */

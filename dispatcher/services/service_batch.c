@@ -9,10 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 /* A host that is asked, for the rows of its services. */
 struct unit {
     const struct service_batch *batch;

@@ -12,10 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 #define HOST_BYTES 256
 
 __attribute__((format(printf, 2, 3))) static void note(struct service_answer *a, const char *fmt,

@@ -18,10 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#ifndef CAUSEWAY_VERSION
-#define CAUSEWAY_VERSION "unknown"
-#endif
-
 #define NS_IN_MS 1000000ull
 #define HOST_BYTES 256
 
