@@ -1,6 +1,5 @@
 #include "dispatcher/cli/commands.h"
 #include "dispatcher/cli/doctor.h"
-#include "dispatcher/program/tool.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -85,19 +84,14 @@ static int parse(struct doctor_options *o, int argc, char **argv, struct cw_err 
 
 static int examine(const char *program)
 {
-    struct doctor d = {.output = malloc(TOOL_OUTPUT_MAX)};
+    struct doctor d = {0};
     bool missing;
 
-    if (!d.output) {
-        fputs("causeway doctor: no memory\n", stderr);
-        return 1;
-    }
     doctor_check_library(&d);
     doctor_check_machine(&d);
     doctor_check_images(&d);
     if (program)
         doctor_check_program(&d, program);
-    free(d.output);
     missing = doctor_print("", &d.findings);
     findings_free(&d.findings);
     return missing;

@@ -19,7 +19,6 @@ struct doctor {
     char mpich_version[DOCTOR_VERSION_MAX];
     char mpich[PATH_MAX]; /* "" while not found, as the next */
     char device[PATH_MAX];
-    char *output; /* owned; TOOL_OUTPUT_MAX bytes, for tools */
 };
 
 /* Prints findings about a host or the like, "": about all. Returns whether something is missing. */

@@ -154,6 +154,7 @@ static bool begin_preload(struct doctor *d, struct rundir *dir, char preload[PAT
 /* Asks the real loader: with the device preloaded it must look for no other libucp.so.0. */
 static void check_preload(struct doctor *d)
 {
+    static char output[TOOL_OUTPUT_MAX];
     const char *before = getenv("LD_PRELOAD");
     char *saved = before ? strdup(before) : NULL;
     char preload[PATH_MAX];
@@ -166,7 +167,7 @@ static void check_preload(struct doctor *d)
         return;
     }
     setenv("LD_PRELOAD", preload, 1);
-    code = program_list_libraries(d->mpich, d->output, &err);
+    code = program_list_libraries(d->mpich, output, &err);
     if (strcmp(preload, d->device) != 0)
         rundir_remove(&dir);
     if (saved)
@@ -179,9 +180,9 @@ static void check_preload(struct doctor *d)
                      err.text);
     else if (code > 0)
         findings_add(&d->findings, DOCTOR_MISSING,
-                     "what the dynamic loader needs: %.*s; install it",
-                     (int)strcspn(d->output, "\n"), d->output);
-    else if (!strstr(d->output, preload) || strstr(d->output, DEVICE_SONAME " =>"))
+                     "what the dynamic loader needs: %.*s; install it", (int)strcspn(output, "\n"),
+                     output);
+    else if (!strstr(output, preload) || strstr(output, DEVICE_SONAME " =>"))
         findings_add(&d->findings, DOCTOR_MISSING,
                      "the dynamic loader does not take %s in the place of " DEVICE_SONAME
                      "; its SONAME must be that: run make clean and make",
