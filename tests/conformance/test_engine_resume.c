@@ -323,34 +323,6 @@ static void cut_a_dispatcher(void)
     site_stop();
 }
 
-static bool ranks_ended(void)
-{
-    bool ended = true;
-
-    for (uint32_t r = 0; r < RANKS; r++)
-        ended &= rank_of(r)->ended;
-    return ended;
-}
-
-static void job_that_ends(void)
-{
-    site_start_resuming_job(engine(), RANKS, CW_HELLO_LOG, LONG_MS);
-    codec_begin(&peers[0].codec, CW_FRAME_JOB_END, 0);
-    CU_ASSERT_TRUE(pump_until(ranks_ended));
-    peer_break(rank_of(0));
-    CU_ASSERT_EQUAL(peer_resume(rank_of(0), SITE_TCP), CW_EAUTH);
-    site_stop();
-}
-
-static void dispatcher_that_does_not_come_back(void)
-{
-    site_start_resuming_job(engine(), RANKS, CW_HELLO_LOG, SHORT_MS);
-    peer_break(&peers[0]);
-    CU_ASSERT_TRUE(pump_until(ranks_ended));
-    CU_ASSERT_EQUAL(peer_resume(&peers[0], SITE_TCP), CW_EAUTH);
-    site_stop();
-}
-
 /* --- links ------------------------------------------------------------------------------------ */
 
 static struct peer *link_peer(void)
@@ -432,20 +404,6 @@ static void cut_a_link(void)
     site_stop();
 }
 
-static bool unlinked(void)
-{
-    return peers[0].notices[CW_NOTICE_UNLINKED] == 1;
-}
-
-static void link_that_does_not_come_back(void)
-{
-    start_linked(SHORT_MS);
-    peer_break(link_peer());
-    CU_ASSERT_TRUE(pump_until(unlinked));
-    CU_ASSERT_EQUAL(peer_resume(link_peer(), SITE_TCP), CW_EAUTH);
-    site_stop();
-}
-
 /* --- how a suspended session ends --------------------------------------------------------------
  */
 static bool rank_lost(void)
@@ -460,23 +418,6 @@ static void rank_that_does_not_come_back(void)
     CU_ASSERT_TRUE(pump_until(rank_lost));
     CU_ASSERT_EQUAL(peer_resume(rank_of(0), SITE_UNIX), CW_EAUTH);
     ping_pong(1, 2, 5, 1000);
-    site_stop();
-}
-
-static void newer_incarnation_of_a_suspended_rank(void)
-{
-    struct peer *newer;
-
-    site_start_resuming_job(engine(), RANKS, CW_HELLO_LOG, LONG_MS);
-    ping_pong(1, 2, 5, 1000);
-    peer_break(rank_of(0));
-    ping_pong(1, 2, 5, 1000);
-    newer = peer_connect(SITE_UNIX);
-    peer_keep(newer);
-    CU_ASSERT_EQUAL(peer_hello_rank(newer, 0, 2), CW_OK);
-    CU_ASSERT_EQUAL(peer_resume(rank_of(0), SITE_UNIX), CW_EAUTH);
-    peer_break(newer);
-    CU_ASSERT_EQUAL(peer_resume(newer, SITE_TCP), CW_OK);
     site_stop();
 }
 
@@ -533,41 +474,9 @@ static void resuming_without_the_key(void)
     site_stop();
 }
 
-/* Rank 0 resumes with its own count of received bytes, and this much more. */
-static void resume_with(int64_t more)
-{
-    site_start_resuming_job(engine(), RANKS, CW_HELLO_LOG, LONG_MS);
-    ping_pong(0, 1, 5, BIG);
-    peer_break(rank_of(0));
-    rank_of(0)->codec.session.received += (uint64_t)more;
-    CU_ASSERT_EQUAL(peer_resume(rank_of(0), SITE_TCP), CW_EAUTH);
-    CU_ASSERT_TRUE(pump_until(rank_lost));
-    rank_of(0)->codec.session.received -= (uint64_t)more;
-    CU_ASSERT_EQUAL(peer_resume(rank_of(0), SITE_TCP), CW_EAUTH); /* it was given up */
-    ping_pong(2, 3, 5, 1000);
-    site_stop();
-}
-
-static void hostile_positions(void)
-{
-    resume_with(1);
-    resume_with(INT64_MAX);
-    resume_with(-(int64_t)(4 * BIG)); /* acknowledged before, by ACK or by the rings */
-}
-
 static bool rank_0_ended(void)
 {
     return rank_of(0)->ended;
-}
-
-static void hostile_ack(void)
-{
-    site_start_resuming_job(engine(), RANKS, CW_HELLO_LOG, LONG_MS);
-    memset(codec_begin(&rank_of(0)->codec, CW_FRAME_ACK, CW_ACK_SIZE), 0x7f, CW_ACK_SIZE);
-    CU_ASSERT_TRUE(pump_until(rank_0_ended));
-    CU_ASSERT_EQUAL(rank_of(0)->heard[CW_FRAME_REFUSED], 1);
-    CU_ASSERT_TRUE(pump_until(rank_lost));
-    site_stop();
 }
 
 /* --- the drill CUT ---------------------------------------------------------------------------- */
@@ -627,17 +536,11 @@ void add_engine_resume_tests(CU_pSuite suite)
     CU_ADD_TEST(suite, cut_again_and_again);
     CU_ADD_TEST(suite, sends_to_a_suspended_rank);
     CU_ADD_TEST(suite, cut_a_dispatcher);
-    CU_ADD_TEST(suite, job_that_ends);
-    CU_ADD_TEST(suite, dispatcher_that_does_not_come_back);
     CU_ADD_TEST(suite, cut_a_link);
-    CU_ADD_TEST(suite, link_that_does_not_come_back);
     CU_ADD_TEST(suite, rank_that_does_not_come_back);
-    CU_ADD_TEST(suite, newer_incarnation_of_a_suspended_rank);
     CU_ADD_TEST(suite, sessions_that_are_not_there);
     CU_ADD_TEST(suite, connection_that_is_not_known_to_be_broken);
     CU_ADD_TEST(suite, resuming_without_the_key);
-    CU_ADD_TEST(suite, hostile_positions);
-    CU_ADD_TEST(suite, hostile_ack);
     CU_ADD_TEST(suite, drills);
     CU_ADD_TEST(suite, farewell_ends_a_session);
 }
