@@ -27,8 +27,9 @@ static char running[256];
 
 /* Beside the tests that say themselves that they are there. */
 static void (*const suites[])(void) = {
-    add_counts_tests,  add_output_tests, add_engine_tests,     add_output_places_tests,
-    add_rank_io_tests, add_agents_tests, add_agent_lies_tests, add_images_tests,
+    add_engine_tests,
+    add_agents_tests,
+    add_agent_lies_tests,
 };
 
 /* Take more than 2 s, or 10 s under a sanitizer. Tests of engines are there once for each engine.

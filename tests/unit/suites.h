@@ -31,13 +31,8 @@ struct unit_test {
         &(const struct unit_test){&this_suite, #test, test, __LINE__};                             \
     static void test(void)
 
-void add_counts_tests(void);
-void add_output_tests(void);
-void add_output_places_tests(void);
-void add_rank_io_tests(void);
 void add_agents_tests(void);
 void add_agent_lies_tests(void);
-void add_images_tests(void);
 void add_engine_tests(void);
 
 #endif

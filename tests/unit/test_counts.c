@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+SUITE("counts of what was printed");
+
 #define RANKS 3u
 #define BOOT_AT 16 /* bytes before the name of the kernel that wrote them */
 
@@ -63,7 +65,7 @@ static void reboot(void)
     counts_go_on(&counts);
 }
 
-static void outlive_the_process(void)
+TEST(outlive_the_process)
 {
     begin();
     CU_ASSERT_FALSE(counts.rebooted);
@@ -84,7 +86,7 @@ static void outlive_the_process(void)
 }
 
 /* After the loss of power what is not known to be on disk is not counted. */
-static void settled_outlives_the_machine(void)
+TEST(settled_outlives_the_machine)
 {
     begin();
     counts_set_journal(&counts, 77);
@@ -106,7 +108,7 @@ static void settled_outlives_the_machine(void)
 }
 
 /* Who cannot go on with what another kernel wrote finds the same another time. */
-static void found_but_not_gone_on_with(void)
+TEST(found_but_not_gone_on_with)
 {
     begin();
     counts_set_printed(&counts, 1, 0, 5);
@@ -121,7 +123,7 @@ static void found_but_not_gone_on_with(void)
     finish();
 }
 
-static void killed_while_it_printed(void)
+TEST(killed_while_it_printed)
 {
     uint32_t rank = 0;
 
@@ -137,7 +139,7 @@ static void killed_while_it_printed(void)
     finish();
 }
 
-static void of_another_job(void)
+TEST(of_another_job)
 {
     struct counts other;
 
@@ -177,7 +179,7 @@ static int64_t cut(const char *before, uint64_t lines, uint64_t prefix, uint64_t
     return missing;
 }
 
-static void files_are_cut(void)
+TEST(files_are_cut)
 {
     CU_ASSERT_EQUAL(cut("a\nb\nc\nd", 3, 0, 1, "a\nb\nc\nd"), 0);
     CU_ASSERT_EQUAL(cut("a\nb\nc\ndef", 3, 0, 1, "a\nb\nc\nd"), 0);
@@ -191,7 +193,7 @@ static void files_are_cut(void)
     CU_ASSERT_EQUAL(output_file_cut(-1, 1, 0, 0), -1);
 }
 
-static void lines_that_are_missing(void)
+TEST(lines_that_are_missing)
 {
     CU_ASSERT_EQUAL(cut("a\nb\n", 5, 0, 2, "a\nb\n"), 3);
     CU_ASSERT_EQUAL(cut("a\nb", 2, 0, 0, "a\nb"), 1);
@@ -200,7 +202,7 @@ static void lines_that_are_missing(void)
 }
 
 /* More than is read at once, lines that end there, and lines that are longer. */
-static void long_files(void)
+TEST(long_files)
 {
     static const size_t lengths[] = {1, 7, 4096, 65535, 65536, 65537, 200000};
 
@@ -223,7 +225,7 @@ static void long_files(void)
     }
 }
 
-static void what_is_no_file(void)
+TEST(what_is_no_file)
 {
     int ends[2];
 
@@ -258,7 +260,7 @@ static void on_printing(struct output_stream *stream, bool done)
     heard.printed[heard.done % 16] = stream->printed;
 }
 
-static void counted_at_once(void)
+TEST(counted_at_once)
 {
     struct output_sink sink = {0};
     struct output_stream stream;
@@ -285,20 +287,4 @@ static void counted_at_once(void)
     output_stream_close(&stream);
     said_close(&rank);
     fclose(f);
-}
-
-void add_counts_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("counts of what was printed", NULL, NULL);
-
-    CU_ADD_TEST(suite, outlive_the_process);
-    CU_ADD_TEST(suite, settled_outlives_the_machine);
-    CU_ADD_TEST(suite, found_but_not_gone_on_with);
-    CU_ADD_TEST(suite, killed_while_it_printed);
-    CU_ADD_TEST(suite, of_another_job);
-    CU_ADD_TEST(suite, files_are_cut);
-    CU_ADD_TEST(suite, lines_that_are_missing);
-    CU_ADD_TEST(suite, long_files);
-    CU_ADD_TEST(suite, what_is_no_file);
-    CU_ADD_TEST(suite, counted_at_once);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+SUITE("images");
+
 #define RANKS 4u
 #define S 1000000000ull
 #define MIB (1ull << 20)
@@ -35,6 +37,14 @@ static void all_live(void)
 {
     for (uint32_t rank = 0; rank < im.config.ranks; rank++)
         images_rank_live(&im, rank, 1, now);
+}
+
+/* All ranks live, and an image of each is due. */
+static void begin_due(uint32_t count, uint32_t servers, uint64_t every_ns)
+{
+    begin(count, servers, every_ns);
+    all_live();
+    now += every_ns;
 }
 
 static struct cw_point point_of(uint32_t number)
@@ -120,7 +130,7 @@ static void one_image(uint32_t number)
 
 /* --- one after the other --- */
 
-static void an_image_is_asked_for_stored_and_trimmed_to(void)
+TEST(an_image_is_asked_for_stored_and_trimmed_to)
 {
     begin(1, 1, S);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
@@ -142,11 +152,9 @@ static void an_image_is_asked_for_stored_and_trimmed_to(void)
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
 }
 
-static void older_images_are_tried_while_the_log_allows_them(void)
+TEST(older_images_are_tried_while_the_log_allows_them)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     trimmed(0, 1, true);
     now += S;
@@ -158,11 +166,9 @@ static void older_images_are_tried_while_the_log_allows_them(void)
     CU_ASSERT_EQUAL(choice(0), -1);
 }
 
-static void the_beginning_is_there_until_the_log_begins_later(void)
+TEST(the_beginning_is_there_until_the_log_begins_later)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(choice(0), 0);
     one_image(1);
     images_fail(&im, 0, 1, "damaged");
@@ -173,11 +179,9 @@ static void the_beginning_is_there_until_the_log_begins_later(void)
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
 }
 
-static void one_whose_point_the_relay_does_not_know_is_of_no_use(void)
+TEST(one_whose_point_the_relay_does_not_know_is_of_no_use)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     CU_ASSERT_EQUAL(trimmed(0, 1, false), 0);
     CU_ASSERT_EQUAL(choice(0), 0);
@@ -188,11 +192,9 @@ static void one_whose_point_the_relay_does_not_know_is_of_no_use(void)
     CU_ASSERT_EQUAL(order.base, 1);
 }
 
-static void one_without_its_places_is_neither_chosen_nor_trimmed_to(void)
+TEST(one_without_its_places_is_neither_chosen_nor_trimmed_to)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     taken(0, 1);
     stored(0, 1);
@@ -203,13 +205,10 @@ static void one_without_its_places_is_neither_chosen_nor_trimmed_to(void)
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
 }
 
-/* Its copy was not a process of the rank's, and came to its end. */
 /* As from a host whose agent is far away. */
-static void the_next_one_is_due_after_one_whose_taking_is_told_late(void)
+TEST(the_next_one_is_due_after_one_whose_taking_is_told_late)
 {
-    begin(1, 1, 10 * S);
-    all_live();
-    now += 10 * S;
+    begin_due(1, 1, 10 * S);
     CU_ASSERT_TRUE(settle() == IMAGES_ASK && stored(0, order.number));
     now += S;
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
@@ -218,11 +217,9 @@ static void the_next_one_is_due_after_one_whose_taking_is_told_late(void)
     CU_ASSERT_TRUE(settle() == IMAGES_ASK && order.number == 2);
 }
 
-static void one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again(void)
+TEST(one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     taken(0, 1);
     images_rank_down(&im, 0, true);
@@ -235,22 +232,18 @@ static void one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again(voi
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
 }
 
-static void a_trim_without_an_answer_is_said_again(void)
+TEST(a_trim_without_an_answer_is_said_again)
 {
-    begin(1, 1, 100 * S);
-    all_live();
-    now += 100 * S;
+    begin_due(1, 1, 100 * S);
     one_image(1);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
     now += IMAGES_TRIM_NS;
     CU_ASSERT_EQUAL(next(), IMAGES_TRIM);
 }
 
-static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
+TEST(what_is_not_taken_or_stored_is_given_up_and_asked_again)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
     CU_ASSERT_EQUAL(images_deadline_ns(&im), now + IMAGES_ASK_NS);
@@ -278,13 +271,11 @@ static void what_is_not_taken_or_stored_is_given_up_and_asked_again(void)
     CU_ASSERT_FALSE(ranks[0].stuck);
 }
 
-static void ranks_take_turns_and_a_server_has_few_at_a_time(void)
+TEST(ranks_take_turns_and_a_server_has_few_at_a_time)
 {
     bool asked[RANKS] = {false};
 
-    begin(RANKS, 1, S);
-    all_live();
-    now += S;
+    begin_due(RANKS, 1, S);
     for (uint32_t round = 0; round < RANKS / IMAGES_TRANSFERS_MAX; round++) {
         uint32_t some[IMAGES_TRANSFERS_MAX];
 
@@ -303,11 +294,9 @@ static void ranks_take_turns_and_a_server_has_few_at_a_time(void)
     }
 }
 
-static void a_crash_ends_what_was_asked_for(void)
+TEST(a_crash_ends_what_was_asked_for)
 {
-    begin(2, 2, S);
-    all_live();
-    now += S;
+    begin_due(2, 2, S);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     images_rank_down(&im, 0, true);
@@ -321,11 +310,9 @@ static void a_crash_ends_what_was_asked_for(void)
 }
 
 /* The point may have reached the relay between two of them. */
-static void of_several_answers_to_one_trim_the_good_one_counts(void)
+TEST(of_several_answers_to_one_trim_the_good_one_counts)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     now += IMAGES_TRIM_NS;
     im.config.policy.every_ns = 0;
@@ -337,11 +324,9 @@ static void of_several_answers_to_one_trim_the_good_one_counts(void)
 }
 
 /* It may be on its way from the older one, which the relay has to know then. */
-static void nothing_is_trimmed_while_the_rank_is_restarted(void)
+TEST(nothing_is_trimmed_while_the_rank_is_restarted)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     trimmed(0, 1, true);
     now += S;
@@ -359,7 +344,7 @@ static void nothing_is_trimmed_while_the_rank_is_restarted(void)
 
 /* --- servers --- */
 
-static void nothing_is_asked_while_the_server_is_away(void)
+TEST(nothing_is_asked_while_the_server_is_away)
 {
     begin(1, 1, S);
     images_server_lost(&im, 0);
@@ -374,11 +359,9 @@ static void nothing_is_asked_while_the_server_is_away(void)
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
 }
 
-static void what_a_server_has_lost_is_not_chosen(void)
+TEST(what_a_server_has_lost_is_not_chosen)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     images_server_lost(&im, 0);
     CU_ASSERT_EQUAL(choice(0), 1);
@@ -392,11 +375,9 @@ static void what_a_server_has_lost_is_not_chosen(void)
     CU_ASSERT_EQUAL(order.base, 0);
 }
 
-static void one_stored_while_nobody_listened_is_known_from_the_list(void)
+TEST(one_stored_while_nobody_listened_is_known_from_the_list)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
     taken(0, 1);
     images_server_lost(&im, 0);
@@ -409,7 +390,7 @@ static void one_stored_while_nobody_listened_is_known_from_the_list(void)
 }
 
 /* Both ranks have server 1. */
-static void what_a_server_holds_is_of_its_ranks_alone(void)
+TEST(what_a_server_holds_is_of_its_ranks_alone)
 {
     static const uint8_t of_rank[] = {1, 1};
 
@@ -431,9 +412,7 @@ static void what_a_server_holds_is_of_its_ranks_alone(void)
 /* A rank whose log begins at image 1, with a newer one; it has crashed. */
 static void two_images_and_a_crash(void)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     one_image(1);
     trimmed(0, 1, true);
     now += S;
@@ -448,7 +427,7 @@ static void expect(enum images_action action, uint32_t number)
     CU_ASSERT_EQUAL(order.number, number);
 }
 
-static void the_newest_image_of_use_is_fetched(void)
+TEST(the_newest_image_of_use_is_fetched)
 {
     two_images_and_a_crash();
     CU_ASSERT_FALSE(images_fetched(&im, 0));
@@ -466,7 +445,7 @@ static void the_newest_image_of_use_is_fetched(void)
     CU_ASSERT_STRING_EQUAL(ranks[0].why, "damaged, too");
 }
 
-static void a_rank_without_images_begins_at_its_beginning(void)
+TEST(a_rank_without_images_begins_at_its_beginning)
 {
     begin(1, 1, S);
     all_live();
@@ -476,7 +455,7 @@ static void a_rank_without_images_begins_at_its_beginning(void)
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
 }
 
-static void what_did_not_come_is_fetched_again_later(void)
+TEST(what_did_not_come_is_fetched_again_later)
 {
     uint32_t tries, pauses = 0;
 
@@ -501,7 +480,7 @@ static void what_did_not_come_is_fetched_again_later(void)
 }
 
 /* Who can start from its beginning does not wait long. */
-static void a_server_that_is_away_is_waited_for(void)
+TEST(a_server_that_is_away_is_waited_for)
 {
     uint32_t tries;
 
@@ -522,7 +501,7 @@ static void a_server_that_is_away_is_waited_for(void)
 
 /* --- on demand --- */
 
-static void a_person_can_have_one_now(void)
+TEST(a_person_can_have_one_now)
 {
     begin(2, 1, 1000 * S);
     images_rank_live(&im, 1, 1, now);
@@ -544,7 +523,7 @@ static void a_person_can_have_one_now(void)
     CU_ASSERT_EQUAL(next(), IMAGES_NOTHING);
 }
 
-static void one_that_is_of_no_use_is_not_what_a_person_wanted(void)
+TEST(one_that_is_of_no_use_is_not_what_a_person_wanted)
 {
     begin(1, 1, 1000 * S);
     all_live();
@@ -557,11 +536,9 @@ static void one_that_is_of_no_use_is_not_what_a_person_wanted(void)
 }
 
 /* That its last ones failed does not matter. */
-static void what_a_person_wants_does_not_wait_for_a_pause(void)
+TEST(what_a_person_wants_does_not_wait_for_a_pause)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     taken(0, 1);
     ended(0, 1, false);
@@ -585,11 +562,9 @@ static void what_a_person_wants_does_not_wait_for_a_pause(void)
 /* --- turns --- */
 
 /* Ranks 0 and 1 compute. */
-static void who_does_not_answer_leaves_its_turn_to_others(void)
+TEST(who_does_not_answer_leaves_its_turn_to_others)
 {
-    begin(3, 1, S);
-    all_live();
-    now += S;
+    begin_due(3, 1, S);
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     CU_ASSERT_EQUAL(settle(), IMAGES_NOTHING);
@@ -610,7 +585,7 @@ static void who_does_not_answer_leaves_its_turn_to_others(void)
     CU_ASSERT_EQUAL(transfers(0), 1);
 }
 
-static void few_may_be_late_at_a_time(void)
+TEST(few_may_be_late_at_a_time)
 {
     uint32_t asked = 0;
 
@@ -627,11 +602,9 @@ static void few_may_be_late_at_a_time(void)
 }
 
 /* With another number: the rank takes one once. */
-static void what_may_be_lost_is_asked_again(void)
+TEST(what_may_be_lost_is_asked_again)
 {
-    begin(1, 1, S);
-    all_live();
-    now += S;
+    begin_due(1, 1, S);
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
     now += IMAGES_ASK_AGAIN_NS;
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
@@ -644,7 +617,7 @@ static void what_may_be_lost_is_asked_again(void)
     CU_ASSERT_EQUAL(late(0) + transfers(0), 0);
 }
 
-static void who_needs_one_most_is_asked_first(void)
+TEST(who_needs_one_most_is_asked_first)
 {
     begin(4, 1, S);
     all_live();
@@ -664,7 +637,7 @@ static void who_needs_one_most_is_asked_first(void)
 /* --- when one is due --- */
 
 /* Messages that the rank has not received stay in its log, whatever it is trimmed to. */
-static void what_cannot_be_trimmed_has_not_grown(void)
+TEST(what_cannot_be_trimmed_has_not_grown)
 {
     begin(1, 1, 1000 * S);
     im.config.policy.log_urgent = 64 * MIB;
@@ -686,7 +659,7 @@ static void what_cannot_be_trimmed_has_not_grown(void)
     CU_ASSERT_EQUAL(settle(), IMAGES_ASK);
 }
 
-static void the_first_one_waits_for_a_moment(void)
+TEST(the_first_one_waits_for_a_moment)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .first = true};
@@ -696,7 +669,7 @@ static void the_first_one_waits_for_a_moment(void)
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S + IMAGE_FIRST_NS);
 }
 
-static void a_log_as_large_as_an_image_makes_one_due(void)
+TEST(a_log_as_large_as_an_image_makes_one_due)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {
@@ -708,7 +681,7 @@ static void a_log_as_large_as_an_image_makes_one_due(void)
     CU_ASSERT_TRUE(later > S + S / 10 * IMAGE_SHARE);
 }
 
-static void a_log_that_grows_fast_does_not_wait_long(void)
+TEST(a_log_that_grows_fast_does_not_wait_long)
 {
     struct image_policy policy = {0};
     struct image_history h = {
@@ -726,7 +699,7 @@ static void a_log_that_grows_fast_does_not_wait_long(void)
     CU_ASSERT_EQUAL(image_policy_due_ns(&policy, &h, IMAGE_MTBF_NS), S);
 }
 
-static void a_log_without_room_does_not_wait(void)
+TEST(a_log_without_room_does_not_wait)
 {
     struct image_policy policy = {.every_ns = 100 * S};
     struct image_history h = {
@@ -741,7 +714,7 @@ static void a_log_without_room_does_not_wait(void)
 }
 
 /* However small it is. */
-static void a_small_log_without_room_does_not_wait(void)
+TEST(a_small_log_without_room_does_not_wait)
 {
     begin(1, 1, 0);
     image_policy_set_room(&im.config.policy, 8 * MIB, 0, 1);
@@ -753,7 +726,7 @@ static void a_small_log_without_room_does_not_wait(void)
     CU_ASSERT_EQUAL(next(), IMAGES_ASK);
 }
 
-static void crashes_make_them_due_more_often(void)
+TEST(crashes_make_them_due_more_often)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.cost_ns = 2 * S};
@@ -767,7 +740,7 @@ static void crashes_make_them_due_more_often(void)
     CU_ASSERT_TRUE(image_policy_due_ns(&policy, &h, S) == 2 * S * IMAGE_SHARE);
 }
 
-static void what_the_user_says_counts(void)
+TEST(what_the_user_says_counts)
 {
     struct image_policy policy = {.every_ns = 3 * S, .mtbf_ns = 7 * S, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .first = true, .cost_ns = 100 * S};
@@ -776,7 +749,7 @@ static void what_the_user_says_counts(void)
     CU_ASSERT_EQUAL(image_policy_mtbf_ns(&policy, 9000 * S, 1), 7 * S);
 }
 
-static void images_leave_half_of_the_time(void)
+TEST(images_leave_half_of_the_time)
 {
     struct image_policy policy = {.every_ns = 3 * S, .turns = 4, .log_urgent = UINT64_MAX};
     struct image_history h = {.since_ns = S, .cost_ns = S / 4};
@@ -790,7 +763,7 @@ static void images_leave_half_of_the_time(void)
     CU_ASSERT_EQUAL(im.config.policy.turns, 2);
 }
 
-static void large_numbers_do_not_wrap(void)
+TEST(large_numbers_do_not_wrap)
 {
     struct image_policy policy = {.log_much = IMAGE_LOG_MUCH, .log_urgent = UINT64_MAX};
     struct image_history h = {.cost_ns = 1ull << 50};
@@ -945,7 +918,7 @@ static void one_step(uint32_t rank)
     }
 }
 
-static void nothing_that_is_needed_goes(void)
+TEST(nothing_that_is_needed_goes)
 {
     for (uint32_t trace = 0; trace < TRACES; trace++) {
         seed = trace;
@@ -961,49 +934,4 @@ static void nothing_that_is_needed_goes(void)
         }
         obey();
     }
-}
-
-void add_images_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("images", NULL, NULL);
-
-    CU_ADD_TEST(suite, an_image_is_asked_for_stored_and_trimmed_to);
-    CU_ADD_TEST(suite, older_images_are_tried_while_the_log_allows_them);
-    CU_ADD_TEST(suite, the_beginning_is_there_until_the_log_begins_later);
-    CU_ADD_TEST(suite, one_whose_point_the_relay_does_not_know_is_of_no_use);
-    CU_ADD_TEST(suite, one_without_its_places_is_neither_chosen_nor_trimmed_to);
-    CU_ADD_TEST(suite, the_next_one_is_due_after_one_whose_taking_is_told_late);
-    CU_ADD_TEST(suite, one_stored_after_a_crash_is_trimmed_to_when_the_rank_lives_again);
-    CU_ADD_TEST(suite, a_trim_without_an_answer_is_said_again);
-    CU_ADD_TEST(suite, what_is_not_taken_or_stored_is_given_up_and_asked_again);
-    CU_ADD_TEST(suite, ranks_take_turns_and_a_server_has_few_at_a_time);
-    CU_ADD_TEST(suite, a_crash_ends_what_was_asked_for);
-    CU_ADD_TEST(suite, nothing_is_trimmed_while_the_rank_is_restarted);
-    CU_ADD_TEST(suite, of_several_answers_to_one_trim_the_good_one_counts);
-    CU_ADD_TEST(suite, nothing_is_asked_while_the_server_is_away);
-    CU_ADD_TEST(suite, what_a_server_has_lost_is_not_chosen);
-    CU_ADD_TEST(suite, one_stored_while_nobody_listened_is_known_from_the_list);
-    CU_ADD_TEST(suite, what_a_server_holds_is_of_its_ranks_alone);
-    CU_ADD_TEST(suite, the_newest_image_of_use_is_fetched);
-    CU_ADD_TEST(suite, a_rank_without_images_begins_at_its_beginning);
-    CU_ADD_TEST(suite, what_did_not_come_is_fetched_again_later);
-    CU_ADD_TEST(suite, a_server_that_is_away_is_waited_for);
-    CU_ADD_TEST(suite, a_person_can_have_one_now);
-    CU_ADD_TEST(suite, one_that_is_of_no_use_is_not_what_a_person_wanted);
-    CU_ADD_TEST(suite, what_a_person_wants_does_not_wait_for_a_pause);
-    CU_ADD_TEST(suite, who_does_not_answer_leaves_its_turn_to_others);
-    CU_ADD_TEST(suite, few_may_be_late_at_a_time);
-    CU_ADD_TEST(suite, what_may_be_lost_is_asked_again);
-    CU_ADD_TEST(suite, who_needs_one_most_is_asked_first);
-    CU_ADD_TEST(suite, what_cannot_be_trimmed_has_not_grown);
-    CU_ADD_TEST(suite, the_first_one_waits_for_a_moment);
-    CU_ADD_TEST(suite, a_log_as_large_as_an_image_makes_one_due);
-    CU_ADD_TEST(suite, a_log_that_grows_fast_does_not_wait_long);
-    CU_ADD_TEST(suite, a_log_without_room_does_not_wait);
-    CU_ADD_TEST(suite, a_small_log_without_room_does_not_wait);
-    CU_ADD_TEST(suite, crashes_make_them_due_more_often);
-    CU_ADD_TEST(suite, what_the_user_says_counts);
-    CU_ADD_TEST(suite, images_leave_half_of_the_time);
-    CU_ADD_TEST(suite, large_numbers_do_not_wrap);
-    CU_ADD_TEST(suite, nothing_that_is_needed_goes);
 }

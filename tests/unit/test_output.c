@@ -114,7 +114,9 @@ static void tick(struct line *l, uint64_t now_ns)
     CU_ASSERT_EQUAL(output_stream_tick(&l->stream, now_ns, &err), CW_OK);
 }
 
-static void whole_lines(void)
+SUITE("output", set_up, tear_down);
+
+TEST(whole_lines)
 {
     struct line l;
 
@@ -131,7 +133,7 @@ static void whole_lines(void)
     close_line(&l);
 }
 
-static void partial_line_after_a_time(void)
+TEST(partial_line_after_a_time)
 {
     struct line l;
 
@@ -154,7 +156,7 @@ static void partial_line_after_a_time(void)
     close_line(&l);
 }
 
-static void last_line_without_an_end(void)
+TEST(last_line_without_an_end)
 {
     struct line l;
 
@@ -172,7 +174,7 @@ static void last_line_without_an_end(void)
     close_line(&l);
 }
 
-static void tags(void)
+TEST(tags)
 {
     struct line l;
 
@@ -188,7 +190,7 @@ static void tags(void)
 }
 
 /* A line longer than what is held goes on in pieces, tagged once. */
-static void very_long_line(void)
+TEST(very_long_line)
 {
     static char text[3 * OUTPUT_LINE_MAX];
     struct line l;
@@ -211,7 +213,7 @@ static void very_long_line(void)
 
 /* The rank waits in its pipe while nobody reads; nothing is lost, nothing is held beyond a bound.
  */
-static void full_sink(void)
+TEST(full_sink)
 {
     struct line l;
     char line[100];
@@ -304,19 +306,19 @@ static uint32_t print_together(bool tag)
     return mixed_lines();
 }
 
-static void lines_of_two_ranks_with_tags(void)
+TEST(lines_of_two_ranks_with_tags)
 {
     CU_ASSERT_EQUAL(print_together(true), 0);
 }
 
-static void lines_of_two_ranks(void)
+TEST(lines_of_two_ranks)
 {
     CU_ASSERT_EQUAL(print_together(false), 0);
 }
 
 /* A rank that shows how far it is, a dot at a time, holds the lines of others up for a moment, and
  * no longer. */
-static void line_without_an_end(void)
+TEST(line_without_an_end)
 {
     struct line a, b;
     uint64_t now_ns = NOW;
@@ -342,7 +344,7 @@ static void line_without_an_end(void)
 }
 
 /* A rank that prints faster than its lines can be written takes its turn, and no more. */
-static void takes_its_turn(void)
+TEST(takes_its_turn)
 {
     static char text[16384];
     struct line l;
@@ -366,7 +368,7 @@ static void takes_its_turn(void)
 }
 
 /* Lines of our own, of a stream without a pipe. */
-static void added(void)
+TEST(added)
 {
     static char text[OUTPUT_LINE_MAX];
     struct line l;
@@ -388,7 +390,7 @@ static void added(void)
     close_line(&l);
 }
 
-static void nobody_reads_any_more(void)
+TEST(nobody_reads_any_more)
 {
     struct line l;
 
@@ -401,7 +403,7 @@ static void nobody_reads_any_more(void)
     close_line(&l);
 }
 
-static void disk_is_full(void)
+TEST(disk_is_full)
 {
     struct line l;
     int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -416,7 +418,7 @@ static void disk_is_full(void)
     close_line(&l);
 }
 
-static void files(void)
+TEST(files)
 {
     char dir[] = "/tmp/test-output-XXXXXX";
     char path[PATH_MAX];
@@ -453,7 +455,7 @@ static void files(void)
 }
 
 /* As a file system that keeps what is written to itself until then. */
-static void closing_fails(void)
+TEST(closing_fails)
 {
     struct output_sink sink;
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -465,7 +467,7 @@ static void closing_fails(void)
     CU_ASSERT_EQUAL(output_sink_close(&sink, &err), CW_OK);
 }
 
-static void standard_descriptors_stay_open(void)
+TEST(standard_descriptors_stay_open)
 {
     struct output_sink sink;
 
@@ -487,7 +489,7 @@ static void replace(struct line *l)
     output_stream_resume(&l->stream, l->rank.channel);
 }
 
-static void lines_come_once(void)
+TEST(lines_come_once)
 {
     struct line l;
 
@@ -513,7 +515,7 @@ static void lines_come_once(void)
 }
 
 /* A line whose beginning came from the one and whose end comes from the other. */
-static void line_of_two_processes(void)
+TEST(line_of_two_processes)
 {
     struct line l;
 
@@ -542,7 +544,7 @@ static void line_of_two_processes(void)
 }
 
 /* Split anywhere, killed anywhere: what comes out is what one process prints. */
-static void every_place_to_be_killed_at(void)
+TEST(every_place_to_be_killed_at)
 {
     static const char text[] = "a\n\nbcd\nef";
     char part[sizeof(text)];
@@ -568,7 +570,7 @@ static void every_place_to_be_killed_at(void)
 }
 
 /* A repetition that is not exact, as when a program prints the time: whole lines all the same. */
-static void lines_of_other_lengths(void)
+TEST(lines_of_other_lengths)
 {
     struct line l;
 
@@ -583,7 +585,7 @@ static void lines_of_other_lengths(void)
 }
 
 /* What a dead process left in its pipe comes out as long as there is no other. */
-static void read_after_the_crash(void)
+TEST(read_after_the_crash)
 {
     static const char again[] = "one\ntwo\nthree\n";
     struct said second;
@@ -612,7 +614,7 @@ static void read_after_the_crash(void)
 }
 
 /* The job ends while a rank is down: nothing of it is held back. */
-static void no_other_process_comes(void)
+TEST(no_other_process_comes)
 {
     struct line l;
 
@@ -627,32 +629,4 @@ static void no_other_process_comes(void)
     shows(&l, "part");
     CU_ASSERT_EQUAL(l.stream.used, 0);
     close_line(&l);
-}
-
-void add_output_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("output", set_up, tear_down);
-
-    CU_ADD_TEST(suite, whole_lines);
-    CU_ADD_TEST(suite, partial_line_after_a_time);
-    CU_ADD_TEST(suite, last_line_without_an_end);
-    CU_ADD_TEST(suite, tags);
-    CU_ADD_TEST(suite, very_long_line);
-    CU_ADD_TEST(suite, full_sink);
-    CU_ADD_TEST(suite, lines_of_two_ranks_with_tags);
-    CU_ADD_TEST(suite, lines_of_two_ranks);
-    CU_ADD_TEST(suite, line_without_an_end);
-    CU_ADD_TEST(suite, takes_its_turn);
-    CU_ADD_TEST(suite, added);
-    CU_ADD_TEST(suite, nobody_reads_any_more);
-    CU_ADD_TEST(suite, disk_is_full);
-    CU_ADD_TEST(suite, files);
-    CU_ADD_TEST(suite, closing_fails);
-    CU_ADD_TEST(suite, standard_descriptors_stay_open);
-    CU_ADD_TEST(suite, lines_come_once);
-    CU_ADD_TEST(suite, line_of_two_processes);
-    CU_ADD_TEST(suite, every_place_to_be_killed_at);
-    CU_ADD_TEST(suite, lines_of_other_lengths);
-    CU_ADD_TEST(suite, read_after_the_crash);
-    CU_ADD_TEST(suite, no_other_process_comes);
 }

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+SUITE("places in output");
+
 #define NOW 7000000000ull
 #define TEXT "one\n\ntwo\nthree"
 #define TEXT_SIZE (sizeof(TEXT) - 1)
@@ -138,7 +140,7 @@ static void end(void)
 
 /* --- marks --- */
 
-static void split_anywhere(void)
+TEST(split_anywhere)
 {
     for (size_t split = 0; split <= CW_OUTPUT_MARK_SIZE; split++) {
         open_stream();
@@ -155,7 +157,7 @@ static void split_anywhere(void)
 }
 
 /* Several in one read, at line ends and within lines. */
-static void several_in_one_read(void)
+TEST(several_in_one_read)
 {
     uint8_t bytes[512];
     size_t size = 0;
@@ -176,7 +178,7 @@ static void several_in_one_read(void)
 }
 
 /* What is no mark is output, whatever it looks like, and waits no longer than a line does. */
-static void false_marks(void)
+TEST(false_marks)
 {
     for (size_t wrong = 0; wrong < CW_OUTPUT_MARK_SIZE; wrong++)
         for (size_t split = 0; split <= CW_OUTPUT_MARK_SIZE; split++) {
@@ -204,7 +206,7 @@ static void false_marks(void)
 }
 
 /* A beginning of a mark, then a mark. Its number is one whose mark does not end as it begins. */
-static void mark_behind_a_beginning(void)
+TEST(mark_behind_a_beginning)
 {
     const uint32_t number = 0x90000009;
 
@@ -221,7 +223,7 @@ static void mark_behind_a_beginning(void)
     }
 }
 
-static void beginning_is_shown_after_a_time(void)
+TEST(beginning_is_shown_after_a_time)
 {
     open_stream();
     print_text("one\n\xff");
@@ -240,7 +242,7 @@ static void beginning_is_shown_after_a_time(void)
 
 /* The sink takes nothing, so that reads stop at any byte: marks are found all the same, in their
  * places. */
-static void full_sink(void)
+TEST(full_sink)
 {
     static char text[OUTPUT_LINE_MAX];
     struct cw_err ignored;
@@ -280,7 +282,7 @@ static void full_sink(void)
 /* --- going on --- */
 
 /* The image at any byte, killed at any later one; then the rest comes once. */
-static void every_image_and_every_end(void)
+TEST(every_image_and_every_end)
 {
     for (size_t image = 0; image <= TEXT_SIZE; image++)
         for (size_t killed = image; killed <= TEXT_SIZE; killed++) {
@@ -299,7 +301,7 @@ static void every_image_and_every_end(void)
 /* The first process is killed; the second one, which begins anew, takes an image at any byte, also
  * among those that the first one had printed; the third one goes on from it, and is killed; the
  * fourth does. */
-static void image_while_repeating(void)
+TEST(image_while_repeating)
 {
     for (size_t first = 0; first <= TEXT_SIZE; first++)
         for (size_t image = 0; image <= TEXT_SIZE; image++)
@@ -321,7 +323,7 @@ static void image_while_repeating(void)
 }
 
 /* A process that goes on from one image takes another one among what it repeats. */
-static void image_after_an_image(void)
+TEST(image_after_an_image)
 {
     for (size_t first = 0; first <= TEXT_SIZE; first++)
         for (size_t second = first; second <= TEXT_SIZE; second++) {
@@ -344,7 +346,7 @@ static void image_after_an_image(void)
 }
 
 /* The program says something else the second time: whole lines stay whole. */
-static void lines_of_other_lengths(void)
+TEST(lines_of_other_lengths)
 {
     open_stream();
     print_text("a\nt=1");
@@ -357,7 +359,7 @@ static void lines_of_other_lengths(void)
 }
 
 /* The rest of a line is not shown before the process that goes on had time to end it. */
-static void line_that_waits(void)
+TEST(line_that_waits)
 {
     open_stream();
     print_text("one");
@@ -369,7 +371,7 @@ static void line_that_waits(void)
     close_stream();
 }
 
-static void mark_never_comes(void)
+TEST(mark_never_comes)
 {
     open_stream();
     print_text("one\ntw");
@@ -388,7 +390,7 @@ static void mark_never_comes(void)
 }
 
 /* What was not read before the pipe was closed says nothing of a mark. */
-static void mark_is_not_known(void)
+TEST(mark_is_not_known)
 {
     open_stream();
     print_text("one\n");
@@ -455,7 +457,7 @@ static bool both_have_place(uint32_t number)
     return has_place(number) && places_at(&places, number, PLACE_STDERR);
 }
 
-static void two_streams(void)
+TEST(two_streams)
 {
     char dir[] = "/tmp/test-places-XXXXXX";
     struct loop *loop = loop_new(&err);
@@ -508,7 +510,7 @@ static void two_streams(void)
     said_close(&ends[1]);
 }
 
-static void drawn_marks(void)
+TEST(drawn_marks)
 {
     uint8_t marks[2][CW_MARK_SIZE];
 
@@ -516,25 +518,4 @@ static void drawn_marks(void)
     outputs_draw_mark(marks[1]);
     CU_ASSERT_NOT_EQUAL(memcmp(marks[0], marks[1], CW_MARK_SIZE), 0);
     CU_ASSERT_TRUE(marks[0][0] >= 0xf8);
-}
-
-void add_output_places_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("places in output", NULL, NULL);
-
-    CU_ADD_TEST(suite, split_anywhere);
-    CU_ADD_TEST(suite, several_in_one_read);
-    CU_ADD_TEST(suite, false_marks);
-    CU_ADD_TEST(suite, mark_behind_a_beginning);
-    CU_ADD_TEST(suite, beginning_is_shown_after_a_time);
-    CU_ADD_TEST(suite, full_sink);
-    CU_ADD_TEST(suite, every_image_and_every_end);
-    CU_ADD_TEST(suite, image_while_repeating);
-    CU_ADD_TEST(suite, image_after_an_image);
-    CU_ADD_TEST(suite, lines_of_other_lengths);
-    CU_ADD_TEST(suite, line_that_waits);
-    CU_ADD_TEST(suite, mark_never_comes);
-    CU_ADD_TEST(suite, mark_is_not_known);
-    CU_ADD_TEST(suite, two_streams);
-    CU_ADD_TEST(suite, drawn_marks);
 }

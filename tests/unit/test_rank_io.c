@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+SUITE("what ranks say");
+
 #define RANKS 2
 #define INIT "cmd=init pmi_version=1 pmi_subversion=1\n"
 #define BARRIER "cmd=barrier_in\n"
@@ -183,7 +185,7 @@ static void begin_both(void)
 }
 
 /* Both are there when the dispatcher looks, whichever it looks at. */
-static void image_before_a_request(void)
+TEST(image_before_a_request)
 {
     for (int which = 0; which < 2; which++) {
         open_io();
@@ -210,7 +212,7 @@ static void image_before_a_request(void)
     }
 }
 
-static void image_after_an_answer(void)
+TEST(image_after_an_answer)
 {
     open_io();
     begin_both();
@@ -232,7 +234,7 @@ static void image_after_an_answer(void)
 }
 
 /* A report that ends the interest in a rank: what it asked is heard first, and once. */
-static void report_that_closes(void)
+TEST(report_that_closes)
 {
     open_io();
     begin_both();
@@ -246,7 +248,7 @@ static void report_that_closes(void)
 }
 
 /* The R-device says that it is there; one that goes on from an image was. */
-static void device_is_there(void)
+TEST(device_is_there)
 {
     open_io();
     ask(0, INIT BARRIER);
@@ -268,7 +270,7 @@ static void device_is_there(void)
 }
 
 /* The last report of a process, a restorer, is not lost. */
-static void report_before_the_end(void)
+TEST(report_before_the_end)
 {
     uint8_t bytes[1024];
     size_t size = cw_report_put(bytes, CW_REPORT_NOT_RESTORED, "damaged", 7);
@@ -284,7 +286,7 @@ static void report_before_the_end(void)
 }
 
 /* A rank that never stops talking takes its turn, and no more; all of it is heard at its end. */
-static void talks_without_end(void)
+TEST(talks_without_end)
 {
     uint8_t bytes[1024];
     size_t size = cw_report_put(bytes, CW_REPORT_RELAY_LOST, "lost", 4);
@@ -300,16 +302,4 @@ static void talks_without_end(void)
     heard = (uint32_t)(strlen(story) / strlen("0 report\n"));
     CU_ASSERT_EQUAL(heard, 2 * RANK_IO_READS_A_TURN);
     close_io();
-}
-
-void add_rank_io_tests(void)
-{
-    CU_pSuite suite = CU_add_suite("what ranks say", NULL, NULL);
-
-    CU_ADD_TEST(suite, image_before_a_request);
-    CU_ADD_TEST(suite, image_after_an_answer);
-    CU_ADD_TEST(suite, report_that_closes);
-    CU_ADD_TEST(suite, device_is_there);
-    CU_ADD_TEST(suite, report_before_the_end);
-    CU_ADD_TEST(suite, talks_without_end);
 }
